@@ -1,0 +1,14 @@
+# Compiler flags for everything of ours.
+add_compile_definitions(_GNU_SOURCE MOONLOOP_VERSION="${PROJECT_VERSION}")
+add_compile_options(-Wall -Wextra -Wshadow -Wswitch-enum -Wstrict-prototypes -Wmissing-prototypes
+                    -Wpointer-arith -Wvla -fstack-protector-strong -fno-omit-frame-pointer)
+if(MOONLOOP_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(MOONLOOP_ASAN)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
+elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+  add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -ffunction-sections -fdata-sections)
+  add_link_options(-Wl,--gc-sections -Wl,-z,relro,-z,now)
+endif()

@@ -1,0 +1,33 @@
+/* L0 base. The clock seam: everything above asks it for the time, never the libc. One struct
+ * of functions; the real one reads the kernel, a fake one is moved by hand. */
+#pragma once
+
+#include "base/base.h"
+
+struct ml_clock {
+    int64_t (*monotonic_ns)(struct ml_clock *clock); /* counts through suspend; for delays */
+    int64_t (*wall_ns)(struct ml_clock *clock);      /* since 1970-01-01T00:00:00Z; may jump */
+};
+
+/* CLOCK_BOOTTIME and CLOCK_REALTIME. Static, never freed. */
+struct ml_clock *ml_clock_real(void);
+
+/* Stands still until it is advanced. Embed or place it anywhere; needs no end. */
+struct ml_clock_fake {
+    struct ml_clock clock;
+    int64_t monotonic_ns;
+    int64_t wall_ns;
+};
+
+void ml_clock_fake_init(struct ml_clock_fake *fake, int64_t wall_ns);
+void ml_clock_fake_advance(struct ml_clock_fake *fake, int64_t delta_ns); /* both times */
+
+static inline int64_t ml_clock_monotonic(struct ml_clock *clock)
+{
+    return clock->monotonic_ns(clock);
+}
+
+static inline int64_t ml_clock_wall(struct ml_clock *clock)
+{
+    return clock->wall_ns(clock);
+}

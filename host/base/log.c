@@ -1,0 +1,121 @@
+#include "base/log.h"
+
+#include "base/buf.h"
+#include "base/escape.h"
+
+#include <math.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOG_LINE_MAX ((size_t)16 * 1024)
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+void ml_log_init(struct ml_log *log, struct ml_clock *clock, int fd, enum ml_log_format format,
+                 enum ml_log_level level)
+{
+    *log = (struct ml_log){.clock = clock, .fd = fd, .level = level, .format = format};
+}
+
+static void append_time(struct ml_buf *line, int64_t wall_ns)
+{
+    time_t seconds = (time_t)(wall_ns / ML_NS_PER_S);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    ml_buf_printf(line, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900,
+                  parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                  (int)(wall_ns % ML_NS_PER_S / ML_NS_PER_MS));
+}
+
+static void append_value(struct ml_buf *line, const struct ml_field *field)
+{
+    switch (field->type) {
+    case ML_FIELD_STR:
+        ml_escape_json(line, field->str);
+        break;
+    case ML_FIELD_INT:
+        ml_buf_printf(line, "%lld", (long long)field->integer);
+        break;
+    case ML_FIELD_REAL:
+        ml_buf_printf(line, isfinite(field->real) ? "%.6g" : "null", field->real);
+        break;
+    case ML_FIELD_RAW:
+        ml_buf_append_str(line, field->str);
+        break;
+    }
+}
+
+static void append_json(struct ml_buf *line, int64_t now, const char *level, const char *logger,
+                        const char *message, const struct ml_field *fields)
+{
+    ml_buf_printf(line, "{\"level\":\"%s\",\"ts\":\"", level);
+    append_time(line, now);
+    ml_buf_puts(line, "\",\"logger\":");
+    ml_escape_json(line, ml_str_of(logger));
+    ml_buf_puts(line, ",\"msg\":");
+    ml_escape_json(line, ml_str_of(message));
+    for (; fields->key; fields++) {
+        ml_buf_putc(line, ',');
+        ml_escape_json(line, ml_str_of(fields->key));
+        ml_buf_putc(line, ':');
+        append_value(line, fields);
+    }
+    ml_buf_puts(line, "}\n");
+}
+
+static void append_text(struct ml_buf *line, int64_t now, const char *level, const char *logger,
+                        const char *message, const struct ml_field *fields)
+{
+    append_time(line, now);
+    ml_buf_printf(line, " %-5s %s: %s", level, logger, message);
+    for (; fields->key; fields++) {
+        ml_buf_printf(line, " %s=", fields->key);
+        append_value(line, fields);
+    }
+    ml_buf_putc(line, '\n');
+}
+
+void ml_log_write(struct ml_log *log, enum ml_log_level level, const char *logger,
+                  const char *message, const struct ml_field *fields)
+{
+    if (!log || level < log->level)
+        return;
+    struct ml_buf line;
+    ml_buf_init(&line, LOG_LINE_MAX);
+    int64_t now = ml_clock_wall(log->clock);
+    if (log->format == ML_LOG_JSON)
+        append_json(&line, now, level_names[level], logger, message, fields);
+    else
+        append_text(&line, now, level_names[level], logger, message, fields);
+    /* A line that is too long would be cut and no longer be JSON: say so instead. */
+    if (line.failed) {
+        ml_buf_clear(&line);
+        const struct ml_field note[] = {ML_S("about", message), {.key = NULL}};
+        append_json(&line, now, level_names[level], logger, "log line too long", note);
+    }
+    if (write(log->fd, line.ptr, line.len) != (ssize_t)line.len)
+        log->dropped++;
+    ml_buf_fini(&line);
+}
+
+bool ml_log_level_parse(const char *name, enum ml_log_level *out)
+{
+    for (size_t i = 0; i < ML_COUNT(level_names); i++) {
+        if (strcmp(name, level_names[i]) == 0) {
+            *out = (enum ml_log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ml_log_format_parse(const char *name, enum ml_log_format *out)
+{
+    if (strcmp(name, "json") == 0)
+        *out = ML_LOG_JSON;
+    else if (strcmp(name, "text") == 0)
+        *out = ML_LOG_TEXT;
+    else
+        return false;
+    return true;
+}

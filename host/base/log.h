@@ -1,0 +1,77 @@
+/* L0 base. Structured log lines: a constant message and key/value fields, as JSON (level, ts,
+ * logger, msg, then the fields) or as text for a terminal. A line that cannot be written is
+ * dropped: logging never blocks or fails the work it tells of. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/err.h"
+
+enum ml_log_level { ML_LOG_DEBUG, ML_LOG_INFO, ML_LOG_WARN, ML_LOG_ERROR };
+enum ml_log_format { ML_LOG_JSON, ML_LOG_TEXT };
+
+/* A field: ML_S("namespace", ns), ML_STR_FIELD("name", slice), ML_I("attempt", 3),
+ * ML_F("seconds", 0.2), ML_RAW("fields", slice of JSON), ML_ERR(&err). */
+struct ml_field {
+    const char *key; /* NULL ends a list */
+    enum { ML_FIELD_STR, ML_FIELD_INT, ML_FIELD_REAL, ML_FIELD_RAW } type;
+    struct ml_str str;
+    int64_t integer;
+    double real;
+};
+
+#define ML_S(k, text)                                                                              \
+    {                                                                                              \
+        .key = (k), .type = ML_FIELD_STR, .str = ml_str_of(text)                                   \
+    }
+#define ML_STR_FIELD(k, s)                                                                         \
+    {                                                                                              \
+        .key = (k), .type = ML_FIELD_STR, .str = (s)                                               \
+    }
+#define ML_I(k, value)                                                                             \
+    {                                                                                              \
+        .key = (k), .type = ML_FIELD_INT, .integer = (int64_t)(value)                              \
+    }
+#define ML_F(k, value)                                                                             \
+    {                                                                                              \
+        .key = (k), .type = ML_FIELD_REAL, .real = (value)                                         \
+    }
+#define ML_RAW(k, json)                                                                            \
+    {                                                                                              \
+        .key = (k), .type = ML_FIELD_RAW, .str = (json)                                            \
+    }
+#define ML_ERR(err)                                                                                \
+    {                                                                                              \
+        .key = "error", .type = ML_FIELD_STR, .str = ml_str_of((err)->message)                     \
+    }
+
+struct ml_log {
+    struct ml_clock *clock;
+    int fd;
+    enum ml_log_level level; /* lines below it are not made */
+    enum ml_log_format format;
+    uint64_t dropped; /* lines that the descriptor did not take */
+};
+
+/* `fd` is borrowed. A log of NULL swallows everything. */
+void ml_log_init(struct ml_log *log, struct ml_clock *clock, int fd, enum ml_log_format format,
+                 enum ml_log_level level);
+
+/* `logger` names the part that speaks ("reflector"); `fields` ends with a NULL key. */
+void ml_log_write(struct ml_log *log, enum ml_log_level level, const char *logger,
+                  const char *message, const struct ml_field *fields);
+
+#define ml_log(log, level, logger, message, ...)                                                   \
+    ml_log_write((log), (level), (logger), (message),                                              \
+                 (const struct ml_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
+#define ml_debug(log, logger, message, ...)                                                        \
+    ml_log(log, ML_LOG_DEBUG, logger, message __VA_OPT__(, ) __VA_ARGS__)
+#define ml_info(log, logger, message, ...)                                                         \
+    ml_log(log, ML_LOG_INFO, logger, message __VA_OPT__(, ) __VA_ARGS__)
+#define ml_warn(log, logger, message, ...)                                                         \
+    ml_log(log, ML_LOG_WARN, logger, message __VA_OPT__(, ) __VA_ARGS__)
+#define ml_error(log, logger, message, ...)                                                        \
+    ml_log(log, ML_LOG_ERROR, logger, message __VA_OPT__(, ) __VA_ARGS__)
+
+/* "debug", "info", "warn", "error" / "json", "text". False when `name` is none of them. */
+ML_NODISCARD bool ml_log_level_parse(const char *name, enum ml_log_level *out);
+ML_NODISCARD bool ml_log_format_parse(const char *name, enum ml_log_format *out);

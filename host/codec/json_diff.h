@@ -1,0 +1,20 @@
+/* L1 codec. Two JSON values compared and merged (RFC 7386). */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Equal as values: key order does not matter, 1 equals 1.0 no more than "1". Broken text is
+ * equal to nothing. */
+bool ml_json_equal(struct ml_str a, struct ml_str b);
+
+/* Appends to `out` the object `target` with `patch` merged over it: a null in the patch
+ * removes, objects merge, all else replaces. An empty `target` counts as {}. Keys keep the
+ * target's order, new ones follow in the patch's. */
+ML_NODISCARD int ml_json_merge(struct ml_str target, struct ml_str patch, struct ml_buf *out,
+                               struct ml_err *err);
+
+/* Appends the smallest merge patch that turns `from` into `to` (both objects); "{}" when they
+ * are equal. A key missing in `to` becomes null. */
+ML_NODISCARD int ml_json_merge_diff(struct ml_str from, struct ml_str to, struct ml_buf *out,
+                                    struct ml_err *err);

@@ -1,0 +1,46 @@
+/* L1 codec. JSON that arrives in pieces: the items of a list response and the lines of a
+ * watch, each handed on as soon as it is whole, so that no page and no stream is ever held. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* A list response, {"kind":…,"apiVersion":…,"metadata":{…},"items":[…]}, keys in any order. */
+struct ml_json_list;
+
+struct ml_json_list_handler {
+    /* One element of "items", raw, only valid during the call. It is balanced and within the
+     * size limit, but not otherwise checked: a bad one must not spoil its neighbours.
+     * A non-zero result stops the feed, which returns it. */
+    int (*item)(void *context, struct ml_str raw, struct ml_err *err);
+    void *context;
+};
+
+/* `item_max`: bytes of one item, and of all that is not items together. */
+struct ml_json_list *ml_json_list_new(const struct ml_json_list_handler *handler, size_t item_max);
+void ml_json_list_free(struct ml_json_list *list);
+
+/* Takes the next piece, cut anywhere. ML_EINVALID: not JSON. ML_ELIMIT: an item too large. */
+ML_NODISCARD int ml_json_list_feed(struct ml_json_list *list, struct ml_str piece,
+                                   struct ml_err *err);
+
+/* To be called at the end. ML_EINVALID when the document is not complete. `out_envelope` is
+ * the document without its items ({"kind":…,"metadata":{…},"items":[]}), valid until free. */
+ML_NODISCARD int ml_json_list_finish(struct ml_json_list *list, struct ml_str *out_envelope,
+                                     struct ml_err *err);
+
+/* Lines: splits at '\n' (a JSON string never holds a raw one), skips empty lines. */
+struct ml_json_lines {
+    struct ml_buf pending; /* private */
+};
+
+void ml_json_lines_init(struct ml_json_lines *lines, size_t line_max);
+void ml_json_lines_fini(struct ml_json_lines *lines);
+
+/* Calls `line` for each whole line. What is left waits for the next piece; at the end of the
+ * stream it is an unfinished event and is dropped with fini. ML_ELIMIT: line too long. Stops
+ * at, and returns, a non-zero result of `line`. */
+ML_NODISCARD int ml_json_lines_feed(struct ml_json_lines *lines, struct ml_str piece,
+                                    int (*line)(void *context, struct ml_str raw,
+                                                struct ml_err *err),
+                                    void *context, struct ml_err *err);

@@ -1,0 +1,15 @@
+/* L1 codec. YAML (libyaml) to the same values as JSON. Plain scalars by the YAML 1.2 core
+ * schema: `yes`, `on`, `0o7` as text says there, `1_000` is a string; quoted scalars are
+ * strings; a tag !!str, !!int, !!float, !!bool, !!null is honoured, any other refused. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Appends the documents of `text`, each as JSON and each followed by '\n'; empty documents are
+ * left out. Anchors and aliases are resolved within `json_max` bytes of output (so that no
+ * "billion laughs" is possible), merge keys "<<" are plain keys, duplicate keys, non-string
+ * keys of collections and depth beyond ML_JSON_DEPTH_MAX are refused. Numbers as keys become
+ * their text. ML_EINVALID with "line N: what". */
+ML_NODISCARD int ml_yaml_to_json(struct ml_str text, size_t json_max, struct ml_buf *out,
+                                 struct ml_err *err);

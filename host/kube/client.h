@@ -1,0 +1,81 @@
+/* L3 kube. The verbs. One request, one answer, parsed as far as every caller needs: a non-2xx
+ * answer becomes a `struct ml_err` by its Status (reason before code), with Retry-After.
+ *
+ * Every write leaves through one function that first asks the fence: so leases, dry-run and
+ * budgets are one check. Reads (GET) are tried again on a lost connection; writes never, their
+ * outcome is unknown: ML_ENETWORK or ML_ETIMEOUT tells the caller to read before deciding. */
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "kube/kind.h"
+#include "kube/transport.h"
+
+struct ml_client;
+struct ml_client_call;
+
+struct ml_client_opts {
+    struct ml_loop *loop;
+    struct ml_transport *transport; /* borrowed */
+    struct ml_metrics *metrics;     /* rest_client_requests_total and friends */
+    struct ml_random *random;
+    struct ml_log *log;   /* only for Warning headers, each text once */
+    size_t in_flight_max; /* further requests wait in order; 0: 256; streams do not count */
+};
+
+struct ml_client *ml_client_new(const struct ml_client_opts *opts);
+void ml_client_free(struct ml_client *client); /* every call must be over or canceled */
+
+/* Asked before each write with the request as it would go. 0 lets it pass; otherwise it fails
+ * with that error and nothing leaves. NULL: no fence. */
+typedef int ml_client_fence(void *context, const char *method, const char *path,
+                            struct ml_err *err);
+void ml_client_set_fence(struct ml_client *client, ml_client_fence *fence, void *context);
+
+enum ml_verb {
+    ML_VERB_GET,
+    ML_VERB_CREATE,      /* POST to the collection */
+    ML_VERB_UPDATE,      /* PUT */
+    ML_VERB_PATCH_MERGE, /* application/merge-patch+json */
+    ML_VERB_APPLY,       /* server-side apply; field_manager required */
+    ML_VERB_DELETE,
+};
+
+struct ml_client_request {
+    enum ml_verb verb;
+    const struct ml_kind *kind; /* or NULL with `path` */
+    struct ml_str ns, name, subresource;
+    const char *path; /* a raw path instead of a kind: discovery, /version; GET only */
+    const char *accept;
+    struct ml_str body;                 /* JSON; copied */
+    const char *field_manager;          /* for writes; NULL: the User-Agent's default */
+    bool force;                         /* apply: take over fields of others */
+    const char *uid, *resource_version; /* delete: preconditions, or NULL */
+};
+
+/* `body` is the answer's, whole, valid during the call; `err` NULL on 2xx. A 2xx body that is
+ * a Status with status Failure counts as that error. */
+typedef void ml_client_done(void *context, struct ml_str body, const struct ml_err *err);
+
+/* Callbacks come later from the loop. The call is gone when done returns. */
+struct ml_client_call *ml_client_send(struct ml_client *client,
+                                      const struct ml_client_request *request, ml_client_done *done,
+                                      void *context);
+void ml_client_cancel(struct ml_client_call *call); /* done comes no more */
+
+/* A list or watch: GET of `path` with the body streamed to `data` as it comes. A non-2xx
+ * answer never reaches data: done gets its error. `err` NULL: regular end. */
+struct ml_client_stream {
+    void (*open)(void *context); /* 200 was had; may be NULL */
+    int (*data)(void *context, struct ml_str piece, struct ml_err *err);
+    void (*done)(void *context, const struct ml_err *err);
+};
+
+struct ml_client_call *ml_client_stream(struct ml_client *client, const char *path, bool is_watch,
+                                        const struct ml_http_deadlines *deadlines,
+                                        const struct ml_client_stream *handler, void *context);
+
+/* The error that a Status object stands for; `http` is the answer's code. For ERROR events of
+ * a watch as well. Always fills err with a non-zero kind. */
+int ml_status_error(struct ml_str status_json, int http, struct ml_err *err);

@@ -1,0 +1,30 @@
+/* L3 kube. From the kind a script names to the resource it has on this server. Kinds are asked
+ * for one group/version at a time (GET /apis/GROUP/VERSION, /api/VERSION), when somebody needs
+ * one; an answer is kept for good, a "no such kind" is asked again after 10 s. */
+#pragma once
+
+#include "kube/client.h"
+
+struct ml_discovery;
+struct ml_discovery_wait;
+
+struct ml_discovery *ml_discovery_new(struct ml_client *client, struct ml_loop *loop);
+void ml_discovery_free(struct ml_discovery *discovery);
+
+/* ML_ENOT_FOUND: the server has no such kind (yet). Other errors as the client's. */
+typedef void ml_discovery_done(void *context, const struct ml_kind *kind, const struct ml_err *err);
+
+/* Resolves a kind; `done` comes later from the loop, once. Requests for one group/version
+ * that is being asked already share the question. `gvk` is copied. */
+struct ml_discovery_wait *ml_discovery_resolve(struct ml_discovery *discovery,
+                                               const struct ml_gvk *gvk, ml_discovery_done *done,
+                                               void *context);
+void ml_discovery_cancel(struct ml_discovery_wait *wait);
+
+/* What is known without asking; NULL when nothing is. Built-in kinds that the host itself
+ * uses (ConfigMap v1, Event events.k8s.io/v1) are always known. */
+const struct ml_kind *ml_discovery_known(const struct ml_discovery *discovery,
+                                         const struct ml_gvk *gvk);
+
+/* Forgets a kind whose URL answered 404, so that it is asked for again; the struct stays. */
+void ml_discovery_forget(struct ml_discovery *discovery, const struct ml_kind *kind);

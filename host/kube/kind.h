@@ -1,0 +1,44 @@
+/* L3 kube. Names of kinds and resources, and the URLs they stand for. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* What a script names: moonloop.kind("apps/v1", "Deployment"). */
+struct ml_gvk {
+    struct ml_str group; /* "" for the core group */
+    struct ml_str version;
+    struct ml_str kind;
+};
+
+/* Splits "group/version" or "version"; slices point into the arguments. False: not of that
+ * form, or with characters no API group, version or kind has. */
+ML_NODISCARD bool ml_gvk_parse(struct ml_str api_version, struct ml_str kind, struct ml_gvk *out);
+
+/* A kind as discovery knows it. Interned in ml_discovery: one per group, version and kind, so
+ * pointers can be compared; lives as long as the discovery. All strings terminated. */
+struct ml_kind {
+    const char *api_version; /* "apps/v1", "v1" */
+    const char *group;       /* "apps", "" */
+    const char *version;
+    const char *kind;   /* "Deployment" */
+    const char *plural; /* "deployments" */
+    bool namespaced;
+    bool has_status; /* a status subresource */
+};
+
+/* Appends "/apis/apps/v1/namespaces/NS/deployments/NAME/SUB". `ns` empty: all namespaces;
+ * `name`, `subresource` empty: without. Names are percent-encoded where they need it. */
+void ml_kind_path(const struct ml_kind *kind, struct ml_str ns, struct ml_str name,
+                  struct ml_str subresource, struct ml_buf *out);
+
+/* Appends `key=value`, percent-encoded, with '?' or '&' as the URL so far asks for. */
+void ml_url_query(struct ml_buf *url, const char *key, struct ml_str value);
+
+/* "namespace/name", or "name" for what has no namespace: the key of stores and queues. */
+struct ml_str ml_key_namespace(struct ml_str key);
+struct ml_str ml_key_name(struct ml_str key);
+
+/* True for what may stand in a URL as a name: a DNS-1123 subdomain of at most 253 bytes, as
+ * well as ':' and upper case (RBAC names); never "", ".", ".." or a '/'. */
+bool ml_name_valid(struct ml_str name);

@@ -1,0 +1,56 @@
+/* L3 kube. An object as the cache holds it: one immutable, reference-counted block with the
+ * metadata the host needs and the object's JSON, without managedFields, zstd-compressed
+ * against a dictionary of its kind. One thread. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define ML_OBJECT_SIZE_MAX ((size_t)8 * 1024 * 1024) /* of JSON, from the server */
+
+/* The dictionary of a kind. Made from the first objects it sees; objects made before and after
+ * hold a reference, so it outlives its store. */
+struct ml_dict;
+struct ml_dict *ml_dict_new(void);
+void ml_dict_unref(struct ml_dict *dict); /* NULL is fine */
+
+/* resourceVersion as a number where it is one (Kubernetes 1.35+: decimal, comparable);
+ * ML_RV_OPAQUE for others. The text stays exact in ml_object_rv. */
+#define ML_RV_OPAQUE UINT64_MAX
+uint64_t ml_rv_parse(struct ml_str text);
+
+struct ml_object; /* opaque */
+
+/* Parses and checks one object as the server sent it. `api_version` and `kind` are put in
+ * where a list item lacks them (""/NULL: it must have them). ML_EINVALID with what is wrong
+ * (not JSON, not UTF-8, deeper than ML_JSON_DEPTH_MAX, no metadata.name or uid or
+ * resourceVersion): the caller quarantines the key and goes on. `out` starts with one
+ * reference. */
+ML_NODISCARD int ml_object_new(struct ml_dict *dict, const char *api_version, const char *kind,
+                               struct ml_str json, struct ml_object **out, struct ml_err *err);
+struct ml_object *ml_object_ref(struct ml_object *object);
+void ml_object_unref(struct ml_object *object); /* NULL is fine */
+
+/* Opens the block: appends its JSON to `out`. The only way to the contents. */
+void ml_object_json(const struct ml_object *object, struct ml_buf *out);
+
+struct ml_str ml_object_key(const struct ml_object *object); /* "ns/name" or "name" */
+struct ml_str ml_object_namespace(const struct ml_object *object);
+struct ml_str ml_object_name(const struct ml_object *object);
+struct ml_str ml_object_uid(const struct ml_object *object);
+struct ml_str ml_object_rv(const struct ml_object *object); /* as text, for requests */
+uint64_t ml_object_rv_number(const struct ml_object *object);
+int64_t ml_object_generation(const struct ml_object *object);
+bool ml_object_deleting(const struct ml_object *object); /* has a deletionTimestamp */
+size_t ml_object_bytes(const struct ml_object *object);  /* held in memory, for metrics */
+
+/* The owner whose reference has controller: true. */
+struct ml_owner {
+    struct ml_str group; /* of its apiVersion: compared without the version */
+    struct ml_str kind;
+    struct ml_str name;
+    struct ml_str uid;
+};
+
+/* False when there is none. The slices live as long as the object. */
+bool ml_object_controller(const struct ml_object *object, struct ml_owner *out);

@@ -1,0 +1,29 @@
+/* L3 kube. The transport seam: how a request reaches an API server. Everything above works on
+ * this struct and cannot tell a socket from a server in the same process. */
+#pragma once
+
+#include "base/err.h"
+#include "net/http_client.h"
+
+struct ml_transport_call;
+
+struct ml_transport_request {
+    const char *method;
+    const char *path;         /* with query; the transport knows host and credentials */
+    const char *accept;       /* NULL: application/json */
+    const char *content_type; /* with a body */
+    struct ml_str body;       /* copied */
+    struct ml_http_deadlines deadlines;
+    bool streaming;
+};
+
+struct ml_transport {
+    /* Same rules as ml_http_send and ml_http_cancel: callbacks never inside submit, none after
+     * cancel, done() always last. */
+    struct ml_transport_call *(*submit)(struct ml_transport *transport,
+                                        const struct ml_transport_request *request,
+                                        const struct ml_http_handler *handler, void *context);
+    void (*cancel)(struct ml_transport *transport, struct ml_transport_call *call);
+    void (*free)(struct ml_transport *transport);
+    const char *host; /* for metrics and messages */
+};

@@ -1,0 +1,76 @@
+/* L2 net. HTTP client: libcurl's multi interface on the loop. HTTP/2 where the server offers
+ * it, connections kept alive and shared, bodies streamed, every wait bounded.
+ *
+ * Failures come as ML_ENETWORK (refused, reset, cut, no such host), ML_ETLS (certificate or
+ * handshake), ML_ETIMEOUT (a deadline below), with a message that names host and cause. An
+ * answer of any status code is no failure here. Redirects are not followed. */
+#pragma once
+
+#include "base/err.h"
+#include "base/log.h"
+#include "net/loop.h"
+
+struct ml_http_client;
+struct ml_http_call; /* one request under way */
+
+struct ml_http_client *ml_http_client_new(struct ml_loop *loop, const char *user_agent);
+void ml_http_client_free(struct ml_http_client *client); /* cancels what is under way */
+
+/* How to trust and to be trusted. PEM texts, borrowed while the struct is in use. Calls with
+ * the same `struct ml_http_tls *` share connections; with another one never do. */
+struct ml_http_tls {
+    struct ml_str ca_pem;   /* empty: the system's roots */
+    struct ml_str cert_pem; /* client certificate, with key_pem or not at all */
+    struct ml_str key_pem;
+    const char *server_name; /* SNI and verified name instead of the URL's host, or NULL */
+    bool insecure;           /* verify nothing */
+    const char *proxy_url;   /* http, https or socks5; NULL: environment */
+    uint64_t generation;     /* raise it when the contents change: old connections retire */
+};
+
+struct ml_http_header {
+    const char *name;
+    const char *value;
+};
+
+/* 0 means none for each deadline. `idle_ms` counts from the last byte of the body. */
+struct ml_http_deadlines {
+    int64_t connect_ms;    /* name, TCP and TLS */
+    int64_t first_byte_ms; /* from sending to the answer's head */
+    int64_t idle_ms;
+    int64_t total_ms;
+};
+
+struct ml_http_request {
+    const char *method;
+    const char *url;
+    const struct ml_http_header *headers;
+    size_t header_count;
+    struct ml_str body; /* copied */
+    const struct ml_http_tls *tls;
+    struct ml_http_deadlines deadlines;
+    bool streaming; /* a watch: own HTTP/2 connection pool, so that it cannot stall writes */
+};
+
+struct ml_http_head {
+    int status;
+    int64_t retry_after_ms; /* whole seconds only, as client-go; -1 when absent or no number */
+    struct ml_str content_type;
+    struct ml_str warning; /* text of the first `Warning: 299` header, or empty */
+};
+
+struct ml_http_handler {
+    void (*head)(void *context, const struct ml_http_head *head);
+    /* Non-zero ends the call: done() comes with that error. Slices live during the call. */
+    int (*data)(void *context, struct ml_str piece, struct ml_err *err);
+    /* Always the last, unless canceled. `err` NULL: the body came to its regular end. The
+     * call is gone when this returns. */
+    void (*done)(void *context, const struct ml_err *err);
+};
+
+/* Starts a request; callbacks come later from the loop, never inside this call. */
+struct ml_http_call *ml_http_send(struct ml_http_client *client,
+                                  const struct ml_http_request *request,
+                                  const struct ml_http_handler *handler, void *context);
+/* No callback comes after this. Allowed inside the call's own head() and data(). */
+void ml_http_cancel(struct ml_http_call *call);
