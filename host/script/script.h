@@ -1,0 +1,114 @@
+/* L5 script. One controller script: its own lua_State with an allow-list environment, a memory
+ * budget and a CPU deadline, and reconciles as coroutines in it. The only layer that knows
+ * Lua; nothing of lua.h shows here.
+ *
+ * A script can be as wrong as it likes: what it costs is an error for its own key. */
+#pragma once
+
+#include "state/cluster.h"
+#include "state/gate.h"
+
+struct ml_script;
+struct ml_run; /* one reconcile under way */
+
+#define ML_SCRIPT_SOURCE_MAX ((size_t)1024 * 1024) /* bytes of one file: what a ConfigMap holds */
+
+struct ml_script_limits {
+    size_t memory_max;   /* bytes of one lua_State; 0: 16 MiB */
+    int64_t load_cpu_ns; /* for loading; 0: 500 ms */
+    int64_t run_cpu_ns;  /* between two waits of a reconcile, and in all 10 times it; 0: 100 ms */
+    size_t writes_max;   /* in one reconcile; 0: 64 */
+    size_t reads_max;    /* in one reconcile; 0: 1000 */
+};
+
+/* The files that came together: a folder, a ConfigMap, or one file. Names are bare
+ * ("cnat.lua"); `require "x"` finds "x.lua" here and nowhere else. Borrowed. */
+struct ml_script_file {
+    struct ml_str name;
+    struct ml_str text;
+};
+
+struct ml_script_files {
+    const struct ml_script_file *files;
+    size_t count;
+};
+
+/* What a script says it is. Lives as long as the script; strings terminated, slices into it. */
+enum ml_script_use {
+    ML_USE_RECONCILES, /* exactly one */
+    ML_USE_OWNS,       /* its changes enqueue the controller owner */
+    ML_USE_WATCHES,    /* its changes enqueue what the script's map function says */
+    ML_USE_TOUCHES,    /* read and written by request, not watched ("uses") */
+};
+
+struct ml_script_kind {
+    struct ml_gvk gvk;
+    enum ml_script_use use;
+    int line; /* where it is declared, 0 unknown */
+};
+
+struct ml_declaration {
+    const char *name; /* DNS label, at most 63 bytes */
+    const char *file; /* "cnat.lua" */
+    const struct ml_script_kind *kinds;
+    size_t kind_count;       /* at most 32 */
+    int64_t concurrency_max; /* reconciles in flight; default 100 */
+};
+
+/* Compiles and runs `files->files[entry]` in a fresh state. ML_ESCRIPT with "file:line:
+ * message" when it does not compile or load, breaks a limit, is bytecode, or returns something
+ * that is neither a controller nor a table (a module for others). `out` has one reference.
+ * `cluster` NULL: only to look at the declaration (moonloop check). */
+ML_NODISCARD int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+                                const struct ml_script_files *files, size_t entry,
+                                struct ml_script **out, struct ml_err *err);
+struct ml_script *ml_script_ref(struct ml_script *script);
+void ml_script_unref(struct ml_script *script); /* runs must be over or canceled at the last */
+
+/* NULL when it is a module and no controller. */
+const struct ml_declaration *ml_script_declaration(const struct ml_script *script);
+/* Did loading use this file (as entry or by require)? For "who needs whom" and for reloads. */
+bool ml_script_loaded_file(const struct ml_script *script, struct ml_str name);
+size_t ml_script_memory(const struct ml_script *script); /* bytes in use, for metrics */
+
+/* What the script runs on once it is to act: the kinds of its declaration as resolved (in the
+ * same order) and their informers (NULL for ML_USE_TOUCHES). Borrowed; must outlive its runs. */
+struct ml_script_binding {
+    const struct ml_kind *const *kinds;
+    struct ml_informer *const *informers;
+    struct ml_gate *gate;
+};
+
+void ml_script_bind(struct ml_script *script, const struct ml_script_binding *binding);
+
+enum ml_outcome {
+    ML_OUTCOME_OK,       /* forget the key's failures; obey the requeue below, if any */
+    ML_OUTCOME_ERROR,    /* try again with backoff */
+    ML_OUTCOME_TERMINAL, /* ctx.terminal: no use trying before the object changes */
+    ML_OUTCOME_INVALID,  /* ctx.invalid: the object asks for something that cannot be */
+};
+
+struct ml_result {
+    enum ml_outcome outcome;
+    struct ml_err err;        /* set unless OK; for errors of Lua with "file:line: message" */
+    struct ml_str field;      /* INVALID: "spec.schedule", else empty */
+    struct ml_str status;     /* JSON object to merge over the object's status, or empty */
+    int64_t requeue_after_ns; /* or -1 */
+    int64_t requeue_at_ns;    /* wall clock; or -1 */
+    const char *traceback;    /* of a Lua error, or NULL */
+};
+
+/* `result` and what it points to live during the call. The run is gone when it returns. */
+typedef void ml_script_done(void *context, const struct ml_result *result);
+
+/* Runs reconcile(object, ctx) in a coroutine. `done` may come before this returns, with NULL
+ * returned then. */
+struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
+                                   ml_script_done *done, void *context);
+void ml_script_cancel(struct ml_run *run); /* done comes no more; open requests are canceled */
+
+/* Calls the map function of kinds[index] (ML_USE_WATCHES) with a changed object: `emit` is
+ * called for each key ("ns/name") to enqueue. 0 or ML_ESCRIPT. */
+ML_NODISCARD int ml_script_map(struct ml_script *script, size_t index, struct ml_object *object,
+                               void (*emit)(void *context, struct ml_str key), void *context,
+                               struct ml_err *err);

@@ -1,0 +1,19 @@
+/* L4 state. What controllers and scripts share: one struct handed down, instead of globals.
+ * All borrowed; the manager makes and ends them. */
+#pragma once
+
+#include "kube/discovery.h"
+#include "state/informer.h"
+#include "state/recorder.h"
+
+struct ml_cluster {
+    struct ml_loop *loop;
+    struct ml_clock *clock;
+    struct ml_random *random;
+    struct ml_log *log;
+    struct ml_metrics *metrics;
+    struct ml_client *client;
+    struct ml_discovery *discovery;
+    struct ml_informers *informers;
+    struct ml_recorder *recorder;
+};

@@ -1,0 +1,25 @@
+/* L4 state. Read your own writes (KEP-5647, per object): remembers what each reconciled key
+ * wrote, and holds its next reconcile back until the caches show all of it. */
+#pragma once
+
+#include "state/informer.h"
+
+struct ml_gate;
+
+struct ml_gate *ml_gate_new(struct ml_loop *loop, struct ml_metrics *metrics,
+                            const char *controller);
+void ml_gate_free(struct ml_gate *gate);
+
+/* A write for `key` was answered with `rv` (ML_RV_OPAQUE is ignored), in the kind of
+ * `informer` (NULL, a kind nobody watches, is ignored) and namespace `ns`. */
+void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *informer,
+                   struct ml_str ns, uint64_t rv);
+
+/* True when `key` may be reconciled now. Otherwise `ready(context, key)` comes once, from the
+ * loop, when it may; asking again meanwhile changes nothing. Counts stale_sync_skips_total. */
+bool ml_gate_open(struct ml_gate *gate, struct ml_str key,
+                  void (*ready)(void *context, struct ml_str key), void *context);
+
+void ml_gate_clear(struct ml_gate *gate, struct ml_str key); /* the object is gone */
+/* Drops what waits on an informer that is about to be given back; its keys become free. */
+void ml_gate_drop_informer(struct ml_gate *gate, struct ml_informer *informer);

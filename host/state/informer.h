@@ -1,0 +1,80 @@
+/* L4 state. One kind, watched once for the whole process: reflectors (one a namespace) fill a
+ * store, listeners hear of changes, waiters hear when the cache has caught up with a write. */
+#pragma once
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "state/reflector.h"
+#include "state/store.h"
+
+struct ml_informer;
+struct ml_informers;
+
+struct ml_informers_opts {
+    struct ml_client *client;
+    struct ml_loop *loop;
+    struct ml_random *random;
+    struct ml_log *log; /* list and watch trouble, poisoned objects: told here, once */
+    struct ml_metrics *metrics;
+    const char *const *namespaces; /* NULL-terminated; NULL or empty: all */
+};
+
+/* The informers of a process, one a kind, shared by reference count. */
+struct ml_informers *ml_informers_new(const struct ml_informers_opts *opts);
+void ml_informers_free(struct ml_informers *informers);
+
+/* The informer of a kind, started when it is the first to ask. Give each one back. A
+ * cluster-scoped kind is watched whole, whatever the namespaces. */
+struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind);
+/* One namespace only, or one single object (name non-empty), as an informer of its own. */
+struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
+                                            const struct ml_kind *kind, struct ml_str ns,
+                                            struct ml_str name);
+void ml_informer_put(struct ml_informer *informer); /* stops with the last one; NULL is fine */
+/* The running all-scope informer of the kind, or NULL; takes no reference. */
+struct ml_informer *ml_informers_find(struct ml_informers *informers, const struct ml_kind *kind);
+
+const struct ml_kind *ml_informer_kind(const struct ml_informer *informer);
+const struct ml_store *ml_informer_store(const struct ml_informer *informer);
+bool ml_informer_synced(const struct ml_informer *informer); /* first lists are in, all of them */
+/* The last trouble of its reflectors, or NULL when they work. */
+const struct ml_err *ml_informer_trouble(const struct ml_informer *informer);
+
+/* Embed it; both are called from the loop, after the store has changed. */
+struct ml_listener {
+    /* old NULL: added; new NULL: deleted (old is its last known state; a tombstone when it
+     * went while we were not watching). A changed uid comes as delete, then add. An unchanged
+     * resourceVersion does not come. Borrowed. */
+    void (*change)(void *context, struct ml_informer *informer, struct ml_object *old,
+                   struct ml_object *new);
+    /* Once, when the informer is synced (later, from the loop, also if it already is). */
+    void (*synced)(void *context, struct ml_informer *informer);
+    void *context;
+    struct ml_list node;          /* private */
+    struct ml_task task;          /* private */
+    struct ml_informer *informer; /* private */
+};
+
+/* What is in the store already is told as additions, from the loop, before anything newer. */
+void ml_informer_listen(struct ml_informer *informer, struct ml_listener *listener);
+void ml_informer_unlisten(struct ml_listener *listener);
+
+/* True when the cache shows a write that the server answered with resourceVersion `rv` in
+ * namespace `ns`: the reflector of that namespace got that far, or listed afterwards. True as
+ * well for a version that is no number, and for a namespace that is not watched. */
+bool ml_informer_seen(const struct ml_informer *informer, struct ml_str ns, uint64_t rv);
+
+/* Calls `ready` once, from the loop, as soon as ml_informer_seen holds. Embed it. There is no
+ * time-out on purpose: acting on an old view is what this prevents. A consistent list that was
+ * begun after the wait satisfies it too, whatever its number (restored etcd). */
+struct ml_seen_wait {
+    void (*ready)(void *context);
+    void *context;
+    struct ml_heap_node node; /* private */
+    struct ml_task task;      /* private */
+    void *source;             /* private */
+};
+
+void ml_seen_wait_start(struct ml_seen_wait *wait, struct ml_informer *informer, struct ml_str ns,
+                        uint64_t rv, void (*ready)(void *context), void *context);
+void ml_seen_wait_cancel(struct ml_seen_wait *wait); /* fine on a zeroed or finished one */

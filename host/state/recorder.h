@@ -1,0 +1,35 @@
+/* L4 state. Kubernetes Events (events.k8s.io/v1). Never blocks and never fails the work it
+ * tells of: what cannot be sent is dropped and counted. The same (object, reason, note) within
+ * six minutes becomes a series instead of a new Event; each object may cause 25 Events and
+ * then one in 5 minutes (client-go's spam filter). */
+#pragma once
+
+#include "base/metrics.h"
+#include "kube/client.h"
+
+struct ml_recorder;
+
+struct ml_recorder_opts {
+    struct ml_client *client;
+    struct ml_loop *loop;
+    struct ml_metrics *metrics;
+    const char *controller; /* reportingController, "moonloop.dev/…" */
+    const char *instance;   /* reportingInstance: host name and process */
+};
+
+struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts);
+void ml_recorder_free(struct ml_recorder *recorder);
+
+struct ml_event {
+    /* What it is about. */
+    struct ml_str api_version, kind, ns, name, uid, rv;
+    bool warning;         /* type Warning, else Normal */
+    struct ml_str reason; /* CamelCase, at most 128 bytes */
+    struct ml_str action; /* "Reconcile", "LoadScript"; at most 128 bytes */
+    struct ml_str note;   /* cut at 1024 bytes, at a character's end */
+};
+
+void ml_recorder_event(struct ml_recorder *recorder, const struct ml_event *event);
+
+/* Calls `done` once all that was handed in has been answered or dropped: for shutdown. */
+void ml_recorder_flush(struct ml_recorder *recorder, void (*done)(void *context), void *context);

@@ -1,0 +1,28 @@
+/* L4 state. The objects of one kind by key, with an index from owner to dependents. Holds one
+ * reference to each object; readers borrow it and take their own to keep it. */
+#pragma once
+
+#include "kube/object.h"
+
+struct ml_store;
+
+struct ml_store *ml_store_new(void);
+void ml_store_free(struct ml_store *store);
+
+struct ml_object *ml_store_get(const struct ml_store *store, struct ml_str key); /* borrowed */
+
+/* Puts, replacing what has the key. Takes a reference of its own. Returns the former object,
+ * whose reference goes to the caller, or NULL. */
+struct ml_object *ml_store_put(struct ml_store *store, struct ml_object *object);
+struct ml_object *ml_store_remove(struct ml_store *store, struct ml_str key);
+
+/* Steps through all objects; start with *cursor 0. Order is by insertion of the hash table and
+ * not stated: who shows a list sorts it by key. */
+struct ml_object *ml_store_next(const struct ml_store *store, size_t *cursor);
+
+/* Steps through the objects whose controller owner has `uid`; start with *cursor NULL. */
+struct ml_object *ml_store_next_owned(const struct ml_store *store, struct ml_str uid,
+                                      struct ml_object **cursor);
+
+size_t ml_store_len(const struct ml_store *store);
+size_t ml_store_bytes(const struct ml_store *store); /* sum of ml_object_bytes */

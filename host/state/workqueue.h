@@ -1,0 +1,41 @@
+/* L4 state. Keys waiting to be reconciled (client-go util/workqueue). A key is never handed
+ * out twice at a time; added while it is out, it comes back after done(). Delayed additions
+ * keep the earliest due time. Failures back off per key: 5 ms doubling to 1000 s. */
+#pragma once
+
+#include "base/metrics.h"
+#include "base/str.h"
+#include "net/loop.h"
+
+struct ml_workqueue;
+
+struct ml_workqueue_opts {
+    struct ml_loop *loop;
+    struct ml_metrics *metrics; /* workqueue_* with the label name; NULL: none */
+    const char *name;
+    /* Called from the loop when get() would give a key after it had none to give. */
+    void (*ready)(void *context);
+    void *context;
+};
+
+struct ml_workqueue *ml_workqueue_new(const struct ml_workqueue_opts *opts);
+void ml_workqueue_free(struct ml_workqueue *queue);
+
+void ml_workqueue_add(struct ml_workqueue *queue, struct ml_str key); /* copies key */
+/* Below or at 0 the same as add. An add in between does not take it back. */
+void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key, int64_t delay_ns);
+void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key);
+void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key); /* resets the backoff */
+/* Takes back a delayed addition: the object said something newer, or is gone. */
+void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key);
+
+/* Hands out the next key, valid until its done(). False when none is ready. */
+ML_NODISCARD bool ml_workqueue_get(struct ml_workqueue *queue, struct ml_str *out_key);
+void ml_workqueue_done(struct ml_workqueue *queue, struct ml_str key);
+
+/* No more additions, delayed ones are dropped; what is out may still be done(). */
+void ml_workqueue_shut_down(struct ml_workqueue *queue);
+
+size_t ml_workqueue_len(const struct ml_workqueue *queue);        /* ready */
+size_t ml_workqueue_processing(const struct ml_workqueue *queue); /* out */
+size_t ml_workqueue_delayed(const struct ml_workqueue *queue);

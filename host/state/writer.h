@@ -1,0 +1,26 @@
+/* L4 state. What a reconcile writes: sent through the client, remembered in the gate of its
+ * controller, and, when asked, held until the cache shows it. An unknown outcome (the reply was
+ * lost) is settled by reading, never by writing again:
+ *   create  GET by name; found with our controller owner's uid, or (without owner) found at
+ *           all: it is there, success; not found: the error goes up and the reconcile retries;
+ *   others  the error goes up; the next reconcile sees what is. */
+#pragma once
+
+#include "state/cluster.h"
+#include "state/gate.h"
+
+struct ml_writer_call;
+
+struct ml_write {
+    struct ml_client_request request; /* slices are copied as the client needs them */
+    struct ml_gate *gate;             /* NULL: none */
+    struct ml_str key;                /* of the object being reconciled; copied */
+    struct ml_str owner_uid;          /* of the controller owner in the body, or empty; copied */
+    bool wait_for_cache;              /* done comes when the kind's informer shows the write */
+};
+
+/* `body`: the object after the write (for a delete: the object or a Status), valid during the
+ * call. As ml_client_done otherwise. */
+struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct ml_write *write,
+                                      ml_client_done *done, void *context);
+void ml_writer_cancel(struct ml_writer_call *call);
