@@ -1,0 +1,70 @@
+/* libmoonloop: a Kubernetes operator host whose reconcilers are Lua scripts.
+ *
+ *     struct moonloop_opts opts = MOONLOOP_OPTS_INIT;
+ *     opts.scripts = (const char *const[]){"reconcilers", NULL};
+ *     struct moonloop *host = moonloop_new(&opts);
+ *     int code = moonloop_run(host);      // serves until a signal or moonloop_stop
+ *     if (code != MOONLOOP_EXIT_OK)
+ *         fputs(moonloop_error(host), stderr);
+ *     moonloop_free(host);
+ *
+ * One host is one thread and one event loop; a process may hold several, each on its own
+ * thread. Nothing here is thread-safe except moonloop_stop. */
+#pragma once
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct moonloop; /* opaque */
+
+/* What moonloop_run returns, and the exit codes of the program. */
+enum moonloop_exit {
+    MOONLOOP_EXIT_OK = 0,
+    MOONLOOP_EXIT_BAD = 1,         /* the thing asked about is bad: a script, a file */
+    MOONLOOP_EXIT_USAGE = 2,       /* options that make no sense */
+    MOONLOOP_EXIT_UNREACHABLE = 3, /* cannot reach the API server, or not authenticate */
+    MOONLOOP_EXIT_LOST_LEASE = 4,
+};
+
+/* All strings are borrowed until moonloop_new returns. NULL and 0 mean the default. */
+struct moonloop_opts {
+    const char *kubeconfig; /* a file; default: $KUBECONFIG, in-cluster, ~/.kube/config */
+    const char *context;    /* of the kubeconfig; default: its current-context */
+    const char *const *namespaces;         /* NULL-terminated; default: all */
+    const char *const *scripts;            /* files or folders, NULL-terminated */
+    const char *const *scripts_configmaps; /* "NAMESPACE/NAME", NULL-terminated */
+    const char *metrics_bind_address;      /* "host:port"; default and "0": not served */
+    const char *health_probe_bind_address; /* the same */
+    const char *log_format;                /* "json" or "text"; default json */
+    const char *log_level;                 /* "debug", "info", "warn", "error"; default info */
+    int log_fd;                            /* default 1, standard output */
+    size_t script_memory_max;              /* bytes of one script's state; default 16 MiB */
+    int drain_seconds;                     /* for reconciles under way at the end; default 25 */
+    int handle_signals;                    /* SIGTERM and SIGINT stop the host; default no */
+};
+
+#define MOONLOOP_OPTS_INIT {0}
+
+const char *moonloop_version(void); /* "0.1.0" */
+
+/* Never NULL: what is wrong with the options is told by moonloop_run. Free it in any case. */
+struct moonloop *moonloop_new(const struct moonloop_opts *opts);
+void moonloop_free(struct moonloop *host);
+
+/* Connects, loads the scripts, reconciles; drains and returns after moonloop_stop or a signal.
+ * To be called once. */
+int moonloop_run(struct moonloop *host);
+
+/* Asks a running host to drain and return. May be called from another thread or from a signal
+ * handler. A second call skips the drain. */
+void moonloop_stop(struct moonloop *host);
+
+/* One line about why moonloop_run failed; "" when it did not. Owned by the host. */
+const char *moonloop_error(const struct moonloop *host);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,111 @@
+#include "run/batch.h"
+
+uint64_t ml_batch_fingerprint(const struct ml_files *files, const struct ml_script *script)
+{
+    uint64_t print = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        const struct ml_script_file *file = &files->files[i];
+        if (script && !ml_script_loaded_file(script, file->name))
+            continue;
+        /* Rotated so that two files that change places do not cancel out. */
+        print = (print << 7 | print >> 57) ^ ml_str_hash(file->name);
+        print = (print << 7 | print >> 57) ^ ml_str_hash(file->text);
+    }
+    return print;
+}
+
+static void load(struct ml_batch *batch, size_t index, const struct ml_batch_opts *opts)
+{
+    const struct ml_script_files view = ml_files_view(batch->files);
+    struct ml_batch_entry *entry = &batch->entries[index];
+    struct ml_script *script = NULL;
+    if (ml_script_load(opts->cluster, opts->limits, &view, index, &script, &entry->err) < 0) {
+        entry->verdict = ML_BATCH_REFUSED;
+        return;
+    }
+    entry->script = script;
+    entry->verdict = ml_script_declaration(script) ? ML_BATCH_CONTROLLER : ML_BATCH_MODULE;
+}
+
+static bool required(const struct ml_batch *batch, size_t index)
+{
+    struct ml_str name = batch->files->files[index].name;
+    for (size_t i = 0; i < batch->files->count; i++) {
+        const struct ml_batch_entry *entry = &batch->entries[i];
+        /* A broken file may be the one that requires it: blame only one of the two. */
+        if (i != index && (entry->verdict == ML_BATCH_REFUSED ||
+                           (entry->script && ml_script_loaded_file(entry->script, name))))
+            return true;
+    }
+    return false;
+}
+
+static void refuse(struct ml_batch_entry *entry, struct ml_err *err)
+{
+    ml_script_unref(ml_take(&entry->script));
+    entry->verdict = ML_BATCH_REFUSED;
+    entry->err = *err;
+}
+
+static void refuse_stray_modules(struct ml_batch *batch)
+{
+    struct ml_err err;
+    for (size_t i = 0; i < batch->files->count; i++) {
+        if (batch->entries[i].verdict != ML_BATCH_MODULE || required(batch, i))
+            continue;
+        ml_err_set(&err, ML_ESCRIPT,
+                   ML_STR_FMT ": returns a table that is no moonloop.controller{…}, and no other "
+                              "script requires it",
+                   ML_STR_ARG(batch->files->files[i].name));
+        refuse(&batch->entries[i], &err);
+    }
+}
+
+static void refuse_second_names(struct ml_batch *batch)
+{
+    struct ml_err err;
+    for (size_t i = 0; i < batch->files->count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            struct ml_script *first = batch->entries[j].script;
+            struct ml_script *second = batch->entries[i].script;
+            if (!first || !second || !ml_script_declaration(first) ||
+                !ml_script_declaration(second) ||
+                strcmp(ml_script_declaration(first)->name, ml_script_declaration(second)->name))
+                continue;
+            ml_err_set(&err, ML_ESCRIPT,
+                       ML_STR_FMT ": the name \"%s\" is taken by " ML_STR_FMT
+                                  "; give this controller another one",
+                       ML_STR_ARG(batch->files->files[i].name), ml_script_declaration(second)->name,
+                       ML_STR_ARG(batch->files->files[j].name));
+            refuse(&batch->entries[i], &err);
+        }
+    }
+}
+
+void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
+                   const struct ml_batch_opts *opts)
+{
+    batch->files = files;
+    batch->entries = ml_zalloc(files->count * sizeof *batch->entries);
+    for (size_t i = 0; i < files->count; i++) {
+        struct ml_batch_entry *entry = &batch->entries[i];
+        entry->err = ML_ERR_INIT;
+        struct ml_script *before = opts->unchanged ? opts->unchanged(opts->context, i) : NULL;
+        if (before) {
+            entry->script = ml_script_ref(before);
+            entry->verdict = ML_BATCH_SKIPPED;
+        } else {
+            load(batch, i, opts);
+        }
+    }
+    refuse_second_names(batch);
+    refuse_stray_modules(batch);
+}
+
+void ml_batch_fini(struct ml_batch *batch)
+{
+    for (size_t i = 0; i < batch->files->count; i++)
+        ml_script_unref(batch->entries[i].script);
+    free(batch->entries);
+    *batch = (struct ml_batch){0};
+}

@@ -1,0 +1,32 @@
+/* L6 run. The Lua files of one source, read whole: what a folder or a ConfigMap holds at one
+ * instant. */
+#pragma once
+
+#include "script/script.h"
+
+#define ML_FILES_MAX 256
+
+struct ml_files {
+    struct ml_script_file *files; /* sorted by name; names and texts owned */
+    size_t count;
+};
+
+#define ML_FILES_INIT ((struct ml_files){0})
+
+void ml_files_fini(struct ml_files *files);
+
+/* Is `name` a script's file: "*.lua", no test ("*_test.lua"), not hidden? */
+bool ml_files_wanted(struct ml_str name);
+
+/* Copies name and text in, keeping the order. ML_ELIMIT: too many, or too long. */
+ML_NODISCARD int ml_files_add(struct ml_files *files, struct ml_str name, struct ml_str text,
+                              struct ml_err *err);
+
+/* Reads a file, or the scripts of a folder (not of its subfolders). A mounted ConfigMap is
+ * such a folder. ML_EIO, ML_ELIMIT, or ML_EINVALID with the path and what is wrong. */
+ML_NODISCARD int ml_files_read(struct ml_files *files, const char *path, struct ml_err *err);
+
+static inline struct ml_script_files ml_files_view(const struct ml_files *files)
+{
+    return (struct ml_script_files){files->files, files->count};
+}

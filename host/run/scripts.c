@@ -1,0 +1,398 @@
+#include "run/scripts.h"
+
+#include "run/batch.h"
+#include "run/controller.h"
+
+/* One file of one source, and what came of it. */
+struct slot {
+    struct ml_scripts *scripts;
+    struct ml_source *source;
+    char *file;
+    struct ml_controller *controller; /* works; NULL as long as no version was good */
+    struct ml_controller *successor;  /* same file, other name: takes over when it is live */
+    uint64_t fingerprint;             /* of the version offered last */
+    uint64_t refused;                 /* of the set that was refused last; 0: none is */
+    struct ml_err why;                /* it was refused, or is not there */
+    bool missing;                     /* the source has no such file any more */
+    struct ml_list node;
+};
+
+/* A controller whose file has another one by now; it ends when its work is done. */
+struct leaver {
+    struct ml_controller *controller;
+    struct ml_list node;
+};
+
+#define SOURCES_MAX 64
+
+struct ml_scripts {
+    struct ml_cluster *cluster;
+    struct ml_script_limits limits;
+    struct ml_source *sources[SOURCES_MAX];
+    size_t source_count;
+    struct ml_list slots;
+    struct ml_list leavers;
+    bool stopping;
+    size_t running; /* controllers that have not stopped yet */
+    void (*stopped)(void *context);
+    void *stopped_context;
+    struct ml_metric_family *refusals;
+    struct ml_metric_family *loads;
+};
+
+static const struct ml_controller_handler controller_handler;
+
+static struct slot *slot_find(struct ml_scripts *self, struct ml_source *source, struct ml_str file)
+{
+    ml_list_each (node, &self->slots) {
+        struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->source == source && ml_str_is(file, slot->file))
+            return slot;
+    }
+    return NULL;
+}
+
+static struct slot *slot_get(struct ml_scripts *self, struct ml_source *source, struct ml_str file)
+{
+    struct slot *slot = slot_find(self, source, file);
+    if (slot)
+        return slot;
+    slot = ml_new(struct slot);
+    slot->scripts = self;
+    slot->source = source;
+    slot->file = ml_str_dup(file);
+    slot->why = ML_ERR_INIT;
+    ml_list_push(&self->slots, &slot->node);
+    return slot;
+}
+
+static struct slot *slot_of(struct ml_scripts *self, const struct ml_controller *controller)
+{
+    ml_list_each (node, &self->slots) {
+        struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->controller == controller || slot->successor == controller)
+            return slot;
+    }
+    return NULL;
+}
+
+/* The newest version of a file that was good: on its way or at work. */
+static struct ml_script *slot_script(const struct slot *slot)
+{
+    const struct ml_controller *controller = slot->successor ? slot->successor : slot->controller;
+    if (!controller)
+        return NULL;
+    struct ml_script *offered = ml_controller_offered(controller);
+    return offered ? offered : ml_controller_current(controller);
+}
+
+static bool slot_works(const struct slot *slot)
+{
+    return slot->controller && ml_controller_current(slot->controller);
+}
+
+/* Says it three times: in the log, as a metric, and to the author. */
+static void refuse(struct slot *slot, const struct ml_err *err)
+{
+    struct ml_scripts *self = slot->scripts;
+    const char *message = slot_works(slot) ? "script refused; the last good version keeps running"
+                                           : "script refused";
+    slot->why = *err;
+    ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->source->name),
+             ML_S("file", slot->file), ML_ERR(err));
+    ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels(slot->file)), 1);
+    ml_source_report(slot->source, true, "ScriptRefused", err->message);
+}
+
+/* Another file that has the name already, or NULL. */
+static const struct slot *name_taken(struct slot *mine, const char *name)
+{
+    ml_list_each (node, &mine->scripts->slots) {
+        struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot == mine)
+            continue;
+        if ((slot->controller && !strcmp(ml_controller_name(slot->controller), name)) ||
+            (slot->successor && !strcmp(ml_controller_name(slot->successor), name)))
+            return slot;
+    }
+    return NULL;
+}
+
+static struct ml_controller *new_controller(struct ml_scripts *self, const char *name)
+{
+    self->running++;
+    return ml_controller_new(self->cluster, name, &controller_handler, self);
+}
+
+static void drop_successor(struct slot *slot)
+{
+    if (!slot->successor)
+        return;
+    slot->scripts->running--;
+    ml_controller_free(ml_take(&slot->successor));
+}
+
+/* Takes over the reference to `script`. */
+static void offer(struct slot *slot, struct ml_script *script, uint64_t fingerprint)
+{
+    const char *name = ml_script_declaration(script)->name;
+    const struct slot *other = name_taken(slot, name);
+    if (other) {
+        struct ml_err err;
+        ml_err_set(&err, ML_ESCRIPT, "%s: the name \"%s\" is taken by %s of %s", slot->file, name,
+                   other->file, other->source->name);
+        refuse(slot, &err);
+        ml_script_unref(script);
+        return;
+    }
+    slot->fingerprint = fingerprint;
+    slot->refused = 0;
+    slot->why = ML_ERR_INIT;
+    drop_successor(slot);
+    if (!slot->controller)
+        slot->controller = new_controller(slot->scripts, name);
+    if (!strcmp(ml_controller_name(slot->controller), name)) {
+        ml_controller_offer(slot->controller, script);
+        return;
+    }
+    slot->successor = new_controller(slot->scripts, name);
+    ml_controller_offer(slot->successor, script);
+}
+
+struct unchanged_query {
+    struct ml_scripts *scripts;
+    struct ml_source *source;
+    const struct ml_files *files;
+};
+
+static struct ml_script *unchanged(void *context, size_t index)
+{
+    struct unchanged_query *query = context;
+    const struct slot *slot = slot_find(query->scripts, query->source,
+                                        query->files->files[index].name);
+    struct ml_script *script = slot ? slot_script(slot) : NULL;
+    if (!script || slot->refused || ml_batch_fingerprint(query->files, script) != slot->fingerprint)
+        return NULL;
+    return script;
+}
+
+static void settle(struct ml_scripts *self, struct ml_source *source, struct ml_batch *batch,
+                   size_t index)
+{
+    struct ml_batch_entry *entry = &batch->entries[index];
+    if (entry->verdict == ML_BATCH_MODULE)
+        return;
+    struct slot *slot = slot_get(self, source, batch->files->files[index].name);
+    slot->missing = false;
+    if (entry->verdict == ML_BATCH_CONTROLLER) {
+        uint64_t fingerprint = ml_batch_fingerprint(batch->files, entry->script);
+        offer(slot, ml_take(&entry->script), fingerprint);
+    } else if (entry->verdict == ML_BATCH_REFUSED) {
+        uint64_t fingerprint = ml_batch_fingerprint(batch->files, NULL);
+        if (slot->refused != fingerprint)
+            refuse(slot, &entry->err);
+        slot->refused = fingerprint;
+    }
+}
+
+static bool has_file(const struct ml_files *files, const char *name)
+{
+    for (size_t i = 0; i < files->count; i++)
+        if (ml_str_is(files->files[i].name, name))
+            return true;
+    return false;
+}
+
+static void tell_missing(struct ml_scripts *self, struct ml_source *source,
+                         const struct ml_files *files)
+{
+    ml_list_each (node, &self->slots) {
+        struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->source != source || slot->missing || has_file(files, slot->file))
+            continue;
+        struct ml_err err;
+        slot->missing = true;
+        ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", slot->file, source->name);
+        refuse(slot, &err);
+    }
+}
+
+static void on_files(void *context, struct ml_source *source, const struct ml_files *files)
+{
+    struct ml_scripts *self = context;
+    if (self->stopping)
+        return;
+    struct unchanged_query query = {self, source, files};
+    const struct ml_batch_opts opts = {self->cluster, &self->limits, unchanged, &query};
+    struct ml_batch batch;
+    ml_batch_load(&batch, files, &opts);
+    for (size_t i = 0; i < files->count; i++)
+        settle(self, source, &batch, i);
+    ml_batch_fini(&batch);
+    tell_missing(self, source, files);
+}
+
+static void on_trouble(void *context, struct ml_source *source, const struct ml_err *err)
+{
+    struct ml_scripts *self = context;
+    ml_error(self->cluster->log, "scripts", "no scripts to read; what runs keeps running",
+             ML_S("source", source->name), ML_ERR(err));
+    ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels("")), 1);
+    ml_source_report(source, true, "ScriptsMissing", err->message);
+}
+
+static const struct ml_source_handler source_handler = {.files = on_files, .trouble = on_trouble};
+
+static void leave(struct ml_scripts *self, struct ml_controller *controller)
+{
+    struct leaver *leaver = ml_new(struct leaver);
+    leaver->controller = controller;
+    ml_list_push(&self->leavers, &leaver->node);
+    ml_controller_stop(controller);
+}
+
+static void on_live(void *context, struct ml_controller *controller, bool first)
+{
+    struct ml_scripts *self = context;
+    struct slot *slot = slot_of(self, controller);
+    ml_assert(slot != NULL);
+    if (controller == slot->successor) {
+        leave(self, slot->controller);
+        slot->controller = ml_take(&slot->successor);
+    }
+    const char *name = ml_controller_name(controller);
+    ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", slot->file,
+                                          name);
+    ml_info(self->cluster->log, "scripts", first ? "script is live" : "new version is live",
+            ML_S("source", slot->source->name), ML_S("file", slot->file), ML_S("controller", name));
+    ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
+    ml_source_report(slot->source, false, "ScriptLoaded", note);
+}
+
+static void on_stopped(void *context, struct ml_controller *controller)
+{
+    struct ml_scripts *self = context;
+    ml_list_each (node, &self->leavers) {
+        struct leaver *leaver = ml_container_of(node, struct leaver, node);
+        if (leaver->controller != controller)
+            continue;
+        ml_list_remove(&leaver->node);
+        ml_controller_free(leaver->controller);
+        free(leaver);
+        break;
+    }
+    if (--self->running == 0 && self->stopping)
+        self->stopped(self->stopped_context);
+}
+
+static const struct ml_controller_handler controller_handler = {
+    .live = on_live,
+    .stopped = on_stopped,
+};
+
+struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_script_limits *limits)
+{
+    struct ml_scripts *self = ml_new(struct ml_scripts);
+    self->cluster = cluster;
+    self->limits = *limits;
+    ml_list_init(&self->slots);
+    ml_list_init(&self->leavers);
+    self->refusals = ml_metrics_counter(cluster->metrics, "moonloop_script_refused_total",
+                                        "Versions of a script that were refused, by file.",
+                                        ml_metric_labels("file"));
+    self->loads = ml_metrics_counter(cluster->metrics, "moonloop_script_loaded_total",
+                                     "Versions of a script that went live.",
+                                     ml_metric_labels("controller"));
+    return self;
+}
+
+void ml_scripts_free(struct ml_scripts *self)
+{
+    if (!self)
+        return;
+    ml_list_each (node, &self->slots) {
+        struct slot *slot = ml_container_of(node, struct slot, node);
+        ml_controller_free(slot->successor);
+        ml_controller_free(slot->controller);
+        free(slot->file);
+        free(slot);
+    }
+    ml_list_each (node, &self->leavers) {
+        struct leaver *leaver = ml_container_of(node, struct leaver, node);
+        ml_controller_free(leaver->controller);
+        free(leaver);
+    }
+    for (size_t i = 0; i < self->source_count; i++)
+        ml_source_free(self->sources[i]);
+    free(self);
+}
+
+void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
+{
+    ml_assert(self->source_count < SOURCES_MAX);
+    self->sources[self->source_count++] = source;
+}
+
+void ml_scripts_start(struct ml_scripts *self)
+{
+    for (size_t i = 0; i < self->source_count; i++)
+        ml_source_start(self->sources[i], &source_handler, self);
+}
+
+void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void *context)
+{
+    self->stopping = true;
+    self->stopped = done;
+    self->stopped_context = context;
+    if (self->running == 0) {
+        done(context);
+        return;
+    }
+    ml_list_each (node, &self->slots) {
+        struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->successor)
+            ml_controller_stop(slot->successor);
+        if (slot->controller)
+            ml_controller_stop(slot->controller);
+    }
+}
+
+bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
+{
+    bool ready = true;
+    for (size_t i = 0; i < self->source_count; i++) {
+        if (self->sources[i]->told)
+            continue;
+        ready = false;
+        ml_buf_printf(why, "%s has not been read yet\n", self->sources[i]->name);
+    }
+    ml_list_each (node, &self->slots) {
+        const struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot_works(slot))
+            continue;
+        ready = false;
+        ml_buf_printf(why, "%s: %s\n", slot->file,
+                      slot->why.kind ? slot->why.message : "waits for the kinds it watches");
+    }
+    return ready;
+}
+
+size_t ml_scripts_check(const struct ml_script_limits *limits, const struct ml_files *files,
+                        const struct ml_scripts_check *check)
+{
+    const struct ml_batch_opts opts = {.limits = limits};
+    struct ml_batch batch;
+    size_t bad = 0;
+    ml_batch_load(&batch, files, &opts);
+    for (size_t i = 0; i < files->count; i++) {
+        const struct ml_batch_entry *entry = &batch.entries[i];
+        if (entry->verdict == ML_BATCH_REFUSED) {
+            bad++;
+            check->bad(check->context, &entry->err);
+        } else if (entry->verdict == ML_BATCH_CONTROLLER) {
+            check->good(check->context, entry->script);
+        }
+    }
+    ml_batch_fini(&batch);
+    return bad;
+}
