@@ -1,0 +1,6 @@
+std = "lua54"
+max_line_length = 120
+exclude_files = { "build" }
+files["**/*_spec.lua"] = { std = "+busted" }
+files["**/*_test.lua"] = { std = "+busted" }
+files["lua/moonloop/meta"] = { ignore = { "111", "112", "113", "121", "122", "131", "211", "212" } }

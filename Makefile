@@ -1,0 +1,61 @@
+# A thin front: each target is one command of cmake, busted or a script in tools/.
+
+KUBECTL ?= kubectl
+IMAGE   ?= moonloop:latest
+ARGS    ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build asan run test e2e lint bench fuzz install uninstall deploy undeploy docker-build format clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install what building and testing need (Debian packages, once)
+	@tools/deps.sh
+
+build: deps ## build build/release/moonloop
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+asan: deps
+	@cmake --preset asan >/dev/null
+	@cmake --build --preset asan
+
+run: build ## run the operator from the checkout against your kubeconfig
+	build/release/moonloop run --scripts reconcilers/ --log-format text $(ARGS)
+
+test: asan ## C units, specs and reconciler tests under ASan and UBSan; no cluster needed
+	@tools/test.sh
+
+e2e: asan build ## spec/e2e against $KUBECONFIG, or a control plane built for it
+	@MOONLOOP=$(CURDIR)/build/asan/moonloop spec/e2e/run.sh $(ARGS)
+
+lint: deps ## clang-format, cppcheck, luacheck, layers, shell
+	@tools/lint.sh
+
+bench: build ## print the figures of bench/RESULTS.md, measured now
+	@bench/run.sh $(ARGS)
+
+fuzz: deps ## run each fuzz target (SECONDS_EACH=600)
+	@tools/fuzz.sh
+
+install: ## install the CRDs into the cluster
+	$(KUBECTL) apply -k crds
+
+uninstall: ## remove the CRDs, and every object of theirs
+	$(KUBECTL) delete -k crds
+
+deploy: ## run the image in the cluster (after docker-build and a push)
+	$(KUBECTL) apply -k deploy
+
+undeploy: ## take it out again
+	$(KUBECTL) delete -k deploy
+
+docker-build: ## build the image (docker, podman, or buildah without an engine)
+	@tools/image.sh build $(IMAGE)
+
+format: deps ## rewrite the C sources in the house's form
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean: ## remove build/
+	rm -rf build

@@ -1,0 +1,11 @@
+/* L7 cli. One function a subcommand, each in a file of its own. They get argv from their own
+ * name on and return an exit code (enum moonloop_exit). */
+#pragma once
+
+#include "base/err.h"
+
+int ml_command_run(int argc, char **argv);   /* moonloop run */
+int ml_command_check(int argc, char **argv); /* moonloop check */
+
+/* Prints "moonloop COMMAND: message" to stderr and returns MOONLOOP_EXIT_USAGE. */
+int ml_command_usage_error(const char *command, const struct ml_err *err);

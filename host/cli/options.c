@@ -1,0 +1,159 @@
+#include "cli/options.h"
+
+#include "base/str.h"
+
+#include <stdio.h>
+
+static const struct ml_option *find(const struct ml_option *options, size_t count,
+                                    struct ml_str name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ml_str_is(name, options[i].name))
+            return &options[i];
+    return NULL;
+}
+
+/* Levenshtein distance, for words of an option's length. */
+static size_t distance(struct ml_str a, struct ml_str b)
+{
+    enum { MAX = 64 };
+    size_t row[MAX + 1];
+    if (a.len > MAX || b.len > MAX)
+        return MAX;
+    for (size_t j = 0; j <= b.len; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            size_t replace = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
+            diagonal = row[j];
+            row[j] = ML_MIN(ML_MIN(row[j], row[j - 1]) + 1, replace);
+        }
+    }
+    return row[b.len];
+}
+
+static int unknown(const struct ml_option *options, size_t count, struct ml_str name,
+                   struct ml_err *err)
+{
+    const char *nearest = NULL;
+    size_t best = name.len / 3 + 2;
+    for (size_t i = 0; i < count; i++) {
+        size_t d = distance(name, ml_str_of(options[i].name));
+        if (d < best) {
+            best = d;
+            nearest = options[i].name;
+        }
+    }
+    if (nearest)
+        return ml_err_set(err, ML_EINVALID, "unknown option " ML_STR_FMT "; did you mean %s?",
+                          ML_STR_ARG(name), nearest);
+    return ml_err_set(err, ML_EINVALID, "unknown option " ML_STR_FMT "; see --help",
+                      ML_STR_ARG(name));
+}
+
+static bool parse_size(const char *text, size_t *out)
+{
+    static const struct {
+        const char *suffix;
+        size_t factor;
+    } units[] = {{"Ki", 1024}, {"Mi", 1024 * 1024}, {"Gi", 1024 * 1024 * 1024}, {"", 1}};
+    struct ml_str number = ml_str_of(text);
+    for (size_t i = 0; i < ML_COUNT(units); i++) {
+        uint64_t value;
+        if (!ml_str_ends(number, units[i].suffix))
+            continue;
+        number.len -= strlen(units[i].suffix);
+        return ml_str_to_u64(number, &value) &&
+               !__builtin_mul_overflow(value, units[i].factor, out);
+    }
+    return false;
+}
+
+static int store(const struct ml_option *option, const char *value, struct ml_err *err)
+{
+    struct ml_option_list *list = option->into;
+    int64_t seconds;
+    switch (option->type) {
+    case ML_OPTION_FLAG:
+        *(bool *)option->into = true;
+        return 0;
+    case ML_OPTION_TEXT:
+        *(const char **)option->into = value;
+        return 0;
+    case ML_OPTION_LIST:
+        if (list->count == ML_OPTION_VALUES_MAX)
+            return ml_err_set(err, ML_EINVALID, "%s: given more than %d times", option->name,
+                              ML_OPTION_VALUES_MAX);
+        list->values[list->count++] = value;
+        return 0;
+    case ML_OPTION_SIZE:
+        if (!parse_size(value, option->into))
+            return ml_err_set(err, ML_EINVALID, "%s %s: expected bytes, such as 16Mi", option->name,
+                              value);
+        return 0;
+    case ML_OPTION_SECONDS:
+        if (!ml_str_to_i64(ml_str_of(value), &seconds) || seconds < 0 || seconds > 86400)
+            return ml_err_set(err, ML_EINVALID, "%s %s: expected seconds, 0 to 86400", option->name,
+                              value);
+        *(int *)option->into = (int)seconds;
+        return 0;
+    }
+    ML_UNREACHABLE();
+}
+
+/* One option with its value; moves *at past both. */
+static int parse_option(const struct ml_option *options, size_t count, int argc, char **argv,
+                        int *at, struct ml_err *err)
+{
+    struct ml_str value = ml_str_of(argv[*at]);
+    struct ml_str name = ml_str_cut(&value, '=');
+    const struct ml_option *option = find(options, count, name);
+    if (!option)
+        return unknown(options, count, name, err);
+    if (option->type == ML_OPTION_FLAG && value.ptr)
+        return ml_err_set(err, ML_EINVALID, "%s takes no value", option->name);
+    if (option->type != ML_OPTION_FLAG && !value.ptr) {
+        if (*at + 1 >= argc)
+            return ml_err_set(err, ML_EINVALID, "%s needs a value: %s %s", option->name,
+                              option->name, option->value);
+        value = ml_str_of(argv[++*at]);
+    }
+    ++*at;
+    return store(option, value.ptr, err);
+}
+
+int ml_options_parse(const struct ml_option *options, size_t count, int argc, char **argv,
+                     struct ml_option_list *words, bool *help, struct ml_err *err)
+{
+    for (int at = 1; at < argc;) {
+        if (!strcmp(argv[at], "--help") || !strcmp(argv[at], "-h")) {
+            *help = true;
+            return 0;
+        }
+        if (argv[at][0] == '-' && argv[at][1]) {
+            int r = parse_option(options, count, argc, argv, &at, err);
+            if (r < 0)
+                return r;
+            continue;
+        }
+        if (!words || words->count == ML_OPTION_VALUES_MAX)
+            return ml_err_set(err, ML_EINVALID, "unexpected word \"%s\"; see --help", argv[at]);
+        words->values[words->count++] = argv[at++];
+    }
+    return 0;
+}
+
+void ml_options_help(const struct ml_option *options, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", options[i].name,
+                 options[i].value ? options[i].value : "");
+        if (strlen(left) > 36)
+            printf("  %s\n  %-36s %s\n", left, "", options[i].help);
+        else
+            printf("  %-36s %s\n", left, options[i].help);
+    }
+}

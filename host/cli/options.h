@@ -1,0 +1,38 @@
+/* L7 cli. Command-line options by table, one table a subcommand: `--name VALUE`, `--name=VALUE`,
+ * `--flag`; what may be given several times collects. */
+#pragma once
+
+#include "base/err.h"
+
+#define ML_OPTION_VALUES_MAX 64
+
+enum ml_option_type {
+    ML_OPTION_FLAG,    /* bool */
+    ML_OPTION_TEXT,    /* const char * */
+    ML_OPTION_LIST,    /* struct ml_option_list; repeated or comma-free */
+    ML_OPTION_SIZE,    /* size_t of bytes: 16Mi, 512Ki, 1000000 */
+    ML_OPTION_SECONDS, /* int */
+};
+
+struct ml_option_list {
+    const char *values[ML_OPTION_VALUES_MAX + 1]; /* NULL-terminated */
+    size_t count;
+};
+
+struct ml_option {
+    const char *name;  /* "--kubeconfig" */
+    const char *value; /* what help calls its value: "FILE"; NULL for a flag */
+    const char *help;
+    enum ml_option_type type;
+    void *into;
+};
+
+/* Reads argv[1…]. Words that are no options go to `words` (NULL: refused). Stops with
+ * *help true at --help or -h. ML_EINVALID names what is wrong and, for an unknown option, the
+ * nearest one. Values are borrowed from argv. */
+ML_NODISCARD int ml_options_parse(const struct ml_option *options, size_t count, int argc,
+                                  char **argv, struct ml_option_list *words, bool *help,
+                                  struct ml_err *err);
+
+/* Prints the options, one or two lines each. */
+void ml_options_help(const struct ml_option *options, size_t count);

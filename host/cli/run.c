@@ -1,0 +1,65 @@
+/* moonloop run: the operator. */
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "include/moonloop.h"
+
+#include <stdio.h>
+
+static void print_help(const struct ml_option *options, size_t count)
+{
+    printf("Usage: moonloop run --scripts PATH [OPTIONS]\n\n"
+           "Runs the controllers of the given scripts against an API server until SIGTERM or\n"
+           "SIGINT. A script that changes goes live within a second; one that is broken is\n"
+           "refused and the last good version keeps running.\n\nOptions:\n");
+    ml_options_help(options, count);
+    printf("\nExample:\n  moonloop run --scripts reconcilers/ --log-format text\n");
+}
+
+int ml_command_run(int argc, char **argv)
+{
+    struct moonloop_opts opts = MOONLOOP_OPTS_INIT;
+    struct ml_option_list scripts = {0}, configmaps = {0}, namespaces = {0};
+    const struct ml_option options[] = {
+        {"--scripts", "PATH", "a script, a folder of scripts, or a mounted ConfigMap (repeat)",
+         ML_OPTION_LIST, &scripts},
+        {"--scripts-configmap", "NS/NAME",
+         "a ConfigMap of scripts, watched through the API (repeat)", ML_OPTION_LIST, &configmaps},
+        {"--namespace", "NS", "watch this namespace only (repeat); default: all", ML_OPTION_LIST,
+         &namespaces},
+        {"--kubeconfig", "FILE", "default: $KUBECONFIG, in-cluster, ~/.kube/config", ML_OPTION_TEXT,
+         &opts.kubeconfig},
+        {"--context", "NAME", "of the kubeconfig; default: its current-context", ML_OPTION_TEXT,
+         &opts.context},
+        {"--metrics-bind-address", "HOST:PORT", "serve /metrics; 0: do not (default)",
+         ML_OPTION_TEXT, &opts.metrics_bind_address},
+        {"--health-probe-bind-address", "HOST:PORT",
+         "serve /healthz and /readyz; 0: do not (default)", ML_OPTION_TEXT,
+         &opts.health_probe_bind_address},
+        {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
+         &opts.script_memory_max},
+        {"--drain-seconds", "N", "for work under way at the end; default 25", ML_OPTION_SECONDS,
+         &opts.drain_seconds},
+        {"--log-format", "json|text", "default json", ML_OPTION_TEXT, &opts.log_format},
+        {"--log-level", "LEVEL", "debug, info (default), warn, error", ML_OPTION_TEXT,
+         &opts.log_level},
+    };
+    struct ml_err err = ML_ERR_INIT;
+    bool help = false;
+    if (ml_options_parse(options, ML_COUNT(options), argc, argv, NULL, &help, &err) < 0)
+        return ml_command_usage_error("run", &err);
+    if (help) {
+        print_help(options, ML_COUNT(options));
+        return MOONLOOP_EXIT_OK;
+    }
+    opts.scripts = scripts.values;
+    opts.scripts_configmaps = configmaps.values;
+    opts.namespaces = namespaces.values;
+    opts.handle_signals = 1;
+
+    struct moonloop *host = moonloop_new(&opts);
+    int code = moonloop_run(host);
+    if (code != MOONLOOP_EXIT_OK)
+        fprintf(stderr, "moonloop run: %s\n", moonloop_error(host));
+    moonloop_free(host);
+    return code;
+}

@@ -1,0 +1,400 @@
+/* The host as a whole: what is made, in which order it starts, and in which it stops.
+ *
+ *   start   probes and metrics, connection, caches and scripts (each script when its caches are
+ *           synced)
+ *   stop    scripts (work under way ends), events, connections, probes */
+#include "include/moonloop.h"
+
+#include "kube/transport_http.h"
+#include "run/connect.h"
+#include "run/endpoints.h"
+#include "run/process_metrics.h"
+#include "run/scripts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define CONNECT_PATIENCE_NS   (10 * ML_NS_PER_S)
+#define DRAIN_SECONDS_DEFAULT 25
+#define FLUSH_MAX_NS          (2 * ML_NS_PER_S)
+
+struct moonloop {
+    struct moonloop_opts opts; /* strings owned, see own_strings */
+    struct ml_err err;
+    int exit_code;
+
+    struct ml_log log;
+    struct ml_random random;
+    struct ml_loop *loop;
+    struct ml_metrics *metrics;
+    struct ml_kubeconfig *kubeconfig;
+    struct ml_http_client *http;
+    struct ml_transport *transport;
+    struct ml_client *client;
+    struct ml_cluster cluster;
+    struct ml_scripts *scripts;
+    struct ml_endpoints *endpoints;
+    struct ml_connect *connecting;
+
+    bool stopping;
+    struct ml_timer drain;
+    int wake[2]; /* moonloop_stop writes a byte here */
+    struct ml_loop_watch *woken;
+    atomic_int stops;
+};
+
+const char *moonloop_version(void)
+{
+    return MOONLOOP_VERSION;
+}
+
+static const char *const *own_list(const char *const *list)
+{
+    size_t count = 0;
+    while (list && list[count])
+        count++;
+    const char **copy = ml_zalloc((count + 1) * sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = ml_strdup(list[i]);
+    return copy;
+}
+
+static void free_list(const char *const *list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free((char *)list[i]);
+    free((void *)list);
+}
+
+static void own_strings(struct moonloop_opts *opts)
+{
+    opts->kubeconfig = ml_strdup(opts->kubeconfig);
+    opts->context = ml_strdup(opts->context);
+    opts->metrics_bind_address = ml_strdup(opts->metrics_bind_address);
+    opts->health_probe_bind_address = ml_strdup(opts->health_probe_bind_address);
+    opts->log_format = ml_strdup(opts->log_format);
+    opts->log_level = ml_strdup(opts->log_level);
+    opts->namespaces = own_list(opts->namespaces);
+    opts->scripts = own_list(opts->scripts);
+    opts->scripts_configmaps = own_list(opts->scripts_configmaps);
+}
+
+static void free_strings(struct moonloop_opts *opts)
+{
+    free((char *)opts->kubeconfig);
+    free((char *)opts->context);
+    free((char *)opts->metrics_bind_address);
+    free((char *)opts->health_probe_bind_address);
+    free((char *)opts->log_format);
+    free((char *)opts->log_level);
+    free_list(opts->namespaces);
+    free_list(opts->scripts);
+    free_list(opts->scripts_configmaps);
+}
+
+struct moonloop *moonloop_new(const struct moonloop_opts *opts)
+{
+    struct moonloop *self = ml_new(struct moonloop);
+    self->opts = *opts;
+    own_strings(&self->opts);
+    self->err = ML_ERR_INIT;
+    self->wake[0] = self->wake[1] = -1;
+    if (pipe2(self->wake, O_NONBLOCK | O_CLOEXEC) < 0)
+        ml_err_set(&self->err, ML_EIO, "pipe: %s", strerror(errno));
+    return self;
+}
+
+static void leave_loop(struct moonloop *self)
+{
+    ml_timer_stop(&self->drain);
+    ml_loop_stop(self->loop);
+}
+
+static void on_flush_late(void *context)
+{
+    leave_loop(context);
+}
+
+static void on_flushed(void *context)
+{
+    leave_loop(context);
+}
+
+/* Work is done (or given up): what is left are the events that tell of it. */
+static void on_drained(void *context)
+{
+    struct moonloop *self = context;
+    ml_timer_stop(&self->drain);
+    ml_timer_init(&self->drain, self->loop, on_flush_late, self);
+    ml_timer_start(&self->drain, FLUSH_MAX_NS);
+    ml_recorder_flush(self->cluster.recorder, on_flushed, self);
+}
+
+static void on_drain_late(void *context)
+{
+    struct moonloop *self = context;
+    ml_warn(&self->log, "host", "work under way did not end in time; leaving it");
+    leave_loop(self);
+}
+
+static void stop(struct moonloop *self, const char *why)
+{
+    if (self->stopping) {
+        leave_loop(self);
+        return;
+    }
+    self->stopping = true;
+    ml_info(&self->log, "host", "stopping", ML_S("why", why));
+    int64_t seconds = self->opts.drain_seconds > 0 ? self->opts.drain_seconds
+                                                   : DRAIN_SECONDS_DEFAULT;
+    ml_connect_free(ml_take(&self->connecting));
+    ml_timer_init(&self->drain, self->loop, on_drain_late, self);
+    ml_timer_start(&self->drain, seconds * ML_NS_PER_S);
+    ml_scripts_stop(self->scripts, on_drained, self);
+}
+
+static void on_wake(void *context)
+{
+    struct moonloop *self = context;
+    char byte;
+    while (read(self->wake[0], &byte, 1) == 1)
+        ;
+    stop(self, atomic_load(&self->stops) > 1 ? "asked twice" : "asked to");
+}
+
+void moonloop_stop(struct moonloop *self)
+{
+    atomic_fetch_add(&self->stops, 1);
+    ssize_t sent = write(self->wake[1], "", 1);
+    (void)sent; /* a full pipe wakes just as well */
+}
+
+static void on_signal(void *context, int signo)
+{
+    stop(context, signo == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+static int fail(struct moonloop *self, int exit_code)
+{
+    self->exit_code = exit_code;
+    return exit_code;
+}
+
+static void on_connected(void *context, const char *version, const struct ml_err *err)
+{
+    struct moonloop *self = context;
+    ml_connect_free(ml_take(&self->connecting));
+    if (err) {
+        self->err = *err;
+        ml_err_wrap(&self->err, "cannot use the API server %s (%s)",
+                    ml_kubeconfig_server(self->kubeconfig), ml_kubeconfig_source(self->kubeconfig));
+        fail(self, MOONLOOP_EXIT_UNREACHABLE);
+        leave_loop(self);
+        return;
+    }
+    ml_info(&self->log, "host", "connected", ML_S("server", ml_kubeconfig_server(self->kubeconfig)),
+            ML_S("version", version), ML_S("credentials", ml_kubeconfig_source(self->kubeconfig)));
+    ml_scripts_start(self->scripts);
+}
+
+static int read_log_options(struct moonloop *self)
+{
+    enum ml_log_format format = ML_LOG_JSON;
+    enum ml_log_level level = ML_LOG_INFO;
+    if (self->opts.log_format && !ml_log_format_parse(self->opts.log_format, &format))
+        return ml_err_set(&self->err, ML_EINVALID, "--log-format %s: expected json or text",
+                          self->opts.log_format);
+    if (self->opts.log_level && !ml_log_level_parse(self->opts.log_level, &level))
+        return ml_err_set(&self->err, ML_EINVALID,
+                          "--log-level %s: expected debug, info, warn or error",
+                          self->opts.log_level);
+    int fd = self->opts.log_fd ? self->opts.log_fd : STDOUT_FILENO;
+    ml_log_init(&self->log, ml_clock_real(), fd, format, level);
+    return 0;
+}
+
+static int connect_client(struct moonloop *self)
+{
+    const struct ml_kubeconfig_opts opts = {self->opts.kubeconfig, self->opts.context};
+    int r = ml_kubeconfig_load(&opts, ml_clock_real(), &self->kubeconfig, &self->err);
+    if (r < 0)
+        return r;
+    self->http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
+    self->transport = ml_transport_http_new(self->http, self->kubeconfig);
+    const struct ml_client_opts client = {
+        .loop = self->loop,
+        .transport = self->transport,
+        .metrics = self->metrics,
+        .random = &self->random,
+        .log = &self->log,
+    };
+    self->client = ml_client_new(&client);
+    return 0;
+}
+
+static void make_cluster(struct moonloop *self)
+{
+    char host[64] = "localhost";
+    gethostname(host, sizeof host - 1);
+    ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
+    const struct ml_informers_opts informers = {
+        .client = self->client,
+        .loop = self->loop,
+        .random = &self->random,
+        .log = &self->log,
+        .metrics = self->metrics,
+        .namespaces = self->opts.namespaces,
+    };
+    const struct ml_recorder_opts recorder = {
+        .client = self->client,
+        .loop = self->loop,
+        .metrics = self->metrics,
+        .controller = "moonloop.dev/moonloop",
+        .instance = instance,
+    };
+    self->cluster = (struct ml_cluster){
+        .loop = self->loop,
+        .clock = ml_clock_real(),
+        .random = &self->random,
+        .log = &self->log,
+        .metrics = self->metrics,
+        .client = self->client,
+        .discovery = ml_discovery_new(self->client, self->loop),
+        .informers = ml_informers_new(&informers),
+        .recorder = ml_recorder_new(&recorder),
+    };
+}
+
+static int add_sources(struct moonloop *self)
+{
+    const char *const *paths = self->opts.scripts;
+    const char *const *configmaps = self->opts.scripts_configmaps;
+    if (!paths[0] && !configmaps[0])
+        return ml_err_set(&self->err, ML_EINVALID,
+                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
+    for (size_t i = 0; paths[i]; i++)
+        ml_scripts_add_source(self->scripts, ml_source_path_new(self->loop, paths[i]));
+    for (size_t i = 0; configmaps[i]; i++) {
+        struct ml_source *source;
+        int r = ml_source_configmap_new(&self->cluster, configmaps[i], &source, &self->err);
+        if (r < 0)
+            return r;
+        ml_scripts_add_source(self->scripts, source);
+    }
+    return 0;
+}
+
+static bool is_ready(void *context, struct ml_buf *why)
+{
+    struct moonloop *self = context;
+    if (self->connecting) {
+        ml_buf_puts(why, "not connected to the API server yet\n");
+        return false;
+    }
+    return ml_scripts_ready(self->scripts, why);
+}
+
+static int open_endpoints(struct moonloop *self)
+{
+    const struct ml_endpoints_opts opts = {
+        .loop = self->loop,
+        .metrics = self->metrics,
+        .health_address = self->opts.health_probe_bind_address,
+        .metrics_address = self->opts.metrics_bind_address,
+        .ready = is_ready,
+        .context = self,
+    };
+    int r = ml_endpoints_new(&opts, &self->endpoints, &self->err);
+    if (r < 0)
+        return r;
+    int health = ml_endpoints_health_port(self->endpoints);
+    int metrics = ml_endpoints_metrics_port(self->endpoints);
+    if (health || metrics)
+        ml_info(&self->log, "host", "serving", ML_I("health_port", health),
+                ML_I("metrics_port", metrics));
+    return 0;
+}
+
+/* Everything but the network. Leaves self->err and a half-built host on failure. */
+static int build(struct moonloop *self)
+{
+    if (self->err.kind)
+        return fail(self, MOONLOOP_EXIT_BAD);
+    if (read_log_options(self) < 0)
+        return fail(self, MOONLOOP_EXIT_USAGE);
+    ml_random_init_real(&self->random);
+    self->loop = ml_loop_new(ml_clock_real());
+    self->metrics = ml_metrics_new();
+    ml_process_metrics_register(self->metrics);
+    ml_timer_init(&self->drain, self->loop, on_drain_late, self);
+    if (connect_client(self) < 0)
+        return fail(self, MOONLOOP_EXIT_UNREACHABLE);
+    make_cluster(self);
+    const struct ml_script_limits limits = {.memory_max = self->opts.script_memory_max};
+    self->scripts = ml_scripts_new(&self->cluster, &limits);
+    if (add_sources(self) < 0)
+        return fail(self, MOONLOOP_EXIT_USAGE);
+    if (open_endpoints(self) < 0)
+        return fail(self, MOONLOOP_EXIT_BAD);
+    return 0;
+}
+
+int moonloop_run(struct moonloop *self)
+{
+    ml_assert(self->loop == NULL);
+    if (build(self) != 0)
+        return self->exit_code;
+    self->woken = ml_loop_watch_fd(self->loop, self->wake[0], on_wake, self);
+    if (self->opts.handle_signals) {
+        ml_loop_on_signal(self->loop, SIGTERM, on_signal, self);
+        ml_loop_on_signal(self->loop, SIGINT, on_signal, self);
+    }
+    self->connecting = ml_connect_start(self->client, self->loop, &self->log, CONNECT_PATIENCE_NS,
+                                        on_connected, self);
+    ml_loop_run(self->loop);
+    ml_info(&self->log, "host", "stopped", ML_I("exit_code", self->exit_code));
+    return self->exit_code;
+}
+
+const char *moonloop_error(const struct moonloop *self)
+{
+    return self->err.message;
+}
+
+/* In the reverse order of making; everything takes NULL. */
+void moonloop_free(struct moonloop *self)
+{
+    if (!self)
+        return;
+    ml_connect_free(self->connecting);
+    ml_scripts_free(self->scripts);
+    ml_endpoints_free(self->endpoints);
+    if (self->client) {
+        ml_recorder_free(self->cluster.recorder);
+        ml_informers_free(self->cluster.informers);
+        ml_discovery_free(self->cluster.discovery);
+        ml_client_free(self->client);
+        self->transport->free(self->transport);
+        ml_http_client_free(self->http);
+    }
+    ml_kubeconfig_free(self->kubeconfig);
+    if (self->loop) {
+        if (self->opts.handle_signals) {
+            ml_loop_on_signal(self->loop, SIGTERM, NULL, NULL);
+            ml_loop_on_signal(self->loop, SIGINT, NULL, NULL);
+        }
+        ml_timer_stop(&self->drain);
+        ml_loop_watch_free(self->woken);
+        ml_loop_free(self->loop);
+    }
+    ml_metrics_free(self->metrics);
+    for (int i = 0; i < 2; i++)
+        if (self->wake[i] >= 0)
+            close(self->wake[i]);
+    free_strings(&self->opts);
+    free(self);
+}

@@ -1,0 +1,58 @@
+#include "run/process_metrics.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static double resident_bytes(void)
+{
+    long pages_total = 0, pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "re");
+    if (!statm)
+        return 0;
+    if (fscanf(statm, "%ld %ld", &pages_total, &pages) != 2)
+        pages = 0;
+    fclose(statm);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) < 0)
+        return 0;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static double open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    if (!dir)
+        return 0;
+    int count = -3; /* ".", "..", and the descriptor of this very listing */
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void collect(void *context)
+{
+    struct ml_metrics *metrics = context;
+    ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, "process_resident_memory_bytes",
+                                                  "Resident memory.", NULL)),
+                  resident_bytes());
+    ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, "process_open_fds",
+                                                  "Open file descriptors.", NULL)),
+                  open_descriptors());
+    struct ml_metric *cpu = ml_metric_only(ml_metrics_counter(metrics, "process_cpu_seconds_total",
+                                                              "User and system CPU time.", NULL));
+    ml_metric_add(cpu, cpu_seconds() - ml_metric_value(cpu));
+}
+
+void ml_process_metrics_register(struct ml_metrics *metrics)
+{
+    ml_metrics_on_collect(metrics, collect, metrics);
+}

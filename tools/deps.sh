@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs what building, testing and linting need from the distribution's packages, and says
+# what. Does nothing, in no time, when all of it is there.
+set -euo pipefail
+
+packages=(
+  # to build
+  build-essential cmake ninja-build pkg-config
+  liblua5.4-dev libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev
+  # to test
+  libcmocka-dev lua5.4 lua-busted lua-posix lua-socket lua-cjson openssl procps ca-certificates
+  # to lint and to fuzz
+  lua-check clang clang-format cppcheck shellcheck libclang-rt-14-dev
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+  [ "$status" = "install ok installed" ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "moonloop: not a Debian system; install the equivalents of: ${missing[*]}" >&2
+  exit 1
+fi
+sudo=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || { echo "moonloop: needs root or sudo to install: ${missing[*]}" >&2; exit 1; }
+  sudo=(sudo)
+fi
+echo "moonloop: installing ${missing[*]}"
+"${sudo[@]}" apt-get update -qq
+"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Form, static analysis and the direction of dependencies. Says all it finds, then fails.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+bad=0
+
+check() { # TITLE COMMAND…
+  local title=$1 out
+  shift
+  if out=$("$@" 2>&1); then
+    echo "ok   $title"
+  else
+    echo "FAIL $title"
+    echo "$out"
+    bad=1
+  fi
+}
+
+mapfile -t c_files < <(git ls-files '*.c' '*.h')
+mapfile -t shell_files < <(git ls-files '*.sh' .ci/run)
+
+check "clang-format" clang-format --dry-run -Werror "${c_files[@]}"
+check "cppcheck" cppcheck --quiet --std=c11 --language=c --enable=warning,portability,performance \
+  --suppress=missingIncludeSystem --suppress=unusedFunction --inline-suppr --error-exitcode=1 \
+  --suppressions-list=tools/cppcheck.txt -D_GNU_SOURCE -I host -j 2 host
+check "layers" lua5.4 tools/check-layers.lua
+check "luacheck" luacheck --quiet --no-cache .
+check "shellcheck" shellcheck -x -S warning "${shell_files[@]}"
+if command -v gofmt >/dev/null; then
+  check "gofmt" sh -c 'test -z "$(gofmt -l spec/e2e/controlplane)"'
+fi
+exit "$bad"

@@ -1,0 +1,58 @@
+# Sourced. Runs test runners one after another and adds their counts up.
+passed=0
+failed=0
+skipped=0
+
+# tally_add PASSED FAILED SKIPPED
+tally_add() {
+  passed=$((passed + $1))
+  failed=$((failed + $2))
+  skipped=$((skipped + $3))
+}
+
+# tally_units FOLDER: every cmocka program in it. A program that ends badly without a failed
+# test of its own (a sanitizer's report, a crash) counts as one failure.
+tally_units() {
+  local program out code bad
+  for program in "$1"/test_*; do
+    [ -x "$program" ] && [ -f "$program" ] || continue
+    out=$(timeout 120 "$program" 2>&1)
+    code=$?
+    bad=$(grep -c '^\[  FAILED  \].*[a-z]$' <<<"$out")
+    [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
+    tally_add "$(grep -c '^\[       OK \]' <<<"$out")" "$bad" "$(grep -c '^\[  SKIPPED \]' <<<"$out")"
+    if [ "$code" = 0 ]; then
+      echo "ok   $(basename "$program")"
+    else
+      echo "FAIL $(basename "$program") (exit $code)"
+      tail -n 60 <<<"$out"
+    fi
+  done
+}
+
+# tally_busted TITLE PATH…: specs by busted. No spec at all in a path is a failure.
+tally_busted() {
+  local title=$1 out code line
+  shift
+  echo "== $title"
+  out=$(mktemp)
+  LUA_PATH="lua/?.lua;lua/?/init.lua;;" busted --lua=lua5.4 -o utfTerminal \
+    --pattern='_spec%.lua$' --pattern='_test%.lua$' "$@" >"$out" 2>&1
+  code=$?
+  cat "$out"
+  line=$(grep -E '^[0-9]+ success(es)? / ' "$out" | tail -n 1)
+  rm -f "$out"
+  if [[ $line =~ ^([0-9]+)\ success(es)?\ /\ ([0-9]+)\ failures?\ /\ ([0-9]+)\ errors?\ /\ ([0-9]+)\ pending ]]; then
+    local bad=$((BASH_REMATCH[3] + BASH_REMATCH[4]))
+    [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
+    tally_add "${BASH_REMATCH[1]}" "$bad" "${BASH_REMATCH[5]}"
+  else
+    echo "FAIL $title: busted gave no result (exit $code)"
+    tally_add 0 1 0
+  fi
+}
+
+tally_end() {
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" = 0 ]
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# All that needs no cluster, on the sanitizer build: C units, specs of the Lua library, specs
+# through the binary, the reconcilers' own tests. Ends with one line that adds them up.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. tools/tally.sh
+
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
+export MOONLOOP="$PWD/build/asan/moonloop"
+
+tally_units build/asan/spec/unit
+tally_busted "specs of the Lua library" spec/lua
+tally_busted "reconcilers" reconcilers examples
+tally_busted "specs through the binary" spec/host
+tally_end
