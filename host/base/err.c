@@ -31,14 +31,18 @@ int ml_err_set(struct ml_err *err, int kind, const char *format, ...)
 
 int ml_err_wrap(struct ml_err *err, const char *format, ...)
 {
-    char inner[ML_ERR_MESSAGE_MAX];
+    char context[ML_ERR_MESSAGE_MAX];
     va_list args;
-    memcpy(inner, err->message, sizeof inner);
     va_start(args, format);
-    int used = vsnprintf(err->message, sizeof err->message, format, args);
+    vsnprintf(context, sizeof context - 2, format, args);
     va_end(args);
-    if (used >= 0 && (size_t)used < sizeof err->message)
-        snprintf(err->message + used, sizeof err->message - (size_t)used, ": %s", inner);
+    strcat(context, ": ");
+    /* What does not fit falls off the end: the context is what a reader needs first. */
+    size_t used = strlen(context);
+    size_t kept = ML_MIN(strlen(err->message), ML_ERR_MESSAGE_MAX - 1 - used);
+    memmove(err->message + used, err->message, kept);
+    memcpy(err->message, context, used);
+    err->message[used + kept] = '\0';
     return err->kind;
 }
 

@@ -1,0 +1,151 @@
+/* Slices, buffers, escaping, errors: the text side of base. */
+#include "unit.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/escape.h"
+
+static void test_str_numbers_refuse_what_does_not_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool good;
+        int64_t value;
+    } cases[] = {
+        {"0", true, 0},
+        {"-1", true, -1},
+        {"9223372036854775807", true, INT64_MAX},
+        {"-9223372036854775808", true, INT64_MIN},
+        {"9223372036854775808", false, 0},
+        {"-9223372036854775809", false, 0},
+        {"99999999999999999999999", false, 0},
+        {"", false, 0},
+        {"-", false, 0},
+        {"+1", false, 0},
+        {"1 ", false, 0},
+        {"0x10", false, 0},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        int64_t value = 77;
+        assert_int_equal(ml_str_to_i64(ml_str_of(cases[i].text), &value), cases[i].good);
+        assert_true(value == (cases[i].good ? cases[i].value : 77));
+    }
+}
+
+static void test_str_cut_walks_a_list(void **state)
+{
+    (void)state;
+    struct ml_str rest = ML_STR("a,,b");
+    assert_str_eq(ml_str_cut(&rest, ','), "a");
+    assert_str_eq(ml_str_cut(&rest, ','), "");
+    assert_str_eq(ml_str_cut(&rest, ','), "b");
+    assert_null(rest.ptr);
+}
+
+static void test_str_utf8_follows_the_table(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        bool good;
+    } cases[] = {
+        {"plain ascii, longer than a block", true},
+        {"\xC2\x80", true},
+        {"\xED\x9F\xBF", true},
+        {"\xEF\xBF\xBF", true},
+        {"\xF4\x8F\xBF\xBF", true},
+        {"\xC0\x80", false},         /* overlong */
+        {"\xE0\x9F\xBF", false},     /* overlong */
+        {"\xED\xA0\x80", false},     /* a surrogate */
+        {"\xF4\x90\x80\x80", false}, /* above U+10FFFF */
+        {"\x80", false},
+        {"\xC2", false},
+        {"12345678\xE2\x82", false}, /* cut at the end of a block */
+        {"\xF8\x88\x80\x80\x80", false},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++)
+        assert_int_equal(ml_str_is_utf8(ml_str_of(cases[i].bytes)), cases[i].good);
+}
+
+static void test_buf_over_its_maximum_fails_and_stays_failed(void **state)
+{
+    (void)state;
+    struct ml_buf buf;
+    ml_buf_init(&buf, 4);
+    assert_true(ml_buf_puts(&buf, "abc"));
+    assert_false(ml_buf_puts(&buf, "de"));
+    assert_false(ml_buf_putc(&buf, 'd'));
+    assert_string_equal(ml_buf_cstr(&buf), "abc");
+    ml_buf_clear(&buf);
+    assert_true(ml_buf_puts(&buf, "abcd"));
+    ml_buf_fini(&buf);
+}
+
+static void test_buf_consume_keeps_the_rest(void **state)
+{
+    (void)state;
+    struct ml_buf buf = ML_BUF_INIT;
+    ml_buf_printf(&buf, "%s-%d", "line", 7);
+    ml_buf_consume(&buf, 5);
+    assert_string_equal(ml_buf_cstr(&buf), "7");
+    char *taken = ml_buf_take(&buf);
+    assert_string_equal(taken, "7");
+    assert_int_equal(buf.len, 0);
+    free(taken);
+    ml_buf_fini(&buf);
+}
+
+static void test_escape_is_safe_for_server_side_apply(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        const char *json;
+    } cases[] = {
+        {"apps/v1", "\"apps/v1\""},
+        {"\"\\\n\t\r", "\"\\\"\\\\\\n\\t\\r\""},
+        {"\x01\x7F", "\"\\u0001\\u007f\""},
+        {"\xC2\x85", "\"\\u0085\""},
+        {"\xC2\xA0", "\"\xC2\xA0\""},
+        {"\xE2\x80\xA8\xE2\x80\xA9", "\"\\u2028\\u2029\""},
+        {"\xEF\xBB\xBF", "\"\\ufeff\""},
+        {"\xEF\xBF\xBE\xEF\xBF\xBF", "\"\\ufffe\\uffff\""},
+        {"\xF0\x9F\x98\x80", "\"\xF0\x9F\x98\x80\""}, /* never a surrogate pair */
+        {"a\xFFz", "\"a\xEF\xBF\xBDz\""},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct ml_buf buf = ML_BUF_INIT;
+        assert_true(ml_escape_json(&buf, ml_str_of(cases[i].bytes)));
+        assert_string_equal(ml_buf_cstr(&buf), cases[i].json);
+        ml_buf_fini(&buf);
+    }
+}
+
+static void test_err_wrap_puts_context_before(void **state)
+{
+    (void)state;
+    struct ml_err err;
+    assert_int_equal(ml_err_set(&err, ML_ECONFLICT, "somebody was %s", "faster"), ML_ECONFLICT);
+    err.http = 409;
+    assert_int_equal(ml_err_wrap(&err, "update %s", "x"), ML_ECONFLICT);
+    assert_string_equal(err.message, "update x: somebody was faster");
+    assert_int_equal(err.http, 409);
+    assert_string_equal(ml_err_name(err.kind), "Conflict");
+    assert_true(ml_err_retriable(ML_ECONFLICT));
+    assert_false(ml_err_retriable(ML_EINVALID));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_str_numbers_refuse_what_does_not_fit),
+        cmocka_unit_test(test_str_cut_walks_a_list),
+        cmocka_unit_test(test_str_utf8_follows_the_table),
+        cmocka_unit_test(test_buf_over_its_maximum_fails_and_stays_failed),
+        cmocka_unit_test(test_buf_consume_keeps_the_rest),
+        cmocka_unit_test(test_escape_is_safe_for_server_side_apply),
+        cmocka_unit_test(test_err_wrap_puts_context_before),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
