@@ -14,7 +14,8 @@ struct ml_http_client;
 struct ml_http_call; /* one request under way */
 
 struct ml_http_client *ml_http_client_new(struct ml_loop *loop, const char *user_agent);
-void ml_http_client_free(struct ml_http_client *client); /* cancels what is under way */
+/* Cancels what is under way. Not inside a callback of a call. */
+void ml_http_client_free(struct ml_http_client *client);
 
 /* How to trust and to be trusted. PEM texts, borrowed while the struct is in use. Calls with
  * the same `struct ml_http_tls *` share connections; with another one never do. */

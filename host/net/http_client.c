@@ -1,0 +1,338 @@
+/* Calls: from ml_http_send over the head and the pieces to done(). libcurl's handles may only
+ * be added and removed while libcurl is not on the stack, so that both happen in a task. */
+#include "net/http_client.h"
+
+#include <pthread.h>
+
+#include "net/http_error.h"
+#include "net/http_head.h"
+#include "net/http_options.h"
+#include "net/http_pool.h"
+
+struct ml_http_client {
+    struct ml_loop *loop;
+    char *user_agent;
+    struct ml_http_pools pools;
+    struct ml_list starting; /* calls to hand to libcurl */
+    struct ml_list running;
+    struct ml_list ending; /* canceled calls to take from libcurl */
+    struct ml_task work;
+    bool in_done;
+};
+
+enum call_phase {
+    CALL_CONNECTING, /* or waiting for a connection */
+    CALL_WAITING,    /* for the head */
+    CALL_READING,
+    CALL_CANCELED,
+    CALL_DONE,
+};
+
+struct ml_http_call {
+    struct ml_list node;
+    struct ml_http_client *client;
+    struct ml_http_pool *pool;
+    CURL *easy;
+    bool added; /* to the pool's multi handle */
+    enum call_phase phase;
+    struct ml_http_handler handler;
+    void *context;
+    char *url;
+    struct ml_http_options options;
+    struct ml_http_head_parser head;
+    struct ml_http_deadlines deadlines;
+    int64_t total_due; /* monotonic ns; INT64_MAX: none */
+    struct ml_timer timer;
+    struct ml_err *err; /* what ends the call, unless it is libcurl that does */
+    char detail[CURL_ERROR_SIZE];
+};
+
+static void call_free(struct ml_http_call *call)
+{
+    if (call->added)
+        curl_multi_remove_handle(call->pool->multi, call->easy);
+    curl_easy_cleanup(call->easy);
+    ml_http_options_fini(&call->options);
+    ml_http_pool_put(call->pool);
+    ml_timer_stop(&call->timer);
+    ml_list_remove(&call->node);
+    ml_http_head_fini(&call->head);
+    free(call->url);
+    free(call->err);
+    free(call);
+}
+
+static void call_finish(struct ml_http_call *call, const struct ml_err *err)
+{
+    /* Its handle goes first: the connection is free for what done() starts. */
+    if (call->added)
+        curl_multi_remove_handle(call->pool->multi, call->easy);
+    call->added = false;
+    call->phase = CALL_DONE;
+    ml_timer_stop(&call->timer);
+    call->client->in_done = true;
+    call->handler.done(call->context, err);
+    call->client->in_done = false;
+    call_free(call);
+}
+
+static struct ml_err *call_err(struct ml_http_call *call)
+{
+    if (!call->err)
+        call->err = ml_new(struct ml_err);
+    *call->err = ML_ERR_INIT;
+    return call->err;
+}
+
+/* The deadline of the phase the call is in, in milliseconds; 0: none. */
+static int64_t phase_limit_ms(const struct ml_http_call *call)
+{
+    switch (call->phase) {
+    case CALL_CONNECTING:
+        return call->deadlines.connect_ms;
+    case CALL_WAITING:
+        return call->deadlines.first_byte_ms;
+    case CALL_READING:
+        return call->deadlines.idle_ms;
+    case CALL_CANCELED:
+    case CALL_DONE:
+        return 0;
+    }
+    ML_UNREACHABLE();
+}
+
+/* Starts the phase's deadline anew, never past the one for the whole call. */
+static void call_arm(struct ml_http_call *call)
+{
+    int64_t limit_ms = phase_limit_ms(call);
+    int64_t delay_ns = INT64_MAX;
+    if (limit_ms > 0)
+        delay_ns = limit_ms * ML_NS_PER_MS;
+    if (call->total_due != INT64_MAX) {
+        int64_t now = ml_clock_monotonic(ml_loop_clock(call->client->loop));
+        delay_ns = ML_MIN(delay_ns, call->total_due - now);
+    }
+    if (delay_ns != INT64_MAX)
+        ml_timer_start(&call->timer, delay_ns);
+    else
+        ml_timer_stop(&call->timer);
+}
+
+static void call_enter(struct ml_http_call *call, enum call_phase phase)
+{
+    call->phase = phase;
+    call_arm(call);
+}
+
+/* Which deadline it was that passed, and with whom. */
+static void set_timeout(struct ml_http_call *call, struct ml_err *err)
+{
+    ML_AUTO_FREE char *peer = ml_http_url_peer(call->url);
+    double limit_s = (double)phase_limit_ms(call) / 1000;
+    int64_t now = ml_clock_monotonic(ml_loop_clock(call->client->loop));
+    if (now >= call->total_due)
+        ml_err_set(err, ML_ETIMEOUT, "request to %s: not done within %g s", peer,
+                   (double)call->deadlines.total_ms / 1000);
+    else if (call->phase == CALL_CONNECTING)
+        ml_err_set(err, ML_ETIMEOUT, "connect to %s: no connection within %g s", peer, limit_s);
+    else if (call->phase == CALL_WAITING)
+        ml_err_set(err, ML_ETIMEOUT, "no answer from %s within %g s", peer, limit_s);
+    else
+        ml_err_set(err, ML_ETIMEOUT, "answer of %s stalled: no byte for %g s", peer, limit_s);
+}
+
+static void on_deadline(void *context)
+{
+    struct ml_http_call *call = context;
+    set_timeout(call, call_err(call));
+    call_finish(call, call->err);
+}
+
+/* libcurl has a connection and is about to send. */
+static int on_connected(void *context, char *peer_ip, char *local_ip, int peer_port, int local_port)
+{
+    struct ml_http_call *call = context;
+    (void)peer_ip, (void)local_ip, (void)peer_port, (void)local_port;
+    if (call->phase == CALL_CANCELED)
+        return CURL_PREREQFUNC_ABORT;
+    if (call->phase == CALL_CONNECTING)
+        call_enter(call, CALL_WAITING);
+    return CURL_PREREQFUNC_OK;
+}
+
+static size_t on_head_line(char *bytes, size_t one, size_t len, void *context)
+{
+    struct ml_http_call *call = context;
+    (void)one;
+    if (call->phase == CALL_CANCELED)
+        return CURL_WRITEFUNC_ERROR;
+    if (!ml_http_head_line(&call->head, (struct ml_str){bytes, len}))
+        return len;
+    call_enter(call, CALL_READING);
+    call->handler.head(call->context, &call->head.head);
+    return call->phase == CALL_CANCELED ? CURL_WRITEFUNC_ERROR : len;
+}
+
+static size_t on_piece(char *bytes, size_t one, size_t len, void *context)
+{
+    struct ml_http_call *call = context;
+    struct ml_err err = ML_ERR_INIT;
+    (void)one;
+    if (call->phase == CALL_CANCELED)
+        return CURL_WRITEFUNC_ERROR;
+    call_arm(call);
+    if (len == 0)
+        return 0;
+    int r = call->handler.data(call->context, (struct ml_str){bytes, len}, &err);
+    if (r == 0)
+        return call->phase == CALL_CANCELED ? CURL_WRITEFUNC_ERROR : len;
+    *call_err(call) = err;
+    return CURL_WRITEFUNC_ERROR;
+}
+
+static void set_failure(struct ml_http_call *call, CURLcode code, struct ml_err *err)
+{
+    struct ml_http_failure failure = {.code = code, .url = call->url, .detail = call->detail};
+    curl_easy_getinfo(call->easy, CURLINFO_OS_ERRNO, &failure.os_errno);
+    bool connecting = call->phase == CALL_CONNECTING && call->deadlines.connect_ms > 0;
+    if (code == CURLE_OPERATION_TIMEDOUT && connecting)
+        set_timeout(call, err); /* libcurl was a moment ahead of our timer */
+    else
+        ml_http_error_set(err, &failure);
+}
+
+static void on_ended(CURL *easy, CURLcode code)
+{
+    struct ml_http_call *call = NULL;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call);
+    if (call->phase == CALL_CANCELED) {
+        call_free(call);
+        return;
+    }
+    if (code != CURLE_OK && !call->err)
+        set_failure(call, code, call_err(call));
+    call_finish(call, call->err);
+}
+
+static void call_start(struct ml_http_call *call)
+{
+    if (call->err) {
+        call_finish(call, call->err);
+        return;
+    }
+    ml_list_push(&call->client->running, &call->node);
+    call->added = true;
+    CURLMcode code = curl_multi_add_handle(call->pool->multi, call->easy);
+    ml_assert(code == CURLM_OK);
+}
+
+static void client_work(void *context)
+{
+    struct ml_http_client *client = context;
+    struct ml_list *node;
+    while ((node = ml_list_shift(&client->ending)))
+        call_free(ml_container_of(node, struct ml_http_call, node));
+    /* What done() of a hopeless call sends in here waits for its own task. */
+    struct ml_list *last = client->starting.prev;
+    while ((node = ml_list_shift(&client->starting))) {
+        call_start(ml_container_of(node, struct ml_http_call, node));
+        if (node == last)
+            break;
+    }
+}
+
+static void global_init(void)
+{
+    CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+    ml_assert(code == CURLE_OK);
+}
+
+struct ml_http_client *ml_http_client_new(struct ml_loop *loop, const char *user_agent)
+{
+    /* libcurl's tables, set up once a process and left to its end. */
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, global_init);
+    struct ml_http_client *client = ml_new(struct ml_http_client);
+    client->loop = loop;
+    client->user_agent = ml_strdup(user_agent);
+    ml_http_pools_init(&client->pools, loop, on_ended);
+    ml_list_init(&client->starting);
+    ml_list_init(&client->running);
+    ml_list_init(&client->ending);
+    ml_task_init(&client->work, client_work, client);
+    return client;
+}
+
+static void free_calls(struct ml_list *list)
+{
+    for (struct ml_list *node; (node = ml_list_shift(list));)
+        call_free(ml_container_of(node, struct ml_http_call, node));
+}
+
+void ml_http_client_free(struct ml_http_client *client)
+{
+    if (!client)
+        return;
+    ml_assert(!client->in_done && !client->pools.inside);
+    free_calls(&client->starting);
+    free_calls(&client->running);
+    free_calls(&client->ending);
+    ml_task_cancel(&client->work);
+    ml_http_pools_fini(&client->pools);
+    free(client->user_agent);
+    free(client);
+}
+
+static void call_hook(struct ml_http_call *call)
+{
+    CURL *easy = call->easy;
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->detail);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, call->client->user_agent);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head_line);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_piece);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
+}
+
+struct ml_http_call *ml_http_send(struct ml_http_client *client,
+                                  const struct ml_http_request *request,
+                                  const struct ml_http_handler *handler, void *context)
+{
+    struct ml_http_call *call = ml_new(struct ml_http_call);
+    struct ml_err err = ML_ERR_INIT;
+    call->client = client;
+    call->handler = *handler;
+    call->context = context;
+    call->url = ml_strdup(request->url);
+    call->deadlines = request->deadlines;
+    call->total_due = INT64_MAX;
+    if (request->deadlines.total_ms > 0)
+        call->total_due = ml_clock_monotonic(ml_loop_clock(client->loop)) +
+                          request->deadlines.total_ms * ML_NS_PER_MS;
+    ml_timer_init(&call->timer, client->loop, on_deadline, call);
+    ml_http_head_init(&call->head);
+    call->pool = ml_http_pool_get(&client->pools, request->tls, request->streaming);
+    call->easy = curl_easy_init();
+    ml_assert(call->easy != NULL);
+    call_hook(call);
+    if (ml_http_options_apply(&call->options, call->easy, request, &call->pool->tls, &err) < 0)
+        *call_err(call) = err;
+    call_enter(call, CALL_CONNECTING);
+    ml_list_push(&client->starting, &call->node);
+    ml_task_defer(&client->work, client->loop);
+    return call;
+}
+
+void ml_http_cancel(struct ml_http_call *call)
+{
+    if (!call || call->phase == CALL_CANCELED || call->phase == CALL_DONE)
+        return;
+    ml_timer_stop(&call->timer);
+    call->phase = CALL_CANCELED;
+    ml_list_remove(&call->node);
+    ml_list_push(&call->client->ending, &call->node);
+    ml_task_defer(&call->client->work, call->client->loop);
+}

@@ -1,0 +1,202 @@
+#include "net/http_pool.h"
+
+#include <event2/event.h>
+
+/* Below the idle limits of usual load balancers, above the pace of a lease renewal. */
+#define POOL_IDLE_NS (90 * ML_NS_PER_S)
+
+static void pool_drain(struct ml_http_pool *pool)
+{
+    CURLMsg *message;
+    int left;
+    while ((message = curl_multi_info_read(pool->multi, &left)))
+        if (message->msg == CURLMSG_DONE)
+            pool->all->ended(message->easy_handle, message->data.result);
+}
+
+static void pool_act(struct ml_http_pool *pool, curl_socket_t fd, int events)
+{
+    int running;
+    ml_assert(!pool->all->inside);
+    pool->all->inside = true;
+    curl_multi_socket_action(pool->multi, fd, events, &running);
+    pool->all->inside = false;
+    pool->calls++; /* what `ended` leads to may put the last call back: not under our feet */
+    pool_drain(pool);
+    ml_http_pool_put(pool);
+}
+
+static void on_socket_event(evutil_socket_t fd, short what, void *context)
+{
+    int events = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+    pool_act(context, fd, events);
+}
+
+static void on_timer(void *context)
+{
+    pool_act(context, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_set_timer(CURLM *multi, long timeout_ms, void *context)
+{
+    struct ml_http_pool *pool = context;
+    (void)multi;
+    if (timeout_ms < 0)
+        ml_timer_stop(&pool->timer);
+    else
+        ml_timer_start(&pool->timer, timeout_ms * ML_NS_PER_MS);
+    return 0;
+}
+
+/* `assigned` is the libevent event that we gave libcurl to keep with the socket. */
+static int on_set_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *assigned)
+{
+    struct ml_http_pool *pool = context;
+    struct event *event = assigned;
+    (void)easy;
+    if (event)
+        event_del(event);
+    if (what == CURL_POLL_REMOVE) {
+        if (event)
+            event_free(event);
+        return 0;
+    }
+    short events = EV_PERSIST;
+    events |= what & CURL_POLL_IN ? EV_READ : 0;
+    events |= what & CURL_POLL_OUT ? EV_WRITE : 0;
+    struct event_base *base = ml_loop_base(pool->all->loop);
+    if (event) {
+        event_assign(event, base, fd, events, on_socket_event, pool);
+    } else {
+        event = event_new(base, fd, events, on_socket_event, pool);
+        ml_assert(event != NULL);
+        curl_multi_assign(pool->multi, fd, event);
+    }
+    event_add(event, NULL);
+    return 0;
+}
+
+static struct ml_str copy_str(struct ml_str s)
+{
+    return (struct ml_str){s.len ? ml_str_dup(s) : NULL, s.len};
+}
+
+static void pool_copy_tls(struct ml_http_pool *pool, const struct ml_http_tls *tls)
+{
+    if (!tls)
+        return;
+    pool->tls = *tls;
+    pool->tls.ca_pem = copy_str(tls->ca_pem);
+    pool->tls.cert_pem = copy_str(tls->cert_pem);
+    pool->tls.key_pem = copy_str(tls->key_pem);
+    pool->tls.server_name = ml_strdup(tls->server_name);
+    pool->tls.proxy_url = ml_strdup(tls->proxy_url);
+}
+
+static void pool_free(struct ml_http_pool *pool)
+{
+    ml_assert(pool->calls == 0 && !pool->all->inside);
+    ml_list_remove(&pool->node);
+    curl_multi_cleanup(pool->multi); /* closes connections: still calls on_set_socket */
+    ml_timer_stop(&pool->timer);
+    ml_timer_stop(&pool->idle);
+    free((char *)pool->tls.ca_pem.ptr);
+    free((char *)pool->tls.cert_pem.ptr);
+    if (pool->tls.key_pem.len)
+        explicit_bzero((char *)pool->tls.key_pem.ptr, pool->tls.key_pem.len);
+    free((char *)pool->tls.key_pem.ptr);
+    free((char *)pool->tls.server_name);
+    free((char *)pool->tls.proxy_url);
+    free(pool);
+}
+
+static void on_idle(void *context)
+{
+    pool_free(context);
+}
+
+static struct ml_http_pool *pool_new(struct ml_http_pools *pools, const struct ml_http_tls *tls,
+                                     bool streaming)
+{
+    struct ml_http_pool *pool = ml_new(struct ml_http_pool);
+    pool->all = pools;
+    pool->key = tls;
+    pool->streaming = streaming;
+    pool_copy_tls(pool, tls);
+    ml_timer_init(&pool->timer, pools->loop, on_timer, pool);
+    ml_timer_init(&pool->idle, pools->loop, on_idle, pool);
+    pool->multi = curl_multi_init();
+    ml_assert(pool->multi != NULL);
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_set_socket);
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_set_timer);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
+    curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    ml_list_push(&pools->list, &pool->node);
+    return pool;
+}
+
+void ml_http_pools_init(struct ml_http_pools *pools, struct ml_loop *loop,
+                        void (*ended)(CURL *easy, CURLcode code))
+{
+    *pools = (struct ml_http_pools){.loop = loop, .ended = ended};
+    ml_list_init(&pools->list);
+}
+
+void ml_http_pools_fini(struct ml_http_pools *pools)
+{
+    ml_list_each (node, &pools->list)
+        pool_free(ml_container_of(node, struct ml_http_pool, node));
+}
+
+static void pool_retire(struct ml_http_pool *pool)
+{
+    pool->stale = true;
+    if (pool->calls == 0)
+        ml_timer_start(&pool->idle, 0);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return ml_str_eq(ml_str_of(a), ml_str_of(b));
+}
+
+/* Besides the generation the contents count: another identity may have been put where a
+ * freed one was, and must not get its connections. */
+static bool pool_is_of(const struct ml_http_pool *pool, const struct ml_http_tls *tls)
+{
+    const struct ml_http_tls *own = &pool->tls;
+    return !tls ||
+           (own->generation == tls->generation && own->insecure == tls->insecure &&
+            ml_str_eq(own->ca_pem, tls->ca_pem) && ml_str_eq(own->cert_pem, tls->cert_pem) &&
+            ml_str_eq(own->key_pem, tls->key_pem) &&
+            same_text(own->server_name, tls->server_name) &&
+            same_text(own->proxy_url, tls->proxy_url));
+}
+
+struct ml_http_pool *ml_http_pool_get(struct ml_http_pools *pools, const struct ml_http_tls *tls,
+                                      bool streaming)
+{
+    struct ml_http_pool *found = NULL;
+    ml_list_each (node, &pools->list) {
+        struct ml_http_pool *pool = ml_container_of(node, struct ml_http_pool, node);
+        if (pool->stale || pool->key != tls)
+            continue;
+        if (!pool_is_of(pool, tls))
+            pool_retire(pool);
+        else if (pool->streaming == streaming)
+            found = pool;
+    }
+    if (!found)
+        found = pool_new(pools, tls, streaming);
+    found->calls++;
+    ml_timer_stop(&found->idle);
+    return found;
+}
+
+void ml_http_pool_put(struct ml_http_pool *pool)
+{
+    ml_assert(pool->calls > 0);
+    if (--pool->calls == 0)
+        ml_timer_start(&pool->idle, pool->stale ? 0 : POOL_IDLE_NS);
+}

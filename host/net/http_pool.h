@@ -1,0 +1,40 @@
+/* L2 net, private to the HTTP client. A pool is one libcurl multi handle hung on the loop: a
+ * cache of connections that one TLS identity uses, once for plain requests and once for
+ * streams. Pools that nobody uses close their connections after a while; those whose identity
+ * was replaced do so with their last call. */
+#pragma once
+
+#include <curl/curl.h>
+
+#include "net/http_client.h"
+
+struct ml_http_pool {
+    struct ml_list node;
+    struct ml_http_pools *all;
+    CURLM *multi;
+    struct ml_timer timer; /* libcurl's own waits */
+    struct ml_timer idle;
+    size_t calls;
+    bool stale; /* a newer generation took over */
+
+    const struct ml_http_tls *key; /* to compare with, not to look into */
+    bool streaming;
+    struct ml_http_tls tls; /* our copy: a call may outlive the lender's contents */
+};
+
+struct ml_http_pools {
+    struct ml_loop *loop;
+    struct ml_list list;
+    /* A transfer ended. Comes outside of libcurl; removes the handle from its pool. */
+    void (*ended)(CURL *easy, CURLcode code);
+    bool inside; /* libcurl is on the stack: no handle may be added or removed */
+};
+
+void ml_http_pools_init(struct ml_http_pools *pools, struct ml_loop *loop,
+                        void (*ended)(CURL *easy, CURLcode code));
+void ml_http_pools_fini(struct ml_http_pools *pools); /* every pool must be put back */
+
+/* The pool for this identity (NULL: the default one), which stays until it is put back. */
+struct ml_http_pool *ml_http_pool_get(struct ml_http_pools *pools, const struct ml_http_tls *tls,
+                                      bool streaming);
+void ml_http_pool_put(struct ml_http_pool *pool);

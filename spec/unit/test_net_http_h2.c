@@ -1,0 +1,154 @@
+#include "net_tls.h"
+
+/* HTTP/2 needs a peer that speaks it: nghttpd where it is installed, else these are skipped. */
+
+#define BIG_BYTES ((size_t)4 * 1024 * 1024)
+
+/* A port that was free a moment ago; nghttpd cannot say which one it took. */
+static int free_port(void)
+{
+    int port;
+    close(peer_listen(&port));
+    return port;
+}
+
+static void wait_until_listening(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    for (int tries = 0; tries < 1000; tries++) {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        int r = connect(fd, (struct sockaddr *)&address, sizeof address);
+        close(fd);
+        if (r == 0)
+            return;
+        usleep(10000);
+    }
+    fail_msg("nghttpd does not listen");
+}
+
+static void write_file(const char *folder, const char *name, size_t len)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)len), 0);
+    close(fd);
+}
+
+static void h2_start(struct tls_fixture *f)
+{
+    char port[8], cert[64], key[64];
+    if (system("command -v nghttpd >/dev/null") != 0)
+        skip();
+    write_file(f->folder, "small", 100);
+    write_file(f->folder, "big", BIG_BYTES);
+    f->port = free_port();
+    snprintf(port, sizeof port, "%d", f->port);
+    snprintf(cert, sizeof cert, "%s/server.pem", f->folder);
+    snprintf(key, sizeof key, "%s/server.key", f->folder);
+    char *argv[] = {"nghttpd", "-d", f->folder, "-a", "127.0.0.1", port, key, cert, NULL};
+    f->server = tls_spawn(argv, -1);
+    wait_until_listening(f->port);
+}
+
+static void send_all(struct tls_fixture *f, struct answer *answers, size_t count, const char *path,
+                     const struct ml_http_tls *tls)
+{
+    char url[64];
+    snprintf(url, sizeof url, "https://127.0.0.1:%d/%s", f->port, path);
+    for (size_t i = 0; i < count; i++)
+        answer_send(&answers[i], &(struct ml_http_request){.method = "GET",
+                                                           .url = url,
+                                                           .tls = tls,
+                                                           .streaming = i % 2,
+                                                           .deadlines.total_ms = 15000});
+}
+
+static void test_http_h2_answers_a_burst(void **state)
+{
+    enum { CALLS = 120 };
+    static struct answer got[CALLS];
+    struct tls_fixture *f = *state;
+    int waiting = CALLS;
+    h2_start(f);
+    struct ml_http_tls tls = {.ca_pem = tls_pem(f, "ca.pem"), .server_name = "api.test"};
+    for (int i = 0; i < CALLS; i++)
+        got[i] = (struct answer){.net = &f->net, .waiting = &waiting};
+    send_all(f, got, CALLS, "small", &tls);
+    net_run(&f->net);
+    for (int i = 0; i < CALLS; i++) {
+        assert_string_equal(got[i].err.message, "");
+        assert_int_equal(got[i].status, 200);
+        assert_int_equal(got[i].body.len, 100);
+        ml_buf_fini(&got[i].body);
+    }
+    free((char *)tls.ca_pem.ptr);
+}
+
+static void test_http_h2_other_streams_go_on_when_one_is_given_up(void **state)
+{
+    enum { CALLS = 12 };
+    struct tls_fixture *f = *state;
+    struct answer got[CALLS];
+    int waiting = CALLS / 3;
+    h2_start(f);
+    struct ml_http_tls tls = {.insecure = true};
+    for (int i = 0; i < CALLS; i++) {
+        got[i] = (struct answer){.net = &f->net, .waiting = &waiting};
+        got[i].act = i % 3 == 0 ? ANSWER_TAKE
+                                : (i % 3 == 1 ? ANSWER_CANCEL_IN_HEAD : ANSWER_CANCEL_IN_DATA);
+    }
+    send_all(f, got, CALLS, "big", &tls);
+    net_run(&f->net);
+    net_settle(&f->net, 20);
+    for (int i = 0; i < CALLS; i++) {
+        assert_int_equal(got[i].dones, i % 3 == 0);
+        assert_string_equal(got[i].err.message, "");
+        assert_true(i % 3 != 0 || got[i].body.len == BIG_BYTES);
+        assert_true(i % 3 != 1 || got[i].pieces == 0);
+        assert_true(i % 3 != 2 || got[i].pieces == 1);
+        ml_buf_fini(&got[i].body);
+    }
+}
+
+/* Kills the server as soon as the body has begun. */
+static int kill_in_data(void *context, struct ml_str piece, struct ml_err *err)
+{
+    struct answer *answer = context;
+    struct tls_fixture *f = ml_container_of(answer->net, struct tls_fixture, net);
+    (void)piece, (void)err;
+    tls_server_stop(f);
+    return 0;
+}
+
+static void test_http_h2_a_connection_lost_in_the_body_is_a_network_error(void **state)
+{
+    static const struct ml_http_handler handler = {answer_head, kill_in_data, answer_done};
+    struct tls_fixture *f = *state;
+    struct answer got = {.net = &f->net};
+    char url[64];
+    h2_start(f);
+    write_file(f->folder, "big", 64 * BIG_BYTES); /* more than sockets and windows hold */
+    struct ml_http_tls tls = {.insecure = true};
+    snprintf(url, sizeof url, "https://127.0.0.1:%d/big", f->port);
+    ml_http_send(f->net.client, &(struct ml_http_request){.method = "GET", .url = url, .tls = &tls},
+                 &handler, &got);
+    net_run(&f->net);
+    assert_int_equal(got.status, 200);
+    assert_int_equal(got.err.kind, ML_ENETWORK);
+}
+
+#define TLS(test) cmocka_unit_test_setup_teardown(test, tls_setup, tls_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TLS(test_http_h2_answers_a_burst),
+        TLS(test_http_h2_other_streams_go_on_when_one_is_given_up),
+        TLS(test_http_h2_a_connection_lost_in_the_body_is_a_network_error),
+    };
+    return cmocka_run_group_tests(tests, tls_group_setup, tls_group_teardown);
+}

@@ -1,0 +1,192 @@
+#include "net_peer.h"
+
+#include "net/http_server.h"
+
+#define OK_HEAD "HTTP/1.1 200 OK\r\n"
+
+/* Sends the next request from done(), a few times over. */
+struct chain {
+    struct net *net;
+    const char *url;
+    int left;
+    int failed;
+};
+
+static void chain_head(void *context, const struct ml_http_head *head)
+{
+    (void)context, (void)head;
+}
+
+static int chain_data(void *context, struct ml_str piece, struct ml_err *err)
+{
+    (void)context, (void)piece, (void)err;
+    return 0;
+}
+
+static void chain_done(void *context, const struct ml_err *err)
+{
+    static const struct ml_http_handler handler = {chain_head, chain_data, chain_done};
+    struct chain *chain = context;
+    chain->failed += err != NULL;
+    if (chain->left-- == 0) {
+        ml_loop_stop(chain->net->loop);
+        return;
+    }
+    ml_http_send(chain->net->client, &(struct ml_http_request){.method = "GET", .url = chain->url},
+                 &handler, chain);
+}
+
+static void say_hello(void *context, struct ml_http_exchange *exchange)
+{
+    (*(int *)context)++;
+    ml_buf_puts(&exchange->reply, "hello");
+}
+
+static void test_http_pool_sends_from_done(void **state)
+{
+    struct net *net = *state;
+    struct ml_http_server *server;
+    struct ml_err err = ML_ERR_INIT;
+    int served = 0;
+    assert_int_equal(ml_http_server_new(net->loop, "127.0.0.1:0", &server, &err), 0);
+    ml_http_server_route(server, "/", say_hello, &served);
+    struct chain chain = {.net = net, .url = local_url(ml_http_server_port(server)), .left = 20};
+    chain_done(&chain, NULL);
+    net_run(net);
+    assert_int_equal(chain.failed, 0);
+    assert_int_equal(served, 20);
+    ml_http_server_free(server);
+}
+
+static void test_http_pool_serves_a_hundred_calls_at_once(void **state)
+{
+    enum { CALLS = 100 };
+    struct net *net = *state;
+    struct ml_http_server *server;
+    struct ml_err err = ML_ERR_INIT;
+    int served = 0, waiting = CALLS;
+    static struct answer got[CALLS];
+    assert_int_equal(ml_http_server_new(net->loop, "127.0.0.1:0", &server, &err), 0);
+    ml_http_server_route(server, "/", say_hello, &served);
+    for (int i = 0; i < CALLS; i++) {
+        got[i] = (struct answer){.net = net, .waiting = &waiting};
+        answer_send(&got[i],
+                    &(struct ml_http_request){.method = "GET",
+                                              .url = local_url(ml_http_server_port(server)),
+                                              .streaming = i % 2,
+                                              .deadlines.total_ms = 15000});
+    }
+    net_run(net);
+    assert_int_equal(served, CALLS);
+    for (int i = 0; i < CALLS; i++) {
+        assert_int_equal(got[i].err.kind, 0);
+        assert_str_eq(ml_buf_str(&got[i].body), "hello");
+        ml_buf_fini(&got[i].body);
+    }
+    ml_http_server_free(server);
+}
+
+static void test_http_pool_keeps_connections_by_identity_and_kind(void **state)
+{
+    static const struct peer_step steps[] = {{0, OK_HEAD "Content-Length: 0\r\n\r\n"}, {0}};
+    struct net *net = *state;
+    struct ml_http_tls first = {0}, second = {0};
+    static const struct {
+        int identity;
+        uint64_t generation;
+        bool streaming;
+        size_t connections; /* that the peer has seen after this call */
+    } calls[] = {{0, 0, false, 1}, {0, 0, true, 2}, {1, 0, false, 3}, {0, 1, false, 4}};
+    struct peer peer;
+    peer_init(&peer, net, steps, PEER_HOLD);
+    for (size_t i = 0; i < ML_COUNT(calls); i++) {
+        struct answer got;
+        struct ml_http_tls *tls = calls[i].identity ? &second : &first;
+        tls->generation = calls[i].generation;
+        answer_get(&got, net,
+                   &(struct ml_http_request){.method = "GET",
+                                             .url = local_url(peer.port),
+                                             .tls = tls,
+                                             .streaming = calls[i].streaming});
+        assert_int_equal(got.err.kind, 0);
+        assert_int_equal(peer.count, calls[i].connections);
+    }
+    net_settle(net, 20);
+    assert_true(peer.connections[0].closed_by_client); /* the former generation's */
+    assert_true(peer.connections[1].closed_by_client);
+    assert_false(peer.connections[2].closed_by_client);
+    assert_false(peer.connections[3].closed_by_client);
+    peer_fini(&peer);
+}
+
+static void test_http_pool_closes_connections_that_nobody_uses(void **state)
+{
+    static const struct peer_step steps[] = {{0, OK_HEAD "Content-Length: 0\r\n\r\n"}, {0}};
+    (void)state;
+    struct ml_clock_fake fake;
+    struct net net = {0};
+    struct peer peer;
+    struct answer got;
+    char byte;
+    ml_clock_fake_init(&fake, 0);
+    net.loop = ml_loop_new(&fake.clock);
+    net.client = ml_http_client_new(net.loop, "unit/1.0");
+    ml_timer_init(&net.bound, net.loop, net_bound_fired, &net);
+    peer_init(&peer, &net, steps, PEER_HOLD);
+    answer_get(&got, &net, &(struct ml_http_request){.method = "GET", .url = local_url(peer.port)});
+    ml_clock_fake_advance(&fake, 89 * ML_NS_PER_S);
+    ml_loop_poll(net.loop);
+    assert_int_equal(recv(peer.connections[0].fd, &byte, 1, MSG_DONTWAIT), -1);
+    ml_clock_fake_advance(&fake, ML_NS_PER_S);
+    ml_loop_poll(net.loop);
+    assert_int_equal(recv(peer.connections[0].fd, &byte, 1, MSG_DONTWAIT), 0);
+    peer_fini(&peer);
+    net_fini(&net);
+}
+
+static void test_http_pool_goes_through_the_proxy_it_is_told(void **state)
+{
+    static const struct peer_step steps[] = {{0, OK_HEAD "Content-Length: 0\r\n\r\n"}, {0}};
+    struct net *net = *state;
+    struct peer peer;
+    struct answer got;
+    char proxy[64];
+    peer_init(&peer, net, steps, PEER_HOLD);
+    snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", peer.port);
+    struct ml_http_tls tls = {.proxy_url = proxy};
+    answer_get(&got, net,
+               &(struct ml_http_request){
+                   .method = "GET", .url = "http://api.invalid:8080/x", .tls = &tls});
+    assert_int_equal(got.err.kind, 0);
+    assert_has(peer_request(&peer), "GET http://api.invalid:8080/x HTTP/1.1\r\n");
+    peer_fini(&peer);
+}
+
+static void test_http_pool_passes_by_the_environments_proxy_on_loopback(void **state)
+{
+    static const struct peer_step steps[] = {{0, OK_HEAD "Content-Length: 0\r\n\r\n"}, {0}};
+    struct net *net = *state;
+    struct peer peer;
+    struct answer got;
+    peer_init(&peer, net, steps, PEER_HOLD);
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    answer_get(&got, net, &(struct ml_http_request){.method = "GET", .url = local_url(peer.port)});
+    unsetenv("http_proxy");
+    assert_int_equal(got.err.kind, 0);
+    peer_fini(&peer);
+}
+
+#define NET(test) cmocka_unit_test_setup_teardown(test, net_setup, net_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        NET(test_http_pool_sends_from_done),
+        NET(test_http_pool_serves_a_hundred_calls_at_once),
+        NET(test_http_pool_keeps_connections_by_identity_and_kind),
+        cmocka_unit_test(test_http_pool_closes_connections_that_nobody_uses),
+        NET(test_http_pool_goes_through_the_proxy_it_is_told),
+        NET(test_http_pool_passes_by_the_environments_proxy_on_loopback),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
