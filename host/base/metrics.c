@@ -29,24 +29,17 @@ struct ml_metric_family {
     struct ml_metric *first, **last; /* in order of creation */
 };
 
-struct collector {
-    void (*collect)(void *context);
-    void *context;
-};
-
-#define COLLECTORS_MAX 16
-
 struct ml_metrics {
     struct ml_map by_name;
     struct ml_metric_family *first, **last;
-    struct collector collectors[COLLECTORS_MAX];
-    size_t collector_count;
+    struct ml_list collectors;
 };
 
 struct ml_metrics *ml_metrics_new(void)
 {
     struct ml_metrics *metrics = ml_new(struct ml_metrics);
     metrics->last = &metrics->first;
+    ml_list_init(&metrics->collectors);
     return metrics;
 }
 
@@ -195,11 +188,15 @@ double ml_metric_value(const struct ml_metric *metric)
     return metric->value;
 }
 
-void ml_metrics_on_collect(struct ml_metrics *metrics, void (*collect)(void *context),
-                           void *context)
+void ml_metrics_on_collect(struct ml_metrics *metrics, struct ml_metrics_collector *collector)
 {
-    ml_assert(metrics->collector_count < COLLECTORS_MAX);
-    metrics->collectors[metrics->collector_count++] = (struct collector){collect, context};
+    ml_list_push(&metrics->collectors, &collector->node);
+}
+
+void ml_metrics_collector_remove(struct ml_metrics_collector *collector)
+{
+    if (collector->node.next)
+        ml_list_remove(&collector->node);
 }
 
 static void write_sample(struct ml_buf *out, const char *name, const char *suffix,
@@ -239,8 +236,11 @@ static void write_histogram(struct ml_buf *out, const struct ml_metric *metric)
 void ml_metrics_write(struct ml_metrics *metrics, struct ml_buf *out)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
-    for (size_t i = 0; i < metrics->collector_count; i++)
-        metrics->collectors[i].collect(metrics->collectors[i].context);
+    ml_list_each (node, &metrics->collectors) {
+        struct ml_metrics_collector *collector = ml_container_of(node, struct ml_metrics_collector,
+                                                                 node);
+        collector->collect(collector->context);
+    }
     for (const struct ml_metric_family *family = metrics->first; family; family = family->next) {
         ml_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
                       types[family->type]);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/list.h"
 
 #define ML_METRICS_SERIES_MAX 512
 #define ML_METRICS_LABELS_MAX 4
@@ -38,7 +39,13 @@ void ml_metric_set(struct ml_metric *metric, double value);     /* gauge */
 void ml_metric_observe(struct ml_metric *metric, double value); /* histogram */
 double ml_metric_value(const struct ml_metric *metric);         /* a histogram's sum */
 
-/* `collect` runs before each write, to set gauges that are read off something. */
-void ml_metrics_on_collect(struct ml_metrics *metrics, void (*collect)(void *context),
-                           void *context);
+/* Embed it: `collect` runs before each write, to set gauges that are read off something. */
+struct ml_metrics_collector {
+    void (*collect)(void *context);
+    void *context;
+    struct ml_list node; /* private */
+};
+
+void ml_metrics_on_collect(struct ml_metrics *metrics, struct ml_metrics_collector *collector);
+void ml_metrics_collector_remove(struct ml_metrics_collector *collector);
 void ml_metrics_write(struct ml_metrics *metrics, struct ml_buf *out);

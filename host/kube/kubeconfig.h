@@ -15,9 +15,10 @@ struct ml_kubeconfig_opts {
 struct ml_kubeconfig;
 
 /* Order: --kubeconfig (must exist), $KUBECONFIG (a list; missing files skipped; the first file
- * that defines an entry wins as a whole), in-cluster, ~/.kube/config. ML_EINVALID: a file that
- * cannot be read or understood, an unknown context, contradictory credentials, something not
- * supported; the message names the file and the entry. ML_ENOT_FOUND: none of the four. */
+ * that defines an entry wins as a whole), in-cluster (unless a context is named),
+ * ~/.kube/config. ML_EINVALID: a file that cannot be read or understood, an unknown context,
+ * contradictory credentials, something not supported; the message names the file and the
+ * entry. ML_ENOT_FOUND: none of the four. */
 ML_NODISCARD int ml_kubeconfig_load(const struct ml_kubeconfig_opts *opts, struct ml_clock *clock,
                                     struct ml_kubeconfig **out, struct ml_err *err);
 void ml_kubeconfig_free(struct ml_kubeconfig *config);

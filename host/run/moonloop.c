@@ -31,6 +31,7 @@ struct moonloop {
     struct ml_random random;
     struct ml_loop *loop;
     struct ml_metrics *metrics;
+    struct ml_process_metrics process_metrics;
     struct ml_kubeconfig *kubeconfig;
     struct ml_http_client *http;
     struct ml_transport *transport;
@@ -329,7 +330,7 @@ static int build(struct moonloop *self)
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();
-    ml_process_metrics_register(self->metrics);
+    ml_process_metrics_init(&self->process_metrics, self->metrics);
     ml_timer_init(&self->drain, self->loop, on_drain_late, self);
     if (connect_client(self) < 0)
         return fail(self, MOONLOOP_EXIT_UNREACHABLE);
@@ -391,6 +392,7 @@ void moonloop_free(struct moonloop *self)
         ml_loop_watch_free(self->woken);
         ml_loop_free(self->loop);
     }
+    ml_process_metrics_fini(&self->process_metrics);
     ml_metrics_free(self->metrics);
     for (int i = 0; i < 2; i++)
         if (self->wake[i] >= 0)

@@ -40,7 +40,7 @@ static double open_descriptors(void)
 
 static void collect(void *context)
 {
-    struct ml_metrics *metrics = context;
+    struct ml_metrics *metrics = ((struct ml_process_metrics *)context)->metrics;
     ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, "process_resident_memory_bytes",
                                                   "Resident memory.", NULL)),
                   resident_bytes());
@@ -52,7 +52,14 @@ static void collect(void *context)
     ml_metric_add(cpu, cpu_seconds() - ml_metric_value(cpu));
 }
 
-void ml_process_metrics_register(struct ml_metrics *metrics)
+void ml_process_metrics_init(struct ml_process_metrics *self, struct ml_metrics *metrics)
 {
-    ml_metrics_on_collect(metrics, collect, metrics);
+    self->metrics = metrics;
+    self->collector = (struct ml_metrics_collector){.collect = collect, .context = self};
+    ml_metrics_on_collect(metrics, &self->collector);
+}
+
+void ml_process_metrics_fini(struct ml_process_metrics *self)
+{
+    ml_metrics_collector_remove(&self->collector);
 }

@@ -3,6 +3,12 @@
 
 #include "base/metrics.h"
 
+struct ml_process_metrics {
+    struct ml_metrics *metrics;
+    struct ml_metrics_collector collector;
+};
+
 /* process_resident_memory_bytes, process_cpu_seconds_total, process_open_fds, read from /proc
  * at each collection. */
-void ml_process_metrics_register(struct ml_metrics *metrics);
+void ml_process_metrics_init(struct ml_process_metrics *self, struct ml_metrics *metrics);
+void ml_process_metrics_fini(struct ml_process_metrics *self); /* fine on a zeroed one */

@@ -1,0 +1,22 @@
+/* L3 kube. Small texts that resemble each other, packed with zstd against a dictionary made of
+ * the first of them. Private to object.c.
+ *
+ * The dictionary grows while texts still pack badly and there is room: each growth is a new
+ * `struct ml_dict_text`, and what was packed against an older one keeps that alive. */
+#pragma once
+
+#include "base/buf.h"
+#include "kube/object.h"
+
+/* One state of a dictionary, reference-counted: what is needed to unpack. */
+struct ml_dict_text;
+void ml_dict_text_unref(struct ml_dict_text *text);
+
+/* Packs `plain`. Returns the packed form, valid until the next call for any dictionary; it is
+ * `plain` itself when packing gains nothing. `out_text` gets a reference. */
+struct ml_str ml_dict_pack(struct ml_dict *dict, struct ml_str plain,
+                           struct ml_dict_text **out_text);
+
+/* The reverse, into exactly `plain_len` bytes at `out`. */
+void ml_dict_unpack(const struct ml_dict_text *text, struct ml_str packed, char *out,
+                    size_t plain_len);

@@ -1,0 +1,43 @@
+#include "kube/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PIECE_LEN ((size_t)16 * 1024)
+
+static void close_ptr(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
+static int fail_errno(struct ml_err *err, const char *path)
+{
+    int kind = errno == ENOENT || errno == ENOTDIR ? ML_ENOT_FOUND : ML_EIO;
+    return ml_err_set(err, kind, "%s: %s", path, strerror(errno));
+}
+
+int ml_file_read(const char *path, struct ml_buf *out, struct ml_err *err)
+{
+    ML_AUTO(close_ptr) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return fail_errno(err, path);
+    /* A pipe is what a shell makes of --kubeconfig <(command). */
+    if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
+        return ml_err_set(err, ML_EIO, "%s: not a file", path);
+    for (;;) {
+        char piece[PIECE_LEN];
+        ssize_t got = read(fd, piece, sizeof piece);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_errno(err, path);
+        if (got == 0)
+            return 0;
+        if (!ml_buf_append(out, piece, (size_t)got))
+            return ml_err_set(err, ML_ELIMIT, "%s: larger than %zu bytes", path, out->len_max);
+    }
+}

@@ -1,0 +1,250 @@
+#include "kube/file.h"
+#include "kube/kubeconfig_internal.h"
+
+#include "codec/base64.h"
+#include "codec/json.h"
+#include "codec/yaml.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define JSON_LEN_MAX (4 * ML_KUBEFILE_SIZE_MAX)
+
+int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *out,
+                      struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = {.len_max = JSON_LEN_MAX};
+    if (ml_yaml_to_json(yaml, JSON_LEN_MAX, &json, err) < 0)
+        return ml_err_wrap(err, "%s", path);
+    struct ml_str rest = ml_buf_str(&json);
+    struct ml_str document = ml_str_cut(&rest, '\n');
+    if (rest.len > 0)
+        return ml_err_set(err, ML_EINVALID, "%s: more than one YAML document", path);
+    if (document.len > 0 && document.ptr[0] != '{')
+        return ml_err_set(err, ML_EINVALID, "%s: not a kubeconfig: its top is no mapping", path);
+    out->path = ml_strdup(path);
+    out->json = json;
+    json = ML_BUF_INIT;
+    return 0;
+}
+
+void ml_kubefile_fini(struct ml_kubefile *file)
+{
+    free(file->path);
+    file->path = NULL;
+    ml_buf_fini(&file->json);
+}
+
+/* One element of a section's list. */
+struct named {
+    struct ml_buf name;
+    struct ml_str raw;
+};
+
+static void named_fini(struct named *named)
+{
+    ml_buf_fini(&named->name);
+}
+
+/* The reader stands behind the element's '{'. */
+static void named_read(struct ml_json_reader *reader, const char *section, struct named *out)
+{
+    while (ml_json_next(reader) == ML_JSON_KEY) {
+        bool is_name = ml_str_is(reader->text, "name");
+        bool is_contents = ml_str_is(reader->text, section);
+        struct ml_str raw = ml_json_skip(reader);
+        if (is_name) {
+            ml_buf_clear(&out->name);
+            ml_json_to_string(raw, &out->name);
+        }
+        if (is_contents)
+            out->raw = raw;
+    }
+}
+
+static int find_in_file(const struct ml_kubefile *file, const char *section, const char *name,
+                        struct ml_str *out_raw, struct ml_err *err)
+{
+    char list[16];
+    snprintf(list, sizeof list, "%ss", section);
+    struct ml_str raw;
+    if (!ml_json_find(ml_buf_str(&file->json), &raw, list, NULL))
+        return ml_err_set(err, ML_ENOT_FOUND, "%s has no %s", file->path, list);
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, raw, 0);
+    bool found = false;
+    struct ml_str contents = {NULL, 0};
+    if (ml_json_next(&reader) == ML_JSON_ARRAY) {
+        while (ml_json_next(&reader) == ML_JSON_OBJECT) {
+            ML_AUTO(named_fini) struct named named = {0};
+            named_read(&reader, section, &named);
+            if (!ml_str_is(ml_buf_str(&named.name), name))
+                continue;
+            if (found)
+                return ml_err_set(err, ML_EINVALID, "%s: two %s named \"%s\"", file->path, list,
+                                  name);
+            found = true;
+            contents = named.raw;
+        }
+    }
+    if (!found)
+        return ml_err_set(err, ML_ENOT_FOUND, "no %s \"%s\"", section, name);
+    *out_raw = contents;
+    return 0;
+}
+
+int ml_kubeentry_find(const struct ml_kubefile *files, size_t file_count, const char *section,
+                      const char *name, struct ml_kubeentry *out, struct ml_err *err)
+{
+    for (size_t i = 0; i < file_count; i++) {
+        struct ml_str raw;
+        int r = find_in_file(&files[i], section, name, &raw, err);
+        if (r == ML_ENOT_FOUND)
+            continue;
+        if (r < 0)
+            return r;
+        if (raw.len == 0 || raw.ptr[0] != '{')
+            return ml_err_set(err, ML_EINVALID, "%s: %s \"%s\" has no contents", files[i].path,
+                              section, name);
+        *out = (struct ml_kubeentry){&files[i], section, ml_strdup(name), raw};
+        return 0;
+    }
+    return ml_err_set(err, ML_ENOT_FOUND, "no %s \"%s\"", section, name);
+}
+
+void ml_kubeentry_fini(struct ml_kubeentry *entry)
+{
+    free(entry->name);
+    entry->name = NULL;
+}
+
+int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, const char *format, ...)
+{
+    char message[ML_ERR_MESSAGE_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    return ml_err_set(err, ML_EINVALID, "%s: %s \"%s\": %s", entry->file->path, entry->section,
+                      entry->name, message);
+}
+
+static bool find_value(const struct ml_kubeentry *entry, const char *key, struct ml_str *out_raw)
+{
+    return ml_json_find(entry->raw, out_raw, key, NULL) && !ml_str_is(*out_raw, "null");
+}
+
+bool ml_kubeentry_has(const struct ml_kubeentry *entry, const char *key)
+{
+    struct ml_str raw;
+    return find_value(entry, key, &raw);
+}
+
+/* Any text; `out` stays empty when there is none. */
+static int read_text(const struct ml_kubeentry *entry, const char *key, struct ml_buf *out,
+                     struct ml_err *err)
+{
+    struct ml_str raw;
+    if (!find_value(entry, key, &raw))
+        return 0;
+    if (!ml_json_to_string(raw, out))
+        return ml_kubeentry_fail(entry, err, "%s must be a string; put it in quotes", key);
+    return 0;
+}
+
+int ml_kubeentry_string(const struct ml_kubeentry *entry, const char *key, char **out,
+                        struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    if (read_text(entry, key, &text, err) < 0)
+        return err->kind;
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7f)
+            return ml_kubeentry_fail(entry, err, "%s has a line end or control character", key);
+    if (text.len > 0) {
+        free(*out);
+        *out = ml_buf_take(&text);
+    }
+    return 0;
+}
+
+int ml_kubeentry_bool(const struct ml_kubeentry *entry, const char *key, bool *out,
+                      struct ml_err *err)
+{
+    struct ml_str raw;
+    if (!find_value(entry, key, &raw))
+        return 0;
+    if (!ml_str_is(raw, "true") && !ml_str_is(raw, "false"))
+        return ml_kubeentry_fail(entry, err, "%s must be true or false", key);
+    *out = ml_str_is(raw, "true");
+    return 0;
+}
+
+int ml_kubeentry_path(const struct ml_kubeentry *entry, const char *key, char **out,
+                      struct ml_err *err)
+{
+    ML_AUTO_FREE char *path = NULL;
+    if (ml_kubeentry_string(entry, key, &path, err) < 0)
+        return err->kind;
+    if (!path)
+        return 0;
+    const char *slash = strrchr(entry->file->path, '/');
+    free(*out);
+    if (*path == '/' || !slash)
+        *out = ml_take(&path);
+    else
+        *out = ml_asprintf("%.*s/%s", (int)(slash - entry->file->path), entry->file->path, path);
+    return 0;
+}
+
+static int check_pem(const struct ml_kubeentry *entry, const char *what, const struct ml_buf *pem,
+                     struct ml_err *err)
+{
+    if (pem->len == 0 || !memmem(pem->ptr, pem->len, "-----BEGIN ", 11))
+        return ml_kubeentry_fail(entry, err, "%s is not PEM (it has no -----BEGIN line)", what);
+    return 0;
+}
+
+static int read_pem_data(const struct ml_kubeentry *entry, const char *key, struct ml_buf *out,
+                         struct ml_err *err)
+{
+    char data_key[64];
+    snprintf(data_key, sizeof data_key, "%s-data", key);
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    if (read_text(entry, data_key, &text, err) < 0)
+        return err->kind;
+    if (text.len == 0)
+        return 0;
+    if (!ml_base64_decode(ml_buf_str(&text), out))
+        return ml_kubeentry_fail(entry, err, "%s is not base64", data_key);
+    return check_pem(entry, data_key, out, err);
+}
+
+static int read_pem_file(const struct ml_kubeentry *entry, const char *key, struct ml_buf *out,
+                         struct ml_err *err)
+{
+    ML_AUTO_FREE char *path = NULL;
+    if (ml_kubeentry_path(entry, key, &path, err) < 0)
+        return err->kind;
+    if (!path)
+        return 0;
+    struct ml_err cause = ML_ERR_INIT;
+    if (ml_file_read(path, out, &cause) < 0)
+        return ml_kubeentry_fail(entry, err, "%s: %s", key, cause.message);
+    return check_pem(entry, path, out, err);
+}
+
+int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **out,
+                     struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
+    if (read_pem_data(entry, key, &pem, err) < 0)
+        return err->kind;
+    if (pem.len == 0 && read_pem_file(entry, key, &pem, err) < 0)
+        return err->kind;
+    if (pem.len > 0) {
+        free(*out);
+        *out = ml_buf_take(&pem);
+    }
+    return 0;
+}

@@ -1,0 +1,90 @@
+/* L3 kube. Inside of kubeconfig: the surroundings it looks at, files and entries. Private to
+ * kubeconfig*.c, its unit tests and its fuzz target. */
+#pragma once
+
+#include "base/buf.h"
+#include "kube/kubeconfig.h"
+
+#define ML_KUBEFILE_SIZE_MAX ((size_t)1024 * 1024)
+#define ML_KUBEFILES_MAX     32 /* in $KUBECONFIG */
+#define ML_TOKEN_SIZE_MAX    ((size_t)64 * 1024)
+
+/* What ml_kubeconfig_load takes from the process; NULL: not set. */
+struct ml_kubeconfig_env {
+    const char *kubeconfig;   /* KUBECONFIG */
+    const char *home;         /* HOME */
+    const char *service_host; /* KUBERNETES_SERVICE_HOST */
+    const char *service_port; /* KUBERNETES_SERVICE_PORT */
+    const char *account_dir;  /* /var/run/secrets/kubernetes.io/serviceaccount */
+};
+
+ML_NODISCARD int ml_kubeconfig_load_env(const struct ml_kubeconfig_opts *opts,
+                                        const struct ml_kubeconfig_env *env, struct ml_clock *clock,
+                                        struct ml_kubeconfig **out, struct ml_err *err);
+
+struct ml_kubeconfig {
+    struct ml_clock *clock;
+    char *server, *ns, *source;
+    char *ca_pem, *cert_pem, *key_pem, *server_name, *proxy_url; /* what `tls` points at */
+    struct ml_http_tls tls;
+    char *authorization; /* header value or NULL */
+    char *token_file;    /* where it comes from, or NULL */
+    int64_t token_read_ns;
+    bool token_stale;
+};
+
+/* Reads the token file again; on failure what was there stays. */
+ML_NODISCARD int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err);
+
+/* A token as it stands in a file or an entry: trimmed, then put behind "Bearer ". ML_EINVALID
+ * when it is empty or could not stand in a header. */
+ML_NODISCARD int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token,
+                                          struct ml_err *err);
+
+/* One kubeconfig file as JSON. */
+struct ml_kubefile {
+    char *path;
+    struct ml_buf json; /* an object; empty when the file says nothing */
+};
+
+ML_NODISCARD int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *out,
+                                   struct ml_err *err);
+void ml_kubefile_fini(struct ml_kubefile *file);
+
+/* An entry of "clusters", "users" or "contexts", and the file that defines it. */
+struct ml_kubeentry {
+    const struct ml_kubefile *file;
+    const char *section; /* "cluster", "user", "context" */
+    char *name;
+    struct ml_str raw; /* what stands under `section` there, an object */
+};
+
+/* The first file that has an entry of that name defines it. ML_ENOT_FOUND: none has one;
+ * ML_EINVALID: it has two, or one without contents. */
+ML_NODISCARD int ml_kubeentry_find(const struct ml_kubefile *files, size_t file_count,
+                                   const char *section, const char *name, struct ml_kubeentry *out,
+                                   struct ml_err *err);
+void ml_kubeentry_fini(struct ml_kubeentry *entry);
+
+bool ml_kubeentry_has(const struct ml_kubeentry *entry, const char *key); /* and not null */
+/* Each leaves `out` as it is when the entry lacks the key. ML_EINVALID: of another type. A
+ * string is at least one and has no line ends or other control characters in it, a path is
+ * made relative to the file that names it, a PEM is `key`-data decoded or the file `key`. */
+ML_NODISCARD int ml_kubeentry_string(const struct ml_kubeentry *entry, const char *key, char **out,
+                                     struct ml_err *err);
+ML_NODISCARD int ml_kubeentry_bool(const struct ml_kubeentry *entry, const char *key, bool *out,
+                                   struct ml_err *err);
+ML_NODISCARD int ml_kubeentry_path(const struct ml_kubeentry *entry, const char *key, char **out,
+                                   struct ml_err *err);
+ML_NODISCARD int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **out,
+                                  struct ml_err *err);
+
+/* ML_EINVALID "PATH: cluster "NAME": message". */
+int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, const char *format, ...)
+    ML_PRINTF(3, 4);
+
+/* Fills server, namespace, tls and credentials from the files. `context` NULL: the first
+ * current-context that is set. */
+ML_NODISCARD int ml_kubeconfig_resolve(struct ml_kubeconfig *config,
+                                       const struct ml_kubefile *files, size_t file_count,
+                                       const char *context, struct ml_err *err);

@@ -1,0 +1,584 @@
+#include "unit.h"
+
+#include "fake_transport.h"
+#include "kube/client_internal.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const struct ml_kind pods = {"v1", "", "v1", "Pod", "pods", true, true};
+
+struct world {
+    struct ml_clock_fake clock;
+    struct ml_loop *loop;
+    struct fake_transport *server;
+    struct ml_metrics *metrics;
+    struct ml_random random;
+    struct ml_log log;
+    int log_fd;
+    struct ml_client *client;
+    /* What done() got last. */
+    int done_count;
+    struct ml_err err;
+    char body[1024];
+    /* What a stream got. */
+    int opened;
+    char pieces[1024];
+    struct ml_client_call *cancel_in_open, *cancel_in_data;
+};
+
+static int world_make(void **state, size_t in_flight_max)
+{
+    struct world *world = ml_new(struct world);
+    ml_clock_fake_init(&world->clock, 0);
+    world->loop = ml_loop_new(&world->clock.clock);
+    world->server = fake_transport_new(world->loop);
+    world->metrics = ml_metrics_new();
+    ml_random_init(&world->random, 1);
+    world->log_fd = memfd_create("log", 0);
+    ml_log_init(&world->log, &world->clock.clock, world->log_fd, ML_LOG_TEXT, ML_LOG_INFO);
+    world->client = ml_client_new(&(struct ml_client_opts){
+        .loop = world->loop,
+        .transport = fake_transport_seam(world->server),
+        .metrics = world->metrics,
+        .random = &world->random,
+        .log = &world->log,
+        .in_flight_max = in_flight_max,
+    });
+    *state = world;
+    return 0;
+}
+
+static int setup(void **state)
+{
+    return world_make(state, 0);
+}
+
+static int setup_narrow(void **state)
+{
+    return world_make(state, 1);
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+    ml_client_free(world->client);
+    fake_transport_free(world->server);
+    ml_metrics_free(world->metrics);
+    ml_loop_free(world->loop);
+    close(world->log_fd);
+    free(world);
+    return 0;
+}
+
+static void on_done(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct world *world = context;
+    world->done_count++;
+    world->err = err ? *err : ML_ERR_INIT;
+    snprintf(world->body, sizeof world->body, ML_STR_FMT, ML_STR_ARG(body));
+}
+
+static struct ml_client_call *send_request(struct world *world, enum ml_verb verb, const char *name)
+{
+    return ml_client_send(world->client,
+                          &(struct ml_client_request){
+                              .verb = verb,
+                              .kind = &pods,
+                              .ns = ML_STR("default"),
+                              .name = ml_str_of(name),
+                              .body = ML_STR("{}"),
+                              .field_manager = "moonloop",
+                          },
+                          on_done, world);
+}
+
+static void advance(struct world *world, int64_t ms)
+{
+    ml_clock_fake_advance(&world->clock, ms * ML_NS_PER_MS);
+    ml_loop_poll(world->loop);
+}
+
+static void reply_retry_after(struct fake_call *call, int status, int64_t seconds)
+{
+    fake_reply_head(call,
+                    &(struct ml_http_head){.status = status, .retry_after_ms = seconds * 1000}, "");
+}
+
+static void test_client_sends_each_verb_as_the_api_wants_it(void **state)
+{
+    struct world *world = *state;
+    static const struct {
+        struct ml_client_request request;
+        const char *method, *path, *content_type, *body;
+    } rows[] = {
+        {{.verb = ML_VERB_GET, .name = ML_STR("a")},
+         "GET",
+         "/api/v1/namespaces/default/pods/a",
+         NULL,
+         ""},
+        {{.verb = ML_VERB_CREATE,
+          .name = ML_STR("a"),
+          .body = ML_STR("{\"x\":1}"),
+          .field_manager = "m"},
+         "POST",
+         "/api/v1/namespaces/default/pods?fieldManager=m",
+         "application/json",
+         "{\"x\":1}"},
+        {{.verb = ML_VERB_UPDATE,
+          .name = ML_STR("a"),
+          .subresource = ML_STR("status"),
+          .body = ML_STR("{}")},
+         "PUT",
+         "/api/v1/namespaces/default/pods/a/status",
+         "application/json",
+         "{}"},
+        {{.verb = ML_VERB_PATCH_MERGE,
+          .name = ML_STR("a"),
+          .body = ML_STR("{}"),
+          .field_manager = "m b"},
+         "PATCH",
+         "/api/v1/namespaces/default/pods/a?fieldManager=m%20b",
+         "application/merge-patch+json",
+         "{}"},
+        {{.verb = ML_VERB_APPLY,
+          .name = ML_STR("a"),
+          .body = ML_STR("{}"),
+          .field_manager = "m",
+          .force = true},
+         "PATCH",
+         "/api/v1/namespaces/default/pods/a?fieldManager=m&force=true",
+         "application/apply-patch+yaml",
+         "{}"},
+        {{.verb = ML_VERB_DELETE, .name = ML_STR("a"), .uid = "u", .resource_version = "7"},
+         "DELETE",
+         "/api/v1/namespaces/default/pods/a",
+         "application/json",
+         "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":\"Background\","
+         "\"preconditions\":{\"uid\":\"u\",\"resourceVersion\":\"7\"}}"},
+        {{.verb = ML_VERB_DELETE, .name = ML_STR("a")},
+         "DELETE",
+         "/api/v1/namespaces/default/pods/a",
+         "application/json",
+         "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":\"Background\"}"},
+        {{.verb = ML_VERB_GET, .path = "/version"}, "GET", "/version", NULL, ""},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        struct ml_client_request request = rows[i].request;
+        request.kind = request.path ? NULL : &pods;
+        request.ns = ML_STR("default");
+        ml_client_send(world->client, &request, on_done, world);
+        struct fake_call *call = fake_expect(world->server, rows[i].method, rows[i].path);
+        if (rows[i].content_type)
+            assert_string_equal(call->content_type, rows[i].content_type);
+        else
+            assert_null(call->content_type);
+        assert_string_equal(call->body, rows[i].body);
+        assert_false(call->streaming);
+        fake_reply(call, 200, "{\"ok\":true}");
+        assert_int_equal(world->done_count, i + 1);
+        assert_int_equal(world->err.kind, 0);
+        assert_string_equal(world->body, "{\"ok\":true}");
+    }
+}
+
+static void test_client_gives_the_error_of_a_status(void **state)
+{
+    struct world *world = *state;
+    send_request(world, ML_VERB_CREATE, "a");
+    fake_refuse(fake_next(world->server), 409, "AlreadyExists", "pods \\\"a\\\" already exists");
+    assert_int_equal(world->err.kind, ML_EALREADY_EXISTS);
+    assert_int_equal(world->err.http, 409);
+    assert_string_equal(world->err.message, "pods \"a\" already exists");
+    fake_expect_none(world->server);
+}
+
+static void test_client_takes_a_failure_in_a_success_for_one(void **state)
+{
+    struct world *world = *state;
+    send_request(world, ML_VERB_GET, "a");
+    fake_reply(fake_next(world->server), 200,
+               "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410}");
+    assert_int_equal(world->err.kind, ML_EGONE);
+    send_request(world, ML_VERB_GET, "a");
+    fake_reply(fake_next(world->server), 200, "{\"kind\":\"Pod\",\"status\":\"Failure\"}");
+    assert_int_equal(world->err.kind, 0);
+}
+
+static void test_client_reads_again_when_the_connection_is_lost(void **state)
+{
+    struct world *world = *state;
+    send_request(world, ML_VERB_GET, "a");
+    for (int i = 0; i < 3; i++) {
+        fake_fail(fake_next(world->server), ML_ENETWORK, "reset");
+        fake_expect_none(world->server);
+        advance(world, 2000);
+        assert_int_equal(world->done_count, 0);
+    }
+    fake_fail(fake_next(world->server), ML_ENETWORK, "reset");
+    assert_int_equal(world->done_count, 1);
+    assert_int_equal(world->err.kind, ML_ENETWORK);
+    assert_string_equal(world->err.message, "reset");
+}
+
+static void test_client_forgets_what_a_lost_answer_brought(void **state)
+{
+    struct world *world = *state;
+    send_request(world, ML_VERB_GET, "a");
+    struct fake_call *call = fake_next(world->server);
+    fake_head(call, 200);
+    fake_piece(call, "{\"half\":");
+    fake_fail(call, ML_ENETWORK, "cut");
+    advance(world, 2000);
+    fake_reply(fake_next(world->server), 200, "{}");
+    assert_string_equal(world->body, "{}");
+}
+
+static void test_client_never_writes_again_after_a_lost_connection(void **state)
+{
+    struct world *world = *state;
+    static const enum ml_verb verbs[] = {ML_VERB_CREATE, ML_VERB_UPDATE, ML_VERB_PATCH_MERGE,
+                                         ML_VERB_APPLY, ML_VERB_DELETE};
+    static const int kinds[] = {ML_ENETWORK, ML_ETIMEOUT, ML_ETLS};
+    for (size_t i = 0; i < ML_COUNT(verbs) * ML_COUNT(kinds); i++) {
+        int kind = kinds[i % ML_COUNT(kinds)];
+        send_request(world, verbs[i / ML_COUNT(kinds)], "a");
+        fake_fail(fake_next(world->server), kind, "no answer");
+        assert_int_equal(world->done_count, i + 1);
+        assert_int_equal(world->err.kind, kind);
+        advance(world, 60000);
+        fake_expect_none(world->server);
+    }
+}
+
+/* Which refusals are asked again: the verb, the code, with Retry-After. */
+static void test_client_waits_as_the_server_asked(void **state)
+{
+    struct world *world = *state;
+    static const struct {
+        enum ml_verb verb;
+        int status;
+        int64_t seconds; /* -1: no header */
+        bool again;
+    } rows[] = {
+        {ML_VERB_GET, 429, 3, true},      {ML_VERB_CREATE, 429, 3, true},
+        {ML_VERB_GET, 503, 3, true},      {ML_VERB_CREATE, 503, 3, false},
+        {ML_VERB_APPLY, 500, 3, false},   {ML_VERB_GET, 429, -1, false},
+        {ML_VERB_CREATE, 429, -1, false}, {ML_VERB_GET, 500, -1, false},
+        {ML_VERB_GET, 404, 3, false},     {ML_VERB_APPLY, 500, -1, false},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        world->done_count = 0;
+        send_request(world, rows[i].verb, "a");
+        struct fake_call *call = fake_next(world->server);
+        fake_reply_head(call,
+                        &(struct ml_http_head){
+                            .status = rows[i].status,
+                            .retry_after_ms = rows[i].seconds < 0 ? -1 : rows[i].seconds * 1000},
+                        "");
+        if (!rows[i].again) {
+            assert_int_equal(world->done_count, 1);
+            assert_true(world->err.retry_after_ms ==
+                        (rows[i].seconds < 0 ? -1 : rows[i].seconds * 1000));
+            continue;
+        }
+        advance(world, 2990);
+        fake_expect_none(world->server);
+        advance(world, 1600);
+        fake_reply(fake_next(world->server), 200, "{}");
+        assert_int_equal(world->done_count, 1);
+        assert_int_equal(world->err.kind, 0);
+    }
+    fake_expect_none(world->server);
+}
+
+static void test_client_gives_up_after_ten_refusals(void **state)
+{
+    struct world *world = *state;
+    send_request(world, ML_VERB_CREATE, "a");
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(world->done_count, 0);
+        reply_retry_after(fake_next(world->server), 429, 100000); /* waits a minute at most */
+        advance(world, 90001);
+    }
+    assert_int_equal(world->done_count, 1);
+    assert_int_equal(world->err.kind, ML_ETOO_MANY);
+    assert_int_equal(fake_count(world->server), 10);
+}
+
+static void test_client_sends_in_order_as_places_come_free(void **state)
+{
+    struct world *world = *state; /* one place */
+    send_request(world, ML_VERB_GET, "a");
+    send_request(world, ML_VERB_GET, "b");
+    struct ml_client_call *third = send_request(world, ML_VERB_GET, "c");
+    send_request(world, ML_VERB_GET, "d");
+    struct fake_call *first = fake_expect(world->server, "GET",
+                                          "/api/v1/namespaces/default/pods/a");
+    fake_expect_none(world->server);
+    ml_client_cancel(third);
+    fake_reply(first, 200, "{}");
+    struct fake_call *second = fake_expect(world->server, "GET",
+                                           "/api/v1/namespaces/default/pods/b");
+    reply_retry_after(second, 429, 5); /* resting, it holds no place */
+    fake_reply(fake_expect(world->server, "GET", "/api/v1/namespaces/default/pods/d"), 200, "{}");
+    advance(world, 8000);
+    fake_reply(fake_expect(world->server, "GET", "/api/v1/namespaces/default/pods/b"), 200, "{}");
+    assert_int_equal(world->done_count, 3);
+}
+
+static void test_client_cancel_ends_a_call_in_every_state(void **state)
+{
+    struct world *world = *state; /* one place */
+    struct ml_client_call *sent = send_request(world, ML_VERB_GET, "a");
+    struct ml_client_call *waiting = send_request(world, ML_VERB_GET, "b");
+    ml_client_cancel(waiting);
+    ml_client_cancel(sent);
+    assert_true(fake_next(world->server)->canceled);
+    struct ml_client_call *resting = send_request(world, ML_VERB_GET, "c");
+    reply_retry_after(fake_next(world->server), 503, 1);
+    ml_client_cancel(resting);
+    advance(world, 60000);
+    assert_int_equal(world->done_count, 0);
+    fake_expect_none(world->server);
+}
+
+static int fence_writes(void *context, const char *method, const char *path, struct ml_err *err)
+{
+    return *(bool *)context ? ml_err_set(err, ML_EFORBIDDEN, "not the leader: %s %s", method, path)
+                            : 0;
+}
+
+static void test_client_fence_stops_writes_and_only_those(void **state)
+{
+    struct world *world = *state;
+    bool closed = true;
+    ml_client_set_fence(world->client, fence_writes, &closed);
+    send_request(world, ML_VERB_CREATE, "a");
+    assert_int_equal(world->done_count, 0); /* not inside send */
+    ml_loop_poll(world->loop);
+    assert_int_equal(world->done_count, 1);
+    assert_int_equal(world->err.kind, ML_EFORBIDDEN);
+    assert_string_equal(
+        world->err.message,
+        "not the leader: POST /api/v1/namespaces/default/pods?fieldManager=moonloop");
+    fake_expect_none(world->server);
+
+    ml_client_cancel(send_request(world, ML_VERB_CREATE, "a"));
+    send_request(world, ML_VERB_GET, "a");
+    fake_reply(fake_next(world->server), 200, "{}");
+    closed = false;
+    send_request(world, ML_VERB_DELETE, "a");
+    fake_reply(fake_next(world->server), 200, "{}");
+    ml_loop_poll(world->loop);
+    assert_int_equal(world->done_count, 3);
+}
+
+static void test_client_fence_is_asked_before_each_attempt(void **state)
+{
+    struct world *world = *state;
+    bool closed = false;
+    ml_client_set_fence(world->client, fence_writes, &closed);
+    send_request(world, ML_VERB_CREATE, "a");
+    reply_retry_after(fake_next(world->server), 429, 1);
+    closed = true;
+    advance(world, 2000);
+    assert_int_equal(world->done_count, 1);
+    assert_int_equal(world->err.kind, ML_EFORBIDDEN);
+    fake_expect_none(world->server);
+}
+
+static void stream_open(void *context)
+{
+    struct world *world = context;
+    world->opened++;
+    if (world->cancel_in_open)
+        ml_client_cancel(world->cancel_in_open);
+}
+
+static int stream_data(void *context, struct ml_str piece, struct ml_err *err)
+{
+    struct world *world = context;
+    if (world->cancel_in_data) {
+        ml_client_cancel(world->cancel_in_data);
+        return 0;
+    }
+    if (ml_str_is(piece, "bad"))
+        return ml_err_set(err, ML_EINVALID, "refused");
+    strncat(world->pieces, piece.ptr, piece.len);
+    return 0;
+}
+
+static void stream_done(void *context, const struct ml_err *err)
+{
+    on_done(context, ML_STR(""), err);
+}
+
+static struct ml_client_call *open_stream(struct world *world, bool is_watch)
+{
+    static const struct ml_client_stream handler = {stream_open, stream_data, stream_done};
+    static const struct ml_http_deadlines deadlines = {.idle_ms = 7};
+    return ml_client_stream(world->client, "/api/v1/pods?watch=1", is_watch, &deadlines, &handler,
+                            world);
+}
+
+static void test_client_stream_passes_pieces_on(void **state)
+{
+    struct world *world = *state; /* one place, which streams do not take */
+    send_request(world, ML_VERB_GET, "a");
+    struct fake_call *get = fake_next(world->server);
+    open_stream(world, true);
+    struct fake_call *call = fake_expect(world->server, "GET", "/api/v1/pods?watch=1");
+    assert_true(call->streaming);
+    assert_true(call->deadlines.idle_ms == 7);
+    fake_head(call, 200);
+    assert_int_equal(world->opened, 1);
+    fake_piece(call, "one");
+    fake_piece(call, "two");
+    assert_string_equal(world->pieces, "onetwo");
+    fake_end(call);
+    assert_int_equal(world->done_count, 1);
+    assert_int_equal(world->err.kind, 0);
+    fake_reply(get, 200, "{}");
+}
+
+static void test_client_stream_keeps_refusals_from_the_reader(void **state)
+{
+    struct world *world = *state;
+    open_stream(world, false);
+    struct fake_call *call = fake_next(world->server);
+    assert_false(call->streaming);
+    fake_refuse(call, 410, "Expired", "too old resource version: 5 (7)");
+    assert_int_equal(world->opened, 0);
+    assert_string_equal(world->pieces, "");
+    assert_int_equal(world->err.kind, ML_EGONE);
+
+    open_stream(world, true);
+    fake_reply_head(fake_next(world->server),
+                    &(struct ml_http_head){.status = 429, .retry_after_ms = 2000}, "");
+    assert_int_equal(world->err.kind, ML_ETOO_MANY);
+    assert_true(world->err.retry_after_ms == 2000);
+    open_stream(world, true);
+    fake_fail(fake_next(world->server), ML_ENETWORK, "refused");
+    assert_int_equal(world->done_count, 3);
+    assert_int_equal(world->err.kind, ML_ENETWORK);
+    open_stream(world, true);
+    fake_reply(fake_next(world->server), 204, NULL);
+    assert_int_not_equal(world->err.kind, 0);
+}
+
+static void test_client_stream_ends_where_the_reader_refuses(void **state)
+{
+    struct world *world = *state;
+    open_stream(world, true);
+    struct fake_call *call = fake_next(world->server);
+    fake_head(call, 200);
+    assert_false(fake_piece(call, "bad"));
+    assert_int_equal(world->err.kind, ML_EINVALID);
+
+    world->cancel_in_open = open_stream(world, true);
+    fake_head(fake_next(world->server), 200);
+    world->cancel_in_open = NULL;
+    world->cancel_in_data = open_stream(world, true);
+    call = fake_next(world->server);
+    fake_head(call, 200);
+    fake_piece(call, "x");
+    assert_true(call->canceled);
+    assert_int_equal(world->done_count, 1);
+}
+
+static void test_client_counts_requests_and_logs_warnings_once(void **state)
+{
+    struct world *world = *state;
+    const struct ml_http_head head = {
+        .status = 200, .retry_after_ms = -1, .warning = ML_STR("v1beta1 is deprecated")};
+    for (int i = 0; i < 3; i++) {
+        send_request(world, ML_VERB_GET, "a");
+        fake_reply_head(fake_next(world->server), &head, "{}");
+    }
+    send_request(world, ML_VERB_CREATE, "a");
+    fake_fail(fake_next(world->server), ML_ETIMEOUT, "slow");
+    char text[4096];
+    ssize_t len = pread(world->log_fd, text, sizeof text - 1, 0);
+    assert_in_range(len, 1, sizeof text - 1);
+    text[len] = '\0';
+    char *first = strstr(text, "v1beta1 is deprecated");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "v1beta1 is deprecated"));
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    ml_metrics_write(world->metrics, &page);
+    assert_non_null(strstr(ml_buf_cstr(&page), "rest_client_requests_total{code=\"200\",method="
+                                               "\"GET\",host=\"fake.test:6443\"} 3\n"));
+    assert_non_null(strstr(ml_buf_cstr(&page), "rest_client_requests_total{code=\"<error>\","
+                                               "method=\"POST\",host=\"fake.test:6443\"} 1\n"));
+    assert_non_null(strstr(ml_buf_cstr(&page), "rest_client_request_duration_seconds_count{verb="
+                                               "\"GET\",host=\"fake.test:6443\"} 3\n"));
+}
+
+static void test_client_remembers_a_bounded_number_of_warnings(void **state)
+{
+    struct world *world = *state;
+    struct ml_client_warnings warnings = {.log = &world->log};
+    for (int i = 0; i < 1000; i++) {
+        char text[16];
+        int len = snprintf(text, sizeof text, "w%d", i);
+        ml_client_warnings_take(&warnings, (struct ml_str){text, (size_t)len});
+    }
+    assert_int_equal(warnings.seen.len, 256);
+    ml_client_warnings_fini(&warnings);
+}
+
+struct freeing {
+    struct world *world;
+    int count;
+};
+
+static void free_in_done(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct freeing *freeing = context;
+    (void)body;
+    (void)err;
+    freeing->count++;
+    ml_client_free(freeing->world->client);
+    freeing->world->client = NULL;
+}
+
+static void test_client_may_be_freed_by_its_last_call(void **state)
+{
+    struct world *world = *state;
+    struct freeing freeing = {world, 0};
+    ml_client_send(world->client,
+                   &(struct ml_client_request){.verb = ML_VERB_GET, .path = "/version"},
+                   free_in_done, &freeing);
+    fake_reply(fake_next(world->server), 200, "{}");
+    assert_int_equal(freeing.count, 1);
+}
+
+#define WITH(test)   cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define NARROW(test) cmocka_unit_test_setup_teardown(test, setup_narrow, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH(test_client_sends_each_verb_as_the_api_wants_it),
+        WITH(test_client_gives_the_error_of_a_status),
+        WITH(test_client_takes_a_failure_in_a_success_for_one),
+        WITH(test_client_reads_again_when_the_connection_is_lost),
+        WITH(test_client_forgets_what_a_lost_answer_brought),
+        WITH(test_client_never_writes_again_after_a_lost_connection),
+        WITH(test_client_waits_as_the_server_asked),
+        WITH(test_client_gives_up_after_ten_refusals),
+        NARROW(test_client_sends_in_order_as_places_come_free),
+        NARROW(test_client_cancel_ends_a_call_in_every_state),
+        WITH(test_client_fence_stops_writes_and_only_those),
+        WITH(test_client_fence_is_asked_before_each_attempt),
+        NARROW(test_client_stream_passes_pieces_on),
+        WITH(test_client_stream_keeps_refusals_from_the_reader),
+        WITH(test_client_stream_ends_where_the_reader_refuses),
+        WITH(test_client_counts_requests_and_logs_warnings_once),
+        WITH(test_client_remembers_a_bounded_number_of_warnings),
+        WITH(test_client_may_be_freed_by_its_last_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
