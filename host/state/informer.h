@@ -31,6 +31,7 @@ struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
                                             const struct ml_kind *kind, struct ml_str ns,
                                             struct ml_str name);
 void ml_informer_put(struct ml_informer *informer); /* stops with the last one; NULL is fine */
+size_t ml_informer_users(const struct ml_informer *informer); /* references held */
 /* The running all-scope informer of the kind, or NULL; takes no reference. */
 struct ml_informer *ml_informers_find(struct ml_informers *informers, const struct ml_kind *kind);
 
@@ -50,9 +51,11 @@ struct ml_listener {
     /* Once, when the informer is synced (later, from the loop, also if it already is). */
     void (*synced)(void *context, struct ml_informer *informer);
     void *context;
-    struct ml_list node;          /* private */
-    struct ml_task task;          /* private */
-    struct ml_informer *informer; /* private */
+    /* Private. */
+    struct ml_list node;
+    struct ml_task replay;
+    struct ml_informer *informer; /* NULL: does not listen */
+    bool caught_up;               /* the replay is over: changes are told */
 };
 
 /* What is in the store already is told as additions, from the loop, before anything newer. */

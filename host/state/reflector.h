@@ -17,6 +17,9 @@ struct ml_reflector;
 
 /* What a reflector tells, in the order in which the server told it. All from the loop. */
 struct ml_reflector_handler {
+    /* A list at the most recent version is asked for now: what it brings is not older than
+     * anything that was written before this call. */
+    void (*listing)(void *context);
     /* A complete list, consistent at `rv`. Takes over nothing: reference what is kept. */
     void (*replace)(void *context, struct ml_object *const *objects, size_t count, uint64_t rv);
     void (*upsert)(void *context, struct ml_object *object);
@@ -39,6 +42,7 @@ struct ml_reflector_opts {
     struct ml_random *random;
     const struct ml_kind *kind;
     struct ml_str ns;     /* empty: all; copied */
+    struct ml_str name;   /* empty: all; else this one object; copied */
     struct ml_dict *dict; /* borrowed for life */
     const struct ml_reflector_handler *handler;
     void *context;

@@ -1,0 +1,340 @@
+#include "state/recorder.h"
+
+#include "base/map.h"
+#include "codec/json.h"
+#include "codec/rfc3339.h"
+#include "state/event_spam.h"
+
+#include <stdio.h>
+
+#define SERIES_IDLE_NS  (360 * ML_NS_PER_S) /* a quiet series is over */
+#define SERIES_TELL_NS  (60 * ML_NS_PER_S)  /* the count on the server may be that old */
+#define IN_FLIGHT_MAX   4
+#define SERIES_MAX      1000
+#define NOTE_MAX        1024
+#define NAME_PREFIX_MAX 200 /* leaves room for the suffix in 253 bytes */
+
+/* One thing that happened, once or again and again. */
+struct series {
+    struct ml_list node; /* in `waiting` to be sent, or in `resting` */
+    struct ml_recorder *recorder;
+    char *key; /* object, reason and note */
+    char *ns;
+    char *name;  /* of the Event on the server */
+    char *event; /* its JSON for the first time, kept to make it anew after a 404 */
+    bool exists; /* the server has it */
+    int64_t count;
+    int64_t sent_count;
+    int64_t last_ns; /* monotonic */
+    int64_t sent_ns;
+    struct ml_client_call *call;
+};
+
+struct ml_recorder {
+    struct ml_client *client;
+    struct ml_loop *loop;
+    struct ml_clock *clock;
+    char *controller;
+    char *instance;
+    struct ml_map by_key;
+    struct ml_list waiting;
+    struct ml_list resting; /* oldest first */
+    struct ml_list sending;
+    size_t in_flight;
+    uint64_t sequence;
+    struct ml_event_spam spam;
+    void (*flushed)(void *context);
+    void *flushed_context;
+    struct ml_task flush;
+    struct ml_metric *sent, *dropped;
+};
+
+static const struct ml_kind event_kind = {
+    .api_version = "events.k8s.io/v1",
+    .group = "events.k8s.io",
+    .version = "v1",
+    .kind = "Event",
+    .plural = "events",
+    .namespaced = true,
+};
+
+static void series_free(struct series *series)
+{
+    ml_map_remove(&series->recorder->by_key, ml_str_of(series->key));
+    ml_list_remove(&series->node);
+    free(series->key);
+    free(series->ns);
+    free(series->name);
+    free(series->event);
+    free(series);
+}
+
+static void on_flush(void *context)
+{
+    struct ml_recorder *self = context;
+    if (self->flushed)
+        self->flushed(self->flushed_context);
+}
+
+static void tell_when_idle(struct ml_recorder *self)
+{
+    if (self->flushed && self->in_flight == 0 && ml_list_empty(&self->waiting))
+        ml_task_defer(&self->flush, self->loop);
+}
+
+static void move(struct series *series, struct ml_list *to)
+{
+    ml_list_remove(&series->node);
+    ml_list_push(to, &series->node);
+}
+
+/* ---- sending ---- */
+
+static void pump(struct ml_recorder *self);
+
+static void on_sent(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct series *series = context;
+    struct ml_recorder *self = series->recorder;
+    (void)body;
+    series->call = NULL;
+    self->in_flight--;
+    if (err && err->kind == ML_ENOT_FOUND && series->exists) {
+        series->exists = false; /* expired on the server: make it anew */
+        move(series, &self->waiting);
+    } else {
+        ml_metric_add(err ? self->dropped : self->sent, 1);
+        series->exists = series->exists || !err || err->kind == ML_EALREADY_EXISTS;
+        move(series, &self->resting);
+    }
+    pump(self);
+    tell_when_idle(self);
+}
+
+static void write_series(struct ml_json_writer *writer, const struct series *series)
+{
+    char now[ML_RFC3339_MICRO_LEN + 1];
+    ml_rfc3339_format_micro(ml_clock_wall(series->recorder->clock), now);
+    ml_json_key(writer, ML_STR("series"));
+    ml_json_begin_object(writer);
+    ml_json_put_int(writer, "count", series->count);
+    ml_json_put_string(writer, "lastObservedTime", ml_str_of(now));
+    ml_json_end_object(writer);
+}
+
+static void send(struct series *series)
+{
+    struct ml_recorder *self = series->recorder;
+    ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
+    struct ml_client_request request = {
+        .verb = ML_VERB_CREATE,
+        .kind = &event_kind,
+        .ns = ml_str_of(series->ns),
+        .name = ml_str_of(series->name),
+        .body = ml_str_of(series->event),
+    };
+    if (series->exists) {
+        struct ml_json_writer writer;
+        ml_json_writer_init(&writer, &patch);
+        ml_json_begin_object(&writer);
+        write_series(&writer, series);
+        ml_json_end_object(&writer);
+        request.verb = ML_VERB_PATCH_MERGE;
+        request.body = ml_buf_str(&patch);
+    }
+    series->sent_count = series->count;
+    series->sent_ns = ml_clock_monotonic(self->clock);
+    move(series, &self->sending);
+    self->in_flight++;
+    series->call = ml_client_send(self->client, &request, on_sent, series);
+}
+
+static void pump(struct ml_recorder *self)
+{
+    while (self->in_flight < IN_FLIGHT_MAX && !ml_list_empty(&self->waiting))
+        send(ml_container_of(self->waiting.next, struct series, node));
+}
+
+/* ---- recording ---- */
+
+/* At most `max` bytes, cut at the end of a character. */
+static struct ml_str cut(struct ml_str text, size_t max)
+{
+    if (text.len <= max)
+        return text;
+    while (max > 0 && ((unsigned char)text.ptr[max] & 0xC0) == 0x80)
+        max--;
+    return (struct ml_str){text.ptr, max};
+}
+
+static void write_regarding(struct ml_json_writer *writer, const struct ml_event *event)
+{
+    ml_json_key(writer, ML_STR("regarding"));
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "apiVersion", event->api_version);
+    ml_json_put_string(writer, "kind", event->kind);
+    if (event->ns.len)
+        ml_json_put_string(writer, "namespace", event->ns);
+    ml_json_put_string(writer, "name", event->name);
+    if (event->uid.len)
+        ml_json_put_string(writer, "uid", event->uid);
+    if (event->rv.len)
+        ml_json_put_string(writer, "resourceVersion", event->rv);
+    ml_json_end_object(writer);
+}
+
+static char *event_json(const struct series *series, const struct ml_event *event)
+{
+    const struct ml_recorder *self = series->recorder;
+    struct ml_buf json = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    char now[ML_RFC3339_MICRO_LEN + 1];
+    ml_rfc3339_format_micro(ml_clock_wall(self->clock), now);
+    ml_json_writer_init(&writer, &json);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "apiVersion", ml_str_of(event_kind.api_version));
+    ml_json_put_string(&writer, "kind", ml_str_of(event_kind.kind));
+    ml_json_key(&writer, ML_STR("metadata"));
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "name", ml_str_of(series->name));
+    ml_json_put_string(&writer, "namespace", ml_str_of(series->ns));
+    ml_json_end_object(&writer);
+    ml_json_put_string(&writer, "eventTime", ml_str_of(now));
+    ml_json_put_string(&writer, "reportingController", ml_str_of(self->controller));
+    ml_json_put_string(&writer, "reportingInstance", cut(ml_str_of(self->instance), 128));
+    ml_json_put_string(&writer, "type", event->warning ? ML_STR("Warning") : ML_STR("Normal"));
+    ml_json_put_string(&writer, "reason", cut(event->reason, 128));
+    ml_json_put_string(&writer, "action", cut(event->action, 128));
+    ml_json_put_string(&writer, "note", cut(event->note, NOTE_MAX));
+    write_regarding(&writer, event);
+    ml_json_end_object(&writer);
+    return ml_buf_take(&json);
+}
+
+/* A new Event object, for a new series or one that went on after a silence. */
+static void series_begin(struct series *series, const struct ml_event *event)
+{
+    struct ml_recorder *self = series->recorder;
+    struct ml_str prefix = cut(event->name, NAME_PREFIX_MAX);
+    uint64_t stamp = (uint64_t)ml_clock_wall(self->clock) + self->sequence++;
+    free(series->name);
+    free(series->event);
+    series->name = ml_asprintf(ML_STR_FMT ".%llx", ML_STR_ARG(prefix), (unsigned long long)stamp);
+    series->event = event_json(series, event);
+    series->exists = false;
+    series->count = 0;
+    series->sent_count = 0;
+}
+
+static struct series *series_new(struct ml_recorder *self, struct ml_str key,
+                                 const struct ml_event *event)
+{
+    if (self->by_key.len >= SERIES_MAX) {
+        if (ml_list_empty(&self->resting))
+            return NULL;
+        series_free(ml_container_of(self->resting.next, struct series, node));
+    }
+    struct series *series = ml_new(struct series);
+    series->recorder = self;
+    series->key = ml_str_dup(key);
+    series->ns = event->ns.len ? ml_str_dup(event->ns) : ml_strdup("default");
+    ml_list_init(&series->node);
+    ml_list_push(&self->resting, &series->node);
+    ml_map_put(&self->by_key, ml_str_of(series->key), series);
+    series_begin(series, event);
+    return series;
+}
+
+static struct series *series_get(struct ml_recorder *self, struct ml_str key,
+                                 const struct ml_event *event, int64_t now_ns)
+{
+    struct series *series = ml_map_get(&self->by_key, key);
+    if (!series)
+        return series_new(self, key, event);
+    if (now_ns - series->last_ns > SERIES_IDLE_NS && !series->call)
+        series_begin(series, event);
+    return series;
+}
+
+void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
+{
+    ML_AUTO_FREE char *object = ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
+                                            ML_STR_ARG(event->kind), ML_STR_ARG(event->ns),
+                                            ML_STR_ARG(event->name), ML_STR_ARG(event->uid));
+    ML_AUTO_FREE char *key = ml_asprintf("%s %d " ML_STR_FMT " " ML_STR_FMT, object, event->warning,
+                                         ML_STR_ARG(event->reason), ML_STR_ARG(event->note));
+    int64_t now_ns = ml_clock_monotonic(self->clock);
+    struct series *series = series_get(self, ml_str_of(key), event, now_ns);
+    if (!series) {
+        ml_metric_add(self->dropped, 1);
+        return;
+    }
+    series->count++;
+    series->last_ns = now_ns;
+    bool busy = series->call || (series->count > 1 && !series->exists);
+    bool told_lately = series->exists && series->sent_count > 1 &&
+                       now_ns - series->sent_ns < SERIES_TELL_NS;
+    if (busy || told_lately)
+        return;
+    if (!ml_event_spam_allows(&self->spam, ml_str_of(object), now_ns)) {
+        ml_metric_add(self->dropped, 1);
+        return;
+    }
+    move(series, &self->waiting);
+    pump(self);
+}
+
+void ml_recorder_flush(struct ml_recorder *self, void (*done)(void *context), void *context)
+{
+    self->flushed = done;
+    self->flushed_context = context;
+    tell_when_idle(self);
+}
+
+/* ---- life ---- */
+
+struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts)
+{
+    struct ml_recorder *self = ml_new(struct ml_recorder);
+    self->client = opts->client;
+    self->loop = opts->loop;
+    self->clock = ml_loop_clock(opts->loop);
+    self->controller = ml_strdup(opts->controller);
+    self->instance = ml_strdup(opts->instance);
+    ml_list_init(&self->waiting);
+    ml_list_init(&self->resting);
+    ml_list_init(&self->sending);
+    ml_event_spam_init(&self->spam);
+    ml_task_init(&self->flush, on_flush, self);
+    struct ml_metric_family *events = ml_metrics_counter(opts->metrics, "moonloop_events_total",
+                                                         "Events recorded, by result.",
+                                                         ml_metric_labels("result"));
+    self->sent = ml_metric_with(events, ml_metric_labels("sent"));
+    self->dropped = ml_metric_with(events, ml_metric_labels("dropped"));
+    return self;
+}
+
+static void free_all(struct ml_list *list)
+{
+    ml_list_each (node, list) {
+        struct series *series = ml_container_of(node, struct series, node);
+        if (series->call)
+            ml_client_cancel(series->call);
+        series_free(series);
+    }
+}
+
+void ml_recorder_free(struct ml_recorder *self)
+{
+    if (!self)
+        return;
+    ml_task_cancel(&self->flush);
+    free_all(&self->waiting);
+    free_all(&self->sending);
+    free_all(&self->resting);
+    ml_map_fini(&self->by_key);
+    ml_event_spam_fini(&self->spam);
+    free(self->controller);
+    free(self->instance);
+    free(self);
+}

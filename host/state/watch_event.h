@@ -1,0 +1,29 @@
+/* L4 state. One line of a watch: {"type":"MODIFIED","object":{…}}. */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum watch_event_type {
+    WATCH_ADDED,
+    WATCH_MODIFIED,
+    WATCH_DELETED,
+    WATCH_BOOKMARK,
+    WATCH_ERROR,
+    WATCH_UNKNOWN, /* a type of a newer server: skipped, its version still counts */
+};
+
+struct watch_event {
+    enum watch_event_type type;
+    struct ml_str object; /* raw, balanced JSON; may be too deep for a script */
+};
+
+/* ML_EINVALID when the line is no such event. Slices point into `line`. */
+ML_NODISCARD int watch_event_parse(struct ml_str line, struct watch_event *out, struct ml_err *err);
+
+/* metadata.resourceVersion of a raw object, as text that the caller frees; NULL without one. */
+char *watch_event_version(struct ml_str object);
+
+/* "namespace/name" of a raw object as far as it can be read; the caller frees it. Never NULL,
+ * maybe empty. For objects that cannot be parsed as a whole. */
+char *watch_event_key(struct ml_str object);

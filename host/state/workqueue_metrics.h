@@ -1,0 +1,15 @@
+/* L4 state. What a queue counts, under client-go's names. */
+#pragma once
+
+#include "base/metrics.h"
+
+struct ml_workqueue_metrics {
+    struct ml_metric *adds, *retries;
+    struct ml_metric *depth;
+    struct ml_metric *queue_duration, *work_duration;
+    struct ml_metric *unfinished, *longest_running;
+};
+
+/* `metrics` NULL: counts into nothing, all pointers NULL. */
+void ml_workqueue_metrics_init(struct ml_workqueue_metrics *self, struct ml_metrics *metrics,
+                               const char *name);
