@@ -54,8 +54,10 @@ void ml_json_reader_fini(struct ml_json_reader *reader);
 enum ml_json_token ml_json_next(struct ml_json_reader *reader);
 
 /* Passes over the value that comes next (after a KEY, inside an array, or at the start) and
- * returns its raw text, checked like everything else. An empty slice on error. Works at any
- * depth up to depth_max without recursion. */
+ * returns its raw text, checked like everything else; `token` is then the value's first, any
+ * number counting as NUMBER. An empty slice on error, and when no value comes next: at the end
+ * of an array or of the text `token` says so, as after ml_json_next. Works at any depth up to
+ * depth_max without recursion. */
 struct ml_str ml_json_skip(struct ml_json_reader *reader);
 
 /* Fills `err` with ML_EINVALID and "at byte N: what is wrong"; for a reader at ERROR. */

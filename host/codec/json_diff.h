@@ -15,6 +15,7 @@ ML_NODISCARD int ml_json_merge(struct ml_str target, struct ml_str patch, struct
                                struct ml_err *err);
 
 /* Appends the smallest merge patch that turns `from` into `to` (both objects); "{}" when they
- * are equal. A key missing in `to` becomes null. */
+ * are equal. A key missing in `to` becomes null; a null in `to` counts as missing, since a
+ * merge patch has no other way to say it. */
 ML_NODISCARD int ml_json_merge_diff(struct ml_str from, struct ml_str to, struct ml_buf *out,
                                     struct ml_err *err);

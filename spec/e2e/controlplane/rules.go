@@ -22,6 +22,7 @@ type Rule struct {
 	Milliseconds int    `json:"ms,omitempty"`         // wait before the action, whichever it is
 	Bytes        int    `json:"bytes,omitempty"`
 	Body         string `json:"body,omitempty"`
+	BodyBase64   []byte `json:"bodyBase64,omitempty"` // the body, where it is no text; decoded by encoding/json
 	Connection   bool   `json:"connection,omitempty"` // end the whole connection, not this stream alone
 	Hits         int    `json:"hits"`                 // requests it has befallen; counted here, ignored in a POST
 
@@ -52,6 +53,9 @@ func (r *Rule) prepare() error {
 	}
 	if r.Skip < 0 || r.Times < 0 || r.Milliseconds < 0 || r.Bytes < 0 || r.RetryAfter < 0 {
 		return fmt.Errorf("skip, times, ms, bytes and retryAfter cannot be negative")
+	}
+	if len(r.BodyBase64) > 0 {
+		r.Body, r.BodyBase64 = string(r.BodyBase64), nil
 	}
 	path, err := regexp.Compile(r.Path)
 	if err != nil {

@@ -1,0 +1,3 @@
+module moonloop/bench/load
+
+go 1.24

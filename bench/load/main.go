@@ -1,0 +1,43 @@
+// Command load is what the figures of bench/ are taken with: it makes objects
+// fast, waits without loading the API server, and reads from the audit log who
+// wrote what and when. Standard library only. What it measures goes to stdout,
+// a figure a line: its name, a tab, its value in seconds or as a count.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+var commands = map[string]func(args []string) error{
+	"ats":       runAts,
+	"first":     runFirst,
+	"lateness":  runLateness,
+	"namespace": runNamespace,
+	"pods":      runPods,
+	"ready":     runReady,
+	"wait":      runWait,
+	"writes":    runWrites,
+}
+
+const usage = `usage: load COMMAND [FLAG...]      (-h after a command lists its flags)
+  namespace  make one, and wait until pods can be made in it
+  ats        make Ats, due at one instant
+  pods       the bare client: make the pods of those Ats at one instant, with nothing in between
+  wait       until so many pods were made, as the audit log says, and so many objects are in a phase
+  lateness   from the instant to each pod's create, from the audit log
+  writes     by client, verb and resource, from the audit log
+  first      from an instant to the first pod, from the audit log
+  ready      when a URL first answered 200
+`
+
+func main() {
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
+		fmt.Fprintf(os.Stderr, "load %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,278 @@
+-- Writes RESULTS.md to standard output from what run.sh measured: lua5.4 report.lua FOLDER
+-- The targets stand here. A figure that was taken several times is judged by its median.
+local folder = assert(arg[1], "usage: lua5.4 report.lua FOLDER")
+
+
+--- Every value of each figure, in the order they were taken.
+---@return table<string, string[]>
+local function read_figures(path)
+  local figures = setmetatable({}, { __index = function() return {} end })
+  for line in io.lines(path) do
+    local name, value = line:match("^([^\t]+)\t(.*)$")
+    local values = figures[name]
+    values[#values + 1] = value
+    figures[name] = values
+  end
+  return figures
+end
+
+
+local figures = read_figures(folder .. "/figures.tsv")
+local function meta(name) return figures["meta." .. name][1] or "?" end
+local quick = meta "quick" == "yes"
+local subject = figures["size.image"][1] and "image" or "development"
+for name in pairs(figures) do
+  if name:match "^%a+%.image%." then subject = "image" end
+end
+
+
+-- ---- numbers
+
+local function numbers(name, scale)
+  local list = {}
+  for i, value in ipairs(figures[name]) do
+    list[i] = tonumber(value) * (scale or 1)
+  end
+  return list
+end
+
+
+local function median(list)
+  local sorted = table.move(list, 1, #list, 1, {})
+  table.sort(sorted)
+  local middle = #sorted // 2
+  if #sorted % 2 == 1 then return sorted[middle + 1], sorted[1], sorted[#sorted] end
+  return (sorted[middle] + sorted[middle + 1]) / 2, sorted[1], sorted[#sorted]
+end
+
+
+--- "12.3 (11.9 to 13.0 in 5)", or "not measured".
+local function spread(list, format)
+  if #list == 0 then return "not measured" end
+  local middle, low, high = median(list)
+  if #list == 1 then return format:format(middle) end
+  return ("%s (%s to %s in %d)"):format(format:format(middle), format:format(low), format:format(high), #list)
+end
+
+
+-- Of the two bare clients, the one whose last pod but a hundredth is earlier is the measure.
+local function bare_of(count)
+  local some, all = numbers(("late.%d.bare-some.made_p99"):format(count)), numbers(("late.%d.bare-all.made_p99"):format(count))
+  if #some == 0 or #all == 0 then return nil end
+  return median(some) < median(all) and "bare-some" or "bare-all"
+end
+
+
+--- The operator's lateness over the bare client's, pair by pair.
+local function ratios(count, quantile)
+  local list, bare = {}, bare_of(count)
+  if not bare then return list end
+  local host = numbers(("late.%d.host.%s"):format(count, quantile))
+  local other = numbers(("late.%d.%s.%s"):format(count, bare, quantile))
+  for i = 1, math.min(#host, #other) do
+    list[i] = host[i] / other[i]
+  end
+  return list
+end
+
+
+--- Bytes for one more object, between two sizes of the cache.
+local function slope(from, to, scale)
+  local few, many = numbers("memory.few")[1], numbers("memory.many")[1]
+  local a, b = numbers(from, scale)[1], numbers(to, scale)[1]
+  if not (few and a and b) then return {} end
+  return { (b - a) / (many - few) }
+end
+
+
+-- ---- targets: what, values, how to print one, the most it may be
+
+local MIB, MS = 1 / 1024, 1000
+local of = function(pattern, build) return pattern:format(build or subject) end
+local at_10000 = (numbers("memory.many")[1] or 0) == 10000
+
+local targets = {
+  { "idle: resident", numbers(of "idle.%s.VmRSS", MIB), "%.1f MiB", 8 },
+  { "exec to the first pod's create at the server", numbers(of "start.%s.pod", MS), "%.1f ms", 20 },
+  { "exec to ready", numbers(of "start.%s.ready", MS), "%.1f ms", 50 },
+  { "1,000 waiting Ats: resident", numbers(of "memory.%s.ats_few.VmRSS", MIB), "%.1f MiB", 9 },
+  { "10,000 waiting Ats: resident", at_10000 and numbers(of "memory.%s.ats_many.VmRSS", MIB) or {}, "%.1f MiB", 13 },
+  { "10,000 Ats and 10,000 pods: resident", at_10000 and numbers(of "memory.%s.pods_many.VmRSS", MIB) or {}, "%.1f MiB", 30 },
+  { "… at its highest, while it started", at_10000 and numbers(of "memory.%s.pods_many.VmHWM", MIB) or {}, "%.1f MiB", 30 },
+  { "… of a development build that saw each come", at_10000 and numbers("memory.grown.pods_many.VmRSS", MIB) or {},
+    "%.1f MiB", 30 },
+  { "1,000 lifecycles: CPU of the host", numbers(of "life.%s.host_cpu"), "%.2f s", 0.3 },
+  { "1,000 lifecycles: most resident", numbers(of "life.%s.VmHWM", MIB), "%.1f MiB", 12 },
+  { "1,000 lifecycles: CPU of the API server", numbers(of "life.%s.server_cpu"), "%.1f s", 14 },
+  { "writes per At that was due already", numbers "writes.due", "%.2f", 3 },
+  { "writes per At that waited", numbers "writes.waited", "%.2f", 4 },
+  { "200 due at once: lateness p50", numbers "late.200.host.made_p50", "%.2f s", 0.2 },
+  { "200 due at once: lateness p99", numbers "late.200.host.made_p99", "%.2f s", 0.4 },
+  { "1,000 due at once: p50, times the bare client", ratios(1000, "made_p50"), "%.2f", 1.2 },
+  { "1,000 due at once: p99, times the bare client", ratios(1000, "made_p99"), "%.2f", 1.2 },
+  { "write of the ConfigMap to the first pod under the new script", numbers("reload.alone.asked", MS), "%.0f ms", 1000 },
+  { "… among 1,000 other Ats", numbers("reload.among1000.asked", MS), "%.0f ms", 1000 },
+}
+
+
+local function verdict(list, target)
+  if #list == 0 then return "" end
+  local over = median(list) / target - 1
+  if over <= 0.0005 then return over > -0.0005 and "met" or ("met, %.0f %% below"):format(-over * 100) end
+  return ("**missed by %.0f %%**"):format(over * 100)
+end
+
+
+-- ---- pages
+
+local function line(...) print(string.format(...)) end
+
+
+local function head()
+  local loops, low, high = median(numbers "noise.loop_ms")
+  line "# Results\n"
+  line "Written by `bench/run.sh` (`make bench`); how each figure is taken stands in [README.md](README.md).\n"
+  line("- Machine: %s, %s cores, %s, %s; load %s at the beginning", meta "cpu", meta "cores", meta "memory", meta "kernel", meta "load")
+  line("- Date: %s. Commit: %s. Took %s s%s", meta "date", meta "commit", meta "seconds", quick and ", the quick form" or "")
+  line("- Noise: a fixed loop took %.0f ms, from %.0f to %.0f between the scenarios", loops, low, high)
+  line("- Figures are medians (lowest to highest in how many runs). Operator, API server and etcd share the cores")
+  line("- Targets are judged on %s\n", subject == "image" and "the image's binary" or
+    "the development build, whose shared libraries cost 4 MiB more and 5 ms: the image's binary was not there")
+end
+
+
+local function target_table()
+  line "## Targets\n"
+  line "| | target | measured | |\n|---|---|---|---|"
+  for _, row in ipairs(targets) do
+    local what, list, format, target = table.unpack(row)
+    if #list > 0 then
+      line("| %s | ≤ %s | %s | %s |", what, format:gsub("%%%.%df", "%%g"):format(target), spread(list, format), verdict(list, target))
+    end
+  end
+  line ""
+end
+
+
+local function lateness_table(count)
+  if not bare_of(count) then return end
+  line("### %d due in the same second\n", count)
+  line "| seconds after the instant | create asked p50 | asked p99 | pod made p50 | made p99 | made, last |\n|---|---|---|---|---|---|"
+  for _, who in ipairs { { "host", "moonloop" }, { "bare-some", "bare client, 32 at a time" }, { "bare-all", "bare client, all at once" } } do
+    local cells = {}
+    for i, quantile in ipairs { "asked_p50", "asked_p99", "made_p50", "made_p99", "made_max" } do
+      cells[i] = spread(numbers(("late.%d.%s.%s"):format(count, who[1], quantile)), "%.3f")
+    end
+    line("| %s | %s |", who[2], table.concat(cells, " | "))
+  end
+  line("\nmoonloop over the %s, pair by pair: p50 %s, p99 %s.\n",
+    bare_of(count) == "bare-all" and "bare client that asks for all at once" or "bare client with 32 at a time",
+    spread(ratios(count, "made_p50"), "%.2f"), spread(ratios(count, "made_p99"), "%.2f"))
+end
+
+
+local MEMORY_ROWS = {
+  { "idle.%s", "idle" },
+  { "memory.%s.ats_few", "Ats waiting: few" },
+  { "memory.%s.ats_many", "Ats waiting: many" },
+  { "memory.%s.pods_few", "… and pods that have ended: few" },
+  { "memory.%s.pods_many", "… and pods: many" },
+  { "life.%s", "after 1,000 lifecycles" },
+}
+
+
+local function memory_table()
+  local few, many = numbers("memory.few")[1], numbers("memory.many")[1]
+  line "## Memory\n"
+  if few then line("Few is %d, many is %d.\n", few, many) end
+  line "| MiB | build | resident | anonymous | proportional | highest |\n|---|---|---|---|---|---|"
+  for _, row in ipairs(MEMORY_ROWS) do
+    for _, build in ipairs { "image", "development", "grown" } do
+      local cells = {}
+      for i, field in ipairs { "VmRSS", "RssAnon", "Pss", "VmHWM" } do
+        cells[i] = spread(numbers(row[1]:format(build) .. "." .. field, MIB), "%.1f")
+      end
+      if cells[1] ~= "not measured" then
+        line("| %s | %s | %s |", row[2], build == "grown" and "development, saw each come" or build, table.concat(cells, " | "))
+      end
+    end
+  end
+  if few then
+    line "\n| bytes for one more object | resident | handed out by malloc |\n|---|---|---|"
+    for _, kind in ipairs { "ats", "pods" } do
+      local from, to = ("memory.grown.%s_few"):format(kind), ("memory.grown.%s_many"):format(kind)
+      line("| %s | %s | %s |", kind == "ats" and "At" or "pod", spread(slope(from .. ".VmRSS", to .. ".VmRSS", 1024), "%.0f"),
+        spread(slope(from .. ".heap", to .. ".heap"), "%.0f"))
+    end
+  end
+  for _, build in ipairs { "image", "development" } do
+    local size = numbers("size." .. build, 1 / 1024)[1]
+    if size then line("\nThe binary of the %s%s is a file of %.0f KiB.", build, build == "development" and " build" or "", size) end
+  end
+  line ""
+end
+
+
+local function start_table()
+  line "## Start\n"
+  line "| ms | build | exec to ready | exec to the first pod's create |\n|---|---|---|---|"
+  for _, build in ipairs { "image", "development" } do
+    if figures[of("start.%s.ready", build)][1] then
+      line("| | %s | %s | %s |", build, spread(numbers(of("start.%s.ready", build), MS), "%.1f"), spread(numbers(of("start.%s.pod", build), MS), "%.1f"))
+    end
+  end
+  line ""
+end
+
+
+local function lifecycle_table()
+  line "## 1,000 lifecycles\n"
+  line "| build | seconds in all | CPU-s of the host | CPU-s of the API server |\n|---|---|---|---|"
+  for _, build in ipairs { "image", "development" } do
+    if figures[of("life.%s.wall", build)][1] then
+      line("| %s | %s | %s | %s |", build, spread(numbers(of("life.%s.wall", build)), "%.1f"),
+        spread(numbers(of("life.%s.host_cpu", build)), "%.2f"), spread(numbers(of("life.%s.server_cpu", build)), "%.1f"))
+    end
+  end
+  line ""
+end
+
+
+local function writes_table()
+  local names = {}
+  for name in pairs(figures) do
+    if name:match "^writes%.%a+%." then names[#names + 1] = name end
+  end
+  table.sort(names)
+  line "## Writes per At\n"
+  line "| | write | per At |\n|---|---|---|"
+  for _, name in ipairs(names) do
+    local when, what = name:match "^writes%.(%a+)%.(.*)$"
+    line("| %s | %s | %s |", when == "due" and "due already" or "waited", what:gsub("_", " "), spread(numbers(name), "%.3f"))
+  end
+  line ""
+end
+
+
+local function codec_text()
+  local file = io.open(folder .. "/codec.txt")
+  if not file then return end
+  line "## JSON codec\n\n```"
+  io.write(file:read "a")
+  line "```"
+  file:close()
+end
+
+
+head()
+target_table()
+if bare_of(200) then
+  line "## Lateness\n"
+  lateness_table(200)
+  lateness_table(1000)
+end
+if figures["life." .. subject .. ".wall"][1] then lifecycle_table() end
+if figures["writes.due"][1] or figures["writes.waited"][1] then writes_table() end
+if figures["start." .. subject .. ".pod"][1] then start_table() end
+if figures["idle." .. subject .. ".VmRSS"][1] or figures["memory.few"][1] then memory_table() end
+codec_text()

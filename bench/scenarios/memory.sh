@@ -1,0 +1,46 @@
+# shellcheck shell=bash disable=SC2154
+# Resident memory with many objects in the cache, and what one more costs: Ats that wait for a
+# day, then as many pods of theirs that have ended. Of a host that saw each of them come, and at each step
+# of one that starts with all of them there.
+scenario_memory() {
+  local few=1000 many=10000
+  [ "$quick" = no ] || many=2000
+  record memory.few "$few"
+  record memory.many "$many"
+  cp_up
+  "$load" namespace --name many
+  host_start_counting --scripts reconcilers/
+  memory_ats 0 "$few" ats_few
+  memory_ats "$few" "$many" ats_many
+  memory_pods 0 "$few" pods_few
+  memory_pods "$few" "$many" pods_many
+  host_stop
+}
+
+memory_ats() { # FIRST END FIGURE
+  "$load" ats --namespace many --first "$1" --count "$(($2 - $1))" --due +86400s --concurrency 32 >/dev/null
+  "$load" wait --namespace many --count "$2" --phase PENDING --timeout 4m
+  memory_take "$3"
+}
+
+memory_pods() { # FIRST END FIGURE
+  "$load" pods --namespace many --first "$1" --count "$(($2 - $1))" --owned-by-ats --concurrency 32 >/dev/null
+  "$load" wait --namespace many --count "$2" --resource pods --phase Succeeded --timeout 4m
+  memory_take "$3"
+}
+
+# The second host has nothing to write, so it does not disturb the first.
+memory_take() { # FIGURE
+  local grown build
+  host_settle
+  record_memory "memory.grown.$1"
+  record "memory.grown.$1.heap" "$(heap_bytes)"
+  grown=$host_pid
+  for build in "${builds[@]}"; do
+    host_start "$build" --scripts reconcilers/
+    host_settle
+    record_memory "memory.$build.$1"
+    host_stop
+  done
+  host_pid=$grown
+}

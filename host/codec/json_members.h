@@ -1,0 +1,30 @@
+/* L1 codec, private. The members of one JSON object as a table: in the text's order, looked up
+ * by key, of duplicate keys the last one's value in the first one's place. */
+#pragma once
+
+#include "base/map.h"
+#include "codec/json.h"
+
+struct ml_json_member {
+    struct ml_str key;   /* unescaped */
+    struct ml_str value; /* raw */
+    char *key_owned;     /* private: the bytes of a key that had escapes, else NULL */
+};
+
+struct ml_json_members {
+    struct ml_json_member *items;
+    size_t len;
+
+    /* Private. */
+    size_t capacity;
+    struct ml_map index; /* key to place + 1; only once there are more than a few */
+};
+
+/* Adds the members of the object `raw`, which must outlive them. False, with `err` filled, when
+ * it is no object or broken. Start with {0}; fini either way. */
+ML_NODISCARD bool ml_json_members_read(struct ml_json_members *members, struct ml_str raw,
+                                       size_t depth_max, struct ml_err *err);
+void ml_json_members_fini(struct ml_json_members *members);
+
+struct ml_json_member *ml_json_members_find(const struct ml_json_members *members,
+                                            struct ml_str key); /* NULL when absent */

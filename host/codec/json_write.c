@@ -1,0 +1,165 @@
+/* The writer: appends tokens, and knows of the nesting only whether a comma is due. */
+#include "codec/json.h"
+
+#include "base/escape.h"
+#include "codec/json_scan.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define INT_LEN_MAX  20 /* -9223372036854775808 */
+#define REAL_LEN_MAX 32 /* -1.7976931348623157e+308, and ".0" */
+
+void ml_json_writer_init(struct ml_json_writer *writer, struct ml_buf *out)
+{
+    *writer = (struct ml_json_writer){.out = out};
+}
+
+/* Before a key or a value: the comma, and from then on one is due. */
+static inline void separate(struct ml_json_writer *writer)
+{
+    if (writer->comma)
+        ml_buf_putc(writer->out, ',');
+    writer->comma = true;
+}
+
+static void open_level(struct ml_json_writer *writer, char bracket)
+{
+    separate(writer);
+    ml_buf_putc(writer->out, bracket);
+    writer->comma = false;
+}
+
+static void close_level(struct ml_json_writer *writer, char bracket)
+{
+    ml_buf_putc(writer->out, bracket);
+    writer->comma = true;
+}
+
+void ml_json_begin_object(struct ml_json_writer *writer)
+{
+    open_level(writer, '{');
+}
+
+void ml_json_end_object(struct ml_json_writer *writer)
+{
+    close_level(writer, '}');
+}
+
+void ml_json_begin_array(struct ml_json_writer *writer)
+{
+    open_level(writer, '[');
+}
+
+void ml_json_end_array(struct ml_json_writer *writer)
+{
+    close_level(writer, ']');
+}
+
+/* Nothing in it that ml_escape_json would change. */
+static bool is_plain(struct ml_str text)
+{
+    if (text.len == 0)
+        return true;
+    const char *end = text.ptr + text.len;
+    return ml_json_plain_end(text.ptr, end) == end && !memchr(text.ptr, 0x7F, text.len);
+}
+
+/* `tail` is what follows the closing quote. */
+static void put_quoted(struct ml_buf *out, struct ml_str text, struct ml_str tail)
+{
+    char *room = is_plain(text) ? ml_buf_reserve(out, text.len + 2 + tail.len) : NULL;
+    if (!room) {
+        ml_escape_json(out, text);
+        ml_buf_append_str(out, tail);
+        return;
+    }
+    room[0] = '"';
+    if (text.len)
+        memcpy(room + 1, text.ptr, text.len);
+    room[text.len + 1] = '"';
+    memcpy(room + text.len + 2, tail.ptr, tail.len);
+    out->len += text.len + 2 + tail.len;
+}
+
+void ml_json_key(struct ml_json_writer *writer, struct ml_str key)
+{
+    separate(writer);
+    put_quoted(writer->out, key, ML_STR(":"));
+    writer->comma = false;
+}
+
+void ml_json_string(struct ml_json_writer *writer, struct ml_str text)
+{
+    separate(writer);
+    put_quoted(writer->out, text, ML_STR(""));
+}
+
+void ml_json_int(struct ml_json_writer *writer, int64_t value)
+{
+    char text[INT_LEN_MAX];
+    size_t at = sizeof text;
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        text[--at] = (char)('0' + magnitude % 10);
+        magnitude /= 10;
+    } while (magnitude);
+    if (value < 0)
+        text[--at] = '-';
+    separate(writer);
+    ml_buf_append(writer->out, text + at, sizeof text - at);
+}
+
+void ml_json_real(struct ml_json_writer *writer, double value)
+{
+    ml_assert(isfinite(value));
+    char text[REAL_LEN_MAX];
+    int digits = 15, len;
+    do
+        len = snprintf(text, sizeof text, "%.*g", digits, value);
+    while (digits++ < 17 && strtod(text, NULL) != value);
+    separate(writer);
+    ml_buf_append(writer->out, text, (size_t)len);
+    if (!strpbrk(text, ".e"))
+        ml_buf_puts(writer->out, ".0");
+}
+
+void ml_json_bool(struct ml_json_writer *writer, bool value)
+{
+    ml_json_raw(writer, value ? ML_STR("true") : ML_STR("false"));
+}
+
+void ml_json_null(struct ml_json_writer *writer)
+{
+    ml_json_raw(writer, ML_STR("null"));
+}
+
+void ml_json_raw(struct ml_json_writer *writer, struct ml_str json)
+{
+    separate(writer);
+    ml_buf_append_str(writer->out, json);
+}
+
+void ml_json_put_string(struct ml_json_writer *writer, const char *key, struct ml_str text)
+{
+    ml_json_key(writer, ml_str_of(key));
+    ml_json_string(writer, text);
+}
+
+void ml_json_put_int(struct ml_json_writer *writer, const char *key, int64_t value)
+{
+    ml_json_key(writer, ml_str_of(key));
+    ml_json_int(writer, value);
+}
+
+void ml_json_put_bool(struct ml_json_writer *writer, const char *key, bool value)
+{
+    ml_json_key(writer, ml_str_of(key));
+    ml_json_bool(writer, value);
+}
+
+void ml_json_put_raw(struct ml_json_writer *writer, const char *key, struct ml_str json)
+{
+    ml_json_key(writer, ml_str_of(key));
+    ml_json_raw(writer, json);
+}

@@ -1,0 +1,352 @@
+/* libyaml's events, written as JSON while they come. What an anchor names is remembered as
+ * its place in the output, and an alias copies it from there: no tree is built. */
+#include "codec/yaml.h"
+
+#include "base/map.h"
+#include "codec/json.h"
+#include "codec/yaml_scalar.h"
+
+#include <yaml.h>
+
+struct anchor {
+    char *name;
+    size_t start, end; /* its JSON in the output */
+    bool open;         /* its node is not over yet */
+};
+
+/* One conversion. */
+struct yaml {
+    yaml_parser_t parser;
+    yaml_event_t event; /* the current one; freed by the next */
+    struct ml_buf *out;
+    size_t out_max; /* of out->len */
+    size_t depth;
+    struct anchor *anchors; /* of this document; a later one of the same name counts */
+    size_t anchors_len, anchors_capacity;
+    struct ml_map anchor_by_name; /* to place + 1 */
+    struct ml_err *err;
+};
+
+static int refuse_at(struct yaml *yaml, const yaml_mark_t *mark, const char *problem)
+{
+    return ml_err_set(yaml->err, ML_EINVALID, "line %zu: %s", mark->line + 1, problem);
+}
+
+static int refuse(struct yaml *yaml, const char *problem)
+{
+    return refuse_at(yaml, &yaml->event.start_mark, problem);
+}
+
+static int refuse_size(struct yaml *yaml)
+{
+    return ml_err_set(yaml->err, ML_ELIMIT, "line %zu: as JSON the text becomes too large",
+                      yaml->event.start_mark.line + 1);
+}
+
+/* To be asked after each addition to the output. */
+static int check_size(struct yaml *yaml)
+{
+    return yaml->out->failed || yaml->out->len > yaml->out_max ? refuse_size(yaml) : 0;
+}
+
+static int next_event(struct yaml *yaml)
+{
+    yaml_event_delete(&yaml->event);
+    if (yaml_parser_parse(&yaml->parser, &yaml->event))
+        return 0;
+    const yaml_parser_t *parser = &yaml->parser;
+    const char *problem = parser->problem ? parser->problem : "not YAML";
+    /* Trouble with the bytes themselves comes without a mark. */
+    const yaml_mark_t *mark = parser->error == YAML_READER_ERROR ? &parser->mark
+                                                                 : &parser->problem_mark;
+    return refuse_at(yaml, mark, problem);
+}
+
+static void forget_anchors(struct yaml *yaml)
+{
+    for (size_t i = 0; i < yaml->anchors_len; i++)
+        free(yaml->anchors[i].name);
+    yaml->anchors_len = 0;
+    ml_map_fini(&yaml->anchor_by_name);
+    yaml->anchor_by_name = (struct ml_map){0};
+}
+
+/* The anchor's place + 1; 0 when the node has none. Its JSON begins where the output ends. */
+static size_t open_anchor(struct yaml *yaml, const yaml_char_t *name)
+{
+    if (!name)
+        return 0;
+    if (yaml->anchors_len == yaml->anchors_capacity) {
+        yaml->anchors_capacity = yaml->anchors_capacity ? yaml->anchors_capacity * 2 : 8;
+        yaml->anchors = ml_realloc(yaml->anchors, yaml->anchors_capacity * sizeof yaml->anchors[0]);
+    }
+    struct anchor *anchor = &yaml->anchors[yaml->anchors_len++];
+    *anchor = (struct anchor){
+        .name = ml_strdup((const char *)name), .start = yaml->out->len, .open = true};
+    ml_map_put(&yaml->anchor_by_name, ml_str_of(anchor->name),
+               (void *)(uintptr_t)yaml->anchors_len);
+    return yaml->anchors_len;
+}
+
+static void close_anchor(struct yaml *yaml, size_t place)
+{
+    if (place == 0)
+        return;
+    yaml->anchors[place - 1].end = yaml->out->len;
+    yaml->anchors[place - 1].open = false;
+}
+
+/* The current event is an alias. */
+static int put_alias(struct yaml *yaml)
+{
+    const char *name = (const char *)yaml->event.data.alias.anchor;
+    uintptr_t place = (uintptr_t)ml_map_get(&yaml->anchor_by_name, ml_str_of(name));
+    if (place == 0)
+        return refuse(yaml, "an alias to an anchor that is not defined");
+    const struct anchor *anchor = &yaml->anchors[place - 1];
+    if (anchor->open)
+        return refuse(yaml, "an anchor inside what it names");
+    size_t len = anchor->end - anchor->start;
+    if (yaml->out->len + len > yaml->out_max)
+        return refuse_size(yaml);
+    /* Room first: to append is to move what is appended from. */
+    if (ml_buf_reserve(yaml->out, len))
+        ml_buf_append(yaml->out, yaml->out->ptr + anchor->start, len);
+    return check_size(yaml);
+}
+
+/* False for a tag that is not taken. */
+static bool type_of(const yaml_event_t *event, enum ml_yaml_type *out)
+{
+    static const struct {
+        const char *tag;
+        enum ml_yaml_type type;
+    } types[] = {
+        {YAML_STR_TAG, ML_YAML_STRING},  {YAML_NULL_TAG, ML_YAML_NULL},
+        {YAML_BOOL_TAG, ML_YAML_BOOL},   {YAML_INT_TAG, ML_YAML_INT},
+        {YAML_FLOAT_TAG, ML_YAML_FLOAT},
+    };
+    const char *tag = (const char *)event->data.scalar.tag;
+    if (!tag) {
+        bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+        *out = plain ? ML_YAML_ANY : ML_YAML_STRING;
+        return true;
+    }
+    for (size_t i = 0; i < ML_COUNT(types); i++) {
+        if (strcmp(tag, types[i].tag) == 0) {
+            *out = types[i].type;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int put_scalar(struct yaml *yaml)
+{
+    enum ml_yaml_type type;
+    if (!type_of(&yaml->event, &type))
+        return refuse(yaml, "a tag other than !!str, !!int, !!float, !!bool and !!null");
+    struct ml_str text = {(const char *)yaml->event.data.scalar.value,
+                          yaml->event.data.scalar.length};
+    size_t anchor = open_anchor(yaml, yaml->event.data.scalar.anchor);
+    const char *problem = ml_yaml_scalar(text, type, yaml->out);
+    close_anchor(yaml, anchor);
+    return problem ? refuse(yaml, problem) : check_size(yaml);
+}
+
+/* The keys of one mapping, each the value of its own entry. */
+static void free_keys(struct ml_map *keys)
+{
+    ml_map_each (keys, cursor, key) {
+        free(key);
+    }
+    ml_map_fini(keys);
+}
+
+/* Notes the key that stands in the output from `start` on. */
+static int note_key(struct yaml *yaml, struct ml_map *keys, size_t start)
+{
+    struct ml_str text = {yaml->out->ptr + start, yaml->out->len - start};
+    if (ml_map_get(keys, text))
+        return refuse(yaml, "a key that the mapping has already");
+    char *key = ml_str_dup(text);
+    ml_map_put(keys, (struct ml_str){key, text.len}, key);
+    return 0;
+}
+
+/* Puts quotes around the number or boolean that was written from `start` on. Anchors from
+ * `anchors` on name the bare value and move with it. */
+static int quote_key(struct yaml *yaml, size_t start, size_t anchors)
+{
+    struct ml_buf *out = yaml->out;
+    size_t len = out->len - start;
+    ml_buf_puts(out, "\"\"");
+    if (check_size(yaml) < 0)
+        return yaml->err->kind;
+    memmove(out->ptr + start + 1, out->ptr + start, len);
+    out->ptr[start] = '"';
+    for (; anchors < yaml->anchors_len; anchors++) {
+        yaml->anchors[anchors].start++;
+        yaml->anchors[anchors].end++;
+    }
+    return 0;
+}
+
+/* Writes the current event as a key. */
+static int put_key(struct yaml *yaml, struct ml_map *keys)
+{
+    size_t start = yaml->out->len, anchors = yaml->anchors_len;
+    int r = yaml->event.type == YAML_SCALAR_EVENT  ? put_scalar(yaml)
+            : yaml->event.type == YAML_ALIAS_EVENT ? put_alias(yaml)
+                                                   : refuse(yaml, "a key that is a collection");
+    if (r < 0)
+        return r;
+    char first = yaml->out->ptr[start];
+    if (first == '{' || first == '[')
+        return refuse(yaml, "a key that is a collection");
+    if (first == 'n')
+        return refuse(yaml, "a key that is null");
+    if (first != '"')
+        r = quote_key(yaml, start, anchors);
+    return r < 0 ? r : note_key(yaml, keys, start);
+}
+
+static int put_node(struct yaml *yaml);
+
+/* Both begin at the collection's first event and end at its last. */
+
+static int put_sequence(struct yaml *yaml)
+{
+    ml_buf_putc(yaml->out, '[');
+    for (bool first = true;; first = false) {
+        int r = next_event(yaml);
+        if (r < 0)
+            return r;
+        if (yaml->event.type == YAML_SEQUENCE_END_EVENT)
+            break;
+        if (!first)
+            ml_buf_putc(yaml->out, ',');
+        r = put_node(yaml);
+        if (r < 0)
+            return r;
+    }
+    ml_buf_putc(yaml->out, ']');
+    return check_size(yaml);
+}
+
+static int put_mapping(struct yaml *yaml)
+{
+    ML_AUTO(free_keys) struct ml_map keys = {0};
+    ml_buf_putc(yaml->out, '{');
+    for (bool first = true;; first = false) {
+        int r = next_event(yaml);
+        if (r < 0)
+            return r;
+        if (yaml->event.type == YAML_MAPPING_END_EVENT)
+            break;
+        if (!first)
+            ml_buf_putc(yaml->out, ',');
+        r = put_key(yaml, &keys);
+        if (r < 0)
+            return r;
+        ml_buf_putc(yaml->out, ':');
+        r = next_event(yaml);
+        if (r == 0)
+            r = put_node(yaml);
+        if (r < 0)
+            return r;
+    }
+    ml_buf_putc(yaml->out, '}');
+    return check_size(yaml);
+}
+
+static int put_collection(struct yaml *yaml)
+{
+    bool mapping = yaml->event.type == YAML_MAPPING_START_EVENT;
+    const yaml_char_t *tag = mapping ? yaml->event.data.mapping_start.tag
+                                     : yaml->event.data.sequence_start.tag;
+    const yaml_char_t *name = mapping ? yaml->event.data.mapping_start.anchor
+                                      : yaml->event.data.sequence_start.anchor;
+    if (tag)
+        return refuse(yaml, "a tag on a collection");
+    if (yaml->depth == ML_JSON_DEPTH_MAX)
+        return refuse(yaml, "nested too deep");
+    size_t anchor = open_anchor(yaml, name);
+    yaml->depth++;
+    int r = mapping ? put_mapping(yaml) : put_sequence(yaml);
+    yaml->depth--;
+    close_anchor(yaml, anchor);
+    return r;
+}
+
+/* The current event begins a node. One level of recursion a level of nesting. */
+static int put_node(struct yaml *yaml)
+{
+    if (yaml->event.type == YAML_ALIAS_EVENT)
+        return put_alias(yaml);
+    if (yaml->event.type == YAML_SCALAR_EVENT)
+        return put_scalar(yaml);
+    return put_collection(yaml);
+}
+
+/* Nothing was written between two document marks, not even "null". */
+static bool is_empty_document(const yaml_event_t *root)
+{
+    return root->type == YAML_SCALAR_EVENT && root->data.scalar.length == 0 &&
+           root->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !root->data.scalar.tag &&
+           !root->data.scalar.anchor;
+}
+
+/* The depth was watched, but an alias may stand deep and name what is deep itself. */
+static int check_document(struct yaml *yaml, size_t start)
+{
+    struct ml_err deep;
+    struct ml_str json = {yaml->out->ptr + start, yaml->out->len - start};
+    return ml_json_check(json, 0, &deep) < 0 ? refuse(yaml, "nested too deep through an alias") : 0;
+}
+
+/* The current event is the document's start; afterwards it is its end. */
+static int put_document(struct yaml *yaml)
+{
+    size_t start = yaml->out->len;
+    int r = next_event(yaml);
+    if (r == 0 && !is_empty_document(&yaml->event)) {
+        r = put_node(yaml);
+        if (r == 0)
+            r = check_document(yaml, start);
+        ml_buf_putc(yaml->out, '\n');
+    }
+    forget_anchors(yaml);
+    return r < 0 ? r : next_event(yaml);
+}
+
+static int put_stream(struct yaml *yaml)
+{
+    int r = 0;
+    while (r == 0 && yaml->event.type != YAML_STREAM_END_EVENT) {
+        if (yaml->event.type == YAML_DOCUMENT_START_EVENT)
+            r = put_document(yaml);
+        if (r == 0)
+            r = next_event(yaml);
+    }
+    return r < 0 ? r : check_size(yaml);
+}
+
+int ml_yaml_to_json(struct ml_str text, size_t json_max, struct ml_buf *out, struct ml_err *err)
+{
+    size_t len_before = out->len;
+    struct yaml yaml = {
+        .out = out, .out_max = len_before + ML_MIN(json_max, SIZE_MAX / 2), .err = err};
+    if (!yaml_parser_initialize(&yaml.parser))
+        ml_assert(!"memory for a YAML parser");
+    yaml_parser_set_encoding(&yaml.parser, YAML_UTF8_ENCODING);
+    const char *input = text.ptr ? text.ptr : "";
+    yaml_parser_set_input_string(&yaml.parser, (const unsigned char *)input, text.len);
+    int r = put_stream(&yaml);
+    yaml_event_delete(&yaml.event);
+    yaml_parser_delete(&yaml.parser);
+    free(yaml.anchors);
+    if (r < 0)
+        out->len = len_before;
+    return r;
+}

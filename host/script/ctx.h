@@ -1,0 +1,97 @@
+/* L5 script, private. What the ctx functions share. A binding is three moves: check the
+ * arguments (may raise, owns nothing), work (run.c; no Lua), push what came of it. One that has
+ * to wait yields between the last two. */
+#pragma once
+
+#include "script/internal.h"
+
+/* What a script gets as `err`: a userdata with the fields kind, code and message. */
+struct script_failure {
+    int kind;
+    int http;
+    char message[ML_ERR_MESSAGE_MAX];
+    char text[SCRIPT_WHAT_MAX + ML_ERR_MESSAGE_MAX + 32]; /* "create Pod default/x: Forbidden: …" */
+};
+
+const struct script_failure *script_to_failure(lua_State *L, int index); /* or NULL */
+
+/* A kind that the script declared, as it was bound. */
+struct ctx_kind {
+    size_t index; /* in the declaration */
+    enum ml_script_use use;
+    const struct ml_kind *kind;
+    struct ml_informer *informer; /* NULL: by request */
+};
+
+/* The object that a script wants to write. Slices into script->outgoing. */
+struct ctx_target {
+    const char *call; /* "ctx.create(object)", for messages */
+    struct ctx_kind kind;
+    struct ml_str ns, name, uid, rv; /* uid, rv: empty when the object has none */
+    bool owned;                      /* gets the reconciled object as its controller */
+};
+
+/* ctx.c */
+ML_RAISES
+int script_open_ctx(lua_State *L); /* [-0, +1] */
+/* Raises "ctx.get(Kind, name): why". */
+ML_RAISES
+int ctx_misuse(lua_State *L, const char *call, const char *why);
+/* Raises when the script did not declare the kind. */
+ML_RAISES
+struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk);
+/* The kind value at `index`. */
+ML_RAISES
+struct ctx_kind ctx_check_kind(lua_State *L, int index, const char *call);
+/* `given`, or the namespace of the object at hand; empty for what is cluster-scoped. */
+ML_RAISES
+struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind *kind,
+                            struct ml_str given);
+ML_RAISES
+void ctx_count_read(lua_State *L);
+ML_RAISES
+void ctx_count_write(lua_State *L);
+/* The run, when this call may wait. */
+ML_RAISES
+struct ml_run *ctx_may_wait(lua_State *L, const char *call);
+/* [-0, +2] nil and the error, remembered for the message of a later one. Returns 2. */
+ML_RAISES
+int ctx_fail(lua_State *L, const struct ml_err *err);
+/* Ends the reconcile with an error that no script can catch. For a return statement. */
+ML_RAISES
+int ctx_abandon(lua_State *L, const struct ml_err *err);
+/* Yields until the caches show what this run wrote of the kind; false: they do already. */
+bool ctx_must_wait(struct ml_run *run, const struct ctx_kind *kind);
+
+/* ctx_object.c */
+/* Reads the object at 1 into script->outgoing and `target`. */
+ML_RAISES
+void ctx_check_object(lua_State *L, const char *call, struct ctx_target *target);
+/* Completes it into script->body: namespace, owner reference. */
+ML_RAISES
+void ctx_complete(lua_State *L, const struct ctx_target *target);
+/* The uid of the controller owner of an object, or empty. `out_text` gets "ReplicaSet web". */
+struct ml_str ctx_controller_of(struct ml_str json, char *out_text, size_t size);
+/* A string at a path below `json` that has no escapes, as names have none; else empty. */
+__attribute__((sentinel)) struct ml_str ctx_plain(struct ml_str json, const char *first, ...);
+
+/* ctx_read.c */
+extern const luaL_Reg script_ctx_read[];
+/* "namespace/name" into `out`; the slice. */
+struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256]);
+/* What the run is about to do, for messages: "get Pod default/x". NULL is fine. */
+void ctx_say(struct ml_run *run, const char *verb, const struct ctx_kind *kind, struct ml_str ns,
+             struct ml_str name);
+/* The cached object, borrowed, or NULL. */
+struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, struct ml_str name);
+/* ctx_list.c */
+ML_RAISES
+int script_ctx_list(lua_State *L);
+/* ctx_write.c */
+extern const luaL_Reg script_ctx_write[];
+
+/* run.c: the work. Each starts the one thing that the run then waits for. */
+void run_read(struct ml_run *run, const struct ml_client_request *request);
+void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write);
+void run_see(struct ml_run *run, const struct ctx_kind *kind, const struct script_wrote *wrote);
+bool run_error_is_expected(int kind); /* comes back as nil, err; all others end the run */

@@ -1,0 +1,147 @@
+/* Objects on their way to the server: which one a table means, and what the host puts in that
+ * the script may leave out: the namespace and the owner reference. */
+#include "codec/json_diff.h"
+#include "script/ctx.h"
+
+struct ml_str ctx_plain(struct ml_str json, const char *first, ...)
+{
+    va_list keys;
+    struct ml_str raw = json;
+    va_start(keys, first);
+    bool found = true;
+    for (const char *key = first; key && found; key = va_arg(keys, const char *))
+        found = ml_json_find(raw, &raw, key, NULL);
+    va_end(keys);
+    if (!found || raw.len < 2 || raw.ptr[0] != '"' || memchr(raw.ptr, '\\', raw.len))
+        return (struct ml_str){"", 0};
+    return (struct ml_str){raw.ptr + 1, raw.len - 2};
+}
+
+struct ml_str ctx_controller_of(struct ml_str json, char *out_text, size_t size)
+{
+    struct ml_str reference, controller;
+    char index[24];
+    for (size_t i = 0;; i++) {
+        snprintf(index, sizeof(index), "%zu", i);
+        if (!ml_json_find(json, &reference, "metadata", "ownerReferences", index, NULL))
+            break;
+        if (!ml_json_find(reference, &controller, "controller", NULL) ||
+            !ml_str_is(controller, "true"))
+            continue;
+        struct ml_str kind = ctx_plain(reference, "kind", NULL);
+        struct ml_str name = ctx_plain(reference, "name", NULL);
+        snprintf(out_text, size, ML_STR_FMT " " ML_STR_FMT, ML_STR_ARG(kind), ML_STR_ARG(name));
+        return ctx_plain(reference, "uid", NULL);
+    }
+    snprintf(out_text, size, "nothing");
+    return (struct ml_str){"", 0};
+}
+
+/* Nothing but the reconciled object's own namespace can hold what it owns. */
+ML_RAISES
+static void check_owner(lua_State *L, const struct ctx_target *target)
+{
+    const struct ml_object *owner = script_thread_of(L)->object;
+    const struct ml_kind *owner_kind = script_of(L)->binding.kinds[0];
+    struct ml_str owner_ns = ml_object_namespace(owner);
+    if (owner_ns.len == 0 || ml_str_eq(owner_ns, target->ns))
+        return;
+    lua_pushlstring(L, target->ns.ptr, target->ns.len);
+    lua_pushlstring(L, owner_ns.ptr, owner_ns.len);
+    luaL_error(L,
+               "%s: a %s in namespace '%s' cannot be owned by a %s in namespace '%s'; to write "
+               "it without an owner, declare the kind in uses",
+               target->call, target->kind.kind->kind, lua_tostring(L, -2), owner_kind->kind,
+               lua_tostring(L, -1));
+}
+
+ML_RAISES
+void ctx_check_object(lua_State *L, const char *call, struct ctx_target *target)
+{
+    struct ml_buf *out = &script_of(L)->outgoing;
+    if (!lua_istable(L, 1))
+        luaL_error(L, "%s: expected an object as in a manifest, got a %s", call,
+                   luaL_typename(L, 1));
+    script_encode(L, 1, "", out);
+    struct ml_str json = ml_buf_str(out);
+    struct ml_gvk gvk;
+    if (!ml_gvk_parse(ctx_plain(json, "apiVersion", NULL), ctx_plain(json, "kind", NULL), &gvk))
+        luaL_error(L, "%s: the object needs apiVersion and kind, as in a manifest", call);
+    target->call = call;
+    target->kind = ctx_kind_of(L, &gvk);
+    target->name = ctx_plain(json, "metadata", "name", NULL);
+    if (!ml_name_valid(target->name))
+        luaL_error(L, "%s: the object needs a metadata.name that a URL can have", call);
+    struct ml_str given = ctx_plain(json, "metadata", "namespace", NULL);
+    if (given.len > 0 && !ml_name_valid(given))
+        luaL_error(L, "%s: metadata.namespace is no name", call);
+    target->ns = ctx_namespace(L, call, target->kind.kind, given);
+    target->uid = ctx_plain(json, "metadata", "uid", NULL);
+    target->rv = ctx_plain(json, "metadata", "resourceVersion", NULL);
+    target->owned = target->kind.use == ML_USE_OWNS;
+}
+
+static void write_reference(struct ml_json_writer *writer, const struct ml_script *script,
+                            const struct ml_object *owner)
+{
+    const struct ml_kind *kind = script->binding.kinds[0];
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "apiVersion", ml_str_of(kind->api_version));
+    ml_json_put_string(writer, "kind", ml_str_of(kind->kind));
+    ml_json_put_string(writer, "name", ml_object_name(owner));
+    ml_json_put_string(writer, "uid", ml_object_uid(owner));
+    ml_json_put_bool(writer, "controller", true);
+    ml_json_put_bool(writer, "blockOwnerDeletion", true);
+    ml_json_end_object(writer);
+}
+
+/* The references the object has, and ours behind them. */
+static void write_references(struct ml_json_writer *writer, const struct ml_script *script,
+                             const struct ml_object *owner, struct ml_str json)
+{
+    struct ml_str reference;
+    char index[24];
+    ml_json_key(writer, ML_STR("ownerReferences"));
+    ml_json_begin_array(writer);
+    for (size_t i = 0;; i++) {
+        snprintf(index, sizeof(index), "%zu", i);
+        if (!ml_json_find(json, &reference, "metadata", "ownerReferences", index, NULL))
+            break;
+        ml_json_raw(writer, reference);
+    }
+    write_reference(writer, script, owner);
+    ml_json_end_array(writer);
+}
+
+ML_RAISES
+void ctx_complete(lua_State *L, const struct ctx_target *target)
+{
+    struct ml_script *script = script_of(L);
+    const struct ml_object *owner = script_thread_of(L)->object;
+    struct ml_str json = ml_buf_str(&script->outgoing);
+    char other[ML_ERR_REASON_MAX * 4];
+    bool has_ours = false;
+    if (target->owned) {
+        check_owner(L, target);
+        struct ml_str uid = ctx_controller_of(json, other, sizeof(other));
+        has_ours = ml_str_eq(uid, ml_object_uid(owner));
+        if (uid.len > 0 && !has_ours)
+            luaL_error(L, "%s: the object already has another controller, %s", target->call, other);
+    }
+    struct ml_json_writer writer;
+    ml_buf_clear(&script->overlay);
+    ml_json_writer_init(&writer, &script->overlay);
+    ml_json_begin_object(&writer);
+    ml_json_key(&writer, ML_STR("metadata"));
+    ml_json_begin_object(&writer);
+    if (target->ns.len > 0)
+        ml_json_put_string(&writer, "namespace", target->ns);
+    if (target->owned && !has_ours)
+        write_references(&writer, script, owner, json);
+    ml_json_end_object(&writer);
+    ml_json_end_object(&writer);
+    ml_buf_clear(&script->body);
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_json_merge(json, ml_buf_str(&script->overlay), &script->body, &err) < 0)
+        luaL_error(L, "%s: %s", target->call, err.message);
+}

@@ -1,0 +1,233 @@
+/* L5 script, private. What the files of this layer share: the state of a script and of a run,
+ * and the few calls between them.
+ *
+ * The rule at the border to Lua: a function marked ML_RAISES may be left by a Lua error, which
+ * skips cleanup, so it owns nothing: memory it needs belongs to the script, to the run, or to
+ * Lua. What is not marked never raises and never lets Lua allocate. */
+#pragma once
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "codec/json.h"
+#include "script/script.h"
+#include "state/writer.h"
+
+#define ML_RAISES
+
+#define SCRIPT_STRING_MAX    ((size_t)1024 * 1024)     /* bytes that one string function makes */
+#define SCRIPT_RANGE_MAX     1000000                   /* elements that one table function moves */
+#define SCRIPT_JSON_MAX      ((size_t)3 * 1024 * 1024) /* of one body; the API server's own limit */
+#define SCRIPT_KINDS_MAX     32
+#define SCRIPT_IDLE_MAX      8   /* coroutines kept for the next run */
+#define SCRIPT_LOG_LINES_MAX 100 /* of one reconcile */
+#define SCRIPT_WHAT_MAX      768 /* a verb, a kind and a key */
+
+/* Who runs: the extra space of every Lua thread points to one of these. */
+struct script_thread {
+    struct ml_script *script;
+    struct ml_run *run;       /* NULL in the main thread: loading, or a watch function */
+    struct ml_object *object; /* what is reconciled, or what changed; NULL while loading */
+    size_t reads;
+    size_t log_lines;
+};
+
+struct script_coroutine {
+    lua_State *L; /* NULL: none */
+    int ref;      /* keeps it in the registry */
+};
+
+struct script_memory {
+    size_t used;
+    size_t max;
+};
+
+struct ml_script {
+    size_t references;
+    struct ml_cluster *cluster;
+    struct ml_script_limits limits; /* none is 0 */
+    struct script_memory memory;
+    struct ml_random random;
+    lua_State *L;
+    struct script_thread thread;
+
+    const struct ml_script_files *files; /* while it loads, then NULL */
+    char **loaded;                       /* names of the files it took in, entry first */
+    size_t loaded_count;
+
+    bool is_controller;
+    struct ml_declaration declaration;
+    struct ml_script_kind kinds[SCRIPT_KINDS_MAX];
+    char *gvk_text[SCRIPT_KINDS_MAX]; /* "group\0version\0kind\0", what the slices point into */
+    char *field_manager;
+    struct ml_script_binding binding;
+
+    /* Registry references. */
+    int reconcile_ref;
+    int check_ref; /* moonloop.result's check */
+    int ctx_ref;
+    int map_refs[SCRIPT_KINDS_MAX];
+    int reconcile_line;
+
+    /* Work space that a Lua error cannot leak, as it is not on any stack. */
+    struct ml_buf opened;   /* an object's JSON on its way in */
+    struct ml_buf outgoing; /* a table's JSON on its way out */
+    struct ml_buf overlay;  /* what the host puts over it */
+    struct ml_buf body;     /* the two merged */
+    struct ml_buf traceback;
+    struct ml_json_reader reader;
+    size_t shape_nodes;
+
+    struct script_coroutine idle[SCRIPT_IDLE_MAX];
+    size_t idle_count;
+};
+
+/* A write of this run that the cache may not show yet. */
+struct script_wrote {
+    size_t kind;
+    uint64_t rv;
+    char *ns;
+};
+
+struct ml_run {
+    struct script_thread thread;
+    struct script_coroutine coroutine;
+    ml_script_done *done;
+    void *context;
+    int64_t cpu_left_ns;
+    size_t writes;
+    struct script_wrote *wrote;
+    size_t wrote_count;
+
+    /* The one thing it waits for. */
+    struct ml_client_call *read;
+    struct ml_writer_call *write;
+    struct ml_seen_wait seen;
+    bool seeing;
+    size_t write_kind; /* of `write` */
+    bool write_shown;  /* the writer itself waits for the cache */
+
+    /* What came of it; the body only lives while the continuation runs. */
+    struct ml_str body;
+    struct ml_err err;          /* kind 0: it went well */
+    char what[SCRIPT_WHAT_MAX]; /* "create Pod default/x", for messages */
+
+    bool abandoned;     /* ends here with `err`, Lua is not asked */
+    char *last_failure; /* of the calls that returned nil, err */
+
+    struct ml_result result;
+    struct ml_buf status;
+    char *field;
+};
+
+static inline struct script_thread *script_thread_of(lua_State *L)
+{
+    return *(struct script_thread **)lua_getextraspace(L);
+}
+
+static inline struct ml_script *script_of(lua_State *L)
+{
+    return script_thread_of(L)->script;
+}
+
+/* limits.c: memory and CPU. */
+void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* lua_Alloc */
+void script_cpu_attach(void);                                               /* once a script */
+void script_cpu_detach(void);
+void script_cpu_begin(lua_State *L, int64_t budget_ns); /* the code that follows runs on L */
+int64_t script_cpu_end(bool *out_expired);              /* what it used, ns */
+bool script_cpu_expired(void);                          /* sticky until the end */
+ML_RAISES
+void script_cpu_check(lua_State *L); /* for loops in C; raises once expired */
+
+/* door.c: the only ways from the host into Lua. */
+
+/* Calls function(L) in the main thread with `argument` as light userdata. ML_ESCRIPT, with the
+ * traceback in script->traceback, when it raises or uses more than cpu_ns. */
+ML_NODISCARD int script_protect(struct ml_script *script, lua_CFunction function, void *argument,
+                                int64_t cpu_ns, struct ml_err *err);
+
+enum script_resumed { SCRIPT_ENDED, SCRIPT_WAITS, SCRIPT_FAILED };
+/* Starts or goes on with the run's coroutine. FAILED fills run->err. */
+enum script_resumed script_resume(struct ml_run *run);
+
+/* sandbox.c: the environment of scripts. */
+ML_RAISES
+void script_sandbox_open(lua_State *L);
+ML_RAISES
+const char *script_tolstring(lua_State *L, int index, size_t *len); /* [-0, +1] */
+
+/* Libraries; each pushes its table. */
+ML_RAISES
+int script_open_string(lua_State *L);
+ML_RAISES
+int script_open_table(lua_State *L);
+ML_RAISES
+int script_open_math(lua_State *L);
+ML_RAISES
+void script_open_matching(lua_State *L); /* find, match, gmatch, gsub into the top */
+ML_RAISES
+int script_pairs(lua_State *L);
+ML_RAISES
+int script_next(lua_State *L);
+
+/* module.c: require, the embedded library. */
+ML_RAISES
+int script_require(lua_State *L);
+ML_RAISES
+void script_require_name(lua_State *L, const char *name); /* [-0, +1] */
+ML_RAISES
+void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
+ML_RAISES
+int script_open_cjson(lua_State *L);
+
+/* shape.c: the metatables that keep the key order of objects. */
+enum shape_root { SHAPE_PLAIN, SHAPE_OBJECT, SHAPE_METADATA, SHAPE_ROOTS, SHAPE_ITEMS };
+ML_RAISES
+void shape_open(lua_State *L);
+ML_RAISES
+void shape_begin(lua_State *L, enum shape_root root); /* [-0, +1] the node */
+/* With the key on top: moves the node in stack slot `node` on. `count`: keys so far. */
+ML_RAISES
+void shape_step(lua_State *L, int node, size_t count);
+ML_RAISES
+void shape_end(lua_State *L, int object, enum shape_root root); /* [-1 node, +0] */
+ML_RAISES
+void shape_trim(lua_State *L); /* forgets the tree when it is full */
+/* Pushes the array of keys of the table at `index` when it has a shape. Never raises. */
+bool shape_keys(lua_State *L, int index);
+/* Pushes the table from key to place in that array; made on first use. */
+ML_RAISES
+void shape_places(lua_State *L, int index);
+bool shape_is_array(lua_State *L, int index); /* marked by moonloop.array or a JSON array */
+ML_RAISES
+void shape_mark_array(lua_State *L, int index);
+
+/* json_push.c: JSON to Lua. [-0, +1]; raises when it is no JSON. An `object` is a Kubernetes
+ * object: what is absent of it can be read, its managedFields are left out. */
+ML_RAISES
+void script_push_json(lua_State *L, struct ml_str json, bool object);
+ML_RAISES
+void script_push_items(lua_State *L, struct ml_str json); /* an array of objects */
+ML_RAISES
+void script_push_object(lua_State *L, const struct ml_object *object);
+ML_RAISES
+void script_push_null(lua_State *L);
+bool script_is_null(lua_State *L, int index);
+ML_RAISES
+void script_numbers_open(lua_State *L);
+bool script_number_text(lua_State *L, int index, struct ml_str *out); /* a number kept as text */
+
+/* json_pull.c: Lua to JSON, into `out`, which is emptied first and belongs to the script or the
+ * run. Raises "cnat.lua:12: status.phase: a function cannot be stored"; `root` ("status", or
+ * "") starts that path. */
+ML_RAISES
+void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out);
+
+/* declare.c */
+ML_RAISES
+void script_push_host(lua_State *L); /* what moonloop/init.lua builds on */
+ML_RAISES
+void script_declare(lua_State *L, int index);
+bool script_is_controller(lua_State *L, int index);
+const struct ml_gvk *script_to_kind(lua_State *L, int index); /* NULL: no kind value */

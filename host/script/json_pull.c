@@ -1,0 +1,293 @@
+/* Lua to JSON. Looks at tables as they are: metamethods are not asked, no code of the script
+ * runs. The keys of an object that came from JSON keep their order, keys put in later follow
+ * sorted, and so do those of plain tables: the same table gives the same text in every process. */
+#include <math.h>
+
+#include "script/internal.h"
+
+#define PATH_SHOWN 12 /* steps of a path in a message */
+#define EITHER     "a table is a list or an object; this one has both indexes and string keys"
+
+/* One step of the path to the value at hand, for messages. */
+struct step {
+    struct ml_str key; /* ptr NULL: an index */
+    lua_Integer index;
+};
+
+struct encoder {
+    lua_State *L;
+    struct ml_json_writer writer;
+    struct ml_buf *out;
+    const char *root;
+    struct step path[ML_JSON_DEPTH_MAX];
+    size_t depth;
+};
+
+struct survey {
+    size_t strings;  /* keys that are strings */
+    size_t integers; /* keys that are integers in 1 … length */
+    lua_Integer length;
+    int other; /* the type of a key that is neither, or LUA_TNONE */
+};
+
+ML_RAISES
+static void encode_value(struct encoder *encoder, int index);
+
+ML_RAISES
+static void fail(struct encoder *encoder, const char *why)
+{
+    lua_State *L = encoder->L;
+    luaL_Buffer text;
+    luaL_where(L, 1);
+    if (lua_rawlen(L, -1) == 0) /* not in a call of the script: in what reconcile returned */
+        lua_pushfstring(L, "%s:%d: ", script_of(L)->declaration.file, script_of(L)->reconcile_line);
+    luaL_buffinit(L, &text);
+    luaL_addstring(&text, encoder->root);
+    size_t shown = ML_MIN(encoder->depth, (size_t)PATH_SHOWN);
+    for (size_t i = 0; i < shown; i++) {
+        const struct step *step = &encoder->path[i];
+        if (step->key.ptr) {
+            luaL_addstring(&text, i > 0 || *encoder->root ? "." : "");
+            luaL_addlstring(&text, step->key.ptr, ML_MIN(step->key.len, (size_t)64));
+        } else {
+            lua_pushfstring(L, "[%I]", step->index);
+            luaL_addvalue(&text);
+        }
+    }
+    luaL_addstring(&text, encoder->depth > shown ? "…" : "");
+    luaL_addstring(&text, encoder->depth > 0 || *encoder->root ? ": " : "");
+    luaL_addstring(&text, why);
+    luaL_pushresult(&text);
+    lua_concat(L, 2);
+    lua_error(L);
+}
+
+ML_RAISES
+static void enter(struct encoder *encoder, struct step step)
+{
+    if (encoder->depth == ML_JSON_DEPTH_MAX - 1)
+        fail(encoder, "nested too deep, or a table that contains itself");
+    encoder->path[encoder->depth++] = step;
+}
+
+ML_RAISES
+static void survey_keys(lua_State *L, int index, struct survey *survey)
+{
+    *survey = (struct survey){.length = (lua_Integer)lua_rawlen(L, index), .other = LUA_TNONE};
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        lua_pop(L, 1);
+        lua_Integer key = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
+        if (lua_type(L, -1) == LUA_TSTRING)
+            survey->strings++;
+        else if (key >= 1 && key <= survey->length)
+            survey->integers++;
+        else
+            survey->other = lua_type(L, -1);
+    }
+    script_cpu_check(L);
+}
+
+ML_RAISES
+static void encode_array(struct encoder *encoder, int index, const struct survey *survey)
+{
+    lua_State *L = encoder->L;
+    if (survey->strings > 0)
+        fail(encoder, EITHER);
+    if (survey->other == LUA_TNUMBER || survey->integers != (size_t)survey->length)
+        fail(encoder, "a list with holes; its indexes go from 1 without a gap");
+    if (survey->other != LUA_TNONE)
+        fail(encoder, "only strings, or 1, 2, 3 and so on, can be keys");
+    ml_json_begin_array(&encoder->writer);
+    for (lua_Integer i = 1; i <= survey->length; i++) {
+        enter(encoder, (struct step){.index = i});
+        lua_rawgeti(L, index, i);
+        encode_value(encoder, lua_gettop(L));
+        lua_pop(L, 1);
+        encoder->depth--;
+    }
+    ml_json_end_array(&encoder->writer);
+}
+
+/* [-1, +0] The member whose key is on top, unless it is gone. */
+ML_RAISES
+static void encode_member(struct encoder *encoder, int index)
+{
+    lua_State *L = encoder->L;
+    struct ml_str key;
+    key.ptr = lua_tolstring(L, -1, &key.len);
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, index) != LUA_TNIL) {
+        enter(encoder, (struct step){.key = key});
+        if (!ml_str_is_utf8(key))
+            fail(encoder, "a key that is not UTF-8");
+        ml_json_key(&encoder->writer, key);
+        encode_value(encoder, lua_gettop(L));
+        encoder->depth--;
+    }
+    lua_pop(L, 2);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return ml_str_cmp(*(const struct ml_str *)a, *(const struct ml_str *)b);
+}
+
+/* The string keys that `places` (0: none) does not have, sorted. The sort's space is a userdata
+ * on the stack; the slices stay valid because the table holds the strings. */
+ML_RAISES
+static void encode_sorted(struct encoder *encoder, int index, int places, size_t count)
+{
+    lua_State *L = encoder->L;
+    struct ml_str *keys = lua_newuserdatauv(L, ML_MAX(count, (size_t)1) * sizeof(*keys), 0);
+    size_t found = 0;
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        lua_pop(L, 1);
+        bool is_placed = false;
+        if (places) {
+            lua_pushvalue(L, -1);
+            is_placed = lua_rawget(L, places) != LUA_TNIL;
+            lua_pop(L, 1);
+        }
+        if (!is_placed && found < count) {
+            keys[found].ptr = lua_tolstring(L, -1, &keys[found].len);
+            found++;
+        }
+    }
+    qsort(keys, found, sizeof(*keys), compare_keys);
+    for (size_t i = 0; i < found; i++) {
+        lua_pushlstring(L, keys[i].ptr, keys[i].len);
+        encode_member(encoder, index);
+    }
+    lua_pop(L, 1);
+}
+
+/* [-1, +0] With the shape's keys on top: its members, then what was added. */
+ML_RAISES
+static void encode_shaped(struct encoder *encoder, int index, size_t count)
+{
+    lua_State *L = encoder->L;
+    int keys = lua_gettop(L);
+    size_t present = 0;
+    lua_Integer shape_len = (lua_Integer)lua_rawlen(L, keys);
+    for (lua_Integer i = 1; i <= shape_len; i++) {
+        lua_rawgeti(L, keys, i);
+        lua_pushvalue(L, -1);
+        present += lua_rawget(L, index) != LUA_TNIL;
+        lua_pop(L, 1);
+        encode_member(encoder, index);
+    }
+    if (present < count) {
+        shape_places(L, index);
+        encode_sorted(encoder, index, lua_gettop(L), count - present);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+ML_RAISES
+static void encode_object(struct encoder *encoder, int index, const struct survey *survey)
+{
+    if (survey->integers > 0 || survey->other == LUA_TNUMBER)
+        fail(encoder, EITHER);
+    if (survey->other != LUA_TNONE)
+        fail(encoder, "only strings can be keys of an object");
+    ml_json_begin_object(&encoder->writer);
+    if (shape_keys(encoder->L, index))
+        encode_shaped(encoder, index, survey->strings);
+    else
+        encode_sorted(encoder, index, 0, survey->strings);
+    ml_json_end_object(&encoder->writer);
+}
+
+ML_RAISES
+static void encode_table(struct encoder *encoder, int index)
+{
+    lua_State *L = encoder->L;
+    luaL_checkstack(L, 12, "nested too deep");
+    struct survey survey;
+    survey_keys(L, index, &survey);
+    bool is_shaped = shape_keys(L, index);
+    if (is_shaped)
+        lua_pop(L, 1);
+    bool is_array = shape_is_array(L, index) ||
+                    (!is_shaped && survey.strings == 0 &&
+                     (survey.integers > 0 || survey.other == LUA_TNUMBER));
+    if (is_array)
+        encode_array(encoder, index, &survey);
+    else
+        encode_object(encoder, index, &survey);
+}
+
+ML_RAISES
+static void encode_number(struct encoder *encoder, int index)
+{
+    lua_State *L = encoder->L;
+    if (lua_isinteger(L, index)) {
+        ml_json_int(&encoder->writer, lua_tointeger(L, index));
+        return;
+    }
+    double value = lua_tonumber(L, index);
+    if (!isfinite(value))
+        fail(encoder, "a number that is infinite or not a number cannot be stored");
+    ml_json_real(&encoder->writer, value);
+}
+
+ML_RAISES
+static void encode_string(struct encoder *encoder, int index)
+{
+    struct ml_str text;
+    text.ptr = lua_tolstring(encoder->L, index, &text.len);
+    if (!ml_str_is_utf8(text))
+        fail(encoder, "a string that is not UTF-8 cannot be stored");
+    ml_json_string(&encoder->writer, text);
+}
+
+ML_RAISES
+static void encode_other(struct encoder *encoder, int index)
+{
+    struct ml_str number;
+    if (script_is_null(encoder->L, index))
+        ml_json_null(&encoder->writer);
+    else if (script_number_text(encoder->L, index, &number))
+        ml_json_raw(&encoder->writer, number);
+    else if (lua_isfunction(encoder->L, index))
+        fail(encoder, "a function cannot be stored");
+    else
+        fail(encoder, "only strings, numbers, booleans, tables and moonloop.null can be stored");
+}
+
+ML_RAISES
+static void encode_value(struct encoder *encoder, int index)
+{
+    switch (lua_type(encoder->L, index)) {
+    case LUA_TTABLE:
+        encode_table(encoder, index);
+        break;
+    case LUA_TSTRING:
+        encode_string(encoder, index);
+        break;
+    case LUA_TNUMBER:
+        encode_number(encoder, index);
+        break;
+    case LUA_TBOOLEAN:
+        ml_json_bool(&encoder->writer, lua_toboolean(encoder->L, index));
+        break;
+    default:
+        encode_other(encoder, index);
+        break;
+    }
+    if (encoder->out->failed)
+        fail(encoder, "the whole is larger than 3 MiB as JSON");
+}
+
+ML_RAISES
+void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out)
+{
+    struct encoder encoder = {.L = L, .out = out, .root = root};
+    ml_buf_clear(out);
+    out->len_max = SCRIPT_JSON_MAX;
+    ml_json_writer_init(&encoder.writer, out);
+    encode_value(&encoder, lua_absindex(L, index));
+}

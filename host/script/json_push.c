@@ -1,0 +1,204 @@
+/* JSON to Lua: the reader's tokens straight into tables. Integers stay integers, objects keep
+ * their key order (shape.c), arrays are marked as such, null is a value of its own, and a
+ * number that neither fits is boxed as its text. */
+#include "script/internal.h"
+
+#define OPENED_KEEP ((size_t)256 * 1024) /* work space that is worth holding on to */
+
+static const char numbers_key, null_address;
+
+ML_RAISES
+static void push_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root);
+
+/* A script cannot make one of these; only its text matters. */
+ML_RAISES
+static int number_tostring(lua_State *L)
+{
+    struct ml_str text;
+    if (!script_number_text(L, 1, &text))
+        return luaL_error(L, "not a number kept as text");
+    lua_pushlstring(L, text.ptr, text.len);
+    return 1;
+}
+
+ML_RAISES
+static int number_equal(lua_State *L)
+{
+    struct ml_str a, b;
+    lua_pushboolean(L, script_number_text(L, 1, &a) && script_number_text(L, 2, &b) &&
+                           ml_str_eq(a, b));
+    return 1;
+}
+
+ML_RAISES
+void script_numbers_open(lua_State *L)
+{
+    static const luaL_Reg metamethods[] = {
+        {"__tostring", number_tostring}, {"__eq", number_equal}, {NULL, NULL}};
+    luaL_newlib(L, metamethods);
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &numbers_key);
+}
+
+bool script_number_text(lua_State *L, int index, struct ml_str *out)
+{
+    if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
+        return false;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &numbers_key);
+    bool is_number = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    if (is_number)
+        *out = (struct ml_str){lua_touserdata(L, index), lua_rawlen(L, index)};
+    return is_number;
+}
+
+ML_RAISES
+static void push_number_text(lua_State *L, struct ml_str text)
+{
+    memcpy(lua_newuserdatauv(L, text.len, 0), text.ptr, text.len);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &numbers_key);
+    lua_setmetatable(L, -2);
+}
+
+ML_RAISES
+void script_push_null(lua_State *L)
+{
+    lua_pushlightuserdata(L, (void *)&null_address);
+}
+
+bool script_is_null(lua_State *L, int index)
+{
+    return lua_islightuserdata(L, index) && lua_touserdata(L, index) == &null_address;
+}
+
+/* Where the value of a key of `root` belongs. */
+static enum shape_root root_below(enum shape_root root, struct ml_str key)
+{
+    return root == SHAPE_OBJECT && ml_str_is(key, "metadata") ? SHAPE_METADATA : SHAPE_PLAIN;
+}
+
+ML_RAISES
+static void push_members(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+{
+    int object = lua_gettop(L);
+    int node = object + 1;
+    shape_begin(L, root);
+    size_t count = 0;
+    while (ml_json_next(reader) == ML_JSON_KEY) {
+        if (root == SHAPE_METADATA && ml_str_is(reader->text, "managedFields")) {
+            ml_json_skip(reader);
+            continue;
+        }
+        enum shape_root below = root_below(root, reader->text);
+        lua_pushlstring(L, reader->text.ptr, reader->text.len);
+        lua_pushvalue(L, -1);
+        bool is_new = lua_rawget(L, object) == LUA_TNIL;
+        lua_pop(L, 1);
+        if (is_new) { /* of duplicate keys the last counts */
+            lua_pushvalue(L, -1);
+            shape_step(L, node, count++);
+            lua_pop(L, 1);
+        }
+        ml_json_next(reader);
+        push_value(L, reader, below);
+        lua_rawset(L, object);
+    }
+    shape_end(L, object, root);
+}
+
+ML_RAISES
+static void push_elements(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+{
+    lua_Integer count = 0;
+    while (ml_json_next(reader) != ML_JSON_ARRAY_END && reader->token != ML_JSON_ERROR) {
+        push_value(L, reader, root == SHAPE_ITEMS ? SHAPE_OBJECT : SHAPE_PLAIN);
+        lua_rawseti(L, -2, ++count);
+    }
+    shape_mark_array(L, -1);
+}
+
+/* The value whose first token is current; the reader stands on its last one afterwards. */
+ML_RAISES
+static void push_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+{
+    script_cpu_check(L);
+    luaL_checkstack(L, 8, "JSON is nested too deep");
+    switch (reader->token) {
+    case ML_JSON_OBJECT:
+        lua_newtable(L);
+        push_members(L, reader, root);
+        break;
+    case ML_JSON_ARRAY:
+        lua_newtable(L);
+        push_elements(L, reader, root);
+        break;
+    case ML_JSON_STRING:
+        lua_pushlstring(L, reader->text.ptr, reader->text.len);
+        break;
+    case ML_JSON_INT:
+        lua_pushinteger(L, reader->integer);
+        break;
+    case ML_JSON_REAL:
+        lua_pushnumber(L, reader->real);
+        break;
+    case ML_JSON_NUMBER:
+        push_number_text(L, reader->text);
+        break;
+    case ML_JSON_TRUE:
+    case ML_JSON_FALSE:
+        lua_pushboolean(L, reader->token == ML_JSON_TRUE);
+        break;
+    case ML_JSON_NULL:
+        script_push_null(L);
+        break;
+    case ML_JSON_END:
+    case ML_JSON_ERROR:
+    case ML_JSON_KEY:
+    case ML_JSON_OBJECT_END:
+    case ML_JSON_ARRAY_END:
+        lua_pushnil(L); /* broken text: the reader stays at its error, the caller looks there */
+        break;
+    }
+}
+
+ML_RAISES
+static void push_text(lua_State *L, struct ml_str json, enum shape_root root)
+{
+    /* The reader is the script's: an error of Lua that passes through here leaves it to the
+     * next call. */
+    struct ml_json_reader *reader = &script_of(L)->reader;
+    shape_trim(L);
+    ml_json_reader_fini(reader);
+    ml_json_reader_init(reader, json, 0);
+    ml_json_next(reader);
+    push_value(L, reader, root);
+    if (reader->token != ML_JSON_ERROR && ml_json_next(reader) == ML_JSON_END)
+        return;
+    struct ml_err err = ML_ERR_INIT;
+    ml_json_error(reader, &err);
+    luaL_error(L, "invalid JSON %s", err.message);
+}
+
+ML_RAISES
+void script_push_json(lua_State *L, struct ml_str json, bool object)
+{
+    push_text(L, json, object ? SHAPE_OBJECT : SHAPE_PLAIN);
+}
+
+ML_RAISES
+void script_push_items(lua_State *L, struct ml_str json)
+{
+    push_text(L, json, SHAPE_ITEMS);
+}
+
+ML_RAISES
+void script_push_object(lua_State *L, const struct ml_object *object)
+{
+    struct ml_buf *opened = &script_of(L)->opened;
+    if (opened->capacity > OPENED_KEEP)
+        ml_buf_fini(opened);
+    ml_buf_clear(opened);
+    ml_object_json(object, opened);
+    script_push_json(L, ml_buf_str(opened), true);
+}

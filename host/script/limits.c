@@ -1,0 +1,134 @@
+/* What a script may use: bytes, counted by its allocator, and CPU time, watched by a timer.
+ *
+ * Steady state has no hook: a count hook costs more than the scripts themselves. The timer of
+ * this thread's CPU clock is armed at each entry into Lua; when it rings, the signal handler
+ * sets a hook that raises at the next instruction, whatever that is. No code of a script can
+ * outlast it: the hook stays, pcall of the sandbox raises again, loops in C look at the flag. */
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "script/internal.h"
+
+/* One signal of the process. Nothing else here uses it; it only comes while Lua runs. */
+#define CPU_SIGNAL SIGVTALRM
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+/* The one mutable global of the layer: a signal handler cannot be handed anything better, and
+ * a thread has one CPU clock. Lua is never entered from within Lua, so one entry is enough. */
+static struct {
+    timer_t timer;
+    size_t scripts;
+    lua_State *volatile running;
+    volatile sig_atomic_t expired;
+    int64_t budget_ns;
+} cpu;
+
+void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
+{
+    struct script_memory *memory = ud;
+    size_t held = ptr ? osize : 0; /* without ptr, osize is a type tag */
+    if (nsize == 0) {
+        free(ptr);
+        memory->used -= held;
+        return NULL;
+    }
+    if (nsize > held && nsize - held > memory->max - ML_MIN(memory->used, memory->max))
+        return NULL; /* Lua collects all garbage and asks again, then raises */
+    ptr = ml_realloc(ptr, nsize);
+    memory->used += nsize - held;
+    return ptr;
+}
+
+ML_RAISES
+static void cpu_raise(lua_State *L, int level)
+{
+    luaL_where(L, level);
+    lua_pushfstring(L, "used more than %d ms of CPU time without waiting",
+                    (int)(cpu.budget_ns / ML_NS_PER_MS));
+    lua_concat(L, 2);
+    lua_error(L);
+}
+
+ML_RAISES
+static void cpu_hook(lua_State *L, lua_Debug *activation ML_UNUSED)
+{
+    cpu_raise(L, 0);
+}
+
+/* lua_sethook is what may be called from a signal handler (lua.c does the same on ^C). */
+static void cpu_rings(int signo ML_UNUSED, siginfo_t *info ML_UNUSED, void *context ML_UNUSED)
+{
+    lua_State *L = cpu.running;
+    if (!L)
+        return;
+    cpu.expired = 1;
+    lua_sethook(L, cpu_hook, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+}
+
+void script_cpu_attach(void)
+{
+    if (cpu.scripts++ > 0)
+        return;
+    struct sigaction action = {.sa_sigaction = cpu_rings, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    int r = sigaction(CPU_SIGNAL, &action, NULL);
+    ml_assert(r == 0);
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = CPU_SIGNAL};
+    event.sigev_notify_thread_id = gettid();
+    r = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &cpu.timer);
+    ml_assert(r == 0);
+}
+
+void script_cpu_detach(void)
+{
+    ml_assert(cpu.scripts > 0);
+    if (--cpu.scripts == 0)
+        timer_delete(cpu.timer);
+}
+
+static int64_t timer_set(int64_t delay_ns)
+{
+    struct itimerspec left, set = {.it_value = {.tv_sec = (time_t)(delay_ns / ML_NS_PER_S),
+                                                .tv_nsec = (long)(delay_ns % ML_NS_PER_S)}};
+    int r = timer_settime(cpu.timer, 0, &set, &left);
+    ml_assert(r == 0);
+    return left.it_value.tv_sec * ML_NS_PER_S + left.it_value.tv_nsec;
+}
+
+void script_cpu_begin(lua_State *L, int64_t budget_ns)
+{
+    ml_assert(!cpu.running);
+    cpu.expired = 0;
+    cpu.budget_ns = ML_MAX(budget_ns, ML_NS_PER_MS);
+    cpu.running = L;
+    timer_set(cpu.budget_ns);
+}
+
+int64_t script_cpu_end(bool *out_expired)
+{
+    /* A signal that is due reaches this thread before the call returns, none comes after. */
+    int64_t left = timer_set(0);
+    lua_State *L = cpu.running;
+    cpu.running = NULL;
+    if (cpu.expired)
+        lua_sethook(L, NULL, 0, 0);
+    *out_expired = cpu.expired;
+    cpu.expired = 0;
+    return *out_expired ? cpu.budget_ns : cpu.budget_ns - left;
+}
+
+bool script_cpu_expired(void)
+{
+    return cpu.expired;
+}
+
+ML_RAISES
+void script_cpu_check(lua_State *L)
+{
+    if (ML_UNLIKELY(cpu.expired))
+        cpu_raise(L, 1);
+}

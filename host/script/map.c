@@ -1,0 +1,103 @@
+/* Watch functions: whom does a changed object concern? They run to their end at once, so they
+ * read from caches only. */
+#include "script/ctx.h"
+
+struct map_call {
+    size_t index;
+    void (*emit)(void *context, struct ml_str key);
+    void *context;
+};
+
+ML_RAISES
+static int refuse(lua_State *L, const struct map_call *call, lua_Integer place)
+{
+    const struct ml_script *script = script_of(L);
+    return luaL_error(L,
+                      "%s:%d: the watch function for %s returned no list of \"namespace/name\" "
+                      "or { namespace =, name = }: look at entry %I",
+                      script->declaration.file, script->kinds[call->index].line,
+                      script->kinds[call->index].gvk.kind.ptr, place);
+}
+
+/* [-0, +1] A field of the table on top, a string, or nil. */
+ML_RAISES
+static struct ml_str push_text(lua_State *L, const char *field)
+{
+    struct ml_str text = {NULL, 0};
+    lua_pushstring(L, field);
+    if (lua_rawget(L, -2) == LUA_TSTRING)
+        text.ptr = lua_tolstring(L, -1, &text.len);
+    return text;
+}
+
+/* [-1, +1] The entry on top, a key or a table that names one, becomes a key. */
+ML_RAISES
+static bool to_key(lua_State *L)
+{
+    struct ml_str key;
+    if (lua_istable(L, -1)) {
+        struct ml_str ns = push_text(L, "namespace");
+        lua_insert(L, -2);
+        struct ml_str name = push_text(L, "name");
+        if (!ml_name_valid(name) || (ns.len > 0 && !ml_name_valid(ns)))
+            return false;
+        lua_pushfstring(L, "%s%s%s", ns.len > 0 ? ns.ptr : "", ns.len > 0 ? "/" : "", name.ptr);
+        lua_replace(L, -4);
+        lua_pop(L, 2);
+        return true;
+    }
+    if (lua_type(L, -1) != LUA_TSTRING)
+        return false;
+    key.ptr = lua_tolstring(L, -1, &key.len);
+    struct ml_str ns = ml_key_namespace(key);
+    return ml_name_valid(ml_key_name(key)) && (ns.len == 0 || ml_name_valid(ns));
+}
+
+/* Runs in script_protect. */
+ML_RAISES
+static int map_main(lua_State *L)
+{
+    const struct map_call *call = lua_touserdata(L, 1);
+    const struct ml_script *script = script_of(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script->map_refs[call->index]);
+    script_push_object(L, script->thread.object);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script->ctx_ref);
+    lua_call(L, 2, 1);
+    if (lua_isnil(L, -1))
+        return 0;
+    if (!lua_istable(L, -1))
+        return refuse(L, call, 1);
+    int list = lua_gettop(L);
+    lua_Integer count = (lua_Integer)lua_rawlen(L, list);
+    lua_pushnil(L);
+    if (count == 0 && lua_next(L, list)) /* one { name = } instead of a list of them */
+        return refuse(L, call, 1);
+    lua_settop(L, list);
+    for (lua_Integer i = 1; i <= count; i++) {
+        lua_rawgeti(L, list, i);
+        if (!to_key(L))
+            return refuse(L, call, i);
+        lua_rawseti(L, list, i);
+    }
+    for (lua_Integer i = 1; i <= count; i++) {
+        struct ml_str key;
+        lua_rawgeti(L, list, i);
+        key.ptr = lua_tolstring(L, -1, &key.len);
+        call->emit(call->context, key);
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
+int ml_script_map(struct ml_script *script, size_t index, struct ml_object *object,
+                  void (*emit)(void *context, struct ml_str key), void *context, struct ml_err *err)
+{
+    ml_assert(index < script->declaration.kind_count);
+    ml_assert(script->kinds[index].use == ML_USE_WATCHES && script->binding.kinds);
+    struct map_call call = {.index = index, .emit = emit, .context = context};
+    script->thread.object = object;
+    script->thread.reads = script->thread.log_lines = 0;
+    int r = script_protect(script, map_main, &call, script->limits.run_cpu_ns, err);
+    script->thread.object = NULL;
+    return r;
+}

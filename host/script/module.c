@@ -1,0 +1,176 @@
+/* require: the embedded library, and the files that came with the script. A file is text only,
+ * runs once per state, and is found while the script loads and not later: what a script is made
+ * of is known before it first runs. */
+#include "script/internal.h"
+#include "script/library.h"
+
+static const char loaded_key; /* registry: name to value; false while it is being loaded */
+
+ML_RAISES
+static void push_loaded(lua_State *L)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &loaded_key) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &loaded_key);
+}
+
+static bool name_ok(struct ml_str name)
+{
+    if (name.len == 0 || name.len > 200)
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_' || c == '-' || (c == '.' && i > 0 && name.ptr[i - 1] != '.');
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* [-0, +1] The compiled chunk. */
+ML_RAISES
+static void push_chunk(lua_State *L, const char *chunk_name, struct ml_str text)
+{
+    if (luaL_loadbufferx(L, text.ptr, text.len, chunk_name, "t") != LUA_OK)
+        lua_error(L);
+}
+
+ML_RAISES
+void script_load_file(lua_State *L, const struct ml_script_file *file)
+{
+    struct ml_script *script = script_of(L);
+    lua_pushlstring(L, file->name.ptr, file->name.len);
+    const char *name = lua_tostring(L, -1);
+    if (file->text.len > ML_SCRIPT_SOURCE_MAX)
+        luaL_error(L, "%s:1: larger than 1 MiB", name);
+    if (file->text.len > 0 && file->text.ptr[0] == LUA_SIGNATURE[0])
+        luaL_error(L, "%s:1: this is bytecode; a script is source text", name);
+    size_t size = (script->loaded_count + 1) * sizeof(*script->loaded);
+    script->loaded = ml_realloc(script->loaded, size);
+    script->loaded[script->loaded_count++] = ml_str_dup(file->name);
+    lua_pushfstring(L, "@%s", name);
+    push_chunk(L, lua_tostring(L, -1), file->text);
+    lua_pushvalue(L, -3);
+    lua_call(L, 1, 1);
+    lua_replace(L, -3);
+    lua_pop(L, 1);
+}
+
+/* [-0, +1] True, or nothing pushed and false. */
+ML_RAISES
+static bool load_embedded(lua_State *L, const char *name)
+{
+    if (strcmp(name, "cjson") == 0) {
+        script_open_cjson(L);
+        return true;
+    }
+    for (const struct script_library *module = script_library; module->name; module++) {
+        if (strcmp(module->name, name) != 0)
+            continue;
+        lua_pushfstring(L, "@%s", module->file);
+        push_chunk(L, lua_tostring(L, -1),
+                   (struct ml_str){(const char *)module->text, module->len});
+        lua_remove(L, -2);
+        lua_pushstring(L, name);
+        script_push_host(L);
+        lua_call(L, 2, 1);
+        return true;
+    }
+    return false;
+}
+
+/* [-0, +1] */
+ML_RAISES
+static void load_from_set(lua_State *L, const char *name)
+{
+    const struct ml_script_files *set = script_of(L)->files;
+    if (!set)
+        luaL_error(L, "require '%s': only while the script loads; put it at the top of the file",
+                   name);
+    lua_pushfstring(L, "%s.lua", name);
+    struct ml_str file_name = ml_str_of(lua_tostring(L, -1));
+    for (size_t i = 0; i < set->count; i++) {
+        if (!ml_str_eq(set->files[i].name, file_name))
+            continue;
+        script_load_file(L, &set->files[i]);
+        lua_remove(L, -2);
+        return;
+    }
+    luaL_error(L, "require '%s': there is no %s next to this script", name, file_name.ptr);
+}
+
+ML_RAISES
+void script_require_name(lua_State *L, const char *name)
+{
+    push_loaded(L);
+    int loaded = lua_gettop(L);
+    lua_getfield(L, loaded, name);
+    if (lua_isboolean(L, -1) && !lua_toboolean(L, -1))
+        luaL_error(L, "require '%s': the file requires itself, by way of others or directly", name);
+    if (!lua_isnil(L, -1)) {
+        lua_remove(L, loaded);
+        return;
+    }
+    lua_pop(L, 1);
+    lua_pushboolean(L, 0);
+    lua_setfield(L, loaded, name);
+    if (!load_embedded(L, name))
+        load_from_set(L, name);
+    if (!lua_toboolean(L, -1)) {
+        lua_pop(L, 1);
+        lua_pushboolean(L, 1);
+    }
+    lua_pushvalue(L, -1);
+    lua_setfield(L, loaded, name);
+    lua_remove(L, loaded);
+}
+
+ML_RAISES
+int script_require(lua_State *L)
+{
+    struct ml_str name;
+    name.ptr = luaL_checklstring(L, 1, &name.len);
+    if (!name_ok(name))
+        return luaL_error(L, "require: a module's name has letters, digits, '_', '-' and single "
+                             "dots; it is no path");
+    script_require_name(L, name.ptr);
+    return 1;
+}
+
+ML_RAISES
+static int cjson_encode(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    struct ml_buf *out = &script_of(L)->outgoing;
+    script_encode(L, 1, "", out);
+    lua_pushlstring(L, out->ptr, out->len);
+    return 1;
+}
+
+ML_RAISES
+static int cjson_decode(lua_State *L)
+{
+    struct ml_str text;
+    text.ptr = luaL_checklstring(L, 1, &text.len);
+    script_push_json(L, text, false);
+    return 1;
+}
+
+ML_RAISES
+int script_open_cjson(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"encode", cjson_encode}, {"decode", cjson_decode}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    script_push_host(L);
+    lua_getfield(L, -1, "array");
+    lua_setfield(L, -3, "array");
+    lua_getfield(L, -1, "null");
+    lua_setfield(L, -3, "null");
+    lua_pop(L, 1);
+    return 1;
+}

@@ -1,2 +1,0 @@
-/* Stands here until the layer has its first file. */
-extern int ml_placeholder_script;

@@ -1,0 +1,304 @@
+/* A reconcile under way: a coroutine, the one thing it waits for, and what it comes to. Answers
+ * come from the loop; each is handed to the coroutine at once, while its body is valid. */
+#include <math.h>
+
+#include "script/ctx.h"
+
+#define CPU_IN_ALL 10 /* times the budget between two waits */
+
+static void run_end(struct ml_run *run, bool reuse);
+
+bool run_error_is_expected(int kind)
+{
+    switch (kind) {
+    case ML_EINVALID:
+    case ML_ENOT_FOUND:
+    case ML_EALREADY_EXISTS:
+    case ML_EFORBIDDEN:
+    case ML_ELIMIT:
+    case ML_EUNSUPPORTED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Runs in script_protect: a new coroutine, held by the registry. */
+ML_RAISES
+static int new_coroutine(lua_State *L)
+{
+    struct script_coroutine *out = lua_touserdata(L, 1);
+    lua_State *thread = lua_newthread(L);
+    out->ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    out->L = thread;
+    return 0;
+}
+
+static int coroutine_take(struct ml_run *run, struct ml_err *err)
+{
+    struct ml_script *script = run->thread.script;
+    if (script->idle_count > 0)
+        run->coroutine = script->idle[--script->idle_count];
+    int r = 0;
+    if (!run->coroutine.L)
+        r = script_protect(script, new_coroutine, &run->coroutine, script->limits.run_cpu_ns, err);
+    if (r < 0)
+        return r;
+    *(struct script_thread **)lua_getextraspace(run->coroutine.L) = &run->thread;
+    return 0;
+}
+
+/* A coroutine that came to its end can serve again. One that was left in the middle is dropped
+ * as it is: closing it would run code of the script. */
+static void coroutine_give(struct ml_run *run, bool reuse)
+{
+    struct ml_script *script = run->thread.script;
+    if (!run->coroutine.L)
+        return;
+    *(struct script_thread **)lua_getextraspace(run->coroutine.L) = &script->thread;
+    if (reuse && script->idle_count < SCRIPT_IDLE_MAX)
+        script->idle[script->idle_count++] = run->coroutine;
+    else
+        luaL_unref(script->L, LUA_REGISTRYINDEX, run->coroutine.ref);
+    run->coroutine.L = NULL;
+}
+
+ML_RAISES
+static int64_t to_ns(lua_State *L, int index)
+{
+    if (lua_isnil(L, index))
+        return -1;
+    if (lua_isinteger(L, index))
+        return lua_tointeger(L, index) * ML_NS_PER_S;
+    return (int64_t)ceil(lua_tonumber(L, index) * (double)ML_NS_PER_S);
+}
+
+/* What moonloop.result's check made of the returned values: outcome, status, requeue_after,
+ * requeue_at, field, message at 1 … 6. */
+ML_RAISES
+static void read_result(lua_State *L, struct ml_run *run)
+{
+    const char *outcome = luaL_checkstring(L, 1);
+    struct ml_result *result = &run->result;
+    result->outcome = ML_OUTCOME_OK;
+    if (lua_istable(L, 2)) {
+        script_encode(L, 2, "status", &run->status);
+        if (run->status.ptr[0] != '{')
+            luaL_error(L, "%s:%d: status: expected an object, not a list",
+                       run->thread.script->declaration.file, run->thread.script->reconcile_line);
+        result->status = ml_buf_str(&run->status);
+    }
+    result->requeue_after_ns = to_ns(L, 3);
+    result->requeue_at_ns = to_ns(L, 4);
+    if (strcmp(outcome, "ok") == 0)
+        return;
+    result->outcome = outcome[0] == 'i' ? ML_OUTCOME_INVALID : ML_OUTCOME_TERMINAL;
+    ml_err_set(&result->err, ML_EINVALID, "%s", luaL_checkstring(L, 6));
+    run->field = ml_strdup(luaL_optstring(L, 5, NULL));
+    result->field = ml_str_of(run->field);
+}
+
+/* The values that reconcile returned are all there is on the stack. */
+ML_RAISES
+static int run_returned(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    const struct ml_script *script = run->thread.script;
+    int count = lua_gettop(L);
+    luaL_checkstack(L, 8, NULL);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script->check_ref);
+    lua_pushfstring(L, "%s:%d", script->declaration.file, script->reconcile_line);
+    lua_rotate(L, 1, 2);
+    lua_call(L, count + 1, 6);
+    read_result(L, run);
+    lua_settop(L, 0);
+    return 0;
+}
+
+/* The coroutine's body: reconcile(object, ctx). */
+ML_RAISES
+static int run_main(lua_State *L)
+{
+    const struct script_thread *thread = script_thread_of(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->reconcile_ref);
+    script_push_object(L, thread->object);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->ctx_ref);
+    lua_callk(L, 2, LUA_MULTRET, 0, run_returned);
+    return run_returned(L, LUA_OK, 0);
+}
+
+/* Tells the result and ends the run. */
+static void finish(struct ml_run *run, bool reuse)
+{
+    ml_script_done *done = run->done;
+    void *context = run->context;
+    struct ml_result *result = &run->result;
+    struct ml_script *script = run->thread.script;
+    ml_assert(!run->read && !run->write && !run->seeing);
+    ML_AUTO_FREE char *traceback = NULL;
+    if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
+        result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
+    coroutine_give(run, reuse); /* first: done may start the next reconcile */
+    done(context, result);
+    run_end(run, false);
+}
+
+static void finish_with_error(struct ml_run *run)
+{
+    run->result = (struct ml_result){
+        .outcome = ML_OUTCOME_ERROR, .err = run->err, .requeue_after_ns = -1, .requeue_at_ns = -1};
+    finish(run, false);
+}
+
+/* Often what is raised is only the echo of an error that came before: say that one too. */
+static void add_last_failure(struct ml_run *run)
+{
+    struct ml_err *err = &run->err;
+    if (!run->last_failure || strstr(err->message, run->last_failure))
+        return;
+    char message[ML_ERR_MESSAGE_MAX];
+    memcpy(message, err->message, sizeof(message));
+    int room = (int)(sizeof(message) - strlen(message) - sizeof(" (after: )"));
+    if (room > 0)
+        ml_err_set(err, err->kind, "%s (after: %.*s)", message, room, run->last_failure);
+}
+
+/* Lets the coroutine go on. True when the run still lives afterwards. */
+static bool run_step(struct ml_run *run)
+{
+    struct ml_script *script = run->thread.script;
+    switch (script_resume(run)) {
+    case SCRIPT_WAITS:
+        if (!run->abandoned)
+            return true;
+        ml_buf_clear(&script->traceback);
+        finish_with_error(run);
+        return false;
+    case SCRIPT_ENDED:
+        finish(run, true);
+        return false;
+    case SCRIPT_FAILED:
+        add_last_failure(run);
+        finish_with_error(run);
+        return false;
+    }
+    ML_UNREACHABLE();
+}
+
+/* `err` NULL: it went well. What no script can do anything about ends the run here. */
+static void answered(struct ml_run *run, struct ml_str body, const struct ml_err *err)
+{
+    run->body = body;
+    run->err = err ? *err : ML_ERR_INIT;
+    if (!err || run_error_is_expected(err->kind)) {
+        run_step(run);
+        return;
+    }
+    ml_err_wrap(&run->err, "%s", run->what);
+    ml_buf_clear(&run->thread.script->traceback);
+    finish_with_error(run);
+}
+
+static void read_done(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_run *run = context;
+    run->read = NULL;
+    answered(run, body, err);
+}
+
+/* Remembers a write that the cache may not show yet, for the reads of this run. */
+static void remember_write(struct ml_run *run, struct ml_str body)
+{
+    const struct ml_script *script = run->thread.script;
+    uint64_t rv = ml_rv_parse(ctx_plain(body, "metadata", "resourceVersion", NULL));
+    if (run->write_shown || !script->binding.informers[run->write_kind] || rv == ML_RV_OPAQUE)
+        return;
+    size_t size = (run->wrote_count + 1) * sizeof(*run->wrote);
+    run->wrote = ml_realloc(run->wrote, size);
+    run->wrote[run->wrote_count++] = (struct script_wrote){
+        .kind = run->write_kind,
+        .rv = rv,
+        .ns = ml_str_dup(ctx_plain(body, "metadata", "namespace", NULL)),
+    };
+}
+
+static void write_done(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_run *run = context;
+    run->write = NULL;
+    if (!err)
+        remember_write(run, body);
+    answered(run, body, err);
+}
+
+static void seen(void *context)
+{
+    struct ml_run *run = context;
+    run->seeing = false;
+    answered(run, (struct ml_str){NULL, 0}, NULL);
+}
+
+void run_read(struct ml_run *run, const struct ml_client_request *request)
+{
+    struct ml_cluster *cluster = run->thread.script->cluster;
+    run->read = ml_client_send(cluster->client, request, read_done, run);
+}
+
+void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write)
+{
+    run->write_kind = kind->index;
+    run->write_shown = write->wait_for_cache;
+    run->write = ml_writer_send(run->thread.script->cluster, write, write_done, run);
+}
+
+void run_see(struct ml_run *run, const struct ctx_kind *kind, const struct script_wrote *wrote)
+{
+    run->seeing = true;
+    ml_seen_wait_start(&run->seen, kind->informer, ml_str_of(wrote->ns), wrote->rv, seen, run);
+}
+
+static void run_end(struct ml_run *run, bool reuse)
+{
+    if (run->read)
+        ml_client_cancel(run->read);
+    if (run->write)
+        ml_writer_cancel(run->write);
+    if (run->seeing)
+        ml_seen_wait_cancel(&run->seen);
+    coroutine_give(run, reuse);
+    for (size_t i = 0; i < run->wrote_count; i++)
+        free(run->wrote[i].ns);
+    free(run->wrote);
+    free(run->last_failure);
+    free(run->field);
+    ml_buf_fini(&run->status);
+    ml_object_unref(run->thread.object);
+    ml_script_unref(run->thread.script);
+    free(run);
+}
+
+struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
+                                   ml_script_done *done, void *context)
+{
+    ml_assert(script->is_controller && script->binding.kinds);
+    struct ml_run *run = ml_new(struct ml_run);
+    run->thread = (struct script_thread){
+        .script = ml_script_ref(script), .run = run, .object = ml_object_ref(object)};
+    run->done = done;
+    run->context = context;
+    run->cpu_left_ns = CPU_IN_ALL * script->limits.run_cpu_ns;
+    run->result.requeue_after_ns = run->result.requeue_at_ns = -1;
+    run->err = run->result.err = ML_ERR_INIT;
+    if (coroutine_take(run, &run->err) < 0) {
+        finish_with_error(run);
+        return NULL;
+    }
+    lua_pushcfunction(run->coroutine.L, run_main);
+    return run_step(run) ? run : NULL;
+}
+
+void ml_script_cancel(struct ml_run *run)
+{
+    if (run)
+        run_end(run, false);
+}

@@ -1,0 +1,198 @@
+/* The environment of scripts: an allow-list. What is not named here is not there: no io, os,
+ * debug, coroutine, load, print, collectgarbage. Reading or setting a global that does not
+ * exist raises, so that a misspelt name is found where it stands. */
+#include <lualib.h>
+
+#include "script/internal.h"
+
+/* [-0, +1] As the stock tostring, but without addresses. */
+ML_RAISES
+const char *script_tolstring(lua_State *L, int index, size_t *len)
+{
+    index = lua_absindex(L, index);
+    if (luaL_getmetafield(L, index, "__tostring") != LUA_TNIL) {
+        lua_pushvalue(L, index);
+        lua_call(L, 1, 1);
+        if (!lua_isstring(L, -1))
+            luaL_error(L, "'__tostring' must return a string");
+        return lua_tolstring(L, -1, len);
+    }
+    switch (lua_type(L, index)) {
+    case LUA_TNUMBER:
+    case LUA_TSTRING:
+    case LUA_TNIL:
+    case LUA_TBOOLEAN:
+        return luaL_tolstring(L, index, len);
+    default:
+        lua_pushstring(L, script_is_null(L, index) ? "null" : luaL_typename(L, index));
+        return lua_tolstring(L, -1, len);
+    }
+}
+
+ML_RAISES
+static int base_tostring(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    script_tolstring(L, 1, NULL);
+    return 1;
+}
+
+/* What ends the whole run passes through: the deadline and the memory limit. */
+ML_RAISES
+static int pcall_done(lua_State *L, int status, lua_KContext context ML_UNUSED)
+{
+    if (status == LUA_OK || status == LUA_YIELD)
+        return lua_gettop(L);
+    if (status == LUA_ERRMEM || script_cpu_expired())
+        return lua_error(L);
+    lua_pushboolean(L, 0);
+    lua_insert(L, -2);
+    return 2;
+}
+
+ML_RAISES
+static int base_pcall(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    lua_pushboolean(L, 1);
+    lua_insert(L, 1);
+    int status = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, pcall_done);
+    return pcall_done(L, status, 0);
+}
+
+/* A finalizer would run where no deadline holds it, so there are none. Marking happens only
+ * here: a __gc put in later does nothing. */
+ML_RAISES
+static int base_setmetatable(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_argexpected(L, lua_isnil(L, 2) || lua_istable(L, 2), 2, "nil or table");
+    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
+        return luaL_error(L, "setmetatable: the metatable of this table is protected");
+    if (lua_istable(L, 2)) {
+        lua_pushliteral(L, "__gc");
+        if (lua_rawget(L, 2) != LUA_TNIL)
+            return luaL_error(L, "setmetatable: __gc is not available");
+    }
+    lua_settop(L, 2);
+    lua_setmetatable(L, 1);
+    return 1;
+}
+
+ML_RAISES
+static int base_getmetatable(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    if (!lua_getmetatable(L, 1)) {
+        lua_pushnil(L);
+        return 1;
+    }
+    luaL_getmetafield(L, 1, "__metatable"); /* pushes nothing when there is none */
+    return 1;
+}
+
+ML_RAISES
+static int global_missing(lua_State *L)
+{
+    return luaL_error(L, "there is no variable '%s' here", script_tolstring(L, 2, NULL));
+}
+
+ML_RAISES
+static int global_set(lua_State *L)
+{
+    return luaL_error(L, "a script sets no globals: write 'local %s = …'",
+                      script_tolstring(L, 2, NULL));
+}
+
+/* random(), random(m), random(m, n) on the host's seam, so that a seed replays a run. */
+ML_RAISES
+static int math_random(lua_State *L)
+{
+    struct ml_random *random = &script_of(L)->random;
+    lua_Integer low = 1, high;
+    if (lua_gettop(L) == 0) {
+        lua_pushnumber(L, (double)(ml_random_u64(random) >> 11) * 0x1p-53);
+        return 1;
+    }
+    if (lua_gettop(L) >= 2)
+        low = luaL_checkinteger(L, 1);
+    high = luaL_checkinteger(L, lua_gettop(L) >= 2 ? 2 : 1);
+    luaL_argcheck(L, low <= high, lua_gettop(L) >= 2 ? 2 : 1, "interval is empty");
+    uint64_t span = (uint64_t)high - (uint64_t)low, mask = span, draw;
+    for (int shift = 1; shift < 64; shift *= 2)
+        mask |= mask >> shift;
+    do /* the draws beyond the span are thrown away: each number is as likely */
+        draw = ml_random_u64(random) & mask;
+    while (draw > span);
+    lua_pushinteger(L, (lua_Integer)((uint64_t)low + draw));
+    return 1;
+}
+
+ML_RAISES
+int script_open_math(lua_State *L)
+{
+    lua_pushcfunction(L, luaopen_math);
+    lua_call(L, 0, 1);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "randomseed");
+    lua_pushcfunction(L, math_random);
+    lua_setfield(L, -2, "random");
+    return 1;
+}
+
+/* [-0, +0] Picks the harmless stock functions out of the base library, which luaopen_base puts
+ * into the state's own globals. */
+ML_RAISES
+static void open_base(lua_State *L, int environment)
+{
+    static const char *const stock[] = {"assert",   "error",  "ipairs",   "rawequal",
+                                        "rawget",   "rawlen", "rawset",   "select",
+                                        "tonumber", "type",   "_VERSION", NULL};
+    static const luaL_Reg own[] = {
+        {"getmetatable", base_getmetatable},
+        {"next", script_next},
+        {"pairs", script_pairs},
+        {"pcall", base_pcall},
+        {"require", script_require},
+        {"setmetatable", base_setmetatable},
+        {"tostring", base_tostring},
+        {NULL, NULL},
+    };
+    lua_pushcfunction(L, luaopen_base);
+    lua_call(L, 0, 1);
+    for (const char *const *name = stock; *name; name++) {
+        lua_getfield(L, -1, *name);
+        lua_setfield(L, environment, *name);
+    }
+    lua_pop(L, 1);
+    lua_pushvalue(L, environment);
+    luaL_setfuncs(L, own, 0);
+    lua_pop(L, 1);
+}
+
+ML_RAISES
+void script_sandbox_open(lua_State *L)
+{
+    static const luaL_Reg libraries[] = {{"math", script_open_math},
+                                         {"string", script_open_string},
+                                         {"table", script_open_table},
+                                         {"utf8", luaopen_utf8},
+                                         {NULL, NULL}};
+    shape_open(L);
+    script_numbers_open(L);
+    lua_newtable(L);
+    int environment = lua_gettop(L);
+    open_base(L, environment);
+    for (const luaL_Reg *library = libraries; library->name; library++) {
+        lua_pushcfunction(L, library->func);
+        lua_call(L, 0, 1);
+        lua_setfield(L, environment, library->name);
+    }
+    static const luaL_Reg guards[] = {
+        {"__index", global_missing}, {"__newindex", global_set}, {NULL, NULL}};
+    luaL_newlib(L, guards);
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, environment);
+    lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS); /* what chunks get as _ENV */
+}

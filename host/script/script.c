@@ -1,0 +1,184 @@
+/* The life of a script: a fresh state, one load, and what is asked about it later. */
+#include "script/internal.h"
+
+#define MEMORY_DEFAULT   ((size_t)16 * 1024 * 1024)
+#define LOAD_CPU_DEFAULT (500 * ML_NS_PER_MS)
+#define RUN_CPU_DEFAULT  (100 * ML_NS_PER_MS)
+#define WRITES_DEFAULT   64
+#define READS_DEFAULT    1000
+#define GC_PAUSE         150 /* a collection starts when memory has grown by half */
+#define GC_STEP          200
+
+/* Every way into Lua is protected (door.c), so this is a mistake of ours. */
+static int panic(lua_State *L ML_UNUSED)
+{
+    ML_UNREACHABLE();
+}
+
+static struct ml_script_limits limits_of(const struct ml_script_limits *asked)
+{
+    struct ml_script_limits limits = asked ? *asked : (struct ml_script_limits){0};
+    if (limits.memory_max == 0)
+        limits.memory_max = MEMORY_DEFAULT;
+    if (limits.load_cpu_ns == 0)
+        limits.load_cpu_ns = LOAD_CPU_DEFAULT;
+    if (limits.run_cpu_ns == 0)
+        limits.run_cpu_ns = RUN_CPU_DEFAULT;
+    if (limits.writes_max == 0)
+        limits.writes_max = WRITES_DEFAULT;
+    if (limits.reads_max == 0)
+        limits.reads_max = READS_DEFAULT;
+    return limits;
+}
+
+static struct ml_script *script_new(struct ml_cluster *cluster,
+                                    const struct ml_script_limits *limits)
+{
+    struct ml_script *script = ml_new(struct ml_script);
+    script->references = 1;
+    script->cluster = cluster;
+    script->limits = limits_of(limits);
+    script->memory.max = script->limits.memory_max;
+    script->thread.script = script;
+    ml_random_init(&script->random, cluster ? ml_random_u64(cluster->random) : 0);
+    ml_json_reader_init(&script->reader, ML_STR("null"), 0);
+    script_cpu_attach();
+    script->L = lua_newstate(script_allocate, &script->memory);
+    if (script->L) {
+        lua_atpanic(script->L, panic);
+        lua_gc(script->L, LUA_GCINC, GC_PAUSE, GC_STEP, 0);
+        *(struct script_thread **)lua_getextraspace(script->L) = &script->thread;
+    }
+    return script;
+}
+
+static void script_free(struct ml_script *script)
+{
+    if (script->L)
+        lua_close(script->L);
+    ml_assert(script->memory.used == 0);
+    script_cpu_detach();
+    for (size_t i = 0; i < script->loaded_count; i++)
+        free(script->loaded[i]);
+    free(script->loaded);
+    for (size_t i = 0; i < SCRIPT_KINDS_MAX; i++)
+        free(script->gvk_text[i]);
+    free((char *)script->declaration.name);
+    free((char *)script->declaration.file);
+    free(script->field_manager);
+    struct ml_buf *bufs[] = {&script->opened, &script->outgoing, &script->overlay, &script->body,
+                             &script->traceback};
+    for (size_t i = 0; i < ML_COUNT(bufs); i++)
+        ml_buf_fini(bufs[i]);
+    ml_json_reader_fini(&script->reader);
+    free(script);
+}
+
+/* Runs in script_protect: opens the sandbox and runs the file. */
+ML_RAISES
+static int load_main(lua_State *L)
+{
+    const struct ml_script_file *file = lua_touserdata(L, 1);
+    script_sandbox_open(L);
+    script_load_file(L, file);
+    if (script_is_controller(L, -1)) {
+        script_declare(L, lua_gettop(L));
+        return 0;
+    }
+    if (!lua_istable(L, -1))
+        return luaL_error(L,
+                          "%s:1: the file returns %s%s; a script returns "
+                          "moonloop.controller{ … }, a module a table",
+                          script_of(L)->declaration.file, lua_isnil(L, -1) ? "" : "a ",
+                          lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
+    return 0;
+}
+
+/* "cnat.lua:12: …": does the message begin with a place? */
+static bool has_place(const char *message)
+{
+    const char *space = strchr(message, ' ');
+    const char *colon = memchr(message, ':', space ? (size_t)(space - message) : 0);
+    return colon && colon[1] >= '0' && colon[1] <= '9' && space[-1] == ':';
+}
+
+/* The line of the last call of moonloop.controller, or 1. `return f{…}` is a tail call: by the
+ * time f looks for its caller to blame, Lua has forgotten it. */
+static int controller_line(struct ml_str text)
+{
+    int found = 1, line = 1;
+    for (struct ml_str rest = text; rest.ptr; line++) {
+        struct ml_str one = ml_str_cut(&rest, '\n');
+        if (one.len > 0 && memmem(one.ptr, one.len, ".controller", strlen(".controller")))
+            found = line;
+    }
+    return found;
+}
+
+static void put_place(const struct ml_script_file *file, struct ml_err *err)
+{
+    if (has_place(err->message))
+        return;
+    bool is_declaration = strncmp(err->message, "moonloop.controller", 19) == 0;
+    ml_err_wrap(err, ML_STR_FMT ":%d", ML_STR_ARG(file->name),
+                is_declaration ? controller_line(file->text) : 1);
+}
+
+int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+                   const struct ml_script_files *files, size_t entry, struct ml_script **out,
+                   struct ml_err *err)
+{
+    ml_assert(entry < files->count);
+    const struct ml_script_file *file = &files->files[entry];
+    struct ml_script *script = script_new(cluster, limits);
+    script->files = files;
+    script->declaration.file = ml_str_dup(file->name);
+    int r;
+    if (script->L)
+        r = script_protect(script, load_main, (void *)file, script->limits.load_cpu_ns, err);
+    else
+        r = ml_err_set(err, ML_ESCRIPT, "the memory limit is too small for any script");
+    script->files = NULL;
+    if (r < 0) {
+        put_place(file, err);
+        script_free(script);
+        return r;
+    }
+    *out = script;
+    return 0;
+}
+
+struct ml_script *ml_script_ref(struct ml_script *script)
+{
+    script->references++;
+    return script;
+}
+
+void ml_script_unref(struct ml_script *script)
+{
+    if (script && --script->references == 0)
+        script_free(script);
+}
+
+const struct ml_declaration *ml_script_declaration(const struct ml_script *script)
+{
+    return script->is_controller ? &script->declaration : NULL;
+}
+
+bool ml_script_loaded_file(const struct ml_script *script, struct ml_str name)
+{
+    for (size_t i = 0; i < script->loaded_count; i++)
+        if (ml_str_is(name, script->loaded[i]))
+            return true;
+    return false;
+}
+
+size_t ml_script_memory(const struct ml_script *script)
+{
+    return script->memory.used;
+}
+
+void ml_script_bind(struct ml_script *script, const struct ml_script_binding *binding)
+{
+    script->binding = *binding;
+}

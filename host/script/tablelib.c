@@ -1,0 +1,224 @@
+/* The table library of the sandbox. The same functions as Lua 5.4's, on raw tables: no
+ * metamethod is asked for a length or an element, so that no loop in C is as long as a script
+ * says. Each looks at the deadline while it works. */
+#include "script/internal.h"
+
+#define CHECK_EVERY 4096
+
+/* Raises at the deadline, now and then. */
+ML_RAISES
+static void tick(lua_State *L, lua_Integer i)
+{
+    if (i % CHECK_EVERY == 0)
+        script_cpu_check(L);
+}
+
+ML_RAISES
+static lua_Integer check_length(lua_State *L, int index)
+{
+    luaL_checktype(L, index, LUA_TTABLE);
+    size_t length = lua_rawlen(L, index);
+    if (length > SCRIPT_RANGE_MAX)
+        luaL_error(L, "the table has more than %d elements", SCRIPT_RANGE_MAX);
+    return (lua_Integer)length;
+}
+
+/* The number of elements from first to last, when they are not too many. */
+ML_RAISES
+static lua_Integer check_range(lua_State *L, lua_Integer first, lua_Integer last)
+{
+    if (first > last)
+        return 0;
+    lua_Unsigned span = (lua_Unsigned)last - (lua_Unsigned)first;
+    if (span >= SCRIPT_RANGE_MAX)
+        luaL_error(L, "a range of more than %d elements", SCRIPT_RANGE_MAX);
+    return (lua_Integer)span + 1;
+}
+
+ML_RAISES
+static int table_insert(lua_State *L)
+{
+    lua_Integer length = check_length(L, 1), place = length + 1;
+    int count = lua_gettop(L);
+    if (count != 2 && count != 3)
+        return luaL_error(L, "wrong number of arguments to 'insert'");
+    if (count == 3) {
+        place = luaL_checkinteger(L, 2);
+        luaL_argcheck(L, place >= 1 && place <= length + 1, 2, "position out of bounds");
+    }
+    for (lua_Integer i = length + 1; i > place; i--) {
+        lua_rawgeti(L, 1, i - 1);
+        lua_rawseti(L, 1, i);
+        tick(L, i);
+    }
+    lua_rawseti(L, 1, place);
+    return 0;
+}
+
+ML_RAISES
+static int table_remove(lua_State *L)
+{
+    lua_Integer length = check_length(L, 1);
+    lua_Integer place = luaL_optinteger(L, 2, length);
+    if (lua_gettop(L) > 1)
+        luaL_argcheck(L, (length == 0 && place == 0) || (place >= 1 && place <= length + 1), 2,
+                      "position out of bounds");
+    lua_rawgeti(L, 1, place);
+    for (; place < length; place++) {
+        lua_rawgeti(L, 1, place + 1);
+        lua_rawseti(L, 1, place);
+        tick(L, place);
+    }
+    lua_pushnil(L);
+    lua_rawseti(L, 1, place);
+    return 1;
+}
+
+ML_RAISES
+static int table_concat(lua_State *L)
+{
+    lua_Integer length = check_length(L, 1);
+    size_t separator_len;
+    const char *separator = luaL_optlstring(L, 2, "", &separator_len);
+    lua_Integer first = luaL_optinteger(L, 3, 1), last = luaL_optinteger(L, 4, length);
+    lua_Integer count = check_range(L, first, last);
+    luaL_Buffer out;
+    luaL_buffinit(L, &out);
+    for (lua_Integer i = 0; i < count; i++) {
+        lua_rawgeti(L, 1, first + i);
+        if (!lua_isstring(L, -1))
+            return luaL_error(L, "invalid value (a %s) at index %I in table for 'concat'",
+                              luaL_typename(L, -1), first + i);
+        luaL_addvalue(&out);
+        if (i + 1 < count)
+            luaL_addlstring(&out, separator, separator_len);
+        tick(L, i);
+    }
+    luaL_pushresult(&out);
+    return 1;
+}
+
+ML_RAISES
+static int table_pack(lua_State *L)
+{
+    int count = lua_gettop(L);
+    lua_createtable(L, count, 1);
+    lua_insert(L, 1);
+    for (int i = count; i >= 1; i--)
+        lua_rawseti(L, 1, i);
+    lua_pushinteger(L, count);
+    lua_setfield(L, 1, "n");
+    return 1;
+}
+
+ML_RAISES
+static int table_unpack(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_Integer first = luaL_optinteger(L, 2, 1);
+    lua_Integer last = luaL_optinteger(L, 3, (lua_Integer)lua_rawlen(L, 1));
+    lua_Integer count = check_range(L, first, last);
+    if (!lua_checkstack(L, (int)count))
+        return luaL_error(L, "too many results to unpack");
+    for (lua_Integer i = 0; i < count; i++)
+        lua_rawgeti(L, 1, first + i);
+    return (int)count;
+}
+
+ML_RAISES
+static int table_move(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
+    lua_Integer to = luaL_checkinteger(L, 4);
+    int target = lua_isnoneornil(L, 5) ? 1 : 5;
+    luaL_checktype(L, target, LUA_TTABLE);
+    lua_Integer count = check_range(L, first, last);
+    luaL_argcheck(L, count == 0 || to <= LUA_MAXINTEGER - count + 1, 4, "destination wrap around");
+    bool backwards = target == 1 && to > first;
+    for (lua_Integer i = 0; i < count; i++) {
+        lua_Integer offset = backwards ? count - 1 - i : i;
+        lua_rawgeti(L, 1, first + offset);
+        lua_rawseti(L, target, to + offset);
+        tick(L, i);
+    }
+    lua_pushvalue(L, target);
+    return 1;
+}
+
+/* Is element a before element b, by the function at 2 or by "<"? */
+ML_RAISES
+static bool is_before(lua_State *L, lua_Integer a, lua_Integer b)
+{
+    bool before;
+    if (lua_isnil(L, 2)) {
+        lua_rawgeti(L, 1, a);
+        lua_rawgeti(L, 1, b);
+        before = lua_compare(L, -2, -1, LUA_OPLT);
+        lua_pop(L, 2);
+        return before;
+    }
+    lua_pushvalue(L, 2);
+    lua_rawgeti(L, 1, a);
+    lua_rawgeti(L, 1, b);
+    lua_call(L, 2, 1);
+    before = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return before;
+}
+
+ML_RAISES
+static void swap(lua_State *L, lua_Integer a, lua_Integer b)
+{
+    lua_rawgeti(L, 1, a);
+    lua_rawgeti(L, 1, b);
+    lua_rawseti(L, 1, a);
+    lua_rawseti(L, 1, b);
+}
+
+/* Lets element `at` of the heap 1 … last sink to its place; the largest is at 1. */
+ML_RAISES
+static void sink(lua_State *L, lua_Integer at, lua_Integer last)
+{
+    for (lua_Integer child; (child = 2 * at) <= last; at = child) {
+        if (child < last && is_before(L, child, child + 1))
+            child++;
+        if (!is_before(L, at, child))
+            return;
+        swap(L, at, child);
+    }
+}
+
+/* A heap sort: n log n comparisons whatever the comparison function says, and the same result
+ * in every process. Not stable, as the stock one. */
+ML_RAISES
+static int table_sort(lua_State *L)
+{
+    lua_Integer length = check_length(L, 1);
+    if (!lua_isnoneornil(L, 2))
+        luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_settop(L, 2);
+    for (lua_Integer at = length / 2; at >= 1; at--) {
+        sink(L, at, length);
+        tick(L, at);
+    }
+    for (lua_Integer last = length; last > 1; last--) {
+        swap(L, 1, last);
+        sink(L, 1, last - 1);
+        script_cpu_check(L);
+    }
+    return 0;
+}
+
+ML_RAISES
+int script_open_table(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"concat", table_concat}, {"insert", table_insert},
+        {"move", table_move},     {"pack", table_pack},
+        {"remove", table_remove}, {"sort", table_sort},
+        {"unpack", table_unpack}, {NULL, NULL},
+    };
+    luaL_newlib(L, functions);
+    return 1;
+}

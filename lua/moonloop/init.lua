@@ -1,0 +1,165 @@
+-- What `require "moonloop"` gives a script: kinds, and the declaration of a controller. Loads in
+-- the host, which passes its own primitives, and in plain Lua 5.4 for specs.
+local name, host = ...
+assert(name)
+if type(host) ~= "table" then
+  host = require "moonloop.pure"
+end
+local names = host.require "moonloop.names"
+
+local M = {}
+
+local KINDS_MAX = 32
+local CONTROLLER = { "name", "reconciles", "owns", "watches", "uses", "reconcile", "max_concurrent" }
+
+local watch_mark = { __metatable = false, __name = "moonloop.watch" }
+
+--- A kind of object, by the apiVersion and kind of its manifests.
+M.kind = host.kind
+
+--- Marks a table as a list, so that it stays one when it is empty.
+M.array = host.array
+
+--- JSON's null: in the changes of ctx.patch it removes a field.
+M.null = host.null
+
+--- Is the value moonloop.null?
+function M.is_null(value)
+  return rawequal(value, M.null)
+end
+
+
+--- A kind to watch, and the function that says whom a change of one concerns.
+---@param kind any of moonloop.kind
+---@param map function
+function M.watch(kind, map)
+  if not host.is_kind(kind) or type(map) ~= "function" then
+    error("moonloop.watch(Kind, function(object, ctx) return { … } end): expected a kind and a function", 2)
+  end
+  return setmetatable({ kind = kind, map = map }, watch_mark)
+end
+
+
+local function a(value)
+  return host.is_kind(value) and "the kind " .. tostring(value) or "a " .. type(value)
+end
+
+
+local function check_list(declared, field, accepts, expected)
+  local list = declared[field]
+  if list == nil then
+    return {}
+  end
+  if type(list) ~= "table" or host.is_kind(list) then
+    return nil, ("%s: expected a list of %s, got %s"):format(field, expected, a(list))
+  end
+  local copy = {}
+  for index, entry in ipairs(list) do
+    if not accepts(entry) then
+      return nil, ("%s[%d]: expected %s, got %s"):format(field, index, expected, a(entry))
+    end
+    copy[index] = entry
+  end
+  for key in pairs(list) do
+    if math.type(key) ~= "integer" or key < 1 or key > #copy then
+      return nil, ("%s: expected a list of %s, found the key '%s'"):format(field, expected, tostring(key))
+    end
+  end
+  return copy
+end
+
+
+local function is_watch(value)
+  return type(value) == "table" and rawequal(host.getmetatable(value), watch_mark)
+end
+
+
+local function check_name(value)
+  if type(value) ~= "string" then
+    return "name: expected a string, got " .. a(value)
+  end
+  if #value > 63 or not value:match("^[a-z0-9][a-z0-9-]*$") or value:match("-$") then
+    return ("name: '%s' is no DNS label: lower case letters, digits and '-', at most 63"):format(value)
+  end
+end
+
+
+-- A kind has one role: what is reconciled, owned or used is not that twice. It may be owned or
+-- reconciled and watched with a function of its own as well.
+local function check_roles(declared)
+  local roles, count = {}, 0
+  local function add(kind, field)
+    count = count + 1
+    local key = tostring(kind)
+    if roles[key] then
+      return ("%s is in %s and in %s"):format(key, roles[key], field)
+    end
+    roles[key] = field
+  end
+  local problem = add(declared.reconciles, "reconciles")
+  for _, field in ipairs { "owns", "uses" } do
+    for _, kind in ipairs(declared[field]) do
+      problem = problem or add(kind, field)
+    end
+  end
+  local watched = {}
+  for _, watch in ipairs(declared.watches) do
+    local key = tostring(watch.kind)
+    if watched[key] or roles[key] == "uses" then
+      problem = problem or ("%s is in watches and in %s"):format(key, watched[key] or "uses")
+    end
+    watched[key], count = "watches", count + 1
+  end
+  if not problem and count > KINDS_MAX then
+    problem = ("%d kinds; at most %d"):format(count, KINDS_MAX)
+  end
+  return problem
+end
+
+
+local function check_rest(declared)
+  if not host.is_kind(declared.reconciles) then
+    return "reconciles: expected a kind of moonloop.kind, got " .. a(declared.reconciles)
+  end
+  if type(declared.reconcile) ~= "function" then
+    return "reconcile: expected function(object, ctx), got " .. a(declared.reconcile)
+  end
+  local most = declared.max_concurrent
+  if most ~= nil and (math.type(most) ~= "integer" or most < 1 or most > 10000) then
+    return "max_concurrent: expected a whole number from 1 to 10000"
+  end
+end
+
+
+--- Declares a controller; a script returns it.
+function M.controller(declared)
+  if type(declared) ~= "table" then
+    error("moonloop.controller { name =, reconciles =, reconcile = … }: expected a table", 2)
+  end
+  local problem = names.unknown(declared, CONTROLLER) or check_name(declared.name) or check_rest(declared)
+  if problem then
+    error("moonloop.controller: " .. problem, 2)
+  end
+  local checked = {
+    name = declared.name,
+    reconciles = declared.reconciles,
+    reconcile = declared.reconcile,
+    max_concurrent = declared.max_concurrent or 100,
+  }
+  for _, field in ipairs { "owns", "watches", "uses" } do
+    local accepts = field == "watches" and is_watch or host.is_kind
+    local expected = field == "watches" and "moonloop.watch(Kind, function)" or "kinds"
+    checked[field], problem = check_list(declared, field, accepts, expected)
+    if problem then
+      error("moonloop.controller: " .. problem, 2)
+    end
+  end
+  problem = check_roles(checked)
+  if problem then
+    error("moonloop.controller: " .. problem, 2)
+  end
+  return host.controller(checked)
+end
+
+
+return M

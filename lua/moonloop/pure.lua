@@ -1,0 +1,47 @@
+-- What the host gives the library, made of plain tables: lets scripts and the library load in
+-- plain Lua 5.4 for specs. Not part of the binary.
+local M = { require = require, getmetatable = debug.getmetatable }
+
+local kind_mark, array_mark, controller_mark = {}, {}, {}
+
+function kind_mark.__tostring(kind)
+  return kind.apiVersion .. "/" .. kind.kind
+end
+
+
+function kind_mark.__eq(a, b)
+  return a.apiVersion == b.apiVersion and a.kind == b.kind
+end
+
+
+M.null = setmetatable({}, { __tostring = function() return "null" end })
+
+function M.kind(api_version, kind)
+  if type(api_version) ~= "string" or type(kind) ~= "string" or not kind:match("^%u%w*$") then
+    error('moonloop.kind(apiVersion, kind): expected two strings, as in moonloop.kind("apps/v1", "Deployment")', 2)
+  end
+  return setmetatable({ apiVersion = api_version, kind = kind }, kind_mark)
+end
+
+
+function M.is_kind(value)
+  return getmetatable(value) == kind_mark
+end
+
+
+function M.array(list)
+  return setmetatable(list or {}, array_mark)
+end
+
+
+function M.is_array(value)
+  return getmetatable(value) == array_mark
+end
+
+
+function M.controller(checked)
+  return setmetatable(checked, controller_mark)
+end
+
+
+return M

@@ -1,0 +1,150 @@
+-- Scripts as wrong as can be: the object or the script is told so, with file and line, and the
+-- other controllers of the process do not notice.
+local api = require "spec.e2e.support.api"
+local cluster = require "spec.e2e.support.cluster"
+local host = require "spec.e2e.support.host"
+local probe = require "spec.e2e.support.probe"
+local scripts = require "spec.e2e.support.scripts"
+local wait = require "spec.e2e.support.wait"
+
+-- Does to each Widget what its spec.deed says.
+local BAD = [[
+local moonloop = require "moonloop"
+local Widget = moonloop.kind("e2e.moonloop.dev/v1", "Widget")
+
+local deeds = {
+  loop = function() while true do end end,
+  caught = function() while true do pcall(function() while true do end end) end end,
+  pattern = function() return (("a"):rep(60)):find(("a*"):rep(30) .. "b") end,
+  memory = function() local all = {} while true do all[#all + 1] = ("x"):rep(10000) end end,
+  doubling = function() local text = "x" while true do text = text .. text end end,
+  recursion = function() local function f(n) return 1 + f(n + 1) end return f(1) end,
+  raise = function() error "boom" end,
+  index = function() local nothing; return nothing.field end,
+  nonsense = function() return "nonsense" end,
+  misspelt = function() return { statsu = { said = "x" } } end,
+  unstorable = function() return { status = { said = print } } end,
+  table = function() error { 1, 2, 3 } end,
+}
+
+return moonloop.controller {
+  name = "bad",
+  reconciles = Widget,
+  reconcile = function(widget)
+    return deeds[widget.spec.deed]()
+  end,
+}
+]]
+
+-- What the Event about each says.
+local NOTES = {
+  loop = "^bad%.lua:%d+: .*CPU",
+  caught = "^bad%.lua:%d+: .*CPU",
+  pattern = "^bad%.lua:%d+: .*CPU",
+  memory = "^bad%.lua:%d+: .*memory",
+  doubling = "^bad%.lua:%d+: ",
+  recursion = "^bad%.lua:%d+: .*stack",
+  raise = "^bad%.lua:%d+: boom",
+  index = "^bad%.lua:%d+: .*nil value",
+  nonsense = "^bad%.lua:%d+: reconcile returned a string",
+  misspelt = "^bad%.lua:%d+: .*'statsu'.*did you mean 'status'",
+  unstorable = "^bad%.lua:%d+: .*status%.said",
+  table = "error%(%) was called with a table",
+}
+
+local LATENESS_MAX = 1
+
+describe("A reconcile that goes wrong", function()
+  local ns, moonloop
+
+  setup(function()
+    scripts.install_widgets()
+    ns = cluster.namespace "bad"
+    local folder = scripts.folder { ["cnat.lua"] = scripts.cnat, ["bad.lua"] = BAD }
+    moonloop = host.start { name = "bad", scripts = folder, namespaces = ns }
+    moonloop:till_ready()
+  end)
+
+  teardown(function()
+    host.stop_all()
+    cluster.forget(ns)
+  end)
+
+  for deed, note in pairs(NOTES) do
+    it(("(%s) has an Event with file and line on its object"):format(deed), function()
+      api.create("Widget", ns, { metadata = { name = deed }, spec = { deed = deed } })
+      local event = cluster.till_event(ns, "Widget", deed, "ReconcileFailed")
+      assert.equal("Warning", event.type)
+      assert.matches(note, event.note)
+    end)
+  end
+
+  it("leaves the other controllers of the process their pace", function()
+    -- All of them anew, so that their backoff begins again while the Ats are timed.
+    for deed in pairs(NOTES) do
+      api.patch("Widget", ns, deed, { spec = { again = true } })
+    end
+    for index = 1, 10 do
+      local begun = wait.now()
+      cluster.at(ns, "at-" .. index, cluster.PAST)
+      cluster.till_pod(ns, ("at-%d-pod"):format(index), 5)
+      local took = wait.now() - begun
+      assert.is_true(took < LATENESS_MAX, ("%.2f s"):format(took))
+    end
+  end)
+
+  it("is counted and tried again with growing pauses", function()
+    local function errors()
+      return moonloop:metric("controller_runtime_reconcile_errors_total", { controller = "bad" })
+    end
+    api.create("Widget", ns, { metadata = { name = "paced" }, spec = { deed = "raise" } })
+    cluster.till_event(ns, "Widget", "paced", "ReconcileFailed")
+    assert.is_true(errors() >= 13)
+    -- 5 ms doubled each time: 13 objects make 10 tries each in their first 5 s.
+    local before = errors()
+    wait.pass(1)
+    assert.is_true(errors() - before < 13 * 9)
+  end)
+
+  it("is over as soon as its object no longer asks for it", function()
+    api.create("Widget", ns, { metadata = { name = "reformed" }, spec = { deed = "raise" } })
+    cluster.till_event(ns, "Widget", "reformed", "ReconcileFailed")
+    api.delete("Widget", ns, "reformed")
+    wait.pass(0.2)
+    local seen = #moonloop:lines { level = "error", name = "reformed" }
+    wait.holds("no further try", 1, function()
+      return #moonloop:lines { level = "error", name = "reformed" } == seen
+    end)
+  end)
+end)
+
+
+describe("A script that goes wrong while it loads", function()
+  local REFUSED = {
+    ["loop.lua"] = { "while true do end", "loop.lua:1: .*CPU" },
+    ["memory.lua"] = { "local all = {}\nwhile true do all[#all + 1] = ('x'):rep(10000) end", "memory.lua:2: .*memory" },
+    ["bytecode.lua"] = { string.dump(load "return {}"), "bytecode.lua: .*bytecode" },
+    ["nonsense.lua"] = { "return 42", "nonsense.lua" },
+    ["raises.lua"] = { "error 'not today'", "raises.lua:1: not today" },
+    ["syntax.lua"] = { "local x =\n\n= 3", "syntax.lua:3: " },
+  }
+
+  it("is refused alone, with its file named", function()
+    local ns = cluster.namespace "load"
+    finally(function()
+      host.stop_all()
+      cluster.forget(ns)
+    end)
+    local files = { ["cnat.lua"] = scripts.cnat }
+    for file, case in pairs(REFUSED) do
+      files[file] = case[1]
+    end
+    local moonloop = host.start { name = "load", scripts = scripts.folder(files), namespaces = ns }
+    for file, case in pairs(REFUSED) do
+      local line = moonloop:till_log { level = "error", msg = "script refused", file = file }
+      assert.matches(case[2], line.error)
+      assert.equal(1, moonloop:metric("moonloop_script_refused_total", { file = file }))
+    end
+    assert.equal("busybox", probe.image(ns))
+  end)
+end)

@@ -1,0 +1,163 @@
+-- How the host finds the API server and shows who it is, and what it watches there.
+local api = require "spec.e2e.support.api"
+local audit = require "spec.e2e.support.audit"
+local cluster = require "spec.e2e.support.cluster"
+local host = require "spec.e2e.support.host"
+local kubeconfig = require "spec.e2e.support.kubeconfig"
+local kubectl = require "spec.e2e.support.kubectl"
+local probe = require "spec.e2e.support.probe"
+local proxy = require "spec.e2e.support.proxy"
+local scripts = require "spec.e2e.support.scripts"
+local shell = require "spec.e2e.support.shell"
+local wait = require "spec.e2e.support.wait"
+
+local own = cluster.controlplane and it or pending
+
+describe("The host", function()
+  local ns
+
+  before_each(function()
+    ns = cluster.namespace "connection"
+  end)
+
+  after_each(function()
+    host.stop_all()
+    cluster.forget(ns)
+  end)
+
+  local function start(opts)
+    opts.name, opts.scripts, opts.namespaces = "connection", opts.scripts or "reconcilers", opts.namespaces or ns
+    return host.start(opts)
+  end
+
+  it("takes --kubeconfig before KUBECONFIG", function()
+    start({ kubeconfig = cluster.kubeconfig, env = { KUBECONFIG = "/nowhere" } }):till_ready()
+    assert.equal("busybox", probe.image(ns))
+  end)
+
+  it("takes a context by its name", function()
+    local path = kubeconfig.write { context = "other" }
+    start({ kubeconfig = path, args = { "--context", "other" } }):till_ready()
+    assert.equal("busybox", probe.image(ns))
+  end)
+
+  it("joins the files of a KUBECONFIG list", function()
+    start({ env = { KUBECONFIG = kubeconfig.write_two() } }):till_ready()
+    assert.equal("busybox", probe.image(ns))
+  end)
+
+  it("finds ~/.kube/config", function()
+    local home = shell.folder "home"
+    shell.must(("mkdir %s/.kube && cp %s %s/.kube/config"):format(home, kubeconfig.write {}, home))
+    start({ env = { KUBECONFIG = false, HOME = home } }):till_ready()
+    assert.equal("busybox", probe.image(ns))
+  end)
+
+  own("shows a client certificate from files", function()
+    local mark = audit.mark()
+    local path = kubeconfig.write {
+      user = {
+        ["client-certificate"] = cluster.controlplane .. "/client.crt",
+        ["client-key"] = cluster.controlplane .. "/client.key",
+      },
+    }
+    start({ kubeconfig = path }):till_ready()
+    assert.equal("busybox", probe.image(ns))
+    local creates = audit.since(mark, { ns = ns, resource = "pods", verb = "create" })
+    assert.equal("cert-admin", creates[1].user.username)
+  end)
+
+  own("shows a client certificate that stands in the kubeconfig", function()
+    local function base64(name)
+      return shell.must("base64 -w 0 " .. shell.quote(cluster.controlplane .. "/" .. name))
+    end
+    local path = kubeconfig.write {
+      user = { ["client-certificate-data"] = base64 "client.crt", ["client-key-data"] = base64 "client.key" },
+    }
+    start({ kubeconfig = path }):till_ready()
+    assert.equal("busybox", probe.image(ns))
+  end)
+
+  own("reads a token from a file", function()
+    local path = shell.path "token"
+    shell.write(path, kubeconfig.token() .. "\n")
+    start({ kubeconfig = kubeconfig.write { user = { tokenFile = path } } }):till_ready()
+    assert.equal("busybox", probe.image(ns))
+  end)
+
+  it("ends with exit code 3 and a line that says why when its token is not known", function()
+    local path = kubeconfig.write { user = { token = "expired-or-made-up" } }
+    local begun = wait.now()
+    local moonloop = start { kubeconfig = path }
+    assert.equal(3, moonloop:till_exit(10))
+    assert.is_true(wait.now() - begun < 5)
+    assert.matches("^moonloop run: cannot use the API server https://[^\n]+Unauthorized[^\n]*\n$", moonloop:stderr())
+    assert.is_truthy(moonloop:stderr():find(path, 1, true))
+  end)
+
+  it("ends with exit code 3 when the server's certificate is of another authority", function()
+    local ca = shell.path "ca"
+    shell.must(("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+      .. "-subj /CN=other -keyout %s.key -out %s.crt"):format(ca, ca))
+    local server = kubectl.run("config", "view", "--minify", "--output", "jsonpath={.clusters[0].cluster.server}")
+    local path = kubeconfig.write { cluster = { server = server, ["certificate-authority"] = ca .. ".crt" } }
+    local moonloop = start { kubeconfig = path }
+    assert.equal(3, moonloop:till_exit(10))
+    assert.matches("^moonloop run: cannot use the API server https://[^\n]+certificate[^\n]*\n$", moonloop:stderr())
+  end)
+
+  own("waits for a server that starts with it", function()
+    local faults = proxy.open "connection"
+    faults:down()
+    local moonloop = start { kubeconfig = faults.kubeconfig }
+    moonloop:till_log { msg = "the API server does not answer yet" }
+    local _, code = moonloop:get "/readyz"
+    assert.equal(500, code)
+    faults:up()
+    moonloop:till_ready()
+    assert.equal("busybox", probe.image(ns))
+  end)
+
+  it("touches nothing outside of its --namespace list", function()
+    local second, other = cluster.namespace "second", cluster.namespace "other"
+    finally(function()
+      host.stop_all()
+      cluster.forget(second)
+      cluster.forget(other)
+    end)
+    for _, where in ipairs { ns, second, other } do
+      cluster.at(where, "at-1", cluster.PAST)
+    end
+    start({ namespaces = { ns, second } }):till_ready()
+    cluster.till_phase(ns, "at-1", "DONE")
+    cluster.till_phase(second, "at-1", "DONE")
+    wait.holds("an untouched At elsewhere", 1, function()
+      return not api.get("At", other, "at-1").status, "a status"
+    end)
+    assert.is_nil(api.get("Pod", other, "at-1-pod"))
+  end)
+
+  it("waits for a kind that is not installed, says so, and goes on when it appears", function()
+    kubectl.run("delete", "crd", "gadgets.e2e.moonloop.dev", "--ignore-not-found")
+    finally(function()
+      host.stop_all()
+      kubectl.run("delete", "crd", "gadgets.e2e.moonloop.dev", "--ignore-not-found", "--wait=false")
+    end)
+    local gadgets = scripts.widgets:gsub("Widget", "Gadget"):gsub("widget", "gadget")
+    local moonloop = start { scripts = scripts.folder { ["cnat.lua"] = scripts.cnat, ["gadgets.lua"] = gadgets } }
+    moonloop:till_log { level = "warn", msg = "kind is not installed; waiting for it", kind = "Gadget" }
+    assert.equal("busybox", probe.image(ns))
+    local why, code = moonloop:get "/readyz?verbose"
+    assert.equal(500, code)
+    assert.matches("gadgets%.lua", why)
+
+    cluster.install("spec/e2e/fixtures/gadgets.yaml", "gadgets.e2e.moonloop.dev")
+    api.create("Gadget", ns, { metadata = { name = "first" }, spec = { say = "hello" } })
+    wait.till("the Gadget's status", 10, function()
+      local status = api.get("Gadget", ns, "first").status
+      return status and status.said == "hello"
+    end)
+    moonloop:till_ready()
+    assert.equal(1, #moonloop:lines { msg = "kind is not installed", kind = "Gadget" })
+  end)
+end)

@@ -1,0 +1,68 @@
+-- kill -9 at any moment: no second pod, no lost At. E2E_SEED replays the moments of a run.
+local audit = require "spec.e2e.support.audit"
+local cluster = require "spec.e2e.support.cluster"
+local host = require "spec.e2e.support.host"
+local proxy = require "spec.e2e.support.proxy"
+local wait = require "spec.e2e.support.wait"
+
+local audited = audit.available and it or pending
+
+local CRASHES = 8
+local ATS = 60
+
+describe("A host that is killed", function()
+  local ns, mark
+
+  before_each(function()
+    ns = cluster.namespace "crash"
+    mark = audit.mark()
+  end)
+
+  after_each(function()
+    host.stop_all()
+    cluster.forget(ns)
+  end)
+
+  local function start(kubeconfig)
+    return host.start { name = "crash", scripts = "reconcilers", namespaces = ns, kubeconfig = kubeconfig }
+  end
+
+  local function assert_one_pod_each(count)
+    local pods, total = audit.pods_created(mark, ns)
+    for name, times in pairs(pods) do
+      assert.equal(1, times, name)
+    end
+    assert.equal(count, total)
+  end
+
+  audited("at random moments makes one pod for each At all the same, and loses none", function()
+    local seed = math.tointeger(os.getenv "E2E_SEED") or os.time()
+    print(("crash_spec: E2E_SEED=%d"):format(seed))
+    math.randomseed(seed)
+    for index = 1, ATS do
+      cluster.at(ns, ("at-%02d"):format(index), cluster.due_in(index % 8), index % 2 == 0 and "sleep 1" or nil)
+    end
+    for _ = 1, CRASHES do
+      local moonloop = start()
+      wait.pass(math.random() * 1.2)
+      moonloop:kill()
+    end
+    start()
+    cluster.till_done(ns, ATS)
+    assert_one_pod_each(ATS)
+  end)
+
+  audited("between the creation of a pod and the reply makes no second one", function()
+    local faults = proxy.open "crash"
+    faults:add { { name = "silence", method = "POST", path = "/pods(\\?|$)", action = "stall" } }
+    cluster.at(ns, "at-1", cluster.PAST)
+    local moonloop = start(faults.kubeconfig)
+    cluster.till_pod(ns, "at-1-pod")
+    moonloop:kill()
+    assert.is_true(faults:hits "silence" >= 1)
+    faults:clear()
+    start(faults.kubeconfig)
+    cluster.till_phase(ns, "at-1", "DONE")
+    assert_one_pod_each(1)
+  end)
+end)

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Runs the end-to-end specs: on the cluster of $KUBECONFIG where that is set, else on a control
+# plane of their own, which is started for them and taken down afterwards.
+#
+#   spec/e2e/run.sh                                  all of them
+#   spec/e2e/run.sh spec/e2e/faults_spec.lua         some; arguments are busted's, --filter too
+#   CONTROLPLANE=DIR spec/e2e/run.sh …               on one that runs, and goes on running:
+#                                                    controlplane/controlplane.sh up DIR
+#   MOONLOOP=PATH                                    the binary; default build/release/moonloop
+#
+# Specs that need the control plane's own audit log or its proxy are pending on other clusters.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. tools/tally.sh
+
+readonly controlplane=spec/e2e/controlplane/controlplane.sh
+readonly run=$(mktemp -d -t moonloop-e2e.XXXXXX)
+api_pid='' started='' outcome=1
+
+finish() {
+  [ -z "$api_pid" ] || kill "$api_pid" 2>/dev/null || true
+  [ -z "$started" ] || "$controlplane" down "$run/cp" 2>/dev/null
+  if [ "$outcome" = 0 ]; then
+    rm -rf "$run"
+  else
+    echo "e2e: logs of the host and of the control plane: $run" >&2
+  fi
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Garbage collection looks for new kinds every 30 s; a new controller manager looks at once.
+use_controlplane() { # DIR
+  export E2E_CONTROLPLANE=$1 KUBECONFIG=$1/kubeconfig KUBECTL=$1/kubectl
+  if ! "$KUBECTL" get crd ats.cnat.programming-kubernetes.info >/dev/null 2>&1; then
+    "$KUBECTL" apply -k crds >/dev/null
+    "$KUBECTL" wait --for=condition=Established --timeout=30s -f crds/at.yaml >/dev/null
+    "$controlplane" restart "$1" kube-controller-manager
+  fi
+}
+
+use_cluster() {
+  export E2E_CONTROLPLANE='' KUBECTL=${KUBECTL:-kubectl}
+  command -v "$KUBECTL" >/dev/null || { echo "e2e: no kubectl on PATH; name one with KUBECTL=" >&2; exit 1; }
+  echo "e2e: on the cluster of KUBECONFIG=$KUBECONFIG"
+  "$KUBECTL" apply -k crds
+  "$KUBECTL" wait --for=condition=Established --timeout=60s -f crds/at.yaml
+}
+
+# What the specs read the state of the world through: only who may open the socket gets in.
+start_api() {
+  export E2E_API=$run/api.sock
+  "$KUBECTL" proxy --unix-socket="$E2E_API" >"$run/api.log" 2>&1 &
+  api_pid=$!
+  for _ in $(seq 200); do
+    [ ! -S "$E2E_API" ] || return 0
+    sleep 0.05
+  done
+  echo "e2e: kubectl proxy did not start:" >&2
+  cat "$run/api.log" >&2
+  exit 1
+}
+
+export MOONLOOP=${MOONLOOP:-$PWD/build/release/moonloop}
+[ -x "$MOONLOOP" ] || { echo "e2e: no $MOONLOOP; build it first: make build" >&2; exit 1; }
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
+
+if [ -n "${CONTROLPLANE:-}" ]; then
+  use_controlplane "$CONTROLPLANE"
+elif [ -n "${KUBECONFIG:-}" ]; then
+  use_cluster
+else
+  started=yes
+  "$controlplane" up "$run/cp"
+  use_controlplane "$run/cp"
+fi
+start_api
+export E2E_TMP=$run/logs
+mkdir "$E2E_TMP"
+
+[ $# -gt 0 ] || set -- spec/e2e
+tally_busted "end to end, $MOONLOOP" "$@"
+tally_end && outcome=0
+exit "$outcome"

@@ -1,0 +1,84 @@
+-- The proxy that injects faults between the host and the API server; its rules are those of
+-- controlplane/README.md. Only with the control plane that run.sh started.
+local cjson = require "cjson.safe"
+local http = require "spec.e2e.support.http"
+local shell = require "spec.e2e.support.shell"
+
+local M = {}
+M.__index = M
+
+local folder = os.getenv "E2E_CONTROLPLANE"
+
+--- Is there a control plane to put one before?
+M.available = folder ~= nil and folder ~= ""
+
+--- The proxy of that name, without rules; started when it is not running.
+---@param name string
+function M.open(name)
+  local admin = folder .. "/" .. name .. ".admin"
+  if not shell.read(admin) then
+    shell.must(shell.line { "spec/e2e/controlplane/controlplane.sh", "proxy", folder, name })
+  end
+  local self = setmetatable({
+    admin = shell.read(admin):gsub("%s+$", ""),
+    kubeconfig = folder .. "/" .. name .. ".kubeconfig",
+  }, M)
+  self:clear()
+  return self
+end
+
+
+local function ask(self, method, path, body)
+  local text, code = http.request { method = method, url = self.admin .. path, body = body and cjson.encode(body) }
+  if not text or code >= 300 then
+    error(("proxy: %s %s: %s %s"):format(method, path, code, text), 3)
+  end
+  return cjson.decode(text)
+end
+
+
+--- Adds rules behind those there are.
+---@param rules table[]
+function M:add(rules)
+  ask(self, "POST", "/rules", rules)
+end
+
+
+--- No more faults, connections accepted, the log empty.
+function M:clear()
+  ask(self, "DELETE", "/rules")
+  ask(self, "DELETE", "/log")
+  ask(self, "POST", "/up")
+end
+
+
+--- How often the rule of that name befell a request.
+function M:hits(name)
+  for _, rule in ipairs(ask(self, "GET", "/rules")) do
+    if rule.name == name then
+      return rule.hits
+    end
+  end
+  error("proxy: no rule " .. name, 2)
+end
+
+
+--- The requests seen, oldest first: { time, proto, method, path, status, rule }.
+function M:log()
+  return ask(self, "GET", "/log")
+end
+
+
+--- Refuses connections and cuts those that are open.
+function M:down()
+  ask(self, "POST", "/down")
+end
+
+
+--- Accepts connections again.
+function M:up()
+  ask(self, "POST", "/up")
+end
+
+
+return M

@@ -1,0 +1,35 @@
+/* Any bytes as YAML. What comes out is JSON within its limits, one value a line, and read as
+ * YAML again (JSON is YAML, but for the length libyaml grants a key) stays what it is. */
+#include "codec/json.h"
+#include "codec/yaml.h"
+
+#define JSON_MAX 16384
+
+static void check_lines(struct ml_str text)
+{
+    struct ml_err err;
+    while (text.len > 0) {
+        struct ml_str line = ml_str_cut(&text, '\n');
+        ml_assert(ml_json_check(line, 0, &err) == 0);
+        struct ml_buf again = ML_BUF_INIT;
+        if (ml_yaml_to_json(line, JSON_MAX, &again, &err) == 0) {
+            ml_assert(again.len == line.len + 1);
+            ml_assert(memcmp(again.ptr, line.ptr, line.len) == 0);
+        }
+        ml_buf_fini(&again);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_buf out = ML_BUF_INIT;
+    int r = ml_yaml_to_json((struct ml_str){(const char *)data, size}, JSON_MAX, &out, &err);
+    ml_assert(out.len <= JSON_MAX);
+    if (r == 0)
+        check_lines(ml_buf_str(&out));
+    else
+        ml_assert(out.len == 0 && err.kind == r && strncmp(err.message, "line ", 5) == 0);
+    ml_buf_fini(&out);
+    return 0;
+}

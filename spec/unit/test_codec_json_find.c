@@ -1,0 +1,96 @@
+#include "unit.h"
+
+#include "codec/json.h"
+
+static const char object_text[] =
+    "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\\tb\",\"ownerReferences\":[{\"uid\":\"u0\"},"
+    "{\"uid\":\"u1\"}],\"0\":\"zero\"},\"twice\":1,\"twice\":{\"x\":2},\"n\":null,\"\":[7]}";
+static const struct ml_str object = {object_text, sizeof object_text - 1};
+
+static void test_find_follows_keys_and_indexes(void **state)
+{
+    (void)state;
+    struct ml_str json = object, raw = {NULL, 0};
+    assert_true(ml_json_find(json, &raw, "kind", NULL));
+    assert_str_eq(raw, "\"Pod\"");
+    assert_true(raw.ptr > object.ptr && raw.ptr < object.ptr + object.len);
+    assert_true(ml_json_find(json, &raw, "metadata", "ownerReferences", "1", "uid", NULL));
+    assert_str_eq(raw, "\"u1\"");
+    assert_true(ml_json_find(json, &raw, "metadata", "0", NULL));
+    assert_str_eq(raw, "\"zero\"");
+    assert_true(ml_json_find(json, &raw, "", "0", NULL));
+    assert_str_eq(raw, "7");
+    assert_true(ml_json_find(json, &raw, "n", NULL));
+    assert_str_eq(raw, "null");
+    assert_true(ml_json_find(ML_STR(" [1] "), &raw, NULL));
+    assert_str_eq(raw, "[1]");
+}
+
+static void test_find_of_duplicate_keys_takes_the_last(void **state)
+{
+    (void)state;
+    struct ml_str raw;
+    assert_true(ml_json_find(object, &raw, "twice", "x", NULL));
+    assert_str_eq(raw, "2");
+}
+
+static void test_find_absent_leaves_the_result_alone(void **state)
+{
+    (void)state;
+    struct ml_str json = object, raw = ML_STR("before");
+    assert_false(ml_json_find(json, &raw, "absent", NULL));
+    assert_false(ml_json_find(json, &raw, "kind", "deeper", NULL));
+    assert_false(ml_json_find(json, &raw, "metadata", "ownerReferences", "2", NULL));
+    assert_false(ml_json_find(json, &raw, "metadata", "ownerReferences", "-1", NULL));
+    assert_false(ml_json_find(json, &raw, "metadata", "ownerReferences", "uid", NULL));
+    assert_false(ml_json_find(json, &raw, "metadata", "ownerReferences", "", NULL));
+    assert_false(ml_json_find(ML_STR(""), &raw, "a", NULL));
+    assert_false(ml_json_find(ML_STR("{\"a\":tru"), &raw, "a", NULL));
+    assert_false(ml_json_find(ML_STR("{\"b\":,\"a\":1}"), &raw, "a", NULL));
+    assert_str_eq(raw, "before");
+}
+
+static void test_find_before_the_broken_place_still_finds(void **state)
+{
+    (void)state;
+    struct ml_str raw;
+    assert_true(ml_json_find(ML_STR("{\"a\":1,\"b\":tru"), &raw, "a", NULL));
+    assert_str_eq(raw, "1");
+}
+
+static void test_find_string_gives_an_unescaped_copy(void **state)
+{
+    (void)state;
+    ML_AUTO_FREE char *name = ml_json_find_string(object, "metadata", "name", NULL);
+    assert_string_equal(name, "a\tb");
+    assert_null(ml_json_find_string(object, "metadata", NULL));
+    assert_null(ml_json_find_string(object, "absent", NULL));
+    ML_AUTO_FREE char *empty = ml_json_find_string(ML_STR("{\"a\":\"\"}"), "a", NULL);
+    assert_string_equal(empty, "");
+}
+
+static void test_to_string_takes_strings_only_and_appends(void **state)
+{
+    (void)state;
+    struct ml_buf out = ML_BUF_INIT;
+    ml_buf_puts(&out, "<");
+    assert_true(ml_json_to_string(ML_STR("\"a\\u00e9\""), &out));
+    static const char *const others[] = {"1", "null", "[\"a\"]", "", "\"a", "\"a\"x", "\"\\q\""};
+    for (size_t i = 0; i < ML_COUNT(others); i++)
+        assert_false(ml_json_to_string(ml_str_of(others[i]), &out));
+    assert_string_equal(ml_buf_cstr(&out), "<a\u00e9");
+    ml_buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_find_follows_keys_and_indexes),
+        cmocka_unit_test(test_find_of_duplicate_keys_takes_the_last),
+        cmocka_unit_test(test_find_absent_leaves_the_result_alone),
+        cmocka_unit_test(test_find_before_the_broken_place_still_finds),
+        cmocka_unit_test(test_find_string_gives_an_unescaped_copy),
+        cmocka_unit_test(test_to_string_takes_strings_only_and_appends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

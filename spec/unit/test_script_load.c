@@ -1,0 +1,181 @@
+#include "script_unit.h"
+
+#define HEAD                                                                                       \
+    "local moonloop = require 'moonloop'\n"                                                        \
+    "local At = moonloop.kind('example.com/v1', 'At')\n"                                           \
+    "local Pod = moonloop.kind('v1', 'Pod')\n"
+
+static const char whole[] = HEAD
+    "local Node = moonloop.kind('v1', 'Node')\n"
+    "local Secret = moonloop.kind('v1', 'Secret')\n"
+    "return moonloop.controller { name = 'at-1', reconciles = At, owns = { Pod },\n"
+    "  watches = { moonloop.watch(Node, function() return {} end) }, uses = { Secret },\n"
+    "  max_concurrent = 7, reconcile = function(at, ctx) end }\n";
+
+static void test_load_controller_is_declared(void **state)
+{
+    (void)state;
+    static const struct {
+        enum ml_script_use use;
+        const char *group, *version, *kind;
+        int line;
+    } want[] = {
+        {ML_USE_RECONCILES, "example.com", "v1", "At", 2},
+        {ML_USE_OWNS, "", "v1", "Pod", 3},
+        {ML_USE_WATCHES, "", "v1", "Node", 4},
+        {ML_USE_TOUCHES, "", "v1", "Secret", 5},
+    };
+    struct ml_err err;
+    struct ml_script *script = load_file("at.lua", whole, NULL, &err);
+    if (!script)
+        fail_msg("%s", err.message);
+    const struct ml_declaration *declaration = ml_script_declaration(script);
+    assert_non_null(declaration);
+    assert_string_equal(declaration->name, "at-1");
+    assert_string_equal(declaration->file, "at.lua");
+    assert_int_equal(declaration->concurrency_max, 7);
+    assert_int_equal(declaration->kind_count, ML_COUNT(want));
+    for (size_t i = 0; i < ML_COUNT(want); i++) {
+        const struct ml_script_kind *kind = &declaration->kinds[i];
+        assert_int_equal(kind->use, want[i].use);
+        assert_int_equal(kind->line, want[i].line);
+        assert_string_equal(kind->gvk.group.ptr, want[i].group);
+        assert_string_equal(kind->gvk.version.ptr, want[i].version);
+        assert_string_equal(kind->gvk.kind.ptr, want[i].kind);
+    }
+    assert_true(ml_script_loaded_file(script, ML_STR("at.lua")));
+    assert_false(ml_script_loaded_file(script, ML_STR("other.lua")));
+    assert_in_range(ml_script_memory(script), 10000, 400000);
+    ml_script_unref(ml_script_ref(script));
+    ml_script_unref(script);
+}
+
+static void test_load_table_is_a_module(void **state)
+{
+    (void)state;
+    struct ml_err err;
+    struct ml_script *script = load_file("m.lua", "return { one = 1 }", NULL, &err);
+    assert_non_null(script);
+    assert_null(ml_script_declaration(script));
+    ml_script_unref(script);
+}
+
+static void test_load_bad_file_is_refused_with_its_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"local x = = 1", "a.lua:1: unexpected symbol near '='"},
+        {"\n\nerror 'boom'", "a.lua:3: boom"},
+        {"\nlocal x = nothing", "a.lua:2: there is no variable 'nothing' here"},
+        {"\nx = 1", "a.lua:2: a script sets no globals: write 'local x = …'"},
+        {"error { }", "error() was called with a table instead of a message"},
+        {"return 5", "a.lua:1: the file returns a number; a script returns moonloop.controller"},
+        {"", "a.lua:1: the file returns nothing"},
+        {"\x1bLua", "a.lua:1: this is bytecode; a script is source text"},
+        {"require 'b'", "a.lua:1: require 'b': there is no b.lua next to this script"},
+        {"require '../b'", "a.lua:1: require: a module's name has letters"},
+        {"require 'a'", "requires itself"},
+        {"while true do end", "a.lua:1: used more than 50 ms of CPU time"},
+        {"local t = {} for i = 1, 1e8 do t[i] = i end", "out of memory (limit 1 MiB)"},
+        {"\nrequire('moonloop').kind('a/b/c', 'X')", "a.lua:2: moonloop.kind(apiVersion, kind)"},
+        {"return { ctx = io }", "there is no variable 'io' here"},
+    };
+    const struct ml_script_limits limits = {.memory_max = 1024 * 1024,
+                                            .load_cpu_ns = 50 * ML_NS_PER_MS};
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct ml_err err;
+        assert_null(load_file("a.lua", cases[i].text, &limits, &err));
+        if (!strstr(err.message, cases[i].want))
+            fail_msg("'%s' is not in '%s'", cases[i].want, err.message);
+    }
+}
+
+static void test_load_bad_declaration_is_refused_with_its_field(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fields, *want;
+    } cases[] = {
+        {"name = 'a', reconciles = At, reconcile = f, own = {}",
+         "a.lua:5: moonloop.controller: unknown field 'own'; did you mean 'owns'?"},
+        {"name = 'a', reconciles = At, reconcile = f, colour = 1", "the fields are name,"},
+        {"reconciles = At, reconcile = f", "name: expected a string, got a nil"},
+        {"name = 'A_b', reconciles = At, reconcile = f", "name: 'A_b' is no DNS label"},
+        {"name = 'a', reconcile = f", "reconciles: expected a kind of moonloop.kind, got a nil"},
+        {"name = 'a', reconciles = 'At', reconcile = f", "reconciles: expected a kind"},
+        {"name = 'a', reconciles = At", "reconcile: expected function(object, ctx), got a nil"},
+        {"name = 'a', reconciles = At, reconcile = f, owns = Pod",
+         "owns: expected a list of kinds, got the kind v1/Pod"},
+        {"name = 'a', reconciles = At, reconcile = f, owns = { 'Pod' }",
+         "owns[1]: expected kinds, got a string"},
+        {"name = 'a', reconciles = At, reconcile = f, owns = { x = Pod }", "found the key 'x'"},
+        {"name = 'a', reconciles = At, reconcile = f, owns = { Pod }, uses = { Pod }",
+         "v1/Pod is in owns and in uses"},
+        {"name = 'a', reconciles = At, reconcile = f, watches = { Pod }",
+         "watches[1]: expected moonloop.watch(Kind, function)"},
+        {"name = 'a', reconciles = At, reconcile = f, watches = { moonloop.watch(Pod) }",
+         "moonloop.watch(Kind, function(object, ctx) return { … } end): expected"},
+        {"name = 'a', reconciles = At, reconcile = f, max_concurrent = 0", "max_concurrent:"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct ml_err err;
+        ML_AUTO_FREE char *text = ml_asprintf(
+            HEAD "local function f() end\nreturn moonloop.controller { %s }", cases[i].fields);
+        assert_null(load_file("a.lua", text, NULL, &err));
+        if (!strstr(err.message, cases[i].want))
+            fail_msg("'%s' is not in '%s'", cases[i].want, err.message);
+    }
+}
+
+static void test_load_too_large_file_is_refused(void **state)
+{
+    (void)state;
+    size_t len = ML_SCRIPT_SOURCE_MAX + 1;
+    ML_AUTO_FREE char *text = ml_alloc(len + 1);
+    memset(text, ' ', len);
+    text[len] = '\0';
+    struct ml_err err;
+    assert_null(load_file("a.lua", text, NULL, &err));
+    assert_string_equal(err.message, "a.lua:1: larger than 1 MiB");
+}
+
+static void test_load_require_finds_files_of_the_set(void **state)
+{
+    (void)state;
+    const struct ml_script_file file[] = {
+        {ML_STR("main.lua"), ML_STR("local b = require 'b'\nassert(b.x == 1)\n"
+                                    "assert(require 'b' == b)\nreturn {}")},
+        {ML_STR("b.lua"), ML_STR("local name = ...\nassert(name == nil or true)\n"
+                                 "return { x = 1 }")},
+        {ML_STR("c.lua"), ML_STR("error('not mine')")},
+        {ML_STR("d.lua"), ML_STR("return require 'e'")},
+        {ML_STR("e.lua"), ML_STR("\nlocal x = 1 + nil")},
+        {ML_STR("moonloop.lua"), ML_STR("error('shadows the library')")},
+    };
+    const struct ml_script_files files = {file, ML_COUNT(file)};
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_script *script = NULL;
+    assert_int_equal(ml_script_load(NULL, NULL, &files, 0, &script, &err), 0);
+    assert_true(ml_script_loaded_file(script, ML_STR("b.lua")));
+    assert_false(ml_script_loaded_file(script, ML_STR("c.lua")));
+    ml_script_unref(script);
+    script = NULL;
+    assert_int_equal(ml_script_load(NULL, NULL, &files, 3, &script, &err), ML_ESCRIPT);
+    assert_null(script);
+    assert_non_null(strstr(err.message, "e.lua:2: attempt to perform arithmetic"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_load_controller_is_declared),
+        cmocka_unit_test(test_load_table_is_a_module),
+        cmocka_unit_test(test_load_bad_file_is_refused_with_its_line),
+        cmocka_unit_test(test_load_bad_declaration_is_refused_with_its_field),
+        cmocka_unit_test(test_load_too_large_file_is_refused),
+        cmocka_unit_test(test_load_require_finds_files_of_the_set),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
