@@ -1,6 +1,8 @@
 /* For the tests of the script layer: load a text as a script, and look at what it says. */
 #pragma once
 
+#include <stdio.h>
+
 #include "unit.h"
 
 #include "script/script.h"

@@ -1,0 +1,230 @@
+-- Without an API server to talk to: what is wrong with the configuration or with the server is said
+-- in one line, and the exit code is 3.
+local cjson = require "cjson.safe"
+local host = require "spec.e2e.support.host"
+local shell = require "spec.e2e.support.shell"
+local socket = require "socket"
+local tls_server = require "spec.host.support.tls_server"
+local wait = require "spec.e2e.support.wait"
+
+local NO_CLUSTER = { KUBECONFIG = false, HOME = "/nonexistent", KUBERNETES_SERVICE_HOST = false }
+
+local function write(text)
+  local path = shell.path "kubeconfig"
+  shell.write(path, type(text) == "table" and cjson.encode(text) or text)
+  return path
+end
+
+
+-- A kubeconfig, changed by `change`.
+local function config(change)
+  local all = {
+    apiVersion = "v1",
+    kind = "Config",
+    clusters = { { name = "it", cluster = { server = "https://127.0.0.1:1" } } },
+    users = { { name = "it", user = { token = "t" } } },
+    contexts = { { name = "it", context = { cluster = "it", user = "it" } } },
+    ["current-context"] = "it",
+  }
+  change(all, all.clusters[1].cluster, all.users[1].user)
+  return write(all)
+end
+
+
+local function run(path, ...)
+  return host.command({ "run", "--scripts", "reconcilers", "--kubeconfig", path, ... }, NO_CLUSTER)
+end
+
+
+-- One line on standard error, with all of these texts in it, and exit code 3.
+local function assert_says(result, ...)
+  assert.equal(3, result.code, result.err)
+  assert.matches("^moonloop run: [^\n]+\n$", result.err)
+  for _, text in ipairs { ... } do
+    assert.is_truthy(result.err:find(text, 1, true), ("%q is not in: %s"):format(text, result.err))
+  end
+end
+
+
+describe("A kubeconfig", function()
+  local BAD = {
+    ["that is no YAML"] = { function() return write "a: [b\nc" end },
+    ["that is empty"] = { function() return write "" end },
+    ["that is a list"] = { function() return write "- a\n- b\n" end, "mapping" },
+    ["that is a folder"] = { function() return shell.folder "kubeconfig" end },
+    ["without a current-context"] = {
+      function() return config(function(all) all["current-context"] = nil end) end, "current-context",
+    },
+    ["whose current-context is not there"] = {
+      function() return config(function(all) all["current-context"] = "other" end) end, 'no context "other"',
+    },
+    ["whose cluster is not there"] = {
+      function() return config(function(all) all.clusters[1].name = "other" end) end, 'cluster "it"',
+    },
+    ["whose user is not there"] = {
+      function() return config(function(all) all.users[1].name = "other" end) end, 'user "it"',
+    },
+    ["without a server"] = {
+      function() return config(function(_, cluster) cluster["tls-server-name"], cluster.server = "x", nil end) end,
+      "server",
+    },
+    ["with a server that is no URL"] = {
+      function() return config(function(_, cluster) cluster.server = "not a url" end) end, "server",
+    },
+    ["whose authority is not there"] = {
+      function() return config(function(_, cluster) cluster["certificate-authority"] = "/nonexistent/ca.crt" end) end,
+      "/nonexistent/ca.crt",
+    },
+    ["whose authority is no base64"] = {
+      function() return config(function(_, cluster) cluster["certificate-authority-data"] = "!!!" end) end,
+      "certificate-authority-data",
+    },
+    ["whose token file is not there"] = {
+      function() return config(function(_, _, user) user.token, user.tokenFile = nil, "/nonexistent/token" end) end,
+      "/nonexistent/token",
+    },
+    ["with a certificate and no key"] = {
+      function() return config(function(_, _, user) user["client-certificate-data"] = "LS0t" end) end, "client-key",
+    },
+    ["that asks for a plugin"] = {
+      function()
+        return config(function(_, _, user)
+          user.token, user.exec = nil, { command = "aws", apiVersion = "client.authentication.k8s.io/v1" }
+        end)
+      end,
+      "exec",
+    },
+  }
+
+  for what, case in pairs(BAD) do
+    it(what .. " is refused with its path", function()
+      local path = case[1]()
+      local begun = wait.now()
+      assert_says(run(path), path, case[2])
+      assert.is_true(wait.now() - begun < 3)
+    end)
+  end
+
+  it("that is missing is refused with its path", function()
+    assert_says(run "/nonexistent/config", "/nonexistent/config")
+  end)
+
+  it("of which --context names what is not there is refused", function()
+    local path = config(function() end)
+    assert_says(run(path, "--context", "prod"), path, 'no context "prod"')
+  end)
+
+  it("may be left out only inside a cluster", function()
+    local result = host.command({ "run", "--scripts", "reconcilers" }, NO_CLUSTER)
+    assert_says(result, "no API server is configured", "--kubeconfig", "KUBECONFIG")
+  end)
+
+  it("list of which no file exists is refused", function()
+    local env = { KUBECONFIG = "/nonexistent/a:/nonexistent/b", HOME = "/nonexistent" }
+    assert_says(host.command({ "run", "--scripts", "reconcilers" }, env), "/nonexistent/a:/nonexistent/b")
+  end)
+end)
+
+
+describe("A server", function()
+  local server
+
+  after_each(function()
+    host.stop_all()
+    if server then
+      server:stop()
+      server = nil
+    end
+  end)
+
+  local function kubeconfig(port, authority)
+    return config(function(_, cluster)
+      cluster.server = "https://127.0.0.1:" .. port
+      cluster["certificate-authority-data"] = authority
+    end)
+  end
+
+  it("that cannot be reached is tried for ten seconds", function()
+    local listener = assert(socket.bind("127.0.0.1", 0))
+    local _, port = listener:getsockname()
+    listener:close()
+    local path = kubeconfig(port)
+    local begun = wait.now()
+    local result = run(path)
+    local took = wait.now() - begun
+    assert_says(result, "https://127.0.0.1:" .. port, path, "refused")
+    assert.is_true(took > 7 and took < 13, ("%.1f s"):format(took))
+    local _, tries = result.out:gsub("the API server does not answer yet", "")
+    assert.is_true(tries >= 5 and tries <= 12, tries .. " tries")
+  end)
+
+  it("whose certificate nobody vouches for is refused at once", function()
+    server = tls_server.start()
+    local path = kubeconfig(server.port)
+    local begun = wait.now()
+    assert_says(run(path), "https://127.0.0.1:" .. server.port, path, "certificate")
+    assert.is_true(wait.now() - begun < 5)
+  end)
+
+  it("whose certificate is for another name is refused at once", function()
+    server = tls_server.start()
+    local path = config(function(_, cluster)
+      cluster.server = "https://127.0.0.1:" .. server.port
+      cluster["certificate-authority-data"] = server:certificate_data()
+      cluster["tls-server-name"] = "kubernetes.example.com"
+    end)
+    assert_says(run(path), path, "certificate")
+  end)
+
+  it("that is no API server is refused at once", function()
+    server = tls_server.start()
+    local path = kubeconfig(server.port, server:certificate_data())
+    local begun = wait.now()
+    assert_says(run(path), "https://127.0.0.1:" .. server.port, path)
+    assert.is_true(wait.now() - begun < 5)
+  end)
+
+  it("that answers with JSON of another kind is refused at once", function()
+    server = tls_server.start { version = '{"hello":"world"}' }
+    assert_says(run(kubeconfig(server.port, server:certificate_data())), "https://127.0.0.1:" .. server.port)
+  end)
+
+  it("that speaks no TLS is refused", function()
+    local listener = assert(socket.bind("127.0.0.1", 0))
+    listener:settimeout(0)
+    local _, port = listener:getsockname()
+    local moonloop = host.start {
+      name = "plain", scripts = "reconcilers", kubeconfig = kubeconfig(port), env = NO_CLUSTER,
+    }
+    wait.till("the host to give up", 15, function()
+      local client = listener:accept()
+      if client then
+        client:settimeout(1)
+        client:send "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        client:close()
+      end
+      return moonloop:exit_code()
+    end)
+    listener:close()
+    assert.equal(3, moonloop:till_exit())
+    assert.matches("^moonloop run: cannot use the API server https://127%.0%.0%.1:" .. port, moonloop:stderr())
+  end)
+
+  it("that needs to be asked again hears SIGTERM meanwhile", function()
+    local moonloop = host.start {
+      name = "unreachable", scripts = "reconcilers", kubeconfig = kubeconfig(1), env = NO_CLUSTER,
+    }
+    moonloop:till_log { msg = "the API server does not answer yet" }
+    assert.is_true(moonloop:stop() < 2)
+  end)
+
+  it("is told to be missing by /readyz and not by /healthz", function()
+    local moonloop = host.start {
+      name = "unreachable", scripts = "reconcilers", kubeconfig = kubeconfig(1), env = NO_CLUSTER,
+    }
+    local why, code = moonloop:get "/readyz?verbose"
+    assert.equal(500, code)
+    assert.matches("not connected to the API server yet", why)
+    assert.equal(200, select(2, moonloop:get "/healthz"))
+  end)
+end)

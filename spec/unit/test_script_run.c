@@ -1,0 +1,225 @@
+/* What a reconcile returns and what becomes of it. */
+#include "script_world.h"
+
+static void test_run_result_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        enum ml_outcome outcome;
+        const char *message, *field, *status;
+        int64_t after_ns, at_ns;
+    } cases[] = {
+        {"", ML_OUTCOME_OK, "", "", "", -1, -1},
+        {"return nil", ML_OUTCOME_OK, "", "", "", -1, -1},
+        {"return {}", ML_OUTCOME_OK, "", "", "", -1, -1},
+        {"return { status = { phase = 'A', n = 1 } }", ML_OUTCOME_OK, "", "",
+         "{\"n\":1,\"phase\":\"A\"}", -1, -1},
+        {"return { status = at.status }", ML_OUTCOME_OK, "", "", "{}", -1, -1},
+        {"return { requeue_after = 1.5 }", ML_OUTCOME_OK, "", "", "", 1500 * ML_NS_PER_MS, -1},
+        {"return { requeue_after = '5m30s' }", ML_OUTCOME_OK, "", "", "", 330 * ML_NS_PER_S, -1},
+        {"return { requeue_at = 1700000060 }", ML_OUTCOME_OK, "", "", "", -1,
+         1700000060 * ML_NS_PER_S},
+        {"return ctx.invalid('spec.size', 'too large')", ML_OUTCOME_INVALID, "too large",
+         "spec.size", "", -1, -1},
+        {"return ctx.terminal('no way')", ML_OUTCOME_TERMINAL, "no way", "", "", -1, -1},
+        {"if at.status.phase or at.metadata.labels.x then error() end assert(at.spec.size == 3)",
+         ML_OUTCOME_OK, "", "", "", -1, -1},
+        {"for k in pairs(at) do assert(k ~= 'status') end assert(rawget(at, 'status') == nil)",
+         ML_OUTCOME_OK, "", "", "", -1, -1},
+        {"assert(ctx.now() == 1700000000)", ML_OUTCOME_OK, "", "", "", -1, -1},
+        {"assert(time.format(ctx.now()) == '2023-11-14T22:13:20Z')", ML_OUTCOME_OK, "", "", "", -1,
+         -1},
+        {"ctx.log('hello', { n = 1, list = { 1 } }) ctx.log('again')", ML_OUTCOME_OK, "", "", "",
+         -1, -1},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, cases[i].body, NULL);
+        assert_null(world_start(&w, &told));
+        assert_int_equal(told.count, 1);
+        if (told.outcome != cases[i].outcome)
+            fail_msg("%s: %s", cases[i].body, told.message);
+        assert_string_equal(told.message, cases[i].message);
+        assert_string_equal(told.field, cases[i].field);
+        assert_string_equal(told.status, cases[i].status);
+        assert_int_equal(told.after_ns, cases[i].after_ns);
+        assert_int_equal(told.at_ns, cases[i].at_ns);
+        world_close(&w);
+    }
+}
+
+static void test_run_mistake_is_an_error_with_its_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *want;
+    } cases[] = {
+        {"error 'boom'", "at.lua:13: boom"},
+        {"local x = at.spec.deep.er", "at.lua:13: attempt to index a nil value (field 'deep')"},
+        {"at.status.phase = 'X'",
+         "at.lua:13: the object has no status yet: return { status = { … } } from reconcile"},
+        {"at.metadata.labels.x = 'X'",
+         "at.lua:13: the object has no labels: give it a whole table"},
+        {"return 5", "at.lua:12: reconcile returned a number; expected nothing"},
+        {"return nil, 'bad'", "at.lua:12: reconcile returned nil and 'bad'"},
+        {"return {}, {}", "at.lua:12: reconcile returned more than one value"},
+        {"return { stauts = {} }", "unknown field 'stauts'; did you mean 'status'?"},
+        {"return { status = 'x' }", "status: expected a table, got a string"},
+        {"return { status = { 1 } }", "at.lua:12: status: expected an object, not a list"},
+        {"return { status = { phase = error } }",
+         "at.lua:12: status.phase: a function cannot be stored"},
+        {"return { requeue_after = '5 parsecs' }", "requeue_after: expected a duration like 5m30s"},
+        {"return { requeue_after = -1 }", "requeue_after: -1 seconds is out of range"},
+        {"return { requeue_at = '5m' }", "requeue_at: expected a number of seconds"},
+        {"return { requeue_at = 1, requeue_after = 1 }", "one of them, not both"},
+        {"ctx.update(at)", "at.lua:13: ctx has no function 'update'; it has get, list"},
+        {"ctx.now = 1", "ctx cannot be changed"},
+        {"return ctx.invalid('x')", "at.lua"},
+        {"ctx.get('Pod', 'x')", "at.lua:13: ctx.get(Kind, name [, namespace]): expected a kind"},
+        {"ctx.get(Pod)", "expected the name of an object, got no value"},
+        {"ctx.get(Pod, 'a/b')", "expected the name of an object, got one that no object can have"},
+        {"ctx.get(Node, 'x')",
+         "at.lua:13: Node v1 is not declared: add it to owns, watches or uses"},
+        {"ctx.list(Pod, { label = {} })", "ctx.list(Kind [, { namespace =, labels =, owned = }])"},
+        {"ctx.create {}", "ctx.create(object): the object needs apiVersion and kind"},
+        {"ctx.create { apiVersion = 'v1', kind = 'Pod', metadata = {} }", "needs a metadata.name"},
+        {"ctx.create 'x'", "ctx.create(object): expected an object as in a manifest, got a string"},
+        {"ctx.create { apiVersion = 'v1', kind = 'Pod', metadata = { name = 'a', namespace = 'b' } "
+         "}",
+         "a Pod in namespace 'b' cannot be owned by a At in namespace 'default'"},
+        {"ctx.delete(pod(at))", "ctx.delete(object): the object was not read from the server"},
+        {"ctx.patch(pod(at), {})", "was not read from the server"},
+        {"ctx.event('x')", "ctx.event(reason, note [, \"Warning\"]): expected two strings"},
+        {"ctx.event('x', 'y', 'Bad')", "the type is \"Normal\" or \"Warning\""},
+        {"('x'):gsub('x', function() ctx.get(Secret, 'x') end)", "cannot wait inside a function"},
+        {"while true do end", "at.lua:13: used more than 50 ms of CPU time without waiting"},
+        {"while true do pcall(error) end", "used more than 50 ms of CPU time"},
+        {"local s = 'x' while true do s = s .. s end", "at.lua:13: out of memory (limit 16 MiB)"},
+        {"require 'late'", "only while the script loads"},
+    };
+    const struct ml_script_limits limits = {.run_cpu_ns = 50 * ML_NS_PER_MS};
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, cases[i].body, &limits);
+        assert_null(world_start(&w, &told));
+        assert_int_equal(told.count, 1);
+        if (told.outcome != ML_OUTCOME_ERROR || !strstr(told.message, cases[i].want))
+            fail_msg("%s: '%s' is not in '%s'", cases[i].body, cases[i].want, told.message);
+        assert_int_equal(told.kind, ML_ESCRIPT);
+        world_close(&w);
+    }
+}
+
+static void test_run_error_has_a_traceback(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "local function inner() error('deep') end\ninner()", NULL);
+    assert_null(world_start(&w, &told));
+    assert_string_equal(told.message, "at.lua:13: deep");
+    assert_non_null(strstr(told.traceback, "at.lua:13: in "));
+    assert_non_null(strstr(told.traceback, "at.lua:14: in "));
+    assert_null(strstr(told.traceback, "0x"));
+    world_close(&w);
+}
+
+static void test_run_state_serves_again_after_a_bomb(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "if ctx.now() > 1700000000 then return { status = { ok = true } } end\n"
+               "local t = {} for i = 1, 1e9 do t[i] = { i } end",
+               NULL);
+    assert_null(world_start(&w, &told));
+    assert_non_null(strstr(told.message, "out of memory (limit 16 MiB)"));
+    ml_clock_fake_advance(&w.clock, ML_NS_PER_S);
+    assert_null(world_start(&w, &told));
+    assert_string_equal(told.status, "{\"ok\":true}");
+    world_close(&w);
+}
+
+static void test_run_cpu_in_all_is_limited(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    const struct ml_script_limits limits = {.run_cpu_ns = 20 * ML_NS_PER_MS};
+    world_open(&w,
+               "while true do\n"
+               "  for i = 1, 100000 do local s = tostring(i) end\n"
+               "  ctx.get(Secret, 's')\n"
+               "end",
+               &limits);
+    world_start(&w, &told);
+    for (size_t i = 0; i < 1000 && told.count == 0; i++)
+        world_answer(&w, fake_next(w.fake), 404, "{\"kind\":\"Status\",\"code\":404}");
+    assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
+    assert_non_null(strstr(told.message, "of CPU time"));
+    world_close(&w);
+}
+
+struct emitted {
+    size_t count;
+    char keys[4][64];
+};
+
+static void emit(void *context, struct ml_str key)
+{
+    struct emitted *emitted = context;
+    snprintf(emitted->keys[emitted->count++], 64, ML_STR_FMT, ML_STR_ARG(key));
+}
+
+static void test_map_says_whom_a_change_concerns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *annotations;
+        size_t count;
+        int result;
+    } cases[] = {
+        {"{\"to\":\"a/b\"}", 2, 0},
+        {"{}", 0, 0},
+        {"{\"to\":\"not a key\"}", 0, ML_ESCRIPT},
+    };
+    struct world w;
+    world_open(&w, "", NULL);
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct emitted emitted = {.count = 0};
+        struct ml_object *pod = NULL;
+        struct ml_err err = ML_ERR_INIT;
+        ML_AUTO_FREE char *json = ml_asprintf(
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"namespace\":"
+            "\"d\",\"uid\":\"u\",\"resourceVersion\":\"1\",\"annotations\":%s}}",
+            cases[i].annotations);
+        assert_int_equal(ml_object_new(w.dict, "", "", ml_str_of(json), &pod, &err), 0);
+        assert_int_equal(ml_script_map(w.script, 2, pod, emit, &emitted, &err), cases[i].result);
+        assert_int_equal(emitted.count, cases[i].count);
+        if (emitted.count == 2) {
+            assert_string_equal(emitted.keys[0], "a/b");
+            assert_string_equal(emitted.keys[1], "n/m");
+        }
+        if (cases[i].result)
+            assert_non_null(strstr(err.message, "at.lua:4: the watch function for Pod returned"));
+        ml_object_unref(pod);
+    }
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run_result_is_told),
+        cmocka_unit_test(test_run_mistake_is_an_error_with_its_line),
+        cmocka_unit_test(test_run_error_has_a_traceback),
+        cmocka_unit_test(test_run_state_serves_again_after_a_bomb),
+        cmocka_unit_test(test_run_cpu_in_all_is_limited),
+        cmocka_unit_test(test_map_says_whom_a_change_concerns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
