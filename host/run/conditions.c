@@ -87,10 +87,10 @@ static void write_transition(struct ml_json_writer *writer, struct ml_str before
 static int write_wanted(struct ml_json_writer *writer, struct ml_str before, struct ml_str wanted,
                         int64_t generation, int64_t now_ns, struct ml_err *err)
 {
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ML_AUTO_FREE char *type = ml_json_find_string(wanted, "type", NULL);
     if (!type || !has(wanted, "status"))
         return ml_err_set(err, ML_EINVALID, "status.conditions: each needs type and status");
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, wanted, 0);
     ml_json_next(&reader);
     ml_json_begin_object(writer);

@@ -61,10 +61,10 @@ static void written(struct ml_writer_call *call, struct ml_str body)
 
 static bool has_owner(struct ml_str object, const char *uid)
 {
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     struct ml_str owners;
     if (!ml_json_find(object, &owners, "metadata", "ownerReferences", NULL))
         return false;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, owners, 0);
     if (ml_json_next(&reader) != ML_JSON_ARRAY)
         return false;
