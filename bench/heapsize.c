@@ -1,6 +1,6 @@
 /* Preloaded into a measured process: on SIGUSR2 writes the bytes that malloc has handed out
- * to the file $HEAPSIZE_FILE. mallinfo2 is not async-signal-safe; it is asked for only while the process
- * sleeps in its event loop. */
+ * to the file $HEAPSIZE_FILE. mallinfo2 is not async-signal-safe; it is asked for only while the
+ * process sleeps in its event loop. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <malloc.h>

@@ -31,7 +31,8 @@ for _, file in ipairs(files()) do
       complain(file, number, ("%s includes %s, which stands above it"):format(mine, theirs))
       bad = bad + 1
     end
-    if mine ~= "script" and line:match('^#include [<"]l?[ua][^/]*lib%.h') or mine ~= "script" and line:match("^#include <lua") then
+    local lua = line:match("^#include [<\"]lua%.h") or line:match("^#include [<\"]l[au]%w+lib%.h")
+    if mine ~= "script" and lua then
       complain(file, number, "only host/script knows Lua")
       bad = bad + 1
     end

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Form, static analysis and the direction of dependencies. Says all it finds, then fails.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 bad=0
 
 check() { # TITLE COMMAND…
@@ -21,7 +21,7 @@ mapfile -t shell_files < <(git ls-files '*.sh' .ci/run)
 
 check "clang-format" clang-format --dry-run -Werror "${c_files[@]}"
 check "cppcheck" cppcheck --quiet --std=c11 --language=c --enable=warning,portability,performance \
-  --suppress=missingIncludeSystem --suppress=unusedFunction --inline-suppr --error-exitcode=1 \
+  --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=varFuncNullUB --inline-suppr --error-exitcode=1 \
   --suppressions-list=tools/cppcheck.txt -D_GNU_SOURCE -I host -j 2 host
 check "layers" lua5.4 tools/check-layers.lua
 check "luacheck" luacheck --quiet --no-cache .

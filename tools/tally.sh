@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced. Runs test runners one after another and adds their counts up.
 passed=0
 failed=0

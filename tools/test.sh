@@ -2,7 +2,7 @@
 # All that needs no cluster, on the sanitizer build: C units, specs of the Lua library, specs
 # through the binary, the reconcilers' own tests. Ends with one line that adds them up.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 . tools/tally.sh
 
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0

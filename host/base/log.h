@@ -60,17 +60,16 @@ void ml_log_init(struct ml_log *log, struct ml_clock *clock, int fd, enum ml_log
 void ml_log_write(struct ml_log *log, enum ml_log_level level, const char *logger,
                   const char *message, const struct ml_field *fields);
 
+/* The first element only lets the comma stand when there are no fields. */
 #define ml_log(log, level, logger, message, ...)                                                   \
     ml_log_write((log), (level), (logger), (message),                                              \
-                 (const struct ml_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
+                 (const struct ml_field[]){{.key = ""}, ##__VA_ARGS__, {.key = NULL}} + 1)
 #define ml_debug(log, logger, message, ...)                                                        \
-    ml_log(log, ML_LOG_DEBUG, logger, message __VA_OPT__(, ) __VA_ARGS__)
-#define ml_info(log, logger, message, ...)                                                         \
-    ml_log(log, ML_LOG_INFO, logger, message __VA_OPT__(, ) __VA_ARGS__)
-#define ml_warn(log, logger, message, ...)                                                         \
-    ml_log(log, ML_LOG_WARN, logger, message __VA_OPT__(, ) __VA_ARGS__)
+    ml_log(log, ML_LOG_DEBUG, logger, message, ##__VA_ARGS__)
+#define ml_info(log, logger, message, ...) ml_log(log, ML_LOG_INFO, logger, message, ##__VA_ARGS__)
+#define ml_warn(log, logger, message, ...) ml_log(log, ML_LOG_WARN, logger, message, ##__VA_ARGS__)
 #define ml_error(log, logger, message, ...)                                                        \
-    ml_log(log, ML_LOG_ERROR, logger, message __VA_OPT__(, ) __VA_ARGS__)
+    ml_log(log, ML_LOG_ERROR, logger, message, ##__VA_ARGS__)
 
 /* "debug", "info", "warn", "error" / "json", "text". False when `name` is none of them. */
 ML_NODISCARD bool ml_log_level_parse(const char *name, enum ml_log_level *out);

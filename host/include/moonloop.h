@@ -31,10 +31,10 @@ enum moonloop_exit {
 
 /* All strings are borrowed until moonloop_new returns. NULL and 0 mean the default. */
 struct moonloop_opts {
-    const char *kubeconfig; /* a file; default: $KUBECONFIG, in-cluster, ~/.kube/config */
-    const char *context;    /* of the kubeconfig; default: its current-context */
-    const char *const *namespaces;         /* NULL-terminated; default: all */
-    const char *const *scripts;            /* files or folders, NULL-terminated */
+    const char *kubeconfig;        /* a file; default: $KUBECONFIG, in-cluster, ~/.kube/config */
+    const char *context;           /* of the kubeconfig; default: its current-context */
+    const char *const *namespaces; /* NULL-terminated; default: all */
+    const char *const *scripts;    /* files or folders, NULL-terminated */
     const char *const *scripts_configmaps; /* "NAMESPACE/NAME", NULL-terminated */
     const char *metrics_bind_address;      /* "host:port"; default and "0": not served */
     const char *health_probe_bind_address; /* the same */
@@ -46,7 +46,10 @@ struct moonloop_opts {
     int handle_signals;                    /* SIGTERM and SIGINT stop the host; default no */
 };
 
-#define MOONLOOP_OPTS_INIT {0}
+#define MOONLOOP_OPTS_INIT                                                                         \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 const char *moonloop_version(void); /* "0.1.0" */
 

@@ -323,8 +323,6 @@ int script_open_ctx(lua_State *L)
         {NULL, NULL},
     };
     static const char *const results[] = {"invalid", "terminal", NULL};
-    static const luaL_Reg guards[] = {
-        {"__index", ctx_unknown}, {"__newindex", ctx_assigned}, {NULL, NULL}};
     open_failures(L);
     luaL_newlib(L, functions);
     luaL_setfuncs(L, script_ctx_read, 0);
@@ -335,9 +333,19 @@ int script_open_ctx(lua_State *L)
         lua_setfield(L, -3, *name);
     }
     lua_pop(L, 1);
-    luaL_newlib(L, guards);
+    lua_createtable(L, 0, 1); /* a name that is none of them */
+    lua_pushcfunction(L, ctx_unknown);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    lua_newtable(L); /* what scripts see stays empty, so that every assignment is noticed */
+    lua_createtable(L, 0, 3);
+    lua_pushvalue(L, -3);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, ctx_assigned);
+    lua_setfield(L, -2, "__newindex");
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");
     lua_setmetatable(L, -2);
+    lua_remove(L, -2);
     return 1;
 }

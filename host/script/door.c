@@ -29,48 +29,60 @@ static void write_traceback(lua_State *L, struct ml_buf *out)
     ml_buf_puts(out, "...\n");
 }
 
-/* The place of the innermost Lua function, "cnat.lua:12: ", or nothing. */
-static void write_where(lua_State *L, char *out, size_t size)
+/* The place of the innermost function of the script, "cnat.lua:12: ", or nothing. */
+static void write_place(lua_State *L, char *out, size_t size)
 {
     lua_Debug activation;
     out[0] = '\0';
     for (int level = 0; lua_getstack(L, level, &activation); level++) {
         lua_getinfo(L, "Sl", &activation);
-        if (activation.currentline <= 0)
+        if (activation.currentline <= 0 || strncmp(activation.short_src, "moonloop/", 9) == 0)
             continue;
         snprintf(out, size, "%s:%d: ", activation.short_src, activation.currentline);
         return;
     }
 }
 
-static int out_of_memory(const struct ml_script *script, const char *where, struct ml_err *err)
+bool script_has_place(const char *message)
 {
-    size_t kib = script->memory.max / 1024;
-    if (kib % 1024 == 0)
-        return ml_err_set(err, ML_ESCRIPT, "%sout of memory (limit %zu MiB)", where, kib / 1024);
-    return ml_err_set(err, ML_ESCRIPT, "%sout of memory (limit %zu KiB)", where, kib);
+    const char *space = strchr(message, ' ');
+    const char *colon = memchr(message, ':', space ? (size_t)(space - message) : 0);
+    return colon && colon[1] >= '0' && colon[1] <= '9' && space[-1] == ':';
 }
 
-/* What was raised, as one line. Never calls __tostring: no hook watches an error's handler. */
+static void out_of_memory(const struct ml_script *script, struct ml_err *err)
+{
+    size_t kib = script->memory.max / 1024;
+    bool whole = kib % 1024 == 0;
+    ml_err_set(err, ML_ESCRIPT, "out of memory (limit %zu %s)", whole ? kib / 1024 : kib,
+               whole ? "MiB" : "KiB");
+}
+
+/* What was raised, as one line that begins with its place. Never calls __tostring: no hook
+ * watches an error's handler. */
 static int describe(struct ml_script *script, lua_State *L, int status, struct ml_err *err)
 {
-    if (status == LUA_ERRMEM) {
-        char where[LUA_IDSIZE + 16];
-        write_where(L, where, sizeof(where));
-        return out_of_memory(script, where, err);
-    }
     const struct script_failure *failure = script_to_failure(L, -1);
-    if (failure)
-        return ml_err_set(err, ML_ESCRIPT, "%s", failure->text);
-    if (lua_type(L, -1) == LUA_TSTRING)
-        return ml_err_set(err, ML_ESCRIPT, "%s", lua_tostring(L, -1));
-    return ml_err_set(err, ML_ESCRIPT, "error() was called with a %s instead of a message",
-                      luaL_typename(L, -1));
+    if (status == LUA_ERRMEM)
+        out_of_memory(script, err);
+    else if (failure)
+        ml_err_set(err, ML_ESCRIPT, "%s", failure->text);
+    else if (lua_type(L, -1) == LUA_TSTRING)
+        ml_err_set(err, ML_ESCRIPT, "%s", lua_tostring(L, -1));
+    else
+        ml_err_set(err, ML_ESCRIPT, "error() was called with a %s instead of a message",
+                   luaL_typename(L, -1));
+    size_t len = strlen(script->place);
+    if (len > 2 && !script_has_place(err->message))
+        ml_err_wrap(err, "%.*s", (int)len - 2, script->place);
+    return err->kind;
 }
 
 static int handler(lua_State *L)
 {
-    write_traceback(L, &script_of(L)->traceback);
+    struct ml_script *script = script_of(L);
+    write_traceback(L, &script->traceback);
+    write_place(L, script->place, sizeof(script->place));
     return 1;
 }
 
@@ -79,9 +91,12 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
 {
     lua_State *L = script->L;
     int top = lua_gettop(L);
-    if (!lua_checkstack(L, LUA_MINSTACK))
-        return out_of_memory(script, "", err);
     ml_buf_clear(&script->traceback);
+    script->place[0] = '\0';
+    if (!lua_checkstack(L, LUA_MINSTACK)) {
+        out_of_memory(script, err);
+        return err->kind;
+    }
     lua_pushcfunction(L, handler);
     lua_pushcfunction(L, function);
     lua_pushlightuserdata(L, argument);
@@ -115,8 +130,11 @@ enum script_resumed script_resume(struct ml_run *run)
     int status = lua_resume(L, NULL, 0, &results);
     run->cpu_left_ns -= script_cpu_end(&expired);
     if (status != LUA_OK && status != LUA_YIELD) {
+        write_traceback(L, &script->traceback); /* it lies there as it fell */
+        write_place(L, script->place, sizeof(script->place));
         describe(script, L, status, &run->err);
-        write_traceback(L, &script->traceback);
+        if (!script_has_place(run->err.message))
+            ml_err_wrap(&run->err, "%s:%d", script->declaration.file, script->reconcile_line);
         return SCRIPT_FAILED;
     }
     lua_pop(L, results);

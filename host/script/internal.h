@@ -75,6 +75,7 @@ struct ml_script {
     struct ml_buf overlay;  /* what the host puts over it */
     struct ml_buf body;     /* the two merged */
     struct ml_buf traceback;
+    char place[LUA_IDSIZE + 16]; /* "cnat.lua:12: ", of the last error */
     struct ml_json_reader reader;
     size_t shape_nodes;
 
@@ -146,6 +147,9 @@ void script_cpu_check(lua_State *L); /* for loops in C; raises once expired */
  * traceback in script->traceback, when it raises or uses more than cpu_ns. */
 ML_NODISCARD int script_protect(struct ml_script *script, lua_CFunction function, void *argument,
                                 int64_t cpu_ns, struct ml_err *err);
+
+/* "cnat.lua:12: …": does the message begin with a place? */
+bool script_has_place(const char *message);
 
 enum script_resumed { SCRIPT_ENDED, SCRIPT_WAITS, SCRIPT_FAILED };
 /* Starts or goes on with the run's coroutine. FAILED fills run->err. */

@@ -94,14 +94,6 @@ static int load_main(lua_State *L)
     return 0;
 }
 
-/* "cnat.lua:12: …": does the message begin with a place? */
-static bool has_place(const char *message)
-{
-    const char *space = strchr(message, ' ');
-    const char *colon = memchr(message, ':', space ? (size_t)(space - message) : 0);
-    return colon && colon[1] >= '0' && colon[1] <= '9' && space[-1] == ':';
-}
-
 /* The line of the last call of moonloop.controller, or 1. `return f{…}` is a tail call: by the
  * time f looks for its caller to blame, Lua has forgotten it. */
 static int controller_line(struct ml_str text)
@@ -117,7 +109,7 @@ static int controller_line(struct ml_str text)
 
 static void put_place(const struct ml_script_file *file, struct ml_err *err)
 {
-    if (has_place(err->message))
+    if (script_has_place(err->message))
         return;
     bool is_declaration = strncmp(err->message, "moonloop.controller", 19) == 0;
     ml_err_wrap(err, ML_STR_FMT ":%d", ML_STR_ARG(file->name),

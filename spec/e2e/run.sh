@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . tools/tally.sh
 
 readonly controlplane=spec/e2e/controlplane/controlplane.sh
-readonly run=$(mktemp -d -t moonloop-e2e.XXXXXX)
+run=$(mktemp -d -t moonloop-e2e.XXXXXX)
 api_pid='' started='' outcome=1
 
 finish() {

@@ -101,10 +101,11 @@ static void test_status_of_an_invalid_object_says_so_and_takes_it_back(void **st
     patch = patched("{\"conditions\":[" CONDITION("False", "Invalid", "spec.schedule: x", "2",
                                                   "2001-01-01T00:00:00Z") "]}",
                     &fine);
-    assert_string_equal(patch, "{\"conditions\":[" CONDITION("True", "Valid", "", "3",
-                                                             "2023-11-14T22:13:20Z") "],"
-                                                                                     "\"phase\":"
-                                                                                     "\"PENDING\"}");
+    assert_string_equal(patch,
+                        "{\"conditions\":[" CONDITION("True", "Valid", "", "3",
+                                                      "2023-11-14T22:13:20Z") "],"
+                                                                              "\"phase\":"
+                                                                              "\"PENDING\"}");
     free(patch);
 }
 
@@ -136,9 +137,9 @@ static void test_conditions_without_type_or_status_are_refused(void **state)
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
         struct ml_buf out = ML_BUF_INIT;
         struct ml_err err = ML_ERR_INIT;
-        assert_int_equal(ml_conditions_merge((struct ml_str){NULL, 0}, ml_str_of(cases[i]), 1,
-                                             NOW, &out, &err),
-                         ML_EINVALID);
+        assert_int_equal(
+            ml_conditions_merge((struct ml_str){NULL, 0}, ml_str_of(cases[i]), 1, NOW, &out, &err),
+            ML_EINVALID);
         ml_buf_fini(&out);
     }
 }

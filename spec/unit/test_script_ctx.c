@@ -1,0 +1,488 @@
+/* The ctx functions: what goes over the wire, and what a script gets back. */
+#include "script_world.h"
+
+#define CREATED_BY_US "\"uid\":\"at-uid\""
+#define NOT_FOUND                                                                                  \
+    "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"NotFound\",\"code\":404}"
+
+static void expect_outcome(const struct told *told, enum ml_outcome outcome, const char *status)
+{
+    if (told->count != 1 || told->outcome != outcome || strcmp(told->status, status) != 0)
+        fail_msg("%zu results; outcome %d, status '%s', error '%s'", told->count, told->outcome,
+                 told->status, told->message);
+}
+
+static void test_ensure_missing_is_created_and_awaited(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local pod = assert(ctx.ensure(pod(at)))\n"
+               "return { status = { uid = pod.metadata.uid, phase = pod.status.phase } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *call = fake_next(w.fake);
+    assert_string_equal(call->method, "POST");
+    assert_non_null(strstr(call->path, PODS "?fieldManager=moonloop-at"));
+    assert_string_equal(
+        call->body,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"x-pod\",\"namespace\":"
+        "\"default\",\"ownerReferences\":[{\"apiVersion\":\"example.com/v1\",\"kind\":\"At\","
+        "\"name\":\"x\",\"uid\":\"at-uid\",\"controller\":true,\"blockOwnerDeletion\":true}]},"
+        "\"spec\":{}}");
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, call, 201, pod);
+    assert_int_equal(told.count, 0); /* the cache does not show it yet */
+    world_event(&w, "ADDED", pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\",\"uid\":\"pod-uid\"}");
+    fake_expect_none(w.fake);
+
+    assert_null(world_start(&w, &told)); /* from the cache now */
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\",\"uid\":\"pod-uid\"}");
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+static void test_ensure_of_anothers_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *owner, *want;
+    } cases[] = {
+        {"other-uid", "Pod default/x-pod exists and is controlled by At y"},
+        {NULL, "Pod default/x-pod exists and is controlled by nothing"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        world_open(
+            &w,
+            "local pod, err = ctx.ensure(pod(at)) assert(pod == nil)\n"
+            "return { status = { kind = err.kind, code = err.code, message = err.message } }",
+            NULL);
+        ML_AUTO_FREE char *pod = world_pod_json("101", cases[i].owner);
+        world_event(&w, "ADDED", pod);
+        assert_null(world_start(&w, &told));
+        ML_AUTO_FREE char *want = ml_asprintf(
+            "{\"code\":409,\"kind\":\"AlreadyExists\",\"message\":\"%s\"}", cases[i].want);
+        expect_outcome(&told, ML_OUTCOME_OK, want);
+        world_close(&w);
+    }
+}
+
+static void test_ensure_already_exists_looks_whose_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *owner, *status;
+    } cases[] = {
+        {"at-uid", "{\"got\":\"pod-uid\"}"},
+        {"other-uid", "{\"got\":\"AlreadyExists\"}"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w,
+                   "local pod, err = ctx.ensure(pod(at))\n"
+                   "return { status = { got = err and err.kind or pod.metadata.uid } }",
+                   NULL);
+        assert_non_null(world_start(&w, &told));
+        fake_refuse(fake_next(w.fake), 409, "AlreadyExists", "pods \\\"x-pod\\\" already exists");
+        ml_loop_poll(w.loop);
+        struct fake_call *get = fake_expect(w.fake, "GET", PODS "/x-pod");
+        ML_AUTO_FREE char *pod = world_pod_json("101", cases[i].owner);
+        world_answer(&w, get, 200, pod);
+        expect_outcome(&told, ML_OUTCOME_OK, cases[i].status);
+        world_close(&w);
+    }
+}
+
+static void test_ensure_lost_reply_is_settled_by_reading(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "return { status = { uid = assert(ctx.ensure(pod(at))).metadata.uid } }", NULL);
+    assert_non_null(world_start(&w, &told));
+    fake_fail(fake_next(w.fake), ML_ENETWORK, "connection reset");
+    ml_loop_poll(w.loop);
+    struct fake_call *get = fake_expect(w.fake, "GET", PODS "/x-pod");
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, get, 200, pod);
+    world_event(&w, "ADDED", pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+static void test_ensure_of_what_is_used_is_read_first(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local s = assert(ctx.ensure { apiVersion = 'v1', kind = 'Secret',\n"
+               "  metadata = { name = 's' } })\n"
+               "return { status = { rv = s.metadata.resourceVersion } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *get = fake_expect(w.fake, "GET", "/api/v1/namespaces/default/secrets/s");
+    world_answer(&w, get, 404, NOT_FOUND);
+    struct fake_call *post = fake_next(w.fake);
+    assert_string_equal(post->method, "POST");
+    assert_null(strstr(post->body, "ownerReferences"));
+    world_answer(&w, post, 201,
+                 "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\","
+                 "\"resourceVersion\":\"7\"}}");
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"rv\":\"7\"}");
+    world_close(&w);
+}
+
+static void test_passing_failure_ends_the_reconcile_past_any_pcall(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        const char *reason;
+        int kind;
+    } cases[] = {
+        {409, "Conflict", ML_ECONFLICT},
+        {401, "Unauthorized", ML_EUNAUTHORIZED},
+        {500, "InternalError", ML_ESERVER},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w,
+                   "pcall(function() ctx.create(pod(at)) end)\n"
+                   "ctx.log('must not come here') return { status = { no = true } }",
+                   NULL);
+        assert_non_null(world_start(&w, &told));
+        fake_refuse(fake_next(w.fake), cases[i].status, cases[i].reason, "sorry");
+        ml_loop_poll(w.loop);
+        expect_outcome(&told, ML_OUTCOME_ERROR, "");
+        assert_int_equal(told.kind, cases[i].kind);
+        assert_non_null(strstr(told.message, "create Pod default/x-pod: "));
+        world_close(&w);
+    }
+}
+
+static void test_expected_failure_comes_back_and_is_named_later(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "local pod = ctx.create(pod(at))\nreturn { status = pod.status }", NULL);
+    assert_non_null(world_start(&w, &told));
+    fake_refuse(fake_next(w.fake), 403, "Forbidden", "pods is forbidden");
+    ml_loop_poll(w.loop);
+    expect_outcome(&told, ML_OUTCOME_ERROR, "");
+    assert_non_null(strstr(told.message, "at.lua:14: attempt to index a nil value (local 'pod') "
+                                         "(after: create Pod default/x-pod: Forbidden: "));
+    world_close(&w);
+}
+
+static void test_failure_raised_says_itself_once(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "assert(ctx.get(Pod, 'none'))", NULL);
+    assert_null(world_start(&w, &told));
+    expect_outcome(&told, ML_OUTCOME_ERROR, "");
+    assert_string_equal(told.message,
+                        "at.lua:13: get Pod default/none: NotFound: Pod default/none not found");
+    world_close(&w);
+}
+
+static void test_get_reads_the_cache_or_asks(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local pod = assert(ctx.get(Pod, 'x-pod'))\n"
+               "local none, err = ctx.get(Pod, 'x-pod', 'elsewhere')\n"
+               "assert(none == nil and err.kind == 'NotFound' and err.code == 404)\n"
+               "assert(tostring(err):find('get Pod elsewhere/x%-pod: NotFound'), tostring(err))\n"
+               "local secret = assert(ctx.get(Secret, 's'))\n"
+               "assert(secret.metadata.managedFields == nil)\n"
+               "return { status = { app = pod.metadata.labels.app, data = secret.data } }",
+               NULL);
+    ML_AUTO_FREE char *pod = world_pod_json("101", NULL);
+    world_event(&w, "ADDED", pod);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *get = fake_expect(w.fake, "GET", "/api/v1/namespaces/default/secrets/s");
+    world_answer(&w, get, 200,
+                 "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\","
+                 "\"managedFields\":[{\"manager\":\"x\"}]},\"data\":{\"z\":\"MQ==\",\"a\":\"\"}}");
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"app\":\"x\",\"data\":{\"z\":\"MQ==\",\"a\":\"\"}}");
+    world_close(&w);
+}
+
+static void test_list_filters_and_sorts(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local function names(options)\n"
+               "  local all = moonloop.array {}\n"
+               "  for i, pod in ipairs(ctx.list(Pod, options)) do\n"
+               "    all[i] = pod.metadata.namespace .. '/' .. pod.metadata.name\n"
+               "  end\n"
+               "  return table.concat(all, ' ')\n"
+               "end\n"
+               "return { status = { all = names { namespace = '*' }, here = names(),\n"
+               "  owned = names { owned = true }, even = names { labels = { even = 'yes' } } } }",
+               NULL);
+    for (int i = 5; i > 0; i--) {
+        ML_AUTO_FREE char *pod = ml_asprintf(
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p%d\",\"namespace\":"
+            "\"%s\",\"uid\":\"u%d\",\"resourceVersion\":\"%d\",\"labels\":{\"even\":\"%s\"}%s}}",
+            i, i == 3 ? "other" : "default", i, 200 - i, i % 2 ? "no" : "yes",
+            i == 4 ? ",\"ownerReferences\":[{\"apiVersion\":\"example.com/v1\",\"kind\":\"At\","
+                     "\"name\":\"x\"," CREATED_BY_US ",\"controller\":true}]"
+                   : "");
+        world_event(&w, "ADDED", pod);
+    }
+    assert_null(world_start(&w, &told));
+    expect_outcome(&told, ML_OUTCOME_OK,
+                   "{\"all\":\"default/p1 default/p2 default/p4 default/p5 other/p3\","
+                   "\"even\":\"default/p2 default/p4\","
+                   "\"here\":\"default/p1 default/p2 default/p4 default/p5\","
+                   "\"owned\":\"default/p4\"}");
+    world_close(&w);
+}
+
+static void test_list_of_what_is_used_is_asked_for(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(
+        &w,
+        "local list = assert(ctx.list(Secret, { labels = { app = 'x', tier = 'y z' } }))\n"
+        "return { status = { n = #list, kind = list[1].kind, name = list[1].metadata.name } }",
+        NULL);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *get = fake_next(w.fake);
+    assert_non_null(strstr(get->path, "/api/v1/namespaces/default/secrets?labelSelector=app%3Dx"));
+    world_answer(&w, get, 200,
+                 "{\"kind\":\"SecretList\",\"items\":[{\"metadata\":{\"name\":\"a\"}},"
+                 "{\"metadata\":{\"name\":\"b\"}}]}");
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"kind\":\"Secret\",\"n\":2,\"name\":\"a\"}");
+    world_close(&w);
+}
+
+static void test_read_after_write_waits_for_the_cache(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "assert(ctx.apply(pod(at)))\n"
+               "return { status = { phase = assert(ctx.get(Pod, 'x-pod')).status.phase } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *call = fake_next(w.fake);
+    assert_string_equal(call->method, "PATCH");
+    assert_string_equal(call->content_type, "application/apply-patch+yaml");
+    assert_non_null(strstr(call->path, PODS "/x-pod?"));
+    assert_non_null(strstr(call->path, "force=true"));
+    assert_non_null(strstr(call->body, CREATED_BY_US));
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, call, 200, pod);
+    assert_int_equal(told.count, 0);
+    world_event(&w, "ADDED", pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\"}");
+    world_close(&w);
+}
+
+static void test_patch_is_guarded_and_left_out_when_nothing_differs(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(
+        &w,
+        "local pod = assert(ctx.get(Pod, 'x-pod'))\n"
+        "assert(ctx.patch(pod, { metadata = { labels = { app = 'x', no = moonloop.null } } }))\n"
+        "assert(ctx.patch(pod, { metadata = { labels = { app = moonloop.null, b = 'c' } } }))\n"
+        "assert(not pcall(ctx.patch, pod, { status = { phase = 'x' } }))",
+        NULL);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_event(&w, "ADDED", pod);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *call = fake_next(w.fake);
+    assert_string_equal(call->method, "PATCH");
+    assert_string_equal(call->content_type, "application/merge-patch+json");
+    assert_string_equal(call->body, "{\"metadata\":{\"labels\":{\"app\":null,\"b\":\"c\"},\"uid\":"
+                                    "\"pod-uid\",\"resourceVersion\":\"101\"}}");
+    world_answer(&w, call, 200, pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "");
+    world_close(&w);
+}
+
+static void test_delete_has_a_precondition_and_absent_is_fine(void **state)
+{
+    (void)state;
+    static const int statuses[] = {200, 404};
+    for (size_t i = 0; i < ML_COUNT(statuses); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, "return { status = { gone = ctx.delete(ctx.get(Pod, 'x-pod')) } }", NULL);
+        ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+        world_event(&w, "ADDED", pod);
+        assert_non_null(world_start(&w, &told));
+        struct fake_call *call = fake_next(w.fake);
+        assert_string_equal(call->method, "DELETE");
+        assert_non_null(strstr(call->body, "\"uid\":\"pod-uid\""));
+        world_answer(&w, call, statuses[i], statuses[i] == 200 ? pod : NOT_FOUND);
+        expect_outcome(&told, ML_OUTCOME_OK, "{\"gone\":true}");
+        world_close(&w);
+    }
+}
+
+static void test_event_is_about_the_object(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "ctx.event('Started', 'it runs', 'Warning')", NULL);
+    assert_null(world_start(&w, &told));
+    expect_outcome(&told, ML_OUTCOME_OK, "");
+    struct fake_call *call = fake_next(w.fake);
+    assert_string_equal(call->method, "POST");
+    assert_non_null(strstr(call->path, "/namespaces/default/events"));
+    assert_non_null(strstr(call->body, CREATED_BY_US));
+    assert_non_null(strstr(call->body, "\"type\":\"Warning\""));
+    world_answer(&w, call, 201, "{}");
+    world_close(&w);
+}
+
+static void test_budgets_are_kept(void **state)
+{
+    (void)state;
+    const struct ml_script_limits limits = {.writes_max = 2, .reads_max = 3};
+    struct world w;
+    struct told told;
+    world_open(&w, "for i = 1, 4 do ctx.get(Pod, 'a') end", &limits);
+    assert_null(world_start(&w, &told));
+    assert_non_null(strstr(told.message, "at.lua:13: more than 3 reads in one reconcile"));
+    world_close(&w);
+    world_open(&w, "for i = 1, 3 do ctx.create(pod(at)) end", &limits);
+    assert_non_null(world_start(&w, &told));
+    for (int i = 0; i < 2; i++) {
+        fake_refuse(fake_next(w.fake), 422, "Invalid", "no");
+        ml_loop_poll(w.loop);
+    }
+    assert_non_null(strstr(told.message, "at.lua:13: more than 2 writes in one reconcile"));
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+static void test_cancel_takes_back_what_is_open(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        "ctx.get(Secret, 's')", "ctx.create(pod(at))",
+        "local x <close> = setmetatable({}, { __close = function()\n"
+        "while true do end end }) ctx.get(Secret, 's')"};
+    for (size_t i = 0; i < ML_COUNT(bodies); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, bodies[i], NULL);
+        struct ml_run *run = world_start(&w, &told);
+        assert_non_null(run);
+        ml_script_cancel(run);
+        assert_true(fake_next(w.fake)->canceled);
+        assert_int_equal(told.count, 0);
+        world_close(&w);
+    }
+    struct world w;
+    struct told told;
+    world_open(&w, "ctx.apply(pod(at)) ctx.get(Pod, 'x-pod')", NULL);
+    struct ml_run *run = world_start(&w, &told);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, fake_next(w.fake), 200, pod);
+    ml_script_cancel(run); /* while it waits for the cache */
+    world_event(&w, "ADDED", pod);
+    assert_int_equal(told.count, 0);
+    world_close(&w);
+}
+
+static void test_runs_wait_side_by_side(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told[12];
+    world_open(&w, "return { status = { v = ctx.get(Secret, 's').data.v } }", NULL);
+    for (size_t i = 0; i < ML_COUNT(told); i++)
+        assert_non_null(world_start(&w, &told[i]));
+    struct fake_call *calls[ML_COUNT(told)];
+    for (size_t i = 0; i < ML_COUNT(told); i++)
+        calls[i] = fake_next(w.fake);
+    for (size_t n = ML_COUNT(told); n > 0; n--) { /* answered the other way round */
+        ML_AUTO_FREE char *body = ml_asprintf("{\"data\":{\"v\":%zu}}", n);
+        world_answer(&w, calls[n - 1], 200, body);
+        ML_AUTO_FREE char *want = ml_asprintf("{\"v\":%zu}", n);
+        expect_outcome(&told[n - 1], ML_OUTCOME_OK, want);
+    }
+    size_t memory = ml_script_memory(w.script);
+    for (int round = 0; round < 200; round++) { /* coroutines serve again, nothing piles up */
+        assert_non_null(world_start(&w, &told[0]));
+        world_answer(&w, fake_next(w.fake), 200, "{\"data\":{\"v\":1}}");
+        expect_outcome(&told[0], ML_OUTCOME_OK, "{\"v\":1}");
+    }
+    assert_in_range(ml_script_memory(w.script), 1, 2 * memory);
+    world_close(&w);
+}
+
+static void test_two_scripts_do_not_meet(void **state)
+{
+    (void)state;
+    struct world a, b;
+    struct told told_a, told_b;
+    world_open(&a, "string.shared = 1 return { status = { v = ctx.get(Secret, 's').data.v } }",
+               NULL);
+    world_open(&b,
+               "assert(string.shared == nil) local s = ctx.get(Secret, 's')\n"
+               "while true do end",
+               &(struct ml_script_limits){.run_cpu_ns = 20 * ML_NS_PER_MS});
+    assert_non_null(world_start(&a, &told_a));
+    assert_non_null(world_start(&b, &told_b));
+    world_answer(&b, fake_next(b.fake), 200, "{\"data\":{\"v\":1}}");
+    expect_outcome(&told_b, ML_OUTCOME_ERROR, "");
+    world_answer(&a, fake_next(a.fake), 200, "{\"data\":{\"v\":2}}");
+    expect_outcome(&told_a, ML_OUTCOME_OK, "{\"v\":2}");
+    world_close(&b);
+    world_close(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ensure_missing_is_created_and_awaited),
+        cmocka_unit_test(test_ensure_of_anothers_is_refused),
+        cmocka_unit_test(test_ensure_already_exists_looks_whose_it_is),
+        cmocka_unit_test(test_ensure_lost_reply_is_settled_by_reading),
+        cmocka_unit_test(test_ensure_of_what_is_used_is_read_first),
+        cmocka_unit_test(test_passing_failure_ends_the_reconcile_past_any_pcall),
+        cmocka_unit_test(test_expected_failure_comes_back_and_is_named_later),
+        cmocka_unit_test(test_failure_raised_says_itself_once),
+        cmocka_unit_test(test_get_reads_the_cache_or_asks),
+        cmocka_unit_test(test_list_filters_and_sorts),
+        cmocka_unit_test(test_list_of_what_is_used_is_asked_for),
+        cmocka_unit_test(test_read_after_write_waits_for_the_cache),
+        cmocka_unit_test(test_patch_is_guarded_and_left_out_when_nothing_differs),
+        cmocka_unit_test(test_delete_has_a_precondition_and_absent_is_fine),
+        cmocka_unit_test(test_event_is_about_the_object),
+        cmocka_unit_test(test_budgets_are_kept),
+        cmocka_unit_test(test_cancel_takes_back_what_is_open),
+        cmocka_unit_test(test_runs_wait_side_by_side),
+        cmocka_unit_test(test_two_scripts_do_not_meet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
