@@ -202,13 +202,16 @@ static const char *list_path(lua_State *L, const struct ctx_kind *kind, const st
     ml_buf_clear(selector);
     ml_kind_path(kind->kind, filter->ns, ML_STR(""), ML_STR(""), path);
     if (filter->labels) {
-        lua_pushnil(L);
-        while (lua_next(L, filter->labels)) {
+        script_push_keys(L, filter->labels);
+        for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
+            lua_pushvalue(L, -1);
+            lua_rawget(L, filter->labels);
             struct ml_str value = check_label(L);
-            ml_buf_printf(selector, "%s%s=" ML_STR_FMT, selector->len > 0 ? "," : "",
-                          lua_tostring(L, -2), ML_STR_ARG(value));
-            lua_pop(L, 1);
+            ml_buf_printf(selector, "%s%s=" ML_STR_FMT, i > 1 ? "," : "", lua_tostring(L, -2),
+                          ML_STR_ARG(value));
+            lua_pop(L, 2);
         }
+        lua_pop(L, 2);
         ml_url_query(path, "labelSelector", ml_buf_str(selector));
     }
     return ml_buf_cstr(path);

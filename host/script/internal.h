@@ -174,6 +174,8 @@ ML_RAISES
 int script_pairs(lua_State *L);
 ML_RAISES
 int script_next(lua_State *L);
+ML_RAISES
+void script_push_keys(lua_State *L, int index); /* [-0, +1] an array, sorted */
 
 /* module.c: require, the embedded library. */
 ML_RAISES

@@ -106,6 +106,12 @@ static size_t count_entries(lua_State *L, int index)
     return count;
 }
 
+ML_RAISES
+void script_push_keys(lua_State *L, int index)
+{
+    push_sorted(L, index, 0, count_entries(L, index));
+}
+
 /* [-1, +1] With the shape's keys on top: the keys there are, in order. The shape's own array
  * when nothing was added. */
 ML_RAISES

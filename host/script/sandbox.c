@@ -43,7 +43,8 @@ static int pcall_done(lua_State *L, int status, lua_KContext context ML_UNUSED)
 {
     if (status == LUA_OK || status == LUA_YIELD)
         return lua_gettop(L);
-    if (status == LUA_ERRMEM || script_cpu_expired())
+    script_cpu_check(L);
+    if (status == LUA_ERRMEM)
         return lua_error(L);
     lua_pushboolean(L, 0);
     lua_insert(L, -2);
