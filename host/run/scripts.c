@@ -371,8 +371,10 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
         if (slot_works(slot))
             continue;
         ready = false;
-        ml_buf_printf(why, "%s: %s\n", slot->file,
-                      slot->why.kind ? slot->why.message : "waits for the kinds it watches");
+        if (slot->why.kind)
+            ml_buf_printf(why, "%s\n", slot->why.message);
+        else
+            ml_buf_printf(why, "%s: waits for the kinds it watches\n", slot->file);
     }
     return ready;
 }

@@ -1,0 +1,377 @@
+/* Versions of a script on their way in and out, on a scripted API server and a fake clock: what
+ * takes over, when, and what stays when something is broken. */
+#include "fake_transport.h"
+#include "unit.h"
+
+#include "run/scripts.h"
+
+#include <stdio.h>
+
+#define NOW INT64_C(1700000000000000000)
+
+/* The whole host but its sockets. */
+struct world {
+    struct ml_clock_fake clock;
+    struct ml_random random;
+    struct ml_loop *loop;
+    struct ml_metrics *metrics;
+    struct fake_transport *server;
+    struct ml_cluster cluster;
+    struct ml_scripts *scripts;
+    struct ml_source source;
+    char reported[512]; /* reason and note of the last report to the source */
+    bool kind_installed;
+    struct fake_call *writes[8]; /* requests that the test answers itself */
+    size_t write_count;
+    struct fake_call *watch; /* of the reconciled kind */
+};
+
+static const char *const kinds_installed =
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"test.dev/v1\",\"resources\":["
+    "{\"name\":\"things\",\"kind\":\"Thing\",\"namespaced\":true,\"verbs\":[]},"
+    "{\"name\":\"things/status\",\"kind\":\"Thing\",\"namespaced\":true,\"verbs\":[]}]}";
+
+static const char *const one_thing =
+    "{\"kind\":\"ThingList\",\"apiVersion\":\"test.dev/"
+    "v1\",\"metadata\":{\"resourceVersion\":\"10\"},"
+    "\"items\":[{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"ua\","
+    "\"resourceVersion\":\"1\"}}]}";
+
+static void answer(void *context, struct fake_call *call)
+{
+    struct world *world = context;
+    if (strcmp(call->method, "GET") != 0) {
+        assert_true(world->write_count < ML_COUNT(world->writes));
+        world->writes[world->write_count++] = call;
+    } else if (strcmp(call->path, "/apis/test.dev/v1") == 0) {
+        if (world->kind_installed)
+            fake_reply(call, 200, kinds_installed);
+        else
+            fake_refuse(call, 404, "NotFound", "the server could not find the requested resource");
+    } else if (strstr(call->path, "watch=1")) {
+        world->watch = call;
+        fake_head(call, 200);
+    } else {
+        fake_reply(call, 200, one_thing);
+    }
+}
+
+static void source_report(struct ml_source *source, bool warning, const char *reason,
+                          const char *note)
+{
+    struct world *world = ml_container_of(source, struct world, source);
+    snprintf(world->reported, sizeof world->reported, "%s %s: %s", warning ? "Warning" : "Normal",
+             reason, note);
+}
+
+static void source_start(struct ml_source *source)
+{
+    (void)source;
+}
+
+static void source_free(struct ml_source *source)
+{
+    (void)source;
+}
+
+static const struct ml_source_class source_class = {source_start, source_report, source_free};
+
+static int set_up(void **state)
+{
+    struct world *world = ml_new(struct world);
+    ml_clock_fake_init(&world->clock, NOW);
+    ml_random_init(&world->random, 1);
+    world->loop = ml_loop_new(&world->clock.clock);
+    world->metrics = ml_metrics_new();
+    world->server = fake_transport_new(world->loop);
+    world->kind_installed = true;
+    fake_set_handler(world->server, answer, world);
+    const struct ml_client_opts client = {
+        .loop = world->loop,
+        .transport = fake_transport_seam(world->server),
+        .metrics = world->metrics,
+        .random = &world->random,
+    };
+    struct ml_cluster *cluster = &world->cluster;
+    cluster->loop = world->loop;
+    cluster->clock = &world->clock.clock;
+    cluster->random = &world->random;
+    cluster->metrics = world->metrics;
+    cluster->client = ml_client_new(&client);
+    cluster->discovery = ml_discovery_new(cluster->client, world->loop);
+    const struct ml_informers_opts informers = {
+        .client = cluster->client,
+        .loop = world->loop,
+        .random = &world->random,
+        .metrics = world->metrics,
+    };
+    cluster->informers = ml_informers_new(&informers);
+    const struct ml_recorder_opts recorder = {
+        .client = cluster->client,
+        .loop = world->loop,
+        .metrics = world->metrics,
+        .controller = "moonloop.dev/test",
+        .instance = "test",
+    };
+    cluster->recorder = ml_recorder_new(&recorder);
+    const struct ml_script_limits limits = {0};
+    world->scripts = ml_scripts_new(cluster, &limits);
+    world->source = (struct ml_source){.class = &source_class, .name = ml_strdup("test")};
+    ml_scripts_add_source(world->scripts, &world->source);
+    ml_scripts_start(world->scripts);
+    *state = world;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    ml_scripts_free(world->scripts);
+    ml_recorder_free(world->cluster.recorder);
+    ml_informers_free(world->cluster.informers);
+    ml_discovery_free(world->cluster.discovery);
+    ml_client_free(world->cluster.client);
+    fake_transport_free(world->server);
+    ml_loop_free(world->loop);
+    ml_metrics_free(world->metrics);
+    free(world);
+    return 0;
+}
+
+static void advance(struct world *world, int64_t ns)
+{
+    ml_clock_fake_advance(&world->clock, ns);
+    ml_loop_poll(world->loop);
+}
+
+/* A script whose reconcile returns this. */
+static char *script(const char *name, const char *returns)
+{
+    return ml_asprintf("local m = require 'moonloop'\n"
+                       "return m.controller {\n"
+                       "  name = '%s', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+                       "  reconcile = function(thing, ctx) %s end,\n"
+                       "}\n",
+                       name, returns);
+}
+
+/* Tells a set of one or two files and lets the host do all it can without the clock. */
+static void tell(struct world *world, const char *a, const char *b)
+{
+    struct ml_files files = ML_FILES_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    if (a)
+        assert_int_equal(ml_files_add(&files, ML_STR("a.lua"), ml_str_of(a), &err), 0);
+    if (b)
+        assert_int_equal(ml_files_add(&files, ML_STR("b.lua"), ml_str_of(b), &err), 0);
+    ml_source_tell_files(&world->source, &files);
+    ml_files_fini(&files);
+    ml_loop_poll(world->loop);
+}
+
+static struct fake_call *only_write(struct world *world)
+{
+    assert_int_equal(world->write_count, 1);
+    world->write_count = 0;
+    return world->writes[0];
+}
+
+static bool ready(struct world *world)
+{
+    struct ml_buf why = ML_BUF_INIT;
+    bool is = ml_scripts_ready(world->scripts, &why);
+    assert_int_equal(is, why.len == 0);
+    ml_buf_fini(&why);
+    return is;
+}
+
+/* The object after its status was written, as the answer and as the event of the watch. */
+static void accept(struct world *world, struct fake_call *write, int version, const char *phase)
+{
+    ML_AUTO_FREE char *object = ml_asprintf(
+        "{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":\"a\","
+        "\"namespace\":\"d\",\"uid\":\"ua\",\"resourceVersion\":\"%d\"},"
+        "\"status\":{\"phase\":\"%s\"}}",
+        version, phase);
+    ML_AUTO_FREE char *event = ml_asprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n", object);
+    fake_reply(write, 200, object);
+    assert_true(fake_piece(world->watch, event));
+    ml_loop_poll(world->loop);
+}
+
+static void test_scripts_go_live_and_reconcile(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    assert_false(ready(world));
+    tell(world, one, NULL);
+    assert_true(ready(world));
+    assert_string_equal(world->reported,
+                        "Normal ScriptLoaded: a.lua: controller one runs the new version");
+    struct fake_call *write = only_write(world);
+    assert_string_equal(write->method, "PATCH");
+    assert_string_equal(write->body, "{\"metadata\":{\"uid\":\"ua\",\"resourceVersion\":\"1\"},"
+                                     "\"status\":{\"phase\":\"ONE\"}}");
+    accept(world, write, 11, "ONE");
+    assert_int_equal(world->write_count, 0); /* it says what is: nothing is left to write */
+}
+
+static void test_scripts_swap_lets_the_old_version_finish(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    ML_AUTO_FREE char *two = script("one", "return { status = { phase = 'TWO' } }");
+    tell(world, one, NULL);
+    struct fake_call *under_way = only_write(world);
+    tell(world, two, NULL); /* the key is out: the new version must not touch it yet */
+    assert_int_equal(world->write_count, 0);
+    accept(world, under_way, 11, "ONE");
+    struct fake_call *next = only_write(world);
+    assert_non_null(strstr(next->body, "\"resourceVersion\":\"11\""));
+    assert_non_null(strstr(next->body, "\"phase\":\"TWO\""));
+    accept(world, next, 12, "TWO");
+    assert_int_equal(world->write_count, 0);
+}
+
+static void test_scripts_refused_version_changes_nothing_that_runs(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = thing.spec.want } }");
+    static const struct {
+        const char *text, *report;
+    } broken[] = {
+        {"return {\n  nonsense =\n", "Warning ScriptRefused: a.lua:3:"},
+        {"error('at load')", "Warning ScriptRefused: a.lua:1: at load"},
+        {"return 42", "Warning ScriptRefused: a.lua"},
+        {"\x1bLua", "Warning ScriptRefused: a.lua:1: this is bytecode"},
+        {"while true do end", "Warning ScriptRefused: a.lua:1: used more than"},
+        {"return {}", "Warning ScriptRefused: a.lua: returns a table that is no"},
+    };
+    tell(world, one, NULL);
+    for (size_t i = 0; i < ML_COUNT(broken); i++) {
+        tell(world, broken[i].text, NULL);
+        world->reported[strlen(broken[i].report)] = '\0';
+        assert_string_equal(world->reported, broken[i].report);
+        assert_true(ready(world));
+    }
+    world->write_count = 0;
+    fake_piece(
+        world->watch,
+        "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\","
+        "\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"ua\",\"resourceVersion\":"
+        "\"20\"},\"spec\":{\"want\":\"STILL\"}}}\n");
+    ml_loop_poll(world->loop);
+    assert_non_null(strstr(only_write(world)->body, "\"phase\":\"STILL\""));
+    fake_reply(world->writes[0], 200, "{}");
+}
+
+static void test_scripts_deleted_file_changes_nothing_that_runs(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return");
+    ML_AUTO_FREE char *two = script("two", "return");
+    tell(world, one, two);
+    tell(world, NULL, two);
+    assert_string_equal(world->reported, "Warning ScriptRefused: a.lua: is no longer in test");
+    assert_true(ready(world));
+}
+
+static void test_scripts_with_one_name_the_second_is_refused(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("same", "return");
+    ML_AUTO_FREE char *two = script("same", "return 1, 2");
+    tell(world, one, two);
+    struct ml_buf why = ML_BUF_INIT;
+    assert_false(ml_scripts_ready(world->scripts, &why));
+    assert_string_equal(ml_buf_cstr(&why), "b.lua: the name \"same\" is taken by a.lua; "
+                                           "give this controller another one\n");
+    ml_buf_fini(&why);
+    ML_AUTO_FREE char *renamed = script("other", "return");
+    tell(world, one, renamed);
+    assert_true(ready(world));
+}
+
+static void test_scripts_renamed_controller_takes_over(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return");
+    ML_AUTO_FREE char *two = script("two", "return { status = { phase = 'TWO' } }");
+    tell(world, one, NULL);
+    tell(world, two, NULL);
+    assert_string_equal(world->reported,
+                        "Normal ScriptLoaded: a.lua: controller two runs the new version");
+    assert_non_null(strstr(only_write(world)->body, "\"phase\":\"TWO\""));
+    fake_reply(world->writes[0], 200, "{}");
+}
+
+static void test_scripts_wait_for_a_kind_that_is_not_installed(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    world->kind_installed = false;
+    tell(world, one, NULL);
+    advance(world, 30 * ML_NS_PER_S);
+    assert_false(ready(world));
+    world->kind_installed = true;
+    for (int i = 0; i < 12 && !ready(world); i++)
+        advance(world, ML_NS_PER_S);
+    assert_true(ready(world));
+    fake_reply(only_write(world), 200, "{}");
+}
+
+static void test_scripts_conflict_is_tried_again_when_the_cache_has_caught_up(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    tell(world, one, NULL);
+    fake_refuse(only_write(world), 409, "Conflict", "the object has been modified");
+    fake_piece(
+        world->watch,
+        "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\","
+        "\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"ua\",\"resourceVersion\":"
+        "\"20\"}}}\n");
+    advance(world, ML_NS_PER_S);
+    struct fake_call *again = only_write(world);
+    assert_non_null(strstr(again->body, "\"resourceVersion\":\"20\""));
+    accept(world, again, 21, "ONE");
+    assert_int_equal(world->write_count, 0);
+}
+
+static void set_true(void *context)
+{
+    *(bool *)context = true;
+}
+
+static void test_scripts_stop_waits_for_what_is_under_way(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    bool stopped = false;
+    tell(world, one, NULL);
+    ml_scripts_stop(world->scripts, set_true, &stopped);
+    ml_loop_poll(world->loop);
+    assert_false(stopped);
+    fake_reply(only_write(world), 200, "{}");
+    ml_loop_poll(world->loop);
+    assert_true(stopped);
+    assert_int_equal(world->write_count, 0);
+}
+
+#define SCRIPTS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPTS_TEST(test_scripts_go_live_and_reconcile),
+        SCRIPTS_TEST(test_scripts_swap_lets_the_old_version_finish),
+        SCRIPTS_TEST(test_scripts_refused_version_changes_nothing_that_runs),
+        SCRIPTS_TEST(test_scripts_deleted_file_changes_nothing_that_runs),
+        SCRIPTS_TEST(test_scripts_with_one_name_the_second_is_refused),
+        SCRIPTS_TEST(test_scripts_renamed_controller_takes_over),
+        SCRIPTS_TEST(test_scripts_wait_for_a_kind_that_is_not_installed),
+        SCRIPTS_TEST(test_scripts_conflict_is_tried_again_when_the_cache_has_caught_up),
+        SCRIPTS_TEST(test_scripts_stop_waits_for_what_is_under_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
