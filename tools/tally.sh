@@ -37,7 +37,7 @@ tally_busted() {
   shift
   echo "== $title"
   out=$(mktemp)
-  LUA_PATH="lua/?.lua;lua/?/init.lua;;" busted --lua=lua5.4 -o utfTerminal \
+  LUA_PATH="lua/?.lua;lua/?/init.lua;reconcilers/?.lua;;" busted --lua=lua5.4 -o utfTerminal \
     --pattern='_spec%.lua$' --pattern='_test%.lua$' "$@" >"$out" 2>&1
   code=$?
   cat "$out"

@@ -131,6 +131,9 @@ static inline struct ml_script *script_of(lua_State *L)
     return script_thread_of(L)->script;
 }
 
+/* script.c: gives large work space back, after a run. */
+void script_trim(struct ml_script *script);
+
 /* limits.c: memory and CPU. */
 void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* lua_Alloc */
 void script_cpu_attach(void);                                               /* once a script */

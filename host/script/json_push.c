@@ -3,8 +3,6 @@
  * number that neither fits is boxed as its text. */
 #include "script/internal.h"
 
-#define OPENED_KEEP ((size_t)256 * 1024) /* work space that is worth holding on to */
-
 static const char numbers_key, null_address;
 
 ML_RAISES
@@ -196,8 +194,6 @@ ML_RAISES
 void script_push_object(lua_State *L, const struct ml_object *object)
 {
     struct ml_buf *opened = &script_of(L)->opened;
-    if (opened->capacity > OPENED_KEEP)
-        ml_buf_fini(opened);
     ml_buf_clear(opened);
     ml_object_json(object, opened);
     script_push_json(L, ml_buf_str(opened), true);

@@ -4,8 +4,7 @@
 
 struct map_call {
     size_t index;
-    void (*emit)(void *context, struct ml_str key);
-    void *context;
+    bool is_list; /* the keys stand in script->outgoing, one a line */
 };
 
 ML_RAISES
@@ -57,7 +56,7 @@ static bool to_key(lua_State *L)
 ML_RAISES
 static int map_main(lua_State *L)
 {
-    const struct map_call *call = lua_touserdata(L, 1);
+    struct map_call *call = lua_touserdata(L, 1);
     const struct ml_script *script = script_of(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, script->map_refs[call->index]);
     script_push_object(L, script->thread.object);
@@ -73,19 +72,20 @@ static int map_main(lua_State *L)
     if (count == 0 && lua_next(L, list)) /* one { name = } instead of a list of them */
         return refuse(L, call, 1);
     lua_settop(L, list);
+    struct ml_buf *keys = &script_of(L)->outgoing;
+    ml_buf_clear(keys);
+    keys->len_max = SCRIPT_JSON_MAX;
     for (lua_Integer i = 1; i <= count; i++) {
         lua_rawgeti(L, list, i);
         if (!to_key(L))
             return refuse(L, call, i);
-        lua_rawseti(L, list, i);
-    }
-    for (lua_Integer i = 1; i <= count; i++) {
-        struct ml_str key;
-        lua_rawgeti(L, list, i);
-        key.ptr = lua_tolstring(L, -1, &key.len);
-        call->emit(call->context, key);
+        ml_buf_puts(keys, lua_tostring(L, -1));
+        ml_buf_putc(keys, '\n'); /* no name has one */
         lua_pop(L, 1);
     }
+    if (keys->failed)
+        return luaL_error(L, "a watch function returned more names than fit in 3 MiB");
+    call->is_list = true;
     return 0;
 }
 
@@ -94,10 +94,17 @@ int ml_script_map(struct ml_script *script, size_t index, struct ml_object *obje
 {
     ml_assert(index < script->declaration.kind_count);
     ml_assert(script->kinds[index].use == ML_USE_WATCHES && script->binding.kinds);
-    struct map_call call = {.index = index, .emit = emit, .context = context};
+    struct map_call call = {.index = index};
     script->thread.object = object;
     script->thread.reads = script->thread.log_lines = 0;
     int r = script_protect(script, map_main, &call, script->limits.run_cpu_ns, err);
     script->thread.object = NULL;
-    return r;
+    if (r < 0 || !call.is_list)
+        return r;
+    /* Told only now, off a copy: who hears of a key may enter Lua again. */
+    struct ml_str rest = {NULL, script->outgoing.len};
+    ML_AUTO_FREE char *keys = ml_buf_take(&script->outgoing);
+    for (rest.ptr = keys; rest.len > 0;)
+        emit(context, ml_str_cut(&rest, '\n'));
+    return 0;
 }

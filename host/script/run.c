@@ -139,6 +139,7 @@ static void finish(struct ml_run *run, bool reuse)
     if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
         result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
     coroutine_give(run, reuse); /* first: done may start the next reconcile */
+    script_trim(script);
     done(context, result);
     run_end(run, false);
 }

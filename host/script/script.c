@@ -8,6 +8,7 @@
 #define READS_DEFAULT    1000
 #define GC_PAUSE         150 /* a collection starts when memory has grown by half */
 #define GC_STEP          200
+#define SPACE_KEPT       ((size_t)64 * 1024) /* of each work space, between two runs */
 
 /* Every way into Lua is protected (door.c), so this is a mistake of ours. */
 static int panic(lua_State *L ML_UNUSED)
@@ -52,6 +53,21 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     return script;
 }
 
+/* The work space: what of it is larger than `keep`, or all of it. */
+static void release_space(struct ml_script *script, size_t keep)
+{
+    struct ml_buf *bufs[] = {&script->opened, &script->outgoing, &script->overlay, &script->body,
+                             &script->traceback};
+    for (size_t i = 0; i < ML_COUNT(bufs); i++)
+        if (keep == 0 || bufs[i]->capacity > keep)
+            ml_buf_fini(bufs[i]);
+}
+
+void script_trim(struct ml_script *script)
+{
+    release_space(script, SPACE_KEPT);
+}
+
 static void script_free(struct ml_script *script)
 {
     if (script->L)
@@ -66,10 +82,7 @@ static void script_free(struct ml_script *script)
     free((char *)script->declaration.name);
     free((char *)script->declaration.file);
     free(script->field_manager);
-    struct ml_buf *bufs[] = {&script->opened, &script->outgoing, &script->overlay, &script->body,
-                             &script->traceback};
-    for (size_t i = 0; i < ML_COUNT(bufs); i++)
-        ml_buf_fini(bufs[i]);
+    release_space(script, 0);
     ml_json_reader_fini(&script->reader);
     free(script);
 }

@@ -156,18 +156,18 @@ static int string_format(lua_State *L)
     return 1;
 }
 
-/* The metatable that all strings share: methods, and nothing a script could change. */
+/* The metatable that all strings share comes from the stock library and keeps its arithmetic
+ * ("10" + 1); its methods are those of the sandbox, and no script can reach it. */
 ML_RAISES
 static void open_methods(lua_State *L, int library)
 {
     lua_pushliteral(L, "");
-    lua_createtable(L, 0, 2);
+    lua_getmetatable(L, -1);
     lua_pushvalue(L, library);
     lua_setfield(L, -2, "__index");
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");
-    lua_setmetatable(L, -2);
-    lua_pop(L, 1);
+    lua_pop(L, 2);
 }
 
 ML_RAISES

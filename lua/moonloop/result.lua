@@ -93,7 +93,8 @@ function M.check(where, ...)
     return "ok"
   end
   if type(value) ~= "table" then
-    refuse(("a %s; expected nothing, { status =, requeue_after =, requeue_at = }, ctx.invalid(…) or ctx.terminal(…)"):format(type(value)))
+    refuse(("a %s; expected nothing, { status =, requeue_after =, requeue_at = }, "
+      .. "ctx.invalid(…) or ctx.terminal(…)"):format(type(value)))
   end
   if rawequal(host.getmetatable(value), verdict) then
     return value.outcome, nil, nil, nil, value.field, value.message

@@ -34,7 +34,7 @@ end
 
 --- Seconds since 1970-01-01T00:00:00Z of a date and time in UTC. Each field is a whole number or
 --- a string of digits; hour, min and sec are 0 when left out.
----@param date { year: integer|string, month: integer|string, day: integer|string, hour?: integer|string, min?: integer|string, sec?: integer|string }
+---@param date moonloop.Date
 ---@return integer? seconds nil when there is no such instant
 ---@return string? why
 function M.utc(date)

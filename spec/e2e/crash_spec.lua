@@ -2,6 +2,7 @@
 local audit = require "spec.e2e.support.audit"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
+local judge = require "spec.e2e.support.judge"
 local proxy = require "spec.e2e.support.proxy"
 local wait = require "spec.e2e.support.wait"
 
@@ -27,14 +28,6 @@ describe("A host that is killed", function()
     return host.start { name = "crash", scripts = "reconcilers", namespaces = ns, kubeconfig = kubeconfig }
   end
 
-  local function assert_one_pod_each(count)
-    local pods, total = audit.pods_created(mark, ns)
-    for name, times in pairs(pods) do
-      assert.equal(1, times, name)
-    end
-    assert.equal(count, total)
-  end
-
   audited("at random moments makes one pod for each At all the same, and loses none", function()
     local seed = math.tointeger(os.getenv "E2E_SEED") or os.time()
     print(("crash_spec: E2E_SEED=%d"):format(seed))
@@ -49,7 +42,7 @@ describe("A host that is killed", function()
     end
     start()
     cluster.till_done(ns, ATS)
-    assert_one_pod_each(ATS)
+    judge.one_pod_each(mark, ns, ATS)
   end)
 
   audited("between the creation of a pod and the reply makes no second one", function()
@@ -63,6 +56,6 @@ describe("A host that is killed", function()
     faults:clear()
     start(faults.kubeconfig)
     cluster.till_phase(ns, "at-1", "DONE")
-    assert_one_pod_each(1)
+    judge.one_pod_each(mark, ns, 1)
   end)
 end)

@@ -54,12 +54,10 @@ describe("A host that is asked to stop", function()
     assert.equal(0, moonloop:till_exit(2))
   end)
 
-  it("before it is connected ends all the same", function()
-    local moonloop = host.start {
-      name = "drain", scripts = "reconcilers",
-      env = { KUBECONFIG = false },
-      kubeconfig = faults and faults.kubeconfig or cluster.kubeconfig,
-    }
+  faulty("before it is connected ends at once", function()
+    faults:add { { path = "/version", action = "stall" } }
+    local moonloop = host.start { name = "drain", scripts = "reconcilers", kubeconfig = faults.kubeconfig }
+    moonloop:till_log { msg = "serving" }
     assert.is_true(moonloop:stop() < 2)
   end)
 

@@ -3,6 +3,7 @@
 local audit = require "spec.e2e.support.audit"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
+local judge = require "spec.e2e.support.judge"
 local kubectl = require "spec.e2e.support.kubectl"
 local probe = require "spec.e2e.support.probe"
 local proxy = require "spec.e2e.support.proxy"
@@ -49,11 +50,7 @@ describe("With a fault on the way,", function()
 
   local function assert_all_done(count, seconds)
     cluster.till_done(ns, count, seconds or 30)
-    local pods, total = audit.pods_created(mark, ns)
-    for name, times in pairs(pods) do
-      assert.equal(1, times, name)
-    end
-    assert.equal(count, total)
+    judge.one_pod_each(mark, ns, count)
   end
 
   faulty("a watch cut in the middle of a line is resumed where it was", function()

@@ -3,6 +3,7 @@ local api = require "spec.e2e.support.api"
 local audit = require "spec.e2e.support.audit"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
+local judge = require "spec.e2e.support.judge"
 local kubectl = require "spec.e2e.support.kubectl"
 local wait = require "spec.e2e.support.wait"
 
@@ -166,11 +167,9 @@ describe("Many Ats", function()
   end
 
   local function assert_one_pod_each(count)
-    local pods, total = audit.pods_created(mark, ns)
-    assert.equal(count, total)
-    for name, times in pairs(pods) do
-      assert.equal(1, times, name)
-    end
+    judge.one_pod_each(mark, ns, count)
+    local _, creations = audit.pods_created(mark, ns)
+    assert.equal(count, creations)
   end
 
   local function assert_writes(count, most, due)

@@ -81,8 +81,7 @@ describe("An object", function()
   local POISON = {
     { what = "nested 10,000 deep", name = "abyss", command = nested(DEPTH) },
     { what = "that is not UTF-8", name = "latin", command = '"caf\xe9"' },
-    { what = "with half a surrogate pair", name = "surrogate", command = '"\\ud83d"' },
-    { what = "with a number no double holds", name = "number", command = "1e999999" },
+    { what = "with half a surrogate pair", name = "halved", command = '"\\ud83d"' },
   }
 
   for _, poison in ipairs(POISON) do

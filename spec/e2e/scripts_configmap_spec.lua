@@ -139,7 +139,8 @@ describe("A ConfigMap of scripts", function()
 
   it("with a script that requires another reloads it when that one changes", function()
     local image = 'return { image = "%s" }\n'
-    local cnat = 'local pods = require "image"\n' .. scripts.edited(scripts.cnat, 'image = "busybox"', "image = pods.image")
+    local cnat = 'local pods = require "image"\n'
+      .. scripts.edited(scripts.cnat, 'image = "busybox"', "image = pods.image")
     kubectl.configmap(ns, "scripts", { ["cnat.lua"] = cnat, ["image.lua"] = image:format "busybox:1.1" })
     assert.is_true(probe.till_image(ns, "busybox:1.1") < 1)
     kubectl.configmap(ns, "scripts", { ["cnat.lua"] = cnat, ["image.lua"] = image:format "busybox:1.2" })

@@ -84,6 +84,25 @@ for _, layout in ipairs(layouts) do
 end
 
 
+describe("--scripts with a path that is not there", function()
+  it("says so and takes it up when it comes", function()
+    local ns, path = cluster.namespace "nowhere", shell.path "scripts"
+    finally(function()
+      host.stop_all()
+      cluster.forget(ns)
+    end)
+    local moonloop = host.start { name = "nowhere", scripts = path, namespaces = ns }
+    moonloop:till_log { level = "error", msg = "no scripts to read", error = "No such file" }
+    assert.equal(500, select(2, moonloop:get "/readyz"))
+    shell.must("mkdir " .. shell.quote(path))
+    shell.write(path .. "/cnat.lua", scripts.cnat)
+    moonloop:till_ready(5)
+    assert.equal("busybox", probe.image(ns))
+    assert.equal(1, #moonloop:lines { msg = "no scripts to read" })
+  end)
+end)
+
+
 describe("--scripts with a folder", function()
   local ns, folder, moonloop
 

@@ -128,6 +128,25 @@ static void test_sandbox_memory_bomb_ends_at_the_limit(void **state)
     }
 }
 
+static void test_sandbox_deep_source_is_refused_at_once(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"{",   "(",  "not ",       "..x",
+                                         "a.b", "[[", "if x then ", "a=a,"};
+    for (size_t i = 0; i < ML_COUNT(pieces); i++) {
+        size_t piece_len = strlen(pieces[i]), count = 1000 * 1000 / piece_len;
+        ML_AUTO_FREE char *text = ml_alloc(count * piece_len + 16);
+        size_t len = (size_t)sprintf(text, "return x");
+        for (size_t n = 0; n < count; n++, len += piece_len)
+            memcpy(text + len, pieces[i], piece_len);
+        text[len] = '\0';
+        struct ml_err err;
+        int64_t before = cpu_ms();
+        assert_null(load_file("t.lua", text, NULL, &err));
+        assert_in_range(cpu_ms() - before, 0, 1000);
+    }
+}
+
 static void test_sandbox_refusals_say_why(void **state)
 {
     (void)state;
@@ -188,7 +207,8 @@ static void test_sandbox_string_functions_are_those_of_lua(void **state)
             "assert(('%10s|%-5s|%.2s'):format('abc', 'ab', 'abc') == '       abc|ab   |ab')\n"
             "assert(('%c%c'):format(72, 105) == 'Hi' and ('%g'):format(1e20) == '1e+20')\n"
             "assert(('%i'):format(3.0) == '3' and ('%s'):format(nil) == 'nil')\n"
-            "assert(#('%s'):format(('x'):rep(5000)) == 5000)\n");
+            "assert(#('%s'):format(('x'):rep(5000)) == 5000)\n"
+            "assert('10' + 1 == 11 and '2' * '3' == 6)\n");
 }
 
 static void test_sandbox_table_functions_are_those_of_lua(void **state)
@@ -244,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_sandbox_globals_are_the_allow_list),
         cmocka_unit_test(test_sandbox_endless_code_ends_at_the_deadline),
         cmocka_unit_test(test_sandbox_memory_bomb_ends_at_the_limit),
+        cmocka_unit_test(test_sandbox_deep_source_is_refused_at_once),
         cmocka_unit_test(test_sandbox_refusals_say_why),
         cmocka_unit_test(test_sandbox_tells_no_addresses),
         cmocka_unit_test(test_sandbox_string_functions_are_those_of_lua),

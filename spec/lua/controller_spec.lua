@@ -1,0 +1,61 @@
+local moonloop = require "moonloop"
+
+describe("moonloop.controller", function()
+  local At = moonloop.kind("example.com/v1", "At")
+  local Pod = moonloop.kind("v1", "Pod")
+
+  local function declare(fields)
+    local declared = { name = "at", reconciles = At, reconcile = function() end }
+    for key, value in pairs(fields) do
+      declared[key] = value
+    end
+    return moonloop.controller(declared)
+  end
+
+  it("gives what was declared, with defaults", function()
+    local controller = declare { owns = { Pod } }
+    assert.equal("at", controller.name)
+    assert.equal(At, controller.reconciles)
+    assert.same({ Pod }, controller.owns)
+    assert.same({}, controller.uses)
+    assert.equal(100, controller.max_concurrent)
+  end)
+
+  it("names the field that is wrong", function()
+    local cases = {
+      { { own = {} }, "unknown field 'own'; did you mean 'owns'%?" },
+      { { reconcle = 1 }, "did you mean 'reconcile'%?" },
+      { { zzz = 1 }, "the fields are name, reconciles" },
+      { { name = "No" }, "name: 'No' is no DNS label" },
+      { { name = ("x"):rep(64) }, "is no DNS label" },
+      { { owns = Pod }, "owns: expected a list of kinds, got the kind v1/Pod" },
+      { { owns = { At } }, "example.com/v1/At is in reconciles and in owns" },
+      { { uses = { 5 } }, "uses%[1%]: expected kinds, got a number" },
+      { { watches = { Pod } }, "watches%[1%]: expected moonloop.watch%(Kind, function%)" },
+      { { max_concurrent = 1.5 }, "max_concurrent: expected a whole number" },
+    }
+    for _, case in ipairs(cases) do
+      assert.error_matches(function()
+        declare(case[1])
+      end, case[2])
+    end
+  end)
+
+  it("lets a kind be owned and watched", function()
+    local watch = moonloop.watch(Pod, function() end)
+    assert.equal(1, #declare({ owns = { Pod }, watches = { watch } }).watches)
+    assert.has_error(function()
+      declare { uses = { Pod }, watches = { watch } }
+    end)
+  end)
+
+  it("knows null and kinds", function()
+    assert.is_true(moonloop.is_null(moonloop.null))
+    assert.is_false(moonloop.is_null(nil))
+    assert.equal("v1/Pod", tostring(Pod))
+    assert.equal(moonloop.kind("v1", "Pod"), Pod)
+    assert.has_error(function()
+      moonloop.kind("v1")
+    end)
+  end)
+end)
