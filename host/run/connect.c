@@ -29,10 +29,16 @@ static void on_version(void *context, struct ml_str body, const struct ml_err *e
 {
     struct ml_connect *self = context;
     self->call = NULL;
-    if (!err) {
-        ML_AUTO_FREE char *version = ml_json_find_string(body, "gitVersion", NULL);
-        self->done(self->context, version ? version : "unknown", NULL);
+    struct ml_err stranger;
+    ML_AUTO_FREE char *version = err ? NULL : ml_json_find_string(body, "gitVersion", NULL);
+    if (version) {
+        self->done(self->context, version, NULL);
         return;
+    }
+    if (!err) {
+        ml_err_set(&stranger, ML_EUNSUPPORTED,
+                   "it answers, but not as a Kubernetes API server does");
+        err = &stranger;
     }
     if (!may_recover(err->kind) ||
         ml_clock_monotonic(self->clock) + self->delay_ns > self->give_up_ns) {

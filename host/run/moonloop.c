@@ -270,23 +270,30 @@ static void make_cluster(struct moonloop *self)
     };
 }
 
-static int add_sources(struct moonloop *self)
+/* What can be said about the sources before anything is connected. */
+static int check_sources(struct moonloop *self)
+{
+    const char *const *configmaps = self->opts.scripts_configmaps;
+    if (!self->opts.scripts[0] && !configmaps[0])
+        return ml_err_set(&self->err, ML_EINVALID,
+                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
+    for (size_t i = 0; configmaps[i]; i++) {
+        int r = ml_source_configmap_check(configmaps[i], &self->err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void add_sources(struct moonloop *self)
 {
     const char *const *paths = self->opts.scripts;
     const char *const *configmaps = self->opts.scripts_configmaps;
-    if (!paths[0] && !configmaps[0])
-        return ml_err_set(&self->err, ML_EINVALID,
-                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
     for (size_t i = 0; paths[i]; i++)
         ml_scripts_add_source(self->scripts, ml_source_path_new(self->loop, paths[i]));
-    for (size_t i = 0; configmaps[i]; i++) {
-        struct ml_source *source;
-        int r = ml_source_configmap_new(&self->cluster, configmaps[i], &source, &self->err);
-        if (r < 0)
-            return r;
-        ml_scripts_add_source(self->scripts, source);
-    }
-    return 0;
+    for (size_t i = 0; configmaps[i]; i++)
+        ml_scripts_add_source(self->scripts,
+                              ml_source_configmap_new(&self->cluster, configmaps[i]));
 }
 
 static bool is_ready(void *context, struct ml_buf *why)
@@ -325,7 +332,7 @@ static int build(struct moonloop *self)
 {
     if (self->err.kind)
         return fail(self, MOONLOOP_EXIT_BAD);
-    if (read_log_options(self) < 0)
+    if (read_log_options(self) < 0 || check_sources(self) < 0)
         return fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
@@ -337,8 +344,7 @@ static int build(struct moonloop *self)
     make_cluster(self);
     const struct ml_script_limits limits = {.memory_max = self->opts.script_memory_max};
     self->scripts = ml_scripts_new(&self->cluster, &limits);
-    if (add_sources(self) < 0)
-        return fail(self, MOONLOOP_EXIT_USAGE);
+    add_sources(self);
     if (open_endpoints(self) < 0)
         return fail(self, MOONLOOP_EXIT_BAD);
     return 0;

@@ -34,9 +34,10 @@ struct ml_source {
  * as one change. */
 struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path);
 
-/* "NAMESPACE/NAME". ML_EINVALID when it is not of that form. */
-ML_NODISCARD int ml_source_configmap_new(struct ml_cluster *cluster, const char *where,
-                                         struct ml_source **out, struct ml_err *err);
+/* "NAMESPACE/NAME", which ml_source_configmap_check has found good. */
+struct ml_source *ml_source_configmap_new(struct ml_cluster *cluster, const char *where);
+/* ML_EINVALID when it is not of that form. */
+ML_NODISCARD int ml_source_configmap_check(const char *where, struct ml_err *err);
 
 void ml_source_start(struct ml_source *source, const struct ml_source_handler *handler,
                      void *context);

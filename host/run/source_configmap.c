@@ -146,21 +146,24 @@ static const struct ml_source_class configmap_class = {
     .free = configmap_free,
 };
 
-int ml_source_configmap_new(struct ml_cluster *cluster, const char *where, struct ml_source **out,
-                            struct ml_err *err)
+int ml_source_configmap_check(const char *where, struct ml_err *err)
 {
     struct ml_str name = ml_str_of(where);
     struct ml_str ns = ml_str_cut(&name, '/');
-    if (!ml_name_valid(ns) || !ml_name_valid(name))
-        return ml_err_set(err, ML_EINVALID,
-                          "--scripts-configmap %s: expected NAMESPACE/NAME of a ConfigMap", where);
+    if (ml_name_valid(ns) && ml_name_valid(name))
+        return 0;
+    return ml_err_set(err, ML_EINVALID,
+                      "--scripts-configmap %s: expected NAMESPACE/NAME of a ConfigMap", where);
+}
+
+struct ml_source *ml_source_configmap_new(struct ml_cluster *cluster, const char *where)
+{
     struct configmap_source *self = ml_new(struct configmap_source);
     self->source.class = &configmap_class;
     self->source.name = ml_asprintf("configmap %s", where);
     self->cluster = cluster;
     self->where = ml_strdup(where);
-    self->ns = (struct ml_str){self->where, ns.len};
-    self->name = (struct ml_str){self->where + ns.len + 1, name.len};
-    *out = &self->source;
-    return 0;
+    self->name = ml_str_of(self->where);
+    self->ns = ml_str_cut(&self->name, '/');
+    return &self->source;
 }
