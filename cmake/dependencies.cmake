@@ -15,7 +15,7 @@ endfunction()
 
 ml_dependency(lua lua5.4)
 ml_dependency(curl libcurl)
-ml_dependency(event libevent_core libevent_extra)
+ml_dependency(event libevent_extra libevent_core) # in the order static linking needs
 ml_dependency(yaml yaml-0.1)
 ml_dependency(openssl openssl)
 ml_dependency(zstd libzstd)

@@ -2,27 +2,29 @@
 
 #include "base/map.h"
 
-/* The newest write to one kind in one namespace. */
+/* The newest write to one kind in one namespace, until the cache shows it. */
 struct written {
     struct written *next;
-    struct ml_informer *informer;
+    struct entry *entry;
+    struct ml_informer *informer; /* borrowed; its end ends the wait */
     char *ns;
     uint64_t rv;
+    struct ml_seen_wait wait;
 };
 
-/* What a key wrote and the caches do not show yet; gone when they do. */
+/* A key with writes that the caches do not show yet; gone when they do. */
 struct entry {
     struct ml_gate *gate;
     struct written *written;
-    struct ml_seen_wait wait; /* for the first of `written`, while somebody asked */
-    bool waiting;
-    void (*ready)(void *context, struct ml_str key);
+    void (*ready)(void *context, struct ml_str key); /* NULL: nobody asked */
     void *context;
+    struct ml_task freed; /* tells who asked, off the stack of ml_gate_drop_informer */
     size_t key_len;
     char key[];
 };
 
 struct ml_gate {
+    struct ml_loop *loop;
     struct ml_map entries; /* key -> entry */
     struct ml_metric *skips;
     struct ml_metric *waiting;
@@ -33,78 +35,64 @@ static struct ml_str key_of(const struct entry *entry)
     return (struct ml_str){entry->key, entry->key_len};
 }
 
-static void written_free(struct written *written)
+/* Takes the write that `at` points at out of its list. */
+static void written_drop(struct written **at)
 {
+    struct written *written = *at;
+    *at = written->next;
+    ml_seen_wait_cancel(&written->wait);
     free(written->ns);
     free(written);
 }
 
 static void entry_free(struct entry *entry)
 {
-    for (struct written *written = entry->written, *next; written; written = next) {
-        next = written->next;
-        written_free(written);
-    }
-    if (entry->waiting) {
-        ml_seen_wait_cancel(&entry->wait);
+    while (entry->written)
+        written_drop(&entry->written);
+    if (entry->ready)
         ml_metric_add(entry->gate->waiting, -1);
-    }
+    ml_task_cancel(&entry->freed);
     ml_map_remove(&entry->gate->entries, key_of(entry));
     free(entry);
 }
 
-/* Drops what the caches show by now. */
-static void entry_settle(struct entry *entry)
+/* Drops what the caches show by now, and what waits on `gone` (or NULL). */
+static void entry_settle(struct entry *entry, const struct ml_informer *gone)
 {
     for (struct written **at = &entry->written; *at;) {
-        struct written *written = *at;
-        if (!ml_informer_seen(written->informer, ml_str_of(written->ns), written->rv)) {
-            at = &written->next;
-            continue;
-        }
-        *at = written->next;
-        written_free(written);
+        if (ml_seen_wait_over(&(*at)->wait) || (*at)->informer == gone)
+            written_drop(at);
+        else
+            at = &(*at)->next;
     }
 }
 
-static void wait_on(struct entry *entry);
-
-/* The wait says that the first write shows, by its number or by a list that was begun after
- * it; the others are looked at again. */
-static void on_seen(void *context)
+/* Every write shows: the key is free, and who asked for it hears so. */
+static void on_free(void *context)
 {
     struct entry *entry = context;
-    struct written *shown = entry->written;
-    entry->waiting = false;
-    ml_metric_add(entry->gate->waiting, -1);
-    entry->written = shown->next;
-    written_free(shown);
-    entry_settle(entry);
-    if (entry->written) {
-        wait_on(entry);
+    if (entry->written) /* one more since */
         return;
-    }
     void (*ready)(void *context, struct ml_str key) = entry->ready;
     void *ready_context = entry->context;
     ML_AUTO_FREE char *key = ml_str_dup(key_of(entry));
     entry_free(entry);
-    ready(ready_context, ml_str_of(key));
+    if (ready)
+        ready(ready_context, ml_str_of(key));
 }
 
-static void wait_on(struct entry *entry)
+static void on_seen(void *context)
 {
-    const struct written *first = entry->written;
-    entry->waiting = true;
-    ml_metric_add(entry->gate->waiting, 1);
-    ml_seen_wait_start(&entry->wait, first->informer, ml_str_of(first->ns), first->rv, on_seen,
-                       entry);
+    struct entry *entry = ((struct written *)context)->entry;
+    entry_settle(entry, NULL);
+    on_free(entry);
 }
 
 struct ml_gate *ml_gate_new(struct ml_loop *loop, struct ml_metrics *metrics,
                             const char *controller)
 {
     struct ml_gate *gate = ml_new(struct ml_gate);
-    (void)loop;
+    gate->loop = loop;
     gate->skips = ml_metric_with(
         ml_metrics_counter(metrics, "stale_sync_skips_total",
                            "Reconciles put off because the cache lagged behind own writes.",
@@ -137,8 +125,24 @@ static struct entry *entry_get(struct ml_gate *gate, struct ml_str key)
     entry->gate = gate;
     entry->key_len = key.len;
     memcpy(entry->key, key.ptr, key.len);
+    ml_task_init(&entry->freed, on_free, entry);
     ml_map_put(&gate->entries, key_of(entry), entry);
     return entry;
+}
+
+static struct written *written_get(struct entry *entry, struct ml_informer *informer,
+                                   struct ml_str ns)
+{
+    for (struct written *written = entry->written; written; written = written->next)
+        if (written->informer == informer && ml_str_is(ns, written->ns))
+            return written;
+    struct written *written = ml_new(struct written);
+    written->next = entry->written;
+    written->entry = entry;
+    written->informer = informer;
+    written->ns = ml_str_dup(ns);
+    entry->written = written;
+    return written;
 }
 
 void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *informer,
@@ -147,15 +151,13 @@ void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *
     if (!informer || ml_informer_seen(informer, ns, rv))
         return;
     struct entry *entry = entry_get(gate, key);
-    struct written **end = &entry->written;
-    for (; *end; end = &(*end)->next) {
-        if ((*end)->informer != informer || !ml_str_is(ns, (*end)->ns))
-            continue;
-        (*end)->rv = ML_MAX((*end)->rv, rv);
+    struct written *written = written_get(entry, informer, ns);
+    if (rv <= written->rv && !ml_seen_wait_over(&written->wait)) /* answered out of order */
         return;
-    }
-    *end = ml_new(struct written);
-    **end = (struct written){.informer = informer, .ns = ml_str_dup(ns), .rv = rv};
+    /* A list that was begun before this write shows the earlier ones only: wait afresh. */
+    written->rv = rv;
+    ml_seen_wait_cancel(&written->wait);
+    ml_seen_wait_start(&written->wait, informer, ns, rv, on_seen, written);
 }
 
 bool ml_gate_open(struct ml_gate *gate, struct ml_str key,
@@ -164,14 +166,14 @@ bool ml_gate_open(struct ml_gate *gate, struct ml_str key,
     struct entry *entry = ml_map_get(&gate->entries, key);
     if (!entry)
         return true;
-    if (!entry->waiting) {
-        entry_settle(entry);
-        if (!entry->written) {
-            entry_free(entry);
-            return true;
-        }
+    entry_settle(entry, NULL);
+    if (!entry->written) {
+        entry_free(entry);
+        return true;
+    }
+    if (!entry->ready) {
         ml_metric_add(gate->skips, 1);
-        wait_on(entry);
+        ml_metric_add(gate->waiting, 1);
     }
     entry->ready = ready;
     entry->context = context;
@@ -185,28 +187,12 @@ void ml_gate_clear(struct ml_gate *gate, struct ml_str key)
         entry_free(entry);
 }
 
-static bool waits_on(const struct entry *entry, const struct ml_informer *informer)
-{
-    for (const struct written *written = entry->written; written; written = written->next)
-        if (written->informer == informer)
-            return true;
-    return false;
-}
-
-/* Its keys are set free as a whole: what else they wrote shows in time, and an informer is
- * given back only when a version of a script that no longer watches the kind takes over. */
 void ml_gate_drop_informer(struct ml_gate *gate, struct ml_informer *informer)
 {
-    size_t cursor = 0;
-    for (struct entry *entry; (entry = ml_map_next(&gate->entries, &cursor, NULL));) {
-        if (!waits_on(entry, informer))
-            continue;
-        bool waiting = entry->waiting;
-        void (*ready)(void *context, struct ml_str key) = entry->ready;
-        void *context = entry->context;
-        ML_AUTO_FREE char *key = ml_str_dup(key_of(entry));
-        entry_free(entry);
-        if (waiting)
-            ready(context, ml_str_of(key));
+    ml_map_each (&gate->entries, cursor, value) {
+        struct entry *entry = value;
+        entry_settle(entry, informer);
+        if (!entry->written)
+            ml_task_defer(&entry->freed, gate->loop);
     }
 }

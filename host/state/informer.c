@@ -308,14 +308,15 @@ static void release_waits(struct scope *scope, uint64_t sequence)
     struct ml_heap_node *top;
     while ((top = ml_heap_top(&scope->waits)) && top->key <= scope->seen)
         release(scope, top);
-    for (size_t i = 0; sequence > 0 && i < scope->waits.len;) {
-        if (scope->waits.nodes[i]->sequence >= sequence) {
-            i++;
-            continue;
-        }
-        release(scope, scope->waits.nodes[i]);
-        i = 0; /* a removal moves others about */
-    }
+    if (sequence == 0 || scope->waits.len == 0)
+        return;
+    size_t count = scope->waits.len;
+    struct ml_heap_node **nodes = ml_alloc(count * sizeof(struct ml_heap_node *));
+    memcpy(nodes, scope->waits.nodes, count * sizeof(struct ml_heap_node *)); /* removals move */
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i]->sequence < sequence)
+            release(scope, nodes[i]);
+    free(nodes);
 }
 
 static struct scope *scope_of(const struct ml_informer *self, struct ml_str ns)
@@ -355,6 +356,11 @@ void ml_seen_wait_cancel(struct ml_seen_wait *wait)
     ml_task_cancel(&wait->task);
 }
 
+bool ml_seen_wait_over(const struct ml_seen_wait *wait)
+{
+    return !ml_heap_has(&wait->node);
+}
+
 /* ---- life ---- */
 
 static void scope_init(struct scope *scope, struct ml_informer *self, struct ml_str ns,
@@ -386,6 +392,8 @@ static void informer_free(struct ml_informer *self)
     for (size_t i = 0; i < self->scope_count; i++) {
         struct scope *scope = &self->scopes[i];
         ml_reflector_free(scope->reflector);
+        for (struct ml_heap_node *top; (top = ml_heap_top(&scope->waits));)
+            release(scope, top);
         ml_heap_fini(&scope->waits);
         free(scope->ns);
         free(scope->name);
@@ -462,26 +470,37 @@ struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
     return self;
 }
 
+static void clear_gauges(struct ml_informer *self)
+{
+    const char *const *labels = ml_metric_labels(self->kind->plural);
+    ml_metric_set(ml_metric_with(self->informers->objects, labels), 0);
+    ml_metric_set(ml_metric_with(self->informers->bytes, labels), 0);
+}
+
 void ml_informer_put(struct ml_informer *self)
 {
     if (!self || --self->users > 0)
         return;
     ml_assert(ml_list_empty(&self->listeners));
+    clear_gauges(self);
     self->shared = false;
     ml_list_remove(&self->node);
     ml_list_push(&self->informers->ending, &self->node);
     ml_task_defer(&self->end, self->informers->opts.loop);
 }
 
+/* Sums: two informers of one resource, or two resources of one name, share a series. */
 static void collect(void *context)
 {
     struct ml_informers *informers = context;
+    ml_list_each (each, &informers->all)
+        clear_gauges(ml_container_of(each, struct ml_informer, node));
     ml_list_each (node, &informers->all) {
         struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
         const char *const *labels = ml_metric_labels(self->kind->plural);
-        ml_metric_set(ml_metric_with(informers->objects, labels),
+        ml_metric_add(ml_metric_with(informers->objects, labels),
                       (double)ml_store_len(self->store));
-        ml_metric_set(ml_metric_with(informers->bytes, labels),
+        ml_metric_add(ml_metric_with(informers->bytes, labels),
                       (double)ml_store_bytes(self->store));
     }
 }

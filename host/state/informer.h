@@ -69,7 +69,8 @@ bool ml_informer_seen(const struct ml_informer *informer, struct ml_str ns, uint
 
 /* Calls `ready` once, from the loop, as soon as ml_informer_seen holds. Embed it. There is no
  * time-out on purpose: acting on an old view is what this prevents. A consistent list that was
- * begun after the wait satisfies it too, whatever its number (restored etcd). */
+ * begun after the wait satisfies it too, whatever its number (restored etcd), and so does the end
+ * of the informer: nobody looks at that cache any more. */
 struct ml_seen_wait {
     void (*ready)(void *context);
     void *context;
@@ -81,3 +82,5 @@ struct ml_seen_wait {
 void ml_seen_wait_start(struct ml_seen_wait *wait, struct ml_informer *informer, struct ml_str ns,
                         uint64_t rv, void (*ready)(void *context), void *context);
 void ml_seen_wait_cancel(struct ml_seen_wait *wait); /* fine on a zeroed or finished one */
+/* Nothing is left to wait for: `ready` was called, or is about to be. */
+bool ml_seen_wait_over(const struct ml_seen_wait *wait);

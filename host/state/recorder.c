@@ -23,6 +23,7 @@ struct series {
     char *name;  /* of the Event on the server */
     char *event; /* its JSON for the first time, kept to make it anew after a 404 */
     bool exists; /* the server has it */
+    bool queued; /* in `waiting` */
     int64_t count;
     int64_t sent_count;
     int64_t last_ns; /* monotonic */
@@ -72,8 +73,9 @@ static void series_free(struct series *series)
 static void on_flush(void *context)
 {
     struct ml_recorder *self = context;
-    if (self->flushed)
-        self->flushed(self->flushed_context);
+    void (*flushed)(void *context) = ml_take(&self->flushed);
+    if (flushed)
+        flushed(self->flushed_context);
 }
 
 static void tell_when_idle(struct ml_recorder *self)
@@ -84,6 +86,7 @@ static void tell_when_idle(struct ml_recorder *self)
 
 static void move(struct series *series, struct ml_list *to)
 {
+    series->queued = to == &series->recorder->waiting;
     ml_list_remove(&series->node);
     ml_list_push(to, &series->node);
 }
@@ -99,14 +102,14 @@ static void on_sent(void *context, struct ml_str body, const struct ml_err *err)
     (void)body;
     series->call = NULL;
     self->in_flight--;
-    if (err && err->kind == ML_ENOT_FOUND && series->exists) {
-        series->exists = false; /* expired on the server: make it anew */
-        move(series, &self->waiting);
-    } else {
+    bool expired = err && err->kind == ML_ENOT_FOUND && series->exists;
+    bool created = !series->exists && (!err || err->kind == ML_EALREADY_EXISTS);
+    if (!expired)
         ml_metric_add(err ? self->dropped : self->sent, 1);
-        series->exists = series->exists || !err || err->kind == ML_EALREADY_EXISTS;
-        move(series, &self->resting);
-    }
+    series->exists = !expired && (series->exists || created);
+    /* Gone from the server: made anew. Or it happened again while the first was on its way. */
+    bool more = expired || (created && series->count > series->sent_count);
+    move(series, more ? &self->waiting : &self->resting);
     pump(self);
     tell_when_idle(self);
 }
@@ -167,6 +170,35 @@ static struct ml_str cut(struct ml_str text, size_t max)
     return (struct ml_str){text.ptr, max};
 }
 
+static bool is_alphanumeric(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_label(struct ml_str label)
+{
+    for (size_t i = 0; i < label.len; i++)
+        if (!is_alphanumeric(label.ptr[i]) && label.ptr[i] != '-')
+            return false;
+    return label.len > 0 && is_alphanumeric(label.ptr[0]) &&
+           is_alphanumeric(label.ptr[label.len - 1]);
+}
+
+/* What an Event's name begins with: the object's name, where that is a DNS subdomain, which an
+ * Event's has to be. RBAC's names need not be. */
+static struct ml_str name_prefix(struct ml_str name)
+{
+    name = cut(name, NAME_PREFIX_MAX);
+    while (name.len > 0 && !is_alphanumeric(name.ptr[name.len - 1])) /* cut inside a label */
+        name.len--;
+    struct ml_str rest = name;
+    do {
+        if (!is_label(ml_str_cut(&rest, '.')))
+            return ML_STR("event");
+    } while (rest.ptr);
+    return name;
+}
+
 static void write_regarding(struct ml_json_writer *writer, const struct ml_event *event)
 {
     ml_json_key(writer, ML_STR("regarding"));
@@ -215,7 +247,7 @@ static char *event_json(const struct series *series, const struct ml_event *even
 static void series_begin(struct series *series, const struct ml_event *event)
 {
     struct ml_recorder *self = series->recorder;
-    struct ml_str prefix = cut(event->name, NAME_PREFIX_MAX);
+    struct ml_str prefix = name_prefix(event->name);
     uint64_t stamp = (uint64_t)ml_clock_wall(self->clock) + self->sequence++;
     free(series->name);
     free(series->event);
@@ -271,10 +303,9 @@ void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
     }
     series->count++;
     series->last_ns = now_ns;
-    bool busy = series->call || (series->count > 1 && !series->exists);
     bool told_lately = series->exists && series->sent_count > 1 &&
                        now_ns - series->sent_ns < SERIES_TELL_NS;
-    if (busy || told_lately)
+    if (series->call || series->queued || told_lately)
         return;
     if (!ml_event_spam_allows(&self->spam, ml_str_of(object), now_ns)) {
         ml_metric_add(self->dropped, 1);

@@ -111,7 +111,6 @@ static bool is_gone(const struct ml_err *err)
 static void publish(struct ml_reflector *self)
 {
     uint64_t version = ml_rv_parse(ml_str_of(self->list.version));
-    tell_trouble(self, NULL, 0);
     self->opts.handler->replace(self->opts.context, self->list.objects, self->list.count, version);
     set_version(self, self->list.version);
     reflector_list_fini(&self->list);
@@ -220,13 +219,9 @@ static int take_line(void *context, struct ml_str line, struct ml_err *err)
 {
     struct ml_reflector *self = context;
     struct watch_event event;
-    /* One event that cannot be framed is lost, and not its neighbours. The version stays where
-     * it is, so that a reconnect asks for this event again. */
-    struct ml_err poison = ML_ERR_INIT;
-    if (watch_event_parse(line, &event, &poison) < 0) {
-        self->opts.handler->poisoned(self->opts.context, (struct ml_str){NULL, 0}, &poison);
-        return 0;
-    }
+    /* A line that is no event may have been one: only a new list can tell what it said. */
+    if (watch_event_parse(line, &event, err) < 0)
+        return err->kind;
     if (event.type == WATCH_ERROR)
         return take_error(self, event.object, err);
     self->events++;
@@ -244,6 +239,7 @@ static void on_watch_open(void *context)
 {
     struct ml_reflector *self = context;
     self->opened_ns = ml_clock_monotonic(self->clock);
+    /* Only now: a list alone, without the right to watch, is no cure. */
     tell_trouble(self, NULL, 0);
     rest_idle(self);
 }

@@ -1,59 +1,142 @@
 #include "state/watch_event.h"
 
 #include "codec/json.h"
+#include "codec/json_scan.h"
 
-/* Deeper than the API server lets objects be: one that is too deep for us is still framed. */
-#define EVENT_DEPTH_MAX 12000
+struct member {
+    struct ml_str key;   /* as written, between its quotes */
+    struct ml_str value; /* raw */
+};
 
-static enum watch_event_type type_of(struct ml_str name)
+/* Behind the closing quote of the string whose opening one stands before `at`; NULL without. */
+static const char *string_end(const char *at, const char *end)
+{
+    while ((at = ml_json_quote_end(at, end)) < end) {
+        if (*at == '"')
+            return at + 1;
+        if (end - at < 2)
+            return NULL;
+        at += 2;
+    }
+    return NULL;
+}
+
+/* The ',' or closing bracket behind the value at `at`; NULL when it does not come. */
+static const char *value_end(const char *at, const char *end)
+{
+    size_t depth = 0;
+    while (at && (at = ml_json_structure_end(at, end, depth == 0)) < end) {
+        bool opens = (*at | 0x20) == '{';
+        if (*at == '"') {
+            at = string_end(at + 1, end);
+            continue;
+        }
+        if (depth == 0 && !opens)
+            return at;
+        depth += opens ? 1 : (size_t)-1;
+        at++;
+    }
+    return NULL;
+}
+
+/* Goes into an object: what stands behind its '{'. Empty when it is none. */
+static struct ml_str members_of(struct ml_str object)
+{
+    object = ml_str_trim(object);
+    if (object.len == 0 || object.ptr[0] != '{')
+        return (struct ml_str){NULL, 0};
+    return (struct ml_str){object.ptr + 1, object.len - 1};
+}
+
+/* Takes the next member off `rest`. False, with `rest` as it was, at the end or where no member
+ * follows. */
+static bool next_member(struct ml_str *rest, struct member *out)
+{
+    if (rest->len == 0)
+        return false;
+    const char *end = rest->ptr + rest->len;
+    const char *key = ml_json_space_end(rest->ptr, end);
+    if (key == end || *key != '"')
+        return false;
+    const char *key_end = string_end(++key, end);
+    const char *colon = key_end ? ml_json_space_end(key_end, end) : end;
+    if (colon == end || *colon != ':')
+        return false;
+    const char *next = value_end(colon + 1, end);
+    if (!next)
+        return false;
+    out->key = (struct ml_str){key, (size_t)(key_end - 1 - key)};
+    out->value = ml_str_trim((struct ml_str){colon + 1, (size_t)(next - colon - 1)});
+    next += *next == ',';
+    *rest = (struct ml_str){next, (size_t)(end - next)};
+    return true;
+}
+
+static struct ml_str find(struct ml_str object, const char *name)
+{
+    struct ml_str rest = members_of(object);
+    struct member member;
+    while (next_member(&rest, &member))
+        if (ml_str_is(member.key, name))
+            return member.value;
+    return (struct ml_str){NULL, 0};
+}
+
+/* The caller frees it; NULL when metadata has no such string. */
+static char *metadata_text(struct ml_str object, const char *name)
+{
+    struct ml_str raw = find(find(object, "metadata"), name);
+    struct ml_buf text = ML_BUF_INIT;
+    if (ml_json_to_string(raw, &text))
+        return ml_buf_take(&text);
+    ml_buf_fini(&text);
+    return NULL;
+}
+
+static enum watch_event_type type_of(struct ml_str quoted)
 {
     static const char *const names[] = {
-        [WATCH_ADDED] = "ADDED",       [WATCH_MODIFIED] = "MODIFIED", [WATCH_DELETED] = "DELETED",
-        [WATCH_BOOKMARK] = "BOOKMARK", [WATCH_ERROR] = "ERROR",
+        [WATCH_ADDED] = "\"ADDED\"",     [WATCH_MODIFIED] = "\"MODIFIED\"",
+        [WATCH_DELETED] = "\"DELETED\"", [WATCH_BOOKMARK] = "\"BOOKMARK\"",
+        [WATCH_ERROR] = "\"ERROR\"",
     };
     for (size_t i = 0; i < ML_COUNT(names); i++)
-        if (ml_str_is(name, names[i]))
+        if (ml_str_is(quoted, names[i]))
             return (enum watch_event_type)i;
     return WATCH_UNKNOWN;
 }
 
 int watch_event_parse(struct ml_str line, struct watch_event *out, struct ml_err *err)
 {
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    struct watch_event event = {.type = WATCH_UNKNOWN};
-    bool typed = false;
-    ml_json_reader_init(&reader, line, EVENT_DEPTH_MAX);
-    if (ml_json_next(&reader) == ML_JSON_OBJECT) {
-        while (ml_json_next(&reader) == ML_JSON_KEY) {
-            if (ml_str_is(reader.text, "type")) {
-                typed = ml_json_next(&reader) == ML_JSON_STRING;
-                if (typed)
-                    event.type = type_of(reader.text);
-            } else if (ml_str_is(reader.text, "object")) {
-                event.object = ml_json_skip(&reader);
-            } else {
-                ml_json_skip(&reader);
-            }
-        }
+    struct ml_str rest = members_of(line);
+    struct ml_str type = {NULL, 0}, object = {NULL, 0};
+    struct member member;
+    while (next_member(&rest, &member)) {
+        if (ml_str_is(member.key, "type"))
+            type = member.value;
+        else if (ml_str_is(member.key, "object"))
+            object = member.value;
     }
-    if (reader.token == ML_JSON_ERROR)
-        return ml_json_error(&reader, err);
-    if (!typed || event.object.len == 0)
-        return ml_err_set(err, ML_EINVALID, "no watch event: type or object is missing");
-    *out = event;
+    if (!ml_str_is(ml_str_trim(rest), "}"))
+        return ml_err_set(err, ML_EINVALID, "a line of the watch is no JSON object");
+    if (type.len == 0 || type.ptr[0] != '"')
+        return ml_err_set(err, ML_EINVALID, "a line of the watch has no type");
+    if (object.len == 0 || object.ptr[0] != '{')
+        return ml_err_set(err, ML_EINVALID, "a line of the watch has no object");
+    *out = (struct watch_event){.type = type_of(type), .object = object};
     return 0;
 }
 
 char *watch_event_version(struct ml_str object)
 {
-    return ml_json_find_string(object, "metadata", "resourceVersion", NULL);
+    return metadata_text(object, "resourceVersion");
 }
 
 char *watch_event_key(struct ml_str object)
 {
-    ML_AUTO_FREE char *ns = ml_json_find_string(object, "metadata", "namespace", NULL);
-    ML_AUTO_FREE char *name = ml_json_find_string(object, "metadata", "name", NULL);
+    ML_AUTO_FREE char *ns = metadata_text(object, "namespace");
+    ML_AUTO_FREE char *name = metadata_text(object, "name");
     if (!name)
         return ml_strdup("");
-    return ns ? ml_asprintf("%s/%s", ns, name) : ml_take(&name);
+    return ns && *ns ? ml_asprintf("%s/%s", ns, name) : ml_take(&name);
 }

@@ -1,4 +1,6 @@
-/* L4 state. One line of a watch: {"type":"MODIFIED","object":{…}}. */
+/* L4 state. One line of a watch: {"type":"MODIFIED","object":{…}}. It is taken apart by strings
+ * and brackets alone: an object that is no JSON inside (not UTF-8, a broken escape) or nested
+ * without end still has a type, a name and a version, and costs no other event. */
 #pragma once
 
 #include "base/err.h"
@@ -15,7 +17,7 @@ enum watch_event_type {
 
 struct watch_event {
     enum watch_event_type type;
-    struct ml_str object; /* raw, balanced JSON; may be too deep for a script */
+    struct ml_str object; /* raw and balanced, not otherwise checked */
 };
 
 /* ML_EINVALID when the line is no such event. Slices point into `line`. */

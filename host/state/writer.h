@@ -3,7 +3,10 @@
  * lost) is settled by reading, never by writing again:
  *   create  GET by name; found with our controller owner's uid, or (without owner) found at
  *           all: it is there, success; not found: the error goes up and the reconcile retries;
- *   others  the error goes up; the next reconcile sees what is. */
+ *   others  the error goes up; the next reconcile sees what is.
+ * A delete is remembered when its answer is the object with the version of its deletionTimestamp;
+ * when the object was gone at once the answer names no later version, and the cache may show it
+ * a little longer: a second delete of it, with its uid, meets NotFound or Conflict. */
 #pragma once
 
 #include "state/cluster.h"
