@@ -55,6 +55,17 @@ make_base() { # the image that the Dockerfile starts from
   rm -rf "$work"
 }
 
+# A build of the same sources is found by their hash: even an all-cached one copies each layer.
+bud() { # TAG
+  local known
+  known=localhost/moonloop-source:$(git ls-files -z Dockerfile .dockerignore CMakeLists.txt cmake lua host |
+    xargs -0 sha256sum | sha256sum | cut -c1-16)
+  if ! buildah_ inspect --type image "$known" >/dev/null 2>&1; then
+    buildah_ bud -q --layers --pull=never -t "$known" . >/dev/null
+  fi
+  buildah_ tag "$known" "$1"
+}
+
 build() { # TAG
   local tag=$1 engine size contents
   engine=$(engine)
@@ -63,7 +74,7 @@ build() { # TAG
     [ "$(id -u)" = 0 ] || { say "buildah in a chroot needs root"; exit 1; }
     need buildah debootstrap
     make_base
-    buildah_ bud -q --layers --pull=never -t "$tag" . >/dev/null
+    bud "$tag"
   else
     "$engine" build -q -t "$tag" . >/dev/null
   fi

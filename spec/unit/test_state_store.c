@@ -152,7 +152,9 @@ static void test_store_steps_through_every_object_once(void **state)
     }
     size_t cursor = 0;
     for (struct ml_object *found; (found = ml_store_next(store, &cursor));) {
-        unsigned bit = 1u << atoi(ml_object_name(found).ptr);
+        uint64_t number;
+        assert_true(ml_str_to_u64(ml_object_name(found), &number));
+        unsigned bit = 1u << number;
         assert_false(seen & bit);
         seen |= bit;
     }
