@@ -1,0 +1,60 @@
+/* L4 state. Inside of the informer, one file for each thing it does: informers.c keeps them by
+ * kind, informer.c lets reflectors fill the store, informer_tell.c tells the listeners,
+ * seen_wait.c lets go those who wait for a version. Private to these. */
+#pragma once
+
+#include "state/informer.h"
+
+/* One reflector and how far it got: the unit for which "the cache shows it" can be said. */
+struct informer_scope {
+    struct ml_informer *informer;
+    char *ns;   /* "": all */
+    char *name; /* "": all */
+    struct ml_reflector *reflector;
+    bool synced;          /* the first list is in */
+    uint64_t seen;        /* everything up to this version is in the store */
+    struct ml_heap waits; /* struct ml_seen_wait by the version they wait for */
+    uint64_t listing;     /* waits with a lower sequence were there when the list was asked for */
+    struct ml_err trouble;
+};
+
+struct ml_informer {
+    struct ml_informers *informers;
+    const struct ml_kind *kind;
+    bool shared; /* watches all that the process watches; may be found by kind */
+    size_t users;
+    struct ml_store *store;
+    struct ml_dict *dict;
+    struct informer_scope *scopes;
+    size_t scope_count;
+    size_t unsynced;
+    struct ml_list listeners;
+    struct ml_list *telling;       /* the listener to be told next; NULL: nobody is being told */
+    struct ml_listener *replaying; /* is told what the store holds; NULL: nobody, or it left */
+    struct ml_list node;           /* in informers->all, or ->ending */
+    struct ml_task end;            /* frees it, off its own stack */
+};
+
+struct ml_informers {
+    struct ml_informers_opts opts;
+    char **namespaces; /* owned */
+    size_t namespace_count;
+    struct ml_list all;
+    struct ml_list ending; /* given back, freed by the next round of the loop */
+    struct ml_metrics_collector collector;
+    struct ml_metric_family *objects, *bytes, *poisoned;
+};
+
+/* informer.c. One user; `namespaces` has a name for each scope ("": all); `name` empty: all
+ * objects. Joins the informers and starts. */
+struct ml_informer *informer_new(struct ml_informers *informers, const struct ml_kind *kind,
+                                 char *const *namespaces, size_t scope_count, struct ml_str name);
+void informer_free(struct ml_informer *self);
+
+/* informer_tell.c. */
+void informer_tell(struct ml_informer *self, struct ml_object *old, struct ml_object *new);
+void informer_tell_synced(struct ml_informer *self);
+
+/* seen_wait.c. Lets go those whose version is reached, and those older than `sequence`. */
+void informer_release_seen(struct informer_scope *scope, uint64_t sequence);
+void informer_release_all(struct informer_scope *scope);

@@ -1,0 +1,118 @@
+#include "state/informer_internal.h"
+
+struct ml_informer *ml_informers_find(struct ml_informers *informers, const struct ml_kind *kind)
+{
+    ml_list_each (node, &informers->all) {
+        struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
+        if (self->shared && self->kind == kind)
+            return self;
+    }
+    return NULL;
+}
+
+struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind)
+{
+    static char *const everywhere[] = {""};
+    struct ml_informer *self = ml_informers_find(informers, kind);
+    if (self) {
+        self->users++;
+        return self;
+    }
+    bool split = kind->namespaced && informers->namespace_count > 0;
+    self = informer_new(informers, kind, split ? informers->namespaces : everywhere,
+                        split ? informers->namespace_count : 1, ML_STR(""));
+    self->shared = true;
+    return self;
+}
+
+struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
+                                            const struct ml_kind *kind, struct ml_str ns,
+                                            struct ml_str name)
+{
+    ML_AUTO_FREE char *only = ml_str_dup(ns);
+    return informer_new(informers, kind, &only, 1, name);
+}
+
+size_t ml_informer_users(const struct ml_informer *self)
+{
+    return self->users;
+}
+
+static void clear_gauges(struct ml_informer *self)
+{
+    const char *const *labels = ml_metric_labels(self->kind->plural);
+    ml_metric_set(ml_metric_with(self->informers->objects, labels), 0);
+    ml_metric_set(ml_metric_with(self->informers->bytes, labels), 0);
+}
+
+void ml_informer_put(struct ml_informer *self)
+{
+    if (!self || --self->users > 0)
+        return;
+    ml_assert(ml_list_empty(&self->listeners));
+    clear_gauges(self);
+    self->shared = false;
+    ml_list_remove(&self->node);
+    ml_list_push(&self->informers->ending, &self->node);
+    ml_task_defer(&self->end, self->informers->opts.loop);
+}
+
+/* Sums: two informers of one resource, or two resources of one name, share a series. */
+static void collect(void *context)
+{
+    struct ml_informers *informers = context;
+    ml_list_each (each, &informers->all)
+        clear_gauges(ml_container_of(each, struct ml_informer, node));
+    ml_list_each (node, &informers->all) {
+        struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
+        const char *const *labels = ml_metric_labels(self->kind->plural);
+        ml_metric_add(ml_metric_with(informers->objects, labels),
+                      (double)ml_store_len(self->store));
+        ml_metric_add(ml_metric_with(informers->bytes, labels),
+                      (double)ml_store_bytes(self->store));
+    }
+}
+
+static void register_metrics(struct ml_informers *informers)
+{
+    struct ml_metrics *metrics = informers->opts.metrics;
+    const char *const *labels = ml_metric_labels("resource");
+    informers->objects = ml_metrics_gauge(metrics, "moonloop_cache_objects", "Objects held.",
+                                          labels);
+    informers->bytes = ml_metrics_gauge(metrics, "moonloop_cache_bytes",
+                                        "Memory of the objects held, compressed.", labels);
+    informers->poisoned = ml_metrics_counter(metrics, "moonloop_objects_unreadable_total",
+                                             "Objects left out as unreadable.", labels);
+    informers->collector = (struct ml_metrics_collector){.collect = collect, .context = informers};
+    ml_metrics_on_collect(metrics, &informers->collector);
+}
+
+struct ml_informers *ml_informers_new(const struct ml_informers_opts *opts)
+{
+    struct ml_informers *informers = ml_new(struct ml_informers);
+    informers->opts = *opts;
+    while (opts->namespaces && opts->namespaces[informers->namespace_count])
+        informers->namespace_count++;
+    informers->namespaces = ml_zalloc(informers->namespace_count * sizeof(char *));
+    for (size_t i = 0; i < informers->namespace_count; i++)
+        informers->namespaces[i] = ml_strdup(opts->namespaces[i]);
+    ml_list_init(&informers->all);
+    ml_list_init(&informers->ending);
+    register_metrics(informers);
+    return informers;
+}
+
+void ml_informers_free(struct ml_informers *informers)
+{
+    if (!informers)
+        return;
+    ml_metrics_collector_remove(&informers->collector);
+    ml_list_each (node, &informers->all)
+        informer_free(ml_container_of(node, struct ml_informer, node));
+    ml_list_each (gone, &informers->ending)
+        informer_free(ml_container_of(gone, struct ml_informer, node));
+    for (size_t i = 0; i < informers->namespace_count; i++)
+        free(informers->namespaces[i]);
+    free(informers->namespaces);
+    free(informers);
+}
