@@ -361,7 +361,7 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
 {
     bool ready = true;
     for (size_t i = 0; i < self->source_count; i++) {
-        if (self->sources[i]->told)
+        if (self->sources[i]->read)
             continue;
         ready = false;
         ml_buf_printf(why, "%s has not been read yet\n", self->sources[i]->name);

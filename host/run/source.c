@@ -25,12 +25,11 @@ void ml_source_report(struct ml_source *source, bool warning, const char *reason
 
 void ml_source_tell_files(struct ml_source *source, const struct ml_files *files)
 {
-    source->told = true;
+    source->read = true;
     source->handler->files(source->context, source, files);
 }
 
 void ml_source_tell_trouble(struct ml_source *source, const struct ml_err *err)
 {
-    source->told = true;
     source->handler->trouble(source->context, source, err);
 }

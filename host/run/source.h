@@ -27,7 +27,7 @@ struct ml_source {
     char *name; /* "reconcilers/", "configmap moonloop-system/scripts": for messages */
     const struct ml_source_handler *handler;
     void *context;
-    bool told; /* files or trouble have been told at least once */
+    bool read; /* its files have been told at least once */
 };
 
 /* A file or folder, watched with inotify; the swap of a mounted ConfigMap's ..data link counts

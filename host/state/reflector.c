@@ -11,6 +11,7 @@
 #define SLOW_RETRY_NS   (10 * ML_NS_PER_S) /* for what a person has to mend: 403, 404 */
 #define SHORT_WATCH_NS  (1 * ML_NS_PER_S)
 #define BOOKMARK_IDLE_S 75 /* a bookmark comes each 60 s, the server's history holds 75 s */
+#define SILENCE_NS      (300 * ML_NS_PER_S) /* the least a watch is asked to last */
 #define WATCH_MIN_S     300
 #define WATCH_MAX_S     600
 
@@ -35,6 +36,7 @@ struct ml_reflector {
     int64_t opened_ns;
     int64_t timeout_s;          /* asked of the server for this watch */
     size_t events;              /* of this watch */
+    int64_t heard_ns;           /* the last list, event or bookmark, of whatever watch */
     bool bookmarks;             /* this server sends them */
     enum reflector_end verdict; /* of an ERROR event or a broken line */
 };
@@ -65,8 +67,10 @@ static int64_t delay_of(struct ml_reflector *self, const struct ml_err *err)
     if (!self->step.wait)
         return 0;
     if (err && err->retry_after_ms >= 0) {
-        int64_t asked_ns = err->retry_after_ms * ML_NS_PER_MS;
-        return ML_MAX(ML_NS_PER_S, ML_MIN(asked_ns, 60 * ML_NS_PER_S));
+        int64_t asked_ns = ML_MIN(err->retry_after_ms, 60000) * ML_NS_PER_MS;
+        asked_ns = ML_MAX(asked_ns, ML_NS_PER_S);
+        return asked_ns +
+               ml_random_between(self->opts.random, 0, asked_ns / 2); /* not all at once */
     }
     if (err && (err->kind == ML_ENOT_FOUND || err->kind == ML_EFORBIDDEN))
         return SLOW_RETRY_NS + ml_random_between(self->opts.random, 0, ML_NS_PER_S);
@@ -113,6 +117,7 @@ static void publish(struct ml_reflector *self)
     uint64_t version = ml_rv_parse(ml_str_of(self->list.version));
     self->opts.handler->replace(self->opts.context, self->list.objects, self->list.count, version);
     set_version(self, self->list.version);
+    self->heard_ns = ml_clock_monotonic(self->clock);
     reflector_list_fini(&self->list);
     end(self, LIST_COMPLETE, NULL);
 }
@@ -225,6 +230,7 @@ static int take_line(void *context, struct ml_str line, struct ml_err *err)
     if (event.type == WATCH_ERROR)
         return take_error(self, event.object, err);
     self->events++;
+    self->heard_ns = ml_clock_monotonic(self->clock);
     ML_AUTO_FREE char *version = watch_event_version(event.object);
     if (event.type == WATCH_BOOKMARK)
         self->bookmarks = true;
@@ -267,8 +273,12 @@ static enum reflector_end judge_watch(const struct ml_reflector *self, const str
             return WATCH_THROTTLED;
         return WATCH_FAILED;
     }
-    int64_t lived_ns = ml_clock_monotonic(self->clock) - self->opened_ns;
-    return lived_ns < SHORT_WATCH_NS && self->events == 0 ? WATCH_SHORT : WATCH_ENDED;
+    if (self->events > 0)
+        return WATCH_ENDED;
+    int64_t now_ns = ml_clock_monotonic(self->clock);
+    if (now_ns - self->opened_ns < SHORT_WATCH_NS)
+        return WATCH_SHORT;
+    return now_ns - self->heard_ns < SILENCE_NS ? WATCH_ENDED : WATCH_SILENT;
 }
 
 static void on_watch_done(void *context, const struct ml_err *err)

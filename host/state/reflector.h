@@ -50,4 +50,5 @@ struct ml_reflector_opts {
 
 struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts);
 void ml_reflector_start(struct ml_reflector *reflector);
-void ml_reflector_free(struct ml_reflector *reflector); /* stops; no call comes afterwards */
+void ml_reflector_free(struct ml_reflector *reflector); /* stops; no call comes afterwards.
+                                                           Not from within one of its calls */

@@ -28,6 +28,8 @@ struct reflector_step reflector_next(const struct reflector_step *last, enum ref
         return list_any_whole;
     case LIST_FAILED:
         return after_wait(last->any_version ? list_any : list_last);
+    case WATCH_SILENT:
+        return list_last;
     case WATCH_THROTTLED:
         return after_wait(watch);
     case WATCH_GONE: /* every client is told so at once: not all of them list at once */

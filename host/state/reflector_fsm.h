@@ -12,6 +12,8 @@ enum reflector_end {
     LIST_FAILED,
     WATCH_ENDED,     /* as it should: time-out, cut, idle */
     WATCH_SHORT,     /* the same within a second and without an event: something is wrong */
+    WATCH_SILENT,    /* ended, and for long not even a bookmark came: a server that was restored
+                        to an earlier state says nothing to a version it has not reached */
     WATCH_GONE,      /* 410: our version was compacted away */
     WATCH_THROTTLED, /* 429 or refused: the version is still good */
     WATCH_FAILED,

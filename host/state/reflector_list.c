@@ -81,6 +81,8 @@ int reflector_list_close_page(struct reflector_list *list, struct ml_err *err)
     if (r < 0)
         return r;
     ML_AUTO_FREE char *kind = ml_json_find_string(envelope, "kind", NULL);
+    if (kind && strcmp(kind, "Status") == 0)
+        return ml_status_error(envelope, 0, err);
     ML_AUTO_FREE char *version = ml_json_find_string(envelope, "metadata", "resourceVersion", NULL);
     if (!kind || !ml_str_ends(ml_str_of(kind), "List") || !version || !*version)
         return ml_err_set(err, ML_EINVALID, "the answer is no list of %s, but %s",

@@ -6,6 +6,7 @@
 struct dependents {
     size_t len;
     size_t capacity;
+    size_t step; /* where next_owned stood last, to find its cursor without a search */
     struct ml_object *objects[];
 };
 
@@ -50,6 +51,7 @@ static void index_owner(struct ml_store *store, struct ml_object *object)
         of = ml_realloc(of, sizeof *of + capacity * sizeof of->objects[0]);
         of->len = len;
         of->capacity = capacity;
+        of->step = 0;
     }
     of->objects[of->len++] = object;
     ml_object_controller(of->objects[0], &owner);
@@ -108,15 +110,17 @@ struct ml_object *ml_store_next(const struct ml_store *store, size_t *cursor)
 struct ml_object *ml_store_next_owned(const struct ml_store *store, struct ml_str uid,
                                       struct ml_object **cursor)
 {
-    const struct dependents *of = ml_map_get(&store->by_owner, uid);
+    struct dependents *of = ml_map_get(&store->by_owner, uid);
     if (!of)
         return NULL;
     size_t at = 0;
     if (*cursor) {
+        at = of->step < of->len && of->objects[of->step] == *cursor ? of->step : 0;
         while (at < of->len && of->objects[at] != *cursor)
             at++;
         at++;
     }
+    of->step = at;
     *cursor = at < of->len ? of->objects[at] : NULL;
     return *cursor;
 }

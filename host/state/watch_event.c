@@ -72,14 +72,26 @@ static bool next_member(struct ml_str *rest, struct member *out)
     return true;
 }
 
+/* A key may be written with escapes, though no server does. */
+static bool key_is(const struct member *member, const char *name)
+{
+    if (!memchr(member->key.ptr, '\\', member->key.len))
+        return ml_str_is(member->key, name);
+    ML_AUTO(ml_buf_fini) struct ml_buf plain = ML_BUF_INIT;
+    struct ml_str quoted = {member->key.ptr - 1, member->key.len + 2};
+    return ml_json_to_string(quoted, &plain) && ml_str_is(ml_buf_str(&plain), name);
+}
+
+/* Of duplicate keys the last counts, as everywhere. */
 static struct ml_str find(struct ml_str object, const char *name)
 {
     struct ml_str rest = members_of(object);
+    struct ml_str found = {NULL, 0};
     struct member member;
     while (next_member(&rest, &member))
-        if (ml_str_is(member.key, name))
-            return member.value;
-    return (struct ml_str){NULL, 0};
+        if (key_is(&member, name))
+            found = member.value;
+    return found;
 }
 
 /* The caller frees it; NULL when metadata has no such string. */
@@ -112,9 +124,9 @@ int watch_event_parse(struct ml_str line, struct watch_event *out, struct ml_err
     struct ml_str type = {NULL, 0}, object = {NULL, 0};
     struct member member;
     while (next_member(&rest, &member)) {
-        if (ml_str_is(member.key, "type"))
+        if (key_is(&member, "type"))
             type = member.value;
-        else if (ml_str_is(member.key, "object"))
+        else if (key_is(&member, "object"))
             object = member.value;
     }
     if (!ml_str_is(ml_str_trim(rest), "}"))

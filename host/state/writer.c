@@ -59,7 +59,7 @@ static void written(struct ml_writer_call *call, struct ml_str body)
     ml_seen_wait_start(&call->wait, informer, ml_str_of(call->ns), rv, on_shown, call);
 }
 
-static bool has_owner(struct ml_str object, const char *uid)
+static bool has_controller(struct ml_str object, const char *uid)
 {
     struct ml_str owners;
     if (!ml_json_find(object, &owners, "metadata", "ownerReferences", NULL))
@@ -70,7 +70,9 @@ static bool has_owner(struct ml_str object, const char *uid)
         return false;
     for (struct ml_str owner; (owner = ml_json_skip(&reader)).len;) {
         ML_AUTO_FREE char *is = ml_json_find_string(owner, "uid", NULL);
-        if (is && strcmp(is, uid) == 0)
+        struct ml_str controls;
+        if (is && strcmp(is, uid) == 0 && ml_json_find(owner, &controls, "controller", NULL) &&
+            ml_str_is(controls, "true"))
             return true;
     }
     return false;
@@ -81,7 +83,7 @@ static void on_looked(void *context, struct ml_str body, const struct ml_err *er
 {
     struct ml_writer_call *call = context;
     call->sent = NULL;
-    if (!err && (!*call->owner_uid || has_owner(body, call->owner_uid)))
+    if (!err && (!*call->owner_uid || has_controller(body, call->owner_uid)))
         written(call, body);
     else
         finish(call, ML_STR(""), &call->lost);
@@ -139,6 +141,8 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
 
 void ml_writer_cancel(struct ml_writer_call *call)
 {
+    if (!call)
+        return;
     if (call->sent)
         ml_client_cancel(call->sent);
     ml_seen_wait_cancel(&call->wait);

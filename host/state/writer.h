@@ -26,4 +26,4 @@ struct ml_write {
  * call. As ml_client_done otherwise. */
 struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct ml_write *write,
                                       ml_client_done *done, void *context);
-void ml_writer_cancel(struct ml_writer_call *call);
+void ml_writer_cancel(struct ml_writer_call *call); /* done comes no more; NULL is fine */

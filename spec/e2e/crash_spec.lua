@@ -10,13 +10,14 @@ local audited = audit.available and it or pending
 
 local CRASHES = 8
 local ATS = 60
+local STARTS = 20
 
 describe("A host that is killed", function()
   local ns, mark
 
   before_each(function()
     ns = cluster.namespace "crash"
-    mark = audit.mark()
+    mark = audit.available and audit.mark()
   end)
 
   after_each(function()
@@ -43,6 +44,18 @@ describe("A host that is killed", function()
     start()
     cluster.till_done(ns, ATS)
     judge.one_pod_each(mark, ns, ATS)
+  end)
+
+  it("is ready at once each time that it starts again, however much there is to list", function()
+    for index = 1, ATS do
+      cluster.at(ns, ("at-%02d"):format(index), cluster.PAST)
+    end
+    start()
+    cluster.till_done(ns, ATS)
+    host.stop_all()
+    for _ = 1, STARTS do
+      start():till_ready(3):kill()
+    end
   end)
 
   audited("between the creation of a pod and the reply makes no second one", function()

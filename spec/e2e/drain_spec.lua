@@ -12,7 +12,7 @@ describe("A host that is asked to stop", function()
 
   before_each(function()
     ns = cluster.namespace "drain"
-    faults = proxy.available and proxy.open "drain"
+    faults = proxy.available and proxy.open "drain" or nil
   end)
 
   after_each(function()

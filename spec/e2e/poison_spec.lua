@@ -26,7 +26,7 @@ describe("An object", function()
 
   before_each(function()
     ns = cluster.namespace "poison"
-    faults = proxy.available and proxy.open "poison"
+    faults = proxy.available and proxy.open "poison" or nil
   end)
 
   after_each(function()

@@ -39,6 +39,7 @@ static void test_reflector_fsm_decides_row_by_row(void **state)
         {LIST_ANY_WHOLE, LIST_FAILED, LIST_ANY, true},
         {LIST_LAST, LIST_FAILED, LIST_LAST, true},
         {WATCH, WATCH_ENDED, WATCH, false},
+        {WATCH, WATCH_SILENT, LIST_LAST, false},
         {WATCH, WATCH_THROTTLED, WATCH, true},
         {WATCH, WATCH_SHORT, LIST_LAST, true},
         {WATCH, WATCH_GONE, LIST_LAST, true},

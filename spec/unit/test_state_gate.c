@@ -1,0 +1,286 @@
+#include "state_informers.h"
+
+#include "state/gate.h"
+
+static const struct ml_kind services = {"v1", "", "v1", "Service", "services", true, true};
+
+struct gate_world {
+    struct informers_world all;
+    struct ml_informer *informer;
+    struct fake_call *watch; /* open, at version 5 */
+    struct ml_gate *gate;
+    struct ml_buf freed; /* the keys that ready() named */
+};
+
+static void on_ready(void *context, struct ml_str key)
+{
+    struct gate_world *self = context;
+    ml_buf_printf(&self->freed, " " ML_STR_FMT, ML_STR_ARG(key));
+    assert_true(ml_gate_open(self->gate, key, on_ready, self)); /* what it says is so */
+}
+
+static int setup(void **state)
+{
+    struct gate_world *self = ml_new(struct gate_world);
+    informers_world_init(&self->all, NULL);
+    self->informer = ml_informers_get(self->all.informers, &pods);
+    self->watch = list_and_watch(&self->all, 5, "");
+    self->gate = ml_gate_new(self->all.world.loop, self->all.world.metrics, "cnat");
+    *state = self;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct gate_world *self = *state;
+    ml_gate_free(self->gate);
+    ml_informer_put(self->informer);
+    ml_loop_poll(self->all.world.loop);
+    informers_world_fini(&self->all);
+    ml_buf_fini(&self->freed);
+    free(self);
+    return 0;
+}
+
+static void wrote(struct gate_world *self, const char *key, uint64_t rv)
+{
+    ml_gate_wrote(self->gate, ml_str_of(key), self->informer, ML_STR("default"), rv);
+}
+
+static bool is_open(struct gate_world *self, const char *key)
+{
+    return ml_gate_open(self->gate, ml_str_of(key), on_ready, self);
+}
+
+/* The keys freed since the last time, after the loop came round. */
+static void assert_freed(struct gate_world *self, const char *want)
+{
+    ml_loop_poll(self->all.world.loop);
+    const char *got = ml_buf_cstr(&self->freed);
+    assert_string_equal(*got == ' ' ? got + 1 : got, want);
+    ml_buf_clear(&self->freed);
+}
+
+static double metric(struct gate_world *self, const char *name)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    ML_AUTO_FREE char *series = ml_asprintf("\n%s{controller=\"cnat\"} ", name);
+    ml_metrics_write(self->all.world.metrics, &page);
+    const char *at = strstr(ml_buf_cstr(&page), series);
+    assert_non_null(at);
+    return strtod(at + strlen(series), NULL);
+}
+
+static void test_gate_is_open_for_keys_that_wrote_nothing_unseen(void **state)
+{
+    struct gate_world *self = *state;
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 5);                                                /* shown already */
+    wrote(self, "default/a", ML_RV_OPAQUE);                                     /* no number */
+    ml_gate_wrote(self->gate, ML_STR("default/a"), NULL, ML_STR("default"), 9); /* nobody looks */
+    assert_true(is_open(self, "default/a"));
+}
+
+static void test_gate_holds_a_key_until_its_write_shows(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    assert_false(is_open(self, "default/a"));
+    assert_true(is_open(self, "default/b")); /* per key */
+    send_bookmark(self->watch, 7);
+    assert_freed(self, "");
+    send_event(self->watch, "ADDED", pod("a", "ua", 8));
+    assert_freed(self, "default/a");
+    send_bookmark(self->watch, 9);
+    assert_freed(self, ""); /* once */
+}
+
+/* As the controller asks: in the round of the loop that brought the event. */
+static void test_gate_is_open_as_soon_as_the_event_is_in(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    send_event(self->watch, "ADDED", pod("a", "ua", 8));
+    assert_true(is_open(self, "default/a"));
+    assert_true(metric(self, "stale_sync_skips_total") == 0);
+    assert_freed(self, "");
+}
+
+static void test_gate_asked_again_changes_nothing(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    for (int i = 0; i < 3; i++)
+        assert_false(is_open(self, "default/a"));
+    assert_true(metric(self, "stale_sync_skips_total") == 1);
+    assert_true(metric(self, "moonloop_stale_keys") == 1);
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "default/a");
+    assert_true(metric(self, "moonloop_stale_keys") == 0);
+}
+
+static void test_gate_holds_a_key_for_its_newest_write(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    wrote(self, "default/a", 12);
+    wrote(self, "default/a", 10); /* answered out of order */
+    assert_false(is_open(self, "default/a"));
+    send_bookmark(self->watch, 8);
+    send_bookmark(self->watch, 11);
+    assert_freed(self, "");
+    send_bookmark(self->watch, 12);
+    assert_freed(self, "default/a");
+}
+
+static void test_gate_counts_a_write_that_is_answered_while_the_key_waits(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    assert_false(is_open(self, "default/a"));
+    wrote(self, "default/a", 12);
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "");
+    send_bookmark(self->watch, 12);
+    assert_freed(self, "default/a");
+}
+
+/* The write comes between the event that frees the key and the loop that says so. */
+static void test_gate_counts_a_write_after_the_wait_was_over(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    assert_false(is_open(self, "default/a"));
+    send_bookmark(self->watch, 8);
+    wrote(self, "default/a", 9);
+    assert_freed(self, "");
+    assert_false(is_open(self, "default/a"));
+    send_bookmark(self->watch, 9);
+    assert_freed(self, "default/a");
+}
+
+static void test_gate_waits_for_every_kind_that_was_written(void **state)
+{
+    struct gate_world *self = *state;
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    struct fake_call *watch = list_and_watch(&self->all, 5, "");
+    wrote(self, "default/a", 8);
+    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), 7);
+    assert_false(is_open(self, "default/a"));
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "");
+    send_bookmark(watch, 8);
+    assert_freed(self, "default/a");
+    ml_informer_put(other);
+}
+
+static void test_gate_opens_with_a_consistent_list_begun_after_the_write(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 1000);
+    assert_false(is_open(self, "default/a"));
+    struct fake_call *list = till_relist_at_any(&self->all, self->watch);
+    wrote(self, "default/b", 999); /* this one the list need not hold */
+    assert_false(is_open(self, "default/b"));
+    reply_list(list, 2, "", "");
+    assert_freed(self, "default/a");
+    assert_false(is_open(self, "default/b"));
+}
+
+static void test_gate_clear_forgets_the_key(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    assert_false(is_open(self, "default/a"));
+    ml_gate_clear(self->gate, ML_STR("default/a"));
+    ml_gate_clear(self->gate, ML_STR("default/unknown"));
+    assert_true(is_open(self, "default/a"));
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "");
+    assert_true(metric(self, "moonloop_stale_keys") == 0);
+}
+
+static void test_gate_drop_of_an_informer_frees_what_waits_only_on_it(void **state)
+{
+    struct gate_world *self = *state;
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    list_and_watch(&self->all, 5, "");
+    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/b"), other, ML_STR("default"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/quiet"), other, ML_STR("default"), 7);
+    wrote(self, "default/b", 8);
+    assert_false(is_open(self, "default/a"));
+    assert_false(is_open(self, "default/b"));
+    ml_gate_drop_informer(self->gate, other);
+    assert_int_equal(self->freed.len, 0); /* from the loop, not inside */
+    ml_informer_put(other);
+    assert_freed(self, "default/a");
+    assert_true(is_open(self, "default/quiet"));
+    assert_false(is_open(self, "default/b"));
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "default/b");
+}
+
+static void test_gate_write_right_after_a_drop_is_not_lost(void **state)
+{
+    struct gate_world *self = *state;
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    list_and_watch(&self->all, 5, "");
+    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), 7);
+    assert_false(is_open(self, "default/a"));
+    ml_gate_drop_informer(self->gate, other);
+    wrote(self, "default/a", 8);
+    ml_informer_put(other);
+    assert_freed(self, "");
+    assert_false(is_open(self, "default/a"));
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "default/a");
+}
+
+/* The informer of a kind that another controller watches ends without this gate being told. */
+static void test_gate_survives_the_end_of_an_informer_of_others(void **state)
+{
+    struct gate_world *self = *state;
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    list_and_watch(&self->all, 5, "");
+    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/quiet"), other, ML_STR("default"), 7);
+    assert_false(is_open(self, "default/a"));
+    ml_informer_put(other);
+    assert_freed(self, "default/a");
+    assert_true(is_open(self, "default/quiet"));
+}
+
+static void test_gate_may_be_freed_while_keys_wait(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    wrote(self, "default/quiet", 8);
+    assert_false(is_open(self, "default/a"));
+    ml_gate_free(ml_take(&self->gate));
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_gate_is_open_for_keys_that_wrote_nothing_unseen),
+        TEST(test_gate_holds_a_key_until_its_write_shows),
+        TEST(test_gate_is_open_as_soon_as_the_event_is_in),
+        TEST(test_gate_asked_again_changes_nothing),
+        TEST(test_gate_holds_a_key_for_its_newest_write),
+        TEST(test_gate_counts_a_write_that_is_answered_while_the_key_waits),
+        TEST(test_gate_counts_a_write_after_the_wait_was_over),
+        TEST(test_gate_waits_for_every_kind_that_was_written),
+        TEST(test_gate_opens_with_a_consistent_list_begun_after_the_write),
+        TEST(test_gate_clear_forgets_the_key),
+        TEST(test_gate_drop_of_an_informer_frees_what_waits_only_on_it),
+        TEST(test_gate_write_right_after_a_drop_is_not_lost),
+        TEST(test_gate_survives_the_end_of_an_informer_of_others),
+        TEST(test_gate_may_be_freed_while_keys_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,568 @@
+#include "state_informers.h"
+
+static const struct ml_kind nodes = {"v1", "", "v1", "Node", "nodes", false, true};
+
+struct informer_world {
+    struct informers_world all;
+    struct ml_informer *informer;
+    struct ml_listener listener;
+    struct ml_buf heard;
+    struct ml_listener *leave; /* unlistened during the next change */
+};
+
+static void hear(struct informer_world *self, char sign, const struct ml_object *object)
+{
+    ml_buf_printf(&self->heard, " %c" ML_STR_FMT ":" ML_STR_FMT "@" ML_STR_FMT, sign,
+                  ML_STR_ARG(ml_object_name(object)), ML_STR_ARG(ml_object_uid(object)),
+                  ML_STR_ARG(ml_object_rv(object)));
+}
+
+static void on_change(void *context, struct ml_informer *informer, struct ml_object *old,
+                      struct ml_object *new)
+{
+    struct informer_world *self = context;
+    const struct ml_store *store = ml_informer_store(informer);
+    assert_true(old || new);
+    hear(self, new ? old ? '~' : '+' : '-', new ? new : old);
+    if (new) /* the store has changed before anybody hears of it */
+        assert_ptr_equal(ml_store_get(store, ml_object_key(new)), new);
+    if (old && new)
+        assert_true(ml_str_eq(ml_object_uid(old), ml_object_uid(new)));
+    if (self->leave)
+        ml_informer_unlisten(ml_take(&self->leave));
+}
+
+static void on_synced(void *context, struct ml_informer *informer)
+{
+    struct informer_world *self = context;
+    assert_true(ml_informer_synced(informer));
+    ml_buf_puts(&self->heard, " synced");
+}
+
+static void assert_heard(struct informer_world *self, const char *want)
+{
+    const char *got = ml_buf_cstr(&self->heard);
+    assert_string_equal(*got == ' ' ? got + 1 : got, want);
+    ml_buf_clear(&self->heard);
+}
+
+static int setup(void **state)
+{
+    struct informer_world *self = ml_new(struct informer_world);
+    informers_world_init(&self->all, NULL);
+    self->informer = ml_informers_get(self->all.informers, &pods);
+    self->listener = (struct ml_listener){
+        .change = on_change, .synced = on_synced, .context = self};
+    ml_informer_listen(self->informer, &self->listener);
+    *state = self;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct informer_world *self = *state;
+    ml_informer_unlisten(&self->listener);
+    ml_informer_put(self->informer);
+    ml_loop_poll(self->all.world.loop);
+    informers_world_fini(&self->all);
+    ml_buf_fini(&self->heard);
+    free(self);
+    return 0;
+}
+
+/* Two pods are in and told of; the watch from version 5 is open. */
+static struct fake_call *till_watching(struct informer_world *self)
+{
+    ML_AUTO_FREE char *items = ml_asprintf("%s,%s", pod("a", "ua", 3), pod("b", "ub", 4));
+    struct fake_call *watch = list_and_watch(&self->all, 5, items);
+    ml_buf_clear(&self->heard);
+    return watch;
+}
+
+static const struct ml_object *held(struct informer_world *self, const char *key)
+{
+    return ml_store_get(ml_informer_store(self->informer), ml_str_of(key));
+}
+
+static void test_informer_list_is_told_then_synced_once(void **state)
+{
+    struct informer_world *self = *state;
+    assert_false(ml_informer_synced(self->informer));
+    list_and_watch(&self->all, 5, pod("a", "ua", 3));
+    assert_heard(self, "+a:ua@3 synced");
+    assert_true(ml_informer_synced(self->informer));
+}
+
+static void test_informer_empty_list_is_synced(void **state)
+{
+    struct informer_world *self = *state;
+    list_and_watch(&self->all, 5, "");
+    assert_heard(self, "synced");
+}
+
+static void test_informer_events_reach_store_and_listeners(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    send_event(watch, "ADDED", pod("c", "uc", 6));
+    send_event(watch, "MODIFIED", pod("a", "ua", 7));
+    send_event(watch, "DELETED", pod("b", "ub", 8));
+    assert_heard(self, "+c:uc@6 ~a:ua@7 -b:ub@4");
+    assert_null(held(self, "default/b"));
+    assert_int_equal(ml_store_len(ml_informer_store(self->informer)), 2);
+}
+
+static void test_informer_recreated_object_comes_as_delete_and_add(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    send_event(watch, "MODIFIED", pod("a", "ua2", 9)); /* the DELETED went unseen */
+    assert_heard(self, "-a:ua@3 +a:ua2@9");
+    send_event(watch, "DELETED", pod("a", "ua", 10)); /* of the former one: too late */
+    assert_heard(self, "");
+    assert_non_null(held(self, "default/a"));
+}
+
+static void test_informer_never_goes_back_in_time(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    send_event(watch, "MODIFIED", pod("a", "ua", 10));
+    ml_buf_clear(&self->heard);
+    send_event(watch, "MODIFIED", pod("a", "ua", 10));
+    send_event(watch, "MODIFIED", pod("a", "ua", 9));
+    send_event(watch, "ADDED", pod("a", "ua", 3));
+    assert_heard(self, "");
+    assert_str_eq(ml_object_rv(held(self, "default/a")), "10");
+}
+
+static void test_informer_relist_tells_the_difference_deletes_first(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    ML_AUTO_FREE char *items = ml_asprintf("%s,%s", pod("c", "uc", 8), pod("b", "ub", 9));
+    reply_list(till_relist(&self->all, watch), 10, "", items);
+    assert_heard(self, "-a:ua@3 +c:uc@8 ~b:ub@9");
+}
+
+static void test_informer_relist_of_a_recreated_object_is_delete_and_add(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    ML_AUTO_FREE char *items = ml_asprintf("%s,%s", pod("a", "ua2", 8), pod("b", "ub", 4));
+    reply_list(till_relist(&self->all, watch), 10, "", items);
+    assert_heard(self, "-a:ua@3 +a:ua2@8");
+}
+
+static void test_informer_relist_keeps_unchanged_objects_by_identity(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    const struct ml_object *a = held(self, "default/a"), *b = held(self, "default/b");
+    ML_AUTO_FREE char *items = ml_asprintf("%s,%s", pod("a", "ua", 3), pod("b", "ub", 4));
+    reply_list(till_relist(&self->all, watch), 10, "", items);
+    assert_heard(self, "");
+    assert_ptr_equal(held(self, "default/a"), a);
+    assert_ptr_equal(held(self, "default/b"), b);
+}
+
+/* Readers never see half a list, neither while its pages come nor while it is told. */
+static void on_change_whole(void *context, struct ml_informer *informer, struct ml_object *old,
+                            struct ml_object *new)
+{
+    (void)old;
+    (void)new;
+    assert_int_equal(ml_store_len(ml_informer_store(informer)), 2);
+    ++*(int *)context;
+}
+
+static void on_synced_ignored(void *context, struct ml_informer *informer)
+{
+    (void)context;
+    (void)informer;
+}
+
+static void test_informer_list_enters_the_store_as_a_whole(void **state)
+{
+    struct informer_world *self = *state;
+    int told = 0;
+    struct ml_listener whole = {
+        .change = on_change_whole, .synced = on_synced_ignored, .context = &told};
+    ml_informer_listen(self->informer, &whole);
+    ml_loop_poll(self->all.world.loop);
+    reply_list(fake_next(self->all.world.server), 5, "t1", pod("a", "ua", 3));
+    assert_int_equal(ml_store_len(ml_informer_store(self->informer)), 0);
+    ml_loop_poll(self->all.world.loop);
+    reply_list(fake_next(self->all.world.server), 5, "", pod("b", "ub", 4));
+    assert_int_equal(told, 2);
+    ml_loop_poll(self->all.world.loop);
+    struct fake_call *watch = fake_next(self->all.world.server);
+    fake_head(watch, 200);
+    ML_AUTO_FREE char *items = ml_asprintf("%s,%s", pod("c", "uc", 8), pod("d", "ud", 9));
+    reply_list(till_relist(&self->all, watch), 10, "", items);
+    assert_int_equal(told, 6);
+    ml_informer_unlisten(&whole);
+}
+
+static void test_informer_late_listener_hears_the_store_first(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    ml_informer_unlisten(&self->listener);
+    ml_informer_listen(self->informer, &self->listener);
+    send_event(watch, "ADDED", pod("c", "uc", 6)); /* before the replay: part of it */
+    assert_heard(self, "");
+    ml_loop_poll(self->all.world.loop);
+    const char *heard = ml_buf_cstr(&self->heard);
+    assert_non_null(strstr(heard, "+a:ua@3"));
+    assert_non_null(strstr(heard, "+b:ub@4"));
+    assert_non_null(strstr(heard, "+c:uc@6"));
+    assert_true(ml_str_ends(ml_buf_str(&self->heard), " synced"));
+    ml_buf_clear(&self->heard);
+    send_event(watch, "MODIFIED", pod("c", "uc", 7));
+    assert_heard(self, "~c:uc@7");
+}
+
+static void test_informer_listener_may_leave_or_make_others_leave(void **state)
+{
+    struct informer_world *self = *state;
+    struct ml_listener others[2];
+    for (size_t i = 0; i < ML_COUNT(others); i++) {
+        others[i] = (struct ml_listener){.change = on_change, .synced = on_synced, .context = self};
+        ml_informer_listen(self->informer, &others[i]);
+    }
+    struct fake_call *watch = till_watching(self);
+    self->leave = &others[0]; /* the next one */
+    send_event(watch, "ADDED", pod("c", "uc", 6));
+    assert_heard(self, "+c:uc@6 +c:uc@6");
+    self->leave = &others[1]; /* the last one */
+    send_event(watch, "ADDED", pod("d", "ud", 7));
+    assert_heard(self, "+d:ud@7");
+    self->leave = &self->listener; /* itself */
+    send_event(watch, "ADDED", pod("e", "ue", 8));
+    assert_heard(self, "+e:ue@8");
+    send_event(watch, "ADDED", pod("f", "uf", 9));
+    assert_heard(self, "");
+}
+
+static void on_change_put(void *context, struct ml_informer *informer, struct ml_object *old,
+                          struct ml_object *new)
+{
+    struct ml_listener *listener = context;
+    (void)old;
+    (void)new;
+    ml_informer_unlisten(listener);
+    ml_informer_put(informer);
+}
+
+static void test_informer_may_be_given_back_while_it_tells(void **state)
+{
+    struct informer_world *self = *state;
+    struct ml_informer *own = ml_informers_get_scoped(self->all.informers, &pods, ML_STR("x"),
+                                                      ML_STR(""));
+    struct ml_listener listener = {.change = on_change_put, .synced = on_synced_ignored};
+    listener.context = &listener;
+    ml_informer_listen(own, &listener);
+    ml_loop_poll(self->all.world.loop);
+    fake_next(self->all.world.server);
+    ML_AUTO_FREE char *items = ml_asprintf("%s,%s", pod("a", "ua", 3), pod("b", "ub", 4));
+    reply_list(fake_next(self->all.world.server), 5, "", items);
+    ml_loop_poll(self->all.world.loop);
+    fake_expect_none(self->all.world.server); /* no watch of it follows */
+}
+
+static void test_informer_is_shared_by_kind_and_ends_with_the_last_user(void **state)
+{
+    struct informer_world *self = *state;
+    struct ml_informer *same = ml_informers_get(self->all.informers, &pods);
+    assert_ptr_equal(same, self->informer);
+    assert_int_equal(ml_informer_users(same), 2);
+    ml_informer_put(same);
+    struct fake_call *watch = till_watching(self);
+    ml_informer_unlisten(&self->listener);
+    ml_informer_put(self->informer);
+    assert_null(ml_informers_find(self->all.informers, &pods));
+    ml_loop_poll(self->all.world.loop);
+    assert_true(watch->canceled);
+    self->informer = ml_informers_get(self->all.informers, &pods); /* a fresh one */
+    assert_int_equal(ml_store_len(ml_informer_store(self->informer)), 0);
+}
+
+static void test_informer_scoped_is_not_found_by_kind(void **state)
+{
+    struct informer_world *self = *state;
+    struct ml_informer *scoped = ml_informers_get_scoped(self->all.informers, &nodes, ML_STR(""),
+                                                         ML_STR("n1"));
+    assert_null(ml_informers_find(self->all.informers, &nodes));
+    ml_informer_put(scoped);
+}
+
+static void test_informer_trouble_is_kept_and_logged_once(void **state)
+{
+    struct informer_world *self = *state;
+    assert_null(ml_informer_trouble(self->informer));
+    for (int i = 0; i < 3; i++) {
+        fake_refuse(fake_next(self->all.world.server), 403, "Forbidden", "not for you");
+        advance(&self->all.world, 11000);
+    }
+    assert_int_equal(ml_informer_trouble(self->informer)->kind, ML_EFORBIDDEN);
+    assert_int_equal(count_logged(&self->all, "cannot list or watch"), 1);
+    list_and_watch(&self->all, 5, "");
+    assert_null(ml_informer_trouble(self->informer));
+    assert_int_equal(count_logged(&self->all, "work again"), 1);
+}
+
+static void test_informer_poisoned_object_is_named_in_the_log(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    send_event(watch, "MODIFIED",
+               "{\"metadata\":{\"namespace\":\"default\",\"name\":\"a\",\"uid\":\"ua\","
+               "\"resourceVersion\":\"9\"},\"x\":\"\xff\"}");
+    assert_heard(self, "");
+    assert_str_eq(ml_object_rv(held(self, "default/a")), "3");
+    assert_int_equal(count_logged(&self->all, "default/a"), 1);
+}
+
+/* ---- namespaces ---- */
+
+static void test_informer_of_namespaces_is_synced_with_the_last_of_them(void **state)
+{
+    (void)state;
+    static const char *const namespaces[] = {"default", "other", NULL};
+    struct informers_world all;
+    informers_world_init(&all, namespaces);
+    struct ml_informer *informer = ml_informers_get(all.informers, &pods);
+    struct fake_call *first = fake_expect(all.world.server, "GET",
+                                          "/api/v1/namespaces/default/pods?limit=500");
+    struct fake_call *second = fake_expect(all.world.server, "GET",
+                                           "/api/v1/namespaces/other/pods?limit=500");
+    reply_list(second, 9, "",
+               "{\"metadata\":{\"name\":\"o\",\"namespace\":\"other\",\"uid\":\"uo\","
+               "\"resourceVersion\":\"1\"}}");
+    assert_false(ml_informer_synced(informer));
+    reply_list(first, 5, "", pod("a", "ua", 3));
+    assert_true(ml_informer_synced(informer));
+    assert_int_equal(ml_store_len(ml_informer_store(informer)), 2);
+
+    /* Each namespace has a version of its own; one that is not watched never shows anything. */
+    assert_true(ml_informer_seen(informer, ML_STR("other"), 9));
+    assert_false(ml_informer_seen(informer, ML_STR("default"), 9));
+    assert_true(ml_informer_seen(informer, ML_STR("elsewhere"), 1000));
+
+    /* A relist of one namespace leaves the objects of the other alone. */
+    ml_loop_poll(all.world.loop);
+    struct fake_call *watch = fake_next(all.world.server);
+    if (!strstr(watch->path, "/default/"))
+        watch = fake_next(all.world.server);
+    fake_head(watch, 200);
+    fake_piece(watch, "nonsense\n");
+    advance(&all.world, 1600);
+    struct fake_call *again = fake_call_at(all.world.server, fake_count(all.world.server) - 1);
+    reply_list(again, 10, "", "");
+    assert_int_equal(ml_store_len(ml_informer_store(informer)), 1);
+    ml_informer_put(informer);
+    ml_loop_poll(all.world.loop);
+    informers_world_fini(&all);
+}
+
+static void test_informer_of_a_cluster_scoped_kind_is_whole_whatever_the_namespaces(void **state)
+{
+    (void)state;
+    static const char *const namespaces[] = {"default", "other", NULL};
+    struct informers_world all;
+    informers_world_init(&all, namespaces);
+    struct ml_informer *informer = ml_informers_get(all.informers, &nodes);
+    fake_expect(all.world.server, "GET", "/api/v1/nodes?limit=500");
+    fake_expect_none(all.world.server);
+    assert_false(ml_informer_seen(informer, ML_STR(""), 1));
+    ml_informer_put(informer);
+    ml_loop_poll(all.world.loop);
+    informers_world_fini(&all);
+}
+
+/* ---- waiting until a write shows ---- */
+
+static void on_ready(void *context)
+{
+    ++*(int *)context;
+}
+
+static void wait_start(struct informer_world *self, struct ml_seen_wait *wait, uint64_t rv,
+                       int *ready)
+{
+    ml_seen_wait_start(wait, self->informer, ML_STR("default"), rv, on_ready, ready);
+}
+
+static void test_seen_wait_ends_with_the_event_or_a_bookmark(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    struct ml_seen_wait waits[3];
+    int ready[3] = {0};
+    wait_start(self, &waits[0], 8, &ready[0]);
+    wait_start(self, &waits[1], 6, &ready[1]);
+    wait_start(self, &waits[2], 5, &ready[2]); /* seen already */
+    assert_int_equal(ready[2], 0);             /* from the loop, not inside */
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(ready[2], 1);
+    send_event(watch, "ADDED", pod("c", "uc", 6));
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(ready[1], 1);
+    assert_false(ml_seen_wait_over(&waits[0]));
+    send_bookmark(watch, 50);
+    assert_true(ml_seen_wait_over(&waits[0]));
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(ready[0], 1);
+    advance(&self->all.world, 100000);
+    for (size_t i = 0; i < ML_COUNT(waits); i++) {
+        assert_int_equal(ready[i], 1);
+        ml_seen_wait_cancel(&waits[i]); /* fine on a finished one */
+    }
+}
+
+static void test_seen_wait_has_no_time_out(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    struct ml_seen_wait wait;
+    int ready = 0;
+    wait_start(self, &wait, 6, &ready);
+    for (int i = 0; i < 50; i++) {
+        advance(&self->all.world, 70000);
+        send_bookmark(watch, 5);
+    }
+    assert_int_equal(ready, 0);
+    ml_seen_wait_cancel(&wait);
+    send_bookmark(watch, 7);
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(ready, 0);
+}
+
+static void test_seen_wait_of_an_opaque_version_is_over_at_once(void **state)
+{
+    struct informer_world *self = *state;
+    struct ml_seen_wait wait;
+    int ready = 0;
+    wait_start(self, &wait, ML_RV_OPAQUE, &ready);
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(ready, 1);
+}
+
+/* A restored etcd counts from a lower number: only a list that was begun afterwards helps. */
+static void test_seen_wait_ends_with_a_consistent_list_begun_after_it(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    struct ml_seen_wait before, during;
+    int before_ready = 0, during_ready = 0;
+    wait_start(self, &before, 1000, &before_ready);
+    struct fake_call *list = till_relist_at_any(&self->all, watch);
+    wait_start(self, &during, 999, &during_ready);
+    reply_list(list, 2, "", "");
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(before_ready, 1);
+    assert_int_equal(during_ready, 0);
+    ml_seen_wait_cancel(&during);
+}
+
+/* A list at the last version may come from a cache: it is not newer than anything written. */
+static void test_seen_wait_does_not_end_with_a_list_at_the_last_version(void **state)
+{
+    struct informer_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    struct ml_seen_wait wait;
+    int ready = 0;
+    wait_start(self, &wait, 1000, &ready);
+    reply_list(till_relist(&self->all, watch), 7, "", "");
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(ready, 0);
+    ml_seen_wait_cancel(&wait);
+}
+
+static void test_seen_wait_ends_with_its_informer(void **state)
+{
+    struct informer_world *self = *state;
+    struct ml_informer *own = ml_informers_get(self->all.informers, &nodes);
+    struct ml_seen_wait waits[2];
+    int ready = 0;
+    for (size_t i = 0; i < ML_COUNT(waits); i++)
+        ml_seen_wait_start(&waits[i], own, ML_STR(""), 6, on_ready, &ready);
+    ml_informer_put(own);
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(ready, 2);
+    ml_seen_wait_cancel(&waits[0]); /* its source is gone */
+}
+
+static void test_seen_wait_zeroed_may_be_canceled(void **state)
+{
+    (void)state;
+    struct ml_seen_wait wait = {0};
+    ml_seen_wait_cancel(&wait);
+}
+
+/* ---- metrics ---- */
+
+static void assert_gauge(struct informer_world *self, const char *name, double want)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    ML_AUTO_FREE char *series = ml_asprintf("\n%s{resource=\"pods\"} ", name);
+    ml_metrics_write(self->all.world.metrics, &page);
+    const char *at = strstr(ml_buf_cstr(&page), series);
+    assert_non_null(at);
+    assert_true(strtod(at + strlen(series), NULL) == want);
+}
+
+static void test_informer_gauges_sum_what_is_held_and_end_at_0(void **state)
+{
+    struct informer_world *self = *state;
+    till_watching(self);
+    assert_gauge(self, "moonloop_cache_objects", 2);
+    struct ml_informer *scoped = ml_informers_get_scoped(self->all.informers, &pods, ML_STR("x"),
+                                                         ML_STR("y"));
+    list_and_watch(&self->all, 5, pod("y", "uy", 3));
+    assert_gauge(self, "moonloop_cache_objects", 3);
+    ml_informer_put(scoped);
+    ml_loop_poll(self->all.world.loop);
+    assert_gauge(self, "moonloop_cache_objects", 2);
+    ml_informer_unlisten(&self->listener);
+    ml_informer_put(ml_take(&self->informer));
+    ml_loop_poll(self->all.world.loop);
+    assert_gauge(self, "moonloop_cache_objects", 0);
+    assert_gauge(self, "moonloop_cache_bytes", 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_informer_list_is_told_then_synced_once),
+        TEST(test_informer_empty_list_is_synced),
+        TEST(test_informer_events_reach_store_and_listeners),
+        TEST(test_informer_recreated_object_comes_as_delete_and_add),
+        TEST(test_informer_never_goes_back_in_time),
+        TEST(test_informer_relist_tells_the_difference_deletes_first),
+        TEST(test_informer_relist_of_a_recreated_object_is_delete_and_add),
+        TEST(test_informer_relist_keeps_unchanged_objects_by_identity),
+        TEST(test_informer_list_enters_the_store_as_a_whole),
+        TEST(test_informer_late_listener_hears_the_store_first),
+        TEST(test_informer_listener_may_leave_or_make_others_leave),
+        TEST(test_informer_may_be_given_back_while_it_tells),
+        TEST(test_informer_is_shared_by_kind_and_ends_with_the_last_user),
+        TEST(test_informer_scoped_is_not_found_by_kind),
+        TEST(test_informer_trouble_is_kept_and_logged_once),
+        TEST(test_informer_poisoned_object_is_named_in_the_log),
+        cmocka_unit_test(test_informer_of_namespaces_is_synced_with_the_last_of_them),
+        cmocka_unit_test(test_informer_of_a_cluster_scoped_kind_is_whole_whatever_the_namespaces),
+        TEST(test_seen_wait_ends_with_the_event_or_a_bookmark),
+        TEST(test_seen_wait_has_no_time_out),
+        TEST(test_seen_wait_of_an_opaque_version_is_over_at_once),
+        TEST(test_seen_wait_ends_with_a_consistent_list_begun_after_it),
+        TEST(test_seen_wait_does_not_end_with_a_list_at_the_last_version),
+        TEST(test_seen_wait_ends_with_its_informer),
+        cmocka_unit_test(test_seen_wait_zeroed_may_be_canceled),
+        TEST(test_informer_gauges_sum_what_is_held_and_end_at_0),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

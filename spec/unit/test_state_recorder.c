@@ -1,0 +1,441 @@
+#include "state_world.h"
+
+#include "codec/json.h"
+#include "state/recorder.h"
+
+#define EVENTS "/apis/events.k8s.io/v1/namespaces/default/events"
+
+struct recorder_world {
+    struct world world;
+    struct ml_recorder *recorder;
+    int flushed;
+};
+
+static int setup(void **state)
+{
+    struct recorder_world *self = ml_new(struct recorder_world);
+    world_init(&self->world);
+    self->recorder = ml_recorder_new(&(struct ml_recorder_opts){
+        .client = self->world.client,
+        .loop = self->world.loop,
+        .metrics = self->world.metrics,
+        .controller = "moonloop.dev/cnat",
+        .instance = "host-1",
+    });
+    *state = self;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct recorder_world *self = *state;
+    ml_recorder_free(self->recorder);
+    world_fini(&self->world);
+    free(self);
+    return 0;
+}
+
+static struct ml_event event_of(const char *name, const char *note)
+{
+    return (struct ml_event){
+        .api_version = ML_STR("v1"),
+        .kind = ML_STR("Pod"),
+        .ns = ML_STR("default"),
+        .name = ml_str_of(name),
+        .uid = ML_STR("u1"),
+        .reason = ML_STR("Started"),
+        .action = ML_STR("Reconcile"),
+        .note = ml_str_of(note),
+    };
+}
+
+static void record(struct recorder_world *self, const char *name, const char *note)
+{
+    const struct ml_event event = event_of(name, note);
+    ml_recorder_event(self->recorder, &event);
+}
+
+static int events_total(struct recorder_world *self, const char *result)
+{
+    return (int)ml_metric_value(
+        ml_metric_with(ml_metrics_counter(self->world.metrics, "moonloop_events_total", "",
+                                          ml_metric_labels("result")),
+                       ml_metric_labels(result)));
+}
+
+/* The Event that this request makes gets `count` from the server. */
+static void assert_series(const struct fake_call *call, int count)
+{
+    struct ml_str raw;
+    assert_string_equal(call->method, "PATCH");
+    assert_true(ml_json_find(ml_str_of(call->body), &raw, "series", "count", NULL));
+    ML_AUTO_FREE char *want = ml_asprintf("%d", count);
+    assert_str_eq(raw, want);
+}
+
+static char *body_text(const struct fake_call *call, const char *key)
+{
+    return ml_json_find_string(ml_str_of(call->body), key, NULL);
+}
+
+/* Records once and lets the server take it; returns the path of the Event. */
+static char *record_first(struct recorder_world *self)
+{
+    record(self, "a", "hello");
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    ML_AUTO_FREE char *name = ml_json_find_string(ml_str_of(call->body), "metadata", "name", NULL);
+    fake_reply(call, 201, "{}");
+    return ml_asprintf(EVENTS "/%s", name);
+}
+
+/* ---- one Event ---- */
+
+static void test_recorder_event_is_created_as_the_api_wants_it(void **state)
+{
+    struct recorder_world *self = *state;
+    struct ml_event event = event_of("a", "it \"runs\"");
+    event.rv = ML_STR("7");
+    event.warning = true;
+    ml_recorder_event(self->recorder, &event);
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    assert_string_equal(call->content_type, "application/json");
+    assert_string_equal(
+        call->body,
+        "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":"
+        "\"a.17979cfe362a0000\",\"namespace\":\"default\"},"
+        "\"eventTime\":\"2023-11-14T22:13:20.000000Z\","
+        "\"reportingController\":\"moonloop.dev/cnat\",\"reportingInstance\":\"host-1\","
+        "\"type\":\"Warning\",\"reason\":\"Started\",\"action\":\"Reconcile\","
+        "\"note\":\"it \\\"runs\\\"\",\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
+        "\"namespace\":\"default\",\"name\":\"a\",\"uid\":\"u1\",\"resourceVersion\":\"7\"}}");
+    fake_reply(call, 201, "{}");
+    fake_expect_none(self->world.server);
+    assert_int_equal(events_total(self, "sent"), 1);
+}
+
+static void test_recorder_event_about_no_namespace_goes_to_default(void **state)
+{
+    struct recorder_world *self = *state;
+    struct ml_event event = event_of("node-1", "hello");
+    event.ns = ML_STR("");
+    ml_recorder_event(self->recorder, &event);
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    assert_null(ml_json_find_string(ml_str_of(call->body), "regarding", "namespace", NULL));
+    fake_reply(call, 201, "{}");
+}
+
+static void test_recorder_name_of_an_event_is_a_subdomain_whatever_the_objects(void **state)
+{
+    struct recorder_world *self = *state;
+    char longest[254];
+    memset(longest, 'x', 253);
+    longest[253] = '\0';
+    longest[199] = '.'; /* a cut at 200 bytes ends behind it */
+    const struct {
+        const char *object;
+        const char *prefix;
+        size_t prefix_len;
+    } rows[] = {
+        {"web.example-1", "web.example-1.", 14},
+        {"system:admin", "event.", 6},
+        {"Upper", "event.", 6},
+        {"a..b", "event.", 6},
+        {longest, "xxxxx", 5},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        record(self, rows[i].object, "hello");
+        struct fake_call *call = fake_next(self->world.server);
+        ML_AUTO_FREE char *name = ml_json_find_string(ml_str_of(call->body), "metadata", "name",
+                                                      NULL);
+        assert_memory_equal(name, rows[i].prefix, rows[i].prefix_len);
+        assert_true(strlen(name) <= 253);
+        assert_null(strstr(name, ".."));
+        fake_reply(call, 201, "{}");
+    }
+}
+
+static void test_recorder_texts_are_cut_at_a_characters_end(void **state)
+{
+    struct recorder_world *self = *state;
+    char note[1100], reason[200];
+    memset(note, 'n', sizeof note);
+    memcpy(note + 1022, "\xe2\x82\xac", 3); /* the euro sign would end at 1025 */
+    memset(reason, 'R', sizeof reason);
+    struct ml_event event = event_of("a", "");
+    event.note = (struct ml_str){note, sizeof note};
+    event.reason = event.action = (struct ml_str){reason, sizeof reason};
+    ml_recorder_event(self->recorder, &event);
+    struct fake_call *call = fake_next(self->world.server);
+    ML_AUTO_FREE char *got_note = body_text(call, "note");
+    ML_AUTO_FREE char *got_reason = body_text(call, "reason");
+    ML_AUTO_FREE char *got_action = body_text(call, "action");
+    assert_int_equal(strlen(got_note), 1022);
+    assert_int_equal(strlen(got_reason), 128);
+    assert_int_equal(strlen(got_action), 128);
+    fake_reply(call, 201, "{}");
+}
+
+/* ---- series ---- */
+
+static void test_recorder_same_event_again_becomes_a_series(void **state)
+{
+    struct recorder_world *self = *state;
+    ML_AUTO_FREE char *path = record_first(self);
+    record(self, "a", "hello");
+    struct fake_call *call = fake_expect(self->world.server, "PATCH", path);
+    assert_string_equal(call->content_type, "application/merge-patch+json");
+    assert_string_equal(
+        call->body,
+        "{\"series\":{\"count\":2,\"lastObservedTime\":\"2023-11-14T22:13:20.000000Z\"}}");
+    fake_reply(call, 200, "{}");
+    fake_expect_none(self->world.server);
+}
+
+static void test_recorder_series_is_told_at_most_once_a_minute(void **state)
+{
+    struct recorder_world *self = *state;
+    ML_AUTO_FREE char *path = record_first(self);
+    record(self, "a", "hello");
+    fake_reply(fake_expect(self->world.server, "PATCH", path), 200, "{}");
+    for (int i = 0; i < 5; i++) {
+        advance(&self->world, 11999);
+        record(self, "a", "hello");
+    }
+    fake_expect_none(self->world.server);
+    advance(&self->world, 5);
+    record(self, "a", "hello");
+    struct fake_call *call = fake_expect(self->world.server, "PATCH", path);
+    assert_series(call, 8);
+    fake_reply(call, 200, "{}");
+}
+
+static void test_recorder_what_differs_is_an_event_of_its_own(void **state)
+{
+    struct recorder_world *self = *state;
+    struct ml_event events[5];
+    for (size_t i = 0; i < ML_COUNT(events); i++)
+        events[i] = event_of("a", "hello");
+    events[1].note = ML_STR("other");
+    events[2].reason = ML_STR("Other");
+    events[3].uid = ML_STR("u2");
+    events[4].warning = true;
+    for (size_t i = 0; i < ML_COUNT(events); i++) {
+        ml_recorder_event(self->recorder, &events[i]);
+        fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
+    }
+}
+
+static void test_recorder_repeated_while_on_its_way_is_told_afterwards(void **state)
+{
+    struct recorder_world *self = *state;
+    record(self, "a", "hello");
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    record(self, "a", "hello");
+    record(self, "a", "hello");
+    fake_expect_none(self->world.server);
+    fake_reply(call, 201, "{}");
+    call = fake_next(self->world.server);
+    assert_series(call, 3);
+    fake_reply(call, 200, "{}");
+    fake_expect_none(self->world.server);
+}
+
+static void test_recorder_series_ends_after_six_quiet_minutes(void **state)
+{
+    struct recorder_world *self = *state;
+    ML_AUTO_FREE char *path = record_first(self);
+    advance(&self->world, 360000);
+    record(self, "a", "hello");
+    fake_reply(fake_expect(self->world.server, "PATCH", path), 200, "{}");
+    advance(&self->world, 360001);
+    record(self, "a", "hello");
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    ML_AUTO_FREE char *name = ml_json_find_string(ml_str_of(call->body), "metadata", "name", NULL);
+    assert_null(strstr(path, name));
+    fake_reply(call, 201, "{}");
+}
+
+/* ---- what goes wrong ---- */
+
+static void test_recorder_event_expired_on_the_server_is_made_anew(void **state)
+{
+    struct recorder_world *self = *state;
+    ML_AUTO_FREE char *path = record_first(self);
+    record(self, "a", "hello");
+    fake_refuse(fake_expect(self->world.server, "PATCH", path), 404, "NotFound", "gone");
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    /* Not for ever: a server that takes each Event and knows none of them. */
+    fake_reply(call, 201, "{}");
+    fake_expect_none(self->world.server);
+    assert_int_equal(events_total(self, "sent"), 2);
+    assert_int_equal(events_total(self, "dropped"), 0);
+}
+
+static void test_recorder_refused_event_is_dropped_and_the_next_one_tried(void **state)
+{
+    struct recorder_world *self = *state;
+    record(self, "a", "hello");
+    fake_refuse(fake_expect(self->world.server, "POST", EVENTS), 403, "Forbidden", "no");
+    fake_expect_none(self->world.server);
+    assert_int_equal(events_total(self, "dropped"), 1);
+    record(self, "a", "hello");
+    fake_fail(fake_expect(self->world.server, "POST", EVENTS), ML_ENETWORK, "cut");
+    assert_int_equal(events_total(self, "dropped"), 2);
+    record(self, "a", "hello");
+    fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
+    assert_int_equal(events_total(self, "sent"), 1);
+}
+
+/* The reply to the first create was lost, and the Event is there. */
+static void test_recorder_event_that_exists_already_is_there(void **state)
+{
+    struct recorder_world *self = *state;
+    record(self, "a", "hello");
+    fake_refuse(fake_expect(self->world.server, "POST", EVENTS), 409, "AlreadyExists", "there");
+    record(self, "a", "hello");
+    struct fake_call *call = fake_next(self->world.server);
+    assert_series(call, 2);
+    fake_reply(call, 200, "{}");
+}
+
+/* ---- limits ---- */
+
+static void record_numbered(struct recorder_world *self, const char *object, int number)
+{
+    char note[32];
+    snprintf(note, sizeof note, "note %d", number);
+    record(self, object, note);
+}
+
+static void answer_all(struct recorder_world *self, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        fake_reply(fake_next(self->world.server), 201, "{}");
+    fake_expect_none(self->world.server);
+}
+
+static void test_recorder_object_may_cause_25_events_then_one_in_5_minutes(void **state)
+{
+    struct recorder_world *self = *state;
+    for (int i = 0; i < 30; i++)
+        record_numbered(self, "a", i);
+    answer_all(self, 25);
+    assert_int_equal(events_total(self, "dropped"), 5);
+    record(self, "b", "another object");
+    answer_all(self, 1);
+    advance(&self->world, 299999);
+    record_numbered(self, "a", 30);
+    answer_all(self, 0);
+    advance(&self->world, 1);
+    record_numbered(self, "a", 31);
+    record_numbered(self, "a", 32);
+    answer_all(self, 1);
+    assert_int_equal(events_total(self, "dropped"), 7);
+}
+
+static void test_recorder_sends_four_at_a_time(void **state)
+{
+    struct recorder_world *self = *state;
+    for (int i = 0; i < 10; i++)
+        record_numbered(self, "a", i);
+    assert_int_equal(fake_waiting(self->world.server), 4);
+    fake_reply(fake_next(self->world.server), 201, "{}");
+    assert_int_equal(fake_waiting(self->world.server), 4);
+    answer_all(self, 9);
+}
+
+static void record_objects(struct recorder_world *self, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "object-%d", i);
+        record(self, name, "hello");
+    }
+}
+
+static void test_recorder_holds_a_thousand_and_drops_what_is_more(void **state)
+{
+    struct recorder_world *self = *state;
+    record_objects(self, 0, 1010);
+    assert_int_equal(events_total(self, "dropped"), 10);
+    answer_all(self, 1000);
+    record_objects(self, 1010, 1011); /* takes the place of the first, which is forgotten */
+    answer_all(self, 1);
+    record_objects(self, 0, 1);
+    fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
+    assert_int_equal(events_total(self, "sent"), 1002);
+}
+
+/* ---- the end ---- */
+
+static void on_flushed(void *context)
+{
+    ((struct recorder_world *)context)->flushed++;
+}
+
+static void test_recorder_flush_waits_for_all_answers_and_is_told_once(void **state)
+{
+    struct recorder_world *self = *state;
+    for (int i = 0; i < 5; i++)
+        record_numbered(self, "a", i);
+    ml_recorder_flush(self->recorder, on_flushed, self);
+    for (int i = 0; i < 4; i++)
+        fake_reply(fake_next(self->world.server), 201, "{}");
+    ml_loop_poll(self->world.loop);
+    assert_int_equal(self->flushed, 0);
+    fake_refuse(fake_next(self->world.server), 500, "InternalError", "no");
+    assert_int_equal(self->flushed, 0); /* from the loop */
+    ml_loop_poll(self->world.loop);
+    assert_int_equal(self->flushed, 1);
+    record(self, "a", "afterwards");
+    answer_all(self, 1);
+    ml_loop_poll(self->world.loop);
+    assert_int_equal(self->flushed, 1);
+}
+
+static void test_recorder_flush_with_nothing_to_send_comes_from_the_loop(void **state)
+{
+    struct recorder_world *self = *state;
+    ml_recorder_flush(self->recorder, on_flushed, self);
+    assert_int_equal(self->flushed, 0);
+    ml_loop_poll(self->world.loop);
+    assert_int_equal(self->flushed, 1);
+}
+
+static void test_recorder_freed_while_sending_cancels(void **state)
+{
+    struct recorder_world *self = *state;
+    for (int i = 0; i < 6; i++)
+        record_numbered(self, "a", i);
+    ml_recorder_flush(self->recorder, on_flushed, self);
+    ml_recorder_free(ml_take(&self->recorder));
+    assert_int_equal(fake_waiting(self->world.server), 0);
+    ml_loop_poll(self->world.loop);
+    assert_int_equal(self->flushed, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_recorder_event_is_created_as_the_api_wants_it),
+        TEST(test_recorder_event_about_no_namespace_goes_to_default),
+        TEST(test_recorder_name_of_an_event_is_a_subdomain_whatever_the_objects),
+        TEST(test_recorder_texts_are_cut_at_a_characters_end),
+        TEST(test_recorder_same_event_again_becomes_a_series),
+        TEST(test_recorder_series_is_told_at_most_once_a_minute),
+        TEST(test_recorder_what_differs_is_an_event_of_its_own),
+        TEST(test_recorder_repeated_while_on_its_way_is_told_afterwards),
+        TEST(test_recorder_series_ends_after_six_quiet_minutes),
+        TEST(test_recorder_event_expired_on_the_server_is_made_anew),
+        TEST(test_recorder_refused_event_is_dropped_and_the_next_one_tried),
+        TEST(test_recorder_event_that_exists_already_is_there),
+        TEST(test_recorder_object_may_cause_25_events_then_one_in_5_minutes),
+        TEST(test_recorder_sends_four_at_a_time),
+        TEST(test_recorder_holds_a_thousand_and_drops_what_is_more),
+        TEST(test_recorder_flush_waits_for_all_answers_and_is_told_once),
+        TEST(test_recorder_flush_with_nothing_to_send_comes_from_the_loop),
+        TEST(test_recorder_freed_while_sending_cancels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,377 @@
+#include "state_reflector.h"
+
+/* ---- starting a watch ---- */
+
+static void test_reflector_refused_watch_keeps_its_version_where_it_can(void **state)
+{
+    struct reflector_world *self = *state;
+    static const struct {
+        int status; /* 0: no answer */
+        const char *reason;
+        int64_t silent_ms, rest_ms;
+        bool watch; /* else a LIST comes next */
+        const char *heard;
+    } rows[] = {
+        {429, "TooManyRequests", 799, 801, true, "trouble(TooManyRequests)"},
+        {0, "", 799, 801, true, "trouble(Network)"},
+        {500, "InternalError", 799, 801, false, "trouble(ServerError)"},
+        {503, "ServiceUnavailable", 799, 801, false, "trouble(Unavailable)"},
+        {401, "Unauthorized", 799, 801, false, "trouble(Unauthorized)"},
+        {403, "Forbidden", 9999, 1001, false, "trouble(Forbidden)"},
+        {404, "NotFound", 9999, 1001, false, "trouble(NotFound)"},
+        {410, "Expired", 799, 801, false, ""},
+        {204, "", 799, 801, false, "trouble(Internal)"},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        reply_list(restart(self), 5, "", pod("a", "ua", 3));
+        struct fake_call *watch = expect_watch(self, "5");
+        ml_buf_clear(&self->heard);
+        if (rows[i].status)
+            fake_refuse(watch, rows[i].status, rows[i].reason, "no");
+        else
+            fake_fail(watch, ML_ENETWORK, "refused");
+        assert_heard(self, rows[i].heard);
+        expect_silence(self, rows[i].silent_ms);
+        advance(&self->world, rows[i].rest_ms);
+        if (rows[i].watch)
+            expect_watch(self, "5");
+        else
+            expect_list(self, "5");
+    }
+}
+
+static void test_reflector_retry_after_is_honoured_without_a_list(void **state)
+{
+    struct reflector_world *self = *state;
+    reply_list(expect_list(self, ""), 5, "", "");
+    fake_reply_head(expect_watch(self, "5"),
+                    &(struct ml_http_head){.status = 429, .retry_after_ms = 7000}, "");
+    assert_heard(self, "listing replace 5: trouble(TooManyRequests)");
+    assert_in_range(self->retry_ms, 7000, 10499); /* who was refused together comes back apart */
+    expect_silence(self, 6999);
+    advance(&self->world, 3501);
+    fake_head(expect_watch(self, "5"), 200);
+    assert_heard(self, "trouble(over)");
+}
+
+/* The right to list without the right to watch: told once, not at each turn. */
+static void test_reflector_trouble_is_over_only_when_the_watch_opens(void **state)
+{
+    struct reflector_world *self = *state;
+    reply_list(expect_list(self, ""), 5, "", "");
+    fake_refuse(expect_watch(self, "5"), 403, "Forbidden", "no");
+    for (int turn = 0; turn < 3; turn++) {
+        advance(&self->world, 11000);
+        reply_list(expect_list(self, "5"), 5, "", "");
+        fake_refuse(expect_watch(self, "5"), 403, "Forbidden", "no");
+    }
+    assert_heard(self, "listing replace 5: trouble(Forbidden) replace 5: replace 5: replace 5:");
+}
+
+/* ---- WATCHING ---- */
+
+static void test_reflector_events_are_told_and_move_the_version(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    send_event(watch, "ADDED", pod("c", "uc", 6));
+    assert_int_equal(self->progress, 6);
+    send_event(watch, "MODIFIED", pod("a", "ua", 7));
+    send_event(watch, "DELETED", pod("b", "ub", 8));
+    send_bookmark(watch, 20);
+    assert_int_equal(self->progress, 20);
+    assert_heard(self, "upsert c@6 upsert a@7 remove b@8");
+    advance(&self->world, 2000);
+    fake_end(watch);
+    expect_watch(self, "20");
+    assert_heard(self, "");
+}
+
+static void test_reflector_unknown_event_is_skipped_and_moves_the_version(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    send_event(watch, "MOVED", pod("a", "ua", 9));
+    send_event(watch, "MOVED", "{\"kind\":\"Pod\"}");
+    fake_end(watch);
+    expect_watch(self, "9");
+    assert_heard(self, "");
+}
+
+/* However a watch ends that nobody is to blame for, it is resumed at once and not told. */
+static void test_reflector_ended_watch_is_resumed_where_it_was(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    static const int kinds[] = {0, ML_ENETWORK, ML_ETIMEOUT, ML_ETLS};
+    for (size_t i = 0; i < ML_COUNT(kinds); i++) {
+        char version[16];
+        snprintf(version, sizeof version, "%zu", 10 + i);
+        send_bookmark(watch, atoi(version));
+        fake_piece(watch,
+                   "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"99\"");
+        if (kinds[i])
+            fake_fail(watch, kinds[i], "cut");
+        else
+            fake_end(watch);
+        watch = expect_watch(self, version);
+        fake_head(watch, 200);
+    }
+    assert_heard(self, "");
+}
+
+static void test_reflector_very_short_watch_lists_after_a_backoff(void **state)
+{
+    struct reflector_world *self = *state;
+    static const struct {
+        int64_t lived_ms;
+        bool event, resumed;
+    } rows[] = {{0, false, false}, {999, false, false}, {1000, false, true}, {0, true, true}};
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        reply_list(restart(self), 5, "", "");
+        struct fake_call *watch = expect_watch(self, "5");
+        fake_head(watch, 200);
+        advance(&self->world, rows[i].lived_ms);
+        if (rows[i].event)
+            send_bookmark(watch, 6);
+        fake_end(watch);
+        if (rows[i].resumed) {
+            expect_watch(self, rows[i].event ? "6" : "5");
+        } else {
+            expect_backoff(self);
+            expect_list(self, "5");
+        }
+    }
+}
+
+static void test_reflector_error_events_decide_what_follows(void **state)
+{
+    struct reflector_world *self = *state;
+    static const struct {
+        const char *status;
+        bool watch;
+        int64_t silent_ms, rest_ms;
+        const char *heard;
+    } rows[] = {
+        {"{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}", false, 799, 801, ""},
+        {"{\"kind\":\"Status\",\"code\":410,\"reason\":\"Gone\"}", false, 799, 801, ""},
+        {"{\"kind\":\"Status\",\"code\":410}", false, 799, 801, ""},
+        {"{\"kind\":\"Status\",\"code\":504,\"reason\":\"Timeout\",\"details\":{\"causes\":[{"
+         "\"reason\":\"ResourceVersionTooLarge\"}]}}",
+         false, 799, 801, ""},
+        {"{\"kind\":\"Status\",\"code\":429,\"reason\":\"TooManyRequests\"}", true, 799, 801,
+         "trouble(TooManyRequests)"},
+        {"{\"kind\":\"Status\",\"code\":429,\"reason\":\"TooManyRequests\",\"details\":{"
+         "\"retryAfterSeconds\":5}}",
+         true, 4999, 2501, "trouble(TooManyRequests)"},
+        {"{\"kind\":\"Status\",\"code\":500,\"reason\":\"InternalError\"}", false, 799, 801,
+         "trouble(ServerError)"},
+        {"{\"kind\":\"Pod\"}", false, 799, 801, "trouble(Internal)"},
+        {"{}", false, 799, 801, "trouble(Internal)"},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        reply_list(restart(self), 5, "", "");
+        struct fake_call *watch = expect_watch(self, "5");
+        fake_head(watch, 200);
+        send_bookmark(watch, 6);
+        ml_buf_clear(&self->heard);
+        ML_AUTO_FREE char *line = event_line("ERROR", rows[i].status);
+        assert_false(fake_piece(watch, line));
+        assert_heard(self, rows[i].heard);
+        expect_silence(self, rows[i].silent_ms);
+        advance(&self->world, rows[i].rest_ms);
+        if (rows[i].watch)
+            expect_watch(self, "6");
+        else
+            expect_list(self, "6");
+    }
+}
+
+static void test_reflector_gone_lists_at_its_version_and_then_at_any(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    ML_AUTO_FREE char *line = event_line(
+        "ERROR", "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    fake_piece(watch, line);
+    expect_backoff(self);
+    struct fake_call *list = expect_list(self, "5");
+    assert_false(has_query(list, "limit"));
+    fake_refuse(list, 410, "Expired", "old");
+    assert_heard(self, "");
+    struct fake_call *any = expect_list(self, ""); /* at once, one time */
+    assert_string_equal(query_of(any, "limit"), "500");
+    fake_refuse(any, 410, "Expired", "old");
+    expect_silence(self, 1599); /* the second backoff */
+    advance(&self->world, 1601);
+    reply_list(expect_list(self, ""), 40, "", "");
+    expect_watch(self, "40");
+    assert_heard(self, "listing listing replace 40:");
+}
+
+static void test_reflector_version_too_large_lists_at_any(void **state)
+{
+    struct reflector_world *self = *state;
+    fake_end(till_watching(self));
+    expect_backoff(self);
+    fake_reply(expect_list(self, "5"), 504,
+               "{\"kind\":\"Status\",\"status\":\"Failure\",\"code\":504,\"reason\":\"Timeout\","
+               "\"details\":{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\"}]}}");
+    reply_list(expect_list(self, ""), 2, "", "");
+    expect_watch(self, "2");
+}
+
+static void test_reflector_gone_for_ever_does_not_spin(void **state)
+{
+    struct reflector_world *self = *state;
+    reply_list(expect_list(self, ""), 5, "", "");
+    fake_refuse(expect_watch(self, "5"), 410, "Expired", "old");
+    for (int turn = 0; turn < 20; turn++) {
+        expect_silence(self, 799);
+        advance(&self->world, 60000);
+        reply_list(expect_list(self, "5"), 5, "", "");
+        fake_refuse(expect_watch(self, "5"), 410, "Expired", "old");
+    }
+}
+
+static void test_reflector_line_that_is_no_event_leads_to_a_list(void **state)
+{
+    struct reflector_world *self = *state;
+    static const char *const lines[] = {"<html>\n", "{\"type\":\"ADDED\"}\n", "{\"type\n"};
+    for (size_t i = 0; i < ML_COUNT(lines); i++) {
+        reply_list(restart(self), 5, "", "");
+        struct fake_call *watch = expect_watch(self, "5");
+        fake_head(watch, 200);
+        send_bookmark(watch, 6);
+        ml_buf_clear(&self->heard);
+        assert_false(fake_piece(watch, lines[i]));
+        assert_heard(self, "trouble(Invalid)");
+        expect_backoff(self);
+        expect_list(self, "6");
+    }
+}
+
+static void test_reflector_poisoned_event_costs_itself_only(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    static const char poison[] = "{\"metadata\":{\"namespace\":\"default\",\"name\":\"a\","
+                                 "\"resourceVersion\":\"9\"},\"x\":\"\xff\"}";
+    send_event(watch, "MODIFIED", poison);
+    assert_int_equal(ml_store_len(self->store), 2); /* the last good version stays */
+    send_event(watch, "ADDED", pod("c", "uc", 10));
+    send_event(watch, "DELETED", poison); /* that much can be read */
+    assert_heard(self, "poisoned(default/a) upsert c@10 poisoned(default/a) remove a@3");
+    send_event(watch, "ADDED", "{\"metadata\":{\"resourceVersion\":\"12\"}}");
+    assert_heard(self, "poisoned()");
+    fake_end(watch);
+    expect_watch(self, "12");
+}
+
+static void test_reflector_too_deep_event_costs_itself_only(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    ML_AUTO(ml_buf_fini) struct ml_buf deep = ML_BUF_INIT;
+    ml_buf_puts(&deep, "{\"metadata\":{\"name\":\"deep\",\"resourceVersion\":\"9\"},\"x\":");
+    for (int i = 0; i < 10000; i++)
+        ml_buf_puts(&deep, "{\"a\":");
+    ml_buf_puts(&deep, "1");
+    for (int i = 0; i < 10001; i++)
+        ml_buf_puts(&deep, "}");
+    send_event(watch, "ADDED", ml_buf_cstr(&deep));
+    send_event(watch, "ADDED", pod("c", "uc", 10));
+    assert_heard(self, "poisoned(deep) upsert c@10");
+}
+
+/* ---- a watch that falls silent ---- */
+
+static void test_reflector_silent_watch_is_left_by_the_bookmark_rule(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    send_bookmark(watch, 6);
+    advance(&self->world, 74999);
+    assert_false(watch->canceled);
+    send_bookmark(watch, 7); /* each byte counts */
+    advance(&self->world, 74999);
+    assert_false(watch->canceled);
+    advance(&self->world, 5001);
+    assert_true(watch->canceled);
+    struct fake_call *next = expect_watch(self, "7");
+    assert_heard(self, "");
+    fake_head(next, 200);
+    advance(&self->world, 80000); /* that the server sends bookmarks is not forgotten */
+    assert_true(next->canceled);
+}
+
+static void test_reflector_silent_watch_without_bookmarks_has_its_full_time(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    int64_t timeout_s = atoll(query_of(watch, "timeoutSeconds"));
+    advance(&self->world, (timeout_s + 10) * 1000 - 1);
+    assert_false(watch->canceled);
+    advance(&self->world, 5001);
+    assert_true(watch->canceled);
+    expect_list(self, "5");
+}
+
+/* A server that was restored to an earlier state says nothing to a version it has not reached,
+ * however often it is asked; a list finds out. */
+static void test_reflector_silence_over_several_watches_leads_to_a_list(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    for (int i = 0; i < 4; i++) {
+        advance(&self->world, 60000);
+        fake_end(watch);
+        watch = expect_watch(self, "5");
+        fake_head(watch, 200);
+    }
+    advance(&self->world, 60000);
+    fake_end(watch);
+    fake_refuse(expect_list(self, "5"), 410, "Expired", "too large");
+    reply_list(expect_list(self, ""), 3, "", "");
+    watch = expect_watch(self, "3");
+    fake_head(watch, 200);
+    send_bookmark(watch, 4);
+    assert_int_equal(self->progress, 4);
+}
+
+static void test_reflector_bookmarks_alone_are_no_silence(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    for (int rv = 6; rv < 20; rv++) {
+        advance(&self->world, 60000);
+        send_bookmark(watch, rv);
+    }
+    fake_end(watch);
+    expect_watch(self, "19");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_reflector_refused_watch_keeps_its_version_where_it_can),
+        TEST(test_reflector_retry_after_is_honoured_without_a_list),
+        TEST(test_reflector_trouble_is_over_only_when_the_watch_opens),
+        TEST(test_reflector_events_are_told_and_move_the_version),
+        TEST(test_reflector_unknown_event_is_skipped_and_moves_the_version),
+        TEST(test_reflector_ended_watch_is_resumed_where_it_was),
+        TEST(test_reflector_very_short_watch_lists_after_a_backoff),
+        TEST(test_reflector_error_events_decide_what_follows),
+        TEST(test_reflector_gone_lists_at_its_version_and_then_at_any),
+        TEST(test_reflector_version_too_large_lists_at_any),
+        TEST(test_reflector_gone_for_ever_does_not_spin),
+        TEST(test_reflector_line_that_is_no_event_leads_to_a_list),
+        TEST(test_reflector_poisoned_event_costs_itself_only),
+        TEST(test_reflector_too_deep_event_costs_itself_only),
+        TEST(test_reflector_silent_watch_is_left_by_the_bookmark_rule),
+        TEST(test_reflector_silent_watch_without_bookmarks_has_its_full_time),
+        TEST(test_reflector_silence_over_several_watches_leads_to_a_list),
+        TEST(test_reflector_bookmarks_alone_are_no_silence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,366 @@
+#include "state_informers.h"
+
+#include "state/writer.h"
+
+struct writer_world {
+    struct informers_world all;
+    struct ml_cluster cluster;
+    struct ml_informer *informer;
+    struct fake_call *watch; /* open, at version 5 */
+    struct ml_gate *gate;
+    /* What done() got last. */
+    int done_count;
+    struct ml_err err;
+    char body[1024];
+};
+
+static void on_done(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct writer_world *self = context;
+    self->done_count++;
+    self->err = err ? *err : ML_ERR_INIT;
+    snprintf(self->body, sizeof self->body, ML_STR_FMT, ML_STR_ARG(body));
+}
+
+static int setup(void **state)
+{
+    struct writer_world *self = ml_new(struct writer_world);
+    informers_world_init(&self->all, NULL);
+    self->informer = ml_informers_get(self->all.informers, &pods);
+    self->watch = list_and_watch(&self->all, 5, "");
+    self->gate = ml_gate_new(self->all.world.loop, self->all.world.metrics, "cnat");
+    self->cluster = (struct ml_cluster){
+        .loop = self->all.world.loop,
+        .clock = &self->all.world.clock.clock,
+        .random = &self->all.world.random,
+        .log = &self->all.log,
+        .metrics = self->all.world.metrics,
+        .client = self->all.world.client,
+        .informers = self->all.informers,
+    };
+    *state = self;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct writer_world *self = *state;
+    ml_gate_free(self->gate);
+    ml_informer_put(self->informer);
+    ml_loop_poll(self->all.world.loop);
+    informers_world_fini(&self->all);
+    free(self);
+    return 0;
+}
+
+static struct ml_write write_of(struct writer_world *self, enum ml_verb verb)
+{
+    return (struct ml_write){
+        .request =
+            {
+                .verb = verb,
+                .kind = &pods,
+                .ns = ML_STR("default"),
+                .name = ML_STR("a"),
+                .body = ML_STR("{}"),
+                .field_manager = "moonloop",
+            },
+        .gate = self->gate,
+        .key = ML_STR("default/owner"),
+        .owner_uid = ML_STR("uo"),
+    };
+}
+
+static struct ml_writer_call *send_write(struct writer_world *self, const struct ml_write *write)
+{
+    self->done_count = 0;
+    return ml_writer_send(&self->cluster, write, on_done, self);
+}
+
+static void ignore_key(void *context, struct ml_str key)
+{
+    (void)context;
+    (void)key;
+}
+
+static bool gate_is_open(struct writer_world *self)
+{
+    return ml_gate_open(self->gate, ML_STR("default/owner"), ignore_key, NULL);
+}
+
+static struct fake_call *next_call(struct writer_world *self)
+{
+    ml_loop_poll(self->all.world.loop);
+    return fake_next(self->all.world.server);
+}
+
+static void test_writer_answer_is_remembered_in_the_gate(void **state)
+{
+    struct writer_world *self = *state;
+    static const enum ml_verb verbs[] = {ML_VERB_CREATE, ML_VERB_UPDATE, ML_VERB_PATCH_MERGE,
+                                         ML_VERB_APPLY};
+    for (size_t i = 0; i < ML_COUNT(verbs); i++) {
+        struct ml_write write = write_of(self, verbs[i]);
+        int rv = 10 + (int)i;
+        send_write(self, &write);
+        fake_reply(next_call(self), 200, pod("a", "ua", rv));
+        assert_int_equal(self->done_count, 1);
+        assert_int_equal(self->err.kind, 0);
+        assert_string_equal(self->body, pod("a", "ua", rv));
+        assert_false(gate_is_open(self));
+        send_bookmark(self->watch, rv);
+        assert_true(gate_is_open(self));
+    }
+}
+
+static void test_writer_without_gate_or_informer_just_writes(void **state)
+{
+    struct writer_world *self = *state;
+    static const struct ml_kind unwatched = {"v1", "", "v1", "Service", "services", true, true};
+    struct ml_write write = write_of(self, ML_VERB_CREATE);
+    write.gate = NULL;
+    send_write(self, &write);
+    fake_reply(next_call(self), 201, pod("a", "ua", 10));
+    assert_int_equal(self->done_count, 1);
+    write = write_of(self, ML_VERB_CREATE);
+    write.request.kind = &unwatched;
+    write.wait_for_cache = true;
+    send_write(self, &write);
+    fake_reply(next_call(self), 201, pod("a", "ua", 11));
+    assert_int_equal(self->done_count, 1);
+    assert_true(gate_is_open(self));
+}
+
+static void test_writer_waits_for_the_cache_when_asked(void **state)
+{
+    struct writer_world *self = *state;
+    struct ml_write write = write_of(self, ML_VERB_CREATE);
+    write.wait_for_cache = true;
+    send_write(self, &write);
+    fake_reply(next_call(self), 201, pod("a", "ua", 10));
+    advance(&self->all.world, 60000);
+    assert_int_equal(self->done_count, 0);
+    send_event(self->watch, "ADDED", pod("a", "ua", 10));
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(self->done_count, 1);
+    assert_string_equal(self->body, pod("a", "ua", 10));
+    assert_true(gate_is_open(self));
+}
+
+static void test_writer_does_not_wait_for_what_shows_already(void **state)
+{
+    struct writer_world *self = *state;
+    struct ml_write write = write_of(self, ML_VERB_UPDATE);
+    write.wait_for_cache = true;
+    send_write(self, &write);
+    fake_reply(next_call(self), 200, pod("a", "ua", 5)); /* an update that changed nothing */
+    assert_int_equal(self->done_count, 1);
+}
+
+static void test_writer_delete_waits_only_when_the_answer_has_a_version(void **state)
+{
+    struct writer_world *self = *state;
+    struct ml_write write = write_of(self, ML_VERB_DELETE);
+    write.wait_for_cache = true;
+    send_write(self, &write);
+    fake_reply(next_call(self), 200,
+               "{\"kind\":\"Status\",\"status\":\"Success\",\"metadata\":{}}");
+    assert_int_equal(self->done_count, 1);
+    assert_true(gate_is_open(self));
+    send_write(self, &write);
+    fake_reply(next_call(self), 200, pod("a", "ua", 12)); /* its deletionTimestamp was set */
+    assert_int_equal(self->done_count, 0);
+    send_event(self->watch, "MODIFIED", pod("a", "ua", 12));
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(self->done_count, 1);
+}
+
+/* What the server refused did not happen: no question, no trace in the gate. */
+static void test_writer_refusals_go_up_as_they_are(void **state)
+{
+    struct writer_world *self = *state;
+    static const struct {
+        int status;
+        const char *reason;
+        int kind;
+    } rows[] = {
+        {409, "AlreadyExists", ML_EALREADY_EXISTS},
+        {409, "Conflict", ML_ECONFLICT},
+        {422, "Invalid", ML_EINVALID},
+        {403, "Forbidden", ML_EFORBIDDEN},
+        {404, "NotFound", ML_ENOT_FOUND},
+        {500, "InternalError", ML_ESERVER},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        struct ml_write write = write_of(self, ML_VERB_CREATE);
+        write.wait_for_cache = true;
+        send_write(self, &write);
+        fake_refuse(next_call(self), rows[i].status, rows[i].reason, "no");
+        assert_int_equal(self->done_count, 1);
+        assert_int_equal(self->err.kind, rows[i].kind);
+        assert_true(gate_is_open(self));
+    }
+    ml_loop_poll(self->all.world.loop);
+    fake_expect_none(self->all.world.server);
+}
+
+#define OWNED_BY(uid, controller)                                                                  \
+    "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"10\",\"ownerReferences\":[{\"uid\":"      \
+    "\"someone\"},{\"uid\":\"" uid "\",\"controller\":" controller "}]}}"
+
+/* The reply of a create was lost in one of the ways that leave its outcome open. */
+static struct fake_call *lose_create(struct writer_world *self, const struct ml_write *write,
+                                     size_t way)
+{
+    static const int statuses[] = {0, 0, 502, 503, 504};
+    static const int kinds[] = {ML_ENETWORK, ML_ETIMEOUT, 0, 0, 0};
+    assert_in_range(way, 0, ML_COUNT(statuses) - 1);
+    send_write(self, write);
+    struct fake_call *create = next_call(self);
+    assert_string_equal(create->method, "POST");
+    if (statuses[way])
+        fake_reply(create, statuses[way], "bad gateway");
+    else
+        fake_fail(create, kinds[way], "lost");
+    assert_int_equal(self->done_count, 0);
+    ml_loop_poll(self->all.world.loop);
+    return fake_expect(self->all.world.server, "GET", "/api/v1/namespaces/default/pods/a");
+}
+
+static void test_writer_create_with_a_lost_reply_is_settled_by_reading(void **state)
+{
+    struct writer_world *self = *state;
+    for (size_t way = 0; way < 5; way++) {
+        struct ml_write write = write_of(self, ML_VERB_CREATE);
+        fake_reply(lose_create(self, &write, way), 200, OWNED_BY("uo", "true"));
+        assert_int_equal(self->done_count, 1);
+        assert_int_equal(self->err.kind, 0);
+        assert_string_equal(self->body, OWNED_BY("uo", "true"));
+        assert_false(gate_is_open(self)); /* it counts like any other write */
+        ml_gate_clear(self->gate, ML_STR("default/owner"));
+    }
+}
+
+static void test_writer_create_with_a_lost_reply_waits_for_the_cache_too(void **state)
+{
+    struct writer_world *self = *state;
+    struct ml_write write = write_of(self, ML_VERB_CREATE);
+    write.wait_for_cache = true;
+    fake_reply(lose_create(self, &write, 0), 200, OWNED_BY("uo", "true"));
+    assert_int_equal(self->done_count, 0);
+    send_bookmark(self->watch, 10);
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(self->done_count, 1);
+    assert_string_equal(self->body, OWNED_BY("uo", "true"));
+}
+
+static void test_writer_create_that_is_not_found_or_not_ours_is_the_first_error(void **state)
+{
+    struct writer_world *self = *state;
+    static const struct {
+        int status;
+        const char *body;
+    } rows[] = {
+        {404, "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404}"},
+        {403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"code\":403}"},
+        {200, OWNED_BY("stranger", "true")},
+        {200, OWNED_BY("uo", "false")},
+        {200, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"10\"}}"},
+        {200, "{\"metadata\":{\"ownerReferences\":\"uo\"}}"},
+        {200, "nonsense"},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        struct ml_write write = write_of(self, ML_VERB_CREATE);
+        fake_reply(lose_create(self, &write, 0), rows[i].status, rows[i].body);
+        assert_int_equal(self->done_count, 1);
+        assert_int_equal(self->err.kind, ML_ENETWORK);
+        assert_true(gate_is_open(self));
+    }
+}
+
+static void test_writer_create_without_owner_is_there_when_it_is_found(void **state)
+{
+    struct writer_world *self = *state;
+    struct ml_write write = write_of(self, ML_VERB_CREATE);
+    write.owner_uid = ML_STR("");
+    fake_reply(lose_create(self, &write, 0), 200, pod("a", "ua", 10));
+    assert_int_equal(self->done_count, 1);
+    assert_int_equal(self->err.kind, 0);
+}
+
+static void test_writer_other_writes_with_a_lost_reply_are_not_settled(void **state)
+{
+    struct writer_world *self = *state;
+    static const enum ml_verb verbs[] = {ML_VERB_UPDATE, ML_VERB_PATCH_MERGE, ML_VERB_APPLY,
+                                         ML_VERB_DELETE};
+    for (size_t i = 0; i < ML_COUNT(verbs); i++) {
+        struct ml_write write = write_of(self, verbs[i]);
+        send_write(self, &write);
+        fake_fail(next_call(self), ML_ENETWORK, "lost");
+        assert_int_equal(self->done_count, 1);
+        assert_int_equal(self->err.kind, ML_ENETWORK);
+    }
+    ml_loop_poll(self->all.world.loop);
+    fake_expect_none(self->all.world.server);
+}
+
+static void test_writer_canceled_at_any_point_is_silent(void **state)
+{
+    struct writer_world *self = *state;
+    struct ml_write write = write_of(self, ML_VERB_CREATE);
+    write.wait_for_cache = true;
+    struct ml_writer_call *call = send_write(self, &write);
+    struct fake_call *sent = next_call(self);
+    ml_writer_cancel(call); /* under way */
+    assert_true(sent->canceled);
+
+    call = send_write(self, &write);
+    fake_fail(next_call(self), ML_ENETWORK, "lost");
+    struct fake_call *looking = next_call(self);
+    ml_writer_cancel(call); /* looking for itself */
+    assert_true(looking->canceled);
+
+    call = send_write(self, &write);
+    fake_reply(next_call(self), 201, pod("a", "ua", 10));
+    ml_writer_cancel(call); /* waiting for the cache */
+    send_bookmark(self->watch, 10);
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(self->done_count, 0);
+    ml_writer_cancel(NULL);
+}
+
+/* Nobody looks at that cache any more: nothing is left to wait for. */
+static void test_writer_wait_ends_with_the_informer(void **state)
+{
+    struct writer_world *self = *state;
+    struct ml_write write = write_of(self, ML_VERB_CREATE);
+    write.wait_for_cache = true;
+    send_write(self, &write);
+    fake_reply(next_call(self), 201, pod("a", "ua", 10));
+    ml_informer_put(ml_take(&self->informer));
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(self->done_count, 1);
+    assert_int_equal(self->err.kind, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_writer_answer_is_remembered_in_the_gate),
+        TEST(test_writer_without_gate_or_informer_just_writes),
+        TEST(test_writer_waits_for_the_cache_when_asked),
+        TEST(test_writer_does_not_wait_for_what_shows_already),
+        TEST(test_writer_delete_waits_only_when_the_answer_has_a_version),
+        TEST(test_writer_refusals_go_up_as_they_are),
+        TEST(test_writer_create_with_a_lost_reply_is_settled_by_reading),
+        TEST(test_writer_create_with_a_lost_reply_waits_for_the_cache_too),
+        TEST(test_writer_create_that_is_not_found_or_not_ours_is_the_first_error),
+        TEST(test_writer_create_without_owner_is_there_when_it_is_found),
+        TEST(test_writer_other_writes_with_a_lost_reply_are_not_settled),
+        TEST(test_writer_canceled_at_any_point_is_silent),
+        TEST(test_writer_wait_ends_with_the_informer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
