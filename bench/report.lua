@@ -57,7 +57,8 @@ end
 
 -- Of the two bare clients, the one whose last pod but a hundredth is earlier is the measure.
 local function bare_of(count)
-  local some, all = numbers(("late.%d.bare-some.made_p99"):format(count)), numbers(("late.%d.bare-all.made_p99"):format(count))
+  local some = numbers(("late.%d.bare-some.made_p99"):format(count))
+  local all = numbers(("late.%d.bare-all.made_p99"):format(count))
   if #some == 0 or #all == 0 then return nil end
   return median(some) < median(all) and "bare-some" or "bare-all"
 end
@@ -97,8 +98,10 @@ local targets = {
   { "exec to ready", numbers(of "start.%s.ready", MS), "%.1f ms", 50 },
   { "1,000 waiting Ats: resident", numbers(of "memory.%s.ats_few.VmRSS", MIB), "%.1f MiB", 9 },
   { "10,000 waiting Ats: resident", at_10000 and numbers(of "memory.%s.ats_many.VmRSS", MIB) or {}, "%.1f MiB", 13 },
-  { "10,000 Ats and 10,000 pods: resident", at_10000 and numbers(of "memory.%s.pods_many.VmRSS", MIB) or {}, "%.1f MiB", 30 },
-  { "… at its highest, while it started", at_10000 and numbers(of "memory.%s.pods_many.VmHWM", MIB) or {}, "%.1f MiB", 30 },
+  { "10,000 Ats and 10,000 pods: resident",
+    at_10000 and numbers(of "memory.%s.pods_many.VmRSS", MIB) or {}, "%.1f MiB", 30 },
+  { "… at its highest, while it started",
+    at_10000 and numbers(of "memory.%s.pods_many.VmHWM", MIB) or {}, "%.1f MiB", 30 },
   { "… of a development build that saw each come", at_10000 and numbers("memory.grown.pods_many.VmRSS", MIB) or {},
     "%.1f MiB", 30 },
   { "1,000 lifecycles: CPU of the host", numbers(of "life.%s.host_cpu"), "%.2f s", 0.3 },
@@ -110,7 +113,8 @@ local targets = {
   { "200 due at once: lateness p99", numbers "late.200.host.made_p99", "%.2f s", 0.4 },
   { "1,000 due at once: p50, times the bare client", ratios(1000, "made_p50"), "%.2f", 1.2 },
   { "1,000 due at once: p99, times the bare client", ratios(1000, "made_p99"), "%.2f", 1.2 },
-  { "write of the ConfigMap to the first pod under the new script", numbers("reload.alone.asked", MS), "%.0f ms", 1000 },
+  { "write of the ConfigMap to the first pod under the new script",
+    numbers("reload.alone.asked", MS), "%.0f ms", 1000 },
   { "… among 1,000 other Ats", numbers("reload.among1000.asked", MS), "%.0f ms", 1000 },
 }
 
@@ -132,8 +136,10 @@ local function head()
   local loops, low, high = median(numbers "noise.loop_ms")
   line "# Results\n"
   line "Written by `bench/run.sh` (`make bench`); how each figure is taken stands in [README.md](README.md).\n"
-  line("- Machine: %s, %s cores, %s, %s; load %s at the beginning", meta "cpu", meta "cores", meta "memory", meta "kernel", meta "load")
-  line("- Date: %s. Commit: %s. Took %s s%s", meta "date", meta "commit", meta "seconds", quick and ", the quick form" or "")
+  line("- Machine: %s, %s cores, %s, %s; load %s at the beginning", meta "cpu", meta "cores", meta "memory",
+    meta "kernel", meta "load")
+  line("- Date: %s. Commit: %s. Took %s s%s", meta "date", meta "commit", meta "seconds",
+    quick and ", the quick form" or "")
   line("- Noise: a fixed loop took %.0f ms, from %.0f to %.0f between the scenarios", loops, low, high)
   line("- Figures are medians (lowest to highest in how many runs). Operator, API server and etcd share the cores")
   line("- Targets are judged on %s\n", subject == "image" and "the image's binary" or
@@ -147,7 +153,8 @@ local function target_table()
   for _, row in ipairs(targets) do
     local what, list, format, target = table.unpack(row)
     if #list > 0 then
-      line("| %s | ≤ %s | %s | %s |", what, format:gsub("%%%.%df", "%%g"):format(target), spread(list, format), verdict(list, target))
+      line("| %s | ≤ %s | %s | %s |", what, format:gsub("%%%.%df", "%%g"):format(target), spread(list, format),
+        verdict(list, target))
     end
   end
   line ""
@@ -157,8 +164,14 @@ end
 local function lateness_table(count)
   if not bare_of(count) then return end
   line("### %d due in the same second\n", count)
-  line "| seconds after the instant | create asked p50 | asked p99 | pod made p50 | made p99 | made, last |\n|---|---|---|---|---|---|"
-  for _, who in ipairs { { "host", "moonloop" }, { "bare-some", "bare client, 32 at a time" }, { "bare-all", "bare client, all at once" } } do
+  line "| seconds after the instant | create asked p50 | asked p99 | pod made p50 | made p99 | made, last |"
+  line "|---|---|---|---|---|---|"
+  local clients = {
+    { "host", "moonloop" },
+    { "bare-some", "bare client, 32 at a time" },
+    { "bare-all", "bare client, all at once" },
+  }
+  for _, who in ipairs(clients) do
     local cells = {}
     for i, quantile in ipairs { "asked_p50", "asked_p99", "made_p50", "made_p99", "made_max" } do
       cells[i] = spread(numbers(("late.%d.%s.%s"):format(count, who[1], quantile)), "%.3f")
@@ -193,7 +206,8 @@ local function memory_table()
         cells[i] = spread(numbers(row[1]:format(build) .. "." .. field, MIB), "%.1f")
       end
       if cells[1] ~= "not measured" then
-        line("| %s | %s | %s |", row[2], build == "grown" and "development, saw each come" or build, table.concat(cells, " | "))
+        line("| %s | %s | %s |", row[2], build == "grown" and "development, saw each come" or build,
+          table.concat(cells, " | "))
       end
     end
   end
@@ -201,13 +215,16 @@ local function memory_table()
     line "\n| bytes for one more object | resident | handed out by malloc |\n|---|---|---|"
     for _, kind in ipairs { "ats", "pods" } do
       local from, to = ("memory.grown.%s_few"):format(kind), ("memory.grown.%s_many"):format(kind)
-      line("| %s | %s | %s |", kind == "ats" and "At" or "pod", spread(slope(from .. ".VmRSS", to .. ".VmRSS", 1024), "%.0f"),
+      line("| %s | %s | %s |", kind == "ats" and "At" or "pod",
+        spread(slope(from .. ".VmRSS", to .. ".VmRSS", 1024), "%.0f"),
         spread(slope(from .. ".heap", to .. ".heap"), "%.0f"))
     end
   end
   for _, build in ipairs { "image", "development" } do
     local size = numbers("size." .. build, 1 / 1024)[1]
-    if size then line("\nThe binary of the %s%s is a file of %.0f KiB.", build, build == "development" and " build" or "", size) end
+    if size then
+      line("\nThe binary of the %s%s is a file of %.0f KiB.", build, build == "development" and " build" or "", size)
+    end
   end
   line ""
 end
@@ -218,7 +235,8 @@ local function start_table()
   line "| ms | build | exec to ready | exec to the first pod's create |\n|---|---|---|---|"
   for _, build in ipairs { "image", "development" } do
     if figures[of("start.%s.ready", build)][1] then
-      line("| | %s | %s | %s |", build, spread(numbers(of("start.%s.ready", build), MS), "%.1f"), spread(numbers(of("start.%s.pod", build), MS), "%.1f"))
+      line("| | %s | %s | %s |", build, spread(numbers(of("start.%s.ready", build), MS), "%.1f"),
+        spread(numbers(of("start.%s.pod", build), MS), "%.1f"))
     end
   end
   line ""
@@ -231,7 +249,8 @@ local function lifecycle_table()
   for _, build in ipairs { "image", "development" } do
     if figures[of("life.%s.wall", build)][1] then
       line("| %s | %s | %s | %s |", build, spread(numbers(of("life.%s.wall", build)), "%.1f"),
-        spread(numbers(of("life.%s.host_cpu", build)), "%.2f"), spread(numbers(of("life.%s.server_cpu", build)), "%.1f"))
+        spread(numbers(of("life.%s.host_cpu", build)), "%.2f"),
+          spread(numbers(of("life.%s.server_cpu", build)), "%.1f"))
     end
   end
   line ""
@@ -248,7 +267,8 @@ local function writes_table()
   line "| | write | per At |\n|---|---|---|"
   for _, name in ipairs(names) do
     local when, what = name:match "^writes%.(%a+)%.(.*)$"
-    line("| %s | %s | %s |", when == "due" and "due already" or "waited", what:gsub("_", " "), spread(numbers(name), "%.3f"))
+    line("| %s | %s | %s |", when == "due" and "due already" or "waited", what:gsub("_", " "),
+      spread(numbers(name), "%.3f"))
   end
   line ""
 end

@@ -82,14 +82,15 @@ static bool key_is(const struct member *member, const char *name)
     return ml_json_to_string(quoted, &plain) && ml_str_is(ml_buf_str(&plain), name);
 }
 
-/* Of duplicate keys the last counts, as everywhere. */
-static struct ml_str find(struct ml_str object, const char *name)
+/* The value that begins with `first`: '{' or '"'. Of duplicate keys the last such counts, as for
+ * ml_object_new. */
+static struct ml_str find(struct ml_str object, const char *name, char first)
 {
     struct ml_str rest = members_of(object);
     struct ml_str found = {NULL, 0};
     struct member member;
     while (next_member(&rest, &member))
-        if (key_is(&member, name))
+        if (key_is(&member, name) && member.value.len > 0 && member.value.ptr[0] == first)
             found = member.value;
     return found;
 }
@@ -97,7 +98,7 @@ static struct ml_str find(struct ml_str object, const char *name)
 /* The caller frees it; NULL when metadata has no such string. */
 static char *metadata_text(struct ml_str object, const char *name)
 {
-    struct ml_str raw = find(find(object, "metadata"), name);
+    struct ml_str raw = find(find(object, "metadata", '{'), name, '"');
     struct ml_buf text = ML_BUF_INIT;
     if (ml_json_to_string(raw, &text))
         return ml_buf_take(&text);

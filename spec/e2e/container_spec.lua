@@ -65,8 +65,9 @@ describe("The image", function()
       "tools/cgroup-run.sh", MEMORY_MAX, CPU_MILLI, report, "chroot", "--userspec=65532:65532", root,
       "/moonloop", "run", "--scripts-configmap", SYSTEM .. "/moonloop-scripts",
     }
-    shell.must(("env -i PATH=$PATH KUBERNETES_SERVICE_HOST=%s KUBERNETES_SERVICE_PORT=%s %s </dev/null >%s 2>&1 & echo $! >%s.pid")
-      :format(host, port, command, shell.quote(log), shell.quote(log)))
+    local environment = ("env -i PATH=$PATH KUBERNETES_SERVICE_HOST=%s KUBERNETES_SERVICE_PORT=%s"):format(host, port)
+    shell.must(("%s %s </dev/null >%s 2>&1 & echo $! >%s.pid"):format(environment, command, shell.quote(log),
+      shell.quote(log)))
     local pid = shell.read(log .. ".pid"):match("%d+")
     finally(function()
       shell.run("kill " .. pid .. " 2>/dev/null")

@@ -271,6 +271,30 @@ static void test_informer_may_be_given_back_while_it_tells(void **state)
     fake_expect_none(self->all.world.server); /* no watch of it follows */
 }
 
+/* Leaves in the middle of its replay and is gone before the call returns. */
+static void on_change_leave(void *context, struct ml_informer *informer, struct ml_object *old,
+                            struct ml_object *new)
+{
+    struct ml_listener **listener = context;
+    (void)informer;
+    (void)old;
+    (void)new;
+    ml_informer_unlisten(*listener);
+    free(ml_take(listener)); /* a second call would meet NULL */
+}
+
+static void test_informer_listener_may_be_freed_while_it_is_told_what_is_there(void **state)
+{
+    struct informer_world *self = *state;
+    till_watching(self);
+    struct ml_listener *listener = ml_new(struct ml_listener);
+    *listener = (struct ml_listener){
+        .change = on_change_leave, .synced = on_synced_ignored, .context = &listener};
+    ml_informer_listen(self->informer, listener);
+    ml_loop_poll(self->all.world.loop);
+    assert_null(listener);
+}
+
 static void test_informer_is_shared_by_kind_and_ends_with_the_last_user(void **state)
 {
     struct informer_world *self = *state;
@@ -381,126 +405,6 @@ static void test_informer_of_a_cluster_scoped_kind_is_whole_whatever_the_namespa
     informers_world_fini(&all);
 }
 
-/* ---- waiting until a write shows ---- */
-
-static void on_ready(void *context)
-{
-    ++*(int *)context;
-}
-
-static void wait_start(struct informer_world *self, struct ml_seen_wait *wait, uint64_t rv,
-                       int *ready)
-{
-    ml_seen_wait_start(wait, self->informer, ML_STR("default"), rv, on_ready, ready);
-}
-
-static void test_seen_wait_ends_with_the_event_or_a_bookmark(void **state)
-{
-    struct informer_world *self = *state;
-    struct fake_call *watch = till_watching(self);
-    struct ml_seen_wait waits[3];
-    int ready[3] = {0};
-    wait_start(self, &waits[0], 8, &ready[0]);
-    wait_start(self, &waits[1], 6, &ready[1]);
-    wait_start(self, &waits[2], 5, &ready[2]); /* seen already */
-    assert_int_equal(ready[2], 0);             /* from the loop, not inside */
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(ready[2], 1);
-    send_event(watch, "ADDED", pod("c", "uc", 6));
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(ready[1], 1);
-    assert_false(ml_seen_wait_over(&waits[0]));
-    send_bookmark(watch, 50);
-    assert_true(ml_seen_wait_over(&waits[0]));
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(ready[0], 1);
-    advance(&self->all.world, 100000);
-    for (size_t i = 0; i < ML_COUNT(waits); i++) {
-        assert_int_equal(ready[i], 1);
-        ml_seen_wait_cancel(&waits[i]); /* fine on a finished one */
-    }
-}
-
-static void test_seen_wait_has_no_time_out(void **state)
-{
-    struct informer_world *self = *state;
-    struct fake_call *watch = till_watching(self);
-    struct ml_seen_wait wait;
-    int ready = 0;
-    wait_start(self, &wait, 6, &ready);
-    for (int i = 0; i < 50; i++) {
-        advance(&self->all.world, 70000);
-        send_bookmark(watch, 5);
-    }
-    assert_int_equal(ready, 0);
-    ml_seen_wait_cancel(&wait);
-    send_bookmark(watch, 7);
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(ready, 0);
-}
-
-static void test_seen_wait_of_an_opaque_version_is_over_at_once(void **state)
-{
-    struct informer_world *self = *state;
-    struct ml_seen_wait wait;
-    int ready = 0;
-    wait_start(self, &wait, ML_RV_OPAQUE, &ready);
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(ready, 1);
-}
-
-/* A restored etcd counts from a lower number: only a list that was begun afterwards helps. */
-static void test_seen_wait_ends_with_a_consistent_list_begun_after_it(void **state)
-{
-    struct informer_world *self = *state;
-    struct fake_call *watch = till_watching(self);
-    struct ml_seen_wait before, during;
-    int before_ready = 0, during_ready = 0;
-    wait_start(self, &before, 1000, &before_ready);
-    struct fake_call *list = till_relist_at_any(&self->all, watch);
-    wait_start(self, &during, 999, &during_ready);
-    reply_list(list, 2, "", "");
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(before_ready, 1);
-    assert_int_equal(during_ready, 0);
-    ml_seen_wait_cancel(&during);
-}
-
-/* A list at the last version may come from a cache: it is not newer than anything written. */
-static void test_seen_wait_does_not_end_with_a_list_at_the_last_version(void **state)
-{
-    struct informer_world *self = *state;
-    struct fake_call *watch = till_watching(self);
-    struct ml_seen_wait wait;
-    int ready = 0;
-    wait_start(self, &wait, 1000, &ready);
-    reply_list(till_relist(&self->all, watch), 7, "", "");
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(ready, 0);
-    ml_seen_wait_cancel(&wait);
-}
-
-static void test_seen_wait_ends_with_its_informer(void **state)
-{
-    struct informer_world *self = *state;
-    struct ml_informer *own = ml_informers_get(self->all.informers, &nodes);
-    struct ml_seen_wait waits[2];
-    int ready = 0;
-    for (size_t i = 0; i < ML_COUNT(waits); i++)
-        ml_seen_wait_start(&waits[i], own, ML_STR(""), 6, on_ready, &ready);
-    ml_informer_put(own);
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(ready, 2);
-    ml_seen_wait_cancel(&waits[0]); /* its source is gone */
-}
-
-static void test_seen_wait_zeroed_may_be_canceled(void **state)
-{
-    (void)state;
-    struct ml_seen_wait wait = {0};
-    ml_seen_wait_cancel(&wait);
-}
-
 /* ---- metrics ---- */
 
 static void assert_gauge(struct informer_world *self, const char *name, double want)
@@ -549,19 +453,13 @@ int main(void)
         TEST(test_informer_late_listener_hears_the_store_first),
         TEST(test_informer_listener_may_leave_or_make_others_leave),
         TEST(test_informer_may_be_given_back_while_it_tells),
+        TEST(test_informer_listener_may_be_freed_while_it_is_told_what_is_there),
         TEST(test_informer_is_shared_by_kind_and_ends_with_the_last_user),
         TEST(test_informer_scoped_is_not_found_by_kind),
         TEST(test_informer_trouble_is_kept_and_logged_once),
         TEST(test_informer_poisoned_object_is_named_in_the_log),
         cmocka_unit_test(test_informer_of_namespaces_is_synced_with_the_last_of_them),
         cmocka_unit_test(test_informer_of_a_cluster_scoped_kind_is_whole_whatever_the_namespaces),
-        TEST(test_seen_wait_ends_with_the_event_or_a_bookmark),
-        TEST(test_seen_wait_has_no_time_out),
-        TEST(test_seen_wait_of_an_opaque_version_is_over_at_once),
-        TEST(test_seen_wait_ends_with_a_consistent_list_begun_after_it),
-        TEST(test_seen_wait_does_not_end_with_a_list_at_the_last_version),
-        TEST(test_seen_wait_ends_with_its_informer),
-        cmocka_unit_test(test_seen_wait_zeroed_may_be_canceled),
         TEST(test_informer_gauges_sum_what_is_held_and_end_at_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

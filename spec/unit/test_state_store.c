@@ -162,6 +162,53 @@ static void test_store_steps_through_every_object_once(void **state)
     ml_store_free(store);
 }
 
+static struct ml_object *next_owned(const struct ml_store *store, const char *uid,
+                                    struct ml_object **cursor)
+{
+    return ml_store_next_owned(store, ml_str_of(uid), cursor);
+}
+
+/* Two walks over the same dependents, and one over another owner's, do not disturb each other. */
+static void test_store_walks_of_many_dependents_may_interleave(void **state)
+{
+    (void)state;
+    enum { COUNT = 2000 };
+    struct ml_store *store = ml_store_new();
+    for (int i = 0; i < COUNT; i++) {
+        ML_AUTO_FREE char *name = ml_asprintf("p%d", i);
+        put(store, object(name, name, i + 1, i % 4 ? "many" : "few"));
+    }
+    struct ml_object *fast = NULL, *slow = NULL, *few = NULL;
+    size_t fast_count = 0, slow_count = 0;
+    while (next_owned(store, "many", &fast)) {
+        fast_count++;
+        if (fast_count % 2)
+            slow_count += next_owned(store, "many", &slow) != NULL;
+        if (fast_count % 3 == 0)
+            assert_non_null(next_owned(store, "few", &few));
+    }
+    while (next_owned(store, "many", &slow))
+        slow_count++;
+    assert_int_equal(fast_count, COUNT * 3 / 4);
+    assert_int_equal(slow_count, COUNT * 3 / 4);
+    ml_store_free(store);
+}
+
+/* A cursor whose object went in between ends the walk; it is never looked into. */
+static void test_store_walk_whose_object_went_ends(void **state)
+{
+    (void)state;
+    struct ml_store *store = ml_store_new();
+    put(store, object("a", "ua", 1, "owner"));
+    put(store, object("b", "ub", 2, "owner"));
+    struct ml_object *cursor = NULL;
+    ML_AUTO_FREE char *key = ml_str_dup(ml_object_key(next_owned(store, "owner", &cursor)));
+    ml_object_unref(ml_store_remove(store, ml_str_of(key)));
+    assert_null(next_owned(store, "owner", &cursor));
+    assert_int_equal(count_owned(store, "owner"), 1);
+    ml_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +218,8 @@ int main(void)
         cmocka_unit_test(test_store_index_outlives_the_object_it_was_made_for),
         cmocka_unit_test(test_store_agrees_with_a_plain_array_after_random_changes),
         cmocka_unit_test(test_store_steps_through_every_object_once),
+        cmocka_unit_test(test_store_walks_of_many_dependents_may_interleave),
+        cmocka_unit_test(test_store_walk_whose_object_went_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
