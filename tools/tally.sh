@@ -38,9 +38,8 @@ tally_busted() {
   echo "== $title"
   out=$(mktemp)
   LUA_PATH="lua/?.lua;lua/?/init.lua;reconcilers/?.lua;;" busted --lua=lua5.4 -o utfTerminal \
-    --pattern='_spec%.lua$' --pattern='_test%.lua$' "$@" >"$out" 2>&1
-  code=$?
-  cat "$out"
+    --pattern='_spec%.lua$' --pattern='_test%.lua$' "$@" 2>&1 | tee "$out"
+  code=${PIPESTATUS[0]}
   line=$(grep -E '^[0-9]+ success(es)? / ' "$out" | tail -n 1)
   rm -f "$out"
   if [[ $line =~ ^([0-9]+)\ success(es)?\ /\ ([0-9]+)\ failures?\ /\ ([0-9]+)\ errors?\ /\ ([0-9]+)\ pending ]]; then

@@ -340,7 +340,7 @@ static void stream_done(void *context, const struct ml_err *transport_err)
     handler.done(user, failed ? &err : NULL);
 }
 
-struct ml_client_call *ml_client_stream(struct ml_client *client, const char *path, bool is_watch,
+struct ml_client_call *ml_client_stream(struct ml_client *client, const char *path,
                                         const struct ml_http_deadlines *deadlines,
                                         const struct ml_client_stream *handler, void *context)
 {
@@ -350,6 +350,6 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
     call->wire = (struct ml_client_wire){.method = "GET", .path = ml_strdup(path)};
     ml_buf_init(&call->answer, REFUSAL_LEN_MAX);
     call_move(call, CALL_SENT);
-    call_submit(call, &between, deadlines, is_watch);
+    call_submit(call, &between, deadlines, true);
     return call;
 }

@@ -72,7 +72,7 @@ struct ml_client_stream {
     void (*done)(void *context, const struct ml_err *err);
 };
 
-struct ml_client_call *ml_client_stream(struct ml_client *client, const char *path, bool is_watch,
+struct ml_client_call *ml_client_stream(struct ml_client *client, const char *path,
                                         const struct ml_http_deadlines *deadlines,
                                         const struct ml_client_stream *handler, void *context);
 

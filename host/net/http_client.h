@@ -50,7 +50,7 @@ struct ml_http_request {
     struct ml_str body; /* copied */
     const struct ml_http_tls *tls;
     struct ml_http_deadlines deadlines;
-    bool streaming; /* a watch: own HTTP/2 connection pool, so that it cannot stall writes */
+    bool streaming; /* a list or watch: a connection of its own, kept for the next one */
 };
 
 struct ml_http_head {

@@ -131,7 +131,11 @@ static struct ml_http_pool *pool_new(struct ml_http_pools *pools, const struct m
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
     curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_set_timer);
     curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
-    curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    /* Streams get a connection each. libcurl 7.88 now and then leaves one of several long bodies
+     * on one HTTP/2 connection without another byte (seen in one of a hundred starts, with two
+     * lists of 16 KiB and more); and one slow reader's window must not hold the others up. */
+    long pipelining = streaming ? CURLPIPE_NOTHING : CURLPIPE_MULTIPLEX;
+    curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, pipelining);
     ml_list_push(&pools->list, &pool->node);
     return pool;
 }

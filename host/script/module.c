@@ -60,6 +60,25 @@ void script_load_file(lua_State *L, const struct ml_script_file *file)
     lua_pop(L, 1);
 }
 
+static bool is_embedded(const char *name)
+{
+    if (strcmp(name, "cjson") == 0)
+        return true;
+    for (const struct script_library *module = script_library; module->name; module++)
+        if (strcmp(module->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* What the script brought is there while it loads and not later. */
+ML_RAISES
+static void check_loading(lua_State *L, const char *name)
+{
+    if (!script_of(L)->files && !is_embedded(name))
+        luaL_error(L, "require '%s': only while the script loads; put it at the top of the file",
+                   name);
+}
+
 /* [-0, +1] True, or nothing pushed and false. */
 ML_RAISES
 static bool load_embedded(lua_State *L, const char *name)
@@ -88,9 +107,6 @@ ML_RAISES
 static void load_from_set(lua_State *L, const char *name)
 {
     const struct ml_script_files *set = script_of(L)->files;
-    if (!set)
-        luaL_error(L, "require '%s': only while the script loads; put it at the top of the file",
-                   name);
     lua_pushfstring(L, "%s.lua", name);
     struct ml_str file_name = ml_str_of(lua_tostring(L, -1));
     for (size_t i = 0; i < set->count; i++) {
@@ -116,6 +132,7 @@ void script_require_name(lua_State *L, const char *name)
         return;
     }
     lua_pop(L, 1);
+    check_loading(L, name);
     lua_pushboolean(L, 0);
     lua_setfield(L, loaded, name);
     if (!load_embedded(L, name))

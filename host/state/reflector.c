@@ -167,8 +167,7 @@ static void request_page(struct ml_reflector *self)
     else if (!self->step.any_version)
         ml_url_query(&url, "resourceVersion", ml_str_of(self->version));
     reflector_list_open_page(&self->list);
-    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), false, &deadlines, &handler,
-                                  self);
+    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), &deadlines, &handler, self);
 }
 
 static void start_list(struct ml_reflector *self)
@@ -324,8 +323,7 @@ static void start_watch(struct ml_reflector *self)
     self->events = 0;
     self->verdict = WATCH_ENDED;
     ml_json_lines_init(&self->lines, ML_OBJECT_SIZE_MAX);
-    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), true, &deadlines, &handler,
-                                  self);
+    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), &deadlines, &handler, self);
 }
 
 static void run_step(struct ml_reflector *self)

@@ -187,6 +187,32 @@ static void test_gate_opens_with_a_consistent_list_begun_after_the_write(void **
     assert_false(is_open(self, "default/b"));
 }
 
+/* The server was restored: it counts from a lower number, and the write comes between the list
+ * that said so and the loop that frees the key. */
+static void test_gate_counts_a_lower_version_after_such_a_list(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 1000);
+    assert_false(is_open(self, "default/a"));
+    reply_list(till_relist_at_any(&self->all, self->watch), 2, "", "");
+    wrote(self, "default/a", 3);
+    assert_freed(self, "");
+    assert_false(is_open(self, "default/a"));
+    self->watch = fake_next(self->all.world.server);
+    fake_head(self->watch, 200);
+    send_bookmark(self->watch, 3);
+    assert_freed(self, "default/a");
+}
+
+static void test_gate_version_once_seen_stays_seen(void **state)
+{
+    struct gate_world *self = *state;
+    send_bookmark(self->watch, 50);
+    send_bookmark(self->watch, 40);
+    wrote(self, "default/a", 45);
+    assert_true(is_open(self, "default/a"));
+}
+
 static void test_gate_clear_forgets_the_key(void **state)
 {
     struct gate_world *self = *state;
@@ -276,6 +302,8 @@ int main(void)
         TEST(test_gate_counts_a_write_after_the_wait_was_over),
         TEST(test_gate_waits_for_every_kind_that_was_written),
         TEST(test_gate_opens_with_a_consistent_list_begun_after_the_write),
+        TEST(test_gate_counts_a_lower_version_after_such_a_list),
+        TEST(test_gate_version_once_seen_stays_seen),
         TEST(test_gate_clear_forgets_the_key),
         TEST(test_gate_drop_of_an_informer_frees_what_waits_only_on_it),
         TEST(test_gate_write_right_after_a_drop_is_not_lost),

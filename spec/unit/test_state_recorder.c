@@ -344,6 +344,43 @@ static void test_recorder_sends_four_at_a_time(void **state)
     answer_all(self, 9);
 }
 
+/* What waits for its turn keeps its place, and uses nothing up while it happens again. */
+static void test_recorder_repeated_while_it_waits_costs_nothing(void **state)
+{
+    struct recorder_world *self = *state;
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+    for (size_t i = 0; i < ML_COUNT(names); i++)
+        record(self, names[i], "hello");
+    for (int i = 0; i < 30; i++)
+        record(self, "e", "hello");
+    assert_int_equal(events_total(self, "dropped"), 0);
+    for (size_t i = 0; i < ML_COUNT(names); i++) {
+        struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+        ML_AUTO_FREE char *name = ml_json_find_string(ml_str_of(call->body), "regarding", "name",
+                                                      NULL);
+        assert_string_equal(name, names[i]);
+        fake_reply(call, 201, "{}");
+    }
+    fake_expect_none(self->world.server);
+}
+
+/* Never silent for good: what the limit held back comes later if it still happens. */
+static void test_recorder_event_held_back_comes_when_there_is_room(void **state)
+{
+    struct recorder_world *self = *state;
+    for (int i = 0; i < 26; i++)
+        record_numbered(self, "a", i);
+    answer_all(self, 25);
+    for (int minute = 1; minute < 5; minute++) {
+        advance(&self->world, 60000);
+        record_numbered(self, "a", 25);
+        answer_all(self, 0);
+    }
+    advance(&self->world, 60000);
+    record_numbered(self, "a", 25);
+    answer_all(self, 1);
+}
+
 static void record_objects(struct recorder_world *self, int from, int to)
 {
     for (int i = from; i < to; i++) {
@@ -432,6 +469,8 @@ int main(void)
         TEST(test_recorder_event_that_exists_already_is_there),
         TEST(test_recorder_object_may_cause_25_events_then_one_in_5_minutes),
         TEST(test_recorder_sends_four_at_a_time),
+        TEST(test_recorder_repeated_while_it_waits_costs_nothing),
+        TEST(test_recorder_event_held_back_comes_when_there_is_room),
         TEST(test_recorder_holds_a_thousand_and_drops_what_is_more),
         TEST(test_recorder_flush_waits_for_all_answers_and_is_told_once),
         TEST(test_recorder_flush_with_nothing_to_send_comes_from_the_loop),

@@ -5,7 +5,7 @@ static void test_reflector_lists_then_watches_from_the_lists_version(void **stat
     struct reflector_world *self = *state;
     struct fake_call *list = expect_list(self, "");
     assert_string_equal(list->path, "/api/v1/pods?limit=500");
-    assert_false(list->streaming);
+    assert_true(list->streaming);
     reply_list(list, 5, "", pod("a", "ua", 99));
     struct fake_call *watch = expect_watch(self, "5"); /* never an item's version */
     assert_true(watch->streaming);

@@ -1,6 +1,7 @@
 #include "unit.h"
 
 #include "base/buf.h"
+#include "kube/object.h"
 #include "state/watch_event.h"
 
 #define META "\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"resourceVersion\":\"7\"}"
@@ -93,6 +94,35 @@ static void test_watch_event_key_and_version_are_found_around_poison(void **stat
     }
 }
 
+/* What is read without parsing is what ml_object_new reads: of duplicate keys the last one with a
+ * text, and a key may be written with escapes. */
+static void test_watch_event_key_and_version_are_those_of_the_object(void **state)
+{
+    (void)state;
+    static const char *const metadata[] = {
+        "\"name\":\"b\",\"name\":\"a\",\"namespace\":\"n\",\"resourceVersion\":\"7\"",
+        "\"name\":\"a\",\"name\":3,\"namespace\":\"n\",\"resourceVersion\":\"7\"",
+        "\"n\\u0061me\":\"a\",\"namespace\":\"n\",\"resourceVersion\":\"\\u0037\"",
+        "\"name\":\"a\",\"namespace\":\"n\",\"resourceVersion\":\"7\",\"resourceVersion\":[]",
+    };
+    for (size_t i = 0; i < ML_COUNT(metadata); i++) {
+        ML_AUTO_FREE char *object = ml_asprintf("{\"spec\":{\"metadata\":{\"name\":\"x\"}},"
+                                                "\"metadata\":{\"uid\":\"u\",%s}}",
+                                                metadata[i]);
+        ML_AUTO_FREE char *key = watch_event_key(ml_str_of(object));
+        ML_AUTO_FREE char *version = watch_event_version(ml_str_of(object));
+        struct ml_dict *dict = ml_dict_new();
+        struct ml_object *made = NULL;
+        struct ml_err err;
+        assert_int_equal(ml_object_new(dict, "v1", "Pod", ml_str_of(object), &made, &err), 0);
+        assert_str_eq(ml_object_key(made), key);
+        assert_str_eq(ml_object_rv(made), version);
+        assert_string_equal(key, "n/a");
+        ml_object_unref(made);
+        ml_dict_unref(dict);
+    }
+}
+
 static void test_watch_event_nested_without_end_is_framed(void **state)
 {
     (void)state;
@@ -117,6 +147,7 @@ int main(void)
         cmocka_unit_test(test_watch_event_is_read_with_its_keys_in_any_order),
         cmocka_unit_test(test_watch_event_line_that_is_none_is_refused),
         cmocka_unit_test(test_watch_event_key_and_version_are_found_around_poison),
+        cmocka_unit_test(test_watch_event_key_and_version_are_those_of_the_object),
         cmocka_unit_test(test_watch_event_nested_without_end_is_framed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
