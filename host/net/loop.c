@@ -9,6 +9,9 @@
  * no sleep longer than this, timers are at most this late after a resume. */
 #define WAKE_MAX_NS (30 * ML_NS_PER_S)
 
+/* A burst of tasks lets descriptors and timers have their turn after this long. */
+#define ROUND_MAX_NS (10 * ML_NS_PER_MS)
+
 struct ml_loop {
     struct ml_clock *clock;
     struct event_base *base;
@@ -73,9 +76,16 @@ static void run_tasks(struct ml_loop *loop)
     struct ml_list round;
     ml_list_push(&loop->tasks, &round);
     ml_list_remove(&loop->tasks);
-    for (struct ml_list *node; (node = ml_list_shift(&round));) {
+    uint64_t end = loop_now(loop) + ROUND_MAX_NS;
+    for (struct ml_list *node; loop_now(loop) < end && (node = ml_list_shift(&round));) {
         struct ml_task *task = ml_container_of(node, struct ml_task, node);
         task->run(task->context);
+    }
+    /* Out of time: what is left comes first in the next round. */
+    while (!ml_list_empty(&round)) {
+        struct ml_list *last = round.prev;
+        ml_list_remove(last);
+        ml_list_push(loop->tasks.next, last);
     }
 }
 

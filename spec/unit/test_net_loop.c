@@ -253,6 +253,41 @@ static void real_fini(struct real *real)
     close(real->pipe[1]);
 }
 
+struct slow_task {
+    struct ml_task task;
+    struct fixture *fixture;
+    char *trace;
+};
+
+static void slow_run(void *context)
+{
+    struct slow_task *slow = context;
+    ml_clock_fake_advance(&slow->fixture->fake, 4 * ML_NS_PER_MS);
+    strcat(slow->trace, "s");
+}
+
+static void trace_timer(void *context)
+{
+    strcat(context, "T");
+}
+
+static void test_loop_burst_of_slow_tasks_lets_timers_through(void **state)
+{
+    struct fixture *f = *state;
+    char trace[16] = "";
+    struct slow_task slow[5];
+    struct ml_timer timer;
+    for (size_t i = 0; i < ML_COUNT(slow); i++) {
+        slow[i] = (struct slow_task){.fixture = f, .trace = trace};
+        ml_task_init(&slow[i].task, slow_run, &slow[i]);
+        ml_task_defer(&slow[i].task, f->loop);
+    }
+    ml_timer_init(&timer, f->loop, trace_timer, trace);
+    ml_timer_start(&timer, ML_NS_PER_MS);
+    ml_loop_poll(f->loop);
+    assert_string_equal(trace, "sssTss");
+}
+
 static void test_loop_run_waits_for_a_timer_and_not_longer(void **state)
 {
     (void)state;
@@ -363,6 +398,7 @@ int main(void)
         FAKE(test_loop_tasks_run_in_order_before_timers_and_once),
         FAKE(test_loop_task_canceled_by_an_earlier_one_does_not_run),
         FAKE(test_loop_task_deferred_by_a_task_runs_in_the_same_poll),
+        FAKE(test_loop_burst_of_slow_tasks_lets_timers_through),
         cmocka_unit_test(test_loop_run_waits_for_a_timer_and_not_longer),
         cmocka_unit_test(test_loop_run_returns_at_once_when_stopped_before),
         cmocka_unit_test(test_loop_run_lets_timers_through_a_task_that_always_returns),
