@@ -8,6 +8,7 @@
 #include "kube/transport_http.h"
 #include "run/connect.h"
 #include "run/endpoints.h"
+#include "run/host_opts.h"
 #include "run/process_metrics.h"
 #include "run/scripts.h"
 
@@ -23,7 +24,7 @@
 #define FLUSH_MAX_NS          (2 * ML_NS_PER_S)
 
 struct moonloop {
-    struct moonloop_opts opts; /* strings owned, see own_strings */
+    struct moonloop_opts opts; /* strings owned, ml_host_opts_own */
     struct ml_err err;
     int exit_code;
 
@@ -53,55 +54,11 @@ const char *moonloop_version(void)
     return MOONLOOP_VERSION;
 }
 
-static const char *const *own_list(const char *const *list)
-{
-    size_t count = 0;
-    while (list && list[count])
-        count++;
-    const char **copy = ml_zalloc((count + 1) * sizeof *copy);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = ml_strdup(list[i]);
-    return copy;
-}
-
-static void free_list(const char *const *list)
-{
-    for (size_t i = 0; list && list[i]; i++)
-        free((char *)list[i]);
-    free((void *)list);
-}
-
-static void own_strings(struct moonloop_opts *opts)
-{
-    opts->kubeconfig = ml_strdup(opts->kubeconfig);
-    opts->context = ml_strdup(opts->context);
-    opts->metrics_bind_address = ml_strdup(opts->metrics_bind_address);
-    opts->health_probe_bind_address = ml_strdup(opts->health_probe_bind_address);
-    opts->log_format = ml_strdup(opts->log_format);
-    opts->log_level = ml_strdup(opts->log_level);
-    opts->namespaces = own_list(opts->namespaces);
-    opts->scripts = own_list(opts->scripts);
-    opts->scripts_configmaps = own_list(opts->scripts_configmaps);
-}
-
-static void free_strings(struct moonloop_opts *opts)
-{
-    free((char *)opts->kubeconfig);
-    free((char *)opts->context);
-    free((char *)opts->metrics_bind_address);
-    free((char *)opts->health_probe_bind_address);
-    free((char *)opts->log_format);
-    free((char *)opts->log_level);
-    free_list(opts->namespaces);
-    free_list(opts->scripts);
-    free_list(opts->scripts_configmaps);
-}
-
 struct moonloop *moonloop_new(const struct moonloop_opts *opts)
 {
     struct moonloop *self = ml_new(struct moonloop);
     self->opts = *opts;
-    own_strings(&self->opts);
+    ml_host_opts_own(&self->opts);
     self->err = ML_ERR_INIT;
     self->wake[0] = self->wake[1] = -1;
     if (pipe2(self->wake, O_NONBLOCK | O_CLOEXEC) < 0)
@@ -403,6 +360,6 @@ void moonloop_free(struct moonloop *self)
     for (int i = 0; i < 2; i++)
         if (self->wake[i] >= 0)
             close(self->wake[i]);
-    free_strings(&self->opts);
+    ml_host_opts_free(&self->opts);
     free(self);
 }
