@@ -1,10 +1,14 @@
-# What the scenarios are written in. Sourced by run.sh, which sets: work quick binaries builds subject.
+# What the scenarios are written in. Sourced by run.sh, which sets: work quick moonloop.
 # shellcheck shell=bash disable=SC2154
 
 cp=$work/cp           # folder of the control plane that is up
 controlplane=spec/e2e/controlplane/controlplane.sh
 load=$work/load
 host_pid='' host_exec='' up=no
+
+# The builds that are measured, and the one that has to do where that is enough.
+declare -A binaries=([development]=$moonloop)
+builds=(development) subject=development
 
 say() { printf 'bench: %3d s  %s\n' "$SECONDS" "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -35,6 +39,22 @@ prepare() {
   (cd bench/load && GOTOOLCHAIN=local CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$load" .)
   cc -O2 -shared -fPIC -o "$work/heapsize.so" bench/heapsize.c
   "$controlplane" build >/dev/null
+  find_image
+}
+
+# The image's own binary, where the image has been made.
+find_image() {
+  local binary=${MOONLOOP_IMAGE:-$work/image/moonloop}
+  if [ -z "${MOONLOOP_IMAGE:-}" ]; then tools/image.sh rootfs "$work/image" >"$work/image.log" 2>&1 || true; fi
+  if [ ! -x "$binary" ]; then
+    say 'skipped: the binary of the image; there is no moonloop:latest (make docker-build)'
+    return
+  fi
+  binaries[image]=$binary
+  builds+=(image)
+  # shellcheck disable=SC2034 # the scenarios ask for it
+  subject=image
+  record meta.image "$(date -u -r "$binary" +'%Y-%m-%d %H:%M')"
 }
 
 cleanup() {

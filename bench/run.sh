@@ -12,7 +12,7 @@ scenarios: codec idle start reload lateness lifecycles memory   (default: all, i
 quick: fewer and smaller runs; the targets that need the large ones are not judged.
 With quick or a choice of scenarios the report is printed, and RESULTS.md left alone.
   MOONLOOP         binary to measure       default build/release/moonloop
-  MOONLOOP_IMAGE   the image's binary      default build/image/rootfs/moonloop, skipped when missing
+  MOONLOOP_IMAGE   the image's binary      default the one in moonloop:latest (make docker-build), else skipped
   BENCH_KEEP=1     keep the folder with logs and raw figures
 USAGE
   exit 2
@@ -29,23 +29,14 @@ whole=no
 [ "$quick" = yes ] || [ ${#scenarios[@]} -gt 0 ] || whole=yes
 [ ${#scenarios[@]} -gt 0 ] || scenarios=(codec idle start reload lateness lifecycles memory)
 
-# The two builds that are measured; the second only where the image has been made.
-declare -A binaries=(
-  [development]=$(realpath -m "${MOONLOOP:-build/release/moonloop}")
-  [image]=$(realpath -m "${MOONLOOP_IMAGE:-build/image/rootfs/moonloop}")
-)
-[ -x "${binaries[development]}" ] || { echo "bench: there is no ${binaries[development]}: run make build" >&2; exit 1; }
-builds=(development)
-[ ! -x "${binaries[image]}" ] || builds+=(image)
-# shellcheck disable=SC2034 # for the scenarios for which one build has to do
-subject=${builds[-1]}
+moonloop=$(realpath -m "${MOONLOOP:-build/release/moonloop}")
+[ -x "$moonloop" ] || { echo "bench: there is no $moonloop: run make build" >&2; exit 1; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/moonloop-bench.XXXXXX")
 . bench/lib.sh
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
 prepare
-[ ${#builds[@]} = 2 ] || say "skipped: the image's binary, there is no ${binaries[image]}"
 for scenario in "${scenarios[@]}"; do
   say "$scenario"
   record "noise.loop_ms" "$(calibrate)"

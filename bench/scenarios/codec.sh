@@ -2,7 +2,7 @@
 # The JSON codec next to memcpy, and to other codecs where they are there: bench_codec says how.
 scenario_codec() {
   local build
-  build=$(dirname "${binaries[development]}")
+  build=$(dirname "$moonloop")
   cmake --build "$build" --target bench_codec >"$work/codec.log" 2>&1 || true
   local binary
   binary=$(find "$build" -name bench_codec -type f -perm -u+x | head -n 1)

@@ -3,7 +3,7 @@
 #include "codec/json.h"
 #include "net/loop.h"
 
-#define IN_FLIGHT_DEFAULT 256
+#define IN_FLIGHT_DEFAULT 100
 #define REFUSAL_LEN_MAX   ((size_t)256 * 1024) /* of a stream's answer that is no success */
 
 static const struct ml_http_deadlines ordinary_deadlines = {
@@ -18,8 +18,9 @@ struct ml_client {
     struct ml_random *random;
     ml_client_fence *fence;
     void *fence_context;
-    struct ml_list waiting; /* for a place, in order */
-    struct ml_list others;  /* every other call */
+    struct ml_list waiting;  /* for a place, in order */
+    struct ml_list yielding; /* the same, behind all of those */
+    struct ml_list others;   /* every other call */
     size_t in_flight;
     size_t in_flight_max;
     struct ml_client_meter meter;
@@ -32,8 +33,9 @@ enum call_state { CALL_WAITING, CALL_SENT, CALL_RESTING, CALL_FENCED };
 
 struct ml_client_call {
     struct ml_client *client;
-    struct ml_list node; /* on waiting or others */
+    struct ml_list node; /* on waiting, yielding or others */
     enum call_state state;
+    bool yields;
     struct ml_client_wire wire;
     ml_client_done *done; /* NULL: a stream */
     struct ml_client_stream stream;
@@ -59,6 +61,7 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     client->in_flight_max = opts->in_flight_max ? opts->in_flight_max : IN_FLIGHT_DEFAULT;
     client->warnings.log = opts->log;
     ml_list_init(&client->waiting);
+    ml_list_init(&client->yielding);
     ml_list_init(&client->others);
     ml_client_meter_init(&client->meter, opts->metrics, opts->transport->host);
     return client;
@@ -69,6 +72,7 @@ void ml_client_free(struct ml_client *client)
     if (!client)
         return;
     ml_assert(ml_list_empty(&client->waiting));
+    ml_assert(ml_list_empty(&client->yielding));
     ml_assert(ml_list_empty(&client->others));
     ml_client_warnings_fini(&client->warnings);
     free(client);
@@ -89,7 +93,8 @@ static void call_move(struct ml_client_call *call, enum call_state state)
 {
     struct ml_client *client = call->client;
     ml_list_remove(&call->node);
-    ml_list_push(state == CALL_WAITING ? &client->waiting : &client->others, &call->node);
+    struct ml_list *waiting = call->yields ? &client->yielding : &client->waiting;
+    ml_list_push(state == CALL_WAITING ? waiting : &client->others, &call->node);
     call->state = state;
 }
 
@@ -256,13 +261,21 @@ static int ask_fence(const struct ml_client_call *call, struct ml_err *err)
     return client->fence(client->fence_context, call->wire.method, call->wire.path, err);
 }
 
+/* Whose turn it is; NULL when nobody waits. */
+static struct ml_client_call *next_waiting(struct ml_client *client)
+{
+    struct ml_list *list = ml_list_empty(&client->waiting) ? &client->yielding : &client->waiting;
+    if (ml_list_empty(list))
+        return NULL;
+    return ml_container_of(list->next, struct ml_client_call, node);
+}
+
 /* Sends what waits while there are places. */
 static void pump(struct ml_client *client)
 {
     static const struct ml_http_handler handler = {on_head, on_data, on_done};
-    while (client->in_flight < client->in_flight_max && !ml_list_empty(&client->waiting)) {
-        struct ml_client_call *call = ml_container_of(client->waiting.next, struct ml_client_call,
-                                                      node);
+    struct ml_client_call *call;
+    while (client->in_flight < client->in_flight_max && (call = next_waiting(client))) {
         call->fence_err = ML_ERR_INIT;
         if (ask_fence(call, &call->fence_err) < 0) {
             call_move(call, CALL_FENCED);
@@ -293,6 +306,7 @@ struct ml_client_call *ml_client_send(struct ml_client *client,
     ml_assert(done);
     struct ml_client_call *call = call_new(client, context);
     call->done = done;
+    call->yields = request->yields;
     ml_client_wire_make(request, &call->wire);
     ml_buf_init(&call->answer, ML_CLIENT_ANSWER_MAX);
     call_move(call, CALL_WAITING);

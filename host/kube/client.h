@@ -21,7 +21,8 @@ struct ml_client_opts {
     struct ml_metrics *metrics;     /* rest_client_requests_total and friends */
     struct ml_random *random;
     struct ml_log *log;   /* only for Warning headers, each text once */
-    size_t in_flight_max; /* further requests wait in order; 0: 256; streams do not count */
+    size_t in_flight_max; /* further requests wait in order; 0: 100, what one
+                             HTTP/2 connection carries at once; streams do not count */
 };
 
 struct ml_client *ml_client_new(const struct ml_client_opts *opts);
@@ -48,9 +49,11 @@ struct ml_client_request {
     struct ml_str ns, name, subresource;
     const char *path; /* a raw path instead of a kind: discovery, /version; GET only */
     const char *accept;
-    struct ml_str body;                 /* JSON; copied */
-    const char *field_manager;          /* for writes; NULL: the User-Agent's default */
-    bool force;                         /* apply: take over fields of others */
+    struct ml_str body;        /* JSON; copied */
+    const char *field_manager; /* for writes; NULL: the User-Agent's default */
+    bool force;                /* apply: take over fields of others */
+    bool yields; /* stands behind all others that wait: what tells of work done must not hold
+                    up work that is due */
     const char *uid, *resource_version; /* delete: preconditions, or NULL */
 };
 

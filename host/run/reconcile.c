@@ -120,6 +120,7 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
                 .name = ml_object_name(self->object),
                 .subresource = kind->has_status ? ML_STR("status") : ML_STR(""),
                 .body = patch,
+                .yields = true,
             },
         .gate = self->gate,
         .key = ml_object_key(self->object),

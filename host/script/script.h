@@ -52,7 +52,7 @@ struct ml_declaration {
     const char *file; /* "cnat.lua" */
     const struct ml_script_kind *kinds;
     size_t kind_count;       /* at most 32 */
-    int64_t concurrency_max; /* reconciles in flight; default 100 */
+    int64_t concurrency_max; /* reconciles in flight; default 1000 */
 };
 
 /* Compiles and runs `files->files[entry]` in a fresh state. ML_ESCRIPT with "file:line:

@@ -144,7 +144,7 @@ function M.controller(declared)
     name = declared.name,
     reconciles = declared.reconciles,
     reconcile = declared.reconcile,
-    max_concurrent = declared.max_concurrent or 100,
+    max_concurrent = declared.max_concurrent or 1000,
   }
   for _, field in ipairs { "owns", "watches", "uses" } do
     local accepts = field == "watches" and is_watch or host.is_kind

@@ -173,7 +173,7 @@ function ctx.terminal(why) end
 ---@field owns? moonloop.Kind[]
 ---@field watches? moonloop.Watch[]
 ---@field uses? moonloop.Kind[]
----@field max_concurrent? integer reconciles in flight, 1 to 10000, by default 100
+---@field max_concurrent? integer reconciles in flight, 1 to 10000, by default 1000
 ---@field reconcile fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?
 
 --- A kind of object, by the apiVersion and kind of its manifests.
