@@ -18,7 +18,7 @@ describe("moonloop.controller", function()
     assert.equal(At, controller.reconciles)
     assert.same({ Pod }, controller.owns)
     assert.same({}, controller.uses)
-    assert.equal(100, controller.max_concurrent)
+    assert.equal(1000, controller.max_concurrent)
   end)
 
   it("names the field that is wrong", function()
