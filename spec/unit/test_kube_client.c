@@ -328,6 +328,28 @@ static void test_client_sends_in_order_as_places_come_free(void **state)
     assert_int_equal(world->done_count, 3);
 }
 
+static void test_client_request_that_yields_goes_last(void **state)
+{
+    struct world *world = *state; /* one place */
+    send_request(world, ML_VERB_GET, "a");
+    const struct ml_client_request yielding = {
+        .verb = ML_VERB_PATCH_MERGE,
+        .kind = &pods,
+        .ns = ML_STR("default"),
+        .name = ML_STR("late"),
+        .subresource = ML_STR("status"),
+        .body = ML_STR("{}"),
+        .yields = true,
+    };
+    ml_client_send(world->client, &yielding, on_done, world);
+    send_request(world, ML_VERB_GET, "b");
+    fake_reply(fake_expect(world->server, "GET", "/api/v1/namespaces/default/pods/a"), 200, "{}");
+    fake_reply(fake_expect(world->server, "GET", "/api/v1/namespaces/default/pods/b"), 200, "{}");
+    fake_reply(fake_expect(world->server, "PATCH", "/api/v1/namespaces/default/pods/late/status"),
+               200, "{}");
+    assert_int_equal(world->done_count, 3);
+}
+
 static void test_client_cancel_ends_a_call_in_every_state(void **state)
 {
     struct world *world = *state; /* one place */
@@ -569,6 +591,7 @@ int main(void)
         WITH(test_client_waits_as_the_server_asked),
         WITH(test_client_gives_up_after_ten_refusals),
         NARROW(test_client_sends_in_order_as_places_come_free),
+        NARROW(test_client_request_that_yields_goes_last),
         NARROW(test_client_cancel_ends_a_call_in_every_state),
         WITH(test_client_fence_stops_writes_and_only_those),
         WITH(test_client_fence_is_asked_before_each_attempt),
