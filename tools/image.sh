@@ -2,6 +2,7 @@
 # Builds the image of the Dockerfile, with an engine where one runs and without one elsewhere.
 #
 #   tools/image.sh build [TAG]     default moonloop:latest; prints the size, fails from 15 MB on
+#   tools/image.sh fresh [TAG]     the same from nothing cached: takes Debian's fixes of today
 #   tools/image.sh rootfs DIR      the built image's root filesystem, into an empty folder
 #
 # Without docker or podman: buildah in a chroot, root needed. The base image cannot be pulled
@@ -12,6 +13,9 @@ cd "$(dirname "$0")/.."
 readonly base=docker.io/library/debian:bookworm-slim
 readonly size_max=$((15 * 1000 * 1000))
 readonly cache=${MOONLOOP_CACHE:-$HOME/.cache/moonloop}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 say() { echo "image: $*" >&2; }
 
@@ -30,6 +34,8 @@ buildah_() {
   BUILDAH_ISOLATION=chroot buildah --storage-driver vfs --root "$cache/buildah" --runroot "$cache/buildah-run" "$@"
 }
 
+known() { buildah_ inspect --type image "$1" >/dev/null 2>&1; } # IMAGE
+
 need() { # PACKAGE…
   local missing=() package
   for package in "$@"; do
@@ -41,49 +47,70 @@ need() { # PACKAGE…
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# Security and point updates come from where this machine has them, mirror and proxy included;
+# debootstrap alone would leave the release as it was published. Other vendors' sources stay out.
+apt_like_here() { # ROOT
+  local lines
+  # shellcheck disable=SC2016 # apt's own placeholders
+  lines=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
+    'Created-By: Packages' 'Origin: Debian' "Architecture: $(dpkg --print-architecture)" | grep ' bookworm' | sort -u) ||
+    lines=$(printf 'deb http://deb.debian.org/debian%s main\n' ' bookworm' ' bookworm-updates' '-security bookworm-security')
+  echo "$lines" >"$1/etc/apt/sources.list"
+  apt-config dump | grep -E '^Acquire::(https?::Proxy[ :]|Check-)' >"$1/etc/apt/apt.conf.d/90machine" || true
+}
+
 make_base() { # the image that the Dockerfile starts from
-  local work container
-  buildah_ inspect --type image "$base" >/dev/null 2>&1 && return 0
+  local root=$scratch/base container
+  ! known "$base" || return 0
   say "making the base image with debootstrap (once)"
-  work=$(mktemp -d)
-  debootstrap --variant=minbase bookworm "$work/root" >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
-  rm -rf "$work/root/var/cache/apt/archives/"*.deb "$work/root/var/lib/apt/lists/"*
+  debootstrap --variant=minbase bookworm "$root" >"$scratch/log" 2>&1 || { tail -n 20 "$scratch/log" >&2; exit 1; }
+  apt_like_here "$root"
+  rm -rf "$root/var/cache/apt/archives/"*.deb "$root/var/lib/apt/lists/"*
   container=$(buildah_ from scratch)
-  buildah_ add -q "$container" "$work/root" / >/dev/null
+  buildah_ add -q "$container" "$root" / >/dev/null
   buildah_ commit -q "$container" "$base" >/dev/null
   buildah_ rm "$container" >/dev/null
-  rm -rf "$work"
 }
 
 # A build of the same sources is found by their hash: even an all-cached one copies each layer.
+# Every layer is a full copy, 1 GB each, so only the tools, the last build and TAG are kept.
 bud() { # TAG
-  local known
-  known=localhost/moonloop-source:$(git ls-files -z Dockerfile .dockerignore CMakeLists.txt cmake lua host |
-    xargs -0 sha256sum | sha256sum | cut -c1-16)
-  if ! buildah_ inspect --type image "$known" >/dev/null 2>&1; then
-    buildah_ bud -q --layers --pull=never -t "$known" . >/dev/null
+  local this old
+  this=localhost/moonloop-source:$(find Dockerfile .dockerignore CMakeLists.txt cmake lua host -type f -print0 |
+    sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
+  if ! known "$this"; then
+    buildah_ bud -q --layers --pull=never --target curl -t localhost/moonloop-tools . >/dev/null
+    buildah_ bud -q --layers --pull=never -t "$this" . >/dev/null
   fi
-  buildah_ tag "$known" "$1"
+  buildah_ tag "$this" "$1"
+  for old in $(buildah_ images --format '{{.Name}}:{{.Tag}}'); do # --filter would list all names of an image
+    case $old in "$this") ;; localhost/moonloop-source:*) buildah_ rmi "$old" >/dev/null ;; esac
+  done
+  buildah_ rmi --prune >/dev/null
 }
 
-build() { # TAG
-  local tag=$1 engine size contents
+build() { # TAG [OPTION OF THE ENGINE…]
+  local tag=$1 engine size
+  shift
   engine=$(engine)
   say "building $tag with $engine"
   if [ "$engine" = buildah ]; then
     [ "$(id -u)" = 0 ] || { say "buildah in a chroot needs root"; exit 1; }
     need buildah debootstrap
+    mkdir -p "$cache"
+    exec 9>"$cache/image.lock"
+    flock 9 # two builds would prune each other's layers
+    [ $# = 0 ] || buildah_ rmi --all --force >/dev/null
     make_base
     bud "$tag"
+    flock -u 9
   else
-    "$engine" build -q -t "$tag" . >/dev/null
+    "$engine" build -q "$@" -t "$tag" . >/dev/null
   fi
-  contents=$(mktemp -d)
-  rootfs_of "$tag" "$contents"
-  size=$(du -sb "$contents" | cut -f1)
-  rm -rf "$contents"
+  rootfs_of "$tag" "$scratch/contents"
+  size=$(du -sb "$scratch/contents" | cut -f1)
   say "$tag: $((size / 1000)) kB"
-  [ "$size" -lt "$size_max" ] || { say "larger than $((size_max / 1000)) kB"; exit 1; }
+  [ "$size" -lt "$size_max" ] || { say "not below $((size_max / 1000)) kB"; exit 1; }
 }
 
 rootfs_of() { # TAG DIR
@@ -91,6 +118,7 @@ rootfs_of() { # TAG DIR
   engine=$(engine)
   mkdir -p "$dir"
   if [ "$engine" = buildah ]; then
+    { command -v buildah >/dev/null && known "$tag"; } || { say "no $tag yet: tools/image.sh build $tag"; exit 1; }
     container=$(buildah_ from --pull-never "$tag")
     cp -a "$(buildah_ mount "$container")/." "$dir/"
     buildah_ rm "$container" >/dev/null
@@ -103,12 +131,13 @@ rootfs_of() { # TAG DIR
 
 case ${1-} in
 build) build "${2:-moonloop:latest}" ;;
+fresh) build "${2:-moonloop:latest}" --pull --no-cache ;;
 rootfs)
   [ $# = 2 ] || { say "usage: tools/image.sh rootfs DIR"; exit 2; }
   rootfs_of moonloop:latest "$2"
   ;;
 *)
-  say "usage: tools/image.sh build [TAG] | rootfs DIR"
+  say "usage: tools/image.sh build [TAG] | fresh [TAG] | rootfs DIR"
   exit 2
   ;;
 esac
