@@ -9,8 +9,8 @@
 #include "run/connect.h"
 #include "run/endpoints.h"
 #include "run/host_opts.h"
+#include "run/operator.h"
 #include "run/process_metrics.h"
-#include "run/scripts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,6 @@
 
 #define CONNECT_PATIENCE_NS   (10 * ML_NS_PER_S)
 #define DRAIN_SECONDS_DEFAULT 25
-#define FLUSH_MAX_NS          (2 * ML_NS_PER_S)
 
 struct moonloop {
     struct moonloop_opts opts; /* strings owned, ml_host_opts_own */
@@ -36,14 +35,11 @@ struct moonloop {
     struct ml_kubeconfig *kubeconfig;
     struct ml_http_client *http;
     struct ml_transport *transport;
-    struct ml_client *client;
-    struct ml_cluster cluster;
-    struct ml_scripts *scripts;
+    struct ml_operator *operator;
     struct ml_endpoints *endpoints;
     struct ml_connect *connecting;
 
     bool stopping;
-    struct ml_timer drain;
     int wake[2]; /* moonloop_stop writes a byte here */
     struct ml_loop_watch *woken;
     atomic_int stops;
@@ -66,53 +62,21 @@ struct moonloop *moonloop_new(const struct moonloop_opts *opts)
     return self;
 }
 
-static void leave_loop(struct moonloop *self)
+static void leave_loop(void *context)
 {
-    ml_timer_stop(&self->drain);
+    struct moonloop *self = context;
     ml_loop_stop(self->loop);
-}
-
-static void on_flush_late(void *context)
-{
-    leave_loop(context);
-}
-
-static void on_flushed(void *context)
-{
-    leave_loop(context);
-}
-
-/* Work is done (or given up): what is left are the events that tell of it. */
-static void on_drained(void *context)
-{
-    struct moonloop *self = context;
-    ml_timer_stop(&self->drain);
-    ml_timer_init(&self->drain, self->loop, on_flush_late, self);
-    ml_timer_start(&self->drain, FLUSH_MAX_NS);
-    ml_recorder_flush(self->cluster.recorder, on_flushed, self);
-}
-
-static void on_drain_late(void *context)
-{
-    struct moonloop *self = context;
-    ml_warn(&self->log, "host", "work under way did not end in time; leaving it");
-    leave_loop(self);
 }
 
 static void stop(struct moonloop *self, const char *why)
 {
-    if (self->stopping) {
-        leave_loop(self);
-        return;
-    }
-    self->stopping = true;
-    ml_info(&self->log, "host", "stopping", ML_S("why", why));
     int64_t seconds = self->opts.drain_seconds > 0 ? self->opts.drain_seconds
                                                    : DRAIN_SECONDS_DEFAULT;
+    if (!self->stopping)
+        ml_info(&self->log, "host", "stopping", ML_S("why", why));
+    self->stopping = true;
     ml_connect_free(ml_take(&self->connecting));
-    ml_timer_init(&self->drain, self->loop, on_drain_late, self);
-    ml_timer_start(&self->drain, seconds * ML_NS_PER_S);
-    ml_scripts_stop(self->scripts, on_drained, self);
+    ml_operator_stop(self->operator, seconds * ML_NS_PER_S, leave_loop, self);
 }
 
 static void on_wake(void *context)
@@ -156,7 +120,7 @@ static void on_connected(void *context, const char *version, const struct ml_err
     }
     ml_info(&self->log, "host", "connected", ML_S("server", ml_kubeconfig_server(self->kubeconfig)),
             ML_S("version", version), ML_S("credentials", ml_kubeconfig_source(self->kubeconfig)));
-    ml_scripts_start(self->scripts);
+    ml_operator_start(self->operator);
 }
 
 static int read_log_options(struct moonloop *self)
@@ -175,7 +139,7 @@ static int read_log_options(struct moonloop *self)
     return 0;
 }
 
-static int connect_client(struct moonloop *self)
+static int open_transport(struct moonloop *self)
 {
     const struct ml_kubeconfig_opts opts = {self->opts.kubeconfig, self->opts.context};
     int r = ml_kubeconfig_load(&opts, ml_clock_real(), &self->kubeconfig, &self->err);
@@ -183,48 +147,29 @@ static int connect_client(struct moonloop *self)
         return r;
     self->http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
     self->transport = ml_transport_http_new(self->http, self->kubeconfig);
-    const struct ml_client_opts client = {
-        .loop = self->loop,
-        .transport = self->transport,
-        .metrics = self->metrics,
-        .random = &self->random,
-        .log = &self->log,
-    };
-    self->client = ml_client_new(&client);
     return 0;
 }
 
-static void make_cluster(struct moonloop *self)
+static void make_operator(struct moonloop *self)
 {
     char host[64] = "localhost";
     gethostname(host, sizeof host - 1);
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
-    const struct ml_informers_opts informers = {
-        .client = self->client,
+    const struct ml_operator_opts opts = {
         .loop = self->loop,
+        .transport = self->transport,
         .random = &self->random,
         .log = &self->log,
         .metrics = self->metrics,
         .namespaces = self->opts.namespaces,
-    };
-    const struct ml_recorder_opts recorder = {
-        .client = self->client,
-        .loop = self->loop,
-        .metrics = self->metrics,
-        .controller = "moonloop.dev/moonloop",
         .instance = instance,
+        .limits = {.memory_max = self->opts.script_memory_max},
     };
-    self->cluster = (struct ml_cluster){
-        .loop = self->loop,
-        .clock = ml_clock_real(),
-        .random = &self->random,
-        .log = &self->log,
-        .metrics = self->metrics,
-        .client = self->client,
-        .discovery = ml_discovery_new(self->client, self->loop),
-        .informers = ml_informers_new(&informers),
-        .recorder = ml_recorder_new(&recorder),
-    };
+    self->operator= ml_operator_new(&opts);
+    for (size_t i = 0; self->opts.scripts[i]; i++)
+        ml_operator_add_path(self->operator, self->opts.scripts[i]);
+    for (size_t i = 0; self->opts.scripts_configmaps[i]; i++)
+        ml_operator_add_configmap(self->operator, self->opts.scripts_configmaps[i]);
 }
 
 /* What can be said about the sources before anything is connected. */
@@ -242,17 +187,6 @@ static int check_sources(struct moonloop *self)
     return 0;
 }
 
-static void add_sources(struct moonloop *self)
-{
-    const char *const *paths = self->opts.scripts;
-    const char *const *configmaps = self->opts.scripts_configmaps;
-    for (size_t i = 0; paths[i]; i++)
-        ml_scripts_add_source(self->scripts, ml_source_path_new(self->loop, paths[i]));
-    for (size_t i = 0; configmaps[i]; i++)
-        ml_scripts_add_source(self->scripts,
-                              ml_source_configmap_new(&self->cluster, configmaps[i]));
-}
-
 static bool is_ready(void *context, struct ml_buf *why)
 {
     struct moonloop *self = context;
@@ -260,7 +194,7 @@ static bool is_ready(void *context, struct ml_buf *why)
         ml_buf_puts(why, "not connected to the API server yet\n");
         return false;
     }
-    return ml_scripts_ready(self->scripts, why);
+    return ml_operator_ready(self->operator, why);
 }
 
 static int open_endpoints(struct moonloop *self)
@@ -295,13 +229,9 @@ static int build(struct moonloop *self)
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();
     ml_process_metrics_init(&self->process_metrics, self->metrics);
-    ml_timer_init(&self->drain, self->loop, on_drain_late, self);
-    if (connect_client(self) < 0)
+    if (open_transport(self) < 0)
         return fail(self, MOONLOOP_EXIT_UNREACHABLE);
-    make_cluster(self);
-    const struct ml_script_limits limits = {.memory_max = self->opts.script_memory_max};
-    self->scripts = ml_scripts_new(&self->cluster, &limits);
-    add_sources(self);
+    make_operator(self);
     if (open_endpoints(self) < 0)
         return fail(self, MOONLOOP_EXIT_BAD);
     return 0;
@@ -317,8 +247,8 @@ int moonloop_run(struct moonloop *self)
         ml_loop_on_signal(self->loop, SIGTERM, on_signal, self);
         ml_loop_on_signal(self->loop, SIGINT, on_signal, self);
     }
-    self->connecting = ml_connect_start(self->client, self->loop, &self->log, CONNECT_PATIENCE_NS,
-                                        on_connected, self);
+    self->connecting = ml_connect_start(ml_operator_client(self->operator), self->loop, &self->log,
+                                        CONNECT_PATIENCE_NS, on_connected, self);
     ml_loop_run(self->loop);
     ml_info(&self->log, "host", "stopped", ML_I("exit_code", self->exit_code));
     return self->exit_code;
@@ -335,23 +265,17 @@ void moonloop_free(struct moonloop *self)
     if (!self)
         return;
     ml_connect_free(self->connecting);
-    ml_scripts_free(self->scripts);
     ml_endpoints_free(self->endpoints);
-    if (self->client) {
-        ml_recorder_free(self->cluster.recorder);
-        ml_informers_free(self->cluster.informers);
-        ml_discovery_free(self->cluster.discovery);
-        ml_client_free(self->client);
+    ml_operator_free(self->operator);
+    if (self->transport)
         self->transport->free(self->transport);
-        ml_http_client_free(self->http);
-    }
+    ml_http_client_free(self->http);
     ml_kubeconfig_free(self->kubeconfig);
     if (self->loop) {
         if (self->opts.handle_signals) {
             ml_loop_on_signal(self->loop, SIGTERM, NULL, NULL);
             ml_loop_on_signal(self->loop, SIGINT, NULL, NULL);
         }
-        ml_timer_stop(&self->drain);
         ml_loop_watch_free(self->woken);
         ml_loop_free(self->loop);
     }
