@@ -180,9 +180,22 @@ void ml_loop_stop(struct ml_loop *loop)
 
 void ml_loop_poll(struct ml_loop *loop)
 {
-    while (loop_next_due(loop) <= loop_now(loop))
+    (void)ml_loop_poll_rounds(loop, SIZE_MAX);
+}
+
+bool ml_loop_poll_rounds(struct ml_loop *loop, size_t rounds_max)
+{
+    size_t rounds = 0;
+    for (; loop_next_due(loop) <= loop_now(loop) && rounds < rounds_max; rounds++)
         run_round(loop);
     loop_arm(loop);
+    return loop_next_due(loop) > loop_now(loop);
+}
+
+int64_t ml_loop_next(struct ml_loop *loop)
+{
+    uint64_t due = loop_next_due(loop);
+    return due > INT64_MAX ? INT64_MAX : (int64_t)due;
 }
 
 struct ml_clock *ml_loop_clock(struct ml_loop *loop)

@@ -20,6 +20,12 @@ void ml_loop_stop(struct ml_loop *loop);
 /* Runs what is due now, tasks first, until nothing more is, and returns without waiting.
  * With a fake clock: advance it, then poll. */
 void ml_loop_poll(struct ml_loop *loop);
+/* The same for at most `rounds_max` rounds of tasks and timers; false when there is still more to
+ * run now: on a clock that stands still, something then wakes itself for ever. */
+bool ml_loop_poll_rounds(struct ml_loop *loop, size_t rounds_max);
+/* When the loop is next needed: monotonic ns of its first timer, 0 when a task waits, INT64_MAX
+ * for never. Between two polls a fake clock may go as far as that. */
+int64_t ml_loop_next(struct ml_loop *loop);
 
 struct ml_clock *ml_loop_clock(struct ml_loop *loop);
 struct event_base *ml_loop_base(struct ml_loop *loop);

@@ -386,6 +386,42 @@ static void test_loop_ignores_broken_pipes(void **state)
 
 #define FAKE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+static void defer_again(void *context)
+{
+    struct probe *probe = context;
+    ml_task_defer(&probe->task, probe->timer.loop);
+}
+
+static void test_loop_poll_rounds_gives_up_on_what_never_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct probe probe = {.timer.loop = f->loop};
+    assert_true(ml_loop_poll_rounds(f->loop, 1));
+    ml_task_init(&probe.task, defer_again, &probe);
+    ml_task_defer(&probe.task, f->loop);
+    assert_int_equal(0, ml_loop_next(f->loop));
+    assert_false(ml_loop_poll_rounds(f->loop, 100));
+    ml_task_cancel(&probe.task);
+}
+
+static void ignore(void *context)
+{
+    (void)context;
+}
+
+static void test_loop_next_is_the_first_timer(void **state)
+{
+    struct fixture *f = *state;
+    struct ml_timer timer;
+    assert_true(ml_loop_next(f->loop) == INT64_MAX);
+    ml_timer_init(&timer, f->loop, ignore, NULL);
+    ml_timer_start(&timer, 70);
+    assert_int_equal(70, ml_loop_next(f->loop));
+    ml_clock_fake_advance(&f->fake, 70);
+    ml_loop_poll(f->loop);
+    assert_true(ml_loop_next(f->loop) == INT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +441,9 @@ int main(void)
         cmocka_unit_test(test_loop_watch_fires_when_readable_and_may_free_itself),
         cmocka_unit_test(test_loop_signal_comes_from_the_loop_and_can_be_taken_away),
         cmocka_unit_test(test_loop_ignores_broken_pipes),
+        cmocka_unit_test_setup_teardown(test_loop_poll_rounds_gives_up_on_what_never_ends, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_loop_next_is_the_first_timer, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
