@@ -30,7 +30,8 @@ struct ml_transport_call {
     char *method;
     char *path;
     bool streaming;
-    bool *gone; /* set when the call goes inside one of its own callbacks */
+    bool is_telling;  /* inside one of its caller's callbacks */
+    bool is_canceled; /* and canceled there: whoever called back frees it */
 
     bool is_faulty;
     enum ml_fault_kind kind; /* of the fault that struck it, never HOLD */
@@ -46,9 +47,11 @@ struct ml_transport_call {
 
 static void call_free(struct ml_transport_call *call)
 {
-    if (call->gone)
-        *call->gone = true;
     ml_task_cancel(&call->later);
+    if (call->is_telling) {
+        call->is_canceled = true;
+        return;
+    }
     ml_list_remove(&call->node);
     ml_buf_fini(&call->refusal);
     ml_buf_fini(&call->held);
@@ -106,18 +109,24 @@ static void on_head(void *context, const struct ml_http_head *head)
         call->handler.head(call->context, head);
 }
 
-/* False when the caller canceled inside: there is no call any more. */
+/* Behind a callback. False when the caller canceled inside: there is no call any more. */
+static bool told(struct ml_transport_call *call)
+{
+    call->is_telling = false;
+    if (!call->is_canceled)
+        return true;
+    call_free(call);
+    return false;
+}
+
 static bool give(struct ml_transport_call *call, struct ml_str piece, struct ml_err *err, int *out)
 {
-    bool gone = false;
     *out = 0;
     if (!call->handler.data || piece.len == 0)
         return true;
-    call->gone = &gone;
+    call->is_telling = true;
     *out = call->handler.data(call->context, piece, err);
-    if (!gone)
-        call->gone = NULL;
-    return !gone;
+    return told(call);
 }
 
 static int on_data(void *context, struct ml_str piece, struct ml_err *err)
@@ -166,15 +175,11 @@ static void tell_refusal(struct ml_transport_call *call)
         .content_type = ML_STR("application/json"),
     };
     struct ml_err err = ML_ERR_INIT;
-    bool gone = false;
     int r;
-    call->gone = &gone;
+    call->is_telling = true;
     if (call->handler.head)
         call->handler.head(call->context, &head);
-    if (gone)
-        return;
-    call->gone = NULL;
-    if (give(call, ml_buf_str(&call->refusal), &err, &r))
+    if (told(call) && give(call, ml_buf_str(&call->refusal), &err, &r))
         call_done(call, r ? &err : NULL);
 }
 
