@@ -15,10 +15,11 @@ endfunction()
 
 ml_dependency(lua lua5.4)
 ml_dependency(curl libcurl)
-ml_dependency(event libevent_extra libevent_core) # in the order static linking needs
+ml_dependency(event libevent_openssl libevent_extra libevent_core) # in the order static linking needs
 ml_dependency(yaml yaml-0.1)
 ml_dependency(openssl openssl)
 ml_dependency(zstd libzstd)
+ml_dependency(pcre2 libpcre2-8)
 if(MOONLOOP_TESTS)
   pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 endif()

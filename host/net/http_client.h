@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "net/http_header.h"
 #include "net/loop.h"
 
 struct ml_http_client;
@@ -27,11 +28,6 @@ struct ml_http_tls {
     bool insecure;           /* verify nothing */
     const char *proxy_url;   /* http, https or socks5; NULL: environment */
     uint64_t generation;     /* raise it when the contents change: old connections retire */
-};
-
-struct ml_http_header {
-    const char *name;
-    const char *value;
 };
 
 /* 0 means none for each deadline. `idle_ms` counts from the last byte of the body. */

@@ -1,234 +1,413 @@
-#include "net/http_server.h"
+#include "net/http_server_internal.h"
 
-#include <errno.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
-#include <event2/http.h>
-#include <event2/keyvalq_struct.h>
-#include <netdb.h>
-#include <stdio.h>
-#include <unistd.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
 
-#define HEADER_BYTES_MAX (16 * 1024)
-#define BODY_BYTES_MAX   (64 * 1024) /* probes and metrics have none */
-#define IDLE_TIMEOUT_S   30
-#define LISTEN_BACKLOG   128
+#include "base/buf.h"
+#include "net/http_listen.h"
 
-struct route {
-    struct ml_list node;
-    char *path;
-    ml_http_handle *handle;
-    void *context;
-};
+#define HEADER_BYTES_MAX ((size_t)64 * 1024)
+#define BODY_BYTES_MAX   ((size_t)3 * 1024 * 1024)
+#define ARRIVAL_MS       INT64_C(30000)
+#define IDLE_MS          INT64_C(180000)
+#define CONNECTIONS_MAX  1024
+#define LINGER_MS        INT64_C(2000) /* for a refused client to stop sending and read why */
+#define ACCEPT_AGAIN_MS  INT64_C(1000)
 
-struct ml_http_server {
-    struct evhttp *http;
-    int port;
-    struct ml_list routes;
-};
-
-/* The longest route that covers `path`, or NULL. */
-static const struct route *find_route(struct ml_http_server *server, const char *path)
+static void timer_start(struct http_connection *connection, int64_t ms)
 {
-    const struct route *best = NULL;
-    ml_list_each (node, &server->routes) {
-        const struct route *route = ml_container_of(node, struct route, node);
-        size_t len = strlen(route->path);
-        bool covers = strncmp(path, route->path, len) == 0 &&
-                      (path[len] == '\0' || (len > 0 && route->path[len - 1] == '/'));
-        if (covers && (!best || len > strlen(best->path)))
-            best = route;
+    ml_timer_start(&connection->timer, ms * ML_NS_PER_MS);
+}
+
+static void move_to(struct http_connection *connection, struct ml_list *list)
+{
+    ml_list_remove(&connection->node);
+    ml_list_push(list, &connection->node);
+}
+
+/* Closes at once. Never inside a callback of this very connection. */
+static void connection_end(struct http_connection *connection)
+{
+    evhttp_connection_free(connection->evcon); /* on_closed frees the rest */
+}
+
+static struct ml_str evcon_key(const struct http_connection *connection)
+{
+    return (struct ml_str){(const char *)&connection->evcon, sizeof connection->evcon};
+}
+
+struct http_connection *http_connection_of(struct ml_http_server *server,
+                                           struct evhttp_connection *evcon)
+{
+    struct ml_str key = {(const char *)&evcon, sizeof evcon};
+    struct http_connection *connection = ml_map_get(&server->by_evcon, key);
+    ml_assert(connection != NULL);
+    return connection;
+}
+
+void http_connection_take(struct http_connection *connection)
+{
+    connection->phase = HTTP_BUSY;
+    ml_timer_stop(&connection->timer);
+    move_to(connection, &connection->server->busy);
+}
+
+void http_connection_sending(struct http_connection *connection)
+{
+    connection->phase = HTTP_SENDING;
+    connection->unsent_bytes = SIZE_MAX;
+    timer_start(connection, connection->server->opts.limits.arrival_ms);
+}
+
+void http_connection_wait(struct http_connection *connection)
+{
+    const struct ml_http_limits *limits = &connection->server->opts.limits;
+    /* Bytes that are here already are the beginning of the next request. */
+    connection->arrived_bytes = evbuffer_get_length(bufferevent_get_input(connection->bev));
+    connection->phase = connection->arrived_bytes ? HTTP_ARRIVING : HTTP_IDLE;
+    timer_start(connection, connection->arrived_bytes ? limits->arrival_ms : limits->idle_ms);
+    move_to(connection, &connection->server->waiting);
+}
+
+void http_connection_abort(struct http_connection *connection)
+{
+    /* Later: the caller may stand in a callback of evhttp for this connection. */
+    connection->phase = HTTP_ABORTED;
+    ml_task_defer(&connection->task, connection->server->opts.loop);
+}
+
+/* ---- refusing a request before it is whole ---- */
+
+/* What a refused client goes on sending; closing with bytes unread would reset the connection
+ * and take our answer from the client. `context` is not to be trusted: evhttp may have a call
+ * of the read callback pending with an argument of its own. */
+static void drop_input(struct bufferevent *bev, void *context)
+{
+    struct evbuffer *input = bufferevent_get_input(bev);
+    (void)context;
+    evbuffer_drain(input, evbuffer_get_length(input));
+}
+
+static void on_refusal_sent(struct bufferevent *bev, void *context)
+{
+    (void)context;
+    SSL *ssl = bufferevent_openssl_get_ssl(bev);
+    if (evbuffer_get_length(bufferevent_get_output(bev)))
+        return;
+    if (ssl)
+        SSL_shutdown(ssl);
+    ERR_clear_error();
+    shutdown(bufferevent_getfd(bev), SHUT_WR);
+}
+
+static void on_refused_gone(struct bufferevent *bev, short what, void *context)
+{
+    (void)bev, (void)what;
+    connection_end(context);
+}
+
+static void send_refusal(struct http_connection *connection)
+{
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
+    struct ml_http_answer answer = {0};
+    http_refusal(connection->server, connection->refusal, &answer);
+    drop_input(connection->bev, NULL);
+    evbuffer_add_printf(output,
+                        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+                        "Connection: close\r\n\r\n",
+                        answer.status, http_reason(answer.status), answer.content_type,
+                        answer.body.len);
+    evbuffer_add(output, answer.body.ptr, answer.body.len);
+    bufferevent_setcb(connection->bev, drop_input, on_refusal_sent, on_refused_gone, connection);
+    bufferevent_enable(connection->bev, EV_READ | EV_WRITE);
+    timer_start(connection, LINGER_MS);
+}
+
+/* evhttp would read all of it, or answer with an HTML page and a reset. So it hears nothing
+ * more of this connection, and we answer ourselves, off the stack of this callback. */
+static void refuse(struct http_connection *connection, int status)
+{
+    connection->phase = HTTP_REFUSED;
+    connection->refusal = status;
+    bufferevent_setcb(connection->bev, NULL, NULL, on_refused_gone, connection);
+    ml_task_defer(&connection->task, connection->server->opts.loop);
+}
+
+static void on_task(void *context)
+{
+    struct http_connection *connection = context;
+    if (connection->phase == HTTP_REFUSED)
+        send_refusal(connection);
+    else
+        connection_end(connection);
+}
+
+/* ---- one connection ---- */
+
+/* The most that may be read of one request: more than this cannot be within the limits. */
+static size_t arrived_max(const struct ml_http_server *server)
+{
+    return server->opts.limits.header_bytes_max + server->opts.limits.body_bytes_max;
+}
+
+/* Runs before evhttp sees the bytes. */
+static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *context)
+{
+    struct http_connection *connection = context;
+    struct ml_http_server *server = connection->server;
+    (void)input;
+    if (info->n_added == 0)
+        return;
+    if (connection->phase == HTTP_IDLE) {
+        connection->phase = HTTP_ARRIVING;
+        timer_start(connection, server->opts.limits.arrival_ms);
     }
-    return best;
+    if (connection->phase != HTTP_ARRIVING)
+        return;
+    connection->arrived_bytes += info->n_added;
+    if (connection->arrived_bytes > arrived_max(server))
+        refuse(connection, 413);
 }
 
-static void answer_plain(struct ml_http_exchange *exchange, int status, const char *text)
+/* Over TLS a write callback may come when new bytes have been added since (it is deferred, and
+ * the length is not looked at again); evhttp would take it for the end of the answer, and cut
+ * that off or mix it up with the next request. */
+static void on_written(struct bufferevent *bev, void *context)
 {
-    exchange->status = status;
-    exchange->content_type = "text/plain; charset=utf-8";
-    ml_buf_fini(&exchange->reply);
-    ml_buf_init(&exchange->reply, 0); /* whatever maximum the handler had set */
-    ml_buf_puts(&exchange->reply, text);
+    struct http_connection *connection = context;
+    if (evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+        connection->evhttp_write(bev, connection->evcon);
 }
 
-static void send_reply(struct evhttp_request *request, struct ml_http_exchange *exchange)
+static void on_event(struct bufferevent *bev, short what, void *context)
 {
-    struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
-    bool is_head = evhttp_request_get_command(request) == EVHTTP_REQ_HEAD;
-    struct evbuffer *body = evbuffer_new();
-    char length[24];
-    ml_assert(body != NULL);
-    if (exchange->reply.failed)
-        answer_plain(exchange, 500, "answer too large\n");
-    evhttp_add_header(headers, "Content-Type", exchange->content_type);
-    if (is_head) {
-        /* What GET would have sent; evhttp itself leaves the field out. */
-        snprintf(length, sizeof length, "%zu", exchange->reply.len);
-        evhttp_add_header(headers, "Content-Length", length);
-    } else if (exchange->reply.len) {
-        evbuffer_add(body, exchange->reply.ptr, exchange->reply.len);
+    struct http_connection *connection = context;
+    connection->evhttp_event(bev, what, connection->evcon); /* frees the connection */
+}
+
+void http_connection_guard(struct http_connection *connection)
+{
+    /* No read callback: evhttp's own would end the process when bytes of the next request come
+     * in while this one is being answered. They stay in the input buffer. */
+    bufferevent_setcb(connection->bev, NULL, on_written, on_event, connection);
+    /* evhttp stops reading while a handler works, and would see a client's close only when it
+     * writes the next time. */
+    bufferevent_enable(connection->bev, EV_READ);
+}
+
+static void on_timer(void *context)
+{
+    struct http_connection *connection = context;
+    size_t unsent = evbuffer_get_length(bufferevent_get_output(connection->bev));
+    if (connection->phase == HTTP_SENDING && unsent < connection->unsent_bytes) {
+        connection->unsent_bytes = unsent; /* slow, but it takes something */
+        timer_start(connection, connection->server->opts.limits.arrival_ms);
+        return;
     }
-    evhttp_send_reply(request, exchange->status, NULL, body);
-    evbuffer_free(body);
+    connection_end(connection);
 }
 
-/* The decoded path, or NULL when it holds a NUL and would mean something else cut off there.
- * The caller frees it. */
-static char *decode_path(const struct evhttp_uri *uri)
+/* Who speaks plain HTTP to a TLS port is told so, as Go's server does. */
+static void tell_plain_client(struct bufferevent *bev)
 {
-    const char *raw = uri ? evhttp_uri_get_path(uri) : NULL;
-    size_t len = 0;
-    char *path = evhttp_uridecode(raw && raw[0] ? raw : "/", 0, &len);
-    if (path && strlen(path) != len)
-        free(ml_take(&path));
-    return path;
+    static const char text[] = "HTTP/1.0 400 Bad Request\r\n\r\n"
+                               "Client sent an HTTP request to an HTTPS server.\n";
+    char rest[4096];
+    bool is_http = false;
+    for (unsigned long error; (error = bufferevent_get_openssl_error(bev));)
+        is_http |= ERR_GET_REASON(error) == SSL_R_HTTP_REQUEST;
+    if (!is_http)
+        return;
+    /* What is left unread would make the close a reset. */
+    while (recv(bufferevent_getfd(bev), rest, sizeof rest, MSG_DONTWAIT) > 0)
+        ;
+    send(bufferevent_getfd(bev), text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static const char *method_name(struct evhttp_request *request)
+/* libevent frees the TLS state without a close_notify, and a client could not tell the end of an
+ * answer without a length from a cut. */
+static void end_tls(struct bufferevent *bev)
 {
-    switch ((int)evhttp_request_get_command(request)) {
-    case EVHTTP_REQ_GET:
-        return "GET";
-    case EVHTTP_REQ_HEAD:
-        return "HEAD";
-    default:
-        return NULL;
+    SSL *ssl = bufferevent_openssl_get_ssl(bev);
+    if (ssl && SSL_is_init_finished(ssl)) {
+        SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN); /* do not wait for the client's */
+        SSL_shutdown(ssl);
+        ERR_clear_error();
+    } else if (ssl) {
+        tell_plain_client(bev);
     }
 }
 
-static void serve(struct ml_http_server *server, struct evhttp_request *request,
-                  struct ml_http_exchange *exchange)
+static void connection_forget(struct http_connection *connection)
 {
-    const struct route *route = exchange->path ? find_route(server, exchange->path) : NULL;
-    if (!exchange->path) {
-        answer_plain(exchange, 400, "bad path\n");
-    } else if (!route) {
-        answer_plain(exchange, 404, "not found\n");
-    } else if (!exchange->method) {
-        evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", "GET, HEAD");
-        answer_plain(exchange, 405, "method not allowed\n");
-    } else {
-        route->handle(route->context, exchange);
+    ml_timer_stop(&connection->timer);
+    ml_task_cancel(&connection->task);
+    ml_list_remove(&connection->node);
+    connection->server->connection_count--;
+    free(connection->headers);
+    free(connection);
+}
+
+static void on_closed(struct evhttp_connection *evcon, void *context)
+{
+    struct http_connection *connection = context;
+    (void)evcon;
+    evbuffer_remove_cb(bufferevent_get_input(connection->bev), on_input, connection);
+    end_tls(connection->bev);
+    ml_map_remove(&connection->server->by_evcon, evcon_key(connection));
+    http_exchange_close(connection);
+    connection_forget(connection);
+}
+
+/* ---- accepting ---- */
+
+/* Matches a new bufferevent with the connection that evhttp has made of it meanwhile. */
+static void connection_adopt(struct http_connection *connection)
+{
+    struct ml_http_server *server = connection->server;
+    int on = 1;
+    void *evcon = NULL;
+    bufferevent_getcb(connection->bev, NULL, &connection->evhttp_write, &connection->evhttp_event,
+                      &evcon);
+    bufferevent_decref(connection->bev);
+    if (!evcon) { /* evhttp has given it up already */
+        connection_forget(connection);
+        return;
+    }
+    connection->evcon = evcon;
+    ml_map_put(&server->by_evcon, evcon_key(connection), connection);
+    evhttp_connection_set_closecb(connection->evcon, on_closed, connection);
+    evbuffer_add_cb(bufferevent_get_input(connection->bev), on_input, connection);
+    /* What a client sends ahead while a request is being answered; room for the largest request
+     * and a read that goes beyond it. */
+    bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(server) + 64 * 1024);
+    setsockopt(bufferevent_getfd(connection->bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    http_connection_wait(connection);
+    connection->phase = HTTP_ARRIVING;
+    timer_start(connection, server->opts.limits.arrival_ms);
+}
+
+static void make_room(struct ml_http_server *server, struct http_connection *newest)
+{
+    if (server->connection_count <= server->opts.limits.connections_max)
+        return;
+    struct ml_list *first = server->waiting.next; /* `newest` itself when all others are busy */
+    connection_end(
+        first == &server->waiting ? newest : ml_container_of(first, struct http_connection, node));
+}
+
+/* Runs in the same round of the loop as the accept, so before any byte has been read. */
+static void on_adopt(evutil_socket_t fd, short what, void *context)
+{
+    struct ml_http_server *server = context;
+    (void)fd, (void)what;
+    for (struct ml_list *node; (node = ml_list_shift(&server->fresh));) {
+        struct http_connection *connection = ml_container_of(node, struct http_connection, node);
+        connection_adopt(connection);
+        make_room(server, connection);
     }
 }
 
-static void on_request(struct evhttp_request *request, void *context)
+/* evhttp's hook for the bufferevent of a new connection, the first we hear of it. Must not
+ * fail: evhttp would go on without TLS. */
+static struct bufferevent *on_accept(struct event_base *base, void *context)
 {
-    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
-    const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
-    struct evbuffer *input = evhttp_request_get_input_buffer(request);
-    ML_AUTO_FREE char *path = decode_path(uri);
-    struct ml_http_exchange exchange = {
-        .method = method_name(request),
-        .path = path,
-        .query = query ? query : "",
-        .status = 200,
-        .content_type = "text/plain; charset=utf-8",
-        .body.len = evbuffer_get_length(input),
-    };
-    exchange.body.ptr = (const char *)evbuffer_pullup(input, -1);
-    serve(context, request, &exchange);
-    send_reply(request, &exchange);
-    ml_buf_fini(&exchange.reply);
+    struct ml_http_server *server = context;
+    struct http_connection *connection = ml_new(struct http_connection);
+    SSL *ssl = server->opts.tls ? SSL_new(server->opts.tls) : NULL;
+    ml_assert(!server->opts.tls || ssl);
+    connection->server = server;
+    connection->bev = ssl ? bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING,
+                                                           BEV_OPT_CLOSE_ON_FREE)
+                          : bufferevent_socket_new(base, -1, 0);
+    ml_assert(connection->bev != NULL);
+    bufferevent_incref(connection->bev); /* until it is adopted */
+    ml_timer_init(&connection->timer, server->opts.loop, on_timer, connection);
+    ml_task_init(&connection->task, on_task, connection);
+    ml_list_init(&connection->node);
+    ml_list_push(&server->fresh, &connection->node);
+    server->connection_count++;
+    event_active(server->adopt, EV_TIMEOUT, 0);
+    return connection->bev;
 }
 
-/* Splits "host:port", "[v6]:port" or ":port". */
-static bool split_address(const char *address, char *host, size_t host_size, char *port,
-                          size_t port_size)
+/* No descriptors, most likely. The pending connection would wake us again at once, and for
+ * ever. evhttp keeps the listener's context for itself, so that the way back is a timer that
+ * always runs. */
+static void on_accept_error(struct evconnlistener *listener, void *evhttp)
 {
-    const char *colon = strrchr(address, ':');
-    uint64_t number = 0;
-    if (!colon || !ml_str_to_u64(ml_str_of(colon + 1), &number) || number > 65535)
-        return false;
-    struct ml_str name = {address, (size_t)(colon - address)};
-    if (name.len >= 2 && name.ptr[0] == '[' && name.ptr[name.len - 1] == ']')
-        name = (struct ml_str){name.ptr + 1, name.len - 2};
-    else if (memchr(name.ptr, ':', name.len))
-        return false;
-    if (name.len >= host_size)
-        return false;
-    snprintf(host, host_size, ML_STR_FMT, ML_STR_ARG(name));
-    snprintf(port, port_size, "%u", (unsigned)number);
-    return true;
+    (void)evhttp;
+    evconnlistener_disable(listener);
 }
 
-/* A listening socket, or -1 with errno set. All addresses means both families on one socket. */
-static int listen_on(const struct addrinfo *info)
+static void accept_again(void *context)
 {
-    int on = 1, off = 0;
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (info->ai_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, LISTEN_BACKLOG) == 0)
-        return fd;
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return -1;
+    struct ml_http_server *server = context;
+    evconnlistener_enable(server->listener);
+    ml_timer_start(&server->accepting, ACCEPT_AGAIN_MS * ML_NS_PER_MS);
 }
 
-static int open_socket(const char *address, int *out, struct ml_err *err)
+/* ---- the server ---- */
+
+static void fill_limits(struct ml_http_limits *limits)
 {
-    char host[256], port[8];
-    if (!split_address(address, host, sizeof host, port, sizeof port))
-        return ml_err_set(err, ML_EINVALID, "address \"%s\": not host:port or :port", address);
-    /* IPv6 first where both are meant: only that socket can serve the two. */
-    static const int families[] = {AF_INET6, AF_INET};
-    int fd = -1, failed = EADDRNOTAVAIL;
-    bool resolved = false;
-    for (size_t i = 0; i < ML_COUNT(families) && fd < 0; i++) {
-        struct addrinfo hints = {.ai_family = families[i],
-                                 .ai_socktype = SOCK_STREAM,
-                                 .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-        struct addrinfo *info = NULL;
-        if (getaddrinfo(host[0] ? host : NULL, port, &hints, &info) != 0)
-            continue;
-        resolved = true;
-        fd = listen_on(info);
-        failed = errno;
-        freeaddrinfo(info);
-    }
-    if (fd < 0 && !resolved)
-        return ml_err_set(err, ML_EINVALID, "address \"%s\": no such host", address);
-    if (fd < 0)
-        return ml_err_set(err, ML_EIO, "listen on %s: %s", address, strerror(failed));
-    *out = fd;
-    return 0;
+    if (!limits->header_bytes_max)
+        limits->header_bytes_max = HEADER_BYTES_MAX;
+    if (!limits->body_bytes_max)
+        limits->body_bytes_max = BODY_BYTES_MAX;
+    if (!limits->arrival_ms)
+        limits->arrival_ms = ARRIVAL_MS;
+    if (!limits->idle_ms)
+        limits->idle_ms = IDLE_MS;
+    if (!limits->connections_max)
+        limits->connections_max = CONNECTIONS_MAX;
 }
 
-static int socket_port(int fd)
+static void start_http(struct ml_http_server *server, int fd)
 {
-    struct sockaddr_storage address = {0};
-    socklen_t len = sizeof address;
-    char port[8] = "0";
-    if (getsockname(fd, (struct sockaddr *)&address, &len) == 0)
-        getnameinfo((struct sockaddr *)&address, len, NULL, 0, port, sizeof port, NI_NUMERICSERV);
-    return atoi(port);
+    server->http = evhttp_new(ml_loop_base(server->opts.loop));
+    ml_assert(server->http != NULL);
+    evhttp_set_max_headers_size(server->http, (ev_ssize_t)server->opts.limits.header_bytes_max);
+    evhttp_set_max_body_size(server->http, -1); /* ours: see on_input and http_exchange_begin */
+    evhttp_set_allowed_methods(server->http, UINT16_MAX); /* the refusal is ours */
+    evhttp_set_default_content_type(server->http, NULL);
+    evhttp_set_bevcb(server->http, on_accept, server);
+    evhttp_set_gencb(server->http, http_exchange_begin, server);
+    struct evhttp_bound_socket *bound = evhttp_accept_socket_with_handle(server->http, fd);
+    ml_assert(bound != NULL);
+    server->listener = evhttp_bound_socket_get_listener(bound);
+    evconnlistener_set_error_cb(server->listener, on_accept_error);
 }
 
-int ml_http_server_new(struct ml_loop *loop, const char *address, struct ml_http_server **out,
+int ml_http_server_new(const struct ml_http_server_opts *opts, struct ml_http_server **out,
                        struct ml_err *err)
 {
     int fd = -1;
-    int r = open_socket(address, &fd, err);
+    int r = ml_http_listen(opts->address, &fd, err);
     if (r < 0)
         return r;
     struct ml_http_server *server = ml_new(struct ml_http_server);
-    ml_list_init(&server->routes);
-    server->port = socket_port(fd);
-    server->http = evhttp_new(ml_loop_base(loop));
-    ml_assert(server->http != NULL);
-    evhttp_set_timeout(server->http, IDLE_TIMEOUT_S);
-    evhttp_set_max_headers_size(server->http, HEADER_BYTES_MAX);
-    evhttp_set_max_body_size(server->http, BODY_BYTES_MAX);
-    /* All of them: the refusal is ours, a 405 where evhttp would say 501. */
-    evhttp_set_allowed_methods(server->http, UINT16_MAX);
-    evhttp_set_gencb(server->http, on_request, server);
-    struct evhttp_bound_socket *bound = evhttp_accept_socket_with_handle(server->http, fd);
-    ml_assert(bound != NULL);
+    server->opts = *opts;
+    server->opts.address = NULL;
+    fill_limits(&server->opts.limits);
+    server->port = ml_http_listen_port(fd);
+    ml_list_init(&server->fresh);
+    ml_list_init(&server->waiting);
+    ml_list_init(&server->busy);
+    if (opts->tls)
+        SSL_CTX_up_ref(opts->tls);
+    server->adopt = event_new(ml_loop_base(opts->loop), -1, 0, on_adopt, server);
+    ml_assert(server->adopt != NULL);
+    start_http(server, fd);
+    ml_timer_init(&server->accepting, opts->loop, accept_again, server);
+    ml_timer_start(&server->accepting, ACCEPT_AGAIN_MS * ML_NS_PER_MS);
     *out = server;
     return 0;
 }
@@ -237,12 +416,13 @@ void ml_http_server_free(struct ml_http_server *server)
 {
     if (!server)
         return;
-    evhttp_free(server->http); /* and the socket */
-    ml_list_each (node, &server->routes) {
-        struct route *route = ml_container_of(node, struct route, node);
-        free(route->path);
-        free(route);
-    }
+    on_adopt(-1, 0, server); /* so that all are known to each other */
+    ml_timer_stop(&server->accepting);
+    evhttp_free(server->http); /* and its connections and the socket */
+    ml_assert(server->connection_count == 0);
+    event_free(server->adopt);
+    ml_map_fini(&server->by_evcon);
+    SSL_CTX_free(server->opts.tls);
     free(server);
 }
 
@@ -251,12 +431,7 @@ int ml_http_server_port(const struct ml_http_server *server)
     return server->port;
 }
 
-void ml_http_server_route(struct ml_http_server *server, const char *path, ml_http_handle *handle,
-                          void *context)
+size_t ml_http_server_connections(const struct ml_http_server *server)
 {
-    struct route *route = ml_new(struct route);
-    route->path = ml_strdup(path);
-    route->handle = handle;
-    route->context = context;
-    ml_list_push(&server->routes, &route->node);
+    return server->connection_count;
 }

@@ -1,33 +1,101 @@
-/* L2 net. A small HTTP server on libevent's evhttp, for probes and metrics. Answers are made
- * at once, on the loop. Limits: header 16 KiB, body as given, idle connection 30 s. */
+/* L2 net. A streaming HTTP/1.1 server on libevent's evhttp, plain or over TLS. A request is
+ * handed over whole; the handler answers at once or later, with one body or piece by piece,
+ * and is told when the client goes away, also while nothing is being sent.
+ *
+ * Keep-alive, pipelining, chunked requests, `Expect: 100-continue` and HTTP/1.0 are taken care
+ * of. A client that closes its sending side counts as gone.
+ *
+ * Limits (struct ml_http_limits; 0 gives the default):
+ *   header_bytes_max   64 KiB     request line and fields; beyond: 400
+ *   body_bytes_max     3 MiB      beyond: 413, sent before more than this and the header's limit
+ *                                 has been read; chunk framing counts
+ *   arrival_ms         30 s       from accept, or a request's first byte, to its last; also how
+ *                                 long a client may take nothing of an answer that has ended
+ *   idle_ms            180 s      between requests; longer than clients keep connections (Go:
+ *                                 90 s, libcurl: 118 s), so that they close first
+ *   connections_max    1024       beyond: the one that has waited longest without a request under
+ *                                 way is closed; if all have one, the new one is
+ * A request under way and a stream have no limit in time: that is the handler's to choose. When
+ * the process runs out of descriptors nothing is accepted for up to a second. */
 #pragma once
 
-#include "base/buf.h"
 #include "base/err.h"
+#include "net/http_header.h"
 #include "net/loop.h"
 
 struct ml_http_server;
+struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 
+/* A request and the way to answer it. Lives until its answer has ended (ml_http_answer,
+ * ml_http_finish, ml_http_abort) or closed() has been called, whichever comes first. */
 struct ml_http_exchange {
-    const char *method;
-    const char *path;  /* decoded, without the query */
-    const char *query; /* raw, "" when there is none */
+    const char *method; /* "GET", "PATCH", …: those of RFC 9110 and PATCH; others get 405 */
+    const char *path;   /* as sent, still %-encoded; "*" possible */
+    const char *query;  /* as sent, behind the '?'; "" when there is none */
+    const char *remote; /* the client's address, "127.0.0.1", without the port */
+    const struct ml_http_header *headers; /* in the order sent, names as sent */
+    size_t header_count;
     struct ml_str body;
-    int status;               /* to set; 200 */
-    const char *content_type; /* to set; "text/plain; charset=utf-8" */
-    struct ml_buf reply;      /* to fill */
+
+    /* To set: called once when the client has gone, or the server is freed, before the answer
+     * has ended. The exchange is gone when it returns; nothing may be sent. May be NULL. */
+    void (*closed)(void *context);
+    void *context;
 };
 
+/* Is called for each request; sees to it that the exchange is answered, now or later. */
 typedef void ml_http_handle(void *context, struct ml_http_exchange *exchange);
 
-/* Listens on "host:port", ":port" (all addresses) or port 0 for a free one. ML_EINVALID: no
- * such form; ML_EIO: cannot bind, with the reason. */
-ML_NODISCARD int ml_http_server_new(struct ml_loop *loop, const char *address,
+struct ml_http_answer {
+    int status;
+    const char *content_type;             /* NULL: none */
+    const struct ml_http_header *headers; /* copied; a line end in one makes it be left out */
+    size_t header_count;
+    struct ml_str body; /* copied; of a HEAD only its length is sent */
+};
+
+struct ml_http_limits {
+    size_t header_bytes_max;
+    size_t body_bytes_max;
+    int64_t arrival_ms;
+    int64_t idle_ms;
+    size_t connections_max;
+};
+
+struct ml_http_server_opts {
+    struct ml_loop *loop;
+    const char *address;    /* as ml_http_listen takes it */
+    struct ssl_ctx_st *tls; /* NULL: plain. The server takes a reference of its own */
+    ml_http_handle *handle;
+    void *context;
+    /* What the server itself answers (405, 413, 501): fills in content_type and body, which live
+     * as long as the server. NULL: "text/plain" and the status in words. */
+    void (*refusal)(void *context, int status, struct ml_http_answer *answer);
+    struct ml_http_limits limits;
+};
+
+/* ML_EINVALID, ML_EIO: as ml_http_listen. */
+ML_NODISCARD int ml_http_server_new(const struct ml_http_server_opts *opts,
                                     struct ml_http_server **out, struct ml_err *err);
+/* Closes all connections; exchanges under way are told. Not inside a handler. */
 void ml_http_server_free(struct ml_http_server *server);
 int ml_http_server_port(const struct ml_http_server *server);
+size_t ml_http_server_connections(const struct ml_http_server *server); /* open now */
 
-/* `path` matches exactly, or as a prefix when it ends in '/'; the longest match counts. What
- * matches nothing gets 404, methods other than GET and HEAD get 405. `path` is copied. */
-void ml_http_server_route(struct ml_http_server *server, const char *path, ml_http_handle *handle,
-                          void *context);
+/* A field of the request by name, in any case; NULL when absent. */
+const char *ml_http_header(const struct ml_http_exchange *exchange, const char *name);
+
+/* Answers whole. The exchange is over. */
+void ml_http_answer(struct ml_http_exchange *exchange, const struct ml_http_answer *answer);
+
+/* Begins an answer of unknown length: chunked, or for HTTP/1.0 ended by the connection's
+ * close. `head->body` is not sent. */
+void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answer *head);
+/* Adds a piece and returns the bytes now waiting in this process to be sent. They have no
+ * limit here: a caller to whom it is too much calls ml_http_abort. */
+size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece);
+void ml_http_finish(struct ml_http_exchange *exchange); /* the exchange is over */
+
+/* Cuts the connection, whatever has been sent so far; closed() is not called. The exchange is
+ * over. */
+void ml_http_abort(struct ml_http_exchange *exchange);

@@ -2,36 +2,36 @@
 
 struct ml_endpoints {
     struct ml_endpoints_opts opts;
-    struct ml_http_server *health;
-    struct ml_http_server *metrics; /* may be the same as health */
+    struct ml_http_routes *health;
+    struct ml_http_routes *metrics; /* may be the same as health */
 };
 
-static void healthz(void *context, struct ml_http_exchange *exchange)
+static void healthz(void *context, struct ml_http_page *page)
 {
     (void)context;
-    ml_buf_puts(&exchange->reply, "ok");
+    ml_buf_puts(&page->reply, "ok");
 }
 
-static void readyz(void *context, struct ml_http_exchange *exchange)
+static void readyz(void *context, struct ml_http_page *page)
 {
     struct ml_endpoints *self = context;
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
     if (self->opts.ready(self->opts.context, &why)) {
-        ml_buf_puts(&exchange->reply, "ok");
+        ml_buf_puts(&page->reply, "ok");
         return;
     }
-    exchange->status = 500;
-    if (strstr(exchange->query, "verbose"))
-        ml_buf_append_str(&exchange->reply, ml_buf_str(&why));
+    page->status = 500;
+    if (strstr(page->query, "verbose"))
+        ml_buf_append_str(&page->reply, ml_buf_str(&why));
     else
-        ml_buf_puts(&exchange->reply, "[-]scripts failed: reason withheld (see ?verbose)\n");
+        ml_buf_puts(&page->reply, "[-]scripts failed: reason withheld (see ?verbose)\n");
 }
 
-static void metrics(void *context, struct ml_http_exchange *exchange)
+static void metrics(void *context, struct ml_http_page *page)
 {
     struct ml_endpoints *self = context;
-    exchange->content_type = "text/plain; version=0.0.4; charset=utf-8";
-    ml_metrics_write(self->opts.metrics, &exchange->reply);
+    page->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    ml_metrics_write(self->opts.metrics, &page->reply);
 }
 
 static bool is_set(const char *address)
@@ -44,7 +44,7 @@ static int open_servers(struct ml_endpoints *self, struct ml_err *err)
     const struct ml_endpoints_opts *opts = &self->opts;
     int r = 0;
     if (is_set(opts->health_address))
-        r = ml_http_server_new(opts->loop, opts->health_address, &self->health, err);
+        r = ml_http_routes_new(opts->loop, opts->health_address, &self->health, err);
     if (r < 0)
         return ml_err_wrap(err, "--health-probe-bind-address %s", opts->health_address);
     if (!is_set(opts->metrics_address))
@@ -53,7 +53,7 @@ static int open_servers(struct ml_endpoints *self, struct ml_err *err)
         self->metrics = self->health;
         return 0;
     }
-    r = ml_http_server_new(opts->loop, opts->metrics_address, &self->metrics, err);
+    r = ml_http_routes_new(opts->loop, opts->metrics_address, &self->metrics, err);
     if (r < 0)
         return ml_err_wrap(err, "--metrics-bind-address %s", opts->metrics_address);
     return 0;
@@ -70,13 +70,13 @@ int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints *
         return r;
     }
     if (self->health) {
-        ml_http_server_route(self->health, "/healthz", healthz, self);
-        ml_http_server_route(self->health, "/healthz/", healthz, self);
-        ml_http_server_route(self->health, "/readyz", readyz, self);
-        ml_http_server_route(self->health, "/readyz/", readyz, self);
+        ml_http_routes_add(self->health, "/healthz", healthz, self);
+        ml_http_routes_add(self->health, "/healthz/", healthz, self);
+        ml_http_routes_add(self->health, "/readyz", readyz, self);
+        ml_http_routes_add(self->health, "/readyz/", readyz, self);
     }
     if (self->metrics)
-        ml_http_server_route(self->metrics, "/metrics", metrics, self);
+        ml_http_routes_add(self->metrics, "/metrics", metrics, self);
     *out = self;
     return 0;
 }
@@ -86,17 +86,17 @@ void ml_endpoints_free(struct ml_endpoints *self)
     if (!self)
         return;
     if (self->metrics != self->health)
-        ml_http_server_free(self->metrics);
-    ml_http_server_free(self->health);
+        ml_http_routes_free(self->metrics);
+    ml_http_routes_free(self->health);
     free(self);
 }
 
 int ml_endpoints_health_port(const struct ml_endpoints *self)
 {
-    return self->health ? ml_http_server_port(self->health) : 0;
+    return self->health ? ml_http_routes_port(self->health) : 0;
 }
 
 int ml_endpoints_metrics_port(const struct ml_endpoints *self)
 {
-    return self->metrics ? ml_http_server_port(self->metrics) : 0;
+    return self->metrics ? ml_http_routes_port(self->metrics) : 0;
 }

@@ -61,6 +61,7 @@ static inline void net_settle(struct net *net, int64_t ms)
     ml_timer_init(&timer, net->loop, net_stop, net);
     ml_timer_start(&timer, ms * ML_NS_PER_MS);
     net_run(net);
+    ml_timer_stop(&timer); /* something else may have stopped the loop */
 }
 
 struct answer {

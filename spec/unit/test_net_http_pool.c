@@ -1,6 +1,6 @@
 #include "net_peer.h"
 
-#include "net/http_server.h"
+#include "net/http_routes.h"
 
 #define OK_HEAD "HTTP/1.1 200 OK\r\n"
 
@@ -36,43 +36,43 @@ static void chain_done(void *context, const struct ml_err *err)
                  &handler, chain);
 }
 
-static void say_hello(void *context, struct ml_http_exchange *exchange)
+static void say_hello(void *context, struct ml_http_page *page)
 {
     (*(int *)context)++;
-    ml_buf_puts(&exchange->reply, "hello");
+    ml_buf_puts(&page->reply, "hello");
 }
 
 static void test_http_pool_sends_from_done(void **state)
 {
     struct net *net = *state;
-    struct ml_http_server *server;
+    struct ml_http_routes *server;
     struct ml_err err = ML_ERR_INIT;
     int served = 0;
-    assert_int_equal(ml_http_server_new(net->loop, "127.0.0.1:0", &server, &err), 0);
-    ml_http_server_route(server, "/", say_hello, &served);
-    struct chain chain = {.net = net, .url = local_url(ml_http_server_port(server)), .left = 20};
+    assert_int_equal(ml_http_routes_new(net->loop, "127.0.0.1:0", &server, &err), 0);
+    ml_http_routes_add(server, "/", say_hello, &served);
+    struct chain chain = {.net = net, .url = local_url(ml_http_routes_port(server)), .left = 20};
     chain_done(&chain, NULL);
     net_run(net);
     assert_int_equal(chain.failed, 0);
     assert_int_equal(served, 20);
-    ml_http_server_free(server);
+    ml_http_routes_free(server);
 }
 
 static void test_http_pool_serves_a_hundred_calls_at_once(void **state)
 {
     enum { CALLS = 100 };
     struct net *net = *state;
-    struct ml_http_server *server;
+    struct ml_http_routes *server;
     struct ml_err err = ML_ERR_INIT;
     int served = 0, waiting = CALLS;
     static struct answer got[CALLS];
-    assert_int_equal(ml_http_server_new(net->loop, "127.0.0.1:0", &server, &err), 0);
-    ml_http_server_route(server, "/", say_hello, &served);
+    assert_int_equal(ml_http_routes_new(net->loop, "127.0.0.1:0", &server, &err), 0);
+    ml_http_routes_add(server, "/", say_hello, &served);
     for (int i = 0; i < CALLS; i++) {
         got[i] = (struct answer){.net = net, .waiting = &waiting};
         answer_send(&got[i],
                     &(struct ml_http_request){.method = "GET",
-                                              .url = local_url(ml_http_server_port(server)),
+                                              .url = local_url(ml_http_routes_port(server)),
                                               .streaming = i % 2,
                                               .deadlines.total_ms = 15000});
     }
@@ -83,7 +83,7 @@ static void test_http_pool_serves_a_hundred_calls_at_once(void **state)
         assert_str_eq(ml_buf_str(&got[i].body), "hello");
         ml_buf_fini(&got[i].body);
     }
-    ml_http_server_free(server);
+    ml_http_routes_free(server);
 }
 
 static void test_http_pool_keeps_connections_by_identity_and_kind(void **state)

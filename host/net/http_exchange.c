@@ -1,0 +1,286 @@
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "net/http_server_internal.h"
+
+#define PIECE_BYTES ((size_t)16 * 1024) /* what one TLS record holds */
+
+static struct http_connection *connection_of(struct ml_http_exchange *exchange)
+{
+    struct http_connection *connection = ml_container_of(exchange, struct http_connection,
+                                                         exchange);
+    ml_assert(connection->phase == HTTP_BUSY); /* or the exchange is over */
+    return connection;
+}
+
+/* Those that evhttp has no words for, and one that has been renamed. */
+const char *http_reason(int status)
+{
+    switch (status) {
+    case 405:
+        return "Method Not Allowed";
+    case 413:
+        return "Request Entity Too Large";
+    case 422:
+        return "Unprocessable Entity";
+    case 429:
+        return "Too Many Requests";
+    case 501:
+        return "Not Implemented";
+    default:
+        return NULL; /* evhttp's */
+    }
+}
+
+void http_refusal(const struct ml_http_server *server, int status, struct ml_http_answer *out)
+{
+    *out = (struct ml_http_answer){.status = status,
+                                   .content_type = "text/plain; charset=utf-8",
+                                   .body = ml_str_of(http_reason(status))};
+    if (server->opts.refusal)
+        server->opts.refusal(server->opts.context, status, out);
+}
+
+/* ---- the request ---- */
+
+/* NULL for those evhttp does not know: it has not kept the name either. */
+static const char *method_name(struct evhttp_request *request)
+{
+    switch (evhttp_request_get_command(request)) {
+    case EVHTTP_REQ_GET:
+        return "GET";
+    case EVHTTP_REQ_POST:
+        return "POST";
+    case EVHTTP_REQ_HEAD:
+        return "HEAD";
+    case EVHTTP_REQ_PUT:
+        return "PUT";
+    case EVHTTP_REQ_DELETE:
+        return "DELETE";
+    case EVHTTP_REQ_OPTIONS:
+        return "OPTIONS";
+    case EVHTTP_REQ_TRACE:
+        return "TRACE";
+    case EVHTTP_REQ_CONNECT:
+        return "CONNECT";
+    case EVHTTP_REQ_PATCH:
+        return "PATCH";
+    default:
+        return NULL;
+    }
+}
+
+static void read_headers(struct http_connection *connection, struct evhttp_request *request)
+{
+    const struct evkeyvalq *fields = evhttp_request_get_input_headers(request);
+    struct ml_http_exchange *exchange = &connection->exchange;
+    const struct evkeyval *field;
+    size_t count = 0;
+    for (field = fields->tqh_first; field; field = field->next.tqe_next)
+        count++;
+    connection->headers = ml_realloc(connection->headers, (count + 1) * sizeof(*exchange->headers));
+    for (field = fields->tqh_first; field; field = field->next.tqe_next)
+        connection->headers[exchange->header_count++] = (struct ml_http_header){field->key,
+                                                                                field->value};
+    exchange->headers = connection->headers;
+}
+
+static void read_request(struct http_connection *connection, struct evhttp_request *request)
+{
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+    const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+    const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
+    struct evbuffer *input = evhttp_request_get_input_buffer(request);
+    char *remote = NULL;
+    uint16_t port = 0;
+    evhttp_connection_get_peer(connection->evcon, &remote, &port);
+    connection->exchange = (struct ml_http_exchange){
+        .method = method_name(request),
+        .path = path && *path ? path : "/",
+        .query = query ? query : "",
+        .remote = remote,
+        .body.len = evbuffer_get_length(input),
+    };
+    connection->exchange.body.ptr = (const char *)evbuffer_pullup(input, -1);
+    read_headers(connection, request);
+}
+
+static void answer_refusal(struct http_connection *connection, int status)
+{
+    struct ml_http_answer answer;
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(connection->request);
+    http_refusal(connection->server, status, &answer);
+    evhttp_add_header(headers, "Connection", "close");
+    ml_http_answer(&connection->exchange, &answer);
+}
+
+/* evhttp takes HEAD, TRACE and methods unknown to it for requests without a body, and would
+ * read the body they have all the same as the next request. */
+static bool leaves_body_unread(const struct ml_http_exchange *exchange)
+{
+    const char *length = ml_http_header(exchange, "Content-Length");
+    bool bodyless = !exchange->method || strcmp(exchange->method, "HEAD") == 0 ||
+                    strcmp(exchange->method, "TRACE") == 0;
+    return bodyless &&
+           ((length && strcmp(length, "0") != 0) || ml_http_header(exchange, "Transfer-Encoding"));
+}
+
+/* Its end is unknown to us: evhttp takes it for a request without a body. */
+static bool has_unknown_coding(const struct ml_http_exchange *exchange)
+{
+    const char *coding = ml_http_header(exchange, "Transfer-Encoding");
+    return coding && strcasecmp(coding, "chunked") != 0;
+}
+
+/* The answer has been sent. */
+static void on_complete(struct evhttp_request *request, void *context)
+{
+    struct http_connection *connection = context;
+    (void)request; /* evhttp frees it */
+    connection->request = NULL;
+    http_connection_wait(connection);
+}
+
+void http_exchange_begin(struct evhttp_request *request, void *context)
+{
+    struct ml_http_server *server = context;
+    struct http_connection *connection = http_connection_of(server,
+                                                            evhttp_request_get_connection(request));
+    struct ml_http_exchange *exchange = &connection->exchange;
+    connection->request = request;
+    connection->streaming = false;
+    evhttp_request_set_on_complete_cb(request, on_complete, connection);
+    http_connection_take(connection);
+    http_connection_guard(connection);
+    read_request(connection, request);
+    if (leaves_body_unread(exchange))
+        evhttp_add_header(evhttp_request_get_output_headers(request), "Connection", "close");
+    if (!exchange->method)
+        answer_refusal(connection, 405);
+    else if (has_unknown_coding(exchange))
+        answer_refusal(connection, 501);
+    else if (exchange->body.len > server->opts.limits.body_bytes_max)
+        answer_refusal(connection, 413);
+    else
+        server->opts.handle(server->opts.context, exchange);
+}
+
+void http_exchange_close(struct http_connection *connection)
+{
+    struct evhttp_request *request = ml_take(&connection->request);
+    if (!request)
+        return;
+    if (connection->phase == HTTP_BUSY && connection->exchange.closed)
+        connection->exchange.closed(connection->exchange.context);
+    if (!evhttp_request_get_connection(request))
+        evhttp_request_free(request); /* evhttp has left it to us */
+}
+
+const char *ml_http_header(const struct ml_http_exchange *exchange, const char *name)
+{
+    for (size_t i = 0; i < exchange->header_count; i++) {
+        if (strcasecmp(exchange->headers[i].name, name) == 0)
+            return exchange->headers[i].value;
+    }
+    return NULL;
+}
+
+/* ---- the answer ---- */
+
+static bool has_body(const struct http_connection *connection, int status)
+{
+    return status >= 200 && status != 204 && status != 304 &&
+           strcmp(connection->exchange.method ? connection->exchange.method : "", "HEAD") != 0;
+}
+
+static void add_head(struct http_connection *connection, const struct ml_http_answer *answer)
+{
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(connection->request);
+    if (answer->content_type)
+        evhttp_add_header(headers, "Content-Type", answer->content_type);
+    for (size_t i = 0; i < answer->header_count; i++)
+        evhttp_add_header(headers, answer->headers[i].name, answer->headers[i].value);
+}
+
+/* In pieces: libevent hands one block to one SSL_write, which counts as nothing sent until all
+ * of it is, and takes twice its memory. */
+static void add_pieces(struct evbuffer *buffer, struct ml_str bytes)
+{
+    for (size_t len; bytes.len; bytes.ptr += len, bytes.len -= len) {
+        len = ML_MIN(bytes.len, PIECE_BYTES);
+        evbuffer_add(buffer, bytes.ptr, len);
+    }
+}
+
+void ml_http_answer(struct ml_http_exchange *exchange, const struct ml_http_answer *answer)
+{
+    struct http_connection *connection = connection_of(exchange);
+    struct evhttp_request *request = connection->request;
+    char length[24];
+    ml_assert(!connection->streaming);
+    add_head(connection, answer);
+    /* Set by us: evhttp leaves it out for HEAD, where it has to be what GET would have sent. */
+    snprintf(length, sizeof length, "%zu", answer->body.len);
+    if (answer->status >= 200 && answer->status != 204 && answer->status != 304)
+        evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Length", length);
+    if (has_body(connection, answer->status))
+        add_pieces(evhttp_request_get_output_buffer(request), answer->body);
+    http_connection_sending(connection);
+    evhttp_send_reply(request, answer->status, http_reason(answer->status), NULL);
+    http_connection_guard(connection);
+}
+
+void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answer *head)
+{
+    struct http_connection *connection = connection_of(exchange);
+    struct evhttp_request *request = connection->request;
+    ml_assert(!connection->streaming);
+    bool is_1_0 = request->major == 1 && request->minor == 0;
+    connection->streaming = true;
+    connection->chunked = !is_1_0 && has_body(connection, head->status);
+    /* Asked by HTTP/1.0 to keep the connection, evhttp would say "Content-Length: 0". */
+    if (is_1_0)
+        evhttp_remove_header(evhttp_request_get_input_headers(request), "Connection");
+    add_head(connection, head);
+    evhttp_send_reply_start(request, head->status, http_reason(head->status));
+    http_connection_guard(connection);
+}
+
+size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece)
+{
+    struct http_connection *connection = connection_of(exchange);
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
+    ml_assert(connection->streaming);
+    /* As evhttp_send_reply_chunk, but copied to the buffer's end: moved blocks would each be a
+     * TLS record and a system call of their own. */
+    if (piece.len && connection->chunked) {
+        evbuffer_add_printf(output, "%zx\r\n", piece.len);
+        add_pieces(output, piece);
+        evbuffer_add(output, "\r\n", 2);
+    } else if (piece.len && has_body(connection, connection->request->response_code)) {
+        add_pieces(output, piece);
+    }
+    return evbuffer_get_length(output);
+}
+
+void ml_http_finish(struct ml_http_exchange *exchange)
+{
+    struct http_connection *connection = connection_of(exchange);
+    ml_assert(connection->streaming);
+    http_connection_sending(connection);
+    if (!connection->chunked && evbuffer_get_length(bufferevent_get_output(connection->bev)) == 0) {
+        evhttp_send_reply_end(connection->request); /* and may have closed the connection */
+        return;
+    }
+    evhttp_send_reply_end(connection->request);
+    http_connection_guard(connection);
+}
+
+void ml_http_abort(struct ml_http_exchange *exchange)
+{
+    http_connection_abort(connection_of(exchange));
+}

@@ -1,0 +1,83 @@
+/* L2 net. What http_server.c (connections and limits) and http_exchange.c (requests and
+ * answers) share.
+ *
+ * evhttp (2.1.12) tells of a connection only when a request has come in whole. What happens
+ * before and between is learned from the bufferevent below it: its input buffer reports
+ * arriving bytes, its callbacks are taken over while an answer is made. What that is for stands
+ * at each place. Facts it rests on:
+ *   - evhttp makes its bufferevent through our hook and sets the callbacks' argument to its
+ *     connection, so the two can be matched right after the accept (server_adopt);
+ *   - evhttp_connection_free() always calls the close callback first;
+ *   - a request that the handler still holds is taken off a connection that fails, and is then
+ *     ours to free; in all other cases evhttp frees it. */
+#pragma once
+
+#include <event2/bufferevent.h>
+#include <event2/http.h>
+
+#include "base/map.h"
+#include "net/http_server.h"
+
+enum http_phase {
+    HTTP_IDLE,     /* between requests */
+    HTTP_ARRIVING, /* from the accept or a request's first byte until it is whole */
+    HTTP_BUSY,     /* the handler has it */
+    HTTP_SENDING,  /* the answer has ended, bytes are left to send */
+    HTTP_REFUSED,  /* our own answer to a request that evhttp never sees whole */
+    HTTP_ABORTED,  /* goes in the next round of the loop */
+};
+
+struct http_connection {
+    struct ml_list node; /* in server->fresh, waiting or busy */
+    struct ml_http_server *server;
+    struct bufferevent *bev;
+    struct evhttp_connection *evcon;
+    bufferevent_data_cb evhttp_write; /* evhttp's own callbacks, called through ours */
+    bufferevent_event_cb evhttp_event;
+    enum http_phase phase;
+    int refusal; /* status of HTTP_REFUSED */
+    struct ml_timer timer;
+    struct ml_task task;
+    size_t arrived_bytes; /* of the request under way */
+    size_t unsent_bytes;  /* when the timer last looked */
+    struct evhttp_request *request;
+    struct ml_http_exchange exchange; /* one at a time: HTTP/1.1 answers in order */
+    struct ml_http_header *headers;
+    bool streaming;
+    bool chunked;
+};
+
+struct ml_http_server {
+    struct ml_http_server_opts opts; /* without the address, limits filled in */
+    struct evhttp *http;
+    struct evconnlistener *listener;
+    struct ml_timer accepting;
+    struct event *adopt;
+    int port;
+    size_t connection_count;
+    struct ml_list fresh;   /* made by accept, evhttp's side not known yet */
+    struct ml_list waiting; /* for a request; the longest waiting first */
+    struct ml_list busy;
+    struct ml_map by_evcon; /* adopted ones by the address of their evhttp_connection */
+};
+
+/* Of the connection that `evcon` is the evhttp side of. */
+struct http_connection *http_connection_of(struct ml_http_server *server,
+                                           struct evhttp_connection *evcon);
+
+void http_connection_take(struct http_connection *connection);    /* a request has come in whole */
+void http_connection_sending(struct http_connection *connection); /* its answer has ended */
+void http_connection_wait(struct http_connection *connection);    /* for the next one */
+void http_connection_abort(struct http_connection *connection);
+
+/* Puts our callbacks between the bufferevent and evhttp; needed after each call of evhttp that
+ * writes, because it sets its own. */
+void http_connection_guard(struct http_connection *connection);
+
+/* evhttp's callback for each request. */
+void http_exchange_begin(struct evhttp_request *request, void *server);
+/* The connection closes under the request it has. */
+void http_exchange_close(struct http_connection *connection);
+
+const char *http_reason(int status);
+void http_refusal(const struct ml_http_server *server, int status, struct ml_http_answer *out);

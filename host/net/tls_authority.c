@@ -1,0 +1,265 @@
+#include "net/tls_authority.h"
+
+#include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#define SERIAL_BITS  159 /* positive in the 20 octets that RFC 5280 4.1.2.2 allows */
+#define EARLY_S      INT64_C(300)
+#define NAME_LEN_MAX 253 /* RFC 1035 */
+
+/* Frees what a variable points at when it leaves scope. */
+#define FREE_ON_EXIT(type, release)                                                                \
+    static void type##_release(type **pp)                                                          \
+    {                                                                                              \
+        release(*pp);                                                                              \
+    }
+FREE_ON_EXIT(X509, X509_free)
+FREE_ON_EXIT(EVP_PKEY, EVP_PKEY_free)
+FREE_ON_EXIT(BIO, BIO_free_all)
+FREE_ON_EXIT(BIGNUM, BN_free)
+FREE_ON_EXIT(SSL_CTX, SSL_CTX_free)
+
+static int tls_failed(struct ml_err *err, const char *what)
+{
+    unsigned long code = ERR_peek_last_error();
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    ERR_clear_error();
+    return ml_err_set(err, ML_ETLS, "%s: %s", what, reason ? reason : "failed");
+}
+
+/* ---- certificates ---- */
+
+static bool set_serial(X509 *cert)
+{
+    ML_AUTO(BIGNUM_release) BIGNUM *serial = BN_new();
+    return serial && BN_rand(serial, SERIAL_BITS, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) &&
+           BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(cert));
+}
+
+static bool set_name(X509_NAME *name, const char *common_name)
+{
+    return X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)common_name,
+                                      -1, -1, 0);
+}
+
+static bool set_validity(X509 *cert, const struct ml_tls_authority_opts *opts)
+{
+    time_t now = (time_t)(ml_clock_wall(opts->clock) / ML_NS_PER_S);
+    return ASN1_TIME_set(X509_getm_notBefore(cert), now - EARLY_S) &&
+           ASN1_TIME_set(X509_getm_notAfter(cert), now + (time_t)opts->valid_s);
+}
+
+/* `value` as openssl's configuration files write it. */
+static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
+{
+    X509V3_CTX context;
+    X509V3_set_ctx_nodb(&context);
+    X509V3_set_ctx(&context, issuer, cert, NULL, NULL, 0);
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
+    bool added = extension && X509_add_ext(cert, extension, -1);
+    X509_EXTENSION_free(extension);
+    return added;
+}
+
+/* A certificate with all but extensions and signature. */
+static X509 *new_certificate(const struct ml_tls_authority_opts *opts, const char *name,
+                             EVP_PKEY *key)
+{
+    X509 *cert = X509_new();
+    if (cert && X509_set_version(cert, X509_VERSION_3) && set_serial(cert) &&
+        set_validity(cert, opts) && set_name(X509_get_subject_name(cert), name) &&
+        X509_set_pubkey(cert, key))
+        return cert;
+    X509_free(cert);
+    return NULL;
+}
+
+static X509 *make_ca(const struct ml_tls_authority_opts *opts, EVP_PKEY *key)
+{
+    X509 *ca = new_certificate(opts, "moonloop-ca", key);
+    if (ca && X509_set_issuer_name(ca, X509_get_subject_name(ca)) &&
+        add_extension(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+        add_extension(ca, ca, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+        add_extension(ca, ca, NID_subject_key_identifier, "hash") &&
+        X509_sign(ca, key, EVP_sha256()))
+        return ca;
+    X509_free(ca);
+    return NULL;
+}
+
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '*';
+}
+
+static bool is_name(const char *name)
+{
+    size_t len = strlen(name);
+    if (len == 0 || len > NAME_LEN_MAX)
+        return false;
+    for (; *name; name++) {
+        if (!is_name_char(*name))
+            return false;
+    }
+    return true;
+}
+
+static int add_name(GENERAL_NAMES *names, const char *text, struct ml_err *err)
+{
+    ASN1_STRING *address = a2i_IPADDRESS(text);
+    if (!address && !is_name(text))
+        return ml_err_set(err, ML_EINVALID, "\"%s\": neither a host name nor an address", text);
+    GENERAL_NAME *name = GENERAL_NAME_new();
+    ASN1_STRING *value = address ? address : ASN1_IA5STRING_new();
+    ml_assert(name != NULL);
+    ml_assert(value != NULL);
+    if (!address)
+        ml_assert(ASN1_STRING_set(value, text, -1) == 1);
+    GENERAL_NAME_set0_value(name, address ? GEN_IPADD : GEN_DNS, value);
+    ml_assert(sk_GENERAL_NAME_push(names, name) > 0);
+    return 0;
+}
+
+static int add_names(X509 *cert, const struct ml_tls_authority_opts *opts, struct ml_err *err)
+{
+    static const char *const own[] = {"localhost", "127.0.0.1", "::1"};
+    GENERAL_NAMES *names = sk_GENERAL_NAME_new_null();
+    int r = 0;
+    ml_assert(names != NULL);
+    for (size_t i = 0; i < ML_COUNT(own) && r == 0; i++)
+        r = add_name(names, own[i], err);
+    for (size_t i = 0; i < opts->name_count && r == 0; i++)
+        r = add_name(names, opts->names[i], err);
+    if (r == 0 && X509_add1_ext_i2d(cert, NID_subject_alt_name, names, 0, 0) != 1)
+        r = tls_failed(err, "add names to a certificate");
+    ERR_clear_error(); /* of names that are no addresses */
+    GENERAL_NAMES_free(names);
+    return r;
+}
+
+static int make_server(const struct ml_tls_authority_opts *opts, X509 *ca, EVP_PKEY *ca_key,
+                       EVP_PKEY *key, X509 **out, struct ml_err *err)
+{
+    ML_AUTO(X509_release) X509 *cert = new_certificate(opts, "moonloop", key);
+    if (!cert || !X509_set_issuer_name(cert, X509_get_subject_name(ca)) ||
+        !add_extension(cert, ca, NID_basic_constraints, "critical,CA:FALSE") ||
+        !add_extension(cert, ca, NID_key_usage, "critical,digitalSignature") ||
+        !add_extension(cert, ca, NID_ext_key_usage, "serverAuth") ||
+        !add_extension(cert, ca, NID_authority_key_identifier, "keyid:always"))
+        return tls_failed(err, "make a certificate");
+    int r = add_names(cert, opts, err);
+    if (r < 0)
+        return r;
+    if (!X509_sign(cert, ca_key, EVP_sha256()))
+        return tls_failed(err, "sign a certificate");
+    *out = ml_take(&cert);
+    return 0;
+}
+
+/* ---- PEM ---- */
+
+static char *take_text(BIO *bio)
+{
+    char *bytes = NULL;
+    long len = BIO_get_mem_data(bio, &bytes);
+    return ml_strndup(bytes, (size_t)len);
+}
+
+static char *certificate_pem(X509 *cert)
+{
+    ML_AUTO(BIO_release) BIO *bio = BIO_new(BIO_s_mem());
+    return bio && PEM_write_bio_X509(bio, cert) ? take_text(bio) : NULL;
+}
+
+static char *key_pem(EVP_PKEY *key)
+{
+    ML_AUTO(BIO_release) BIO *bio = BIO_new(BIO_s_secmem());
+    bool written = bio && PEM_write_bio_PKCS8PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL);
+    return written ? take_text(bio) : NULL;
+}
+
+int ml_tls_authority_make(const struct ml_tls_authority_opts *opts, struct ml_tls_identity *out,
+                          struct ml_err *err)
+{
+    ML_AUTO(EVP_PKEY_release) EVP_PKEY *ca_key = EVP_EC_gen("P-256");
+    ML_AUTO(EVP_PKEY_release) EVP_PKEY *key = EVP_EC_gen("P-256");
+    if (!ca_key || !key)
+        return tls_failed(err, "make a key");
+    ML_AUTO(X509_release) X509 *ca = make_ca(opts, ca_key);
+    if (!ca)
+        return tls_failed(err, "make an authority");
+    ML_AUTO(X509_release) X509 *cert = NULL;
+    int r = make_server(opts, ca, ca_key, key, &cert, err);
+    if (r < 0)
+        return r;
+    struct ml_tls_identity identity = {certificate_pem(ca), certificate_pem(cert), key_pem(key)};
+    if (!identity.ca_pem || !identity.cert_pem || !identity.key_pem) {
+        ml_tls_identity_fini(&identity);
+        return tls_failed(err, "write a certificate");
+    }
+    *out = identity;
+    return 0;
+}
+
+void ml_tls_identity_fini(struct ml_tls_identity *identity)
+{
+    if (identity->key_pem)
+        OPENSSL_cleanse(identity->key_pem, strlen(identity->key_pem));
+    free(identity->ca_pem);
+    free(identity->cert_pem);
+    free(identity->key_pem);
+    *identity = (struct ml_tls_identity){0};
+}
+
+/* ---- serving ---- */
+
+/* HTTP/1.1 is all the server speaks: said to clients that would rather have HTTP/2. */
+static int select_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+                           const unsigned char *offered, unsigned int offered_len, void *context)
+{
+    static const unsigned char http_1_1[] = "\x08http/1.1";
+    (void)ssl, (void)context;
+    int found = SSL_select_next_proto((unsigned char **)out, out_len, http_1_1, sizeof http_1_1 - 1,
+                                      offered, offered_len);
+    return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+}
+
+/* The two PEM texts hold one certificate and one key; no question for a passphrase is asked. */
+static bool use_identity(SSL_CTX *ctx, struct ml_str cert_pem, struct ml_str key_pem_text)
+{
+    static char no_passphrase[] = "";
+    ML_AUTO(BIO_release) BIO *cert_bio = BIO_new_mem_buf(cert_pem.ptr, (int)cert_pem.len);
+    ML_AUTO(BIO_release) BIO *key_bio = BIO_new_mem_buf(key_pem_text.ptr, (int)key_pem_text.len);
+    ML_AUTO(X509_release) X509 *cert = PEM_read_bio_X509(cert_bio, NULL, NULL, no_passphrase);
+    ML_AUTO(EVP_PKEY_release)
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(key_bio, NULL, NULL, no_passphrase);
+    return cert && key && SSL_CTX_use_certificate(ctx, cert) == 1 &&
+           SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
+}
+
+int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem_text,
+                          struct ssl_ctx_st **out, struct ml_err *err)
+{
+    ML_AUTO(SSL_CTX_release) SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION))
+        return tls_failed(err, "TLS");
+    if (!use_identity(ctx, cert_pem, key_pem_text)) {
+        (void)tls_failed(err, "certificate and key");
+        err->kind = ML_EINVALID;
+        return ML_EINVALID;
+    }
+    /* Sessions are not resumed: connections live long, and tickets cost each new one two. */
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(ctx, 0);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS); /* 34 KB less for an idle connection */
+    SSL_CTX_set_alpn_select_cb(ctx, select_protocol, NULL);
+    *out = ml_take(&ctx);
+    return 0;
+}

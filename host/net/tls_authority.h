@@ -1,0 +1,35 @@
+/* L2 net. A certificate authority for one server, made in memory: its certificate for clients
+ * to trust, and the server's certificate and key. The authority's own key is thrown away once
+ * it has signed, so that nothing else can be issued. Keys are ECDSA on P-256, from OpenSSL's
+ * random generator. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/err.h"
+
+struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
+
+struct ml_tls_authority_opts {
+    struct ml_clock *clock;
+    int64_t valid_s;          /* from now; certificates are also good for the five minutes before,
+                               * for clients whose clock is behind */
+    const char *const *names; /* host names and addresses beside localhost, 127.0.0.1 and ::1 */
+    size_t name_count;
+};
+
+struct ml_tls_identity {
+    char *ca_pem;   /* what clients trust */
+    char *cert_pem; /* the server's */
+    char *key_pem;  /* the server's, PKCS #8, not encrypted: a secret */
+};
+
+/* The caller ends `out`. ML_EINVALID: a name that cannot stand in a certificate; ML_ETLS:
+ * OpenSSL failed, with its reason. */
+ML_NODISCARD int ml_tls_authority_make(const struct ml_tls_authority_opts *opts,
+                                       struct ml_tls_identity *out, struct ml_err *err);
+void ml_tls_identity_fini(struct ml_tls_identity *identity); /* the key is wiped */
+
+/* What a server needs to speak TLS 1.2 and 1.3 for HTTP/1.1 with this identity; the caller
+ * releases it with SSL_CTX_free. ML_EINVALID: not PEM, or certificate and key do not match. */
+ML_NODISCARD int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem,
+                                       struct ssl_ctx_st **out, struct ml_err *err);

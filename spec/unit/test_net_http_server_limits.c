@@ -1,0 +1,241 @@
+/* What the server does against clients that mean harm, or do not know better. */
+#include "net_served.h"
+
+#define ARRIVAL_MS 250
+#define IDLE_MS    600
+
+static int setup_impatient(void **state)
+{
+    served_setup(state);
+    served_open(*state, false,
+                &(struct ml_http_limits){.arrival_ms = ARRIVAL_MS, .idle_ms = IDLE_MS});
+    return 0;
+}
+
+static int setup_impatient_tls(void **state)
+{
+    served_setup(state);
+    served_open(*state, true,
+                &(struct ml_http_limits){.arrival_ms = ARRIVAL_MS, .idle_ms = IDLE_MS});
+    return 0;
+}
+
+static int setup_narrow(void **state)
+{
+    served_setup(state);
+    served_open(*state, false, &(struct ml_http_limits){.connections_max = 3});
+    return 0;
+}
+
+static void test_http_server_refuses_what_is_not_http(void **state)
+{
+    static const struct {
+        const char *request;
+        int status;
+    } cases[] = {
+        {"\x16\x03\x01\x02\r\n\r\n", 400},
+        {"hello\r\n\r\n", 400},
+        {"GET /\r\n\r\n", 400},
+        {"GET / HTTP/9.9\r\n\r\n", 400},
+        {"GET / FTP/1.1\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nContent-Length: many\r\n\r\n", 400},
+        /* What evhttp says of a chunk whose size is no number. */
+        {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", 413},
+        {"GET /%zz HTTP/1.1\r\nConnection: close\r\n\r\n", 200}, /* the handler's to judge */
+        {"BREW / HTTP/1.1\r\n\r\n", 405},
+        {"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
+    };
+    struct served *f = *state;
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct raw raw;
+        char want[32];
+        served_ask(f, &raw, cases[i].request);
+        snprintf(want, sizeof want, "HTTP/1.1 %d ", cases[i].status);
+        if (strncmp(ml_buf_cstr(&raw.got), want, strlen(want)) != 0)
+            fail_msg("%s: %s", cases[i].request, ml_buf_cstr(&raw.got));
+        assert_false(raw.reset);
+        raw_close(&raw);
+    }
+    assert_int_equal(f->requests, 1);
+}
+
+static void test_http_server_bounds_the_head(void **state)
+{
+    enum { LINE = 1000, LINES = 100 };
+    struct served *f = *state;
+    struct raw raw;
+    char line[LINE + 1];
+    snprintf(line, sizeof line, "X: %0*d\r\n", LINE - 5, 0);
+    served_connect(f, &raw);
+    raw_send(&raw, "GET / HTTP/1.1\r\n");
+    for (int i = 0; i < LINES && !raw.closed; i++)
+        raw_send_large(&raw, line, LINE);
+    raw_wait(&raw, NULL);
+    assert_int_equal(f->requests, 0);
+    raw_close(&raw);
+}
+
+static void test_http_server_cuts_a_request_that_takes_too_long(void **state)
+{
+    static const char *const begun[] = {
+        "",
+        "G",
+        "GET / HTTP/1.1\r\nHost: x\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    };
+    struct served *f = *state;
+    for (size_t i = 0; i < ML_COUNT(begun); i++) {
+        struct raw raw;
+        served_ask(f, &raw, begun[i]);
+        assert_int_equal(f->requests, 0);
+        raw_close(&raw);
+    }
+    assert_int_equal(ml_http_server_connections(f->server), 0);
+}
+
+/* One byte at a time never lets a timer of inactivity fire. */
+static void test_http_server_cuts_a_request_that_trickles_in(void **state)
+{
+    struct served *f = *state;
+    struct raw raw;
+    served_connect(f, &raw);
+    raw_send(&raw, "GET / HTTP/1.1\r\nX: ");
+    int sent = 0;
+    for (; sent < 1000 && !raw.closed; sent++) {
+        raw_send_some(&raw, "x", 1);
+        net_settle(&f->net, 5);
+    }
+    assert_true(raw.closed);
+    assert_int_equal(f->requests, 0);
+    raw_close(&raw);
+}
+
+static void test_http_server_closes_connections_that_nobody_uses(void **state)
+{
+    struct served *f = *state;
+    struct raw raw;
+    served_connect(f, &raw);
+    raw_send(&raw, "GET /a HTTP/1.1\r\n\r\n");
+    raw_wait(&raw, "hello");
+    net_settle(&f->net, ARRIVAL_MS); /* it is idle, not slow */
+    assert_false(raw.closed);
+    raw_wait(&raw, NULL);
+    assert_false(raw.reset);
+    raw_close(&raw);
+}
+
+static void test_http_server_keeps_requests_under_way_however_long(void **state)
+{
+    struct served *f = *state;
+    struct raw raw;
+    served_connect(f, &raw);
+    raw_send(&raw, "GET /hold HTTP/1.1\r\n\r\n");
+    net_run(&f->net);
+    net_settle(&f->net, ARRIVAL_MS + IDLE_MS);
+    assert_int_equal(f->closes, 0);
+    served_release(f, 0);
+    raw_wait(&raw, "released");
+    raw_close(&raw);
+}
+
+static void test_http_server_cuts_who_takes_nothing_of_an_ended_answer(void **state)
+{
+    struct served *f = *state;
+    struct raw raw;
+    served_connect(f, &raw);
+    raw_send(&raw, "GET /big HTTP/1.1\r\n\r\n");
+    raw_wait(&raw, "yyyy");
+    raw_stop_reading(&raw);
+    for (int i = 0; i < 400 && ml_http_server_connections(f->server); i++)
+        net_settle(&f->net, 10);
+    assert_int_equal(ml_http_server_connections(f->server), 0);
+    raw_close(&raw);
+}
+
+static void test_http_server_makes_room_for_new_connections(void **state)
+{
+    struct served *f = *state;
+    struct raw raws[5];
+    for (size_t i = 0; i < ML_COUNT(raws); i++) {
+        served_connect(f, &raws[i]);
+        net_settle(&f->net, 10);
+    }
+    assert_int_equal(ml_http_server_connections(f->server), 3);
+    assert_true(raws[0].closed && raws[1].closed); /* they have waited longest */
+    raw_send(&raws[4], "GET /a HTTP/1.1\r\n\r\n");
+    raw_wait(&raws[4], "hello");
+    for (size_t i = 0; i < ML_COUNT(raws); i++)
+        raw_close(&raws[i]);
+}
+
+static void test_http_server_keeps_busy_connections_before_new_ones(void **state)
+{
+    struct served *f = *state;
+    struct raw raws[3], late;
+    for (size_t i = 0; i < ML_COUNT(raws); i++) {
+        served_connect(f, &raws[i]);
+        raw_send(&raws[i], "GET /hold HTTP/1.1\r\n\r\n");
+        net_run(&f->net);
+    }
+    served_connect(f, &late);
+    raw_wait(&late, NULL);
+    for (size_t i = 0; i < ML_COUNT(raws); i++) {
+        served_release(f, i);
+        raw_wait(&raws[i], "released");
+        raw_close(&raws[i]);
+    }
+    raw_close(&late);
+}
+
+static void test_http_server_tells_who_speaks_plain_http_to_tls(void **state)
+{
+    struct served *f = *state;
+    struct raw raw;
+    raw_connect(&raw, &f->net, ml_http_server_port(f->server));
+    raw_send(&raw, "GET / HTTP/1.1\r\n\r\n");
+    raw_wait(&raw, NULL);
+    assert_has(ml_buf_cstr(&raw.got), "HTTP/1.0 400 Bad Request\r\n\r\n"
+                                      "Client sent an HTTP request to an HTTPS server.\n");
+    raw_close(&raw);
+}
+
+static void test_http_server_cuts_a_handshake_that_does_not_come(void **state)
+{
+    static const char *const begun[] = {"", "\x16\x03\x01\x02", "\x01\x02\x03\x04\x05\x06\x07"};
+    struct served *f = *state;
+    for (size_t i = 0; i < ML_COUNT(begun); i++) {
+        struct raw raw;
+        raw_connect(&raw, &f->net, ml_http_server_port(f->server));
+        raw_send(&raw, begun[i]);
+        raw_wait(&raw, NULL);
+        raw_close(&raw);
+    }
+    assert_int_equal(ml_http_server_connections(f->server), 0);
+}
+
+#define SERVER(test, setup) cmocka_unit_test_setup_teardown(test, setup, served_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER(test_http_server_refuses_what_is_not_http, served_setup_plain),
+        SERVER(test_http_server_refuses_what_is_not_http, served_setup_tls),
+        SERVER(test_http_server_bounds_the_head, served_setup_plain),
+        SERVER(test_http_server_cuts_a_request_that_takes_too_long, setup_impatient),
+        SERVER(test_http_server_cuts_a_request_that_takes_too_long, setup_impatient_tls),
+        SERVER(test_http_server_cuts_a_request_that_trickles_in, setup_impatient),
+        SERVER(test_http_server_closes_connections_that_nobody_uses, setup_impatient),
+        SERVER(test_http_server_closes_connections_that_nobody_uses, setup_impatient_tls),
+        SERVER(test_http_server_keeps_requests_under_way_however_long, setup_impatient),
+        SERVER(test_http_server_cuts_who_takes_nothing_of_an_ended_answer, setup_impatient),
+        SERVER(test_http_server_cuts_who_takes_nothing_of_an_ended_answer, setup_impatient_tls),
+        SERVER(test_http_server_makes_room_for_new_connections, setup_narrow),
+        SERVER(test_http_server_keeps_busy_connections_before_new_ones, setup_narrow),
+        SERVER(test_http_server_tells_who_speaks_plain_http_to_tls, served_setup_tls),
+        SERVER(test_http_server_cuts_a_handshake_that_does_not_come, setup_impatient_tls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
