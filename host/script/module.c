@@ -60,14 +60,20 @@ void script_load_file(lua_State *L, const struct ml_script_file *file)
     lua_pop(L, 1);
 }
 
+/* What of the embedded library scripts may require; NULL: nothing of that name. */
+static const struct script_library *find_embedded(const char *name)
+{
+    for (const struct script_library *module = script_library; module->name; module++)
+        if (module->for_scripts && strcmp(module->name, name) == 0)
+            return module;
+    return NULL;
+}
+
 static bool is_embedded(const char *name)
 {
     if (strcmp(name, "cjson") == 0)
         return true;
-    for (const struct script_library *module = script_library; module->name; module++)
-        if (strcmp(module->name, name) == 0)
-            return true;
-    return false;
+    return find_embedded(name) != NULL;
 }
 
 /* What the script brought is there while it loads and not later. */
@@ -87,19 +93,17 @@ static bool load_embedded(lua_State *L, const char *name)
         script_open_cjson(L);
         return true;
     }
-    for (const struct script_library *module = script_library; module->name; module++) {
-        if (strcmp(module->name, name) != 0)
-            continue;
-        lua_pushfstring(L, "@%s", module->file);
-        push_chunk(L, lua_tostring(L, -1),
-                   (struct ml_str){(const char *)module->text, module->len});
-        lua_remove(L, -2);
-        lua_pushstring(L, name);
-        script_push_host(L);
-        lua_call(L, 2, 1);
-        return true;
-    }
-    return false;
+    const struct script_library *module = find_embedded(name);
+    if (!module)
+        return false;
+    lua_pushfstring(L, "@%s", module->file);
+    struct ml_str text = {(const char *)module->text, (size_t)(module->end - module->text)};
+    push_chunk(L, lua_tostring(L, -1), text);
+    lua_remove(L, -2);
+    lua_pushstring(L, name);
+    script_push_host(L);
+    lua_call(L, 2, 1);
+    return true;
 }
 
 /* [-0, +1] */

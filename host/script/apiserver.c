@@ -1,0 +1,419 @@
+/* The embedded API server as C sees it: requests become Lua tables, what Lua does to the reply
+ * goes to the sink. */
+#include "script/apiserver.h"
+
+#include <ctype.h>
+
+#include "script/host.h"
+
+#define REPLY       "moonloop.reply"
+#define HEADERS_MAX 16 /* of an answer */
+
+static const char server_key; /* registry: the server, a Lua table */
+
+struct ml_apiserver {
+    struct ml_trusted *trusted;
+    struct ml_log *log;
+    struct ml_list calls;
+};
+
+enum call_state { CALL_OPEN, CALL_STARTED, CALL_OVER };
+
+/* A full userdata; its user value is on_close. Until it is over the registry holds it, under its
+ * own address. */
+struct ml_apiserver_call {
+    struct ml_list node;
+    struct ml_apiserver *server;
+    const struct ml_apiserver_sink *sink;
+    void *context;
+    enum call_state state;
+};
+
+static void call_end(struct ml_apiserver_call *call)
+{
+    lua_State *L = call->server->trusted->running;
+    call->state = CALL_OVER;
+    ml_list_remove(&call->node);
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, call);
+}
+
+/* The reply that a method is called on, in the state it needs. */
+ML_RAISES
+static struct ml_apiserver_call *check_reply(lua_State *L, const char *method,
+                                             enum call_state wanted)
+{
+    struct ml_apiserver_call *call = luaL_checkudata(L, 1, REPLY);
+    if (call->state == CALL_OVER)
+        luaL_error(L, "reply:%s: the answer has ended, or its client has gone", method);
+    if (call->state != wanted)
+        luaL_error(L, "reply:%s: the answer has %s begun", method,
+                   wanted == CALL_OPEN ? "already" : "not");
+    return call;
+}
+
+/* The headers at `index`, sorted by name; their texts belong to the table there. */
+ML_RAISES
+static size_t check_headers(lua_State *L, int index, struct ml_http_header *headers)
+{
+    size_t count = 0;
+    if (lua_isnoneornil(L, index))
+        return 0;
+    luaL_checktype(L, index, LUA_TTABLE);
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
+            luaL_argerror(L, index, "names and values of headers are strings");
+        if (count == HEADERS_MAX)
+            luaL_argerror(L, index, "up to 16 headers");
+        const struct ml_http_header header = {lua_tostring(L, -2), lua_tostring(L, -1)};
+        size_t place = count++;
+        for (; place > 0 && strcmp(headers[place - 1].name, header.name) > 0; place--)
+            headers[place] = headers[place - 1];
+        headers[place] = header;
+    }
+    return count;
+}
+
+ML_RAISES
+static int check_status(lua_State *L)
+{
+    lua_Integer status = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, status >= 200 && status <= 599, 2, "a status code");
+    return (int)status;
+}
+
+/* reply:send(code, content_type, body, headers?) */
+ML_RAISES
+static int reply_send(lua_State *L)
+{
+    struct ml_apiserver_call *call = check_reply(L, "send", CALL_OPEN);
+    struct ml_http_header headers[HEADERS_MAX];
+    struct ml_http_answer answer = {.status = check_status(L), .headers = headers};
+    answer.content_type = luaL_optstring(L, 3, NULL);
+    answer.body.ptr = luaL_checklstring(L, 4, &answer.body.len);
+    answer.header_count = check_headers(L, 5, headers);
+    call_end(call);
+    call->sink->send(call->context, &answer);
+    return 0;
+}
+
+/* reply:start(code, content_type, headers?) */
+ML_RAISES
+static int reply_start(lua_State *L)
+{
+    struct ml_apiserver_call *call = check_reply(L, "start", CALL_OPEN);
+    struct ml_http_header headers[HEADERS_MAX];
+    struct ml_http_answer head = {.status = check_status(L), .headers = headers};
+    head.content_type = luaL_optstring(L, 3, NULL);
+    head.header_count = check_headers(L, 4, headers);
+    call->state = CALL_STARTED;
+    call->sink->start(call->context, &head);
+    return 0;
+}
+
+/* reply:write(bytes) -> bytes that wait to be sent */
+ML_RAISES
+static int reply_write(lua_State *L)
+{
+    struct ml_apiserver_call *call = check_reply(L, "write", CALL_STARTED);
+    struct ml_str bytes;
+    bytes.ptr = luaL_checklstring(L, 2, &bytes.len);
+    lua_pushinteger(L, (lua_Integer)call->sink->write(call->context, bytes));
+    return 1;
+}
+
+/* reply:finish() */
+ML_RAISES
+static int reply_finish(lua_State *L)
+{
+    struct ml_apiserver_call *call = check_reply(L, "finish", CALL_STARTED);
+    call_end(call);
+    call->sink->finish(call->context);
+    return 0;
+}
+
+/* reply:abort(): at any time; nothing when the answer has ended */
+ML_RAISES
+static int reply_abort(lua_State *L)
+{
+    struct ml_apiserver_call *call = luaL_checkudata(L, 1, REPLY);
+    if (call->state == CALL_OVER)
+        return 0;
+    call_end(call);
+    call->sink->abort(call->context);
+    return 0;
+}
+
+/* The fields of a reply: its methods, which are the upvalue, and on_close. */
+ML_RAISES
+static int reply_index(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
+        return 1;
+    luaL_checkudata(L, 1, REPLY);
+    const char *name = lua_tostring(L, 2);
+    if (name && strcmp(name, "on_close") == 0)
+        lua_getiuservalue(L, 1, 1);
+    return 1;
+}
+
+/* reply.on_close = function or nil */
+ML_RAISES
+static int reply_newindex(lua_State *L)
+{
+    luaL_checkudata(L, 1, REPLY);
+    const char *name = luaL_checkstring(L, 2);
+    if (strcmp(name, "on_close") != 0)
+        return luaL_error(L, "a reply has no field '%s'", name);
+    if (!lua_isnoneornil(L, 3))
+        luaL_checktype(L, 3, LUA_TFUNCTION);
+    lua_settop(L, 3);
+    lua_setiuservalue(L, 1, 1);
+    return 0;
+}
+
+static void open_reply(lua_State *L)
+{
+    static const luaL_Reg methods[] = {{"send", reply_send},   {"start", reply_start},
+                                       {"write", reply_write}, {"finish", reply_finish},
+                                       {"abort", reply_abort}, {NULL, NULL}};
+    luaL_newmetatable(L, REPLY);
+    luaL_newlib(L, methods);
+    lua_pushcclosure(L, reply_index, 1);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, reply_newindex);
+    lua_setfield(L, -2, "__newindex");
+    lua_pop(L, 1);
+}
+
+/* settings -> nothing; puts the server where handle finds it. */
+ML_RAISES
+static int open_server(lua_State *L)
+{
+    lua_getglobal(L, "require");
+    lua_pushstring(L, "moonloop.apiserver");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, "new");
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    luaL_checktype(L, -1, LUA_TTABLE);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &server_key);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, "moonloop.apiserver.running");
+    return 0;
+}
+
+/* An error in a timer, a deferred function or on_close. */
+static void on_failed(void *context, const char *message)
+{
+    struct ml_apiserver *server = context;
+    ml_error(server->log, "apiserver", "a callback failed", ML_S("error", message));
+}
+
+static int start(struct ml_apiserver *server, struct ml_str settings, struct ml_err *err)
+{
+    lua_State *L = server->trusted->running;
+    lua_pushcfunction(L, open_server);
+    int r = host_decode(L, settings.len > 0 ? settings : ML_STR("{}"), false, err);
+    if (r < 0) {
+        lua_pop(L, 1);
+        return ml_err_wrap(err, "settings");
+    }
+    r = host_call(server->trusted, 1, 0);
+    if (r == 0)
+        return 0;
+    struct ml_str traceback = ml_str_of(ml_trusted_traceback(server->trusted));
+    struct ml_str line = ml_str_cut(&traceback, '\n');
+    return ml_err_set(err, r, ML_STR_FMT, ML_STR_ARG(line));
+}
+
+int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apiserver **out,
+                     struct ml_err *err)
+{
+    struct ml_apiserver *server = ml_new(struct ml_apiserver);
+    server->log = options->log;
+    ml_list_init(&server->calls);
+    server->trusted = ml_trusted_new(&(struct ml_trusted_options){
+        .loop = options->loop,
+        .clock = options->clock,
+        .random = options->random,
+        .log = options->log,
+        .logger = "apiserver",
+        .files_first = options->files_first,
+        .failed = on_failed,
+        .context = server,
+    });
+    open_reply(server->trusted->L);
+    int r = start(server, options->settings, err);
+    if (r < 0) {
+        ml_apiserver_free(server);
+        return r;
+    }
+    *out = server;
+    return 0;
+}
+
+static void abort_all(struct ml_apiserver *server)
+{
+    ml_list_each (node, &server->calls) {
+        struct ml_apiserver_call *call = ml_container_of(node, struct ml_apiserver_call, node);
+        const struct ml_apiserver_sink *sink = call->sink;
+        void *context = call->context;
+        call_end(call);
+        sink->abort(context);
+    }
+}
+
+void ml_apiserver_free(struct ml_apiserver *server)
+{
+    if (!server)
+        return;
+    abort_all(server);
+    ml_trusted_free(server->trusted);
+    free(server);
+}
+
+int ml_apiserver_reset(struct ml_apiserver *server, struct ml_str settings, struct ml_err *err)
+{
+    abort_all(server);
+    host_forget(server->trusted);
+    return start(server, settings, err);
+}
+
+struct ml_trusted *ml_apiserver_trusted(struct ml_apiserver *server)
+{
+    return server->trusted;
+}
+
+/* [+1] */
+static struct ml_apiserver_call *push_reply(struct ml_apiserver *server,
+                                            const struct ml_apiserver_sink *sink, void *context)
+{
+    lua_State *L = server->trusted->running;
+    struct ml_apiserver_call *call = lua_newuserdatauv(L, sizeof *call, 1);
+    *call = (struct ml_apiserver_call){.server = server, .sink = sink, .context = context};
+    ml_list_push(&server->calls, &call->node);
+    luaL_setmetatable(L, REPLY);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, call);
+    return call;
+}
+
+/* [+1] */
+static void push_lowercase(struct ml_trusted *trusted, const char *name)
+{
+    ml_buf_clear(&trusted->work);
+    for (; *name; name++)
+        ml_buf_putc(&trusted->work, (char)tolower((unsigned char)*name));
+    lua_pushlstring(trusted->running, trusted->work.ptr, trusted->work.len);
+}
+
+/* [+1] Of fields with the same name the values stand in one, with commas (RFC 9110, 5.3). */
+static void push_headers(struct ml_trusted *trusted, const struct ml_apiserver_request *request)
+{
+    lua_State *L = trusted->running;
+    lua_createtable(L, 0, (int)request->header_count);
+    for (size_t i = 0; i < request->header_count; i++) {
+        push_lowercase(trusted, request->headers[i].name);
+        lua_pushvalue(L, -1);
+        if (lua_rawget(L, -3) == LUA_TSTRING)
+            lua_pushfstring(L, "%s, %s", lua_tostring(L, -1), request->headers[i].value);
+        else
+            lua_pushstring(L, request->headers[i].value);
+        lua_remove(L, -2);
+        lua_rawset(L, -3);
+    }
+}
+
+static void set_text(lua_State *L, const char *name, struct ml_str text)
+{
+    lua_pushlstring(L, text.ptr ? text.ptr : "", text.len);
+    lua_setfield(L, -2, name);
+}
+
+/* [+1] */
+static void push_request(struct ml_trusted *trusted, const struct ml_apiserver_request *request)
+{
+    lua_State *L = trusted->running;
+    lua_createtable(L, 0, 5);
+    set_text(L, "method", ml_str_of(request->method));
+    set_text(L, "path", request->path);
+    set_text(L, "query", request->query);
+    set_text(L, "body", request->body);
+    push_headers(trusted, request);
+    lua_setfield(L, -2, "headers");
+}
+
+static void answer_500(struct ml_apiserver_call *call, struct ml_str problem)
+{
+    struct ml_buf body = ML_BUF_INIT, message = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    ml_buf_printf(&message, "Internal error occurred: " ML_STR_FMT, ML_STR_ARG(problem));
+    ml_json_writer_init(&writer, &body);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "kind", ML_STR("Status"));
+    ml_json_put_string(&writer, "apiVersion", ML_STR("v1"));
+    ml_json_put_raw(&writer, "metadata", ML_STR("{}"));
+    ml_json_put_string(&writer, "status", ML_STR("Failure"));
+    ml_json_put_string(&writer, "message", ml_buf_str(&message));
+    ml_json_put_string(&writer, "reason", ML_STR("InternalError"));
+    ml_json_put_int(&writer, "code", 500);
+    ml_json_end_object(&writer);
+    const struct ml_http_answer answer = {
+        .status = 500, .content_type = "application/json", .body = ml_buf_str(&body)};
+    call_end(call);
+    call->sink->send(call->context, &answer);
+    ml_buf_fini(&message);
+    ml_buf_fini(&body);
+}
+
+/* What becomes of a request whose handler raised. */
+static void fail(struct ml_apiserver_call *call, const struct ml_apiserver_request *request)
+{
+    const char *traceback = ml_trusted_traceback(call->server->trusted);
+    ml_error(call->server->log, "apiserver", "a request failed", ML_S("method", request->method),
+             ML_STR_FIELD("path", request->path), ML_S("error", traceback));
+    struct ml_str rest = ml_str_of(traceback);
+    if (call->state == CALL_OPEN) {
+        answer_500(call, ml_str_cut(&rest, '\n'));
+    } else if (call->state == CALL_STARTED) {
+        call_end(call);
+        call->sink->abort(call->context);
+    }
+}
+
+struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
+                                              const struct ml_apiserver_request *request,
+                                              const struct ml_apiserver_sink *sink, void *context)
+{
+    lua_State *L = server->trusted->running;
+    struct ml_apiserver_call *call = push_reply(server, sink, context);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &server_key);
+    lua_getfield(L, -1, "handle");
+    lua_insert(L, -2);
+    push_request(server->trusted, request);
+    lua_pushvalue(L, -4);
+    if (host_call(server->trusted, 3, 0) < 0)
+        fail(call, request);
+    bool over = call->state == CALL_OVER;
+    lua_pop(L, 1); /* the reply, which may go now */
+    return over ? NULL : call;
+}
+
+void ml_apiserver_gone(struct ml_apiserver_call *call)
+{
+    struct ml_trusted *trusted = call->server->trusted;
+    lua_State *L = trusted->running;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, call);
+    lua_getiuservalue(L, -1, 1);
+    call_end(call);
+    if (lua_isnil(L, -1))
+        lua_pop(L, 1);
+    else
+        host_call_back(trusted, 0);
+    lua_pop(L, 1);
+}

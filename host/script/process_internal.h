@@ -1,0 +1,16 @@
+/* L5 script, private. What process.c and its parts share. */
+#pragma once
+
+#include "script/host.h"
+#include "script/process.h"
+
+/* The library that the module was opened with; each function has it as its upvalue. */
+static inline const struct ml_process_library *process_library(lua_State *L)
+{
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* process_check.c, process_files.c */
+extern const luaL_Reg process_checks[];
+extern const luaL_Reg process_files[];
+void process_open_checks(lua_State *L);

@@ -1,0 +1,277 @@
+/* The state of the host's own Lua: how it is opened, how it finds modules, and the one door from
+ * the host into it. */
+#include "script/trusted.h"
+
+#include <lualib.h>
+#include <stdio.h>
+
+#include "script/host.h"
+#include "script/library.h"
+
+static void *allocate(void *context, void *ptr, size_t osize, size_t nsize)
+{
+    (void)context, (void)osize;
+    if (nsize == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return ml_realloc(ptr, nsize);
+}
+
+/* Turns what was raised into text with a traceback. */
+ML_RAISES
+static int describe(lua_State *L)
+{
+    const char *message = luaL_tolstring(L, 1, NULL);
+    luaL_traceback(L, L, message, 1);
+    return 1;
+}
+
+int host_call(struct ml_trusted *trusted, int arguments, int results)
+{
+    lua_State *L = trusted->running;
+    int function = lua_gettop(L) - arguments;
+    lua_pushcfunction(L, describe);
+    lua_insert(L, function);
+    int status = lua_pcall(L, arguments, results, function);
+    lua_remove(L, function);
+    if (status == LUA_OK)
+        return 0;
+    ml_buf_clear(&trusted->traceback);
+    const char *message = lua_tostring(L, -1);
+    ml_buf_puts(&trusted->traceback, message ? message : "an error while an error was told of");
+    lua_pop(L, 1);
+    return ML_ESCRIPT;
+}
+
+void host_call_back(struct ml_trusted *trusted, int arguments)
+{
+    if (host_call(trusted, arguments, 0) < 0 && trusted->options.failed)
+        trusted->options.failed(trusted->options.context, ml_trusted_traceback(trusted));
+}
+
+lua_State *host_enter(lua_State *L)
+{
+    struct ml_trusted *trusted = host_of(L);
+    lua_State *before = trusted->running;
+    bool room = lua_checkstack(L, LUA_MINSTACK); /* what each of the doors may count on */
+    ml_assert(room);
+    trusted->running = L;
+    return before;
+}
+
+void host_leave(lua_State *L, lua_State *before)
+{
+    host_of(L)->running = before;
+}
+
+/* The searcher of embedded modules: a loader and the file's name, or why there is none. */
+ML_RAISES
+static int search_embedded(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    for (const struct script_library *module = script_library; module->name; module++) {
+        if (strcmp(module->name, name) != 0)
+            continue;
+        lua_pushfstring(L, "@%s", module->file);
+        if (luaL_loadbufferx(L, (const char *)module->text, (size_t)(module->end - module->text),
+                             lua_tostring(L, -1), "t") != LUA_OK)
+            return lua_error(L);
+        lua_pushstring(L, module->file);
+        return 2;
+    }
+    lua_pushfstring(L, "no embedded module '%s'", name);
+    return 1;
+}
+
+/* Puts it in front of the searcher of files (the second, behind package.preload) or behind. */
+static void add_searcher(lua_State *L, bool files_first)
+{
+    lua_getglobal(L, "package");
+    lua_getfield(L, -1, "searchers");
+    lua_Integer place = files_first ? (lua_Integer)lua_rawlen(L, -1) + 1 : 2;
+    for (lua_Integer i = (lua_Integer)lua_rawlen(L, -1); i >= place; i--) {
+        lua_rawgeti(L, -1, i);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_pushcfunction(L, search_embedded);
+    lua_rawseti(L, -2, place);
+    lua_pop(L, 2);
+}
+
+ML_RAISES
+static int open_host(lua_State *L)
+{
+    lua_newtable(L);
+    host_open_json(L);
+    lua_setfield(L, -2, "json");
+    host_open_yaml(L);
+    lua_setfield(L, -2, "yaml");
+    host_open_regex(L);
+    lua_setfield(L, -2, "regex");
+    host_open_file(L);
+    lua_setfield(L, -2, "file");
+    host_add_misc(L);
+    host_add_timers(L);
+    return 1;
+}
+
+ML_RAISES
+static int open_state(lua_State *L)
+{
+    luaL_openlibs(L);
+    add_searcher(L, host_of(L)->options.files_first);
+    luaL_requiref(L, "moonloop.host", open_host, 0);
+    return 0;
+}
+
+struct ml_trusted *ml_trusted_new(const struct ml_trusted_options *options)
+{
+    struct ml_trusted *trusted = ml_new(struct ml_trusted);
+    trusted->options = *options;
+    if (!options->clock)
+        trusted->options.clock = ml_clock_real();
+    if (!options->random) {
+        ml_random_init_real(&trusted->random);
+        trusted->options.random = &trusted->random;
+    }
+    ml_buf_init(&trusted->traceback, 0);
+    ml_buf_init(&trusted->work, HOST_JSON_MAX);
+    ml_buf_init(&trusted->encoder.out, HOST_JSON_MAX);
+    trusted->L = lua_newstate(allocate, NULL);
+    ml_assert(trusted->L != NULL);
+    trusted->running = trusted->L;
+    *(struct ml_trusted **)lua_getextraspace(trusted->L) = trusted;
+    lua_pushcfunction(trusted->L, open_state);
+    int r = host_call(trusted, 0, 0);
+    ml_assert(r == 0);
+    return trusted;
+}
+
+void ml_trusted_free(struct ml_trusted *trusted)
+{
+    if (!trusted)
+        return;
+    if (trusted->options.loop)
+        ml_task_cancel(&trusted->deferred);
+    lua_close(trusted->L);
+    host_regex_fini(trusted);
+    host_encoder_fini(&trusted->encoder);
+    ml_buf_fini(&trusted->work);
+    ml_buf_fini(&trusted->traceback);
+    free(trusted);
+}
+
+/* Fills `err` from the traceback: its first line. */
+static int fail(struct ml_trusted *trusted, struct ml_err *err)
+{
+    struct ml_str rest = ml_buf_str(&trusted->traceback);
+    struct ml_str line = ml_str_cut(&rest, '\n');
+    return ml_err_set(err, ML_ESCRIPT, ML_STR_FMT, ML_STR_ARG(line));
+}
+
+/* [-1, +0] The message of a chunk that does not compile. */
+static int fail_to_compile(struct ml_trusted *trusted, struct ml_err *err)
+{
+    ml_buf_clear(&trusted->traceback);
+    ml_buf_puts(&trusted->traceback, lua_tostring(trusted->running, -1));
+    lua_pop(trusted->running, 1);
+    return fail(trusted, err);
+}
+
+int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str text,
+                   struct ml_err *err)
+{
+    lua_State *L = trusted->running;
+    lua_pushfstring(L, "@%s", chunk);
+    int status = luaL_loadbufferx(L, text.ptr, text.len, lua_tostring(L, -1), "t");
+    lua_remove(L, -2);
+    if (status != LUA_OK)
+        return fail_to_compile(trusted, err);
+    return host_call(trusted, 0, 0) < 0 ? fail(trusted, err) : 0;
+}
+
+/* The words of the command line as the global `arg`, the script's at 0. */
+static void set_arg(lua_State *L, int argc, char **argv, int script)
+{
+    lua_createtable(L, argc - script, script + 1);
+    for (int i = 0; i < argc; i++) {
+        lua_pushstring(L, argv[i]);
+        lua_rawseti(L, -2, i - script);
+    }
+    lua_setglobal(L, "arg");
+}
+
+int ml_trusted_run_file(struct ml_trusted *trusted, int argc, char **argv, int script,
+                        struct ml_err *err)
+{
+    lua_State *L = trusted->running;
+    set_arg(L, argc, argv, script);
+    if (luaL_loadfilex(L, argv[script], "t") != LUA_OK)
+        return fail_to_compile(trusted, err);
+    for (int i = script + 1; i < argc; i++)
+        lua_pushstring(L, argv[i]);
+    return host_call(trusted, argc - script - 1, 0) < 0 ? fail(trusted, err) : 0;
+}
+
+const char *ml_trusted_traceback(const struct ml_trusted *trusted)
+{
+    return ml_buf_cstr((struct ml_buf *)&trusted->traceback);
+}
+
+struct defined {
+    ml_trusted_function *function;
+    void *context;
+};
+
+/* [-0, +1] Makes the call; on failure nothing pushed and `err` filled. */
+static int call_defined(lua_State *L, const struct defined *defined, struct ml_str argument,
+                        struct ml_err *err)
+{
+    struct ml_buf result;
+    ml_buf_init(&result, HOST_JSON_MAX);
+    lua_State *before = host_enter(L);
+    int r = defined->function(defined->context, argument, &result, err);
+    host_leave(L, before);
+    if (r == 0 && result.len == 0)
+        lua_pushboolean(L, 1);
+    else if (r == 0)
+        r = host_decode(L, ml_buf_str(&result), false, err);
+    ml_buf_fini(&result);
+    return r;
+}
+
+/* fn(value?) -> value | nil, message */
+ML_RAISES
+static int run_defined(lua_State *L)
+{
+    const struct defined *defined = lua_touserdata(L, lua_upvalueindex(1));
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_str argument = {NULL, 0};
+    lua_settop(L, 1);
+    if (!lua_isnil(L, 1)) {
+        if (host_encode(L, 1, &err) < 0)
+            return luaL_argerror(L, 1, err.message);
+        const struct ml_buf *text = &host_of(L)->encoder.out;
+        argument.ptr = lua_pushlstring(L, text->ptr, text->len); /* others encode meanwhile */
+        argument.len = text->len;
+    }
+    if (call_defined(L, defined, argument, &err) == 0)
+        return 1;
+    lua_pushnil(L);
+    lua_pushstring(L, err.message);
+    return 2;
+}
+
+void ml_trusted_define(struct ml_trusted *trusted, const char *module, const char *name,
+                       ml_trusted_function *function, void *context)
+{
+    lua_State *L = trusted->running;
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    luaL_getsubtable(L, -1, module);
+    struct defined *defined = lua_newuserdatauv(L, sizeof *defined, 0);
+    *defined = (struct defined){function, context};
+    lua_pushcclosure(L, run_defined, 1);
+    lua_setfield(L, -2, name);
+    lua_pop(L, 2);
+}

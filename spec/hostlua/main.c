@@ -1,0 +1,143 @@
+/* hostlua: a plain Lua 5.4 interpreter that has moonloop.host, for the specs of the host's own
+ * Lua (busted --lua=hostlua). Modules come from files first, so that an edit needs no build.
+ *
+ *   hostlua script.lua [word…]      hostlua -e 'statements'
+ *
+ * `require "hostlua"` gives what a spec needs beside it: freeze(seconds) stops the clock at that
+ * wall time, advance(seconds) moves a stopped clock on and runs what became due, poll() runs
+ * what is due now, seed(n) makes random and uuid repeat themselves. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "script/trusted.h"
+
+struct hostlua {
+    struct ml_clock clock;
+    struct ml_clock_fake frozen;
+    bool is_frozen;
+    struct ml_random random;
+    struct ml_loop *loop;
+    bool is_polling;
+    size_t failures; /* in callbacks */
+};
+
+static int64_t monotonic_ns(struct ml_clock *clock)
+{
+    struct hostlua *hostlua = ml_container_of(clock, struct hostlua, clock);
+    return ml_clock_monotonic(hostlua->is_frozen ? &hostlua->frozen.clock : ml_clock_real());
+}
+
+static int64_t wall_ns(struct ml_clock *clock)
+{
+    struct hostlua *hostlua = ml_container_of(clock, struct hostlua, clock);
+    return ml_clock_wall(hostlua->is_frozen ? &hostlua->frozen.clock : ml_clock_real());
+}
+
+/* What the functions below are given: a number of seconds, or of a seed. */
+static int number_of(struct ml_str argument, double *out, struct ml_err *err)
+{
+    ML_AUTO_FREE char *text = ml_str_dup(argument);
+    char *end;
+    *out = strtod(text, &end);
+    bool good = argument.len > 0 && *end == '\0';
+    return good ? 0 : ml_err_set(err, ML_EINVALID, "a number is what it takes");
+}
+
+static int freeze(void *context, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+{
+    struct hostlua *hostlua = context;
+    double seconds;
+    (void)result;
+    int r = number_of(argument, &seconds, err);
+    if (r < 0)
+        return r;
+    int64_t now_ns = monotonic_ns(&hostlua->clock);
+    ml_clock_fake_init(&hostlua->frozen, (int64_t)(seconds * (double)ML_NS_PER_S));
+    hostlua->frozen.monotonic_ns = now_ns; /* timers that wait go on waiting */
+    hostlua->is_frozen = true;
+    return 0;
+}
+
+static int poll_loop(void *context, struct ml_str argument, struct ml_buf *result,
+                     struct ml_err *err)
+{
+    struct hostlua *hostlua = context;
+    (void)argument, (void)result;
+    if (hostlua->is_polling)
+        return ml_err_set(err, ML_EINVALID, "poll inside of what the loop runs");
+    hostlua->is_polling = true;
+    ml_loop_poll(hostlua->loop);
+    hostlua->is_polling = false;
+    return 0;
+}
+
+static int advance(void *context, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+{
+    struct hostlua *hostlua = context;
+    double seconds;
+    int r = number_of(argument, &seconds, err);
+    if (r < 0)
+        return r;
+    ml_clock_fake_advance(&hostlua->frozen, (int64_t)(seconds * (double)ML_NS_PER_S));
+    return poll_loop(context, argument, result, err);
+}
+
+static int seed(void *context, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+{
+    struct hostlua *hostlua = context;
+    double number;
+    (void)result;
+    int r = number_of(argument, &number, err);
+    if (r < 0)
+        return r;
+    ml_random_init(&hostlua->random, (uint64_t)(int64_t)number);
+    return 0;
+}
+
+static void on_failed(void *context, const char *message)
+{
+    struct hostlua *hostlua = context;
+    hostlua->failures++;
+    fprintf(stderr, "hostlua: in a callback: %s\n", message);
+}
+
+static int run(struct ml_trusted *trusted, int argc, char **argv)
+{
+    struct ml_err err;
+    if (argc == 3 && strcmp(argv[1], "-e") == 0)
+        return ml_trusted_run(trusted, "(command line)", ml_str_of(argv[2]), &err);
+    return ml_trusted_run_file(trusted, argc, argv, 1, &err);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || (strcmp(argv[1], "-e") == 0 && argc != 3)) {
+        fprintf(stderr, "usage: hostlua SCRIPT [WORD…] | hostlua -e STATEMENTS\n");
+        return 2;
+    }
+    struct hostlua hostlua = {.clock = {monotonic_ns, wall_ns}};
+    struct ml_log log;
+    ml_random_init_real(&hostlua.random);
+    hostlua.loop = ml_loop_new(&hostlua.clock);
+    ml_log_init(&log, &hostlua.clock, STDERR_FILENO, ML_LOG_TEXT, ML_LOG_WARN);
+    struct ml_trusted *trusted = ml_trusted_new(&(struct ml_trusted_options){
+        .loop = hostlua.loop,
+        .clock = &hostlua.clock,
+        .random = &hostlua.random,
+        .log = &log,
+        .logger = "hostlua",
+        .files_first = true,
+        .failed = on_failed,
+        .context = &hostlua,
+    });
+    ml_trusted_define(trusted, "hostlua", "freeze", freeze, &hostlua);
+    ml_trusted_define(trusted, "hostlua", "advance", advance, &hostlua);
+    ml_trusted_define(trusted, "hostlua", "poll", poll_loop, &hostlua);
+    ml_trusted_define(trusted, "hostlua", "seed", seed, &hostlua);
+    int r = run(trusted, argc, argv);
+    if (r < 0)
+        fprintf(stderr, "hostlua: %s\n", ml_trusted_traceback(trusted));
+    ml_trusted_free(trusted);
+    ml_loop_free(hostlua.loop);
+    return r == 0 && hostlua.failures == 0 ? 0 : 1;
+}
