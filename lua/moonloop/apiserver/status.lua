@@ -156,8 +156,29 @@ function M.invalid(group, kind, name, errors)
   return failure(422, "Invalid", message, {
     name = name ~= "" and name or nil,
     group = group ~= "" and group or nil,
-    kind = kind,
+    kind = kind ~= "" and kind or nil,
     causes = causes,
+  })
+end
+
+
+--- What the server has neither a reason nor a better code for.
+function M.unknown(message)
+  return failure(500, nil, message)
+end
+
+
+--- The path is served, but not with this method.
+function M.method_not_allowed()
+  return failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+end
+
+
+--- A revision was asked for that has not come yet.
+function M.too_large_revision(wanted, current)
+  return failure(504, "Timeout", ("Timeout: Too large resource version: %d, current: %d"):format(wanted, current), {
+    causes = host.json.array { { reason = "ResourceVersionTooLarge", message = "Too large resource version" } },
+    retryAfterSeconds = 1,
   })
 end
 
@@ -188,9 +209,10 @@ function M.timeout(message)
 end
 
 
---- A request that succeeded and answers with no object (deletion). `details` as in a failure.
+--- A request that succeeded and answers with no object (deletion). `details` as in a failure. It has no code, as the
+--- server's own has none.
 function M.success(details)
-  return { kind = "Status", apiVersion = "v1", metadata = {}, status = "Success", details = details, code = 200 }
+  return { kind = "Status", apiVersion = "v1", metadata = {}, status = "Success", details = details }
 end
 
 

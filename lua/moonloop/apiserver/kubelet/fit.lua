@@ -1,0 +1,124 @@
+--- What containers ask for that a local process cannot be given. Such a container waits, and its status says why:
+--- nothing is left out silently.
+---
+--- Not refused, because nothing that runs can tell: limits and requests, and whatever takes rights away (dropped
+--- capabilities, seccomp, a read-only root). The network, the processes and the file system are the machine's.
+local M = {}
+
+-- Images that are there for their tools only; those are the machine's here.
+local TOOLS = { "busybox", "alpine", "debian", "ubuntu" }
+
+local VOLUMES = { "emptyDir", "configMap", "secret", "projected", "downwardAPI" }
+local PROBES = { "startupProbe", "livenessProbe", "readinessProbe" }
+
+
+-- By the repository's name: postgres:17-alpine is there for something else.
+local function is_tools(image)
+  local repository = image:gsub("@.*$", ""):gsub(":[^:/]*$", "")
+  for _, name in ipairs(TOOLS) do
+    if repository:find(name, 1, true) then
+      return true
+    end
+  end
+  return false
+end
+
+
+--- The command line of a container. Images of tools have a shell as their command, and nothing in front of args; what
+--- others would put there is not known here.
+--- @param words table command and args, with their variables in place
+--- @return table|nil words, string|nil reason, string|nil message
+function M.command(container, words)
+  if (container.command and #container.command > 0) or (is_tools(container.image) and #words > 0) then
+    return words
+  elseif is_tools(container.image) then
+    return { "sh" }
+  end
+  return nil, "CreateContainerError",
+    ("no command specified: image %q is not run here, only a command is, as a local process"):format(container.image)
+end
+
+
+-- A field of the container's securityContext, or else of the pod's.
+local function security(pod, container, name)
+  local own, common = container.securityContext or {}, pod.spec.securityContext or {}
+  if own[name] ~= nil then
+    return own[name]
+  end
+  return common[name]
+end
+
+
+local function rights(pod, container, user)
+  local own = container.securityContext or {}
+  local wanted = security(pod, container, "runAsUser")
+  if own.privileged then
+    return "a privileged container"
+  elseif own.capabilities and own.capabilities.add and own.capabilities.add[1] then
+    return "capabilities to be added"
+  elseif wanted and wanted ~= user then
+    return ("runAsUser %d: everything runs as user %d"):format(wanted, user)
+  elseif security(pod, container, "runAsNonRoot") and user == 0 then
+    return "runAsNonRoot: everything runs as root"
+  end
+end
+
+
+local function probes(_, container)
+  for _, name in ipairs(PROBES) do
+    if container[name] and container[name].grpc then
+      return name .. ".grpc"
+    end
+  end
+end
+
+
+local function kind_of(volume)
+  for _, kind in ipairs(VOLUMES) do
+    if volume[kind] then
+      return kind
+    end
+  end
+end
+
+
+local function volumes(pod, container)
+  local known = {}
+  for _, volume in ipairs(pod.spec.volumes or {}) do
+    known[volume.name] = volume
+  end
+  for _, mount in ipairs(container.volumeMounts or {}) do
+    local volume = known[mount.name]
+    if not (volume and kind_of(volume)) then
+      return ("volume %q: only emptyDir, configMap, secret, projected and downwardAPI are"):format(mount.name)
+    elseif mount.subPathExpr or (mount.mountPath .. "/" .. (mount.subPath or "")):find("..", 1, true) then
+      return ("mount of volume %q: neither subPathExpr nor \"..\" is"):format(mount.name)
+    end
+  end
+  if container.volumeDevices and container.volumeDevices[1] then
+    return "volumeDevices"
+  end
+end
+
+
+local function machine(pod)
+  if pod.spec.hostAliases and pod.spec.hostAliases[1] then
+    return "hostAliases: the machine's /etc/hosts is used"
+  end
+end
+
+local RULES = { rights, probes, volumes, machine }
+
+--- @param user integer the user that everything runs as
+--- @return string|nil reason, string|nil message  for the status of a container that cannot run
+function M.problem(pod, container, user)
+  for _, rule in ipairs(RULES) do
+    local what = rule(pod, container, user)
+    if what then
+      return "CreateContainerError", "cannot be given to a local process: " .. what
+    end
+  end
+end
+
+
+return M

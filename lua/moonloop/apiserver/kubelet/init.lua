@@ -1,0 +1,261 @@
+--- Scheduler and kubelet of the one node: gives each pod the node, and a worker that runs it.
+---
+---   local kubelet = require("moonloop.apiserver.kubelet").new(server, { runtime = fake.new() })
+---   kubelet:start()
+local host = require "moonloop.host"
+local log_subresource = require "moonloop.apiserver.kubelet.log_subresource"
+local worker = require "moonloop.apiserver.kubelet.worker"
+
+local M = {}
+M.__index = M
+
+local NODE = "moonloop"
+local USER = { name = "system:node:" .. NODE, groups = { "system:nodes", "system:authenticated", "system:masters" } }
+local AGENT = "kubelet"
+
+
+--- @param server table the API server
+--- @param options table { runtime = see worker.lua, logs = see logs.lua, nil where containers leave none }
+function M.new(server, options)
+  local self = setmetatable({ server = server, runtime = options.runtime, workers = {} }, M)
+  function self.read(kind, namespace, name)
+    local plural = kind == "Secret" and "secrets" or "configmaps"
+    local code, object = self:call("GET", ("/api/v1/namespaces/%s/%s/%s"):format(namespace, plural, name))
+    return code == 200 and object or nil
+  end
+  function self.token(pod, audience, seconds)
+    return self:make_token(pod, audience, seconds)
+  end
+  log_subresource.serve(server, options.logs)
+  return self
+end
+
+
+function M:call(method, path, body, content_type)
+  return self.server:call(method, path, body, { user = USER, user_agent = AGENT, content_type = content_type })
+end
+
+
+local function path_of(pod, subresource)
+  local meta = pod.metadata
+  return ("/api/v1/namespaces/%s/pods/%s%s"):format(meta.namespace, meta.name, subresource or "")
+end
+
+
+--- A token of the pod's service account, which dies with the pod. @return string|nil token, or nil and why not
+function M:make_token(pod, audience, seconds)
+  local account = pod.spec.serviceAccountName or "default"
+  local path = ("/api/v1/namespaces/%s/serviceaccounts/%s/token"):format(pod.metadata.namespace, account)
+  local code, answer = self:call("POST", path, {
+    apiVersion = "authentication.k8s.io/v1",
+    kind = "TokenRequest",
+    spec = {
+      audiences = host.json.array { audience },
+      expirationSeconds = seconds,
+      boundObjectRef = { apiVersion = "v1", kind = "Pod", name = pod.metadata.name, uid = pod.metadata.uid },
+    },
+  })
+  if code >= 300 then
+    return nil, answer and answer.message or ("the server answered %d"):format(code)
+  end
+  return answer.status.token
+end
+
+
+--- An Event on a pod.
+function M:event(pod, type, reason, message, component)
+  local now = host.timestamp()
+  local meta = pod.metadata
+  self:call("POST", ("/api/v1/namespaces/%s/events"):format(meta.namespace), {
+    apiVersion = "v1",
+    kind = "Event",
+    metadata = { name = ("%s.%016x"):format(meta.name, host.random(math.maxinteger)), namespace = meta.namespace },
+    involvedObject = {
+      apiVersion = "v1",
+      kind = "Pod",
+      name = meta.name,
+      namespace = meta.namespace,
+      uid = meta.uid,
+      resourceVersion = meta.resourceVersion,
+    },
+    reason = reason,
+    message = message,
+    type = type,
+    count = 1,
+    firstTimestamp = now,
+    lastTimestamp = now,
+    source = { component = component or "kubelet", host = NODE },
+    reportingComponent = component or "kubelet",
+    reportingInstance = NODE,
+  })
+end
+
+
+--- Writes pod.status where it differs. The pod may be gone or another one by now: its uid is sent along.
+function M:write_status(pod, status)
+  if host.json.equal(pod.status, status) then
+    return
+  end
+  self:call("PATCH", path_of(pod, "/status"), {
+    metadata = { uid = pod.metadata.uid },
+    status = status,
+  }, "application/merge-patch+json")
+end
+
+
+--- Ends the deletion of a pod whose containers have ended.
+function M:remove(pod)
+  self:call("DELETE", path_of(pod), {
+    apiVersion = "v1",
+    kind = "DeleteOptions",
+    gracePeriodSeconds = 0,
+    preconditions = { uid = pod.metadata.uid },
+  })
+end
+
+
+local function labels_match(wanted, labels)
+  for key, value in pairs(wanted or {}) do
+    if labels[key] ~= value then
+      return false
+    end
+  end
+  return true
+end
+
+
+-- The node takes any pod whose selector fits it.
+function M:schedule(pod)
+  if not labels_match(pod.spec.nodeSelector, self.labels) then
+    self:write_status(pod, {
+      phase = "Pending",
+      conditions = host.json.array { {
+        type = "PodScheduled",
+        status = "False",
+        reason = "Unschedulable",
+        message = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
+        lastTransitionTime = host.timestamp(),
+      } },
+    })
+    return
+  end
+  local code = self:call("POST", path_of(pod, "/binding"), {
+    apiVersion = "v1",
+    kind = "Binding",
+    metadata = { name = pod.metadata.name, uid = pod.metadata.uid },
+    target = { apiVersion = "v1", kind = "Node", name = NODE },
+  })
+  if code < 300 then
+    self:event(pod, "Normal", "Scheduled", ("Successfully assigned %s/%s to %s"):format(
+      pod.metadata.namespace, pod.metadata.name, NODE), "default-scheduler")
+  end
+end
+
+
+local function is_finished(pod)
+  local phase = pod.status and pod.status.phase
+  return phase == "Succeeded" or phase == "Failed"
+end
+
+
+-- What a change of a pod asks for, on the pod as it is now.
+function M:look(namespace, name)
+  local code, pod = self:call("GET", ("/api/v1/namespaces/%s/pods/%s"):format(namespace, name))
+  if code ~= 200 then
+    return
+  end
+  local at_work = self.workers[pod.metadata.uid]
+  if at_work then
+    at_work:update(pod)
+  elseif pod.metadata.deletionTimestamp then
+    self:remove(pod)
+  elseif is_finished(pod) then
+    return
+  elseif not pod.spec.nodeName then
+    self:schedule(pod)
+  elseif pod.spec.nodeName == NODE then
+    at_work = worker.new(self, pod)
+    self.workers[pod.metadata.uid] = at_work
+    at_work:changed()
+    at_work:sync()
+  end
+end
+
+
+function M:deleted(entry)
+  local at_work = self.workers[entry.uid]
+  if at_work then
+    self.workers[entry.uid] = nil
+    at_work:close()
+  end
+end
+
+
+local function on_change(self, event)
+  if event.id ~= "pods" then
+    return
+  end
+  local namespace, name = event.entry.namespace, event.entry.name
+  host.defer(function()
+    if event.type == "DELETED" then
+      self:deleted(event.entry)
+    else
+      self:look(namespace, name)
+    end
+  end)
+end
+
+
+local function register_node(self)
+  local hostname = NODE
+  self.labels = {
+    ["kubernetes.io/hostname"] = hostname,
+    ["kubernetes.io/os"] = "linux",
+    ["kubernetes.io/arch"] = "amd64",
+  }
+  self:call("POST", "/api/v1/nodes", {
+    apiVersion = "v1", kind = "Node", metadata = { name = NODE, labels = self.labels },
+  })
+  self:call("PATCH", ("/api/v1/nodes/%s/status"):format(NODE), {
+    status = {
+      conditions = host.json.array { {
+        type = "Ready",
+        status = "True",
+        reason = "KubeletReady",
+        message = "moonloop runs pods",
+        lastHeartbeatTime = host.timestamp(),
+        lastTransitionTime = host.timestamp(),
+      } },
+      addresses = host.json.array {
+        { type = "InternalIP", address = "127.0.0.1" },
+        { type = "Hostname", address = hostname },
+      },
+      nodeInfo = { kubeletVersion = "moonloop", operatingSystem = "linux", architecture = "amd64" },
+    },
+  }, "application/merge-patch+json")
+end
+
+
+--- Registers the node and takes on all pods, those there are and those to come.
+function M:start()
+  register_node(self)
+  self.server.store:subscribe(function(event)
+    on_change(self, event)
+  end)
+  local _, list = self:call("GET", "/api/v1/pods")
+  for _, pod in ipairs(list and list.items or {}) do
+    self:look(pod.metadata.namespace, pod.metadata.name)
+  end
+end
+
+
+--- Kills whatever runs. For the end of the process.
+function M:stop()
+  for _, at_work in pairs(self.workers) do
+    at_work:close()
+  end
+  self.workers = {}
+end
+
+
+return M

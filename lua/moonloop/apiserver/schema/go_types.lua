@@ -1,0 +1,111 @@
+--- What Go calls the types of fields of built-in kinds, where OpenAPI only says string, array or object: by the type
+--- the field belongs to, "field:type" for each. The decoder's messages name them.
+---
+--- Facts from k8s.io/api/*/v1/types.go and k8s.io/apimachinery/pkg/apis/meta/v1/types.go.
+return {
+  APIResource = "verbs:v1.Verbs",
+  AppArmorProfile = "type:v1.AppArmorProfileType",
+  AttachedVolume = "name:v1.UniqueVolumeName",
+  AzureDiskVolumeSource = "cachingMode:v1.AzureDataDiskCachingMode kind:v1.AzureDataDiskKind",
+  BoundObjectReference = "uid:types.UID",
+  Capabilities = "add:[]v1.Capability drop:[]v1.Capability",
+  Condition = "status:v1.ConditionStatus",
+  ConfigMapNodeConfigSource = "uid:types.UID",
+  Container = "imagePullPolicy:v1.PullPolicy restartPolicy:v1.ContainerRestartPolicy "
+    .. "terminationMessagePolicy:v1.TerminationMessagePolicy",
+  ContainerPort = "protocol:v1.Protocol",
+  ContainerResizePolicy = "resourceName:v1.ResourceName restartPolicy:v1.ResourceResizeRestartPolicy",
+  ContainerRestartRule = "action:v1.ContainerRestartRuleAction",
+  ContainerRestartRuleOnExitCodes = "operator:v1.ContainerRestartRuleOnExitCodesOperator",
+  ContainerStatus = "allocatedResources:v1.ResourceList stopSignal:v1.Signal",
+  CustomResourceConversion = "strategy:v1.ConversionStrategyType",
+  CustomResourceDefinitionCondition = "status:v1.ConditionStatus type:v1.CustomResourceDefinitionConditionType",
+  CustomResourceDefinitionSpec = "scope:v1.ResourceScope",
+  DeleteOptions = "propagationPolicy:v1.DeletionPropagation",
+  DeploymentCondition = "status:v1.ConditionStatus type:v1.DeploymentConditionType",
+  DeploymentStrategy = "type:v1.DeploymentStrategyType",
+  EmptyDirVolumeSource = "medium:v1.StorageMedium",
+  EndpointPort = "protocol:v1.Protocol",
+  EndpointSlice = "addressType:v1.AddressType",
+  EphemeralContainer = "imagePullPolicy:v1.PullPolicy restartPolicy:v1.ContainerRestartPolicy "
+    .. "terminationMessagePolicy:v1.TerminationMessagePolicy",
+  FieldSelectorRequirement = "operator:v1.FieldSelectorOperator",
+  HTTPGetAction = "scheme:v1.URIScheme",
+  HostPathVolumeSource = "type:v1.HostPathType",
+  ImageVolumeSource = "pullPolicy:v1.PullPolicy",
+  JSONSchemaProps = "$schema:v1.JSONSchemaURL definitions:v1.JSONSchemaDefinitions "
+    .. "dependencies:v1.JSONSchemaDependencies "
+    .. "x-kubernetes-validations:v1.ValidationRules",
+  JobCondition = "status:v1.ConditionStatus type:v1.JobConditionType",
+  JobSpec = "completionMode:v1.CompletionMode podReplacementPolicy:v1.PodReplacementPolicy",
+  LabelSelectorRequirement = "operator:v1.LabelSelectorOperator",
+  LeaseSpec = "strategy:v1.CoordinatedLeaseStrategy",
+  Lifecycle = "stopSignal:v1.Signal",
+  LoadBalancerIngress = "ipMode:v1.LoadBalancerIPMode",
+  ManagedFieldsEntry = "operation:v1.ManagedFieldsOperationType",
+  ModifyVolumeStatus = "status:v1.PersistentVolumeClaimModifyVolumeStatus",
+  NamespaceCondition = "status:v1.ConditionStatus type:v1.NamespaceConditionType",
+  NamespaceSpec = "finalizers:[]v1.FinalizerName",
+  NamespaceStatus = "phase:v1.NamespacePhase",
+  NodeAddress = "type:v1.NodeAddressType",
+  NodeCondition = "status:v1.ConditionStatus type:v1.NodeConditionType",
+  NodeSelectorRequirement = "operator:v1.NodeSelectorOperator",
+  NodeStatus = "allocatable:v1.ResourceList capacity:v1.ResourceList phase:v1.NodePhase "
+    .. "volumesInUse:[]v1.UniqueVolumeName",
+  ObjectMeta = "uid:types.UID",
+  ObjectReference = "uid:types.UID",
+  OwnerReference = "uid:types.UID",
+  PersistentVolumeClaimCondition = "status:v1.ConditionStatus type:v1.PersistentVolumeClaimConditionType",
+  PersistentVolumeClaimSpec = "accessModes:[]v1.PersistentVolumeAccessMode volumeMode:v1.PersistentVolumeMode",
+  PersistentVolumeClaimStatus = "accessModes:[]v1.PersistentVolumeAccessMode "
+    .. "allocatedResourceStatuses:map[v1.ResourceName]v1.ClaimResourceStatus "
+    .. "allocatedResources:v1.ResourceList capacity:v1.ResourceList phase:v1.PersistentVolumeClaimPhase",
+  PersistentVolumeSpec = "accessModes:[]v1.PersistentVolumeAccessMode capacity:v1.ResourceList "
+    .. "persistentVolumeReclaimPolicy:v1.PersistentVolumeReclaimPolicy volumeMode:v1.PersistentVolumeMode",
+  PersistentVolumeStatus = "phase:v1.PersistentVolumePhase",
+  PodCondition = "status:v1.ConditionStatus type:v1.PodConditionType",
+  PodDisruptionBudgetSpec = "unhealthyPodEvictionPolicy:v1.UnhealthyPodEvictionPolicyType",
+  PodFailurePolicyOnExitCodesRequirement = "operator:v1.PodFailurePolicyOnExitCodesOperator",
+  PodFailurePolicyOnPodConditionsPattern = "status:v1.ConditionStatus type:v1.PodConditionType",
+  PodFailurePolicyRule = "action:v1.PodFailurePolicyAction",
+  PodOS = "name:v1.OSName",
+  PodReadinessGate = "conditionType:v1.PodConditionType",
+  PodSecurityContext = "fsGroupChangePolicy:v1.PodFSGroupChangePolicy seLinuxChangePolicy:v1.PodSELinuxChangePolicy "
+    .. "supplementalGroupsPolicy:v1.SupplementalGroupsPolicy",
+  PodSpec = "dnsPolicy:v1.DNSPolicy overhead:v1.ResourceList preemptionPolicy:v1.PreemptionPolicy "
+    .. "restartPolicy:v1.RestartPolicy",
+  PodStatus = "allocatedResources:v1.ResourceList phase:v1.PodPhase qosClass:v1.PodQOSClass "
+    .. "resize:v1.PodResizeStatus",
+  PortStatus = "protocol:v1.Protocol",
+  Preconditions = "uid:types.UID",
+  ReplicaSetCondition = "status:v1.ConditionStatus type:v1.ReplicaSetConditionType",
+  ResourceHealth = "health:v1.ResourceHealthStatus resourceID:v1.ResourceID",
+  ResourceRequirements = "limits:v1.ResourceList requests:v1.ResourceList",
+  ResourceStatus = "name:v1.ResourceName",
+  SeccompProfile = "type:v1.SeccompProfileType",
+  Secret = "type:v1.SecretType",
+  SecurityContext = "procMount:v1.ProcMountType",
+  ServicePort = "protocol:v1.Protocol",
+  ServiceSpec = "externalTrafficPolicy:v1.ServiceExternalTrafficPolicy "
+    .. "internalTrafficPolicy:v1.ServiceInternalTrafficPolicy ipFamilies:[]v1.IPFamily "
+    .. "ipFamilyPolicy:v1.IPFamilyPolicy sessionAffinity:v1.ServiceAffinity type:v1.ServiceType",
+  StatefulSetCondition = "status:v1.ConditionStatus type:v1.StatefulSetConditionType",
+  StatefulSetPersistentVolumeClaimRetentionPolicy = "whenDeleted:v1.PersistentVolumeClaimRetentionPolicyType "
+    .. "whenScaled:v1.PersistentVolumeClaimRetentionPolicyType",
+  StatefulSetSpec = "podManagementPolicy:v1.PodManagementPolicyType",
+  StatefulSetUpdateStrategy = "type:v1.StatefulSetUpdateStrategyType",
+  Status = "reason:v1.StatusReason",
+  StatusCause = "reason:v1.CauseType",
+  StatusDetails = "uid:types.UID",
+  SubjectAccessReviewSpec = "extra:map[string]v1.ExtraValue",
+  Taint = "effect:v1.TaintEffect",
+  Toleration = "effect:v1.TaintEffect operator:v1.TolerationOperator",
+  TopologySpreadConstraint = "nodeAffinityPolicy:v1.NodeInclusionPolicy nodeTaintsPolicy:v1.NodeInclusionPolicy "
+    .. "whenUnsatisfiable:v1.UnsatisfiableConstraintAction",
+  UncountedTerminatedPods = "failed:[]types.UID succeeded:[]types.UID",
+  UserInfo = "extra:map[string]v1.ExtraValue",
+  ValidationRule = "reason:v1.FieldValueErrorReason",
+  VolumeMount = "mountPropagation:v1.MountPropagationMode recursiveReadOnly:v1.RecursiveReadOnlyMode",
+  VolumeMountStatus = "recursiveReadOnly:v1.RecursiveReadOnlyMode",
+  VolumeResourceRequirements = "limits:v1.ResourceList requests:v1.ResourceList",
+}

@@ -1,0 +1,28 @@
+--- DELETE of one object.
+local body = require "moonloop.apiserver.verbs.body"
+local options = require "moonloop.apiserver.verbs.options"
+local remove = require "moonloop.apiserver.verbs.remove"
+local status = require "moonloop.apiserver.status"
+
+
+--- @return integer|nil code, string text; or nil and a status
+return function(request)
+  local wanted, failure = body.delete_options(request)
+  if failure then
+    return nil, failure
+  end
+  local settings
+  settings, failure = options.delete(request, wanted)
+  if not settings then
+    return nil, failure
+  end
+  local entry = request.server.store:get(request.res.id, request.space, request.name)
+  if not entry then
+    return nil, status.not_found(request.res, request.name)
+  end
+  local text, gone = remove.remove(request, entry, settings)
+  if not text then
+    return nil, gone
+  end
+  return not gone and settings.orphan == false and 202 or 200, text
+end
