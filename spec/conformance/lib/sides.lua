@@ -1,0 +1,41 @@
+--- What a comparison has two of: play(case) -> transcript, problems, or nil and why; close(); in_process.
+local cases = require "spec.conformance.lib.cases"
+local player = require "spec.conformance.lib.player"
+local transcript = require "spec.conformance.lib.transcript"
+
+local M = {}
+
+
+local function recorded()
+  return {
+    play = function(case)
+      return transcript.read(cases.recording(case), case.scenario)
+    end,
+    close = function() end,
+  }
+end
+
+
+local function server(transport)
+  return {
+    play = function(case)
+      return player.play(case.scenario, transport, case.options)
+    end,
+    close = function() transport:close() end,
+    in_process = transport.in_process,
+  }
+end
+
+
+--- The side of a word: "recorded", "embedded" (in this process), or a kubeconfig file.
+function M.of(word)
+  if word == "recorded" then
+    return recorded()
+  elseif word == "embedded" then
+    return server(require("spec.conformance.lib.embedded").new())
+  end
+  return server(require("spec.conformance.lib.http").new(word))
+end
+
+
+return M
