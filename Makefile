@@ -5,7 +5,7 @@ IMAGE   ?= moonloop:latest
 ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan run test e2e lint bench fuzz install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan demo run test e2e lint bench fuzz install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ build: deps ## build build/release/moonloop
 asan: deps
 	@cmake --preset asan >/dev/null
 	@cmake --build --preset asan
+
+demo: build ## a cluster on this machine: an At becomes a pod that says YAY, and the script is edited
+	@tools/demo.sh
 
 run: build ## run the operator from the checkout against your kubeconfig
 	build/release/moonloop run --scripts reconcilers/ --log-format text $(ARGS)
@@ -40,10 +43,10 @@ fuzz: deps ## run each fuzz target (SECONDS_EACH=600)
 	@tools/fuzz.sh
 
 install: ## install the CRDs into the cluster
-	$(KUBECTL) apply -k crds
+	$(KUBECTL) apply -f crds
 
 uninstall: ## remove the CRDs, and every object of theirs
-	$(KUBECTL) delete -k crds
+	$(KUBECTL) delete -f crds
 
 deploy: ## run the image in the cluster (after docker-build and a push)
 	$(KUBECTL) apply -k deploy

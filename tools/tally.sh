@@ -31,14 +31,14 @@ tally_units() {
   done
 }
 
-# tally_busted TITLE PATH…: specs by busted. No spec at all in a path is a failure.
-tally_busted() {
+# tally_specs TITLE COMMAND…: a command that runs specs and ends with busted's line of counts. No
+# such line is a failure, and so is an exit code that the line does not explain.
+tally_specs() {
   local title=$1 out code line
   shift
   echo "== $title"
   out=$(mktemp)
-  LUA_PATH="lua/?.lua;lua/?/init.lua;reconcilers/?.lua;;" busted --lua=lua5.4 -o utfTerminal \
-    --pattern='_spec%.lua$' --pattern='_test%.lua$' "$@" 2>&1 | tee "$out"
+  "$@" 2>&1 | tee "$out"
   code=${PIPESTATUS[0]}
   line=$(grep -E '^[0-9]+ success(es)? / ' "$out" | tail -n 1)
   rm -f "$out"
@@ -47,9 +47,25 @@ tally_busted() {
     [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
     tally_add "${BASH_REMATCH[1]}" "$bad" "${BASH_REMATCH[5]}"
   else
-    echo "FAIL $title: busted gave no result (exit $code)"
+    echo "FAIL $title: no result (exit $code)"
     tally_add 0 1 0
   fi
+}
+
+# tally_busted TITLE PATH…: specs by busted in plain Lua.
+tally_busted() {
+  local title=$1
+  shift
+  LUA_PATH="lua/?.lua;lua/?/init.lua;reconcilers/?.lua;;" tally_specs "$title" busted --lua=lua5.4 -o utfTerminal \
+    --pattern='_spec%.lua$' "$@"
+}
+
+# tally_trusted TITLE PATH…: specs by busted in the Lua of the host's own, with its bindings.
+tally_trusted() {
+  local title=$1
+  shift
+  LUA_PATH="lua/?.lua;lua/?/init.lua;spec/apiserver/?.lua;;" tally_specs "$title" busted \
+    --lua="$PWD/build/asan/spec/hostlua/hostlua" -o utfTerminal --pattern='_spec%.lua$' "$@"
 }
 
 tally_end() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# All that needs no cluster, on the sanitizer build: C units, specs of the Lua library, specs
-# through the binary, the reconcilers' own tests. Ends with one line that adds them up.
+# All that needs no cluster, on the sanitizer build: C units, specs of the Lua library and of the
+# embedded API server, the tests of scripts, specs through the binary. Ends with one line that adds
+# them up.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 . tools/tally.sh
@@ -10,6 +11,7 @@ export MOONLOOP="$PWD/build/asan/moonloop"
 
 tally_units build/asan/spec/unit
 tally_busted "specs of the Lua library" spec/lua
-tally_busted "reconcilers" reconcilers examples
+tally_trusted "the embedded API server" spec/apiserver
+tally_specs "moonloop test" "$MOONLOOP" test reconcilers examples spec/testing
 tally_busted "specs through the binary" spec/host
 tally_end

@@ -55,7 +55,7 @@ static void check_path(struct check *check, const struct ml_script_limits *limit
 {
     struct ml_files files = ML_FILES_INIT;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_files_read(&files, path, &err) < 0) {
+    if (ml_files_read(&files, &ml_files_scripts, path, &err) < 0) {
         on_bad(check, &err);
         return;
     }

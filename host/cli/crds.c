@@ -2,13 +2,9 @@
 
 #include "codec/json.h"
 #include "codec/yaml.h"
+#include "run/files.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <sys/stat.h>
-
-#define MANIFEST_MAX ((size_t)4 * 1024 * 1024)
+#define JSON_MAX ((size_t)16 * 1024 * 1024) /* of one file */
 
 static void add_version(struct ml_crds *crds, const char *group, const char *kind,
                         struct ml_str version)
@@ -38,57 +34,18 @@ static void add_manifest(struct ml_crds *crds, struct ml_str json)
         add_version(crds, group, kind, version);
 }
 
-static void close_file(FILE **file)
-{
-    if (*file)
-        fclose(*file);
-}
-
-static int read_file(struct ml_crds *crds, const char *path, struct ml_err *err)
-{
-    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
-    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
-    ML_AUTO(close_file) FILE *file = fopen(path, "re");
-    if (!file)
-        return ml_err_set(err, ML_EIO, "%s: %s", path, strerror(errno));
-    ml_buf_init(&text, MANIFEST_MAX);
-    char piece[4096];
-    for (size_t got; (got = fread(piece, 1, sizeof piece, file)) > 0;)
-        ml_buf_append(&text, piece, got);
-    if (text.failed)
-        return ml_err_set(err, ML_ELIMIT, "%s: larger than %zu bytes", path, MANIFEST_MAX);
-    if (ml_yaml_to_json(ml_buf_str(&text), MANIFEST_MAX * 4, &json, err) < 0)
-        return ml_err_wrap(err, "%s", path);
-    for (struct ml_str rest = ml_buf_str(&json); rest.len;)
-        add_manifest(crds, ml_str_cut(&rest, '\n'));
-    return 0;
-}
-
-static void close_dir(DIR **dir)
-{
-    if (*dir)
-        closedir(*dir);
-}
-
 int ml_crds_read(struct ml_crds *crds, const char *path, struct ml_err *err)
 {
-    struct stat info;
-    if (stat(path, &info) < 0)
-        return ml_err_set(err, ML_EIO, "%s: %s", path, strerror(errno));
-    if (!S_ISDIR(info.st_mode))
-        return read_file(crds, path, err);
-    ML_AUTO(close_dir) DIR *dir = opendir(path);
-    if (!dir)
-        return ml_err_set(err, ML_EIO, "%s: %s", path, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        struct ml_str name = ml_str_of(entry->d_name);
-        if (!ml_str_ends(name, ".yaml") && !ml_str_ends(name, ".yml") &&
-            !ml_str_ends(name, ".json"))
-            continue;
-        ML_AUTO_FREE char *inner = ml_asprintf("%s/%s", path, entry->d_name);
-        int r = read_file(crds, inner, err);
-        if (r < 0)
-            return r;
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    int r = ml_files_read(&files, &ml_files_manifests, path, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < files.count; i++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+        if (ml_yaml_to_json(files.files[i].text, JSON_MAX, &json, err) < 0)
+            return ml_err_wrap(err, "%s: " ML_STR_FMT, path, ML_STR_ARG(files.files[i].name));
+        for (struct ml_str rest = ml_buf_str(&json); rest.len;)
+            add_manifest(crds, ml_str_cut(&rest, '\n'));
     }
     return 0;
 }

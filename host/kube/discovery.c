@@ -6,7 +6,7 @@
 #include "kube/discovery_parse.h"
 #include "net/loop.h"
 
-#define NEGATIVE_FRESH_NS (10 * ML_NS_PER_S)
+#define NEGATIVE_FRESH_NS (1 * ML_NS_PER_S)
 #define KINDS_MAX         65536 /* of all groups together; a cluster has hundreds */
 
 /* A kind under the key "apps/v1 Deployment"; never freed before the discovery. */

@@ -1,6 +1,6 @@
 /* L3 kube. From the kind a script names to the resource it has on this server. Kinds are asked
  * for one group/version at a time (GET /apis/GROUP/VERSION, /api/VERSION), when somebody needs
- * one; an answer is kept for good, a "no such kind" is asked again after 10 s. */
+ * one; an answer is kept for good, a "no such kind" is asked again after a second. */
 #pragma once
 
 #include "kube/client.h"

@@ -282,3 +282,8 @@ struct ml_script *ml_controller_offered(const struct ml_controller *self)
 {
     return script_of(self->offered);
 }
+
+int64_t ml_controller_next(const struct ml_controller *self)
+{
+    return self->offered ? 0 : ml_workqueue_next(self->queue);
+}

@@ -26,6 +26,9 @@ void ml_controller_offer(struct ml_controller *controller, struct ml_script *scr
 /* Takes no more work; handler->stopped comes, later, when what is under way has ended. */
 void ml_controller_stop(struct ml_controller *controller);
 
+/* When it works next by itself, as ml_workqueue_next; 0 while a version is on its way. */
+int64_t ml_controller_next(const struct ml_controller *controller);
+
 const char *ml_controller_name(const struct ml_controller *controller);
 /* The script that works now, or NULL; and the one offered and not live yet, or NULL. */
 struct ml_script *ml_controller_current(const struct ml_controller *controller);

@@ -81,6 +81,11 @@ void ml_operator_add_configmap(struct ml_operator *self, const char *where)
     ml_scripts_add_source(self->scripts, ml_source_configmap_new(&self->cluster, where));
 }
 
+void ml_operator_add_source(struct ml_operator *self, struct ml_source *source)
+{
+    ml_scripts_add_source(self->scripts, source);
+}
+
 void ml_operator_start(struct ml_operator *self)
 {
     ml_scripts_start(self->scripts);
@@ -137,6 +142,11 @@ void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(v
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why)
 {
     return ml_scripts_ready(self->scripts, why);
+}
+
+int64_t ml_operator_next(const struct ml_operator *self)
+{
+    return ml_scripts_next(self->scripts);
 }
 
 struct ml_client *ml_operator_client(struct ml_operator *self)

@@ -29,6 +29,7 @@ void ml_operator_free(struct ml_operator *self);
 /* Where scripts come from; before the start. `where` has been checked. */
 void ml_operator_add_path(struct ml_operator *self, const char *path);
 void ml_operator_add_configmap(struct ml_operator *self, const char *where);
+void ml_operator_add_source(struct ml_operator *self, struct ml_source *source); /* takes it over */
 void ml_operator_start(struct ml_operator *self);
 
 /* Lets work under way end for at most `drain_ns`, and sends the last Events; `done` comes later,
@@ -38,5 +39,8 @@ void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(v
 
 /* As ml_scripts_ready. */
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why);
+
+/* When it works next by itself, as ml_workqueue_next. */
+int64_t ml_operator_next(const struct ml_operator *self);
 
 struct ml_client *ml_operator_client(struct ml_operator *self); /* borrowed */

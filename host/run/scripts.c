@@ -379,22 +379,18 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
     return ready;
 }
 
-size_t ml_scripts_check(const struct ml_script_limits *limits, const struct ml_files *files,
-                        const struct ml_scripts_check *check)
+int64_t ml_scripts_next(const struct ml_scripts *self)
 {
-    const struct ml_batch_opts opts = {.limits = limits};
-    struct ml_batch batch;
-    size_t bad = 0;
-    ml_batch_load(&batch, files, &opts);
-    for (size_t i = 0; i < files->count; i++) {
-        const struct ml_batch_entry *entry = &batch.entries[i];
-        if (entry->verdict == ML_BATCH_REFUSED) {
-            bad++;
-            check->bad(check->context, &entry->err);
-        } else if (entry->verdict == ML_BATCH_CONTROLLER) {
-            check->good(check->context, entry->script);
-        }
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; i < self->source_count; i++)
+        if (!self->sources[i]->read)
+            return 0;
+    ml_list_each (node, &self->slots) {
+        const struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->controller)
+            next = ML_MIN(next, ml_controller_next(slot->controller));
+        if (slot->successor)
+            next = ML_MIN(next, ml_controller_next(slot->successor));
     }
-    ml_batch_fini(&batch);
-    return bad;
+    return next;
 }

@@ -40,9 +40,9 @@ static int collect_files(struct ml_files *files, struct ml_str data, struct ml_e
         ml_buf_clear(&text);
         ml_buf_append_str(&name, reader.text);
         struct ml_str raw = ml_json_skip(&reader);
-        if (!ml_files_wanted(ml_buf_str(&name)) || !ml_json_to_string(raw, &text))
+        if (!ml_files_scripts.wanted(ml_buf_str(&name)) || !ml_json_to_string(raw, &text))
             continue;
-        int r = ml_files_add(files, ml_buf_str(&name), ml_buf_str(&text), err);
+        int r = ml_files_add(files, &ml_files_scripts, ml_buf_str(&name), ml_buf_str(&text), err);
         if (r < 0)
             return r;
     }

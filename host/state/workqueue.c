@@ -300,3 +300,11 @@ size_t ml_workqueue_delayed(const struct ml_workqueue *queue)
 {
     return queue->delayed.len;
 }
+
+int64_t ml_workqueue_next(const struct ml_workqueue *queue)
+{
+    const struct ml_heap_node *top = ml_heap_top(&queue->delayed);
+    if (ml_workqueue_len(queue) > 0 || ml_workqueue_processing(queue) > 0)
+        return 0;
+    return top ? (int64_t)top->key : INT64_MAX;
+}

@@ -39,3 +39,7 @@ void ml_workqueue_shut_down(struct ml_workqueue *queue);
 size_t ml_workqueue_len(const struct ml_workqueue *queue);        /* ready */
 size_t ml_workqueue_processing(const struct ml_workqueue *queue); /* out */
 size_t ml_workqueue_delayed(const struct ml_workqueue *queue);
+
+/* When a key is to be looked at next, in ns of the monotonic clock: 0 when one is ready or out,
+ * INT64_MAX when only an addition will bring one. */
+int64_t ml_workqueue_next(const struct ml_workqueue *queue);

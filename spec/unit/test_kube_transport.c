@@ -2,7 +2,7 @@
 
 #include "kube/kubeconfig_internal.h"
 #include "kube/transport_http.h"
-#include "net/http_server.h"
+#include "net/http_routes.h"
 
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 /* A server, a client and one call on the real loop. */
 struct world {
     struct ml_loop *loop;
-    struct ml_http_server *server;
+    struct ml_http_routes *server;
     struct ml_http_client *http;
     struct ml_kubeconfig config;
     struct ml_transport *transport;
@@ -30,11 +30,11 @@ static void on_bound(void *context)
     fail_msg("nothing happened in time");
 }
 
-static void answer(void *context, struct ml_http_exchange *exchange)
+static void answer(void *context, struct ml_http_page *page)
 {
     (void)context;
-    exchange->status = strcmp(exchange->path, "/denied") == 0 ? 401 : 200;
-    ml_buf_puts(&exchange->reply, exchange->query);
+    page->status = strcmp(page->path, "/denied") == 0 ? 401 : 200;
+    ml_buf_puts(&page->reply, page->query);
 }
 
 static int setup(void **state)
@@ -42,12 +42,12 @@ static int setup(void **state)
     struct world *world = ml_new(struct world);
     struct ml_err err = ML_ERR_INIT;
     world->loop = ml_loop_new(ml_clock_real());
-    if (ml_http_server_new(world->loop, "127.0.0.1:0", &world->server, &err) < 0)
+    if (ml_http_routes_new(world->loop, "127.0.0.1:0", &world->server, &err) < 0)
         fail_msg("%s", err.message);
-    ml_http_server_route(world->server, "/", answer, NULL);
+    ml_http_routes_add(world->server, "/", answer, NULL);
     world->http = ml_http_client_new(world->loop, "moonloop-test");
     world->config.clock = ml_clock_real();
-    world->config.server = ml_asprintf("http://127.0.0.1:%d", ml_http_server_port(world->server));
+    world->config.server = ml_asprintf("http://127.0.0.1:%d", ml_http_routes_port(world->server));
     world->transport = ml_transport_http_new(world->http, &world->config);
     ml_timer_init(&world->bound, world->loop, on_bound, NULL);
     *state = world;
@@ -60,7 +60,7 @@ static int teardown(void **state)
     ml_timer_stop(&world->bound);
     world->transport->free(world->transport);
     ml_http_client_free(world->http);
-    ml_http_server_free(world->server);
+    ml_http_routes_free(world->server);
     ml_loop_free(world->loop);
     free(world->config.server);
     free(world);
@@ -138,7 +138,7 @@ static void test_transport_cancel_in_head_is_the_end(void **state)
 static void test_transport_reports_a_server_that_is_not_there(void **state)
 {
     struct world *world = *state;
-    ml_http_server_free(ml_take(&world->server));
+    ml_http_routes_free(ml_take(&world->server));
     get(world, "/x");
     assert_int_equal(world->done_count, 1);
     assert_int_equal(world->kind, ML_ENETWORK);

@@ -161,9 +161,11 @@ static void tell(struct world *world, const char *a, const char *b)
     struct ml_files files = ML_FILES_INIT;
     struct ml_err err = ML_ERR_INIT;
     if (a)
-        assert_int_equal(ml_files_add(&files, ML_STR("a.lua"), ml_str_of(a), &err), 0);
+        assert_int_equal(
+            ml_files_add(&files, &ml_files_scripts, ML_STR("a.lua"), ml_str_of(a), &err), 0);
     if (b)
-        assert_int_equal(ml_files_add(&files, ML_STR("b.lua"), ml_str_of(b), &err), 0);
+        assert_int_equal(
+            ml_files_add(&files, &ml_files_scripts, ML_STR("b.lua"), ml_str_of(b), &err), 0);
     ml_source_tell_files(&world->source, &files);
     ml_files_fini(&files);
     ml_loop_poll(world->loop);

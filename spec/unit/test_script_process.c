@@ -465,7 +465,7 @@ static void test_runtime_runs_hooks(void **state)
         "  c.lifecycle = { preStop = { exec = { command = { 'sh', '-c', 'kill -9 $(cat pid)' } } "
         "},\n"
         "    postStart = { exec = { command = { 'sh', '-c', 'echo >started' } } } }\n"
-        "  c.command = { 'sh', '-c', 'echo $$ >pid; ' .. c.command[3] }\n"
+        "  c.command = { 'sh', '-c', 'echo $$ >new; mv new pid; ' .. c.command[3] }\n"
         "end)\n"
         "local handle\n"
         "asked.on_exit = function(exit) equal({ code = 137 }, exit) done() end\n"

@@ -1,186 +1,124 @@
--- An in-memory world for specs of reconcilers: objects, a clock that moves by hand, and the
--- controller run on them until nothing changes any more.
---
---   local testing = require "moonloop.testing"
---   local world = testing.world { controller = require "cnat", now = "2026-07-03T10:00:00Z" }
---   world.apply { apiVersion = …, kind = "At", metadata = { name = "x" }, spec = … }
---   world.advance "5m"
---   assert.equal("DONE", world.get(At, "x").status.phase)
-local context = require "moonloop.testing.context"
+--- Tests of scripts, for `moonloop test`: a cluster in memory, the operator with the script in its sandbox, and a clock
+--- that stands still until it is moved.
+---
+---   local testing = require "moonloop.testing"
+---   local world = testing.world { now = "2026-07-03T10:00:00Z" }      -- the script beside this *_test.lua
+---   world.apply { apiVersion = …, kind = "At", metadata = { name = "x" }, spec = … }
+---   world.advance "5m"
+---   world.expect(At, "x", { status = { phase = "DONE" } })
+---
+--- Whatever changes the world also lets it come to rest, so that what a test sees is what has become of it.
+local crds = require "moonloop.testing.crds"
+local expect = require "moonloop.testing.expect"
+local faults = require "moonloop.testing.faults"
 local objects = require "moonloop.testing.objects"
-local result = require "moonloop.result"
+local pods = require "moonloop.testing.pods"
 local time = require "moonloop.time"
+local virtual = require "moonloop.world.host"
 
 local M = {}
 
-local ROUNDS_MAX = 100
-
-local function key_of(object)
-  return objects.key(object.apiVersion, object.kind, object.metadata.namespace, object.metadata.name)
-end
+local current -- the world that is; there is one at a time
 
 
-local function same_kind(object, kind)
-  return object.apiVersion == kind.apiVersion and object.kind == kind.kind
-end
-
-
--- What the store does: versions, uids, garbage collection by owner.
-local function add_store(world)
-  local store, counter = {}, 0
-
-  function world.find(object)
-    local namespace = object.metadata.namespace
-    return store[objects.key(object.apiVersion, object.kind, namespace, object.metadata.name)]
-  end
-
-  function world.stored(kind, name, namespace)
-    return store[objects.key(kind.apiVersion, kind.kind, namespace, name)]
-      or store[objects.key(kind.apiVersion, kind.kind, nil, name)]
-  end
-
-  function world.put(object)
-    local old, new = world.find(object), objects.copy(object)
-    counter = counter + 1
-    new.metadata.uid = old and old.metadata.uid or "uid-" .. counter
-    new.metadata.resourceVersion = old and old.metadata.resourceVersion or tostring(counter)
-    if not (old and objects.equal(old, new)) then
-      new.metadata.resourceVersion = tostring(counter)
-      store[key_of(new)] = new
-      world.writes = world.writes + 1
+-- The file of the test that calls.
+local function calling_file()
+  local level = 2
+  while true do
+    local info = debug.getinfo(level, "S")
+    if not info then
+      return nil
     end
-    return store[key_of(new)]
-  end
-
-  function world.remove(object)
-    store[key_of(object)] = nil
-    world.writes = world.writes + 1
-    for _, other in pairs(objects.copy(store)) do
-      local owner = objects.controller_of(other)
-      if owner and owner.uid == object.metadata.uid then
-        world.remove(other)
-      end
+    local file = info.source:match "^@(.*_test%.lua)$"
+    if file then
+      return file
     end
-  end
-
-  function world.list(kind)
-    local list = {}
-    for _, object in pairs(store) do
-      if same_kind(object, kind) then
-        list[#list + 1] = object
-      end
-    end
-    table.sort(list, function(a, b)
-      return key_of(a) < key_of(b)
-    end)
-    return list
+    level = level + 1
   end
 end
 
 
--- One reconcile: its outcome becomes status, an event, or a time to come back.
-local function reconcile(world, object)
-  local where = world.controller.name
-  local outcome, status, after, at, field, message =
-    result.check(where, world.controller.reconcile(objects.view(object), context.new(world, object)))
-  if outcome ~= "ok" then
-    local note = field and field .. ": " .. message or message
-    world.record(object, "Warning", outcome == "invalid" and "Invalid" or "Failed", note)
-    return
-  end
-  local stored = world.find(object)
-  if status and stored then
-    stored = objects.copy(stored)
-    stored.status = objects.merge(stored.status, status)
-    world.put(stored)
-  end
-  world.due[key_of(object)] = at or after and world.now() + after or nil
+local function list_of(value)
+  return type(value) == "table" and value or { value }
 end
 
 
-local function add_time(world, now)
-  function world.now()
-    return now
-  end
+local function instant(now)
+  return type(now) == "string" and assert(time.parse(now)) or now
+end
 
-  --- Reconciles everything until nothing changes. Pods that have no phase start running.
+
+-- Fails where the test stands that called.
+local function must(ok, why)
+  if not ok then
+    error(why, 0)
+  end
+  return ok
+end
+
+
+local function add_time(world, guard)
+  --- Lets the operator run until nothing is left to do at this instant.
   function world.settle()
-    for _ = 1, ROUNDS_MAX do
-      local before = world.writes
-      for _, pod in ipairs(world.list { apiVersion = "v1", kind = "Pod" }) do
-        if not pod.status then
-          world.put(objects.merge(pod, { status = { phase = "Running" } }))
-        end
-      end
-      for _, object in ipairs(world.list(world.controller.reconciles)) do
-        reconcile(world, object)
-      end
-      if world.writes == before then
-        return
-      end
-    end
-    error(("no end after %d rounds: each reconcile changes something"):format(ROUNDS_MAX), 2)
+    guard()
+    must(virtual.settle())
   end
 
-  --- Moves the clock, stopping wherever a reconcile asked to come back.
+  --- Moves the clock by a duration such as "5m", stopping wherever something is due.
   function world.advance(duration)
-    local goal = now + assert(time.duration(duration))
-    while true do
-      local nearest = goal
-      for _, due in pairs(world.due) do
-        if due > now and due < nearest then
-          nearest = due
-        end
-      end
-      now = nearest
-      world.settle()
-      if now >= goal then
-        return
-      end
-    end
+    guard()
+    must(virtual.advance(assert(time.duration(duration))))
+  end
+
+  --- Kills the operator where it stands, and begins another one.
+  function world.restart()
+    guard()
+    must(virtual.restart())
+    world.settle()
   end
 end
 
 
---- A world with one controller. `now` is RFC 3339 or seconds; it stands still until advanced.
+--- A new world; the one before it ends.
+---
+--- @param options table|nil
+---   scripts   paths of scripts or folders; default: "x.lua" for a test in "x_test.lua"
+---   now       what time it is, RFC 3339 or seconds since 1970; default 2026-01-01T00:00:00Z
+---   crds      paths of CustomResourceDefinitions; default: crds/ beside the test's folder, or in it
+---   pods      what pods do once they run: "run" (default: on, until told), "succeed", "fail", or
+---             function(pod, container) -> { after = seconds, code = exit code } | nil
+---   seed      of everything random; default 1
 function M.world(options)
-  local world = { controller = options.controller, writes = 0, events = {}, logs = {}, due = {} }
-  local now = options.now or 0
-  add_store(world)
-  add_time(world, type(now) == "string" and assert(time.parse(now)) or now)
-
-  function world.record(object, type, reason, note)
-    world.events[#world.events + 1] =
-      { type = type, reason = reason, note = note, name = object.metadata.name }
+  options = options or {}
+  local file = calling_file()
+  local scripts = options.scripts or file and file:gsub("_test%.lua$", ".lua")
+  if not scripts then
+    error("testing.world: give scripts, or call it from a file that ends in _test.lua", 2)
   end
-
-  --- Creates the object or merges it over what is there (namespace "default"), and settles.
-  function world.apply(object)
-    local sent = objects.copy(object)
-    sent.metadata.namespace = sent.metadata.namespace or "default"
-    world.put(objects.merge(world.find(sent), sent))
-    world.settle()
+  must(virtual.reset {
+    scripts = list_of(scripts),
+    now = instant(options.now),
+    seed = options.seed or 1,
+    settings = { history = 1000 },
+  })
+  local world = {}
+  local function guard()
+    if current ~= world then
+      error("this world has ended: a later one was begun", 3)
+    end
   end
-
-  --- The object as a script sees it, or nil.
-  function world.get(kind, name, namespace)
-    local object = world.stored(kind, name, namespace or "default")
-    return object and objects.view(object)
+  current = world
+  local server = require "moonloop.apiserver.running"
+  add_time(world, guard)
+  objects.add(world, server, guard)
+  pods.add(world, server, options.pods or "run", guard)
+  faults.add(world, server, guard)
+  expect.add(world)
+  crds.apply(world, options.crds or file and crds.beside(file) or {})
+  local ready = must(virtual.ready())
+  if ready ~= true then
+    error(ready, 0)
   end
-
-  --- Deletes an object and what it owns, and settles.
-  function world.delete(kind, name, namespace)
-    world.remove(assert(world.stored(kind, name, namespace or "default")))
-    world.settle()
-  end
-
-  --- Ends a pod: phase "Succeeded", or "Failed".
-  function world.finish_pod(name, phase, namespace)
-    local pod = assert(world.stored({ apiVersion = "v1", kind = "Pod" }, name, namespace or "default"))
-    world.put(objects.merge(pod, { status = { phase = phase or "Succeeded" } }))
-    world.settle()
-  end
-
   return world
 end
 

@@ -1,94 +1,158 @@
--- Plain-table objects: copies, comparison, merge patches, and the way a script reads what is
--- absent. For the test world.
-local pure = require "moonloop.pure"
+--- Reading and writing the objects of a world.
+local controllers = require "moonloop.apiserver.controllers"
+local host = require "moonloop.host"
 
 local M = {}
 
-local function refuse(field)
-  return function()
-    error(("the object has no %s yet: it is returned from reconcile or set as a whole"):format(field), 2)
-  end
+local APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
+local TESTER = { name = "tester", groups = { "system:masters", "system:authenticated" } }
+
+
+local function resource(server, kind)
+  local group, version = kind.apiVersion:match "^(.-)/?([^/]+)$"
+  return server.registry:by_kind(group, version, kind.kind)
+    or error(("no kind %s in %s; are its CustomResourceDefinitions among the world's crds?"):format(kind.kind,
+      kind.apiVersion), 0)
 end
 
 
--- A table whose absent `fields` read as empty tables that cannot be filled, as the host does it.
-local function forgiving(value, fields)
-  return setmetatable(value, {
-    __index = function(_, key)
-      return fields[key] and setmetatable({}, { __newindex = refuse(key) }) or nil
-    end,
-  })
+local function path_of(server, kind, name, namespace, rest)
+  local res = resource(server, kind)
+  local root = res.group == "" and "/api/v1" or ("/apis/%s/%s"):format(res.group, res.version)
+  local space = res.namespaced and namespace ~= "" and "/namespaces/" .. (namespace or "default") or ""
+  return ("%s%s/%s%s%s"):format(root, space, res.plural, name and "/" .. name or "", rest or "")
 end
 
 
---- A copy that shares nothing with `value`. Lists stay marked as lists.
-function M.copy(value)
-  if type(value) ~= "table" or rawequal(value, pure.null) then
+-- JSON null and the marks of arrays mean nothing to a test: what is null is not there.
+local function plain(value)
+  if type(value) ~= "table" then
     return value
   end
-  local copy = pure.is_array(value) and pure.array {} or {}
-  for key, field in next, value do
-    copy[key] = M.copy(field)
+  local copy = {}
+  for key, field in pairs(value) do
+    if field ~= host.json.null then
+      copy[key] = plain(field)
+    end
   end
   return copy
 end
 
 
---- A copy as a reconcile sees it.
-function M.view(object)
-  local view = M.copy(object)
-  forgiving(view.metadata, { labels = true, annotations = true })
-  return forgiving(view, { spec = true, status = true })
+local function requester(server)
+  return function(method, path, body, content_type)
+    local code, answer = server:call(method, path, body, {
+      user = TESTER, user_agent = "moonloop-test", content_type = content_type,
+    })
+    if code >= 300 then
+      error(answer.message or ("%s %s: %d"):format(method, path, code), 0)
+    end
+    return answer
+  end
 end
 
 
-function M.equal(a, b)
-  if type(a) ~= "table" or type(b) ~= "table" then
-    return rawequal(a, b)
-  end
-  for key, value in next, a do
-    if not M.equal(value, rawget(b, key)) then
-      return false
+local function add_reads(world, server, request, guard)
+  --- The object, or nil. The namespace is "default" when left out.
+  function world.get(kind, name, namespace)
+    guard()
+    local code, object = server:call("GET", path_of(server, kind, name, namespace), nil, { user = TESTER })
+    if code ~= 200 and code ~= 404 then
+      error(object.message, 2)
     end
+    return code == 200 and plain(object) or nil
   end
-  for key in next, b do
-    if rawget(a, key) == nil then
-      return false
+
+  --- The objects of a kind in all namespaces, by namespace and name; `selector` is one of labels.
+  function world.list(kind, selector)
+    guard()
+    local query = selector and "?labelSelector=" .. selector:gsub("[^%w_.-]", function(char)
+      return ("%%%02X"):format(char:byte())
+    end)
+    return plain(request("GET", path_of(server, kind, nil, "", query)).items)
+  end
+
+  --- What was told of objects, of one kind and name if given, oldest first: { type =, reason =, note =, kind =,
+  --- name = }.
+  function world.events(kind, name)
+    local list = {}
+    for _, event in ipairs(world.list { apiVersion = "events.k8s.io/v1", kind = "Event" }) do
+      local about = event.regarding or {}
+      if (not kind or about.kind == kind.kind) and (not name or about.name == name) then
+        list[#list + 1] = {
+          type = event.type, reason = event.reason, note = event.note, kind = about.kind, name = about.name,
+          order = math.tointeger(event.metadata.resourceVersion),
+        }
+      end
     end
+    table.sort(list, function(a, b) return a.order < b.order end)
+    return list
   end
-  return true
 end
 
 
---- `target` with `patch` merged over it (RFC 7386), as a new table.
-function M.merge(target, patch)
-  if type(patch) ~= "table" or pure.is_array(patch) or #patch > 0 then
-    return M.copy(patch)
-  end
-  local merged = type(target) == "table" and M.copy(target) or {}
-  for key, value in next, patch do
-    if rawequal(value, pure.null) then
-      merged[key] = nil
-    else
-      merged[key] = M.merge(merged[key], value)
+local function add_writes(world, server, request, guard)
+  --- Applies an object, or each of a list, or the documents of a YAML text.
+  function world.apply(what)
+    guard()
+    local documents = type(what) == "string" and assert(host.yaml.decode(what)) or what.kind and { what } or what
+    for _, object in ipairs(documents) do
+      local meta = object.metadata
+      request("PATCH", path_of(server, object, meta.name, meta.namespace, "?fieldManager=test&force=true"), object,
+        APPLY)
     end
+    world.settle()
   end
-  return merged
+
+  --- Merges changes into an object; with `subresource` into its "status".
+  function world.patch(kind, name, changes, subresource, namespace)
+    guard()
+    local rest = subresource and "/" .. subresource or ""
+    request("PATCH", path_of(server, kind, name, namespace, rest), changes, MERGE)
+    world.settle()
+  end
+
+  --- Deletes an object; what it owns goes with it.
+  function world.delete(kind, name, namespace)
+    guard()
+    request("DELETE", path_of(server, kind, name, namespace))
+    world.settle()
+  end
 end
 
 
---- "v1/Pod default/name": what an object is known by.
-function M.key(api_version, kind, namespace, name)
-  return ("%s/%s %s%s"):format(api_version, kind, namespace and namespace .. "/" or "", name)
+--- Notes what the operator asks for: { verb =, path =, code = }, in order.
+local function add_requests(world, server)
+  local list = {}
+  server:audit(function(record)
+    if (record.user_agent or ""):find("moonloop/", 1, true) == 1 then
+      list[#list + 1] = { verb = record.verb, path = record.path, code = record.code }
+    end
+  end)
+
+  --- The operator's requests so far; `verb` ("create") and `path` (a part of it) choose among them.
+  function world.requests(verb, path)
+    local found = {}
+    for _, entry in ipairs(list) do
+      if (not verb or entry.verb == verb) and (not path or entry.path:find(path, 1, true)) then
+        found[#found + 1] = entry
+      end
+    end
+    return found
+  end
 end
 
 
---- The reference of the controller that owns the object, if there is one.
-function M.controller_of(object)
-  for _, reference in ipairs(object.metadata.ownerReferences or {}) do
-    if reference.controller then
-      return reference
-    end
+function M.add(world, server, guard)
+  local request = requester(server)
+  add_reads(world, server, request, guard)
+  add_writes(world, server, request, guard)
+  add_requests(world, server)
+  controllers.start(server)
+
+  --- Seconds since 1970.
+  function world.now()
+    return host.now()
   end
 end
 

@@ -1,0 +1,185 @@
+-- What `moonloop test` offers to tests of scripts: docs/testing.md.
+local moonloop = require "moonloop"
+local testing = require "moonloop.testing"
+
+local Thing = moonloop.kind("example.com/v1", "Thing")
+local Secret = moonloop.kind("v1", "Secret")
+local Pod = moonloop.kind("v1", "Pod")
+local START = 1782900000 -- 2026-07-01T10:00:00Z
+
+local function thing(name, mode)
+  return { apiVersion = Thing.apiVersion, kind = Thing.kind, metadata = { name = name }, spec = { mode = mode } }
+end
+
+
+local function pod(name, policy)
+  return {
+    apiVersion = "v1", kind = "Pod", metadata = { name = name },
+    spec = { restartPolicy = policy, containers = { { name = "c", image = "busybox", command = { "true" } } } },
+  }
+end
+
+
+-- Calls `fn`, which must fail; returns the message.
+local function failure_of(fn, ...)
+  local ok, message = pcall(fn, ...)
+  assert.is_false(ok, "nothing failed")
+  return message
+end
+
+
+describe("A world", function()
+  local world
+
+  before_each(function()
+    world = testing.world { now = "2026-07-01T10:00:00Z" }
+  end)
+
+  it("begins at the time it was given, and moves it only when told", function()
+    assert.equal(START, world.now())
+    world.apply(thing("a", "make"))
+    assert.equal(START, world.now())
+    world.advance "1m30s"
+    assert.equal(START + 90, world.now())
+  end)
+
+  it("stops wherever a reconcile asked to come back", function()
+    world.apply(thing("a", "tick"))
+    world.advance "90s"
+    world.expect(Thing, "a", { status = { at = START + 60 } })
+  end)
+
+  it("applies objects, lists of them, and YAML", function()
+    world.apply { thing("a"), thing("b") }
+    world.apply("apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: c, labels: {x: y}}\n"
+      .. "---\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: d}\n")
+    assert.equal(4, #world.list(Thing))
+    assert.equal("c", world.list(Thing, "x=y")[1].metadata.name)
+  end)
+
+  it("passes on what the server has against an object", function()
+    assert.truthy(failure_of(world.apply, thing "Not_A_Name"):find("metadata.name: Invalid value", 1, true))
+    assert.truthy(failure_of(world.apply, { apiVersion = "x/v1", kind = "Y", metadata = { name = "z" } })
+      :find("no kind Y in x/v1", 1, true))
+  end)
+
+  it("removes what an object owned along with it", function()
+    world.apply(thing("a", "make"))
+    world.expect(Secret, "s", { metadata = { ownerReferences = { { name = "a" } } } })
+    world.delete(Thing, "a")
+    world.expect(Secret, "s", false)
+  end)
+
+  it("patches objects, and their status apart from them", function()
+    world.apply(thing "a")
+    world.patch(Thing, "a", { metadata = { labels = { x = "y" } }, status = { ignored = true } })
+    world.patch(Thing, "a", { status = { phase = "Odd" } }, "status")
+    local object = world.get(Thing, "a")
+    assert.equal("y", object.metadata.labels.x)
+    assert.same({ phase = "Odd" }, object.status)
+  end)
+
+  it("shows how an object differs from what was expected", function()
+    world.apply(thing("a", "make"))
+    local message = failure_of(world.expect, Thing, "a", { spec = { mode = "tick" }, status = { made = true } })
+    assert.truthy(message:find('Thing a is not as expected', 1, true))
+    assert.truthy(message:find('  spec.mode\n    - "tick"\n    + "make"', 1, true), message)
+    assert.is_nil(message:find("status", 1, true))
+    assert.truthy(failure_of(world.expect, Thing, "b", {}):find("Thing b should be there", 1, true))
+    assert.truthy(failure_of(world.expect, Thing, "a", false):find("Thing a should not be there", 1, true))
+  end)
+
+  it("says so when a script never comes to rest", function()
+    local message = failure_of(world.apply, thing("a", "restless"))
+    assert.truthy(message:find("no end after", 1, true), message)
+    assert.truthy(message:find("/things/a/status", 1, true), message)
+  end)
+
+  it("tells the Events of an object", function()
+    world.apply { thing("a", "invalid"), thing("b", "undeclared") }
+    world.advance "1s"
+    assert.same({ "Warning", "Invalid", "spec.mode: no mode to be in" }, {
+      world.events(Thing, "a")[1].type, world.events(Thing, "a")[1].reason, world.events(Thing, "a")[1].note,
+    })
+    assert.truthy(world.events(Thing, "b")[1].note:find("Node v1 is not declared", 1, true))
+  end)
+
+  it("ends when the next one begins", function()
+    testing.world {}
+    assert.truthy(failure_of(world.settle):find("this world has ended", 1, true))
+  end)
+
+  it("is the same each time", function()
+    world.apply(thing("a", "make"))
+    local uid = world.get(Secret, "s").metadata.uid
+    world = testing.world { now = "2026-07-01T10:00:00Z" }
+    world.apply(thing("a", "make"))
+    assert.equal(uid, world.get(Secret, "s").metadata.uid)
+  end)
+end)
+
+
+describe("Pods of a world", function()
+  it("run until they are told how to end", function()
+    local world = testing.world {}
+    world.apply { pod("once", "Never"), pod("again", "OnFailure") }
+    world.expect(Pod, "once", { status = { phase = "Running" } })
+    world.finish_pod("once", "Failed")
+    world.expect(Pod, "once", { status = { phase = "Failed" } })
+    world.finish_pod("again", 3)
+    world.expect(Pod, "again", { status = { phase = "Running", containerStatuses = { { restartCount = 1 } } } })
+    world.finish_pod "again"
+    world.expect(Pod, "again", { status = { phase = "Succeeded" } })
+    assert.truthy(failure_of(world.finish_pod, "again"):find("no container of pod again runs", 1, true))
+  end)
+
+  it("have the habit that the world gives them", function()
+    local world = testing.world { pods = "succeed" }
+    world.apply(pod("p", "Never"))
+    world.expect(Pod, "p", { status = { phase = "Succeeded" } })
+    world = testing.world { pods = function() return { after = 60, code = 1 } end }
+    world.apply(pod("p", "Never"))
+    world.advance "59s"
+    world.expect(Pod, "p", { status = { phase = "Running" } })
+    world.advance "1s"
+    world.expect(Pod, "p", { status = { phase = "Failed" } })
+  end)
+end)
+
+
+describe("Faults of a world", function()
+  local world
+
+  before_each(function()
+    world = testing.world {}
+  end)
+
+  it("strike the requests that are meant, as often as is meant", function()
+    world.fault("unavailable", { verb = "create", kind = Secret, times = 2 })
+    world.apply(thing("a", "make"))
+    world.advance "1m"
+    world.expect(Thing, "a", { status = { made = true } })
+    assert.equal(1, #world.requests("create", "/secrets"))
+  end)
+
+  it("last until they are healed", function()
+    local heal = world.fault "stale_cache"
+    world.apply(thing("a", "make"))
+    world.advance "1s"
+    world.expect(Secret, "s", false)
+    heal()
+    world.expect(Secret, "s", {})
+  end)
+
+  it("have names", function()
+    assert.truthy(failure_of(world.fault, "flood"):find("there are conflict, forbidden", 1, true))
+    assert.truthy(failure_of(world.fault, "conflict", { verb = "eat" }):find("verb: expected create", 1, true))
+  end)
+
+  it("may be the death of the operator", function()
+    world.apply(thing("a", "make"))
+    world.restart()
+    world.delete(Secret, "s")
+    world.expect(Secret, "s", {})
+  end)
+end)
