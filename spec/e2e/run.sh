@@ -6,6 +6,7 @@
 #   spec/e2e/run.sh spec/e2e/faults_spec.lua         some; arguments are busted's, --filter too
 #   CONTROLPLANE=DIR spec/e2e/run.sh …               on one that runs, and goes on running:
 #                                                    controlplane/controlplane.sh up DIR
+#   EMBEDDED=1 spec/e2e/run.sh …                     on the API server of `moonloop dev`
 #   MOONLOOP=PATH                                    the binary; default build/release/moonloop
 #
 # Specs that need the control plane's own audit log or its proxy are pending on other clusters.
@@ -15,10 +16,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly controlplane=spec/e2e/controlplane/controlplane.sh
 run=$(mktemp -d -t moonloop-e2e.XXXXXX)
-api_pid='' started='' outcome=1
+api_pid='' dev_pid='' started='' outcome=1
 
 finish() {
   [ -z "$api_pid" ] || kill "$api_pid" 2>/dev/null || true
+  [ -z "$dev_pid" ] || { kill "$dev_pid" && wait "$dev_pid"; } 2>/dev/null || true
   [ -z "$started" ] || "$controlplane" down "$run/cp" 2>/dev/null
   if [ "$outcome" = 0 ]; then
     rm -rf "$run"
@@ -32,19 +34,37 @@ trap 'exit 143' TERM
 
 # Garbage collection looks for new kinds every 30 s; a new controller manager looks at once.
 use_controlplane() { # DIR
-  export E2E_CONTROLPLANE=$1 KUBECONFIG=$1/kubeconfig KUBECTL=$1/kubectl
+  export E2E_CONTROLPLANE=$1 E2E_AUDIT=$1/audit.log KUBECONFIG=$1/kubeconfig KUBECTL=$1/kubectl
   if ! "$KUBECTL" get crd ats.cnat.programming-kubernetes.info >/dev/null 2>&1; then
-    "$KUBECTL" apply -k crds >/dev/null
+    "$KUBECTL" apply -f crds >/dev/null
     "$KUBECTL" wait --for=condition=Established --timeout=30s -f crds/at.yaml >/dev/null
     "$controlplane" restart "$1" kube-controller-manager
   fi
 }
 
+# `moonloop dev` without scripts: the specs bring their own host.
+use_embedded() {
+  local kubectl
+  kubectl=$("$controlplane" build)
+  export E2E_CONTROLPLANE='' E2E_AUDIT=$run/audit.log KUBECONFIG=$run/kubeconfig KUBECTL=$run/kubectl
+  printf '#!/bin/sh\nexec %q kubectl "$@"\n' "$kubectl" >"$KUBECTL"
+  chmod +x "$KUBECTL"
+  "$MOONLOOP" dev --apply crds --write-kubeconfig "$KUBECONFIG" --audit-log "$E2E_AUDIT" >"$run/dev.log" 2>&1 &
+  dev_pid=$!
+  for _ in $(seq 200); do
+    ! "$KUBECTL" get crd ats.cnat.programming-kubernetes.info >/dev/null 2>&1 || return 0
+    sleep 0.05
+  done
+  echo "e2e: moonloop dev did not start:" >&2
+  cat "$run/dev.log" >&2
+  exit 1
+}
+
 use_cluster() {
-  export E2E_CONTROLPLANE='' KUBECTL=${KUBECTL:-kubectl}
+  export E2E_CONTROLPLANE='' E2E_AUDIT='' KUBECTL=${KUBECTL:-kubectl}
   command -v "$KUBECTL" >/dev/null || { echo "e2e: no kubectl on PATH; name one with KUBECTL=" >&2; exit 1; }
   echo "e2e: on the cluster of KUBECONFIG=$KUBECONFIG"
-  "$KUBECTL" apply -k crds
+  "$KUBECTL" apply -f crds
   "$KUBECTL" wait --for=condition=Established --timeout=60s -f crds/at.yaml
 }
 
@@ -68,6 +88,8 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 
 if [ -n "${CONTROLPLANE:-}" ]; then
   use_controlplane "$CONTROLPLANE"
+elif [ -n "${EMBEDDED:-}" ]; then
+  use_embedded
 elif [ -n "${KUBECONFIG:-}" ]; then
   use_cluster
 else

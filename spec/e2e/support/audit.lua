@@ -1,14 +1,13 @@
 -- The API server's audit log: who asked for what, when, and what came of it. The judge of "exactly
--- one pod". Only the control plane that run.sh started has one that can be read.
+-- one pod". Only the servers that run.sh started have one that can be read.
 local cjson = require "cjson.safe"
 
 local M = {}
 
-local folder = os.getenv "E2E_CONTROLPLANE"
-local path = folder and folder .. "/audit.log"
+local path = os.getenv "E2E_AUDIT"
 
 --- Is there a log to read?
-M.available = folder ~= nil and folder ~= ""
+M.available = path ~= nil and path ~= ""
 
 --- A place in the log: what comes later is what `since` reads.
 function M.mark()
