@@ -214,6 +214,7 @@ void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_proces
     add_functions(L, functions);
     add_functions(L, process_checks);
     add_functions(L, process_files);
+    add_functions(L, process_machines);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_pushvalue(L, -2);
     lua_setfield(L, -2, "moonloop.process");

@@ -98,17 +98,9 @@ static int process_exists(lua_State *L)
     return 1;
 }
 
-/* user() -> the number of the user that everything runs as */
-static int process_user(lua_State *L)
-{
-    lua_pushinteger(L, geteuid());
-    return 1;
-}
-
 const luaL_Reg process_files[] = {{"make_folder", process_make_folder},
                                   {"remove", process_remove},
                                   {"write", process_write},
                                   {"link", process_link},
                                   {"exists", process_exists},
-                                  {"user", process_user},
                                   {NULL, NULL}};

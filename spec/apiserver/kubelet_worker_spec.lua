@@ -6,8 +6,9 @@ local worker = require "moonloop.apiserver.kubelet.worker"
 
 -- A kubelet that keeps what it is told.
 local function new_kubelet(decide)
-  local kubelet = { runtime = fake.new(decide), events = {} }
+  local kubelet = { runtime = fake.new(decide), events = {}, address = "192.0.2.1" }
   function kubelet.read() end
+  function kubelet.pod_address() return "10.244.0.2" end
   function kubelet.token() end
   function kubelet:write_status(_, status)
     self.status = status

@@ -60,6 +60,9 @@ describe("a strategic merge patch", function()
       "metadata.finalizers", '["e.com/b","e.com/a"]' },
     { "brings lists into an order", '{"spec":{"$setElementOrder/containers":[{"name":"b"},{"name":"a"}]}}',
       "spec.containers.1.name", '"b"' },
+    { "puts new items in the places of deleted ones", '{"spec":{"$setElementOrder/containers":[{"name":"c"},'
+      .. '{"name":"b"}],"containers":[{"$patch":"delete","name":"b"},{"name":"c","image":"three"}]}}',
+      "spec.containers.1.name", '"a"' },
     { "keeps only the keys it is told", '{"spec":{"volumes":[{"name":"v","$retainKeys":["name","hostPath"],'
       .. '"hostPath":{"path":"/x"}}]}}', "spec.volumes.1", '{"hostPath":{"path":"/x"},"name":"v"}' },
     { "removes with null", '{"spec":{"nodeSelector":null}}', "spec.nodeSelector", "nothing" },

@@ -177,7 +177,8 @@ local function check_namespace(meta, res, errors)
 end
 
 
--- What is left out when it says nothing: empty, null, and 0 for a generation.
+-- What is left out when it says nothing: empty, null, and 0 for a generation. Only an empty list of managers says
+-- something: that they are to be forgotten.
 local DROPPED = {
   name = true, generateName = true, namespace = true, uid = true, resourceVersion = true, selfLink = true,
   creationTimestamp = true, deletionTimestamp = true, labels = true, annotations = true, ownerReferences = true,
@@ -189,7 +190,7 @@ local function says_nothing(key, value)
   if value == "" or value == NULL then
     return true
   elseif type(value) == "table" then
-    return next(value) == nil
+    return next(value) == nil and key ~= "managedFields"
   end
   return value == 0 and key == "generation"
 end

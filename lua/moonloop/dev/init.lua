@@ -5,6 +5,7 @@
 local apply = require "moonloop.dev.apply"
 local audit_log = require "moonloop.dev.audit_log"
 local controllers = require "moonloop.apiserver.controllers"
+local host = require "moonloop.host"
 local kubelet = require "moonloop.apiserver.kubelet"
 local logs = require "moonloop.apiserver.kubelet.logs"
 local narrator = require "moonloop.dev.narrator"
@@ -15,13 +16,42 @@ local M = {}
 local node
 
 
--- What runs containers, and where their logs are.
-local function open_runtime(settings)
+-- What the kubelet is made of.
+local function kubelet_options(settings)
   if settings.pods == "fake" then
-    return require("moonloop.apiserver.kubelet.fake").new()
+    return { runtime = require("moonloop.apiserver.kubelet.fake").new() }
   end
   local kept = logs.new(settings.directory, narrator.heard)
-  return require("moonloop.apiserver.kubelet.process").new { directory = settings.directory, logs = kept }, kept
+  return {
+    runtime = require("moonloop.apiserver.kubelet.process").new { directory = settings.directory, logs = kept },
+    logs = kept,
+    machine = require("moonloop.process").machine(),
+  }
+end
+
+
+-- Where volumes of claims are: with the state, when that is kept.
+local function volumes_of(settings)
+  if settings.pods ~= "process" then
+    return nil
+  end
+  return {
+    volumes = (server.settings.data or settings.directory) .. "/volumes",
+    remove = require("moonloop.process").remove,
+  }
+end
+
+
+-- The Service by which pods find the API server. Every cluster has it.
+-- Rules: kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go.
+local function ensure_own_service()
+  server:call("POST", "/api/v1/namespaces/default/services", {
+    metadata = { name = "kubernetes", labels = { component = "apiserver", provider = "kubernetes" } },
+    spec = {
+      clusterIP = "10.0.0.1",
+      ports = host.json.array { { name = "https", port = 443, protocol = "TCP", targetPort = 6443 } },
+    },
+  }, { user_agent = "kube-apiserver" })
 end
 
 
@@ -34,10 +64,10 @@ function M.start(settings)
   end
   narrator.start(server)
   apply.start(server)
-  controllers.start(server)
+  ensure_own_service()
+  controllers.start(server, volumes_of(settings))
   if settings.pods ~= "none" then
-    local runtime, kept = open_runtime(settings)
-    node = kubelet.new(server, { runtime = runtime, logs = kept })
+    node = kubelet.new(server, kubelet_options(settings))
     node:start()
   end
 end

@@ -88,6 +88,11 @@ function process.link(target, path) end
 ---@return boolean
 function process.exists(path) end
 
+--- What machine this is: its first IPv4 address that others could reach (nil when it has none), its
+--- architecture as Kubernetes calls it ("amd64"), and the kernel's release.
+---@return { address?: string, architecture: string, kernel: string }
+function process.machine() end
+
 --- The number of the user that everything runs as.
 ---@return integer
 function process.user() end

@@ -207,6 +207,7 @@ local function reconcile(api, deployment)
   if deployment.metadata.deletionTimestamp then
     return deployment_status.write(api, deployment, before, newest, old)
   end
+  deployment_status.note_pause(deployment)
   if deployment.spec.paused then
     scale_active(api, deployment, newest, old)
   elseif deployment.spec.strategy.type == "Recreate" then

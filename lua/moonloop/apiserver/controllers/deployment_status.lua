@@ -134,6 +134,22 @@ local function judge_progress(deployment, before, newest, is_complete)
 end
 
 
+--- Notes that a deployment was paused, or goes on, unless it had been late before.
+--- Rules: kubernetes/pkg/controller/deployment/sync.go (checkPausedConditions).
+function M.note_pause(deployment)
+  local status, paused = deployment.status, deployment.spec.paused == true
+  local progressing = find(status.conditions or {}, "Progressing")
+  local reason = progressing and progressing.reason
+  if reason == "ProgressDeadlineExceeded" or paused == (reason == "DeploymentPaused") then
+    return
+  elseif paused then
+    set_condition(status, "Progressing", "Unknown", "DeploymentPaused", "Deployment is paused")
+  else
+    set_condition(status, "Progressing", "Unknown", "DeploymentResumed", "Deployment is resumed")
+  end
+end
+
+
 --- Writes the status that follows from the sets.
 --- @param before table the status as it was read
 --- @return number|nil seconds after which to look again  @return boolean whether the roll-out is complete

@@ -47,9 +47,11 @@ local function target_of(pod)
 end
 
 
+-- Loopback is no address that others could use; the API refuses it.
 local function has_address(pod)
-  local phase = pod.status and pod.status.phase
-  return phase ~= "Succeeded" and phase ~= "Failed" and (pod.status or {}).podIP ~= nil
+  local status = pod.status or {}
+  return status.phase ~= "Succeeded" and status.phase ~= "Failed" and status.podIP ~= nil
+    and status.podIP:sub(1, 4) ~= "127."
 end
 
 

@@ -22,11 +22,11 @@ local FIELDS = {
   ["spec.serviceAccountName"] = function(pod)
     return pod.spec.serviceAccountName
   end,
-  ["status.hostIP"] = function()
-    return "127.0.0.1"
+  ["status.hostIP"] = function(pod)
+    return pod.status.hostIP
   end,
-  ["status.podIP"] = function()
-    return "127.0.0.1"
+  ["status.podIP"] = function(pod)
+    return pod.status.podIP
   end,
 }
 

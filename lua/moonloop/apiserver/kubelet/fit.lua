@@ -8,7 +8,7 @@ local M = {}
 -- Images that are there for their tools only; those are the machine's here.
 local TOOLS = { "busybox", "alpine", "debian", "ubuntu" }
 
-local VOLUMES = { "emptyDir", "configMap", "secret", "projected", "downwardAPI" }
+local VOLUMES = { "emptyDir", "configMap", "secret", "projected", "downwardAPI", "persistentVolumeClaim" }
 local PROBES = { "startupProbe", "livenessProbe", "readinessProbe" }
 
 
@@ -90,7 +90,8 @@ local function volumes(pod, container)
   for _, mount in ipairs(container.volumeMounts or {}) do
     local volume = known[mount.name]
     if not (volume and kind_of(volume)) then
-      return ("volume %q: only emptyDir, configMap, secret, projected and downwardAPI are"):format(mount.name)
+      return ("volume %q: only emptyDir, configMap, secret, projected, downwardAPI and persistentVolumeClaim are")
+        :format(mount.name)
     elseif mount.subPathExpr or (mount.mountPath .. "/" .. (mount.subPath or "")):find("..", 1, true) then
       return ("mount of volume %q: neither subPathExpr nor \"..\" is"):format(mount.name)
     end

@@ -12,15 +12,29 @@ M.__index = M
 local NODE = "moonloop"
 local USER = { name = "system:node:" .. NODE, groups = { "system:nodes", "system:authenticated", "system:masters" } }
 local AGENT = "kubelet"
+local LOOPBACK, NOWHERE = "127.0.0.1", "192.0.2.1"
+
+-- What pods refer to, by kind.
+local READABLE = {
+  ConfigMap = "configmaps", Secret = "secrets", PersistentVolumeClaim = "persistentvolumeclaims",
+  PersistentVolume = "persistentvolumes",
+}
 
 
 --- @param server table the API server
---- @param options table { runtime = see worker.lua, logs = see logs.lua, nil where containers leave none }
+--- @param options table
+---   runtime  see worker.lua
+---   logs     see logs.lua; nil where containers leave none
+---   machine  { address =, architecture =, kernel = }: whose processes pods are; nil where they are nobody's, and have
+---            addresses that only look like some
 function M.new(server, options)
-  local self = setmetatable({ server = server, runtime = options.runtime, workers = {} }, M)
+  local self = setmetatable({ server = server, runtime = options.runtime, workers = {}, given = 0 }, M)
+  self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
+  self.is_real = options.machine ~= nil
+  self.address = self.machine.address or LOOPBACK
   function self.read(kind, namespace, name)
-    local plural = kind == "Secret" and "secrets" or "configmaps"
-    local code, object = self:call("GET", ("/api/v1/namespaces/%s/%s/%s"):format(namespace, plural, name))
+    local space = namespace and "/namespaces/" .. namespace or ""
+    local code, object = self:call("GET", ("/api/v1%s/%s/%s"):format(space, READABLE[kind], name))
     return code == 200 and object or nil
   end
   function self.token(pod, audience, seconds)
@@ -59,6 +73,16 @@ function M:make_token(pod, audience, seconds)
     return nil, answer and answer.message or ("the server answered %d"):format(code)
   end
   return answer.status.token
+end
+
+
+--- The address of the next pod. Processes have that of the machine, as pods with hostNetwork do.
+function M:pod_address()
+  if self.is_real then
+    return self.address
+  end
+  self.given = self.given + 1
+  return ("10.244.%d.%d"):format(self.given // 254 % 256, self.given % 254 + 1)
 end
 
 
@@ -124,16 +148,40 @@ local function labels_match(wanted, labels)
 end
 
 
--- The node takes any pod whose selector fits it.
-function M:schedule(pod)
+-- Whether a claim of the pod has no volume yet.
+local function is_unbound(self, pod)
+  for _, volume in ipairs(pod.spec.volumes or {}) do
+    local named = volume.persistentVolumeClaim
+    local claim = named and self.read("PersistentVolumeClaim", pod.metadata.namespace, named.claimName)
+    if named and not (claim and (claim.status or {}).phase == "Bound") then
+      return true
+    end
+  end
+  return false
+end
+
+
+-- Why the node does not take the pod, or nil.
+local function unfit(self, pod)
   if not labels_match(pod.spec.nodeSelector, self.labels) then
+    return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+  elseif is_unbound(self, pod) then
+    return "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+  end
+end
+
+
+-- The node takes any pod that fits it; one that does not is looked at again when it, or a claim, changes.
+function M:schedule(pod)
+  local why = unfit(self, pod)
+  if why then
     self:write_status(pod, {
       phase = "Pending",
       conditions = host.json.array { {
         type = "PodScheduled",
         status = "False",
         reason = "Unschedulable",
-        message = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
+        message = why,
         lastTransitionTime = host.timestamp(),
       } },
     })
@@ -191,7 +239,26 @@ function M:deleted(entry)
 end
 
 
+-- A claim may be what a pod waits for.
+local function look_at_waiting(self, namespace)
+  local waiting = {}
+  self.server.store:collection("pods"):each(namespace, nil, function(entry)
+    if (entry.fields["spec.nodeName"] or "") == "" then
+      waiting[#waiting + 1] = entry.name
+    end
+  end)
+  for _, name in ipairs(waiting) do
+    self:look(namespace, name)
+  end
+end
+
+
 local function on_change(self, event)
+  if event.id == "persistentvolumeclaims" and event.type == "MODIFIED" then
+    host.defer(function()
+      look_at_waiting(self, event.entry.namespace)
+    end)
+  end
   if event.id ~= "pods" then
     return
   end
@@ -211,7 +278,7 @@ local function register_node(self)
   self.labels = {
     ["kubernetes.io/hostname"] = hostname,
     ["kubernetes.io/os"] = "linux",
-    ["kubernetes.io/arch"] = "amd64",
+    ["kubernetes.io/arch"] = self.machine.architecture,
   }
   self:call("POST", "/api/v1/nodes", {
     apiVersion = "v1", kind = "Node", metadata = { name = NODE, labels = self.labels },
@@ -227,10 +294,15 @@ local function register_node(self)
         lastTransitionTime = host.timestamp(),
       } },
       addresses = host.json.array {
-        { type = "InternalIP", address = "127.0.0.1" },
+        { type = "InternalIP", address = self.address },
         { type = "Hostname", address = hostname },
       },
-      nodeInfo = { kubeletVersion = "moonloop", operatingSystem = "linux", architecture = "amd64" },
+      nodeInfo = {
+        kubeletVersion = "moonloop",
+        operatingSystem = "linux",
+        architecture = self.machine.architecture,
+        kernelVersion = self.machine.kernel,
+      },
     },
   }, "application/merge-patch+json")
 end

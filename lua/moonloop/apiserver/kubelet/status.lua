@@ -205,10 +205,6 @@ function M.of(pod, init, containers, now)
   status.containerStatuses = container_statuses(containers)
   status.initContainerStatuses = #init > 0 and container_statuses(init) or nil
   status.startTime = status.startTime or now
-  status.hostIP = "127.0.0.1"
-  status.hostIPs = host.json.array { { ip = "127.0.0.1" } }
-  status.podIP = "127.0.0.1"
-  status.podIPs = host.json.array { { ip = "127.0.0.1" } }
   return status
 end
 

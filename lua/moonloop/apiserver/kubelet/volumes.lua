@@ -124,9 +124,21 @@ local function write_all(folder, files)
 end
 
 
--- Puts a volume where the container expects it, below its own folder.
-local function mount(place, root, entry)
-  local target = place .. "/volumes/" .. entry.name
+-- The folder of a claim, which outlives the pod. @return string|nil, or nil and why there is none
+local function claimed(volume, run)
+  local named, namespace = volume.persistentVolumeClaim, run.pod.metadata.namespace
+  local claim = run.read("PersistentVolumeClaim", namespace, named.claimName)
+  local bound = claim and claim.spec.volumeName and run.read("PersistentVolume", nil, claim.spec.volumeName)
+  if not (bound and bound.spec.hostPath) then
+    return nil, ("persistentvolumeclaim %q has no volume that is a folder of this machine"):format(named.claimName)
+  end
+  local ok, why = process.make_folder(bound.spec.hostPath.path)
+  return ok and bound.spec.hostPath.path, why
+end
+
+
+-- Puts a volume, the folder `target`, where the container expects it, below its own folder.
+local function mount(target, root, entry)
   if entry.subPath and entry.subPath ~= "" then
     target = target .. "/" .. entry.subPath
     if not process.exists(target) then
@@ -145,6 +157,17 @@ local function mount(place, root, entry)
 end
 
 
+-- The folder of a volume with what belongs in it. @return string|nil, or nil and why not
+local function filled(folder, volume, run)
+  local files, why = files_of(volume, run)
+  local ok = files ~= nil
+  if ok then
+    ok, why = write_all(folder, files)
+  end
+  return ok and folder or nil, why
+end
+
+
 --- Makes a container's folder with its volumes in it: what is to be mounted at /etc/x is at etc/x below the folder.
 --- @param place string the pod's own folder  @param run table see worker.lua
 --- @return string|nil folder, or nil and why not
@@ -156,16 +179,15 @@ function M.prepare(place, run)
   end
   local ok, why = process.make_folder(root)
   for _, entry in ipairs(run.container.volumeMounts or {}) do
-    local files
-    if ok then
-      files, why = files_of(volumes[entry.name], run)
-      ok = files ~= nil
+    local volume, folder = volumes[entry.name], nil
+    if ok and volume.persistentVolumeClaim then
+      folder, why = claimed(volume, run)
+    elseif ok then
+      folder, why = filled(place .. "/volumes/" .. entry.name, volume, run)
     end
+    ok = ok and folder ~= nil
     if ok then
-      ok, why = write_all(place .. "/volumes/" .. entry.name, files)
-    end
-    if ok then
-      ok, why = mount(place, root, entry)
+      ok, why = mount(folder, root, entry)
     end
   end
   if not ok then

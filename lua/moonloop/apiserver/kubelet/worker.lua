@@ -21,10 +21,22 @@ M.__index = M
 local GRACE_DEFAULT = 30
 
 
+-- Where the pod is: it keeps the address that it once had.
+local function place(kubelet, pod)
+  local known = pod.status or {}
+  known.hostIP, known.podIP = kubelet.address, known.podIP or kubelet:pod_address()
+  known.hostIPs = host.json.array { { ip = known.hostIP } }
+  known.podIPs = host.json.array { { ip = known.podIP } }
+  pod.status = known
+end
+
+
 --- A worker for a pod that has a node.
---- @param kubelet table with runtime, read (see env.variables), write_status(pod, status), remove(pod), event(pod, …)
+--- @param kubelet table with runtime, read (see env.variables), write_status(pod, status), remove(pod), event(pod, …),
+---   address and pod_address()
 --- @param pod table as stored
 function M.new(kubelet, pod)
+  place(kubelet, pod)
   local init = records.list(pod.spec.initContainers, true, "ContainerCreating")
   local self = setmetatable({
     kubelet = kubelet,

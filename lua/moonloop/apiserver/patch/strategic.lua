@@ -127,14 +127,15 @@ local function set_order(original, patch, key, node)
   if not current and not change then
     return
   end
-  local merged = current or stored(change)
+  local merged, server_order = current or stored(change), current or {}
   if current and change then
     merged = change
     if meta.strategy == "merge" then
       merged = lists.merge(json.array(json.copy(current)), change, items, meta.merge_key, merge_map)
+      server_order = meta.merge_key and lists.order_after(current, change, meta.merge_key) or current
     end
   end
-  original[name] = lists.ordered(merged, order, current or {}, change or {}, meta.merge_key)
+  original[name] = lists.ordered(merged, order, server_order, change or {}, meta.merge_key)
   patch[name] = nil
 end
 

@@ -155,6 +155,32 @@ function M.merge(original, patch, node, merge_key, merge_map)
 end
 
 
+--- The order that the server's items count as having had when `patch` was merged into `list` and a $setElementOrder is
+--- followed: upstream deletes and appends in the very array that it looks up afterwards, so that new items stand in the
+--- places of those that went.
+function M.order_after(list, patch, merge_key)
+  local slots, length, replace = json.array { table.unpack(list) }, #list, false
+  for _, item in ipairs(patch) do
+    replace = replace or item["$patch"] == "replace"
+    local at = item["$patch"] == "delete" and find({ table.unpack(slots, 1, length) }, merge_key, item[merge_key])
+    if at then
+      table.move(slots, at + 1, length, at)
+      length = length - 1
+    end
+  end
+  for _, item in ipairs(replace and {} or patch) do
+    local new = item["$patch"] == nil and not find({ table.unpack(slots, 1, length) }, merge_key, item[merge_key])
+    if new and length == #list then
+      break
+    elseif new then
+      length = length + 1
+      slots[length] = item
+    end
+  end
+  return slots
+end
+
+
 --- `list` without the values that `deleted` has.
 function M.without(list, deleted)
   local gone, result = {}, json.array {}

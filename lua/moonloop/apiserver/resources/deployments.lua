@@ -5,6 +5,7 @@
 local check = require "moonloop.apiserver.resources.check"
 local describe = require "moonloop.apiserver.resources.describe"
 local field = require "moonloop.apiserver.field"
+local host = require "moonloop.host"
 local percent = require "moonloop.apiserver.resources.percent"
 local selectors = require "moonloop.apiserver.resources.selectors"
 local warnings = require "moonloop.apiserver.resources.pod.warnings"
@@ -103,6 +104,13 @@ local function prepare_status(new, old)
 end
 
 
+-- The annotations count too: a roll-out copies them to its ReplicaSet.
+local function spec_changed(new, old)
+  return not (host.json.equal(new.spec, old.spec)
+    and host.json.equal(new.metadata.annotations or {}, old.metadata.annotations or {}))
+end
+
+
 return describe.kind {
   group = "apps", plural = "deployments", kind = "Deployment", short = { "deploy" }, categories = { "all" },
   subresources = {
@@ -118,5 +126,6 @@ return describe.kind {
     validate = validate,
     validate_update = validate_update,
     validate_status = validate_status,
+    spec_changed = spec_changed,
   },
 }

@@ -178,8 +178,10 @@ function M.shape(res, object)
     unknown = schema.prune(res.schema, object)
   end
   metadata.normalize(object)
+  local managers = object.metadata.managedFields -- an empty list says something, which a type would not keep
   if strategy and strategy.defaults then
     strategy.defaults(object)
+    object.metadata.managedFields = managers
   elseif res.schema and not res.builtin then
     schema.default(res.schema, object)
   end
