@@ -4,6 +4,8 @@ KUBECTL ?= kubectl
 IMAGE   ?= moonloop:latest
 ARGS    ?=
 
+MAKEFLAGS += --no-print-directory
+
 .DEFAULT_GOAL := help
 .PHONY: help deps build asan demo run test e2e lint bench fuzz install uninstall deploy undeploy docker-build format clean
 

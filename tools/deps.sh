@@ -8,7 +8,7 @@ packages=(
   build-essential cmake ninja-build pkg-config
   liblua5.4-dev libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev
   # to test
-  python3-venv libcmocka-dev nghttp2-server lua5.4 lua-busted lua-socket lua-cjson openssl procps ca-certificates
+  python3-venv libcmocka-dev nghttp2-server lua5.4 lua-busted lua-socket lua-sec lua-cjson openssl procps ca-certificates
   # to lint and to fuzz
   lua-check clang clang-format cppcheck shellcheck libclang-rt-14-dev
 )

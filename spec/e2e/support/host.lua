@@ -47,14 +47,17 @@ local function arguments(opts)
 end
 
 
---- Starts `moonloop run`. Values may be one string or a list of them.
----@param opts table name (of its files), scripts, configmaps, namespaces, kubeconfig, args, env
-function M.start(opts)
+--- Starts the binary with these words. Its standard output goes to what log() reads.
+---@param words string[]
+---@param opts table? name (of its files), env, before (shell lines: "ulimit -f 100")
+function M.spawn(words, opts)
+  opts = opts or {}
   local self = setmetatable({ files = shell.path(opts.name or "host") }, M)
-  local command = shell.env(opts.env) .. " " .. shell.line { M.binary, table.unpack(arguments(opts)) }
+  local command = shell.env(opts.env) .. " " .. shell.line { M.binary, table.unpack(words) }
+  command = (opts.before or ":") .. "; exec " .. command
   -- The shell in between waits for it, and writes its exit code down.
   shell.must(([[
-    ( %s </dev/null >%s.log 2>%s.err & echo $! >%s.pid; wait $!; echo $? >%s.code ) </dev/null >/dev/null 2>&1 &
+    ( { %s; } </dev/null >%s.log 2>%s.err & echo $! >%s.pid; wait $!; echo $? >%s.code ) </dev/null >/dev/null 2>&1 &
     while ! [ -s %s.pid ]; do sleep 0.005; done]]):gsub("%%s", function()
     local word = command or self.files
     command = nil
@@ -63,6 +66,13 @@ function M.start(opts)
   self.pid = math.tointeger(shell.read(self.files .. ".pid"))
   running[self] = true
   return self
+end
+
+
+--- Starts `moonloop run`. Values may be one string or a list of them.
+---@param opts table name (of its files), scripts, configmaps, namespaces, kubeconfig, args, env
+function M.start(opts)
+  return M.spawn(arguments(opts), opts)
 end
 
 
