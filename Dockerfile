@@ -32,6 +32,7 @@ FROM curl AS build
 COPY . /src
 RUN PKG_CONFIG_PATH=/opt/curl/lib/pkgconfig cmake -S /src -B /build -G Ninja \
       -DCMAKE_BUILD_TYPE=Release -DMOONLOOP_STATIC=ON -DMOONLOOP_TESTS=OFF -DMOONLOOP_EXTRAS=OFF \
+      -DMOONLOOP_DEV=OFF \
       -DCMAKE_EXE_LINKER_FLAGS=-static > /dev/null \
  && cmake --build /build --target moonloop_cli > /build/log 2>&1 || { cat /build/log; exit 1; } \
  && strip /build/moonloop && /build/moonloop version

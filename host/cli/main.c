@@ -10,9 +10,11 @@ static const struct {
     const char *help;
 } commands[] = {
     {"run", ml_command_run, "run the operator: watch, reconcile, reload scripts as they change"},
+#ifdef MOONLOOP_DEV /* the image has none of this */
     {"dev", ml_command_dev, "a cluster on a laptop: API server, operator and pods in one process"},
     {"test", ml_command_test,
      "the tests of scripts, on a cluster in memory with a clock that stands"},
+#endif
     {"check", ml_command_check, "compile and load scripts, say what is wrong, touch nothing"},
 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "net/http_server_internal.h"
+#include "net/http_exchange.h"
 
 #define PIECE_BYTES ((size_t)16 * 1024) /* what one TLS record holds */
 
@@ -15,34 +15,6 @@ static struct http_connection *connection_of(struct ml_http_exchange *exchange)
                                                          exchange);
     ml_assert(connection->phase == HTTP_BUSY); /* or the exchange is over */
     return connection;
-}
-
-/* Those that evhttp has no words for, and one that has been renamed. */
-const char *http_reason(int status)
-{
-    switch (status) {
-    case 405:
-        return "Method Not Allowed";
-    case 413:
-        return "Request Entity Too Large";
-    case 422:
-        return "Unprocessable Entity";
-    case 429:
-        return "Too Many Requests";
-    case 501:
-        return "Not Implemented";
-    default:
-        return NULL; /* evhttp's */
-    }
-}
-
-void http_refusal(const struct ml_http_server *server, int status, struct ml_http_answer *out)
-{
-    *out = (struct ml_http_answer){.status = status,
-                                   .content_type = "text/plain; charset=utf-8",
-                                   .body = ml_str_of(http_reason(status))};
-    if (server->opts.refusal)
-        server->opts.refusal(server->opts.context, status, out);
 }
 
 /* ---- the request ---- */
@@ -167,17 +139,6 @@ void http_exchange_begin(struct evhttp_request *request, void *context)
         answer_refusal(connection, 413);
     else
         server->opts.handle(server->opts.context, exchange);
-}
-
-void http_exchange_close(struct http_connection *connection)
-{
-    struct evhttp_request *request = ml_take(&connection->request);
-    if (!request)
-        return;
-    if (connection->phase == HTTP_BUSY && connection->exchange.closed)
-        connection->exchange.closed(connection->exchange.context);
-    if (!evhttp_request_get_connection(request))
-        evhttp_request_free(request); /* evhttp has left it to us */
 }
 
 const char *ml_http_header(const struct ml_http_exchange *exchange, const char *name)

@@ -63,6 +63,14 @@ static void on_signal(void *context, int signo)
     stop(context);
 }
 
+/* SIGHUP: the terminal has been closed. */
+static void catch_signals(struct ml_dev *self, void (*fire)(void *context, int signo))
+{
+    ml_loop_on_signal(self->loop, SIGTERM, fire, self);
+    ml_loop_on_signal(self->loop, SIGINT, fire, self);
+    ml_loop_on_signal(self->loop, SIGHUP, fire, self);
+}
+
 static int call(struct ml_dev *self, const char *function, struct ml_str argument,
                 struct ml_buf *result, struct ml_err *err)
 {
@@ -279,8 +287,12 @@ static int build(struct ml_dev *self)
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
     if (ml_processes_new(self->loop, &self->processes, self->err) < 0 ||
         ml_dev_files_make(&self->files, self->err) < 0 ||
-        ml_dev_token(self->token, self->err) < 0 || make_server(self) < 0 ||
-        open_address(self) < 0 || start_cluster(self) < 0)
+        ml_dev_token(self->token, self->err) < 0 || make_server(self) < 0)
+        return MOONLOOP_EXIT_BAD;
+    int r = open_address(self);
+    if (r == ML_EINVALID) /* --bind-address */
+        return MOONLOOP_EXIT_USAGE;
+    if (r < 0 || start_cluster(self) < 0)
         return MOONLOOP_EXIT_BAD;
     self->transport = ml_transport_embedded_new(self->loop, self->server, self->token);
     make_operator(self);
@@ -304,8 +316,7 @@ static void unbuild(struct ml_dev *self)
     ml_processes_free(self->processes);
     ml_http_client_free(self->prober);
     if (self->loop) {
-        ml_loop_on_signal(self->loop, SIGTERM, NULL, NULL);
-        ml_loop_on_signal(self->loop, SIGINT, NULL, NULL);
+        catch_signals(self, NULL);
         ml_timer_stop(&self->look);
         ml_loop_free(self->loop);
     }
@@ -318,8 +329,7 @@ int ml_dev_run(const struct ml_dev_opts *opts, struct ml_err *err)
     struct ml_dev self = {.opts = *opts, .err = err};
     self.exit_code = build(&self);
     if (self.exit_code == MOONLOOP_EXIT_OK) {
-        ml_loop_on_signal(self.loop, SIGTERM, on_signal, &self);
-        ml_loop_on_signal(self.loop, SIGINT, on_signal, &self);
+        catch_signals(&self, on_signal);
         ml_loop_run(self.loop);
     }
     unbuild(&self);

@@ -1,12 +1,12 @@
-/* L2 net. What http_server.c (connections and limits) and http_exchange.c (requests and
- * answers) share.
+/* L2 net, private to http_server.c, http_connection.c and http_exchange.c. One connection of the
+ * server: what it is doing, the limits in bytes and time, its end.
  *
  * evhttp (2.1.12) tells of a connection only when a request has come in whole. What happens
  * before and between is learned from the bufferevent below it: its input buffer reports
  * arriving bytes, its callbacks are taken over while an answer is made. What that is for stands
  * at each place. Facts it rests on:
  *   - evhttp makes its bufferevent through our hook and sets the callbacks' argument to its
- *     connection, so the two can be matched right after the accept (server_adopt);
+ *     connection, so the two can be matched right after the accept (http_connection_adopt);
  *   - evhttp_connection_free() always calls the close callback first;
  *   - a request that the handler still holds is taken off a connection that fails, and is then
  *     ours to free; in all other cases evhttp frees it. */
@@ -61,23 +61,29 @@ struct ml_http_server {
     struct ml_map by_evcon; /* adopted ones by the address of their evhttp_connection */
 };
 
-/* Of the connection that `evcon` is the evhttp side of. */
+/* Makes one for a client that is being accepted, and puts it among the server's fresh ones. It
+ * frees itself when evhttp closes it. */
+struct http_connection *http_connection_new(struct ml_http_server *server, struct event_base *base);
+/* Matches a fresh one with the connection that evhttp has made of its bufferevent meanwhile; frees
+ * it when evhttp has given that up already, and returns false. */
+bool http_connection_adopt(struct http_connection *connection);
+/* Closes at once. Never inside a callback of this very connection. */
+void http_connection_end(struct http_connection *connection);
+
+/* The one that `evcon` is the evhttp side of. */
 struct http_connection *http_connection_of(struct ml_http_server *server,
                                            struct evhttp_connection *evcon);
 
 void http_connection_take(struct http_connection *connection);    /* a request has come in whole */
 void http_connection_sending(struct http_connection *connection); /* its answer has ended */
 void http_connection_wait(struct http_connection *connection);    /* for the next one */
-void http_connection_abort(struct http_connection *connection);
+void http_connection_abort(struct http_connection *connection);   /* closes in the next round */
 
 /* Puts our callbacks between the bufferevent and evhttp; needed after each call of evhttp that
  * writes, because it sets its own. */
 void http_connection_guard(struct http_connection *connection);
 
-/* evhttp's callback for each request. */
-void http_exchange_begin(struct evhttp_request *request, void *server);
-/* The connection closes under the request it has. */
-void http_exchange_close(struct http_connection *connection);
-
+/* The words of a status, NULL where evhttp has the right ones. */
 const char *http_reason(int status);
+/* Fills in what the server itself answers; nothing of it is the caller's to free. */
 void http_refusal(const struct ml_http_server *server, int status, struct ml_http_answer *out);

@@ -1,0 +1,343 @@
+#include "net/http_connection.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent_ssl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+
+#define LINGER_MS INT64_C(2000) /* for a refused client to stop sending and read why */
+
+static void timer_start(struct http_connection *connection, int64_t ms)
+{
+    ml_timer_start(&connection->timer, ms * ML_NS_PER_MS);
+}
+
+static void move_to(struct http_connection *connection, struct ml_list *list)
+{
+    ml_list_remove(&connection->node);
+    ml_list_push(list, &connection->node);
+}
+
+void http_connection_end(struct http_connection *connection)
+{
+    evhttp_connection_free(connection->evcon); /* on_closed frees the rest */
+}
+
+static struct ml_str evcon_key(const struct http_connection *connection)
+{
+    return (struct ml_str){(const char *)&connection->evcon, sizeof connection->evcon};
+}
+
+struct http_connection *http_connection_of(struct ml_http_server *server,
+                                           struct evhttp_connection *evcon)
+{
+    struct ml_str key = {(const char *)&evcon, sizeof evcon};
+    struct http_connection *connection = ml_map_get(&server->by_evcon, key);
+    ml_assert(connection != NULL);
+    return connection;
+}
+
+void http_connection_take(struct http_connection *connection)
+{
+    connection->phase = HTTP_BUSY;
+    ml_timer_stop(&connection->timer);
+    move_to(connection, &connection->server->busy);
+}
+
+void http_connection_sending(struct http_connection *connection)
+{
+    connection->phase = HTTP_SENDING;
+    connection->unsent_bytes = SIZE_MAX;
+    timer_start(connection, connection->server->opts.limits.arrival_ms);
+}
+
+void http_connection_wait(struct http_connection *connection)
+{
+    const struct ml_http_limits *limits = &connection->server->opts.limits;
+    /* Bytes that are here already are the beginning of the next request. */
+    connection->arrived_bytes = evbuffer_get_length(bufferevent_get_input(connection->bev));
+    connection->phase = connection->arrived_bytes ? HTTP_ARRIVING : HTTP_IDLE;
+    timer_start(connection, connection->arrived_bytes ? limits->arrival_ms : limits->idle_ms);
+    move_to(connection, &connection->server->waiting);
+}
+
+void http_connection_abort(struct http_connection *connection)
+{
+    /* Later: the caller may stand in a callback of evhttp for this connection. */
+    connection->phase = HTTP_ABORTED;
+    ml_task_defer(&connection->task, connection->server->opts.loop);
+}
+
+/* Those that evhttp has no words for, and one that has been renamed. */
+const char *http_reason(int status)
+{
+    switch (status) {
+    case 405:
+        return "Method Not Allowed";
+    case 413:
+        return "Request Entity Too Large";
+    case 422:
+        return "Unprocessable Entity";
+    case 429:
+        return "Too Many Requests";
+    case 501:
+        return "Not Implemented";
+    default:
+        return NULL; /* evhttp's */
+    }
+}
+
+void http_refusal(const struct ml_http_server *server, int status, struct ml_http_answer *out)
+{
+    *out = (struct ml_http_answer){.status = status,
+                                   .content_type = "text/plain; charset=utf-8",
+                                   .body = ml_str_of(http_reason(status))};
+    if (server->opts.refusal)
+        server->opts.refusal(server->opts.context, status, out);
+}
+
+/* ---- refusing a request before it is whole ---- */
+
+/* What a refused client goes on sending; closing with bytes unread would reset the connection
+ * and take our answer from the client. `context` is not to be trusted: evhttp may have a call
+ * of the read callback pending with an argument of its own. */
+static void drop_input(struct bufferevent *bev, void *context)
+{
+    struct evbuffer *input = bufferevent_get_input(bev);
+    (void)context;
+    evbuffer_drain(input, evbuffer_get_length(input));
+}
+
+static void on_refusal_sent(struct bufferevent *bev, void *context)
+{
+    (void)context;
+    SSL *ssl = bufferevent_openssl_get_ssl(bev);
+    if (evbuffer_get_length(bufferevent_get_output(bev)))
+        return;
+    if (ssl)
+        SSL_shutdown(ssl);
+    ERR_clear_error();
+    shutdown(bufferevent_getfd(bev), SHUT_WR);
+}
+
+static void on_refused_gone(struct bufferevent *bev, short what, void *context)
+{
+    (void)bev, (void)what;
+    http_connection_end(context);
+}
+
+static void send_refusal(struct http_connection *connection)
+{
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
+    struct ml_http_answer answer = {0};
+    http_refusal(connection->server, connection->refusal, &answer);
+    drop_input(connection->bev, NULL);
+    evbuffer_add_printf(output,
+                        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+                        "Connection: close\r\n\r\n",
+                        answer.status, http_reason(answer.status), answer.content_type,
+                        answer.body.len);
+    evbuffer_add(output, answer.body.ptr, answer.body.len);
+    bufferevent_setcb(connection->bev, drop_input, on_refusal_sent, on_refused_gone, connection);
+    bufferevent_enable(connection->bev, EV_READ | EV_WRITE);
+    timer_start(connection, LINGER_MS);
+}
+
+/* evhttp would read all of it, or answer with an HTML page and a reset. So it hears nothing
+ * more of this connection, and we answer ourselves, off the stack of this callback. */
+static void refuse(struct http_connection *connection, int status)
+{
+    connection->phase = HTTP_REFUSED;
+    connection->refusal = status;
+    bufferevent_setcb(connection->bev, NULL, NULL, on_refused_gone, connection);
+    ml_task_defer(&connection->task, connection->server->opts.loop);
+}
+
+static void on_task(void *context)
+{
+    struct http_connection *connection = context;
+    if (connection->phase == HTTP_REFUSED)
+        send_refusal(connection);
+    else
+        http_connection_end(connection);
+}
+
+/* ---- bytes, time and the end ---- */
+
+/* The most that may be read of one request: more than this cannot be within the limits. */
+static size_t arrived_max(const struct ml_http_server *server)
+{
+    return server->opts.limits.header_bytes_max + server->opts.limits.body_bytes_max;
+}
+
+/* Runs before evhttp sees the bytes. */
+static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *context)
+{
+    struct http_connection *connection = context;
+    struct ml_http_server *server = connection->server;
+    (void)input;
+    if (info->n_added == 0)
+        return;
+    if (connection->phase == HTTP_IDLE) {
+        connection->phase = HTTP_ARRIVING;
+        timer_start(connection, server->opts.limits.arrival_ms);
+    }
+    if (connection->phase != HTTP_ARRIVING)
+        return;
+    connection->arrived_bytes += info->n_added;
+    if (connection->arrived_bytes > arrived_max(server))
+        refuse(connection, 413);
+}
+
+/* Over TLS a write callback may come when new bytes have been added since (it is deferred, and
+ * the length is not looked at again); evhttp would take it for the end of the answer, and cut
+ * that off or mix it up with the next request. */
+static void on_written(struct bufferevent *bev, void *context)
+{
+    struct http_connection *connection = context;
+    if (evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+        connection->evhttp_write(bev, connection->evcon);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *context)
+{
+    struct http_connection *connection = context;
+    connection->evhttp_event(bev, what, connection->evcon); /* frees the connection */
+}
+
+void http_connection_guard(struct http_connection *connection)
+{
+    /* No read callback: evhttp's own would end the process when bytes of the next request come
+     * in while this one is being answered. They stay in the input buffer. */
+    bufferevent_setcb(connection->bev, NULL, on_written, on_event, connection);
+    /* evhttp stops reading while a handler works, and would see a client's close only when it
+     * writes the next time. */
+    bufferevent_enable(connection->bev, EV_READ);
+}
+
+static void on_timer(void *context)
+{
+    struct http_connection *connection = context;
+    size_t unsent = evbuffer_get_length(bufferevent_get_output(connection->bev));
+    if (connection->phase == HTTP_SENDING && unsent < connection->unsent_bytes) {
+        connection->unsent_bytes = unsent; /* slow, but it takes something */
+        timer_start(connection, connection->server->opts.limits.arrival_ms);
+        return;
+    }
+    http_connection_end(connection);
+}
+
+/* Who speaks plain HTTP to a TLS port is told so, as Go's server does. */
+static void tell_plain_client(struct bufferevent *bev)
+{
+    static const char text[] = "HTTP/1.0 400 Bad Request\r\n\r\n"
+                               "Client sent an HTTP request to an HTTPS server.\n";
+    char rest[4096];
+    bool is_http = false;
+    for (unsigned long error; (error = bufferevent_get_openssl_error(bev));)
+        is_http |= ERR_GET_REASON(error) == SSL_R_HTTP_REQUEST;
+    if (!is_http)
+        return;
+    /* What is left unread would make the close a reset. */
+    while (recv(bufferevent_getfd(bev), rest, sizeof rest, MSG_DONTWAIT) > 0)
+        ;
+    send(bufferevent_getfd(bev), text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* libevent frees the TLS state without a close_notify, and a client could not tell the end of an
+ * answer without a length from a cut. */
+static void end_tls(struct bufferevent *bev)
+{
+    SSL *ssl = bufferevent_openssl_get_ssl(bev);
+    if (ssl && SSL_is_init_finished(ssl)) {
+        SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN); /* do not wait for the client's */
+        SSL_shutdown(ssl);
+        ERR_clear_error();
+    } else if (ssl) {
+        tell_plain_client(bev);
+    }
+}
+
+static void connection_forget(struct http_connection *connection)
+{
+    ml_timer_stop(&connection->timer);
+    ml_task_cancel(&connection->task);
+    ml_list_remove(&connection->node);
+    connection->server->connection_count--;
+    free(connection->headers);
+    free(connection);
+}
+
+/* The connection closes under the request it has, if it has one. */
+static void tell_handler(struct http_connection *connection)
+{
+    struct evhttp_request *request = ml_take(&connection->request);
+    if (!request)
+        return;
+    if (connection->phase == HTTP_BUSY && connection->exchange.closed)
+        connection->exchange.closed(connection->exchange.context);
+    if (!evhttp_request_get_connection(request))
+        evhttp_request_free(request); /* evhttp has left it to us */
+}
+
+static void on_closed(struct evhttp_connection *evcon, void *context)
+{
+    struct http_connection *connection = context;
+    (void)evcon;
+    evbuffer_remove_cb(bufferevent_get_input(connection->bev), on_input, connection);
+    end_tls(connection->bev);
+    ml_map_remove(&connection->server->by_evcon, evcon_key(connection));
+    tell_handler(connection);
+    connection_forget(connection);
+}
+
+/* ---- the beginning ---- */
+
+struct http_connection *http_connection_new(struct ml_http_server *server, struct event_base *base)
+{
+    struct http_connection *connection = ml_new(struct http_connection);
+    SSL *ssl = server->opts.tls ? SSL_new(server->opts.tls) : NULL;
+    ml_assert(!server->opts.tls || ssl);
+    connection->server = server;
+    connection->bev = ssl ? bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING,
+                                                           BEV_OPT_CLOSE_ON_FREE)
+                          : bufferevent_socket_new(base, -1, 0);
+    ml_assert(connection->bev != NULL);
+    bufferevent_incref(connection->bev); /* until it is adopted */
+    ml_timer_init(&connection->timer, server->opts.loop, on_timer, connection);
+    ml_task_init(&connection->task, on_task, connection);
+    ml_list_init(&connection->node);
+    ml_list_push(&server->fresh, &connection->node);
+    server->connection_count++;
+    return connection;
+}
+
+void http_connection_adopt(struct http_connection *connection)
+{
+    struct ml_http_server *server = connection->server;
+    int on = 1;
+    void *evcon = NULL;
+    bufferevent_getcb(connection->bev, NULL, &connection->evhttp_write, &connection->evhttp_event,
+                      &evcon);
+    bufferevent_decref(connection->bev);
+    if (!evcon) { /* evhttp has given it up already */
+        connection_forget(connection);
+        return;
+    }
+    connection->evcon = evcon;
+    ml_map_put(&server->by_evcon, evcon_key(connection), connection);
+    evhttp_connection_set_closecb(connection->evcon, on_closed, connection);
+    evbuffer_add_cb(bufferevent_get_input(connection->bev), on_input, connection);
+    /* What a client sends ahead while a request is being answered; room for the largest request
+     * and a read that goes beyond it. */
+    bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(server) + 64 * 1024);
+    setsockopt(bufferevent_getfd(connection->bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    http_connection_wait(connection);
+    connection->phase = HTTP_ARRIVING;
+    timer_start(connection, server->opts.limits.arrival_ms);
+}

@@ -1,0 +1,78 @@
+-- However moonloop dev ends, none of its processes is left, and after a signal it can answer no file either.
+local dev = require "spec.host.support.dev"
+local shell = require "spec.e2e.support.shell"
+local wait = require "spec.e2e.support.wait"
+
+local POD = [[
+apiVersion: v1
+kind: Pod
+metadata: {name: stubborn}
+spec:
+  containers:
+  - name: main
+    image: busybox
+    command: [sh, -c, "trap '' TERM; setsid sleep 1000.%s & echo up; while :; do sleep 1; done # %s"]
+  volumes: [{name: scratch, emptyDir: {}}]
+]]
+
+-- A number that no other process on the machine has in its command line.
+local function unique()
+  return tostring(math.random(10 ^ 8, 10 ^ 9))
+end
+
+
+describe("moonloop dev", function()
+  after_each(dev.stop_all)
+
+  -- With a pod that takes no SIGTERM and has a daemon; returns it and what all its processes have in their command
+  -- lines.
+  local function start()
+    local mark = unique()
+    local folder = shell.folder("dev-" .. mark)
+    shell.write(folder .. "/pod.yaml", POD:format(mark, mark))
+    local server = dev.start { "--apply", folder .. "/pod.yaml", "--write-kubeconfig", folder .. "/kubeconfig" }
+    server:till_told "stubborn +| up\n"
+    assert.equal(2, #dev.processes("sleep 1000." .. mark)) -- the shell, and its daemon
+    return server, mark, folder
+  end
+
+  local function till_none(mark)
+    wait.till("its processes to end", 5, function()
+      local left = dev.processes(mark)
+      return #left == 0, table.concat(left, "; ")
+    end)
+  end
+
+  for _, signal in ipairs { "INT", "TERM", "HUP" } do
+    it("leaves nothing behind on SIG" .. signal, function()
+      local server, mark, folder = start()
+      assert.equal(0, server:stop(signal))
+      assert.same({}, dev.processes(mark))
+      assert.equal("", shell.must("ls -A " .. server.tmp))
+      assert.equal("pod.yaml\n", shell.must("ls -A " .. folder))
+    end)
+  end
+
+  it("leaves no process behind on SIGKILL", function()
+    local server, mark = start()
+    server.host:kill()
+    till_none(mark)
+  end)
+
+  it("leaves no process behind when it is killed while pods start", function()
+    local server, mark = start()
+    local connection = server:connect()
+    for i = 1, 20 do
+      local body = ('{"metadata":{"name":"p%d"},"spec":{"containers":[{"name":"c","image":"busybox",'
+        .. '"command":["sh","-c","sleep 100 # %s"]}]}}'):format(i, mark)
+      assert(connection:send(("POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+        .. "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"):format(server.token, #body, body)))
+    end
+    wait.till("the first of them to run", 5, function()
+      return #dev.processes("sleep 100 # " .. mark) > 0
+    end)
+    server.host:kill()
+    connection:close()
+    till_none(mark)
+  end)
+end)
