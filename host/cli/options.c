@@ -71,6 +71,34 @@ static bool parse_size(const char *text, size_t *out)
     return false;
 }
 
+/* "1m30s": numbers, each with a unit. */
+static bool parse_duration(const char *text, int *out_ms)
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"h", 3600000}, {"m", 60000}, {"s", 1000}};
+    int64_t total = 0;
+    while (*text) {
+        size_t digits = strspn(text, "0123456789"), unit = 0;
+        uint64_t value;
+        if (!ml_str_to_u64((struct ml_str){text, digits}, &value) || value > INT32_MAX)
+            return false;
+        text += digits;
+        while (unit < ML_COUNT(units) &&
+               strncmp(text, units[unit].name, strlen(units[unit].name)) != 0)
+            unit++;
+        if (unit == ML_COUNT(units))
+            return false;
+        text += strlen(units[unit].name);
+        total += (int64_t)value * units[unit].ms;
+        if (total > INT32_MAX)
+            return false;
+    }
+    *out_ms = (int)total;
+    return total > 0;
+}
+
 static int store(const struct ml_option *option, const char *value, struct ml_err *err)
 {
     struct ml_option_list *list = option->into;
@@ -99,6 +127,11 @@ static int store(const struct ml_option *option, const char *value, struct ml_er
                               value);
         *(int *)option->into = (int)seconds;
         return 0;
+    case ML_OPTION_DURATION:
+        if (!parse_duration(value, option->into))
+            return ml_err_set(err, ML_EINVALID, "%s %s: expected a time, such as 15s or 500ms",
+                              option->name, value);
+        return 0;
     }
     ML_UNREACHABLE();
 }
@@ -112,7 +145,7 @@ static int parse_option(const struct ml_option *options, size_t count, int argc,
     const struct ml_option *option = find(options, count, name);
     if (!option)
         return unknown(options, count, name, err);
-    if (option->type == ML_OPTION_FLAG && value.ptr)
+    if (option->type == ML_OPTION_FLAG && value.ptr && !ml_str_is(value, "true"))
         return ml_err_set(err, ML_EINVALID, "%s takes no value", option->name);
     if (option->type != ML_OPTION_FLAG && !value.ptr) {
         if (*at + 1 >= argc)

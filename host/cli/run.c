@@ -18,6 +18,7 @@ static void print_help(const struct ml_option *options, size_t count)
 int ml_command_run(int argc, char **argv)
 {
     struct moonloop_opts opts = MOONLOOP_OPTS_INIT;
+    bool leader_elect = false;
     struct ml_option_list scripts = {0}, configmaps = {0}, namespaces = {0};
     const struct ml_option options[] = {
         {"--scripts", "PATH", "a script, a folder of scripts, or a mounted ConfigMap (repeat)",
@@ -35,6 +36,21 @@ int ml_command_run(int argc, char **argv)
         {"--health-probe-bind-address", "HOST:PORT",
          "serve /healthz and /readyz; 0: do not (default)", ML_OPTION_TEXT,
          &opts.health_probe_bind_address},
+        {"--leader-elect", NULL, "several replicas, of which the holder of a Lease works",
+         ML_OPTION_FLAG, &leader_elect},
+        {"--leader-election-id", "NAME", "of the Lease; default moonloop", ML_OPTION_TEXT,
+         &opts.leader_election_id},
+        {"--leader-election-namespace", "NS",
+         "of the Lease; default: the pod's, else the kubeconfig's", ML_OPTION_TEXT,
+         &opts.leader_election_namespace},
+        {"--leader-election-lease-duration", "TIME",
+         "others wait so long for a silent leader; default 15s", ML_OPTION_DURATION,
+         &opts.leader_election_lease_duration_ms},
+        {"--leader-election-renew-deadline", "TIME",
+         "a leader that could not renew so long ends, with exit code 4; default 10s",
+         ML_OPTION_DURATION, &opts.leader_election_renew_deadline_ms},
+        {"--leader-election-retry-period", "TIME", "between two attempts; default 2s",
+         ML_OPTION_DURATION, &opts.leader_election_retry_period_ms},
         {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
          &opts.script_memory_max},
         {"--drain-seconds", "N", "for work under way at the end; default 25", ML_OPTION_SECONDS,
@@ -55,6 +71,7 @@ int ml_command_run(int argc, char **argv)
     opts.scripts_configmaps = configmaps.values;
     opts.namespaces = namespaces.values;
     opts.handle_signals = 1;
+    opts.leader_elect = leader_elect;
 
     struct moonloop *host = moonloop_new(&opts);
     int code = moonloop_run(host);

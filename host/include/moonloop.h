@@ -45,6 +45,15 @@ struct moonloop_opts {
     size_t script_memory_max;              /* bytes of one script's state; default 16 MiB */
     int drain_seconds;                     /* for reconciles under way at the end; default 25 */
     int handle_signals;                    /* SIGTERM and SIGINT stop the host; default no */
+
+    /* Several replicas, of which one works: who holds a Lease. A replica that loses it returns
+     * MOONLOOP_EXIT_LOST_LEASE and is to be started anew. */
+    int leader_elect;                      /* default no */
+    const char *leader_election_id;        /* name of the Lease; default "moonloop" */
+    const char *leader_election_namespace; /* default: the pod's, else the kubeconfig's */
+    int leader_election_lease_duration_ms; /* whole seconds; default 15000 */
+    int leader_election_renew_deadline_ms; /* default 10000 */
+    int leader_election_retry_period_ms;   /* default 2000 */
 };
 
 #define MOONLOOP_OPTS_INIT                                                                         \

@@ -37,6 +37,7 @@ struct ml_client_call {
     enum call_state state;
     bool yields;
     struct ml_client_wire wire;
+    struct ml_http_deadlines deadlines;
     ml_client_done *done; /* NULL: a stream */
     struct ml_client_stream stream;
     void *context;
@@ -119,8 +120,23 @@ static void call_count(struct ml_client_call *call, int status)
                           now_ns(call) - call->sent_ns);
 }
 
+/* Asked at the last moment: what was allowed when it was queued may be so no more. */
+static int ask_fence(const struct ml_client_call *call, struct ml_err *err)
+{
+    const struct ml_client *client = call->client;
+    if (!client->fence || !ml_client_wire_writes(&call->wire))
+        return 0;
+    return client->fence(client->fence_context, call->wire.method, call->wire.path, err);
+}
+
+/* The last moment of all: it may have waited for a connection, and the process may have slept. */
+static int may_send(void *context, struct ml_err *err)
+{
+    return ask_fence(context, err);
+}
+
 static void call_submit(struct ml_client_call *call, const struct ml_http_handler *handler,
-                        const struct ml_http_deadlines *deadlines, bool streaming)
+                        bool streaming)
 {
     struct ml_transport *transport = call->client->transport;
     const struct ml_transport_request request = {
@@ -129,8 +145,9 @@ static void call_submit(struct ml_client_call *call, const struct ml_http_handle
         .accept = call->wire.accept,
         .content_type = call->wire.content_type,
         .body = ml_buf_str(&call->wire.body),
-        .deadlines = *deadlines,
+        .deadlines = call->deadlines,
         .streaming = streaming,
+        .may_send = ml_client_wire_writes(&call->wire) ? may_send : NULL,
     };
     call->status = 0;
     call->retry_after_ms = -1;
@@ -252,15 +269,6 @@ static void on_done(void *context, const struct ml_err *transport_err)
     call_finish(call, failed ? &err : NULL);
 }
 
-/* Asked at the last moment: what was allowed when it was queued may be so no more. */
-static int ask_fence(const struct ml_client_call *call, struct ml_err *err)
-{
-    const struct ml_client *client = call->client;
-    if (!client->fence || !ml_client_wire_writes(&call->wire))
-        return 0;
-    return client->fence(client->fence_context, call->wire.method, call->wire.path, err);
-}
-
 /* Whose turn it is; NULL when nobody waits. */
 static struct ml_client_call *next_waiting(struct ml_client *client)
 {
@@ -284,7 +292,7 @@ static void pump(struct ml_client *client)
         }
         call_move(call, CALL_SENT);
         client->in_flight++;
-        call_submit(call, &handler, &ordinary_deadlines, false);
+        call_submit(call, &handler, false);
     }
 }
 
@@ -299,6 +307,17 @@ static struct ml_client_call *call_new(struct ml_client *client, void *context)
     return call;
 }
 
+static struct ml_http_deadlines deadlines_of(const struct ml_client_request *request)
+{
+    struct ml_http_deadlines deadlines = ordinary_deadlines;
+    if (request->timeout_ms > 0) {
+        deadlines.connect_ms = ML_MIN(deadlines.connect_ms, request->timeout_ms);
+        deadlines.first_byte_ms = ML_MIN(deadlines.first_byte_ms, request->timeout_ms);
+        deadlines.total_ms = ML_MIN(deadlines.total_ms, request->timeout_ms);
+    }
+    return deadlines;
+}
+
 struct ml_client_call *ml_client_send(struct ml_client *client,
                                       const struct ml_client_request *request, ml_client_done *done,
                                       void *context)
@@ -307,6 +326,7 @@ struct ml_client_call *ml_client_send(struct ml_client *client,
     struct ml_client_call *call = call_new(client, context);
     call->done = done;
     call->yields = request->yields;
+    call->deadlines = deadlines_of(request);
     ml_client_wire_make(request, &call->wire);
     ml_buf_init(&call->answer, ML_CLIENT_ANSWER_MAX);
     call_move(call, CALL_WAITING);
@@ -361,9 +381,10 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
     static const struct ml_http_handler between = {stream_head, stream_data, stream_done};
     struct ml_client_call *call = call_new(client, context);
     call->stream = *handler;
+    call->deadlines = *deadlines;
     call->wire = (struct ml_client_wire){.method = "GET", .path = ml_strdup(path)};
     ml_buf_init(&call->answer, REFUSAL_LEN_MAX);
     call_move(call, CALL_SENT);
-    call_submit(call, &between, deadlines, true);
+    call_submit(call, &between, true);
     return call;
 }

@@ -55,6 +55,7 @@ struct ml_client_request {
     bool yields; /* stands behind all others that wait: what tells of work done must not hold
                     up work that is due */
     const char *uid, *resource_version; /* delete: preconditions, or NULL */
+    int64_t timeout_ms; /* of each attempt, as a whole; 0: what the API server gives a request */
 };
 
 /* `body` is the answer's, whole, valid during the call; `err` NULL on 2xx. A 2xx body that is

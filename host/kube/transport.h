@@ -15,6 +15,8 @@ struct ml_transport_request {
     struct ml_str body;       /* copied */
     struct ml_http_deadlines deadlines;
     bool streaming;
+    int (*may_send)(void *context, struct ml_err *err); /* as in ml_http_request; a transport
+                                                           that never waits need not ask */
 };
 
 struct ml_transport {

@@ -273,10 +273,12 @@ static struct ml_transport_call *faults_submit(struct ml_transport *seam,
     ml_task_init(&call->later, on_later, call);
     ml_list_push(&faults->calls, &call->node);
     strike(call);
+    struct ml_transport_request passed_on = *request;
+    passed_on.may_send = NULL; /* it would be asked about `call` */
     if (call->is_faulty && (call->kind == ML_FAULT_REFUSE || call->kind == ML_FAULT_LOSE))
         ml_task_defer(&call->later, faults->loop);
     else
-        call->inner = faults->inner->submit(faults->inner, request, &between, call);
+        call->inner = faults->inner->submit(faults->inner, &passed_on, &between, call);
     return call;
 }
 

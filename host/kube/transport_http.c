@@ -16,6 +16,7 @@ struct ml_transport_call {
     struct transport_http *transport;
     struct ml_http_call *sent;
     struct ml_http_handler handler;
+    int (*may_send)(void *context, struct ml_err *err);
     void *context;
 };
 
@@ -34,6 +35,12 @@ static int on_data(void *context, struct ml_str piece, struct ml_err *err)
 {
     struct ml_transport_call *call = context;
     return call->handler.data ? call->handler.data(call->context, piece, err) : 0;
+}
+
+static int may_send(void *context, struct ml_err *err)
+{
+    struct ml_transport_call *call = context;
+    return call->may_send(call->context, err);
 }
 
 static void on_done(void *context, const struct ml_err *err)
@@ -70,10 +77,12 @@ static struct ml_transport_call *http_submit(struct ml_transport *seam,
         .tls = ml_kubeconfig_tls(transport->config),
         .deadlines = request->deadlines,
         .streaming = request->streaming,
+        .may_send = request->may_send ? may_send : NULL,
     };
     struct ml_transport_call *call = ml_new(struct ml_transport_call);
     call->transport = transport;
     call->handler = *handler;
+    call->may_send = request->may_send;
     call->context = context;
     call->sent = ml_http_send(transport->client, &http, &between, call);
     return call;

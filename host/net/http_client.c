@@ -37,6 +37,7 @@ struct ml_http_call {
     enum call_phase phase;
     struct ml_http_handler handler;
     void *context;
+    int (*may_send)(void *context, struct ml_err *err);
     char *url;
     struct ml_http_options options;
     struct ml_http_head_parser head;
@@ -145,6 +146,8 @@ static void on_deadline(void *context)
 {
     struct ml_http_call *call = context;
     set_timeout(call, call_err(call));
+    /* Maybe it is the connection that is dead: the next request gets another one. */
+    curl_easy_setopt(call->easy, CURLOPT_FORBID_REUSE, 1L);
     call_finish(call, call->err);
 }
 
@@ -152,9 +155,14 @@ static void on_deadline(void *context)
 static int on_connected(void *context, char *peer_ip, char *local_ip, int peer_port, int local_port)
 {
     struct ml_http_call *call = context;
+    struct ml_err err = ML_ERR_INIT;
     (void)peer_ip, (void)local_ip, (void)peer_port, (void)local_port;
     if (call->phase == CALL_CANCELED)
         return CURL_PREREQFUNC_ABORT;
+    if (call->may_send && call->may_send(call->context, &err) < 0) {
+        *call_err(call) = err;
+        return CURL_PREREQFUNC_ABORT;
+    }
     if (call->phase == CALL_CONNECTING)
         call_enter(call, CALL_WAITING);
     return CURL_PREREQFUNC_OK;
@@ -306,6 +314,7 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     call->client = client;
     call->handler = *handler;
     call->context = context;
+    call->may_send = request->may_send;
     call->url = ml_strdup(request->url);
     call->deadlines = request->deadlines;
     call->total_due = INT64_MAX;

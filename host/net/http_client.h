@@ -47,6 +47,10 @@ struct ml_http_request {
     const struct ml_http_tls *tls;
     struct ml_http_deadlines deadlines;
     bool streaming; /* a list or watch: a connection of its own, kept for the next one */
+    /* Asked once more when a connection is there and the request is about to be written to it:
+     * non-zero ends the call with that error, and nothing is sent. NULL: no question. `context`
+     * is the call's. */
+    int (*may_send)(void *context, struct ml_err *err);
 };
 
 struct ml_http_head {

@@ -2,6 +2,7 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
+#include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -317,7 +318,7 @@ struct http_connection *http_connection_new(struct ml_http_server *server, struc
     return connection;
 }
 
-void http_connection_adopt(struct http_connection *connection)
+bool http_connection_adopt(struct http_connection *connection)
 {
     struct ml_http_server *server = connection->server;
     int on = 1;
@@ -325,9 +326,9 @@ void http_connection_adopt(struct http_connection *connection)
     bufferevent_getcb(connection->bev, NULL, &connection->evhttp_write, &connection->evhttp_event,
                       &evcon);
     bufferevent_decref(connection->bev);
-    if (!evcon) { /* evhttp has given it up already */
+    if (!evcon) {
         connection_forget(connection);
-        return;
+        return false;
     }
     connection->evcon = evcon;
     ml_map_put(&server->by_evcon, evcon_key(connection), connection);
@@ -340,4 +341,5 @@ void http_connection_adopt(struct http_connection *connection)
     http_connection_wait(connection);
     connection->phase = HTTP_ARRIVING;
     timer_start(connection, server->opts.limits.arrival_ms);
+    return true;
 }

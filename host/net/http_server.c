@@ -30,8 +30,8 @@ static void on_adopt(evutil_socket_t fd, short what, void *context)
     (void)fd, (void)what;
     for (struct ml_list *node; (node = ml_list_shift(&server->fresh));) {
         struct http_connection *connection = ml_container_of(node, struct http_connection, node);
-        http_connection_adopt(connection);
-        make_room(server, connection);
+        if (http_connection_adopt(connection))
+            make_room(server, connection);
     }
 }
 

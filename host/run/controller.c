@@ -125,14 +125,17 @@ static void pump(void *context)
 {
     struct ml_controller *self = context;
     struct ml_str key;
-    while (self->current && !self->stopping &&
+    while (self->current && !self->stopping && !self->cluster->standby &&
            self->in_flight < ml_generation_declaration(self->current)->concurrency_max &&
            ml_workqueue_get(self->queue, &key))
         begin(self, key);
 }
 
+/* On standby nothing waits in the queue: who leads later begins with all there is. */
 static void enqueue_all(struct ml_controller *self)
 {
+    if (self->cluster->standby)
+        return;
     const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
@@ -175,7 +178,8 @@ static void on_enqueue(void *context, struct ml_generation *generation, struct m
 {
     struct ml_controller *self = context;
     (void)generation;
-    ml_workqueue_add(self->queue, key);
+    if (!self->cluster->standby)
+        ml_workqueue_add(self->queue, key);
 }
 
 static void on_gone(void *context, struct ml_generation *generation, struct ml_str key)
@@ -251,6 +255,14 @@ void ml_controller_offer(struct ml_controller *self, struct ml_script *script)
     ml_generation_unref(self->offered);
     self->offered = ml_generation_new(self->cluster, script, &generation_handler, self);
     ml_generation_start(self->offered);
+}
+
+void ml_controller_lead(struct ml_controller *self)
+{
+    if (!self->current || self->stopping)
+        return;
+    enqueue_all(self);
+    pump(self);
 }
 
 void ml_controller_stop(struct ml_controller *self)

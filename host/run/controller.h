@@ -23,6 +23,9 @@ void ml_controller_free(struct ml_controller *controller);
 /* Takes over the reference to `script`. An earlier offer that is not live yet is dropped. */
 void ml_controller_offer(struct ml_controller *controller, struct ml_script *script);
 
+/* The cluster stands by no longer: everything is looked at, as after a start. */
+void ml_controller_lead(struct ml_controller *controller);
+
 /* Takes no more work; handler->stopped comes, later, when what is under way has ended. */
 void ml_controller_stop(struct ml_controller *controller);
 

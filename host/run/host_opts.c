@@ -28,6 +28,8 @@ void ml_host_opts_own(struct moonloop_opts *opts)
     opts->health_probe_bind_address = ml_strdup(opts->health_probe_bind_address);
     opts->log_format = ml_strdup(opts->log_format);
     opts->log_level = ml_strdup(opts->log_level);
+    opts->leader_election_id = ml_strdup(opts->leader_election_id);
+    opts->leader_election_namespace = ml_strdup(opts->leader_election_namespace);
     opts->namespaces = own_list(opts->namespaces);
     opts->scripts = own_list(opts->scripts);
     opts->scripts_configmaps = own_list(opts->scripts_configmaps);
@@ -41,6 +43,8 @@ void ml_host_opts_free(struct moonloop_opts *opts)
     free((char *)opts->health_probe_bind_address);
     free((char *)opts->log_format);
     free((char *)opts->log_level);
+    free((char *)opts->leader_election_id);
+    free((char *)opts->leader_election_namespace);
     free_list(opts->namespaces);
     free_list(opts->scripts);
     free_list(opts->scripts_configmaps);

@@ -2,7 +2,7 @@
  *
  *   start   probes and metrics, connection, caches and scripts (each script when its caches are
  *           synced)
- *   stop    scripts (work under way ends), events, connections, probes */
+ *   stop    scripts (work under way ends), the Lease, events, connections, probes */
 #include "include/moonloop.h"
 
 #include "kube/transport_http.h"
@@ -35,6 +35,8 @@ struct moonloop {
     struct ml_kubeconfig *kubeconfig;
     struct ml_http_client *http;
     struct ml_transport *transport;
+    struct ml_http_client *election_http; /* renewals stand behind no other request */
+    struct ml_transport *election_transport;
     struct ml_operator *operator;
     struct ml_endpoints *endpoints;
     struct ml_connect *connecting;
@@ -150,11 +152,75 @@ static int open_transport(struct moonloop *self)
     return 0;
 }
 
+/* Without waiting for anything: another replica may work by now. */
+static void on_lost(void *context, const struct ml_err *err)
+{
+    struct moonloop *self = context;
+    self->err = *err;
+    ml_error(&self->log, "host", "no longer the leader; ending", ML_ERR(err));
+    fail(self, MOONLOOP_EXIT_LOST_LEASE);
+    leave_loop(self);
+}
+
+static struct ml_election_times election_times(const struct moonloop_opts *opts)
+{
+    struct ml_election_times times = ML_ELECTION_TIMES_DEFAULT;
+    if (opts->leader_election_lease_duration_ms)
+        times.lease_ns = opts->leader_election_lease_duration_ms * ML_NS_PER_MS;
+    if (opts->leader_election_renew_deadline_ms)
+        times.renew_ns = opts->leader_election_renew_deadline_ms * ML_NS_PER_MS;
+    if (opts->leader_election_retry_period_ms)
+        times.retry_ns = opts->leader_election_retry_period_ms * ML_NS_PER_MS;
+    return times;
+}
+
+static const char *election_id(const struct moonloop_opts *opts)
+{
+    return opts->leader_election_id ? opts->leader_election_id : "moonloop";
+}
+
+static int check_election(struct moonloop *self)
+{
+    const char *ns = self->opts.leader_election_namespace;
+    const struct ml_election_times times = election_times(&self->opts);
+    if (!self->opts.leader_elect)
+        return 0;
+    if (!ml_name_valid(ml_str_of(election_id(&self->opts))))
+        return ml_err_set(&self->err, ML_EINVALID, "--leader-election-id %s: no name of an object",
+                          election_id(&self->opts));
+    if (ns && !ml_name_valid(ml_str_of(ns)))
+        return ml_err_set(&self->err, ML_EINVALID,
+                          "--leader-election-namespace %s: no name of a namespace", ns);
+    return ml_election_times_check(&times, &self->err);
+}
+
+static void open_election(struct moonloop *self, struct ml_operator_election *out,
+                          const char *identity)
+{
+    const char *ns = self->opts.leader_election_namespace;
+    self->election_http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
+    self->election_transport = ml_transport_http_new(self->election_http, self->kubeconfig);
+    *out = (struct ml_operator_election){
+        .transport = self->election_transport,
+        .ns = ns ? ns : ml_kubeconfig_namespace(self->kubeconfig),
+        .name = election_id(&self->opts),
+        .identity = identity,
+        .times = election_times(&self->opts),
+        .lost = on_lost,
+        .context = self,
+    };
+}
+
 static void make_operator(struct moonloop *self)
 {
-    char host[64] = "localhost";
+    char host[64] = "localhost", uuid[ML_UUID_LEN + 1];
     gethostname(host, sizeof host - 1);
+    ml_random_uuid(&self->random, uuid);
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
+    ML_AUTO_FREE char *identity = ml_asprintf("%s_%s", host, uuid);
+    struct ml_operator_election election;
+    if (self->opts.leader_elect)
+        open_election(self, &election, identity);
     const struct ml_operator_opts opts = {
         .loop = self->loop,
         .transport = self->transport,
@@ -164,6 +230,7 @@ static void make_operator(struct moonloop *self)
         .namespaces = self->opts.namespaces,
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
+        .election = self->opts.leader_elect ? &election : NULL,
     };
     self->operator= ml_operator_new(&opts);
     for (size_t i = 0; self->opts.scripts[i]; i++)
@@ -223,7 +290,7 @@ static int build(struct moonloop *self)
 {
     if (self->err.kind)
         return fail(self, MOONLOOP_EXIT_BAD);
-    if (read_log_options(self) < 0 || check_sources(self) < 0)
+    if (read_log_options(self) < 0 || check_sources(self) < 0 || check_election(self) < 0)
         return fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
@@ -269,7 +336,10 @@ void moonloop_free(struct moonloop *self)
     ml_operator_free(self->operator);
     if (self->transport)
         self->transport->free(self->transport);
+    if (self->election_transport)
+        self->election_transport->free(self->election_transport);
     ml_http_client_free(self->http);
+    ml_http_client_free(self->election_http);
     ml_kubeconfig_free(self->kubeconfig);
     if (self->loop) {
         if (self->opts.handle_signals) {

@@ -1,11 +1,17 @@
 #include "run/operator.h"
 
-#define FLUSH_MAX_NS (2 * ML_NS_PER_S)
+#define FLUSH_MAX_NS   (2 * ML_NS_PER_S)
+#define RELEASE_MAX_NS (2 * ML_NS_PER_S)
 
 struct ml_operator {
     struct ml_client *client;
     struct ml_cluster cluster;
     struct ml_scripts *scripts;
+
+    struct ml_client *election_client;
+    struct ml_election *election; /* NULL: the only replica */
+    void (*lost)(void *context, const struct ml_err *err);
+    void *lost_context;
 
     struct ml_timer patience; /* of the stop */
     bool stopping;
@@ -14,6 +20,52 @@ struct ml_operator {
 };
 
 static void on_drain_late(void *context);
+
+static void on_led(void *context)
+{
+    struct ml_operator *self = context;
+    self->cluster.standby = false;
+    ml_scripts_lead(self->scripts);
+}
+
+static void on_lost(void *context, const struct ml_err *err)
+{
+    struct ml_operator *self = context;
+    self->cluster.standby = true;
+    self->lost(self->lost_context, err);
+}
+
+static void make_election(struct ml_operator *self, const struct ml_operator_opts *opts)
+{
+    static const struct ml_election_handler handler = {on_led, on_lost};
+    const struct ml_operator_election *election = opts->election;
+    const struct ml_client_opts client = {
+        .loop = opts->loop,
+        .transport = election->transport,
+        .metrics = opts->metrics,
+        .random = opts->random,
+        .log = opts->log,
+    };
+    self->election_client = ml_client_new(&client);
+    const struct ml_election_opts candidate = {
+        .client = self->election_client,
+        .loop = opts->loop,
+        .random = opts->random,
+        .log = opts->log,
+        .metrics = opts->metrics,
+        .ns = election->ns,
+        .name = election->name,
+        .identity = election->identity,
+        .times = election->times,
+        .handler = &handler,
+        .context = self,
+    };
+    self->election = ml_election_new(&candidate);
+    self->lost = election->lost;
+    self->lost_context = election->context;
+    self->cluster.standby = true;
+    ml_client_set_fence(self->client, ml_election_fence, self->election);
+}
 
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
 {
@@ -54,6 +106,8 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     };
     self->scripts = ml_scripts_new(&self->cluster, &opts->limits);
     ml_timer_init(&self->patience, opts->loop, on_drain_late, self);
+    if (opts->election)
+        make_election(self, opts);
     return self;
 }
 
@@ -68,6 +122,8 @@ void ml_operator_free(struct ml_operator *self)
     ml_informers_free(self->cluster.informers);
     ml_discovery_free(self->cluster.discovery);
     ml_client_free(self->client);
+    ml_election_free(self->election);
+    ml_client_free(self->election_client);
     free(self);
 }
 
@@ -89,6 +145,8 @@ void ml_operator_add_source(struct ml_operator *self, struct ml_source *source)
 void ml_operator_start(struct ml_operator *self)
 {
     ml_scripts_start(self->scripts);
+    if (self->election)
+        ml_election_start(self->election);
 }
 
 /* Once, whichever of work, events, patience and a second call comes first or last. */
@@ -106,18 +164,31 @@ static void on_flushed(void *context)
     tell_stopped(context);
 }
 
-/* Work is done: what is left are the events that tell of it. */
+/* What is left are the events that tell of it. */
+static void flush(void *context)
+{
+    struct ml_operator *self = context;
+    if (!self->stopped)
+        return;
+    ml_timer_init(&self->patience, self->cluster.loop, on_flushed, self);
+    ml_timer_start(&self->patience, FLUSH_MAX_NS);
+    ml_recorder_flush(self->cluster.recorder, on_flushed, self);
+}
+
+/* Work is done: another replica may begin. */
 static void on_drained(void *context)
 {
     struct ml_operator *self = context;
     if (!self->stopped)
         return;
     ml_timer_stop(&self->patience);
-    ml_timer_init(&self->patience, self->cluster.loop, on_flushed, self);
-    ml_timer_start(&self->patience, FLUSH_MAX_NS);
-    ml_recorder_flush(self->cluster.recorder, on_flushed, self);
+    if (self->election)
+        ml_election_release(self->election, RELEASE_MAX_NS, flush, self);
+    else
+        flush(self);
 }
 
+/* Writes may still be under way: the Lease is left to expire. */
 static void on_drain_late(void *context)
 {
     struct ml_operator *self = context;

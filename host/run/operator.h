@@ -2,13 +2,26 @@
  * API server stands nor what time it is: both come with the loop and the transport, so the same
  * struct runs against a cluster, in `moonloop dev`, and in a test's virtual time.
  *
- *   start   scripts, each when its caches are synced
- *   stop    scripts (work under way ends), then the events that tell of it */
+ *   start   scripts, each when its caches are synced; with an election they work once it is won
+ *   stop    scripts (work under way ends), then the Lease, then the events that tell of it */
 #pragma once
 
 #include "run/scripts.h"
+#include "state/election.h"
 
 struct ml_operator;
+
+/* For one of several replicas. Borrowed during ml_operator_new, but for the transport. */
+struct ml_operator_election {
+    struct ml_transport *transport; /* on a connection of its own */
+    const char *ns, *name;          /* of the Lease */
+    const char *identity;           /* of this start of the process */
+    struct ml_election_times times;
+    /* Nothing is written from now on; the process is to end. The operator must not be freed
+     * inside. */
+    void (*lost)(void *context, const struct ml_err *err);
+    void *context;
+};
 
 /* Borrowed until ml_operator_free, but for `instance`, which is copied. */
 struct ml_operator_opts {
@@ -20,6 +33,7 @@ struct ml_operator_opts {
     const char *const *namespaces; /* NULL-terminated; empty: all */
     const char *instance;          /* this process, in Events: "moonloop-HOST-PID" */
     struct ml_script_limits limits;
+    const struct ml_operator_election *election; /* NULL: the only replica */
 };
 
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts);

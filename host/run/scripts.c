@@ -339,6 +339,17 @@ void ml_scripts_start(struct ml_scripts *self)
         ml_source_start(self->sources[i], &source_handler, self);
 }
 
+void ml_scripts_lead(struct ml_scripts *self)
+{
+    ml_list_each (node, &self->slots) {
+        struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->controller)
+            ml_controller_lead(slot->controller);
+        if (slot->successor)
+            ml_controller_lead(slot->successor);
+    }
+}
+
 void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void *context)
 {
     self->stopping = true;

@@ -16,6 +16,9 @@ void ml_scripts_free(struct ml_scripts *scripts); /* cancels what is under way; 
 void ml_scripts_add_source(struct ml_scripts *scripts, struct ml_source *source);
 void ml_scripts_start(struct ml_scripts *scripts);
 
+/* The cluster stands by no longer: what is loaded begins to work. */
+void ml_scripts_lead(struct ml_scripts *scripts);
+
 /* Lets what is under way end; `done` comes later, once. */
 void ml_scripts_stop(struct ml_scripts *scripts, void (*done)(void *context), void *context);
 

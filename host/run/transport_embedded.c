@@ -11,6 +11,7 @@ struct transport_embedded {
     struct ml_apiserver *server; /* NULL: nobody listens */
     char *authorization;
     struct ml_list calls;
+    struct ml_list gone; /* calls that wait for their last turn */
 };
 
 /* How far the server's side of a call is; the caller's side follows from the loop. */
@@ -21,7 +22,7 @@ struct ml_transport_call {
     struct transport_embedded *transport;
     struct ml_http_handler handler;
     void *context;
-    bool *gone; /* set when the call goes in its own turn */
+    bool is_gone; /* over for its caller; its next turn is its last */
 
     char *method, *path, *accept, *content_type; /* as in the request; copies */
     struct ml_buf body;
@@ -40,13 +41,9 @@ struct ml_transport_call {
     struct ml_timer total, quiet; /* quiet: up to the head, then between bytes */
 };
 
-static void call_free(struct ml_transport_call *call)
+static void call_release(struct ml_transport_call *call)
 {
-    if (call->gone)
-        *call->gone = true;
     ml_task_cancel(&call->turn);
-    ml_timer_stop(&call->total);
-    ml_timer_stop(&call->quiet);
     ml_list_remove(&call->node);
     ml_http_head_fini(&call->head);
     ml_buf_fini(&call->waiting);
@@ -56,6 +53,17 @@ static void call_free(struct ml_transport_call *call)
     free(call->accept);
     free(call->content_type);
     free(call);
+}
+
+/* The call is over. Its memory goes with its next turn: this may be one, or the server's. */
+static void call_free(struct ml_transport_call *call)
+{
+    ml_timer_stop(&call->total);
+    ml_timer_stop(&call->quiet);
+    ml_list_remove(&call->node);
+    ml_list_push(&call->transport->gone, &call->node);
+    call->is_gone = true;
+    ml_task_defer(&call->turn, call->transport->loop);
 }
 
 /* The server is not to be heard of any more. */
@@ -183,7 +191,7 @@ static void tell_head(struct ml_transport_call *call)
         call->handler.head(call->context, &call->head.head);
 }
 
-static void tell_bytes(struct ml_transport_call *call, const bool *gone)
+static void tell_bytes(struct ml_transport_call *call)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf bytes = call->waiting;
     struct ml_err err = ML_ERR_INIT;
@@ -194,7 +202,7 @@ static void tell_bytes(struct ml_transport_call *call, const bool *gone)
                        call->transport->seam.host);
     else if (call->handler.data)
         r = call->handler.data(call->context, ml_buf_str(&bytes), &err);
-    if (!*gone && r != 0)
+    if (!call->is_gone && r != 0)
         call_done(call, &err);
 }
 
@@ -215,20 +223,20 @@ static void end_turn(struct ml_transport_call *call)
 static void on_turn(void *context)
 {
     struct ml_transport_call *call = context;
-    bool gone = false;
-    call->gone = &gone;
+    if (call->is_gone) {
+        call_release(call);
+        return;
+    }
     if (call->stage == CALL_WAITS && !call->transport->server)
         cut(call, "connection refused");
     if (call->stage == CALL_WAITS)
         ask(call);
-    if (!gone && call->head.complete && !call->head_told)
+    if (!call->is_gone && call->head.complete && !call->head_told)
         tell_head(call);
-    if (!gone && call->waiting.len > 0)
-        tell_bytes(call, &gone);
-    if (!gone)
+    if (!call->is_gone && call->waiting.len > 0)
+        tell_bytes(call);
+    if (!call->is_gone)
         end_turn(call);
-    if (!gone)
-        call->gone = NULL;
 }
 
 /* What http_client.c says of its deadlines, of ours. */
@@ -308,6 +316,8 @@ static void embedded_free(struct ml_transport *seam)
 {
     struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
     ml_assert(ml_list_empty(&transport->calls));
+    ml_list_each (node, &transport->gone)
+        call_release(ml_container_of(node, struct ml_transport_call, node));
     free(transport->authorization);
     free(transport);
 }
@@ -322,6 +332,7 @@ struct ml_transport *ml_transport_embedded_new(struct ml_loop *loop, struct ml_a
     transport->server = server;
     transport->authorization = token ? ml_asprintf("Bearer %s", token) : NULL;
     ml_list_init(&transport->calls);
+    ml_list_init(&transport->gone);
     return &transport->seam;
 }
 

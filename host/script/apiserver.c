@@ -1,13 +1,8 @@
-/* The embedded API server as C sees it: requests become Lua tables, what Lua does to the reply
- * goes to the sink. */
-#include "script/apiserver.h"
-
+/* The embedded API server as C sees it: its state, requests become Lua tables, and what becomes of
+ * one whose handler raises. What Lua does to the reply is apiserver_reply.c's. */
 #include <ctype.h>
 
-#include "script/host.h"
-
-#define REPLY       "moonloop.reply"
-#define HEADERS_MAX 16 /* of an answer */
+#include "script/apiserver_reply.h"
 
 static const char server_key; /* registry: the server, a Lua table */
 
@@ -16,177 +11,6 @@ struct ml_apiserver {
     struct ml_log *log;
     struct ml_list calls;
 };
-
-enum call_state { CALL_OPEN, CALL_STARTED, CALL_OVER };
-
-/* A full userdata; its user value is on_close. Until it is over the registry holds it, under its
- * own address. */
-struct ml_apiserver_call {
-    struct ml_list node;
-    struct ml_apiserver *server;
-    const struct ml_apiserver_sink *sink;
-    void *context;
-    enum call_state state;
-};
-
-static void call_end(struct ml_apiserver_call *call)
-{
-    lua_State *L = call->server->trusted->running;
-    call->state = CALL_OVER;
-    ml_list_remove(&call->node);
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, call);
-}
-
-/* The reply that a method is called on, in the state it needs. */
-ML_RAISES
-static struct ml_apiserver_call *check_reply(lua_State *L, const char *method,
-                                             enum call_state wanted)
-{
-    struct ml_apiserver_call *call = luaL_checkudata(L, 1, REPLY);
-    if (call->state == CALL_OVER)
-        luaL_error(L, "reply:%s: the answer has ended, or its client has gone", method);
-    if (call->state != wanted)
-        luaL_error(L, "reply:%s: the answer has %s begun", method,
-                   wanted == CALL_OPEN ? "already" : "not");
-    return call;
-}
-
-/* The headers at `index`, sorted by name; their texts belong to the table there. */
-ML_RAISES
-static size_t check_headers(lua_State *L, int index, struct ml_http_header *headers)
-{
-    size_t count = 0;
-    if (lua_isnoneornil(L, index))
-        return 0;
-    luaL_checktype(L, index, LUA_TTABLE);
-    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
-            luaL_argerror(L, index, "names and values of headers are strings");
-        if (count == HEADERS_MAX)
-            luaL_argerror(L, index, "up to 16 headers");
-        const struct ml_http_header header = {lua_tostring(L, -2), lua_tostring(L, -1)};
-        size_t place = count++;
-        for (; place > 0 && strcmp(headers[place - 1].name, header.name) > 0; place--)
-            headers[place] = headers[place - 1];
-        headers[place] = header;
-    }
-    return count;
-}
-
-ML_RAISES
-static int check_status(lua_State *L)
-{
-    lua_Integer status = luaL_checkinteger(L, 2);
-    luaL_argcheck(L, status >= 200 && status <= 599, 2, "a status code");
-    return (int)status;
-}
-
-/* reply:send(code, content_type, body, headers?) */
-ML_RAISES
-static int reply_send(lua_State *L)
-{
-    struct ml_apiserver_call *call = check_reply(L, "send", CALL_OPEN);
-    struct ml_http_header headers[HEADERS_MAX];
-    struct ml_http_answer answer = {.status = check_status(L), .headers = headers};
-    answer.content_type = luaL_optstring(L, 3, NULL);
-    answer.body.ptr = luaL_checklstring(L, 4, &answer.body.len);
-    answer.header_count = check_headers(L, 5, headers);
-    call_end(call);
-    call->sink->send(call->context, &answer);
-    return 0;
-}
-
-/* reply:start(code, content_type, headers?) */
-ML_RAISES
-static int reply_start(lua_State *L)
-{
-    struct ml_apiserver_call *call = check_reply(L, "start", CALL_OPEN);
-    struct ml_http_header headers[HEADERS_MAX];
-    struct ml_http_answer head = {.status = check_status(L), .headers = headers};
-    head.content_type = luaL_optstring(L, 3, NULL);
-    head.header_count = check_headers(L, 4, headers);
-    call->state = CALL_STARTED;
-    call->sink->start(call->context, &head);
-    return 0;
-}
-
-/* reply:write(bytes) -> bytes that wait to be sent */
-ML_RAISES
-static int reply_write(lua_State *L)
-{
-    struct ml_apiserver_call *call = check_reply(L, "write", CALL_STARTED);
-    struct ml_str bytes;
-    bytes.ptr = luaL_checklstring(L, 2, &bytes.len);
-    lua_pushinteger(L, (lua_Integer)call->sink->write(call->context, bytes));
-    return 1;
-}
-
-/* reply:finish() */
-ML_RAISES
-static int reply_finish(lua_State *L)
-{
-    struct ml_apiserver_call *call = check_reply(L, "finish", CALL_STARTED);
-    call_end(call);
-    call->sink->finish(call->context);
-    return 0;
-}
-
-/* reply:abort(): at any time; nothing when the answer has ended */
-ML_RAISES
-static int reply_abort(lua_State *L)
-{
-    struct ml_apiserver_call *call = luaL_checkudata(L, 1, REPLY);
-    if (call->state == CALL_OVER)
-        return 0;
-    call_end(call);
-    call->sink->abort(call->context);
-    return 0;
-}
-
-/* The fields of a reply: its methods, which are the upvalue, and on_close. */
-ML_RAISES
-static int reply_index(lua_State *L)
-{
-    lua_settop(L, 2);
-    lua_pushvalue(L, 2);
-    if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
-        return 1;
-    luaL_checkudata(L, 1, REPLY);
-    const char *name = lua_tostring(L, 2);
-    if (name && strcmp(name, "on_close") == 0)
-        lua_getiuservalue(L, 1, 1);
-    return 1;
-}
-
-/* reply.on_close = function or nil */
-ML_RAISES
-static int reply_newindex(lua_State *L)
-{
-    luaL_checkudata(L, 1, REPLY);
-    const char *name = luaL_checkstring(L, 2);
-    if (strcmp(name, "on_close") != 0)
-        return luaL_error(L, "a reply has no field '%s'", name);
-    if (!lua_isnoneornil(L, 3))
-        luaL_checktype(L, 3, LUA_TFUNCTION);
-    lua_settop(L, 3);
-    lua_setiuservalue(L, 1, 1);
-    return 0;
-}
-
-static void open_reply(lua_State *L)
-{
-    static const luaL_Reg methods[] = {{"send", reply_send},   {"start", reply_start},
-                                       {"write", reply_write}, {"finish", reply_finish},
-                                       {"abort", reply_abort}, {NULL, NULL}};
-    luaL_newmetatable(L, REPLY);
-    luaL_newlib(L, methods);
-    lua_pushcclosure(L, reply_index, 1);
-    lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, reply_newindex);
-    lua_setfield(L, -2, "__newindex");
-    lua_pop(L, 1);
-}
 
 /* settings -> nothing; puts the server where handle finds it. */
 ML_RAISES
@@ -247,7 +71,7 @@ int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apise
         .failed = on_failed,
         .context = server,
     });
-    open_reply(server->trusted->L);
+    reply_open(server->trusted->L);
     int r = start(server, options->settings, err);
     if (r < 0) {
         ml_apiserver_free(server);
@@ -263,7 +87,7 @@ static void abort_all(struct ml_apiserver *server)
         struct ml_apiserver_call *call = ml_container_of(node, struct ml_apiserver_call, node);
         const struct ml_apiserver_sink *sink = call->sink;
         void *context = call->context;
-        call_end(call);
+        reply_end(call);
         sink->abort(context);
     }
 }
@@ -287,20 +111,6 @@ int ml_apiserver_reset(struct ml_apiserver *server, struct ml_str settings, stru
 struct ml_trusted *ml_apiserver_trusted(struct ml_apiserver *server)
 {
     return server->trusted;
-}
-
-/* [+1] */
-static struct ml_apiserver_call *push_reply(struct ml_apiserver *server,
-                                            const struct ml_apiserver_sink *sink, void *context)
-{
-    lua_State *L = server->trusted->running;
-    struct ml_apiserver_call *call = lua_newuserdatauv(L, sizeof *call, 1);
-    *call = (struct ml_apiserver_call){.server = server, .sink = sink, .context = context};
-    ml_list_push(&server->calls, &call->node);
-    luaL_setmetatable(L, REPLY);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, call);
-    return call;
 }
 
 /* [+1] */
@@ -365,23 +175,24 @@ static void answer_500(struct ml_apiserver_call *call, struct ml_str problem)
     ml_json_end_object(&writer);
     const struct ml_http_answer answer = {
         .status = 500, .content_type = "application/json", .body = ml_buf_str(&body)};
-    call_end(call);
+    reply_end(call);
     call->sink->send(call->context, &answer);
     ml_buf_fini(&message);
     ml_buf_fini(&body);
 }
 
 /* What becomes of a request whose handler raised. */
-static void fail(struct ml_apiserver_call *call, const struct ml_apiserver_request *request)
+static void fail(struct ml_apiserver *server, struct ml_apiserver_call *call,
+                 const struct ml_apiserver_request *request)
 {
-    const char *traceback = ml_trusted_traceback(call->server->trusted);
-    ml_error(call->server->log, "apiserver", "a request failed", ML_S("method", request->method),
+    const char *traceback = ml_trusted_traceback(server->trusted);
+    ml_error(server->log, "apiserver", "a request failed", ML_S("method", request->method),
              ML_STR_FIELD("path", request->path), ML_S("error", traceback));
     struct ml_str rest = ml_str_of(traceback);
-    if (call->state == CALL_OPEN) {
+    if (call->state == REPLY_OPEN) {
         answer_500(call, ml_str_cut(&rest, '\n'));
-    } else if (call->state == CALL_STARTED) {
-        call_end(call);
+    } else if (call->state == REPLY_STARTED) {
+        reply_end(call);
         call->sink->abort(call->context);
     }
 }
@@ -391,26 +202,27 @@ struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
                                               const struct ml_apiserver_sink *sink, void *context)
 {
     lua_State *L = server->trusted->running;
-    struct ml_apiserver_call *call = push_reply(server, sink, context);
+    struct ml_apiserver_call *call = reply_push(server->trusted, sink, context);
+    ml_list_push(&server->calls, &call->node);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &server_key);
     lua_getfield(L, -1, "handle");
     lua_insert(L, -2);
     push_request(server->trusted, request);
     lua_pushvalue(L, -4);
     if (host_call(server->trusted, 3, 0) < 0)
-        fail(call, request);
-    bool over = call->state == CALL_OVER;
+        fail(server, call, request);
+    bool over = call->state == REPLY_OVER;
     lua_pop(L, 1); /* the reply, which may go now */
     return over ? NULL : call;
 }
 
 void ml_apiserver_gone(struct ml_apiserver_call *call)
 {
-    struct ml_trusted *trusted = call->server->trusted;
+    struct ml_trusted *trusted = call->trusted;
     lua_State *L = trusted->running;
     lua_rawgetp(L, LUA_REGISTRYINDEX, call);
     lua_getiuservalue(L, -1, 1);
-    call_end(call);
+    reply_end(call);
     if (lua_isnil(L, -1))
         lua_pop(L, 1);
     else

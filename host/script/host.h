@@ -62,7 +62,8 @@ void host_call_back(struct ml_trusted *trusted, int arguments);
 ML_NODISCARD lua_State *host_enter(lua_State *L);
 void host_leave(lua_State *L, lua_State *before);
 
-/* host_json.c: the values. */
+/* host_value.c: objects, arrays and null. */
+void host_make_array_mark(lua_State *L); /* once a state, before any of the others */
 void host_push_null(lua_State *L);
 bool host_is_null(lua_State *L, int index);
 void host_push_array_mark(lua_State *L); /* the metatable of marked arrays */

@@ -1,7 +1,7 @@
 /* Patterns in the syntax of Go's regexp (RE2), made into PCRE2's. What Go refuses is refused in its
  * words; what PCRE2 would read in another way is written so that it does not. Groups lose their
  * numbers: nobody asks for them. Follows Go's regexp/syntax, parse.go. */
-#include "script/host_re2.h"
+#include "script/host_re2_class.h"
 
 #define COUNT_MAX 1000 /* of one repetition, and of those inside of each other multiplied */
 

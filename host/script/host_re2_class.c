@@ -2,7 +2,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "script/host_re2.h"
+#include "script/host_re2_class.h"
 
 #define SPACE        "\\t\\n\\f\\r\\x20" /* Go's \s has no \v */
 #define NO_SPACE     "\\x00-\\x08\\x0b\\x0e-\\x1f\\x21-\\x{10ffff}"

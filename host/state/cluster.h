@@ -16,4 +16,5 @@ struct ml_cluster {
     struct ml_discovery *discovery;
     struct ml_informers *informers;
     struct ml_recorder *recorder;
+    bool standby; /* another replica leads: caches are kept, nothing is reconciled */
 };

@@ -124,9 +124,9 @@ static inline void world_open(struct world *w, const char *body,
                                                              .controller = "moonloop.dev/at",
                                                              .instance = "test"});
     w->gate = ml_gate_new(w->loop, w->metrics, "at");
-    w->cluster = (struct ml_cluster){w->loop, &w->clock.clock, &w->random,
-                                     &w->log, w->metrics,      w->client,
-                                     NULL,    w->informers,    w->recorder};
+    w->cluster = (struct ml_cluster){
+        w->loop, &w->clock.clock, &w->random,  &w->log, w->metrics, w->client,
+        NULL,    w->informers,    w->recorder, false};
     world_open_pods(w);
     ML_AUTO_FREE char *text = ml_asprintf(
         "local moonloop = require 'moonloop'\n"

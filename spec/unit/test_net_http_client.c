@@ -274,6 +274,34 @@ static void test_http_client_sends_method_headers_and_body_as_given(void **state
     }
 }
 
+static int refuse_to_send(void *context, struct ml_err *err)
+{
+    struct answer *answer = context;
+    assert_int_equal(answer->dones, 0);
+    return ml_err_set(err, ML_ECANCELED, "not any more");
+}
+
+static void test_http_client_asks_once_more_before_it_sends(void **state)
+{
+    static const struct peer_step steps[] = {{0, OK_HEAD "Content-Length: 0\r\n\r\n"}, {0}};
+    struct net *net = *state;
+    struct peer peer;
+    struct answer answer;
+    peer_init(&peer, net, steps, PEER_HOLD);
+    const struct ml_http_request request = {
+        .method = "POST",
+        .url = local_url(peer.port),
+        .body = ML_STR("{}"),
+        .may_send = refuse_to_send,
+    };
+    answer_get(&answer, net, &request);
+    assert_int_equal(answer.err.kind, ML_ECANCELED);
+    assert_string_equal(answer.err.message, "not any more");
+    assert_string_equal(peer_request(&peer), "");
+    ml_buf_fini(&answer.body);
+    peer_fini(&peer);
+}
+
 static void test_http_client_hands_over_the_head(void **state)
 {
     static const struct peer_step steps[] = {
@@ -406,6 +434,7 @@ int main(void)
         NET(test_http_client_bounds_the_wait_for_a_connection),
         NET(test_http_client_refuses_what_cannot_be_sent),
         NET(test_http_client_sends_method_headers_and_body_as_given),
+        NET(test_http_client_asks_once_more_before_it_sends),
         NET(test_http_client_hands_over_the_head),
         NET(test_http_client_passes_pieces_on_as_they_come),
         NET(test_http_client_is_silent_after_cancel_in_a_callback),

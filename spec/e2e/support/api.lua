@@ -21,6 +21,7 @@ local KINDS = {
   ServiceAccount = { "v1", "serviceaccounts" },
   Namespace = { "v1", "namespaces", cluster = true },
   Event = { "events.k8s.io/v1", "events" },
+  Lease = { "coordination.k8s.io/v1", "leases" },
   CustomResourceDefinition = { "apiextensions.k8s.io/v1", "customresourcedefinitions", cluster = true },
 }
 

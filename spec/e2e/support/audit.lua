@@ -33,7 +33,7 @@ local WRITES = { create = true, update = true, patch = true, delete = true }
 local function matches(event, want)
   local object = event.objectRef or {}
   return (not want.ns or object.namespace == want.ns)
-    and (not want.resource or object.resource == want.resource)
+    and (not want.resource or object.resource == want.resource and object.subresource == want.subresource)
     and (not want.name or object.name == want.name)
     and (not want.verb or event.verb == want.verb)
     and (not want.writes or WRITES[event.verb])
@@ -44,7 +44,8 @@ end
 
 --- The requests answered since `mark`, in the order of their answers.
 ---@param mark integer
----@param want table all of: ns, resource, name, verb, code, writes = true, by_moonloop = true
+---@param want table all of: ns, resource (itself, not what is below it) or that and subresource, name, verb, code,
+---  writes = true, by_moonloop = true
 function M.since(mark, want)
   local found = {}
   for line in lines_after(mark) do
@@ -63,10 +64,8 @@ end
 function M.pods_created(mark, ns)
   local count, total = {}, 0
   for _, event in ipairs(M.since(mark, { ns = ns, resource = "pods", verb = "create", code = 201 })) do
-    if not event.objectRef.subresource then
-      local name = event.objectRef.name
-      count[name], total = (count[name] or 0) + 1, total + 1
-    end
+    local name = event.objectRef.name
+    count[name], total = (count[name] or 0) + 1, total + 1
   end
   return count, total
 end

@@ -1,15 +1,16 @@
 -- The proxy that injects faults between the host and the API server; its rules are those of
--- controlplane/README.md. Only with the control plane that run.sh started.
+-- controlplane/README.md. Only before the servers that run.sh started.
 local cjson = require "cjson.safe"
+local cluster = require "spec.e2e.support.cluster"
 local http = require "spec.e2e.support.http"
 local shell = require "spec.e2e.support.shell"
 
 local M = {}
 M.__index = M
 
-local folder = os.getenv "E2E_CONTROLPLANE"
+local folder = os.getenv "E2E_PROXIES"
 
---- Is there a control plane to put one before?
+--- Is there a server to put one before?
 M.available = folder ~= nil and folder ~= ""
 
 --- The proxy of that name, without rules; started when it is not running.
@@ -17,7 +18,7 @@ M.available = folder ~= nil and folder ~= ""
 function M.open(name)
   local admin = folder .. "/" .. name .. ".admin"
   if not shell.read(admin) then
-    shell.must(shell.line { "spec/e2e/controlplane/controlplane.sh", "proxy", folder, name })
+    shell.must(shell.line { "spec/e2e/controlplane/controlplane.sh", "proxy", folder, name, cluster.kubeconfig })
   end
   local self = setmetatable({
     admin = shell.read(admin):gsub("%s+$", ""),

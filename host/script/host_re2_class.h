@@ -1,5 +1,5 @@
-/* L5 script, private. What the two halves of the translator of patterns share: host_re2.c has
- * groups and repetitions, host_re2_class.c characters, escapes and classes. */
+/* L5 script, private to host_re2*.c. The lower half of the translator of patterns: where it stands
+ * in one, and characters, escapes and classes. host_re2.c has groups and repetitions. */
 #pragma once
 
 #include "script/host.h"

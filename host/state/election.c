@@ -1,0 +1,572 @@
+#include "state/election.h"
+
+#include "codec/rfc3339.h"
+#include "net/loop.h"
+#include "state/lease_record.h"
+#include "state/lease_watch.h"
+
+#define RETRY_JITTER 1.2 /* client-go, leaderelection.JitterFactor */
+/* A deadline that is noticed so much too late passed while the process slept. */
+#define SLEPT_NS       ML_NS_PER_S
+#define TIMEOUT_NS_MIN ML_NS_PER_S
+/* After a hint, so that not all candidates ask at the same moment. */
+#define HINT_NS_MAX (200 * ML_NS_PER_MS)
+
+static const struct ml_kind lease_kind = {
+    "coordination.k8s.io/v1", "coordination.k8s.io", "v1", "Lease", "leases", true, false,
+};
+
+enum state {
+    ELECTION_NEW,
+    ELECTION_WAITING,
+    ELECTION_LEADING,
+    ELECTION_DOUBTING, /* slept past the deadline: fence closed, one attempt */
+    ELECTION_RELEASING,
+    ELECTION_OVER,
+};
+
+struct ml_election {
+    struct ml_election_opts opts; /* strings owned */
+    struct ml_clock *clock;
+    enum state state;
+
+    /* The Lease as it was seen last. */
+    struct lease_record record;
+    int64_t observed_ns; /* monotonic: when its spec was first seen as it is */
+    char *told;          /* the holder that the log has named */
+
+    /* The attempt under way. */
+    struct ml_client_call *call;
+    int64_t begun_ns;
+    int64_t sent_ns; /* the write */
+    struct ml_timer stuck;
+    struct ml_timer next;  /* attempt */
+    struct ml_err trouble; /* as logged last; none since the last success */
+
+    int64_t until_ns; /* leads until then */
+    struct ml_timer deadline;
+    struct lease_watch watch;
+
+    void (*released)(void *context);
+    void *released_context;
+    struct ml_task released_task;
+    struct ml_timer patience;
+
+    struct ml_metric *master_status;
+    struct ml_metric *slow_path;
+};
+
+int ml_election_times_check(const struct ml_election_times *times, struct ml_err *err)
+{
+    if (times->lease_ns < ML_NS_PER_S || times->lease_ns % ML_NS_PER_S != 0)
+        return ml_err_set(err, ML_EINVALID,
+                          "--leader-election-lease-duration: expected whole seconds, at least 1");
+    if (times->renew_ns <= 0 || times->retry_ns <= 0)
+        return ml_err_set(err, ML_EINVALID,
+                          "--leader-election-renew-deadline and --leader-election-retry-period: "
+                          "expected more than 0");
+    if (times->lease_ns <= times->renew_ns)
+        return ml_err_set(err, ML_EINVALID,
+                          "--leader-election-lease-duration must be longer than "
+                          "--leader-election-renew-deadline");
+    if ((double)times->renew_ns <= RETRY_JITTER * (double)times->retry_ns)
+        return ml_err_set(err, ML_EINVALID,
+                          "--leader-election-renew-deadline must be longer than 1.2 times "
+                          "--leader-election-retry-period");
+    return 0;
+}
+
+static int64_t now_ns(const struct ml_election *self)
+{
+    return ml_clock_monotonic(self->clock);
+}
+
+static int64_t timeout_ns(const struct ml_election *self)
+{
+    return ML_MAX(TIMEOUT_NS_MIN, self->opts.times.renew_ns / 2);
+}
+
+static bool holds(const struct ml_election *self)
+{
+    return self->state == ELECTION_LEADING || self->state == ELECTION_DOUBTING;
+}
+
+/* ---- what was seen ---- */
+
+static bool is_mine(const struct ml_election *self)
+{
+    return self->record.holder && strcmp(self->record.holder, self->opts.identity) == 0;
+}
+
+/* Somebody holds it, and time runs. A duration that makes no sense counts as our own. */
+static bool is_running(const struct ml_election *self)
+{
+    const struct lease_record *record = &self->record;
+    if (!record->holder || !*record->holder)
+        return false;
+    int64_t duration_ns = record->duration_ns ? record->duration_ns : self->opts.times.lease_ns;
+    return self->observed_ns + duration_ns > now_ns(self);
+}
+
+static int observe(struct ml_election *self, struct ml_str lease, struct ml_err *err)
+{
+    ML_AUTO_FREE char *before = ml_strdup(self->record.spec);
+    int r = lease_record_read(&self->record, lease, err);
+    if (r < 0)
+        return r;
+    if (!before || strcmp(before, self->record.spec) != 0)
+        self->observed_ns = now_ns(self);
+    return 0;
+}
+
+/* ---- how it ends ---- */
+
+static void idle(struct ml_election *self)
+{
+    if (self->call)
+        ml_client_cancel(ml_take(&self->call));
+    ml_timer_stop(&self->stuck);
+    ml_timer_stop(&self->next);
+    ml_timer_stop(&self->deadline);
+    lease_watch_stop(&self->watch);
+}
+
+static void lose(struct ml_election *self, const struct ml_err *why)
+{
+    struct ml_err err = *why;
+    ml_err_wrap(&err, "lost the lease %s/%s", self->opts.ns, self->opts.name);
+    idle(self);
+    self->state = ELECTION_OVER;
+    ml_metric_set(self->master_status, 0);
+    self->opts.handler->lost(self->opts.context, &err);
+}
+
+static void on_released(void *context)
+{
+    struct ml_election *self = context;
+    idle(self);
+    ml_timer_stop(&self->patience);
+    self->state = ELECTION_OVER;
+    void (*released)(void *context) = self->released;
+    self->released = NULL;
+    if (released)
+        released(self->released_context);
+}
+
+/* ---- attempts ---- */
+
+static void attempt(void *context);
+static void ask(struct ml_election *self);
+
+/* How long who waits for a running Lease has to, at most; else for ever. */
+static int64_t left_ns(const struct ml_election *self)
+{
+    const struct lease_record *record = &self->record;
+    int64_t duration_ns = record->duration_ns ? record->duration_ns : self->opts.times.lease_ns;
+    if (!is_running(self) || is_mine(self))
+        return INT64_MAX;
+    return self->observed_ns + duration_ns - now_ns(self) +
+           ml_random_between(self->opts.random, 0, HINT_NS_MAX);
+}
+
+/* Ends an attempt. The holder keeps to the period from start to start; who waits jitters, from
+ * end to start, and is there when the Lease expires. */
+static void schedule(struct ml_election *self)
+{
+    int64_t retry_ns = self->opts.times.retry_ns;
+    ml_timer_stop(&self->stuck);
+    if (holds(self))
+        ml_timer_start(&self->next, self->begun_ns + retry_ns - now_ns(self));
+    else
+        ml_timer_start(
+            &self->next,
+            ML_MIN(left_ns(self),
+                   retry_ns + ml_random_between(self->opts.random, 0,
+                                                (int64_t)(RETRY_JITTER * (double)retry_ns))));
+}
+
+static void failed(struct ml_election *self, const struct ml_err *err)
+{
+    switch (self->state) {
+    case ELECTION_RELEASING:
+        ml_warn(self->opts.log, "election", "the lease could not be given back; it will expire",
+                ML_ERR(err));
+        ml_task_defer(&self->released_task, self->opts.loop);
+        return;
+    case ELECTION_DOUBTING:
+        lose(self, err);
+        return;
+    case ELECTION_LEADING:
+    case ELECTION_WAITING:
+        /* A race that another candidate won is told by the next attempt. */
+        if (strcmp(err->message, self->trouble.message) != 0 &&
+            (holds(self) || (err->kind != ML_ECONFLICT && err->kind != ML_EALREADY_EXISTS)))
+            ml_warn(self->opts.log, "election",
+                    holds(self) ? "cannot renew the lease; trying again"
+                                : "cannot ask for the lease; trying again",
+                    ML_ERR(err));
+        self->trouble = *err;
+        schedule(self);
+        return;
+    case ELECTION_NEW:
+    case ELECTION_OVER:
+        break;
+    }
+    ML_UNREACHABLE();
+}
+
+static void on_stuck(void *context)
+{
+    struct ml_election *self = context;
+    struct ml_err err;
+    ml_err_set(&err, ML_ETIMEOUT, "no answer about the lease %s/%s within %g s", self->opts.ns,
+               self->opts.name, (double)timeout_ns(self) / (double)ML_NS_PER_S);
+    if (self->call)
+        ml_client_cancel(ml_take(&self->call));
+    failed(self, &err);
+}
+
+static void send(struct ml_election *self, enum ml_verb verb, struct ml_str body,
+                 ml_client_done *done)
+{
+    const struct ml_client_request request = {
+        .verb = verb,
+        .kind = &lease_kind,
+        .ns = ml_str_of(self->opts.ns),
+        .name = ml_str_of(self->opts.name),
+        .body = body,
+        .timeout_ms = timeout_ns(self) / ML_NS_PER_MS,
+    };
+    /* Later than the request's own limit, which also drops the connection: this one is for what
+     * the client tries again by itself. */
+    ml_timer_start(&self->stuck, timeout_ns(self) + timeout_ns(self) / 8);
+    self->call = ml_client_send(self->opts.client, &request, done, self);
+}
+
+static void wait_for(struct ml_election *self)
+{
+    if (!self->told || strcmp(self->told, self->record.holder) != 0) {
+        free(self->told);
+        self->told = ml_strdup(self->record.holder);
+        ml_info(self->opts.log, "election", "standing by: another replica leads",
+                ML_S("lease", self->opts.name), ML_S("holder", self->record.holder));
+    }
+    self->trouble = ML_ERR_INIT;
+    lease_watch_start(&self->watch);
+    schedule(self);
+}
+
+/* A write was granted: others wait for at least lease_ns from when the server had it, which was
+ * after we sent it. */
+static void granted(struct ml_election *self)
+{
+    int64_t until_ns = self->sent_ns + self->opts.times.renew_ns;
+    bool first = self->state == ELECTION_WAITING;
+    if (until_ns <= now_ns(self)) { /* slept meanwhile: ask again */
+        if (holds(self))
+            self->state = ELECTION_DOUBTING;
+        ask(self);
+        return;
+    }
+    if (self->state == ELECTION_DOUBTING)
+        ml_warn(self->opts.log, "election", "slept, and still holds the lease",
+                ML_S("lease", self->opts.name));
+    else if (self->trouble.kind && !first)
+        ml_info(self->opts.log, "election", "the lease is renewed again",
+                ML_S("lease", self->opts.name));
+    self->trouble = ML_ERR_INIT;
+    self->until_ns = until_ns;
+    self->state = ELECTION_LEADING;
+    ml_timer_start(&self->deadline, until_ns - now_ns(self));
+    schedule(self);
+    if (!first)
+        return;
+    lease_watch_stop(&self->watch);
+    ml_metric_set(self->master_status, 1);
+    ml_info(self->opts.log, "election", "leading", ML_S("lease", self->opts.name),
+            ML_S("identity", self->opts.identity), ML_I("transitions", self->record.transitions));
+    self->opts.handler->led(self->opts.context);
+}
+
+static void on_written(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_election *self = context;
+    struct ml_err bad = ML_ERR_INIT;
+    self->call = NULL;
+    if (!err && observe(self, body, &bad) < 0)
+        err = &bad;
+    if (!err && !is_mine(self)) {
+        ml_err_set(&bad, ML_ECONFLICT, "the server wrote another holder than it was sent");
+        err = &bad;
+    }
+    if (err)
+        failed(self, err);
+    else
+        granted(self);
+}
+
+/* The fast path did not do: somebody wrote the Lease, or the server did not answer. */
+static void on_renewed(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_election *self = context;
+    if (!err) {
+        on_written(context, body, NULL);
+        return;
+    }
+    self->call = NULL;
+    ml_debug(self->opts.log, "election", "the lease was not renewed at once", ML_ERR(err));
+    ask(self);
+}
+
+static char *claim(struct ml_election *self, struct ml_str metadata, bool keep)
+{
+    char now[ML_RFC3339_MICRO_LEN + 1];
+    ml_rfc3339_format_micro(ml_clock_wall(self->clock), now);
+    const struct lease_record *record = &self->record;
+    bool kept = keep && *record->acquired;
+    const struct lease_claim content = {
+        .holder = self->opts.identity,
+        .duration_s = self->opts.times.lease_ns / ML_NS_PER_S,
+        .acquired = kept ? record->acquired : now,
+        .renewed = now,
+        .transitions = record->transitions + (keep || !record->spec ? 0 : 1),
+    };
+    self->sent_ns = now_ns(self);
+    return lease_claim_json(&content, metadata);
+}
+
+static void update(struct ml_election *self, ml_client_done *done)
+{
+    ML_AUTO_FREE char *body = claim(self, ml_str_of(self->record.metadata), is_mine(self));
+    send(self, ML_VERB_UPDATE, ml_str_of(body), done);
+}
+
+static void create(struct ml_election *self)
+{
+    struct ml_buf metadata = ML_BUF_INIT;
+    ml_buf_printf(&metadata, "{\"name\":\"%s\",\"namespace\":\"%s\"}", self->opts.name,
+                  self->opts.ns);
+    lease_record_fini(&self->record);
+    ML_AUTO_FREE char *text = ml_buf_take(&metadata);
+    ML_AUTO_FREE char *body = claim(self, ml_str_of(text), false);
+    send(self, ML_VERB_CREATE, ml_str_of(body), on_written);
+}
+
+static void on_lease(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_election *self = context;
+    struct ml_err bad = ML_ERR_INIT;
+    self->call = NULL;
+    if (err && err->kind == ML_ENOT_FOUND) {
+        /* Its holder, if it still lives, has not noticed. */
+        if (is_running(self) && !is_mine(self))
+            wait_for(self);
+        else
+            create(self);
+        return;
+    }
+    if (!err && observe(self, body, &bad) < 0)
+        err = &bad;
+    if (err) {
+        failed(self, err);
+        return;
+    }
+    if (holds(self) && *self->record.holder && !is_mine(self)) {
+        ml_err_set(&bad, ML_ECONFLICT, "%s holds it now", self->record.holder);
+        lose(self, &bad);
+    } else if (is_running(self) && !is_mine(self)) {
+        wait_for(self);
+    } else {
+        if (holds(self))
+            ml_metric_add(self->slow_path, 1);
+        update(self, on_written);
+    }
+}
+
+static void ask(struct ml_election *self)
+{
+    send(self, ML_VERB_GET, ML_STR(""), on_lease);
+}
+
+static void attempt(void *context)
+{
+    struct ml_election *self = context;
+    self->begun_ns = now_ns(self);
+    if (self->state == ELECTION_LEADING && is_mine(self) && is_running(self))
+        update(self, on_renewed);
+    else
+        ask(self);
+}
+
+/* The sooner a renewal is seen, the sooner its end is known. What to do is decided by an attempt
+ * that reads the Lease itself; it comes early when nobody holds it any more. */
+static void on_seen(void *context, struct ml_str lease)
+{
+    struct ml_election *self = context;
+    struct ml_err err;
+    if (self->state != ELECTION_WAITING || self->call)
+        return;
+    if (lease.len && observe(self, lease, &err) < 0)
+        return;
+    if (!lease.len || !*self->record.holder)
+        ml_timer_start(&self->next, ml_random_between(self->opts.random, 0, HINT_NS_MAX));
+}
+
+static void on_deadline(void *context)
+{
+    struct ml_election *self = context;
+    if (now_ns(self) - self->until_ns > SLEPT_NS) {
+        ml_warn(self->opts.log, "election",
+                "slept past the renew deadline; asking whether the lease is still ours",
+                ML_S("lease", self->opts.name));
+        idle(self);
+        self->state = ELECTION_DOUBTING;
+        ask(self);
+        return;
+    }
+    struct ml_err err = self->trouble;
+    if (!err.kind)
+        ml_err_set(&err, ML_ETIMEOUT, "no answer yet");
+    ml_err_wrap(&err, "not renewed for %g s",
+                (double)self->opts.times.renew_ns / (double)ML_NS_PER_S);
+    lose(self, &err);
+}
+
+/* ---- giving it back ---- */
+
+static void give_back(struct ml_election *self);
+
+static void on_seen_again(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_election *self = context;
+    struct ml_err bad = ML_ERR_INIT;
+    self->call = NULL;
+    if (!err && observe(self, body, &bad) < 0)
+        err = &bad;
+    if (err)
+        failed(self, err);
+    else if (is_mine(self))
+        give_back(self);
+    else
+        ml_task_defer(&self->released_task, self->opts.loop);
+}
+
+static void on_given_back(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_election *self = context;
+    (void)body;
+    self->call = NULL;
+    if (!err) {
+        ml_info(self->opts.log, "election", "gave the lease back", ML_S("lease", self->opts.name));
+        ml_task_defer(&self->released_task, self->opts.loop);
+    } else if (err->kind == ML_ECONFLICT) { /* a renewal under way was faster */
+        send(self, ML_VERB_GET, ML_STR(""), on_seen_again);
+    } else {
+        failed(self, err);
+    }
+}
+
+static void give_back(struct ml_election *self)
+{
+    char now[ML_RFC3339_MICRO_LEN + 1];
+    ml_rfc3339_format_micro(ml_clock_wall(self->clock), now);
+    const struct lease_claim content = {
+        .holder = "",
+        .duration_s = 1,
+        .acquired = now,
+        .renewed = now,
+        .transitions = self->record.transitions,
+    };
+    ML_AUTO_FREE char *body = lease_claim_json(&content, ml_str_of(self->record.metadata));
+    send(self, ML_VERB_UPDATE, ml_str_of(body), on_given_back);
+}
+
+void ml_election_release(struct ml_election *self, int64_t patience_ns, void (*done)(void *context),
+                         void *context)
+{
+    bool held = ml_election_leads(self);
+    ml_assert(self->state != ELECTION_RELEASING);
+    idle(self);
+    self->released = done;
+    self->released_context = context;
+    ml_metric_set(self->master_status, 0);
+    if (!held || !is_mine(self)) {
+        self->state = ELECTION_OVER;
+        ml_task_defer(&self->released_task, self->opts.loop);
+        return;
+    }
+    self->state = ELECTION_RELEASING;
+    ml_timer_start(&self->patience, patience_ns);
+    give_back(self);
+}
+
+/* ---- asked ---- */
+
+bool ml_election_leads(const struct ml_election *self)
+{
+    return self->state == ELECTION_LEADING && now_ns(self) < self->until_ns;
+}
+
+int ml_election_fence(void *context, const char *method, const char *path, struct ml_err *err)
+{
+    const struct ml_election *self = context;
+    if (ml_election_leads(self) || ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/"))
+        return 0;
+    return ml_err_set(err, ML_ECANCELED, "%s %s was not sent: this replica does not hold %s/%s",
+                      method, path, self->opts.ns, self->opts.name);
+}
+
+/* ---- life ---- */
+
+struct ml_election *ml_election_new(const struct ml_election_opts *opts)
+{
+    struct ml_election *self = ml_new(struct ml_election);
+    self->opts = *opts;
+    self->opts.ns = ml_strdup(opts->ns);
+    self->opts.name = ml_strdup(opts->name);
+    self->opts.identity = ml_strdup(opts->identity);
+    self->clock = ml_loop_clock(opts->loop);
+    self->trouble = ML_ERR_INIT;
+    ml_timer_init(&self->stuck, opts->loop, on_stuck, self);
+    ml_timer_init(&self->next, opts->loop, attempt, self);
+    ml_timer_init(&self->deadline, opts->loop, on_deadline, self);
+    ml_timer_init(&self->patience, opts->loop, on_released, self);
+    ml_task_init(&self->released_task, on_released, self);
+    lease_watch_init(&self->watch, opts->client, opts->ns, opts->name, on_seen, self);
+    struct ml_metric_family *status = ml_metrics_gauge(
+        opts->metrics, "leader_election_master_status",
+        "Whether this replica leads: 1 when it does, by the name of the Lease.",
+        ml_metric_labels("name"));
+    struct ml_metric_family *slow = ml_metrics_counter(
+        opts->metrics, "leader_election_slowpath_total",
+        "Renewals of a Lease that had to read it first, by the name of the Lease.",
+        ml_metric_labels("name"));
+    self->master_status = ml_metric_with(status, ml_metric_labels(self->opts.name));
+    self->slow_path = ml_metric_with(slow, ml_metric_labels(self->opts.name));
+    return self;
+}
+
+void ml_election_free(struct ml_election *self)
+{
+    if (!self)
+        return;
+    idle(self);
+    ml_timer_stop(&self->patience);
+    ml_task_cancel(&self->released_task);
+    lease_watch_fini(&self->watch);
+    lease_record_fini(&self->record);
+    free(self->told);
+    free((char *)self->opts.ns);
+    free((char *)self->opts.name);
+    free((char *)self->opts.identity);
+    free(self);
+}
+
+void ml_election_start(struct ml_election *self)
+{
+    ml_assert(self->state == ELECTION_NEW);
+    self->state = ELECTION_WAITING;
+    ml_info(self->opts.log, "election", "asking for the lease", ML_S("namespace", self->opts.ns),
+            ML_S("lease", self->opts.name), ML_S("identity", self->opts.identity));
+    attempt(self);
+}

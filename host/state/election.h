@@ -1,0 +1,77 @@
+/* L4 state. Leader election: one candidate for a Lease (coordination.k8s.io/v1), by the rules of
+ * client-go's tools/leaderelection, so that it can share a Lease with any other client.
+ *
+ *   start ──> waiting ──> leading ──> lost      the holder: whoever renews the Lease
+ *                │           └──────> released
+ *                └──────────────────> released
+ *
+ * Times in the Lease are never compared with the clock here: a Lease has expired when it has not
+ * changed for its own duration since this process saw it change, on the monotonic clock that
+ * counts suspension. Where it is stricter than client-go:
+ * - It leads until `renew_ns` after it *sent* the last renewal that was granted, and never longer,
+ *   whatever its timers do: see ml_election_fence.
+ * - A Lease that is deleted while another candidate's time runs is not taken before that time is
+ *   over: its holder does not know yet.
+ * - A holder that sees another name in the Lease has lost it at once.
+ * - A process that slept past its deadline (SIGSTOP, a suspended machine) asks the server once
+ *   whether the Lease is still its own; until the answer the fence is closed. */
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "kube/client.h"
+
+struct ml_election;
+
+struct ml_election_times {
+    int64_t lease_ns; /* how long others wait for a holder that is silent; whole seconds */
+    int64_t renew_ns; /* how long the holder may go without a renewal */
+    int64_t retry_ns; /* between two attempts */
+};
+
+#define ML_ELECTION_TIMES_DEFAULT                                                                  \
+    ((struct ml_election_times){15 * ML_NS_PER_S, 10 * ML_NS_PER_S, 2 * ML_NS_PER_S})
+
+/* client-go's NewLeaderElector: lease > renew > 1.2 * retry. ML_EINVALID says which is wrong, by
+ * the names of the flags. */
+ML_NODISCARD int ml_election_times_check(const struct ml_election_times *times, struct ml_err *err);
+
+struct ml_election_handler {
+    void (*led)(void *context); /* it leads; at most once */
+    /* It led and does so no more, or cannot know; the fence is closed. At most once, and the
+     * last. The election must not be freed inside. */
+    void (*lost)(void *context, const struct ml_err *err);
+};
+
+/* `client` is to be on a connection of its own, so that no flood of work delays a renewal; without
+ * a fence. Strings are copied, all else is borrowed. */
+struct ml_election_opts {
+    struct ml_client *client;
+    struct ml_loop *loop;
+    struct ml_random *random;
+    struct ml_log *log;
+    struct ml_metrics *metrics; /* leader_election_master_status, leader_election_slowpath_total */
+    const char *ns, *name;      /* of the Lease */
+    const char *identity;       /* unique for each start of a process */
+    struct ml_election_times times;
+    const struct ml_election_handler *handler;
+    void *context;
+};
+
+struct ml_election *ml_election_new(const struct ml_election_opts *opts);
+/* Gives nothing back: for others it is as if the process had died. NULL is fine. */
+void ml_election_free(struct ml_election *election);
+void ml_election_start(struct ml_election *election);
+
+/* Gives the Lease back, if it holds it, so that the next candidate need not wait: once all work
+ * has ended. The fence is closed from now on. `done` comes later, once, after at most
+ * `patience_ns`. Neither led nor lost comes any more. */
+void ml_election_release(struct ml_election *election, int64_t patience_ns,
+                         void (*done)(void *context), void *context);
+
+bool ml_election_leads(const struct ml_election *election);
+
+/* An ml_client_fence (`context` is the election): 0 while it is certain that nobody else can hold
+ * the Lease, else ML_ECANCELED. Events pass at any time. */
+int ml_election_fence(void *context, const char *method, const char *path, struct ml_err *err);
