@@ -1,27 +1,38 @@
---- Checks that includes between the folders of host/ point down only, and that Lua's headers
---- stay in host/script. Prints each line that does not, exits 1 then.
+--- Checks that includes between the folders of host/ point down only, that Lua's headers stay in host/script, and that
+--- no circle of requires ties folders of lua/moonloop/ together; there is no exception. Prints what is not so, exits 1
+--- then.
 local layers = { "base", "codec", "net", "kube", "state", "script", "run", "cli" }
 local rank = {}
 for i, name in ipairs(layers) do
   rank[name] = i
 end
 
-local function files()
-  local list = io.popen("git ls-files 'host/*.c' 'host/*.h'")
+local bad = 0
+
+
+-- Those that git knows or would add, and that are there.
+local function files(patterns)
+  local list = io.popen("git ls-files --cached --others --exclude-standard " .. patterns)
   local names = {}
   for name in list:lines() do
-    names[#names + 1] = name
+    local file = io.open(name)
+    if file then
+      file:close()
+      names[#names + 1] = name
+    end
   end
   list:close()
   return names
 end
 
+
 local function complain(file, number, text)
   io.stderr:write(("%s:%d: %s\n"):format(file, number, text))
+  bad = bad + 1
 end
 
-local bad = 0
-for _, file in ipairs(files()) do
+
+local function check_includes(file)
   local mine = file:match("^host/(%w+)/")
   local number = 0
   for line in io.lines(file) do
@@ -29,13 +40,76 @@ for _, file in ipairs(files()) do
     local theirs = line:match('^#include "(%w+)/')
     if rank[mine] and rank[theirs] and rank[theirs] > rank[mine] then
       complain(file, number, ("%s includes %s, which stands above it"):format(mine, theirs))
-      bad = bad + 1
     end
     local lua = line:match("^#include [<\"]lua%.h") or line:match("^#include [<\"]l[au]%w+lib%.h")
     if mine ~= "script" and lua then
       complain(file, number, "only host/script knows Lua")
-      bad = bad + 1
     end
   end
 end
+
+
+-- What a Lua file belongs to: its folder in lua/moonloop/ or in lua/moonloop/apiserver/; one that stands beside such
+-- folders is a room of its own.
+local function room(file)
+  local path = file:match("^lua/moonloop/(.*)%.lua$")
+  local inner = path:match("^apiserver/(.*)$")
+  return inner and "apiserver/" .. inner:match("^[^/]+") or path:match("^[^/]+")
+end
+
+
+-- room → room → the first line that requires it, { file =, number = }. A name that is put together at run time
+-- ("moonloop.a." .. name) is within its own room, and left out.
+local function requires(names)
+  local known, edges = {}, {}
+  for _, file in ipairs(names) do
+    known[file:match("^lua/(.*)%.lua$"):gsub("/init$", ""):gsub("/", ".")] = file
+  end
+  for _, file in ipairs(names) do
+    local number, mine = 0, room(file)
+    edges[mine] = edges[mine] or {}
+    for line in io.lines(file) do
+      number = number + 1
+      local used = known[line:match('^[^-].*require[ (]*"(moonloop[%w_.]*)"')]
+      local theirs = used and room(used)
+      if theirs and theirs ~= mine then
+        edges[mine][theirs] = edges[mine][theirs] or { file = file, number = number }
+      end
+    end
+  end
+  return edges
+end
+
+
+-- Whether a way leads from one room to another.
+local function leads(edges, from, to, seen)
+  if from == to then
+    return true
+  end
+  seen[from] = true
+  for next_room in pairs(edges[from] or {}) do
+    if not seen[next_room] and leads(edges, next_room, to, seen) then
+      return true
+    end
+  end
+  return false
+end
+
+
+local function check_requires(names)
+  local edges = requires(names)
+  for from, uses in pairs(edges) do
+    for to, line in pairs(uses) do
+      if leads(edges, to, from, {}) then
+        complain(line.file, line.number, ("%s requires %s, which needs it, too"):format(from, to))
+      end
+    end
+  end
+end
+
+
+for _, file in ipairs(files "'host/*.c' 'host/*.h'") do
+  check_includes(file)
+end
+check_requires(files "'lua/moonloop/*.lua' ':!lua/moonloop/meta'")
 os.exit(bad == 0 and 0 or 1)

@@ -1,32 +1,30 @@
 #!/usr/bin/env lua5.4
---- Writes lua/moonloop/apiserver/tables/columns/*.lua: the columns that a running API server prints the built-in
---- kinds with.
+--- Writes lua/moonloop/apiserver/tables/kinds.lua: the columns that a running API server prints the built-in kinds
+--- with.
 ---
 --- By hand, when the embedded server moves to another version of Kubernetes:
 ---     KUBECONFIG=… lua5.4 tools/printer-columns.lua
---- The notation of the files is described, and read, in lua/moonloop/apiserver/tables/columns.lua.
+--- Only facts are taken (names, types, which are wide); descriptions are not.
+--- The notation of the file is described, and read, in lua/moonloop/apiserver/tables/columns.lua.
 local cjson = require "cjson"
 
-local TARGET = "lua/moonloop/apiserver/tables/columns/"
+local TARGET = "lua/moonloop/apiserver/tables/kinds.lua"
 local WIDTH = 112
 
--- One file a group; the resources whose kinds have columns of their own.
-local FILES = {
-  core = { path = "api/v1", "configmaps ConfigMap", "endpoints Endpoints", "events Event", "namespaces Namespace",
-    "nodes Node", "persistentvolumeclaims PersistentVolumeClaim", "persistentvolumes PersistentVolume", "pods Pod",
-    "podtemplates PodTemplate", "replicationcontrollers ReplicationController", "secrets Secret", "services Service",
-    "serviceaccounts ServiceAccount" },
-  apps = { path = "apis/apps/v1", "controllerrevisions ControllerRevision", "daemonsets DaemonSet",
-    "deployments Deployment", "replicasets ReplicaSet", "statefulsets StatefulSet" },
-  autoscaling = { path = "apis/autoscaling/v2", "horizontalpodautoscalers HorizontalPodAutoscaler" },
-  batch = { path = "apis/batch/v1", "cronjobs CronJob", "jobs Job" },
-  coordination = { path = "apis/coordination.k8s.io/v1", "leases Lease" },
-  discovery = { path = "apis/discovery.k8s.io/v1", "endpointslices EndpointSlice" },
-  networking = { path = "apis/networking.k8s.io/v1", "ingresses Ingress", "networkpolicies NetworkPolicy" },
-  policy = { path = "apis/policy/v1", "poddisruptionbudgets PodDisruptionBudget" },
-  rbac = { path = "apis/rbac.authorization.k8s.io/v1", "clusterrolebindings ClusterRoleBinding",
-    "rolebindings RoleBinding" },
-  scheduling = { path = "apis/scheduling.k8s.io/v1", "priorityclasses PriorityClass" },
+-- The resources whose kinds have columns of their own, by group.
+local GROUPS = {
+  { name = "", path = "api/v1", "configmaps ConfigMap", "endpoints Endpoints", "events Event",
+    "namespaces Namespace", "nodes Node", "persistentvolumeclaims PersistentVolumeClaim",
+    "persistentvolumes PersistentVolume", "pods Pod", "podtemplates PodTemplate", "secrets Secret",
+    "services Service", "serviceaccounts ServiceAccount" },
+  { name = "apps", "controllerrevisions ControllerRevision", "deployments Deployment", "replicasets ReplicaSet",
+    "statefulsets StatefulSet" },
+  { name = "batch", "jobs Job" },
+  { name = "coordination.k8s.io", "leases Lease" },
+  { name = "discovery.k8s.io", "endpointslices EndpointSlice" },
+  { name = "events.k8s.io", "events Event" },
+  { name = "policy", "poddisruptionbudgets PodDisruptionBudget" },
+  { name = "rbac.authorization.k8s.io", "clusterrolebindings ClusterRoleBinding", "rolebindings RoleBinding" },
 }
 
 
@@ -42,62 +40,56 @@ end
 local server, token = read_config()
 
 
-local function table_of(path)
+local function columns_of(path)
   local pipe = assert(io.popen(([[curl -sk -H 'Authorization: Bearer %s' \
     -H 'Accept: application/json;as=Table;v=v1;g=meta.k8s.io' '%s/%s?limit=1']]):format(token, server, path)))
   local text = pipe:read "a"
   pipe:close()
-  return cjson.decode(text)
+  return cjson.decode(text).columnDefinitions
 end
 
 
--- Words of the descriptions that nearly every kind has.
-local common = {}
-for _, column in ipairs(table_of("api/v1/serviceaccounts").columnDefinitions) do
-  common[column.description] = "@" .. column.name:lower()
-end
-
-
-local function wrap(lines, text)
-  local line = " "
-  for word in text:gsub("  ", " \\s "):gsub("\n", " \\n "):gmatch("%S+") do
-    if #line + #word + 1 > WIDTH then
-      lines[#lines + 1] = line
-      line = " "
-    end
-    line = line .. " " .. word
+-- A column as a word of the notation, which has no place for a format other than that of a name.
+local function word_of(column)
+  assert(column.format == (column.name == "Name" and "name" or ""), column.name .. " has a format")
+  local word = column.name:gsub(" ", "_")
+  if column.type ~= "string" then
+    word = word .. ":" .. column.type
   end
-  lines[#lines + 1] = line
+  return column.priority > 0 and "(" .. word .. ")" or word
 end
 
 
-local function add_kind(lines, kind, columns)
-  lines[#lines + 1] = ("\n  %s = [["):format(kind)
-  for _, column in ipairs(columns) do
-    local head = { column.name:gsub(" ", "_"), column.type }
-    head[#head + 1] = column.format ~= "" and "=" .. column.format or nil
-    head[#head + 1] = column.priority > 0 and "wide" or nil
-    lines[#lines + 1] = table.concat(head, " ")
-    if common[column.description] then
-      lines[#lines] = lines[#lines] .. " " .. common[column.description]
-    elseif column.description ~= "" then
-      wrap(lines, column.description)
+-- The columns of a kind, in as many lines as they need.
+local function kind_lines(kind, path)
+  local text = {}
+  local line = ("    %s = \""):format(kind)
+  for i, column in ipairs(columns_of(path)) do
+    local word = (i > 1 and " " or "") .. word_of(column)
+    if #line + #word > WIDTH then
+      text[#text + 1] = line .. '"'
+      line = '      .. "'
     end
+    line = line .. word
   end
-  lines[#lines + 1] = "]],"
+  text[#text + 1] = line .. '",'
+  return table.concat(text, "\n")
 end
 
 
-for name, resources in pairs(FILES) do
-  local lines = {
-    "--- Written by tools/printer-columns.lua; the notation is described in tables/columns.lua.", "return {",
-  }
-  for _, resource in ipairs(resources) do
+local lines = {
+  "--- Written by tools/printer-columns.lua; the notation is described in tables/columns.lua.", "return {",
+}
+for _, group in ipairs(GROUPS) do
+  lines[#lines + 1] = ("\n  [%q] = {"):format(group.name)
+  local path = group.path or ("apis/%s/v1"):format(group.name)
+  for _, resource in ipairs(group) do
     local plural, kind = resource:match "(%S+) (%S+)"
-    add_kind(lines, kind, table_of(resources.path .. "/" .. plural).columnDefinitions)
+    lines[#lines + 1] = kind_lines(kind, path .. "/" .. plural)
   end
-  lines[#lines + 1] = "\n}\n"
-  local file = assert(io.open(TARGET .. name .. ".lua", "w"))
-  file:write(table.concat(lines, "\n"))
-  file:close()
+  lines[#lines + 1] = "  },"
 end
+lines[#lines + 1] = "\n}\n"
+local file = assert(io.open(TARGET, "w"))
+file:write(table.concat(lines, "\n"))
+file:close()

@@ -184,4 +184,22 @@ describe("A pod at work", function()
     assert.equal("Failed", kubelet.status.phase)
     assert.equal("DeadlineExceeded", kubelet.status.reason)
   end)
+
+  it("says in one line why a container is unhealthy", function()
+    local kubelet, said = new_kubelet(), nil
+    local handle = {
+      probe = function(_, _, fn) host.defer(function() fn(false, "cat: /ready: No such file\n\n") end) end,
+      stop = function() end,
+    }
+    kubelet.runtime = { start = function() return handle end, forget = function() end }
+    function kubelet.event(_, _, _, reason, message)
+      said = reason == "Unhealthy" and message or said
+    end
+    local probe = { exec = { command = { "cat", "/ready" } } }
+    local at_work = worker.new(kubelet, new_pod { containers = { { name = "main", readinessProbe = probe } } })
+    at_work:sync()
+    hostlua.advance(0)
+    assert.equal("Readiness probe failed: cat: /ready: No such file", said)
+    at_work:close()
+  end)
 end)

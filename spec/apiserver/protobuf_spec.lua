@@ -5,7 +5,7 @@ local notation = require "moonloop.apiserver.schema.notation"
 local protobuf = require "moonloop.apiserver.schema.protobuf"
 local recorded = require "recorded"
 local testserver = require "testserver"
-local typed = require "moonloop.apiserver.resources.typed"
+local typed = require "moonloop.apiserver.schema.typed"
 
 local MEDIA = "application/vnd.kubernetes.protobuf"
 local expected = recorded.json "protobuf.json"

@@ -1,10 +1,10 @@
 local host = require "moonloop.host"
 local image = require "moonloop.apiserver.resources.pod.image"
-local instant = require "moonloop.apiserver.resources.instant"
+local instant = require "moonloop.apiserver.instant"
 local ip = require "moonloop.apiserver.resources.ip"
-local quantity = require "moonloop.apiserver.resources.quantity"
+local quantity = require "moonloop.apiserver.quantity"
 local selectors = require "moonloop.apiserver.resources.selectors"
-local typed = require "moonloop.apiserver.resources.typed"
+local typed = require "moonloop.apiserver.schema.typed"
 
 
 describe("amounts", function()

@@ -2,6 +2,7 @@
 ---
 --- Rules: apimachinery/pkg/api/validation/objectmeta.go, apimachinery/pkg/apis/meta/v1/validation/validation.go.
 local field = require "moonloop.apiserver.field"
+local gofmt = require "moonloop.apiserver.gofmt"
 local host = require "moonloop.host"
 local names = require "moonloop.apiserver.names"
 local owner_references = require "moonloop.apiserver.owner_references"
@@ -25,16 +26,6 @@ local function invalid_each(errors, path, value, messages)
 end
 
 
-local function sorted_keys(map)
-  local keys = {}
-  for key in pairs(map) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys)
-  return keys
-end
-
-
 -- Whether all is well, without a word; the good case is the common one, and needs no order.
 local function are_good_labels(labels)
   for key, value in next, labels do
@@ -51,7 +42,7 @@ function M.check_labels(labels, path, errors)
   if not labels or are_good_labels(labels) then
     return
   end
-  for _, key in ipairs(sorted_keys(labels)) do
+  for _, key in ipairs(gofmt.sorted_keys(labels)) do
     invalid_each(errors, path, key, names.qualified(key))
     invalid_each(errors, path, labels[key], names.label_value(labels[key]))
   end
@@ -75,7 +66,7 @@ local function check_annotations(annotations, errors)
     return
   end
   local size = 0
-  for _, key in ipairs(sorted_keys(annotations)) do
+  for _, key in ipairs(gofmt.sorted_keys(annotations)) do
     invalid_each(errors, "metadata.annotations", key, names.qualified(key:lower()))
     size = size + #key + #annotations[key]
   end

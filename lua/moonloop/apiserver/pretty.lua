@@ -1,4 +1,5 @@
 --- JSON and YAML for people.
+local gofmt = require "moonloop.apiserver.gofmt"
 local host = require "moonloop.host"
 local yaml_text = require "moonloop.apiserver.yaml_text"
 
@@ -54,16 +55,6 @@ function M.json(text)
 end
 
 
-local function sorted_keys(object)
-  local keys = {}
-  for key in pairs(object) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys)
-  return keys
-end
-
-
 local function scalar(value, margin)
   if type(value) ~= "string" then
     return value == host.json.null and "null" or host.json.encode(value)
@@ -99,7 +90,7 @@ function write(out, value, margin, continued)
     end
     return
   end
-  for i, key in ipairs(sorted_keys(value)) do
+  for i, key in ipairs(gofmt.sorted_keys(value)) do
     local item = value[key]
     out[#out + 1] = (continued and i == 1 and "" or margin) .. scalar(key, margin) .. ":"
     write_below(out, item, host.json.is_array(item) and margin or margin .. "  ", false)

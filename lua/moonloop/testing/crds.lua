@@ -4,6 +4,8 @@ local lfs = require "lfs" -- busted needs it, so it is there
 
 local M = {}
 
+local PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
 -- Contents by path: a world is made for each test.
 local read = {}
 
@@ -56,15 +58,18 @@ local function definitions_in(path)
 end
 
 
---- Applies the definitions in these files and folders.
-function M.apply(world, paths)
-  local all = {}
-  for _, path in ipairs(type(paths) == "table" and paths or { paths }) do
+--- Creates the definitions in these files and folders. Raises what the server has against one.
+function M.apply(server, paths)
+  for _, path in ipairs(paths) do
     for _, file in ipairs(files_of(path)) do
-      table.move(definitions_in(file), 1, #definitions_in(file), #all + 1, all)
+      for _, definition in ipairs(definitions_in(file)) do
+        local code, answer = server:call("POST", PATH, definition)
+        if code >= 300 then
+          error(("%s: %s"):format(file, answer.message), 0)
+        end
+      end
     end
   end
-  world.apply(all)
 end
 
 

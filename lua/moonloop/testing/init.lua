@@ -79,6 +79,32 @@ local function add_time(world, guard)
 end
 
 
+-- What a server with these definitions has stored, by all that it depends on: made once, not for each test.
+local bases = {}
+
+local function base_of(paths, now, seed)
+  local key = ("%s\0%s\0%s"):format(table.concat(paths, "\0"), now, seed)
+  if not bases[key] then
+    must(virtual.reset { now = now, seed = seed })
+    local server = require "moonloop.apiserver.running"
+    crds.apply(server, paths)
+    must(virtual.settle())
+    local records, revision = server.store:dump()
+    bases[key] = { records = records, revision = revision }
+  end
+  return bases[key]
+end
+
+
+local function paths_of(options, file)
+  local scripts = options.scripts or file and file:gsub("_test%.lua$", ".lua")
+  if not scripts then
+    error("testing.world: give scripts, or call it from a file that ends in _test.lua", 3)
+  end
+  return list_of(scripts), list_of(options.crds or file and crds.beside(file) or {})
+end
+
+
 --- A new world; the one before it ends.
 ---
 --- @param options table|nil
@@ -90,16 +116,11 @@ end
 ---   seed      of everything random; default 1
 function M.world(options)
   options = options or {}
-  local file = calling_file()
-  local scripts = options.scripts or file and file:gsub("_test%.lua$", ".lua")
-  if not scripts then
-    error("testing.world: give scripts, or call it from a file that ends in _test.lua", 2)
-  end
+  local file, now, seed = calling_file(), instant(options.now), options.seed or 1
+  local scripts, definitions = paths_of(options, file)
+  local base = base_of(definitions, now, seed)
   must(virtual.reset {
-    scripts = list_of(scripts),
-    now = instant(options.now),
-    seed = options.seed or 1,
-    settings = { history = 1000 },
+    scripts = scripts, now = now, seed = seed, settings = { history = 1000, saved = base },
   })
   local world = {}
   local function guard()
@@ -114,7 +135,7 @@ function M.world(options)
   pods.add(world, server, options.pods or "run", guard)
   faults.add(world, server, guard)
   expect.add(world)
-  crds.apply(world, options.crds or file and crds.beside(file) or {})
+  world.settle()
   local ready = must(virtual.ready())
   if ready ~= true then
     error(ready, 0)

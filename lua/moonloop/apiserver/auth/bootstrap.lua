@@ -4,7 +4,7 @@
 --- kubernetes/pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go.
 local host = require "moonloop.host"
 local gofmt = require "moonloop.apiserver.gofmt"
-local label_selector = require "moonloop.apiserver.controllers.label_selector"
+local label_selector = require "moonloop.apiserver.selector.label_selector"
 local policy = require "moonloop.apiserver.auth.policy"
 
 local M = {}

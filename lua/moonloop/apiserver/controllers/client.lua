@@ -1,6 +1,6 @@
 --- How controllers read and write: objects as tables of their own, errors raised.
 local host = require "moonloop.host"
-local label_selector = require "moonloop.apiserver.controllers.label_selector"
+local label_selector = require "moonloop.apiserver.selector.label_selector"
 
 local M = {}
 

@@ -3,7 +3,7 @@
 --- Rules: kubernetes/pkg/controller/deployment/{sync,progress}.go.
 local host = require "moonloop.host"
 local rolling = require "moonloop.apiserver.controllers.rolling"
-local instant = require "moonloop.apiserver.resources.instant"
+local instant = require "moonloop.apiserver.instant"
 
 local M = {}
 

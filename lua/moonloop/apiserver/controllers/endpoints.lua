@@ -3,7 +3,7 @@
 --- Rules: kubernetes/pkg/controller/endpoint/endpoints_controller.go,
 --- k8s.io/endpointslice/{reconciler,utils}.go. One slice holds all; there are few pods here.
 local host = require "moonloop.host"
-local label_selector = require "moonloop.apiserver.controllers.label_selector"
+local label_selector = require "moonloop.apiserver.selector.label_selector"
 local pods = require "moonloop.apiserver.controllers.pods"
 local runner = require "moonloop.apiserver.controllers.runner"
 
@@ -181,13 +181,30 @@ end
 
 --- Starts the controller.
 function M.start(server)
-  local function services_near(entry)
+  local res = server.registry:by_kind("", "v1", "Service")
+  local selectors = setmetatable({}, { __mode = "k" }) -- by entry, which never changes; reading one is dear
+
+  local function selector_of(entry)
+    if selectors[entry] == nil then
+      selectors[entry] = server.store.object(res, entry).spec.selector or false
+    end
+    return selectors[entry]
+  end
+
+  -- Most pods are nobody's: only Services that select the pod as it is or was are looked at.
+  local function services_near(pod, previous)
     local keys = {}
-    server.store:collection("services"):each(entry.namespace, nil, function(service)
-      keys[#keys + 1] = service.namespace .. "/" .. service.name
+    server.store:collection("services"):each(pod.namespace, nil, function(service)
+      local selector = selector_of(service)
+      local wanted = selector and { matchLabels = selector }
+      if wanted and (label_selector.match(wanted, pod.labels)
+        or previous and label_selector.match(wanted, previous.labels)) then
+        keys[#keys + 1] = service.namespace .. "/" .. service.name
+      end
     end)
     return keys
   end
+
   follow_deletions(server)
   runner.start(server, {
     name = "endpoint-controller",

@@ -5,7 +5,7 @@ local host = require "moonloop.host"
 local job_status = require "moonloop.apiserver.controllers.job_status"
 local pods = require "moonloop.apiserver.controllers.pods"
 local runner = require "moonloop.apiserver.controllers.runner"
-local instant = require "moonloop.apiserver.resources.instant"
+local instant = require "moonloop.apiserver.instant"
 
 local M = {}
 

@@ -1,6 +1,6 @@
 --- What controllers ask of pods. Rules: kubernetes/pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go.
 local host = require "moonloop.host"
-local instant = require "moonloop.apiserver.resources.instant"
+local instant = require "moonloop.apiserver.instant"
 
 local M = {}
 

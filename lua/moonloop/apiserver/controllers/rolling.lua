@@ -80,11 +80,15 @@ function M.old_replicas(deployment, newest, old)
   end
   local minimum = deployment.spec.replicas - M.limits(deployment).unavailable
   local unavailable_new = newest.spec.replicas - available_of(newest)
+  local spare_total = total_old + newest.spec.replicas - minimum - unavailable_new
+  if spare_total <= 0 then
+    return {} -- what was asked for already is not done yet; the counts in status are of before
+  end
   local targets = {}
   for _, set in ipairs(old) do
     targets[set] = set.spec.replicas
   end
-  take(old, targets, total_old + newest.spec.replicas - minimum - unavailable_new, function(set)
+  take(old, targets, spare_total, function(set)
     return set.spec.replicas - available_of(set)
   end)
   take(old, targets, sum(old, available_of) + available_of(newest) - minimum, function(set)

@@ -6,7 +6,7 @@ local host = require "moonloop.host"
 local builtin = require "moonloop.apiserver.schema.builtin"
 local prune = require "moonloop.apiserver.schema.prune"
 local structural = require "moonloop.apiserver.schema.structural"
-local typed = require "moonloop.apiserver.resources.typed"
+local typed = require "moonloop.apiserver.schema.typed"
 
 local NAME = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 

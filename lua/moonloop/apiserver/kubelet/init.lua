@@ -200,6 +200,12 @@ function M:schedule(pod)
 end
 
 
+-- Nobody schedules a pod that waits at a gate.
+local function is_gated(pod)
+  return next(pod.spec.schedulingGates or {}) ~= nil
+end
+
+
 local function is_finished(pod)
   local phase = pod.status and pod.status.phase
   return phase == "Succeeded" or phase == "Failed"
@@ -217,7 +223,7 @@ function M:look(namespace, name)
     at_work:update(pod)
   elseif pod.metadata.deletionTimestamp then
     self:remove(pod)
-  elseif is_finished(pod) then
+  elseif is_finished(pod) or is_gated(pod) then
     return
   elseif not pod.spec.nodeName then
     self:schedule(pod)

@@ -4,7 +4,7 @@
 local field = require "moonloop.apiserver.field"
 local host = require "moonloop.host"
 local status = require "moonloop.apiserver.status"
-local instant = require "moonloop.apiserver.resources.instant"
+local instant = require "moonloop.apiserver.instant"
 
 local M = {}
 

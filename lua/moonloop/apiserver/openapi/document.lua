@@ -5,6 +5,7 @@ local builtin = require "moonloop.apiserver.schema.builtin"
 local custom = require "moonloop.apiserver.openapi.custom"
 local definitions = require "moonloop.apiserver.openapi.definitions"
 local forms = require "moonloop.apiserver.openapi.form"
+local gofmt = require "moonloop.apiserver.gofmt"
 local host = require "moonloop.host"
 local operations = require "moonloop.apiserver.openapi.operations"
 local render = require "moonloop.apiserver.openapi.render"
@@ -73,16 +74,6 @@ function M.parts_of(res, form)
 end
 
 
-local function sorted_keys(map)
-  local keys = {}
-  for key in pairs(map) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys)
-  return keys
-end
-
-
 --- Puts what resources bring, and paths of discovery, into one.
 --- @param resources table list of resource descriptions
 --- @param extra table path → { id =, tag =, gives = }
@@ -105,7 +96,7 @@ function M.gather(resources, extra, form)
       needed[name] = true
     end
   end
-  return { paths = paths, own = own, names = sorted_keys(needed) }
+  return { paths = paths, own = own, names = gofmt.sorted_keys(needed) }
 end
 
 
@@ -124,7 +115,7 @@ local function definitions_text(gathered, form)
   for i, name in ipairs(gathered.names) do
     list[i] = definition_text(name, form)
   end
-  for _, name in ipairs(sorted_keys(gathered.own)) do
+  for _, name in ipairs(gofmt.sorted_keys(gathered.own)) do
     list[#list + 1] = ('"%s":%s'):format(name, host.json.encode(gathered.own[name]))
   end
   return "{" .. table.concat(list, ",") .. "}"

@@ -4,6 +4,7 @@
 local definitions = require "moonloop.apiserver.openapi.definitions"
 local document = require "moonloop.apiserver.openapi.document"
 local forms = require "moonloop.apiserver.openapi.form"
+local gofmt = require "moonloop.apiserver.gofmt"
 local host = require "moonloop.host"
 
 local M = {}
@@ -77,20 +78,10 @@ function write.anys(number, values)
 end
 
 
-local function sorted_keys(map)
-  local keys = {}
-  for key in pairs(map) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys)
-  return keys
-end
-
-
 -- Messages are written from tables with the JSON names: `shape` has name → { number, how }.
 local function message(shape, value, extensions)
   local list = {}
-  for _, key in ipairs(sorted_keys(value)) do
+  for _, key in ipairs(gofmt.sorted_keys(value)) do
     local rule = shape[key]
     if rule then
       list[#list + 1] = rule[2](rule[1], value[key])
@@ -122,7 +113,7 @@ end
 
 local function write_properties(number, properties)
   local list = {}
-  for i, name in ipairs(sorted_keys(properties)) do
+  for i, name in ipairs(gofmt.sorted_keys(properties)) do
     list[i] = field(1, named(name, schema_bytes(properties[name])))
   end
   return field(number, table.concat(list))
@@ -196,7 +187,7 @@ local RESPONSE = {
 
 local function write_responses(number, responses)
   local list = {}
-  for i, code in ipairs(sorted_keys(responses)) do
+  for i, code in ipairs(gofmt.sorted_keys(responses)) do
     list[i] = field(1, named(code, field(1, message(RESPONSE, responses[code]))))
   end
   return field(number, table.concat(list))
@@ -233,7 +224,7 @@ end
 
 local function paths_bytes(paths)
   local list = {}
-  for i, path in ipairs(sorted_keys(paths)) do
+  for i, path in ipairs(gofmt.sorted_keys(paths)) do
     list[i] = field(2, named(path, item_bytes(paths[path])))
   end
   return table.concat(list)
@@ -255,7 +246,7 @@ local function definitions_bytes(gathered)
   for i, name in ipairs(gathered.names) do
     list[i] = builtin_definition(name)
   end
-  for _, name in ipairs(sorted_keys(gathered.own)) do
+  for _, name in ipairs(gofmt.sorted_keys(gathered.own)) do
     list[#list + 1] = field(1, named(name, schema_bytes(gathered.own[name])))
   end
   return table.concat(list)

@@ -67,11 +67,7 @@ end
 local function validate(object)
   local errors, spec = {}, object.spec
   check.not_negative(spec.replicas, "spec.replicas", errors)
-  if workload.check_selector(spec.selector, "deployment", errors) then
-    workload.check_template(spec, errors)
-  else
-    errors[#errors + 1] = field.invalid("spec.selector", spec.selector, "invalid label selector")
-  end
+  workload.check_pods(spec, errors)
   check_strategy(spec.strategy, errors)
   workload.not_negative(spec, "spec", { "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds" }, errors)
   if spec.progressDeadlineSeconds <= (spec.minReadySeconds or 0) then

@@ -1,6 +1,6 @@
 --- Completes the short description of a built-in kind to the one that the server works with.
 local builtin = require "moonloop.apiserver.schema.builtin"
-local typed = require "moonloop.apiserver.resources.typed"
+local typed = require "moonloop.apiserver.schema.typed"
 
 local M = {}
 

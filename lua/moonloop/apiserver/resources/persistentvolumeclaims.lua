@@ -7,7 +7,7 @@ local describe = require "moonloop.apiserver.resources.describe"
 local field = require "moonloop.apiserver.field"
 local host = require "moonloop.host"
 local protection = require "moonloop.apiserver.resources.protection"
-local quantity = require "moonloop.apiserver.resources.quantity"
+local quantity = require "moonloop.apiserver.quantity"
 local workload = require "moonloop.apiserver.resources.workload"
 
 

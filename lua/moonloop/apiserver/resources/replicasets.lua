@@ -4,7 +4,6 @@
 --- pkg/registry/apps/replicaset/strategy.go.
 local check = require "moonloop.apiserver.resources.check"
 local describe = require "moonloop.apiserver.resources.describe"
-local field = require "moonloop.apiserver.field"
 local selectors = require "moonloop.apiserver.resources.selectors"
 local warnings = require "moonloop.apiserver.resources.pod.warnings"
 local workload = require "moonloop.apiserver.resources.workload"
@@ -24,11 +23,7 @@ end
 local function validate(object)
   local errors, spec = {}, object.spec
   workload.not_negative(spec, "spec", { "replicas", "minReadySeconds" }, errors)
-  if workload.check_selector(spec.selector, "deployment", errors) then
-    workload.check_template(spec, errors)
-  else
-    errors[#errors + 1] = field.invalid("spec.selector", spec.selector, "invalid label selector")
-  end
+  workload.check_pods(spec, errors)
   return errors
 end
 

@@ -47,8 +47,12 @@ function M.check_labels(spec, errors)
 end
 
 
---- spec.template of a Deployment or ReplicaSet: pods that run for ever.
-function M.check_template(spec, errors)
+--- Selector and template of a Deployment or ReplicaSet: pods that run for ever. Messages call both a deployment.
+function M.check_pods(spec, errors)
+  if not M.check_selector(spec.selector, "deployment", errors) then
+    errors[#errors + 1] = field.invalid("spec.selector", spec.selector, "invalid label selector")
+    return
+  end
   M.check_labels(spec, errors)
   template.validate(spec.template, "spec.template", errors)
   M.check_endless(spec.template.spec, "ReplicaSet", errors)

@@ -2,6 +2,7 @@
 ---
 --- Rules and wordings: apimachinery/pkg/labels/selector.go.
 local field = require "moonloop.apiserver.field"
+local gofmt = require "moonloop.apiserver.gofmt"
 local names = require "moonloop.apiserver.names"
 
 local M = {}
@@ -166,21 +167,11 @@ function Parser:single()
 end
 
 
-local function sorted(values)
-  local list = {}
-  for value in pairs(values) do
-    list[#list + 1] = value
-  end
-  table.sort(list)
-  return list
-end
-
-
 local COMPARED = { [">"] = true, ["<"] = true }
 
 
 function Parser:check_values(key, operator, values)
-  local list, wrong = sorted(values), {}
+  local list, wrong = gofmt.sorted_keys(values), {}
   for i, value in ipairs(list) do
     if COMPARED[operator] and not (value:find("^[-+]?%d+$") and math.tointeger(tonumber(value))) then
       wrong[#wrong + 1] = labels_message(("values[%d]"):format(i - 1), value,

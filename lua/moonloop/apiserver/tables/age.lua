@@ -2,7 +2,7 @@
 ---
 --- Rules: apimachinery/pkg/util/duration/duration.go (HumanDuration), apimachinery/pkg/api/meta/table/table.go.
 local host = require "moonloop.host"
-local instant = require "moonloop.apiserver.resources.instant"
+local instant = require "moonloop.apiserver.instant"
 
 local M = {}
 

@@ -1,7 +1,7 @@
 --- Tables: what `kubectl get` prints, made by the server.
 ---
 --- A custom kind brings its columns in its description (`res.columns`, each with a function that makes the cell); the
---- built-in ones have theirs in columns/ and a function in cells/ that makes all cells of an object.
+--- built-in ones have theirs in kinds.lua and a function in cells/ that makes all cells of an object.
 --- Rules: kubernetes/pkg/printers/internalversion/printers.go, apiserver/pkg/endpoints/handlers/response.go (asTable),
 --- apiserver/pkg/registry/rest/table.go.
 local host = require "moonloop.host"
@@ -9,18 +9,14 @@ local columns = require "moonloop.apiserver.tables.columns"
 
 local M = {}
 
-local HERE = "moonloop.apiserver.tables."
+local HERE = "moonloop.apiserver.tables.cells."
 
--- The files of a group's kinds, by the group's name.
-local GROUPS = {
-  [""] = "core", apps = "apps", autoscaling = "autoscaling", batch = "batch",
-  ["coordination.k8s.io"] = "coordination", ["discovery.k8s.io"] = "discovery", ["events.k8s.io"] = "events",
-  ["networking.k8s.io"] = "networking", policy = "policy", ["rbac.authorization.k8s.io"] = "rbac",
-  ["scheduling.k8s.io"] = "scheduling",
+-- The files with the cells of a group's kinds, by the group's name.
+local CELLS = {
+  [""] = "core", apps = "apps", batch = "batch", ["coordination.k8s.io"] = "coordination",
+  ["discovery.k8s.io"] = "discovery", ["events.k8s.io"] = "events", policy = "policy",
+  ["rbac.authorization.k8s.io"] = "rbac",
 }
-
--- Events of both groups are printed alike.
-local COLUMNS_OF = { events = "core" }
 
 
 local function default_cells(obj)
@@ -58,13 +54,11 @@ end
 
 
 local function builtin(res)
-  local file = GROUPS[res.group]
-  local cells = file and require(HERE .. "cells." .. file)[res.kind]
-  if not cells then
+  local list = columns.of(res.group, res.kind)
+  if not list then
     return { head = head_of(columns.default), cells = default_cells, without_rows = host.json.null }
   end
-  local text = require(HERE .. "columns." .. (COLUMNS_OF[file] or file))[res.kind]
-  return { head = head_of(columns.read(text)), cells = cells }
+  return { head = head_of(list), cells = require(HERE .. CELLS[res.group])[res.kind] }
 end
 
 

@@ -80,17 +80,16 @@ end
 
 
 --- The first `max` strings of a list, and how many more there are. @param empty string for none at all
-function M.cut(list, max, empty, separator)
+function M.cut(list, max, empty)
   if #list > max then
-    return ("%s + %d more..."):format(table.concat(list, separator or ",", 1, max), #list - max)
+    return ("%s + %d more..."):format(table.concat(list, ",", 1, max), #list - max)
   end
-  local text = table.concat(list, separator or ",")
-  return text == "" and empty or text
+  return M.join(list, empty)
 end
 
 
---- Addresses of a load balancer, cut to what fits a column, or "".
-function M.addresses(status, width)
+--- Addresses of a load balancer, or "".
+function M.addresses(status)
   local set, list = {}, {}
   for _, ingress in ipairs(status and status.loadBalancer and status.loadBalancer.ingress or {}) do
     local address = ingress.ip ~= "" and ingress.ip or ingress.hostname
@@ -100,8 +99,7 @@ function M.addresses(status, width)
     end
   end
   table.sort(list)
-  local text = table.concat(list, ",")
-  return width and #text > width and text:sub(1, width - 3) .. "..." or text
+  return table.concat(list, ",")
 end
 
 

@@ -1,18 +1,11 @@
 --- DELETE of one object.
-local body = require "moonloop.apiserver.verbs.body"
-local options = require "moonloop.apiserver.verbs.options"
 local remove = require "moonloop.apiserver.verbs.remove"
 local status = require "moonloop.apiserver.status"
 
 
 --- @return integer|nil code, string text; or nil and a status
 return function(request)
-  local wanted, failure = body.delete_options(request)
-  if failure then
-    return nil, failure
-  end
-  local settings
-  settings, failure = options.delete(request, wanted)
+  local settings, failure = remove.settings(request)
   if not settings then
     return nil, failure
   end

@@ -2,8 +2,10 @@
 ---
 --- Rules: apiserver/pkg/registry/rest/delete.go, apiserver/pkg/registry/generic/registry/store.go,
 --- kubernetes/pkg/registry/core/namespace/storage/storage.go (kinds that are marked first).
+local body = require "moonloop.apiserver.verbs.body"
 local clock = require "moonloop.apiserver.verbs.clock"
 local host = require "moonloop.host"
+local options = require "moonloop.apiserver.verbs.options"
 local respond = require "moonloop.apiserver.respond"
 local status = require "moonloop.apiserver.status"
 local store = require "moonloop.apiserver.store"
@@ -55,14 +57,14 @@ end
 
 
 -- Which of "orphan" and "foregroundDeletion" a deletion asks for, or nil.
-local function wanted_finalizer(res, meta, options)
+local function wanted_finalizer(res, meta, settings)
   local default = POLICY[res.id]
   if default == "unsupported" then
     return nil
-  elseif options.orphan ~= nil then
-    return options.orphan and ORPHAN or nil
-  elseif options.policy then
-    return options.policy == "Orphan" and ORPHAN or options.policy == "Foreground" and FOREGROUND or nil
+  elseif settings.orphan ~= nil then
+    return settings.orphan and ORPHAN or nil
+  elseif settings.policy then
+    return settings.policy == "Orphan" and ORPHAN or settings.policy == "Foreground" and FOREGROUND or nil
   end
   for _, finalizer in ipairs(meta.finalizers or {}) do
     if finalizer == ORPHAN or finalizer == FOREGROUND then
@@ -73,9 +75,9 @@ local function wanted_finalizer(res, meta, options)
 end
 
 
--- Sets the finalizers that the options ask for. Returns whether any remain.
-local function settle_finalizers(res, meta, options)
-  local wanted, kept, had = wanted_finalizer(res, meta, options), host.json.array {}, nil
+-- Sets the finalizers that the settings ask for. Returns whether any remain.
+local function settle_finalizers(res, meta, settings)
+  local wanted, kept, had = wanted_finalizer(res, meta, settings), host.json.array {}, nil
   for _, finalizer in ipairs(meta.finalizers or {}) do
     if finalizer == ORPHAN or finalizer == FOREGROUND then
       had = finalizer
@@ -106,9 +108,9 @@ end
 
 -- Whether an object has time before it goes, and marks it. Returns "graceful", "pending" (nothing is to be done) or nil
 -- (it goes now).
-local function give_grace(request, object, options)
+local function give_grace(request, object, settings)
   local meta, strategy = object.metadata, request.res.strategy or NO_STRATEGY
-  local grace = options.grace and (options.grace < 0 and 1 or options.grace)
+  local grace = settings.grace and (settings.grace < 0 and 1 or settings.grace)
   if not strategy.graceful then
     return nil
   end
@@ -145,9 +147,9 @@ local function mark_deleting(meta)
 end
 
 
-local function save(request, entry, object, options)
+local function save(request, entry, object, settings)
   local res, kept = request.res, request.server.store
-  if options.dry_run then
+  if settings.dry_run then
     return host.json.encode(object)
   elseif host.json.equal(object, store.object(res, entry)) then
     return store.object_text(res, entry)
@@ -175,8 +177,8 @@ local function pending_text(request, entry)
 end
 
 
-local function drop(request, entry, object, options)
-  if options.dry_run then
+local function drop(request, entry, object, settings)
+  if settings.dry_run then
     return gone_text(request.res, object), true
   end
   local gone, failure = request.server.store:delete(request.res, entry, object)
@@ -188,33 +190,33 @@ end
 
 
 -- A deletion with a grace of nothing: who watches sees the object marked, and then gone.
-local function drop_at_once(request, entry, object, options)
-  if options.dry_run then
+local function drop_at_once(request, entry, object, settings)
+  if settings.dry_run then
     return gone_text(request.res, object), true
   end
   local marked, failure = request.server.store:update(request.res, entry, object)
   if not marked then
     return nil, failure
   end
-  return drop(request, marked, store.object(request.res, marked), options)
+  return drop(request, marked, store.object(request.res, marked), settings)
 end
 
 
 -- The first deletion of kinds that wait for more than finalizers.
-local function mark(request, entry, object, options)
+local function mark(request, entry, object, settings)
   local res, meta = request.res, object.metadata
   meta.deletionTimestamp = clock.format(clock.seconds())
   res.strategy.mark_deleted(object, { server = request.server, request = request, namespace = request.namespace })
-  settle_finalizers(res, meta, options)
-  return save(request, entry, object, options)
+  settle_finalizers(res, meta, settings)
+  return save(request, entry, object, settings)
 end
 
 
-local function is_refused(request, entry, object, options)
+local function is_refused(request, entry, object, settings)
   local res = request.res
   local strategy = res.strategy or NO_STRATEGY
   local check = strategy.mark_deleted and check_marked or check_preconditions
-  local failure = check(res, entry, options.preconditions)
+  local failure = check(res, entry, settings.preconditions)
   if not failure and strategy.check_delete then
     failure = strategy.check_delete(object, request)
   end
@@ -224,42 +226,52 @@ end
 
 --- Deletes the object of `entry`, or begins to.
 ---
---- @param options table as options.delete returns them
+--- @param settings table as M.settings returns them
 --- @return string|nil text of the answer; nil and a status
 --- @return boolean|nil gone whether the object is gone
-function M.remove(request, entry, options)
+function M.remove(request, entry, settings)
   local res = request.res
   local strategy = res.strategy or NO_STRATEGY
   local object = store.object(res, entry)
-  local failure = is_refused(request, entry, object, options)
+  local failure = is_refused(request, entry, object, settings)
   if failure then
     return nil, failure
   end
   if strategy.mark_deleted then
     if not object.metadata.deletionTimestamp then
-      return mark(request, entry, object, options)
+      return mark(request, entry, object, settings)
     elseif strategy.may_go and not strategy.may_go(object) then
       return store.object_text(res, entry)
     end
   end
-  if res.id == "jobs.batch" and options.orphan == nil and not options.policy then
+  if res.id == "jobs.batch" and settings.orphan == nil and not settings.policy then
     respond.warn(request, JOBS)
   end
   local had_finalizers = object.metadata.finalizers ~= nil
-  local how, grace = give_grace(request, object, options)
+  local how, grace = give_grace(request, object, settings)
   if how == "pending" then
     return pending_text(request, entry)
   end
-  local waiting = settle_finalizers(res, object.metadata, options)
+  local waiting = settle_finalizers(res, object.metadata, settings)
   if how == "graceful" and not waiting and grace == 0 then
-    return drop_at_once(request, entry, object, options)
+    return drop_at_once(request, entry, object, settings)
   elseif waiting and not how then
     mark_deleting(object.metadata)
   end
   if waiting or how then
-    return save(request, entry, object, options)
+    return save(request, entry, object, settings)
   end
-  return drop(request, entry, had_finalizers and store.object(res, entry) or object, options)
+  return drop(request, entry, had_finalizers and store.object(res, entry) or object, settings)
+end
+
+
+--- What a request says of how to delete. @return table|nil as options.delete gives it; or nil and a status
+function M.settings(request)
+  local wanted, failure = body.delete_options(request)
+  if failure then
+    return nil, failure
+  end
+  return options.delete(request, wanted)
 end
 
 

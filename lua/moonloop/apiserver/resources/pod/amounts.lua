@@ -5,7 +5,7 @@
 local check = require "moonloop.apiserver.resources.check"
 local field = require "moonloop.apiserver.field"
 local names = require "moonloop.apiserver.names"
-local quantity = require "moonloop.apiserver.resources.quantity"
+local quantity = require "moonloop.apiserver.quantity"
 
 local M = {}
 

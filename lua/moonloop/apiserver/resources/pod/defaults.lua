@@ -2,7 +2,7 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/v1/defaults.go. Constants that OpenAPI publishes are set by typed.lua already.
 local image = require "moonloop.apiserver.resources.pod.image"
-local quantity = require "moonloop.apiserver.resources.quantity"
+local quantity = require "moonloop.apiserver.quantity"
 
 local M = {}
 

@@ -1,7 +1,7 @@
 --- How well a pod is served when its machine runs short: Guaranteed, Burstable or BestEffort.
 ---
 --- Rules: kubernetes/pkg/apis/core/helper/qos/qos.go.
-local quantity = require "moonloop.apiserver.resources.quantity"
+local quantity = require "moonloop.apiserver.quantity"
 
 local M = {}
 

@@ -6,7 +6,7 @@ local claim = require "moonloop.apiserver.resources.claim"
 local field = require "moonloop.apiserver.field"
 local names = require "moonloop.apiserver.names"
 local paths = require "moonloop.apiserver.resources.pod.paths"
-local quantity = require "moonloop.apiserver.resources.quantity"
+local quantity = require "moonloop.apiserver.quantity"
 local references = require "moonloop.apiserver.resources.pod.references"
 
 local M = {}

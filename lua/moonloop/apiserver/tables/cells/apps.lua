@@ -1,7 +1,7 @@
 --- Cells of the kinds of apps.
 ---
 --- Each function takes an object and the time (seconds since 1970) and returns the cells in the order of
---- columns/apps.lua. Rules: kubernetes/pkg/printers/internalversion/printers.go.
+--- kinds.lua. Rules: kubernetes/pkg/printers/internalversion/printers.go.
 local age = require "moonloop.apiserver.tables.age"
 local text = require "moonloop.apiserver.tables.text"
 
@@ -33,17 +33,6 @@ function M.StatefulSet(obj, now)
   local names, images = text.containers(spec.template.spec)
   return {
     obj.metadata.name, ("%d/%d"):format(status.readyReplicas or 0, spec.replicas or 0), age.of(obj, now), names, images,
-  }
-end
-
-
-function M.DaemonSet(obj, now)
-  local spec, status = obj.spec, obj.status or {}
-  local names, images = text.containers(spec.template.spec)
-  return {
-    obj.metadata.name, status.desiredNumberScheduled or 0, status.currentNumberScheduled or 0,
-    status.numberReady or 0, status.updatedNumberScheduled or 0, status.numberAvailable or 0,
-    text.labels(spec.template.spec.nodeSelector), age.of(obj, now), names, images, text.selector(spec.selector),
   }
 end
 

@@ -1,7 +1,7 @@
 --- Cells of the kinds of batch.
 ---
 --- Each function takes an object and the time (seconds since 1970) and returns the cells in the order of
---- columns/batch.lua. Rules: kubernetes/pkg/printers/internalversion/printers.go.
+--- kinds.lua. Rules: kubernetes/pkg/printers/internalversion/printers.go.
 local age = require "moonloop.apiserver.tables.age"
 local text = require "moonloop.apiserver.tables.text"
 
@@ -56,22 +56,6 @@ function M.Job(obj, now)
   return {
     obj.metadata.name, job_state(obj, status), completions(spec, status), duration(status, now), age.of(obj, now),
     names, images, text.selector(spec.selector, spec.selector and "<none>" or ""),
-  }
-end
-
-
-function M.CronJob(obj, now)
-  local spec, status = obj.spec, obj.status or {}
-  local job = spec.jobTemplate.spec
-  local names, images = text.containers(job.template.spec)
-  local suspend = "<unset>"
-  if spec.suspend ~= nil then
-    suspend = spec.suspend and "True" or "False"
-  end
-  return {
-    obj.metadata.name, spec.schedule, spec.timeZone or "<none>", suspend, #(status.active or {}),
-    status.lastScheduleTime and age.since(status.lastScheduleTime, now) or "<none>", age.of(obj, now),
-    names, images, text.selector(job.selector),
   }
 end
 

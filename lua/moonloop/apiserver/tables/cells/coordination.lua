@@ -4,7 +4,7 @@ local age = require "moonloop.apiserver.tables.age"
 local M = {}
 
 
---- @return table cells in the order of columns/coordination.lua
+--- @return table cells in the order of kinds.lua
 function M.Lease(obj, now)
   return { obj.metadata.name, obj.spec and obj.spec.holderIdentity or "", age.of(obj, now) }
 end

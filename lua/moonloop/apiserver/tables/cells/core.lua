@@ -1,7 +1,7 @@
 --- Cells of the kinds of the core group.
 ---
 --- Each function takes an object and the time (seconds since 1970) and returns the cells in the order of
---- columns/core.lua. Rules: kubernetes/pkg/printers/internalversion/printers.go.
+--- kinds.lua. Rules: kubernetes/pkg/printers/internalversion/printers.go.
 local age = require "moonloop.apiserver.tables.age"
 local event = require "moonloop.apiserver.tables.cells.event"
 local text = require "moonloop.apiserver.tables.text"
@@ -88,16 +88,6 @@ function M.PodTemplate(obj)
   local names, images = text.containers(obj.template and obj.template.spec)
   local metadata = obj.template and obj.template.metadata or {}
   return { obj.metadata.name, names, images, text.labels(metadata.labels) }
-end
-
-
-function M.ReplicationController(obj, now)
-  local spec, status = obj.spec or {}, obj.status or {}
-  local names, images = text.containers(spec.template and spec.template.spec)
-  return {
-    obj.metadata.name, spec.replicas or 0, status.replicas or 0, status.readyReplicas or 0, age.of(obj, now),
-    names, images, text.labels(spec.selector),
-  }
 end
 
 

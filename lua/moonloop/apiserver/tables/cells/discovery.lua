@@ -27,7 +27,7 @@ local function addresses(list)
 end
 
 
---- @return table cells in the order of columns/discovery.lua
+--- @return table cells in the order of kinds.lua
 function M.EndpointSlice(obj, now)
   return { obj.metadata.name, obj.addressType, ports(obj.ports), addresses(obj.endpoints), age.of(obj, now) }
 end

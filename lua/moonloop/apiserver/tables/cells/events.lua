@@ -4,7 +4,7 @@ local event = require "moonloop.apiserver.tables.cells.event"
 local M = {}
 
 
---- @return table cells in the order of columns/core.lua
+--- @return table cells in the order of kinds.lua
 function M.Event(obj, now)
   return event(obj, now, obj.regarding or {}, {
     message = obj.note or "", count = obj.deprecatedCount, first = obj.deprecatedFirstTimestamp,

@@ -43,7 +43,7 @@ local function or_unknown(value)
 end
 
 
---- @return table cells in the order of columns/core.lua
+--- @return table cells in the order of kinds.lua
 return function(obj, now)
   local status = obj.status or {}
   local info = status.nodeInfo or {}

@@ -178,7 +178,7 @@ local function or_none(value)
 end
 
 
---- @return table cells in the order of columns/core.lua, table|nil conditions of the row
+--- @return table cells in the order of kinds.lua, table|nil conditions of the row
 return function(pod, now)
   pod.status = pod.status or {}
   local status, view = pod.status, view_of(pod)

@@ -9,7 +9,7 @@ local function shown(number_or_percent)
 end
 
 
---- @return table cells in the order of columns/policy.lua
+--- @return table cells in the order of kinds.lua
 function M.PodDisruptionBudget(obj, now)
   local spec, status = obj.spec or {}, obj.status or {}
   return {

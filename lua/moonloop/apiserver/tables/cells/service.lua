@@ -29,7 +29,7 @@ local function ports(list)
 end
 
 
---- @return table cells in the order of columns/core.lua
+--- @return table cells in the order of kinds.lua
 return function(obj, now)
   local spec = obj.spec or {}
   return {

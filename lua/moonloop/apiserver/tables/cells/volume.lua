@@ -34,7 +34,7 @@ local function class(obj)
 end
 
 
---- @return table cells in the order of columns/core.lua
+--- @return table cells in the order of kinds.lua
 function M.volume(obj, now)
   local spec, claim = obj.spec, obj.spec.claimRef
   return {
@@ -47,7 +47,7 @@ function M.volume(obj, now)
 end
 
 
---- @return table cells in the order of columns/core.lua
+--- @return table cells in the order of kinds.lua
 function M.claim(obj, now)
   local spec, status = obj.spec, obj.status or {}
   local bound = spec.volumeName and spec.volumeName ~= ""

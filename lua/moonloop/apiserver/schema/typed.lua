@@ -5,11 +5,11 @@
 --- written appear; quantities and instants take their canonical form. The object has passed the schema before, so its
 --- values have the right JSON types.
 local builtin = require "moonloop.apiserver.schema.builtin"
-local facts = require "moonloop.apiserver.resources.typed_facts"
+local facts = require "moonloop.apiserver.schema.typed_facts"
 local host = require "moonloop.host"
-local instant = require "moonloop.apiserver.resources.instant"
+local instant = require "moonloop.apiserver.instant"
 local notation = require "moonloop.apiserver.schema.notation"
-local quantity = require "moonloop.apiserver.resources.quantity"
+local quantity = require "moonloop.apiserver.quantity"
 
 local null, array = host.json.null, host.json.array
 

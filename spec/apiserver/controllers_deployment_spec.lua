@@ -1,0 +1,180 @@
+-- Deployments with the other controllers and pods that run nothing: roll-outs in frozen time.
+local controllers = require "moonloop.apiserver.controllers"
+local fake = require "moonloop.apiserver.kubelet.fake"
+local kubelet = require "moonloop.apiserver.kubelet"
+local testserver = require "testserver"
+
+local DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+local SETS = "/apis/apps/v1/namespaces/default/replicasets"
+local PODS = "/api/v1/namespaces/default/pods"
+
+
+local function deployment(changes)
+  local object = {
+    metadata = { name = "web" },
+    spec = {
+      replicas = 4,
+      selector = { matchLabels = { app = "web" } },
+      template = {
+        metadata = { labels = { app = "web" } },
+        spec = { containers = { { name = "c", image = "busybox:1" } } },
+      },
+    },
+  }
+  for key, value in pairs(changes or {}) do
+    object.spec[key] = value
+  end
+  return object
+end
+
+
+local function image(name)
+  return { spec = { template = { spec = { containers = { { name = "c", image = name } } } } } }
+end
+
+
+-- Pods there are, and those of them that are ready and stay.
+local function pods_of(cluster)
+  local present, ready = 0, 0
+  for _, pod in ipairs(cluster:must("GET", PODS).items) do
+    if not pod.metadata.deletionTimestamp then
+      present = present + 1
+      for _, condition in ipairs((pod.status or {}).conditions or {}) do
+        ready = ready + (condition.type == "Ready" and condition.status == "True" and 1 or 0)
+      end
+    end
+  end
+  return present, ready
+end
+
+
+-- The most replicas that all ReplicaSets together are asked for.
+local function asked_for(cluster)
+  local total = 0
+  for _, set in ipairs(cluster:must("GET", SETS).items) do
+    total = total + set.spec.replicas
+  end
+  return total
+end
+
+
+-- The most replicas asked for and the fewest ready pods while `act` and what follows from it happen, at each change.
+-- maxSurge bounds what is asked for, as upstream: each ReplicaSet follows in its own time.
+local function extremes(cluster, act)
+  local most, fewest = 0, math.huge
+  local is_watched = true
+  cluster.server.store:subscribe(function(event)
+    if is_watched and (event.id == "pods" or event.id == "replicasets.apps") then
+      local _, ready = pods_of(cluster)
+      most, fewest = math.max(most, asked_for(cluster)), math.min(fewest, ready)
+    end
+  end)
+  act()
+  for _ = 1, 60 do
+    cluster:pass(1)
+  end
+  is_watched = false
+  return most, fewest
+end
+
+
+describe("A Deployment", function()
+  local cluster
+
+  before_each(function()
+    cluster = testserver.new()
+    controllers.start(cluster.server)
+    kubelet.new(cluster.server, { runtime = fake.new(function() end) }):start()
+    cluster.settle()
+  end)
+
+  local function make(changes)
+    cluster:must("POST", DEPLOYMENTS, deployment(changes))
+    cluster:pass(5)
+  end
+
+  local function change(patch)
+    assert.equal(200, (cluster:patch("strategic", DEPLOYMENTS .. "/web", patch)))
+  end
+
+  local function read()
+    return cluster:must("GET", DEPLOYMENTS .. "/web")
+  end
+
+  it("makes its pods, and follows spec.replicas up and down", function()
+    make()
+    assert.equal(4, read().status.availableReplicas)
+    for _, replicas in ipairs { 6, 1, 0 } do
+      change { spec = { replicas = replicas } }
+      cluster:pass(5)
+      assert.same({ replicas, replicas }, { pods_of(cluster) })
+    end
+  end)
+
+  local LIMITS = {
+    { surge = 1, unavailable = 0, most = 5, fewest = 4 },
+    { surge = 0, unavailable = 1, most = 4, fewest = 3 },
+    { surge = "25%", unavailable = "25%", most = 5, fewest = 3 },
+    { surge = "100%", unavailable = 0, most = 8, fewest = 4 },
+  }
+  for _, case in ipairs(LIMITS) do
+    it(("never exceeds maxSurge %s and maxUnavailable %s"):format(case.surge, case.unavailable), function()
+      make { strategy = { rollingUpdate = { maxSurge = case.surge, maxUnavailable = case.unavailable } } }
+      local most, fewest = extremes(cluster, function() change(image "busybox:2") end)
+      assert.is_true(most <= case.most, most)
+      assert.is_true(fewest >= case.fewest, fewest)
+      assert.equal(4, read().status.updatedReplicas)
+      assert.equal(4, read().status.replicas)
+    end)
+  end
+
+  it("has no pods of two templates under Recreate", function()
+    make { strategy = { type = "Recreate" } }
+    local most, fewest = extremes(cluster, function() change(image "busybox:2") end)
+    assert.same({ 4, 0 }, { most, fewest })
+    assert.equal(4, read().status.updatedReplicas)
+  end)
+
+  it("rolls nothing out while it is paused, and scales all the same", function()
+    make { paused = false }
+    change { spec = { paused = true } }
+    change(image "busybox:2")
+    change { spec = { replicas = 2 } }
+    cluster:pass(5)
+    assert.equal(1, #cluster:must("GET", SETS).items)
+    assert.same({ 2, 2 }, { pods_of(cluster) })
+    change { spec = { paused = false } }
+    cluster:pass(30)
+    assert.equal(2, read().status.updatedReplicas)
+  end)
+
+  it("takes up an old ReplicaSet again, with a new revision", function()
+    make()
+    local first = cluster:must("GET", SETS).items[1].metadata.name
+    change(image "busybox:2")
+    cluster:pass(30)
+    change(image "busybox:1")
+    cluster:pass(30)
+    local set = cluster:must("GET", SETS .. "/" .. first)
+    assert.equal(4, set.spec.replicas)
+    assert.equal("3", set.metadata.annotations["deployment.kubernetes.io/revision"])
+    assert.equal(2, #cluster:must("GET", SETS).items)
+  end)
+
+  it("keeps as many old ReplicaSets as revisionHistoryLimit says", function()
+    make { revisionHistoryLimit = 1 }
+    for n = 2, 4 do
+      change(image("busybox:" .. n))
+      cluster:pass(30)
+    end
+    assert.equal(2, #cluster:must("GET", SETS).items)
+  end)
+
+  it("takes its ReplicaSets and their pods along when it is deleted", function()
+    make()
+    cluster:must("DELETE", DEPLOYMENTS .. "/web")
+    cluster:pass(60)
+    assert.equal(0, #cluster:must("GET", SETS).items)
+    assert.equal(0, #cluster:must("GET", PODS).items)
+  end)
+end)

@@ -1,0 +1,62 @@
+-- Endpoints and EndpointSlices follow the pods that a Service selects.
+local controllers = require "moonloop.apiserver.controllers"
+local fake = require "moonloop.apiserver.kubelet.fake"
+local kubelet = require "moonloop.apiserver.kubelet"
+local testserver = require "testserver"
+
+local CORE = "/api/v1/namespaces/default"
+
+
+describe("The endpoints of a Service", function()
+  local cluster
+
+  local function add_pod(name, labels)
+    cluster:must("POST", CORE .. "/pods", {
+      metadata = { name = name, labels = labels }, spec = { containers = { { name = "c", image = "busybox" } } },
+    })
+    cluster:pass(1)
+  end
+
+  local function names()
+    local list = {}
+    for _, subset in ipairs(cluster:must("GET", CORE .. "/endpoints/web").subsets or {}) do
+      for _, address in ipairs(subset.addresses or {}) do
+        list[#list + 1] = address.targetRef.name
+      end
+    end
+    table.sort(list)
+    return list
+  end
+
+  before_each(function()
+    cluster = testserver.new()
+    controllers.start(cluster.server)
+    kubelet.new(cluster.server, { runtime = fake.new(function() end) }):start()
+    cluster:must("POST", CORE .. "/services", {
+      metadata = { name = "web" }, spec = { selector = { app = "web" }, ports = { { port = 80 } } },
+    })
+    cluster:pass(1)
+  end)
+
+  it("hold ready pods that are selected, as long as they are there", function()
+    add_pod("a", { app = "web" })
+    add_pod("b", { app = "web" })
+    add_pod("c", { app = "other" })
+    add_pod("d")
+    assert.same({ "a", "b" }, names())
+    cluster:must("DELETE", CORE .. "/pods/a")
+    cluster:pass(60)
+    assert.same({ "b" }, names())
+  end)
+
+  it("follow labels that change, and a selector that does", function()
+    add_pod("a", { app = "web" })
+    add_pod("c", { app = "other" })
+    cluster:patch("merge", CORE .. "/pods/a", { metadata = { labels = { app = "none" } } })
+    cluster:pass(1)
+    assert.same({}, names())
+    cluster:patch("merge", CORE .. "/services/web", { spec = { selector = { app = "other" } } })
+    cluster:pass(1)
+    assert.same({ "c" }, names())
+  end)
+end)
