@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan demo run test e2e lint bench fuzz install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan demo run test e2e conformance lint bench fuzz install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,8 +32,11 @@ run: build ## run the operator from the checkout against your kubeconfig
 test: asan ## C units, specs and reconciler tests under ASan and UBSan; no cluster needed
 	@tools/test.sh
 
-e2e: asan build ## spec/e2e against $KUBECONFIG, or a control plane built for it
-	@MOONLOOP=$(CURDIR)/build/asan/moonloop spec/e2e/run.sh $(ARGS)
+e2e: asan build ## spec/e2e on a control plane built for it and on the embedded server, or on $KUBECONFIG
+	@MOONLOOP=$(CURDIR)/build/asan/moonloop tools/e2e.sh $(ARGS)
+
+conformance: asan build ## ask a real control plane and the embedded server the same, and compare (ARGS="watch/ sessions/at")
+	@spec/conformance/run.sh $(ARGS)
 
 lint: deps ## clang-format, cppcheck, luacheck, layers, shell
 	@tools/lint.sh

@@ -68,6 +68,24 @@ tally_trusted() {
     --lua="$PWD/build/asan/spec/hostlua/hostlua" -o utfTerminal --pattern='_spec%.lua$' "$@"
 }
 
+# tally_script COMMAND…: a command that ends with the line of tally_end.
+tally_script() {
+  local out code line
+  out=$(mktemp)
+  "$@" 2>&1 | tee "$out"
+  code=${PIPESTATUS[0]}
+  line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$out" | tail -n 1)
+  rm -f "$out"
+  if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+    local bad=${BASH_REMATCH[2]}
+    [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
+    tally_add "${BASH_REMATCH[1]}" "$bad" "${BASH_REMATCH[3]}"
+  else
+    echo "FAIL $1: no result (exit $code)"
+    tally_add 0 1 0
+  fi
+}
+
 tally_end() {
   echo "$passed passed, $failed failed, $skipped skipped"
   [ "$failed" = 0 ]

@@ -1,27 +1,35 @@
 #!/usr/bin/env bash
-# Runs the end-to-end specs: on the cluster of $KUBECONFIG where that is set, else on a control
-# plane of their own, which is started for them and taken down afterwards.
+# Runs the end-to-end specs: on the cluster of $KUBECONFIG where that is set; else twice, on a control
+# plane of their own and then on the API server of `moonloop dev`. Both are started for them, and taken
+# down afterwards. Ends with one line that adds everything up.
 #
-#   spec/e2e/run.sh                                  all of them
+#   spec/e2e/run.sh                                  all of them, on both
 #   spec/e2e/run.sh spec/e2e/faults_spec.lua         some; arguments are busted's, --filter too
 #   CONTROLPLANE=DIR spec/e2e/run.sh …               on one that runs, and goes on running:
 #                                                    controlplane/controlplane.sh up DIR
-#   EMBEDDED=1 spec/e2e/run.sh …                     on the API server of `moonloop dev`
+#   EMBEDDED=1 spec/e2e/run.sh …                     on the API server of `moonloop dev` only
 #   MOONLOOP=PATH                                    the binary; default build/release/moonloop
 #
-# Specs that need the control plane's own audit log or its proxy are pending on other clusters.
+# Specs that need an audit log or the proxy before the server are pending on other clusters, and those
+# that restart the server or show a client certificate on all but the control plane.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . tools/tally.sh
 
 readonly controlplane=spec/e2e/controlplane/controlplane.sh
 run=$(mktemp -d -t moonloop-e2e.XXXXXX)
-api_pid='' dev_pid='' started='' outcome=1
+api_pid='' dev_pid='' outcome=1
+
+take_down() {
+  [ -z "$api_pid" ] || { kill "$api_pid" && wait "$api_pid"; } 2>/dev/null || true
+  [ -z "$dev_pid" ] || { kill "$dev_pid" && wait "$dev_pid"; } 2>/dev/null || true
+  "$controlplane" down "$run/cp" 2>/dev/null
+  "$controlplane" down "$run/proxies" 2>/dev/null
+  api_pid='' dev_pid=''
+}
 
 finish() {
-  [ -z "$api_pid" ] || kill "$api_pid" 2>/dev/null || true
-  [ -z "$dev_pid" ] || { kill "$dev_pid" && wait "$dev_pid"; } 2>/dev/null || true
-  [ -z "$started" ] || "$controlplane" down "$run/cp" 2>/dev/null
+  take_down
   if [ "$outcome" = 0 ]; then
     rm -rf "$run"
   else
@@ -34,7 +42,7 @@ trap 'exit 143' TERM
 
 # Garbage collection looks for new kinds every 30 s; a new controller manager looks at once.
 use_controlplane() { # DIR
-  export E2E_CONTROLPLANE=$1 E2E_AUDIT=$1/audit.log KUBECONFIG=$1/kubeconfig KUBECTL=$1/kubectl
+  export E2E_CONTROLPLANE=$1 E2E_PROXIES=$1 E2E_AUDIT=$1/audit.log KUBECONFIG=$1/kubeconfig KUBECTL=$1/kubectl
   if ! "$KUBECTL" get crd ats.cnat.programming-kubernetes.info >/dev/null 2>&1; then
     "$KUBECTL" apply -f crds >/dev/null
     "$KUBECTL" wait --for=condition=Established --timeout=30s -f crds/at.yaml >/dev/null
@@ -46,7 +54,9 @@ use_controlplane() { # DIR
 use_embedded() {
   local kubectl
   kubectl=$("$controlplane" build)
-  export E2E_CONTROLPLANE='' E2E_AUDIT=$run/audit.log KUBECONFIG=$run/kubeconfig KUBECTL=$run/kubectl
+  export E2E_CONTROLPLANE='' E2E_PROXIES=$run/proxies E2E_AUDIT=$run/audit.log
+  export KUBECONFIG=$run/kubeconfig KUBECTL=$run/kubectl
+  mkdir "$E2E_PROXIES"
   printf '#!/bin/sh\nexec %q kubectl "$@"\n' "$kubectl" >"$KUBECTL"
   chmod +x "$KUBECTL"
   "$MOONLOOP" dev --apply crds --write-kubeconfig "$KUBECONFIG" --audit-log "$E2E_AUDIT" >"$run/dev.log" 2>&1 &
@@ -61,7 +71,7 @@ use_embedded() {
 }
 
 use_cluster() {
-  export E2E_CONTROLPLANE='' E2E_AUDIT='' KUBECTL=${KUBECTL:-kubectl}
+  export E2E_CONTROLPLANE='' E2E_PROXIES='' E2E_AUDIT='' KUBECTL=${KUBECTL:-kubectl}
   command -v "$KUBECTL" >/dev/null || { echo "e2e: no kubectl on PATH; name one with KUBECTL=" >&2; exit 1; }
   echo "e2e: on the cluster of KUBECONFIG=$KUBECONFIG"
   "$KUBECTL" apply -f crds
@@ -71,6 +81,7 @@ use_cluster() {
 # What the specs read the state of the world through: only who may open the socket gets in.
 start_api() {
   export E2E_API=$run/api.sock
+  rm -f "$E2E_API"
   "$KUBECTL" proxy --unix-socket="$E2E_API" >"$run/api.log" 2>&1 &
   api_pid=$!
   for _ in $(seq 200); do
@@ -82,27 +93,38 @@ start_api() {
   exit 1
 }
 
+# specs WHERE ARGUMENT…: runs them on what was chosen, and counts.
+specs() {
+  local where=$1
+  shift
+  start_api
+  export E2E_TMP="$run/logs-${where// /-}"
+  mkdir "$E2E_TMP"
+  tally_busted "end to end on $where, $MOONLOOP" "$@" || true # failures are counted
+  take_down
+}
+
 export MOONLOOP=${MOONLOOP:-$PWD/build/release/moonloop}
 [ -x "$MOONLOOP" ] || { echo "e2e: no $MOONLOOP; build it first: make build" >&2; exit 1; }
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 
+[ $# -gt 0 ] || set -- spec/e2e
+
 if [ -n "${CONTROLPLANE:-}" ]; then
   use_controlplane "$CONTROLPLANE"
+  specs "a control plane" "$@"
 elif [ -n "${EMBEDDED:-}" ]; then
   use_embedded
+  specs "the embedded server" "$@"
 elif [ -n "${KUBECONFIG:-}" ]; then
   use_cluster
+  specs "a cluster" "$@"
 else
-  started=yes
   "$controlplane" up "$run/cp"
   use_controlplane "$run/cp"
+  specs "a control plane" "$@"
+  use_embedded
+  specs "the embedded server" "$@"
 fi
-start_api
-export E2E_TMP=$run/logs
-mkdir "$E2E_TMP"
-
-[ $# -gt 0 ] || set -- spec/e2e
-set +e # failures are counted
-tally_busted "end to end, $MOONLOOP" "$@"
 tally_end && outcome=0
 exit "$outcome"

@@ -62,256 +62,255 @@ local function till_has(server, path, wanted)
 end
 
 
-describe("moonloop dev at work", function()
-  local server, scripts, manifests, audit
+describe("moonloop dev", function()
+  local server, waiting
 
-  setup(function()
-    scripts = folder { ["cnat.lua"] = CNAT }
-    manifests = folder { ["one.yaml"] = configmap("one", "v1") }
-    audit = shell.path "audit.log"
-    server = dev.start {
-      "--scripts", scripts, "--apply", "crds", "--apply", manifests, "--pods", "fake", "--audit-log", audit,
-    }
-    server:till_said "script is live"
-  end)
-
-  teardown(dev.stop_all)
-
-  it("prints the way in, in a file for its user alone", function()
-    assert.matches("^moonloop dev: a cluster at https://127%.0%.0%.1:" .. server.port .. ";", server:story())
-    assert.equal("600", shell.must("stat -c %a " .. server.kubeconfig):match "%d+")
-    assert.matches("^v1%.36", server:must("GET", "/version").gitVersion)
-  end)
-
-  it("asks for its token", function()
-    for _, token in ipairs { "wrong", server.token .. "x", server.token:sub(1, -2) } do
-      assert.same({ 401, "Unauthorized" }, { (server:ask("GET", CONFIGMAPS, nil, { token = token })), "Unauthorized" })
-    end
-    local code, answer = server:ask("GET", CONFIGMAPS, nil, { token = false })
-    assert.same({ 401, "Unauthorized" }, { code, answer.reason })
-  end)
-
-  it("is known by the authority in the kubeconfig only", function()
-    local other = shell.path "other.crt"
-    shell.must(("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=x -keyout %s.key -out %s")
-      :format(other, other))
-    local ca = server.ca
-    server.ca = other
-    assert.has_error(function() server:connect() end)
-    server.ca = ca
-  end)
-
-  it("applies what is given, and again when it is saved", function()
-    till_has(server, CONFIGMAPS .. "/one", { ["data.k"] = "v1" })
-    shell.save(manifests .. "/one.yaml", configmap("one", "v2"))
-    till_has(server, CONFIGMAPS .. "/one", { ["data.k"] = "v2" })
-    shell.save(manifests .. "/two.yaml", configmap("two", "v1"))
-    till_has(server, CONFIGMAPS .. "/two", { ["data.k"] = "v1" })
-    server:till_told "configmap/one +configured"
-  end)
-
-  it("says what is wrong in a manifest that is saved, and keeps what was", function()
-    shell.save(manifests .. "/two.yaml", "a: [b\nc: d\n")
-    server:till_said "two%.yaml: line %d"
-    shell.save(manifests .. "/two.yaml", configmap("two", "[1]"))
-    server:till_said "two%.yaml: [^\n]*data%.k"
-    till_has(server, CONFIGMAPS .. "/two", { ["data.k"] = "v1" })
-  end)
-
-  it("goes on with the old script when one is saved that does not load, and says in which line", function()
-    shell.save(scripts .. "/cnat.lua", CNAT:gsub("\nlocal function words", "\nlocal function = words", 1))
-    local line = select(2, CNAT:match("^(.-)\nlocal function words"):gsub("\n", "")) + 2
-    server:till_said("cnat%.lua:" .. line .. ": ")
-    make_at(server, "while-broken")
-    till_has(server, ATS .. "/while-broken", { ["status.phase"] = "DONE" })
-  end)
-
-  it("takes the new script when it is saved", function()
-    shell.save(scripts .. "/cnat.lua", (CNAT:gsub('image = "busybox"', 'image = "other"')))
-    server:till_said "new version is live"
-    make_at(server, "edited")
-    till_has(server, ATS .. "/edited", { ["status.phase"] = "DONE" })
-    assert.equal("other", server:get(PODS .. "/edited-pod").spec.containers[1].image)
-  end)
-
-  it("tells the story", function()
-    server:till_told "at/edited +DONE\n"
-    server:till_told "pod/edited%-pod +Succeeded\n"
-  end)
-
-  it("writes a line of audit for each request, with who and what came of it", function()
-    server:ask("POST", CONFIGMAPS, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "Not_Allowed" } })
-    server:must("GET", CONFIGMAPS .. "/one")
-    local function find(want)
-      return wait.till("a line of audit " .. cjson.encode(want), 5, function()
-        for text in assert(shell.read(audit)):gmatch "([^\n]*)\n" do
-          local event = assert(cjson.decode(text), text)
-          local object = event.objectRef or {}
-          if event.verb == want.verb and object.name == want.name and event.responseStatus.code == want.code
-            and event.user.username == want.user then
-            return event
-          end
-        end
-      end)
-    end
-    local refused = find { verb = "create", name = "Not_Allowed", code = 422, user = "kubernetes-admin" }
-    assert.same({ "Event", "audit.k8s.io/v1", "Metadata", "ResponseComplete", CONFIGMAPS },
-      { refused.kind, refused.apiVersion, refused.level, refused.stage, refused.requestURI })
-    find { verb = "get", name = "one", code = 200, user = "kubernetes-admin" }
-    find { verb = "create", name = "edited-pod", code = 201, user = "kubernetes-admin" }
-  end)
-end)
-
-
-describe("moonloop dev --pods", function()
-  after_each(dev.stop_all)
-
-  it("fake lets them succeed without a process", function()
-    local server = dev.start { "--pods", "fake" }
-    server:must("POST", PODS, pod("p", { "/no/such/command" }))
-    till_has(server, PODS .. "/p", { ["status.phase"] = "Succeeded" })
-  end)
-
-  it("none leaves them alone", function()
-    local server = dev.start { "--pods", "none" }
-    server:must("POST", PODS, pod("p", { "true" }))
-    wait.holds("that nobody takes it", 0.3, function()
-      local found = server:get(PODS .. "/p")
-      return found.spec.nodeName == nil and found.status.phase == "Pending", cjson.encode(found)
-    end)
-  end)
-
-  it("process runs them, says what they print, and how they end", function()
-    local server = dev.start {}
-    server:must("POST", PODS, pod("good", { "echo", "YAY" }))
-    server:must("POST", PODS, pod("bad", { "sh", "-c", "exit 3" }))
-    server:must("POST", PODS, pod("none", { "/no/such/command" }))
-    till_has(server, PODS .. "/good", { ["status.phase"] = "Succeeded" })
-    for name, code in pairs { bad = 3, none = 128 } do
-      till_has(server, PODS .. "/" .. name, { ["status.phase"] = "Failed" })
-      assert.equal(code, server:get(PODS .. "/" .. name).status.containerStatuses[1].state.terminated.exitCode)
-    end
-    assert.equal("YAY\n", server:must("GET", PODS .. "/good/log"))
-    server:till_told "good +| YAY\n"
-  end)
-end)
-
-
-describe("moonloop dev --authorization-mode RBAC", function()
-  it("keeps a service account to its rules", function()
-    local server = dev.start { "--authorization-mode", "RBAC", "--pods", "none" }
-    local as_robot = { headers = { ["impersonate-user"] = "system:serviceaccount:default:robot" } }
-    local code, answer = server:ask("GET", CONFIGMAPS, nil, as_robot)
-    assert.same({ 403, "Forbidden" }, { code, answer.reason })
-    assert.equal('configmaps is forbidden: User "system:serviceaccount:default:robot" cannot list resource "configmaps"'
-      .. ' in API group "" in the namespace "default"', answer.message)
-    local rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
-    server:must("POST", rbac .. "roles", {
-      metadata = { name = "reader" },
-      rules = { { apiGroups = { "" }, resources = { "configmaps" }, verbs = { "list" } } },
-    })
-    server:must("POST", rbac .. "rolebindings", {
-      metadata = { name = "reader" },
-      roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = "Role", name = "reader" },
-      subjects = { { kind = "ServiceAccount", name = "robot", namespace = "default" } },
-    })
-    assert.equal(200, (server:ask("GET", CONFIGMAPS, nil, as_robot)))
-    assert.equal(403, (server:ask("DELETE", CONFIGMAPS .. "/kube-root-ca.crt", nil, as_robot)))
-    assert.equal(0, server:stop())
-  end)
-end)
-
-
-describe("moonloop dev refuses", function()
-  local MISTAKES = {
-    { "an address that is not loopback", { "--bind-address", "0.0.0.0:0" }, "only loopback is served" },
-    { "an address that is none", { "--bind-address", "127.0.0.1" }, "" },
-    { "an unknown way to run pods", { "--pods", "docker" }, "expected process, fake or none" },
-    { "an unknown way to authorize", { "--authorization-mode", "ABAC" }, "expected AlwaysAllow or RBAC" },
-    { "an unknown level", { "--log-level", "loud" }, "expected debug, info, warn or error" },
-    { "an unknown option", { "--script", "x" }, "did you mean --scripts?" },
-  }
-
-  for _, mistake in ipairs(MISTAKES) do
-    it(mistake[1], function()
-      local result = dev.command(table.unpack(mistake[2]))
-      assert.equal(2, result.code, result.err)
-      assert.equal("", result.out)
-      assert.matches("^moonloop dev: [^\n]+\n$", result.err)
-      assert.matches(mistake[3], result.err, 1, true)
-    end)
-  end
-
-  it("a port that is taken", function()
-    local server = dev.start { "--pods", "none" }
-    local result = dev.command("--bind-address", "127.0.0.1:" .. server.port)
-    assert.same({ 1, "" }, { result.code, result.out })
-    assert.matches("^moonloop dev: [^\n]*[Aa]ddress already in use[^\n]*\n$", result.err)
-    dev.stop_all()
-  end)
-
-  it("a place for the kubeconfig that is not there", function()
-    local result = dev.command("--write-kubeconfig", "/nonexistent/kubeconfig")
-    assert.same({ 1, "" }, { result.code, result.out })
-    assert.matches("^moonloop dev: /nonexistent/kubeconfig: [^\n]+\n$", result.err)
-  end)
-end)
-
-
-describe("moonloop dev --until-idle", function()
-  local AT = "apiVersion: cnat.programming-kubernetes.info/v1alpha1\nkind: At\nmetadata: {name: a}\n"
-    .. "spec: {schedule: '2020-01-01T00:00:00Z', command: echo YAY}\n"
-  local waiting
-
-  -- It gives up after some time; the others do not wait for that.
+  -- This one gives up after ten seconds; the others do not wait for that.
   setup(function()
     waiting = host.spawn({ "dev", "--until-idle", "--scripts", "reconcilers" }, { name = "waiting" })
   end)
 
   teardown(dev.stop_all)
 
-  it("ends when all is done", function()
-    local path = folder { ["at.yaml"] = AT }
-    local result = dev.command("--until-idle", "--scripts", "reconcilers", "--apply", "crds", "--apply", path)
-    assert.equal(0, result.code, result.err)
-    assert.matches("a%-pod +| YAY\n", result.out)
-    assert.matches("at/a +DONE\n", result.out)
-  end)
+  describe("at work", function()
+    local scripts, manifests, audit
 
-  it("waits for kinds that come with another manifest", function()
-    local path = folder { ["a-at.yaml"] = AT, ["z-crd.yaml"] = shell.read "crds/at.yaml" }
-    local result = dev.command("--until-idle", "--scripts", "reconcilers", "--apply", path)
-    assert.equal(0, result.code, result.err)
-    assert.matches("at/a +DONE\n", result.out)
-  end)
-
-  local BAD = {
-    { "a script that does not load", { ["cnat.lua"] = "local x =\n\nend" }, {}, "cnat%.lua:3: " },
-    { "a manifest that is no YAML", { ["cnat.lua"] = CNAT }, { ["a.yaml"] = "a: [b\nc: d" }, "a%.yaml: line" },
-    { "a manifest that is not allowed", { ["cnat.lua"] = CNAT }, { ["a.yaml"] = configmap("Not_Allowed", "v") },
-      "a%.yaml: .*Not_Allowed" },
-    { "a manifest whose kind never comes", { ["cnat.lua"] = CNAT },
-      { ["a.yaml"] = "apiVersion: e.com/v1\nkind: Never\nmetadata: {name: a}\n" }, "a%.yaml: .*no kind Never in e%.com/v1" },
-  }
-
-  for _, case in ipairs(BAD) do
-    it("fails for " .. case[1], function()
-      local scripts, manifests = folder(case[2]), folder(case[3])
-      local result = dev.command("--until-idle", "--scripts", scripts, "--apply", "crds", "--apply", manifests)
-      assert.equal(1, result.code, result.err)
-      assert.matches(case[4], result.err)
-      assert.matches("moonloop dev: [^\n]+\n$", result.err)
+    setup(function()
+      scripts = folder { ["cnat.lua"] = CNAT }
+      manifests = folder { ["one.yaml"] = configmap("one", "v1") }
+      audit = shell.path "audit.log"
+      server = dev.start {
+        "--scripts", scripts, "--apply", "crds", "--apply", manifests, "--pods", "fake", "--audit-log", audit,
+      }
+      server:till_said "script is live"
     end)
-  end
 
-  it("fails for a manifest that is not there", function()
-    local result = dev.command("--until-idle", "--apply", "/nonexistent.yaml")
-    assert.equal(1, result.code)
-    assert.matches("/nonexistent%.yaml", result.err)
+    teardown(function() server:stop() end)
+
+    it("prints the way in, in a file for its user alone", function()
+      assert.matches("^moonloop dev: a cluster at https://127%.0%.0%.1:" .. server.port .. ";", server:story())
+      assert.equal("600", shell.must("stat -c %a " .. server.kubeconfig):match "%d+")
+      assert.matches("^v1%.36", server:must("GET", "/version").gitVersion)
+    end)
+
+    it("asks for its token", function()
+      for _, token in ipairs { false, "wrong", server.token .. "x", server.token:sub(1, -2) } do
+        local code, answer = server:ask("GET", CONFIGMAPS, nil, { token = token })
+        assert.same({ 401, "Unauthorized" }, { code, answer.reason })
+      end
+    end)
+
+    it("is known by the authority in the kubeconfig only", function()
+      local other = shell.path "other.crt"
+      shell.must(("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=x"
+        .. " -keyout %s.key -out %s"):format(other, other))
+      local ca = server.ca
+      server.ca = other
+      assert.has_error(function() server:connect() end)
+      server.ca = ca
+    end)
+
+    it("applies what is given, and again when it is saved", function()
+      till_has(server, CONFIGMAPS .. "/one", { ["data.k"] = "v1" })
+      shell.save(manifests .. "/one.yaml", configmap("one", "v2"))
+      till_has(server, CONFIGMAPS .. "/one", { ["data.k"] = "v2" })
+      shell.save(manifests .. "/two.yaml", configmap("two", "v1"))
+      till_has(server, CONFIGMAPS .. "/two", { ["data.k"] = "v1" })
+      server:till_told "configmap/one +configured"
+    end)
+
+    it("says what is wrong in a manifest that is saved, and keeps what was", function()
+      shell.save(manifests .. "/two.yaml", "a: [b\nc: d\n")
+      server:till_said "two%.yaml: line %d"
+      shell.save(manifests .. "/two.yaml", configmap("two", "[1]"))
+      server:till_said "two%.yaml: [^\n]*data%.k"
+      till_has(server, CONFIGMAPS .. "/two", { ["data.k"] = "v1" })
+    end)
+
+    it("goes on with the old script when one is saved that does not load, and says in which line", function()
+      shell.save(scripts .. "/cnat.lua", CNAT:gsub("\nlocal function words", "\nlocal function = words", 1))
+      local line = select(2, CNAT:match("^(.-)\nlocal function words"):gsub("\n", "")) + 2
+      server:till_said("cnat%.lua:" .. line .. ": ")
+      make_at(server, "while-broken")
+      till_has(server, ATS .. "/while-broken", { ["status.phase"] = "DONE" })
+    end)
+
+    it("takes the new script when it is saved", function()
+      shell.save(scripts .. "/cnat.lua", (CNAT:gsub('image = "busybox"', 'image = "other"')))
+      server:till_said "new version is live"
+      make_at(server, "edited")
+      till_has(server, ATS .. "/edited", { ["status.phase"] = "DONE" })
+      assert.equal("other", server:get(PODS .. "/edited-pod").spec.containers[1].image)
+    end)
+
+    it("tells the story", function()
+      server:till_told "at/edited +DONE\n"
+      server:till_told "pod/edited%-pod +Succeeded\n"
+    end)
+
+    it("writes a line of audit for each request, with who and what came of it", function()
+      server:ask("POST", CONFIGMAPS, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "Not_Allowed" } })
+      server:must("GET", CONFIGMAPS .. "/one")
+      local function find(want)
+        return wait.till("a line of audit " .. cjson.encode(want), 5, function()
+          for text in assert(shell.read(audit)):gmatch "([^\n]*)\n" do
+            local event = assert(cjson.decode(text), text)
+            local object = event.objectRef or {}
+            if event.verb == want.verb and object.name == want.name and event.responseStatus.code == want.code
+              and event.user.username == want.user then
+              return event
+            end
+          end
+        end)
+      end
+      local refused = find { verb = "create", name = "Not_Allowed", code = 422, user = "kubernetes-admin" }
+      assert.same({ "Event", "audit.k8s.io/v1", "Metadata", "ResponseComplete", CONFIGMAPS },
+        { refused.kind, refused.apiVersion, refused.level, refused.stage, refused.requestURI })
+      find { verb = "get", name = "one", code = 200, user = "kubernetes-admin" }
+      find { verb = "create", name = "edited-pod", code = 201, user = "kubernetes-admin" }
+    end)
   end)
 
-  it("gives up on a script whose kinds never come", function()
-    assert.equal(1, waiting:till_exit(20))
-    assert.matches("moonloop dev: [^\n]*cnat", waiting:stderr())
+  describe("--pods", function()
+    after_each(function() server:stop() end)
+
+    it("fake lets them succeed without a process", function()
+      server = dev.start { "--pods", "fake" }
+      server:must("POST", PODS, pod("p", { "/no/such/command" }))
+      till_has(server, PODS .. "/p", { ["status.phase"] = "Succeeded" })
+    end)
+
+    it("none leaves them alone", function()
+      server = dev.start { "--pods", "none" }
+      server:must("POST", PODS, pod("p", { "true" }))
+      wait.holds("that nobody takes it", 0.3, function()
+        local found = server:get(PODS .. "/p")
+        return found.spec.nodeName == nil and found.status.phase == "Pending", cjson.encode(found)
+      end)
+    end)
+
+    it("process runs them, says what they print, and how they end", function()
+      server = dev.start {}
+      server:must("POST", PODS, pod("good", { "echo", "YAY" }))
+      server:must("POST", PODS, pod("bad", { "sh", "-c", "exit 3" }))
+      server:must("POST", PODS, pod("none", { "/no/such/command" }))
+      till_has(server, PODS .. "/good", { ["status.phase"] = "Succeeded" })
+      for name, code in pairs { bad = 3, none = 128 } do
+        till_has(server, PODS .. "/" .. name, { ["status.phase"] = "Failed" })
+        assert.equal(code, server:get(PODS .. "/" .. name).status.containerStatuses[1].state.terminated.exitCode)
+      end
+      assert.equal("YAY\n", server:must("GET", PODS .. "/good/log"))
+      server:till_told "good +| YAY\n"
+    end)
+  end)
+
+  describe("--authorization-mode RBAC", function()
+    it("keeps a service account to its rules", function()
+      server = dev.start { "--authorization-mode", "RBAC", "--pods", "none" }
+      local as_robot = { headers = { ["impersonate-user"] = "system:serviceaccount:default:robot" } }
+      local code, answer = server:ask("GET", CONFIGMAPS, nil, as_robot)
+      assert.same({ 403, "Forbidden" }, { code, answer.reason })
+      assert.equal(
+        'configmaps is forbidden: User "system:serviceaccount:default:robot" cannot list resource "configmaps"'
+          .. ' in API group "" in the namespace "default"', answer.message)
+      local rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
+      server:must("POST", rbac .. "roles", {
+        metadata = { name = "reader" },
+        rules = { { apiGroups = { "" }, resources = { "configmaps" }, verbs = { "list" } } },
+      })
+      server:must("POST", rbac .. "rolebindings", {
+        metadata = { name = "reader" },
+        roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = "Role", name = "reader" },
+        subjects = { { kind = "ServiceAccount", name = "robot", namespace = "default" } },
+      })
+      assert.equal(200, (server:ask("GET", CONFIGMAPS, nil, as_robot)))
+      assert.equal(403, (server:ask("DELETE", CONFIGMAPS .. "/kube-root-ca.crt", nil, as_robot)))
+      assert.equal(0, server:stop())
+    end)
+  end)
+
+  describe("refuses", function()
+    local MISTAKES = {
+      { "an address that is not loopback", { "--bind-address", "0.0.0.0:0" }, "only loopback is served" },
+      { "an address that is none", { "--bind-address", "127.0.0.1" }, "" },
+      { "an unknown way to run pods", { "--pods", "docker" }, "expected process, fake or none" },
+      { "an unknown way to authorize", { "--authorization-mode", "ABAC" }, "expected AlwaysAllow or RBAC" },
+      { "an unknown level", { "--log-level", "loud" }, "expected debug, info, warn or error" },
+      { "an unknown option", { "--script", "x" }, "did you mean --scripts?" },
+    }
+
+    for _, mistake in ipairs(MISTAKES) do
+      it(mistake[1], function()
+        local result = dev.command(table.unpack(mistake[2]))
+        assert.equal(2, result.code, result.err)
+        assert.equal("", result.out)
+        assert.matches("^moonloop dev: [^\n]+\n$", result.err)
+        assert.matches(mistake[3], result.err, 1, true)
+      end)
+    end
+
+    it("a port that is taken", function()
+      server = dev.start { "--pods", "none" }
+      local result = dev.command("--bind-address", "127.0.0.1:" .. server.port)
+      assert.same({ 1, "" }, { result.code, result.out })
+      assert.matches("^moonloop dev: [^\n]*[Aa]ddress already in use[^\n]*\n$", result.err)
+      assert.equal(0, server:stop())
+    end)
+
+    it("a place for the kubeconfig that is not there", function()
+      local result = dev.command("--write-kubeconfig", "/nonexistent/kubeconfig")
+      assert.same({ 1, "" }, { result.code, result.out })
+      assert.matches("^moonloop dev: /nonexistent/kubeconfig: [^\n]+\n$", result.err)
+    end)
+  end)
+
+  describe("--until-idle", function()
+    local AT = "apiVersion: cnat.programming-kubernetes.info/v1alpha1\nkind: At\nmetadata: {name: a}\n"
+      .. "spec: {schedule: '2020-01-01T00:00:00Z', command: echo YAY}\n"
+    it("ends when all is done", function()
+      local path = folder { ["at.yaml"] = AT }
+      local result = dev.command("--until-idle", "--scripts", "reconcilers", "--apply", "crds", "--apply", path)
+      assert.equal(0, result.code, result.err)
+      assert.matches("a%-pod +| YAY\n", result.out)
+      assert.matches("at/a +DONE\n", result.out)
+    end)
+
+    it("waits for kinds that come with another manifest", function()
+      local path = folder { ["a-at.yaml"] = AT, ["z-crd.yaml"] = shell.read "crds/at.yaml" }
+      local result = dev.command("--until-idle", "--scripts", "reconcilers", "--apply", path)
+      assert.equal(0, result.code, result.err)
+      assert.matches("at/a +DONE\n", result.out)
+    end)
+
+    local BAD = {
+      { "a script that does not load", { ["cnat.lua"] = "local x =\n\nend" }, {}, "cnat%.lua:3: " },
+      { "a manifest that is no YAML", { ["cnat.lua"] = CNAT }, { ["a.yaml"] = "a: [b\nc: d" }, "a%.yaml: line" },
+      { "a manifest that is not allowed", { ["cnat.lua"] = CNAT }, { ["a.yaml"] = configmap("Not_Allowed", "v") },
+        "a%.yaml: .*Not_Allowed" },
+      { "a manifest whose kind never comes", { ["cnat.lua"] = CNAT },
+        { ["a.yaml"] = "apiVersion: e.com/v1\nkind: Never\nmetadata: {name: a}\n" },
+        "a%.yaml: .*no kind Never in e%.com/v1" },
+    }
+
+    for _, case in ipairs(BAD) do
+      it("fails for " .. case[1], function()
+        local scripts, manifests = folder(case[2]), folder(case[3])
+        local result = dev.command("--until-idle", "--scripts", scripts, "--apply", "crds", "--apply", manifests)
+        assert.equal(1, result.code, result.err)
+        assert.matches(case[4], result.err)
+        assert.matches("moonloop dev: [^\n]+\n$", result.err)
+      end)
+    end
+
+    it("fails for a manifest that is not there", function()
+      local result = dev.command("--until-idle", "--apply", "/nonexistent.yaml")
+      assert.equal(1, result.code)
+      assert.matches("/nonexistent%.yaml", result.err)
+    end)
+
+    it("gives up on a script whose kinds never come", function()
+      assert.equal(1, waiting:till_exit(20))
+      assert.matches("moonloop dev: [^\n]*cnat", waiting:stderr())
+    end)
   end)
 end)

@@ -14,7 +14,9 @@ usage() {
   cat >&2 <<USAGE
 usage: controlplane.sh build                    build the binary, unless it is cached, and print its path
        controlplane.sh up DIR                   start a control plane; DIR/kubeconfig is its administrator's
-       controlplane.sh proxy DIR [NAME]         put a fault-injecting proxy before it: DIR/NAME.kubeconfig, DIR/NAME.admin
+       controlplane.sh proxy DIR [NAME [KUBECONFIG]]
+                                                put a fault-injecting proxy before it, or before another API server, that
+                                                of KUBECONFIG: DIR/NAME.kubeconfig, DIR/NAME.admin
        controlplane.sh restart DIR COMPONENT    stop one component (see status) and start it again, data kept
        controlplane.sh status DIR               what runs; exit code 1 where that is not all of it
        controlplane.sh down DIR                 stop it
@@ -77,12 +79,16 @@ build() {
 
 # ---- files in DIR
 
-# One authority signs the API server's certificate and the client's.
-write_certificates() {
+# An authority, and the API server's certificate; proxies show the same.
+write_server_certificate() {
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj '/CN=controlplane-ca' \
     -keyout "$dir/ca.key" -out "$dir/ca.crt" 2>/dev/null
   sign server '/CN=kube-apiserver' serverAuth \
     'DNS:localhost,DNS:kubernetes.default,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:10.0.0.1'
+}
+
+write_certificates() {
+  write_server_certificate
   sign client '/O=system:masters/CN=cert-admin' clientAuth 'DNS:cert-admin'
   # Service account tokens are signed with a key of their own.
   openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:prime256v1 -out "$dir/service-account.key" 2>/dev/null
@@ -314,17 +320,27 @@ restart() {
   wait_ready
 }
 
+# of_kubeconfig FILE PATH: what stands at a place of its current context's cluster or user.
+of_kubeconfig() {
+  KUBECONFIG=$1 "$binary" kubectl config view --raw --flatten --minify -o "jsonpath={$2}"
+}
+
+# proxy NAME KUBECONFIG. What it takes of the kubeconfig is the server, its authority, and the user's token.
 proxy() {
-  local name=$1 ports token
+  local name=$1 kubeconfig=$2 ports token
   case $name in etcd | kube-* | kubelet | *[!A-Za-z0-9_-]*) fail "a proxy cannot be called '$name'" ;; esac
-  read_settings
+  if [ -f "$dir/settings" ]; then read_settings; else binary=$(build); fi
   [ -z "$(pids_of "$name")" ] || fail "a proxy called $name was already started in $dir"
+  [ -f "$kubeconfig" ] || fail "there is no $kubeconfig"
   umask 077
+  [ -f "$dir/server.crt" ] || write_server_certificate
+  token=$(of_kubeconfig "$kubeconfig" .users[0].user.token)
+  [ -n "$token" ] || fail "the user of $kubeconfig has no token: a client certificate cannot pass through a proxy"
+  of_kubeconfig "$kubeconfig" .clusters[0].cluster.certificate-authority-data | base64 -d >"$dir/$name.upstream.crt"
   mapfile -t ports < <("$binary" free-ports 2)
   launch "$name" proxy --listen="127.0.0.1:${ports[0]}" --admin="127.0.0.1:${ports[1]}" \
-    --upstream="https://127.0.0.1:$apiserver_port" --upstream-ca="$dir/ca.crt" \
+    --upstream="$(of_kubeconfig "$kubeconfig" .clusters[0].cluster.server)" --upstream-ca="$dir/$name.upstream.crt" \
     --cert="$dir/server.crt" --key="$dir/server.key"
-  token=$(sed -n 's/^    token: //p' "$dir/kubeconfig")
   write_kubeconfig "$dir/$name.kubeconfig" "${ports[0]}" "$token"
   "$binary" wait-ready --kubeconfig "$dir/$name.kubeconfig" --timeout 10s --pids "$(pids_of "$name")" 2>/dev/null ||
     { tail -n 20 "$dir/$name.log" >&2; fail "the proxy did not start"; }
@@ -344,7 +360,7 @@ main() {
   local verb=${1:-} argument=${3:-}
   case $verb:$# in
   build:1) build; return ;;
-  up:2 | down:2 | status:2 | proxy:2 | proxy:3 | restart:3) ;;
+  up:2 | down:2 | status:2 | proxy:[2-4] | restart:3) ;;
   *) usage ;;
   esac
   [ "$verb" != up ] || mkdir -p "$2"
@@ -355,7 +371,7 @@ main() {
   down) stop_all; say "down: $dir" ;;
   status) status ;;
   restart) restart "$argument" ;;
-  proxy) proxy "${argument:-proxy}" ;;
+  proxy) proxy "${argument:-proxy}" "${4:-$dir/kubeconfig}" ;;
   esac
 }
 
