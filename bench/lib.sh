@@ -78,7 +78,7 @@ cp_up() {
   "$controlplane" up "$cp" 2>/dev/null || die 'the control plane did not come up'
   up=yes
   export KUBECONFIG=$cp/kubeconfig
-  "$cp/kubectl" apply -k crds >/dev/null
+  "$cp/kubectl" apply -f crds >/dev/null
   "$cp/kubectl" wait --for=condition=Established crd/ats.cnat.programming-kubernetes.info >/dev/null
   # The garbage collector looks for new kinds every 30 s only, or when it starts.
   "$controlplane" restart "$cp" kube-controller-manager 2>/dev/null

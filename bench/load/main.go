@@ -10,13 +10,16 @@ import (
 )
 
 var commands = map[string]func(args []string) error{
+	"answered":  runAnswered,
 	"ats":       runAts,
 	"first":     runFirst,
 	"lateness":  runLateness,
+	"maps":      runMaps,
 	"namespace": runNamespace,
 	"pods":      runPods,
 	"ready":     runReady,
 	"wait":      runWait,
+	"watchers":  runWatchers,
 	"writes":    runWrites,
 }
 
@@ -29,6 +32,9 @@ const usage = `usage: load COMMAND [FLAG...]      (-h after a command lists its 
   writes     by client, verb and resource, from the audit log
   first      from an instant to the first pod, from the audit log
   ready      when a URL first answered 200
+  answered   when the server of a kubeconfig that is still to be written first answered
+  maps       makes ConfigMaps of 1 KB as fast as it can, and reads them: how many a second
+  watchers   many watch while ConfigMaps are made at a rate: how many events did not arrive
 `
 
 func main() {
