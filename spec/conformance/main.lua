@@ -7,16 +7,45 @@ local sides = require "spec.conformance.lib.sides"
 local transcript = require "spec.conformance.lib.transcript"
 
 local USAGE = [[
-usage: main.lua record KUBECONFIG [NAME…]       write down what a real server answers
-       main.lua replay [NAME…]                  the embedded server, in this process, against what was written down
-       main.lua compare LEFT RIGHT [NAME…]      two servers; each a kubeconfig file, "recorded" or "embedded"
+usage: main.lua list [NAME…]                    the scenarios there are
+       main.lua play KUBECONFIG FOLDER/ CASE    writes down what a server answers to one of them
+       main.lua record KUBECONFIG [NAME…]       the same for recorded/, each played twice
+       main.lua compare LEFT RIGHT [NAME…]      two sides; each "recorded" or a FOLDER/ that was written, "embedded"
+                                                (the server in this process) or a kubeconfig file
 NAMEs are parts of scenarios' names: "watch/" or "patch/merge". CONFORMANCE_KUBECTLS="1.20=/folder 1.36=/folder"
 names the folders of the kubectls that sessions are played with.]]
 
 
+local function list(filters)
+  for _, case in ipairs(cases.load(filters)) do
+    print(case.name)
+  end
+  return true
+end
+
+
+-- Says what a scenario itself did not expect.
+local function play(kubeconfig, folder, names)
+  local side = sides.of(kubeconfig)
+  local good = true
+  for _, case in ipairs(cases.load(names)) do
+    if case.name == names[1] then
+      local answers, problems = side.play(case)
+      transcript.write(cases.place(folder, case), case.scenario, answers)
+      for _, problem in ipairs(problems) do
+        print("  " .. problem)
+        good = false
+      end
+    end
+  end
+  side.close()
+  return good
+end
+
+
 local function compare_sides(left_name, right_name, filters)
   local left, right = sides.of(left_name), sides.of(right_name)
-  local page, sum = differences.read(), report.new(left_name:match("[^/]*$"), right_name:match("[^/]*$"))
+  local page, sum = differences.read(), report.new(left_name:match("([^/]*)/?$"), right_name:match("([^/]*)/?$"))
   local played = {}
   for _, case in ipairs(cases.load(filters)) do
     if not (case.options and (left.in_process or right.in_process)) then
@@ -35,7 +64,7 @@ local function compare_sides(left_name, right_name, filters)
   end
   left.close()
   right.close()
-  return sum:finish(page:unneeded(played))
+  return sum:finish(page:needed(), #filters == 0 and page:unneeded(played) or {})
 end
 
 
@@ -48,28 +77,30 @@ local function record(kubeconfig, filters)
     sum:problems(problems)
     local found = compare.transcripts(first, (side.play(case)))
     sum:scenario(case.name, first, found, function() return false end)
-    transcript.write(cases.recording(case), case.scenario, first)
+    transcript.write(cases.place("spec/conformance/recorded", case), case.scenario, first)
   end
   side.close()
-  return sum:finish {}
+  return sum:finish({}, {})
 end
 
 
+-- By its word: what runs it, with the command line, and how many words that has to have at least.
 local COMMANDS = {
-  record = function(arguments)
-    return record(table.remove(arguments, 1), arguments)
-  end,
-  replay = function(arguments)
-    return compare_sides("recorded", "embedded", arguments)
-  end,
-  compare = function(arguments)
-    return compare_sides(table.remove(arguments, 1), table.remove(arguments, 1), arguments)
-  end,
+  list = { words = 0, run = list },
+  play = { words = 3, run = function(words)
+    return play(words[1], words[2], { words[3] })
+  end },
+  record = { words = 1, run = function(words)
+    return record(table.remove(words, 1), words)
+  end },
+  compare = { words = 2, run = function(words)
+    return compare_sides(table.remove(words, 1), table.remove(words, 1), words)
+  end },
 }
 
 local command = COMMANDS[arg[1]]
-if not command or (arg[1] == "record" and #arg < 2) or (arg[1] == "compare" and #arg < 3) then
+if not command or #arg - 1 < command.words then
   io.stderr:write(USAGE, "\n")
   os.exit(2)
 end
-os.exit(command { table.unpack(arg, 2) } and 0 or 1, true)
+os.exit(command.run { table.unpack(arg, 2) } and 0 or 1, true)

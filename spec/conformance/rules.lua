@@ -67,6 +67,7 @@ return {
   -- Only in what kubectl prints: likewise.
   printed = {
     { "(Resource Version: +)%d+()", "version" },
+    { "(pod%-template%-hash=)%w+()", "hash" },
     { "(dev%.conformance%.)g%x+()", "group" },
     { "(%f[%w])%d+[smhd]%d*[smh]?(%f[^%w])", "age" },
     { "()<invalid>()", "age" },

@@ -27,20 +27,6 @@ local function has_commands(parsed)
 end
 
 
--- A session is a case for each kubectl; any other scenario is one case.
-local function add(cases, parsed)
-  if not has_commands(parsed) then
-    cases[#cases + 1] = { name = parsed.name, scenario = parsed }
-    return
-  end
-  for _, kubectl in ipairs(kubectls()) do
-    cases[#cases + 1] = {
-      name = parsed.name .. "@" .. kubectl.version, scenario = parsed, options = { kubectl_folder = kubectl.folder },
-    }
-  end
-end
-
-
 local function wanted(name, filters)
   for _, filter in ipairs(filters) do
     if name:find(filter, 1, true) then
@@ -51,27 +37,48 @@ local function wanted(name, filters)
 end
 
 
---- Reads the scenarios whose names have one of the filters in them; all when there is no filter.
+-- A session is a case for each kubectl; any other scenario is one case.
+local function cases_of(parsed)
+  if not has_commands(parsed) then
+    return { { name = parsed.name, scenario = parsed } }
+  end
+  local list = {}
+  for i, kubectl in ipairs(kubectls()) do
+    list[i] = {
+      name = parsed.name .. "@" .. kubectl.version, scenario = parsed, options = { kubectl_folder = kubectl.folder },
+    }
+  end
+  return list
+end
+
+
+local function add_wanted(cases, parsed, filters)
+  for _, case in ipairs(cases_of(parsed)) do
+    cases[#cases + 1] = wanted(case.name, filters) and case or nil
+  end
+end
+
+
+--- Reads the scenarios whose names have one of the filters in them; all when there is no filter. Sessions, which
+--- take longest, come first.
 ---@param filters string[]
 ---@return table[] cases { name =, scenario = see scenario.lua, options = of player.play, for sessions }
 function M.load(filters)
   local cases = {}
-  for _, folder in ipairs { "scenarios", "sessions" } do
+  for _, folder in ipairs { "sessions", "scenarios" } do
     for _, path in ipairs(files.lines(("find %s/%s -name '*.txt' | LC_ALL=C sort"):format(HERE, folder))) do
       local name = path:match(folder .. "/(.*)%.txt$")
       name = folder == "sessions" and "sessions/" .. name or name
-      if wanted(name, filters) then
-        add(cases, scenario.parse(name, files.read(path)))
-      end
+      add_wanted(cases, scenario.parse(name, files.read(path)), filters)
     end
   end
   return cases
 end
 
 
---- Where the answers to a case are written down.
-function M.recording(case)
-  return ("%s/recorded/%s.txt"):format(HERE, case.name)
+--- Where, in a folder, the answers to a case are written down.
+function M.place(folder, case)
+  return ("%s/%s.txt"):format(folder:gsub("/$", ""), case.name)
 end
 
 

@@ -54,6 +54,17 @@ function M:lists(scenario, difference)
 end
 
 
+--- The rows that differences were found in.
+---@return string[] lines of the page, each with a number before it
+function M:needed()
+  local found = {}
+  for _, row in ipairs(self.rows) do
+    found[#found + 1] = row.seen > 0 and ("%d × %s"):format(row.seen, row.line) or nil
+  end
+  return found
+end
+
+
 --- The rows about scenarios that were played which no difference needed.
 ---@param played string[] names of scenarios
 ---@return string[] lines of the page

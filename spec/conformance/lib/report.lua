@@ -8,7 +8,9 @@ local WIDTH = 400
 
 
 function M.new(left, right)
-  return setmetatable({ left = left, right = right, compared = 0, agree = 0, listed = 0, unlisted = 0, failed = 0 }, M)
+  return setmetatable({
+    left = left, right = right, compared = 0, agree = 0, listed = 0, unlisted = 0, passed = 0, failed = 0,
+  }, M)
 end
 
 
@@ -49,10 +51,13 @@ function M:scenario(name, transcript, differences, is_listed)
     end
   end
   self.compared = self.compared + #transcript
+  local unlisted = self.unlisted
   for i = 1, #transcript do
     local outcome = state[i] or "agree"
     self[outcome] = self[outcome] + 1
   end
+  local verdict = self.unlisted == unlisted and "passed" or "failed"
+  self[verdict] = self[verdict] + 1
 end
 
 
@@ -65,15 +70,22 @@ function M:problems(problems)
 end
 
 
---- Prints the sum. `unneeded`: rows of the page that nothing needed.
+--- Prints the sum: requests, then scenarios.
+---@param needed string[] rows of the page that differences were found in
+---@param unneeded string[] rows that nothing needed
 ---@return boolean good
-function M:finish(unneeded)
+function M:finish(needed, unneeded)
+  for _, line in ipairs(needed) do
+    print("  listed: " .. line)
+  end
   for _, line in ipairs(unneeded) do
     print("  listed as a difference, and there is none: " .. line)
   end
   print(("%d requests compared, %d agree, %d listed differences, %d unlisted"):format(
     self.compared, self.agree, self.listed, self.unlisted))
-  return self.unlisted == 0 and self.failed == 0 and #unneeded == 0
+  local failed = self.failed + #unneeded
+  print(("%d passed, %d failed, 0 skipped"):format(self.passed, failed))
+  return failed == 0
 end
 
 

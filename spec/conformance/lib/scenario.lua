@@ -101,18 +101,9 @@ local function add_line(step, line)
 end
 
 
--- Comments before the first step say what the scenario shows; "# needs: word" is read.
-local function read_comment(scenario, line)
-  local word = line:match("^# needs: (%S+)")
-  if word then
-    scenario.needs[word] = true
-  end
-end
-
-
 local function read_line(scenario, line, number)
   if line:match("^#") then
-    return read_comment(scenario, line)
+    return
   end
   local step = open_step(line, number)
   if step then
@@ -126,9 +117,9 @@ end
 --- The scenario that a text describes. Raises "name:line: why" when it cannot be read.
 ---@param name string "basics/create", what reports and recordings call it
 ---@param text string
----@return table scenario name, text, needs (a set of words) and steps
+---@return table scenario name, text and steps
 function M.parse(name, text)
-  local scenario = { name = name, text = text, needs = {}, steps = {} }
+  local scenario = { name = name, text = text, steps = {} }
   local number = 0
   for line in (text .. "\n"):gmatch("(.-)\n") do
     number = number + 1

@@ -5,11 +5,13 @@ local transcript = require "spec.conformance.lib.transcript"
 
 local M = {}
 
+local RECORDED = "spec/conformance/recorded/"
 
-local function recorded()
+
+local function written(folder)
   return {
     play = function(case)
-      return transcript.read(cases.recording(case), case.scenario)
+      return transcript.read(cases.place(folder, case), case.scenario)
     end,
     close = function() end,
   }
@@ -27,10 +29,13 @@ local function server(transport)
 end
 
 
---- The side of a word: "recorded", "embedded" (in this process), or a kubeconfig file.
+--- The side of a word: "recorded" or a folder with a slash behind, where answers were written down; "embedded", in
+--- this process; or a kubeconfig file.
 function M.of(word)
   if word == "recorded" then
-    return recorded()
+    return written(RECORDED)
+  elseif word:find("/$") then
+    return written(word)
   elseif word == "embedded" then
     return server(require("spec.conformance.lib.embedded").new())
   end
