@@ -24,7 +24,7 @@ end
 local function failure_of(fn, ...)
   local ok, message = pcall(fn, ...)
   assert.is_false(ok, "nothing failed")
-  return message
+  return tostring(message)
 end
 
 

@@ -1,4 +1,6 @@
 --- What an object should be like, and how it differs.
+local busted = require "busted" -- a failure, not an error, in what it reports
+
 local M = {}
 
 
@@ -62,13 +64,13 @@ function M.add(world)
     local object = world.get(kind, name, namespace)
     local what = ("%s %s"):format(kind.kind, name)
     if not wanted then
-      return object == nil or error(what .. " should not be there, and is", 2)
+      return object == nil or busted.fail(what .. " should not be there, and is", 2)
     elseif not object then
-      error(what .. " should be there, and is not", 2)
+      busted.fail(what .. " should be there, and is not", 2)
     end
     local difference = M.difference(wanted, object)
     if difference then
-      error(("%s is not as expected (- wanted, + there):\n%s"):format(what, difference), 2)
+      busted.fail(("%s is not as expected (- wanted, + there):\n%s"):format(what, difference), 2)
     end
   end
 end

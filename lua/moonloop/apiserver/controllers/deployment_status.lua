@@ -27,14 +27,17 @@ local function set_condition(status, type, truth, reason, message)
   if known and known.status == truth and known.reason == reason and known.message == message then
     return
   end
-  status.conditions[at or #status.conditions + 1] = {
+  if at then
+    table.remove(status.conditions, at)
+  end
+  table.insert(status.conditions, { -- the one that changed comes last
     type = type,
     status = truth,
     reason = reason,
     message = message,
     lastUpdateTime = now,
     lastTransitionTime = known and known.status == truth and known.lastTransitionTime or now,
-  }
+  })
 end
 
 
