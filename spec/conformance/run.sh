@@ -32,12 +32,14 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+download() { apt-get -o APT::Sandbox::User=root -q download "$1" >&2; }
+
 # The kubectl that the distribution has is years older; it is unpacked, not installed.
 old_kubectl() {
   local folder=$cache/kubectl-distribution
   if [ ! -x "$folder/usr/bin/kubectl" ]; then
     mkdir -p "$folder"
-    (cd "$folder" && apt-get -o APT::Sandbox::User=root -q download kubernetes-client >&2 &&
+    (cd "$folder" && { download kubernetes-client || { apt-get update -qq >&2 && download kubernetes-client; }; } &&
       dpkg -x kubernetes-client_*.deb . && rm -f ./*.deb)
   fi
   printf '%s/usr/bin\n' "$folder"
