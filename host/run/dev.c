@@ -38,8 +38,6 @@ struct ml_dev {
     struct ml_operator *operator;
     struct ml_dev_manifests *manifests;
 
-    bool is_started; /* the operator */
-    bool is_stopping;
     struct ml_timer look; /* --until-idle */
     int idle_looks, stuck_looks;
 };
@@ -52,7 +50,6 @@ static void leave_loop(void *context)
 
 static void stop(struct ml_dev *self)
 {
-    self->is_stopping = true;
     ml_timer_stop(&self->look);
     ml_operator_stop(self->operator, DRAIN_NS, leave_loop, self);
 }
@@ -132,7 +129,6 @@ static void on_look(void *context)
 static void on_applied(void *context)
 {
     struct ml_dev *self = context;
-    self->is_started = true;
     ml_operator_start(self->operator);
     if (self->opts.until_idle)
         ml_timer_start(&self->look, IDLE_LOOK_NS);

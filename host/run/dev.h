@@ -9,9 +9,7 @@
 
 #include <stdbool.h>
 
-struct ml_dev;
-
-/* Strings are borrowed until ml_dev_free; lists end with NULL. NULL and 0: the default. */
+/* All borrowed during the call; lists end with NULL. NULL and 0: the default. */
 struct ml_dev_opts {
     const char *const *scripts;    /* paths */
     const char *const *manifests;  /* files or folders to apply */

@@ -36,14 +36,17 @@ return moonloop.controller {
 }
 ]]
 
--- What the Event about each says.
+-- On a busy machine who eats memory may run out of CPU time before; units tell the two limits apart.
+local MEMORY = { "^bad%.lua:%d+: .*memory", "^bad%.lua:%d+: .*CPU" }
+
+-- What the Event about each says: a pattern, or several of which one matches.
 local NOTES = {
   loop = "^bad%.lua:%d+: .*CPU",
   caught = "^bad%.lua:%d+: .*CPU",
   pattern = "^bad%.lua:%d+: .*CPU",
-  memory = "^bad%.lua:%d+: .*memory",
+  memory = MEMORY,
   doubling = "^bad%.lua:%d+: ",
-  recursion = "^bad%.lua:%d+: .*memory",
+  recursion = MEMORY,
   raise = "^bad%.lua:%d+: boom",
   index = "^bad%.lua:%d+: .*nil value",
   nonsense = "^bad%.lua:%d+: reconcile returned a string",
@@ -51,6 +54,15 @@ local NOTES = {
   unstorable = "^bad%.lua:%d+: .*status%.said: .*function",
   table = "error%(%) was called with a table",
 }
+
+local function is_said(text, expected)
+  for _, pattern in ipairs(type(expected) == "table" and expected or { expected }) do
+    if text:find(pattern) then
+      return true
+    end
+  end
+  return false
+end
 
 describe("A reconcile that goes wrong", function()
   local ns, moonloop
@@ -73,7 +85,7 @@ describe("A reconcile that goes wrong", function()
       api.create("Widget", ns, { metadata = { name = deed }, spec = { deed = deed } })
       local event = cluster.till_event(ns, "Widget", deed, "ReconcileFailed")
       assert.equal("Warning", event.type)
-      assert.matches(note, event.note)
+      assert.is_true(is_said(event.note, note), event.note)
     end)
   end
 

@@ -54,6 +54,26 @@ function M:by_kind(group, version, kind)
 end
 
 
+--- The description of a kind as objects name it, of("apps/v1", "Deployment"), or nil.
+function M:of(api_version, kind)
+  local group, version = api_version:match "^(.-)/?([^/]+)$"
+  return self:by_kind(group, version, kind)
+end
+
+
+--- The path of a resource, or of one of its objects. `namespace`: nil or "" for all of them, or for none.
+function M.path(res, namespace, name, subresource)
+  local parts = { res.group == "" and "/api" or "/apis/" .. res.group, res.version }
+  if namespace and namespace ~= "" then
+    parts[#parts + 1] = "namespaces/" .. namespace
+  end
+  parts[#parts + 1] = res.plural
+  parts[#parts + 1] = name
+  parts[#parts + 1] = subresource
+  return table.concat(parts, "/")
+end
+
+
 --- Whether anything is served in that version of the group, or, without a version, in the group at all.
 function M:has_group(group, version)
   local versions = self.paths[group]

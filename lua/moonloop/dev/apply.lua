@@ -66,14 +66,11 @@ local function path_of(server, object)
   elseif type(meta) ~= "table" or type(meta.name) ~= "string" then
     return nil, ("%s: metadata.name must be set"):format(object.kind)
   end
-  local group, version = object.apiVersion:match "^(.-)/?([^/]+)$"
-  local res = server.registry:by_kind(group, version, object.kind)
+  local res = server.registry:of(object.apiVersion, object.kind)
   if not res then
     return nil, nil
   end
-  local root = group == "" and "/api/v1" or ("/apis/%s/%s"):format(group, version)
-  local space = res.namespaced and "/namespaces/" .. (meta.namespace or "default") or ""
-  return ("%s%s/%s/%s"):format(root, space, res.plural, meta.name), res
+  return server.registry.path(res, res.namespaced and (meta.namespace or "default"), meta.name), res
 end
 
 

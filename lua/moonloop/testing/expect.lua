@@ -4,24 +4,6 @@ local busted = require "busted" -- a failure, not an error, in what it reports
 local M = {}
 
 
-local function shown(value)
-  if type(value) == "string" then
-    return ("%q"):format(value)
-  elseif type(value) ~= "table" then
-    return tostring(value)
-  end
-  local keys, parts = {}, {}
-  for key in pairs(value) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
-  for _, key in ipairs(keys) do
-    parts[#parts + 1] = math.type(key) == "integer" and shown(value[key]) or ("%s = %s"):format(key, shown(value[key]))
-  end
-  return "{ " .. table.concat(parts, ", ") .. " }"
-end
-
-
 local function sorted_keys(value)
   local keys = {}
   for key in pairs(value) do
@@ -29,6 +11,20 @@ local function sorted_keys(value)
   end
   table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
   return keys
+end
+
+
+local function shown(value)
+  if type(value) == "string" then
+    return ("%q"):format(value)
+  elseif type(value) ~= "table" then
+    return tostring(value)
+  end
+  local parts = {}
+  for _, key in ipairs(sorted_keys(value)) do
+    parts[#parts + 1] = math.type(key) == "integer" and shown(value[key]) or ("%s = %s"):format(key, shown(value[key]))
+  end
+  return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
 

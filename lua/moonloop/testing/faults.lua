@@ -29,8 +29,7 @@ end
 
 
 local function plural_of(server, kind)
-  local group, version = kind.apiVersion:match "^(.-)/?([^/]+)$"
-  return "/" .. server.registry:by_kind(group, version, kind.kind).plural
+  return "/" .. server.registry:of(kind.apiVersion, kind.kind).plural
 end
 
 

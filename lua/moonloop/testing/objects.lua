@@ -9,8 +9,7 @@ local TESTER = { name = "tester", groups = { "system:masters", "system:authentic
 
 
 local function resource(server, kind)
-  local group, version = kind.apiVersion:match "^(.-)/?([^/]+)$"
-  return server.registry:by_kind(group, version, kind.kind)
+  return server.registry:of(kind.apiVersion, kind.kind)
     or error(("no kind %s in %s; are its CustomResourceDefinitions among the world's crds?"):format(kind.kind,
       kind.apiVersion), 0)
 end
@@ -18,9 +17,7 @@ end
 
 local function path_of(server, kind, name, namespace, rest)
   local res = resource(server, kind)
-  local root = res.group == "" and "/api/v1" or ("/apis/%s/%s"):format(res.group, res.version)
-  local space = res.namespaced and namespace ~= "" and "/namespaces/" .. (namespace or "default") or ""
-  return ("%s%s/%s%s%s"):format(root, space, res.plural, name and "/" .. name or "", rest or "")
+  return server.registry.path(res, res.namespaced and (namespace or "default"), name) .. (rest or "")
 end
 
 

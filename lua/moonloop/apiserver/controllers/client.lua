@@ -7,18 +7,6 @@ local M = {}
 local MERGE = "application/merge-patch+json"
 
 
-local function path_of(group, version, plural, namespace, name, subresource)
-  local parts = { group == "" and "/api" or "/apis/" .. group, version }
-  if namespace and namespace ~= "" then
-    parts[#parts + 1] = "namespaces/" .. namespace
-  end
-  parts[#parts + 1] = plural
-  parts[#parts + 1] = name
-  parts[#parts + 1] = subresource
-  return table.concat(parts, "/")
-end
-
-
 local function owner_reference(owner)
   return {
     apiVersion = owner.apiVersion,
@@ -31,9 +19,9 @@ local function owner_reference(owner)
 end
 
 
--- The uid of the controller in the object's owner references, or nil.
-local function controller_uid(object)
-  for _, reference in ipairs(object.metadata.ownerReferences or {}) do
+-- The uid of the controller among owner references, or nil.
+local function controller_uid(references)
+  for _, reference in ipairs(references or {}) do
     if reference.controller then
       return reference.uid
     end
@@ -61,20 +49,17 @@ function M.new(server, controller)
     return answer
   end
 
-  local function place(object)
-    local group, version = object.apiVersion:match "^(.-)/?([^/]+)$"
-    local res = assert(server.registry:by_kind(group, version, object.kind))
-    return group, version, res.plural, object.metadata.namespace
-  end
+  local registry, store = server.registry, server.store
 
-  local function path_for(object, subresource)
-    local group, version, plural, namespace = place(object)
-    return path_of(group, version, plural, namespace, object.metadata.name, subresource)
+  -- Of an object, or without a name of its kind in its namespace.
+  local function path_for(object, name, subresource)
+    local res = assert(registry:of(object.apiVersion, object.kind))
+    return registry.path(res, object.metadata.namespace, name, subresource)
   end
 
   --- The objects of a kind, by name, in one namespace or in all.
   function api.list(group, version, plural, namespace)
-    local list = call("GET", path_of(group, version, plural, namespace))
+    local list = call("GET", registry.path(registry:find(group, version, plural), namespace))
     for _, object in ipairs(list.items) do
       object.apiVersion = group == "" and version or group .. "/" .. version
       object.kind = list.kind:gsub("List$", "")
@@ -82,34 +67,36 @@ function M.new(server, controller)
     return list.items
   end
 
-  -- Takes an object nobody controls, when the owner's selector meets its labels. @return table|nil as it is then
+  -- Takes an object that nobody controls. @return table as it is then
   local function adopt(owner, object)
-    if owner.metadata.deletionTimestamp or object.metadata.deletionTimestamp
-      or not label_selector.match(owner.spec.selector, object.metadata.labels) then
-      return nil
-    end
-    local references = host.json.copy(object.metadata.ownerReferences or host.json.array {})
+    local references = object.metadata.ownerReferences or host.json.array {}
     references[#references + 1] = owner_reference(owner)
     return api.patch(object, { metadata = { ownerReferences = references } })
   end
 
-  --- Those of them that `owner` controls, and those it adopts.
+  --- The objects of a kind that `owner` controls, by name, and those that it adopts: its selector meets their labels.
   function api.owned(owner, group, version, plural)
-    local mine = {}
-    for _, object in ipairs(api.list(group, version, plural, owner.metadata.namespace)) do
-      local uid = controller_uid(object)
+    local res, mine, orphans = registry:find(group, version, plural), {}, {}
+    local may_adopt = not owner.metadata.deletionTimestamp
+    store:collection(res.id):each(owner.metadata.namespace, nil, function(entry)
+      local uid = controller_uid(entry.owners)
       if uid == owner.metadata.uid then
-        mine[#mine + 1] = object
-      elseif not uid then
-        mine[#mine + 1] = adopt(owner, object)
+        mine[#mine + 1] = store.object(res, entry)
+      elseif not uid and may_adopt and not entry.deleting
+        and label_selector.match(owner.spec.selector, entry.labels) then
+        orphans[#orphans + 1] = entry
       end
+    end)
+    for _, entry in ipairs(orphans) do
+      mine[#mine + 1] = adopt(owner, store.object(res, entry))
     end
     return mine
   end
 
   --- The object, or nil.
   function api.get(group, version, plural, namespace, name)
-    local code, object = server:call("GET", path_of(group, version, plural, namespace, name), nil, who)
+    local path = registry.path(registry:find(group, version, plural), namespace, name)
+    local code, object = server:call("GET", path, nil, who)
     return code == 200 and object or nil
   end
 
@@ -119,29 +106,28 @@ function M.new(server, controller)
       object.metadata.ownerReferences = host.json.array { owner_reference(owner) }
       object.metadata.namespace = owner.metadata.namespace
     end
-    local group, version, plural, namespace = place(object)
-    return call("POST", path_of(group, version, plural, namespace), object)
+    return call("POST", path_for(object), object)
   end
 
   --- Changes an object that was read: a merge patch, refused when it is another object by now.
   function api.patch(object, changes)
     changes.metadata = changes.metadata or {}
     changes.metadata.uid = object.metadata.uid
-    return call("PATCH", path_for(object), changes, MERGE)
+    return call("PATCH", path_for(object, object.metadata.name), changes, MERGE)
   end
 
   --- Writes the whole status where it differs from the one that was read.
   function api.write_status(object, status)
     if not host.json.equal(object.status or {}, status) then
       object.status = status
-      call("PUT", path_for(object, "status"), object)
+      call("PUT", path_for(object, object.metadata.name, "status"), object)
     end
   end
 
   --- Deletes the object that was read, never a later one by its name.
   function api.delete(object)
     if not object.metadata.deletionTimestamp then
-      server:call("DELETE", path_for(object), {
+      server:call("DELETE", path_for(object, object.metadata.name), {
         apiVersion = "v1",
         kind = "DeleteOptions",
         propagationPolicy = "Background",
@@ -153,7 +139,7 @@ function M.new(server, controller)
   --- An Event on an object.
   function api.event(object, type, reason, message)
     local now, meta = host.timestamp(), object.metadata
-    server:call("POST", path_of("", "v1", "events", meta.namespace), {
+    server:call("POST", registry.path(registry:find("", "v1", "events"), meta.namespace), {
       apiVersion = "v1",
       kind = "Event",
       metadata = { name = ("%s.%016x"):format(meta.name, host.random(math.maxinteger)), namespace = meta.namespace },

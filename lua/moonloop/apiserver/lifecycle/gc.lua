@@ -39,8 +39,7 @@ end
 -- What has become of an owner: "solid", "dangling", "waiting", or nil when it cannot be told: its kind is not served,
 -- or it is in a namespace and the dependent is not.
 local function state_of(self, owner, namespace)
-  local group, version = owner.apiVersion:match("^(.-)/?([^/]+)$")
-  local res = self.server.registry:by_kind(group, version, owner.kind)
+  local res = self.server.registry:of(owner.apiVersion, owner.kind)
   if not res or res.namespaced and namespace == "" then
     return nil
   end
@@ -190,8 +189,7 @@ end
 -- The owners of an entry that is gone, or has changed: they may have waited for it.
 local function add_owners(self, entry)
   for _, owner in ipairs(entry.owners or {}) do
-    local group, version = owner.apiVersion:match("^(.-)/?([^/]+)$")
-    local res = self.server.registry:by_kind(group, version, owner.kind)
+    local res = self.server.registry:of(owner.apiVersion, owner.kind)
     if res then
       local namespace = res.namespaced and entry.namespace or ""
       local found = self.server.store:get(res.id, namespace, owner.name)
