@@ -109,6 +109,99 @@ describe("Two replicas with --leader-elect", function()
 end)
 
 
+-- The whole of it at once: whatever happens to the replicas and to the server, each At has one pod, and none is
+-- later than what happened can explain.
+describe("500 Ats that are due over two minutes", function()
+  local whole = audit.available and cluster.controlplane and it or pending
+  local COUNT, SECONDS, START = 500, 120, 15
+  local PACE = 5 -- seconds that a pod may be late when nothing is wrong, on a busy machine
+
+  local ns, mark, outages, started
+
+  before_each(function()
+    ns, mark, outages, started = cluster.namespace "five-hundred", audit.mark(), {}, 0
+  end)
+
+  after_each(function()
+    host.stop_all()
+    cluster.forget(ns)
+  end)
+
+  local function replica()
+    started = started + 1
+    return host.start {
+      name = "replica-" .. started, scripts = "reconcilers", namespaces = ns,
+      args = { "--leader-elect", "--leader-election-namespace", ns },
+    }
+  end
+
+  local function standby()
+    local second = replica()
+    second:till_log { msg = "standing by" }
+    return second
+  end
+
+  -- Nobody works from now until `back` returns.
+  local function outage(deed, back)
+    local window = { from = wait.now() }
+    deed()
+    back()
+    window.to = wait.now()
+    outages[#outages + 1] = window
+  end
+
+  local function till_elapsed(seconds, since)
+    wait.pass(math.max(0, since + seconds - wait.now()))
+  end
+
+  -- Seconds that the pod of an At that was due then came too late, outages not counted.
+  local function late(due, created)
+    for _, window in ipairs(outages) do
+      if due >= window.from - PACE and due <= window.to then
+        return created - window.to
+      end
+    end
+    return created - due
+  end
+
+  whole("have 500 pods while leaders are killed, sleep and lose their server", function()
+    local leader = replica()
+    leader:till_log(LEADS)
+    local second = standby()
+    local begun, due = wait.now(), {}
+    for index = 1, COUNT do
+      local name = ("at-%03d"):format(index)
+      local schedule = cluster.due_in(START + index * SECONDS // COUNT)
+      due[name .. "-pod"] = audit.seconds(schedule)
+      cluster.at(ns, name, schedule)
+    end
+
+    till_elapsed(START + 15, begun)
+    outage(function() leader:kill() end, function() second:till_log(LEADS, LEASE_SECONDS + 5) end)
+    local third = standby()
+
+    till_elapsed(START + 50, begun)
+    outage(function() second:signal "STOP" end, function() third:till_log(LEADS, LEASE_SECONDS + 5) end)
+    till_elapsed(30, outages[2].from)
+    second:signal "CONT"
+    assert.equal(4, second:till_exit(10))
+    replica()
+
+    till_elapsed(START + 95, begun)
+    outage(function() cluster.restart "kube-apiserver" end, function() cluster.restart "kubelet" end)
+
+    cluster.till_done(ns, COUNT, 90)
+    judge.one_pod_each(mark, ns, COUNT)
+    local created = audit.since(mark, { ns = ns, resource = "pods", verb = "create", code = 201 })
+    for _, event in ipairs(created) do
+      local pod = event.objectRef.name
+      local seconds = late(due[pod], audit.received(event))
+      assert.is_true(seconds < PACE, ("%s was %.1f s late"):format(pod, seconds))
+    end
+  end)
+end)
+
+
 describe("Options of the election", function()
   local function refused(args, says)
     local words = { "run", "--scripts", "reconcilers", "--leader-elect" }
