@@ -1,0 +1,71 @@
+--- Checks that docs/operations.md names each metric of the host, and each line that it logs above debug, in words that
+--- a search finds. What only `moonloop dev` and `moonloop test` say is left out. Prints what is missing, exits 1 then.
+local SAYS = { "ml_info%s*(%b())", "ml_warn%s*(%b())", "ml_error%s*(%b())", "log_failure%s*(%b())" }
+local METRICS = { "ml_metrics_%l+%s*(%b())", "counter%s*(%b())", "gauge%s*(%b())", "histogram%s*(%b())" }
+local NOT_RUN = { ["host/script/apiserver.c"] = true }
+
+local function read(path)
+  local file = assert(io.open(path))
+  local text = file:read("a")
+  file:close()
+  return text
+end
+
+
+local operations = read("docs/operations.md")
+local missing = 0
+
+
+local function expect(file, what, text)
+  if not operations:find("`" .. text, 1, true) then
+    io.stderr:write(("%s: %s: not in docs/operations.md: `%s`\n"):format(file, what, text))
+    missing = missing + 1
+  end
+end
+
+
+-- String literals of a call, with adjacent ones joined.
+local function literals(call)
+  call = call:gsub('"%s*\n%s*"', "")
+  return call:gmatch('"([^"]*)"')
+end
+
+
+-- A message is a literal of several words or the third argument; labels and field names are single words.
+local function check_lines(file, text)
+  for _, pattern in ipairs(SAYS) do
+    for call in text:gmatch(pattern) do
+      local third = call:match('^%([^,]+,%s*[^,]+,%s*"([^"]*)"')
+      local quiet = call:find("ML_LOG_DEBUG", 1, true)
+      for literal in literals(call) do
+        if not quiet and (literal == third or literal:find(" ", 1, true)) then
+          expect(file, "log line", literal)
+        end
+      end
+    end
+  end
+end
+
+
+local function check_metrics(file, text)
+  for _, pattern in ipairs(METRICS) do
+    for call in text:gmatch(pattern) do
+      local name = literals(call)()
+      if name and name:find("^%l+_[%l_]+$") then
+        expect(file, "metric", name)
+      end
+    end
+  end
+end
+
+
+local list = io.popen "git ls-files 'host/*.c'"
+for file in list:lines() do
+  if not file:find "/dev[%._]" and not file:find "^host/base/" and not file:find "^host/cli/" and not NOT_RUN[file] then
+    local text = read(file)
+    check_lines(file, text)
+    check_metrics(file, text)
+  end
+end
+list:close()
+os.exit(missing == 0 and 0 or 1)
