@@ -49,12 +49,15 @@ static inline struct ml_trusted *host_of(lua_State *L)
     return *(struct ml_trusted **)lua_getextraspace(L);
 }
 
-/* trusted.c. [-(arguments + 1), +results or +0] Calls the function below `arguments` on top. On
- * failure ML_ESCRIPT, and the message with its traceback is in trusted->traceback. */
+/* trusted_door.c. [-(arguments + 1), +results or +0] Calls the function below `arguments` on top.
+ * On failure ML_ESCRIPT, and the message with its traceback is in trusted->traceback. */
 ML_NODISCARD int host_call(struct ml_trusted *trusted, int arguments, int results);
 
 /* The same for what the loop calls: a failure goes to `failed`, and results are dropped. */
 void host_call_back(struct ml_trusted *trusted, int arguments);
+
+/* Fills `err` from the first line of the traceback. Returns ML_ESCRIPT. */
+int host_fail(struct ml_trusted *trusted, struct ml_err *err);
 
 /* A binding that may run the event loop stands between these two. What the loop calls meanwhile
  * runs on the binding's own thread, above it: the main thread may stand still in a resume. They
