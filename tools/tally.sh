@@ -11,23 +11,29 @@ tally_add() {
   skipped=$((skipped + $3))
 }
 
-# tally_units FOLDER: every cmocka program in it. A program that ends badly without a failed
-# test of its own (a sanitizer's report, a crash) counts as one failure.
+# tally_program PROGRAM: a cmocka program. One that ends badly without a failed test of its own (a
+# sanitizer's report, a crash) counts as one failure, and so does one that is not there.
+tally_program() {
+  local out code bad
+  out=$(timeout "${TALLY_SECONDS:-120}" "$1" 2>&1)
+  code=$?
+  bad=$(grep '^\[  FAILED  \] test_' <<<"$out" | sort -u | wc -l)
+  [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
+  tally_add "$(grep -c '^\[       OK \]' <<<"$out")" "$bad" "$(grep -c '^\[  SKIPPED \]' <<<"$out")"
+  if [ "$code" = 0 ]; then
+    echo "ok   $(basename "$1")"
+  else
+    echo "FAIL $(basename "$1") (exit $code)"
+    tail -n 60 <<<"$out"
+  fi
+}
+
+# tally_units FOLDER: every cmocka program in it.
 tally_units() {
-  local program out code bad
+  local program
   for program in "$1"/test_*; do
     [ -x "$program" ] && [ -f "$program" ] || continue
-    out=$(timeout 120 "$program" 2>&1)
-    code=$?
-    bad=$(grep '^\[  FAILED  \] test_' <<<"$out" | sort -u | wc -l)
-    [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
-    tally_add "$(grep -c '^\[       OK \]' <<<"$out")" "$bad" "$(grep -c '^\[  SKIPPED \]' <<<"$out")"
-    if [ "$code" = 0 ]; then
-      echo "ok   $(basename "$program")"
-    else
-      echo "FAIL $(basename "$program") (exit $code)"
-      tail -n 60 <<<"$out"
-    fi
+    tally_program "$program"
   done
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All that needs no cluster, on the sanitizer build: C units, specs of the Lua library and of the
-# embedded API server, the tests of scripts, specs through the binary. Ends with one line that adds
-# them up.
+# embedded API server, the tests of scripts, specs through the binary, the fault bench. Ends with one
+# line that adds them up.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 . tools/tally.sh
@@ -14,4 +14,6 @@ tally_busted "specs of the Lua library" spec/lua
 tally_trusted "the embedded API server" spec/apiserver
 tally_specs "moonloop test" "$MOONLOOP" test reconcilers examples spec/testing
 tally_busted "specs through the binary" spec/host
+echo "== faults"
+tally_script tools/faults.sh
 tally_end
