@@ -1,37 +1,6 @@
-#include "run/controller.h"
+#include "run/controller_internal.h"
 
-#include "run/controller_metrics.h"
-#include "run/reconcile.h"
-#include "state/workqueue.h"
-
-/* One key under way. */
-struct work {
-    struct ml_controller *controller;
-    struct ml_str key; /* the queue's, until done */
-    struct ml_reconcile *reconcile;
-    int64_t started_ns;
-    struct ml_list node;
-};
-
-struct ml_controller {
-    struct ml_cluster *cluster;
-    char *name;
-    const struct ml_controller_handler *handler;
-    void *context;
-    struct ml_workqueue *queue;
-    struct ml_gate *gate;
-    struct ml_generation *current; /* NULL before the first is live */
-    struct ml_generation *offered; /* on its way; NULL when there is none */
-    struct ml_list works;
-    int64_t in_flight;
-    bool stopping;
-    struct ml_task stopped_task;
-    struct ml_controller_metrics metrics;
-};
-
-static void pump(void *context);
-
-static void tell_when_stopped(struct ml_controller *self)
+void controller_tell_when_stopped(struct ml_controller *self)
 {
     if (self->stopping && self->in_flight == 0)
         ml_task_defer(&self->stopped_task, self->cluster->loop);
@@ -43,95 +12,8 @@ static void on_stopped(void *context)
     self->handler->stopped(self->context, self);
 }
 
-/* What becomes of the key (machinery of controller-runtime's reconcileHandler). The newest
- * result decides about the timer: one that an earlier run asked for is taken back. */
-static void requeue(struct ml_controller *self, struct ml_str key,
-                    const struct ml_reconcile_end *end)
-{
-    ml_workqueue_cancel_after(self->queue, key);
-    switch (end->outcome) {
-    case ML_OUTCOME_ERROR:
-        ml_workqueue_add_rate_limited(self->queue, key);
-        return;
-    case ML_OUTCOME_TERMINAL:
-    case ML_OUTCOME_INVALID:
-        return;
-    case ML_OUTCOME_OK:
-        ml_workqueue_forget(self->queue, key);
-        if (end->requeue_after_ns >= 0)
-            ml_workqueue_add_after(self->queue, key, end->requeue_after_ns);
-        if (end->requeue_at_ns >= 0)
-            ml_workqueue_add_after(self->queue, key,
-                                   end->requeue_at_ns - ml_clock_wall(self->cluster->clock));
-        return;
-    }
-}
-
-static void work_end(struct work *work)
-{
-    struct ml_controller *self = work->controller;
-    ml_list_remove(&work->node);
-    ml_workqueue_done(self->queue, work->key);
-    self->in_flight--;
-    ml_metric_set(self->metrics.active, (double)self->in_flight);
-    free(work);
-}
-
-static void on_reconciled(void *context, const struct ml_reconcile_end *end)
-{
-    struct work *work = context;
-    struct ml_controller *self = work->controller;
-    int64_t took_ns = ml_clock_monotonic(self->cluster->clock) - work->started_ns;
-    ml_controller_metrics_count(&self->metrics, end, took_ns);
-    requeue(self, work->key, end);
-    work_end(work);
-    tell_when_stopped(self);
-    pump(self);
-}
-
-static void on_gate_open(void *context, struct ml_str key)
-{
-    struct ml_controller *self = context;
-    ml_workqueue_add(self->queue, key);
-}
-
-static void begin(struct ml_controller *self, struct ml_str key)
-{
-    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
-    struct ml_object *object = ml_store_get(store, key);
-    /* Gone, or going: what it owns goes with it, and nothing new must appear under it. */
-    if (!object || ml_object_deleting(object)) {
-        ml_workqueue_forget(self->queue, key);
-        ml_workqueue_done(self->queue, key);
-        return;
-    }
-    if (!ml_gate_open(self->gate, key, on_gate_open, self)) {
-        ml_workqueue_done(self->queue, key);
-        return;
-    }
-    struct work *work = ml_new(struct work);
-    work->controller = self;
-    work->key = key;
-    work->started_ns = ml_clock_monotonic(self->cluster->clock);
-    ml_list_push(&self->works, &work->node);
-    self->in_flight++;
-    ml_metric_set(self->metrics.active, (double)self->in_flight);
-    work->reconcile = ml_reconcile_start(self->cluster, self->name, self->current, self->gate,
-                                         object, on_reconciled, work);
-}
-
-/* Hands out work until the script's limit is reached. */
-static void pump(void *context)
-{
-    struct ml_controller *self = context;
-    struct ml_str key;
-    while (self->current && !self->stopping && !self->cluster->standby &&
-           self->in_flight < ml_generation_declaration(self->current)->concurrency_max &&
-           ml_workqueue_get(self->queue, &key))
-        begin(self, key);
-}
-
-/* On standby nothing waits in the queue: who leads later begins with all there is. */
+/* All there is, behind whatever somebody changes meanwhile. On standby nothing waits in the queue:
+ * who leads later begins with all there is. */
 static void enqueue_all(struct ml_controller *self)
 {
     if (self->cluster->standby)
@@ -139,7 +21,7 @@ static void enqueue_all(struct ml_controller *self)
     const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
-        ml_workqueue_add(self->queue, ml_object_key(object));
+        ml_workqueue_add(self->queue, ml_object_key(object), ML_PRIORITY_LOW);
 }
 
 /* The swap. It happens in one step of the loop, so between any two reconciles. */
@@ -159,7 +41,7 @@ static void on_ready(void *context, struct ml_generation *generation)
     }
     enqueue_all(self);
     self->handler->live(self->context, self, old == NULL);
-    pump(self);
+    controller_pump(self);
 }
 
 static void on_waiting(void *context, struct ml_generation *generation,
@@ -179,7 +61,7 @@ static void on_enqueue(void *context, struct ml_generation *generation, struct m
     struct ml_controller *self = context;
     (void)generation;
     if (!self->cluster->standby)
-        ml_workqueue_add(self->queue, key);
+        ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
 }
 
 static void on_gone(void *context, struct ml_generation *generation, struct ml_str key)
@@ -221,7 +103,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
         .loop = cluster->loop,
         .metrics = cluster->metrics,
         .name = self->name,
-        .ready = pump,
+        .ready = controller_pump,
         .context = self,
     };
     self->queue = ml_workqueue_new(&queue);
@@ -237,11 +119,7 @@ void ml_controller_free(struct ml_controller *self)
     if (!self)
         return;
     ml_task_cancel(&self->stopped_task);
-    ml_list_each (node, &self->works) {
-        struct work *work = ml_container_of(node, struct work, node);
-        ml_reconcile_cancel(work->reconcile);
-        work_end(work);
-    }
+    controller_cancel_work(self);
     ml_generation_unref(self->offered);
     ml_generation_unref(self->current);
     ml_gate_free(self->gate);
@@ -262,7 +140,7 @@ void ml_controller_lead(struct ml_controller *self)
     if (!self->current || self->stopping)
         return;
     enqueue_all(self);
-    pump(self);
+    controller_pump(self);
 }
 
 void ml_controller_stop(struct ml_controller *self)
@@ -272,7 +150,7 @@ void ml_controller_stop(struct ml_controller *self)
     if (self->current)
         ml_generation_retire(self->current);
     ml_workqueue_shut_down(self->queue);
-    tell_when_stopped(self);
+    controller_tell_when_stopped(self);
 }
 
 const char *ml_controller_name(const struct ml_controller *self)

@@ -1,6 +1,11 @@
-/* L4 state. Keys waiting to be reconciled (client-go util/workqueue). A key is never handed
- * out twice at a time; added while it is out, it comes back after done(). Delayed additions
- * keep the earliest due time. Failures back off per key: 5 ms doubling to 1000 s. */
+/* L4 state. Keys waiting to be reconciled (client-go util/workqueue, controller-runtime
+ * pkg/controller/priorityqueue). A key is never handed out twice at a time; added while it is
+ * out, it comes back after done(). Delayed additions keep the earliest due time. Failures back
+ * off per key: 5 ms doubling to 1000 s.
+ *
+ * The higher priority is handed out first, and within one who was added first. A key that waits
+ * rises with an addition of higher priority, to the end of its new class, and never sinks. There
+ * is no ageing, as upstream: low ones wait as long as there is anything higher. */
 #pragma once
 
 #include "base/metrics.h"
@@ -9,11 +14,19 @@
 
 struct ml_workqueue;
 
+/* Ascending. What they are called on the metrics page is upstream's number. */
+enum ml_priority {
+    ML_PRIORITY_LOW,    /* -100: looked at because everything is: a start, a new script */
+    ML_PRIORITY_NORMAL, /* 0: somebody changed something, or an instant has come */
+};
+
+#define ML_PRIORITY_COUNT 2
+
 struct ml_workqueue_opts {
     struct ml_loop *loop;
     struct ml_metrics *metrics; /* workqueue_* with the label name; NULL: none */
     const char *name;
-    /* Called from the loop when get() would give a key after it had none to give. */
+    /* Called from the loop when a key came to a priority that had none to give. */
     void (*ready)(void *context);
     void *context;
 };
@@ -21,16 +34,21 @@ struct ml_workqueue_opts {
 struct ml_workqueue *ml_workqueue_new(const struct ml_workqueue_opts *opts);
 void ml_workqueue_free(struct ml_workqueue *queue);
 
-void ml_workqueue_add(struct ml_workqueue *queue, struct ml_str key); /* copies key */
+void ml_workqueue_add(struct ml_workqueue *queue, struct ml_str key,
+                      enum ml_priority priority); /* copies key */
 /* Below or at 0 the same as add. An add in between does not take it back. */
-void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key, int64_t delay_ns);
-void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key);
+void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key,
+                            enum ml_priority priority, int64_t delay_ns);
+void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
+                                   enum ml_priority priority);
 void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key); /* resets the backoff */
 /* Takes back a delayed addition: the object said something newer, or is gone. */
 void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key);
 
-/* Hands out the next key, valid until its done(). False when none is ready. */
-ML_NODISCARD bool ml_workqueue_get(struct ml_workqueue *queue, struct ml_str *out_key);
+/* Hands out the next key that has at least that priority, valid until its done(). False, with
+ * nothing written, when none is ready. */
+ML_NODISCARD bool ml_workqueue_get(struct ml_workqueue *queue, enum ml_priority least,
+                                   struct ml_str *out_key, enum ml_priority *out_priority);
 void ml_workqueue_done(struct ml_workqueue *queue, struct ml_str key);
 
 /* No more additions, delayed ones are dropped; what is out may still be done(). */

@@ -28,6 +28,20 @@ static struct ml_metric *histogram(struct ml_metrics *metrics, const char *famil
                           ml_metric_labels(name, name));
 }
 
+static void depth(struct ml_metrics *metrics, const char *name,
+                  struct ml_metric *out[ML_PRIORITY_COUNT])
+{
+    static const char *const numbers[ML_PRIORITY_COUNT] = {
+        [ML_PRIORITY_LOW] = "-100",
+        [ML_PRIORITY_NORMAL] = "0",
+    };
+    struct ml_metric_family *family = ml_metrics_gauge(
+        metrics, "workqueue_depth", "Keys that wait for their turn.",
+        ml_metric_labels("name", "controller", "priority"));
+    for (size_t i = 0; i < ML_PRIORITY_COUNT; i++)
+        out[i] = ml_metric_with(family, ml_metric_labels(name, name, numbers[i]));
+}
+
 void ml_workqueue_metrics_init(struct ml_workqueue_metrics *self, struct ml_metrics *metrics,
                                const char *name)
 {
@@ -37,7 +51,7 @@ void ml_workqueue_metrics_init(struct ml_workqueue_metrics *self, struct ml_metr
     self->adds = counter(metrics, "workqueue_adds_total", "Keys added.", name);
     self->retries = counter(metrics, "workqueue_retries_total",
                             "Keys added with a delay or after a failure.", name);
-    self->depth = gauge(metrics, "workqueue_depth", "Keys that wait for their turn.", name);
+    depth(metrics, name, self->depth);
     self->queue_duration = histogram(metrics, "workqueue_queue_duration_seconds",
                                      "How long a key waited for its turn.", name);
     self->work_duration = histogram(metrics, "workqueue_work_duration_seconds",

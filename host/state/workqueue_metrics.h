@@ -1,11 +1,12 @@
-/* L4 state. What a queue counts, under client-go's names. */
+/* L4 state. What a queue counts, under client-go's names; the depth by priority, as
+ * controller-runtime has it. */
 #pragma once
 
-#include "base/metrics.h"
+#include "state/workqueue.h"
 
 struct ml_workqueue_metrics {
     struct ml_metric *adds, *retries;
-    struct ml_metric *depth;
+    struct ml_metric *depth[ML_PRIORITY_COUNT];
     struct ml_metric *queue_duration, *work_duration;
     struct ml_metric *unfinished, *longest_running;
 };

@@ -21,8 +21,9 @@ struct world {
     struct ml_source source;
     char reported[512]; /* reason and note of the last report to the source */
     bool kind_installed;
-    struct fake_call *writes[8]; /* requests that the test answers itself */
+    struct fake_call *writes[64]; /* requests that the test answers itself */
     size_t write_count;
+    const char *things;      /* what a list of the reconciled kind is answered with */
     struct fake_call *watch; /* of the reconciled kind */
 };
 
@@ -52,7 +53,7 @@ static void answer(void *context, struct fake_call *call)
         world->watch = call;
         fake_head(call, 200);
     } else {
-        fake_reply(call, 200, one_thing);
+        fake_reply(call, 200, world->things);
     }
 }
 
@@ -85,6 +86,7 @@ static int set_up(void **state)
     world->metrics = ml_metrics_new();
     world->server = fake_transport_new(world->loop);
     world->kind_installed = true;
+    world->things = one_thing;
     fake_set_handler(world->server, answer, world);
     const struct ml_client_opts client = {
         .loop = world->loop,
@@ -340,6 +342,45 @@ static void test_scripts_conflict_is_tried_again_when_the_cache_has_caught_up(vo
     assert_int_equal(world->write_count, 0);
 }
 
+/* A list of d/t0 … d/t99. */
+static char *many_things(void)
+{
+    struct ml_buf list = ML_BUF_INIT;
+    ml_buf_puts(&list, "{\"kind\":\"ThingList\",\"apiVersion\":\"test.dev/v1\",\"metadata\":"
+                       "{\"resourceVersion\":\"10\"},\"items\":[");
+    for (int i = 0; i < 100; i++)
+        ml_buf_printf(&list,
+                      "%s{\"metadata\":{\"name\":\"t%d\",\"namespace\":\"d\",\"uid\":\"u%d\","
+                      "\"resourceVersion\":\"1\"}}",
+                      i ? "," : "", i, i);
+    ml_buf_puts(&list, "]}");
+    return ml_buf_take(&list);
+}
+
+static void test_scripts_edit_overtakes_what_the_first_list_brought(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    ML_AUTO_FREE char *things = many_things();
+    world->things = things;
+    tell(world, one, NULL);
+    assert_int_equal(world->write_count, 32); /* of low priority no more at once */
+    static const char *const edited[] = {"t99", "new"};
+    for (size_t i = 0; i < ML_COUNT(edited); i++) {
+        ML_AUTO_FREE char *event = ml_asprintf(
+            "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\","
+            "\"metadata\":{\"name\":\"%s\",\"namespace\":\"d\",\"uid\":\"%s\","
+            "\"resourceVersion\":\"2%zu\"}}}\n",
+            edited[i], i == 0 ? "u99" : "un", i);
+        fake_piece(world->watch, event);
+        ml_loop_poll(world->loop);
+        assert_int_equal(world->write_count, 33 + i);
+        assert_non_null(strstr(world->writes[32 + i]->path, edited[i]));
+    }
+    for (size_t i = 0; i < 34; i++)
+        fake_reply(world->writes[i], 200, "{}");
+}
+
 static void set_true(void *context)
 {
     *(bool *)context = true;
@@ -360,6 +401,23 @@ static void test_scripts_stop_waits_for_what_is_under_way(void **state)
     assert_int_equal(world->write_count, 0);
 }
 
+static void test_scripts_stop_begins_nothing_that_waits(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    ML_AUTO_FREE char *things = many_things();
+    bool stopped = false;
+    world->things = things;
+    tell(world, one, NULL);
+    assert_int_equal(world->write_count, 32);
+    ml_scripts_stop(world->scripts, set_true, &stopped);
+    for (size_t i = 0; i < 32; i++)
+        fake_reply(world->writes[i], 200, "{}");
+    ml_loop_poll(world->loop);
+    assert_true(stopped);
+    assert_int_equal(world->write_count, 32); /* the other 68 are the next process's to list */
+}
+
 #define SCRIPTS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -373,7 +431,9 @@ int main(void)
         SCRIPTS_TEST(test_scripts_renamed_controller_takes_over),
         SCRIPTS_TEST(test_scripts_wait_for_a_kind_that_is_not_installed),
         SCRIPTS_TEST(test_scripts_conflict_is_tried_again_when_the_cache_has_caught_up),
+        SCRIPTS_TEST(test_scripts_edit_overtakes_what_the_first_list_brought),
         SCRIPTS_TEST(test_scripts_stop_waits_for_what_is_under_way),
+        SCRIPTS_TEST(test_scripts_stop_begins_nothing_that_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,35 @@
+/* L6 run. Inside of a controller: controller.c has its life and the versions of its script,
+ * controller_work.c the keys under way. Private to these. */
+#pragma once
+
+#include "run/controller.h"
+#include "run/controller_metrics.h"
+#include "run/reconcile.h"
+#include "state/workqueue.h"
+
+struct ml_controller {
+    struct ml_cluster *cluster;
+    char *name;
+    const struct ml_controller_handler *handler;
+    void *context;
+    struct ml_workqueue *queue;
+    struct ml_gate *gate;
+    struct ml_generation *current; /* NULL before the first is live */
+    struct ml_generation *offered; /* on its way; NULL when there is none */
+    struct ml_list works;
+    int64_t in_flight;
+    int64_t low_in_flight; /* of those, the ones of low priority */
+    bool stopping;
+    struct ml_task stopped_task;
+    struct ml_controller_metrics metrics;
+};
+
+/* controller_work.c */
+
+/* Hands out keys until the limits are reached. The queue's `ready`. */
+void controller_pump(void *controller);
+/* Ends all that is under way where it stands. */
+void controller_cancel_work(struct ml_controller *self);
+
+/* controller.c */
+void controller_tell_when_stopped(struct ml_controller *self);
