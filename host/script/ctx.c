@@ -182,8 +182,8 @@ bool ctx_must_wait(struct ml_run *run, const struct ctx_kind *kind)
     if (!run || !kind->informer)
         return false;
     for (size_t i = 0; i < run->wrote_count; i++) {
-        const struct script_wrote *wrote = &run->wrote[i];
-        if (wrote->kind != kind->index ||
+        struct script_wrote *wrote = &run->wrote[i];
+        if (wrote->kind != kind->index || wrote->shown ||
             ml_informer_seen(kind->informer, ml_str_of(wrote->ns), wrote->rv))
             continue;
         run_see(run, kind, wrote);

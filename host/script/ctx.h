@@ -87,11 +87,22 @@ struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, stru
 /* ctx_list.c */
 ML_RAISES
 int script_ctx_list(lua_State *L);
+/* ctx_apply.c */
+ML_RAISES
+int script_ctx_apply(lua_State *L);
+void ctx_forget_applied(struct ml_script *script);
 /* ctx_write.c */
 extern const luaL_Reg script_ctx_write[];
+/* Sends the write; `request` has its verb and what is special to it. */
+void ctx_send(struct ml_run *run, const struct ctx_target *target, struct ml_client_request request,
+              bool wait_for_cache);
+/* What most writes end with, a continuation: the object as the server has it, or nil and the
+ * error. */
+ML_RAISES
+int ctx_written(lua_State *L, int status, lua_KContext context);
 
 /* run.c: the work. Each starts the one thing that the run then waits for. */
 void run_read(struct ml_run *run, const struct ml_client_request *request);
 void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write);
-void run_see(struct ml_run *run, const struct ctx_kind *kind, const struct script_wrote *wrote);
+void run_see(struct ml_run *run, const struct ctx_kind *kind, struct script_wrote *wrote);
 bool run_error_is_expected(int kind); /* comes back as nil, err; all others end the run */

@@ -1,11 +1,10 @@
-/* ctx.ensure, create, apply, patch, delete. Each checks, sends, and yields; what comes next
- * stands in the continuation that the yield names. */
+/* ctx.ensure, create, patch, delete; apply is in ctx_apply.c. Each checks, sends, and yields; what
+ * comes next stands in the continuation that the yield names. */
 #include "codec/json_diff.h"
 #include "script/ctx.h"
 
 #define ENSURE_CALL "ctx.ensure(object)"
 #define CREATE_CALL "ctx.create(object)"
-#define APPLY_CALL  "ctx.apply(object)"
 #define PATCH_CALL  "ctx.patch(object, changes)"
 #define DELETE_CALL "ctx.delete(object)"
 
@@ -16,9 +15,8 @@ static void say(struct ml_run *run, const char *verb, const struct ctx_target *t
     ctx_say(run, verb, &target->kind, target->ns, target->name);
 }
 
-/* Sends the write; `request` has its verb and what is special to it. */
-static void send(struct ml_run *run, const struct ctx_target *target,
-                 struct ml_client_request request, bool wait_for_cache)
+void ctx_send(struct ml_run *run, const struct ctx_target *target, struct ml_client_request request,
+              bool wait_for_cache)
 {
     const struct ml_script *script = run->thread.script;
     request.kind = target->kind.kind;
@@ -40,7 +38,7 @@ static void send_create(struct ml_run *run, const struct ctx_target *target)
     const struct ml_client_request request = {.verb = ML_VERB_CREATE,
                                               .body = ml_buf_str(&run->thread.script->body)};
     say(run, "create", target);
-    send(run, target, request, true);
+    ctx_send(run, target, request, true);
 }
 
 static void send_get(struct ml_run *run, const struct ctx_target *target)
@@ -51,9 +49,8 @@ static void send_get(struct ml_run *run, const struct ctx_target *target)
     run_read(run, &request);
 }
 
-/* What most writes end with: the object as the server has it, or nil and the error. */
 ML_RAISES
-static int write_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+int ctx_written(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind)
@@ -84,7 +81,7 @@ static int ensure_created(lua_State *L, int status ML_UNUSED, lua_KContext conte
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind != ML_EALREADY_EXISTS)
-        return write_answered(L, LUA_OK, 0);
+        return ctx_written(L, LUA_OK, 0);
     struct ctx_target target;
     ctx_check_object(L, ENSURE_CALL, &target);
     send_get(run, &target);
@@ -176,24 +173,7 @@ static int ctx_create(lua_State *L)
     ctx_complete(L, &target);
     ctx_count_write(L);
     send_create(run, &target);
-    return lua_yieldk(L, 0, 0, write_answered);
-}
-
-/* Server-side apply. An apply that changes nothing costs no write in etcd: the server sees it. */
-ML_RAISES
-static int ctx_apply(lua_State *L)
-{
-    struct ml_run *run = ctx_may_wait(L, APPLY_CALL);
-    struct ctx_target target;
-    lua_settop(L, 1);
-    ctx_check_object(L, APPLY_CALL, &target);
-    ctx_complete(L, &target);
-    ctx_count_write(L);
-    const struct ml_client_request request = {
-        .verb = ML_VERB_APPLY, .body = ml_buf_str(&run->thread.script->body), .force = true};
-    say(run, "apply", &target);
-    send(run, &target, request, false);
-    return lua_yieldk(L, 0, 0, write_answered);
+    return lua_yieldk(L, 0, 0, ctx_written);
 }
 
 /* The changes, encoded in script->overlay, guarded by uid and resourceVersion into
@@ -264,8 +244,8 @@ static int ctx_patch(lua_State *L)
     const struct ml_client_request request = {.verb = ML_VERB_PATCH_MERGE,
                                               .body = ml_buf_str(&script->body)};
     say(run, "patch", &target);
-    send(run, &target, request, false);
-    return lua_yieldk(L, 0, 0, write_answered);
+    ctx_send(run, &target, request, false);
+    return lua_yieldk(L, 0, 0, ctx_written);
 }
 
 ML_RAISES
@@ -290,12 +270,17 @@ static int ctx_delete(lua_State *L)
                           "the object was not read from the server: it has no metadata.uid");
     ctx_count_write(L);
     lua_pushlstring(L, target.uid.ptr, target.uid.len);
-    const struct ml_client_request request = {.verb = ML_VERB_DELETE, .uid = lua_tostring(L, -1)};
+    lua_pushlstring(L, target.rv.ptr, target.rv.len);
+    const struct ml_client_request request = {
+        .verb = ML_VERB_DELETE,
+        .uid = lua_tostring(L, -2),
+        .resource_version = target.rv.len > 0 ? lua_tostring(L, -1) : NULL,
+    };
     say(run, "delete", &target);
-    send(run, &target, request, false);
+    ctx_send(run, &target, request, false);
     return lua_yieldk(L, 0, 0, delete_answered);
 }
 
-const luaL_Reg script_ctx_write[] = {{"apply", ctx_apply},   {"create", ctx_create},
-                                     {"delete", ctx_delete}, {"ensure", ctx_ensure},
-                                     {"patch", ctx_patch},   {NULL, NULL}};
+const luaL_Reg script_ctx_write[] = {{"apply", script_ctx_apply}, {"create", ctx_create},
+                                     {"delete", ctx_delete},      {"ensure", ctx_ensure},
+                                     {"patch", ctx_patch},        {NULL, NULL}};

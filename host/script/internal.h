@@ -9,6 +9,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "base/map.h"
 #include "codec/json.h"
 #include "script/script.h"
 #include "state/writer.h"
@@ -81,13 +82,16 @@ struct ml_script {
 
     struct script_coroutine idle[SCRIPT_IDLE_MAX];
     size_t idle_count;
+
+    struct ml_map applied; /* ctx_apply.c */
 };
 
 /* A write of this run that the cache may not show yet. */
 struct script_wrote {
     size_t kind;
     uint64_t rv;
-    char *ns;
+    char *ns, *name;
+    bool shown; /* waited for, to the end */
 };
 
 struct ml_run {
@@ -103,10 +107,10 @@ struct ml_run {
     /* The one thing it waits for. */
     struct ml_client_call *read;
     struct ml_writer_call *write;
-    struct ml_seen_wait seen;
-    bool seeing;
-    size_t write_kind; /* of `write` */
-    bool write_shown;  /* the writer itself waits for the cache */
+    struct ml_write_wait seen;
+    struct script_wrote *seeing; /* NULL: not waiting for the cache */
+    size_t write_kind;           /* of `write` */
+    bool write_shown;            /* the writer itself waits for the cache */
 
     /* What came of it; the body only lives while the continuation runs. */
     struct ml_str body;

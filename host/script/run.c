@@ -220,6 +220,7 @@ static void remember_write(struct ml_run *run, struct ml_str body)
         .kind = run->write_kind,
         .rv = rv,
         .ns = ml_str_dup(ctx_plain(body, "metadata", "namespace", NULL)),
+        .name = ml_str_dup(ctx_plain(body, "metadata", "name", NULL)),
     };
 }
 
@@ -235,7 +236,8 @@ static void write_done(void *context, struct ml_str body, const struct ml_err *e
 static void seen(void *context)
 {
     struct ml_run *run = context;
-    run->seeing = false;
+    run->seeing->shown = true;
+    run->seeing = NULL;
     answered(run, (struct ml_str){NULL, 0}, NULL);
 }
 
@@ -252,10 +254,11 @@ void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_
     run->write = ml_writer_send(run->thread.script->cluster, write, write_done, run);
 }
 
-void run_see(struct ml_run *run, const struct ctx_kind *kind, const struct script_wrote *wrote)
+void run_see(struct ml_run *run, const struct ctx_kind *kind, struct script_wrote *wrote)
 {
-    run->seeing = true;
-    ml_seen_wait_start(&run->seen, kind->informer, ml_str_of(wrote->ns), wrote->rv, seen, run);
+    run->seeing = wrote;
+    ml_write_wait_start(&run->seen, kind->informer, ml_str_of(wrote->ns), ml_str_of(wrote->name),
+                        wrote->rv, seen, run);
 }
 
 static void run_end(struct ml_run *run, bool reuse)
@@ -265,10 +268,12 @@ static void run_end(struct ml_run *run, bool reuse)
     if (run->write)
         ml_writer_cancel(run->write);
     if (run->seeing)
-        ml_seen_wait_cancel(&run->seen);
+        ml_write_wait_cancel(&run->seen);
     coroutine_give(run, reuse);
-    for (size_t i = 0; i < run->wrote_count; i++)
+    for (size_t i = 0; i < run->wrote_count; i++) {
         free(run->wrote[i].ns);
+        free(run->wrote[i].name);
+    }
     free(run->wrote);
     free(run->last_failure);
     free(run->field);

@@ -1,5 +1,5 @@
 /* The life of a script: a fresh state, one load, and what is asked about it later. */
-#include "script/internal.h"
+#include "script/ctx.h"
 
 #define MEMORY_DEFAULT   ((size_t)16 * 1024 * 1024)
 #define LOAD_CPU_DEFAULT (500 * ML_NS_PER_MS)
@@ -82,6 +82,7 @@ static void script_free(struct ml_script *script)
     free((char *)script->declaration.name);
     free((char *)script->declaration.file);
     free(script->field_manager);
+    ctx_forget_applied(script);
     release_space(script, 0);
     ml_json_reader_fini(&script->reader);
     free(script);

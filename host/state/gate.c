@@ -2,14 +2,14 @@
 
 #include "base/map.h"
 
-/* The newest write to one kind in one namespace, until the cache shows it. */
+/* The newest write of one object, until the cache shows it. */
 struct written {
     struct written *next;
     struct entry *entry;
     struct ml_informer *informer; /* borrowed; its end ends the wait */
-    char *ns;
+    char *ns, *name;
     uint64_t rv;
-    struct ml_seen_wait wait;
+    struct ml_write_wait wait;
 };
 
 /* A key with writes that the caches do not show yet; gone when they do. */
@@ -40,8 +40,9 @@ static void written_drop(struct written **at)
 {
     struct written *written = *at;
     *at = written->next;
-    ml_seen_wait_cancel(&written->wait);
+    ml_write_wait_cancel(&written->wait);
     free(written->ns);
+    free(written->name);
     free(written);
 }
 
@@ -60,7 +61,7 @@ static void entry_free(struct entry *entry)
 static void entry_settle(struct entry *entry, const struct ml_informer *gone)
 {
     for (struct written **at = &entry->written; *at;) {
-        if (ml_seen_wait_over(&(*at)->wait) || (*at)->informer == gone)
+        if (ml_write_wait_over(&(*at)->wait) || (*at)->informer == gone)
             written_drop(at);
         else
             at = &(*at)->next;
@@ -131,33 +132,35 @@ static struct entry *entry_get(struct ml_gate *gate, struct ml_str key)
 }
 
 static struct written *written_get(struct entry *entry, struct ml_informer *informer,
-                                   struct ml_str ns)
+                                   struct ml_str ns, struct ml_str name)
 {
     for (struct written *written = entry->written; written; written = written->next)
-        if (written->informer == informer && ml_str_is(ns, written->ns))
+        if (written->informer == informer && ml_str_is(ns, written->ns) &&
+            ml_str_is(name, written->name))
             return written;
     struct written *written = ml_new(struct written);
     written->next = entry->written;
     written->entry = entry;
     written->informer = informer;
     written->ns = ml_str_dup(ns);
+    written->name = ml_str_dup(name);
     entry->written = written;
     return written;
 }
 
 void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *informer,
-                   struct ml_str ns, uint64_t rv)
+                   struct ml_str ns, struct ml_str name, uint64_t rv)
 {
     if (!informer || ml_informer_seen(informer, ns, rv))
         return;
     struct entry *entry = entry_get(gate, key);
-    struct written *written = written_get(entry, informer, ns);
-    if (rv <= written->rv && !ml_seen_wait_over(&written->wait)) /* answered out of order */
+    struct written *written = written_get(entry, informer, ns, name);
+    if (rv <= written->rv && !ml_write_wait_over(&written->wait)) /* answered out of order */
         return;
     /* A list that was begun before this write shows the earlier ones only: wait afresh. */
     written->rv = rv;
-    ml_seen_wait_cancel(&written->wait);
-    ml_seen_wait_start(&written->wait, informer, ns, rv, on_seen, written);
+    ml_write_wait_cancel(&written->wait);
+    ml_write_wait_start(&written->wait, informer, ns, name, rv, on_seen, written);
 }
 
 bool ml_gate_open(struct ml_gate *gate, struct ml_str key,

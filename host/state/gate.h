@@ -1,8 +1,9 @@
 /* L4 state. Read your own writes (KEP-5647, per object): remembers what each reconciled key
- * wrote, and holds its next reconcile back until the caches show all of it. */
+ * wrote, and holds its next reconcile back until the caches show all of it, whatever its kind. No
+ * timer opens it: a cache that lags is overtaken by a read of the object (write_wait.h). */
 #pragma once
 
-#include "state/informer.h"
+#include "state/write_wait.h"
 
 struct ml_gate;
 
@@ -10,10 +11,10 @@ struct ml_gate *ml_gate_new(struct ml_loop *loop, struct ml_metrics *metrics,
                             const char *controller);
 void ml_gate_free(struct ml_gate *gate);
 
-/* A write for `key` was answered with `rv` (ML_RV_OPAQUE is ignored), in the kind of
- * `informer` (NULL, a kind nobody watches, is ignored) and namespace `ns`. */
+/* A write of ns/name for `key` was answered with `rv` (ML_RV_OPAQUE is ignored), in the kind of
+ * `informer` (NULL, a kind nobody watches, is ignored: it is read from the server anyway). */
 void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *informer,
-                   struct ml_str ns, uint64_t rv);
+                   struct ml_str ns, struct ml_str name, uint64_t rv);
 
 /* True when `key` may be reconciled now. Otherwise `ready(context, key)` comes once, from the
  * loop, when it may; asking again meanwhile changes nothing. Counts stale_sync_skips_total. */

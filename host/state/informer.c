@@ -35,15 +35,19 @@ static void tell_put(struct ml_informer *self, struct ml_object *old, struct ml_
     informer_tell(self, old, new);
 }
 
-static void on_upsert(void *context, struct ml_object *object)
+static void put(struct ml_informer *self, struct ml_object *object)
 {
-    struct ml_informer *self = ((struct informer_scope *)context)->informer;
     struct ml_object *held = ml_store_get(self->store, ml_object_key(object));
     if (held && is_old_news(held, object))
         return;
     struct ml_object *old = ml_store_put(self->store, object);
     tell_put(self, old, object);
     ml_object_unref(old);
+}
+
+static void on_upsert(void *context, struct ml_object *object)
+{
+    put(((struct informer_scope *)context)->informer, object);
 }
 
 static void on_remove(void *context, struct ml_object *last)
@@ -183,6 +187,17 @@ static const struct ml_reflector_handler reflector_handler = {
     .trouble = on_trouble,
     .current = on_current,
 };
+
+void informer_learn(struct ml_informer *self, struct ml_str json)
+{
+    struct ml_object *object = NULL;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_object_new(self->dict, self->kind->api_version, self->kind->kind, json, &object, &err) <
+        0)
+        return; /* the watch will bring it, and say what is wrong with it */
+    put(self, object);
+    ml_object_unref(object);
+}
 
 /* ---- life ---- */
 

@@ -1,6 +1,7 @@
 /* L4 state. Inside of the informer, one file for each thing it does: informers.c keeps them by
  * kind, informer.c lets reflectors fill the store, informer_tell.c tells the listeners,
- * seen_wait.c lets go those who wait for a version. Private to these. */
+ * seen_wait.c lets go those who wait for a version, write_wait.c reads for those who waited long.
+ * Private to these. */
 #pragma once
 
 #include "state/informer.h"
@@ -50,6 +51,10 @@ struct ml_informers {
 struct ml_informer *informer_new(struct ml_informers *informers, const struct ml_kind *kind,
                                  char *const *namespaces, size_t scope_count, struct ml_str name);
 void informer_free(struct ml_informer *self);
+/* Takes an object that was read from the server into the store, as if the watch had brought it:
+ * nothing when the store has it as new already, or when it cannot be read. How far the watch got
+ * is not touched. */
+void informer_learn(struct ml_informer *self, struct ml_str json);
 
 /* informer_tell.c. */
 void informer_tell(struct ml_informer *self, struct ml_object *old, struct ml_object *new);

@@ -10,14 +10,15 @@ struct ml_writer_call {
     char *name;
     char *key;
     char *owner_uid;
+    char *uid, *rv; /* what the write is guarded by, or NULL */
     struct ml_gate *gate;
     bool wait_for_cache;
     ml_client_done *done;
     void *context;
 
     struct ml_client_call *sent;
-    struct ml_err lost; /* why the reply of a create did not come, while we look for ourselves */
-    struct ml_seen_wait wait;
+    struct ml_err lost; /* why the reply did not come, while we look for ourselves */
+    struct ml_write_wait wait;
     struct ml_buf answer; /* kept while the cache catches up */
 };
 
@@ -28,6 +29,8 @@ static void call_free(struct ml_writer_call *call)
     free(call->name);
     free(call->key);
     free(call->owner_uid);
+    free(call->uid);
+    free(call->rv);
     free(call);
 }
 
@@ -43,21 +46,33 @@ static void on_shown(void *context)
     finish(call, ml_buf_str(&call->answer), NULL);
 }
 
-/* A write that was answered: what the caches have to show before this key runs again. */
-static void written(struct ml_writer_call *call, struct ml_str body)
+/* What the caches have to show before this key runs again. Returns the version to wait for, or
+ * ML_RV_OPAQUE. */
+static uint64_t remember(struct ml_writer_call *call, struct ml_informer *informer,
+                         struct ml_str body)
 {
-    struct ml_informer *informer = ml_informers_find(call->cluster->informers, call->kind);
     ML_AUTO_FREE char *version = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
     uint64_t rv = version && *version ? ml_rv_parse(ml_str_of(version)) : ML_RV_OPAQUE;
     if (call->gate)
-        ml_gate_wrote(call->gate, ml_str_of(call->key), informer, ml_str_of(call->ns), rv);
+        ml_gate_wrote(call->gate, ml_str_of(call->key), informer, ml_str_of(call->ns),
+                      ml_str_of(call->name), rv);
+    return rv;
+}
+
+static void written(struct ml_writer_call *call, struct ml_str body)
+{
+    struct ml_informer *informer = ml_informers_find(call->cluster->informers, call->kind);
+    uint64_t rv = remember(call, informer, body);
     if (!call->wait_for_cache || !informer || ml_informer_seen(informer, ml_str_of(call->ns), rv)) {
         finish(call, body, NULL);
         return;
     }
     ml_buf_append_str(&call->answer, body);
-    ml_seen_wait_start(&call->wait, informer, ml_str_of(call->ns), rv, on_shown, call);
+    ml_write_wait_start(&call->wait, informer, ml_str_of(call->ns), ml_str_of(call->name), rv,
+                        on_shown, call);
 }
+
+/* ---- a reply that was lost ---- */
 
 static bool has_controller(struct ml_str object, const char *uid)
 {
@@ -78,15 +93,54 @@ static bool has_controller(struct ml_str object, const char *uid)
     return false;
 }
 
-/* Found, and ours: the create whose reply was lost had taken effect. */
+/* NULL and "" are no text. */
+static bool same_text(const char *a, const char *b)
+{
+    return a && b && *a && strcmp(a, b) == 0;
+}
+
+/* 0: it had taken effect. Else what to tell. */
+static int judge(const struct ml_writer_call *call, struct ml_str found, struct ml_err *err)
+{
+    ML_AUTO_FREE char *uid = ml_json_find_string(found, "metadata", "uid", NULL);
+    ML_AUTO_FREE char *rv = ml_json_find_string(found, "metadata", "resourceVersion", NULL);
+    struct ml_str leaving;
+    *err = call->lost;
+    switch (call->verb) {
+    case ML_VERB_CREATE:
+        return !*call->owner_uid || has_controller(found, call->owner_uid) ? 0 : err->kind;
+    case ML_VERB_DELETE:
+        if (uid && call->uid && !same_text(uid, call->uid))
+            return 0;
+        return ml_json_find(found, &leaving, "metadata", "deletionTimestamp", NULL) ? 0 : err->kind;
+    case ML_VERB_UPDATE:
+    case ML_VERB_PATCH_MERGE:
+    case ML_VERB_APPLY:
+        if (!call->rv || (same_text(uid, call->uid) && same_text(rv, call->rv)))
+            return err->kind;
+        return ml_err_set(err, ML_ECONFLICT, "%s; it has changed since, by this or by another hand",
+                          call->lost.message);
+    case ML_VERB_GET:
+        break;
+    }
+    ML_UNREACHABLE();
+}
+
 static void on_looked(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_writer_call *call = context;
+    struct ml_err verdict = call->lost;
     call->sent = NULL;
-    if (!err && (!*call->owner_uid || has_controller(body, call->owner_uid)))
+    bool gone = err && err->kind == ML_ENOT_FOUND;
+    if (gone && call->verb == ML_VERB_DELETE) {
+        finish(call, ML_STR(""), NULL);
+    } else if (!err && judge(call, body, &verdict) == 0) {
         written(call, body);
-    else
-        finish(call, ML_STR(""), &call->lost);
+    } else {
+        if (!err && verdict.kind == ML_ECONFLICT)
+            remember(call, ml_informers_find(call->cluster->informers, call->kind), body);
+        finish(call, ML_STR(""), &verdict);
+    }
 }
 
 static bool outcome_unknown(const struct ml_err *err)
@@ -111,11 +165,23 @@ static void on_answer(void *context, struct ml_str body, const struct ml_err *er
     call->sent = NULL;
     if (!err) {
         written(call, body);
-    } else if (call->verb == ML_VERB_CREATE && outcome_unknown(err) && *call->name) {
+    } else if (outcome_unknown(err) && *call->name) {
         call->lost = *err;
         look(call);
     } else {
         finish(call, body, err);
+    }
+}
+
+/* What the write is guarded by: in the body, or for a delete in its options. */
+static void take_guards(struct ml_writer_call *call, const struct ml_client_request *request)
+{
+    if (request->verb == ML_VERB_DELETE) {
+        call->uid = ml_strdup(request->uid);
+        call->rv = ml_strdup(request->resource_version);
+    } else if (request->verb != ML_VERB_CREATE) {
+        call->uid = ml_json_find_string(request->body, "metadata", "uid", NULL);
+        call->rv = ml_json_find_string(request->body, "metadata", "resourceVersion", NULL);
     }
 }
 
@@ -135,6 +201,7 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     call->wait_for_cache = write->wait_for_cache;
     call->done = done;
     call->context = context;
+    take_guards(call, request);
     call->sent = ml_client_send(cluster->client, request, on_answer, call);
     return call;
 }
@@ -145,6 +212,6 @@ void ml_writer_cancel(struct ml_writer_call *call)
         return;
     if (call->sent)
         ml_client_cancel(call->sent);
-    ml_seen_wait_cancel(&call->wait);
+    ml_write_wait_cancel(&call->wait);
     call_free(call);
 }

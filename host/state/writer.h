@@ -1,9 +1,13 @@
 /* L4 state. What a reconcile writes: sent through the client, remembered in the gate of its
  * controller, and, when asked, held until the cache shows it. An unknown outcome (the reply was
  * lost) is settled by reading, never by writing again:
- *   create  GET by name; found with our controller owner's uid, or (without owner) found at
- *           all: it is there, success; not found: the error goes up and the reconcile retries;
- *   others  the error goes up; the next reconcile sees what is.
+ *   create  found with our controller owner's uid, or (without owner) found at all: it is there,
+ *           success; not found: the error goes up and the reconcile retries;
+ *   delete  gone, another one by its uid, or on its way out: success; else the error goes up;
+ *   others  as it was, by uid and resourceVersion in the body: nothing happened, the error goes
+ *           up; else Conflict: who changed it cannot be told. An apply without these is one that
+ *           may be sent again: the error goes up.
+ * What was read counts for the gate like an answer: the next reconcile does not see less.
  * A delete is remembered when its answer is the object with the version of its deletionTimestamp;
  * when the object was gone at once the answer names no later version, and the cache may show it
  * a little longer: a second delete of it, with its uid, meets NotFound or Conflict. */
@@ -15,7 +19,7 @@
 struct ml_writer_call;
 
 struct ml_write {
-    struct ml_client_request request; /* slices are copied as the client needs them */
+    struct ml_client_request request; /* strings are copied as the client needs them */
     struct ml_gate *gate;             /* NULL: none */
     struct ml_str key;                /* of the object being reconciled; copied */
     struct ml_str owner_uid;          /* of the controller owner in the body, or empty; copied */

@@ -300,6 +300,81 @@ static void test_read_after_write_waits_for_the_cache(void **state)
     world_close(&w);
 }
 
+/* The same text once more, to an object in the version which the first was answered with. */
+static void test_apply_that_changes_nothing_is_not_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local wanted = pod(at)\n"
+               "wanted.spec.size = at.spec.size\n"
+               "return { status = { uid = assert(ctx.apply(wanted)).metadata.uid } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    ML_AUTO_FREE char *first = world_pod_json("101", "at-uid");
+    world_answer(&w, fake_next(w.fake), 200, first);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+    assert_non_null(world_start(&w, &told)); /* the cache does not show it yet */
+    world_answer(&w, fake_next(w.fake), 200, first);
+    world_event(&w, "ADDED", first);
+    assert_null(world_start(&w, &told));
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+    fake_expect_none(w.fake);
+    ML_AUTO_FREE char *second = world_pod_json("102", "at-uid"); /* somebody else's change */
+    world_event(&w, "MODIFIED", second);
+    assert_non_null(world_start(&w, &told));
+    world_answer(&w, fake_next(w.fake), 200, second);
+    assert_null(world_start(&w, &told));
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+static void test_apply_of_another_text_is_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local wanted = pod(at)\n"
+               "assert(ctx.apply(wanted))\n"
+               "wanted.spec = nil\n" /* may have been ours to remove */
+               "assert(ctx.apply(wanted))",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, fake_next(w.fake), 200, pod);
+    world_event(&w, "ADDED", pod);
+    world_answer(&w, fake_next(w.fake), 200, pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "");
+    world_close(&w);
+}
+
+/* The watch stands still: the read inside the reconcile goes on with what the server has. */
+static void test_read_after_write_asks_the_server_when_the_watch_lags(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "assert(ctx.apply(pod(at)))\n"
+               "return { status = { phase = assert(ctx.get(Pod, 'x-pod')).status.phase } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, fake_next(w.fake), 200, pod);
+    ml_clock_fake_advance(&w.clock, 10 * ML_NS_PER_S);
+    ml_loop_poll(w.loop);
+    /* The reconcile's own, and the gate's. */
+    struct fake_call *first = fake_next(w.fake), *second = fake_next(w.fake);
+    assert_string_equal(first->method, "GET");
+    assert_int_equal(told.count, 0);
+    world_answer(&w, first, 200, pod);
+    world_answer(&w, second, 200, pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\"}");
+    world_close(&w);
+}
+
 static void test_patch_is_guarded_and_left_out_when_nothing_differs(void **state)
 {
     (void)state;
@@ -338,7 +413,8 @@ static void test_delete_has_a_precondition_and_absent_is_fine(void **state)
         assert_non_null(world_start(&w, &told));
         struct fake_call *call = fake_next(w.fake);
         assert_string_equal(call->method, "DELETE");
-        assert_non_null(strstr(call->body, "\"uid\":\"pod-uid\""));
+        assert_non_null(strstr(call->body, "\"preconditions\":{\"uid\":\"pod-uid\","
+                                           "\"resourceVersion\":\"101\"}"));
         world_answer(&w, call, statuses[i], statuses[i] == 200 ? pod : NOT_FOUND);
         expect_outcome(&told, ML_OUTCOME_OK, "{\"gone\":true}");
         world_close(&w);
@@ -477,6 +553,9 @@ int main(void)
         cmocka_unit_test(test_list_of_what_is_used_is_asked_for),
         cmocka_unit_test(test_read_after_write_waits_for_the_cache),
         cmocka_unit_test(test_patch_is_guarded_and_left_out_when_nothing_differs),
+        cmocka_unit_test(test_apply_that_changes_nothing_is_not_sent),
+        cmocka_unit_test(test_apply_of_another_text_is_sent),
+        cmocka_unit_test(test_read_after_write_asks_the_server_when_the_watch_lags),
         cmocka_unit_test(test_delete_has_a_precondition_and_absent_is_fine),
         cmocka_unit_test(test_event_is_about_the_object),
         cmocka_unit_test(test_budgets_are_kept),

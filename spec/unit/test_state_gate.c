@@ -44,7 +44,7 @@ static int teardown(void **state)
 
 static void wrote(struct gate_world *self, const char *key, uint64_t rv)
 {
-    ml_gate_wrote(self->gate, ml_str_of(key), self->informer, ML_STR("default"), rv);
+    ml_gate_wrote(self->gate, ml_str_of(key), self->informer, ML_STR("default"), ML_STR("p"), rv);
 }
 
 static bool is_open(struct gate_world *self, const char *key)
@@ -75,9 +75,10 @@ static void test_gate_is_open_for_keys_that_wrote_nothing_unseen(void **state)
 {
     struct gate_world *self = *state;
     assert_true(is_open(self, "default/a"));
-    wrote(self, "default/a", 5);                                                /* shown already */
-    wrote(self, "default/a", ML_RV_OPAQUE);                                     /* no number */
-    ml_gate_wrote(self->gate, ML_STR("default/a"), NULL, ML_STR("default"), 9); /* nobody looks */
+    wrote(self, "default/a", 5);            /* shown already */
+    wrote(self, "default/a", ML_RV_OPAQUE); /* no number */
+    ml_gate_wrote(self->gate, ML_STR("default/a"), NULL, ML_STR("default"), ML_STR("p"),
+                  9); /* nobody looks */
     assert_true(is_open(self, "default/a"));
 }
 
@@ -165,7 +166,7 @@ static void test_gate_waits_for_every_kind_that_was_written(void **state)
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     struct fake_call *watch = list_and_watch(&self->all, 5, "");
     wrote(self, "default/a", 8);
-    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), ML_STR("p"), 7);
     assert_false(is_open(self, "default/a"));
     send_bookmark(self->watch, 8);
     assert_freed(self, "");
@@ -174,12 +175,26 @@ static void test_gate_waits_for_every_kind_that_was_written(void **state)
     ml_informer_put(other);
 }
 
+/* As till_relist_at_any, within the ten seconds after which the gate reads for itself. */
+static struct fake_call *relist_past_reads(struct gate_world *self)
+{
+    assert_false(fake_piece(self->watch, "nonsense\n"));
+    advance(&self->all.world, 9000); /* longer than the pause before the list */
+    struct fake_call *list = fake_next(self->all.world.server);
+    assert_false(has_query(list, "watch"));
+    fake_refuse(list, 410, "Expired", "old");
+    ml_loop_poll(self->all.world.loop);
+    list = fake_next(self->all.world.server);
+    assert_false(has_query(list, "resourceVersion"));
+    return list;
+}
+
 static void test_gate_opens_with_a_consistent_list_begun_after_the_write(void **state)
 {
     struct gate_world *self = *state;
     wrote(self, "default/a", 1000);
     assert_false(is_open(self, "default/a"));
-    struct fake_call *list = till_relist_at_any(&self->all, self->watch);
+    struct fake_call *list = relist_past_reads(self);
     wrote(self, "default/b", 999); /* this one the list need not hold */
     assert_false(is_open(self, "default/b"));
     reply_list(list, 2, "", "");
@@ -194,13 +209,45 @@ static void test_gate_counts_a_lower_version_after_such_a_list(void **state)
     struct gate_world *self = *state;
     wrote(self, "default/a", 1000);
     assert_false(is_open(self, "default/a"));
-    reply_list(till_relist_at_any(&self->all, self->watch), 2, "", "");
+    reply_list(relist_past_reads(self), 2, "", "");
     wrote(self, "default/a", 3);
     assert_freed(self, "");
     assert_false(is_open(self, "default/a"));
     self->watch = fake_next(self->all.world.server);
     fake_head(self->watch, 200);
     send_bookmark(self->watch, 3);
+    assert_freed(self, "default/a");
+}
+
+/* The watch stands still: a read shows the write, and is in the cache before the key runs. */
+static void test_gate_opens_with_a_read_when_the_watch_lags(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    assert_false(is_open(self, "default/a"));
+    advance(&self->all.world, 10000);
+    struct fake_call *read = fake_expect(self->all.world.server, "GET",
+                                         "/api/v1/namespaces/default/pods/p");
+    assert_freed(self, "");
+    fake_reply(read, 200, pod("p", "up", 8));
+    assert_non_null(ml_store_get(ml_informer_store(self->informer), ML_STR("default/p")));
+    assert_freed(self, "default/a");
+}
+
+/* Two objects of a kind: each has to show. */
+static void test_gate_reads_each_object_that_was_written(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    ml_gate_wrote(self->gate, ML_STR("default/a"), self->informer, ML_STR("default"), ML_STR("q"),
+                  9);
+    assert_false(is_open(self, "default/a"));
+    advance(&self->all.world, 10000);
+    struct fake_call *p = fake_next(self->all.world.server);
+    struct fake_call *q = fake_next(self->all.world.server);
+    fake_reply(p, 200, pod("p", "up", 8));
+    assert_freed(self, "");
+    fake_reply(q, 200, pod("q", "uq", 9));
     assert_freed(self, "default/a");
 }
 
@@ -231,9 +278,9 @@ static void test_gate_drop_of_an_informer_frees_what_waits_only_on_it(void **sta
     struct gate_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     list_and_watch(&self->all, 5, "");
-    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), 7);
-    ml_gate_wrote(self->gate, ML_STR("default/b"), other, ML_STR("default"), 7);
-    ml_gate_wrote(self->gate, ML_STR("default/quiet"), other, ML_STR("default"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), ML_STR("p"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/b"), other, ML_STR("default"), ML_STR("p"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/quiet"), other, ML_STR("default"), ML_STR("p"), 7);
     wrote(self, "default/b", 8);
     assert_false(is_open(self, "default/a"));
     assert_false(is_open(self, "default/b"));
@@ -252,7 +299,7 @@ static void test_gate_write_right_after_a_drop_is_not_lost(void **state)
     struct gate_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     list_and_watch(&self->all, 5, "");
-    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), ML_STR("p"), 7);
     assert_false(is_open(self, "default/a"));
     ml_gate_drop_informer(self->gate, other);
     wrote(self, "default/a", 8);
@@ -269,8 +316,8 @@ static void test_gate_survives_the_end_of_an_informer_of_others(void **state)
     struct gate_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     list_and_watch(&self->all, 5, "");
-    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), 7);
-    ml_gate_wrote(self->gate, ML_STR("default/quiet"), other, ML_STR("default"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), ML_STR("p"), 7);
+    ml_gate_wrote(self->gate, ML_STR("default/quiet"), other, ML_STR("default"), ML_STR("p"), 7);
     assert_false(is_open(self, "default/a"));
     ml_informer_put(other);
     assert_freed(self, "default/a");
@@ -303,6 +350,8 @@ int main(void)
         TEST(test_gate_waits_for_every_kind_that_was_written),
         TEST(test_gate_opens_with_a_consistent_list_begun_after_the_write),
         TEST(test_gate_counts_a_lower_version_after_such_a_list),
+        TEST(test_gate_opens_with_a_read_when_the_watch_lags),
+        TEST(test_gate_reads_each_object_that_was_written),
         TEST(test_gate_version_once_seen_stays_seen),
         TEST(test_gate_clear_forgets_the_key),
         TEST(test_gate_drop_of_an_informer_frees_what_waits_only_on_it),

@@ -147,6 +147,22 @@ static void test_writer_waits_for_the_cache_when_asked(void **state)
     assert_true(gate_is_open(self));
 }
 
+static void test_writer_that_waits_reads_when_the_watch_lags(void **state)
+{
+    struct writer_world *self = *state;
+    struct ml_write write = write_of(self, ML_VERB_CREATE);
+    write.wait_for_cache = true;
+    write.gate = NULL;
+    send_write(self, &write);
+    fake_reply(next_call(self), 201, pod("a", "ua", 10));
+    advance(&self->all.world, 10000);
+    assert_int_equal(self->done_count, 0);
+    fake_reply(next_call(self), 200, pod("a", "ua", 10));
+    ml_loop_poll(self->all.world.loop);
+    assert_int_equal(self->done_count, 1);
+    assert_non_null(ml_store_get(ml_informer_store(self->informer), ML_STR("default/a")));
+}
+
 static void test_writer_does_not_wait_for_what_shows_already(void **state)
 {
     struct writer_world *self = *state;
@@ -288,20 +304,88 @@ static void test_writer_create_without_owner_is_there_when_it_is_found(void **st
     assert_int_equal(self->err.kind, 0);
 }
 
-static void test_writer_other_writes_with_a_lost_reply_are_not_settled(void **state)
+#define POD_A(uid, rv, more)                                                                       \
+    "{\"metadata\":{\"name\":\"a\",\"uid\":\"" uid "\",\"resourceVersion\":\"" rv "\"" more "}}"
+#define NOT_FOUND "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404}"
+#define FORBIDDEN "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"code\":403}"
+
+/* A write guarded by uid "ua" and version 5 lost its reply; the server then says `status`, `body`.
+ */
+static void lose_and_look(struct writer_world *self, enum ml_verb verb, int status,
+                          const char *body)
+{
+    struct ml_write write = write_of(self, verb);
+    if (verb == ML_VERB_DELETE) {
+        write.request.uid = "ua";
+        write.request.resource_version = "5";
+    } else {
+        write.request.body = ML_STR(POD_A("ua", "5", ""));
+    }
+    send_write(self, &write);
+    fake_fail(next_call(self), ML_ENETWORK, "lost");
+    assert_int_equal(self->done_count, 0);
+    struct fake_call *read = next_call(self);
+    assert_string_equal(read->method, "GET");
+    fake_reply(read, status, body);
+    assert_int_equal(self->done_count, 1);
+}
+
+static void test_writer_change_with_a_lost_reply_is_settled_by_reading(void **state)
 {
     struct writer_world *self = *state;
-    static const enum ml_verb verbs[] = {ML_VERB_UPDATE, ML_VERB_PATCH_MERGE, ML_VERB_APPLY,
-                                         ML_VERB_DELETE};
-    for (size_t i = 0; i < ML_COUNT(verbs); i++) {
-        struct ml_write write = write_of(self, verbs[i]);
-        send_write(self, &write);
-        fake_fail(next_call(self), ML_ENETWORK, "lost");
-        assert_int_equal(self->done_count, 1);
-        assert_int_equal(self->err.kind, ML_ENETWORK);
+    static const enum ml_verb verbs[] = {ML_VERB_UPDATE, ML_VERB_PATCH_MERGE, ML_VERB_APPLY};
+    static const struct {
+        int status;
+        const char *body;
+        int kind;
+        bool gate_open;
+    } rows[] = {
+        {200, POD_A("ua", "5", ""), ML_ENETWORK, true},   /* as it was: not done */
+        {200, POD_A("ua", "9", ""), ML_ECONFLICT, false}, /* changed: by whom? */
+        {200, POD_A("ub", "9", ""), ML_ECONFLICT, false}, /* another one by now */
+        {404, NOT_FOUND, ML_ENETWORK, true},
+        {403, FORBIDDEN, ML_ENETWORK, true}, /* still unknown */
+    };
+    for (size_t i = 0; i < ML_COUNT(verbs) * ML_COUNT(rows); i++) {
+        size_t row = i % ML_COUNT(rows);
+        lose_and_look(self, verbs[i / ML_COUNT(rows)], rows[row].status, rows[row].body);
+        assert_int_equal(self->err.kind, rows[row].kind);
+        assert_int_equal(gate_is_open(self), rows[row].gate_open);
+        ml_gate_clear(self->gate, ML_STR("default/owner"));
     }
-    ml_loop_poll(self->all.world.loop);
-    fake_expect_none(self->all.world.server);
+}
+
+/* Without guards it may be sent again. */
+static void test_writer_apply_without_guards_is_not_settled(void **state)
+{
+    struct writer_world *self = *state;
+    struct ml_write write = write_of(self, ML_VERB_APPLY);
+    send_write(self, &write);
+    fake_fail(next_call(self), ML_ETIMEOUT, "lost");
+    fake_reply(next_call(self), 200, pod("a", "ua", 9));
+    assert_int_equal(self->err.kind, ML_ETIMEOUT);
+    assert_true(gate_is_open(self));
+}
+
+static void test_writer_delete_with_a_lost_reply_is_settled_by_reading(void **state)
+{
+    struct writer_world *self = *state;
+    static const struct {
+        int status;
+        const char *body;
+        int kind;
+    } rows[] = {
+        {404, NOT_FOUND, 0},
+        {200, POD_A("ub", "9", ""), 0}, /* that one is gone */
+        {200, POD_A("ua", "9", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\""), 0},
+        {200, POD_A("ua", "5", ""), ML_ENETWORK},
+        {403, FORBIDDEN, ML_ENETWORK},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        lose_and_look(self, ML_VERB_DELETE, rows[i].status, rows[i].body);
+        assert_int_equal(self->err.kind, rows[i].kind);
+        ml_gate_clear(self->gate, ML_STR("default/owner"));
+    }
 }
 
 static void test_writer_canceled_at_any_point_is_silent(void **state)
@@ -351,6 +435,7 @@ int main(void)
         TEST(test_writer_answer_is_remembered_in_the_gate),
         TEST(test_writer_without_gate_or_informer_just_writes),
         TEST(test_writer_waits_for_the_cache_when_asked),
+        TEST(test_writer_that_waits_reads_when_the_watch_lags),
         TEST(test_writer_does_not_wait_for_what_shows_already),
         TEST(test_writer_delete_waits_only_when_the_answer_has_a_version),
         TEST(test_writer_refusals_go_up_as_they_are),
@@ -358,7 +443,9 @@ int main(void)
         TEST(test_writer_create_with_a_lost_reply_waits_for_the_cache_too),
         TEST(test_writer_create_that_is_not_found_or_not_ours_is_the_first_error),
         TEST(test_writer_create_without_owner_is_there_when_it_is_found),
-        TEST(test_writer_other_writes_with_a_lost_reply_are_not_settled),
+        TEST(test_writer_change_with_a_lost_reply_is_settled_by_reading),
+        TEST(test_writer_apply_without_guards_is_not_settled),
+        TEST(test_writer_delete_with_a_lost_reply_is_settled_by_reading),
         TEST(test_writer_canceled_at_any_point_is_silent),
         TEST(test_writer_wait_ends_with_the_informer),
     };
