@@ -224,3 +224,8 @@ struct ml_client *ml_operator_client(struct ml_operator *self)
 {
     return self->client;
 }
+
+struct ml_informers *ml_operator_informers(struct ml_operator *self)
+{
+    return self->cluster.informers;
+}

@@ -57,4 +57,5 @@ bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why);
 /* When it works next by itself, as ml_workqueue_next. */
 int64_t ml_operator_next(const struct ml_operator *self);
 
-struct ml_client *ml_operator_client(struct ml_operator *self); /* borrowed */
+struct ml_client *ml_operator_client(struct ml_operator *self);       /* borrowed */
+struct ml_informers *ml_operator_informers(struct ml_operator *self); /* borrowed */

@@ -16,6 +16,13 @@ struct tally {
     size_t count;
 };
 
+/* Of an operator. */
+enum life {
+    LIFE_AHEAD, /* begins when the server has nothing left to do */
+    LIFE_BEGUN,
+    LIFE_OVER, /* another one takes its place when the round of the loop has ended */
+};
+
 struct ml_world {
     struct ml_clock_fake clock;
     struct ml_random random;
@@ -32,7 +39,7 @@ struct ml_world {
     struct ml_transport_faults *faults;
     struct ml_metrics *metrics;
     struct ml_operator *operator;
-    bool begun; /* else it begins when the server has nothing left to do */
+    enum life life;
 
     bool is_counting;
     struct tally tallies[TALLIES_MAX];
@@ -90,7 +97,7 @@ static void make_operator(struct ml_world *world)
     world->operator= ml_operator_new(&opts);
     for (size_t i = 0; world->scripts[i]; i++)
         ml_operator_add_source(world->operator, world_source_new(world->loop, world->scripts[i]));
-    world->begun = false;
+    world->life = LIFE_AHEAD;
 }
 
 static void end_operator(struct ml_world *world)
@@ -222,19 +229,33 @@ static int fail_without_end(struct ml_world *world, struct ml_err *err)
     return err->kind;
 }
 
+static void replace_operator(struct ml_world *world)
+{
+    end_operator(world);
+    make_operator(world);
+}
+
 static int run_to_the_end(struct ml_world *world, struct ml_err *err)
 {
-    return ml_loop_poll_rounds(world->loop, ROUNDS_MAX) ? 0 : fail_without_end(world, err);
+    for (size_t rounds = 0; rounds < ROUNDS_MAX; rounds++) {
+        bool is_idle = ml_loop_poll_rounds(world->loop, 1);
+        if (world->life == LIFE_OVER)
+            replace_operator(world);
+        else if (is_idle)
+            return 0;
+    }
+    return fail_without_end(world, err);
 }
 
 static int settle(struct ml_world *world, struct ml_err *err)
 {
     int r = run_to_the_end(world, err);
-    if (r < 0 || world->begun)
-        return r;
-    world->begun = true;
-    ml_operator_start(world->operator);
-    return run_to_the_end(world, err);
+    while (r == 0 && world->life == LIFE_AHEAD) {
+        world->life = LIFE_BEGUN;
+        ml_operator_start(world->operator);
+        r = run_to_the_end(world, err);
+    }
+    return r;
 }
 
 int ml_world_settle(struct ml_world *world, struct ml_err *err)
@@ -282,14 +303,37 @@ void ml_world_heal(struct ml_world *world, int fault)
     ml_transport_faults_remove(world->faults, fault);
 }
 
-int ml_world_restart(struct ml_world *world, struct ml_err *err)
+void ml_world_restart(struct ml_world *world)
 {
-    int r = check_outside(world, "restart", err);
-    if (r < 0)
-        return r;
-    end_operator(world);
-    make_operator(world);
-    return 0;
+    if (world->running)
+        world->life = LIFE_OVER;
+    else
+        replace_operator(world);
+}
+
+static void on_stopped(void *context)
+{
+    struct ml_world *world = context;
+    world->life = LIFE_OVER;
+}
+
+void ml_world_stop(struct ml_world *world, int64_t drain_ns)
+{
+    if (world->life == LIFE_BEGUN)
+        ml_operator_stop(world->operator, drain_ns, on_stopped, world);
+}
+
+void ml_world_set_wall_clock(struct ml_world *world, int64_t delta_ns)
+{
+    world->clock.wall_ns += delta_ns;
+}
+
+int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_err *err)
+{
+    int r = check_outside(world, "suspend", err);
+    if (r == 0)
+        ml_clock_fake_advance(&world->clock, ns);
+    return r;
 }
 
 struct ml_operator *ml_world_operator(struct ml_world *world)

@@ -60,8 +60,20 @@ void ml_world_heal(struct ml_world *world, int fault);
 
 /* The operator dies where it stands and another one takes its place, as after the kill of a
  * process: no work ends, requests under way are left, nothing is remembered. Faults and server
- * stay. */
-ML_NODISCARD int ml_world_restart(struct ml_world *world, struct ml_err *err);
+ * stay. From inside of what settle and advance run, too: it then dies when the round of the loop
+ * has ended, and what it asks for until then reaches nobody. */
+void ml_world_restart(struct ml_world *world);
+
+/* As SIGTERM: work under way may end for `drain_ns`, then another operator takes its place. From
+ * inside, too. Nothing for an operator that has not begun; a second one ends it at once. */
+void ml_world_stop(struct ml_world *world, int64_t drain_ns);
+
+/* Somebody sets the wall clock, forth or back; the monotonic one goes on. From inside, too. */
+void ml_world_set_wall_clock(struct ml_world *world, int64_t delta_ns);
+
+/* The machine stands still for so long, server and operator with it: both clocks go on, and no
+ * timer comes before the next settle. */
+ML_NODISCARD int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_err *err);
 
 struct ml_operator *ml_world_operator(struct ml_world *world); /* until restart or reset */
 struct ml_apiserver *ml_world_server(struct ml_world *world);

@@ -2,6 +2,7 @@
  * says which. */
 #include "run/world_lua.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "codec/json.h"
@@ -16,15 +17,32 @@ static int settle(void *world, struct ml_str argument, struct ml_buf *result, st
 }
 
 /* A number, as JSON; `absent` when there is none. */
-static int number_of(struct ml_str json, const char *name, double absent, double *out,
-                     struct ml_err *err)
+static int any_number_of(struct ml_str json, const char *name, double absent, double *out,
+                         struct ml_err *err)
 {
     ML_AUTO_FREE char *text = ml_str_dup(json);
     char *end = text;
     *out = json.len > 0 ? strtod(text, &end) : absent;
-    if (json.len > 0 && (*end || end == text || *out < 0 || *out > SECONDS_MAX * 10))
-        return ml_err_set(err, ML_EINVALID, "%s: a number from 0 on", name);
+    if (json.len > 0 && (*end || end == text || fabs(*out) > SECONDS_MAX * 10))
+        return ml_err_set(err, ML_EINVALID, "%s: a number", name);
     return 0;
+}
+
+static int number_of(struct ml_str json, const char *name, double absent, double *out,
+                     struct ml_err *err)
+{
+    int r = any_number_of(json, name, absent, out, err);
+    if (r == 0 && *out < 0)
+        r = ml_err_set(err, ML_EINVALID, "%s: a number from 0 on", name);
+    return r;
+}
+
+static int seconds_of(struct ml_str json, const char *name, double *out, struct ml_err *err)
+{
+    int r = number_of(json, name, 0, out, err);
+    if (r == 0 && *out > SECONDS_MAX)
+        r = ml_err_set(err, ML_EINVALID, "%s: seconds, at most 1e9", name);
+    return r;
 }
 
 /* advance(seconds) */
@@ -32,9 +50,7 @@ static int advance(void *world, struct ml_str argument, struct ml_buf *result, s
 {
     double seconds;
     (void)result;
-    int r = number_of(argument, "advance", 0, &seconds, err);
-    if (r == 0 && seconds > SECONDS_MAX)
-        r = ml_err_set(err, ML_EINVALID, "advance: seconds, at most 1e9");
+    int r = seconds_of(argument, "advance", &seconds, err);
     return r < 0 ? r : ml_world_advance(world, (int64_t)(seconds * (double)ML_NS_PER_S), err);
 }
 
@@ -103,8 +119,71 @@ static int heal(void *world, struct ml_str argument, struct ml_buf *result, stru
 
 static int restart(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
 {
-    (void)argument, (void)result;
-    return ml_world_restart(world, err);
+    (void)argument, (void)result, (void)err;
+    ml_world_restart(world);
+    return 0;
+}
+
+/* stop(seconds) */
+static int stop(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+{
+    double seconds;
+    (void)result;
+    int r = seconds_of(argument, "stop", &seconds, err);
+    if (r == 0)
+        ml_world_stop(world, (int64_t)(seconds * (double)ML_NS_PER_S));
+    return r;
+}
+
+/* set_wall_clock(seconds), which may be below 0 */
+static int set_wall_clock(void *world, struct ml_str argument, struct ml_buf *result,
+                          struct ml_err *err)
+{
+    double seconds;
+    (void)result;
+    int r = any_number_of(argument, "set_wall_clock", 0, &seconds, err);
+    if (r == 0)
+        ml_world_set_wall_clock(world, (int64_t)(seconds * (double)ML_NS_PER_S));
+    return r;
+}
+
+/* suspend(seconds) */
+static int suspend(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+{
+    double seconds;
+    (void)result;
+    int r = seconds_of(argument, "suspend", &seconds, err);
+    return r < 0 ? r : ml_world_suspend(world, (int64_t)(seconds * (double)ML_NS_PER_S), err);
+}
+
+static void put_informer(struct ml_json_writer *writer, struct ml_informer *informer)
+{
+    const struct ml_kind *kind = ml_informer_kind(informer);
+    const struct ml_store *store = ml_informer_store(informer);
+    size_t cursor = 0;
+    for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
+        ml_json_begin_object(writer);
+        ml_json_put_string(writer, "apiVersion", ml_str_of(kind->api_version));
+        ml_json_put_string(writer, "kind", ml_str_of(kind->kind));
+        ml_json_put_string(writer, "key", ml_object_key(object));
+        ml_json_put_string(writer, "uid", ml_object_uid(object));
+        ml_json_put_string(writer, "resourceVersion", ml_object_rv(object));
+        ml_json_end_object(writer);
+    }
+}
+
+/* cached() -> list of { apiVersion, kind, key, uid, resourceVersion } */
+static int cached(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+{
+    struct ml_informers *informers = ml_operator_informers(ml_world_operator(world));
+    struct ml_json_writer writer;
+    (void)argument, (void)err;
+    ml_json_writer_init(&writer, result);
+    ml_json_begin_array(&writer);
+    for (struct ml_informer *each = NULL; (each = ml_informers_next(informers, each));)
+        put_informer(&writer, each);
+    ml_json_end_array(&writer);
+    return 0;
 }
 
 /* ready() -> true, or a text of what is missing */
@@ -167,8 +246,17 @@ void world_lua_define(struct ml_world *world)
     static const struct {
         const char *name;
         ml_trusted_function *function;
-    } functions[] = {{"settle", settle},   {"advance", advance}, {"fault", fault}, {"heal", heal},
-                     {"restart", restart}, {"ready", ready},     {"reset", reset}};
+    } functions[] = {{"settle", settle},
+                     {"advance", advance},
+                     {"fault", fault},
+                     {"heal", heal},
+                     {"restart", restart},
+                     {"stop", stop},
+                     {"set_wall_clock", set_wall_clock},
+                     {"suspend", suspend},
+                     {"cached", cached},
+                     {"ready", ready},
+                     {"reset", reset}};
     for (size_t i = 0; i < ML_COUNT(functions); i++)
         ml_trusted_define(ml_world_trusted(world), "moonloop.world.host", functions[i].name,
                           functions[i].function, world);

@@ -35,6 +35,9 @@ size_t ml_informer_users(const struct ml_informer *informer); /* references held
 /* The running all-scope informer of the kind, or NULL; takes no reference. */
 struct ml_informer *ml_informers_find(struct ml_informers *informers, const struct ml_kind *kind);
 
+/* Steps through all informers; start with NULL. */
+struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_informer *informer);
+
 const struct ml_kind *ml_informer_kind(const struct ml_informer *informer);
 const struct ml_store *ml_informer_store(const struct ml_informer *informer);
 bool ml_informer_synced(const struct ml_informer *informer); /* first lists are in, all of them */

@@ -10,6 +10,12 @@ struct ml_informer *ml_informers_find(struct ml_informers *informers, const stru
     return NULL;
 }
 
+struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_informer *informer)
+{
+    struct ml_list *node = informer ? informer->node.next : informers->all.next;
+    return node == &informers->all ? NULL : ml_container_of(node, struct ml_informer, node);
+}
+
 struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind)
 {
     static char *const everywhere[] = {""};

@@ -45,10 +45,43 @@ function world.fault(fault) end
 ---@return string? message
 function world.heal(number) end
 
---- The operator dies where it stands, as by a kill; another one begins with the next settle.
+--- The operator dies where it stands, as by a kill; another one begins with the next settle. From
+--- inside of what settle and advance run it dies when the round of the loop has ended, and what it
+--- asks for until then reaches nobody.
 ---@return true|nil
 ---@return string? message
 function world.restart() end
+
+--- As SIGTERM: what the operator has under way may end for so many seconds, then another one takes
+--- its place. From inside, too. Nothing for one that has not begun.
+---@param seconds number
+---@return true|nil
+---@return string? message
+function world.stop(seconds) end
+
+--- Somebody sets the wall clock, forth or back (below 0); timers do not see it. From inside, too.
+---@param seconds number
+---@return true|nil
+---@return string? message
+function world.set_wall_clock(seconds) end
+
+--- The machine stands still for so long, server and operator with it: both clocks go on, and no
+--- timer comes before the next settle.
+---@param seconds number
+---@return true|nil
+---@return string? message
+function world.suspend(seconds) end
+
+---@class moonloop.world.Cached
+---@field apiVersion string
+---@field kind string
+---@field key string "namespace/name"
+---@field uid string
+---@field resourceVersion string
+
+--- What the operator's caches hold, in no stated order.
+---@return moonloop.world.Cached[]
+function world.cached() end
 
 --- Does every script of the operator work?
 ---@return true|string ready or a line of what is missing

@@ -1,0 +1,72 @@
+--- What faults are tried on: scripts, and what happens to their objects. See stage.lua.
+local moonloop = require "moonloop"
+
+local M = {}
+
+local At = moonloop.kind("cnat.programming-kubernetes.info/v1alpha1", "At")
+local Thing = moonloop.kind("example.com/v1", "Thing")
+local Pod = moonloop.kind("v1", "Pod")
+local ConfigMap = moonloop.kind("v1", "ConfigMap")
+local Secret = moonloop.kind("v1", "Secret")
+
+--- An At, due at 10:`minute` of the scenario's morning.
+function M.at(name, minute)
+  return {
+    apiVersion = At.apiVersion, kind = At.kind, metadata = { name = name },
+    spec = { schedule = ("2026-07-03T10:%02d:00Z"):format(minute), command = "echo YAY" },
+  }
+end
+
+
+local at = M.at
+
+--- Ats: one overdue, one that waits, one whose schedule is edited, one without a schedule that is any, and two that are
+--- deleted and made anew under their names: before their pod is there, and after. A pod ends after 20 seconds.
+M.cnat = {
+  name = "cnat",
+  kinds = { At, Pod },
+  options = {
+    scripts = "reconcilers/cnat.lua", crds = "crds", now = "2026-07-03T10:00:00Z",
+    pods = function() return { after = 20, code = 0 } end,
+  },
+  play = function(world)
+    local bad = at("bad", 0)
+    bad.spec.schedule = "soon"
+    world.apply { at("overdue", 0), at("waits", 3), at("edited", 2), at("early", 4), at("late", 0), bad }
+    world.advance "10s"
+    world.apply(at("edited", 5))
+    world.delete(At, "early")
+    world.apply(at("early", 1))
+    world.delete(At, "late")
+    world.apply(at("late", 2))
+    world.advance "10m"
+  end,
+}
+
+
+local function thing(name, size, text)
+  return { apiVersion = Thing.apiVersion, kind = Thing.kind, metadata = { name = name },
+    spec = { mode = ("%d %s"):format(size, text) } }
+end
+
+--- Things of thing.lua, beside this file, which make, apply, patch and delete: they grow, shrink, change and go.
+M.thing = {
+  name = "thing",
+  kinds = { Thing, ConfigMap, Secret },
+  options = { scripts = "spec/faults/support/thing.lua", crds = "spec/testing/crds", now = "2026-07-03T10:00:00Z" },
+  play = function(world)
+    world.apply { thing("a", 2, "red"), thing("b", 1, "green") }
+    world.advance "10s"
+    world.apply { thing("a", 3, "blue"), thing("b", 0, "green") }
+    world.advance "10s"
+    world.apply { thing("a", 1, "blue") }
+    world.delete(Thing, "b")
+    world.apply { thing("b", 2, "grey") }
+    world.advance "5m"
+  end,
+}
+
+--- Both, by name in order.
+M.all = { M.cnat, M.thing }
+
+return M
