@@ -24,7 +24,8 @@ struct moonloop; /* opaque */
 /* What moonloop_run returns, and the exit codes of the program. */
 enum moonloop_exit {
     MOONLOOP_EXIT_OK = 0,
-    MOONLOOP_EXIT_BAD = 1,         /* the thing asked about is bad: a script, a file */
+    MOONLOOP_EXIT_BAD = 1,         /* the thing asked about is bad: a script, a file;
+                                    * or it was asked to stop twice */
     MOONLOOP_EXIT_USAGE = 2,       /* options that make no sense */
     MOONLOOP_EXIT_UNREACHABLE = 3, /* cannot reach the API server, or not authenticate */
     MOONLOOP_EXIT_LOST_LEASE = 4,
@@ -43,7 +44,7 @@ struct moonloop_opts {
     const char *log_level;                 /* "debug", "info", "warn", "error"; default info */
     int log_fd;                            /* default 1, standard output */
     size_t script_memory_max;              /* bytes of one script's state; default 16 MiB */
-    int drain_seconds;                     /* for reconciles under way at the end; default 25 */
+    int drain_seconds;                     /* for the end: work under way, Events; default 25 */
     int handle_signals;                    /* SIGTERM and SIGINT stop the host; default no */
 
     /* Several replicas, of which one works: who holds a Lease. A replica that loses it returns
@@ -72,7 +73,7 @@ void moonloop_free(struct moonloop *host);
 int moonloop_run(struct moonloop *host);
 
 /* Asks a running host to drain and return. May be called from another thread or from a signal
- * handler. A second call skips the drain. */
+ * handler. A second call skips the drain: moonloop_run returns MOONLOOP_EXIT_BAD. */
 void moonloop_stop(struct moonloop *host);
 
 /* One line about why moonloop_run failed; "" when it did not. Owned by the host. */

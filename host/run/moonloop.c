@@ -2,7 +2,7 @@
  *
  *   start   probes and metrics, connection, caches and scripts (each script when its caches are
  *           synced)
- *   stop    scripts (work under way ends), the Lease, events, connections, probes */
+ *   stop    readiness, scripts (work under way ends), Events, the Lease, connections, probes */
 #include "include/moonloop.h"
 
 #include "kube/transport_http.h"
@@ -70,12 +70,21 @@ static void leave_loop(void *context)
     ml_loop_stop(self->loop);
 }
 
+static int fail(struct moonloop *self, int exit_code)
+{
+    self->exit_code = exit_code;
+    return exit_code;
+}
+
 static void stop(struct moonloop *self, const char *why)
 {
     int64_t seconds = self->opts.drain_seconds > 0 ? self->opts.drain_seconds
                                                    : DRAIN_SECONDS_DEFAULT;
-    if (!self->stopping)
-        ml_info(&self->log, "host", "stopping", ML_S("why", why));
+    ml_info(&self->log, "host", self->stopping ? "stopping at once" : "stopping", ML_S("why", why));
+    if (self->stopping) {
+        ml_err_set(&self->err, ML_ECANCELED, "asked to stop twice; left work under way");
+        fail(self, MOONLOOP_EXIT_BAD);
+    }
     self->stopping = true;
     ml_connect_free(ml_take(&self->connecting));
     ml_operator_stop(self->operator, seconds * ML_NS_PER_S, leave_loop, self);
@@ -100,12 +109,6 @@ void moonloop_stop(struct moonloop *self)
 static void on_signal(void *context, int signo)
 {
     stop(context, signo == SIGTERM ? "SIGTERM" : "SIGINT");
-}
-
-static int fail(struct moonloop *self, int exit_code)
-{
-    self->exit_code = exit_code;
-    return exit_code;
 }
 
 static void on_connected(void *context, const char *version, const struct ml_err *err)
@@ -257,6 +260,10 @@ static int check_sources(struct moonloop *self)
 static bool is_ready(void *context, struct ml_buf *why)
 {
     struct moonloop *self = context;
+    if (self->stopping) {
+        ml_buf_puts(why, "stopping\n");
+        return false;
+    }
     if (self->connecting) {
         ml_buf_puts(why, "not connected to the API server yet\n");
         return false;

@@ -1,6 +1,7 @@
 #include "run/operator.h"
 
-#define FLUSH_MAX_NS   (2 * ML_NS_PER_S)
+#include "run/shutdown.h"
+
 #define RELEASE_MAX_NS (2 * ML_NS_PER_S)
 
 struct ml_operator {
@@ -10,21 +11,52 @@ struct ml_operator {
 
     struct ml_client *election_client;
     struct ml_election *election; /* NULL: the only replica */
+    char *lease_ns, *lease_name, *identity;
     void (*lost)(void *context, const struct ml_err *err);
     void *lost_context;
 
-    struct ml_timer patience; /* of the stop */
+    struct ml_shutdown shutdown;
     bool stopping;
-    void (*stopped)(void *context); /* NULL: told */
+    bool closed; /* for writes, at the end */
+    void (*stopped)(void *context);
     void *context;
 };
 
-static void on_drain_late(void *context);
+static bool is_event(const char *path)
+{
+    return ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/");
+}
+
+/* The fence of all writes. */
+static int may_write(void *context, const char *method, const char *path, struct ml_err *err)
+{
+    const struct ml_operator *self = context;
+    if (self->closed && !is_event(path))
+        return ml_err_set(err, ML_ECANCELED, "%s %s was not sent: the host ends", method, path);
+    return self->election ? ml_election_fence(self->election, method, path, err) : 0;
+}
+
+/* client-go's words (tools/leaderelection/resourcelock). */
+static void tell_of_lease(struct ml_operator *self, const char *what)
+{
+    ML_AUTO_FREE char *note = ml_asprintf("%s %s", self->identity, what);
+    const struct ml_event event = {
+        .api_version = ML_STR("coordination.k8s.io/v1"),
+        .kind = ML_STR("Lease"),
+        .ns = ml_str_of(self->lease_ns),
+        .name = ml_str_of(self->lease_name),
+        .reason = ML_STR("LeaderElection"),
+        .action = ML_STR("LeaderElection"),
+        .note = ml_str_of(note),
+    };
+    ml_recorder_event(self->cluster.recorder, &event);
+}
 
 static void on_led(void *context)
 {
     struct ml_operator *self = context;
     self->cluster.standby = false;
+    tell_of_lease(self, "became leader");
     ml_scripts_lead(self->scripts);
 }
 
@@ -61,11 +93,70 @@ static void make_election(struct ml_operator *self, const struct ml_operator_opt
         .context = self,
     };
     self->election = ml_election_new(&candidate);
+    self->lease_ns = ml_strdup(election->ns);
+    self->lease_name = ml_strdup(election->name);
+    self->identity = ml_strdup(election->identity);
     self->lost = election->lost;
     self->lost_context = election->context;
     self->cluster.standby = true;
-    ml_client_set_fence(self->client, ml_election_fence, self->election);
 }
+
+/* ---- the end ---- */
+
+static void on_worked(void *context)
+{
+    ml_shutdown_done(&((struct ml_operator *)context)->shutdown, ML_SHUTDOWN_WORK);
+}
+
+static void on_flushed(void *context)
+{
+    ml_shutdown_done(&((struct ml_operator *)context)->shutdown, ML_SHUTDOWN_EVENTS);
+}
+
+static void on_released(void *context)
+{
+    ml_shutdown_done(&((struct ml_operator *)context)->shutdown, ML_SHUTDOWN_LEASE);
+}
+
+static void begin_step(void *context, enum ml_shutdown_step step)
+{
+    struct ml_operator *self = context;
+    switch (step) {
+    case ML_SHUTDOWN_WORK:
+        ml_scripts_stop(self->scripts, on_worked, self);
+        return;
+    case ML_SHUTDOWN_BOUNDARY:
+        self->closed = true;
+        return;
+    case ML_SHUTDOWN_EVENTS:
+        self->closed = true;
+        if (self->election && ml_election_leads(self->election))
+            tell_of_lease(self, "stopped leading");
+        ml_recorder_flush(self->cluster.recorder, on_flushed, self);
+        return;
+    case ML_SHUTDOWN_LEASE:
+        if (self->election)
+            ml_election_release(self->election, RELEASE_MAX_NS, on_released, self);
+        else
+            on_released(self);
+        return;
+    case ML_SHUTDOWN_STEPS:
+        break;
+    }
+    ML_UNREACHABLE();
+}
+
+static void on_over(void *context, bool clean)
+{
+    struct ml_operator *self = context;
+    if (!clean)
+        ml_warn(self->cluster.log, "host", "work under way did not end in time; leaving it");
+    self->stopped(self->context);
+}
+
+static const struct ml_shutdown_handler shutdown_handler = {begin_step, on_over};
+
+/* ---- life ---- */
 
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
 {
@@ -78,6 +169,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .log = opts->log,
     };
     self->client = ml_client_new(&client);
+    ml_client_set_fence(self->client, may_write, self);
     const struct ml_informers_opts informers = {
         .client = self->client,
         .loop = opts->loop,
@@ -105,7 +197,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .recorder = ml_recorder_new(&recorder),
     };
     self->scripts = ml_scripts_new(&self->cluster, &opts->limits);
-    ml_timer_init(&self->patience, opts->loop, on_drain_late, self);
+    ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);
     if (opts->election)
         make_election(self, opts);
     return self;
@@ -116,7 +208,7 @@ void ml_operator_free(struct ml_operator *self)
 {
     if (!self)
         return;
-    ml_timer_stop(&self->patience);
+    ml_shutdown_fini(&self->shutdown);
     ml_scripts_free(self->scripts);
     ml_recorder_free(self->cluster.recorder);
     ml_informers_free(self->cluster.informers);
@@ -124,6 +216,9 @@ void ml_operator_free(struct ml_operator *self)
     ml_client_free(self->client);
     ml_election_free(self->election);
     ml_client_free(self->election_client);
+    free(self->lease_ns);
+    free(self->lease_name);
+    free(self->identity);
     free(self);
 }
 
@@ -149,65 +244,17 @@ void ml_operator_start(struct ml_operator *self)
         ml_election_start(self->election);
 }
 
-/* Once, whichever of work, events, patience and a second call comes first or last. */
-static void tell_stopped(struct ml_operator *self)
-{
-    void (*stopped)(void *context) = self->stopped;
-    ml_timer_stop(&self->patience);
-    self->stopped = NULL;
-    if (stopped)
-        stopped(self->context);
-}
-
-static void on_flushed(void *context)
-{
-    tell_stopped(context);
-}
-
-/* What is left are the events that tell of it. */
-static void flush(void *context)
-{
-    struct ml_operator *self = context;
-    if (!self->stopped)
-        return;
-    ml_timer_init(&self->patience, self->cluster.loop, on_flushed, self);
-    ml_timer_start(&self->patience, FLUSH_MAX_NS);
-    ml_recorder_flush(self->cluster.recorder, on_flushed, self);
-}
-
-/* Work is done: another replica may begin. */
-static void on_drained(void *context)
-{
-    struct ml_operator *self = context;
-    if (!self->stopped)
-        return;
-    ml_timer_stop(&self->patience);
-    if (self->election)
-        ml_election_release(self->election, RELEASE_MAX_NS, flush, self);
-    else
-        flush(self);
-}
-
-/* Writes may still be under way: the Lease is left to expire. */
-static void on_drain_late(void *context)
-{
-    struct ml_operator *self = context;
-    ml_warn(self->cluster.log, "host", "work under way did not end in time; leaving it");
-    tell_stopped(self);
-}
-
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),
                       void *context)
 {
     if (self->stopping) {
-        tell_stopped(self);
+        ml_shutdown_skip(&self->shutdown);
         return;
     }
     self->stopping = true;
     self->stopped = done;
     self->context = context;
-    ml_timer_start(&self->patience, drain_ns);
-    ml_scripts_stop(self->scripts, on_drained, self);
+    ml_shutdown_start(&self->shutdown, drain_ns);
 }
 
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why)

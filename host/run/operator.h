@@ -3,7 +3,7 @@
  * struct runs against a cluster, in `moonloop dev`, and in a test's virtual time.
  *
  *   start   scripts, each when its caches are synced; with an election they work once it is won
- *   stop    scripts (work under way ends), then the Lease, then the events that tell of it */
+ *   stop    in the steps of shutdown.h */
 #pragma once
 
 #include "run/scripts.h"
@@ -46,8 +46,8 @@ void ml_operator_add_configmap(struct ml_operator *self, const char *where);
 void ml_operator_add_source(struct ml_operator *self, struct ml_source *source); /* takes it over */
 void ml_operator_start(struct ml_operator *self);
 
-/* Lets work under way end for at most `drain_ns`, and sends the last Events; `done` comes later,
- * once. A second call, or ml_operator_free, ends it at once. */
+/* Ends its work, tells of it and gives the Lease back, all within `drain_ns`; `done` comes, once. A
+ * second call, or ml_operator_free, ends it at once. */
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),
                       void *context);
 

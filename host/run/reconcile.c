@@ -79,6 +79,11 @@ static void tell(struct ml_reconcile *self, const struct ml_result *result)
         record(self, "Failed", self->end.err.message);
         return;
     case ML_OUTCOME_ERROR:
+        if (self->end.err.kind == ML_ECANCELED) {
+            log_failure(self, ML_LOG_DEBUG, "not ours to write any more", self->end.err.message,
+                        NULL);
+            return;
+        }
         if (self->end.err.kind == ML_ECONFLICT) {
             log_failure(self, ML_LOG_DEBUG, "somebody else was faster; trying again",
                         self->end.err.message, NULL);

@@ -157,6 +157,7 @@ static void lua(struct pair *pair, const char *statements)
         "local server = require 'moonloop.apiserver.running'\n"
         "local MAPS = '/api/v1/namespaces/default/configmaps'\n"
         "local LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/moonloop'\n"
+        "local EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'\n"
         "local function call(...) return server:call(...) end\n"
         "local function get(path) local _, object = call('GET', path) return object end\n"
         "local function map(name, n, up_to) local code = call('POST', MAPS, { kind = 'ConfigMap',\n"
@@ -216,6 +217,16 @@ static void test_election_clean_end_hands_the_work_over(void **state)
     lua(pair, "assert(get(LEASE).spec.holderIdentity == 'b')");
     run(pair, 30000);
     lua(pair, "assert(n 'm' == 20)");
+    /* The Lease tells who had it, in client-go's words. */
+    lua(pair, "local told = {}\n"
+              "for _, e in ipairs(get(EVENTS).items) do\n"
+              "  if e.reason == 'LeaderElection' then\n"
+              "    told[#told + 1] = e.regarding.kind .. ': ' .. e.note\n"
+              "  end\n"
+              "end\n"
+              "table.sort(told)\n"
+              "assert(table.concat(told, '; ') == 'Lease: a became leader; '\n"
+              "  .. 'Lease: a stopped leading; Lease: b became leader', table.concat(told, '; '))");
     assert_int_equal(pair->a.lost, 0);
 }
 
