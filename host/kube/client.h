@@ -3,7 +3,11 @@
  *
  * Every write leaves through one function that first asks the fence: so leases, dry-run and
  * budgets are one check. Reads (GET) are tried again on a lost connection; writes never, their
- * outcome is unknown: ML_ENETWORK or ML_ETIMEOUT tells the caller to read before deciding. */
+ * outcome is unknown: ML_ENETWORK or ML_ETIMEOUT tells the caller to read before deciding.
+ *
+ * Load is bounded: so many requests are in flight, so many wait for a place (the next is refused
+ * with ML_EUNAVAILABLE and without an http code), and after a 429 none at all leaves for as long
+ * as the server asked, a second at least and a minute at most. */
 #pragma once
 
 #include "base/log.h"
@@ -20,9 +24,10 @@ struct ml_client_opts {
     struct ml_transport *transport; /* borrowed */
     struct ml_metrics *metrics;     /* rest_client_requests_total and friends */
     struct ml_random *random;
-    struct ml_log *log;   /* only for Warning headers, each text once */
-    size_t in_flight_max; /* further requests wait in order; 0: 100, what one
-                             HTTP/2 connection carries at once; streams do not count */
+    struct ml_log *log;   /* Warning headers, each text once; and pauses */
+    size_t in_flight_max; /* further requests wait; 0: 100, what one HTTP/2 connection carries at
+                             once; streams do not count */
+    bool exempt;          /* for leases: a 429 goes up at once, and nothing pauses */
 };
 
 struct ml_client *ml_client_new(const struct ml_client_opts *opts);
@@ -52,6 +57,8 @@ struct ml_client_request {
     struct ml_str body;        /* JSON; copied */
     const char *field_manager; /* for writes; NULL: the User-Agent's default */
     bool force;                /* apply: take over fields of others */
+    const char *lane;          /* who asks: those that wait are served in turns; copied; NULL:
+                                  the host */
     bool yields; /* stands behind all others that wait: what tells of work done must not hold
                     up work that is due */
     const char *uid, *resource_version; /* delete: preconditions, or NULL */

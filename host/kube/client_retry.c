@@ -5,6 +5,7 @@
 #define ATTEMPTS_MAX       10
 #define LOST_ATTEMPTS_MAX  4 /* the first, and three more */
 #define LOST_DELAY_NS      (200 * ML_NS_PER_MS)
+#define RETRY_AFTER_MS_MIN INT64_C(1000)
 #define RETRY_AFTER_MS_MAX INT64_C(60000)
 
 /* Up to half as much again: clients that were refused together come back apart. */
@@ -24,7 +25,8 @@ static int64_t refused_delay(const struct ml_client_outcome *outcome, struct ml_
 {
     if (outcome->header_retry_after_ms < 0 || outcome->attempts >= ATTEMPTS_MAX)
         return -1;
-    int64_t delay_ms = ML_MIN(outcome->header_retry_after_ms, RETRY_AFTER_MS_MAX);
+    int64_t delay_ms = ML_MAX(RETRY_AFTER_MS_MIN,
+                              ML_MIN(outcome->header_retry_after_ms, RETRY_AFTER_MS_MAX));
     return jitter(delay_ms * ML_NS_PER_MS, random);
 }
 
@@ -33,7 +35,6 @@ int64_t ml_client_retry_delay(const struct ml_client_outcome *outcome, struct ml
     const struct ml_err *err = outcome->err;
     if (err->http == 0)
         return err->kind == ML_ENETWORK ? lost_delay(outcome, random) : -1;
-    /* 429 is said before anything is executed; after a 5xx a write may have happened. */
-    bool safe = err->http == 429 || (err->http >= 500 && !outcome->writes);
-    return safe ? refused_delay(outcome, random) : -1;
+    /* After a 5xx a write may have happened. A 429 is for client_pause.c. */
+    return err->http >= 500 && !outcome->writes ? refused_delay(outcome, random) : -1;
 }

@@ -77,6 +77,7 @@ static void make_election(struct ml_operator *self, const struct ml_operator_opt
         .metrics = opts->metrics,
         .random = opts->random,
         .log = opts->log,
+        .exempt = true,
     };
     self->election_client = ml_client_new(&client);
     const struct ml_election_opts candidate = {

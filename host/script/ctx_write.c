@@ -23,6 +23,7 @@ void ctx_send(struct ml_run *run, const struct ctx_target *target, struct ml_cli
     request.ns = target->ns;
     request.name = target->name;
     request.field_manager = script->field_manager;
+    request.lane = script->field_manager;
     const struct ml_write write = {
         .request = request,
         .gate = script->binding.gate,

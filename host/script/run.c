@@ -243,8 +243,9 @@ static void seen(void *context)
 
 void run_read(struct ml_run *run, const struct ml_client_request *request)
 {
-    struct ml_cluster *cluster = run->thread.script->cluster;
-    run->read = ml_client_send(cluster->client, request, read_done, run);
+    struct ml_client_request mine = *request;
+    mine.lane = run->thread.script->field_manager;
+    run->read = ml_client_send(run->thread.script->cluster->client, &mine, read_done, run);
 }
 
 void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write)

@@ -143,9 +143,11 @@ static void on_looked(void *context, struct ml_str body, const struct ml_err *er
     }
 }
 
+/* Unavailable without an answer is what the client itself says when it did not send. */
 static bool outcome_unknown(const struct ml_err *err)
 {
-    return err->kind == ML_ENETWORK || err->kind == ML_ETIMEOUT || err->kind == ML_EUNAVAILABLE;
+    return err->kind == ML_ENETWORK || err->kind == ML_ETIMEOUT ||
+           (err->kind == ML_EUNAVAILABLE && err->http > 0);
 }
 
 static void look(struct ml_writer_call *call)

@@ -281,6 +281,7 @@ static void test_client_waits_as_the_server_asked(void **state)
             assert_int_equal(world->done_count, 1);
             assert_true(world->err.retry_after_ms ==
                         (rows[i].seconds < 0 ? -1 : rows[i].seconds * 1000));
+            advance(world, 1100); /* a 429 pauses all */
             continue;
         }
         advance(world, 2990);
@@ -321,7 +322,7 @@ static void test_client_sends_in_order_as_places_come_free(void **state)
     fake_reply(first, 200, "{}");
     struct fake_call *second = fake_expect(world->server, "GET",
                                            "/api/v1/namespaces/default/pods/b");
-    reply_retry_after(second, 429, 5); /* resting, it holds no place */
+    reply_retry_after(second, 503, 5); /* resting, it holds no place */
     fake_reply(fake_expect(world->server, "GET", "/api/v1/namespaces/default/pods/d"), 200, "{}");
     advance(world, 8000);
     fake_reply(fake_expect(world->server, "GET", "/api/v1/namespaces/default/pods/b"), 200, "{}");
@@ -480,6 +481,7 @@ static void test_client_stream_keeps_refusals_from_the_reader(void **state)
                     &(struct ml_http_head){.status = 429, .retry_after_ms = 2000}, "");
     assert_int_equal(world->err.kind, ML_ETOO_MANY);
     assert_true(world->err.retry_after_ms == 2000);
+    advance(world, 2300);
     open_stream(world);
     fake_fail(fake_next(world->server), ML_ENETWORK, "refused");
     assert_int_equal(world->done_count, 3);
