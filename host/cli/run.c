@@ -18,7 +18,7 @@ static void print_help(const struct ml_option *options, size_t count)
 int ml_command_run(int argc, char **argv)
 {
     struct moonloop_opts opts = MOONLOOP_OPTS_INIT;
-    bool leader_elect = false;
+    bool leader_elect = false, watch_list = false;
     struct ml_option_list scripts = {0}, configmaps = {0}, namespaces = {0};
     const struct ml_option options[] = {
         {"--scripts", "PATH", "a script, a folder of scripts, or a mounted ConfigMap (repeat)",
@@ -27,6 +27,8 @@ int ml_command_run(int argc, char **argv)
          "a ConfigMap of scripts, watched through the API (repeat)", ML_OPTION_LIST, &configmaps},
         {"--namespace", "NS", "watch this namespace only (repeat); default: all", ML_OPTION_LIST,
          &namespaces},
+        {"--watch-list", NULL, "fill caches by streaming lists where the server has them",
+         ML_OPTION_FLAG, &watch_list},
         {"--kubeconfig", "FILE", "default: $KUBECONFIG, in-cluster, ~/.kube/config", ML_OPTION_TEXT,
          &opts.kubeconfig},
         {"--context", "NAME", "of the kubeconfig; default: its current-context", ML_OPTION_TEXT,
@@ -72,6 +74,7 @@ int ml_command_run(int argc, char **argv)
     opts.namespaces = namespaces.values;
     opts.handle_signals = 1;
     opts.leader_elect = leader_elect;
+    opts.watch_list = watch_list;
 
     struct moonloop *host = moonloop_new(&opts);
     int code = moonloop_run(host);

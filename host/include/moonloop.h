@@ -36,6 +36,7 @@ struct moonloop_opts {
     const char *kubeconfig;        /* a file; default: $KUBECONFIG, in-cluster, ~/.kube/config */
     const char *context;           /* of the kubeconfig; default: its current-context */
     const char *const *namespaces; /* NULL-terminated; default: all */
+    int watch_list;                /* lists are asked for as streams; default no */
     const char *const *scripts;    /* files or folders, NULL-terminated */
     const char *const *scripts_configmaps; /* "NAMESPACE/NAME", NULL-terminated */
     const char *metrics_bind_address;      /* "host:port"; default and "0": not served */

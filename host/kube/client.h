@@ -81,6 +81,7 @@ struct ml_client_stream {
     void (*open)(void *context); /* 200 was had; may be NULL */
     int (*data)(void *context, struct ml_str piece, struct ml_err *err);
     void (*done)(void *context, const struct ml_err *err);
+    const char *accept; /* NULL: application/json */
 };
 
 struct ml_client_call *ml_client_stream(struct ml_client *client, const char *path,

@@ -39,7 +39,11 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
     struct ml_client_call *call = ml_client_call_new(client, context);
     call->stream = *handler;
     call->deadlines = *deadlines;
-    call->wire = (struct ml_client_wire){.method = "GET", .path = ml_strdup(path)};
+    call->wire = (struct ml_client_wire){
+        .method = "GET",
+        .path = ml_strdup(path),
+        .accept = ml_strdup(handler->accept),
+    };
     ml_buf_init(&call->answer, REFUSAL_LEN_MAX);
     if (ml_client_paused(client))
         ml_client_call_move(call, CALL_HELD);

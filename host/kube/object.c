@@ -37,6 +37,21 @@ uint64_t ml_rv_parse(struct ml_str text)
     return canonical && ml_str_to_u64(text, &number) ? number : ML_RV_OPAQUE;
 }
 
+static bool is_rv_number(struct ml_str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+    return text.len == 1 || (text.len > 1 && text.ptr[0] != '0');
+}
+
+bool ml_rv_older(struct ml_str a, struct ml_str b)
+{
+    if (!is_rv_number(a) || !is_rv_number(b))
+        return false;
+    return a.len != b.len ? a.len < b.len : memcmp(a.ptr, b.ptr, a.len) < 0;
+}
+
 /* Where the strings start in `bytes`, in their order there. */
 
 static size_t key_len(const struct ml_object *object)

@@ -18,6 +18,9 @@ void ml_dict_unref(struct ml_dict *dict); /* NULL is fine */
  * ML_RV_OPAQUE for others. The text stays exact in ml_object_rv. */
 #define ML_RV_OPAQUE UINT64_MAX
 uint64_t ml_rv_parse(struct ml_str text);
+/* True when both are such numbers, of whatever size, and `a` is the lower one: by length, then by
+ * text (apimachinery, pkg/util/resourceversion). False for all others. */
+bool ml_rv_older(struct ml_str a, struct ml_str b);
 
 struct ml_object; /* opaque */
 

@@ -231,6 +231,7 @@ static void make_operator(struct moonloop *self)
         .log = &self->log,
         .metrics = self->metrics,
         .namespaces = self->opts.namespaces,
+        .watch_list = self->opts.watch_list,
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
         .election = self->opts.leader_elect ? &election : NULL,

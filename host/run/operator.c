@@ -171,6 +171,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     };
     self->client = ml_client_new(&client);
     ml_client_set_fence(self->client, may_write, self);
+    struct ml_discovery *discovery = ml_discovery_new(self->client, opts->loop);
     const struct ml_informers_opts informers = {
         .client = self->client,
         .loop = opts->loop,
@@ -178,6 +179,8 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .log = opts->log,
         .metrics = opts->metrics,
         .namespaces = opts->namespaces,
+        .discovery = discovery,
+        .streams = opts->watch_list,
     };
     const struct ml_recorder_opts recorder = {
         .client = self->client,
@@ -193,7 +196,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .log = opts->log,
         .metrics = opts->metrics,
         .client = self->client,
-        .discovery = ml_discovery_new(self->client, opts->loop),
+        .discovery = discovery,
         .informers = ml_informers_new(&informers),
         .recorder = ml_recorder_new(&recorder),
     };

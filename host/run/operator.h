@@ -31,6 +31,7 @@ struct ml_operator_opts {
     struct ml_log *log;
     struct ml_metrics *metrics;
     const char *const *namespaces; /* NULL-terminated; empty: all */
+    bool watch_list;               /* lists are asked for as streams */
     const char *instance;          /* this process, in Events: "moonloop-HOST-PID" */
     struct ml_script_limits limits;
     const struct ml_operator_election *election; /* NULL: the only replica */

@@ -4,6 +4,7 @@
 
 #include "base/heap.h"
 #include "base/list.h"
+#include "kube/discovery.h"
 #include "state/reflector.h"
 #include "state/store.h"
 
@@ -16,23 +17,30 @@ struct ml_informers_opts {
     struct ml_random *random;
     struct ml_log *log; /* list and watch trouble, poisoned objects: told here, once */
     struct ml_metrics *metrics;
-    const char *const *namespaces; /* NULL-terminated; NULL or empty: all */
+    const char *const *namespaces;  /* NULL-terminated; NULL or empty: all */
+    struct ml_discovery *discovery; /* asked whether a kind that answers 404 is gone; may be NULL:
+                                       none is ever */
+    bool streams;                   /* lists are asked for as streams (WatchList) */
 };
 
-/* The informers of a process, one a kind, shared by reference count. */
+/* The informers of a process, one a kind and selection, shared by reference count. */
 struct ml_informers *ml_informers_new(const struct ml_informers_opts *opts);
 void ml_informers_free(struct ml_informers *informers);
 
 /* The informer of a kind, started when it is the first to ask. Give each one back. A
  * cluster-scoped kind is watched whole, whatever the namespaces. */
 struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind);
+/* The same of a part of the kind, or of its metadata. `selection` is copied. */
+struct ml_informer *ml_informers_get_selected(struct ml_informers *informers,
+                                              const struct ml_kind *kind,
+                                              const struct ml_selection *selection);
 /* One namespace only, or one single object (name non-empty), as an informer of its own. */
 struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
                                             const struct ml_kind *kind, struct ml_str ns,
                                             struct ml_str name);
 void ml_informer_put(struct ml_informer *informer); /* stops with the last one; NULL is fine */
 size_t ml_informer_users(const struct ml_informer *informer); /* references held */
-/* The running all-scope informer of the kind, or NULL; takes no reference. */
+/* The running informer of the kind as a whole, or NULL; takes no reference. */
 struct ml_informer *ml_informers_find(struct ml_informers *informers, const struct ml_kind *kind);
 
 /* Steps through all informers; start with NULL. */

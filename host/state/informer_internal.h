@@ -1,9 +1,11 @@
 /* L4 state. Inside of the informer, one file for each thing it does: informers.c keeps them by
- * kind, informer.c lets reflectors fill the store, informer_tell.c tells the listeners,
+ * kind and selection, informer.c makes and ends one, informer_feed.c lets reflectors fill the
+ * store, informer_tell.c tells the listeners, informer_missing.c looks after a kind that went away,
  * seen_wait.c lets go those who wait for a version, write_wait.c reads for those who waited long.
  * Private to these. */
 #pragma once
 
+#include "state/departed.h"
 #include "state/informer.h"
 
 /* One reflector and how far it got: the unit for which "the cache shows it" can be said. */
@@ -22,10 +24,13 @@ struct informer_scope {
 struct ml_informer {
     struct ml_informers *informers;
     const struct ml_kind *kind;
-    bool shared; /* watches all that the process watches; may be found by kind */
+    struct ml_selection selection; /* strings owned */
+    bool shared;                   /* watches all that the process watches; may be found by kind */
     size_t users;
     struct ml_store *store;
+    struct departed departed;
     struct ml_dict *dict;
+    struct ml_discovery_wait *looking; /* whether the kind is still there; NULL: not in doubt */
     struct informer_scope *scopes;
     size_t scope_count;
     size_t unsynced;
@@ -36,25 +41,55 @@ struct ml_informer {
     struct ml_task end;            /* frees it, off its own stack */
 };
 
+/* What the server turned out not to do for a kind; kept when its informer ends. */
+struct informer_server {
+    struct ml_list node;
+    const struct ml_kind *kind;
+    struct ml_reflector_server server;
+};
+
 struct ml_informers {
     struct ml_informers_opts opts;
     char **namespaces; /* owned */
     size_t namespace_count;
     struct ml_list all;
-    struct ml_list ending; /* given back, freed by the next round of the loop */
+    struct ml_list ending;  /* given back, freed by the next round of the loop */
+    struct ml_list servers; /* struct informer_server */
     struct ml_metrics_collector collector;
-    struct ml_metric_family *objects, *bytes, *poisoned;
+    struct ml_metric_family *objects, *bytes, *poisoned, *lists, *watch_ends;
 };
+
+/* informers.c. */
+struct ml_reflector_server *informers_server(struct ml_informers *informers,
+                                             const struct ml_kind *kind);
 
 /* informer.c. One user; `namespaces` has a name for each scope ("": all); `name` empty: all
  * objects. Joins the informers and starts. */
-struct ml_informer *informer_new(struct ml_informers *informers, const struct ml_kind *kind,
-                                 char *const *namespaces, size_t scope_count, struct ml_str name);
+struct informer_request {
+    const struct ml_kind *kind;
+    struct ml_selection selection; /* copied */
+    char *const *namespaces;
+    size_t scope_count;
+    struct ml_str name;
+};
+
+struct ml_informer *informer_new(struct ml_informers *informers,
+                                 const struct informer_request *request);
 void informer_free(struct ml_informer *self);
+
+/* informer_feed.c. What a reflector tells a scope. */
+extern const struct ml_reflector_handler informer_feed;
+void informer_count_list(struct ml_informer *self, const char *reason);
 /* Takes an object that was read from the server into the store, as if the watch had brought it:
  * nothing when the store has it as new already, or when it cannot be read. How far the watch got
  * is not touched. */
 void informer_learn(struct ml_informer *self, struct ml_str json);
+/* A complete list of the scope, at version `rv`. */
+void informer_replace(struct informer_scope *scope, struct ml_object *const *objects, size_t count,
+                      uint64_t rv);
+
+/* informer_missing.c. The collection answered 404. */
+void informer_look_up(struct ml_informer *self);
 
 /* informer_tell.c. */
 void informer_tell(struct ml_informer *self, struct ml_object *old, struct ml_object *new);

@@ -1,13 +1,21 @@
 #include "state/informer_internal.h"
 
-struct ml_informer *ml_informers_find(struct ml_informers *informers, const struct ml_kind *kind)
+static const struct ml_selection whole = {ML_STR(""), ML_STR(""), false};
+
+static struct ml_informer *find(struct ml_informers *informers, const struct ml_kind *kind,
+                                const struct ml_selection *selection)
 {
     ml_list_each (node, &informers->all) {
         struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
-        if (self->shared && self->kind == kind)
+        if (self->shared && self->kind == kind && ml_selection_eq(&self->selection, selection))
             return self;
     }
     return NULL;
+}
+
+struct ml_informer *ml_informers_find(struct ml_informers *informers, const struct ml_kind *kind)
+{
+    return find(informers, kind, &whole);
 }
 
 struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_informer *informer)
@@ -18,15 +26,28 @@ struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_
 
 struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind)
 {
+    return ml_informers_get_selected(informers, kind, &whole);
+}
+
+struct ml_informer *ml_informers_get_selected(struct ml_informers *informers,
+                                              const struct ml_kind *kind,
+                                              const struct ml_selection *selection)
+{
     static char *const everywhere[] = {""};
-    struct ml_informer *self = ml_informers_find(informers, kind);
+    struct ml_informer *self = find(informers, kind, selection);
     if (self) {
         self->users++;
         return self;
     }
     bool split = kind->namespaced && informers->namespace_count > 0;
-    self = informer_new(informers, kind, split ? informers->namespaces : everywhere,
-                        split ? informers->namespace_count : 1, ML_STR(""));
+    const struct informer_request request = {
+        .kind = kind,
+        .selection = *selection,
+        .namespaces = split ? informers->namespaces : everywhere,
+        .scope_count = split ? informers->namespace_count : 1,
+        .name = ML_STR(""),
+    };
+    self = informer_new(informers, &request);
     self->shared = true;
     return self;
 }
@@ -36,7 +57,29 @@ struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
                                             struct ml_str name)
 {
     ML_AUTO_FREE char *only = ml_str_dup(ns);
-    return informer_new(informers, kind, &only, 1, name);
+    const struct informer_request request = {
+        .kind = kind,
+        .selection = whole,
+        .namespaces = &only,
+        .scope_count = 1,
+        .name = name,
+    };
+    return informer_new(informers, &request);
+}
+
+struct ml_reflector_server *informers_server(struct ml_informers *informers,
+                                             const struct ml_kind *kind)
+{
+    struct informer_server *entry;
+    ml_list_each (node, &informers->servers) {
+        entry = ml_container_of(node, struct informer_server, node);
+        if (entry->kind == kind)
+            return &entry->server;
+    }
+    entry = ml_new(struct informer_server);
+    entry->kind = kind;
+    ml_list_push(&informers->servers, &entry->node);
+    return &entry->server;
 }
 
 size_t ml_informer_users(const struct ml_informer *self)
@@ -89,6 +132,12 @@ static void register_metrics(struct ml_informers *informers)
                                         "Memory of the objects held, compressed.", labels);
     informers->poisoned = ml_metrics_counter(metrics, "moonloop_objects_unreadable_total",
                                              "Objects left out as unreadable.", labels);
+    informers->lists = ml_metrics_counter(metrics, "moonloop_lists_total",
+                                          "Lists asked for, by what made them necessary.",
+                                          ml_metric_labels("resource", "reason"));
+    informers->watch_ends = ml_metrics_counter(metrics, "moonloop_watch_ends_total",
+                                               "Watches that ended, by how.",
+                                               ml_metric_labels("resource", "how"));
     informers->collector = (struct ml_metrics_collector){.collect = collect, .context = informers};
     ml_metrics_on_collect(metrics, &informers->collector);
 }
@@ -104,6 +153,7 @@ struct ml_informers *ml_informers_new(const struct ml_informers_opts *opts)
         informers->namespaces[i] = ml_strdup(opts->namespaces[i]);
     ml_list_init(&informers->all);
     ml_list_init(&informers->ending);
+    ml_list_init(&informers->servers);
     register_metrics(informers);
     return informers;
 }
@@ -117,6 +167,8 @@ void ml_informers_free(struct ml_informers *informers)
         informer_free(ml_container_of(node, struct ml_informer, node));
     ml_list_each (gone, &informers->ending)
         informer_free(ml_container_of(gone, struct ml_informer, node));
+    ml_list_each (entry, &informers->servers)
+        free(ml_container_of(entry, struct informer_server, node));
     for (size_t i = 0; i < informers->namespace_count; i++)
         free(informers->namespaces[i]);
     free(informers->namespaces);

@@ -4,7 +4,8 @@
  * and the input and output stand apart from it.
  *
  * Never publishes part of a list; never takes a resourceVersion from a list item; keeps the
- * last one over a cut and resumes from it; lists again only when it must. */
+ * last one over a cut and resumes from it; lists again only when it must; does not apply a list
+ * that is older than what it told already. */
 #pragma once
 
 #include "base/log.h"
@@ -12,6 +13,7 @@
 #include "base/random.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "state/selection.h"
 
 struct ml_reflector;
 
@@ -34,6 +36,20 @@ struct ml_reflector_handler {
     /* Find the object that is held for `key` now (borrowed, or NULL): lets a list reuse what
      * did not change instead of holding everything twice. */
     struct ml_object *(*current)(void *context, struct ml_str key);
+    /* A list, a streaming list or a watch has ended: how, in one word ("gone", "ended", …), and
+     * whether a list follows. */
+    void (*turn)(void *context, bool watched, const char *how, bool lists);
+    /* The server was restored to an earlier state: the list that comes next begins a new epoch,
+     * in which versions start lower. */
+    void (*restored)(void *context, struct ml_str known, struct ml_str shown);
+    /* The collection answered 404. Each time. */
+    void (*missing)(void *context);
+};
+
+/* What the server turned out not to do for a resource; for good. Shared by its reflectors. */
+struct ml_reflector_server {
+    bool no_streams;
+    bool no_metadata;
 };
 
 struct ml_reflector_opts {
@@ -41,9 +57,12 @@ struct ml_reflector_opts {
     struct ml_loop *loop;
     struct ml_random *random;
     const struct ml_kind *kind;
-    struct ml_str ns;     /* empty: all; copied */
-    struct ml_str name;   /* empty: all; else this one object; copied */
-    struct ml_dict *dict; /* borrowed for life */
+    struct ml_str ns;                     /* empty: all; copied */
+    struct ml_str name;                   /* empty: all; else this one object; copied */
+    const struct ml_selection *selection; /* borrowed for life */
+    bool streams;                         /* lists are asked for as streams (WatchList) */
+    struct ml_reflector_server *server;   /* borrowed for life */
+    struct ml_dict *dict;                 /* borrowed for life */
     const struct ml_reflector_handler *handler;
     void *context;
 };

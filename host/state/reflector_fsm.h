@@ -5,32 +5,46 @@
 
 #include "base/base.h"
 
+/* Name in C, name in metrics. */
+#define REFLECTOR_ENDS(X)                                                                          \
+    X(LIST_COMPLETE, "complete")                                                                   \
+    X(LIST_GONE, "gone")           /* first page: 410, or a version the server has not reached */  \
+    X(LIST_PAGE_GONE, "page_gone") /* a later page: the continue token expired */                  \
+    X(LIST_BEHIND, "behind")       /* complete, but older than what is known: not applied */       \
+    X(LIST_FAILED, "list_failed")                                                                  \
+    X(STREAM_REFUSED, "stream_refused") /* the server does no streaming lists of this resource */  \
+    X(WATCH_ENDED, "ended")             /* as it should: time-out, cut, idle */                    \
+    X(WATCH_HASTY, "hasty")             /* the same within a second, as several before it */       \
+    X(WATCH_SHORT, "short")   /* within a second and without an event: something is wrong */       \
+    X(WATCH_SILENT, "silent") /* for long not even a bookmark came: a server that was restored to  \
+                                 an earlier state says nothing to a version it has not reached */  \
+    X(WATCH_BEHIND, "behind") /* a bookmark older than what is known */                            \
+    X(WATCH_GONE, "gone")     /* 410: our version was compacted away */                            \
+    X(WATCH_THROTTLED, "throttled") /* not let in for now: the version is still good */            \
+    X(WATCH_FAILED, "failed")
+
 enum reflector_end {
-    LIST_COMPLETE,
-    LIST_GONE,      /* first page: 410, or a version the server has not reached */
-    LIST_PAGE_GONE, /* a later page: the continue token expired */
-    LIST_FAILED,
-    WATCH_ENDED,     /* as it should: time-out, cut, idle */
-    WATCH_SHORT,     /* the same within a second and without an event: something is wrong */
-    WATCH_SILENT,    /* ended, and for long not even a bookmark came: a server that was restored
-                        to an earlier state says nothing to a version it has not reached */
-    WATCH_GONE,      /* 410: our version was compacted away */
-    WATCH_THROTTLED, /* 429 or refused: the version is still good */
-    WATCH_FAILED,
+#define REFLECTOR_END(name, text) name,
+    REFLECTOR_ENDS(REFLECTOR_END)
+#undef REFLECTOR_END
 };
+
+const char *reflector_end_name(enum reflector_end end);
 
 struct reflector_step {
     bool watch;       /* else LIST */
+    bool stream;      /* LIST as a stream: the watch that begins with what is there */
     bool any_version; /* LIST: at the most recent version instead of the last one seen */
     bool paged;       /* LIST: in pages; only legal at the most recent version, since a limit
                          together with a version asks for exactly that version */
     bool wait;        /* after a backoff, or what the server asked for */
 };
 
-/* `last` is the step that ended so. A reflector that has seen no version lists with
- * any_version whatever this says. */
-struct reflector_step reflector_next(const struct reflector_step *last, enum reflector_end end);
+/* `last` is the step that ended so; `streams`: lists are to be streams where they can. A
+ * reflector that has seen no version lists with any_version whatever this says. */
+struct reflector_step reflector_next(const struct reflector_step *last, enum reflector_end end,
+                                     bool streams);
 
 /* The first step. The most recent version, unlike client-go's "any cached one": after a
  * restart we must not see less than our predecessor wrote. */
-struct reflector_step reflector_first(void);
+struct reflector_step reflector_first(bool streams);

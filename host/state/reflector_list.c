@@ -25,24 +25,26 @@ static void keep(struct reflector_list *list, struct ml_object *object)
     list->objects[list->count++] = object;
 }
 
+struct ml_object *reflector_list_read(const struct ml_reflector_opts *opts, struct ml_str raw)
+{
+    struct ml_object *object;
+    struct ml_err poison = ML_ERR_INIT;
+    if (ml_selection_object(opts->selection, opts->dict, opts->kind, raw, &object, &poison) == 0)
+        return reuse(opts, object);
+    ML_AUTO_FREE char *key = watch_event_key(raw);
+    opts->handler->poisoned(opts->context, ml_str_of(key), &poison);
+    object = opts->handler->current(opts->context, ml_str_of(key));
+    return object ? ml_object_ref(object) : NULL;
+}
+
 /* A bad item is told and skipped; its last good version, if there is one, stays. */
 static int take_item(void *context, struct ml_str raw, struct ml_err *err)
 {
     struct reflector_list *list = context;
-    const struct ml_reflector_opts *opts = list->opts;
-    struct ml_object *object;
+    struct ml_object *object = reflector_list_read(list->opts, raw);
     (void)err;
-    struct ml_err poison = ML_ERR_INIT;
-    if (ml_object_new(opts->dict, opts->kind->api_version, opts->kind->kind, raw, &object,
-                      &poison) == 0) {
-        keep(list, reuse(opts, object));
-        return 0;
-    }
-    ML_AUTO_FREE char *key = watch_event_key(raw);
-    opts->handler->poisoned(opts->context, ml_str_of(key), &poison);
-    object = opts->handler->current(opts->context, ml_str_of(key));
     if (object)
-        keep(list, ml_object_ref(object));
+        keep(list, object);
     return 0;
 }
 

@@ -15,6 +15,10 @@ struct reflector_list {
     char *version; /* of the list as a whole, from its first page */
 };
 
+/* An item of a list: the object, or the one that is held when nothing about it has changed or when
+ * the new one cannot be read (which is told); one reference. NULL when there is none. */
+struct ml_object *reflector_list_read(const struct ml_reflector_opts *opts, struct ml_str raw);
+
 void reflector_list_init(struct reflector_list *list, const struct ml_reflector_opts *opts);
 void reflector_list_fini(struct reflector_list *list);
 

@@ -140,6 +140,17 @@ int watch_event_parse(struct ml_str line, struct watch_event *out, struct ml_err
     return 0;
 }
 
+bool watch_event_is_status(struct ml_str line)
+{
+    return ml_str_is(find(line, "kind", '"'), "\"Status\"");
+}
+
+bool watch_event_ends_initial(struct ml_str object)
+{
+    struct ml_str annotations = find(find(object, "metadata", '{'), "annotations", '{');
+    return ml_str_is(find(annotations, "k8s.io/initial-events-end", '"'), "\"true\"");
+}
+
 char *watch_event_version(struct ml_str object)
 {
     return metadata_text(object, "resourceVersion");

@@ -23,6 +23,12 @@ struct watch_event {
 /* ML_EINVALID when the line is no such event. Slices point into `line`. */
 ML_NODISCARD int watch_event_parse(struct ml_str line, struct watch_event *out, struct ml_err *err);
 
+/* Is the line no event, but a Status: what the server says when it fails behind its head? */
+bool watch_event_is_status(struct ml_str line);
+
+/* Is this bookmark the one behind the last initial event (KEP-3157)? */
+bool watch_event_ends_initial(struct ml_str object);
+
 /* metadata.resourceVersion of a raw object, as text that the caller frees; NULL without one. */
 char *watch_event_version(struct ml_str object);
 

@@ -83,3 +83,15 @@ static inline struct fake_call *till_relist_at_any(struct informers_world *self,
     assert_false(has_query(list, "resourceVersion"));
     return list;
 }
+
+/* The same of a server that was restored to an earlier state: it has shown version 1 for long, and
+ * what the returned list shows from 2 on is taken for a new epoch. */
+static inline struct fake_call *till_relist_restored(struct informers_world *self,
+                                                     struct fake_call *watch)
+{
+    reply_list(till_relist_at_any(self, watch), 1, "", "");
+    advance(&self->world, 60000);
+    struct fake_call *list = fake_next(self->world.server);
+    assert_false(has_query(list, "resourceVersion"));
+    return list;
+}

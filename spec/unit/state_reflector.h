@@ -16,6 +16,11 @@ struct reflector_world {
     struct ml_buf heard;
     int64_t retry_ms;
     uint64_t progress;
+    struct ml_reflector_server server;
+    struct ml_selection selection;
+    bool streams;
+    char turn[64]; /* the last one */
+    int missing;   /* times told */
 };
 
 static inline void hear(struct reflector_world *self, const char *what, struct ml_object *object)
@@ -83,8 +88,27 @@ static inline struct ml_object *on_current(void *context, struct ml_str key)
     return ml_store_get(((struct reflector_world *)context)->store, key);
 }
 
+static inline void on_turn(void *context, bool watched, const char *how, bool lists)
+{
+    struct reflector_world *self = context;
+    snprintf(self->turn, sizeof self->turn, "%s %s%s", watched ? "watch" : "list", how,
+             lists ? ", list" : "");
+}
+
+static inline void on_restored(void *context, struct ml_str known, struct ml_str shown)
+{
+    ml_buf_printf(&((struct reflector_world *)context)->heard,
+                  " restored(" ML_STR_FMT ">" ML_STR_FMT ")", ML_STR_ARG(known), ML_STR_ARG(shown));
+}
+
+static inline void on_missing(void *context)
+{
+    ((struct reflector_world *)context)->missing++;
+}
+
 static const struct ml_reflector_handler handler = {
-    on_listing, on_replace, on_upsert, on_remove, on_progress, on_poisoned, on_trouble, on_current,
+    on_listing, on_replace, on_upsert, on_remove,   on_progress, on_poisoned,
+    on_trouble, on_current, on_turn,   on_restored, on_missing,
 };
 
 static inline void world_start(struct reflector_world *self, const char *ns, const char *name)
@@ -97,6 +121,9 @@ static inline void world_start(struct reflector_world *self, const char *ns, con
         .kind = &pods,
         .ns = ml_str_of(ns),
         .name = ml_str_of(name),
+        .selection = &self->selection,
+        .streams = self->streams,
+        .server = &self->server,
         .dict = self->dict,
         .handler = &handler,
         .context = self,

@@ -440,7 +440,7 @@ static void stream_done(void *context, const struct ml_err *err)
 
 static struct ml_client_call *open_stream(struct world *world)
 {
-    static const struct ml_client_stream handler = {stream_open, stream_data, stream_done};
+    static const struct ml_client_stream handler = {stream_open, stream_data, stream_done, NULL};
     static const struct ml_http_deadlines deadlines = {.idle_ms = 7};
     return ml_client_stream(world->client, "/api/v1/pods?watch=1", &deadlines, &handler, world);
 }

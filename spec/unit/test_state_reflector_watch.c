@@ -54,6 +54,38 @@ static void test_reflector_retry_after_is_honoured_without_a_list(void **state)
     assert_heard(self, "trouble(over)");
 }
 
+/* Said by an intermediary, or not at all: the version is still good, and a list would only add to
+ * the load. */
+static void test_reflector_watch_not_let_in_for_now_is_asked_for_again(void **state)
+{
+    struct reflector_world *self = *state;
+    static const struct {
+        int status, kind;
+        bool retry_after, watch;
+    } rows[] = {
+        {503, 0, true, true},          {500, 0, true, true},          {503, 0, false, false},
+        {0, ML_ENETWORK, false, true}, {0, ML_ETIMEOUT, false, true}, {0, ML_ETLS, false, true},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        reply_list(restart(self), 5, "", "");
+        struct fake_call *watch = expect_watch(self, "5");
+        const struct ml_http_head head = {
+            .status = rows[i].status,
+            .retry_after_ms = rows[i].retry_after ? 3000 : -1,
+        };
+        if (rows[i].kind)
+            fake_fail(watch, rows[i].kind, "no");
+        else
+            fake_reply_head(watch, &head, "busy");
+        expect_silence(self, rows[i].retry_after ? 2999 : 799);
+        advance(&self->world, 1501);
+        if (rows[i].watch)
+            expect_watch(self, "5");
+        else
+            expect_list(self, "5");
+    }
+}
+
 /* The right to list without the right to watch: told once, not at each turn. */
 static void test_reflector_trouble_is_over_only_when_the_watch_opens(void **state)
 {
@@ -144,6 +176,74 @@ static void test_reflector_very_short_watch_lists_after_a_backoff(void **state)
     }
 }
 
+/* A server that ends each watch behind its first event: not in a hot loop. */
+static void test_reflector_hasty_watches_back_off_in_the_end(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    for (int rv = 6; rv <= 10; rv++) {
+        send_bookmark(watch, rv);
+        fake_end(watch);
+        watch = next_call(self); /* at once */
+        assert_true(has_query(watch, "watch"));
+        fake_head(watch, 200);
+    }
+    send_bookmark(watch, 11);
+    fake_end(watch);
+    expect_backoff(self);
+    watch = expect_watch(self, "11"); /* without a list */
+    fake_head(watch, 200);
+    advance(&self->world, 1000); /* one that lasts is a new beginning */
+    send_bookmark(watch, 12);
+    fake_end(watch);
+    watch = expect_watch(self, "12");
+    fake_head(watch, 200);
+    send_bookmark(watch, 13);
+    fake_end(watch);
+    expect_watch(self, "13");
+    assert_heard(self, "");
+}
+
+/* An error that came too late for the head of the answer. */
+static void test_reflector_status_instead_of_an_event_is_that_error(void **state)
+{
+    struct reflector_world *self = *state;
+    static const struct {
+        const char *line, *heard;
+        bool watch;
+    } rows[] = {
+        {"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410}\n", "",
+         false},
+        {"{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"TooManyRequests\"}\n",
+         "trouble(TooManyRequests)", true},
+        {"{\"kind\":\"Status\"}\n", "trouble(Internal)", false},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        reply_list(restart(self), 5, "", "");
+        struct fake_call *watch = expect_watch(self, "5");
+        fake_head(watch, 200);
+        ml_buf_clear(&self->heard);
+        assert_false(fake_piece(watch, rows[i].line));
+        assert_heard(self, rows[i].heard);
+        expect_backoff(self);
+        if (rows[i].watch)
+            expect_watch(self, "5");
+        else
+            expect_list(self, "5");
+    }
+}
+
+/* Each 404 of the collection is told: is the kind still there? */
+static void test_reflector_missing_collection_is_told_each_time(void **state)
+{
+    struct reflector_world *self = *state;
+    fake_refuse(expect_list(self, ""), 404, "NotFound", "no");
+    advance(&self->world, 11000);
+    fake_refuse(expect_list(self, ""), 404, "NotFound", "no");
+    assert_int_equal(self->missing, 2);
+    assert_heard(self, "listing trouble(NotFound) listing");
+}
+
 static void test_reflector_error_events_decide_what_follows(void **state)
 {
     struct reflector_world *self = *state;
@@ -209,6 +309,14 @@ static void test_reflector_gone_lists_at_its_version_and_then_at_any(void **stat
     assert_heard(self, "listing listing replace 40:");
 }
 
+/* Lists at the most recent version, of a server that was restored, until one is believed. */
+static void expect_list_at_any_of_restored(struct reflector_world *self, int rv)
+{
+    reply_list(expect_list(self, ""), rv - 1, "", "");
+    advance(&self->world, 60000);
+    reply_list(expect_list(self, ""), rv, "", "");
+}
+
 static void test_reflector_version_too_large_lists_at_any(void **state)
 {
     struct reflector_world *self = *state;
@@ -217,7 +325,7 @@ static void test_reflector_version_too_large_lists_at_any(void **state)
     fake_reply(expect_list(self, "5"), 504,
                "{\"kind\":\"Status\",\"status\":\"Failure\",\"code\":504,\"reason\":\"Timeout\","
                "\"details\":{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\"}]}}");
-    reply_list(expect_list(self, ""), 2, "", "");
+    expect_list_at_any_of_restored(self, 2);
     expect_watch(self, "2");
 }
 
@@ -332,7 +440,7 @@ static void test_reflector_silence_over_several_watches_leads_to_a_list(void **s
     advance(&self->world, 60000);
     fake_end(watch);
     fake_refuse(expect_list(self, "5"), 410, "Expired", "too large");
-    reply_list(expect_list(self, ""), 3, "", "");
+    expect_list_at_any_of_restored(self, 3);
     watch = expect_watch(self, "3");
     fake_head(watch, 200);
     send_bookmark(watch, 4);
@@ -356,6 +464,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_reflector_refused_watch_keeps_its_version_where_it_can),
         TEST(test_reflector_retry_after_is_honoured_without_a_list),
+        TEST(test_reflector_watch_not_let_in_for_now_is_asked_for_again),
+        TEST(test_reflector_hasty_watches_back_off_in_the_end),
+        TEST(test_reflector_status_instead_of_an_event_is_that_error),
+        TEST(test_reflector_missing_collection_is_told_each_time),
         TEST(test_reflector_trouble_is_over_only_when_the_watch_opens),
         TEST(test_reflector_events_are_told_and_move_the_version),
         TEST(test_reflector_unknown_event_is_skipped_and_moves_the_version),

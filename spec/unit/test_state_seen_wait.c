@@ -105,7 +105,7 @@ static void test_seen_wait_ends_with_a_consistent_list_begun_after_it(void **sta
     struct ml_seen_wait before, during;
     int before_ready = 0, during_ready = 0;
     wait_start(self, &before, 1000, &before_ready);
-    struct fake_call *list = till_relist_at_any(&self->all, watch);
+    struct fake_call *list = till_relist_restored(&self->all, watch);
     wait_start(self, &during, 999, &during_ready);
     reply_list(list, 2, "", "");
     ml_loop_poll(self->all.world.loop);

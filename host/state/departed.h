@@ -1,0 +1,20 @@
+/* L4 state. The last objects that went, so that an event of one that comes late (repeated or held
+ * up on its way) does not bring it back. Remembers the last 256; a server repeats nothing, so what
+ * is older than that is no concern. */
+#pragma once
+
+#include "base/map.h"
+
+#define DEPARTED_MAX 256
+
+struct departed {
+    struct departed_object *ring[DEPARTED_MAX];
+    size_t next;
+    struct ml_map by_uid;
+};
+
+void departed_fini(struct departed *departed);
+/* The object with this uid was gone at version `rv`; both copied. */
+void departed_put(struct departed *departed, struct ml_str uid, struct ml_str rv);
+/* Is version `rv` of it from before its end? */
+bool departed_has(const struct departed *departed, struct ml_str uid, struct ml_str rv);
