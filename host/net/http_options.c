@@ -56,6 +56,8 @@ static void apply_tls(CURL *easy, const struct ml_http_tls *tls)
     }
     set_blob(easy, CURLOPT_SSLCERT_BLOB, tls->cert_pem);
     set_blob(easy, CURLOPT_SSLKEY_BLOB, tls->key_pem);
+    /* For a key that is encrypted: otherwise OpenSSL asks the terminal, and waits. */
+    curl_easy_setopt(easy, CURLOPT_KEYPASSWD, "");
     if (tls->insecure) {
         curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);

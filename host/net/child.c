@@ -1,0 +1,263 @@
+#include "net/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+
+#define PIECE_BYTES    4096
+#define PIECES_AT_ONCE 16 /* the loop has others to serve */
+
+/* One of the two pipes. */
+struct stream {
+    struct ml_child *child;
+    int fd; /* ours, or -1 */
+    struct ml_loop_watch *watch;
+    struct ml_buf text;
+};
+
+struct ml_child {
+    pid_t pid;
+    int pidfd; /* -1: reaped */
+    struct ml_loop_watch *exit;
+    struct stream output;
+    struct stream errors;
+    struct ml_timer timeout;
+    bool timed_out;
+    bool too_long;
+    void (*ended)(void *context, const struct ml_child_end *end);
+    void *context;
+};
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void close_pipe(int fds[2])
+{
+    close_fd(&fds[0]);
+    close_fd(&fds[1]);
+}
+
+static void kill_group(const struct ml_child *child)
+{
+    kill(-child->pid, SIGKILL);
+}
+
+/* ---- starting ---- */
+
+/* Signals as a program expects them, whatever the host ignores; a group of its own, so that what
+ * it starts can be killed with it. */
+static void set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, ignored;
+    sigemptyset(&none);
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGPIPE);
+    posix_spawnattr_init(attributes);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &ignored);
+    posix_spawnattr_setpgroup(attributes, 0);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                             POSIX_SPAWN_SETPGROUP);
+}
+
+/* Returns an errno. */
+static int spawn(const struct ml_child_opts *opts, int output, int errors, pid_t *out_pid)
+{
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_t actions;
+    set_attributes(&attributes);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+    posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+    int failed = posix_spawnp(out_pid, opts->argv[0], &actions, &attributes,
+                              (char *const *)opts->argv, (char *const *)opts->env);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return failed;
+}
+
+static bool open_pipes(int output[2], int errors[2])
+{
+    output[0] = output[1] = errors[0] = errors[1] = -1;
+    return pipe2(output, O_CLOEXEC | O_NONBLOCK) == 0 && pipe2(errors, O_CLOEXEC | O_NONBLOCK) == 0;
+}
+
+/* Our ends do not block; its ends do, as any program expects. */
+static void make_blocking(int fd)
+{
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
+static int fail_spawn(struct ml_err *err, const char *name, int failed)
+{
+    int kind = failed == EAGAIN || failed == ENOMEM || failed == EMFILE || failed == ENFILE ||
+                       failed == E2BIG
+                   ? ML_EIO
+                   : ML_ENOT_FOUND;
+    return ml_err_set(err, kind, "%s: %s", name, strerror(failed));
+}
+
+/* ---- its output and its end ---- */
+
+static void on_readable(void *context);
+static void on_ended(void *context);
+static void on_timeout(void *context);
+
+static void stream_open(struct stream *stream, struct ml_child *child, struct ml_loop *loop, int fd,
+                        size_t len_max)
+{
+    stream->child = child;
+    stream->fd = fd;
+    stream->watch = ml_loop_watch_fd(loop, fd, on_readable, stream);
+    ml_buf_init(&stream->text, len_max);
+}
+
+static void stream_close(struct stream *stream)
+{
+    ml_loop_watch_free(ml_take(&stream->watch));
+    close_fd(&stream->fd);
+}
+
+/* Of standard error the beginning is kept; output is all or nothing. */
+static void keep(struct stream *stream, const char *bytes, size_t len)
+{
+    struct ml_child *child = stream->child;
+    if (stream == &child->errors) {
+        ml_buf_append(&stream->text, bytes, ML_MIN(len, stream->text.len_max - stream->text.len));
+    } else if (!child->too_long && !ml_buf_append(&stream->text, bytes, len)) {
+        child->too_long = true;
+        kill_group(child);
+    }
+}
+
+/* Reads what is there. */
+static void stream_read(struct stream *stream)
+{
+    char bytes[PIECE_BYTES];
+    for (int i = 0; stream->fd >= 0 && i < PIECES_AT_ONCE; i++) {
+        ssize_t len = read(stream->fd, bytes, sizeof bytes);
+        if (len < 0 && errno == EINTR)
+            continue;
+        if (len < 0 && errno == EAGAIN)
+            return;
+        if (len <= 0)
+            stream_close(stream);
+        else
+            keep(stream, bytes, (size_t)len);
+    }
+}
+
+static void on_readable(void *context)
+{
+    stream_read(context);
+}
+
+static void reap(struct ml_child *child, struct ml_child_end *out)
+{
+    siginfo_t info = {0};
+    while (waitid(P_PIDFD, (id_t)child->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+        ;
+    bool by_signal = info.si_code != CLD_EXITED;
+    out->signo = by_signal ? info.si_status : 0;
+    out->code = by_signal ? 128 + info.si_status : info.si_status;
+    ml_loop_watch_free(ml_take(&child->exit));
+    close_fd(&child->pidfd);
+}
+
+static void on_ended(void *context)
+{
+    struct ml_child *child = context;
+    struct ml_child_end end = {0};
+    reap(child, &end);
+    ml_timer_stop(&child->timeout);
+    stream_read(&child->output); /* a pipe holds no more than is read at once */
+    stream_read(&child->errors);
+    stream_close(&child->output);
+    stream_close(&child->errors);
+    end.timed_out = child->timed_out;
+    end.too_long = child->too_long;
+    end.output = ml_buf_str(&child->output.text);
+    end.errors = ml_buf_str(&child->errors.text);
+    child->ended(child->context, &end); /* may free it */
+}
+
+static void on_timeout(void *context)
+{
+    struct ml_child *child = context;
+    child->timed_out = true;
+    kill_group(child);
+}
+
+/* ---- the interface ---- */
+
+int ml_child_start(struct ml_loop *loop, const struct ml_child_opts *opts, struct ml_child **out,
+                   struct ml_err *err)
+{
+    int output[2], errors[2];
+    pid_t pid = 0;
+    if (!open_pipes(output, errors)) {
+        ml_err_set(err, ML_EIO, "%s: %s", opts->argv[0], strerror(errno));
+        close_pipe(output);
+        close_pipe(errors);
+        return ML_EIO;
+    }
+    make_blocking(output[1]);
+    make_blocking(errors[1]);
+    int failed = spawn(opts, output[1], errors[1], &pid);
+    close_fd(&output[1]);
+    close_fd(&errors[1]);
+    int pidfd = failed ? -1 : pidfd_open(pid, 0);
+    if (!failed && pidfd < 0) {
+        failed = EMFILE;
+        kill(-pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    if (failed) {
+        close_pipe(output);
+        close_pipe(errors);
+        return fail_spawn(err, opts->argv[0], failed);
+    }
+    struct ml_child *child = ml_new(struct ml_child);
+    child->pid = pid;
+    child->pidfd = pidfd;
+    child->exit = ml_loop_watch_fd(loop, pidfd, on_ended, child);
+    child->ended = opts->ended;
+    child->context = opts->context;
+    stream_open(&child->output, child, loop, output[0], opts->output_max);
+    stream_open(&child->errors, child, loop, errors[0], opts->errors_max);
+    ml_timer_init(&child->timeout, loop, on_timeout, child);
+    ml_timer_start(&child->timeout, opts->timeout_ns);
+    *out = child;
+    return 0;
+}
+
+void ml_child_free(struct ml_child *child)
+{
+    struct ml_child_end ignored;
+    if (!child)
+        return;
+    ml_timer_stop(&child->timeout);
+    if (child->pidfd >= 0) {
+        kill_group(child);
+        reap(child, &ignored);
+    }
+    stream_close(&child->output);
+    stream_close(&child->errors);
+    if (child->output.text.ptr) /* may hold a key */
+        explicit_bzero(child->output.text.ptr, child->output.text.len);
+    ml_buf_fini(&child->output.text);
+    ml_buf_fini(&child->errors.text);
+    free(child);
+}
