@@ -205,7 +205,9 @@ static void write_sample(struct ml_buf *out, const char *name, const char *suffi
     ml_buf_printf(out, "%s%s", name, suffix);
     if (*labels)
         ml_buf_printf(out, "{%s}", labels);
-    if (value == floor(value) && fabs(value) < 1e15)
+    if (isinf(value))
+        ml_buf_puts(out, value > 0 ? " +Inf\n" : " -Inf\n");
+    else if (value == floor(value) && fabs(value) < 1e15)
         ml_buf_printf(out, " %.0f\n", value);
     else
         ml_buf_printf(out, " %.17g\n", value);

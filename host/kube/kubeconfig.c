@@ -1,10 +1,6 @@
 #include "kube/file.h"
 #include "kube/kubeconfig_internal.h"
 
-#include <strings.h>
-
-#define TOKEN_FRESH_NS (50 * ML_NS_PER_S)
-
 int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token, struct ml_err *err)
 {
     token = ml_str_trim(token);
@@ -23,8 +19,6 @@ int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token, 
 int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf text = {.len_max = ML_TOKEN_SIZE_MAX};
-    config->token_read_ns = ml_clock_monotonic(config->clock);
-    config->token_stale = false;
     if (ml_file_read(config->token_file, &text, err) < 0)
         return err->kind;
     if (ml_kubeconfig_set_bearer(config, ml_buf_str(&text), err) < 0)
@@ -32,23 +26,18 @@ int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err)
     return 0;
 }
 
-const char *ml_kubeconfig_authorization(struct ml_kubeconfig *config)
+static struct ml_str pem(const char *text)
 {
-    /* Plain http would show the credentials to everybody on the way. */
-    if (strncasecmp(config->server, "https://", 8) != 0)
-        return NULL;
-    if (!config->token_file)
-        return config->authorization;
-    int64_t age_ns = ml_clock_monotonic(config->clock) - config->token_read_ns;
-    struct ml_err ignored = ML_ERR_INIT;
-    if (config->token_stale || age_ns > TOKEN_FRESH_NS)
-        (void)!ml_kubeconfig_read_token(config, &ignored); /* else the last good one stays */
-    return config->authorization;
+    return text ? ml_str_of(text) : ML_STR("");
 }
 
-void ml_kubeconfig_refresh(struct ml_kubeconfig *config)
+void ml_kubeconfig_point_tls(struct ml_kubeconfig *config)
 {
-    config->token_stale = true;
+    config->tls.ca_pem = pem(config->ca_pem);
+    config->tls.cert_pem = pem(config->cert_pem);
+    config->tls.key_pem = pem(config->key_pem);
+    config->tls.server_name = config->server_name;
+    config->tls.proxy_url = config->proxy_url;
 }
 
 const char *ml_kubeconfig_server(const struct ml_kubeconfig *config)
@@ -66,9 +55,9 @@ const char *ml_kubeconfig_source(const struct ml_kubeconfig *config)
     return config->source;
 }
 
-const struct ml_http_tls *ml_kubeconfig_tls(const struct ml_kubeconfig *config)
+bool ml_kubeconfig_insecure(const struct ml_kubeconfig *config)
 {
-    return &config->tls;
+    return config->tls.insecure;
 }
 
 void ml_kubeconfig_free(struct ml_kubeconfig *config)
@@ -78,8 +67,15 @@ void ml_kubeconfig_free(struct ml_kubeconfig *config)
     char *const owned[] = {config->server,      config->ns,        config->source,
                            config->ca_pem,      config->cert_pem,  config->key_pem,
                            config->server_name, config->proxy_url, config->authorization,
-                           config->token_file};
+                           config->token_file,  config->ca_file,   config->cert_file,
+                           config->key_file,    config->refused};
     for (size_t i = 0; i < ML_COUNT(owned); i++)
         free(owned[i]);
+    for (size_t i = 0; i < config->impersonation_count; i++) {
+        free((char *)config->impersonation[i].name);
+        free((char *)config->impersonation[i].value);
+    }
+    free(config->impersonation);
+    ml_exec_config_free(config->exec);
     free(config);
 }

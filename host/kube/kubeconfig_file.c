@@ -220,31 +220,31 @@ static int read_pem_data(const struct ml_kubeentry *entry, const char *key, stru
     return check_pem(entry, data_key, out, err);
 }
 
-static int read_pem_file(const struct ml_kubeentry *entry, const char *key, struct ml_buf *out,
-                         struct ml_err *err)
+static int read_pem_file(const struct ml_kubeentry *entry, const char *key, const char *path,
+                         struct ml_buf *out, struct ml_err *err)
 {
-    ML_AUTO_FREE char *path = NULL;
-    if (ml_kubeentry_path(entry, key, &path, err) < 0)
-        return err->kind;
-    if (!path)
-        return 0;
     struct ml_err cause = ML_ERR_INIT;
     if (ml_file_read(path, out, &cause) < 0)
         return ml_kubeentry_fail(entry, err, "%s: %s", key, cause.message);
     return check_pem(entry, path, out, err);
 }
 
-int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **out,
+int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **out, char **out_file,
                      struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
+    ML_AUTO_FREE char *path = NULL;
     if (read_pem_data(entry, key, &pem, err) < 0)
         return err->kind;
-    if (pem.len == 0 && read_pem_file(entry, key, &pem, err) < 0)
+    if (pem.len == 0 && ml_kubeentry_path(entry, key, &path, err) < 0)
+        return err->kind;
+    if (path && read_pem_file(entry, key, path, &pem, err) < 0)
         return err->kind;
     if (pem.len > 0) {
         free(*out);
         *out = ml_buf_take(&pem);
+        free(*out_file);
+        *out_file = ml_take(&path);
     }
     return 0;
 }

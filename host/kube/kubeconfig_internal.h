@@ -1,8 +1,9 @@
 /* L3 kube. Inside of kubeconfig: the surroundings it looks at, files and entries. Private to
- * kubeconfig*.c, its unit tests and its fuzz target. */
+ * kubeconfig*.c, to credentials.c, which keeps it fresh, and to their tests and fuzz target. */
 #pragma once
 
 #include "base/buf.h"
+#include "kube/exec_plugin.h"
 #include "kube/kubeconfig.h"
 
 #define ML_KUBEFILE_SIZE_MAX ((size_t)1024 * 1024)
@@ -19,19 +20,24 @@ struct ml_kubeconfig_env {
 };
 
 ML_NODISCARD int ml_kubeconfig_load_env(const struct ml_kubeconfig_opts *opts,
-                                        const struct ml_kubeconfig_env *env, struct ml_clock *clock,
+                                        const struct ml_kubeconfig_env *env,
                                         struct ml_kubeconfig **out, struct ml_err *err);
 
 struct ml_kubeconfig {
-    struct ml_clock *clock;
     char *server, *ns, *source;
     char *ca_pem, *cert_pem, *key_pem, *server_name, *proxy_url; /* what `tls` points at */
     struct ml_http_tls tls;
     char *authorization; /* header value or NULL */
     char *token_file;    /* where it comes from, or NULL */
-    int64_t token_read_ns;
-    bool token_stale;
+    char *refused; /* what the file shall not be taken for: the server does not know it; or NULL */
+    char *ca_file, *cert_file, *key_file; /* the same; NULL: never read again */
+    struct ml_http_header *impersonation; /* headers, strings owned */
+    size_t impersonation_count;
+    struct ml_exec_config *exec; /* who is to be asked for token or certificate, or NULL */
 };
+
+/* Makes `tls` show the texts as they are now. */
+void ml_kubeconfig_point_tls(struct ml_kubeconfig *config);
 
 /* Reads the token file again; on failure what was there stays. */
 ML_NODISCARD int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err);
@@ -40,6 +46,11 @@ ML_NODISCARD int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct m
  * when it is empty or could not stand in a header. */
 ML_NODISCARD int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token,
                                           struct ml_err *err);
+
+/* Reads all files again that token, certificate, key and CA came from. What cannot be read, is
+ * half written or does not fit together leaves what was there, and fills `problem` (kind 0 when
+ * all is well). Returns whether anything is another now. */
+bool ml_kubeconfig_reread(struct ml_kubeconfig *config, struct ml_err *problem);
 
 /* One kubeconfig file as JSON. */
 struct ml_kubefile {
@@ -54,7 +65,7 @@ void ml_kubefile_fini(struct ml_kubefile *file);
 /* An entry of "clusters", "users" or "contexts", and the file that defines it. */
 struct ml_kubeentry {
     const struct ml_kubefile *file;
-    const char *section; /* "cluster", "user", "context" */
+    const char *section; /* "cluster", "user", "context"; a literal */
     char *name;
     struct ml_str raw; /* what stands under `section` there, an object */
 };
@@ -69,7 +80,8 @@ void ml_kubeentry_fini(struct ml_kubeentry *entry);
 bool ml_kubeentry_has(const struct ml_kubeentry *entry, const char *key); /* and not null */
 /* Each leaves `out` as it is when the entry lacks the key. ML_EINVALID: of another type. A
  * string is at least one and has no line ends or other control characters in it, a path is
- * made relative to the file that names it, a PEM is `key`-data decoded or the file `key`. */
+ * made relative to the file that names it, a PEM is `key`-data decoded or the contents of the file
+ * `key`, whose path goes to `out_file`. */
 ML_NODISCARD int ml_kubeentry_string(const struct ml_kubeentry *entry, const char *key, char **out,
                                      struct ml_err *err);
 ML_NODISCARD int ml_kubeentry_bool(const struct ml_kubeentry *entry, const char *key, bool *out,
@@ -77,11 +89,41 @@ ML_NODISCARD int ml_kubeentry_bool(const struct ml_kubeentry *entry, const char 
 ML_NODISCARD int ml_kubeentry_path(const struct ml_kubeentry *entry, const char *key, char **out,
                                    struct ml_err *err);
 ML_NODISCARD int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **out,
-                                  struct ml_err *err);
+                                  char **out_file, struct ml_err *err);
+
+/* Texts, and a NULL behind the last. */
+struct ml_kubelist {
+    char **items;
+    size_t count;
+};
+
+void ml_kubelist_add(struct ml_kubelist *list, char *text); /* takes the text */
+void ml_kubelist_fini(struct ml_kubelist *list);
+
+/* Appends the strings that stand under `key`, none when it is missing; any text without NUL. */
+ML_NODISCARD int ml_kubeentry_strings(const struct ml_kubeentry *entry, const char *key,
+                                      struct ml_kubelist *out, struct ml_err *err);
+/* What stands under `key` as an entry of its own, which messages call `section` ("exec of user");
+ * false when there is nothing. The caller ends it. */
+bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const char *section,
+                      struct ml_kubeentry *out);
 
 /* ML_EINVALID "PATH: cluster "NAME": message". */
 int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, const char *format, ...)
     ML_PRINTF(3, 4);
+
+/* Fills in what the user's entry says, and what a plugin needs to know of the cluster. */
+ML_NODISCARD int ml_kubeconfig_fill_user(struct ml_kubeconfig *config,
+                                         const struct ml_kubeentry *user,
+                                         const struct ml_kubeentry *cluster, struct ml_err *err);
+/* The user's as, as-uid, as-groups and as-user-extra, as headers. */
+ML_NODISCARD int ml_kubeconfig_fill_impersonation(struct ml_kubeconfig *config,
+                                                  const struct ml_kubeentry *user,
+                                                  struct ml_err *err);
+/* The user's exec. */
+ML_NODISCARD int ml_kubeconfig_fill_exec(struct ml_kubeconfig *config,
+                                         const struct ml_kubeentry *user,
+                                         const struct ml_kubeentry *cluster, struct ml_err *err);
 
 /* Fills server, namespace, tls and credentials from the files. `context` NULL: the first
  * current-context that is set. */

@@ -92,8 +92,10 @@ static bool config_from_pod(struct ml_kubeconfig *config, const struct ml_kubeco
                                  env->service_port);
     ML_AUTO_FREE char *ca_path = ml_asprintf("%s/ca.crt", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ca = {.len_max = ML_KUBEFILE_SIZE_MAX};
-    if (ml_file_read(ca_path, &ca, &err) == 0) /* otherwise the system's roots */
+    if (ml_file_read(ca_path, &ca, &err) == 0) { /* otherwise the system's roots */
         config->ca_pem = ml_buf_take(&ca);
+        config->ca_file = ml_take(&ca_path);
+    }
     ML_AUTO_FREE char *ns_path = ml_asprintf("%s/namespace", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ns = {.len_max = ML_TOKEN_SIZE_MAX};
     if (ml_file_read(ns_path, &ns, &err) == 0 && ml_str_trim(ml_buf_str(&ns)).len > 0)
@@ -138,33 +140,23 @@ static int config_fill(struct ml_kubeconfig *config, const struct ml_kubeconfig_
     return config_from_home(config, &files, opts, env, err);
 }
 
-static struct ml_str pem(const char *text)
-{
-    return text ? ml_str_of(text) : ML_STR("");
-}
-
 int ml_kubeconfig_load_env(const struct ml_kubeconfig_opts *opts,
-                           const struct ml_kubeconfig_env *env, struct ml_clock *clock,
-                           struct ml_kubeconfig **out, struct ml_err *err)
+                           const struct ml_kubeconfig_env *env, struct ml_kubeconfig **out,
+                           struct ml_err *err)
 {
     ML_AUTO(free_config) struct ml_kubeconfig *config = ml_new(struct ml_kubeconfig);
     *err = ML_ERR_INIT;
-    config->clock = clock;
     if (config_fill(config, opts, env, err) < 0)
         return err->kind;
     if (!config->ns)
         config->ns = ml_strdup("default");
-    config->tls.ca_pem = pem(config->ca_pem);
-    config->tls.cert_pem = pem(config->cert_pem);
-    config->tls.key_pem = pem(config->key_pem);
-    config->tls.server_name = config->server_name;
-    config->tls.proxy_url = config->proxy_url;
+    ml_kubeconfig_point_tls(config);
     *out = ml_take(&config);
     return 0;
 }
 
-int ml_kubeconfig_load(const struct ml_kubeconfig_opts *opts, struct ml_clock *clock,
-                       struct ml_kubeconfig **out, struct ml_err *err)
+int ml_kubeconfig_load(const struct ml_kubeconfig_opts *opts, struct ml_kubeconfig **out,
+                       struct ml_err *err)
 {
     const struct ml_kubeconfig_env env = {
         .kubeconfig = getenv("KUBECONFIG"),
@@ -173,5 +165,5 @@ int ml_kubeconfig_load(const struct ml_kubeconfig_opts *opts, struct ml_clock *c
         .service_port = getenv("KUBERNETES_SERVICE_PORT"),
         .account_dir = ACCOUNT_DIR,
     };
-    return ml_kubeconfig_load_env(opts, &env, clock, out, err);
+    return ml_kubeconfig_load_env(opts, &env, out, err);
 }

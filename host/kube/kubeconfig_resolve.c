@@ -1,6 +1,5 @@
 #include "kube/kubeconfig_internal.h"
 
-#include "codec/base64.h"
 #include "codec/json.h"
 
 #include <strings.h>
@@ -25,12 +24,28 @@ static int fill_server(struct ml_kubeconfig *config, const struct ml_kubeentry *
     return 0;
 }
 
+/* What client-go's net/http can go through. */
+static int check_proxy(const struct ml_kubeconfig *config, const struct ml_kubeentry *cluster,
+                       struct ml_err *err)
+{
+    static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://"};
+    if (!config->proxy_url)
+        return 0;
+    for (size_t i = 0; i < ML_COUNT(schemes); i++)
+        if (strncasecmp(config->proxy_url, schemes[i], strlen(schemes[i])) == 0)
+            return 0;
+    return ml_kubeentry_fail(cluster, err,
+                             "proxy-url must start with http://, https:// or socks5://");
+}
+
 static int fill_tls(struct ml_kubeconfig *config, const struct ml_kubeentry *cluster,
                     struct ml_err *err)
 {
-    bool insecure = false;
-    if (ml_kubeentry_pem(cluster, "certificate-authority", &config->ca_pem, err) < 0 ||
+    bool insecure = false, uncompressed = false; /* we never ask for compressed answers */
+    if (ml_kubeentry_pem(cluster, "certificate-authority", &config->ca_pem, &config->ca_file, err) <
+            0 ||
         ml_kubeentry_bool(cluster, "insecure-skip-tls-verify", &insecure, err) < 0 ||
+        ml_kubeentry_bool(cluster, "disable-compression", &uncompressed, err) < 0 ||
         ml_kubeentry_string(cluster, "tls-server-name", &config->server_name, err) < 0 ||
         ml_kubeentry_string(cluster, "proxy-url", &config->proxy_url, err) < 0)
         return err->kind;
@@ -39,86 +54,7 @@ static int fill_tls(struct ml_kubeconfig *config, const struct ml_kubeentry *clu
                                  "insecure-skip-tls-verify and certificate-authority exclude each "
                                  "other; remove one");
     config->tls.insecure = insecure;
-    return 0;
-}
-
-static int fill_certificate(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                            struct ml_err *err)
-{
-    if (ml_kubeentry_pem(user, "client-certificate", &config->cert_pem, err) < 0 ||
-        ml_kubeentry_pem(user, "client-key", &config->key_pem, err) < 0)
-        return err->kind;
-    if (!config->cert_pem != !config->key_pem)
-        return ml_kubeentry_fail(user, err,
-                                 "client-certificate and client-key go together; add "
-                                 "the one that is missing");
-    return 0;
-}
-
-static void fill_basic(struct ml_kubeconfig *config, const char *username, const char *password)
-{
-    ML_AUTO(ml_buf_fini) struct ml_buf value = ML_BUF_INIT;
-    ML_AUTO_FREE char *pair = ml_asprintf("%s:%s", username ? username : "",
-                                          password ? password : "");
-    ml_buf_puts(&value, "Basic ");
-    ml_base64_encode(ml_str_of(pair), &value);
-    config->authorization = ml_buf_take(&value);
-}
-
-static int fill_token(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                      const char *token, struct ml_err *err)
-{
-    struct ml_err cause = ML_ERR_INIT;
-    if (config->token_file && ml_kubeconfig_read_token(config, &cause) < 0)
-        return ml_kubeentry_fail(user, err, "tokenFile: %s", cause.message);
-    if (!config->token_file && ml_kubeconfig_set_bearer(config, ml_str_of(token), &cause) < 0)
-        return ml_kubeentry_fail(user, err, "token: %s", cause.message);
-    return 0;
-}
-
-/* What would change who we are, but is not understood, must not be passed over. */
-static int refuse_unsupported(const struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                              struct ml_err *err)
-{
-    static const char *const impersonation[] = {"as", "as-uid", "as-groups", "as-user-extra"};
-    for (size_t i = 0; i < ML_COUNT(impersonation); i++)
-        if (ml_kubeentry_has(user, impersonation[i]))
-            return ml_kubeentry_fail(user, err, "not supported yet: impersonation (%s); remove it",
-                                     impersonation[i]);
-    static const char *const plugins[] = {"exec", "auth-provider"};
-    if (config->authorization || config->cert_pem)
-        return 0; /* client-go, too, asks no plugin then */
-    for (size_t i = 0; i < ML_COUNT(plugins); i++)
-        if (ml_kubeentry_has(user, plugins[i]))
-            return ml_kubeentry_fail(user, err,
-                                     "not supported yet: %s; use a token, a tokenFile "
-                                     "or a client certificate",
-                                     plugins[i]);
-    return 0;
-}
-
-static int fill_user(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                     struct ml_err *err)
-{
-    ML_AUTO_FREE char *token = NULL;
-    ML_AUTO_FREE char *username = NULL;
-    ML_AUTO_FREE char *password = NULL;
-    if (fill_certificate(config, user, err) < 0 ||
-        ml_kubeentry_string(user, "token", &token, err) < 0 ||
-        ml_kubeentry_path(user, "tokenFile", &config->token_file, err) < 0 ||
-        ml_kubeentry_string(user, "username", &username, err) < 0 ||
-        ml_kubeentry_string(user, "password", &password, err) < 0)
-        return err->kind;
-    bool has_token = token || config->token_file;
-    if (has_token && (username || password))
-        return ml_kubeentry_fail(user, err,
-                                 "token and username/password exclude each other; "
-                                 "remove one");
-    if (has_token && fill_token(config, user, token, err) < 0)
-        return err->kind;
-    if (username || password)
-        fill_basic(config, username, password);
-    return refuse_unsupported(config, user, err);
+    return check_proxy(config, cluster, err);
 }
 
 /* The entry that the context names under `section`; ML_ENOT_FOUND becomes the context's fault. */
@@ -153,7 +89,7 @@ static int fill_from_context(struct ml_kubeconfig *config, const struct ml_kubee
     ML_AUTO(ml_kubeentry_fini) struct ml_kubeentry user = {0};
     if (find_named(context, files, file_count, "user", user_name, &user, err) < 0)
         return err->kind;
-    return fill_user(config, &user, err);
+    return ml_kubeconfig_fill_user(config, &user, &cluster, err);
 }
 
 /* The first file that sets current-context decides. */

@@ -3,96 +3,185 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEADERS_MAX 3
+#define HEADERS_OWN 3 /* Accept, Content-Type, Authorization */
 
 struct transport_http {
     struct ml_transport seam;
     struct ml_http_client *client;
-    struct ml_kubeconfig *config;
+    struct ml_credentials *credentials;
     char *host;
 };
 
 struct ml_transport_call {
     struct transport_http *transport;
-    struct ml_http_call *sent;
     struct ml_http_handler handler;
     int (*may_send)(void *context, struct ml_err *err);
     void *context;
+
+    struct ml_transport_request request; /* strings below */
+    char *path, *accept, *content_type, *body;
+
+    struct ml_credentials_wait wait; /* for credentials, until `sent` */
+    struct ml_http_call *sent;
+    uint64_t generation; /* of what was shown */
+    bool written;        /* a connection took the request, or part of it */
+    bool repeated;       /* this is the second time */
+    bool repeat;         /* what is left of this answer is for nobody */
 };
 
-/* The three pass on; each may be the end of the call, so nothing of it is touched after. */
+static void call_free(struct ml_transport_call *call)
+{
+    free(call->path);
+    free(call->accept);
+    free(call->content_type);
+    free(call->body);
+    free(call);
+}
+
+static void begin(struct ml_transport_call *call);
+
+static bool is_worth_repeating(struct ml_transport_call *call, bool in_handshake)
+{
+    return ml_credentials_refused(call->transport->credentials, call->generation, in_handshake) &&
+           !call->repeated;
+}
+
+/* Did the API server itself answer, knowing who asks? */
+static bool is_known(int status)
+{
+    return status < 500 && status != 401 && status != 407;
+}
 
 static void on_head(void *context, const struct ml_http_head *head)
 {
     struct ml_transport_call *call = context;
-    if (head->status == 401)
-        ml_kubeconfig_refresh(call->transport->config);
+    if (head->status == 401 && is_worth_repeating(call, false)) {
+        call->repeat = true;
+        return;
+    }
+    if (is_known(head->status))
+        ml_credentials_taken(call->transport->credentials, call->generation);
     if (call->handler.head)
-        call->handler.head(call->context, head);
+        call->handler.head(call->context, head); /* may be the end of the call */
 }
 
 static int on_data(void *context, struct ml_str piece, struct ml_err *err)
 {
     struct ml_transport_call *call = context;
-    return call->handler.data ? call->handler.data(call->context, piece, err) : 0;
+    if (call->repeat || !call->handler.data)
+        return 0;
+    return call->handler.data(call->context, piece, err);
 }
 
+/* The last moment before it is written. */
 static int may_send(void *context, struct ml_err *err)
 {
     struct ml_transport_call *call = context;
-    return call->may_send(call->context, err);
+    int r = call->may_send ? call->may_send(call->context, err) : 0;
+    call->written = call->written || r == 0;
+    return r;
+}
+
+static void finish(struct ml_transport_call *call, const struct ml_err *err)
+{
+    struct ml_http_handler handler = call->handler;
+    void *user = call->context;
+    call_free(call);
+    handler.done(user, err);
 }
 
 static void on_done(void *context, const struct ml_err *err)
 {
     struct ml_transport_call *call = context;
-    struct ml_transport_call copy = *call;
-    free(call);
-    copy.handler.done(copy.context, err);
+    call->sent = NULL;
+    bool in_handshake = err && err->kind == ML_ETLS && !call->repeat;
+    if (in_handshake && is_worth_repeating(call, true))
+        call->repeat = !call->written;
+    if (!call->repeat) {
+        finish(call, err);
+        return;
+    }
+    call->repeat = false;
+    call->repeated = true;
+    begin(call);
 }
 
-static struct ml_transport_call *http_submit(struct ml_transport *seam,
-                                             const struct ml_transport_request *request,
-                                             const struct ml_http_handler *handler, void *context)
+static void send_as(struct ml_transport_call *call, const struct ml_identity *identity)
 {
     static const struct ml_http_handler between = {on_head, on_data, on_done};
-    struct transport_http *transport = ml_container_of(seam, struct transport_http, seam);
-    ML_AUTO_FREE char *url = ml_asprintf("%s%s", ml_kubeconfig_server(transport->config),
-                                         request->path);
-    const char *authorization = ml_kubeconfig_authorization(transport->config);
-    struct ml_http_header headers[HEADERS_MAX];
-    size_t count = 0;
+    const struct ml_transport_request *request = &call->request;
+    const char *server = ml_credentials_server(call->transport->credentials);
+    ML_AUTO_FREE char *url = ml_asprintf("%s%s", server, request->path);
+    size_t count = 0, count_max = HEADERS_OWN + identity->impersonation_count;
+    ML_AUTO_FREE struct ml_http_header *headers = ml_alloc(count_max * sizeof *headers);
     headers[count++] = (struct ml_http_header){"Accept", request->accept ? request->accept
                                                                          : "application/json"};
     if (request->content_type)
         headers[count++] = (struct ml_http_header){"Content-Type", request->content_type};
-    if (authorization)
-        headers[count++] = (struct ml_http_header){"Authorization", authorization};
+    if (identity->authorization)
+        headers[count++] = (struct ml_http_header){"Authorization", identity->authorization};
+    for (size_t i = 0; i < identity->impersonation_count; i++)
+        headers[count++] = identity->impersonation[i];
     const struct ml_http_request http = {
         .method = request->method,
         .url = url,
         .headers = headers,
         .header_count = count,
         .body = request->body,
-        .tls = ml_kubeconfig_tls(transport->config),
+        .tls = identity->tls,
         .deadlines = request->deadlines,
         .streaming = request->streaming,
-        .may_send = request->may_send ? may_send : NULL,
+        .may_send = may_send,
     };
+    call->generation = identity->generation;
+    call->sent = ml_http_send(call->transport->client, &http, &between, call);
+}
+
+static void on_ready(void *context, const struct ml_identity *identity, const struct ml_err *err)
+{
+    struct ml_transport_call *call = context;
+    if (identity)
+        send_as(call, identity);
+    else
+        finish(call, err);
+}
+
+static void begin(struct ml_transport_call *call)
+{
+    struct ml_identity identity;
+    call->wait = (struct ml_credentials_wait){.ready = on_ready, .context = call};
+    if (ml_credentials_get(call->transport->credentials, &identity, &call->wait))
+        send_as(call, &identity);
+}
+
+static struct ml_transport_call *http_submit(struct ml_transport *seam,
+                                             const struct ml_transport_request *request,
+                                             const struct ml_http_handler *handler, void *context)
+{
     struct ml_transport_call *call = ml_new(struct ml_transport_call);
-    call->transport = transport;
+    call->transport = ml_container_of(seam, struct transport_http, seam);
     call->handler = *handler;
     call->may_send = request->may_send;
     call->context = context;
-    call->sent = ml_http_send(transport->client, &http, &between, call);
+    call->path = ml_strdup(request->path);
+    call->accept = ml_strdup(request->accept);
+    call->content_type = ml_strdup(request->content_type);
+    call->body = request->body.len ? ml_str_dup(request->body) : NULL;
+    call->request = *request;
+    call->request.path = call->path;
+    call->request.accept = call->accept;
+    call->request.content_type = call->content_type;
+    call->request.body.ptr = call->body;
+    begin(call);
     return call;
 }
 
 static void http_cancel(struct ml_transport *seam, struct ml_transport_call *call)
 {
     (void)seam;
+    ml_credentials_leave(&call->wait);
     ml_http_cancel(call->sent);
-    free(call);
+    call_free(call);
 }
 
 static void http_free(struct ml_transport *seam)
@@ -111,12 +200,12 @@ static char *host_of(const char *url)
 }
 
 struct ml_transport *ml_transport_http_new(struct ml_http_client *client,
-                                           struct ml_kubeconfig *config)
+                                           struct ml_credentials *credentials)
 {
     struct transport_http *transport = ml_new(struct transport_http);
-    transport->host = host_of(ml_kubeconfig_server(config));
+    transport->host = host_of(ml_credentials_server(credentials));
     transport->seam = (struct ml_transport){http_submit, http_cancel, http_free, transport->host};
     transport->client = client;
-    transport->config = config;
+    transport->credentials = credentials;
     return &transport->seam;
 }

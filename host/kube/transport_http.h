@@ -1,10 +1,12 @@
-/* L3 kube. The transport over real sockets: http_client plus server address and credentials
- * of a kubeconfig. A 401 refreshes the credentials for the next request. */
+/* L3 kube. The transport over real sockets: http_client plus server address and credentials.
+ * A request waits for the credentials where they have to be fetched first. One that the server
+ * does not know (401), or whose handshake fails, is sent once more when there is something else
+ * to show: that answer or failure is not passed on, and nothing was executed. */
 #pragma once
 
-#include "kube/kubeconfig.h"
+#include "kube/credentials.h"
 #include "kube/transport.h"
 
 /* Borrows both, which must outlive it. Ended by its own free(). */
 struct ml_transport *ml_transport_http_new(struct ml_http_client *client,
-                                           struct ml_kubeconfig *config);
+                                           struct ml_credentials *credentials);

@@ -33,6 +33,7 @@ struct moonloop {
     struct ml_metrics *metrics;
     struct ml_process_metrics process_metrics;
     struct ml_kubeconfig *kubeconfig;
+    struct ml_credentials *credentials; /* of both transports */
     struct ml_http_client *http;
     struct ml_transport *transport;
     struct ml_http_client *election_http; /* renewals stand behind no other request */
@@ -125,6 +126,12 @@ static void on_connected(void *context, const char *version, const struct ml_err
     }
     ml_info(&self->log, "host", "connected", ML_S("server", ml_kubeconfig_server(self->kubeconfig)),
             ML_S("version", version), ML_S("credentials", ml_kubeconfig_source(self->kubeconfig)));
+    if (ml_kubeconfig_insecure(self->kubeconfig))
+        ml_warn(
+            &self->log, "host",
+            "INSECURE: the server's certificate is not verified (insecure-skip-tls-verify), and "
+            "anybody on the way can take the credentials; set certificate-authority instead",
+            ML_S("server", ml_kubeconfig_server(self->kubeconfig)));
     ml_operator_start(self->operator);
 }
 
@@ -147,11 +154,18 @@ static int read_log_options(struct moonloop *self)
 static int open_transport(struct moonloop *self)
 {
     const struct ml_kubeconfig_opts opts = {self->opts.kubeconfig, self->opts.context};
-    int r = ml_kubeconfig_load(&opts, ml_clock_real(), &self->kubeconfig, &self->err);
+    int r = ml_kubeconfig_load(&opts, &self->kubeconfig, &self->err);
     if (r < 0)
         return r;
+    self->credentials = ml_credentials_new(&(struct ml_credentials_opts){
+        .loop = self->loop,
+        .config = self->kubeconfig,
+        .log = &self->log,
+        .metrics = self->metrics,
+        .random = &self->random,
+    });
     self->http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
-    self->transport = ml_transport_http_new(self->http, self->kubeconfig);
+    self->transport = ml_transport_http_new(self->http, self->credentials);
     return 0;
 }
 
@@ -202,7 +216,7 @@ static void open_election(struct moonloop *self, struct ml_operator_election *ou
 {
     const char *ns = self->opts.leader_election_namespace;
     self->election_http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
-    self->election_transport = ml_transport_http_new(self->election_http, self->kubeconfig);
+    self->election_transport = ml_transport_http_new(self->election_http, self->credentials);
     *out = (struct ml_operator_election){
         .transport = self->election_transport,
         .ns = ns ? ns : ml_kubeconfig_namespace(self->kubeconfig),
@@ -348,6 +362,7 @@ void moonloop_free(struct moonloop *self)
         self->election_transport->free(self->election_transport);
     ml_http_client_free(self->http);
     ml_http_client_free(self->election_http);
+    ml_credentials_free(self->credentials);
     ml_kubeconfig_free(self->kubeconfig);
     if (self->loop) {
         if (self->opts.handle_signals) {

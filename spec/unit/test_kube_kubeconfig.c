@@ -12,7 +12,6 @@
 
 /* A folder of its own for each test. */
 struct world {
-    struct ml_clock_fake clock;
     char dir[64];
     struct ml_kubeconfig_env env;
     struct ml_kubeconfig *config;
@@ -22,7 +21,6 @@ struct world {
 static int setup(void **state)
 {
     struct world *world = ml_new(struct world);
-    ml_clock_fake_init(&world->clock, 0);
     strcpy(world->dir, "/tmp/test_kubeconfig_XXXXXX");
     assert_non_null(mkdtemp(world->dir));
     world->env.account_dir = "/nonexistent";
@@ -60,8 +58,7 @@ static int load(struct world *world, const char *name, const char *context)
     ML_AUTO_FREE char *path = name ? path_of(world, name) : NULL;
     const struct ml_kubeconfig_opts opts = {path, context};
     ml_kubeconfig_free(ml_take(&world->config));
-    return ml_kubeconfig_load_env(&opts, &world->env, &world->clock.clock, &world->config,
-                                  &world->err);
+    return ml_kubeconfig_load_env(&opts, &world->env, &world->config, &world->err);
 }
 
 static void load_ok(struct world *world, const char *name, const char *context)
@@ -74,6 +71,7 @@ static void load_ok(struct world *world, const char *name, const char *context)
     "clusters:\n- name: c\n  cluster: {" fields "}\n"                                              \
     "contexts:\n- name: x\n  context: {cluster: c, user: u}\ncurrent-context: x\n"
 #define USERS(fields) "users:\n- name: u\n  user: {" fields "}\n"
+#define EXEC(fields)  USERS("exec: {apiVersion: client.authentication.k8s.io/v1, " fields "}")
 #define HTTPS         CLUSTERS("server: 'https://h:6443'")
 
 static void test_kubeconfig_reads_a_whole_file(void **state)
@@ -98,21 +96,21 @@ static void test_kubeconfig_reads_a_whole_file(void **state)
     load_ok(world, "config", NULL);
     assert_string_equal(ml_kubeconfig_server(world->config), "https://one:6443");
     assert_string_equal(ml_kubeconfig_namespace(world->config), "team");
-    const struct ml_http_tls *tls = ml_kubeconfig_tls(world->config);
+    const struct ml_http_tls *tls = &world->config->tls;
     assert_str_eq(tls->ca_pem, PEM);
     assert_str_eq(tls->cert_pem, PEM);
     assert_str_eq(tls->key_pem, PEM);
     assert_string_equal(tls->server_name, "inner");
     assert_string_equal(tls->proxy_url, "socks5://p:1080");
     assert_false(tls->insecure);
-    assert_null(ml_kubeconfig_authorization(world->config));
+    assert_null(world->config->authorization);
 
     load_ok(world, "config", "prod");
     assert_string_equal(ml_kubeconfig_server(world->config), "https://two/k8s/c-1");
     assert_string_equal(ml_kubeconfig_namespace(world->config), "default");
-    assert_true(ml_kubeconfig_tls(world->config)->insecure);
-    assert_true(ml_kubeconfig_tls(world->config)->ca_pem.len == 0);
-    assert_string_equal(ml_kubeconfig_authorization(world->config), "Bearer abc");
+    assert_true(world->config->tls.insecure);
+    assert_true(world->config->tls.ca_pem.len == 0);
+    assert_string_equal(world->config->authorization, "Bearer abc");
     assert_non_null(strstr(ml_kubeconfig_source(world->config), "/config, context \"prod\""));
 }
 
@@ -131,7 +129,6 @@ static void test_kubeconfig_chooses_among_credentials(void **state)
         {HTTPS USERS("token: abc, exec: {command: x}"), "Bearer abc"},
         {HTTPS USERS(""), NULL},
         {HTTPS USERS("token: null, exec: null"), NULL},
-        {CLUSTERS("server: 'http://h:8080'") USERS("token: abc"), NULL},
         {CLUSTERS("server: 'HTTPS://h'") USERS("token: abc"), "Bearer abc"},
         {"clusters: [{name: c, cluster: {server: 'https://h'}}]\ncontexts: [{name: x, context: "
          "{cluster: c}}]\ncurrent-context: x\n",
@@ -141,7 +138,7 @@ static void test_kubeconfig_chooses_among_credentials(void **state)
     for (size_t i = 0; i < ML_COUNT(rows); i++) {
         write_file(world, "config", rows[i].yaml);
         load_ok(world, "config", NULL);
-        const char *got = ml_kubeconfig_authorization(world->config);
+        const char *got = world->config->authorization;
         if (rows[i].authorization)
             assert_string_equal(got, rows[i].authorization);
         else
@@ -194,9 +191,35 @@ static void test_kubeconfig_says_what_is_wrong(void **state)
         {HTTPS USERS("tokenFile: nowhere"), "tokenFile: "},
         {HTTPS USERS("token: a b"), "token: the token has a space"},
         {HTTPS USERS("token: 123"), "token must be a string; put it in quotes"},
-        {HTTPS USERS("exec: {command: aws}"), "user \"u\": not supported yet: exec"},
-        {HTTPS USERS("auth-provider: {name: gcp}"), "user \"u\": not supported yet: auth-provider"},
-        {HTTPS USERS("token: a, as: admin"), "not supported yet: impersonation (as)"},
+        {HTTPS USERS("exec: {}"), "exec of user \"u\": no command"},
+        {HTTPS USERS("exec: 7"), "exec of user \"u\": no command"},
+        {HTTPS USERS("exec: {command: aws}"), "apiVersion \"\" is not supported"},
+        {HTTPS USERS("exec: {command: aws, apiVersion: client.authentication.k8s.io/v1alpha1}"),
+         "client.authentication.k8s.io/v1alpha1\" is not supported; the plugin's tool writes a new "
+         "kubeconfig"},
+        {HTTPS EXEC("command: aws"), "no interactiveMode; add Never or IfAvailable"},
+        {HTTPS EXEC("command: aws, interactiveMode: Always"), "none is there; use a token"},
+        {HTTPS EXEC("command: aws, interactiveMode: Maybe"), "\"Maybe\"; use Never or IfAvailable"},
+        {HTTPS EXEC("command: aws, interactiveMode: Never, args: x"), "args must be a list"},
+        {HTTPS EXEC("command: aws, interactiveMode: Never, args: [1]"),
+         "args must be a list of strings; put them in quotes"},
+        {HTTPS EXEC("command: aws, interactiveMode: Never, env: [{value: x}]"),
+         "env: each variable needs a name"},
+        {HTTPS EXEC("command: aws, interactiveMode: Never, env: [{name: A, value: 1}]"),
+         "env: the value of A must be a string"},
+        {HTTPS EXEC("command: aws, interactiveMode: Never, provideClusterInfo: 1"),
+         "provideClusterInfo must be true or false"},
+        {HTTPS USERS("auth-provider: {name: gcp}"), "user \"u\": auth-provider was removed"},
+        {HTTPS USERS("token: a, as-groups: [x]"), "need a user: add \"as\""},
+        {HTTPS USERS("token: a, as: x, as-groups: x"), "as-groups must be a list"},
+        {HTTPS USERS("token: a, as: x, as-user-extra: [x]"), "as-user-extra must map names"},
+        {HTTPS USERS("token: a, as: x, as-user-extra: {k: v}"),
+         "as-user-extra of user \"u\": k must be a list"},
+        {HTTPS USERS("token: a, as: x, as-groups: [\"a\\nb\"]"), "a line end or control character"},
+        {CLUSTERS("server: 'https://h', proxy-url: 'ftp://p'") USERS(""),
+         "proxy-url must start with http://, https:// or socks5://"},
+        {CLUSTERS("server: 'https://h', disable-compression: 1") USERS(""),
+         "disable-compression must be true or false"},
     };
     for (size_t i = 0; i < ML_COUNT(rows); i++) {
         write_file(world, "config", rows[i].yaml);
@@ -229,8 +252,8 @@ static void test_kubeconfig_list_merges_by_whole_entries(void **state)
     world->env.kubeconfig = list;
     load_ok(world, NULL, NULL);
     assert_string_equal(ml_kubeconfig_server(world->config), "https://first");
-    assert_null(ml_kubeconfig_tls(world->config)->server_name);
-    assert_null(ml_kubeconfig_authorization(world->config));
+    assert_null(world->config->tls.server_name);
+    assert_null(world->config->authorization);
     assert_non_null(strstr(ml_kubeconfig_source(world->config), "/b, context \"x\""));
 }
 
@@ -264,7 +287,7 @@ static void test_kubeconfig_falls_back_to_home_and_then_gives_up(void **state)
     write_file(world, ".kube/config", HTTPS USERS("tokenFile: t"));
     write_file(world, ".kube/t", "home");
     load_ok(world, NULL, NULL);
-    assert_string_equal(ml_kubeconfig_authorization(world->config), "Bearer home");
+    assert_string_equal(world->config->authorization, "Bearer home");
 }
 
 static void test_kubeconfig_in_a_pod_uses_the_service_account(void **state)
@@ -276,15 +299,15 @@ static void test_kubeconfig_in_a_pod_uses_the_service_account(void **state)
     assert_int_equal(load(world, NULL, NULL), ML_ENOT_FOUND); /* no token mounted */
     write_file(world, "token", "sa\n");
     load_ok(world, NULL, NULL); /* a missing ca.crt: the system's roots */
-    assert_true(ml_kubeconfig_tls(world->config)->ca_pem.len == 0);
+    assert_true(world->config->tls.ca_pem.len == 0);
     assert_string_equal(ml_kubeconfig_namespace(world->config), "default");
     write_file(world, "ca.crt", PEM);
     write_file(world, "namespace", "ops\n");
     load_ok(world, NULL, NULL);
     assert_string_equal(ml_kubeconfig_server(world->config), "https://10.0.0.1:443");
     assert_string_equal(ml_kubeconfig_namespace(world->config), "ops");
-    assert_str_eq(ml_kubeconfig_tls(world->config)->ca_pem, PEM);
-    assert_string_equal(ml_kubeconfig_authorization(world->config), "Bearer sa");
+    assert_str_eq(world->config->tls.ca_pem, PEM);
+    assert_string_equal(world->config->authorization, "Bearer sa");
     world->env.service_host = "fd00::1";
     load_ok(world, NULL, NULL);
     assert_string_equal(ml_kubeconfig_server(world->config), "https://[fd00::1]:443");
@@ -295,32 +318,69 @@ static void test_kubeconfig_in_a_pod_uses_the_service_account(void **state)
     assert_int_equal(load(world, NULL, "x"), ML_ENOT_FOUND);
 }
 
-static void test_kubeconfig_token_file_is_read_again_in_time(void **state)
+static void test_kubeconfig_reads_an_exec_plugin(void **state)
 {
     struct world *world = *state;
-    write_file(world, "config", HTTPS USERS("tokenFile: token"));
-    write_file(world, "token", "one");
+    write_file(
+        world, "config",
+        CLUSTERS("server: 'https://h', extensions: [{name: other, extension: 1}, {name: "
+                 "client.authentication.k8s.io/exec, extension: {audience: [a]}}]")
+            EXEC("command: bin/login, args: [one, \"two\\n2\"], env: [{name: A, value: '1'}, "
+                 "{name: B}], interactiveMode: IfAvailable, provideClusterInfo: true, "
+                 "installHint: get it"));
     load_ok(world, "config", NULL);
-    write_file(world, "token", "two");
-    ml_clock_fake_advance(&world->clock, 50 * ML_NS_PER_S);
-    assert_string_equal(ml_kubeconfig_authorization(world->config), "Bearer one");
-    ml_clock_fake_advance(&world->clock, ML_NS_PER_S);
-    assert_string_equal(ml_kubeconfig_authorization(world->config), "Bearer two");
+    const struct ml_exec_config *exec = world->config->exec;
+    ML_AUTO_FREE char *command = path_of(world, "bin/login");
+    assert_string_equal(exec->command, command);
+    assert_string_equal(exec->args[0], "one");
+    assert_string_equal(exec->args[1], "two\n2");
+    assert_null(exec->args[2]);
+    assert_string_equal(exec->env[0], "A=1");
+    assert_string_equal(exec->env[1], "B=");
+    assert_null(exec->env[2]);
+    assert_string_equal(exec->api_version, ML_EXEC_V1);
+    assert_string_equal(exec->install_hint, "get it");
+    assert_string_equal(exec->cluster_config, "{\"audience\":[\"a\"]}");
+    assert_true(exec->provide_cluster_info);
 
-    write_file(world, "token", "three");
-    ml_kubeconfig_refresh(world->config);
-    assert_string_equal(ml_kubeconfig_authorization(world->config), "Bearer three");
+    /* A name is for PATH, an absolute path as it is; v1beta1 needs no interactiveMode. */
+    write_file(
+        world, "config",
+        HTTPS USERS("exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: aws}"));
+    load_ok(world, "config", NULL);
+    assert_string_equal(world->config->exec->command, "aws");
+    assert_null(world->config->exec->args);
+    write_file(world, "config", HTTPS EXEC("command: /bin/x, interactiveMode: Never"));
+    load_ok(world, "config", NULL);
+    assert_string_equal(world->config->exec->command, "/bin/x");
 
-    static const char *const bad[] = {"", " \n", "a\nb"};
-    for (size_t i = 0; i < ML_COUNT(bad); i++) {
-        write_file(world, "token", bad[i]);
-        ml_kubeconfig_refresh(world->config);
-        assert_string_equal(ml_kubeconfig_authorization(world->config), "Bearer three");
+    /* Nobody is asked where something else is there. */
+    write_file(world, "config", HTTPS USERS("token: abc, exec: {command: x}"));
+    load_ok(world, "config", NULL);
+    assert_null(world->config->exec);
+}
+
+static void test_kubeconfig_reads_whom_to_impersonate(void **state)
+{
+    struct world *world = *state;
+    static const char *const headers[][2] = {
+        {"Impersonate-User", "jane"},
+        {"Impersonate-Uid", "u-1"},
+        {"Impersonate-Group", "dev"},
+        {"Impersonate-Group", "ops"},
+        {"Impersonate-Extra-acme.com%2Fscopes", "view"},
+        {"Impersonate-Extra-acme.com%2Fscopes", "edit"},
+        {"Impersonate-Extra-100%25", "1"},
+    };
+    write_file(world, "config",
+               HTTPS USERS("token: a, as: jane, as-uid: u-1, as-groups: [dev, ops], as-user-extra: "
+                           "{Acme.com/scopes: [view, edit], 100%: ['1'], none: []}"));
+    load_ok(world, "config", NULL);
+    assert_int_equal(world->config->impersonation_count, ML_COUNT(headers));
+    for (size_t i = 0; i < ML_COUNT(headers); i++) {
+        assert_string_equal(world->config->impersonation[i].name, headers[i][0]);
+        assert_string_equal(world->config->impersonation[i].value, headers[i][1]);
     }
-    ML_AUTO_FREE char *token = path_of(world, "token");
-    unlink(token);
-    ml_kubeconfig_refresh(world->config);
-    assert_string_equal(ml_kubeconfig_authorization(world->config), "Bearer three");
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -337,7 +397,8 @@ int main(void)
         WITH(test_kubeconfig_list_does_not_pass_over_a_broken_file),
         WITH(test_kubeconfig_falls_back_to_home_and_then_gives_up),
         WITH(test_kubeconfig_in_a_pod_uses_the_service_account),
-        WITH(test_kubeconfig_token_file_is_read_again_in_time),
+        WITH(test_kubeconfig_reads_an_exec_plugin),
+        WITH(test_kubeconfig_reads_whom_to_impersonate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

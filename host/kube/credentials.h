@@ -1,0 +1,62 @@
+/* L3 kube. Who we are towards the API server at this moment, for all transports of a host: what
+ * the kubeconfig says, read again from its files in time, and what its exec plugin gives.
+ *
+ *   files   read again when they were read 10 s ago (client-go: a minute), and after a refusal.
+ *           What is half written or does not fit together is not taken.
+ *   plugin  asked when there is nothing, shortly before what it gave expires, and after a
+ *           refusal. One run serves all who wait. As long as what there is has not expired,
+ *           requests go on with it while the plugin runs, and when it fails.
+ *
+ * Logs, because nobody above sees it: new credentials, and what is wrong with those that were
+ * not taken. */
+#pragma once
+
+#include "base/list.h"
+#include "kube/exec_plugin.h"
+#include "kube/kubeconfig.h"
+
+struct ml_credentials;
+
+struct ml_credentials_opts {
+    struct ml_loop *loop;
+    struct ml_kubeconfig *config; /* borrowed, and kept fresh */
+    struct ml_log *log;
+    struct ml_metrics *metrics; /* of exec plugins; or NULL */
+    struct ml_random *random;
+    const struct ml_exec_runner *runner; /* of plugins; NULL: real programs */
+};
+
+struct ml_credentials *ml_credentials_new(const struct ml_credentials_opts *opts);
+void ml_credentials_free(struct ml_credentials *credentials); /* nobody waits; NULL is fine */
+
+const char *ml_credentials_server(const struct ml_credentials *credentials); /* "https://…" */
+
+/* What one request shows. Valid until control goes back to the loop. */
+struct ml_identity {
+    uint64_t generation;       /* for ml_credentials_refused */
+    const char *authorization; /* value of that header, or NULL */
+    const struct ml_http_header *impersonation;
+    size_t impersonation_count;
+    const struct ml_http_tls *tls; /* the same pointer for good; its contents change */
+};
+
+/* Somebody who waits for the plugin; embed it, and start it with zeros. */
+struct ml_credentials_wait {
+    /* From the loop: what there is now, or NULL and why there is nothing (ML_EUNAUTHORIZED). */
+    void (*ready)(void *context, const struct ml_identity *identity, const struct ml_err *err);
+    void *context;
+    struct ml_list node; /* private */
+};
+
+/* True: `out` is filled. False: wait->ready comes later. */
+bool ml_credentials_get(struct ml_credentials *credentials, struct ml_identity *out,
+                        struct ml_credentials_wait *wait);
+void ml_credentials_leave(struct ml_credentials_wait *wait); /* ready() comes no more */
+
+/* The server did not take what a request of that generation showed: 401, or `in_handshake`, then
+ * maybe because it is us who do not trust it any more. True: there is, or soon will be, something
+ * else to show, so that it is worth asking again once. */
+bool ml_credentials_refused(struct ml_credentials *credentials, uint64_t generation,
+                            bool in_handshake);
+/* It took it: any answer but 401. */
+void ml_credentials_taken(struct ml_credentials *credentials, uint64_t generation);

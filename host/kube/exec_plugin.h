@@ -1,0 +1,56 @@
+/* L3 kube. Asks an exec plugin of a kubeconfig for credentials: one run at a time, bounded in
+ * time and output, and after a run that did not help not again before a while. Rules as
+ * client-go's plugin/pkg/client/auth/exec. Who waits for it is credentials.c's concern. */
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "kube/exec_credential.h"
+#include "net/child.h"
+
+/* What the kubeconfig says of it. */
+struct ml_exec_config {
+    char *command; /* a path, or a name to look up in PATH */
+    char **args;   /* end with NULL, or NULL */
+    char **env;    /* "NAME=value", the same */
+    char *api_version;
+    char *install_hint;   /* or NULL */
+    char *cluster_config; /* JSON of the cluster's extension, or NULL */
+    bool provide_cluster_info;
+};
+
+void ml_exec_config_free(struct ml_exec_config *config); /* NULL is fine */
+
+/* How programs are run: ml_child_start and ml_child_free, or what a test has instead. */
+struct ml_exec_runner {
+    int (*start)(struct ml_loop *loop, const struct ml_child_opts *opts, struct ml_child **out,
+                 struct ml_err *err);
+    void (*free)(struct ml_child *child);
+};
+
+struct ml_exec_plugin;
+
+struct ml_exec_plugin_opts {
+    struct ml_loop *loop;
+    const struct ml_exec_config *config; /* borrowed */
+    struct ml_log *log;                  /* what the plugin says, and why it failed */
+    struct ml_metrics *metrics;          /* rest_client_exec_plugin_*, or NULL */
+    struct ml_random *random;
+    const struct ml_exec_runner *runner; /* NULL: real programs */
+    /* The end of a run, from the loop: what it gave, to be taken or left, or NULL and why not
+     * (ML_EUNAUTHORIZED). */
+    void (*done)(void *context, struct ml_exec_credential *credential, const struct ml_err *err);
+    void *context;
+};
+
+struct ml_exec_plugin *ml_exec_plugin_new(const struct ml_exec_plugin_opts *opts);
+void ml_exec_plugin_free(struct ml_exec_plugin *plugin); /* kills a run under way; NULL is fine */
+
+/* Starts a run, unless one is under way or it is too soon for another. Returns whether one is
+ * under way now: done() will come. `cluster` is used during the call only. */
+bool ml_exec_plugin_run(struct ml_exec_plugin *plugin, const struct ml_exec_cluster *cluster);
+bool ml_exec_plugin_running(const struct ml_exec_plugin *plugin);
+/* What it gave was of use: the next run may be at once. Otherwise it waits 1 s after the first,
+ * twice as long after each further one, at most 60 s. */
+void ml_exec_plugin_proved(struct ml_exec_plugin *plugin);

@@ -1,0 +1,192 @@
+#include "credentials_world.h"
+
+static void test_credentials_read_a_token_file_again_in_time(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_put(world, "token", "one");
+    world_open(world, CONFIG("tokenFile: token"));
+    world_put(world, "token", "two\n");
+    world_wait(world, 10 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "one");
+    world_wait(world, ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "two");
+    assert_int_equal(world_logged(world, "changed on disk"), 1);
+}
+
+static void test_credentials_keep_a_token_while_its_file_is_no_good(void **state)
+{
+    struct credentials_world *world = *state;
+    static const char *const bad[] = {"", " \n", "a\nb", NULL};
+    struct waiter w;
+    world_put(world, "token", "one");
+    world_open(world, CONFIG("tokenFile: token"));
+    for (size_t i = 0; i < ML_COUNT(bad); i++) {
+        ML_AUTO_FREE char *path = ml_asprintf("%s/token", world->dir);
+        if (bad[i])
+            world_put(world, "token", bad[i]);
+        else
+            unlink(path);
+        world_wait(world, 11 * ML_NS_PER_S);
+        assert_string_equal(shown(world, &w), "one");
+        assert_string_equal(shown(world, &w), "one");
+        world_wait(world, 2 * ML_NS_PER_S);
+        assert_string_equal(shown(world, &w), "one");
+    }
+    /* Empty and blank are one problem. */
+    assert_int_equal(world_logged(world, "a file was not taken"), 3);
+    /* It is looked for again soon, not only after a minute. */
+    world_put(world, "token", "two");
+    world_wait(world, 2 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "two");
+}
+
+static void test_credentials_read_again_after_a_refusal(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_put(world, "token", "one");
+    world_open(world, CONFIG("tokenFile: token"));
+    assert_string_equal(shown(world, &w), "one");
+    uint64_t old = w.identity.generation;
+    assert_false(ml_credentials_refused(world->credentials, old, false)); /* nothing new */
+    world_put(world, "token", "two");
+    assert_true(ml_credentials_refused(world->credentials, old, false));
+    assert_string_equal(shown(world, &w), "two");
+    assert_true(w.identity.generation != old);
+    /* Others were on the way with the old one. */
+    assert_true(ml_credentials_refused(world->credentials, old, false));
+}
+
+static void test_credentials_go_back_when_a_new_token_is_refused(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_put(world, "token", "header.payload.signature");
+    world_open(world, CONFIG("tokenFile: token"));
+    shown(world, &w);
+    ml_credentials_taken(world->credentials, w.identity.generation);
+    world_put(world, "token", "header.pay"); /* half written */
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "header.pay");
+    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, false));
+    assert_string_equal(shown(world, &w), "header.payload.signature");
+    ml_credentials_taken(world->credentials, w.identity.generation);
+    /* It is not taken again as long as the file says the same. */
+    for (int i = 0; i < 10; i++) {
+        world_wait(world, 11 * ML_NS_PER_S);
+        assert_string_equal(shown(world, &w), "header.payload.signature");
+    }
+    world_put(world, "token", "header.payload.second");
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "header.payload.second");
+    ml_credentials_taken(world->credentials, w.identity.generation);
+    /* Taken by the server: there is no way back any more. */
+    assert_false(ml_credentials_refused(world->credentials, w.identity.generation, false));
+    assert_string_equal(shown(world, &w), "header.payload.second");
+}
+
+static void test_credentials_try_both_tokens_when_both_are_refused(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_put(world, "token", "one");
+    world_open(world, CONFIG("tokenFile: token"));
+    world_put(world, "token", "two");
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "two");
+    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, false));
+    assert_string_equal(shown(world, &w), "one");
+    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, false));
+    assert_string_equal(shown(world, &w), "two");
+}
+
+static void test_credentials_never_go_over_plain_http(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_open(world, "clusters: [{name: c, cluster: {server: 'http://h:8080'}}]\n"
+                      "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+                      "users: [{name: u, user: {token: abc, as: jane}}]\ncurrent-context: x\n");
+    assert_string_equal(shown(world, &w), "");
+    assert_int_equal(w.identity.impersonation_count, 0);
+}
+
+#define CONFIG_PAIR CONFIG("client-certificate: tls.crt, client-key: tls.key")
+
+static void put_pair(struct credentials_world *world, const char *cert, const char *key)
+{
+    world_put(world, "tls.crt", cert);
+    world_put(world, "tls.key", key);
+}
+
+static void test_credentials_take_a_new_pair_only_when_both_are_there(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    put_pair(world, world->one.cert_pem, world->one.key_pem);
+    world_open(world, CONFIG_PAIR);
+    const struct ml_http_tls *tls = (shown(world, &w), w.identity.tls);
+    assert_str_eq(tls->cert_pem, world->one.cert_pem);
+    world_put(world, "tls.crt", world->two.cert_pem);
+    for (int i = 0; i < 5; i++) {
+        world_wait(world, 11 * ML_NS_PER_S);
+        shown(world, &w);
+        assert_str_eq(tls->cert_pem, world->one.cert_pem);
+        assert_str_eq(tls->key_pem, world->one.key_pem);
+    }
+    assert_int_equal(world_logged(world, "do not belong together"), 1);
+    world_put(world, "tls.key", world->two.key_pem);
+    world_wait(world, 2 * ML_NS_PER_S);
+    shown(world, &w);
+    assert_ptr_equal(w.identity.tls, tls);
+    assert_str_eq(tls->cert_pem, world->two.cert_pem);
+    assert_str_eq(tls->key_pem, world->two.key_pem);
+}
+
+static void test_credentials_keep_a_pair_whose_files_are_no_good(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    static const char *const bad[] = {"", "-----BEGIN CERTIFICATE-----\nMIIB\n", "garbage"};
+    put_pair(world, world->one.cert_pem, world->one.key_pem);
+    world_open(world, CONFIG_PAIR);
+    for (size_t i = 0; i < ML_COUNT(bad); i++) {
+        put_pair(world, bad[i], bad[i]);
+        world_wait(world, 11 * ML_NS_PER_S);
+        shown(world, &w);
+        assert_str_eq(w.identity.tls->cert_pem, world->one.cert_pem);
+        assert_str_eq(w.identity.tls->key_pem, world->one.key_pem);
+    }
+}
+
+static void test_credentials_take_a_new_ca_after_a_failed_handshake(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_open(world, CONFIG("token: abc"));
+    shown(world, &w);
+    assert_false(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    world_put(world, "ca.crt", "");
+    assert_false(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    assert_str_eq(w.identity.tls->ca_pem, world->one.ca_pem);
+    world_put(world, "ca.crt", world->two.ca_pem);
+    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    assert_str_eq(w.identity.tls->ca_pem, world->two.ca_pem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_WORLD(test_credentials_read_a_token_file_again_in_time),
+        WITH_WORLD(test_credentials_keep_a_token_while_its_file_is_no_good),
+        WITH_WORLD(test_credentials_read_again_after_a_refusal),
+        WITH_WORLD(test_credentials_go_back_when_a_new_token_is_refused),
+        WITH_WORLD(test_credentials_try_both_tokens_when_both_are_refused),
+        WITH_WORLD(test_credentials_never_go_over_plain_http),
+        WITH_WORLD(test_credentials_take_a_new_pair_only_when_both_are_there),
+        WITH_WORLD(test_credentials_keep_a_pair_whose_files_are_no_good),
+        WITH_WORLD(test_credentials_take_a_new_ca_after_a_failed_handshake),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
