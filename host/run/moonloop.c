@@ -179,9 +179,9 @@ static void on_lost(void *context, const struct ml_err *err)
     leave_loop(self);
 }
 
-static struct ml_election_times election_times(const struct moonloop_opts *opts)
+static struct ml_lease_times election_times(const struct moonloop_opts *opts)
 {
-    struct ml_election_times times = ML_ELECTION_TIMES_DEFAULT;
+    struct ml_lease_times times = ML_LEASE_TIMES_DEFAULT;
     if (opts->leader_election_lease_duration_ms)
         times.lease_ns = opts->leader_election_lease_duration_ms * ML_NS_PER_MS;
     if (opts->leader_election_renew_deadline_ms)
@@ -199,7 +199,7 @@ static const char *election_id(const struct moonloop_opts *opts)
 static int check_election(struct moonloop *self)
 {
     const char *ns = self->opts.leader_election_namespace;
-    const struct ml_election_times times = election_times(&self->opts);
+    const struct ml_lease_times times = election_times(&self->opts);
     if (!self->opts.leader_elect)
         return 0;
     if (!ml_name_valid(ml_str_of(election_id(&self->opts))))
@@ -208,7 +208,7 @@ static int check_election(struct moonloop *self)
     if (ns && !ml_name_valid(ml_str_of(ns)))
         return ml_err_set(&self->err, ML_EINVALID,
                           "--leader-election-namespace %s: no name of a namespace", ns);
-    return ml_election_times_check(&times, &self->err);
+    return ml_lease_times_check(&times, &self->err);
 }
 
 static void open_election(struct moonloop *self, struct ml_operator_election *out,

@@ -16,7 +16,7 @@ struct ml_operator_election {
     struct ml_transport *transport; /* on a connection of its own */
     const char *ns, *name;          /* of the Lease */
     const char *identity;           /* of this start of the process */
-    struct ml_election_times times;
+    struct ml_lease_times times;
     /* Nothing is written from now on; the process is to end. The operator must not be freed
      * inside. */
     void (*lost)(void *context, const struct ml_err *err);

@@ -21,21 +21,9 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "kube/client.h"
+#include "state/lease_times.h"
 
 struct ml_election;
-
-struct ml_election_times {
-    int64_t lease_ns; /* how long others wait for a holder that is silent; whole seconds */
-    int64_t renew_ns; /* how long the holder may go without a renewal */
-    int64_t retry_ns; /* between two attempts */
-};
-
-#define ML_ELECTION_TIMES_DEFAULT                                                                  \
-    ((struct ml_election_times){15 * ML_NS_PER_S, 10 * ML_NS_PER_S, 2 * ML_NS_PER_S})
-
-/* client-go's NewLeaderElector: lease > renew > 1.2 * retry. ML_EINVALID says which is wrong, by
- * the names of the flags. */
-ML_NODISCARD int ml_election_times_check(const struct ml_election_times *times, struct ml_err *err);
 
 struct ml_election_handler {
     void (*led)(void *context); /* it leads; at most once */
@@ -54,7 +42,7 @@ struct ml_election_opts {
     struct ml_metrics *metrics; /* leader_election_master_status, leader_election_slowpath_total */
     const char *ns, *name;      /* of the Lease */
     const char *identity;       /* unique for each start of a process */
-    struct ml_election_times times;
+    struct ml_lease_times times;
     const struct ml_election_handler *handler;
     void *context;
 };

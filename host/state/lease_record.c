@@ -4,6 +4,10 @@
 
 #define DURATION_S_MAX INT64_C(2147483647) /* the field is an int32 */
 
+const struct ml_kind lease_kind = {
+    "coordination.k8s.io/v1", "coordination.k8s.io", "v1", "Lease", "leases", true, false,
+};
+
 static char *text_of(struct ml_str object, const char *field)
 {
     char *text = ml_json_find_string(object, "spec", field, NULL);

@@ -3,7 +3,9 @@
  */
 #pragma once
 
-#include "base/err.h"
+#include "kube/kind.h"
+
+extern const struct ml_kind lease_kind;
 
 struct lease_record {
     char *metadata;      /* raw JSON, to be sent back as it came; NULL: nothing was read yet */

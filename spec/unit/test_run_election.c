@@ -72,7 +72,7 @@ static void replica_init(struct pair *pair, struct replica *self, const char *id
         .ns = "default",
         .name = "moonloop",
         .identity = identity,
-        .times = ML_ELECTION_TIMES_DEFAULT,
+        .times = ML_LEASE_TIMES_DEFAULT,
         .lost = on_lost,
         .context = self,
     };

@@ -184,7 +184,7 @@ static void candidate_init(struct pair *pair, struct candidate *self, const char
         .ns = "ns",
         .name = "moonloop",
         .identity = identity,
-        .times = ML_ELECTION_TIMES_DEFAULT,
+        .times = ML_LEASE_TIMES_DEFAULT,
         .handler = &handler,
         .context = self,
     });
@@ -690,7 +690,7 @@ static void test_election_many_hand_overs_never_have_two_holders(void **state)
 static void test_election_times_are_checked_as_client_go_does(void **state)
 {
     static const struct {
-        struct ml_election_times seconds;
+        struct ml_lease_times seconds;
         const char *says; /* NULL: good */
     } cases[] = {
         {{15, 10, 2}, NULL},
@@ -703,20 +703,20 @@ static void test_election_times_are_checked_as_client_go_does(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
-        const struct ml_election_times *seconds = &cases[i].seconds;
-        const struct ml_election_times times = {seconds->lease_ns * ML_NS_PER_S,
+        const struct ml_lease_times *seconds = &cases[i].seconds;
+        const struct ml_lease_times times = {seconds->lease_ns * ML_NS_PER_S,
                                                 seconds->renew_ns * ML_NS_PER_S,
                                                 seconds->retry_ns * ML_NS_PER_S};
         struct ml_err err;
-        int r = ml_election_times_check(&times, &err);
+        int r = ml_lease_times_check(&times, &err);
         assert_int_equal(r, cases[i].says ? ML_EINVALID : 0);
         if (cases[i].says)
             assert_non_null(strstr(err.message, cases[i].says));
     }
     struct ml_err err;
     assert_int_equal(
-        ml_election_times_check(
-            &(struct ml_election_times){1500 * ML_NS_PER_MS, ML_NS_PER_S, 100 * ML_NS_PER_MS},
+        ml_lease_times_check(
+            &(struct ml_lease_times){1500 * ML_NS_PER_MS, ML_NS_PER_S, 100 * ML_NS_PER_MS},
             &err),
         ML_EINVALID); /* the Lease has whole seconds */
 }
