@@ -166,9 +166,9 @@ static void test_renewals_without_an_answer(void **state)
 static void test_renewals_that_conflict(void **state)
 {
     (void)state;
-    for (int step = 0; step < 20; step++) {
+    for (int step = 0; step < 10; step++) {
         struct replicas *all = start_two(2, 1000, 1000);
-        replicas_run(all, step * 100);
+        replicas_run(all, step * 200);
         replicas_lua(all, "local lease = get('" LEASE "') lease.spec.holderIdentity = 'c'\n"
                           "assert(call('PUT', '" LEASE "', lease) == 200)");
         replicas_run(all, 2200);
@@ -181,15 +181,15 @@ static void test_renewals_that_conflict(void **state)
         check_counted(all);
         replicas_free(all);
     }
-    faults_tried("F23", 20);
+    faults_tried("F23", 10);
 }
 
 static void test_lease_that_is_deleted(void **state)
 {
     (void)state;
-    for (int step = 0; step < 20; step++) {
+    for (int step = 0; step < 10; step++) {
         struct replicas *all = start_two(3, 1000, 1000);
-        replicas_run(all, step * 100);
+        replicas_run(all, step * 200);
         replicas_lua(all, "assert(call('DELETE', '" LEASE "') == 200)");
         replicas_run(all, 30000);
         assert_true(all->replicas[0].state == REPLICA_RUNS);
@@ -197,14 +197,14 @@ static void test_lease_that_is_deleted(void **state)
         check(all);
         replicas_free(all);
     }
-    faults_tried("F23", 20);
+    faults_tried("F23", 10);
 }
 
 /* The fence at each write index: renewals end after the n-th write of the leader. */
 static void test_fence_at_each_write(void **state)
 {
     (void)state;
-    for (size_t index = 1; index <= 40; index++) {
+    for (size_t index = 1; index <= 20; index++) {
         struct replicas *all = start_two(4, index % 2 ? 800 : 1000, index % 2 ? 1200 : 1000);
         size_t before = writes_since(all, 0, 0);
         while (writes_since(all, 0, 0) < before + index)
@@ -219,7 +219,7 @@ static void test_fence_at_each_write(void **state)
         check(all);
         replicas_free(all);
     }
-    faults_tried("F23", 40);
+    faults_tried("F23", 20);
 }
 
 /* SIGSTOP for a minute, at each moment of the period of renewal. Awake, it asks for the Lease
@@ -227,9 +227,9 @@ static void test_fence_at_each_write(void **state)
 static void test_sleeper(void **state)
 {
     (void)state;
-    for (int step = 0; step < 20; step++) {
+    for (int step = 0; step < 10; step++) {
         struct replicas *all = start_two(5, 1000, 1000);
-        replicas_run(all, step * 103);
+        replicas_run(all, step * 206);
         replica_sleep(&all->replicas[0]);
         replicas_run(all, 60000);
         assert_true(writes_since(all, replicas_now_ms(all) - 30000, 1) > 0);
@@ -243,7 +243,7 @@ static void test_sleeper(void **state)
         check(all);
         replicas_free(all);
     }
-    faults_tried("F23", 20);
+    faults_tried("F23", 10);
 }
 
 /* Nobody took over meanwhile: it goes on, with the Lease first. */
@@ -370,7 +370,7 @@ static void try_seed(uint64_t seed)
 static void test_by_chance(void **state)
 {
     (void)state;
-    faults_tried("F23", faults_each_seed("F23", 20, try_seed));
+    faults_tried("F23", faults_each_seed("F23", 10, try_seed));
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define MAPS    3
-#define INDEXES 24
+#define INDEXES 16
 #define LATE_NS (20 * ML_NS_PER_S)
 
 /* Every verb: for each value of n the map gets a child that carries it; the child of the value
