@@ -121,6 +121,17 @@ describe("deletion", function()
       assert.is_false(is_there "c")
     end)
 
+    it("takes what names an owner whose name another one has by now", function()
+      local former = world:configmap "a"
+      local made = owned("b", former)
+      world:must("DELETE", PATH .. "/a", { propagationPolicy = "Orphan" })
+      world.settle()
+      world:configmap "a"
+      world:patch("merge", PATH .. "/b", { metadata = { ownerReferences = made.metadata.ownerReferences } })
+      world.settle()
+      assert.same({ true, false }, { is_there "a", is_there "b" })
+    end)
+
     it("takes what names an owner that never was, not one of an unknown kind", function()
       owned("a", { metadata = { name = "nobody", uid = "none" } })
       local unknown = { apiVersion = "x/v1", kind = "X", name = "x", uid = "x" }

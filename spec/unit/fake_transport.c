@@ -12,6 +12,7 @@ struct fake_call_private {
     struct fake_transport *fake;
     struct fake_call_private *next; /* in the order of submission */
     struct ml_http_handler handler;
+    int (*may_send)(void *context, struct ml_err *err);
     void *context;
     enum answer_state state;
     struct ml_task task; /* hands the call to the handler */
@@ -62,6 +63,7 @@ static struct ml_transport_call *fake_submit(struct ml_transport *transport,
     struct fake_call_private *private = call_new(request);
     private->fake = fake;
     private->handler = *handler;
+    private->may_send = request->may_send;
     private->context = context;
     private->serve = fake->serve;
     private->serve_context = fake->serve_context;
@@ -210,6 +212,12 @@ static void send_head(struct fake_call *call, const struct ml_http_head *head)
     call->private->state = ANSWER_HEAD;
     if (call->private->handler.head)
         call->private->handler.head(call->private->context, head);
+}
+
+int fake_may_send(struct fake_call *call, struct ml_err *err)
+{
+    check_open(call, ANSWER_NONE, "a question");
+    return call->private->may_send ? call->private->may_send(call->private->context, err) : 0;
 }
 
 void fake_head(struct fake_call *call, int status)

@@ -55,6 +55,10 @@ void fake_reply_head(struct fake_call *call, const struct ml_http_head *head, co
 /* A Status object of `status` with this reason and message: what an API server refuses with. */
 void fake_refuse(struct fake_call *call, int status, const char *reason, const char *message);
 
+/* What a transport asks when a connection is there for the request, which may have waited for it:
+ * 0, or the kind of what `err` says against sending. */
+int fake_may_send(struct fake_call *call, struct ml_err *err);
+
 /* The same in steps, for streams: one head, any number of pieces, then end or failure. A
  * failure may also come instead of a head. fake_piece returns false when the code under test
  * refused the piece (its done() has been called then) or canceled. */

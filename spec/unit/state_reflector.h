@@ -21,11 +21,13 @@ struct reflector_world {
     bool streams;
     char turn[64]; /* the last one */
     int missing;   /* times told */
+    uint64_t progress_when_told; /* of the last object */
 };
 
 static inline void hear(struct reflector_world *self, const char *what, struct ml_object *object)
 {
     ml_buf_printf(&self->heard, " %s", what);
+    self->progress_when_told = self->progress;
     if (object)
         ml_buf_printf(&self->heard, " " ML_STR_FMT "@" ML_STR_FMT,
                       ML_STR_ARG(ml_object_name(object)), ML_STR_ARG(ml_object_rv(object)));

@@ -412,6 +412,25 @@ static void test_client_fence_is_asked_before_each_attempt(void **state)
     fake_expect_none(world->server);
 }
 
+/* The transport may have kept it waiting for a connection, and the process may have slept. */
+static void test_client_fence_is_asked_when_the_bytes_leave(void **state)
+{
+    struct world *world = *state;
+    struct ml_err err = ML_ERR_INIT;
+    bool closed = false;
+    ml_client_set_fence(world->client, fence_writes, &closed);
+    send_request(world, ML_VERB_CREATE, "a");
+    send_request(world, ML_VERB_GET, "a");
+    struct fake_call *write = fake_next(world->server), *read = fake_next(world->server);
+    assert_int_equal(fake_may_send(write, &err), 0);
+    closed = true;
+    assert_int_equal(fake_may_send(read, &err), 0);
+    assert_int_equal(fake_may_send(write, &err), ML_EFORBIDDEN);
+    fake_fail(write, err.kind, err.message);
+    fake_reply(read, 200, "{}");
+    assert_int_equal(world->done_count, 2);
+}
+
 static void stream_open(void *context)
 {
     struct world *world = context;
@@ -597,6 +616,7 @@ int main(void)
         NARROW(test_client_cancel_ends_a_call_in_every_state),
         WITH(test_client_fence_stops_writes_and_only_those),
         WITH(test_client_fence_is_asked_before_each_attempt),
+        WITH(test_client_fence_is_asked_when_the_bytes_leave),
         NARROW(test_client_stream_passes_pieces_on),
         WITH(test_client_stream_keeps_refusals_from_the_reader),
         WITH(test_client_stream_ends_where_the_reader_refuses),

@@ -24,6 +24,17 @@ static const char *const counter =
     "    assert(ctx.patch(map, { data = { n = tostring(n + 1) } }))\n"
     "  end }\n";
 
+/* Makes a Secret, and goes on when the cache shows it. */
+static const char *const maker =
+    "local moonloop = require 'moonloop'\n"
+    "local ConfigMap = moonloop.kind('v1', 'ConfigMap')\n"
+    "return moonloop.controller { name = 'counter', reconciles = ConfigMap,\n"
+    "  owns = { moonloop.kind('v1', 'Secret') },\n"
+    "  reconcile = function(map, ctx)\n"
+    "    if map.metadata.name ~= 'm' then return end\n"
+    "    assert(ctx.ensure { apiVersion = 'v1', kind = 'Secret', metadata = { name = 's' } })\n"
+    "  end }\n";
+
 struct replica {
     struct ml_transport *work, *renewals;
     struct ml_transport_faults *work_faults, *renewal_faults;
@@ -99,16 +110,21 @@ static void replica_fini(struct replica *self)
     ml_metrics_free(ml_take(&self->metrics));
 }
 
+static void write_script(struct pair *pair, const char *text)
+{
+    FILE *out = fopen(pair->script, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
 static int setup(void **state)
 {
     struct pair *pair = ml_new(struct pair);
     memcpy(pair->folder, SCRIPTS, sizeof SCRIPTS);
     assert_non_null(mkdtemp(pair->folder));
     pair->script = ml_asprintf("%s/script.lua", pair->folder);
-    FILE *out = fopen(pair->script, "w");
-    assert_non_null(out);
-    fputs(counter, out);
-    fclose(out);
+    write_script(pair, counter);
     ml_clock_fake_init(&pair->clock, INT64_C(1767225600) * ML_NS_PER_S);
     ml_random_init(&pair->random, 1);
     pair->loop = ml_loop_new(&pair->clock.clock);
@@ -230,6 +246,26 @@ static void test_election_clean_end_hands_the_work_over(void **state)
     assert_int_equal(pair->a.lost, 0);
 }
 
+/* A reconcile that is still under way may write once more: the other one has to wait for it. */
+static void test_election_clean_end_gives_the_lease_back_last(void **state)
+{
+    struct pair *pair = *state;
+    write_script(pair, maker);
+    start_both(pair);
+    int held = ml_transport_faults_add(
+        pair->a.work_faults, &(struct ml_fault){.kind = ML_FAULT_HOLD, .path = "/secrets"});
+    lua(pair, "map('m', 0, 0)");
+    run(pair, 1000);
+    ml_operator_stop(pair->a.operator, 25 * ML_NS_PER_S, on_stopped, &pair->a);
+    run(pair, 5000);
+    assert_int_equal(pair->a.stopped, 0);
+    lua(pair, "assert(get(LEASE).spec.holderIdentity == 'a')");
+    ml_transport_faults_remove(pair->a.work_faults, held);
+    run(pair, 900);
+    assert_int_equal(pair->a.stopped, 1);
+    lua(pair, "assert(get(LEASE).spec.holderIdentity == 'b')");
+}
+
 static void test_election_crash_is_followed_when_the_lease_is_over(void **state)
 {
     struct pair *pair = *state;
@@ -286,6 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(standby_is_ready_and_does_nothing),
         TEST(clean_end_hands_the_work_over),
+        TEST(clean_end_gives_the_lease_back_last),
         TEST(crash_is_followed_when_the_lease_is_over),
         TEST(no_write_leaves_after_the_renew_deadline),
         TEST(sleeper_writes_nothing_until_it_has_asked),

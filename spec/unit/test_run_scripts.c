@@ -25,12 +25,14 @@ struct world {
     size_t write_count;
     const char *things;      /* what a list of the reconciled kind is answered with */
     struct fake_call *watch; /* of the reconciled kind */
+    struct fake_call *parts; /* the list of an owned kind, which the test answers itself */
 };
 
 static const char *const kinds_installed =
     "{\"kind\":\"APIResourceList\",\"groupVersion\":\"test.dev/v1\",\"resources\":["
     "{\"name\":\"things\",\"kind\":\"Thing\",\"namespaced\":true,\"verbs\":[]},"
-    "{\"name\":\"things/status\",\"kind\":\"Thing\",\"namespaced\":true,\"verbs\":[]}]}";
+    "{\"name\":\"things/status\",\"kind\":\"Thing\",\"namespaced\":true,\"verbs\":[]},"
+    "{\"name\":\"parts\",\"kind\":\"Part\",\"namespaced\":true,\"verbs\":[]}]}";
 
 static const char *const one_thing =
     "{\"kind\":\"ThingList\",\"apiVersion\":\"test.dev/"
@@ -49,6 +51,11 @@ static void answer(void *context, struct fake_call *call)
             fake_reply(call, 200, kinds_installed);
         else
             fake_refuse(call, 404, "NotFound", "the server could not find the requested resource");
+    } else if (strstr(call->path, "/parts")) {
+        if (strstr(call->path, "watch=1"))
+            fake_head(call, 200);
+        else
+            world->parts = call;
     } else if (strstr(call->path, "watch=1")) {
         world->watch = call;
         fake_head(call, 200);
@@ -199,6 +206,18 @@ static void accept(struct world *world, struct fake_call *write, int version, co
         version, phase);
     ML_AUTO_FREE char *event = ml_asprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n", object);
     fake_reply(write, 200, object);
+    assert_true(fake_piece(world->watch, event));
+    ml_loop_poll(world->loop);
+}
+
+/* The object changes; `more` stands in its metadata. */
+static void change(struct world *world, int version, const char *want, const char *more)
+{
+    ML_AUTO_FREE char *event = ml_asprintf(
+        "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\","
+        "\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"ua\",\"resourceVersion\":"
+        "\"%d\"%s},\"spec\":{\"want\":\"%s\"}}}\n",
+        version, more, want);
     assert_true(fake_piece(world->watch, event));
     ml_loop_poll(world->loop);
 }
@@ -381,6 +400,70 @@ static void test_scripts_edit_overtakes_what_the_first_list_brought(void **state
         fake_reply(world->writes[i], 200, "{}");
 }
 
+/* Nothing else wakes it: the host itself comes back to it. */
+static void test_scripts_status_that_was_not_written_is_tried_again(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    tell(world, one, NULL);
+    fake_refuse(only_write(world), 500, "InternalError", "etcd is not well");
+    advance(world, 5 * ML_NS_PER_MS);
+    accept(world, only_write(world), 11, "ONE");
+    assert_int_equal(world->write_count, 0);
+}
+
+static void test_scripts_backoff_grows_and_is_forgotten_by_a_success(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = thing.spec.want } }");
+    int64_t delay_ns = 5 * ML_NS_PER_MS;
+    tell(world, one, NULL);
+    change(world, 11, "X", "");
+    for (int i = 0; i < 10; i++, delay_ns *= 2) {
+        fake_refuse(only_write(world), 500, "InternalError", "etcd is not well");
+        advance(world, delay_ns - 1);
+        assert_int_equal(world->write_count, 0);
+        advance(world, 1);
+    }
+    accept(world, only_write(world), 12, "X");
+    change(world, 13, "Y", "");
+    fake_refuse(only_write(world), 500, "InternalError", "etcd is not well");
+    advance(world, 5 * ML_NS_PER_MS);
+    accept(world, only_write(world), 14, "Y");
+}
+
+static void test_scripts_object_that_is_going_is_left_alone(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = thing.spec.want } }");
+    tell(world, one, NULL);
+    change(world, 11, "X", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    assert_int_equal(world->write_count, 0);
+    assert_true(ready(world));
+}
+
+/* With an empty cache of what it owns it would make all of that a second time. */
+static void test_scripts_wait_for_every_cache_of_theirs(void **state)
+{
+    struct world *world = *state;
+    const char *one = "local m = require 'moonloop'\n"
+                      "return m.controller {\n"
+                      "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+                      "  owns = { m.kind('test.dev/v1', 'Part') },\n"
+                      "  reconcile = function() return { status = { phase = 'ONE' } } end,\n"
+                      "}\n";
+    tell(world, one, NULL);
+    assert_non_null(world->watch); /* the other cache is there */
+    assert_false(ready(world));
+    assert_int_equal(world->write_count, 0);
+    fake_reply(world->parts, 200,
+               "{\"kind\":\"PartList\",\"apiVersion\":\"test.dev/v1\","
+               "\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}");
+    ml_loop_poll(world->loop);
+    assert_true(ready(world));
+    accept(world, only_write(world), 11, "ONE");
+}
+
 static void set_true(void *context)
 {
     *(bool *)context = true;
@@ -432,6 +515,10 @@ int main(void)
         SCRIPTS_TEST(test_scripts_wait_for_a_kind_that_is_not_installed),
         SCRIPTS_TEST(test_scripts_conflict_is_tried_again_when_the_cache_has_caught_up),
         SCRIPTS_TEST(test_scripts_edit_overtakes_what_the_first_list_brought),
+        SCRIPTS_TEST(test_scripts_status_that_was_not_written_is_tried_again),
+        SCRIPTS_TEST(test_scripts_backoff_grows_and_is_forgotten_by_a_success),
+        SCRIPTS_TEST(test_scripts_object_that_is_going_is_left_alone),
+        SCRIPTS_TEST(test_scripts_wait_for_every_cache_of_theirs),
         SCRIPTS_TEST(test_scripts_stop_waits_for_what_is_under_way),
         SCRIPTS_TEST(test_scripts_stop_begins_nothing_that_waits),
     };

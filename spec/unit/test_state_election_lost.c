@@ -224,17 +224,37 @@ static void test_election_grant_that_comes_after_its_time_is_none(void **state)
     assert_true(may_write(&pair->a));
 }
 
+/* Others count from when the server had the renewal, which may be as early as it was sent. */
+static void test_election_slow_grant_counts_from_when_it_was_asked_for(void **state)
+{
+    struct pair *pair = *state;
+    start_a(pair);
+    pair->a.mood = SILENT;
+    run(pair, 6500); /* the renewal went out at 2 s */
+    pair->a.mood = ANSWERS;
+    answer(&pair->a, fake_call_at(pair->a.world.server, fake_count(pair->a.world.server) - 1));
+    pair->a.mood = UNREACHABLE;
+    run(pair, 5400);
+    assert_true(may_write(&pair->a));
+    run(pair, 100);
+    assert_false(may_write(&pair->a));
+}
+
 static void test_election_wall_clock_may_jump(void **state)
 {
     static const int64_t jumps_s[] = {3600, -3600, 315360000, -315360000};
     struct pair *pair = *state;
     start_both(pair);
     for (size_t i = 0; i < ML_COUNT(jumps_s); i++) {
+        int before = pair->server.writes;
         pair->clock.wall_ns += jumps_s[i] * ML_NS_PER_S;
+        assert_true(may_write(&pair->a));
         run(pair, 30000);
         assert_true(may_write(&pair->a));
+        assert_in_range(pair->server.writes - before, 14, 16); /* every two seconds, as ever */
     }
     assert_int_equal(pair->b.led, 0);
+    assert_true(slow_paths(&pair->a) == 0);
     assert_int_equal(transitions(pair), 0);
 }
 
@@ -258,6 +278,7 @@ int main(void)
         TEST(process_that_slept_and_still_holds_goes_on),
         TEST(short_sleep_is_forgiven_by_the_server_alone),
         TEST(grant_that_comes_after_its_time_is_none),
+        TEST(slow_grant_counts_from_when_it_was_asked_for),
         TEST(wall_clock_may_jump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

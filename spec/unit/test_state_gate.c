@@ -160,6 +160,19 @@ static void test_gate_counts_a_write_after_the_wait_was_over(void **state)
     assert_freed(self, "default/a");
 }
 
+/* What was expected and has not come may still come: to act then is to do it twice. */
+static void test_gate_is_opened_by_no_time(void **state)
+{
+    struct gate_world *self = *state;
+    wrote(self, "default/a", 8);
+    assert_false(is_open(self, "default/a"));
+    for (int minutes = 0; minutes < 120; minutes++) {
+        advance(&self->all.world, 60000);
+        assert_false(is_open(self, "default/a"));
+    }
+    assert_freed(self, "");
+}
+
 static void test_gate_waits_for_every_kind_that_was_written(void **state)
 {
     struct gate_world *self = *state;
@@ -347,6 +360,7 @@ int main(void)
         TEST(test_gate_holds_a_key_for_its_newest_write),
         TEST(test_gate_counts_a_write_that_is_answered_while_the_key_waits),
         TEST(test_gate_counts_a_write_after_the_wait_was_over),
+        TEST(test_gate_is_opened_by_no_time),
         TEST(test_gate_waits_for_every_kind_that_was_written),
         TEST(test_gate_opens_with_a_consistent_list_begun_after_the_write),
         TEST(test_gate_counts_a_lower_version_after_such_a_list),

@@ -107,6 +107,7 @@ static void test_reflector_events_are_told_and_move_the_version(void **state)
     struct reflector_world *self = *state;
     struct fake_call *watch = till_watching(self);
     send_event(watch, "ADDED", pod("c", "uc", 6));
+    assert_int_equal(self->progress_when_told, 5); /* first the event, then what it moves on */
     assert_int_equal(self->progress, 6);
     send_event(watch, "MODIFIED", pod("a", "ua", 7));
     send_event(watch, "DELETED", pod("b", "ub", 8));
