@@ -19,8 +19,8 @@ struct reflector_world {
     struct ml_reflector_server server;
     struct ml_selection selection;
     bool streams;
-    char turn[64]; /* the last one */
-    int missing;   /* times told */
+    char turn[64];               /* the last one */
+    int missing;                 /* times told */
     uint64_t progress_when_told; /* of the last object */
 };
 
