@@ -39,6 +39,7 @@ static void on_ready(void *context, struct ml_generation *generation)
         ml_generation_retire(old);
         ml_generation_unref(old);
     }
+    ml_wakes_pardon(self->wakes);
     enqueue_all(self);
     self->handler->live(self->context, self, old == NULL);
     controller_pump(self);
@@ -56,12 +57,13 @@ static void on_waiting(void *context, struct ml_generation *generation,
             ML_STR_FIELD("kind", kind->gvk.kind), ML_ERR(err));
 }
 
-static void on_enqueue(void *context, struct ml_generation *generation, struct ml_str key)
+static void on_enqueue(void *context, struct ml_generation *generation, struct ml_str key,
+                       const struct ml_change *change)
 {
     struct ml_controller *self = context;
     (void)generation;
     if (!self->cluster->standby)
-        ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+        ml_wakes_changed(self->wakes, key, change);
 }
 
 static void on_gone(void *context, struct ml_generation *generation, struct ml_str key)
@@ -71,6 +73,7 @@ static void on_gone(void *context, struct ml_generation *generation, struct ml_s
     ml_workqueue_cancel_after(self->queue, key);
     ml_workqueue_forget(self->queue, key);
     ml_gate_clear(self->gate, key);
+    ml_wakes_gone(self->wakes, key);
 }
 
 static void on_map_failed(void *context, struct ml_generation *generation, struct ml_str key,
@@ -108,6 +111,8 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     };
     self->queue = ml_workqueue_new(&queue);
     self->gate = ml_gate_new(cluster->loop, cluster->metrics, self->name);
+    self->wakes = ml_wakes_new(cluster->clock, &controller_wakes_handler, self);
+    ml_gate_on_write(self->gate, controller_on_write, self);
     ml_list_init(&self->works);
     ml_task_init(&self->stopped_task, on_stopped, self);
     ml_controller_metrics_init(&self->metrics, cluster->metrics, self->name);
@@ -123,6 +128,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_generation_unref(self->offered);
     ml_generation_unref(self->current);
     ml_gate_free(self->gate);
+    ml_wakes_free(self->wakes);
     ml_workqueue_free(self->queue);
     free(self->name);
     free(self);

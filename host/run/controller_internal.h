@@ -14,6 +14,7 @@ struct ml_controller {
     void *context;
     struct ml_workqueue *queue;
     struct ml_gate *gate;
+    struct ml_wakes *wakes;
     struct ml_generation *current; /* NULL before the first is live */
     struct ml_generation *offered; /* on its way; NULL when there is none */
     struct ml_list works;
@@ -30,6 +31,11 @@ struct ml_controller {
 void controller_pump(void *controller);
 /* Ends all that is under way where it stands. */
 void controller_cancel_work(struct ml_controller *self);
+
+/* controller_wakes.c: what the controller hears of its wakes, and of its gate for them. */
+extern const struct ml_wakes_handler controller_wakes_handler;
+void controller_on_write(void *controller, struct ml_str key, const struct ml_informer *informer,
+                         uint64_t rv, bool shown);
 
 /* controller.c */
 void controller_tell_when_stopped(struct ml_controller *self);

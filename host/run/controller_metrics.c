@@ -37,6 +37,11 @@ void ml_controller_metrics_init(struct ml_controller_metrics *self, struct ml_me
         ml_metrics_gauge(metrics, "controller_runtime_max_concurrent_reconciles",
                          "Reconciles that may be under way at once.", by_controller),
         mine);
+    self->slowed = ml_metric_with(
+        ml_metrics_counter(metrics, "moonloop_self_triggers_slowed_total",
+                           "Reconciles put off because the script keeps waking itself.",
+                           by_controller),
+        mine);
 }
 
 void ml_controller_metrics_count(struct ml_controller_metrics *self,

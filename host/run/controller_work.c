@@ -34,7 +34,8 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
     case ML_OUTCOME_OK:
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
-            ml_workqueue_add_after(self->queue, key, work->priority, end->requeue_after_ns);
+            ml_workqueue_add_after(self->queue, key, work->priority,
+                                   ml_wakes_restrain(self->wakes, key, end->requeue_after_ns));
         if (end->requeue_at_ns >= 0)
             ml_workqueue_add_after(self->queue, key, ML_PRIORITY_NORMAL,
                                    end->requeue_at_ns - ml_clock_wall(self->cluster->clock));
@@ -60,6 +61,7 @@ static void on_reconciled(void *context, const struct ml_reconcile_end *end)
     int64_t took_ns = ml_clock_monotonic(self->cluster->clock) - work->started_ns;
     ml_controller_metrics_count(&self->metrics, end, took_ns);
     requeue(work, end);
+    ml_wakes_ended(self->wakes, work->key);
     work_end(work);
     controller_tell_when_stopped(self);
     controller_pump(self);
@@ -91,6 +93,7 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
     work->priority = priority;
     work->started_ns = ml_clock_monotonic(self->cluster->clock);
     ml_list_push(&self->works, &work->node);
+    ml_wakes_begun(self->wakes, key);
     self->in_flight++;
     self->low_in_flight += priority == ML_PRIORITY_LOW;
     ml_metric_set(self->metrics.active, (double)self->in_flight);

@@ -1,37 +1,8 @@
-#include "run/generation.h"
+#include "run/generation_internal.h"
 
 /* A kind that is not installed is looked for this often: soon enough for a person who has just
  * applied a CRD, rarely enough for a server. */
 #define RESOLVE_RETRY_NS (2 * ML_NS_PER_S)
-
-struct watched_kind {
-    struct ml_generation *generation;
-    const struct ml_script_kind *declared;
-    struct ml_discovery_wait *resolving;
-    struct ml_timer retry;
-    struct ml_listener listener;
-    struct ml_err last; /* why it cannot be had, as told last */
-};
-
-struct ml_generation {
-    uint32_t refs;
-    struct ml_gate *gate; /* once live */
-    struct ml_cluster *cluster;
-    struct ml_script *script;
-    const struct ml_declaration *declaration;
-    const struct ml_generation_handler *handler;
-    void *context;
-
-    struct watched_kind *watched; /* one for each declared kind, in its order */
-    const struct ml_kind **kinds;
-    struct ml_informer **informers;
-    size_t unresolved;
-    size_t unsynced;
-    size_t primary; /* index of the reconciled kind */
-    bool ready;
-    bool live;
-    struct ml_task ready_task;
-};
 
 static void resolve(void *context);
 
@@ -46,70 +17,6 @@ static void count_synced(struct ml_generation *self)
 {
     if (--self->unsynced == 0 && self->unresolved == 0)
         ml_task_defer(&self->ready_task, self->cluster->loop);
-}
-
-/* The owner of `object`, as a key of the reconciled kind; false when it has none of it.
- * Group and kind count, the version does not (controller-runtime, handler.EnqueueRequestForOwner).
- */
-static bool owner_key(const struct ml_generation *self, struct ml_object *object,
-                      struct ml_buf *out_key)
-{
-    const struct ml_kind *kind = self->kinds[self->primary];
-    struct ml_owner owner;
-    if (!object || !ml_object_controller(object, &owner) || !ml_str_is(owner.group, kind->group) ||
-        !ml_str_is(owner.kind, kind->kind))
-        return false;
-    if (kind->namespaced)
-        ml_buf_printf(out_key, ML_STR_FMT "/", ML_STR_ARG(ml_object_namespace(object)));
-    return ml_buf_append_str(out_key, owner.name);
-}
-
-static void enqueue_owner(struct ml_generation *self, struct ml_object *object)
-{
-    ML_AUTO(ml_buf_fini) struct ml_buf key = ML_BUF_INIT;
-    if (owner_key(self, object, &key))
-        self->handler->enqueue(self->context, self, ml_buf_str(&key));
-}
-
-static void emit_key(void *context, struct ml_str key)
-{
-    struct ml_generation *self = context;
-    self->handler->enqueue(self->context, self, key);
-}
-
-static void enqueue_mapped(struct ml_generation *self, size_t index, struct ml_object *object)
-{
-    struct ml_err err = ML_ERR_INIT;
-    if (object && ml_script_map(self->script, index, object, emit_key, self, &err) < 0)
-        self->handler->map_failed(self->context, self, ml_object_key(object), &err);
-}
-
-static void on_change(void *context, struct ml_informer *informer, struct ml_object *old,
-                      struct ml_object *new)
-{
-    struct watched_kind *watched = context;
-    struct ml_generation *self = watched->generation;
-    (void)informer;
-    if (!self->live)
-        return;
-    switch (watched->declared->use) {
-    case ML_USE_RECONCILES:
-        if (new)
-            self->handler->enqueue(self->context, self, ml_object_key(new));
-        else
-            self->handler->gone(self->context, self, ml_object_key(old));
-        break;
-    case ML_USE_OWNS: /* the old owner too: it may have lost the object */
-        enqueue_owner(self, old);
-        enqueue_owner(self, new);
-        break;
-    case ML_USE_WATCHES:
-        enqueue_mapped(self, (size_t)(watched - self->watched), old);
-        enqueue_mapped(self, (size_t)(watched - self->watched), new);
-        break;
-    case ML_USE_TOUCHES:
-        break;
-    }
 }
 
 static void on_synced(void *context, struct ml_informer *informer)
@@ -130,7 +37,7 @@ static void watch(struct watched_kind *watched, const struct ml_kind *kind)
     }
     self->informers[index] = ml_informers_get(self->cluster->informers, kind);
     watched->listener = (struct ml_listener){
-        .change = on_change,
+        .change = generation_on_change,
         .synced = on_synced,
         .context = watched,
     };

@@ -5,6 +5,7 @@
  *   new ── start ──> resolving ──> syncing ──> ready ── live ──> live ── retire ──> retired */
 #pragma once
 
+#include "run/wakes.h"
 #include "script/script.h"
 
 struct ml_generation;
@@ -15,8 +16,9 @@ struct ml_generation_handler {
     /* A kind cannot be had yet; it is asked for again by itself. Told on each change. */
     void (*waiting)(void *context, struct ml_generation *generation,
                     const struct ml_script_kind *kind, const struct ml_err *err);
-    /* Once live: this key of the reconciled kind is to be looked at. */
-    void (*enqueue)(void *context, struct ml_generation *generation, struct ml_str key);
+    /* Once live: this change concerns this key of the reconciled kind. */
+    void (*enqueue)(void *context, struct ml_generation *generation, struct ml_str key,
+                    const struct ml_change *change);
     /* Once live: the object of this key is gone. */
     void (*gone)(void *context, struct ml_generation *generation, struct ml_str key);
     /* Once live: a map function failed. */

@@ -1,5 +1,6 @@
 #include "run/reconcile.h"
 
+#include "run/object_warning.h"
 #include "run/status.h"
 #include "state/writer.h"
 
@@ -33,20 +34,8 @@ static void finish(struct ml_reconcile *self)
 
 static void record(struct ml_reconcile *self, const char *reason, const char *note)
 {
-    const struct ml_kind *kind = ml_generation_kind(self->generation);
-    const struct ml_event event = {
-        .api_version = ml_str_of(kind->api_version),
-        .kind = ml_str_of(kind->kind),
-        .ns = ml_object_namespace(self->object),
-        .name = ml_object_name(self->object),
-        .uid = ml_object_uid(self->object),
-        .rv = ml_object_rv(self->object),
-        .warning = true,
-        .reason = ml_str_of(reason),
-        .action = ML_STR("Reconcile"),
-        .note = ml_str_of(note),
-    };
-    ml_recorder_event(self->cluster->recorder, &event);
+    ml_object_warning(self->cluster, ml_generation_kind(self->generation), self->object, reason,
+                      note);
 }
 
 static void log_failure(struct ml_reconcile *self, enum ml_log_level level, const char *message,

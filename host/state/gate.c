@@ -25,7 +25,9 @@ struct entry {
 
 struct ml_gate {
     struct ml_loop *loop;
-    struct ml_map entries; /* key -> entry */
+    struct ml_map entries;   /* key -> entry */
+    ml_gate_write *on_write; /* NULL: nobody */
+    void *on_write_context;
     struct ml_metric *skips;
     struct ml_metric *waiting;
 };
@@ -151,7 +153,12 @@ static struct written *written_get(struct entry *entry, struct ml_informer *info
 void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *informer,
                    struct ml_str ns, struct ml_str name, uint64_t rv)
 {
-    if (!informer || ml_informer_seen(informer, ns, rv))
+    if (!informer)
+        return;
+    bool shown = ml_informer_seen(informer, ns, rv);
+    if (gate->on_write)
+        gate->on_write(gate->on_write_context, key, informer, rv, shown);
+    if (shown)
         return;
     struct entry *entry = entry_get(gate, key);
     struct written *written = written_get(entry, informer, ns, name);
@@ -161,6 +168,12 @@ void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *
     written->rv = rv;
     ml_write_wait_cancel(&written->wait);
     ml_write_wait_start(&written->wait, informer, ns, name, rv, on_seen, written);
+}
+
+void ml_gate_on_write(struct ml_gate *gate, ml_gate_write *wrote, void *context)
+{
+    gate->on_write = wrote;
+    gate->on_write_context = context;
 }
 
 bool ml_gate_open(struct ml_gate *gate, struct ml_str key,

@@ -16,6 +16,13 @@ void ml_gate_free(struct ml_gate *gate);
 void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *informer,
                    struct ml_str ns, struct ml_str name, uint64_t rv);
 
+/* Every write that ml_gate_wrote is told of, but those that are ignored, goes to `wrote` as well:
+ * for who wants to know an own write when it comes back on the watch. `shown`: the cache has it
+ * already. */
+typedef void ml_gate_write(void *context, struct ml_str key, const struct ml_informer *informer,
+                           uint64_t rv, bool shown);
+void ml_gate_on_write(struct ml_gate *gate, ml_gate_write *wrote, void *context);
+
 /* True when `key` may be reconciled now. Otherwise `ready(context, key)` comes once, from the
  * loop, when it may; asking again meanwhile changes nothing. Counts stale_sync_skips_total. */
 bool ml_gate_open(struct ml_gate *gate, struct ml_str key,

@@ -3,6 +3,7 @@ local moonloop = require "moonloop"
 
 local Thing = moonloop.kind("example.com/v1", "Thing")
 local Secret = moonloop.kind("v1", "Secret")
+local ConfigMap = moonloop.kind("v1", "ConfigMap")
 
 local function secret(value)
   return { apiVersion = "v1", kind = "Secret", metadata = { name = "s" }, stringData = { v = value } }
@@ -19,8 +20,9 @@ function modes.tick(_, ctx)
   return { status = { at = ctx.now() }, requeue_at = (ctx.now() // 60 + 1) * 60 }
 end
 
-function modes.restless(thing)
-  return { status = { n = (thing.status.n or 0) + 1 } }
+function modes.restless(thing, ctx)
+  ctx.get(ConfigMap, thing.metadata.name)
+  return { requeue_after = 0 }
 end
 
 function modes.undeclared(_, ctx)
@@ -35,6 +37,7 @@ return moonloop.controller {
   name = "thing",
   reconciles = Thing,
   owns = { Secret },
+  uses = { ConfigMap },
 
   reconcile = function(thing, ctx)
     local mode = modes[thing.spec.mode]

@@ -92,7 +92,7 @@ describe("A world", function()
   it("says so when a script never comes to rest", function()
     local message = failure_of(world.apply, thing("a", "restless"))
     assert.truthy(message:find("no end after", 1, true), message)
-    assert.truthy(message:find("/things/a/status", 1, true), message)
+    assert.truthy(message:find("/configmaps/a", 1, true), message)
   end)
 
   it("tells the Events of an object", function()

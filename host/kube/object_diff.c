@@ -1,0 +1,101 @@
+#include "kube/object_diff.h"
+
+#include "codec/json.h"
+#include "codec/json_diff.h"
+
+#define FIELDS_MAX 3
+
+/* A member of the difference, on the way down. */
+struct place {
+    const struct place *parent; /* NULL: of the object itself */
+    struct ml_str key;
+};
+
+struct walk {
+    struct ml_buf *fields; /* NULL: only the parts are asked for */
+    size_t count;
+    unsigned parts;
+};
+
+static bool is_metadata(const struct place *place, const char *key)
+{
+    return place->parent && !place->parent->parent && ml_str_is(place->parent->key, "metadata") &&
+           ml_str_is(place->key, key);
+}
+
+static enum ml_object_part part_of(const struct place *place)
+{
+    if (is_metadata(place, "generation"))
+        return ML_PART_GENERATION;
+    const struct place *top = place, *second = place;
+    while (top->parent) {
+        second = top;
+        top = top->parent;
+    }
+    if (ml_str_is(top->key, "status"))
+        return ML_PART_STATUS;
+    if (!ml_str_is(top->key, "metadata"))
+        return ML_PART_SPEC;
+    if (is_metadata(second, "labels"))
+        return ML_PART_LABELS;
+    return is_metadata(second, "annotations") ? ML_PART_ANNOTATIONS : ML_PART_METADATA;
+}
+
+static void name(const struct place *place, struct ml_buf *out)
+{
+    if (place->parent)
+        name(place->parent, out);
+    bool plain = !memchr(place->key.ptr, '.', place->key.len);
+    ml_buf_printf(out, plain ? "%s" ML_STR_FMT : "%s[" ML_STR_FMT "]",
+                  plain && place->parent ? "." : "", ML_STR_ARG(place->key));
+}
+
+static void leaf(struct walk *walk, const struct place *place)
+{
+    if (is_metadata(place, "resourceVersion"))
+        return;
+    enum ml_object_part part = part_of(place);
+    walk->parts |= part;
+    if (!walk->fields || part == ML_PART_GENERATION || walk->count > FIELDS_MAX)
+        return;
+    if (walk->count++ == FIELDS_MAX) {
+        ml_buf_puts(walk->fields, ", …");
+        return;
+    }
+    ml_buf_puts(walk->fields, walk->count > 1 ? ", " : "");
+    name(place, walk->fields);
+}
+
+/* `json` is a difference, so an object in it is either a way further down or was added whole. */
+static void descend(struct walk *walk, const struct place *parent, struct ml_str json)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, json, 0);
+    if (ml_json_next(&reader) != ML_JSON_OBJECT)
+        return;
+    while (ml_json_next(&reader) == ML_JSON_KEY) {
+        ML_AUTO_FREE char *key = ml_str_dup(reader.text);
+        const struct place place = {parent, ml_str_of(key)};
+        struct ml_str value = ml_json_skip(&reader);
+        if (value.len > 0 && value.ptr[0] == '{' && !ml_str_is(value, "{}"))
+            descend(walk, &place, value);
+        else
+            leaf(walk, &place);
+    }
+}
+
+unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new,
+                        struct ml_buf *out_fields)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf before = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf after = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf difference = ML_BUF_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    struct walk walk = {.fields = out_fields};
+    ml_object_json(old, &before);
+    ml_object_json(new, &after);
+    if (ml_json_merge_diff(ml_buf_str(&before), ml_buf_str(&after), &difference, &err) < 0)
+        return ML_PART_ALL;
+    descend(&walk, NULL, ml_buf_str(&difference));
+    return walk.parts;
+}

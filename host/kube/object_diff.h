@@ -1,0 +1,20 @@
+/* L3 kube. What differs between two states of an object, apart from its resourceVersion. */
+#pragma once
+
+#include "kube/object.h"
+
+enum ml_object_part {
+    ML_PART_SPEC = 1,        /* anything outside of metadata and status */
+    ML_PART_GENERATION = 2,  /* metadata.generation; many kinds have none */
+    ML_PART_LABELS = 4,      /* metadata.labels */
+    ML_PART_ANNOTATIONS = 8, /* metadata.annotations */
+    ML_PART_METADATA = 16,   /* the rest of it: finalizers, owners, deletion */
+    ML_PART_STATUS = 32,
+    ML_PART_ALL = 63,
+};
+
+/* The parts that differ, as a sum of enum ml_object_part; all of them when it cannot be told.
+ * `out_fields`, unless NULL, gets the fields by name, at most three: "spec.size,
+ * metadata.annotations[example.com/at]". A list counts as one field. */
+unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new,
+                        struct ml_buf *out_fields);

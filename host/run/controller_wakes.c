@@ -1,0 +1,41 @@
+/* Changes on their way to the queue, and what is said of a script that wakes itself. */
+#include "run/controller_internal.h"
+#include "run/object_warning.h"
+
+void controller_on_write(void *context, struct ml_str key, const struct ml_informer *informer,
+                         uint64_t rv, bool shown)
+{
+    struct ml_controller *self = context;
+    ml_wakes_wrote(self->wakes, key, informer, rv, shown);
+}
+
+static void on_wake(void *context, struct ml_str key, int64_t delay_ns)
+{
+    struct ml_controller *self = context;
+    if (delay_ns > 0)
+        ml_workqueue_add_after(self->queue, key, ML_PRIORITY_NORMAL, delay_ns);
+    else
+        ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+}
+
+static void on_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
+{
+    struct ml_controller *self = context;
+    const struct ml_informer *informer = ml_generation_informer(self->current);
+    struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
+    ml_metric_add(self->metrics.slowed, 1);
+    ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
+            ML_STR_FIELD("object", key), ML_S("changes", fields),
+            ML_F("pause_seconds", (double)delay_ns / (double)ML_NS_PER_S));
+    if (!object)
+        return;
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "each run changes what brings the next one: %s; the next run waits %d s", fields,
+        (int)(delay_ns / ML_NS_PER_S));
+    ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered", note);
+}
+
+const struct ml_wakes_handler controller_wakes_handler = {
+    .wake = on_wake,
+    .slowed = on_slowed,
+};

@@ -1,0 +1,88 @@
+/* From a change of a watched object to the keys that it concerns. */
+#include "run/generation_internal.h"
+
+/* The owner of `object`, as a key of the reconciled kind; false when it has none of it.
+ * Group and kind count, the version does not (controller-runtime, handler.EnqueueRequestForOwner).
+ */
+static bool owner_key(const struct ml_generation *self, struct ml_object *object,
+                      struct ml_buf *out_key)
+{
+    const struct ml_kind *kind = self->kinds[self->primary];
+    struct ml_owner owner;
+    if (!object || !ml_object_controller(object, &owner) || !ml_str_is(owner.group, kind->group) ||
+        !ml_str_is(owner.kind, kind->kind))
+        return false;
+    if (kind->namespaced)
+        ml_buf_printf(out_key, ML_STR_FMT "/", ML_STR_ARG(ml_object_namespace(object)));
+    return ml_buf_append_str(out_key, owner.name);
+}
+
+/* The owner, and the old one too: it may have lost the object. */
+static void enqueue_owners(struct ml_generation *self, const struct ml_change *change)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf before = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf now = ML_BUF_INIT;
+    bool had = owner_key(self, change->old, &before);
+    bool has = owner_key(self, change->new, &now);
+    if (has)
+        self->handler->enqueue(self->context, self, ml_buf_str(&now), change);
+    if (had && !(has && ml_str_eq(ml_buf_str(&before), ml_buf_str(&now))))
+        self->handler->enqueue(self->context, self, ml_buf_str(&before), change);
+}
+
+struct mapping {
+    struct ml_generation *generation;
+    const struct ml_change *change;
+};
+
+static void emit_key(void *context, struct ml_str key)
+{
+    const struct mapping *mapping = context;
+    struct ml_generation *self = mapping->generation;
+    self->handler->enqueue(self->context, self, key, mapping->change);
+}
+
+/* What the old state concerned may be concerned no more, and has to hear of that. */
+static void enqueue_mapped(struct watched_kind *watched, const struct ml_change *change)
+{
+    struct ml_generation *self = watched->generation;
+    struct mapping mapping = {self, change};
+    struct ml_object *const states[] = {change->old, change->new};
+    for (size_t i = 0; i < ML_COUNT(states); i++) {
+        struct ml_err err = ML_ERR_INIT;
+        if (states[i] && ml_script_map(self->script, (size_t)(watched - self->watched), states[i],
+                                       emit_key, &mapping, &err) < 0)
+            self->handler->map_failed(self->context, self, ml_object_key(states[i]), &err);
+    }
+}
+
+void generation_on_change(void *context, struct ml_informer *informer, struct ml_object *old,
+                          struct ml_object *new)
+{
+    struct watched_kind *watched = context;
+    struct ml_generation *self = watched->generation;
+    const struct ml_change change = {
+        .informer = informer,
+        .old = old,
+        .new = new,
+        .reconciled = watched->declared->use == ML_USE_RECONCILES,
+    };
+    if (!self->live)
+        return;
+    switch (watched->declared->use) {
+    case ML_USE_RECONCILES:
+        if (new)
+            self->handler->enqueue(self->context, self, ml_object_key(new), &change);
+        else
+            self->handler->gone(self->context, self, ml_object_key(old));
+        break;
+    case ML_USE_OWNS:
+        enqueue_owners(self, &change);
+        break;
+    case ML_USE_WATCHES:
+        enqueue_mapped(watched, &change);
+        break;
+    case ML_USE_TOUCHES:
+        break;
+    }
+}
