@@ -1,4 +1,6 @@
 /* host.after and host.defer: Lua functions that the loop calls. */
+#include <math.h>
+
 #include "script/host.h"
 
 #define TIMER "moonloop.timer"
@@ -49,7 +51,8 @@ static int host_after(lua_State *L)
     lua_setiuservalue(L, -2, 1);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, timer);
-    ml_timer_start(&timer->timer, (int64_t)(seconds * (double)ML_NS_PER_S));
+    /* Up: one that came early would be started again for what is left, which is less than a ns. */
+    ml_timer_start(&timer->timer, (int64_t)ceil(seconds * (double)ML_NS_PER_S));
     return 1;
 }
 

@@ -144,6 +144,17 @@ static void test_trusted_error_in_a_callback_ends_that_callback_only(void **stat
     run(fixture, "assert(calls == 2)");
 }
 
+static void test_trusted_timer_never_comes_early(void **state)
+{
+    struct fixture *fixture = *state;
+    run(fixture, "came = 0\n"
+                 "require 'moonloop.host'.after(1e-10, function() came = came + 1 end)");
+    ml_loop_poll(fixture->loop);
+    run(fixture, "assert(came == 0)");
+    advance(fixture, 1);
+    run(fixture, "assert(came == 1)");
+}
+
 static void test_trusted_goes_with_timers_and_functions_that_wait(void **state)
 {
     struct fixture *fixture = *state;
@@ -242,6 +253,7 @@ int main(void)
         TEST(require_finds_the_embedded_library_but_no_stubs),
         TEST(file_runs_as_with_lua),
         TEST(error_in_a_callback_ends_that_callback_only),
+        TEST(timer_never_comes_early),
         TEST(goes_with_timers_and_functions_that_wait),
         TEST(without_a_loop_has_nothing_to_wait_on),
         TEST(defined_function_takes_and_gives_json),
