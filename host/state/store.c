@@ -1,8 +1,8 @@
 #include "state/store.h"
 
-#include "base/map.h"
+#include "base/set.h"
 
-/* The objects of one owner. Its uid's bytes, the key in `by_owner`, are those of objects[0]. */
+/* The objects of one owner that has several. */
 struct dependents {
     size_t len;
     size_t capacity;
@@ -10,33 +10,76 @@ struct dependents {
     struct ml_object *objects[];
 };
 
+/* An owner's entry in `by_owner`: its only object, as is the rule, or, marked in the pointer's
+ * lowest bit, which is never set in one of malloc, its dependents. */
+#define SEVERAL 1u
+
 struct ml_store {
-    struct ml_map by_key;   /* key -> object, whose bytes the key is */
-    struct ml_map by_owner; /* uid of the controller owner -> dependents */
+    struct ml_set by_key;   /* of objects */
+    struct ml_set by_owner; /* of owners' entries, by the uid of the controller owner */
     size_t bytes;
 };
 
+static struct dependents *several(const void *entry)
+{
+    return (uintptr_t)entry & SEVERAL ? (void *)((uintptr_t)entry - SEVERAL) : NULL;
+}
+
+static void *entry_of(struct dependents *of)
+{
+    return (void *)((uintptr_t)of + SEVERAL);
+}
+
+static struct ml_str object_key(const void *entry)
+{
+    return ml_object_key(entry);
+}
+
+static struct ml_str owner_uid(const void *entry)
+{
+    const struct dependents *of = several(entry);
+    struct ml_owner owner = {0};
+    ml_object_controller(of ? of->objects[0] : entry, &owner);
+    return owner.uid;
+}
+
 struct ml_store *ml_store_new(void)
 {
-    return ml_new(struct ml_store);
+    struct ml_store *store = ml_new(struct ml_store);
+    store->by_key.key = object_key;
+    store->by_owner.key = owner_uid;
+    return store;
 }
 
 void ml_store_free(struct ml_store *store)
 {
     if (!store)
         return;
-    ml_map_each (&store->by_key, i, object)
+    ml_set_each (&store->by_owner, i, entry)
+        free(several(entry));
+    ml_set_each (&store->by_key, j, object)
         ml_object_unref(object);
-    ml_map_each (&store->by_owner, j, dependents)
-        free(dependents);
-    ml_map_fini(&store->by_key);
-    ml_map_fini(&store->by_owner);
+    ml_set_fini(&store->by_key);
+    ml_set_fini(&store->by_owner);
     free(store);
 }
 
 struct ml_object *ml_store_get(const struct ml_store *store, struct ml_str key)
 {
-    return ml_map_get(&store->by_key, key);
+    return ml_set_get(&store->by_key, key);
+}
+
+/* With room for twice as many as the entry has. The entry stays as it is: the set reads its key
+ * until the new one has its place. */
+static struct dependents *dependents_of(const void *entry)
+{
+    const struct dependents *old = several(entry);
+    size_t len = old ? old->len : 1;
+    struct dependents *of = ml_alloc(sizeof *of + 2 * len * sizeof of->objects[0]);
+    *of = (struct dependents){.len = len, .capacity = 2 * len};
+    for (size_t i = 0; i < len; i++)
+        of->objects[i] = old ? old->objects[i] : (struct ml_object *)entry;
+    return of;
 }
 
 static void index_owner(struct ml_store *store, struct ml_object *object)
@@ -44,18 +87,17 @@ static void index_owner(struct ml_store *store, struct ml_object *object)
     struct ml_owner owner;
     if (!ml_object_controller(object, &owner))
         return;
-    struct dependents *of = ml_map_get(&store->by_owner, owner.uid);
+    void *entry = ml_set_get(&store->by_owner, owner.uid);
+    if (!entry) {
+        ml_set_put(&store->by_owner, object);
+        return;
+    }
+    struct dependents *of = several(entry);
     if (!of || of->len == of->capacity) {
-        size_t capacity = of ? of->capacity * 2 : 1;
-        size_t len = of ? of->len : 0;
-        of = ml_realloc(of, sizeof *of + capacity * sizeof of->objects[0]);
-        of->len = len;
-        of->capacity = capacity;
-        of->step = 0;
+        of = dependents_of(entry);
+        free(several(ml_set_put(&store->by_owner, entry_of(of))));
     }
     of->objects[of->len++] = object;
-    ml_object_controller(of->objects[0], &owner);
-    ml_map_put(&store->by_owner, owner.uid, of);
 }
 
 static void unindex_owner(struct ml_store *store, struct ml_object *object)
@@ -63,26 +105,27 @@ static void unindex_owner(struct ml_store *store, struct ml_object *object)
     struct ml_owner owner;
     if (!ml_object_controller(object, &owner))
         return;
-    struct dependents *of = ml_map_get(&store->by_owner, owner.uid);
-    ml_assert(of != NULL);
+    void *entry = ml_set_get(&store->by_owner, owner.uid);
+    ml_assert(entry != NULL);
+    struct dependents *of = several(entry);
+    if (!of) {
+        ml_set_remove(&store->by_owner, owner.uid);
+        return;
+    }
     size_t at = 0;
     while (of->objects[at] != object)
         at++;
     of->objects[at] = of->objects[--of->len];
     if (of->len == 0) {
-        ml_map_remove(&store->by_owner, owner.uid);
+        ml_set_remove(&store->by_owner, owner.uid);
         free(of);
-        return;
     }
-    /* The key's bytes must be those of an object that stays. */
-    ml_object_controller(of->objects[0], &owner);
-    ml_map_put(&store->by_owner, owner.uid, of);
 }
 
 struct ml_object *ml_store_put(struct ml_store *store, struct ml_object *object)
 {
     ml_object_ref(object);
-    struct ml_object *former = ml_map_put(&store->by_key, ml_object_key(object), object);
+    struct ml_object *former = ml_set_put(&store->by_key, object);
     if (former) {
         unindex_owner(store, former);
         store->bytes -= ml_object_bytes(former);
@@ -94,7 +137,7 @@ struct ml_object *ml_store_put(struct ml_store *store, struct ml_object *object)
 
 struct ml_object *ml_store_remove(struct ml_store *store, struct ml_str key)
 {
-    struct ml_object *former = ml_map_remove(&store->by_key, key);
+    struct ml_object *former = ml_set_remove(&store->by_key, key);
     if (!former)
         return NULL;
     unindex_owner(store, former);
@@ -104,15 +147,18 @@ struct ml_object *ml_store_remove(struct ml_store *store, struct ml_str key)
 
 struct ml_object *ml_store_next(const struct ml_store *store, size_t *cursor)
 {
-    return ml_map_next(&store->by_key, cursor, NULL);
+    return ml_set_next(&store->by_key, cursor);
 }
 
 struct ml_object *ml_store_next_owned(const struct ml_store *store, struct ml_str uid,
                                       struct ml_object **cursor)
 {
-    struct dependents *of = ml_map_get(&store->by_owner, uid);
-    if (!of)
-        return NULL;
+    void *entry = ml_set_get(&store->by_owner, uid);
+    struct dependents *of = several(entry);
+    if (!of) {
+        *cursor = *cursor ? NULL : entry;
+        return *cursor;
+    }
     size_t at = 0;
     if (*cursor) {
         at = of->step < of->len && of->objects[of->step] == *cursor ? of->step : 0;
