@@ -93,13 +93,14 @@ cp_pid() { awk -v name="$1" '$1 == name { print $2 }' "$cp/pids"; }
 
 # ---- operator
 
-# host_start BUILD ARGUMENT...: the arguments go to "moonloop run". Sets host_pid, and host_exec, when.
+# host_start BUILD ARGUMENT...: the arguments go to "moonloop run", which works on the control plane, or on
+# the server of $kubeconfig. Sets host_pid, and host_exec, when.
 host_start() {
   local binary=${binaries[$1]}
   shift
   # shellcheck disable=SC2034 # scenarios/start.sh asks for it
   host_exec=$EPOCHREALTIME
-  "$binary" run --kubeconfig "$cp/kubeconfig" "$@" >>"$work/host.log" 2>&1 &
+  "$binary" run --kubeconfig "${kubeconfig:-$cp/kubeconfig}" "$@" >>"$work/host.log" 2>&1 &
   host_pid=$!
 }
 
@@ -127,6 +128,32 @@ host_settle() {
     before=$after
   done
 }
+
+# proxy_start ARGUMENT...: one before the control plane, with $work/proxy.kubeconfig and $work/proxy.log.
+proxy_start() {
+  rm -f "$work/proxy.kubeconfig"
+  "$load" proxy --kubeconfig "$cp/kubeconfig" --write-kubeconfig "$work/proxy.kubeconfig" --log "$work/proxy.log" "$@" &
+  proxy_pid=$!
+  await_file "$work/proxy.kubeconfig" "$proxy_pid"
+}
+
+proxy_stop() { end_of "$proxy_pid"; }
+
+# await_file FILE PID: until the process has written it.
+await_file() {
+  until [ -s "$1" ]; do
+    kill -0 "$2" 2>/dev/null || die "the process that was to write $1 ended"
+    sleep 0.02
+  done
+}
+
+# end_of PID: of a helper of ours, whatever it says to it.
+end_of() {
+  kill "$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+}
+
+free_port() { "$(sed -n "s/^binary='\(.*\)'$/\1/p" "$cp/settings")" free-ports 1; }
 
 # ---- /proc
 

@@ -86,10 +86,20 @@ local function slope(from, to, scale)
 end
 
 
+--- Bytes of malloc for one more pod in the cache, of the small shape and, beside it, of the large.
+local function cached_bytes(shape)
+  local few, many, large = numbers("cache.few.heap")[1], numbers("cache.many.heap")[1], numbers("cache.large.heap")[1]
+  if not (few and many and large) then return {} end
+  local small = (many - few) / (numbers("cache.many")[1] - 10000)
+  return { shape == "large" and small + (large - few) / 10000 or small }
+end
+
+
 -- ---- targets: what, values, how to print one, the most it may be
 
 local MIB, MS = 1 / 1024, 1000
 local of = function(pattern, build) return pattern:format(build or subject) end
+local cached_100000 = (numbers("cache.many")[1] or 0) == 100000
 local at_10000 = (numbers("memory.many")[1] or 0) == 10000
 
 local targets = {
@@ -116,6 +126,16 @@ local targets = {
   { "write of the ConfigMap to the first pod under the new script",
     numbers("reload.alone.asked", MS), "%.0f ms", 1000 },
   { "… among 1,000 other Ats", numbers("reload.among1000.asked", MS), "%.0f ms", 1000 },
+  { "100,000 pods of cnat cached: resident",
+    cached_100000 and numbers(of "cache.%s.many.VmRSS", MIB) or {}, "%.1f MiB", 40 },
+  { "a pod of 6 KB in the cache, beside its kind's dictionary", cached_bytes "large", "%.0f bytes", 1024 },
+  { "20,000 events a second of so many pods: lag at most", numbers("cache.many.20000.lag_max"), "%.2f s", 1 },
+  { "… CPU of the host for a second of them", numbers("cache.many.20000.cpu_us", 20000 / 1e6), "%.2f s", 1 },
+  { "… with an At for each, reconciled at every event", numbers("cache.owned.20000.cpu_us", 20000 / 1e6), "%.2f s", 1 },
+  { "soak: lateness of the last pod", numbers "soak.made_max", "%.2f s", 2 },
+  { "soak: memory of the cgroup at its highest", numbers("soak.cgroup_max", MIB), "%.1f MiB", 30 },
+  { "flapping: times that /healthz was not 200", numbers "flapping.dead", "%.0f", 0 },
+  { "flapping: lists of a kind and outage", numbers "flapping.lists_max", "%.0f", 1 },
   { "`moonloop dev`: exec to the first answer", numbers("embedded.answered", MS), "%.0f ms", 100 },
   { "100 watchers at 1,000 events a second: events lost", numbers "embedded.watchers.lost", "%.0f", 0 },
   { "`moonloop test reconcilers/`", numbers("embedded.test", MS), "%.0f ms", 100 },
@@ -124,6 +144,7 @@ local targets = {
 
 -- Of these more is better.
 local least = {
+  { "events of cached pods a second, as fast as they are taken", numbers "cache.many.all.rate", "%.0f", 20000 },
   { "embedded server, in process: creates a second", numbers "embedded.inprocess.create", "%.0f", 20000 },
   { "embedded server, TLS, one connection: creates a second", numbers "embedded.tls1.creates", "%.0f", 3000 },
   { "embedded server, TLS, 16 connections: creates a second", numbers "embedded.tls16.creates", "%.0f", 3000 },
@@ -295,6 +316,88 @@ local function writes_table()
 end
 
 
+local function cache_table()
+  line "## Cache\n"
+  line "| pods | resident | CPU per event | events a second | lag at 20,000 a second, most | CPU per event then |"
+  line "|---|---|---|---|---|---|"
+  local many = numbers("cache.many")[1] or 0
+  for _, row in ipairs {
+    { "few", "10,000 and 1,000 Ats" },
+    { "many", ("%d and 1,000 Ats"):format(many) },
+    { "owned", ("%d, each with its At"):format(many) },
+    { "large", "10,000 of 6 KB and 1,000 Ats" },
+  } do
+    local name = "cache." .. row[1]
+    line("| %s | %s | %s | %s | %s | %s |", row[2],
+      spread(numbers(of("cache.%s." .. row[1] .. ".VmRSS"), MIB), "%.1f MiB"),
+      spread(numbers(name .. ".all.cpu_us"), "%.1f µs"), spread(numbers(name .. ".all.rate"), "%.0f"),
+      spread(numbers(name .. ".20000.lag_max"), "%.3f s"), spread(numbers(name .. ".20000.cpu_us"), "%.1f µs"))
+  end
+  line("\nBytes handed out by malloc for one more pod: %s of 1.4 KB, %s of 6 KB.\n",
+    spread(cached_bytes "small", "%.0f"), spread(cached_bytes "large", "%.0f"))
+end
+
+
+local function recovery_table()
+  line "## Recovery\n"
+  line "| | |\n|---|---|"
+  for _, row in ipairs {
+    { "requests per useful change, nothing in the way", "recovery.calm.requests", "%.3f" },
+    { "… connections cut every two seconds", "recovery.cut.requests", "%.3f" },
+    { "cut to the last watch asked for again: p50", "recovery.cut.watched_p50", "%.1f ms", MS },
+    { "… longest", "recovery.cut.watched_max", "%.1f ms", MS },
+    { "cut to the next pod made: p50", "recovery.cut.pod_p50", "%.1f ms", MS },
+    { "… longest", "recovery.cut.pod_max", "%.1f ms", MS },
+    { "lists of a kind after a cut, at most", "recovery.cut.lists_max", "%.0f" },
+  } do
+    line("| %s | %s |", row[1], spread(numbers(row[2], row[4]), row[3]))
+  end
+  line ""
+end
+
+
+-- What a long run observed: its figures one below the other.
+local function long_table(title, name, rows)
+  line("## %s, %s minutes\n", title, figures[name .. ".minutes"][1])
+  line "| | |\n|---|---|"
+  for _, row in ipairs(rows) do
+    line("| %s | %s |", row[1], spread(numbers(name .. "." .. row[2], row[4]), row[3]))
+  end
+  line ""
+end
+
+
+local SOAK_ROWS = {
+  { "Ats made and finished", "made", "%.0f" },
+  { "lateness of a pod: p50", "made_p50", "%.2f s" },
+  { "… p99", "made_p99", "%.2f s" },
+  { "… last", "made_max", "%.2f s" },
+  { "resident at first", "rss_first", "%.1f MiB", MIB },
+  { "… at last", "rss_last", "%.1f MiB", MIB },
+  { "… at its highest", "rss_max", "%.1f MiB", MIB },
+  { "… growth in an hour", "rss_an_hour", "%.0f KiB" },
+  { "the cgroup's memory at its highest", "memory_peak", "%.1f MiB", 1 / 1048576 },
+  { "periods of 100 ms with something to do", "nr_periods", "%.0f" },
+  { "… of them throttled", "nr_throttled", "%.0f" },
+}
+
+local FLAPPING_ROWS = {
+  { "outages", "outages", "%.0f" },
+  { "Ats made and finished", "made", "%.0f" },
+  { "descriptors at first", "fds_first", "%.0f" },
+  { "… at most", "fds_max", "%.0f" },
+  { "… at last", "fds_last", "%.0f" },
+  { "resident at first", "rss_first", "%.1f MiB", MIB },
+  { "… at its highest", "rss_max", "%.1f MiB", MIB },
+  { "… at last", "rss_last", "%.1f MiB", MIB },
+  { "times that /healthz was not 200", "dead", "%.0f" },
+  { "share of the seconds with /readyz 200", "ready", "%.2f" },
+  { "lists of a kind and outage, at most", "lists_max", "%.0f" },
+  { "back to the last watch asked for: p50", "watched_p50", "%.2f s" },
+  { "… longest", "watched_max", "%.2f s" },
+}
+
+
 local function embedded_table()
   line "## The embedded server\n"
   line "| | | |\n|---|---|---|"
@@ -332,5 +435,9 @@ if figures["life." .. subject .. ".wall"][1] then lifecycle_table() end
 if figures["writes.due"][1] or figures["writes.waited"][1] then writes_table() end
 if figures["start." .. subject .. ".pod"][1] then start_table() end
 if figures["idle." .. subject .. ".VmRSS"][1] or figures["memory.few"][1] then memory_table() end
+if figures["cache.many"][1] then cache_table() end
+if figures["recovery.calm.requests"][1] then recovery_table() end
+if figures["soak.minutes"][1] then long_table("Soak", "soak", SOAK_ROWS) end
+if figures["flapping.minutes"][1] then long_table("Flapping", "flapping", FLAPPING_ROWS) end
 if figures["embedded.answered"][1] then embedded_table() end
 codec_text()

@@ -18,14 +18,22 @@ import (
 // auditEvent is as much of an audit.k8s.io/v1 Event as we look at. The policy of
 // controlplane.sh has one for each request, written when it was answered.
 type auditEvent struct {
-	Verb      string
-	UserAgent string
-	User      struct{ Username string }
-	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
+	Verb       string
+	RequestURI string
+	UserAgent  string
+	User       struct{ Username string }
+	ObjectRef  struct{ Resource, Subresource, Namespace, Name string }
 
 	ResponseStatus           struct{ Code int }
 	RequestReceivedTimestamp time.Time
 	StageTimestamp           time.Time
+}
+
+// client is the user agent without its version.
+func (e *auditEvent) client() string {
+	agent, _, _ := strings.Cut(e.UserAgent, " ")
+	agent, _, _ = strings.Cut(agent, "/")
+	return agent
 }
 
 func (e *auditEvent) isPodMade() bool {
@@ -37,6 +45,7 @@ type auditLog struct {
 	file   *os.File
 	reader *bufio.Reader
 	rest   string // of a line whose end was not there yet
+	reads  bool   // gets and lists are wanted, too
 }
 
 func openAudit(path string) (*auditLog, error) {
@@ -49,7 +58,7 @@ func openAudit(path string) (*auditLog, error) {
 
 func (l *auditLog) close() { l.file.Close() }
 
-// each calls f for every write that was logged since the last time.
+// each calls f for every request that was logged since the last time; without reads, only for writes and watches.
 func (l *auditLog) each(f func(*auditEvent)) error {
 	for {
 		line, err := l.reader.ReadString('\n')
@@ -61,7 +70,7 @@ func (l *auditLog) each(f func(*auditEvent)) error {
 			return err
 		}
 		line, l.rest = l.rest+line, ""
-		if strings.Contains(line, `"verb":"get"`) || strings.Contains(line, `"verb":"list"`) {
+		if !l.reads && (strings.Contains(line, `"verb":"get"`) || strings.Contains(line, `"verb":"list"`)) {
 			continue // spares the decoder most of the log
 		}
 		var event auditEvent
@@ -86,6 +95,21 @@ func readAudit(path, namespace string, f func(*auditEvent)) error {
 	})
 }
 
+// readAll calls f for every request of the operator that the whole log has, reads included.
+func readAll(path string, f func(*auditEvent)) error {
+	log, err := openAudit(path)
+	if err != nil {
+		return err
+	}
+	defer log.close()
+	log.reads = true
+	return log.each(func(e *auditEvent) {
+		if e.client() == "moonloop" {
+			f(e)
+		}
+	})
+}
+
 func auditFlags(name string, args []string, more func(*flag.FlagSet)) (audit, namespace string) {
 	set := flag.NewFlagSet(name, flag.ExitOnError)
 	set.StringVar(&audit, "audit", "audit.log", "the audit log")
@@ -98,27 +122,47 @@ func auditFlags(name string, args []string, more func(*flag.FlagSet)) (audit, na
 }
 
 // runLateness says how long after the instant each create reached the server
-// ("asked") and was answered, the pod made ("made").
+// ("asked") and was answered, the pod made ("made"). With no --due each pod's
+// instant is that in its name, as churn makes them.
 func runLateness(args []string) error {
 	var dueText string
 	audit, namespace := auditFlags("lateness", args, func(set *flag.FlagSet) {
 		set.StringVar(&dueText, "due", "", "the instant, RFC 3339")
 	})
-	due, err := parseDue(dueText)
+	var due time.Time
+	var err error
+	if dueText != "" {
+		due, err = parseDue(dueText)
+	}
 	if err != nil {
 		return err
 	}
 	var asked, made []float64
 	err = readAudit(audit, namespace, func(e *auditEvent) {
 		if e.isPodMade() {
+			if dueText == "" {
+				due = dueOf(e.ObjectRef.Name)
+			}
 			asked = append(asked, e.RequestReceivedTimestamp.Sub(due).Seconds())
 			made = append(made, e.StageTimestamp.Sub(due).Seconds())
 		}
 	})
 	fmt.Printf("pods\t%d\n", len(made))
-	printQuantiles("asked", asked)
-	printQuantiles("made", made)
+	printQuantiles(os.Stdout, "asked", asked)
+	printQuantiles(os.Stdout, "made", made)
 	return err
+}
+
+// what is its verb and resource, and the code where it was refused.
+func (e *auditEvent) what() string {
+	what := e.Verb + " " + e.ObjectRef.Resource
+	if e.ObjectRef.Subresource != "" {
+		what += "/" + e.ObjectRef.Subresource
+	}
+	if e.ResponseStatus.Code >= 300 {
+		what += fmt.Sprintf(" refused %d", e.ResponseStatus.Code)
+	}
+	return what
 }
 
 // runWrites counts the requests that were not reads: those that were answered
@@ -130,16 +174,7 @@ func runWrites(args []string) error {
 		if e.Verb == "watch" {
 			return
 		}
-		agent, _, _ := strings.Cut(e.UserAgent, " ")
-		agent, _, _ = strings.Cut(agent, "/")
-		resource := e.ObjectRef.Resource
-		if e.ObjectRef.Subresource != "" {
-			resource += "/" + e.ObjectRef.Subresource
-		}
-		if e.ResponseStatus.Code >= 300 {
-			resource += fmt.Sprintf(" refused %d", e.ResponseStatus.Code)
-		}
-		counts[fmt.Sprintf("%s\t%s %s", agent, e.Verb, resource)]++
+		counts[fmt.Sprintf("%s\t%s", e.client(), e.what())]++
 	})
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		fmt.Printf("%s\t%d\n", key, counts[key])
@@ -179,11 +214,11 @@ func runFirst(args []string) error {
 }
 
 // printQuantiles uses the nearest rank: p99 of 200 is the third largest.
-func printQuantiles(name string, values []float64) {
+func printQuantiles(w io.Writer, name string, values []float64) {
 	if len(values) == 0 {
 		return
 	}
 	slices.Sort(values)
 	rank := func(q float64) float64 { return values[max(int(math.Ceil(q*float64(len(values))))-1, 0)] }
-	fmt.Printf("%s_p50\t%.4f\n%s_p99\t%.4f\n%s_max\t%.4f\n", name, rank(0.50), name, rank(0.99), name, rank(1))
+	fmt.Fprintf(w, "%s_p50\t%.4f\n%s_p99\t%.4f\n%s_max\t%.4f\n", name, rank(0.50), name, rank(0.99), name, rank(1))
 }

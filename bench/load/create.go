@@ -57,11 +57,15 @@ func runAts(args []string) error {
 	began := time.Now()
 	path := fmt.Sprintf(atsPath, flags.namespace)
 	err = inParallel(flags.count, flags.concurrency, func(i int) error {
-		return c.post(path, fmt.Appendf(nil, `{"apiVersion":"cnat.programming-kubernetes.info/v1alpha1","kind":"At",`+
-			`"metadata":{"name":"at-%05d"},"spec":{"schedule":%q,"command":"echo YAY"}}`, flags.first+i, schedule))
+		return c.post(path, atBody(atName(flags.first+i), schedule))
 	})
 	fmt.Printf("due\t%s\nmaking\t%.3f\n", schedule, time.Since(began).Seconds())
 	return err
+}
+
+func atBody(name, schedule string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"cnat.programming-kubernetes.info/v1alpha1","kind":"At","metadata":{"name":%q},`+
+		`"spec":{"schedule":%q,"command":"echo YAY"}}`, name, schedule)
 }
 
 func runPods(args []string) error {
@@ -90,7 +94,7 @@ func runPods(args []string) error {
 	}
 	bodies := make([][]byte, flags.count)
 	for i := range bodies {
-		name := fmt.Sprintf("at-%05d", flags.first+i)
+		name := atName(flags.first + i)
 		bodies[i] = podBody(name, ownerOf(name))
 	}
 	// The connection is up and warm before the instant, as an operator's is.
@@ -111,7 +115,7 @@ func runPods(args []string) error {
 		return err
 	})
 	fmt.Printf("due\t%s\n", due.UTC().Format(time.RFC3339Nano))
-	printQuantiles("answered", answered)
+	printQuantiles(os.Stdout, "answered", answered)
 	return err
 }
 

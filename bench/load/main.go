@@ -12,12 +12,19 @@ import (
 var commands = map[string]func(args []string) error{
 	"answered":  runAnswered,
 	"ats":       runAts,
+	"churn":     runChurn,
 	"first":     runFirst,
+	"flood":     runFlood,
 	"lateness":  runLateness,
 	"maps":      runMaps,
 	"namespace": runNamespace,
+	"observe":   runObserve,
+	"outages":   runOutages,
 	"pods":      runPods,
+	"proxy":     runProxy,
 	"ready":     runReady,
+	"requests":  runRequests,
+	"stream":    runStream,
 	"wait":      runWait,
 	"watchers":  runWatchers,
 	"writes":    runWrites,
@@ -26,15 +33,22 @@ var commands = map[string]func(args []string) error{
 const usage = `usage: load COMMAND [FLAG...]      (-h after a command lists its flags)
   namespace  make one, and wait until pods can be made in it
   ats        make Ats, due at one instant
+  churn      make Ats at a rate, each due soon, and delete each after a while
   pods       the bare client: make the pods of those Ats at one instant, with nothing in between
   wait       until so many pods were made, as the audit log says, and so many objects are in a phase
-  lateness   from the instant to each pod's create, from the audit log
+  lateness   from the instant, or that in each name, to each pod's create, from the audit log
   writes     by client, verb and resource, from the audit log
+  requests   how many the operator sent since an instant, from the audit log
   first      from an instant to the first pod, from the audit log
   ready      when a URL first answered 200
   answered   when the server of a kubeconfig that is still to be written first answered
   maps       makes ConfigMaps of 1 KB as fast as it can, and reads them: how many a second
   watchers   many watch while ConfigMaps are made at a rate: how many events did not arrive
+  stream     serves lists and watches of pods and Ats that it makes up, for many objects at no cost of a real server
+  flood      asks a stream for events at a rate: the operator's lag behind them, and its CPU
+  proxy      stands before an API server and is gone by turns
+  outages    from each end of one to the operator's watches and its next pod, and the lists it took, from the audit log
+  observe    a process each second: descriptors, memory, probes
 `
 
 func main() {

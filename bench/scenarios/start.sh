@@ -23,7 +23,7 @@ start_to_pod() { # BUILD NAMESPACE
 
 start_to_ready() { # BUILD
   local port asker
-  port=$("$(sed -n "s/^binary='\(.*\)'$/\1/p" "$cp/settings")" free-ports 1)
+  port=$(free_port)
   "$load" ready --url "http://127.0.0.1:$port/readyz" >"$work/ready" &
   asker=$!
   sleep 0.1
