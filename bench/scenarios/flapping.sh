@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2034
 # Not among the default ones: MINUTES (default 10) of an API server that is there for 5 s and gone for 5 s. Every
 # second: descriptors, memory, probes; from the audit log: the lists of each kind after each outage. Fails when a bound is broken.
 scenario_flapping() {

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2034
 # 200 Ats, 20 a second, each due soon: with nothing in the way, then with all connections cut every two seconds.
 # From each cut to the operator's last watch asked for and to the next pod; and the requests of each run, next
 # to the four changes that an At is worth: its pod, and its status PENDING, RUNNING, DONE.

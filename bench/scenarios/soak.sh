@@ -19,7 +19,7 @@ scenario_soak() {
   kill -TERM "$soak_pid"
   wait "$soak_pid" || broken+=("the container ended with $?")
   "$load" lateness --audit "$cp/audit.log" --namespace soak >>"$work/observed"
-  tr = '\t' <"$work/container.cgroup" >>"$work/observed"
+  tr '=' '\t' <"$work/container.cgroup" >>"$work/observed"
   record soak.minutes "$minutes"
   cat "$work/churn" >>"$work/observed"
   record_all soak <"$work/observed"
