@@ -3,16 +3,18 @@
 #include "base/map.h"
 #include "codec/json.h"
 #include "codec/rfc3339.h"
+#include "state/event_json.h"
+#include "state/event_similar.h"
 #include "state/event_spam.h"
 
 #include <stdio.h>
 
-#define SERIES_IDLE_NS  (360 * ML_NS_PER_S) /* a quiet series is over */
-#define SERIES_TELL_NS  (60 * ML_NS_PER_S)  /* the count on the server may be that old */
-#define IN_FLIGHT_MAX   4
-#define SERIES_MAX      1000
-#define NOTE_MAX        1024
-#define NAME_PREFIX_MAX 200 /* leaves room for the suffix in 253 bytes */
+#define SERIES_IDLE_NS (360 * ML_NS_PER_S) /* a quiet series is over */
+#define SERIES_TELL_NS (60 * ML_NS_PER_S)  /* the count on the server may be that old */
+#define IN_FLIGHT_MAX  4
+#define SERIES_MAX     1000
+#define TRIES_MAX      12 /* of one request, while the server does not answer */
+#define TRY_AGAIN_NS   (10 * ML_NS_PER_S)
 
 /* One thing that happened, once or again and again. */
 struct series {
@@ -24,6 +26,8 @@ struct series {
     char *event; /* its JSON for the first time, kept to make it anew after a 404 */
     bool exists; /* the server has it */
     bool queued; /* in `waiting` */
+    bool combined;
+    int tries; /* that failed in a row */
     int64_t count;
     int64_t sent_count;
     int64_t last_ns; /* monotonic */
@@ -44,6 +48,8 @@ struct ml_recorder {
     size_t in_flight;
     uint64_t sequence;
     struct ml_event_spam spam;
+    struct ml_event_similar similar;
+    struct ml_timer again; /* runs while the server does not answer: nothing is sent */
     void (*flushed)(void *context);
     void *flushed_context;
     struct ml_task flush;
@@ -95,6 +101,37 @@ static void move(struct series *series, struct ml_list *to)
 
 static void pump(struct ml_recorder *self);
 
+/* It may pass: no answer, or one that says "later". */
+static bool is_passing(const struct ml_err *err)
+{
+    switch (err->kind) {
+    case ML_ENETWORK:
+    case ML_ETIMEOUT:
+    case ML_EUNAVAILABLE:
+    case ML_ETOO_MANY:
+    case ML_EUNAUTHORIZED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_again(void *context)
+{
+    pump(context);
+}
+
+/* Keeps what could not be sent, and all others, for later; false: that was its last try. */
+static bool try_later(struct series *series)
+{
+    struct ml_recorder *self = series->recorder;
+    if (++series->tries >= TRIES_MAX)
+        return false;
+    move(series, &self->waiting);
+    ml_timer_start(&self->again, TRY_AGAIN_NS);
+    return true;
+}
+
 static void on_sent(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct series *series = context;
@@ -102,6 +139,9 @@ static void on_sent(void *context, struct ml_str body, const struct ml_err *err)
     (void)body;
     series->call = NULL;
     self->in_flight--;
+    if (err && is_passing(err) && try_later(series))
+        return;
+    series->tries = 0;
     bool expired = err && err->kind == ML_ENOT_FOUND && series->exists;
     bool created = !series->exists && (!err || err->kind == ML_EALREADY_EXISTS);
     if (!expired)
@@ -145,6 +185,7 @@ static void send(struct series *series)
         request.verb = ML_VERB_PATCH_MERGE;
         request.body = ml_buf_str(&patch);
     }
+    request.yields = true;
     series->sent_count = series->count;
     series->sent_ns = ml_clock_monotonic(self->clock);
     move(series, &self->sending);
@@ -154,112 +195,38 @@ static void send(struct series *series)
 
 static void pump(struct ml_recorder *self)
 {
-    while (self->in_flight < IN_FLIGHT_MAX && !ml_list_empty(&self->waiting))
+    while (!ml_timer_active(&self->again) && self->in_flight < IN_FLIGHT_MAX &&
+           !ml_list_empty(&self->waiting))
         send(ml_container_of(self->waiting.next, struct series, node));
 }
 
 /* ---- recording ---- */
 
-/* At most `max` bytes, cut at the end of a character. */
-static struct ml_str cut(struct ml_str text, size_t max)
-{
-    if (text.len <= max)
-        return text;
-    while (max > 0 && ((unsigned char)text.ptr[max] & 0xC0) == 0x80)
-        max--;
-    return (struct ml_str){text.ptr, max};
-}
-
-static bool is_alphanumeric(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_label(struct ml_str label)
-{
-    for (size_t i = 0; i < label.len; i++)
-        if (!is_alphanumeric(label.ptr[i]) && label.ptr[i] != '-')
-            return false;
-    return label.len > 0 && is_alphanumeric(label.ptr[0]) &&
-           is_alphanumeric(label.ptr[label.len - 1]);
-}
-
-/* What an Event's name begins with: the object's name, where that is a DNS subdomain, which an
- * Event's has to be. RBAC's names need not be. */
-static struct ml_str name_prefix(struct ml_str name)
-{
-    name = cut(name, NAME_PREFIX_MAX);
-    while (name.len > 0 && !is_alphanumeric(name.ptr[name.len - 1])) /* cut inside a label */
-        name.len--;
-    struct ml_str rest = name;
-    do {
-        if (!is_label(ml_str_cut(&rest, '.')))
-            return ML_STR("event");
-    } while (rest.ptr);
-    return name;
-}
-
-static void write_regarding(struct ml_json_writer *writer, const struct ml_event *event)
-{
-    ml_json_key(writer, ML_STR("regarding"));
-    ml_json_begin_object(writer);
-    ml_json_put_string(writer, "apiVersion", event->api_version);
-    ml_json_put_string(writer, "kind", event->kind);
-    if (event->ns.len)
-        ml_json_put_string(writer, "namespace", event->ns);
-    ml_json_put_string(writer, "name", event->name);
-    if (event->uid.len)
-        ml_json_put_string(writer, "uid", event->uid);
-    if (event->rv.len)
-        ml_json_put_string(writer, "resourceVersion", event->rv);
-    ml_json_end_object(writer);
-}
-
-static char *event_json(const struct series *series, const struct ml_event *event)
-{
-    const struct ml_recorder *self = series->recorder;
-    struct ml_buf json = ML_BUF_INIT;
-    struct ml_json_writer writer;
-    char now[ML_RFC3339_MICRO_LEN + 1];
-    ml_rfc3339_format_micro(ml_clock_wall(self->clock), now);
-    ml_json_writer_init(&writer, &json);
-    ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "apiVersion", ml_str_of(event_kind.api_version));
-    ml_json_put_string(&writer, "kind", ml_str_of(event_kind.kind));
-    ml_json_key(&writer, ML_STR("metadata"));
-    ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "name", ml_str_of(series->name));
-    ml_json_put_string(&writer, "namespace", ml_str_of(series->ns));
-    ml_json_end_object(&writer);
-    ml_json_put_string(&writer, "eventTime", ml_str_of(now));
-    ml_json_put_string(&writer, "reportingController", ml_str_of(self->controller));
-    ml_json_put_string(&writer, "reportingInstance", cut(ml_str_of(self->instance), 128));
-    ml_json_put_string(&writer, "type", event->warning ? ML_STR("Warning") : ML_STR("Normal"));
-    ml_json_put_string(&writer, "reason", cut(event->reason, 128));
-    ml_json_put_string(&writer, "action", cut(event->action, 128));
-    ml_json_put_string(&writer, "note", cut(event->note, NOTE_MAX));
-    write_regarding(&writer, event);
-    ml_json_end_object(&writer);
-    return ml_buf_take(&json);
-}
-
 /* A new Event object, for a new series or one that went on after a silence. */
 static void series_begin(struct series *series, const struct ml_event *event)
 {
     struct ml_recorder *self = series->recorder;
-    struct ml_str prefix = name_prefix(event->name);
+    struct ml_str prefix = ml_event_name_prefix(event->name);
     uint64_t stamp = (uint64_t)ml_clock_wall(self->clock) + self->sequence++;
     free(series->name);
     free(series->event);
     series->name = ml_asprintf(ML_STR_FMT ".%llx", ML_STR_ARG(prefix), (unsigned long long)stamp);
-    series->event = event_json(series, event);
+    const struct ml_event_frame frame = {
+        .ns = series->ns,
+        .name = series->name,
+        .controller = self->controller,
+        .instance = self->instance,
+        .wall_ns = ml_clock_wall(self->clock),
+        .combined = series->combined,
+    };
+    series->event = ml_event_json(event, &frame);
     series->exists = false;
     series->count = 0;
     series->sent_count = 0;
 }
 
 static struct series *series_new(struct ml_recorder *self, struct ml_str key,
-                                 const struct ml_event *event)
+                                 const struct ml_event *event, bool combined)
 {
     if (self->by_key.len >= SERIES_MAX) {
         if (ml_list_empty(&self->resting))
@@ -268,6 +235,7 @@ static struct series *series_new(struct ml_recorder *self, struct ml_str key,
     }
     struct series *series = ml_new(struct series);
     series->recorder = self;
+    series->combined = combined;
     series->key = ml_str_dup(key);
     series->ns = event->ns.len ? ml_str_dup(event->ns) : ml_strdup("default");
     ml_list_init(&series->node);
@@ -278,11 +246,11 @@ static struct series *series_new(struct ml_recorder *self, struct ml_str key,
 }
 
 static struct series *series_get(struct ml_recorder *self, struct ml_str key,
-                                 const struct ml_event *event, int64_t now_ns)
+                                 const struct ml_event *event, bool combined, int64_t now_ns)
 {
     struct series *series = ml_map_get(&self->by_key, key);
     if (!series)
-        return series_new(self, key, event);
+        return series_new(self, key, event, combined);
     if (now_ns - series->last_ns > SERIES_IDLE_NS && !series->call)
         series_begin(series, event);
     return series;
@@ -293,10 +261,14 @@ void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
     ML_AUTO_FREE char *object = ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
                                             ML_STR_ARG(event->kind), ML_STR_ARG(event->ns),
                                             ML_STR_ARG(event->name), ML_STR_ARG(event->uid));
-    ML_AUTO_FREE char *key = ml_asprintf("%s %d " ML_STR_FMT " " ML_STR_FMT, object, event->warning,
-                                         ML_STR_ARG(event->reason), ML_STR_ARG(event->note));
+    ML_AUTO_FREE char *reason = ml_asprintf("%s %d " ML_STR_FMT, object, event->warning,
+                                            ML_STR_ARG(event->reason));
+    ML_AUTO_FREE char *own = ml_asprintf("%s " ML_STR_FMT, reason, ML_STR_ARG(event->note));
     int64_t now_ns = ml_clock_monotonic(self->clock);
-    struct series *series = series_get(self, ml_str_of(key), event, now_ns);
+    bool combined = ml_event_similar_combines(&self->similar, ml_str_of(reason), event->note,
+                                              now_ns);
+    struct series *series = series_get(self, ml_str_of(combined ? reason : own), event, combined,
+                                       now_ns);
     if (!series) {
         ml_metric_add(self->dropped, 1);
         return;
@@ -336,6 +308,8 @@ struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts)
     ml_list_init(&self->resting);
     ml_list_init(&self->sending);
     ml_event_spam_init(&self->spam);
+    ml_event_similar_init(&self->similar);
+    ml_timer_init(&self->again, opts->loop, on_again, self);
     ml_task_init(&self->flush, on_flush, self);
     struct ml_metric_family *events = ml_metrics_counter(opts->metrics, "moonloop_events_total",
                                                          "Events recorded, by result.",
@@ -360,11 +334,13 @@ void ml_recorder_free(struct ml_recorder *self)
     if (!self)
         return;
     ml_task_cancel(&self->flush);
+    ml_timer_stop(&self->again);
     free_all(&self->waiting);
     free_all(&self->sending);
     free_all(&self->resting);
     ml_map_fini(&self->by_key);
     ml_event_spam_fini(&self->spam);
+    ml_event_similar_fini(&self->similar);
     free(self->controller);
     free(self->instance);
     free(self);

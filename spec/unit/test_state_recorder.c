@@ -279,11 +279,72 @@ static void test_recorder_refused_event_is_dropped_and_the_next_one_tried(void *
     fake_expect_none(self->world.server);
     assert_int_equal(events_total(self, "dropped"), 1);
     record(self, "a", "hello");
-    fake_fail(fake_expect(self->world.server, "POST", EVENTS), ML_ENETWORK, "cut");
-    assert_int_equal(events_total(self, "dropped"), 2);
-    record(self, "a", "hello");
     fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
     assert_int_equal(events_total(self, "sent"), 1);
+}
+
+static void test_recorder_keeps_events_while_the_server_does_not_answer(void **state)
+{
+    struct recorder_world *self = *state;
+    record(self, "a", "hello");
+    record(self, "b", "hello");
+    fake_fail(fake_expect(self->world.server, "POST", EVENTS), ML_ENETWORK, "cut");
+    fake_refuse(fake_expect(self->world.server, "POST", EVENTS), 503, "ServiceUnavailable", "no");
+    record(self, "c", "hello");
+    advance(&self->world, 9999);
+    fake_expect_none(self->world.server); /* nor for a new one */
+    advance(&self->world, 1);
+    for (int i = 0; i < 3; i++)
+        fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
+    assert_int_equal(events_total(self, "sent"), 3);
+    assert_int_equal(events_total(self, "dropped"), 0);
+}
+
+static void test_recorder_drops_an_event_after_twelve_tries(void **state)
+{
+    struct recorder_world *self = *state;
+    record(self, "a", "hello");
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(events_total(self, "dropped"), 0);
+        fake_fail(fake_expect(self->world.server, "POST", EVENTS), ML_ETIMEOUT, "slow");
+        advance(&self->world, 10000);
+    }
+    fake_expect_none(self->world.server);
+    assert_int_equal(events_total(self, "dropped"), 1);
+}
+
+/* Ten notes for one reason, then all further ones are one Event with a count. */
+static void test_recorder_combines_what_differs_only_in_its_note(void **state)
+{
+    struct recorder_world *self = *state;
+    static const char *const plain[] = {"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"};
+    for (size_t i = 0; i < ML_COUNT(plain); i++) {
+        record(self, "a", plain[i]);
+        struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+        ML_AUTO_FREE char *note = body_text(call, "note");
+        assert_string_equal(note, plain[i]);
+        fake_reply(call, 201, "{}");
+    }
+    record(self, "a", "n9");
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    ML_AUTO_FREE char *note = body_text(call, "note");
+    assert_string_equal(note, "(combined from similar events): n9");
+    fake_reply(call, 201, "{}");
+    record(self, "a", "n10");
+    call = fake_next(self->world.server);
+    assert_series(call, 2);
+    fake_reply(call, 200, "{}");
+    for (int i = 0; i < 100; i++)
+        record(self, "a", (const char *[]){"x", "y", "z"}[i % 3]);
+    fake_expect_none(self->world.server); /* counted, told within a minute */
+    record(self, "b", "n11");             /* another object */
+    fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
+    advance(&self->world, 601000); /* quiet for ten minutes: words count again */
+    record(self, "a", "n12");
+    call = fake_expect(self->world.server, "POST", EVENTS);
+    ML_AUTO_FREE char *again = body_text(call, "note");
+    assert_string_equal(again, "n12");
+    fake_reply(call, 201, "{}");
 }
 
 /* The reply to the first create was lost, and the Event is there. */
@@ -302,9 +363,11 @@ static void test_recorder_event_that_exists_already_is_there(void **state)
 
 static void record_numbered(struct recorder_world *self, const char *object, int number)
 {
-    char note[32];
-    snprintf(note, sizeof note, "note %d", number);
-    record(self, object, note);
+    char reason[32];
+    struct ml_event event = event_of(object, "note");
+    snprintf(reason, sizeof reason, "Reason%d", number);
+    event.reason = ml_str_of(reason);
+    ml_recorder_event(self->recorder, &event);
 }
 
 static void answer_all(struct recorder_world *self, size_t count)
@@ -466,6 +529,9 @@ int main(void)
         TEST(test_recorder_series_ends_after_six_quiet_minutes),
         TEST(test_recorder_event_expired_on_the_server_is_made_anew),
         TEST(test_recorder_refused_event_is_dropped_and_the_next_one_tried),
+        TEST(test_recorder_combines_what_differs_only_in_its_note),
+        TEST(test_recorder_drops_an_event_after_twelve_tries),
+        TEST(test_recorder_keeps_events_while_the_server_does_not_answer),
         TEST(test_recorder_event_that_exists_already_is_there),
         TEST(test_recorder_object_may_cause_25_events_then_one_in_5_minutes),
         TEST(test_recorder_sends_four_at_a_time),
