@@ -3,7 +3,9 @@
 #include "base/buf.h"
 #include "base/escape.h"
 
+#include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,6 +77,49 @@ static void append_text(struct ml_buf *line, int64_t now, const char *level, con
     ml_buf_putc(line, '\n');
 }
 
+/* Without waiting, whatever the descriptor is: a pipe that has room takes PIPE_BUF bytes at once,
+ * and its flags stay as others who share it want them. */
+static bool put(struct ml_log *log, struct ml_str text)
+{
+    bool begun = false;
+    while (text.len > 0) {
+        struct pollfd room = {.fd = log->fd, .events = POLLOUT};
+        ssize_t taken = -1;
+        if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))
+            taken = write(log->fd, text.ptr, ML_MIN(text.len, (size_t)PIPE_BUF));
+        if (taken <= 0) {
+            log->torn = log->torn || begun;
+            return false;
+        }
+        begun = true;
+        text = (struct ml_str){text.ptr + taken, text.len - (size_t)taken};
+    }
+    return true;
+}
+
+/* What is left of a torn line becomes one of its own. */
+static bool mend(struct ml_log *log)
+{
+    if (log->torn && put(log, ML_STR("\n")))
+        log->torn = false;
+    return !log->torn;
+}
+
+static bool tell_of_lost_lines(struct ml_log *log, int64_t now)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
+    const struct ml_field count[] = {ML_I("lines", log->dropped - log->told), {.key = NULL}};
+    uint64_t dropped = log->dropped;
+    if (log->format == ML_LOG_JSON)
+        append_json(&line, now, "warn", "log", "lines were lost: they could not be written", count);
+    else
+        append_text(&line, now, "warn", "log", "lines were lost: they could not be written", count);
+    if (!put(log, ml_buf_str(&line)))
+        return false;
+    log->told = dropped;
+    return true;
+}
+
 void ml_log_write(struct ml_log *log, enum ml_log_level level, const char *logger,
                   const char *message, const struct ml_field *fields)
 {
@@ -93,7 +138,8 @@ void ml_log_write(struct ml_log *log, enum ml_log_level level, const char *logge
         const struct ml_field note[] = {ML_S("about", message), {.key = NULL}};
         append_json(&line, now, level_names[level], logger, "log line too long", note);
     }
-    if (write(log->fd, line.ptr, line.len) != (ssize_t)line.len)
+    if (!mend(log) || (log->dropped > log->told && !tell_of_lost_lines(log, now)) ||
+        !put(log, ml_buf_str(&line)))
         log->dropped++;
     ml_buf_fini(&line);
 }

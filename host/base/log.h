@@ -1,6 +1,7 @@
 /* L0 base. Structured log lines: a constant message and key/value fields, as JSON (level, ts,
- * logger, msg, then the fields) or as text for a terminal. A line that cannot be written is
- * dropped: logging never blocks or fails the work it tells of. */
+ * logger, msg, then the fields) or as text for a terminal. A line that cannot be written now, to a
+ * pipe that nobody reads or a disk that is full, is dropped: logging never blocks or fails the
+ * work it tells of. How many were lost is said as soon as lines are taken again. */
 #pragma once
 
 #include "base/clock.h"
@@ -50,6 +51,8 @@ struct ml_log {
     enum ml_log_level level; /* lines below it are not made */
     enum ml_log_format format;
     uint64_t dropped; /* lines that the descriptor did not take */
+    uint64_t told;    /* of those */
+    bool torn;        /* it took the beginning of the last one only */
 };
 
 /* `fd` is borrowed. A log of NULL swallows everything. */

@@ -1,6 +1,7 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 #include <openssl/ssl.h>
+#include <sys/resource.h>
 
 #include "net/http_exchange.h"
 #include "net/http_listen.h"
@@ -9,7 +10,7 @@
 #define BODY_BYTES_MAX   ((size_t)3 * 1024 * 1024)
 #define ARRIVAL_MS       INT64_C(30000)
 #define IDLE_MS          INT64_C(180000)
-#define CONNECTIONS_MAX  1024
+#define CONNECTIONS_MAX  1024 /* and no more than a quarter of the descriptors there are */
 #define ACCEPT_AGAIN_MS  INT64_C(1000)
 
 /* ---- accepting ---- */
@@ -63,6 +64,14 @@ static void accept_again(void *context)
 
 /* ---- the server ---- */
 
+/* So that clients that hold connections leave some for those to the API server. */
+static size_t connections_max(void)
+{
+    struct rlimit descriptors = {0};
+    getrlimit(RLIMIT_NOFILE, &descriptors);
+    return ML_MIN(CONNECTIONS_MAX, ML_MAX(descriptors.rlim_cur / 4, (rlim_t)1));
+}
+
 static void fill_limits(struct ml_http_limits *limits)
 {
     if (!limits->header_bytes_max)
@@ -74,7 +83,7 @@ static void fill_limits(struct ml_http_limits *limits)
     if (!limits->idle_ms)
         limits->idle_ms = IDLE_MS;
     if (!limits->connections_max)
-        limits->connections_max = CONNECTIONS_MAX;
+        limits->connections_max = connections_max();
 }
 
 static void start_http(struct ml_http_server *server, int fd)

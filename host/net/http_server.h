@@ -13,8 +13,9 @@
  *                                 long a client may take nothing of an answer that has ended
  *   idle_ms            180 s      between requests; longer than clients keep connections (Go:
  *                                 90 s, libcurl: 118 s), so that they close first
- *   connections_max    1024       beyond: the one that has waited longest without a request under
- *                                 way is closed; if all have one, the new one is
+ *   connections_max    1024       or a quarter of the descriptors a process may have; beyond: the
+ *                                 one that has waited longest without a request under way is
+ *                                 closed; if all have one, the new one is
  * A request under way and a stream have no limit in time: that is the handler's to choose. When
  * the process runs out of descriptors nothing is accepted for up to a second. */
 #pragma once

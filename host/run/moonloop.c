@@ -317,7 +317,7 @@ static int build(struct moonloop *self)
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();
-    ml_process_metrics_init(&self->process_metrics, self->metrics);
+    ml_process_metrics_init(&self->process_metrics, self->metrics, &self->log);
     if (open_transport(self) < 0)
         return fail(self, MOONLOOP_EXIT_UNREACHABLE);
     make_operator(self);

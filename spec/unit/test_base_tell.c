@@ -2,7 +2,9 @@
 #include "unit.h"
 
 #include "base/log.h"
+
 #include "base/metrics.h"
+#include <fcntl.h>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -58,6 +60,37 @@ static void test_log_drops_what_the_descriptor_does_not_take(void **state)
     close(full);
 }
 
+/* A pipe that nobody reads: no line waits for it, none is torn in the reader's eyes, and what was
+ * lost is said. */
+static void test_log_never_waits_for_its_reader(void **state)
+{
+    (void)state;
+    struct ml_clock_fake clock;
+    struct ml_log log;
+    int ends[2];
+    char text[8192], got[300000] = "";
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    ml_clock_fake_init(&clock, INT64_C(1700000000123) * ML_NS_PER_MS);
+    assert_int_equal(pipe(ends), 0);
+    ml_log_init(&log, &clock.clock, ends[1], ML_LOG_TEXT, ML_LOG_INFO);
+    for (int i = 0; i < 100; i++)
+        ml_info(&log, "test", "long", ML_S("text", text)); /* would block after 64 KiB */
+    assert_in_range(log.dropped, 85, 95);
+    ssize_t len = read(ends[0], got, sizeof got / 2);
+    ml_info(&log, "test", "short");
+    len += read(ends[0], got + len, sizeof got - 1 - (size_t)len);
+    got[len] = '\0';
+    ML_AUTO_FREE char *want = ml_asprintf("\n2023-11-14T22:13:20.123Z warn  log: lines were lost: "
+                                          "they could not be written lines=%d\n"
+                                          "2023-11-14T22:13:20.123Z info  test: short\n",
+                                          (int)log.dropped);
+    assert_non_null(strstr(got, want));
+    assert_int_equal(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0); /* others may share it */
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void test_metrics_are_written_in_prometheus_text(void **state)
 {
     (void)state;
@@ -108,6 +141,7 @@ int main(void)
         cmocka_unit_test(test_log_json_is_one_object_a_line),
         cmocka_unit_test(test_log_text_is_for_people),
         cmocka_unit_test(test_log_drops_what_the_descriptor_does_not_take),
+        cmocka_unit_test(test_log_never_waits_for_its_reader),
         cmocka_unit_test(test_metrics_are_written_in_prometheus_text),
         cmocka_unit_test(test_metrics_beyond_the_limit_share_one_series),
     };
