@@ -62,8 +62,11 @@ static void on_enqueue(void *context, struct ml_generation *generation, struct m
 {
     struct ml_controller *self = context;
     (void)generation;
-    if (!self->cluster->standby)
-        ml_wakes_changed(self->wakes, key, change);
+    if (self->cluster->standby)
+        return;
+    if (change->bereft)
+        controller_bereaved(self, key);
+    ml_wakes_changed(self->wakes, key, change);
 }
 
 static void on_gone(void *context, struct ml_generation *generation, struct ml_str key)
@@ -74,6 +77,7 @@ static void on_gone(void *context, struct ml_generation *generation, struct ml_s
     ml_workqueue_forget(self->queue, key);
     ml_gate_clear(self->gate, key);
     ml_wakes_gone(self->wakes, key);
+    controller_trust(self, key);
 }
 
 static void on_map_failed(void *context, struct ml_generation *generation, struct ml_str key,
@@ -129,6 +133,9 @@ void ml_controller_free(struct ml_controller *self)
     ml_generation_unref(self->current);
     ml_gate_free(self->gate);
     ml_wakes_free(self->wakes);
+    ml_map_each (&self->doubted, cursor, doubt)
+        free(doubt);
+    ml_map_fini(&self->doubted);
     ml_workqueue_free(self->queue);
     free(self->name);
     free(self);

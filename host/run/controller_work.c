@@ -1,5 +1,6 @@
 /* The keys under way: who may begin, and what becomes of a key that has ended. */
 #include "run/controller_internal.h"
+#include "run/recheck.h"
 
 /* Keys of low priority under way at once: enough to keep an API server busy, few enough that an
  * edit finds its requests and the loop free. */
@@ -10,10 +11,56 @@ struct work {
     struct ml_controller *controller;
     struct ml_str key; /* the queue's, until done */
     enum ml_priority priority;
-    struct ml_reconcile *reconcile;
+    struct ml_recheck *recheck;     /* before it, for a key in doubt */
+    struct ml_reconcile *reconcile; /* NULL: not yet */
     int64_t started_ns;
     struct ml_list node;
 };
+
+/* Why a key is in doubt. */
+struct doubt {
+    uint64_t rv; /* a write met another version than this one of the cache; 0: a child has gone */
+    size_t key_len;
+    char key[];
+};
+
+static void doubt(struct ml_controller *self, struct ml_str key, uint64_t rv)
+{
+    struct doubt *doubt = ml_map_get(&self->doubted, key);
+    if (!doubt) {
+        doubt = ml_zalloc(sizeof *doubt + key.len);
+        doubt->rv = rv;
+        doubt->key_len = key.len;
+        memcpy(doubt->key, key.ptr, key.len);
+        ml_map_put(&self->doubted, (struct ml_str){doubt->key, key.len}, doubt);
+    } else if (doubt->rv != 0) {
+        doubt->rv = rv;
+    }
+}
+
+void controller_bereaved(struct ml_controller *self, struct ml_str key)
+{
+    doubt(self, key, 0);
+}
+
+static void doubt_version(struct ml_controller *self, struct ml_str key)
+{
+    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
+    const struct ml_object *object = ml_store_get(store, key);
+    if (object)
+        doubt(self, key, ml_rv_parse(ml_object_rv(object)));
+}
+
+static bool is_doubted(struct ml_controller *self, const struct ml_object *object)
+{
+    const struct doubt *doubt = ml_map_get(&self->doubted, ml_object_key(object));
+    return doubt && (doubt->rv == 0 || doubt->rv == ml_rv_parse(ml_object_rv(object)));
+}
+
+void controller_trust(struct ml_controller *self, struct ml_str key)
+{
+    free(ml_map_remove(&self->doubted, key));
+}
 
 /* What becomes of the key (machinery of controller-runtime's reconcileHandler). The newest
  * result decides about the timer: one that an earlier run asked for is taken back. A key keeps
@@ -26,12 +73,15 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
     ml_workqueue_cancel_after(self->queue, key);
     switch (end->outcome) {
     case ML_OUTCOME_ERROR:
+        if (end->err.kind == ML_ECONFLICT)
+            doubt_version(self, key);
         ml_workqueue_add_rate_limited(self->queue, key, work->priority);
         return;
     case ML_OUTCOME_TERMINAL:
     case ML_OUTCOME_INVALID:
         return;
     case ML_OUTCOME_OK:
+        controller_trust(self, key);
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
             ml_workqueue_add_after(self->queue, key, work->priority,
@@ -73,17 +123,49 @@ static void on_gate_open(void *context, struct ml_str key)
     ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
 }
 
-static void begin(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
+/* The object of a key; NULL for one that is gone, or going: what it owns goes with it, and nothing
+ * new must appear under it. */
+static struct ml_object *object_of(struct ml_controller *self, struct ml_str key)
 {
     const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
     struct ml_object *object = ml_store_get(store, key);
-    /* Gone, or going: what it owns goes with it, and nothing new must appear under it. */
-    if (!object || ml_object_deleting(object)) {
-        ml_workqueue_forget(self->queue, key);
-        ml_workqueue_done(self->queue, key);
+    if (object && !ml_object_deleting(object))
+        return object;
+    ml_workqueue_forget(self->queue, key);
+    return NULL;
+}
+
+static void reconcile(struct work *work, struct ml_object *object)
+{
+    struct ml_controller *self = work->controller;
+    work->reconcile = ml_reconcile_start(self->cluster, self->name, self->current, self->gate,
+                                         object, on_reconciled, work);
+}
+
+static void on_rechecked(void *context, const struct ml_err *err)
+{
+    struct work *work = context;
+    struct ml_controller *self = work->controller;
+    struct ml_object *object = err ? NULL : object_of(self, work->key);
+    work->recheck = NULL;
+    if (object) {
+        reconcile(work, object);
         return;
     }
-    if (!ml_gate_open(self->gate, key, on_gate_open, self)) {
+    if (err) {
+        ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
+                 ML_STR_FIELD("object", work->key), ML_ERR(err));
+        ml_workqueue_add_rate_limited(self->queue, work->key, work->priority);
+    }
+    work_end(work);
+    controller_tell_when_stopped(self);
+    controller_pump(self);
+}
+
+static void begin(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
+{
+    struct ml_object *object = object_of(self, key);
+    if (!object || !ml_gate_open(self->gate, key, on_gate_open, self)) {
         ml_workqueue_done(self->queue, key);
         return;
     }
@@ -97,8 +179,11 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
     self->in_flight++;
     self->low_in_flight += priority == ML_PRIORITY_LOW;
     ml_metric_set(self->metrics.active, (double)self->in_flight);
-    work->reconcile = ml_reconcile_start(self->cluster, self->name, self->current, self->gate,
-                                         object, on_reconciled, work);
+    if (is_doubted(self, object))
+        work->recheck = ml_recheck_start(self->cluster->client, ml_generation_kind(self->current),
+                                         object, on_rechecked, work);
+    else
+        reconcile(work, object);
 }
 
 /* Is there room for one more, and down to which priority? */
@@ -123,7 +208,9 @@ void controller_cancel_work(struct ml_controller *self)
 {
     ml_list_each (node, &self->works) {
         struct work *work = ml_container_of(node, struct work, node);
-        ml_reconcile_cancel(work->reconcile);
+        ml_recheck_cancel(work->recheck);
+        if (work->reconcile)
+            ml_reconcile_cancel(work->reconcile);
         work_end(work);
     }
 }

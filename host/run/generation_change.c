@@ -66,6 +66,7 @@ void generation_on_change(void *context, struct ml_informer *informer, struct ml
         .old = old,
         .new = new,
         .reconciled = watched->declared->use == ML_USE_RECONCILES,
+        .bereft = watched->declared->use == ML_USE_OWNS && !new,
     };
     if (!self->live)
         return;

@@ -22,6 +22,7 @@ struct ml_change {
     const struct ml_informer *informer;
     struct ml_object *old, *new;
     bool reconciled; /* it is the key's own object, not one that concerns it */
+    bool bereft;     /* a child of the key has gone */
 };
 
 struct ml_wakes_handler {

@@ -44,6 +44,21 @@ M.cnat = {
 }
 
 
+--- The least that matters, for what tries pairs: an At that is made anew while its pod runs.
+M.few = {
+  name = "few",
+  kinds = M.cnat.kinds,
+  options = M.cnat.options,
+  play = function(world)
+    world.apply(at("a", 0))
+    world.advance "10s"
+    world.delete(At, "a")
+    world.apply(at("a", 1))
+    world.advance "5m"
+  end,
+}
+
+
 local function thing(name, size, text)
   return { apiVersion = Thing.apiVersion, kind = Thing.kind, metadata = { name = name },
     spec = { mode = ("%d %s"):format(size, text) } }

@@ -108,31 +108,58 @@ local function controller_of(object)
 end
 
 
--- Notes what is born, whoever made it: { id =, namespace =, name =, uid =, owner = uid of the controller or nil }.
-local function note_births(outcome, server)
+-- Notes what is born, whoever made it: { id =, namespace =, name =, uid =, owner = uid of the controller or nil }; and
+-- counts the changes of kinds that are cached, in their order: outcome.changes.
+local function note_changes(outcome, server)
+  local ids = {}
+  for _, kind in ipairs(outcome.scenario.kinds) do
+    ids[server.registry:of(kind.apiVersion, kind.kind).id] = true
+  end
   server:events(function(event)
     if event.type == "ADDED" then
-      local object = host.json.decode(event.entry.text)
-      local owner = controller_of(object)
+      local owner = controller_of(host.json.decode(event.entry.text))
       outcome.births[#outcome.births + 1] = {
-        id = event.id, namespace = event.entry.namespace, name = event.entry.name, uid = event.entry.uid,
-        owner = owner and owner.uid, revision = event.revision, at = host.now(),
+        id = event.id, namespace = event.entry.namespace, name = event.entry.name, owner = owner and owner.uid,
       }
+    end
+    if ids[event.id] then
+      outcome.changes = outcome.changes + 1
+      local call = outcome.at_change[outcome.changes]
+      if call then
+        call()
+      end
     end
   end)
 end
 
 
+--- Calls fn right after the `index`th change of a kind that is cached, when who watches has been told; 0: now. It must
+--- not write, nor end a connection: host.defer what does.
+function M.at_change(outcome, index, fn)
+  if index <= outcome.changes then
+    fn()
+  else
+    local before = outcome.at_change[index]
+    outcome.at_change[index] = before and function()
+      before()
+      fn()
+    end or fn
+  end
+end
+
+
 --- Begins a scenario's world without playing it. @return table outcome: world, server, writes and requests of the
---- operator, births
+--- operator, births, changes (how many)
 function M.open(scenario, fault)
   local world = testing.world(scenario.options)
   local outcome = {
     scenario = scenario, world = world, server = require "moonloop.apiserver.running",
-    writes = {}, requests = {}, births = {}, fault = fault,
+    writes = {}, requests = {}, births = {}, changes = 0, at_change = {}, fault = fault,
   }
   tap(outcome, outcome.server)
-  note_births(outcome, outcome.server)
+  note_changes(outcome, outcome.server)
+  assert(virtual.restart()) -- so that the tap has the watches as well
+  world.settle()
   return outcome
 end
 
