@@ -138,6 +138,7 @@ static struct ml_object *object_of(struct ml_controller *self, struct ml_str key
 static void reconcile(struct work *work, struct ml_object *object)
 {
     struct ml_controller *self = work->controller;
+    ml_wakes_begun(self->wakes, work->key);
     work->reconcile = ml_reconcile_start(self->cluster, self->name, self->current, self->gate,
                                          object, on_reconciled, work);
 }
@@ -175,7 +176,6 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
     work->priority = priority;
     work->started_ns = ml_clock_monotonic(self->cluster->clock);
     ml_list_push(&self->works, &work->node);
-    ml_wakes_begun(self->wakes, key);
     self->in_flight++;
     self->low_in_flight += priority == ML_PRIORITY_LOW;
     ml_metric_set(self->metrics.active, (double)self->in_flight);

@@ -1,6 +1,7 @@
 #include "run/operator.h"
 
 #include "run/shutdown.h"
+#include "run/wall_watch.h"
 
 #define RELEASE_MAX_NS (2 * ML_NS_PER_S)
 
@@ -15,6 +16,7 @@ struct ml_operator {
     void (*lost)(void *context, const struct ml_err *err);
     void *lost_context;
 
+    struct ml_wall_watch wall;
     struct ml_shutdown shutdown;
     bool stopping;
     bool closed; /* for writes, at the end */
@@ -159,6 +161,15 @@ static const struct ml_shutdown_handler shutdown_handler = {begin_step, on_over}
 
 /* ---- life ---- */
 
+/* Every instant that a script asked for is waited for as a delay: it has to be asked again. */
+static void on_wall_jumped(void *context, int64_t delta_ns)
+{
+    struct ml_operator *self = context;
+    ml_info(self->cluster.log, "host", "the wall clock was set; looking at all objects again",
+            ML_F("seconds", (double)delta_ns / (double)ML_NS_PER_S));
+    ml_scripts_lead(self->scripts);
+}
+
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
 {
     struct ml_operator *self = ml_new(struct ml_operator);
@@ -213,6 +224,7 @@ void ml_operator_free(struct ml_operator *self)
     if (!self)
         return;
     ml_shutdown_fini(&self->shutdown);
+    ml_wall_watch_stop(&self->wall);
     ml_scripts_free(self->scripts);
     ml_recorder_free(self->cluster.recorder);
     ml_informers_free(self->cluster.informers);
@@ -243,6 +255,7 @@ void ml_operator_add_source(struct ml_operator *self, struct ml_source *source)
 
 void ml_operator_start(struct ml_operator *self)
 {
+    ml_wall_watch_start(&self->wall, self->cluster.loop, on_wall_jumped, self);
     ml_scripts_start(self->scripts);
     if (self->election)
         ml_election_start(self->election);

@@ -108,8 +108,8 @@ local function controller_of(object)
 end
 
 
--- Notes what is born, whoever made it: { id =, namespace =, name =, uid =, owner = uid of the controller or nil }; and
--- counts the changes of kinds that are cached, in their order: outcome.changes.
+-- Notes what is born, whoever made it: { id =, namespace =, name =, uid =, owner = uid of the controller or nil, at =
+-- seconds since 1970 }; and counts the changes of kinds that are cached, in their order: outcome.changes.
 local function note_changes(outcome, server)
   local ids = {}
   for _, kind in ipairs(outcome.scenario.kinds) do
@@ -120,6 +120,7 @@ local function note_changes(outcome, server)
       local owner = controller_of(host.json.decode(event.entry.text))
       outcome.births[#outcome.births + 1] = {
         id = event.id, namespace = event.entry.namespace, name = event.entry.name, owner = owner and owner.uid,
+        at = host.now(),
       }
     end
     if ids[event.id] then

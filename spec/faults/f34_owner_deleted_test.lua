@@ -1,0 +1,71 @@
+-- F34: somebody deletes the owner just before one of the operator's requests arrives, in the background or foreground.
+-- Nothing of it is left: what a reconcile under way still makes for it carries its uid, and is collected. Exhaustive
+-- over the requests.
+local bench = require "spec.faults.support.bench"
+local invariants = require "spec.faults.support.invariants"
+local scenarios = require "spec.faults.support.scenarios"
+local stage = require "spec.faults.support.stage"
+
+local OWNERS = {
+  [scenarios.cnat] = {
+    path = "/apis/cnat.programming-kubernetes.info/v1alpha1/namespaces/default/ats/", "waits", "late",
+  },
+  [scenarios.thing] = { path = "/apis/example.com/v1/namespaces/default/things/", "a" },
+}
+
+
+-- Deletes all that `owners` names before request `index`, which then comes too late.
+local function play(scenario, index, policy)
+  local owners = OWNERS[scenario]
+  local outcome, count = nil, 0
+  outcome = stage.open(scenario, function(_, reply, pass)
+    count = count + 1
+    if count == index then
+      for _, name in ipairs(owners) do
+        outcome.server:call("DELETE", owners.path .. name, { propagationPolicy = policy })
+      end
+    end
+    pass(reply)
+  end)
+  -- A test that applies or deletes what is gone is told so; that is no failure here.
+  pcall(scenario.play, outcome.world)
+  outcome.world.advance "10m"
+  for _, name in ipairs(owners) do
+    outcome.server:call("DELETE", owners.path .. name, { propagationPolicy = policy })
+  end
+  return stage.close(outcome)
+end
+
+
+-- What is left under an owner that is not there.
+local function orphan(outcome)
+  local uids = {}
+  for _, entry in ipairs(outcome.objects) do
+    uids[entry.object.metadata.uid] = true
+  end
+  for _, entry in ipairs(outcome.objects) do
+    for _, owner in ipairs(entry.object.metadata.ownerReferences or {}) do
+      if not uids[owner.uid] then
+        return ("%s %s is left of %s"):format(entry.id, entry.key, owner.name)
+      end
+    end
+  end
+end
+
+
+describe("An owner that is deleted", function()
+  for _, scenario in ipairs(scenarios.all) do
+    local requests = #stage.play(scenario).writes + 10
+    for _, policy in ipairs { "Background", "Foreground" } do
+      it(("in the %s leaves nothing: before each request of %s"):format(policy:lower(), scenario.name), function()
+        for index = 1, requests do
+          local outcome = play(scenario, index, policy)
+          local wrong = orphan(outcome) or invariants.at_rest(outcome) or invariants.cache_is_store(outcome)
+            or invariants.right_object(outcome)
+          assert(not wrong, ("%s before request %d: %s"):format(policy, index, wrong))
+        end
+        bench.tried("F34", requests)
+      end)
+    end
+  end
+end)
