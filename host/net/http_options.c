@@ -1,5 +1,7 @@
 #include "net/http_options.h"
 
+#include "net/http_proxy.h"
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <strings.h>
@@ -102,23 +104,35 @@ static void rename_server(struct ml_http_options *options, CURLU *url, const cha
     curl_free(port);
 }
 
-/* Loopback goes direct whatever the environment says, as in Go; libcurl would ask the proxy. */
-static bool is_loopback(const char *host)
+/* The kubeconfig's, or else the environment's. */
+static char *proxy_for(CURLU *url, bool https, const char *proxy_url)
 {
-    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "[::1]") == 0;
+    char *host = NULL, *port = NULL, *proxy = NULL;
+    if (proxy_url)
+        proxy = ml_strdup(proxy_url);
+    else if (curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+             curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK)
+        proxy = ml_http_proxy_from_env(https, host, port);
+    curl_free(host);
+    curl_free(port);
+    return proxy;
 }
 
-static void apply_proxy(CURL *easy, CURLU *url, const char *proxy_url)
+/* Go's socks5 leaves names to the proxy, and trusts a proxy by the same authority as the server;
+ * an empty proxy keeps libcurl from asking the environment itself. */
+static void apply_proxy(CURL *easy, CURLU *url, bool https, const struct ml_http_tls *tls)
 {
-    char *host = NULL;
-    if (proxy_url) {
-        curl_easy_setopt(easy, CURLOPT_PROXY, proxy_url);
-        curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
-    } else if (curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK && is_loopback(host)) {
-        curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+    ML_AUTO_FREE char *proxy = proxy_for(url, https, tls->proxy_url);
+    ML_AUTO_FREE char *socks = NULL;
+    if (proxy && strncasecmp(proxy, "socks5://", 9) == 0)
+        socks = ml_asprintf("socks5h://%s", proxy + 9);
+    curl_easy_setopt(easy, CURLOPT_PROXY, socks ? socks : proxy ? proxy : "");
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+    set_blob(easy, CURLOPT_PROXY_CAINFO_BLOB, tls->ca_pem);
+    if (tls->insecure) {
+        curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 0L);
     }
-    curl_free(host);
 }
 
 static int apply_target(struct ml_http_options *options, CURL *easy, const char *url,
@@ -132,7 +146,7 @@ static int apply_target(struct ml_http_options *options, CURL *easy, const char 
     if (code != CURLUE_OK) {
         r = ml_err_set(err, ML_EINVALID, "URL %s: %s", url, curl_url_strerror(code));
     } else {
-        apply_proxy(easy, parts, tls->proxy_url);
+        apply_proxy(easy, parts, strncasecmp(url, "https:", 6) == 0, tls);
         if (tls->server_name && tls->server_name[0])
             rename_server(options, parts, tls->server_name);
         if (options->connect_to)
