@@ -44,6 +44,7 @@ struct credentials_world {
     struct ml_kubeconfig *config;
     struct ml_credentials *credentials;
     struct ml_err err;
+    uint64_t checked; /* for the test: the generation that it has looked at */
 };
 
 /* The run under way, one at a time; the runner has no room for more. */
