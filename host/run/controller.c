@@ -1,4 +1,5 @@
 #include "run/controller_internal.h"
+#include "run/object_warning.h"
 
 void controller_tell_when_stopped(struct ml_controller *self)
 {
@@ -80,13 +81,15 @@ static void on_gone(void *context, struct ml_generation *generation, struct ml_s
     controller_trust(self, key);
 }
 
-static void on_map_failed(void *context, struct ml_generation *generation, struct ml_str key,
-                          const struct ml_err *err)
+static void on_function_failed(void *context, struct ml_generation *generation,
+                               const struct ml_kind *kind, struct ml_object *object,
+                               const struct ml_err *err)
 {
     struct ml_controller *self = context;
     (void)generation;
-    ml_error(self->cluster->log, self->name, "map function failed", ML_STR_FIELD("object", key),
-             ML_ERR(err));
+    ml_error(self->cluster->log, self->name, "watch or when function failed",
+             ML_S("kind", kind->kind), ML_STR_FIELD("object", ml_object_key(object)), ML_ERR(err));
+    ml_object_warning(self->cluster, kind, object, "WatchFailed", err->message);
     ml_metric_add(self->metrics.errors, 1);
 }
 
@@ -95,7 +98,7 @@ static const struct ml_generation_handler generation_handler = {
     .waiting = on_waiting,
     .enqueue = on_enqueue,
     .gone = on_gone,
-    .map_failed = on_map_failed,
+    .function_failed = on_function_failed,
 };
 
 struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *name,
@@ -115,7 +118,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     };
     self->queue = ml_workqueue_new(&queue);
     self->gate = ml_gate_new(cluster->loop, cluster->metrics, self->name);
-    self->wakes = ml_wakes_new(cluster->clock, &controller_wakes_handler, self);
+    self->wakes = ml_wakes_new(cluster->loop, &controller_wakes_handler, self);
     ml_gate_on_write(self->gate, controller_on_write, self);
     ml_list_init(&self->works);
     ml_task_init(&self->stopped_task, on_stopped, self);

@@ -21,9 +21,11 @@ struct ml_generation_handler {
                     const struct ml_change *change);
     /* Once live: the object of this key is gone. */
     void (*gone)(void *context, struct ml_generation *generation, struct ml_str key);
-    /* Once live: a map function failed. */
-    void (*map_failed)(void *context, struct ml_generation *generation, struct ml_str key,
-                       const struct ml_err *err);
+    /* Once live: a watch function, or one of `when`, failed at a change of `object`. What
+     * `when` should have judged counts. */
+    void (*function_failed)(void *context, struct ml_generation *generation,
+                            const struct ml_kind *kind, struct ml_object *object,
+                            const struct ml_err *err);
 };
 
 /* Takes over the caller's reference to `script`, which is a controller. The result has one

@@ -1,6 +1,39 @@
 /* From a change of a watched object to the keys that it concerns. */
 #include "run/generation_internal.h"
 
+#include "kube/object_diff.h"
+
+static size_t index_of(const struct watched_kind *watched)
+{
+    return (size_t)(watched - watched->generation->watched);
+}
+
+static void tell_failed(const struct watched_kind *watched, struct ml_object *object,
+                        const struct ml_err *err)
+{
+    struct ml_generation *self = watched->generation;
+    self->handler->function_failed(self->context, self, self->kinds[index_of(watched)], object,
+                                   err);
+}
+
+/* Does the change count? What comes, goes, or begins to go always does; and so does what the
+ * script's own function cannot judge: no change is lost by a mistake in it. */
+static bool counts(const struct watched_kind *watched, const struct ml_change *change)
+{
+    const struct ml_script_kind *declared = watched->declared;
+    struct ml_object *old = change->old, *new = change->new;
+    if (!old || !new || ml_object_deleting(old) != ml_object_deleting(new))
+        return true;
+    if (!declared->when_function)
+        return declared->when == ML_PART_ALL ||
+               (ml_object_diff(old, new, NULL) & declared->when) != 0;
+    bool yes = true;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_script_when(watched->generation->script, index_of(watched), old, new, &yes, &err) < 0)
+        tell_failed(watched, new, &err);
+    return yes;
+}
+
 /* The owner of `object`, as a key of the reconciled kind; false when it has none of it.
  * Group and kind count, the version does not (controller-runtime, handler.EnqueueRequestForOwner).
  */
@@ -45,14 +78,13 @@ static void emit_key(void *context, struct ml_str key)
 /* What the old state concerned may be concerned no more, and has to hear of that. */
 static void enqueue_mapped(struct watched_kind *watched, const struct ml_change *change)
 {
-    struct ml_generation *self = watched->generation;
-    struct mapping mapping = {self, change};
+    struct mapping mapping = {watched->generation, change};
     struct ml_object *const states[] = {change->old, change->new};
     for (size_t i = 0; i < ML_COUNT(states); i++) {
         struct ml_err err = ML_ERR_INIT;
-        if (states[i] && ml_script_map(self->script, (size_t)(watched - self->watched), states[i],
+        if (states[i] && ml_script_map(watched->generation->script, index_of(watched), states[i],
                                        emit_key, &mapping, &err) < 0)
-            self->handler->map_failed(self->context, self, ml_object_key(states[i]), &err);
+            tell_failed(watched, states[i], &err);
     }
 }
 
@@ -68,7 +100,7 @@ void generation_on_change(void *context, struct ml_informer *informer, struct ml
         .reconciled = watched->declared->use == ML_USE_RECONCILES,
         .bereft = watched->declared->use == ML_USE_OWNS && !new,
     };
-    if (!self->live)
+    if (!self->live || !counts(watched, &change))
         return;
     switch (watched->declared->use) {
     case ML_USE_RECONCILES:

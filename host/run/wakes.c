@@ -17,8 +17,7 @@
 struct own_write {
     const struct ml_informer *informer; /* compared, never asked */
     uint64_t rv;
-    bool
-        shown; /* the cache had it before the answer came: it is among the held, or was no change */
+    bool over; /* it came back; or the cache was that far before the answer, and it was no change */
 };
 
 /* All that is known about a key; freed as soon as it says nothing. */
@@ -35,15 +34,18 @@ struct entry {
     int64_t began_ns, last_ns;
     int64_t pause_ns; /* what it comes to */
     char *fields;     /* what each run of the streak changes */
+    struct ml_list heard;
     size_t key_len;
     char key[];
 };
 
 struct ml_wakes {
-    struct ml_clock *clock;
+    struct ml_loop *loop;
     const struct ml_wakes_handler *handler;
     void *context;
     struct ml_map entries; /* key -> entry */
+    struct ml_list heard;  /* entries with a write that came back */
+    struct ml_task sweep;
 };
 
 static struct ml_str key_of(const struct entry *entry)
@@ -59,6 +61,7 @@ static struct entry *entry_get(struct ml_wakes *self, struct ml_str key)
     entry = ml_zalloc(sizeof *entry + key.len);
     memcpy(entry->key, key.ptr, key.len);
     entry->key_len = key.len;
+    ml_list_init(&entry->heard);
     ml_map_put(&self->entries, key_of(entry), entry);
     return entry;
 }
@@ -80,11 +83,11 @@ static void drop_writes(struct entry *entry)
     entry->write_count = 0;
 }
 
-static void drop_shown(struct entry *entry)
+static void drop_over(struct entry *entry)
 {
     size_t left = 0;
     for (size_t i = 0; i < entry->write_count; i++)
-        if (!entry->writes[i].shown)
+        if (!entry->writes[i].over)
             entry->writes[left++] = entry->writes[i];
     entry->write_count = left;
 }
@@ -99,6 +102,7 @@ static void end_streak(struct entry *entry)
 static void entry_free(struct ml_wakes *self, struct entry *entry)
 {
     ml_map_remove(&self->entries, key_of(entry));
+    ml_list_remove(&entry->heard);
     drop_held(entry);
     drop_writes(entry);
     end_streak(entry);
@@ -111,8 +115,9 @@ static void entry_settle(struct ml_wakes *self, struct entry *entry)
         entry_free(self, entry);
 }
 
-/* Was it a write of this key? It comes once, so that it is forgotten with that. */
-static bool is_own(struct entry *entry, const struct ml_change *change)
+/* Was it a write of this key? One change may concern a key in several ways, and comes once for
+ * each; so the write is forgotten only when the loop comes round. */
+static bool is_own(struct ml_wakes *self, struct entry *entry, const struct ml_change *change)
 {
     if (!change->new)
         return false;
@@ -120,7 +125,10 @@ static bool is_own(struct entry *entry, const struct ml_change *change)
     for (size_t i = 0; i < entry->write_count; i++) {
         if (entry->writes[i].informer != change->informer || entry->writes[i].rv != rv)
             continue;
-        entry->writes[i] = entry->writes[--entry->write_count];
+        entry->writes[i].over = true;
+        ml_list_remove(&entry->heard);
+        ml_list_push(&self->heard, &entry->heard);
+        ml_task_defer(&self->sweep, self->loop);
         return true;
     }
     return false;
@@ -146,7 +154,7 @@ static bool goes_on(const struct entry *entry, struct ml_str fields, int64_t now
 /* One more run that changed these fields, or the first one. */
 static void count(struct ml_wakes *self, struct entry *entry, struct ml_str fields)
 {
-    int64_t now = ml_clock_monotonic(self->clock);
+    int64_t now = ml_clock_monotonic(ml_loop_clock(self->loop));
     if (!goes_on(entry, fields, now)) {
         end_streak(entry);
         entry->fields = ml_str_dup(fields);
@@ -195,7 +203,7 @@ static void hold(struct entry *entry, const struct ml_change *change)
 /* After how long a change wakes the key; -1: not at all. */
 static int64_t judge(struct ml_wakes *self, struct entry *entry, const struct ml_change *change)
 {
-    if (!is_own(entry, change))
+    if (!is_own(self, entry, change))
         return 0;
     if (!is_status_only(change))
         return pause_of_echo(self, entry, change);
@@ -204,13 +212,25 @@ static int64_t judge(struct ml_wakes *self, struct entry *entry, const struct ml
     return -1;
 }
 
-struct ml_wakes *ml_wakes_new(struct ml_clock *clock, const struct ml_wakes_handler *handler,
+static void sweep(void *context)
+{
+    struct ml_wakes *self = context;
+    for (struct ml_list *node; (node = ml_list_shift(&self->heard));) {
+        struct entry *entry = ml_container_of(node, struct entry, heard);
+        drop_over(entry);
+        entry_settle(self, entry);
+    }
+}
+
+struct ml_wakes *ml_wakes_new(struct ml_loop *loop, const struct ml_wakes_handler *handler,
                               void *context)
 {
     struct ml_wakes *self = ml_new(struct ml_wakes);
-    self->clock = clock;
+    self->loop = loop;
     self->handler = handler;
     self->context = context;
+    ml_list_init(&self->heard);
+    ml_task_init(&self->sweep, sweep, self);
     return self;
 }
 
@@ -221,6 +241,7 @@ void ml_wakes_free(struct ml_wakes *self)
     ml_map_each (&self->entries, cursor, entry)
         entry_free(self, entry);
     ml_map_fini(&self->entries);
+    ml_task_cancel(&self->sweep);
     free(self);
 }
 
@@ -232,8 +253,6 @@ void ml_wakes_changed(struct ml_wakes *self, struct ml_str key, const struct ml_
         return;
     }
     int64_t delay_ns = entry ? judge(self, entry, change) : 0;
-    if (entry)
-        entry_settle(self, entry);
     if (delay_ns >= 0)
         self->handler->wake(self->context, key, delay_ns);
 }
@@ -264,7 +283,7 @@ void ml_wakes_wrote(struct ml_wakes *self, struct ml_str key, const struct ml_in
     struct entry *entry = entry_get(self, key);
     size_t size = (entry->write_count + 1) * sizeof *entry->writes;
     entry->writes = ml_realloc(entry->writes, size);
-    entry->writes[entry->write_count++] = (struct own_write){informer, rv, shown};
+    entry->writes[entry->write_count++] = (struct own_write){informer, rv, .over = shown};
 }
 
 void ml_wakes_ended(struct ml_wakes *self, struct ml_str key)
@@ -277,7 +296,7 @@ void ml_wakes_ended(struct ml_wakes *self, struct ml_str key)
         delay_ns = one_ns >= 0 ? ML_MIN(delay_ns, one_ns) : delay_ns;
     }
     drop_held(entry);
-    drop_shown(entry);
+    drop_over(entry);
     entry->under_way = false;
     if (!entry->counted && entry->write_count == 0)
         end_streak(entry);

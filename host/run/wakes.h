@@ -32,7 +32,7 @@ struct ml_wakes_handler {
     void (*slowed)(void *context, struct ml_str key, const char *fields, int64_t delay_ns);
 };
 
-struct ml_wakes *ml_wakes_new(struct ml_clock *clock, const struct ml_wakes_handler *handler,
+struct ml_wakes *ml_wakes_new(struct ml_loop *loop, const struct ml_wakes_handler *handler,
                               void *context);
 void ml_wakes_free(struct ml_wakes *wakes); /* NULL is fine */
 

@@ -20,9 +20,11 @@
 #define SCRIPT_RANGE_MAX     1000000                   /* elements that one table function moves */
 #define SCRIPT_JSON_MAX      ((size_t)3 * 1024 * 1024) /* of one body; the API server's own limit */
 #define SCRIPT_KINDS_MAX     32
-#define SCRIPT_IDLE_MAX      8   /* coroutines kept for the next run */
-#define SCRIPT_LOG_LINES_MAX 100 /* of one reconcile */
-#define SCRIPT_WHAT_MAX      768 /* a verb, a kind and a key */
+#define SCRIPT_GVK_TEXT_MAX  256   /* of a group, version or kind each; Kubernetes allows less */
+#define SCRIPT_KEYS_MAX      10000 /* that one call of a watch function names */
+#define SCRIPT_IDLE_MAX      8     /* coroutines kept for the next run */
+#define SCRIPT_LOG_LINES_MAX 100   /* of one reconcile */
+#define SCRIPT_WHAT_MAX      768   /* a verb, a kind and a key */
 
 /* Who runs: the extra space of every Lua thread points to one of these. */
 struct script_thread {
@@ -68,6 +70,7 @@ struct ml_script {
     int check_ref; /* moonloop.result's check */
     int ctx_ref;
     int map_refs[SCRIPT_KINDS_MAX];
+    int when_refs[SCRIPT_KINDS_MAX];
     int reconcile_line;
 
     /* Work space that a Lua error cannot leak, as it is not on any stack. */
@@ -237,10 +240,14 @@ bool script_number_text(lua_State *L, int index, struct ml_str *out); /* a numbe
 ML_RAISES
 void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out);
 
-/* declare.c */
+/* kinds.c */
 ML_RAISES
 void script_push_host(lua_State *L); /* what moonloop/init.lua builds on */
-ML_RAISES
-void script_declare(lua_State *L, int index);
 bool script_is_controller(lua_State *L, int index);
 const struct ml_gvk *script_to_kind(lua_State *L, int index); /* NULL: no kind value */
+int script_kind_line(lua_State *L, int index);                /* where it was made; 0: unknown */
+struct ml_str script_put_text(char **at, struct ml_str text); /* a terminated copy, and moves on */
+
+/* declare.c */
+ML_RAISES
+void script_declare(lua_State *L, int index);

@@ -71,10 +71,14 @@ static int map_main(lua_State *L)
     lua_pushnil(L);
     if (count == 0 && lua_next(L, list)) /* one { name = } instead of a list of them */
         return refuse(L, call, 1);
+    if (count > SCRIPT_KEYS_MAX)
+        return luaL_error(L, "%s:%d: the watch function for %s returned %I names; at most %d",
+                          script->declaration.file, script->kinds[call->index].line,
+                          script->kinds[call->index].gvk.kind.ptr, (LUAI_UACINT)count,
+                          SCRIPT_KEYS_MAX);
     lua_settop(L, list);
     struct ml_buf *keys = &script_of(L)->outgoing;
     ml_buf_clear(keys);
-    keys->len_max = SCRIPT_JSON_MAX;
     for (lua_Integer i = 1; i <= count; i++) {
         lua_rawgeti(L, list, i);
         if (!to_key(L))
@@ -83,8 +87,6 @@ static int map_main(lua_State *L)
         ml_buf_putc(keys, '\n'); /* no name has one */
         lua_pop(L, 1);
     }
-    if (keys->failed)
-        return luaL_error(L, "a watch function returned more names than fit in 3 MiB");
     call->is_list = true;
     return 0;
 }

@@ -44,7 +44,9 @@ enum ml_script_use {
 struct ml_script_kind {
     struct ml_gvk gvk;
     enum ml_script_use use;
-    int line; /* where it is declared, 0 unknown */
+    int line;           /* where it is declared, 0 unknown */
+    unsigned when;      /* enum ml_object_part: changes of these count */
+    bool when_function; /* those count for which ml_script_when says so */
 };
 
 struct ml_declaration {
@@ -107,8 +109,13 @@ struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *o
                                    ml_script_done *done, void *context);
 void ml_script_cancel(struct ml_run *run); /* done comes no more; open requests are canceled */
 
+/* Asks the function `when` of kinds[index] whether a change from `old` to `new` counts. 0, or
+ * ML_ESCRIPT with "file:line: message". */
+ML_NODISCARD int ml_script_when(struct ml_script *script, size_t index, struct ml_object *old,
+                                struct ml_object *new, bool *out_counts, struct ml_err *err);
+
 /* Calls the map function of kinds[index] (ML_USE_WATCHES) with a changed object: `emit` is
- * called for each key ("ns/name") to enqueue. 0 or ML_ESCRIPT. */
+ * called for each key ("ns/name") to enqueue, at most 10000. 0 or ML_ESCRIPT. */
 ML_NODISCARD int ml_script_map(struct ml_script *script, size_t index, struct ml_object *object,
                                void (*emit)(void *context, struct ml_str key), void *context,
                                struct ml_err *err);

@@ -10,7 +10,8 @@ local names = host.require "moonloop.names"
 local M = {}
 
 local KINDS_MAX = 32
-local CONTROLLER = { "name", "reconciles", "owns", "watches", "uses", "reconcile", "max_concurrent" }
+local CONTROLLER = { "name", "reconciles", "when", "owns", "watches", "uses", "reconcile", "max_concurrent" }
+local PARTS = { "generation", "labels", "annotations", "status" }
 
 local watch_mark = { __metatable = false, __name = "moonloop.watch" }
 
@@ -29,19 +30,65 @@ function M.is_null(value)
 end
 
 
---- A kind to watch, and the function that says whom a change of one concerns.
----@param kind any of moonloop.kind
----@param map function
-function M.watch(kind, map)
-  if not host.is_kind(kind) or type(map) ~= "function" then
-    error("moonloop.watch(Kind, function(object, ctx) return { … } end): expected a kind and a function", 2)
-  end
-  return setmetatable({ kind = kind, map = map }, watch_mark)
+local function a(value)
+  return host.is_kind(value) and "the kind " .. tostring(value) or "a " .. type(value)
 end
 
 
-local function a(value)
-  return host.is_kind(value) and "the kind " .. tostring(value) or "a " .. type(value)
+local function check_part(part, index)
+  if type(part) ~= "string" then
+    return ("when[%d]: expected a part of the object, got %s"):format(index, a(part))
+  end
+  for _, known in ipairs(PARTS) do
+    if part == known then
+      return nil
+    end
+  end
+  local nearest = names.nearest(part, PARTS)
+  return ("when[%d]: there is no part '%s'; %s"):format(index, part,
+    nearest and ("did you mean '%s'?"):format(nearest) or "the parts are " .. table.concat(PARTS, ", "))
+end
+
+
+-- What it takes for a change to count: parts of the object, or a function. Gives a copy, or nil and what is wrong.
+local function check_when(when)
+  if when == nil or type(when) == "function" then
+    return when
+  end
+  if type(when) ~= "table" or host.is_kind(when) or #when == 0 then
+    return nil, ('when: expected function(old, new), or parts of the object, as in { "generation", "labels" }, got %s')
+      :format(type(when) == "table" and "an empty list" or a(when))
+  end
+  local copy, problem = {}, nil
+  for index, part in ipairs(when) do
+    problem = problem or check_part(part, index)
+    copy[index] = part
+  end
+  for key in pairs(when) do
+    if not problem and not copy[key] then
+      problem = ("when: expected a list, found the key '%s'"):format(tostring(key))
+    end
+  end
+  if problem then
+    return nil, problem
+  end
+  return copy
+end
+
+
+--- A kind to watch, and the function that says whom a change of one concerns.
+---@param kind any of moonloop.kind
+---@param map function
+---@param when? string[]|function which changes count, as in a controller; default: all
+function M.watch(kind, map, when)
+  if not host.is_kind(kind) or type(map) ~= "function" then
+    error("moonloop.watch(Kind, function(object, ctx) return { … } end): expected a kind and a function", 2)
+  end
+  local checked, problem = check_when(when)
+  if problem then
+    error("moonloop.watch(Kind, function, when): " .. problem, 2)
+  end
+  return setmetatable({ kind = kind, map = map, when = checked }, watch_mark)
 end
 
 
@@ -146,6 +193,10 @@ function M.controller(declared)
     reconcile = declared.reconcile,
     max_concurrent = declared.max_concurrent or 1000,
   }
+  checked.when, problem = check_when(declared.when)
+  if problem then
+    error("moonloop.controller: " .. problem, 2)
+  end
   for _, field in ipairs { "owns", "watches", "uses" } do
     local accepts = field == "watches" and is_watch or host.is_kind
     local expected = field == "watches" and "moonloop.watch(Kind, function)" or "kinds"

@@ -32,6 +32,13 @@ describe("moonloop.controller", function()
       { { owns = { At } }, "example.com/v1/At is in reconciles and in owns" },
       { { uses = { 5 } }, "uses%[1%]: expected kinds, got a number" },
       { { watches = { Pod } }, "watches%[1%]: expected moonloop.watch%(Kind, function%)" },
+      { { when = "labels" }, "when: expected function%(old, new%), or parts of the object, as in .*, got a string" },
+      { { when = {} }, "when: expected .*, got an empty list" },
+      { { when = { "generatoin" } }, "when%[1%]: there is no part 'generatoin'; did you mean 'generation'%?" },
+      { { when = { "labels", "xyzzy" } }, "when%[2%]: there is no part 'xyzzy'; the parts are generation, labels" },
+      { { when = { "labels", true } }, "when%[2%]: expected a part of the object, got a boolean" },
+      { { when = { "labels", x = "y" } }, "when: expected a list, found the key 'x'" },
+      { { wen = { "labels" } }, "unknown field 'wen'; did you mean 'when'%?" },
       { { max_concurrent = 1.5 }, "max_concurrent: expected a whole number" },
     }
     for _, case in ipairs(cases) do
@@ -39,6 +46,19 @@ describe("moonloop.controller", function()
         declare(case[1])
       end, case[2])
     end
+  end)
+
+  it("takes parts or a function for which changes count, and keeps a copy", function()
+    local parts, judge = { "generation", "labels" }, function() return true end
+    local controller = declare { when = parts }
+    parts[1] = "status"
+    assert.same({ "generation", "labels" }, controller.when)
+    assert.equal(judge, declare({ when = judge }).when)
+    assert.is_nil(declare({}).when)
+    assert.same({ "labels" }, moonloop.watch(Pod, function() end, { "labels" }).when)
+    assert.error_matches(function()
+      moonloop.watch(Pod, function() end, { "label" })
+    end, "moonloop.watch%(Kind, function, when%): when%[1%]: there is no part 'label'; did you mean 'labels'%?")
   end)
 
   it("lets a kind be owned and watched", function()

@@ -45,7 +45,7 @@ static int setup(void **state)
     self->own = ml_informers_get(self->base.informers, &things);
     self->child = ml_informers_get(self->base.informers, &pods);
     self->dict = ml_dict_new();
-    self->wakes = ml_wakes_new(&self->base.world.clock.clock, &handler, self);
+    self->wakes = ml_wakes_new(self->base.world.loop, &handler, self);
     *state = self;
     return 0;
 }
@@ -126,7 +126,9 @@ static void test_wakes_not_for_an_own_status_that_comes_back_after_the_run(void 
     ml_wakes_wrote(self->wakes, KEY, self->own, 5, false);
     ml_wakes_ended(self->wakes, KEY);
     status_changes(self, 5);
+    status_changes(self, 5); /* it concerns the key in two ways */
     assert_int_equal(self->woken, 0);
+    ml_loop_poll(self->base.world.loop);
     assert_int_equal(ml_wakes_len(self->wakes), 0);
     status_changes(self, 6); /* this one is another's */
     assert_int_equal(self->woken, 1);
@@ -141,6 +143,19 @@ static void test_wakes_not_for_an_own_status_that_comes_back_before_its_answer(v
     ml_wakes_ended(self->wakes, KEY);
     assert_int_equal(self->woken, 0);
     assert_int_equal(ml_wakes_len(self->wakes), 0);
+}
+
+static void test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int run = 1; run <= 25; run++, rv++) {
+        run_that_wakes_itself(self, self->child, rv);
+        int64_t delay_ns = self->delay_ns;
+        spec_changes(self, self->child, rv);
+        assert_int_equal(self->delay_ns, delay_ns);
+    }
+    assert_int_equal(self->slowed, 5);
 }
 
 static void test_wakes_after_the_run_for_what_others_did_meanwhile(void **state)
@@ -224,6 +239,7 @@ static void test_wakes_start_anew_after_a_run_that_wrote_nothing(void **state)
     assert_true(self->delay_ns > 0);
     ml_wakes_begun(self->wakes, KEY);
     ml_wakes_ended(self->wakes, KEY);
+    ml_loop_poll(self->base.world.loop);
     assert_int_equal(ml_wakes_len(self->wakes), 0);
     run_that_wakes_itself(self, self->child, rv);
     assert_int_equal(self->delay_ns, 0);
@@ -241,6 +257,7 @@ static void test_wakes_start_anew_under_a_new_script_and_for_a_new_object(void *
             ml_wakes_pardon(self->wakes);
         else
             ml_wakes_gone(self->wakes, KEY);
+        ml_loop_poll(self->base.world.loop);
         assert_int_equal(ml_wakes_len(self->wakes), 0);
     }
 }
@@ -298,6 +315,7 @@ int main(void)
         TEST(test_wakes_others_at_once_and_remembers_nothing),
         TEST(test_wakes_not_for_an_own_status_that_comes_back_after_the_run),
         TEST(test_wakes_not_for_an_own_status_that_comes_back_before_its_answer),
+        TEST(test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo),
         TEST(test_wakes_after_the_run_for_what_others_did_meanwhile),
         TEST(test_wakes_after_a_run_with_more_changes_than_are_held),
         TEST(test_wakes_for_a_version_that_another_kind_has_too),

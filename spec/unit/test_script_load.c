@@ -118,6 +118,15 @@ static void test_load_bad_declaration_is_refused_with_its_field(void **state)
         {"name = 'a', reconciles = At, reconcile = f, watches = { moonloop.watch(Pod) }",
          "moonloop.watch(Kind, function(object, ctx) return { … } end): expected"},
         {"name = 'a', reconciles = At, reconcile = f, max_concurrent = 0", "max_concurrent:"},
+        {"name = 'a', reconciles = At, reconcile = f, when = { 'generatoin' }",
+         "a.lua:5: moonloop.controller: when[1]: there is no part 'generatoin'; did you mean "
+         "'generation'?"},
+        {"name = 'a', reconciles = At, reconcile = f, when = 'labels'",
+         "a.lua:5: moonloop.controller: when: expected function(old, new), or parts"},
+        {"name = 'a', reconciles = At, reconcile = f,\n"
+         "watches = { moonloop.watch(Pod, f, { 'label' }) }",
+         "a.lua:6: moonloop.watch(Kind, function, when): when[1]: there is no part 'label'; did "
+         "you mean 'labels'?"},
     };
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
         struct ml_err err;

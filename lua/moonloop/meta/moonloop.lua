@@ -167,9 +167,17 @@ function ctx.terminal(why) end
 ---@field name string
 ---@field namespace? string
 
+--- What of an object has to change. `generation`: its spec, or whatever stands outside of metadata and status.
+---@alias moonloop.Part "generation"|"labels"|"annotations"|"status"
+
+--- Which changes count: those of these parts, or those for which the function says true. What comes, goes, or begins to
+--- go counts always.
+---@alias moonloop.When moonloop.Part[]|fun(old: moonloop.Object, new: moonloop.Object): boolean
+
 ---@class moonloop.Declaration
 ---@field name string a DNS label; the name in logs, metrics and as field manager
 ---@field reconciles moonloop.Kind
+---@field when? moonloop.When which changes of a reconciled object call reconcile; all of others when left out
 ---@field owns? moonloop.Kind[]
 ---@field watches? moonloop.Watch[]
 ---@field uses? moonloop.Kind[]
@@ -190,8 +198,9 @@ function moonloop.controller(declaration) end
 --- A kind to watch, and whom a change of one concerns. The function reads caches only.
 ---@param kind moonloop.Kind
 ---@param map fun(object: moonloop.Object, ctx: moonloop.Context): (string|moonloop.ObjectName)[]?
+---@param when? moonloop.When which changes concern anybody; all when left out
 ---@return moonloop.Watch
-function moonloop.watch(kind, map) end
+function moonloop.watch(kind, map, when) end
 
 --- Marks a table as a list, so that it stays `[]` when it is empty.
 ---@generic T
