@@ -1,8 +1,9 @@
 /* L3 kube. Small texts that resemble each other, packed with zstd against a dictionary made of
  * the first of them. Private to object.c.
  *
- * The dictionary grows while texts still pack badly and there is room: each growth is a new
- * `struct ml_dict_text`, and what was packed against an older one keeps that alive. */
+ * The dictionary grows while texts still pack badly and there is room, and is trained once it has
+ * seen enough of them: each time there is a new `struct ml_dict_text`, and what was packed against
+ * an older one keeps that alive. */
 #pragma once
 
 #include "base/buf.h"
