@@ -1,6 +1,6 @@
 /* L4 state. Growing delays between failures: 800 ms doubling to 30 s, each drawn from once to
  * twice that (client-go's reflector); back to the start after two minutes without a failure
- * (kube-rs). */
+ * (kube-rs), and whenever its owner zeroes it, because what had failed works. */
 #pragma once
 
 #include "base/clock.h"

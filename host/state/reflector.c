@@ -67,6 +67,9 @@ void reflector_end(struct ml_reflector *self, enum reflector_end how, const stru
     opts->handler->turn(opts->context, watched, reflector_end_name(how), !self->step.watch);
     if (err && err->kind == ML_ENOT_FOUND)
         opts->handler->missing(opts->context);
+    /* It had worked: what fails next is a trouble of its own, not one more of the last. */
+    if (how == WATCH_ENDED)
+        self->backoff = (struct ml_backoff){0};
     int64_t delay_ns = delay_of(self, err);
     if (err && !is_quiet(how))
         tell_trouble(self, err, delay_ns);

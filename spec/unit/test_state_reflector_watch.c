@@ -245,6 +245,24 @@ static void test_reflector_missing_collection_is_told_each_time(void **state)
     assert_heard(self, "listing trouble(NotFound) listing");
 }
 
+/* A server that is gone for a while again and again is found again as soon each time. */
+static void test_reflector_backoff_begins_anew_after_a_watch_that_worked(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    for (int outage = 0; outage < 10; outage++) {
+        advance(&self->world, 5000);
+        fake_end(watch);
+        fake_fail(expect_watch(self, "5"), ML_ENETWORK, "refused");
+        expect_backoff(self);
+        fake_fail(expect_watch(self, "5"), ML_ENETWORK, "refused");
+        expect_silence(self, 1599);
+        advance(&self->world, 1601);
+        watch = expect_watch(self, "5");
+        fake_head(watch, 200);
+    }
+}
+
 static void test_reflector_error_events_decide_what_follows(void **state)
 {
     struct reflector_world *self = *state;
@@ -474,6 +492,7 @@ int main(void)
         TEST(test_reflector_unknown_event_is_skipped_and_moves_the_version),
         TEST(test_reflector_ended_watch_is_resumed_where_it_was),
         TEST(test_reflector_very_short_watch_lists_after_a_backoff),
+        TEST(test_reflector_backoff_begins_anew_after_a_watch_that_worked),
         TEST(test_reflector_error_events_decide_what_follows),
         TEST(test_reflector_gone_lists_at_its_version_and_then_at_any),
         TEST(test_reflector_version_too_large_lists_at_any),
