@@ -4,7 +4,7 @@
 cp=$work/cp           # folder of the control plane that is up
 controlplane=spec/e2e/controlplane/controlplane.sh
 load=$work/load
-host_pid='' host_exec='' up=no
+host_pid='' host_exec='' container_pid='' up=no
 
 # The builds that are measured, and the one that has to do where that is enough.
 declare -A binaries=([development]=$moonloop)
@@ -60,7 +60,7 @@ find_image() {
 cleanup() {
   local code=$?
   # shellcheck disable=SC2046 # process numbers, to be split
-  kill -KILL $(jobs -p) 2>/dev/null || true
+  kill -KILL $(jobs -p) ${container_pid:+"$container_pid"} 2>/dev/null || true
   [ "$up" = no ] || "$controlplane" down "$cp" 2>/dev/null || true
   if [ "$code" != 0 ] || [ -n "${BENCH_KEEP:-}" ]; then say "logs and raw figures: $work"; else rm -rf "$work"; fi
 }

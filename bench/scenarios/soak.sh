@@ -18,6 +18,7 @@ scenario_soak() {
   wait "$churn" || die 'the load ended badly'
   kill -TERM "$soak_pid"
   wait "$soak_pid" || broken+=("the container ended with $?")
+  container_pid=''
   "$load" lateness --audit "$cp/audit.log" --namespace soak >>"$work/observed"
   tr '=' '\t' <"$work/container.cgroup" >>"$work/observed"
   record soak.minutes "$minutes"
@@ -48,8 +49,10 @@ soak_start() {
     sleep 0.1
   done
   container_pid=$(pgrep -P "$soak_pid" | head -n 1)
-  cgroup_memory=$(ls "/sys/fs/cgroup/memory/moonloop-run-$soak_pid/memory.usage_in_bytes" \
-    "/sys/fs/cgroup/moonloop-run-$soak_pid/memory.current" 2>/dev/null)
+  for cgroup_memory in /sys/fs/cgroup/{memory/,}"moonloop-run-$soak_pid"/memory.{usage_in_bytes,current}; do
+    [ ! -r "$cgroup_memory" ] || return 0
+  done
+  die 'the container has no cgroup'
 }
 
 service_account() { # FOLDER
