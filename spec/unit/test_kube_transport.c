@@ -396,6 +396,30 @@ static void test_transport_cancel_in_head_is_the_end(void **state)
     assert_string_equal(world->body, "");
 }
 
+static int refuse_to_send(void *context, struct ml_err *err)
+{
+    assert_int_equal(((struct world *)context)->done_count, 0);
+    return ml_err_set(err, ML_ECANCELED, "not any more");
+}
+
+static void test_transport_asks_once_more_before_it_sends(void **state)
+{
+    static const struct ml_http_handler handler = {on_head, on_data, on_done};
+    static const struct ml_transport_request request = {
+        .method = "POST",
+        .path = "/x",
+        .body = ML_STR("{}"),
+        .deadlines = {.total_ms = 9000},
+        .may_send = refuse_to_send,
+    };
+    struct world *world = *state;
+    ml_timer_start(&world->bound, BOUND_NS);
+    world->call = world->transport->submit(world->transport, &request, &handler, world);
+    ml_loop_run(world->loop);
+    assert_int_equal(world->kind, ML_ECANCELED);
+    assert_int_equal(world->status, 0);
+}
+
 static void test_transport_reports_a_server_that_is_not_there(void **state)
 {
     struct world *world = *state;
@@ -421,6 +445,7 @@ int main(void)
         WITH(test_transport_cancel_while_the_exec_plugin_runs_is_the_end),
         WITH(test_transport_runs_the_exec_plugin_after_a_401),
         WITH(test_transport_cancel_in_head_is_the_end),
+        WITH(test_transport_asks_once_more_before_it_sends),
         WITH(test_transport_reports_a_server_that_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@ struct world {
     const char *things;      /* what a list of the reconciled kind is answered with */
     struct fake_call *watch; /* of the reconciled kind */
     struct fake_call *parts; /* the list of an owned kind, which the test answers itself */
+    struct fake_call *parts_watch;
 };
 
 static const char *const kinds_installed =
@@ -53,7 +54,7 @@ static void answer(void *context, struct fake_call *call)
             fake_refuse(call, 404, "NotFound", "the server could not find the requested resource");
     } else if (strstr(call->path, "/parts")) {
         if (strstr(call->path, "watch=1"))
-            fake_head(call, 200);
+            fake_head(world->parts_watch = call, 200);
         else
             world->parts = call;
     } else if (strstr(call->path, "watch=1")) {
@@ -448,6 +449,26 @@ static void test_scripts_backoff_grows_and_is_forgotten_by_a_success(void **stat
     accept(world, only_write(world), 14, "Y");
 }
 
+/* Only an edit mends it. The message would tell of every other run. */
+static void test_scripts_invalid_object_waits_for_an_edit(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one",
+                                    "if thing.spec.want == 'Y' then\n"
+                                    "  return { status = { phase = 'Y' } }\n"
+                                    "end\n"
+                                    "return ctx.invalid('spec.want', 'seen at ' .. ctx.now())");
+    tell(world, one, NULL);
+    for (size_t i = 0; i < world->write_count; i++) /* the status, and an Event */
+        fake_reply(world->writes[i], 201, "{}");
+    world->write_count = 0;
+    for (int minutes = 0; minutes < 60; minutes++)
+        advance(world, 60 * ML_NS_PER_S);
+    assert_int_equal(world->write_count, 0);
+    change(world, 13, "Y", "");
+    accept(world, only_write(world), 14, "Y");
+}
+
 static void test_scripts_object_that_is_going_is_left_alone(void **state)
 {
     struct world *world = *state;
@@ -456,6 +477,78 @@ static void test_scripts_object_that_is_going_is_left_alone(void **state)
     change(world, 11, "X", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
     assert_int_equal(world->write_count, 0);
     assert_true(ready(world));
+}
+
+static void reply_no_parts(struct world *world)
+{
+    fake_reply(world->parts, 200,
+               "{\"kind\":\"PartList\",\"apiVersion\":\"test.dev/v1\","
+               "\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}");
+    ml_loop_poll(world->loop);
+}
+
+/* A part in the watch, a second later. `group` of its owner; NULL: nobody owns it. */
+static void part_changes(struct world *world, const char *type, int version, const char *group)
+{
+    ML_AUTO_FREE char *owner = group ? ml_asprintf("\"ownerReferences\":[{\"apiVersion\":\"%s/v1\","
+                                                   "\"kind\":\"Thing\",\"name\":\"a\",\"uid\":"
+                                                   "\"ua\",\"controller\":true}],",
+                                                   group)
+                                     : ml_strdup("");
+    ML_AUTO_FREE char *event = ml_asprintf(
+        "{\"type\":\"%s\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Part\","
+        "\"metadata\":{\"name\":\"p\",\"namespace\":\"d\",\"uid\":\"up\",%s"
+        "\"resourceVersion\":\"%d\"}}}\n",
+        type, owner, version);
+    advance(world, ML_NS_PER_S);
+    assert_true(fake_piece(world->parts_watch, event));
+    ml_loop_poll(world->loop);
+}
+
+/* Its status tells when it was run last. */
+static const char *const stamper =
+    "local m = require 'moonloop'\n"
+    "return m.controller {\n"
+    "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+    "  owns = { m.kind('test.dev/v1', 'Part') },\n"
+    "  reconcile = function(thing, ctx)\n"
+    "    return { status = { phase = ('at %d'):format(ctx.now()) },\n"
+    "      requeue_after = thing.spec.want == 'TIMER' and 60 or nil }\n"
+    "  end,\n"
+    "}\n";
+
+static void test_scripts_owner_hears_of_its_children_and_of_none_else(void **state)
+{
+    struct world *world = *state;
+    tell(world, stamper, NULL);
+    reply_no_parts(world);
+    accept(world, only_write(world), 11, "at 1700000000");
+    part_changes(world, "ADDED", 12, "other.dev");
+    assert_int_equal(world->write_count, 0);
+    part_changes(world, "MODIFIED", 13, "test.dev");
+    accept(world, only_write(world), 14, "at 1700000002");
+    part_changes(world, "MODIFIED", 15, NULL); /* taken from it */
+    accept(world, only_write(world), 16, "at 1700000003");
+    part_changes(world, "DELETED", 17, NULL);
+    assert_int_equal(world->write_count, 0);
+}
+
+/* What the newest run asked for is what counts. */
+static void test_scripts_timer_of_an_earlier_run_is_taken_back(void **state)
+{
+    struct world *world = *state;
+    tell(world, stamper, NULL);
+    reply_no_parts(world);
+    accept(world, only_write(world), 11, "at 1700000000");
+    advance(world, ML_NS_PER_S);
+    change(world, 12, "TIMER", "");
+    accept(world, only_write(world), 13, "at 1700000001");
+    advance(world, ML_NS_PER_S);
+    change(world, 14, "NONE", "");
+    accept(world, only_write(world), 15, "at 1700000002");
+    advance(world, 59 * ML_NS_PER_S);
+    advance(world, 2 * ML_NS_PER_S);
+    assert_int_equal(world->write_count, 0);
 }
 
 /* With an empty cache of what it owns it would make all of that a second time. */
@@ -472,10 +565,7 @@ static void test_scripts_wait_for_every_cache_of_theirs(void **state)
     assert_non_null(world->watch); /* the other cache is there */
     assert_false(ready(world));
     assert_int_equal(world->write_count, 0);
-    fake_reply(world->parts, 200,
-               "{\"kind\":\"PartList\",\"apiVersion\":\"test.dev/v1\","
-               "\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}");
-    ml_loop_poll(world->loop);
+    reply_no_parts(world);
     assert_true(ready(world));
     accept(world, only_write(world), 11, "ONE");
 }
@@ -533,7 +623,10 @@ int main(void)
         SCRIPTS_TEST(test_scripts_edit_overtakes_what_the_first_list_brought),
         SCRIPTS_TEST(test_scripts_status_that_was_not_written_is_tried_again),
         SCRIPTS_TEST(test_scripts_backoff_grows_and_is_forgotten_by_a_success),
+        SCRIPTS_TEST(test_scripts_invalid_object_waits_for_an_edit),
         SCRIPTS_TEST(test_scripts_object_that_is_going_is_left_alone),
+        SCRIPTS_TEST(test_scripts_owner_hears_of_its_children_and_of_none_else),
+        SCRIPTS_TEST(test_scripts_timer_of_an_earlier_run_is_taken_back),
         SCRIPTS_TEST(test_scripts_wait_for_every_cache_of_theirs),
         SCRIPTS_TEST(test_scripts_stop_waits_for_what_is_under_way),
         SCRIPTS_TEST(test_scripts_stop_begins_nothing_that_waits),

@@ -41,6 +41,9 @@ static void test_election_standby_writes_nothing_but_events(void **state)
                      ML_ECANCELED);
     assert_non_null(strstr(err.message, "does not hold ns/moonloop"));
     assert_int_equal(ml_election_fence(pair->b.election, "POST",
+                                       "/apis/apps/v1/namespaces/ns/deployments", &err),
+                     ML_ECANCELED);
+    assert_int_equal(ml_election_fence(pair->b.election, "POST",
                                        "/apis/events.k8s.io/v1/namespaces/ns/events", &err),
                      0);
     run(pair, 600000);
