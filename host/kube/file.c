@@ -19,14 +19,15 @@ static int fail_errno(struct ml_err *err, const char *path)
     return ml_err_set(err, kind, "%s: %s", path, strerror(errno));
 }
 
-int ml_file_read(const char *path, struct ml_buf *out, struct ml_err *err)
+/* `flags` besides those that reading always has. */
+static int read_file(const char *path, int flags, bool pipe_too, struct ml_buf *out,
+                     struct ml_err *err)
 {
-    ML_AUTO(close_ptr) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    ML_AUTO(close_ptr) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0)
         return fail_errno(err, path);
-    /* A pipe is what a shell makes of --kubeconfig <(command). */
-    if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
+    if (!S_ISREG(info.st_mode) && !(pipe_too && S_ISFIFO(info.st_mode)))
         return ml_err_set(err, ML_EIO, "%s: not a file", path);
     for (;;) {
         char piece[PIECE_LEN];
@@ -40,4 +41,15 @@ int ml_file_read(const char *path, struct ml_buf *out, struct ml_err *err)
         if (!ml_buf_append(out, piece, (size_t)got))
             return ml_err_set(err, ML_ELIMIT, "%s: larger than %zu bytes", path, out->len_max);
     }
+}
+
+int ml_file_read(const char *path, struct ml_buf *out, struct ml_err *err)
+{
+    /* A pipe is what a shell makes of --kubeconfig <(command). */
+    return read_file(path, 0, true, out, err);
+}
+
+int ml_file_read_again(const char *path, struct ml_buf *out, struct ml_err *err)
+{
+    return read_file(path, O_NONBLOCK, false, out, err);
 }

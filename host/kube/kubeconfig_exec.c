@@ -17,7 +17,7 @@ static int fill_command(struct ml_exec_config *config, const struct ml_kubeentry
     if (ml_kubeentry_string(exec, "command", &config->command, err) < 0)
         return err->kind;
     if (!config->command)
-        return ml_kubeentry_fail(exec, err, "no command");
+        return ml_kubeentry_fail(exec, err, "no command; add the plugin's name or path");
     if (strchr(config->command, '/'))
         return ml_kubeentry_path(exec, "command", &config->command, err);
     return 0;

@@ -19,7 +19,7 @@ int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *
     struct ml_str rest = ml_buf_str(&json);
     struct ml_str document = ml_str_cut(&rest, '\n');
     if (rest.len > 0)
-        return ml_err_set(err, ML_EINVALID, "%s: more than one YAML document", path);
+        return ml_err_set(err, ML_EINVALID, "%s: more than one YAML document; keep one", path);
     if (document.len > 0 && document.ptr[0] != '{')
         return ml_err_set(err, ML_EINVALID, "%s: not a kubeconfig: its top is no mapping", path);
     out->path = ml_strdup(path);
@@ -81,8 +81,8 @@ static int find_in_file(const struct ml_kubefile *file, const char *section, con
             if (!ml_str_is(ml_buf_str(&named.name), name))
                 continue;
             if (found)
-                return ml_err_set(err, ML_EINVALID, "%s: two %s named \"%s\"", file->path, list,
-                                  name);
+                return ml_err_set(err, ML_EINVALID, "%s: two %s named \"%s\"; rename one",
+                                  file->path, list, name);
             found = true;
             contents = named.raw;
         }
@@ -104,8 +104,9 @@ int ml_kubeentry_find(const struct ml_kubefile *files, size_t file_count, const 
         if (r < 0)
             return r;
         if (raw.len == 0 || raw.ptr[0] != '{')
-            return ml_err_set(err, ML_EINVALID, "%s: %s \"%s\" has no contents", files[i].path,
-                              section, name);
+            return ml_err_set(err, ML_EINVALID,
+                              "%s: %s \"%s\" has no contents; write them or remove it",
+                              files[i].path, section, name);
         *out = (struct ml_kubeentry){&files[i], section, ml_strdup(name), raw};
         return 0;
     }
@@ -216,7 +217,8 @@ static int read_pem_data(const struct ml_kubeentry *entry, const char *key, stru
     if (text.len == 0)
         return 0;
     if (!ml_base64_decode(ml_buf_str(&text), out))
-        return ml_kubeentry_fail(entry, err, "%s is not base64", data_key);
+        return ml_kubeentry_fail(entry, err, "%s is not base64; base64 -w 0 FILE makes it",
+                                 data_key);
     return check_pem(entry, data_key, out, err);
 }
 
@@ -225,7 +227,8 @@ static int read_pem_file(const struct ml_kubeentry *entry, const char *key, cons
 {
     struct ml_err cause = ML_ERR_INIT;
     if (ml_file_read(path, out, &cause) < 0)
-        return ml_kubeentry_fail(entry, err, "%s: %s", key, cause.message);
+        return ml_kubeentry_fail(entry, err, "%s: %s; correct the path, or who may read it", key,
+                                 cause.message);
     return check_pem(entry, path, out, err);
 }
 

@@ -39,7 +39,7 @@ struct ml_kubeconfig {
 /* Makes `tls` show the texts as they are now. */
 void ml_kubeconfig_point_tls(struct ml_kubeconfig *config);
 
-/* Reads the token file again; on failure what was there stays. */
+/* Reads the token file; on failure what was there stays. */
 ML_NODISCARD int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err);
 
 /* A token as it stands in a file or an entry: trimmed, then put behind "Bearer ". ML_EINVALID

@@ -90,12 +90,10 @@ static bool config_from_pod(struct ml_kubeconfig *config, const struct ml_kubeco
     bool ipv6 = strchr(env->service_host, ':') != NULL;
     config->server = ml_asprintf(ipv6 ? "https://[%s]:%s" : "https://%s:%s", env->service_host,
                                  env->service_port);
-    ML_AUTO_FREE char *ca_path = ml_asprintf("%s/ca.crt", env->account_dir);
+    config->ca_file = ml_asprintf("%s/ca.crt", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ca = {.len_max = ML_KUBEFILE_SIZE_MAX};
-    if (ml_file_read(ca_path, &ca, &err) == 0) { /* otherwise the system's roots */
+    if (ml_file_read(config->ca_file, &ca, &err) == 0) /* otherwise the system's roots, for now */
         config->ca_pem = ml_buf_take(&ca);
-        config->ca_file = ml_take(&ca_path);
-    }
     ML_AUTO_FREE char *ns_path = ml_asprintf("%s/namespace", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ns = {.len_max = ML_TOKEN_SIZE_MAX};
     if (ml_file_read(ns_path, &ns, &err) == 0 && ml_str_trim(ml_buf_str(&ns)).len > 0)

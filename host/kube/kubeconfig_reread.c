@@ -18,8 +18,15 @@ static bool reread_token(struct ml_kubeconfig *config, struct ml_err *problem)
 {
     if (!config->token_file)
         return false;
+    ML_AUTO(ml_buf_fini) struct ml_buf text = {.len_max = ML_TOKEN_SIZE_MAX};
     ML_AUTO_FREE char *before = ml_strdup(config->authorization);
-    if (ml_kubeconfig_read_token(config, problem) < 0 || strcmp(before, config->authorization) == 0)
+    if (ml_file_read_again(config->token_file, &text, problem) < 0)
+        return false;
+    if (ml_kubeconfig_set_bearer(config, ml_buf_str(&text), problem) < 0) {
+        ml_err_wrap(problem, "%s", config->token_file);
+        return false;
+    }
+    if (strcmp(before, config->authorization) == 0)
         return false;
     if (config->refused && strcmp(config->refused, config->authorization) == 0) {
         free(config->authorization);
@@ -33,7 +40,7 @@ static bool reread_token(struct ml_kubeconfig *config, struct ml_err *problem)
 static bool reread_ca(struct ml_kubeconfig *config, struct ml_err *problem)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
-    if (!config->ca_file || ml_file_read(config->ca_file, &pem, problem) < 0 ||
+    if (!config->ca_file || ml_file_read_again(config->ca_file, &pem, problem) < 0 ||
         ml_str_is(ml_buf_str(&pem), config->ca_pem))
         return false;
     if (ml_tls_check_ca(ml_buf_str(&pem), problem) < 0) {
@@ -48,7 +55,7 @@ static int read_half(const char *path, const char *now, struct ml_buf *out, stru
 {
     out->len_max = ML_KUBEFILE_SIZE_MAX;
     if (path)
-        return ml_file_read(path, out, err);
+        return ml_file_read_again(path, out, err);
     ml_buf_puts(out, now);
     return 0;
 }

@@ -11,7 +11,7 @@ static int fill_server(struct ml_kubeconfig *config, const struct ml_kubeentry *
         return err->kind;
     const char *server = config->server;
     if (!server)
-        return ml_kubeentry_fail(cluster, err, "no server");
+        return ml_kubeentry_fail(cluster, err, "no server; add its URL, https://HOST:PORT");
     bool https = strncasecmp(server, "https://", 8) == 0;
     if (!https && strncasecmp(server, "http://", 7) != 0)
         return ml_kubeentry_fail(cluster, err, "server \"%s\" must start with https://", server);
@@ -64,8 +64,9 @@ static int find_named(const struct ml_kubeentry *context, const struct ml_kubefi
 {
     int r = ml_kubeentry_find(files, file_count, section, name, out, err);
     if (r == ML_ENOT_FOUND)
-        return ml_kubeentry_fail(context, err, "names %s \"%s\", which is not defined", section,
-                                 name);
+        return ml_kubeentry_fail(
+            context, err, "names %s \"%s\", which is not defined; correct the name or add it",
+            section, name);
     return r;
 }
 
@@ -79,7 +80,7 @@ static int fill_from_context(struct ml_kubeconfig *config, const struct ml_kubee
         ml_kubeentry_string(context, "namespace", &config->ns, err) < 0)
         return err->kind;
     if (!cluster_name)
-        return ml_kubeentry_fail(context, err, "names no cluster");
+        return ml_kubeentry_fail(context, err, "names no cluster; add one of clusters");
     ML_AUTO(ml_kubeentry_fini) struct ml_kubeentry cluster = {0};
     if (find_named(context, files, file_count, "cluster", cluster_name, &cluster, err) < 0 ||
         fill_server(config, &cluster, err) < 0 || fill_tls(config, &cluster, err) < 0)

@@ -32,9 +32,10 @@ static int fill_token(struct ml_kubeconfig *config, const struct ml_kubeentry *u
 {
     struct ml_err cause = ML_ERR_INIT;
     if (config->token_file && ml_kubeconfig_read_token(config, &cause) < 0)
-        return ml_kubeentry_fail(user, err, "tokenFile: %s", cause.message);
+        return ml_kubeentry_fail(user, err, "tokenFile: %s; correct the path or log in anew",
+                                 cause.message);
     if (!config->token_file && ml_kubeconfig_set_bearer(config, ml_str_of(token), &cause) < 0)
-        return ml_kubeentry_fail(user, err, "token: %s", cause.message);
+        return ml_kubeentry_fail(user, err, "token: %s; log in anew", cause.message);
     return 0;
 }
 

@@ -75,6 +75,17 @@ struct ml_connect *ml_connect_start(struct ml_client *client, struct ml_loop *lo
     return self;
 }
 
+const char *ml_connect_advice(const struct ml_err *err)
+{
+    if (err->http == 401)
+        return "; renew the token or certificate, or choose another --context";
+    if (err->http == 403)
+        return "; grant these credentials the ClusterRole system:public-info-viewer";
+    if (err->kind == ML_ENETWORK || err->kind == ML_ETIMEOUT)
+        return "; is it running, and is this the right address?";
+    return "";
+}
+
 void ml_connect_free(struct ml_connect *self)
 {
     if (!self)

@@ -13,4 +13,7 @@ typedef void ml_connect_done(void *context, const char *version, const struct ml
 struct ml_connect *ml_connect_start(struct ml_client *client, struct ml_loop *loop,
                                     struct ml_log *log, int64_t patience_ns, ml_connect_done *done,
                                     void *context);
+/* What a person can do about the error that stayed, to stand behind its message: "; …", or "" when
+ * the message says so itself. */
+const char *ml_connect_advice(const struct ml_err *err);
 void ml_connect_free(struct ml_connect *connect); /* also cancels; NULL is fine */

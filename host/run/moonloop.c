@@ -117,9 +117,9 @@ static void on_connected(void *context, const char *version, const struct ml_err
     struct moonloop *self = context;
     ml_connect_free(ml_take(&self->connecting));
     if (err) {
-        self->err = *err;
-        ml_err_wrap(&self->err, "cannot use the API server %s (%s)",
-                    ml_kubeconfig_server(self->kubeconfig), ml_kubeconfig_source(self->kubeconfig));
+        ml_err_set(&self->err, err->kind, "cannot use the API server %s (%s): %s%s",
+                   ml_kubeconfig_server(self->kubeconfig), ml_kubeconfig_source(self->kubeconfig),
+                   err->message, ml_connect_advice(err));
         fail(self, MOONLOOP_EXIT_UNREACHABLE);
         leave_loop(self);
         return;

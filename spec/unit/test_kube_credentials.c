@@ -41,6 +41,34 @@ static void test_credentials_keep_a_token_while_its_file_is_no_good(void **state
     assert_string_equal(shown(world, &w), "two");
 }
 
+/* As with a shell's <(command): what was in it is gone, and opening it would wait for ever. */
+static void test_credentials_do_not_wait_for_a_pipe(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    ML_AUTO_FREE char *path = ml_asprintf("%s/token", world->dir);
+    world_put(world, "token", "one");
+    world_open(world, CONFIG("tokenFile: token"));
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "one");
+    assert_int_equal(world_logged(world, "not a file"), 1);
+}
+
+static void test_credentials_find_a_ca_that_was_missing_at_the_start(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_put(world, "token", "one");
+    world_open(world, CONFIG("tokenFile: token"));
+    free(ml_take(&world->config->ca_pem)); /* as in a pod whose ca.crt came late */
+    ml_kubeconfig_point_tls(world->config);
+    shown(world, &w);
+    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    assert_str_eq(w.identity.tls->ca_pem, world->one.ca_pem);
+}
+
 static void test_credentials_read_again_after_a_refusal(void **state)
 {
     struct credentials_world *world = *state;
@@ -180,6 +208,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_WORLD(test_credentials_read_a_token_file_again_in_time),
         WITH_WORLD(test_credentials_keep_a_token_while_its_file_is_no_good),
+        WITH_WORLD(test_credentials_do_not_wait_for_a_pipe),
+        WITH_WORLD(test_credentials_find_a_ca_that_was_missing_at_the_start),
         WITH_WORLD(test_credentials_read_again_after_a_refusal),
         WITH_WORLD(test_credentials_go_back_when_a_new_token_is_refused),
         WITH_WORLD(test_credentials_try_both_tokens_when_both_are_refused),
