@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,29 +17,23 @@ type series struct {
 	values []float64
 }
 
-// print says where it began and ended, its most, and how it grew: by the line of least
-// squares through all but the first quarter, in which caches fill.
+// most is the highest value in some quarters of the time, the first being 0.
+func (s *series) most(quarters ...int) float64 {
+	most := 0.0
+	for _, q := range quarters {
+		most = max(most, slices.Max(s.values[q*len(s.values)/4:(q+1)*len(s.values)/4]))
+	}
+	return most
+}
+
+// print says where it began and ended, its most, and how much more that was in the last quarter
+// than in the second: in the first one, caches fill.
 func (s *series) print() {
-	if len(s.values) == 0 {
+	if len(s.values) < 4 {
 		return
 	}
-	most := s.values[0]
-	for _, v := range s.values {
-		most = max(most, v)
-	}
-	tail := s.values[len(s.values)/4:]
-	n := float64(len(tail))
-	var sumX, sumY, sumXY, sumXX float64
-	for i, y := range tail {
-		x := float64(i)
-		sumX, sumY, sumXY, sumXX = sumX+x, sumY+y, sumXY+x*y, sumXX+x*x
-	}
-	slope := 0.0
-	if divisor := n*sumXX - sumX*sumX; divisor > 0 {
-		slope = (n*sumXY - sumX*sumY) / divisor
-	}
-	fmt.Printf("%s_first\t%.0f\n%s_last\t%.0f\n%s_max\t%.0f\n%s_an_hour\t%.1f\n", s.name, s.values[0],
-		s.name, s.values[len(s.values)-1], s.name, most, s.name, slope*3600)
+	fmt.Printf("%s_first\t%.0f\n%s_last\t%.0f\n%s_max\t%.0f\n%s_growth\t%.0f\n", s.name, s.values[0],
+		s.name, s.last(), s.name, s.most(0, 1, 2, 3), s.name, s.most(3)-s.most(1))
 }
 
 func (s *series) last() float64 { return s.values[len(s.values)-1] }

@@ -24,7 +24,7 @@ scenario_flapping() {
   [ "$(of unfinished <"$work/churn")" = 0 ] || broken+=("$(of unfinished <"$work/churn") Ats were not DONE a minute after they were made")
   [ "$(of dead <"$work/observed")" = 0 ] || broken+=("/healthz was not 200 $(of dead <"$work/observed") times")
   [ "$(of lists_max <"$work/observed")" -le 1 ] || broken+=("$(of lists_max <"$work/observed") lists of a kind after an outage")
-  awk -F '\t' '{ v[$1] = $2 } END { exit !(v["fds_max"] <= v["fds_first"] + 4) }' "$work/observed" || broken+=('descriptors grew')
-  awk -F '\t' '{ v[$1] = $2 } END { exit !(v["rss_max"] <= v["rss_first"] + 4096) }' "$work/observed" || broken+=('memory grew')
+  [ "$(of fds_growth <"$work/observed")" -le 4 ] || broken+=('descriptors grew')
+  [ "$(of rss_growth <"$work/observed")" -le 2048 ] || broken+=('memory grew')
   [ ${#broken[@]} = 0 ] || { cat "$work/observed" >&2; die "flapping: $(IFS=';'; echo "${broken[*]}")"; }
 }

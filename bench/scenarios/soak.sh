@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # Not among the default ones: the built image in a cgroup with the limits of deploy/deployment.yaml, for MINUTES
 # (default 30) of 5 new Ats a second, each due a few seconds later and deleted after a minute, beside 2,000 that
-# wait. Fails when it ended, used up its memory, or was late by more than 2 s.
+# wait. Fails when it ended, its memory was used up or grew, or a pod was late by more than 2 s.
 scenario_soak() {
   local minutes=${MINUTES:-30} standing=2000 churn broken=()
   tools/image.sh build && tools/image.sh rootfs "$work/rootfs"
@@ -26,6 +26,7 @@ scenario_soak() {
   record_all soak <"$work/observed"
   [ "$(of pods <"$work/observed")" = "$(of made <"$work/churn")" ] || broken+=('not one pod for each At')
   [ "$(of unfinished <"$work/churn")" = 0 ] || broken+=("$(of unfinished <"$work/churn") Ats were not DONE a minute after they were made")
+  [ "$(of rss_growth <"$work/observed")" -le 2048 ] || broken+=('memory grew')
   [ "$(of oom_kill <"$work/observed")" = 0 ] || broken+=('out of memory')
   awk -F '\t' '$1 == "made_max" && $2 > 2 { late = 1 } END { exit late }' "$work/observed" || broken+=('late by more than 2 s')
   [ ${#broken[@]} = 0 ] || { cat "$work/observed" >&2; die "soak: $(IFS=';'; echo "${broken[*]}")"; }
