@@ -68,6 +68,7 @@ int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apise
         .log = options->log,
         .logger = "apiserver",
         .files_first = options->files_first,
+        .garbage_percent = options->garbage_percent,
         .failed = on_failed,
         .context = server,
     });

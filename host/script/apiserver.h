@@ -22,6 +22,7 @@ struct ml_apiserver_options {
     struct ml_log *log;       /* borrowed; NULL: nowhere */
     struct ml_str settings;   /* JSON, for new() of moonloop.apiserver; empty: {} */
     bool files_first;         /* as in ml_trusted_options */
+    int garbage_percent;      /* the same */
 };
 
 /* Makes `require("moonloop.apiserver").new(settings)`; Lua beside it finds the server as

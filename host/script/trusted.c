@@ -93,6 +93,8 @@ struct ml_trusted *ml_trusted_new(const struct ml_trusted_options *options)
     ml_buf_init(&trusted->encoder.out, HOST_JSON_MAX);
     trusted->L = lua_newstate(allocate, NULL);
     ml_assert(trusted->L != NULL);
+    if (options->garbage_percent)
+        lua_gc(trusted->L, LUA_GCINC, options->garbage_percent, 0, 0);
     trusted->running = trusted->L;
     *(struct ml_trusted **)lua_getextraspace(trusted->L) = trusted;
     lua_pushcfunction(trusted->L, open_state);

@@ -21,6 +21,9 @@ struct ml_trusted_options {
     struct ml_log *log;       /* where host.log writes; borrowed; NULL: nowhere */
     const char *logger;       /* the name in those lines; a literal */
     bool files_first;         /* require looks at package.path before the embedded library */
+    /* How far memory may grow before garbage is collected, in percent of what the last collection
+     * left (Lua's setpause); 0: Lua's own 200. */
+    int garbage_percent;
     /* An error nobody in Lua caught, with its traceback. NULL: it is lost. */
     void (*failed)(void *context, const char *message);
     void *context;
