@@ -20,10 +20,7 @@ end
 local figures = read_figures(folder .. "/figures.tsv")
 local function meta(name) return figures["meta." .. name][1] or "?" end
 local quick = meta "quick" == "yes"
-local subject = figures["size.image"][1] and "image" or "development"
-for name in pairs(figures) do
-  if name:match "^%a+%.image%." then subject = "image" end
-end
+local subject = figures["meta.image"][1] and "image" or "development"
 
 
 -- ---- numbers
