@@ -27,6 +27,7 @@ struct world {
     struct fake_call *watch; /* of the reconciled kind */
     struct fake_call *parts; /* the list of an owned kind, which the test answers itself */
     struct fake_call *parts_watch;
+    struct fake_call *recheck; /* a GET of the object, which the test answers itself */
 };
 
 static const char *const kinds_installed =
@@ -52,6 +53,8 @@ static void answer(void *context, struct fake_call *call)
             fake_reply(call, 200, kinds_installed);
         else
             fake_refuse(call, 404, "NotFound", "the server could not find the requested resource");
+    } else if (strstr(call->path, "/things/a")) {
+        world->recheck = call;
     } else if (strstr(call->path, "/parts")) {
         if (strstr(call->path, "watch=1"))
             fake_head(world->parts_watch = call, 200);
@@ -533,6 +536,25 @@ static void test_scripts_owner_hears_of_its_children_and_of_none_else(void **sta
     assert_int_equal(world->write_count, 0);
 }
 
+/* The cache of the owner may be behind that of its children. */
+static void test_scripts_owner_is_asked_for_before_a_child_is_made_again(void **state)
+{
+    struct world *world = *state;
+    tell(world, stamper, NULL);
+    reply_no_parts(world);
+    accept(world, only_write(world), 11, "at 1700000000");
+    part_changes(world, "ADDED", 12, "test.dev");
+    accept(world, only_write(world), 13, "at 1700000001");
+    part_changes(world, "DELETED", 14, "test.dev");
+    assert_int_equal(world->write_count, 0);
+    fake_reply(ml_take(&world->recheck), 200, "{\"metadata\":{\"uid\":\"another\"}}");
+    assert_int_equal(world->write_count, 0);
+    advance(world, 5 * ML_NS_PER_MS);
+    fake_reply(ml_take(&world->recheck), 200, "{\"metadata\":{\"uid\":\"ua\"}}");
+    ml_loop_poll(world->loop);
+    accept(world, only_write(world), 15, "at 1700000002");
+}
+
 /* What the newest run asked for is what counts. */
 static void test_scripts_timer_of_an_earlier_run_is_taken_back(void **state)
 {
@@ -626,6 +648,7 @@ int main(void)
         SCRIPTS_TEST(test_scripts_invalid_object_waits_for_an_edit),
         SCRIPTS_TEST(test_scripts_object_that_is_going_is_left_alone),
         SCRIPTS_TEST(test_scripts_owner_hears_of_its_children_and_of_none_else),
+        SCRIPTS_TEST(test_scripts_owner_is_asked_for_before_a_child_is_made_again),
         SCRIPTS_TEST(test_scripts_timer_of_an_earlier_run_is_taken_back),
         SCRIPTS_TEST(test_scripts_wait_for_every_cache_of_theirs),
         SCRIPTS_TEST(test_scripts_stop_waits_for_what_is_under_way),

@@ -158,6 +158,19 @@ static void test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo(void
     assert_int_equal(self->slowed, 5);
 }
 
+/* As when two hands write the status, and the other one's was first. */
+static void test_wakes_for_what_others_did_before_the_own_status_comes_back(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_wrote(self->wakes, KEY, self->own, 6, false);
+    ml_wakes_ended(self->wakes, KEY);
+    status_changes(self, 5);
+    assert_int_equal(self->woken, 1);
+    status_changes(self, 6);
+    assert_int_equal(self->woken, 1);
+}
+
 static void test_wakes_after_the_run_for_what_others_did_meanwhile(void **state)
 {
     struct wakes_world *self = *state;
@@ -316,6 +329,7 @@ int main(void)
         TEST(test_wakes_not_for_an_own_status_that_comes_back_after_the_run),
         TEST(test_wakes_not_for_an_own_status_that_comes_back_before_its_answer),
         TEST(test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo),
+        TEST(test_wakes_for_what_others_did_before_the_own_status_comes_back),
         TEST(test_wakes_after_the_run_for_what_others_did_meanwhile),
         TEST(test_wakes_after_a_run_with_more_changes_than_are_held),
         TEST(test_wakes_for_a_version_that_another_kind_has_too),
