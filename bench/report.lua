@@ -123,6 +123,9 @@ local targets = {
   { "write of the ConfigMap to the first pod under the new script",
     numbers("reload.alone.asked", MS), "%.0f ms", 1000 },
   { "… among 1,000 other Ats", numbers("reload.among1000.asked", MS), "%.0f ms", 1000 },
+  { "an edit in the flood of a start: from its event to its pod asked for, p50",
+    numbers("overtake.flood.own_p50", MS), "%.0f ms", 50 },
+  { "… p99", numbers("overtake.flood.own_p99", MS), "%.0f ms", 50 },
   { "100,000 pods of cnat cached: resident",
     cached_100000 and numbers(of "cache.%s.many.VmRSS", MIB) or {}, "%.1f MiB", 40 },
   { "a pod of 6 KB in the cache, beside its kind's dictionary", cached_bytes "large", "%.0f bytes", 1024 },
@@ -282,6 +285,23 @@ local function start_table()
 end
 
 
+local function overtake_table()
+  local count = numbers("overtake.count")[1]
+  if not count then return end
+  line "## An edit in the flood of a start\n"
+  line "| ms to its pod asked for | from the edit's answer: p50 | p99 | most | from its event: p50 | p99 | most |"
+  line "|---|---|---|---|---|---|---|"
+  for _, row in ipairs { { "flood", ("while %d Ats are worked off"):format(count) }, { "calm", "afterwards" } } do
+    local cells = {}
+    for i, quantile in ipairs { "asked_p50", "asked_p99", "asked_max", "own_p50", "own_p99", "own_max" } do
+      cells[i] = spread(numbers(("overtake.%s.%s"):format(row[1], quantile), MS), "%.0f")
+    end
+    line("| %s | %s |", row[2], table.concat(cells, " | "))
+  end
+  line ""
+end
+
+
 local function lifecycle_table()
   line "## 1,000 lifecycles\n"
   line "| build | seconds in all | CPU-s of the host | CPU-s of the API server |\n|---|---|---|---|"
@@ -429,6 +449,7 @@ if bare_of(200) then
   lateness_table(200)
   lateness_table(1000)
 end
+overtake_table()
 if figures["life." .. subject .. ".wall"][1] then lifecycle_table() end
 if figures["writes.due"][1] or figures["writes.waited"][1] then writes_table() end
 if figures["start." .. subject .. ".pod"][1] then start_table() end

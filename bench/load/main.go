@@ -13,6 +13,7 @@ var commands = map[string]func(args []string) error{
 	"answered":  runAnswered,
 	"ats":       runAts,
 	"churn":     runChurn,
+	"edits":     runEdits,
 	"first":     runFirst,
 	"flood":     runFlood,
 	"lateness":  runLateness,
@@ -20,6 +21,7 @@ var commands = map[string]func(args []string) error{
 	"namespace": runNamespace,
 	"observe":   runObserve,
 	"outages":   runOutages,
+	"overtake":  runOvertake,
 	"pods":      runPods,
 	"proxy":     runProxy,
 	"ready":     runReady,
@@ -34,11 +36,13 @@ const usage = `usage: load COMMAND [FLAG...]      (-h after a command lists its 
   namespace  make one, and wait until pods can be made in it
   ats        make Ats, due at one instant
   churn      make Ats at a rate, each due soon, and delete each after a while
+  edits      make waiting Ats due, one after the other
   pods       the bare client: make the pods of those Ats at one instant, with nothing in between
   wait       until so many pods were made, as the audit log says, and so many objects are in a phase
   lateness   from the instant, or that in each name, to each pod's create, from the audit log
   writes     by client, verb and resource, from the audit log
   requests   how many the operator sent since an instant, from the audit log
+  overtake   from each edit to its pod, from the audit log
   first      from an instant to the first pod, from the audit log
   ready      when a URL first answered 200
   answered   when the server of a kubeconfig that is still to be written first answered
