@@ -2,9 +2,9 @@
 #include "run/controller_internal.h"
 #include "run/recheck.h"
 
-/* Keys of low priority under way at once: enough to keep an API server busy, few enough that an
- * edit finds its requests and the loop free. */
-#define LOW_IN_FLIGHT_MAX 32
+/* Keys of low priority under way at once: enough to keep an API server busy, few enough that what
+ * an edit asks for does not stand behind them there. */
+#define LOW_IN_FLIGHT_MAX 8
 
 /* One key under way. */
 struct work {
