@@ -35,7 +35,7 @@ void controller_pump(void *controller);
  * version than the cache's: as long as the cache does not show a newer one, the server is asked for
  * the object itself before each reconcile (recheck.h). */
 void controller_bereaved(struct ml_controller *self, struct ml_str key);
-/* Its reconcile was good, or it is gone: no doubt is left. */
+/* The object is gone, and the doubt with it. */
 void controller_trust(struct ml_controller *self, struct ml_str key);
 /* Ends all that is under way where it stands. */
 void controller_cancel_work(struct ml_controller *self);

@@ -20,6 +20,7 @@ struct work {
 /* Why a key is in doubt. */
 struct doubt {
     uint64_t rv; /* a write met another version than this one of the cache; 0: a child has gone */
+    bool is_checked; /* before the reconcile that is under way: if that is good, it is no more */
     size_t key_len;
     char key[];
 };
@@ -36,6 +37,7 @@ static void doubt(struct ml_controller *self, struct ml_str key, uint64_t rv)
     } else if (doubt->rv != 0) {
         doubt->rv = rv;
     }
+    doubt->is_checked = false;
 }
 
 void controller_bereaved(struct ml_controller *self, struct ml_str key)
@@ -55,6 +57,21 @@ static bool is_doubted(struct ml_controller *self, const struct ml_object *objec
 {
     const struct doubt *doubt = ml_map_get(&self->doubted, ml_object_key(object));
     return doubt && (doubt->rv == 0 || doubt->rv == ml_rv_parse(ml_object_rv(object)));
+}
+
+static void set_checked(struct ml_controller *self, struct ml_str key)
+{
+    struct doubt *doubt = ml_map_get(&self->doubted, key);
+    if (doubt)
+        doubt->is_checked = true;
+}
+
+/* Of a good reconcile. A child that has gone during it stays a doubt. */
+static void trust_checked(struct ml_controller *self, struct ml_str key)
+{
+    const struct doubt *doubt = ml_map_get(&self->doubted, key);
+    if (doubt && (doubt->is_checked || doubt->rv != 0))
+        controller_trust(self, key);
 }
 
 void controller_trust(struct ml_controller *self, struct ml_str key)
@@ -81,7 +98,7 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
     case ML_OUTCOME_INVALID:
         return;
     case ML_OUTCOME_OK:
-        controller_trust(self, key);
+        trust_checked(self, key);
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
             ml_workqueue_add_after(self->queue, key, work->priority,
@@ -150,6 +167,7 @@ static void on_rechecked(void *context, const struct ml_err *err)
     struct ml_object *object = err ? NULL : object_of(self, work->key);
     work->recheck = NULL;
     if (object) {
+        set_checked(self, work->key);
         reconcile(work, object);
         return;
     }

@@ -2,9 +2,11 @@
 -- Nothing of it is left: what a reconcile under way still makes for it carries its uid, and is collected. Exhaustive
 -- over the requests.
 local bench = require "spec.faults.support.bench"
+local host = require "moonloop.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"
+local streams_of = require "spec.faults.support.streams"
 
 local OWNERS = {
   [scenarios.cnat] = {
@@ -54,6 +56,29 @@ end
 
 
 describe("An owner that is deleted", function()
+  it("and is still in the cache, for ever, gets a child once, which is collected", function()
+    local ghost = scenarios.at("ghost", 0)
+    ghost.metadata.namespace, ghost.metadata.uid = "default", "11111111-2222-4333-8444-555555555555"
+    local streams, is_told = streams_of.new(), false
+    function streams.on_line(relay, line, revision)
+      local waiting = relay:send(line)
+      if not is_told and relay.path:find("/ats", 1, true) then
+        is_told = true
+        ghost.metadata.resourceVersion = tostring(revision)
+        relay:send(host.json.encode { type = "ADDED", object = ghost } .. "\n")
+      end
+      return waiting
+    end
+    local outcome = stage.play(scenarios.few, streams.fault)
+    local made = 0
+    for _, birth in ipairs(outcome.births) do
+      made = made + (birth.name == "ghost-pod" and 1 or 0)
+    end
+    assert.equal(1, made)
+    assert.is_nil(orphan(outcome))
+    bench.tried("F34", 1)
+  end)
+
   for _, scenario in ipairs(scenarios.all) do
     local requests = #stage.play(scenario).writes + 10
     for _, policy in ipairs { "Background", "Foreground" } do
