@@ -54,7 +54,7 @@ func runChurn(args []string) error {
 	}
 	path := fmt.Sprintf(atsPath, flags.namespace)
 	count := int(length.Seconds() * *rate)
-	var deleted, unfinished atomic.Int64
+	var made, deleted, unfinished atomic.Int64
 	failed := make(chan error, 1)
 	note := func(err error) {
 		if err != nil {
@@ -79,7 +79,10 @@ func runChurn(args []string) error {
 		}
 		due := time.Now().Add(*lead + time.Second - 1).Truncate(time.Second).UTC()
 		name := fmt.Sprintf("at-%d-%d", due.Unix(), i)
-		go func() { note(c.post(path, atBody(name, due.Format(time.RFC3339)))) }()
+		go func() {
+			note(c.post(path, atBody(name, due.Format(time.RFC3339))))
+			made.Add(1)
+		}()
 		if *keep > 0 {
 			time.AfterFunc(*keep, func() {
 				var at object
@@ -92,10 +95,11 @@ func runChurn(args []string) error {
 			})
 		}
 	}
-	last := time.Now().Add(max(*lead, *keep))
-	for err == nil && (time.Now().Before(last) || *keep > 0 && deleted.Load() < int64(count)) {
+	all := int64(count)
+	last := time.Now().Add(*lead)
+	for err == nil && (time.Now().Before(last) || made.Load() < all || *keep > 0 && deleted.Load() < all) {
 		err = wait(time.Now().Add(100 * time.Millisecond))
 	}
-	fmt.Printf("made\t%d\ndeleted\t%d\nunfinished\t%d\n", count, deleted.Load(), unfinished.Load())
+	fmt.Printf("made\t%d\ndeleted\t%d\nunfinished\t%d\n", made.Load(), deleted.Load(), unfinished.Load())
 	return err
 }
