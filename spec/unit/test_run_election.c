@@ -24,7 +24,7 @@ static const char *const counter =
     "    assert(ctx.patch(map, { data = { n = tostring(n + 1) } }))\n"
     "  end }\n";
 
-/* Makes a Secret, and goes on when the cache shows it. */
+/* Makes a Secret, and when the cache shows it says so. */
 static const char *const maker =
     "local moonloop = require 'moonloop'\n"
     "local ConfigMap = moonloop.kind('v1', 'ConfigMap')\n"
@@ -33,6 +33,7 @@ static const char *const maker =
     "  reconcile = function(map, ctx)\n"
     "    if map.metadata.name ~= 'm' then return end\n"
     "    assert(ctx.ensure { apiVersion = 'v1', kind = 'Secret', metadata = { name = 's' } })\n"
+    "    assert(ctx.patch(map, { data = { made = 'yes' } }))\n"
     "  end }\n";
 
 struct replica {
@@ -263,7 +264,28 @@ static void test_election_clean_end_gives_the_lease_back_last(void **state)
     ml_transport_faults_remove(pair->a.work_faults, held);
     run(pair, 900);
     assert_int_equal(pair->a.stopped, 1);
+    lua(pair, "assert(get(MAPS .. '/m').data.made == 'yes')");
     lua(pair, "assert(get(LEASE).spec.holderIdentity == 'b')");
+}
+
+/* Nobody would wait for the answer to one that leaves so late. */
+static void test_election_end_lets_no_write_leave_in_its_last_fifth(void **state)
+{
+    struct pair *pair = *state;
+    write_script(pair, maker);
+    ml_operator_start(pair->a.operator);
+    run(pair, 500);
+    int held = ml_transport_faults_add(
+        pair->a.work_faults, &(struct ml_fault){.kind = ML_FAULT_HOLD, .path = "/secrets"});
+    lua(pair, "map('m', 0, 0)");
+    run(pair, 1000);
+    ml_operator_stop(pair->a.operator, 10 * ML_NS_PER_S, on_stopped, &pair->a);
+    run(pair, 8200);
+    ml_transport_faults_remove(pair->a.work_faults, held);
+    run(pair, 300);
+    lua(pair, "assert(not get(MAPS .. '/m').data.made)");
+    run(pair, 2000);
+    assert_int_equal(pair->a.stopped, 1);
 }
 
 static void test_election_crash_is_followed_when_the_lease_is_over(void **state)
@@ -325,6 +347,7 @@ int main(void)
         TEST(standby_is_ready_and_does_nothing),
         TEST(clean_end_hands_the_work_over),
         TEST(clean_end_gives_the_lease_back_last),
+        TEST(end_lets_no_write_leave_in_its_last_fifth),
         TEST(crash_is_followed_when_the_lease_is_over),
         TEST(no_write_leaves_after_the_renew_deadline),
         TEST(sleeper_writes_nothing_until_it_has_asked),
