@@ -38,6 +38,7 @@ struct ml_http_call {
     struct ml_http_handler handler;
     void *context;
     int (*may_send)(void *context, struct ml_err *err);
+    bool writes;
     char *url;
     struct ml_http_options options;
     struct ml_http_head_parser head;
@@ -151,6 +152,15 @@ static void on_deadline(void *context)
     call_finish(call, call->err);
 }
 
+/* libcurl sends again what a used connection broke under, whatever it is, because it may have died
+ * of age. But it may have broken after the server got the request, and a write is done then. */
+static int refuse_second_time(struct ml_http_call *call)
+{
+    ML_AUTO_FREE char *peer = ml_http_url_peer(call->url);
+    return ml_err_set(call_err(call), ML_ENETWORK,
+                      "connection to %s broke before the answer; a write is not sent again", peer);
+}
+
 /* libcurl has a connection and is about to send. */
 static int on_connected(void *context, char *peer_ip, char *local_ip, int peer_port, int local_port)
 {
@@ -158,6 +168,8 @@ static int on_connected(void *context, char *peer_ip, char *local_ip, int peer_p
     struct ml_err err = ML_ERR_INIT;
     (void)peer_ip, (void)local_ip, (void)peer_port, (void)local_port;
     if (call->phase == CALL_CANCELED)
+        return CURL_PREREQFUNC_ABORT;
+    if (call->phase != CALL_CONNECTING && call->writes && refuse_second_time(call) < 0)
         return CURL_PREREQFUNC_ABORT;
     if (call->may_send && call->may_send(call->context, &err) < 0) {
         *call_err(call) = err;
@@ -315,6 +327,7 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     call->handler = *handler;
     call->context = context;
     call->may_send = request->may_send;
+    call->writes = strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0;
     call->url = ml_strdup(request->url);
     call->deadlines = request->deadlines;
     call->total_due = INT64_MAX;

@@ -424,12 +424,43 @@ static void test_http_client_free_cancels_what_is_under_way(void **state)
     peer_fini(&peer);
 }
 
+/* The connection was used before, and is closed when the request has reached the server: libcurl
+ * takes it for one that had died of age, and sends again. What reads may; what writes may have
+ * been done. */
+static void test_http_client_never_sends_a_write_twice(void **state)
+{
+    static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
+    for (size_t i = 0; i < ML_COUNT(methods); i++) {
+        struct net *net = *state;
+        struct peer peer;
+        struct answer first, second = {.net = net};
+        const struct peer_step steps[] = {{0, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
+                                          {0, NULL}};
+        peer_init(&peer, net, steps, PEER_HOLD);
+        struct ml_http_request request = {.method = "GET", .url = local_url(peer.port)};
+        answer_get(&first, net, &request);
+        request.method = methods[i];
+        request.body = i > 0 ? ML_STR("{}") : ML_STR("");
+        answer_send(&second, &request);
+        net_settle(net, 50);
+        assert_has(strstr(peer_request(&peer), "\r\n\r\n"), methods[i]);
+        peer_hang_up(&peer.connections[0]);
+        net_settle(net, 100);
+        assert_int_equal(peer.count == 2 && peer.connections[1].request.len > 0, i == 0);
+        assert_int_equal(second.err.kind, i == 0 ? 0 : ML_ENETWORK);
+        peer_fini(&peer);
+        ml_buf_fini(&first.body);
+        ml_buf_fini(&second.body);
+    }
+}
+
 #define NET(test) cmocka_unit_test_setup_teardown(test, net_setup, net_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         NET(test_http_client_ends_an_answer_well_or_says_how_it_failed),
+        NET(test_http_client_never_sends_a_write_twice),
         NET(test_http_client_names_host_and_cause_when_it_cannot_connect),
         NET(test_http_client_bounds_the_wait_for_a_connection),
         NET(test_http_client_refuses_what_cannot_be_sent),
