@@ -93,11 +93,19 @@ static void on_function_failed(void *context, struct ml_generation *generation,
     ml_metric_add(self->metrics.errors, 1);
 }
 
+static void on_mended(void *context, struct ml_generation *generation)
+{
+    struct ml_controller *self = context;
+    if (generation == self->current)
+        controller_pump(self);
+}
+
 static const struct ml_generation_handler generation_handler = {
     .ready = on_ready,
     .waiting = on_waiting,
     .enqueue = on_enqueue,
     .gone = on_gone,
+    .mended = on_mended,
     .function_failed = on_function_failed,
 };
 
@@ -192,4 +200,9 @@ struct ml_script *ml_controller_offered(const struct ml_controller *self)
 int64_t ml_controller_next(const struct ml_controller *self)
 {
     return self->offered ? 0 : ml_workqueue_next(self->queue);
+}
+
+bool ml_controller_sees(const struct ml_controller *self, struct ml_buf *why)
+{
+    return ml_generation_sees(self->current, why);
 }

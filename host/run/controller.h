@@ -36,3 +36,6 @@ const char *ml_controller_name(const struct ml_controller *controller);
 /* The script that works now, or NULL; and the one offered and not live yet, or NULL. */
 struct ml_script *ml_controller_current(const struct ml_controller *controller);
 struct ml_script *ml_controller_offered(const struct ml_controller *controller);
+
+/* Of a controller that works, as ml_generation_sees. */
+bool ml_controller_sees(const struct ml_controller *controller, struct ml_buf *why);

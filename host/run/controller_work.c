@@ -204,12 +204,15 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
         reconcile(work, object);
 }
 
-/* Is there room for one more, and down to which priority? */
+/* Is there room for one more, and down to which priority? Nothing begins while the reconciled kind
+ * cannot be watched: what is made for an owner that is long gone is collected at once, and that
+ * would bring the owner up again. */
 static bool has_room(const struct ml_controller *self, enum ml_priority *out_least)
 {
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
     return self->current && !self->stopping && !self->cluster->standby &&
+           !ml_informer_is_blind(ml_generation_informer(self->current)) &&
            self->in_flight < ml_generation_declaration(self->current)->concurrency_max;
 }
 

@@ -26,6 +26,15 @@ static void on_synced(void *context, struct ml_informer *informer)
     count_synced(watched->generation);
 }
 
+static void on_mended(void *context, struct ml_informer *informer)
+{
+    struct watched_kind *watched = context;
+    struct ml_generation *self = watched->generation;
+    (void)informer;
+    if (self->live && watched->declared->use == ML_USE_RECONCILES)
+        self->handler->mended(self->context, self);
+}
+
 static void watch(struct watched_kind *watched, const struct ml_kind *kind)
 {
     struct ml_generation *self = watched->generation;
@@ -39,6 +48,7 @@ static void watch(struct watched_kind *watched, const struct ml_kind *kind)
     watched->listener = (struct ml_listener){
         .change = generation_on_change,
         .synced = on_synced,
+        .mended = on_mended,
         .context = watched,
     };
     ml_informer_listen(self->informers[index], &watched->listener);
@@ -184,4 +194,17 @@ const struct ml_kind *ml_generation_kind(const struct ml_generation *self)
 struct ml_informer *ml_generation_informer(const struct ml_generation *self)
 {
     return self->informers[self->primary];
+}
+
+bool ml_generation_sees(const struct ml_generation *self, struct ml_buf *why)
+{
+    bool sees = true;
+    for (size_t i = 0; i < self->declaration->kind_count; i++) {
+        if (!self->informers[i] || !ml_informer_is_blind(self->informers[i]))
+            continue;
+        sees = false;
+        ml_buf_printf(why, "%s: cannot watch %s: %s\n", self->declaration->file,
+                      self->kinds[i]->plural, ml_informer_trouble(self->informers[i])->message);
+    }
+    return sees;
 }

@@ -21,6 +21,8 @@ struct ml_generation_handler {
                     const struct ml_change *change);
     /* Once live: the object of this key is gone. */
     void (*gone)(void *context, struct ml_generation *generation, struct ml_str key);
+    /* Once live: the reconciled kind can be watched again. */
+    void (*mended)(void *context, struct ml_generation *generation);
     /* Once live: a watch function, or one of `when`, failed at a change of `object`. What
      * `when` should have judged counts. */
     void (*function_failed)(void *context, struct ml_generation *generation,
@@ -49,3 +51,7 @@ bool ml_generation_is_ready(const struct ml_generation *generation);
 /* Of the reconciled kind; from ready on. */
 const struct ml_kind *ml_generation_kind(const struct ml_generation *generation);
 struct ml_informer *ml_generation_informer(const struct ml_generation *generation);
+
+/* From ready on: appends a line for each kind whose cache cannot be kept up, for want of a right
+ * or of the kind itself. True when there is none. */
+bool ml_generation_sees(const struct ml_generation *generation, struct ml_buf *why);

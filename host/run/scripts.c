@@ -379,8 +379,10 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
     }
     ml_list_each (node, &self->slots) {
         const struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot_works(slot))
+        if (slot_works(slot)) {
+            ready = ml_controller_sees(slot->controller, why) && ready;
             continue;
+        }
         ready = false;
         if (slot->why.kind)
             ml_buf_printf(why, "%s\n", slot->why.message);

@@ -103,3 +103,10 @@ const struct ml_err *ml_informer_trouble(const struct ml_informer *self)
             return &self->scopes[i].trouble;
     return NULL;
 }
+
+bool ml_informer_is_blind(const struct ml_informer *self)
+{
+    const struct ml_err *trouble = ml_informer_trouble(self);
+    return trouble && (trouble->kind == ML_EFORBIDDEN || trouble->kind == ML_ENOT_FOUND ||
+                       strcmp(trouble->reason, REFLECTOR_BEHIND) == 0);
+}

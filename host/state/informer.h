@@ -51,6 +51,9 @@ const struct ml_store *ml_informer_store(const struct ml_informer *informer);
 bool ml_informer_synced(const struct ml_informer *informer); /* first lists are in, all of them */
 /* The last trouble of its reflectors, or NULL when they work. */
 const struct ml_err *ml_informer_trouble(const struct ml_informer *informer);
+/* Is it refused what it watches (403), is the kind not there (404), or does the server show the
+ * past? What the cache holds is then not what is. */
+bool ml_informer_is_blind(const struct ml_informer *informer);
 
 /* Embed it; both are called from the loop, after the store has changed. */
 struct ml_listener {
@@ -61,6 +64,8 @@ struct ml_listener {
                    struct ml_object *new);
     /* Once, when the informer is synced (later, from the loop, also if it already is). */
     void (*synced)(void *context, struct ml_informer *informer);
+    /* Its trouble is over, and what was missed has been told. May be NULL. */
+    void (*mended)(void *context, struct ml_informer *informer);
     void *context;
     /* Private. */
     struct ml_list node;

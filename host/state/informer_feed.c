@@ -189,6 +189,8 @@ static void on_trouble(void *context, const struct ml_err *err, int64_t retry_ms
     else
         ml_info(log, "informer", "list and watch work again", ML_S("resource", self->kind->plural),
                 ML_S("namespace", scope->ns));
+    if (!ml_informer_trouble(self))
+        informer_tell_mended(self);
 }
 
 void informer_count_list(struct ml_informer *self, const char *reason)

@@ -94,6 +94,7 @@ void informer_look_up(struct ml_informer *self);
 /* informer_tell.c. */
 void informer_tell(struct ml_informer *self, struct ml_object *old, struct ml_object *new);
 void informer_tell_synced(struct ml_informer *self);
+void informer_tell_mended(struct ml_informer *self);
 
 /* seen_wait.c. Lets go those whose version is reached, and those older than `sequence`. */
 void informer_release_seen(struct informer_scope *scope, uint64_t sequence);

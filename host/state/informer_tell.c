@@ -28,6 +28,19 @@ void informer_tell_synced(struct ml_informer *self)
     self->telling = NULL;
 }
 
+void informer_tell_mended(struct ml_informer *self)
+{
+    ml_assert(!self->telling);
+    for (struct ml_list *node = self->listeners.next; node != &self->listeners;
+         node = self->telling) {
+        struct ml_listener *listener = ml_container_of(node, struct ml_listener, node);
+        self->telling = node->next;
+        if (listener->caught_up && listener->mended)
+            listener->mended(listener->context, self);
+    }
+    self->telling = NULL;
+}
+
 /* A listener that leaves may be freed at once, so that only the informer, which is freed by the
  * loop, can say whether it is still there. */
 static void replay(void *context)

@@ -1,5 +1,7 @@
 #include "state/reflector_internal.h"
 
+#include <stdio.h>
+
 #define SLOW_RETRY_NS (10 * ML_NS_PER_S) /* for what a person has to mend: 403, 404 */
 
 static void run_step(struct ml_reflector *self)
@@ -102,11 +104,14 @@ int reflector_publish(struct ml_reflector *self, struct ml_object *const *object
     const struct ml_reflector_opts *opts = &self->opts;
     int64_t now_ns = ml_clock_monotonic(self->clock);
     enum reflector_age age = reflector_epoch_judge(&self->epoch, self->version, version, now_ns);
-    if (age == AGE_BEHIND)
-        return ml_err_set(err, ML_EUNAVAILABLE,
-                          "the server shows version %s, older than %s that it showed before: it is "
-                          "behind, or was restored from a backup",
-                          version, self->version);
+    if (age == AGE_BEHIND) {
+        ml_err_set(err, ML_EUNAVAILABLE,
+                   "the server shows version %s, older than %s that it showed before: it is "
+                   "behind, or was restored from a backup",
+                   version, self->version);
+        snprintf(err->reason, sizeof err->reason, "%s", REFLECTOR_BEHIND);
+        return err->kind;
+    }
     if (age == AGE_RESTORED)
         opts->handler->restored(opts->context, ml_str_of(self->version), ml_str_of(version));
     opts->handler->replace(opts->context, objects, count, ml_rv_parse(ml_str_of(version)));

@@ -17,6 +17,9 @@
 
 struct ml_reflector;
 
+/* The reason of a trouble that is none of the server's: it shows the past. */
+#define REFLECTOR_BEHIND "ServerBehind"
+
 /* What a reflector tells, in the order in which the server told it. All from the loop. */
 struct ml_reflector_handler {
     /* A list at the most recent version is asked for now: what it brings is not older than

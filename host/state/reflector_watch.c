@@ -5,6 +5,7 @@
 #define HASTY_MAX       5  /* so many in a row are resumed at once */
 #define BOOKMARK_IDLE_S 75 /* a bookmark comes each 60 s, the server's history holds 75 s */
 #define SILENCE_NS      (300 * ML_NS_PER_S) /* the least a watch is asked to last */
+#define NO_BOOKMARK_NS  (150 * ML_NS_PER_S) /* two bookmarks that did not come */
 #define WATCH_MIN_S     300
 #define WATCH_MAX_S     600
 #define STREAM_FIRST_S  30 /* for the first event of a streaming list */
@@ -169,7 +170,8 @@ static enum reflector_end judge(struct ml_reflector *self, const struct ml_err *
         return self->hasty > HASTY_MAX ? WATCH_HASTY : WATCH_ENDED;
     if (brief)
         return WATCH_SHORT;
-    return now_ns - self->heard_ns < SILENCE_NS ? WATCH_ENDED : WATCH_SILENT;
+    int64_t limit_ns = self->bookmarks ? NO_BOOKMARK_NS : SILENCE_NS;
+    return now_ns - self->heard_ns < limit_ns ? WATCH_ENDED : WATCH_SILENT;
 }
 
 static void on_done(void *context, const struct ml_err *err)

@@ -40,7 +40,8 @@ static int setup(void **state)
     informers_world_init(&self->all, NULL);
     self->informer = ml_informers_get(self->all.informers, &pods);
     self->watch = list_and_watch(&self->all, 5, pod("old", "uo", 3));
-    self->listener = (struct ml_listener){on_change, on_synced, self, {0}, {0}, NULL, false};
+    self->listener = (struct ml_listener){
+        .change = on_change, .synced = on_synced, .context = self};
     ml_informer_listen(self->informer, &self->listener);
     ml_loop_poll(self->all.world.loop);
     ml_buf_clear(&self->heard);

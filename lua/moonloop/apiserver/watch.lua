@@ -152,7 +152,7 @@ function M:spread(event)
   list.walking = true
   for i = 1, #list do
     local watcher = list[i]
-    if not watcher.closed then
+    if not watcher.closed and event.revision > watcher.after then
       local line = M.line(event, watcher)
       if line then
         self:send(watcher, line)
@@ -173,7 +173,7 @@ local function bookmark_all(self)
   table.sort(ids)
   for _, id in ipairs(ids) do
     for _, watcher in ipairs(self.resources[id]) do
-      if watcher.bookmarks and not watcher.closed then
+      if watcher.bookmarks and not watcher.closed and self.store.revision >= watcher.after then
         self:send(watcher, watcher.bookmark(self.store.revision))
       end
     end
@@ -200,6 +200,7 @@ end
 ---   keys       type of event → key of its line in event.lines; LEFT: for an object that left the selection
 ---   form       function(type, entry, revision?) -> line; `revision` takes the place of the entry's own
 ---   bookmark   function(revision) -> line
+---   after      revision that it has seen; of a server that is not there yet it hears nothing before
 function M:add(watcher, sent)
   watcher.allowed = WAITING_MAX + sent
   watcher.closed = false

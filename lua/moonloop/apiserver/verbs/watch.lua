@@ -66,7 +66,7 @@ local function watcher_of(request, reply, settings, selector)
   return {
     res = request.res, namespace = scope.namespace(request), selector = selector, reply = reply,
     bookmarks = settings.bookmarks, timeout = timeout_of(settings),
-    form = form, bookmark = bookmark, keys = keys,
+    form = form, bookmark = bookmark, keys = keys, after = 0,
   }
 end
 
@@ -93,6 +93,7 @@ local function start_after(request, watcher, revision)
   if not events then
     return too_old(watcher.reply, revision, collection.floor)
   end
+  watcher.after = revision
   watcher.reply:start(200, "application/json")
   request.server.hub:add(watcher, send_past(events, watcher))
 end

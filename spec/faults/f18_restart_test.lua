@@ -1,0 +1,104 @@
+-- F18: the API server restarts: every watch drops at once, and for a while nobody answers. Or it comes back from a
+-- backup, and counts its versions from a lower one.
+local bench = require "spec.faults.support.bench"
+local invariants = require "spec.faults.support.invariants"
+local scenarios = require "spec.faults.support.scenarios"
+local stage = require "spec.faults.support.stage"
+local collections = require "spec.faults.support.collections"
+
+-- Lists of each path among the requests from `from` on.
+local function lists(outcome, from)
+  local counts = {}
+  for index = from, #outcome.requests do
+    local request = outcome.requests[index]
+    if request.method == "GET" and not request.is_watch and request.path:match "s$" then
+      counts[request.path] = (counts[request.path] or 0) + 1
+    end
+  end
+  return counts
+end
+
+
+describe("An API server that restarts", function()
+  for _, scenario in ipairs(scenarios.all) do
+    local reference = stage.play(scenario)
+    it("is found again with at most one list of each kind: " .. scenario.name, function()
+      local count = bench.each_seed("F18", 30, function(seed)
+        local down = false
+        scenario.options.seed = seed
+        local outcome = stage.open(scenario, function(_, reply, pass)
+          if down then
+            return reply:abort()
+          end
+          pass(reply)
+        end)
+        local world = outcome.world
+        scenario.play(world, outcome)
+        local from = #outcome.requests + 1
+        for _ = 1, 3 do
+          down = true
+          collections.cut_all(outcome.server)
+          world.advance(("%ds"):format(seed))
+          down = false
+          world.advance "62s"
+        end
+        for path, count in pairs(lists(outcome, from)) do
+          assert.is_true(count <= 3, ("%s was listed %d times in three outages"):format(path, count))
+        end
+        assert.is_true(#outcome.requests - from <= 3 * #scenario.kinds * (7 + seed // 15), #outcome.requests - from)
+        stage.close(outcome)
+        invariants.check(outcome, reference, ("three restarts of %d s"):format(seed))
+      end)
+      scenario.options.seed = nil
+      bench.tried("F18", count)
+    end)
+  end
+end)
+
+
+-- The store as it was, with versions as they were; those who watch are cut.
+local function restore(server, records, revision)
+  local store = server.store
+  collections.cut_all(server)
+  store.collections, store.revision, store.floor = {}, 0, 0
+  store:restore(records, function(id) return server.registry:by_id(id) end)
+  store.revision = revision
+  store:compact(revision)
+end
+
+
+describe("An API server that was restored from a backup", function()
+  it("is believed after a while, and everything is as it has it", function()
+    local scenario = scenarios.thing
+    local Thing, ConfigMap = table.unpack(scenario.kinds)
+    local function thing(name, mode)
+      return { apiVersion = Thing.apiVersion, kind = Thing.kind, metadata = { name = name }, spec = { mode = mode } }
+    end
+    local count = bench.each_seed("F18", 10, function(seed)
+      local outcome = stage.open(scenario)
+      local world, server = outcome.world, outcome.server
+      world.apply { thing("a", "2 red"), thing("b", "1 green") }
+      world.advance "10s"
+      local records, revision = server.store:dump()
+      server.store.revision = revision + 1000 -- much is written between the backup and the end
+      world.apply { thing("a", "2 blue") }
+      for turn = 1, seed do
+        world.apply(thing("b", ("%d green"):format(turn % 3 + 1)))
+      end
+      world.advance(("%ds"):format(seed))
+      restore(server, records, revision)
+      world.advance "80s"
+      for turn = 1, 12 do -- somebody goes on writing
+        server:call("POST", "/api/v1/namespaces", {
+          apiVersion = "v1", kind = "Namespace", metadata = { name = "after-" .. turn } })
+        world.advance "30s"
+      end
+      stage.close(outcome)
+      world.expect(Thing, "b", { spec = { mode = "1 green" } })
+      world.expect(ConfigMap, "a-1", { data = { text = "red" } })
+      assert.is_nil(invariants.cache_is_store(outcome))
+      assert.is_nil(invariants.at_rest(outcome))
+    end)
+    bench.tried("F18", count)
+  end)
+end)
