@@ -18,7 +18,7 @@ static void print_help(const struct ml_option *options, size_t count)
 int ml_command_run(int argc, char **argv)
 {
     struct moonloop_opts opts = MOONLOOP_OPTS_INIT;
-    bool leader_elect = false, watch_list = false;
+    bool shard = false, leader_elect = false, watch_list = false;
     struct ml_option_list scripts = {0}, configmaps = {0}, namespaces = {0};
     const struct ml_option options[] = {
         {"--scripts", "PATH", "a script, a folder of scripts, or a mounted ConfigMap (repeat)",
@@ -40,8 +40,10 @@ int ml_command_run(int argc, char **argv)
          &opts.health_probe_bind_address},
         {"--leader-elect", NULL, "several replicas, of which the holder of a Lease works",
          ML_OPTION_FLAG, &leader_elect},
-        {"--leader-election-id", "NAME", "of the Lease; default moonloop", ML_OPTION_TEXT,
-         &opts.leader_election_id},
+        {"--shard", NULL, "several replicas that share the objects, each with a Lease of its own",
+         ML_OPTION_FLAG, &shard},
+        {"--leader-election-id", "NAME", "of the Lease, or of the shard group; default moonloop",
+         ML_OPTION_TEXT, &opts.leader_election_id},
         {"--leader-election-namespace", "NS",
          "of the Lease; default: the pod's, else the kubeconfig's", ML_OPTION_TEXT,
          &opts.leader_election_namespace},
@@ -74,6 +76,7 @@ int ml_command_run(int argc, char **argv)
     opts.namespaces = namespaces.values;
     opts.handle_signals = 1;
     opts.leader_elect = leader_elect;
+    opts.shard = shard;
     opts.watch_list = watch_list;
 
     struct moonloop *host = moonloop_new(&opts);

@@ -48,10 +48,12 @@ struct moonloop_opts {
     int drain_seconds;                     /* for the end: work under way, Events; default 25 */
     int handle_signals;                    /* SIGTERM and SIGINT stop the host; default no */
 
-    /* Several replicas, of which one works: who holds a Lease. A replica that loses it returns
+    /* Several replicas, of which one works: who holds a Lease; or which share the objects, each
+     * with a Lease of its own. Not both. A replica that loses its Lease returns
      * MOONLOOP_EXIT_LOST_LEASE and is to be started anew. */
     int leader_elect;                      /* default no */
-    const char *leader_election_id;        /* name of the Lease; default "moonloop" */
+    int shard;                             /* default no */
+    const char *leader_election_id;        /* name of the Lease, or of the group; "moonloop" */
     const char *leader_election_namespace; /* default: the pod's, else the kubeconfig's */
     int leader_election_lease_duration_ms; /* whole seconds; default 15000 */
     int leader_election_renew_deadline_ms; /* default 10000 */

@@ -13,8 +13,8 @@ static void on_stopped(void *context)
     self->handler->stopped(self->context, self);
 }
 
-/* All there is, behind whatever somebody changes meanwhile. On standby nothing waits in the queue:
- * who leads later begins with all there is. */
+/* All there is, behind whatever somebody changes meanwhile. What is another replica's does not
+ * wait in the queue: who gets it later begins with all there is. */
 static void enqueue_all(struct ml_controller *self)
 {
     if (self->cluster->standby)
@@ -22,7 +22,8 @@ static void enqueue_all(struct ml_controller *self)
     const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
-        ml_workqueue_add(self->queue, ml_object_key(object), ML_PRIORITY_LOW);
+        if (controller_acts(self, ml_object_key(object)))
+            ml_workqueue_add(self->queue, ml_object_key(object), ML_PRIORITY_LOW);
 }
 
 /* The swap. It happens in one step of the loop, so between any two reconciles. */
@@ -63,7 +64,7 @@ static void on_enqueue(void *context, struct ml_generation *generation, struct m
 {
     struct ml_controller *self = context;
     (void)generation;
-    if (self->cluster->standby)
+    if (!controller_acts(self, key))
         return;
     if (change->bereft)
         controller_bereaved(self, key);
@@ -131,6 +132,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     ml_list_init(&self->works);
     ml_task_init(&self->stopped_task, on_stopped, self);
     ml_controller_metrics_init(&self->metrics, cluster->metrics, self->name);
+    controller_shard_init(self);
     return self;
 }
 
@@ -139,6 +141,7 @@ void ml_controller_free(struct ml_controller *self)
     if (!self)
         return;
     ml_task_cancel(&self->stopped_task);
+    controller_shard_fini(self);
     controller_cancel_work(self);
     ml_generation_unref(self->offered);
     ml_generation_unref(self->current);

@@ -26,6 +26,12 @@ void ml_controller_offer(struct ml_controller *controller, struct ml_script *scr
 /* The cluster stands by no longer: everything is looked at, as after a start. */
 void ml_controller_lead(struct ml_controller *controller);
 
+/* Inside `changed` of the cluster's shard: begins with the keys that it gained. */
+void ml_controller_reshard(struct ml_controller *controller);
+/* True when nothing is under way on keys that the shard does not act on. `cut`: what is, and writes
+ * nothing at this moment, ends here. */
+bool ml_controller_hand_over(struct ml_controller *controller, bool cut);
+
 /* Takes no more work; handler->stopped comes, later, when what is under way has ended. */
 void ml_controller_stop(struct ml_controller *controller);
 

@@ -1,5 +1,6 @@
 /* L6 run. Inside of a controller: controller.c has its life and the versions of its script,
- * controller_work.c the keys under way. Private to these. */
+ * controller_work.c the keys under way, controller_shard.c which of them are this replica's.
+ * Private to these. */
 #pragma once
 
 #include "base/map.h"
@@ -25,6 +26,8 @@ struct ml_controller {
     bool stopping;
     struct ml_task stopped_task;
     struct ml_controller_metrics metrics;
+    struct ml_metric *keys_owned; /* of a member of a shard group */
+    struct ml_metrics_collector owned_collector;
 };
 
 /* controller_work.c */
@@ -44,6 +47,11 @@ void controller_cancel_work(struct ml_controller *self);
 extern const struct ml_wakes_handler controller_wakes_handler;
 void controller_on_write(void *controller, struct ml_str key, const struct ml_informer *informer,
                          uint64_t rv, bool shown);
+
+/* controller_shard.c. Is the key for this replica to look at, now? */
+bool controller_acts(const struct ml_controller *self, struct ml_str key);
+void controller_shard_init(struct ml_controller *self);
+void controller_shard_fini(struct ml_controller *self);
 
 /* controller.c */
 void controller_tell_when_stopped(struct ml_controller *self);

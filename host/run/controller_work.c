@@ -131,22 +131,25 @@ static void on_reconciled(void *context, const struct ml_reconcile_end *end)
     ml_wakes_ended(self->wakes, work->key);
     work_end(work);
     controller_tell_when_stopped(self);
+    if (self->cluster->shard)
+        ml_shard_settled(self->cluster->shard);
     controller_pump(self);
 }
 
 static void on_gate_open(void *context, struct ml_str key)
 {
     struct ml_controller *self = context;
-    ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+    if (controller_acts(self, key))
+        ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
 }
 
 /* The object of a key; NULL for one that is gone, or going: what it owns goes with it, and nothing
- * new must appear under it. */
+ * new must appear under it. NULL as well for what is another replica's by now. */
 static struct ml_object *object_of(struct ml_controller *self, struct ml_str key)
 {
     const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
     struct ml_object *object = ml_store_get(store, key);
-    if (object && !ml_object_deleting(object))
+    if (object && !ml_object_deleting(object) && controller_acts(self, key))
         return object;
     ml_workqueue_forget(self->queue, key);
     return NULL;
@@ -234,4 +237,34 @@ void controller_cancel_work(struct ml_controller *self)
             ml_reconcile_cancel(work->reconcile);
         work_end(work);
     }
+}
+
+static void cut_work(struct work *work)
+{
+    struct ml_controller *self = work->controller;
+    ml_recheck_cancel(work->recheck);
+    if (work->reconcile) {
+        ml_warn(self->cluster->log, self->name,
+                "another replica gets this object; ended between two writes",
+                ML_STR_FIELD("object", work->key));
+        ml_reconcile_cancel(work->reconcile);
+        ml_wakes_ended(self->wakes, work->key);
+    }
+    work_end(work);
+}
+
+bool ml_controller_hand_over(struct ml_controller *self, bool cut)
+{
+    bool idle = true;
+    ml_list_each (node, &self->works) {
+        struct work *work = ml_container_of(node, struct work, node);
+        if (controller_acts(self, work->key))
+            continue;
+        if (!work->reconcile || (cut && !ml_reconcile_writes(work->reconcile)))
+            cut_work(work);
+        else
+            idle = false;
+    }
+    controller_tell_when_stopped(self);
+    return idle;
 }

@@ -36,8 +36,8 @@ struct moonloop {
     struct ml_credentials *credentials; /* of both transports */
     struct ml_http_client *http;
     struct ml_transport *transport;
-    struct ml_http_client *election_http; /* renewals stand behind no other request */
-    struct ml_transport *election_transport;
+    struct ml_http_client *lease_http; /* renewals stand behind no other request */
+    struct ml_transport *lease_transport;
     struct ml_operator *operator;
     struct ml_endpoints *endpoints;
     struct ml_connect *connecting;
@@ -174,12 +174,15 @@ static void on_lost(void *context, const struct ml_err *err)
 {
     struct moonloop *self = context;
     self->err = *err;
-    ml_error(&self->log, "host", "no longer the leader; ending", ML_ERR(err));
+    ml_error(&self->log, "host",
+             self->opts.shard ? "no longer a member of the shard group; ending"
+                              : "no longer the leader; ending",
+             ML_ERR(err));
     fail(self, MOONLOOP_EXIT_LOST_LEASE);
     leave_loop(self);
 }
 
-static struct ml_lease_times election_times(const struct moonloop_opts *opts)
+static struct ml_lease_times lease_times(const struct moonloop_opts *opts)
 {
     struct ml_lease_times times = ML_LEASE_TIMES_DEFAULT;
     if (opts->leader_election_lease_duration_ms)
@@ -191,38 +194,47 @@ static struct ml_lease_times election_times(const struct moonloop_opts *opts)
     return times;
 }
 
-static const char *election_id(const struct moonloop_opts *opts)
+static const char *lease_name(const struct moonloop_opts *opts)
 {
     return opts->leader_election_id ? opts->leader_election_id : "moonloop";
 }
 
-static int check_election(struct moonloop *self)
+static bool is_one_of_several(const struct moonloop_opts *opts)
+{
+    return opts->leader_elect || opts->shard;
+}
+
+static int check_replica(struct moonloop *self)
 {
     const char *ns = self->opts.leader_election_namespace;
-    const struct ml_lease_times times = election_times(&self->opts);
-    if (!self->opts.leader_elect)
+    const struct ml_lease_times times = lease_times(&self->opts);
+    if (!is_one_of_several(&self->opts))
         return 0;
-    if (!ml_name_valid(ml_str_of(election_id(&self->opts))))
+    if (self->opts.leader_elect && self->opts.shard)
+        return ml_err_set(&self->err, ML_EINVALID,
+                          "--shard and --leader-elect exclude each other: with the first all "
+                          "replicas work, with the second one does; leave one out");
+    if (!ml_name_valid(ml_str_of(lease_name(&self->opts))))
         return ml_err_set(&self->err, ML_EINVALID, "--leader-election-id %s: no name of an object",
-                          election_id(&self->opts));
+                          lease_name(&self->opts));
     if (ns && !ml_name_valid(ml_str_of(ns)))
         return ml_err_set(&self->err, ML_EINVALID,
                           "--leader-election-namespace %s: no name of a namespace", ns);
     return ml_lease_times_check(&times, &self->err);
 }
 
-static void open_election(struct moonloop *self, struct ml_operator_election *out,
-                          const char *identity)
+static void open_replica(struct moonloop *self, struct ml_replica_opts *out, const char *identity)
 {
     const char *ns = self->opts.leader_election_namespace;
-    self->election_http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
-    self->election_transport = ml_transport_http_new(self->election_http, self->credentials);
-    *out = (struct ml_operator_election){
-        .transport = self->election_transport,
+    self->lease_http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
+    self->lease_transport = ml_transport_http_new(self->lease_http, self->credentials);
+    *out = (struct ml_replica_opts){
+        .transport = self->lease_transport,
         .ns = ns ? ns : ml_kubeconfig_namespace(self->kubeconfig),
-        .name = election_id(&self->opts),
+        .name = lease_name(&self->opts),
         .identity = identity,
-        .times = election_times(&self->opts),
+        .times = lease_times(&self->opts),
+        .shares = self->opts.shard,
         .lost = on_lost,
         .context = self,
     };
@@ -235,9 +247,9 @@ static void make_operator(struct moonloop *self)
     ml_random_uuid(&self->random, uuid);
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
     ML_AUTO_FREE char *identity = ml_asprintf("%s_%s", host, uuid);
-    struct ml_operator_election election;
-    if (self->opts.leader_elect)
-        open_election(self, &election, identity);
+    struct ml_replica_opts replica;
+    if (is_one_of_several(&self->opts))
+        open_replica(self, &replica, identity);
     const struct ml_operator_opts opts = {
         .loop = self->loop,
         .transport = self->transport,
@@ -248,7 +260,7 @@ static void make_operator(struct moonloop *self)
         .watch_list = self->opts.watch_list,
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
-        .election = self->opts.leader_elect ? &election : NULL,
+        .replica = is_one_of_several(&self->opts) ? &replica : NULL,
     };
     self->operator= ml_operator_new(&opts);
     for (size_t i = 0; self->opts.scripts[i]; i++)
@@ -312,7 +324,7 @@ static int build(struct moonloop *self)
 {
     if (self->err.kind)
         return fail(self, MOONLOOP_EXIT_BAD);
-    if (read_log_options(self) < 0 || check_sources(self) < 0 || check_election(self) < 0)
+    if (read_log_options(self) < 0 || check_sources(self) < 0 || check_replica(self) < 0)
         return fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
@@ -358,10 +370,10 @@ void moonloop_free(struct moonloop *self)
     ml_operator_free(self->operator);
     if (self->transport)
         self->transport->free(self->transport);
-    if (self->election_transport)
-        self->election_transport->free(self->election_transport);
+    if (self->lease_transport)
+        self->lease_transport->free(self->lease_transport);
     ml_http_client_free(self->http);
-    ml_http_client_free(self->election_http);
+    ml_http_client_free(self->lease_http);
     ml_credentials_free(self->credentials);
     ml_kubeconfig_free(self->kubeconfig);
     if (self->loop) {

@@ -10,11 +10,7 @@ struct ml_operator {
     struct ml_cluster cluster;
     struct ml_scripts *scripts;
 
-    struct ml_client *election_client;
-    struct ml_election *election; /* NULL: the only replica */
-    char *lease_ns, *lease_name, *identity;
-    void (*lost)(void *context, const struct ml_err *err);
-    void *lost_context;
+    struct ml_replica *replica; /* NULL: the only one */
 
     struct ml_wall_watch wall;
     struct ml_shutdown shutdown;
@@ -35,73 +31,7 @@ static int may_write(void *context, const char *method, const char *path, struct
     const struct ml_operator *self = context;
     if (self->closed && !is_event(path))
         return ml_err_set(err, ML_ECANCELED, "%s %s was not sent: the host ends", method, path);
-    return self->election ? ml_election_fence(self->election, method, path, err) : 0;
-}
-
-/* client-go's words (tools/leaderelection/resourcelock). */
-static void tell_of_lease(struct ml_operator *self, const char *what)
-{
-    ML_AUTO_FREE char *note = ml_asprintf("%s %s", self->identity, what);
-    const struct ml_event event = {
-        .api_version = ML_STR("coordination.k8s.io/v1"),
-        .kind = ML_STR("Lease"),
-        .ns = ml_str_of(self->lease_ns),
-        .name = ml_str_of(self->lease_name),
-        .reason = ML_STR("LeaderElection"),
-        .action = ML_STR("LeaderElection"),
-        .note = ml_str_of(note),
-    };
-    ml_recorder_event(self->cluster.recorder, &event);
-}
-
-static void on_led(void *context)
-{
-    struct ml_operator *self = context;
-    self->cluster.standby = false;
-    tell_of_lease(self, "became leader");
-    ml_scripts_lead(self->scripts);
-}
-
-static void on_lost(void *context, const struct ml_err *err)
-{
-    struct ml_operator *self = context;
-    self->cluster.standby = true;
-    self->lost(self->lost_context, err);
-}
-
-static void make_election(struct ml_operator *self, const struct ml_operator_opts *opts)
-{
-    static const struct ml_election_handler handler = {on_led, on_lost};
-    const struct ml_operator_election *election = opts->election;
-    const struct ml_client_opts client = {
-        .loop = opts->loop,
-        .transport = election->transport,
-        .metrics = opts->metrics,
-        .random = opts->random,
-        .log = opts->log,
-        .exempt = true,
-    };
-    self->election_client = ml_client_new(&client);
-    const struct ml_election_opts candidate = {
-        .client = self->election_client,
-        .loop = opts->loop,
-        .random = opts->random,
-        .log = opts->log,
-        .metrics = opts->metrics,
-        .ns = election->ns,
-        .name = election->name,
-        .identity = election->identity,
-        .times = election->times,
-        .handler = &handler,
-        .context = self,
-    };
-    self->election = ml_election_new(&candidate);
-    self->lease_ns = ml_strdup(election->ns);
-    self->lease_name = ml_strdup(election->name);
-    self->identity = ml_strdup(election->identity);
-    self->lost = election->lost;
-    self->lost_context = election->context;
-    self->cluster.standby = true;
+    return self->replica ? ml_replica_fence(self->replica, method, path, err) : 0;
 }
 
 /* ---- the end ---- */
@@ -133,13 +63,13 @@ static void begin_step(void *context, enum ml_shutdown_step step)
         return;
     case ML_SHUTDOWN_EVENTS:
         self->closed = true;
-        if (self->election && ml_election_leads(self->election))
-            tell_of_lease(self, "stopped leading");
+        if (self->replica)
+            ml_replica_tell_end(self->replica);
         ml_recorder_flush(self->cluster.recorder, on_flushed, self);
         return;
     case ML_SHUTDOWN_LEASE:
-        if (self->election)
-            ml_election_release(self->election, RELEASE_MAX_NS, on_released, self);
+        if (self->replica)
+            ml_replica_release(self->replica, RELEASE_MAX_NS, on_released, self);
         else
             on_released(self);
         return;
@@ -213,8 +143,8 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     };
     self->scripts = ml_scripts_new(&self->cluster, &opts->limits);
     ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);
-    if (opts->election)
-        make_election(self, opts);
+    if (opts->replica)
+        self->replica = ml_replica_new(&self->cluster, self->scripts, opts->replica);
     return self;
 }
 
@@ -230,11 +160,7 @@ void ml_operator_free(struct ml_operator *self)
     ml_informers_free(self->cluster.informers);
     ml_discovery_free(self->cluster.discovery);
     ml_client_free(self->client);
-    ml_election_free(self->election);
-    ml_client_free(self->election_client);
-    free(self->lease_ns);
-    free(self->lease_name);
-    free(self->identity);
+    ml_replica_free(self->replica);
     free(self);
 }
 
@@ -257,8 +183,8 @@ void ml_operator_start(struct ml_operator *self)
 {
     ml_wall_watch_start(&self->wall, self->cluster.loop, on_wall_jumped, self);
     ml_scripts_start(self->scripts);
-    if (self->election)
-        ml_election_start(self->election);
+    if (self->replica)
+        ml_replica_start(self->replica);
 }
 
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),

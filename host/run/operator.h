@@ -2,26 +2,13 @@
  * API server stands nor what time it is: both come with the loop and the transport, so the same
  * struct runs against a cluster, in `moonloop dev`, and in a test's virtual time.
  *
- *   start   scripts, each when its caches are synced; with an election they work once it is won
- *   stop    in the steps of shutdown.h */
+ *   start   scripts, each when its caches are synced; with an election they work once it is won, as
+ * one of a shard group once it has joined stop    in the steps of shutdown.h */
 #pragma once
 
-#include "run/scripts.h"
-#include "state/election.h"
+#include "run/replica.h"
 
 struct ml_operator;
-
-/* For one of several replicas. Borrowed during ml_operator_new, but for the transport. */
-struct ml_operator_election {
-    struct ml_transport *transport; /* on a connection of its own */
-    const char *ns, *name;          /* of the Lease */
-    const char *identity;           /* of this start of the process */
-    struct ml_lease_times times;
-    /* Nothing is written from now on; the process is to end. The operator must not be freed
-     * inside. */
-    void (*lost)(void *context, const struct ml_err *err);
-    void *context;
-};
 
 /* Borrowed until ml_operator_free, but for `instance`, which is copied. */
 struct ml_operator_opts {
@@ -34,7 +21,7 @@ struct ml_operator_opts {
     bool watch_list;               /* lists are asked for as streams */
     const char *instance;          /* this process, in Events: "moonloop-HOST-PID" */
     struct ml_script_limits limits;
-    const struct ml_operator_election *election; /* NULL: the only replica */
+    const struct ml_replica_opts *replica; /* NULL: the only one */
 };
 
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts);

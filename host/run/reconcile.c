@@ -174,6 +174,12 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
     return self;
 }
 
+bool ml_reconcile_writes(const struct ml_reconcile *self)
+{
+    return self->writing ? ml_writer_sends(self->writing)
+                         : self->run && ml_script_writes(self->run);
+}
+
 void ml_reconcile_cancel(struct ml_reconcile *self)
 {
     if (self->run)

@@ -23,4 +23,6 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
                                         struct ml_generation *generation, struct ml_gate *gate,
                                         struct ml_object *object, ml_reconcile_done *done,
                                         void *context);
+/* As ml_script_writes; the write of the status counts. */
+bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
 void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done comes no more */

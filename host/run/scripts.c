@@ -350,6 +350,32 @@ void ml_scripts_lead(struct ml_scripts *self)
     }
 }
 
+void ml_scripts_reshard(struct ml_scripts *self)
+{
+    ml_list_each (node, &self->slots) {
+        struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->controller)
+            ml_controller_reshard(slot->controller);
+    }
+}
+
+/* A successor has no work before it is live; one that leaves may still have some. */
+bool ml_scripts_hand_over(struct ml_scripts *self, bool cut)
+{
+    bool idle = true;
+    ml_list_each (node, &self->slots) {
+        struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->controller && !ml_controller_hand_over(slot->controller, cut))
+            idle = false;
+    }
+    ml_list_each (node, &self->leavers) {
+        struct leaver *leaver = ml_container_of(node, struct leaver, node);
+        if (!ml_controller_hand_over(leaver->controller, cut))
+            idle = false;
+    }
+    return idle;
+}
+
 void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void *context)
 {
     self->stopping = true;

@@ -19,6 +19,10 @@ void ml_scripts_start(struct ml_scripts *scripts);
 /* The cluster stands by no longer: what is loaded begins to work. */
 void ml_scripts_lead(struct ml_scripts *scripts);
 
+/* As ml_controller_reshard and ml_controller_hand_over, for all of them. */
+void ml_scripts_reshard(struct ml_scripts *scripts);
+bool ml_scripts_hand_over(struct ml_scripts *scripts, bool cut);
+
 /* Lets what is under way end; `done` comes later, once. */
 void ml_scripts_stop(struct ml_scripts *scripts, void (*done)(void *context), void *context);
 

@@ -304,6 +304,11 @@ struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *o
     return run_step(run) ? run : NULL;
 }
 
+bool ml_script_writes(const struct ml_run *run)
+{
+    return run->write && ml_writer_sends(run->write);
+}
+
 void ml_script_cancel(struct ml_run *run)
 {
     if (run)

@@ -107,6 +107,8 @@ typedef void ml_script_done(void *context, const struct ml_result *result);
  * returned then. */
 struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
                                    ml_script_done *done, void *context);
+/* A write of it is under way: what becomes of it is not known yet. */
+bool ml_script_writes(const struct ml_run *run);
 void ml_script_cancel(struct ml_run *run); /* done comes no more; open requests are canceled */
 
 /* Asks the function `when` of kinds[index] whether a change from `old` to `new` counts. 0, or

@@ -5,6 +5,7 @@
 #include "kube/discovery.h"
 #include "state/informer.h"
 #include "state/recorder.h"
+#include "state/shard.h"
 
 struct ml_cluster {
     struct ml_loop *loop;
@@ -16,5 +17,6 @@ struct ml_cluster {
     struct ml_discovery *discovery;
     struct ml_informers *informers;
     struct ml_recorder *recorder;
-    bool standby; /* another replica leads: caches are kept, nothing is reconciled */
+    struct ml_shard *shard; /* NULL: all keys are this replica's */
+    bool standby;           /* another replica leads: caches are kept, nothing is reconciled */
 };

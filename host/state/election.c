@@ -24,7 +24,9 @@ struct ml_election *ml_election_new(const struct ml_election_opts *opts)
     ml_timer_init(&self->deadline, opts->loop, election_on_deadline, self);
     ml_timer_init(&self->patience, opts->loop, election_on_released, self);
     ml_task_init(&self->released_task, election_on_released, self);
-    lease_watch_init(&self->watch, opts->client, opts->ns, opts->name, election_on_seen, self);
+    ML_AUTO_FREE char *selector = ml_asprintf("metadata.name=%s", opts->name);
+    lease_watch_init(&self->watch, opts->client, opts->ns, "fieldSelector", selector,
+                     election_on_seen, self);
     struct ml_metric_family *status = ml_metrics_gauge(
         opts->metrics, "leader_election_master_status",
         "Whether this replica leads: 1 when it does, by the name of the Lease.",

@@ -40,14 +40,13 @@ static void on_done(void *context, const struct ml_err *err)
 }
 
 void lease_watch_init(struct lease_watch *watch, struct ml_client *client, const char *ns,
-                      const char *name, void (*seen)(void *context, struct ml_str lease),
-                      void *context)
+                      const char *parameter, const char *selector,
+                      void (*seen)(void *context, struct ml_str lease), void *context)
 {
     *watch = (struct lease_watch){.client = client, .seen = seen, .context = context};
-    ML_AUTO_FREE char *selector = ml_asprintf("metadata.name=%s", name);
     struct ml_buf path = ML_BUF_INIT;
     ml_buf_printf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases", ns);
-    ml_url_query(&path, "fieldSelector", ml_str_of(selector));
+    ml_url_query(&path, parameter, ml_str_of(selector));
     ml_url_query(&path, "watch", ML_STR("1"));
     ml_url_query(&path, "timeoutSeconds", ML_STR("300"));
     watch->path = ml_buf_take(&path);

@@ -208,6 +208,11 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     return call;
 }
 
+bool ml_writer_sends(const struct ml_writer_call *call)
+{
+    return call->sent != NULL;
+}
+
 void ml_writer_cancel(struct ml_writer_call *call)
 {
     if (!call)

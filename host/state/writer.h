@@ -30,4 +30,6 @@ struct ml_write {
  * call. As ml_client_done otherwise. */
 struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct ml_write *write,
                                       ml_client_done *done, void *context);
+/* Its request, or the read that settles it, is under way; false while only the cache is behind. */
+bool ml_writer_sends(const struct ml_writer_call *call);
 void ml_writer_cancel(struct ml_writer_call *call); /* done comes no more; NULL is fine */

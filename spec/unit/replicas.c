@@ -96,12 +96,13 @@ static struct wire *connect_to(struct replica *self)
 static void make_operator(struct replica *self)
 {
     static const char *const everywhere[] = {NULL};
-    const struct ml_operator_election election = {
+    const struct ml_replica_opts replica = {
         .transport = wire_seam(self->leases),
         .ns = "default",
         .name = "moonloop",
         .identity = self->name,
         .times = ML_LEASE_TIMES_DEFAULT,
+        .shares = self->all->shares,
         .lost = on_lost,
         .context = self,
     };
@@ -113,7 +114,7 @@ static void make_operator(struct replica *self)
         .metrics = self->metrics,
         .namespaces = everywhere,
         .instance = self->name,
-        .election = &election,
+        .replica = &replica,
     };
     self->operator= ml_operator_new(&opts);
     ml_operator_add_source(self->operator, world_source_new(self->loop, self->all->script));

@@ -51,6 +51,7 @@ struct replicas {
     char folder[32];
     char *script;
     int64_t start_ns;
+    bool shares; /* the keys; else one works. To be set before the first starts */
     struct replica replicas[REPLICAS_MAX];
     struct replicas_request *log;
     size_t log_len, log_capacity;

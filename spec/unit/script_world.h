@@ -126,7 +126,7 @@ static inline void world_open(struct world *w, const char *body,
     w->gate = ml_gate_new(w->loop, w->metrics, "at");
     w->cluster = (struct ml_cluster){
         w->loop, &w->clock.clock, &w->random,  &w->log, w->metrics, w->client,
-        NULL,    w->informers,    w->recorder, false};
+        NULL,    w->informers,    w->recorder, NULL,    false};
     world_open_pods(w);
     ML_AUTO_FREE char *text = ml_asprintf(
         "local moonloop = require 'moonloop'\n"

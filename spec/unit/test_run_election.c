@@ -79,7 +79,7 @@ static void replica_init(struct pair *pair, struct replica *self, const char *id
     self->work = connect_to(pair, &self->work_faults);
     self->renewals = connect_to(pair, &self->renewal_faults);
     self->metrics = ml_metrics_new();
-    const struct ml_operator_election election = {
+    const struct ml_replica_opts replica = {
         .transport = self->renewals,
         .ns = "default",
         .name = "moonloop",
@@ -95,7 +95,7 @@ static void replica_init(struct pair *pair, struct replica *self, const char *id
         .metrics = self->metrics,
         .namespaces = everywhere,
         .instance = identity,
-        .election = &election,
+        .replica = &replica,
     };
     self->operator= ml_operator_new(&opts);
     ml_operator_add_source(self->operator, world_source_new(pair->loop, pair->script));

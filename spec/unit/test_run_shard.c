@@ -1,0 +1,230 @@
+/* Replicas that share the keys, in virtual time: no object is ever worked on by two. What the
+ * server was asked to write is the judge. */
+#include "replicas.h"
+
+#include "codec/json.h"
+
+#include <stdio.h>
+
+#define OBJECTS 24
+
+/* Counts each map up, once a second by the replica's own clock; two writes each time. */
+static const char *const counter =
+    "local moonloop = require 'moonloop'\n"
+    "local ConfigMap = moonloop.kind('v1', 'ConfigMap')\n"
+    "local last = {}\n"
+    "return moonloop.controller { name = 'counter', reconciles = ConfigMap,\n"
+    "  reconcile = function(map, ctx)\n"
+    "    local name, now = map.metadata.name, ctx.now()\n"
+    "    local n = tonumber(map.data.n)\n"
+    "    if not n then return end\n"
+    "    if last[name] and now < last[name] + 1 then return { requeue_at = last[name] + 1 } end\n"
+    "    local written = assert(ctx.patch(map, { data = { n = tostring(n + 1) } }))\n"
+    "    assert(ctx.patch(written, { data = { n = tostring(n + 2) } }))\n"
+    "    last[name] = now\n"
+    "    return { requeue_after = 1 }\n"
+    "  end }\n";
+
+static struct replicas *world_new(uint64_t seed)
+{
+    struct replicas *all = replicas_new(counter, seed);
+    all->shares = true;
+    replicas_lua(all,
+                 "for i = 1, 24 do assert(call('POST', '/api/v1/namespaces/default/configmaps',"
+                 "{ kind = 'ConfigMap', apiVersion = 'v1', metadata = { name = 'map-' .. i },"
+                 " data = { n = '0' } }) == 201) end");
+    return all;
+}
+
+static int object_of(const struct replicas_request *request)
+{
+    ML_AUTO_FREE char *name = request_name(request, "configmaps");
+    return name && strncmp(name, "map-", 4) == 0 ? atoi(name + strlen("map-")) : 0;
+}
+
+static bool is_work(const struct replicas_request *request)
+{
+    return strcmp(request->method, "GET") != 0 && object_of(request) > 0;
+}
+
+static void fail_at(const struct replicas *all, size_t index, const char *why)
+{
+    const struct replicas_request *request = &all->log[index];
+    fail_msg("%s: at %.3f s %c%d %s %s -> %d %.200s", why,
+             (double)request->at_ns / (double)ML_NS_PER_S, (int)('a' + request->replica),
+             request->start, request->method, request->path, request->status, request->body);
+}
+
+/* Each value was written once, one after the other, and no write met another's: with one who acts
+ * on an object at any time there is nobody to be in conflict with. */
+static void check_values(const struct replicas *all)
+{
+    int64_t n[OBJECTS + 1] = {0};
+    for (size_t i = 0; i < all->log_len; i++) {
+        const struct replicas_request *request = &all->log[i];
+        int64_t value = -1;
+        if (!is_work(request) || !request_wrote(request))
+            continue;
+        ML_AUTO_FREE char *text = ml_json_find_string(ml_str_of(request->body), "data", "n", NULL);
+        int64_t *last = &n[object_of(request)];
+        if (!text || !ml_str_to_i64(ml_str_of(text), &value) || value != *last + 1)
+            fail_at(all, i, "a value was left out, or written twice");
+        *last = value;
+    }
+}
+
+/* What one life of a replica says about one object, in the order of the server. */
+struct turn {
+    size_t replica;
+    int start;
+};
+
+/* Between two changes of the membership an object changes hands once at most: who has given it away
+ * does not write it any more. `changes` are the times of the changes, ascending, with the last one
+ * behind all. */
+static void check_turns(const struct replicas *all, const int64_t *changes_ms, size_t change_count)
+{
+    struct turn turns[OBJECTS + 1] = {0};
+    int hands[OBJECTS + 1] = {0};
+    size_t change = 0;
+    for (size_t i = 0; i < all->log_len; i++) {
+        const struct replicas_request *request = &all->log[i];
+        while (change < change_count && request->at_ns >= changes_ms[change] * ML_NS_PER_MS) {
+            memset(hands, 0, sizeof hands);
+            change++;
+        }
+        if (!is_work(request) || !request_wrote(request))
+            continue;
+        struct turn *turn = &turns[object_of(request)];
+        if (turn->start && (turn->replica != request->replica || turn->start != request->start) &&
+            ++hands[object_of(request)] > 1)
+            fail_at(all, i, "it came back to who had given it away");
+        *turn = (struct turn){request->replica, request->start};
+    }
+}
+
+/* Writes since then, by each. */
+static size_t writes_since(const struct replicas *all, int64_t from_ms, size_t replica)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < all->log_len; i++)
+        count += is_work(&all->log[i]) && all->log[i].at_ns >= from_ms * ML_NS_PER_MS &&
+                 all->log[i].replica == replica;
+    return count;
+}
+
+/* All objects are worked on, each by one, and each replica of the first `count` has some. */
+static void assert_shared(struct replicas *all, size_t count)
+{
+    size_t owners[OBJECTS + 1] = {0}, shares[REPLICAS_MAX] = {0};
+    int64_t from_ms = replicas_now_ms(all);
+    replicas_run(all, 2500);
+    for (size_t i = 0; i < all->log_len; i++) {
+        const struct replicas_request *request = &all->log[i];
+        if (!is_work(request) || request->at_ns < from_ms * ML_NS_PER_MS)
+            continue;
+        size_t *owner = &owners[object_of(request)];
+        if (*owner && *owner != request->replica + 1)
+            fail_at(all, i, "two work on it");
+        if (!*owner)
+            shares[request->replica]++;
+        *owner = request->replica + 1;
+    }
+    for (size_t i = 1; i <= OBJECTS; i++)
+        assert_true(owners[i] > 0);
+    for (size_t i = 0; i < REPLICAS_MAX; i++)
+        assert_true((shares[i] > 0) == (i < count));
+}
+
+/* ---- one after the other ---- */
+
+static void test_shard_alone_works_on_all_at_once(void **state)
+{
+    (void)state;
+    struct replicas *all = world_new(1);
+    replica_start(all, 0, 1000);
+    replicas_run(all, 300);
+    assert_true(writes_since(all, 0, 0) >= OBJECTS);
+    assert_shared(all, 1);
+    check_values(all);
+    replicas_free(all);
+}
+
+static void test_shard_joiners_get_their_part_within_a_second(void **state)
+{
+    (void)state;
+    struct replicas *all = world_new(2);
+    replica_start(all, 0, 1000);
+    replicas_run(all, 5000);
+    replica_start(all, 1, 1000);
+    replicas_run(all, 1000);
+    assert_shared(all, 2);
+    replica_start(all, 2, 1000);
+    replicas_run(all, 1000);
+    assert_shared(all, 3);
+    const int64_t changes_ms[] = {5000, 8500};
+    check_turns(all, changes_ms, ML_COUNT(changes_ms));
+    check_values(all);
+    replicas_free(all);
+}
+
+static struct replicas *start_three(uint64_t seed, const int rates[3])
+{
+    struct replicas *all = world_new(seed);
+    for (size_t i = 0; i < 3; i++)
+        replica_start(all, i, rates[i]);
+    replicas_run(all, 5000);
+    return all;
+}
+
+static const int even[3] = {1000, 1000, 1000};
+
+static void test_shard_leaver_is_followed_within_a_second(void **state)
+{
+    (void)state;
+    struct replicas *all = start_three(3, even);
+    replica_term(&all->replicas[2]);
+    replicas_run(all, 1000);
+    assert_true(all->replicas[2].state == REPLICA_ABSENT);
+    assert_shared(all, 2);
+    check_values(all);
+    replicas_free(all);
+}
+
+static void test_shard_killed_is_followed_when_its_lease_is_over(void **state)
+{
+    (void)state;
+    struct replicas *all = start_three(4, even);
+    replica_kill(&all->replicas[2]);
+    replicas_run(all, 18000);
+    assert_shared(all, 2);
+    check_values(all);
+    replicas_free(all);
+}
+
+static void test_shard_sleeper_writes_nothing_when_it_wakes(void **state)
+{
+    (void)state;
+    struct replicas *all = start_three(5, even);
+    replica_sleep(&all->replicas[2]);
+    replicas_run(all, 60000);
+    int64_t from_ms = replicas_now_ms(all);
+    replica_wake(&all->replicas[2]);
+    replicas_run(all, 3000);
+    assert_int_equal(writes_since(all, from_ms, 2), 0);
+    assert_true(all->replicas[2].state == REPLICA_ABSENT);
+    assert_shared(all, 2);
+    check_values(all);
+    replicas_free(all);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test(test_shard_##name)
+    const struct CMUnitTest tests[] = {
+        TEST(alone_works_on_all_at_once),           TEST(joiners_get_their_part_within_a_second),
+        TEST(leaver_is_followed_within_a_second),   TEST(killed_is_followed_when_its_lease_is_over),
+        TEST(sleeper_writes_nothing_when_it_wakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
