@@ -35,6 +35,22 @@ describe("A world", function()
     world = testing.world { now = "2026-07-01T10:00:00Z" }
   end)
 
+  it("gives each object a uid of its own", function()
+    local seen = {}
+    for i = 1, 9 do
+      world.apply(thing("a" .. i, "nothing"))
+    end
+    for _, kind in ipairs { "Namespace", "ServiceAccount", "ConfigMap" } do
+      for _, object in ipairs(world.list(moonloop.kind("v1", kind))) do
+        seen[object.metadata.uid] = kind
+      end
+    end
+    for _, object in ipairs(world.list(Thing)) do
+      assert.is_nil(seen[object.metadata.uid])
+      seen[object.metadata.uid] = "Thing"
+    end
+  end)
+
   it("begins at the time it was given, and moves it only when told", function()
     assert.equal(START, world.now())
     world.apply(thing("a", "make"))
