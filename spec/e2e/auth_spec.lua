@@ -228,7 +228,7 @@ commonName = supplied
 [client]
 extendedKeyUsage = clientAuth
 ]]):format(dir, dir, cluster.controlplane, cluster.controlplane))
-    shell.must(([[cd %s && openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+    shell.must(([[exec 2>&1; cd %s && openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
       -subj /O=system:masters/CN=%s -keyout key -out csr && openssl ca -batch -notext -config cnf -in csr -out crt \
       -startdate 20200101000000Z -enddate %s]]):format(dir, name,
         os.date("!%Y%m%d%H%M%SZ", os.time() + seconds)))
