@@ -1,0 +1,19 @@
+/* L3 kube. Label and field selectors, in the grammar of the API server (apimachinery,
+ * pkg/labels/selector.go, pkg/fields/selector.go): told wrong where they are written, instead of by
+ * a list that is refused. */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* "app=web,tier in (a, b),!old". ML_EINVALID with the requirement that is wrong, and how. */
+ML_NODISCARD int ml_label_selector_check(struct ml_str selector, struct ml_err *err);
+
+/* "spec.nodeName=n1,status.phase!=Failed". Which fields a kind has, only the server knows. */
+ML_NODISCARD int ml_field_selector_check(struct ml_str selector, struct ml_err *err);
+
+/* Does it select an object with these labels (a JSON object, or empty)? `selector` passed the
+ * check. The empty one selects all. If not, `out_missed` is the first requirement that is not met,
+ * a slice of it. */
+bool ml_label_selector_matches(struct ml_str selector, struct ml_str labels,
+                               struct ml_str *out_missed);
