@@ -44,7 +44,8 @@ static void watch(struct watched_kind *watched, const struct ml_kind *kind)
         count_synced(self);
         return;
     }
-    self->informers[index] = ml_informers_get(self->cluster->informers, kind);
+    self->informers[index] = ml_informers_get_selected(self->cluster->informers, kind,
+                                                       &watched->declared->selection);
     watched->listener = (struct ml_listener){
         .change = generation_on_change,
         .synced = on_synced,

@@ -117,6 +117,7 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
                 .yields = true,
             },
         .gate = self->gate,
+        .informer = ml_generation_informer(self->generation),
         .key = ml_object_key(self->object),
     };
     self->writing = ml_writer_send(self->cluster, &write, on_written, self);

@@ -100,8 +100,8 @@ struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
         /* Owned and watched as well: owned says more. */
         if (found.kind && declaration->kinds[i].use == ML_USE_WATCHES)
             continue;
-        found = (struct ctx_kind){i, declaration->kinds[i].use, script->binding.kinds[i],
-                                  script->binding.informers[i]};
+        found = (struct ctx_kind){i, declaration->kinds[i].use, &declaration->kinds[i].selection,
+                                  script->binding.kinds[i], script->binding.informers[i]};
     }
     if (!found.kind) {
         lua_pushlstring(L, gvk->kind.ptr, gvk->kind.len);
@@ -117,11 +117,11 @@ struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
 ML_RAISES
 struct ctx_kind ctx_check_kind(lua_State *L, int index, const char *call)
 {
-    const struct ml_gvk *gvk = script_to_kind(L, index);
-    if (!gvk)
+    const struct ml_script_kind *kind = script_to_kind(L, index);
+    if (!kind)
         luaL_error(L, "%s: expected a kind of moonloop.kind(apiVersion, kind), got a %s", call,
                    luaL_typename(L, index));
-    return ctx_kind_of(L, gvk);
+    return ctx_kind_of(L, &kind->gvk);
 }
 
 ML_RAISES

@@ -19,6 +19,7 @@ const struct script_failure *script_to_failure(lua_State *L, int index); /* or N
 struct ctx_kind {
     size_t index; /* in the declaration */
     enum ml_script_use use;
+    const struct ml_selection *selection; /* what of it the informer has */
     const struct ml_kind *kind;
     struct ml_informer *informer; /* NULL: by request */
 };
@@ -67,7 +68,8 @@ bool ctx_must_wait(struct ml_run *run, const struct ctx_kind *kind);
 /* Reads the object at 1 into script->outgoing and `target`. */
 ML_RAISES
 void ctx_check_object(lua_State *L, const char *call, struct ctx_target *target);
-/* Completes it into script->body: namespace, owner reference. */
+/* Completes it into script->body: namespace, owner reference. Raises when it may not be written
+ * like that: it cannot have that owner, or what is selected of its kind leaves it out. */
 ML_RAISES
 void ctx_complete(lua_State *L, const struct ctx_target *target);
 /* The uid of the controller owner of an object, or empty. `out_text` gets "ReplicaSet web". */
@@ -82,7 +84,7 @@ struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256]);
 /* What the run is about to do, for messages: "get Pod default/x". NULL is fine. */
 void ctx_say(struct ml_run *run, const char *verb, const struct ctx_kind *kind, struct ml_str ns,
              struct ml_str name);
-/* The cached object, borrowed, or NULL. */
+/* The cached object, borrowed, or NULL: also of a kind that is not watched. */
 struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, struct ml_str name);
 /* ctx_list.c */
 ML_RAISES

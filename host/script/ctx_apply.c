@@ -64,7 +64,7 @@ static void remember(struct ml_script *script, const struct ctx_target *target, 
 static struct ml_object *unchanged(struct ml_script *script, const struct ctx_target *target,
                                    uint64_t hash)
 {
-    if (!target->kind.informer)
+    if (target->kind.selection->metadata_only) /* what is given back is the whole object */
         return NULL;
     ML_AUTO_FREE char *key = applied_key(target);
     const struct applied *applied = ml_map_get(&script->applied, ml_str_of(key));

@@ -1,6 +1,7 @@
 /* Objects on their way to the server: which one a table means, and what the host puts in that
  * the script may leave out: the namespace and the owner reference. */
 #include "codec/json_diff.h"
+#include "kube/selector.h"
 #include "script/ctx.h"
 
 struct ml_str ctx_plain(struct ml_str json, const char *first, ...)
@@ -81,6 +82,22 @@ void ctx_check_object(lua_State *L, const char *call, struct ctx_target *target)
     target->owned = target->kind.use == ML_USE_OWNS;
 }
 
+/* What the labels leave out would never show in the cache: it would be made again and again. */
+ML_RAISES
+static void check_selected(lua_State *L, const struct ctx_target *target)
+{
+    struct ml_str labels = {"", 0}, missed;
+    ml_json_find(ml_buf_str(&script_of(L)->outgoing), &labels, "metadata", "labels", NULL);
+    if (ml_label_selector_matches(target->kind.selection->labels, labels, &missed))
+        return;
+    lua_pushlstring(L, missed.ptr, missed.len);
+    luaL_error(L,
+               "%s: this script watches the objects of %s with the labels '%s' only, and would "
+               "never see this one: '%s' does not hold for its metadata.labels",
+               target->call, target->kind.kind->kind, target->kind.selection->labels.ptr,
+               lua_tostring(L, -1));
+}
+
 static void write_reference(struct ml_json_writer *writer, const struct ml_script *script,
                             const struct ml_object *owner)
 {
@@ -121,6 +138,7 @@ void ctx_complete(lua_State *L, const struct ctx_target *target)
     struct ml_str json = ml_buf_str(&script->outgoing);
     char other[ML_ERR_REASON_MAX * 4];
     bool has_ours = false;
+    check_selected(L, target);
     if (target->owned) {
         check_owner(L, target);
         struct ml_str uid = ctx_controller_of(json, other, sizeof(other));

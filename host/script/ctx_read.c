@@ -22,6 +22,8 @@ void ctx_say(struct ml_run *run, const char *verb, const struct ctx_kind *kind, 
 struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, struct ml_str name)
 {
     char key[2 * 256];
+    if (!kind->informer)
+        return NULL;
     return ml_store_get(ml_informer_store(kind->informer), ctx_key(ns, name, key));
 }
 

@@ -27,6 +27,7 @@ void ctx_send(struct ml_run *run, const struct ctx_target *target, struct ml_cli
     const struct ml_write write = {
         .request = request,
         .gate = script->binding.gate,
+        .informer = target->kind.informer,
         .key = ml_object_key(run->thread.object),
         .owner_uid = target->owned ? ml_object_uid(run->thread.object) : ML_STR(""),
         .wait_for_cache = wait_for_cache && target->kind.informer,
@@ -144,11 +145,12 @@ static int ensure_now(lua_State *L, int status ML_UNUSED, lua_KContext context M
     if (ctx_must_wait(run, &target.kind))
         return lua_yieldk(L, 0, 0, ensure_now);
     ctx_complete(L, &target); /* says what is wrong with it even when it is there */
-    if (!target.kind.informer) {
+    struct ml_object *object = ctx_cached(&target.kind, target.ns, target.name);
+    bool has_metadata_only = object && target.kind.selection->metadata_only;
+    if (!target.kind.informer || has_metadata_only) { /* it gives the whole object, each time */
         send_get(run, &target);
         return lua_yieldk(L, 0, 1, ensure_existing);
     }
-    struct ml_object *object = ctx_cached(&target.kind, target.ns, target.name);
     if (object)
         return ensure_cached(L, &target, object);
     ctx_count_write(L);
@@ -200,10 +202,13 @@ static void guard_changes(lua_State *L, const struct ctx_target *target)
         luaL_error(L, PATCH_CALL ": %s", err.message);
 }
 
-/* Would the changes, in script->overlay, leave the object in script->outgoing as it is? */
+/* Would the changes, in script->overlay, leave the object in script->outgoing as it is? What was
+ * read without its spec cannot tell. */
 ML_RAISES
-static bool changes_nothing(lua_State *L)
+static bool changes_nothing(lua_State *L, const struct ctx_target *target)
 {
+    if (target->kind.selection->metadata_only)
+        return false;
     struct ml_script *script = script_of(L);
     struct ml_err err = ML_ERR_INIT;
     ml_buf_clear(&script->body);
@@ -236,7 +241,7 @@ static int ctx_patch(lua_State *L)
     if (target.kind.kind->has_status &&
         ml_json_find(ml_buf_str(&script->overlay), &raw, "status", NULL))
         return ctx_misuse(L, PATCH_CALL, "changes: status is what reconcile returns");
-    if (changes_nothing(L)) {
+    if (changes_nothing(L, &target)) {
         lua_settop(L, 1);
         return 1;
     }

@@ -8,18 +8,15 @@ static void add_kind(lua_State *L, enum ml_script_use use)
 {
     struct ml_script *script = script_of(L);
     struct ml_declaration *declaration = &script->declaration;
-    const struct ml_gvk *gvk = script_to_kind(L, -1);
-    if (!gvk || declaration->kind_count == SCRIPT_KINDS_MAX)
+    const struct ml_script_kind *made = script_to_kind(L, -1);
+    if (!made || declaration->kind_count == SCRIPT_KINDS_MAX)
         luaL_error(L, "%s: not a controller of moonloop.controller", declaration->file);
     size_t index = declaration->kind_count++;
-    char *at = script->gvk_text[index] = ml_alloc(3 * SCRIPT_GVK_TEXT_MAX);
     struct ml_script_kind *kind = &script->kinds[index];
+    script->kind_text[index] = ml_alloc(script_kind_text(made));
+    script_copy_kind(kind, made, script->kind_text[index]);
     kind->use = use;
     kind->when = ML_PART_ALL;
-    kind->line = script_kind_line(L, -1);
-    kind->gvk.group = script_put_text(&at, gvk->group);
-    kind->gvk.version = script_put_text(&at, gvk->version);
-    kind->gvk.kind = script_put_text(&at, gvk->kind);
     lua_pop(L, 1);
 }
 

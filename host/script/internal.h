@@ -20,7 +20,6 @@
 #define SCRIPT_RANGE_MAX     1000000                   /* elements that one table function moves */
 #define SCRIPT_JSON_MAX      ((size_t)3 * 1024 * 1024) /* of one body; the API server's own limit */
 #define SCRIPT_KINDS_MAX     32
-#define SCRIPT_GVK_TEXT_MAX  256   /* of a group, version or kind each; Kubernetes allows less */
 #define SCRIPT_KEYS_MAX      10000 /* that one call of a watch function names */
 #define SCRIPT_IDLE_MAX      8     /* coroutines kept for the next run */
 #define SCRIPT_LOG_LINES_MAX 100   /* of one reconcile */
@@ -61,7 +60,7 @@ struct ml_script {
     bool is_controller;
     struct ml_declaration declaration;
     struct ml_script_kind kinds[SCRIPT_KINDS_MAX];
-    char *gvk_text[SCRIPT_KINDS_MAX]; /* "group\0version\0kind\0", what the slices point into */
+    char *kind_text[SCRIPT_KINDS_MAX]; /* what their slices point into */
     char *field_manager;
     struct ml_script_binding binding;
 
@@ -244,9 +243,11 @@ void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out
 ML_RAISES
 void script_push_host(lua_State *L); /* what moonloop/init.lua builds on */
 bool script_is_controller(lua_State *L, int index);
-const struct ml_gvk *script_to_kind(lua_State *L, int index); /* NULL: no kind value */
-int script_kind_line(lua_State *L, int index);                /* where it was made; 0: unknown */
-struct ml_str script_put_text(char **at, struct ml_str text); /* a terminated copy, and moves on */
+/* What moonloop.kind made: a kind, its selection and its line. NULL: it is none. */
+const struct ml_script_kind *script_to_kind(lua_State *L, int index);
+/* Copies a kind with its strings, terminated, into `text`, of so many bytes. */
+size_t script_kind_text(const struct ml_script_kind *kind);
+void script_copy_kind(struct ml_script_kind *to, const struct ml_script_kind *from, char *text);
 
 /* declare.c */
 ML_RAISES

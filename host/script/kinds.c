@@ -1,12 +1,15 @@
 /* What the Lua library builds on: kinds, arrays, controllers. Kinds and controllers are userdata: a
  * script can name them and look at them, but neither make one itself nor change one that was
  * checked. */
+#include "kube/selector.h"
 #include "script/ctx.h"
 
+#define GVK_TEXT_MAX 256  /* of a group, version or kind each; Kubernetes allows less */
+#define SELECTOR_MAX 1024 /* bytes of a label or field selector */
+
 struct kind_value {
-    struct ml_gvk gvk; /* slices into text */
-    int line;
-    char text[3 * SCRIPT_GVK_TEXT_MAX];
+    struct ml_script_kind kind; /* slices into text */
+    char text[];
 };
 
 static const char kind_key, controller_key, host_key;
@@ -26,16 +29,10 @@ static struct kind_value *to_kind_value(lua_State *L, int index)
     return is_made_of(L, index, &kind_key) ? lua_touserdata(L, index) : NULL;
 }
 
-const struct ml_gvk *script_to_kind(lua_State *L, int index)
+const struct ml_script_kind *script_to_kind(lua_State *L, int index)
 {
     const struct kind_value *value = to_kind_value(L, index);
-    return value ? &value->gvk : NULL;
-}
-
-int script_kind_line(lua_State *L, int index)
-{
-    const struct kind_value *value = to_kind_value(L, index);
-    return value ? value->line : 0;
+    return value ? &value->kind : NULL;
 }
 
 bool script_is_controller(lua_State *L, int index)
@@ -50,27 +47,43 @@ static void push_api_version(lua_State *L, const struct ml_gvk *gvk)
 }
 
 ML_RAISES
+static void push_selector(lua_State *L, struct ml_str selector)
+{
+    if (selector.len > 0)
+        lua_pushlstring(L, selector.ptr, selector.len);
+    else
+        lua_pushnil(L);
+}
+
+ML_RAISES
 static int kind_index(lua_State *L)
 {
-    const struct ml_gvk *gvk = script_to_kind(L, 1);
+    const struct ml_script_kind *kind = script_to_kind(L, 1);
     const char *field = lua_tostring(L, 2);
-    if (gvk && field && strcmp(field, "apiVersion") == 0)
-        push_api_version(L, gvk);
-    else if (gvk && field && strcmp(field, "kind") == 0)
-        lua_pushstring(L, gvk->kind.ptr);
+    if (kind && field && strcmp(field, "apiVersion") == 0)
+        push_api_version(L, &kind->gvk);
+    else if (kind && field && strcmp(field, "kind") == 0)
+        lua_pushstring(L, kind->gvk.kind.ptr);
+    else if (kind && field && strcmp(field, "labels") == 0)
+        push_selector(L, kind->selection.labels);
+    else if (kind && field && strcmp(field, "fields") == 0)
+        push_selector(L, kind->selection.fields);
+    else if (kind && field && strcmp(field, "metadata_only") == 0)
+        lua_pushboolean(L, kind->selection.metadata_only);
     else
-        return luaL_error(L, "a kind has the fields apiVersion and kind");
+        return luaL_error(L, "a kind has the fields apiVersion, kind, labels, fields and "
+                             "metadata_only");
     return 1;
 }
 
 ML_RAISES
 static int kind_tostring(lua_State *L)
 {
-    const struct ml_gvk *gvk = script_to_kind(L, 1);
-    if (!gvk)
+    const struct ml_script_kind *kind = script_to_kind(L, 1);
+    if (!kind)
         return luaL_error(L, "not a kind");
-    push_api_version(L, gvk);
-    lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), gvk->kind.ptr);
+    push_api_version(L, &kind->gvk);
+    lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), kind->gvk.kind.ptr);
     return 1;
 }
 
@@ -83,44 +96,83 @@ static bool same_kind(const struct ml_gvk *a, const struct ml_gvk *b)
 ML_RAISES
 static int kind_equal(lua_State *L)
 {
-    const struct ml_gvk *a = script_to_kind(L, 1), *b = script_to_kind(L, 2);
-    lua_pushboolean(L, a && b && same_kind(a, b));
+    const struct ml_script_kind *a = script_to_kind(L, 1), *b = script_to_kind(L, 2);
+    lua_pushboolean(L, a && b && same_kind(&a->gvk, &b->gvk));
     return 1;
 }
 
-struct ml_str script_put_text(char **at, struct ml_str text)
+/* A terminated copy at `*at`, which moves on. */
+static struct ml_str put_text(char **at, struct ml_str text)
 {
     struct ml_str copy = {*at, text.len};
-    memcpy(*at, text.ptr, text.len);
+    if (text.len > 0)
+        memcpy(*at, text.ptr, text.len);
     (*at)[text.len] = '\0';
     *at += text.len + 1;
     return copy;
 }
 
-/* moonloop.kind(apiVersion, kind) */
+void script_copy_kind(struct ml_script_kind *to, const struct ml_script_kind *from, char *text)
+{
+    *to = *from;
+    to->gvk.group = put_text(&text, from->gvk.group);
+    to->gvk.version = put_text(&text, from->gvk.version);
+    to->gvk.kind = put_text(&text, from->gvk.kind);
+    to->selection.labels = put_text(&text, from->selection.labels);
+    to->selection.fields = put_text(&text, from->selection.fields);
+}
+
+size_t script_kind_text(const struct ml_script_kind *kind)
+{
+    return kind->gvk.group.len + kind->gvk.version.len + kind->gvk.kind.len +
+           kind->selection.labels.len + kind->selection.fields.len + 5;
+}
+
+static struct ml_str text_at(lua_State *L, int index)
+{
+    struct ml_str text = {NULL, 0};
+    if (lua_type(L, index) == LUA_TSTRING)
+        text.ptr = lua_tolstring(L, index, &text.len);
+    return text;
+}
+
+static int check_selection(const struct ml_selection *selection, struct ml_err *err)
+{
+    if (ML_MAX(selection->labels.len, selection->fields.len) > SELECTOR_MAX)
+        return ml_err_set(err, ML_EINVALID, "a selector has at most %d bytes", SELECTOR_MAX);
+    if (selection->labels.ptr && ml_label_selector_check(selection->labels, err) < 0)
+        return ml_err_wrap(err, "labels");
+    if (selection->fields.ptr && ml_field_selector_check(selection->fields, err) < 0)
+        return ml_err_wrap(err, "fields");
+    return 0;
+}
+
+/* kind(apiVersion, kind, labels, fields, metadata_only), called by moonloop.kind: the kind, or nil
+ * and what is wrong. Its line is that of whoever called moonloop.kind. */
 ML_RAISES
 static int host_kind(lua_State *L)
 {
-    struct ml_str api_version = {NULL, 0}, name = {NULL, 0};
-    if (lua_type(L, 1) == LUA_TSTRING)
-        api_version.ptr = lua_tolstring(L, 1, &api_version.len);
-    if (lua_type(L, 2) == LUA_TSTRING)
-        name.ptr = lua_tolstring(L, 2, &name.len);
-    struct ml_gvk gvk;
-    if (!api_version.ptr || !name.ptr || !ml_gvk_parse(api_version, name, &gvk) ||
-        ML_MAX(gvk.group.len, ML_MAX(gvk.version.len, gvk.kind.len)) >= SCRIPT_GVK_TEXT_MAX)
-        return luaL_error(L, "moonloop.kind(apiVersion, kind): expected an API version and a "
-                             "kind, as in moonloop.kind(\"apps/v1\", \"Deployment\")");
+    struct ml_script_kind kind = {
+        .selection = {text_at(L, 3), text_at(L, 4), lua_toboolean(L, 5)},
+    };
+    struct ml_gvk *gvk = &kind.gvk;
+    struct ml_str api_version = text_at(L, 1), name = text_at(L, 2);
+    struct ml_err err = ML_ERR_INIT;
+    if (!api_version.ptr || !name.ptr || !ml_gvk_parse(api_version, name, gvk) ||
+        ML_MAX(gvk->group.len, ML_MAX(gvk->version.len, gvk->kind.len)) >= GVK_TEXT_MAX)
+        ml_err_set(&err, ML_EINVALID,
+                   "expected an API version and a kind, as in moonloop.kind(\"apps/v1\", "
+                   "\"Deployment\")");
+    if (err.kind || check_selection(&kind.selection, &err) < 0) {
+        lua_pushnil(L);
+        lua_pushstring(L, err.message);
+        return 2;
+    }
     lua_Debug caller;
-    int line = 0;
-    if (lua_getstack(L, 1, &caller) && lua_getinfo(L, "l", &caller))
-        line = caller.currentline;
-    struct kind_value *value = lua_newuserdatauv(L, sizeof(*value), 0);
-    char *at = value->text;
-    value->line = line;
-    value->gvk.group = script_put_text(&at, gvk.group);
-    value->gvk.version = script_put_text(&at, gvk.version);
-    value->gvk.kind = script_put_text(&at, gvk.kind);
+    if (lua_getstack(L, 2, &caller) && lua_getinfo(L, "l", &caller))
+        kind.line = ML_MAX(caller.currentline, 0);
+    struct kind_value *value = lua_newuserdatauv(L, sizeof(*value) + script_kind_text(&kind), 0);
+    script_copy_kind(&value->kind, &kind, value->text);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &kind_key);
     lua_setmetatable(L, -2);
     return 1;

@@ -78,7 +78,7 @@ static void script_free(struct ml_script *script)
         free(script->loaded[i]);
     free(script->loaded);
     for (size_t i = 0; i < SCRIPT_KINDS_MAX; i++)
-        free(script->gvk_text[i]);
+        free(script->kind_text[i]);
     free((char *)script->declaration.name);
     free((char *)script->declaration.file);
     free(script->field_manager);

@@ -7,6 +7,7 @@
 
 #include "state/cluster.h"
 #include "state/gate.h"
+#include "state/selection.h"
 
 struct ml_script;
 struct ml_run; /* one reconcile under way */
@@ -43,6 +44,7 @@ enum ml_script_use {
 
 struct ml_script_kind {
     struct ml_gvk gvk;
+    struct ml_selection selection; /* what of it is watched; of ML_USE_TOUCHES always all */
     enum ml_script_use use;
     int line;           /* where it is declared, 0 unknown */
     unsigned when;      /* enum ml_object_part: changes of these count */

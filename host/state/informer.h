@@ -40,8 +40,6 @@ struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
                                             struct ml_str name);
 void ml_informer_put(struct ml_informer *informer); /* stops with the last one; NULL is fine */
 size_t ml_informer_users(const struct ml_informer *informer); /* references held */
-/* The running informer of the kind as a whole, or NULL; takes no reference. */
-struct ml_informer *ml_informers_find(struct ml_informers *informers, const struct ml_kind *kind);
 
 /* Steps through all informers; start with NULL. */
 struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_informer *informer);

@@ -13,11 +13,6 @@ static struct ml_informer *find(struct ml_informers *informers, const struct ml_
     return NULL;
 }
 
-struct ml_informer *ml_informers_find(struct ml_informers *informers, const struct ml_kind *kind)
-{
-    return find(informers, kind, &whole);
-}
-
 struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_informer *informer)
 {
     struct ml_list *node = informer ? informer->node.next : informers->all.next;

@@ -12,6 +12,7 @@ struct ml_writer_call {
     char *owner_uid;
     char *uid, *rv; /* what the write is guarded by, or NULL */
     struct ml_gate *gate;
+    struct ml_informer *informer;
     bool wait_for_cache;
     ml_client_done *done;
     void *context;
@@ -48,21 +49,20 @@ static void on_shown(void *context)
 
 /* What the caches have to show before this key runs again. Returns the version to wait for, or
  * ML_RV_OPAQUE. */
-static uint64_t remember(struct ml_writer_call *call, struct ml_informer *informer,
-                         struct ml_str body)
+static uint64_t remember(struct ml_writer_call *call, struct ml_str body)
 {
     ML_AUTO_FREE char *version = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
     uint64_t rv = version && *version ? ml_rv_parse(ml_str_of(version)) : ML_RV_OPAQUE;
     if (call->gate)
-        ml_gate_wrote(call->gate, ml_str_of(call->key), informer, ml_str_of(call->ns),
+        ml_gate_wrote(call->gate, ml_str_of(call->key), call->informer, ml_str_of(call->ns),
                       ml_str_of(call->name), rv);
     return rv;
 }
 
 static void written(struct ml_writer_call *call, struct ml_str body)
 {
-    struct ml_informer *informer = ml_informers_find(call->cluster->informers, call->kind);
-    uint64_t rv = remember(call, informer, body);
+    struct ml_informer *informer = call->informer;
+    uint64_t rv = remember(call, body);
     if (!call->wait_for_cache || !informer || ml_informer_seen(informer, ml_str_of(call->ns), rv)) {
         finish(call, body, NULL);
         return;
@@ -138,7 +138,7 @@ static void on_looked(void *context, struct ml_str body, const struct ml_err *er
         written(call, body);
     } else {
         if (!err && verdict.kind == ML_ECONFLICT)
-            remember(call, ml_informers_find(call->cluster->informers, call->kind), body);
+            remember(call, body);
         finish(call, ML_STR(""), &verdict);
     }
 }
@@ -200,6 +200,7 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     call->key = ml_str_dup(write->key);
     call->owner_uid = ml_str_dup(write->owner_uid);
     call->gate = write->gate;
+    call->informer = write->informer;
     call->wait_for_cache = write->wait_for_cache;
     call->done = done;
     call->context = context;

@@ -21,9 +21,10 @@ struct ml_writer_call;
 struct ml_write {
     struct ml_client_request request; /* strings are copied as the client needs them */
     struct ml_gate *gate;             /* NULL: none */
+    struct ml_informer *informer;     /* that is to show the write, or NULL; outlives the call */
     struct ml_str key;                /* of the object being reconciled; copied */
     struct ml_str owner_uid;          /* of the controller owner in the body, or empty; copied */
-    bool wait_for_cache;              /* done comes when the kind's informer shows the write */
+    bool wait_for_cache;              /* done comes when the informer shows the write */
 };
 
 /* `body`: the object after the write (for a delete: the object or a Status), valid during the

@@ -11,12 +11,10 @@ local M = {}
 
 local KINDS_MAX = 32
 local CONTROLLER = { "name", "reconciles", "when", "owns", "watches", "uses", "reconcile", "max_concurrent" }
+local SELECTION = { "labels", "fields", "metadata_only" }
 local PARTS = { "generation", "labels", "annotations", "status" }
 
 local watch_mark = { __metatable = false, __name = "moonloop.watch" }
-
---- A kind of object, by the apiVersion and kind of its manifests.
-M.kind = host.kind
 
 --- Marks a table as a list, so that it stays one when it is empty.
 M.array = host.array
@@ -35,6 +33,41 @@ local function a(value)
 end
 
 
+local function check_selection(selection)
+  if type(selection) ~= "table" then
+    return ('expected what to select, as in { labels = "app=web" }, got %s'):format(a(selection))
+  end
+  for _, field in ipairs { "labels", "fields" } do
+    if selection[field] ~= nil and type(selection[field]) ~= "string" then
+      return ("%s: expected a selector in one string, got %s"):format(field, a(selection[field]))
+    end
+  end
+  if selection.metadata_only ~= nil and type(selection.metadata_only) ~= "boolean" then
+    return "metadata_only: expected true or false, got " .. a(selection.metadata_only)
+  end
+  return names.unknown(selection, SELECTION)
+end
+
+
+--- A kind of object, by the apiVersion and kind of its manifests.
+---@param api_version string
+---@param kind string
+---@param selection? table what of it is watched, if less than all: labels, fields, metadata_only
+function M.kind(api_version, kind, selection)
+  local problem = selection ~= nil and check_selection(selection)
+  if problem then
+    error("moonloop.kind(apiVersion, kind, selection): " .. problem, 2)
+  end
+  selection = selection or {}
+  local value
+  value, problem = host.kind(api_version, kind, selection.labels, selection.fields, selection.metadata_only or false)
+  if not value then
+    error("moonloop.kind(apiVersion, kind): " .. problem, 2)
+  end
+  return value
+end
+
+
 local function check_part(part, index)
   if type(part) ~= "string" then
     return ("when[%d]: expected a part of the object, got %s"):format(index, a(part))
@@ -50,8 +83,9 @@ local function check_part(part, index)
 end
 
 
--- What it takes for a change to count: parts of the object, or a function. Gives a copy, or nil and what is wrong.
-local function check_when(when)
+-- What it takes for a change of `kind` to count: parts of the object, or a function. Gives a copy, or nil and what is
+-- wrong.
+local function check_when(when, kind)
   if when == nil or type(when) == "function" then
     return when
   end
@@ -62,6 +96,9 @@ local function check_when(when)
   local copy, problem = {}, nil
   for index, part in ipairs(when) do
     problem = problem or check_part(part, index)
+    if not problem and part == "status" and kind.metadata_only then
+      problem = ("when[%d]: no status of %s is watched, metadata_only"):format(index, tostring(kind))
+    end
     copy[index] = part
   end
   for key in pairs(when) do
@@ -84,7 +121,7 @@ function M.watch(kind, map, when)
   if not host.is_kind(kind) or type(map) ~= "function" then
     error("moonloop.watch(Kind, function(object, ctx) return { … } end): expected a kind and a function", 2)
   end
-  local checked, problem = check_when(when)
+  local checked, problem = check_when(when, kind)
   if problem then
     error("moonloop.watch(Kind, function, when): " .. problem, 2)
   end
@@ -127,6 +164,37 @@ local function check_name(value)
   end
   if #value > 63 or not value:match("^[a-z0-9][a-z0-9-]*$") or value:match("-$") then
     return ("name: '%s' is no DNS label: lower case letters, digits and '-', at most 63"):format(value)
+  end
+end
+
+
+local function same_selection(one, other)
+  return one.labels == other.labels and one.fields == other.fields and one.metadata_only == other.metadata_only
+end
+
+
+-- What is watched of each kind: one part of it in a script, as ctx.get and ctx.list look into one cache.
+local function check_selections(declared)
+  if declared.reconciles.metadata_only then
+    return ("reconciles: %s is metadata_only; a reconcile needs the object's spec and status"):format(
+      tostring(declared.reconciles))
+  end
+  local first, watched = { [tostring(declared.reconciles)] = declared.reconciles }, { table.unpack(declared.owns) }
+  for index, watch in ipairs(declared.watches) do
+    watched[#declared.owns + index] = watch.kind
+  end
+  for _, kind in ipairs(watched) do
+    local key = tostring(kind)
+    first[key] = first[key] or kind
+    if not same_selection(first[key], kind) then
+      return key .. " is there twice with different selections; a script watches one part of a kind"
+    end
+  end
+  for index, kind in ipairs(declared.uses) do
+    if kind.labels or kind.fields or kind.metadata_only then
+      return ("uses[%d]: labels, fields and metadata_only say what of a kind is watched; %s is read by request")
+        :format(index, tostring(kind))
+    end
   end
 end
 
@@ -193,7 +261,7 @@ function M.controller(declared)
     reconcile = declared.reconcile,
     max_concurrent = declared.max_concurrent or 1000,
   }
-  checked.when, problem = check_when(declared.when)
+  checked.when, problem = check_when(declared.when, declared.reconciles)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end
@@ -205,7 +273,7 @@ function M.controller(declared)
       error("moonloop.controller: " .. problem, 2)
     end
   end
-  problem = check_roles(checked)
+  problem = check_roles(checked) or check_selections(checked)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end

@@ -16,11 +16,14 @@ end
 
 M.null = setmetatable({}, { __tostring = function() return "null" end })
 
-function M.kind(api_version, kind)
+-- Selectors are checked by the host alone.
+function M.kind(api_version, kind, labels, fields, metadata_only)
   if type(api_version) ~= "string" or type(kind) ~= "string" or not kind:match("^%u%w*$") then
-    error('moonloop.kind(apiVersion, kind): expected two strings, as in moonloop.kind("apps/v1", "Deployment")', 2)
+    return nil, 'expected an API version and a kind, as in moonloop.kind("apps/v1", "Deployment")'
   end
-  return setmetatable({ apiVersion = api_version, kind = kind }, kind_mark)
+  return setmetatable({
+    apiVersion = api_version, kind = kind, labels = labels, fields = fields, metadata_only = metadata_only,
+  }, kind_mark)
 end
 
 

@@ -48,6 +48,23 @@ describe("moonloop.controller", function()
     end
   end)
 
+  it("takes what of a kind is watched", function()
+    local part = moonloop.kind("v1", "Pod", { labels = "app=web", metadata_only = true })
+    assert.same({ part }, declare({ owns = { part } }).owns)
+    assert.equal("app=web", part.labels)
+    for options, message in pairs {
+      [{ field = "a=b" }] = "unknown field 'field'; did you mean 'fields'%?",
+      [{ labels = 1 }] = "labels: expected a selector in one string, got a number",
+    } do
+      assert.error_matches(function()
+        moonloop.kind("v1", "Pod", options)
+      end, message)
+    end
+    assert.error_matches(function()
+      declare { owns = { Pod }, watches = { moonloop.watch(part, function() end) } }
+    end, "v1/Pod is there twice with different selections")
+  end)
+
   it("takes parts or a function for which changes count, and keeps a copy", function()
     local parts, judge = { "generation", "labels" }, function() return true end
     local controller = declare { when = parts }

@@ -97,9 +97,10 @@ static inline void world_open_pods(struct world *w)
     assert_true(ml_informer_synced(w->pods));
 }
 
-/* Loads `body`, the statements of reconcile(at, ctx), and opens everything around it. */
-static inline void world_open(struct world *w, const char *body,
-                              const struct ml_script_limits *limits)
+/* Loads `body`, the statements of reconcile(at, ctx), and opens everything around it. `selection`:
+ * what the script declares to watch of Pods; its cache has what the test puts there. */
+static inline void world_open_part(struct world *w, const char *selection, const char *body,
+                                   const struct ml_script_limits *limits)
 {
     *w = (struct world){.loop = NULL};
     ml_clock_fake_init(&w->clock, WORLD_NOW);
@@ -132,7 +133,7 @@ static inline void world_open(struct world *w, const char *body,
         "local moonloop = require 'moonloop'\n"
         "local time = require 'moonloop.time'\n"
         "local At = moonloop.kind('example.com/v1', 'At')\n"
-        "local Pod = moonloop.kind('v1', 'Pod')\n"
+        "local Pod = moonloop.kind('v1', 'Pod', %s)\n"
         "local Secret = moonloop.kind('v1', 'Secret')\n"
         "local Node = moonloop.kind('v1', 'Node')\n"
         "local function pod(at) return { apiVersion = 'v1', kind = 'Pod',\n"
@@ -142,7 +143,7 @@ static inline void world_open(struct world *w, const char *body,
         "return moonloop.controller { name = 'at', reconciles = At, owns = { Pod },\n"
         "uses = { Secret }, watches = { moonloop.watch(Pod, map) }, reconcile = function(at, ctx)\n"
         "%s\nend }\n",
-        body);
+        selection, body);
     const struct ml_script_file file = {ML_STR("at.lua"), ml_str_of(text)};
     const struct ml_script_files files = {&file, 1};
     struct ml_err err = ML_ERR_INIT;
@@ -161,6 +162,12 @@ static inline void world_open(struct world *w, const char *body,
                           &w->at, &err);
     if (r < 0)
         fail_msg("%s", err.message);
+}
+
+static inline void world_open(struct world *w, const char *body,
+                              const struct ml_script_limits *limits)
+{
+    world_open_part(w, "nil", body, limits);
 }
 
 static inline void world_close(struct world *w)

@@ -520,6 +520,40 @@ static const char *const stamper =
     "  end,\n"
     "}\n";
 
+/* What it watches is asked of the server like that, and is the cache that shows its own writes. */
+static void test_scripts_watch_the_part_that_they_declare(void **state)
+{
+    static const char *const picker =
+        "local m = require 'moonloop'\n"
+        "local select = { labels = 'app=x', fields = 'spec.a=b', metadata_only = true }\n"
+        "return m.controller {\n"
+        "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+        "  owns = { m.kind('test.dev/v1', 'Part', select) },\n"
+        "  reconcile = function(thing, ctx)\n"
+        "    assert(ctx.create { apiVersion = 'test.dev/v1', kind = 'Part',\n"
+        "      metadata = { name = 'p', labels = { app = 'x' } } })\n"
+        "    return { status = { phase = 'MADE' } }\n"
+        "  end,\n"
+        "}\n";
+    struct world *world = *state;
+    tell(world, picker, NULL);
+    assert_non_null(strstr(world->parts->path, "labelSelector=app%3Dx"));
+    assert_non_null(strstr(world->parts->path, "fieldSelector=spec.a%3Db"));
+    assert_non_null(strstr(world->parts->accept, "as=PartialObjectMetadataList"));
+    reply_no_parts(world);
+    struct fake_call *create = only_write(world);
+    assert_string_equal(create->method, "POST");
+    fake_reply(create, 201,
+               "{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Part\",\"metadata\":{\"name\":\"p\","
+               "\"namespace\":\"d\",\"uid\":\"up\",\"resourceVersion\":\"12\"}}");
+    ml_loop_poll(world->loop);
+    assert_int_equal(world->write_count, 0); /* the cache does not show it yet */
+    part_changes(world, "ADDED", 12, NULL);
+    struct fake_call *status = only_write(world);
+    assert_non_null(strstr(status->body, "\"phase\":\"MADE\""));
+    fake_reply(status, 200, "{}");
+}
+
 static void test_scripts_owner_hears_of_its_children_and_of_none_else(void **state)
 {
     struct world *world = *state;
@@ -647,6 +681,7 @@ int main(void)
         SCRIPTS_TEST(test_scripts_backoff_grows_and_is_forgotten_by_a_success),
         SCRIPTS_TEST(test_scripts_invalid_object_waits_for_an_edit),
         SCRIPTS_TEST(test_scripts_object_that_is_going_is_left_alone),
+        SCRIPTS_TEST(test_scripts_watch_the_part_that_they_declare),
         SCRIPTS_TEST(test_scripts_owner_hears_of_its_children_and_of_none_else),
         SCRIPTS_TEST(test_scripts_owner_is_asked_for_before_a_child_is_made_again),
         SCRIPTS_TEST(test_scripts_timer_of_an_earlier_run_is_taken_back),

@@ -139,6 +139,82 @@ static void test_ensure_of_what_is_used_is_read_first(void **state)
     world_close(&w);
 }
 
+static void test_what_the_selection_leaves_out_is_not_written(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"ensure", "create", "apply"};
+    static const char *const labels[] = {"nil", "{ app = 'y' }"};
+    for (size_t i = 0; i < ML_COUNT(calls) * ML_COUNT(labels); i++) {
+        struct world w;
+        struct told told;
+        const char *call = calls[i / ML_COUNT(labels)];
+        ML_AUTO_FREE char *body = ml_asprintf("local p = pod(at) p.metadata.labels = %s ctx.%s(p)",
+                                              labels[i % 2], call);
+        world_open_part(&w, "{ labels = 'app=x' }", body, NULL);
+        assert_null(world_start(&w, &told));
+        assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
+        ML_AUTO_FREE char *want = ml_asprintf(
+            "ctx.%s(object): this script watches the objects of Pod with the labels 'app=x' only, "
+            "and would never see this one: 'app=x' does not hold for its metadata.labels",
+            call);
+        if (!strstr(told.message, want))
+            fail_msg("'%s' is not in '%s'", want, told.message);
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
+static void test_ensure_of_what_is_selected_is_created(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open_part(&w, "{ labels = 'app in (x, z),!old' }",
+                    "local p = pod(at) p.metadata.labels = { app = 'x' } ctx.ensure(p)", NULL);
+    struct ml_run *run = world_start(&w, &told);
+    assert_string_equal(fake_next(w.fake)->method, "POST");
+    ml_script_cancel(run);
+    world_close(&w);
+}
+
+/* The cache has no spec and status of it: what gives the object back reads it whole, and what would
+ * compare it with the cached one does not. */
+static void test_ensure_of_metadata_reads_the_object(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open_part(&w, "{ metadata_only = true }",
+                    "return { status = { phase = ctx.ensure(pod(at)).status.phase } }", NULL);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_event(&w, "ADDED", pod);
+    assert_non_null(world_start(&w, &told));
+    world_answer(&w, fake_expect(w.fake, "GET", PODS "/x-pod"), 200, pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\"}");
+
+    struct ml_run *run = world_start(&w, &told); /* gone, and the cache does not show it yet */
+    fake_refuse(fake_expect(w.fake, "GET", PODS "/x-pod"), 404, "NotFound", "not found");
+    ml_loop_poll(w.loop);
+    assert_string_equal(fake_next(w.fake)->method, "POST");
+    ml_script_cancel(run);
+    world_close(&w);
+}
+
+static void test_patch_of_metadata_is_always_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open_part(&w, "{ metadata_only = true }",
+                    "ctx.patch(ctx.get(Pod, 'x-pod'), { data = moonloop.null })", NULL);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_event(&w, "ADDED", pod);
+    struct ml_run *run = world_start(&w, &told);
+    assert_string_equal(fake_next(w.fake)->method, "PATCH");
+    ml_script_cancel(run);
+    world_close(&w);
+}
+
 static void test_passing_failure_ends_the_reconcile_past_any_pcall(void **state)
 {
     (void)state;
@@ -545,6 +621,10 @@ int main(void)
         cmocka_unit_test(test_ensure_already_exists_looks_whose_it_is),
         cmocka_unit_test(test_ensure_lost_reply_is_settled_by_reading),
         cmocka_unit_test(test_ensure_of_what_is_used_is_read_first),
+        cmocka_unit_test(test_what_the_selection_leaves_out_is_not_written),
+        cmocka_unit_test(test_ensure_of_what_is_selected_is_created),
+        cmocka_unit_test(test_ensure_of_metadata_reads_the_object),
+        cmocka_unit_test(test_patch_of_metadata_is_always_sent),
         cmocka_unit_test(test_passing_failure_ends_the_reconcile_past_any_pcall),
         cmocka_unit_test(test_expected_failure_comes_back_and_is_named_later),
         cmocka_unit_test(test_failure_raised_says_itself_once),

@@ -92,6 +92,69 @@ static void test_load_bad_file_is_refused_with_its_line(void **state)
     }
 }
 
+static void test_load_kind_keeps_what_of_it_is_watched(void **state)
+{
+    (void)state;
+    struct ml_err err;
+    struct ml_script *script = load_file(
+        "a.lua",
+        "local m = require 'moonloop'\n"
+        "local Pod = m.kind('v1', 'Pod', { labels = 'app in (a, b)', fields = 'spec.nodeName=n',\n"
+        "  metadata_only = true })\n"
+        "assert(Pod.labels == 'app in (a, b)' and Pod.fields == 'spec.nodeName=n')\n"
+        "assert(Pod.metadata_only and Pod == m.kind('v1', 'Pod'))\n"
+        "local At = m.kind('e/v1', 'At', { labels = 'shard=1' })\n"
+        "assert(At.fields == nil and At.metadata_only == false)\n"
+        "local f = function() end\n"
+        "return m.controller { name = 'a', reconciles = At, owns = { Pod }, reconcile = f,\n"
+        "  watches = { m.watch(Pod, f, { 'generation' }) } }",
+        NULL, &err);
+    if (!script)
+        fail_msg("%s", err.message);
+    const struct ml_declaration *declaration = ml_script_declaration(script);
+    const struct ml_selection want[] = {
+        {ML_STR("shard=1"), ML_STR(""), false},
+        {ML_STR("app in (a, b)"), ML_STR("spec.nodeName=n"), true},
+        {ML_STR("app in (a, b)"), ML_STR("spec.nodeName=n"), true},
+    };
+    assert_int_equal(declaration->kind_count, ML_COUNT(want));
+    for (size_t i = 0; i < ML_COUNT(want); i++)
+        assert_true(ml_selection_eq(&declaration->kinds[i].selection, &want[i]));
+    assert_int_equal(declaration->kinds[1].line, 2);
+    ml_script_unref(script);
+}
+
+static void test_load_bad_selection_is_refused_with_its_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options, *want;
+    } cases[] = {
+        {"{ label = 'a=b' }", "a.lua:3: moonloop.kind(apiVersion, kind, selection): unknown field "
+                              "'label'; did you mean 'labels'?"},
+        {"'app=web'",
+         "a.lua:3: moonloop.kind(apiVersion, kind, selection): expected what to select"},
+        {"{ labels = { app = 'web' } }", "labels: expected a selector in one string, got a table"},
+        {"{ fields = 1 }", "fields: expected a selector in one string, got a number"},
+        {"{ metadata_only = 'yes' }", "metadata_only: expected true or false, got a string"},
+        {"{ labels = 'app in ()' }",
+         "a.lua:3: moonloop.kind(apiVersion, kind): labels: 'app in ()': expected requirements"},
+        {"{ labels = '' }", "labels: '': expected requirements"},
+        {"{ labels = 'app=web', fields = 'spec.nodeName' }",
+         "fields: 'spec.nodeName': expected terms like spec.nodeName=n1"},
+        {"{ labels = ('a'):rep(1025) }", "a selector has at most 1024 bytes"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct ml_err err;
+        ML_AUTO_FREE char *text = ml_asprintf("local m = require 'moonloop'\n\n"
+                                              "local Pod = m.kind('v1', 'Pod', %s)\nreturn {}",
+                                              cases[i].options);
+        assert_null(load_file("a.lua", text, NULL, &err));
+        if (!strstr(err.message, cases[i].want))
+            fail_msg("'%s' is not in '%s'", cases[i].want, err.message);
+    }
+}
+
 static void test_load_bad_declaration_is_refused_with_its_field(void **state)
 {
     (void)state;
@@ -118,6 +181,22 @@ static void test_load_bad_declaration_is_refused_with_its_field(void **state)
         {"name = 'a', reconciles = At, reconcile = f, watches = { moonloop.watch(Pod) }",
          "moonloop.watch(Kind, function(object, ctx) return { … } end): expected"},
         {"name = 'a', reconciles = At, reconcile = f, max_concurrent = 0", "max_concurrent:"},
+        {"name = 'a', reconciles = moonloop.kind('v1', 'Pod', { metadata_only = true }), reconcile "
+         "= f",
+         "a.lua:5: moonloop.controller: reconciles: v1/Pod is metadata_only; a reconcile needs"},
+        {"name = 'a', reconciles = At, reconcile = f, uses = { moonloop.kind('v1', 'Pod', { fields "
+         "= 'a=b' }) }",
+         "uses[1]: labels, fields and metadata_only say what of a kind is watched; v1/Pod is"},
+        {"name = 'a', reconciles = At, reconcile = f, owns = { Pod },\n"
+         "watches = { moonloop.watch(moonloop.kind('v1', 'Pod', { metadata_only = true }), f) }",
+         "v1/Pod is there twice with different selections; a script watches one part of a kind"},
+        {"name = 'a', reconciles = Pod, reconcile = f, watches = { "
+         "moonloop.watch(moonloop.kind('v1', 'Pod', { metadata_only = true }), f) }",
+         "v1/Pod is there twice with different selections"},
+        {"name = 'a', reconciles = At, reconcile = f,\n"
+         "watches = { moonloop.watch(moonloop.kind('v1', 'Pod', { metadata_only = true }), f, { "
+         "'labels', 'status' }) }",
+         "a.lua:6: moonloop.watch(Kind, function, when): when[2]: no status of v1/Pod is watched"},
         {"name = 'a', reconciles = At, reconcile = f, when = { 'generatoin' }",
          "a.lua:5: moonloop.controller: when[1]: there is no part 'generatoin'; did you mean "
          "'generation'?"},
@@ -182,6 +261,8 @@ int main(void)
         cmocka_unit_test(test_load_controller_is_declared),
         cmocka_unit_test(test_load_table_is_a_module),
         cmocka_unit_test(test_load_bad_file_is_refused_with_its_line),
+        cmocka_unit_test(test_load_kind_keeps_what_of_it_is_watched),
+        cmocka_unit_test(test_load_bad_selection_is_refused_with_its_line),
         cmocka_unit_test(test_load_bad_declaration_is_refused_with_its_field),
         cmocka_unit_test(test_load_too_large_file_is_refused),
         cmocka_unit_test(test_load_require_finds_files_of_the_set),

@@ -305,19 +305,21 @@ static void test_informer_is_shared_by_kind_and_ends_with_the_last_user(void **s
     struct fake_call *watch = till_watching(self);
     ml_informer_unlisten(&self->listener);
     ml_informer_put(self->informer);
-    assert_null(ml_informers_find(self->all.informers, &pods));
+    assert_null(ml_informers_next(self->all.informers, NULL));
     ml_loop_poll(self->all.world.loop);
     assert_true(watch->canceled);
     self->informer = ml_informers_get(self->all.informers, &pods); /* a fresh one */
     assert_int_equal(ml_store_len(ml_informer_store(self->informer)), 0);
 }
 
-static void test_informer_scoped_is_not_found_by_kind(void **state)
+static void test_informer_scoped_is_not_shared(void **state)
 {
     struct informer_world *self = *state;
     struct ml_informer *scoped = ml_informers_get_scoped(self->all.informers, &nodes, ML_STR(""),
                                                          ML_STR("n1"));
-    assert_null(ml_informers_find(self->all.informers, &nodes));
+    struct ml_informer *all = ml_informers_get(self->all.informers, &nodes);
+    assert_ptr_not_equal(all, scoped);
+    ml_informer_put(all);
     ml_informer_put(scoped);
 }
 
@@ -455,7 +457,7 @@ int main(void)
         TEST(test_informer_may_be_given_back_while_it_tells),
         TEST(test_informer_listener_may_be_freed_while_it_is_told_what_is_there),
         TEST(test_informer_is_shared_by_kind_and_ends_with_the_last_user),
-        TEST(test_informer_scoped_is_not_found_by_kind),
+        TEST(test_informer_scoped_is_not_shared),
         TEST(test_informer_trouble_is_kept_and_logged_once),
         TEST(test_informer_poisoned_object_is_named_in_the_log),
         cmocka_unit_test(test_informer_of_namespaces_is_synced_with_the_last_of_them),

@@ -66,6 +66,7 @@ static struct ml_write write_of(struct writer_world *self, enum ml_verb verb)
                 .field_manager = "moonloop",
             },
         .gate = self->gate,
+        .informer = self->informer,
         .key = ML_STR("default/owner"),
         .owner_uid = ML_STR("uo"),
     };
@@ -124,6 +125,7 @@ static void test_writer_without_gate_or_informer_just_writes(void **state)
     assert_int_equal(self->done_count, 1);
     write = write_of(self, ML_VERB_CREATE);
     write.request.kind = &unwatched;
+    write.informer = NULL;
     write.wait_for_cache = true;
     send_write(self, &write);
     fake_reply(next_call(self), 201, pod("a", "ua", 11));

@@ -9,6 +9,15 @@ local moonloop = {}
 ---@class moonloop.Kind
 ---@field apiVersion string
 ---@field kind string
+---@field labels? string
+---@field fields? string
+---@field metadata_only boolean
+
+--- What of a kind is watched: of owns and watches, and without metadata_only of reconciles.
+---@class moonloop.Selection
+---@field labels? string a label selector, "app=web,tier in (a, b)": only the objects that meet it
+---@field fields? string a field selector, "spec.nodeName=n1": likewise
+---@field metadata_only? boolean of each object no more than its metadata
 
 ---@class moonloop.Watch
 
@@ -187,8 +196,9 @@ function ctx.terminal(why) end
 --- A kind of object, by the apiVersion and kind of its manifests.
 ---@param apiVersion string "apps/v1"
 ---@param kind string "Deployment"
+---@param selection? moonloop.Selection all of it when left out
 ---@return moonloop.Kind
-function moonloop.kind(apiVersion, kind) end
+function moonloop.kind(apiVersion, kind, selection) end
 
 --- Declares a controller; a script returns it.
 ---@param declaration moonloop.Declaration
