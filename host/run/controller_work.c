@@ -151,6 +151,8 @@ static struct ml_object *object_of(struct ml_controller *self, struct ml_str key
     struct ml_object *object = ml_store_get(store, key);
     if (object && !ml_object_deleting(object) && controller_acts(self, key))
         return object;
+    if (!object)
+        controller_trust(self, key); /* its last child goes after it */
     ml_workqueue_forget(self->queue, key);
     return NULL;
 }

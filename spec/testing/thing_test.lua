@@ -135,6 +135,19 @@ describe("A world", function()
 end)
 
 
+describe("An operator in a world", function()
+  it("does not ask for an object whose namesake has gone with its children", function()
+    local world = testing.world {}
+    world.apply(thing("a", "make"))
+    world.delete(Thing, "a")
+    world.expect(Secret, "s", false)
+    world.apply(thing("a", "make"))
+    world.expect(Secret, "s", { metadata = { name = "s" } })
+    assert.equal(0, #world.requests("get", "/things/a"))
+  end)
+end)
+
+
 describe("Pods of a world", function()
   it("run until they are told how to end", function()
     local world = testing.world {}
