@@ -137,9 +137,15 @@ function M.install(path, name)
 end
 
 
---- Stops and starts a component of the control plane.
+--- Stops and starts a component of the control plane. An API server that is ready may still fill its cache of a kind,
+--- and answers 429 till then.
 function M.restart(component)
   shell.must(shell.line { "spec/e2e/controlplane/controlplane.sh", "restart", M.controlplane, component })
+  for _, kind in ipairs { "At", "Pod", "Event" } do
+    wait.till(("%ss to be served"):format(kind), 20, function()
+      return pcall(api.list, kind, "default")
+    end)
+  end
 end
 
 
