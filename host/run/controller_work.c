@@ -2,8 +2,8 @@
 #include "run/controller_internal.h"
 #include "run/recheck.h"
 
-/* Keys of low priority under way at once: enough to keep an API server busy, few enough that what
- * an edit asks for does not stand behind them there. */
+/* Keys of low priority under way at once, so that an edit finds the loop and the client free: its
+ * share of both is what they leave. bench/scenarios/overtake.sh measures what it waits for. */
 #define LOW_IN_FLIGHT_MAX 8
 
 /* One key under way. */

@@ -3,7 +3,7 @@
  * hand-over and by chance. Judged by the server's log alone: who writes an object after another one
  * did so because that one had said before, in its Lease, that it acts on it no more, or had been
  * silent for long. */
-#include "replicas.h"
+#include "counting_maps.h"
 
 #include "codec/json.h"
 #include "seeds.h"
@@ -11,54 +11,12 @@
 #include "state/shard_lease.h"
 #include "tried.h"
 
-#include <stdio.h>
-
 #define OBJECTS   6
 #define LIVES_MAX 256
 /* The lease duration, on a clock that runs 20 % fast. */
 #define SILENT_NS (INT64_C(12500) * ML_NS_PER_MS)
 
-/* Counts each map up, once a second by the replica's own clock; two writes each time. */
-static const char *const counter =
-    "local moonloop = require 'moonloop'\n"
-    "local ConfigMap = moonloop.kind('v1', 'ConfigMap')\n"
-    "local last = {}\n"
-    "return moonloop.controller { name = 'counter', reconciles = ConfigMap,\n"
-    "  reconcile = function(map, ctx)\n"
-    "    local name, now = map.metadata.name, ctx.now()\n"
-    "    local n = tonumber(map.data.n)\n"
-    "    if not n then return end\n"
-    "    if last[name] and now < last[name] + 1 then\n"
-    "      return { requeue_at = last[name] + 1 }\n"
-    "    end\n"
-    "    local written = assert(ctx.patch(map, { data = { n = tostring(n + 1) } }))\n"
-    "    assert(ctx.patch(written, { data = { n = tostring(n + 2) } }))\n"
-    "    last[name] = now\n"
-    "    return { requeue_after = 1 }\n"
-    "  end }\n";
-
-static struct replicas *world_new(uint64_t seed)
-{
-    struct replicas *all = replicas_new(counter, seed);
-    all->shares = true;
-    replicas_lua(all, "for i = 1, 6 do assert(call('POST', '/api/v1/namespaces/default/configmaps',"
-                      "{ kind = 'ConfigMap', apiVersion = 'v1', metadata = { name = 'map-' .. i },"
-                      " data = { n = '0' } }) == 201) end");
-    return all;
-}
-
 /* ---- what the log says ---- */
-
-static int object_of(const struct replicas_request *request)
-{
-    ML_AUTO_FREE char *name = request_name(request, "configmaps");
-    return name && strncmp(name, "map-", 4) == 0 ? atoi(name + strlen("map-")) : 0;
-}
-
-static bool is_work(const struct replicas_request *request)
-{
-    return strcmp(request->method, "GET") != 0 && object_of(request) > 0;
-}
 
 /* What a replica has said in its Lease, in one of its lives. */
 struct life {
@@ -114,7 +72,7 @@ static bool claims(const struct life *life, int object)
 static void check_write(const struct replicas *all, struct history *history, size_t index)
 {
     const struct replicas_request *request = &all->log[index];
-    int object = object_of(request);
+    int object = counting_map(request);
     const struct life *writer = &history->lives[request->replica][request->start];
     int64_t value = -1;
     ML_AUTO_FREE char *text = ml_json_find_string(ml_str_of(request->body), "data", "n", NULL);
@@ -145,7 +103,7 @@ static void check(const struct replicas *all)
             continue;
         if (request_is_lease(request))
             note_lease(history, request);
-        else if (is_work(request))
+        else if (counting_work(request))
             check_write(all, history, i);
     }
 }
@@ -158,9 +116,9 @@ static void assert_shared(struct replicas *all)
     replicas_run(all, 3000);
     for (size_t i = 0; i < all->log_len; i++) {
         const struct replicas_request *request = &all->log[i];
-        if (!is_work(request) || request->at_ns < from_ms * ML_NS_PER_MS)
+        if (!counting_work(request) || request->at_ns < from_ms * ML_NS_PER_MS)
             continue;
-        size_t *owner = &owners[object_of(request)];
+        size_t *owner = &owners[counting_map(request)];
         if (*owner && *owner != request->replica + 1)
             fail_at(all, i, "two work on it");
         shares[request->replica] += *owner == 0;
@@ -203,7 +161,7 @@ static void strike(struct replica *victim, enum blow blow)
 /* Two are members and a third joins; some milliseconds later something befalls one of them. */
 static void try_step(int step, enum blow blow, size_t victim)
 {
-    struct replicas *all = world_new((uint64_t)step + 1);
+    struct replicas *all = counting_world(OBJECTS, (uint64_t)step + 1);
     replica_start(all, 0, 800);
     replica_start(all, 1, 1200);
     replicas_run(all, 4000);
@@ -294,7 +252,7 @@ static void upset(struct replicas *all, struct ml_random *random)
 
 static void try_seed(uint64_t seed)
 {
-    struct replicas *all = world_new(seed);
+    struct replicas *all = counting_world(OBJECTS, seed);
     struct ml_random random;
     ml_random_init(&random, seed);
     for (size_t i = 0; i < 3; i++)

@@ -222,3 +222,15 @@ static inline void world_answer(struct world *w, struct fake_call *call, int sta
     fake_reply(call, status, body);
     ml_loop_poll(w->loop);
 }
+
+#define CREATED_BY_US "\"uid\":\"at-uid\""
+#define NOT_FOUND                                                                                  \
+    "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"NotFound\",\"code\":404}"
+
+static inline void expect_outcome(const struct told *told, enum ml_outcome outcome,
+                                  const char *status)
+{
+    if (told->count != 1 || told->outcome != outcome || strcmp(told->status, status) != 0)
+        fail_msg("%zu results; outcome %d, status '%s', error '%s'", told->count, told->outcome,
+                 told->status, told->message);
+}

@@ -1,88 +1,5 @@
 /* The client under load: places, turns, a full queue, and a server that wants a pause. */
-#include "unit.h"
-
-#include "fake_transport.h"
-#include "kube/client.h"
-
-static const struct ml_kind pods = {"v1", "", "v1", "Pod", "pods", true, true};
-
-struct world {
-    struct ml_clock_fake clock;
-    struct ml_loop *loop;
-    struct fake_transport *server;
-    struct ml_random random;
-    struct ml_client *client;
-    /* What done() got last. */
-    int done_count;
-    struct ml_err err;
-};
-
-static int world_make(void **state, size_t in_flight_max)
-{
-    struct world *world = ml_new(struct world);
-    ml_clock_fake_init(&world->clock, 0);
-    world->loop = ml_loop_new(&world->clock.clock);
-    world->server = fake_transport_new(world->loop);
-    ml_random_init(&world->random, 1);
-    world->client = ml_client_new(&(struct ml_client_opts){
-        .loop = world->loop,
-        .transport = fake_transport_seam(world->server),
-        .random = &world->random,
-        .in_flight_max = in_flight_max,
-    });
-    *state = world;
-    return 0;
-}
-
-static int setup(void **state)
-{
-    return world_make(state, 0);
-}
-
-static int setup_narrow(void **state)
-{
-    return world_make(state, 1);
-}
-
-static int teardown(void **state)
-{
-    struct world *world = *state;
-    ml_client_free(world->client);
-    fake_transport_free(world->server);
-    ml_loop_free(world->loop);
-    free(world);
-    return 0;
-}
-
-static void on_done(void *context, struct ml_str body, const struct ml_err *err)
-{
-    struct world *world = context;
-    (void)body;
-    world->done_count++;
-    world->err = err ? *err : ML_ERR_INIT;
-}
-
-static void advance(struct world *world, int64_t ms)
-{
-    ml_clock_fake_advance(&world->clock, ms * ML_NS_PER_MS);
-    ml_loop_poll(world->loop);
-}
-
-static struct ml_client_call *send_request(struct world *world, enum ml_verb verb, const char *name)
-{
-    const struct ml_client_request request = {.verb = verb,
-                                              .kind = &pods,
-                                              .ns = ML_STR("default"),
-                                              .name = ml_str_of(name),
-                                              .body = ML_STR("{}")};
-    return ml_client_send(world->client, &request, on_done, world);
-}
-
-static void reply_retry_after(struct fake_call *call, int status, int64_t seconds)
-{
-    fake_reply_head(call,
-                    &(struct ml_http_head){.status = status, .retry_after_ms = seconds * 1000}, "");
-}
+#include "kube_client.h"
 
 static struct ml_client_call *send_lane(struct world *world, const char *lane, const char *name)
 {
@@ -227,9 +144,6 @@ static void test_client_that_is_exempt_never_pauses(void **state)
     }
     ml_client_free(exempt);
 }
-
-#define WITH(test)   cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define NARROW(test) cmocka_unit_test_setup_teardown(test, setup_narrow, teardown)
 
 int main(void)
 {

@@ -1,51 +1,10 @@
 /* Replicas that share the keys, in virtual time: no object is ever worked on by two. What the
  * server was asked to write is the judge. */
-#include "replicas.h"
+#include "counting_maps.h"
 
 #include "codec/json.h"
 
-#include <stdio.h>
-
 #define OBJECTS 24
-
-/* Counts each map up, once a second by the replica's own clock; two writes each time. */
-static const char *const counter =
-    "local moonloop = require 'moonloop'\n"
-    "local ConfigMap = moonloop.kind('v1', 'ConfigMap')\n"
-    "local last = {}\n"
-    "return moonloop.controller { name = 'counter', reconciles = ConfigMap,\n"
-    "  reconcile = function(map, ctx)\n"
-    "    local name, now = map.metadata.name, ctx.now()\n"
-    "    local n = tonumber(map.data.n)\n"
-    "    if not n then return end\n"
-    "    if last[name] and now < last[name] + 1 then return { requeue_at = last[name] + 1 } end\n"
-    "    local written = assert(ctx.patch(map, { data = { n = tostring(n + 1) } }))\n"
-    "    assert(ctx.patch(written, { data = { n = tostring(n + 2) } }))\n"
-    "    last[name] = now\n"
-    "    return { requeue_after = 1 }\n"
-    "  end }\n";
-
-static struct replicas *world_new(uint64_t seed)
-{
-    struct replicas *all = replicas_new(counter, seed);
-    all->shares = true;
-    replicas_lua(all,
-                 "for i = 1, 24 do assert(call('POST', '/api/v1/namespaces/default/configmaps',"
-                 "{ kind = 'ConfigMap', apiVersion = 'v1', metadata = { name = 'map-' .. i },"
-                 " data = { n = '0' } }) == 201) end");
-    return all;
-}
-
-static int object_of(const struct replicas_request *request)
-{
-    ML_AUTO_FREE char *name = request_name(request, "configmaps");
-    return name && strncmp(name, "map-", 4) == 0 ? atoi(name + strlen("map-")) : 0;
-}
-
-static bool is_work(const struct replicas_request *request)
-{
-    return strcmp(request->method, "GET") != 0 && object_of(request) > 0;
-}
 
 static void fail_at(const struct replicas *all, size_t index, const char *why)
 {
@@ -63,10 +22,10 @@ static void check_values(const struct replicas *all)
     for (size_t i = 0; i < all->log_len; i++) {
         const struct replicas_request *request = &all->log[i];
         int64_t value = -1;
-        if (!is_work(request) || !request_wrote(request))
+        if (!counting_work(request) || !request_wrote(request))
             continue;
         ML_AUTO_FREE char *text = ml_json_find_string(ml_str_of(request->body), "data", "n", NULL);
-        int64_t *last = &n[object_of(request)];
+        int64_t *last = &n[counting_map(request)];
         if (!text || !ml_str_to_i64(ml_str_of(text), &value) || value != *last + 1)
             fail_at(all, i, "a value was left out, or written twice");
         *last = value;
@@ -93,11 +52,11 @@ static void check_turns(const struct replicas *all, const int64_t *changes_ms, s
             memset(hands, 0, sizeof hands);
             change++;
         }
-        if (!is_work(request) || !request_wrote(request))
+        if (!counting_work(request) || !request_wrote(request))
             continue;
-        struct turn *turn = &turns[object_of(request)];
+        struct turn *turn = &turns[counting_map(request)];
         if (turn->start && (turn->replica != request->replica || turn->start != request->start) &&
-            ++hands[object_of(request)] > 1)
+            ++hands[counting_map(request)] > 1)
             fail_at(all, i, "it came back to who had given it away");
         *turn = (struct turn){request->replica, request->start};
     }
@@ -108,7 +67,7 @@ static size_t writes_since(const struct replicas *all, int64_t from_ms, size_t r
 {
     size_t count = 0;
     for (size_t i = 0; i < all->log_len; i++)
-        count += is_work(&all->log[i]) && all->log[i].at_ns >= from_ms * ML_NS_PER_MS &&
+        count += counting_work(&all->log[i]) && all->log[i].at_ns >= from_ms * ML_NS_PER_MS &&
                  all->log[i].replica == replica;
     return count;
 }
@@ -121,9 +80,9 @@ static void assert_shared(struct replicas *all, size_t count)
     replicas_run(all, 2500);
     for (size_t i = 0; i < all->log_len; i++) {
         const struct replicas_request *request = &all->log[i];
-        if (!is_work(request) || request->at_ns < from_ms * ML_NS_PER_MS)
+        if (!counting_work(request) || request->at_ns < from_ms * ML_NS_PER_MS)
             continue;
-        size_t *owner = &owners[object_of(request)];
+        size_t *owner = &owners[counting_map(request)];
         if (*owner && *owner != request->replica + 1)
             fail_at(all, i, "two work on it");
         if (!*owner)
@@ -141,7 +100,7 @@ static void assert_shared(struct replicas *all, size_t count)
 static void test_shard_alone_works_on_all_at_once(void **state)
 {
     (void)state;
-    struct replicas *all = world_new(1);
+    struct replicas *all = counting_world(OBJECTS, 1);
     replica_start(all, 0, 1000);
     replicas_run(all, 300);
     assert_true(writes_since(all, 0, 0) >= OBJECTS);
@@ -153,7 +112,7 @@ static void test_shard_alone_works_on_all_at_once(void **state)
 static void test_shard_joiners_get_their_part_within_a_second(void **state)
 {
     (void)state;
-    struct replicas *all = world_new(2);
+    struct replicas *all = counting_world(OBJECTS, 2);
     replica_start(all, 0, 1000);
     replicas_run(all, 5000);
     replica_start(all, 1, 1000);
@@ -170,7 +129,7 @@ static void test_shard_joiners_get_their_part_within_a_second(void **state)
 
 static struct replicas *start_three(uint64_t seed, const int rates[3])
 {
-    struct replicas *all = world_new(seed);
+    struct replicas *all = counting_world(OBJECTS, seed);
     for (size_t i = 0; i < 3; i++)
         replica_start(all, i, rates[i]);
     replicas_run(all, 5000);

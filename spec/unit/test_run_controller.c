@@ -1,0 +1,203 @@
+/* What becomes of a key: what it waits for, what goes before it, and when it is tried again. */
+#include "run_scripts.h"
+
+/* Its status tells when it was run last. */
+static const char *const stamper =
+    "local m = require 'moonloop'\n"
+    "return m.controller {\n"
+    "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+    "  owns = { m.kind('test.dev/v1', 'Part') },\n"
+    "  reconcile = function(thing, ctx)\n"
+    "    return { status = { phase = ('at %d'):format(ctx.now()) },\n"
+    "      requeue_after = thing.spec.want == 'TIMER' and 60 or nil }\n"
+    "  end,\n"
+    "}\n";
+
+static void test_controller_conflict_is_tried_again_when_the_cache_has_caught_up(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    tell(world, one, NULL);
+    fake_refuse(only_write(world), 409, "Conflict", "the object has been modified");
+    fake_piece(
+        world->watch,
+        "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\","
+        "\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"ua\",\"resourceVersion\":"
+        "\"20\"}}}\n");
+    advance(world, ML_NS_PER_S);
+    struct fake_call *again = only_write(world);
+    assert_non_null(strstr(again->body, "\"resourceVersion\":\"20\""));
+    accept(world, again, 21, "ONE");
+    assert_int_equal(world->write_count, 0);
+}
+
+/* The number of a thing that still waits: the order in which they come is not stated. */
+static int one_that_waits(const struct world *world)
+{
+    for (int i = 0; i < 100; i++) {
+        ML_AUTO_FREE char *part = ml_asprintf("/t%d/", i);
+        size_t at = 0;
+        while (at < world->write_count && !strstr(world->writes[at]->path, part))
+            at++;
+        if (at == world->write_count)
+            return i;
+    }
+    fail_msg("all were written");
+    return -1;
+}
+
+static void test_controller_edit_overtakes_what_the_first_list_brought(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    ML_AUTO_FREE char *things = many_things();
+    world->things = things;
+    tell(world, one, NULL);
+    assert_int_equal(world->write_count, 8); /* of low priority no more at once */
+    int waits = one_that_waits(world);
+    for (size_t i = 0; i < 2; i++) {
+        ML_AUTO_FREE char *name = i == 0 ? ml_asprintf("t%d", waits) : ml_strdup("new");
+        ML_AUTO_FREE char *event = ml_asprintf(
+            "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\","
+            "\"metadata\":{\"name\":\"%s\",\"namespace\":\"d\",\"uid\":\"u%s\","
+            "\"resourceVersion\":\"2%zu\"}}}\n",
+            name, name + 1, i);
+        fake_piece(world->watch, event);
+        ml_loop_poll(world->loop);
+        assert_int_equal(world->write_count, 9 + i);
+        assert_non_null(strstr(world->writes[8 + i]->path, name));
+    }
+    for (size_t i = 0; i < 10; i++)
+        fake_reply(world->writes[i], 200, "{}");
+}
+
+/* Nothing else wakes it: the host itself comes back to it. */
+static void test_controller_status_that_was_not_written_is_tried_again(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    tell(world, one, NULL);
+    fake_refuse(only_write(world), 500, "InternalError", "etcd is not well");
+    advance(world, 5 * ML_NS_PER_MS);
+    accept(world, only_write(world), 11, "ONE");
+    assert_int_equal(world->write_count, 0);
+}
+
+static void test_controller_backoff_grows_and_is_forgotten_by_a_success(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = thing.spec.want } }");
+    int64_t delay_ns = 5 * ML_NS_PER_MS;
+    tell(world, one, NULL);
+    change(world, 11, "X", "");
+    for (int i = 0; i < 10; i++, delay_ns *= 2) {
+        fake_refuse(only_write(world), 500, "InternalError", "etcd is not well");
+        advance(world, delay_ns - 1);
+        assert_int_equal(world->write_count, 0);
+        advance(world, 1);
+    }
+    accept(world, only_write(world), 12, "X");
+    change(world, 13, "Y", "");
+    fake_refuse(only_write(world), 500, "InternalError", "etcd is not well");
+    advance(world, 5 * ML_NS_PER_MS);
+    accept(world, only_write(world), 14, "Y");
+}
+
+/* Only an edit mends it. The message would tell of every other run. */
+static void test_controller_invalid_object_waits_for_an_edit(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one",
+                                    "if thing.spec.want == 'Y' then\n"
+                                    "  return { status = { phase = 'Y' } }\n"
+                                    "end\n"
+                                    "return ctx.invalid('spec.want', 'seen at ' .. ctx.now())");
+    tell(world, one, NULL);
+    for (size_t i = 0; i < world->write_count; i++) /* the status, and an Event */
+        fake_reply(world->writes[i], 201, "{}");
+    world->write_count = 0;
+    for (int minutes = 0; minutes < 60; minutes++)
+        advance(world, 60 * ML_NS_PER_S);
+    assert_int_equal(world->write_count, 0);
+    change(world, 13, "Y", "");
+    accept(world, only_write(world), 14, "Y");
+}
+
+static void test_controller_object_that_is_going_is_left_alone(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = thing.spec.want } }");
+    tell(world, one, NULL);
+    change(world, 11, "X", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    assert_int_equal(world->write_count, 0);
+    assert_true(ready(world));
+}
+
+static void test_controller_owner_hears_of_its_children_and_of_none_else(void **state)
+{
+    struct world *world = *state;
+    tell(world, stamper, NULL);
+    reply_no_parts(world);
+    accept(world, only_write(world), 11, "at 1700000000");
+    part_changes(world, "ADDED", 12, "other.dev");
+    assert_int_equal(world->write_count, 0);
+    part_changes(world, "MODIFIED", 13, "test.dev");
+    accept(world, only_write(world), 14, "at 1700000002");
+    part_changes(world, "MODIFIED", 15, NULL); /* taken from it */
+    accept(world, only_write(world), 16, "at 1700000003");
+    part_changes(world, "DELETED", 17, NULL);
+    assert_int_equal(world->write_count, 0);
+}
+
+/* The cache of the owner may be behind that of its children. */
+static void test_controller_owner_is_asked_for_before_a_child_is_made_again(void **state)
+{
+    struct world *world = *state;
+    tell(world, stamper, NULL);
+    reply_no_parts(world);
+    accept(world, only_write(world), 11, "at 1700000000");
+    part_changes(world, "ADDED", 12, "test.dev");
+    accept(world, only_write(world), 13, "at 1700000001");
+    part_changes(world, "DELETED", 14, "test.dev");
+    assert_int_equal(world->write_count, 0);
+    fake_reply(ml_take(&world->recheck), 200, "{\"metadata\":{\"uid\":\"another\"}}");
+    assert_int_equal(world->write_count, 0);
+    advance(world, 5 * ML_NS_PER_MS);
+    fake_reply(ml_take(&world->recheck), 200, "{\"metadata\":{\"uid\":\"ua\"}}");
+    ml_loop_poll(world->loop);
+    accept(world, only_write(world), 15, "at 1700000002");
+}
+
+/* What the newest run asked for is what counts. */
+static void test_controller_timer_of_an_earlier_run_is_taken_back(void **state)
+{
+    struct world *world = *state;
+    tell(world, stamper, NULL);
+    reply_no_parts(world);
+    accept(world, only_write(world), 11, "at 1700000000");
+    advance(world, ML_NS_PER_S);
+    change(world, 12, "TIMER", "");
+    accept(world, only_write(world), 13, "at 1700000001");
+    advance(world, ML_NS_PER_S);
+    change(world, 14, "NONE", "");
+    accept(world, only_write(world), 15, "at 1700000002");
+    advance(world, 59 * ML_NS_PER_S);
+    advance(world, 2 * ML_NS_PER_S);
+    assert_int_equal(world->write_count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPTS_TEST(test_controller_conflict_is_tried_again_when_the_cache_has_caught_up),
+        SCRIPTS_TEST(test_controller_edit_overtakes_what_the_first_list_brought),
+        SCRIPTS_TEST(test_controller_status_that_was_not_written_is_tried_again),
+        SCRIPTS_TEST(test_controller_backoff_grows_and_is_forgotten_by_a_success),
+        SCRIPTS_TEST(test_controller_invalid_object_waits_for_an_edit),
+        SCRIPTS_TEST(test_controller_object_that_is_going_is_left_alone),
+        SCRIPTS_TEST(test_controller_owner_hears_of_its_children_and_of_none_else),
+        SCRIPTS_TEST(test_controller_owner_is_asked_for_before_a_child_is_made_again),
+        SCRIPTS_TEST(test_controller_timer_of_an_earlier_run_is_taken_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
