@@ -22,6 +22,7 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     client->warnings.log = opts->log;
     ml_client_queue_init(&client->queue);
     ml_list_init(&client->held);
+    ml_list_init(&client->awaiting);
     ml_client_pause_init(client, opts->metrics);
     ml_client_meter_init(&client->meter, opts->metrics, opts->transport->host);
     if (opts->metrics)

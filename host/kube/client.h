@@ -10,6 +10,7 @@
  * as the server asked, a second at least and a minute at most. */
 #pragma once
 
+#include "base/list.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -87,6 +88,18 @@ struct ml_client_stream {
 struct ml_client_call *ml_client_stream(struct ml_client *client, const char *path,
                                         const struct ml_http_deadlines *deadlines,
                                         const struct ml_client_stream *handler, void *context);
+
+/* One who waits because the API server could not be reached, and need not wait out his time when it
+ * answers somebody before. Lives in its user's struct; zero is fine to begin with. */
+struct ml_client_await {
+    struct ml_list node;             /* private */
+    void (*answered)(void *context); /* once, from within another call's answer: only note it */
+    void *context;
+};
+
+/* Tells of the next answer to any call of this client that is no 5xx, which may be a proxy's. */
+void ml_client_await(struct ml_client *client, struct ml_client_await *await);
+void ml_client_await_stop(struct ml_client_await *await); /* safe when it does not wait */
 
 /* The error that a Status object stands for; `http` is the answer's code. For ERROR events of
  * a watch as well. Always fills err with a non-zero kind. */

@@ -96,6 +96,7 @@ void ml_client_call_head(struct ml_client_call *call, const struct ml_http_head 
     call->retry_after_ms = head->retry_after_ms;
     count(call, head->status);
     ml_client_warnings_take(&call->client->warnings, head->warning);
+    ml_client_answered(call->client, head->status);
 }
 
 int ml_client_call_keep(struct ml_client_call *call, struct ml_str piece, struct ml_err *err)

@@ -12,9 +12,28 @@ static void run_step(struct ml_reflector *self)
         reflector_start_list(self);
 }
 
+static void retry_after(struct ml_reflector *self, int64_t delay_ns)
+{
+    self->retry_ns = ml_clock_monotonic(self->clock) + delay_ns;
+    ml_timer_start(&self->retry, delay_ns);
+}
+
 static void on_retry(void *context)
 {
-    run_step(context);
+    struct ml_reflector *self = context;
+    ml_client_await_stop(&self->answered);
+    run_step(self);
+}
+
+/* The server, which could not be reached, answered somebody else: a first backoff from now is
+ * late enough. */
+static void on_answered(void *context)
+{
+    struct ml_reflector *self = context;
+    int64_t now_ns = ml_clock_monotonic(self->clock);
+    struct ml_backoff first = {0};
+    int64_t delay_ns = ml_backoff_next(&first, self->opts.random, now_ns);
+    retry_after(self, ML_MIN(delay_ns, self->retry_ns - now_ns));
 }
 
 static void tell_trouble(struct ml_reflector *self, const struct ml_err *err, int64_t delay_ns)
@@ -75,7 +94,9 @@ void reflector_end(struct ml_reflector *self, enum reflector_end how, const stru
     int64_t delay_ns = delay_of(self, err);
     if (err && !is_quiet(how))
         tell_trouble(self, err, delay_ns);
-    ml_timer_start(&self->retry, delay_ns);
+    retry_after(self, delay_ns);
+    if (err && err->kind == ML_ENETWORK)
+        ml_client_await(opts->client, &self->answered);
 }
 
 bool reflector_is_gone(const struct ml_err *err)
@@ -130,6 +151,7 @@ struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
     self->step = reflector_first(lists_by_stream(self));
     self->trouble = ML_ERR_INIT;
     ml_timer_init(&self->retry, opts->loop, on_retry, self);
+    self->answered = (struct ml_client_await){.answered = on_answered, .context = self};
     reflector_list_init(&self->list, &self->opts);
     reflector_watch_init(self);
     return self;
@@ -146,6 +168,7 @@ void ml_reflector_free(struct ml_reflector *self)
         return;
     if (self->call)
         ml_client_cancel(self->call);
+    ml_client_await_stop(&self->answered);
     ml_timer_stop(&self->retry);
     ml_timer_stop(&self->idle);
     ml_json_lines_fini(&self->lines);

@@ -263,6 +263,87 @@ static void test_reflector_backoff_begins_anew_after_a_watch_that_worked(void **
     }
 }
 
+/* ---- a server that cannot be reached ---- */
+
+static void on_done(void *context, struct ml_str body, const struct ml_err *err)
+{
+    (void)context, (void)body, (void)err;
+}
+
+/* Somebody else writes through the same client, and is answered with `status`. */
+static void write_beside(struct reflector_world *self, int status)
+{
+    const struct ml_client_request request = {.verb = ML_VERB_UPDATE,
+                                              .kind = &pods,
+                                              .ns = ML_STR("default"),
+                                              .name = ML_STR("a"),
+                                              .body = ML_STR("{}")};
+    ml_client_send(self->world.client, &request, on_done, NULL);
+    fake_refuse(fake_expect(self->world.server, "PUT", "/api/v1/namespaces/default/pods/a"), status,
+                "", "no");
+    ml_loop_poll(self->world.loop);
+}
+
+/* Nobody answers for so long that the next attempt is at least half a minute away. */
+static void till_patient(struct reflector_world *self)
+{
+    struct fake_call *watch = till_watching(self);
+    advance(&self->world, 5000);
+    fake_end(watch);
+    for (int failures = 0; failures < 8; failures++) {
+        fake_fail(expect_watch(self, "5"), ML_ENETWORK, "refused");
+        size_t count = fake_count(self->world.server);
+        while (failures < 7 && fake_count(self->world.server) == count)
+            advance(&self->world, 100);
+    }
+}
+
+static void test_reflector_is_back_soon_after_the_server_answers_somebody(void **state)
+{
+    struct reflector_world *self = *state;
+    till_patient(self);
+    expect_silence(self, 15000);
+    write_beside(self, 409);
+    expect_backoff(self);
+    fake_head(expect_watch(self, "5"), 200);
+}
+
+static void test_reflector_waits_on_while_only_a_proxy_answers(void **state)
+{
+    struct reflector_world *self = *state;
+    till_patient(self);
+    write_beside(self, 502);
+    expect_silence(self, 29999);
+}
+
+/* Of several servers behind one address one may be away for good. */
+static void test_reflector_that_alone_is_refused_asks_no_more_than_once_a_backoff(void **state)
+{
+    struct reflector_world *self = *state;
+    till_patient(self);
+    for (int failures = 0; failures < 20; failures++) {
+        for (int ms = 0; ms < 700; ms += 100) {
+            write_beside(self, 409);
+            expect_silence(self, 100);
+        }
+        size_t count = fake_count(self->world.server);
+        while (fake_count(self->world.server) == count)
+            advance(&self->world, 100);
+        fake_fail(expect_watch(self, "5"), ML_ENETWORK, "refused");
+    }
+}
+
+/* What is refused by an answer has nothing to do with whether there are answers. */
+static void test_reflector_refused_by_an_answer_keeps_its_pace(void **state)
+{
+    struct reflector_world *self = *state;
+    fake_refuse(expect_list(self, ""), 403, "Forbidden", "no");
+    write_beside(self, 409);
+    expect_silence(self, 9999);
+    advance(&self->world, 1001);
+    expect_list(self, "");
+}
+
 static void test_reflector_error_events_decide_what_follows(void **state)
 {
     struct reflector_world *self = *state;
@@ -493,6 +574,10 @@ int main(void)
         TEST(test_reflector_ended_watch_is_resumed_where_it_was),
         TEST(test_reflector_very_short_watch_lists_after_a_backoff),
         TEST(test_reflector_backoff_begins_anew_after_a_watch_that_worked),
+        TEST(test_reflector_is_back_soon_after_the_server_answers_somebody),
+        TEST(test_reflector_waits_on_while_only_a_proxy_answers),
+        TEST(test_reflector_that_alone_is_refused_asks_no_more_than_once_a_backoff),
+        TEST(test_reflector_refused_by_an_answer_keeps_its_pace),
         TEST(test_reflector_error_events_decide_what_follows),
         TEST(test_reflector_gone_lists_at_its_version_and_then_at_any),
         TEST(test_reflector_version_too_large_lists_at_any),
