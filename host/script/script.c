@@ -1,9 +1,13 @@
 /* The life of a script: a fresh state, one load, and what is asked about it later. */
 #include "script/ctx.h"
 
+#ifndef MOONLOOP_CPU_STRETCH
+#define MOONLOOP_CPU_STRETCH 1 /* of a build that is slower than what the limits are meant for */
+#endif
+
 #define MEMORY_DEFAULT   ((size_t)16 * 1024 * 1024)
-#define LOAD_CPU_DEFAULT (500 * ML_NS_PER_MS)
-#define RUN_CPU_DEFAULT  (100 * ML_NS_PER_MS)
+#define LOAD_CPU_DEFAULT (500 * ML_NS_PER_MS * MOONLOOP_CPU_STRETCH)
+#define RUN_CPU_DEFAULT  (100 * ML_NS_PER_MS * MOONLOOP_CPU_STRETCH)
 #define WRITES_DEFAULT   64
 #define READS_DEFAULT    1000
 #define GC_PAUSE         150 /* a collection starts when memory has grown by half */

@@ -93,14 +93,14 @@ describe("A script that judges changes itself", function()
   end)
 
   for how, note in pairs {
-    raise = "WatchFailed: judged.lua:10: cannot judge this",
-    nothing = "WatchFailed: judged.lua:7: when: expected true or false for this change, got nothing",
-    ["for ever"] = "WatchFailed: judged.lua:14: used more than 10 ms of CPU time without waiting",
+    raise = "^WatchFailed: judged%.lua:10: cannot judge this$",
+    nothing = "^WatchFailed: judged%.lua:7: when: expected true or false for this change, got nothing$",
+    ["for ever"] = "^WatchFailed: judged%.lua:14: used more than %d+ ms of CPU time without waiting$",
   } do
     it(("is called all the same when its function goes wrong: %s"):format(how), function()
       world.patch(Thing, "a", { metadata = { annotations = { how = how } } })
       assert.equal(2, calls(world, "a"))
-      assert.equal(note, warnings())
+      assert.matches(note, warnings())
     end)
   end
 end)
