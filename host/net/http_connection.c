@@ -12,6 +12,9 @@
 #include "base/buf.h"
 
 #define LINGER_MS INT64_C(2000) /* for a refused client to stop sending and read why */
+/* What the system keeps for a client. Left to itself it takes up to 4 MiB before we hear that one
+ * does not read. */
+#define SEND_BYTES (256 * 1024)
 
 static void timer_start(struct http_connection *connection, int64_t ms)
 {
@@ -337,7 +340,9 @@ bool http_connection_adopt(struct http_connection *connection)
     /* What a client sends ahead while a request is being answered; room for the largest request
      * and a read that goes beyond it. */
     bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(server) + 64 * 1024);
-    setsockopt(bufferevent_getfd(connection->bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const int fd = bufferevent_getfd(connection->bev), send_bytes = SEND_BYTES;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);
     http_connection_wait(connection);
     connection->phase = HTTP_ARRIVING;
     timer_start(connection, server->opts.limits.arrival_ms);

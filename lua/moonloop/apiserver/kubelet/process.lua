@@ -16,7 +16,7 @@ Handle.__index = Handle
 
 -- A container that prints without end is slowed down: for each second that its lines take us it waits so many. What
 -- it owes is collected up to some milliseconds, so that others are not slowed down at all.
-local WAIT_SHARE, WAIT_LEAST = 9, 0.01
+local WAIT_SHARE, WAIT_LEAST = 3, 0.01
 
 local GRACE_LEAST = 2 -- seconds after a preStop hook, however long that took (minimumGracePeriodInSeconds)
 local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgotten one goes at last
