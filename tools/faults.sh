@@ -15,9 +15,11 @@ readonly programs=build/asan/spec/faults
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 export MOONLOOP=${MOONLOOP:-$PWD/build/asan/moonloop}
 export FAULT_SEEDS=${FAULT_SEEDS:-} FAULT_SEED=${FAULT_SEED:-}
-FAULTS_TALLY=$(mktemp -t moonloop-faults.XXXXXX)
-export FAULTS_TALLY
-trap 'rm -f "$FAULTS_TALLY"' EXIT
+scratch=$(mktemp -d -t moonloop-faults.XXXXXX)
+readonly scratch
+export FAULTS_TALLY=$scratch/tally
+: >"$FAULTS_TALLY"
+trap 'rm -rf "$scratch"' EXIT
 
 # is_wanted ROW WORD…: is it among the words, or are there none?
 is_wanted() {
@@ -54,13 +56,13 @@ tries_of() { # ROW
   awk -v row="$1" '$1 == row { sum += $2 } END { printf "%.0f", sum }' "$FAULTS_TALLY"
 }
 
-# run_row ROW: sets `outcome`.
+# run_row ROW: leaves its line of the table in $scratch/ROW.
 run_row() {
-  local row=$1 before=$failed file
+  local row=$1 start=$SECONDS file outcome words
   while read -r file; do
     run_file "$file" </dev/null
   done < <(files_of "$row")
-  if [ "$failed" -gt "$before" ]; then
+  if [ "$failed" -gt 0 ]; then
     outcome=FAIL
   elif [ "$(tries_of "$row")" != 0 ]; then
     outcome=ok
@@ -68,16 +70,17 @@ run_row() {
     outcome='FAIL: never tried'
     tally_add 0 1 0
   fi
+  words=$(sed -n "s/^$row  *//p" "$folder/rows.txt")
+  printf '%-4s %-58s %10s  %4ss  %s\n' "$row" "$words" "$(tries_of "$row")" "$((SECONDS - start))" "$outcome" \
+    >"$scratch/$row"
 }
 
-table=''
-[ -z "$FAULT_SEED" ] || echo "FAULT_SEED=$FAULT_SEED"
-while read -r row words; do
-  is_wanted "$row" "$@" || continue
-  start=$SECONDS
-  run_row "$row"
-  table+=$(printf '%-4s %-58s %10s  %4ss  %s' "$row" "$words" "$(tries_of "$row")" "$((SECONDS - start))" "$outcome")$'\n'
+rows=()
+while read -r row _; do
+  ! is_wanted "$row" "$@" || rows+=("$row")
 done <"$folder/rows.txt"
+[ -z "$FAULT_SEED" ] || echo "FAULT_SEED=$FAULT_SEED"
+tally_each run_row "${rows[@]}"
 
 # A file that no row claims would never run.
 for file in "$folder"/f[0-9]*; do
@@ -96,5 +99,9 @@ for row in "$@"; do
   fi
 done
 
-printf '\n%-4s %-58s %10s  %5s  %s\n%s\n' row fault tries time outcome "$table"
+printf '\n%-4s %-58s %10s  %5s  %s\n' row fault tries time outcome
+for row in "${rows[@]}"; do
+  cat "$scratch/$row" || tally_add 0 1 0
+done
+echo
 tally_end

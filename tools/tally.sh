@@ -24,17 +24,43 @@ tally_program() {
     echo "ok   $(basename "$1")"
   else
     echo "FAIL $(basename "$1") (exit $code)"
+    # A sanitizer's report of what the failed test left behind may be long.
+    grep -E '^ERROR: |\[  ERROR   \]|^\[  FAILED  \] test_' <<<"$out" | sort -u
     tail -n 60 <<<"$out"
   fi
 }
 
+# tally_each FUNCTION ARGUMENT…: calls it for each of them, for as many at once as there are processors,
+# and prints what they print in their order. What it sets is lost, but for the counts.
+tally_each() {
+  local function=$1 results number=0 counts argument
+  shift
+  results=$(mktemp -d -t moonloop-tally.XXXXXX)
+  for argument in "$@"; do
+    [ "$(jobs -rp | wc -l)" -lt "$(nproc)" ] || wait -n
+    number=$((number + 1))
+    (
+      passed=0 failed=0 skipped=0
+      "$function" "$argument" >"$results/$number.out" 2>&1
+      echo "$passed $failed $skipped" >"$results/$number.counts"
+    ) &
+  done
+  wait
+  for number in $(seq $#); do
+    cat "$results/$number.out"
+    read -ra counts <"$results/$number.counts" || counts=(0 1 0)
+    tally_add "${counts[@]}"
+  done
+  rm -rf "$results"
+}
+
 # tally_units FOLDER: every cmocka program in it.
 tally_units() {
-  local program
+  local program found=()
   for program in "$1"/test_*; do
-    [ -x "$program" ] && [ -f "$program" ] || continue
-    tally_program "$program"
+    [ -x "$program" ] && [ -f "$program" ] && found+=("$program")
   done
+  tally_each tally_program "${found[@]}"
 }
 
 # tally_specs TITLE COMMAND…: a command that runs specs and ends with busted's line of counts. No

@@ -9,11 +9,17 @@ cd "$(dirname "$0")/.." || exit 1
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
 export MOONLOOP="$PWD/build/asan/moonloop"
 
+suite() {
+  case $1 in
+    lua) tally_busted "specs of the Lua library" spec/lua ;;
+    binary) tally_busted "specs through the binary" spec/host ;;
+    apiserver) tally_trusted "the embedded API server" spec/apiserver ;;
+    scripts) tally_specs "moonloop test" "$MOONLOOP" test reconcilers examples spec/testing ;;
+  esac
+}
+
 tally_units build/asan/spec/unit
-tally_busted "specs of the Lua library" spec/lua
-tally_trusted "the embedded API server" spec/apiserver
-tally_specs "moonloop test" "$MOONLOOP" test reconcilers examples spec/testing
-tally_busted "specs through the binary" spec/host
+tally_each suite binary apiserver scripts lua
 echo "== faults"
 tally_script tools/faults.sh
 tally_end
