@@ -67,7 +67,7 @@ static void on_enqueue(void *context, struct ml_generation *generation, struct m
     if (!controller_acts(self, key))
         return;
     if (change->bereft)
-        controller_bereaved(self, key);
+        ml_doubts_bereft(&self->doubts, key);
     ml_wakes_changed(self->wakes, key, change);
 }
 
@@ -79,7 +79,7 @@ static void on_gone(void *context, struct ml_generation *generation, struct ml_s
     ml_workqueue_forget(self->queue, key);
     ml_gate_clear(self->gate, key);
     ml_wakes_gone(self->wakes, key);
-    controller_trust(self, key);
+    ml_doubts_drop(&self->doubts, key);
 }
 
 static void on_function_failed(void *context, struct ml_generation *generation,
@@ -147,9 +147,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_generation_unref(self->current);
     ml_gate_free(self->gate);
     ml_wakes_free(self->wakes);
-    ml_map_each (&self->doubted, cursor, doubt)
-        free(doubt);
-    ml_map_fini(&self->doubted);
+    ml_doubts_fini(&self->doubts);
     ml_workqueue_free(self->queue);
     free(self->name);
     free(self);

@@ -3,9 +3,9 @@
  * Private to these. */
 #pragma once
 
-#include "base/map.h"
 #include "run/controller.h"
 #include "run/controller_metrics.h"
+#include "run/doubts.h"
 #include "run/reconcile.h"
 #include "state/workqueue.h"
 
@@ -17,7 +17,7 @@ struct ml_controller {
     struct ml_workqueue *queue;
     struct ml_gate *gate;
     struct ml_wakes *wakes;
-    struct ml_map doubted;         /* key -> why, see controller_bereaved */
+    struct ml_doubts doubts;
     struct ml_generation *current; /* NULL before the first is live */
     struct ml_generation *offered; /* on its way; NULL when there is none */
     struct ml_list works;
@@ -34,12 +34,6 @@ struct ml_controller {
 
 /* Hands out keys until the limits are reached. The queue's `ready`. */
 void controller_pump(void *controller);
-/* A child of the key has gone. A key is in doubt from then on, and from a write that met another
- * version than the cache's: as long as the cache does not show a newer one, the server is asked for
- * the object itself before each reconcile (recheck.h). */
-void controller_bereaved(struct ml_controller *self, struct ml_str key);
-/* The object is gone, and the doubt with it. */
-void controller_trust(struct ml_controller *self, struct ml_str key);
 /* Ends all that is under way where it stands. */
 void controller_cancel_work(struct ml_controller *self);
 

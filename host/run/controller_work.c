@@ -17,66 +17,13 @@ struct work {
     struct ml_list node;
 };
 
-/* Why a key is in doubt. */
-struct doubt {
-    uint64_t rv; /* a write met another version than this one of the cache; 0: a child has gone */
-    bool is_checked; /* before the reconcile that is under way: if that is good, it is no more */
-    size_t key_len;
-    char key[];
-};
-
-static void doubt(struct ml_controller *self, struct ml_str key, uint64_t rv)
-{
-    struct doubt *doubt = ml_map_get(&self->doubted, key);
-    if (!doubt) {
-        doubt = ml_zalloc(sizeof *doubt + key.len);
-        doubt->rv = rv;
-        doubt->key_len = key.len;
-        memcpy(doubt->key, key.ptr, key.len);
-        ml_map_put(&self->doubted, (struct ml_str){doubt->key, key.len}, doubt);
-    } else if (doubt->rv != 0) {
-        doubt->rv = rv;
-    }
-    doubt->is_checked = false;
-}
-
-void controller_bereaved(struct ml_controller *self, struct ml_str key)
-{
-    doubt(self, key, 0);
-}
-
-static void doubt_version(struct ml_controller *self, struct ml_str key)
+/* What the cache shows of it is not what the server has. */
+static void doubt(struct ml_controller *self, struct ml_str key)
 {
     const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
     const struct ml_object *object = ml_store_get(store, key);
     if (object)
-        doubt(self, key, ml_rv_parse(ml_object_rv(object)));
-}
-
-static bool is_doubted(struct ml_controller *self, const struct ml_object *object)
-{
-    const struct doubt *doubt = ml_map_get(&self->doubted, ml_object_key(object));
-    return doubt && (doubt->rv == 0 || doubt->rv == ml_rv_parse(ml_object_rv(object)));
-}
-
-static void set_checked(struct ml_controller *self, struct ml_str key)
-{
-    struct doubt *doubt = ml_map_get(&self->doubted, key);
-    if (doubt)
-        doubt->is_checked = true;
-}
-
-/* Of a good reconcile. A child that has gone during it stays a doubt. */
-static void trust_checked(struct ml_controller *self, struct ml_str key)
-{
-    const struct doubt *doubt = ml_map_get(&self->doubted, key);
-    if (doubt && (doubt->is_checked || doubt->rv != 0))
-        controller_trust(self, key);
-}
-
-void controller_trust(struct ml_controller *self, struct ml_str key)
-{
-    free(ml_map_remove(&self->doubted, key));
+        ml_doubts_stale(&self->doubts, object);
 }
 
 /* What becomes of the key (machinery of controller-runtime's reconcileHandler). The newest
@@ -91,14 +38,14 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
     switch (end->outcome) {
     case ML_OUTCOME_ERROR:
         if (end->err.kind == ML_ECONFLICT)
-            doubt_version(self, key);
+            doubt(self, key);
         ml_workqueue_add_rate_limited(self->queue, key, work->priority);
         return;
     case ML_OUTCOME_TERMINAL:
     case ML_OUTCOME_INVALID:
         return;
     case ML_OUTCOME_OK:
-        trust_checked(self, key);
+        ml_doubts_good(&self->doubts, key);
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
             ml_workqueue_add_after(self->queue, key, work->priority,
@@ -152,7 +99,7 @@ static struct ml_object *object_of(struct ml_controller *self, struct ml_str key
     if (object && !ml_object_deleting(object) && controller_acts(self, key))
         return object;
     if (!object)
-        controller_trust(self, key); /* its last child goes after it */
+        ml_doubts_drop(&self->doubts, key); /* its last child goes after it */
     ml_workqueue_forget(self->queue, key);
     return NULL;
 }
@@ -172,7 +119,7 @@ static void on_rechecked(void *context, const struct ml_err *err)
     struct ml_object *object = err ? NULL : object_of(self, work->key);
     work->recheck = NULL;
     if (object) {
-        set_checked(self, work->key);
+        ml_doubts_checked(&self->doubts, work->key);
         reconcile(work, object);
         return;
     }
@@ -202,7 +149,7 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
     self->in_flight++;
     self->low_in_flight += priority == ML_PRIORITY_LOW;
     ml_metric_set(self->metrics.active, (double)self->in_flight);
-    if (is_doubted(self, object))
+    if (ml_doubts_has(&self->doubts, object))
         work->recheck = ml_recheck_start(self->cluster->client, ml_generation_kind(self->current),
                                          object, on_rechecked, work);
     else
