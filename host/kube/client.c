@@ -22,7 +22,7 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     client->warnings.log = opts->log;
     ml_client_queue_init(&client->queue);
     ml_list_init(&client->held);
-    ml_list_init(&client->awaiting);
+    ml_client_await_init(client);
     ml_client_pause_init(client, opts->metrics);
     ml_client_meter_init(&client->meter, opts->metrics, opts->transport->host);
     if (opts->metrics)
@@ -38,6 +38,7 @@ void ml_client_free(struct ml_client *client)
         return;
     ml_assert(client->calls == 0);
     ml_timer_stop(&client->pause.over);
+    ml_timer_stop(&client->scout);
     ml_client_warnings_fini(&client->warnings);
     free(client);
 }

@@ -89,15 +89,18 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
                                         const struct ml_http_deadlines *deadlines,
                                         const struct ml_client_stream *handler, void *context);
 
-/* One who waits because the API server could not be reached, and need not wait out his time when it
- * answers somebody before. Lives in its user's struct; zero is fine to begin with. */
+/* One who waits because the API server could not be reached. He need not wait out his time: every
+ * second or two one of those who wait is to look, and all of them as soon as any call of this
+ * client is answered, with anything but a 5xx, which may be a proxy's. Lives in its user's struct;
+ * zero but for `again` and `context` to begin with. */
 struct ml_client_await {
-    struct ml_list node;             /* private */
-    void (*answered)(void *context); /* once, from within another call's answer: only note it */
+    struct ml_list node; /* private */
+    /* Once, and it waits no more. `answered`: the server is there, and others come back as well, so
+     * not at once; else: go and look. Called from within other calls' answers: sends nothing. */
+    void (*again)(void *context, bool answered);
     void *context;
 };
 
-/* Tells of the next answer to any call of this client that is no 5xx, which may be a proxy's. */
 void ml_client_await(struct ml_client *client, struct ml_client_await *await);
 void ml_client_await_stop(struct ml_client_await *await); /* safe when it does not wait */
 

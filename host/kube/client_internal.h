@@ -109,7 +109,8 @@ struct ml_client {
     size_t in_flight_max;
     struct ml_client_queue queue;
     struct ml_list held;     /* streams, while the server gets a pause */
-    struct ml_list awaiting; /* an answer */
+    struct ml_list awaiting; /* a server that can be reached */
+    struct ml_timer scout;   /* till one of them is to look */
     struct ml_client_pause pause;
     struct ml_client_meter meter;
     struct ml_client_warnings warnings;
@@ -163,4 +164,5 @@ static inline bool ml_client_is_stream(const struct ml_client_call *call)
 
 void ml_client_pump(struct ml_client *client);         /* client.c: sends while there are places */
 void ml_client_release_held(struct ml_client *client); /* client_stream.c */
+void ml_client_await_init(struct ml_client *client);   /* client_await.c */
 void ml_client_answered(struct ml_client *client, int status); /* client_await.c */

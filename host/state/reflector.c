@@ -21,18 +21,17 @@ static void retry_after(struct ml_reflector *self, int64_t delay_ns)
 static void on_retry(void *context)
 {
     struct ml_reflector *self = context;
-    ml_client_await_stop(&self->answered);
+    ml_client_await_stop(&self->await);
     run_step(self);
 }
 
-/* The server, which could not be reached, answered somebody else: a first backoff from now is
- * late enough. */
-static void on_answered(void *context)
+/* The server could not be reached, and now answers somebody, or it is our turn to look. */
+static void on_again(void *context, bool answered)
 {
     struct ml_reflector *self = context;
     int64_t now_ns = ml_clock_monotonic(self->clock);
     struct ml_backoff first = {0};
-    int64_t delay_ns = ml_backoff_next(&first, self->opts.random, now_ns);
+    int64_t delay_ns = answered ? ml_backoff_next(&first, self->opts.random, now_ns) : 0;
     retry_after(self, ML_MIN(delay_ns, self->retry_ns - now_ns));
 }
 
@@ -96,7 +95,7 @@ void reflector_end(struct ml_reflector *self, enum reflector_end how, const stru
         tell_trouble(self, err, delay_ns);
     retry_after(self, delay_ns);
     if (err && err->kind == ML_ENETWORK)
-        ml_client_await(opts->client, &self->answered);
+        ml_client_await(opts->client, &self->await);
 }
 
 bool reflector_is_gone(const struct ml_err *err)
@@ -151,7 +150,7 @@ struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
     self->step = reflector_first(lists_by_stream(self));
     self->trouble = ML_ERR_INIT;
     ml_timer_init(&self->retry, opts->loop, on_retry, self);
-    self->answered = (struct ml_client_await){.answered = on_answered, .context = self};
+    self->await = (struct ml_client_await){.again = on_again, .context = self};
     reflector_list_init(&self->list, &self->opts);
     reflector_watch_init(self);
     return self;
@@ -168,7 +167,7 @@ void ml_reflector_free(struct ml_reflector *self)
         return;
     if (self->call)
         ml_client_cancel(self->call);
-    ml_client_await_stop(&self->answered);
+    ml_client_await_stop(&self->await);
     ml_timer_stop(&self->retry);
     ml_timer_stop(&self->idle);
     ml_json_lines_fini(&self->lines);

@@ -19,7 +19,7 @@ struct ml_reflector {
     struct ml_client_call *call;
     struct ml_timer retry;
     int64_t retry_ns; /* when it is due, monotonic */
-    struct ml_client_await answered;
+    struct ml_client_await await;
     struct ml_backoff backoff;
     struct ml_err trouble; /* as told last; kind 0: none */
 
