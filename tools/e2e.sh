@@ -7,7 +7,19 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . tools/tally.sh
 
-tally_script spec/e2e/run.sh "$@"
+part() {
+  case $1 in
+    conformance) MOONLOOP='' tally_script spec/conformance/run.sh ;;
+    *) SERVER=$1 tally_script spec/e2e/run.sh ;;
+  esac
+}
+
 # Against a cluster that somebody has there is nothing to compare.
-[ $# -gt 0 ] || [ -n "${KUBECONFIG:-}" ] || MOONLOOP='' tally_script spec/conformance/run.sh
+if [ $# -gt 0 ] || [ -n "${KUBECONFIG:-}" ]; then
+  tally_script spec/e2e/run.sh "$@"
+else
+  spec/e2e/controlplane/controlplane.sh build >/dev/null || exit
+  echo "end to end on a control plane and on the embedded server, and the two compared: some ten minutes"
+  tally_each part controlplane embedded conformance
+fi
 tally_end

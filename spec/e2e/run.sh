@@ -7,7 +7,7 @@
 #   spec/e2e/run.sh spec/e2e/faults_spec.lua         some; arguments are busted's, --filter too
 #   CONTROLPLANE=DIR spec/e2e/run.sh …               on one that runs, and goes on running:
 #                                                    controlplane/controlplane.sh up DIR
-#   EMBEDDED=1 spec/e2e/run.sh …                     on the API server of `moonloop dev` only
+#   SERVER=controlplane|embedded spec/e2e/run.sh …   on one of the two only
 #   MOONLOOP=PATH                                    the binary; default build/release/moonloop
 #
 # Specs that need an audit log or the proxy before the server are pending on other clusters, and those
@@ -113,18 +113,19 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 if [ -n "${CONTROLPLANE:-}" ]; then
   use_controlplane "$CONTROLPLANE"
   specs "a control plane" "$@"
-elif [ -n "${EMBEDDED:-}" ]; then
-  use_embedded
-  specs "the embedded server" "$@"
-elif [ -n "${KUBECONFIG:-}" ]; then
+elif [ -n "${KUBECONFIG:-}" ] && [ -z "${SERVER:-}" ]; then
   use_cluster
   specs "a cluster" "$@"
 else
-  "$controlplane" up "$run/cp"
-  use_controlplane "$run/cp"
-  specs "a control plane" "$@"
-  use_embedded
-  specs "the embedded server" "$@"
+  if [ "${SERVER:-controlplane}" = controlplane ]; then
+    "$controlplane" up "$run/cp"
+    use_controlplane "$run/cp"
+    specs "a control plane" "$@"
+  fi
+  if [ "${SERVER:-embedded}" = embedded ]; then
+    use_embedded
+    specs "the embedded server" "$@"
+  fi
 fi
 tally_end && outcome=0
 exit "$outcome"

@@ -178,8 +178,9 @@ end)
 describe("A pod of moonloop dev", function()
   local server
 
+  -- What it holds is looked at: the sanitizer is to keep little of what was freed.
   setup(function()
-    server = dev.start {}
+    server = dev.start({}, { env = { ASAN_OPTIONS = (os.getenv "ASAN_OPTIONS" or "") .. ":quarantine_size_mb=8" } })
   end)
 
   teardown(dev.stop_all)
