@@ -4,7 +4,7 @@
 #include "codec/json.h"
 #include "include/moonloop.h"
 #include "run/path_watch.h"
-#include "run/world.h"
+#include "run/world_lua.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -80,6 +80,7 @@ static int run(const struct test *test, enum ml_log_level level, struct ml_err *
     int64_t failed = 0;
     if (ml_world_new(&options, &world, err) < 0)
         return MOONLOOP_EXIT_BAD;
+    ml_world_lua_open(world);
     describe(&argument, test);
     int r = ml_trusted_call(ml_world_trusted(world), "moonloop.testing.runner", "run",
                             ml_buf_str(&argument), &result, err);

@@ -81,7 +81,8 @@ struct ml_client_pause {
     struct ml_metric *count;
 };
 
-void ml_client_pause_init(struct ml_client *client, struct ml_metrics *metrics);
+void ml_client_pause_init(struct ml_client *client, struct ml_metrics *metrics,
+                          void (*over)(void *client));
 /* Takes the answer's code, and with 429 what the server asked for (below 0: it did not say). */
 void ml_client_pause_take(struct ml_client *client, int status, int64_t retry_after_ms);
 bool ml_client_paused(const struct ml_client *client);
@@ -162,7 +163,10 @@ static inline bool ml_client_is_stream(const struct ml_client_call *call)
     return call->done == NULL;
 }
 
-void ml_client_pump(struct ml_client *client);         /* client.c: sends while there are places */
-void ml_client_release_held(struct ml_client *client); /* client_stream.c */
-void ml_client_await_init(struct ml_client *client);   /* client_await.c */
-void ml_client_answered(struct ml_client *client, int status); /* client_await.c */
+/* client_request.c: sends while there are places. */
+void ml_client_pump(struct ml_client *client);
+/* client_stream.c: sends those that a pause held up. */
+void ml_client_release_held(struct ml_client *client);
+/* client_await.c. */
+void ml_client_await_init(struct ml_client *client);
+void ml_client_answered(struct ml_client *client, int status);

@@ -8,16 +8,10 @@ bool ml_client_paused(const struct ml_client *client)
     return ml_timer_active(&client->pause.over);
 }
 
-static void on_over(void *context)
+void ml_client_pause_init(struct ml_client *client, struct ml_metrics *metrics,
+                          void (*over)(void *client))
 {
-    struct ml_client *client = context;
-    ml_client_release_held(client);
-    ml_client_pump(client);
-}
-
-void ml_client_pause_init(struct ml_client *client, struct ml_metrics *metrics)
-{
-    ml_timer_init(&client->pause.over, client->loop, on_over, client);
+    ml_timer_init(&client->pause.over, client->loop, over, client);
     if (metrics)
         client->pause.count = ml_metric_only(ml_metrics_counter(
             metrics, "moonloop_throttled_total",

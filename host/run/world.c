@@ -1,7 +1,6 @@
 #include "run/world.h"
 
 #include "run/transport_embedded.h"
-#include "run/world_lua.h"
 #include "run/world_source.h"
 
 #define ROUNDS_MAX  10000 /* of one settle */
@@ -172,7 +171,6 @@ int ml_world_new(const struct ml_world_options *options, struct ml_world **out, 
         ml_world_free(world);
         return r;
     }
-    world_lua_define(world);
     build(world, &options->setup);
     *out = world;
     return 0;

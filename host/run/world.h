@@ -3,12 +3,7 @@
  * give the same world. For `moonloop test`, and for specs of what faults do.
  *
  * Nothing happens outside of settle and advance. What they run must not call them: a handler or a
- * timer of the server's Lua gets an error for it.
- *
- * Lua in the server's state (ml_world_trusted) has all of it as `require "moonloop.world.host"`;
- * lua/moonloop/meta/world.lua tells how. It calls settle, which runs the loop, which calls into the
- * same state: such a call stands above the caller on the caller's own Lua thread, so tests may run
- * in coroutines; only a yield cannot cross it. */
+ * timer of the server's Lua gets an error for it. */
 #pragma once
 
 #include "kube/transport_faults.h"

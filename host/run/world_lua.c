@@ -241,7 +241,7 @@ static int reset(void *world, struct ml_str argument, struct ml_buf *result, str
     return r;
 }
 
-void world_lua_define(struct ml_world *world)
+void ml_world_lua_open(struct ml_world *world)
 {
     static const struct {
         const char *name;

@@ -1,6 +1,11 @@
-/* L6 run, private to world.c. The world for Lua: `require "moonloop.world.host"`. */
+/* L6 run. A world for Lua: with this, the server's state (ml_world_trusted) has all of it as
+ * `require "moonloop.world.host"`; lua/moonloop/meta/world.lua tells how.
+ *
+ * Lua calls settle, which runs the loop, which calls into the same state: such a call stands above
+ * the caller on the caller's own Lua thread, so tests may run in coroutines; only a yield cannot
+ * cross it. */
 #pragma once
 
 #include "run/world.h"
 
-void world_lua_define(struct ml_world *world);
+void ml_world_lua_open(struct ml_world *world); /* once, after ml_world_new */

@@ -1,7 +1,7 @@
 /* The world in virtual time: scripts of this test and the embedded server as it is shipped. */
 #include "unit.h"
 
-#include "run/world.h"
+#include "run/world_lua.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -81,6 +81,7 @@ static void open_world(struct world *world)
     struct ml_err err;
     if (ml_world_new(&options, &world->world, &err) < 0)
         fail_msg("%s", err.message);
+    ml_world_lua_open(world->world);
 }
 
 static void set_up_with(struct world *world, const char *script)
