@@ -1,12 +1,6 @@
 #include "run/controller_internal.h"
 #include "run/object_warning.h"
 
-void controller_tell_when_stopped(struct ml_controller *self)
-{
-    if (self->stopping && self->in_flight == 0)
-        ml_task_defer(&self->stopped_task, self->cluster->loop);
-}
-
 static void on_stopped(void *context)
 {
     struct ml_controller *self = context;
@@ -165,6 +159,20 @@ void ml_controller_lead(struct ml_controller *self)
     if (!self->current || self->stopping)
         return;
     enqueue_all(self);
+    controller_pump(self);
+}
+
+void ml_controller_reshard(struct ml_controller *self)
+{
+    if (!self->current || self->stopping)
+        return;
+    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
+    size_t cursor = 0;
+    for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
+        struct ml_str key = ml_object_key(object);
+        if (ml_shard_gained(self->cluster->shard, ml_str_of(self->name), key))
+            ml_workqueue_add(self->queue, key, ML_PRIORITY_LOW);
+    }
     controller_pump(self);
 }
 

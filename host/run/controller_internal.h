@@ -36,6 +36,8 @@ struct ml_controller {
 void controller_pump(void *controller);
 /* Ends all that is under way where it stands. */
 void controller_cancel_work(struct ml_controller *self);
+/* Of a controller that is to stop, once nothing is under way. */
+void controller_tell_when_stopped(struct ml_controller *self);
 
 /* controller_wakes.c: what the controller hears of its wakes, and of its gate for them. */
 extern const struct ml_wakes_handler controller_wakes_handler;
@@ -46,6 +48,3 @@ void controller_on_write(void *controller, struct ml_str key, const struct ml_in
 bool controller_acts(const struct ml_controller *self, struct ml_str key);
 void controller_shard_init(struct ml_controller *self);
 void controller_shard_fini(struct ml_controller *self);
-
-/* controller.c */
-void controller_tell_when_stopped(struct ml_controller *self);

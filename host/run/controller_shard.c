@@ -9,20 +9,6 @@ bool controller_acts(const struct ml_controller *self, struct ml_str key)
     return !cluster->shard || ml_shard_acts(cluster->shard, ml_str_of(self->name), key);
 }
 
-void ml_controller_reshard(struct ml_controller *self)
-{
-    if (!self->current || self->stopping)
-        return;
-    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
-    size_t cursor = 0;
-    for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
-        struct ml_str key = ml_object_key(object);
-        if (ml_shard_gained(self->cluster->shard, ml_str_of(self->name), key))
-            ml_workqueue_add(self->queue, key, ML_PRIORITY_LOW);
-    }
-    controller_pump(self);
-}
-
 static void collect_owned(void *context)
 {
     struct ml_controller *self = context;

@@ -68,6 +68,12 @@ static void work_end(struct work *work)
     free(work);
 }
 
+void controller_tell_when_stopped(struct ml_controller *self)
+{
+    if (self->stopping && self->in_flight == 0)
+        ml_task_defer(&self->stopped_task, self->cluster->loop);
+}
+
 static void on_reconciled(void *context, const struct ml_reconcile_end *end)
 {
     struct work *work = context;
