@@ -1,6 +1,7 @@
 #include "run/host_opts.h"
 
-#include "base/base.h"
+#include "kube/kind.h"
+#include "run/source.h"
 
 static const char *const *own_list(const char *const *list)
 {
@@ -48,4 +49,82 @@ void ml_host_opts_free(struct moonloop_opts *opts)
     free_list(opts->namespaces);
     free_list(opts->scripts);
     free_list(opts->scripts_configmaps);
+}
+
+/* ---- what they mean ---- */
+
+bool ml_host_opts_is_replica(const struct moonloop_opts *opts)
+{
+    return opts->leader_elect || opts->shard;
+}
+
+const char *ml_host_opts_lease_name(const struct moonloop_opts *opts)
+{
+    return opts->leader_election_id ? opts->leader_election_id : "moonloop";
+}
+
+struct ml_lease_times ml_host_opts_lease_times(const struct moonloop_opts *opts)
+{
+    struct ml_lease_times times = ML_LEASE_TIMES_DEFAULT;
+    if (opts->leader_election_lease_duration_ms)
+        times.lease_ns = opts->leader_election_lease_duration_ms * ML_NS_PER_MS;
+    if (opts->leader_election_renew_deadline_ms)
+        times.renew_ns = opts->leader_election_renew_deadline_ms * ML_NS_PER_MS;
+    if (opts->leader_election_retry_period_ms)
+        times.retry_ns = opts->leader_election_retry_period_ms * ML_NS_PER_MS;
+    return times;
+}
+
+/* ---- what is wrong with them ---- */
+
+int ml_host_opts_log(const struct moonloop_opts *opts, enum ml_log_format *out_format,
+                     enum ml_log_level *out_level, struct ml_err *err)
+{
+    *out_format = ML_LOG_JSON;
+    *out_level = ML_LOG_INFO;
+    if (opts->log_format && !ml_log_format_parse(opts->log_format, out_format))
+        return ml_err_set(err, ML_EINVALID, "--log-format %s: expected json or text",
+                          opts->log_format);
+    if (opts->log_level && !ml_log_level_parse(opts->log_level, out_level))
+        return ml_err_set(err, ML_EINVALID, "--log-level %s: expected debug, info, warn or error",
+                          opts->log_level);
+    return 0;
+}
+
+static int check_sources(const struct moonloop_opts *opts, struct ml_err *err)
+{
+    const char *const *configmaps = opts->scripts_configmaps;
+    if (!opts->scripts[0] && !configmaps[0])
+        return ml_err_set(err, ML_EINVALID,
+                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
+    for (size_t i = 0; configmaps[i]; i++) {
+        int r = ml_source_configmap_check(configmaps[i], err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int check_replica(const struct moonloop_opts *opts, struct ml_err *err)
+{
+    const char *ns = opts->leader_election_namespace, *name = ml_host_opts_lease_name(opts);
+    const struct ml_lease_times times = ml_host_opts_lease_times(opts);
+    if (!ml_host_opts_is_replica(opts))
+        return 0;
+    if (opts->leader_elect && opts->shard)
+        return ml_err_set(err, ML_EINVALID,
+                          "--shard and --leader-elect exclude each other: with the first all "
+                          "replicas work, with the second one does; leave one out");
+    if (!ml_name_valid(ml_str_of(name)))
+        return ml_err_set(err, ML_EINVALID, "--leader-election-id %s: no name of an object", name);
+    if (ns && !ml_name_valid(ml_str_of(ns)))
+        return ml_err_set(err, ML_EINVALID,
+                          "--leader-election-namespace %s: no name of a namespace", ns);
+    return ml_lease_times_check(&times, err);
+}
+
+int ml_host_opts_check(const struct moonloop_opts *opts, struct ml_err *err)
+{
+    int r = check_sources(opts, err);
+    return r < 0 ? r : check_replica(opts, err);
 }

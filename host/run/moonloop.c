@@ -135,20 +135,15 @@ static void on_connected(void *context, const char *version, const struct ml_err
     ml_operator_start(self->operator);
 }
 
-static int read_log_options(struct moonloop *self)
+static int open_log(struct moonloop *self)
 {
-    enum ml_log_format format = ML_LOG_JSON;
-    enum ml_log_level level = ML_LOG_INFO;
-    if (self->opts.log_format && !ml_log_format_parse(self->opts.log_format, &format))
-        return ml_err_set(&self->err, ML_EINVALID, "--log-format %s: expected json or text",
-                          self->opts.log_format);
-    if (self->opts.log_level && !ml_log_level_parse(self->opts.log_level, &level))
-        return ml_err_set(&self->err, ML_EINVALID,
-                          "--log-level %s: expected debug, info, warn or error",
-                          self->opts.log_level);
-    int fd = self->opts.log_fd ? self->opts.log_fd : STDOUT_FILENO;
-    ml_log_init(&self->log, ml_clock_real(), fd, format, level);
-    return 0;
+    enum ml_log_format format;
+    enum ml_log_level level;
+    int r = ml_host_opts_log(&self->opts, &format, &level, &self->err);
+    if (r == 0)
+        ml_log_init(&self->log, ml_clock_real(),
+                    self->opts.log_fd ? self->opts.log_fd : STDOUT_FILENO, format, level);
+    return r;
 }
 
 static int open_transport(struct moonloop *self)
@@ -182,47 +177,6 @@ static void on_lost(void *context, const struct ml_err *err)
     leave_loop(self);
 }
 
-static struct ml_lease_times lease_times(const struct moonloop_opts *opts)
-{
-    struct ml_lease_times times = ML_LEASE_TIMES_DEFAULT;
-    if (opts->leader_election_lease_duration_ms)
-        times.lease_ns = opts->leader_election_lease_duration_ms * ML_NS_PER_MS;
-    if (opts->leader_election_renew_deadline_ms)
-        times.renew_ns = opts->leader_election_renew_deadline_ms * ML_NS_PER_MS;
-    if (opts->leader_election_retry_period_ms)
-        times.retry_ns = opts->leader_election_retry_period_ms * ML_NS_PER_MS;
-    return times;
-}
-
-static const char *lease_name(const struct moonloop_opts *opts)
-{
-    return opts->leader_election_id ? opts->leader_election_id : "moonloop";
-}
-
-static bool is_one_of_several(const struct moonloop_opts *opts)
-{
-    return opts->leader_elect || opts->shard;
-}
-
-static int check_replica(struct moonloop *self)
-{
-    const char *ns = self->opts.leader_election_namespace;
-    const struct ml_lease_times times = lease_times(&self->opts);
-    if (!is_one_of_several(&self->opts))
-        return 0;
-    if (self->opts.leader_elect && self->opts.shard)
-        return ml_err_set(&self->err, ML_EINVALID,
-                          "--shard and --leader-elect exclude each other: with the first all "
-                          "replicas work, with the second one does; leave one out");
-    if (!ml_name_valid(ml_str_of(lease_name(&self->opts))))
-        return ml_err_set(&self->err, ML_EINVALID, "--leader-election-id %s: no name of an object",
-                          lease_name(&self->opts));
-    if (ns && !ml_name_valid(ml_str_of(ns)))
-        return ml_err_set(&self->err, ML_EINVALID,
-                          "--leader-election-namespace %s: no name of a namespace", ns);
-    return ml_lease_times_check(&times, &self->err);
-}
-
 static void open_replica(struct moonloop *self, struct ml_replica_opts *out, const char *identity)
 {
     const char *ns = self->opts.leader_election_namespace;
@@ -231,9 +185,9 @@ static void open_replica(struct moonloop *self, struct ml_replica_opts *out, con
     *out = (struct ml_replica_opts){
         .transport = self->lease_transport,
         .ns = ns ? ns : ml_kubeconfig_namespace(self->kubeconfig),
-        .name = lease_name(&self->opts),
+        .name = ml_host_opts_lease_name(&self->opts),
         .identity = identity,
-        .times = lease_times(&self->opts),
+        .times = ml_host_opts_lease_times(&self->opts),
         .shares = self->opts.shard,
         .lost = on_lost,
         .context = self,
@@ -248,7 +202,7 @@ static void make_operator(struct moonloop *self)
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
     ML_AUTO_FREE char *identity = ml_asprintf("%s_%s", host, uuid);
     struct ml_replica_opts replica;
-    if (is_one_of_several(&self->opts))
+    if (ml_host_opts_is_replica(&self->opts))
         open_replica(self, &replica, identity);
     const struct ml_operator_opts opts = {
         .loop = self->loop,
@@ -260,28 +214,13 @@ static void make_operator(struct moonloop *self)
         .watch_list = self->opts.watch_list,
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
-        .replica = is_one_of_several(&self->opts) ? &replica : NULL,
+        .replica = ml_host_opts_is_replica(&self->opts) ? &replica : NULL,
     };
     self->operator= ml_operator_new(&opts);
     for (size_t i = 0; self->opts.scripts[i]; i++)
         ml_operator_add_path(self->operator, self->opts.scripts[i]);
     for (size_t i = 0; self->opts.scripts_configmaps[i]; i++)
         ml_operator_add_configmap(self->operator, self->opts.scripts_configmaps[i]);
-}
-
-/* What can be said about the sources before anything is connected. */
-static int check_sources(struct moonloop *self)
-{
-    const char *const *configmaps = self->opts.scripts_configmaps;
-    if (!self->opts.scripts[0] && !configmaps[0])
-        return ml_err_set(&self->err, ML_EINVALID,
-                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
-    for (size_t i = 0; configmaps[i]; i++) {
-        int r = ml_source_configmap_check(configmaps[i], &self->err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
 }
 
 static bool is_ready(void *context, struct ml_buf *why)
@@ -324,7 +263,7 @@ static int build(struct moonloop *self)
 {
     if (self->err.kind)
         return fail(self, MOONLOOP_EXIT_BAD);
-    if (read_log_options(self) < 0 || check_sources(self) < 0 || check_replica(self) < 0)
+    if (open_log(self) < 0 || ml_host_opts_check(&self->opts, &self->err) < 0)
         return fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
