@@ -6,64 +6,12 @@
 #define REASON_MAX  128
 #define MESSAGE_MAX 1024
 
-static const char failure_key;
-
-const struct script_failure *script_to_failure(lua_State *L, int index)
-{
-    if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
-        return NULL;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &failure_key);
-    bool is = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return is ? lua_touserdata(L, index) : NULL;
-}
-
-ML_RAISES
-static int failure_index(lua_State *L)
-{
-    const struct script_failure *failure = script_to_failure(L, 1);
-    const char *field = lua_tostring(L, 2);
-    if (failure && field && strcmp(field, "kind") == 0)
-        lua_pushstring(L, ml_err_name(failure->kind));
-    else if (failure && field && strcmp(field, "code") == 0)
-        lua_pushinteger(L, failure->http);
-    else if (failure && field && strcmp(field, "message") == 0)
-        lua_pushstring(L, failure->message);
-    else
-        return luaL_error(L, "an error has the fields kind, code and message");
-    return 1;
-}
-
-ML_RAISES
-static int failure_tostring(lua_State *L)
-{
-    const struct script_failure *failure = script_to_failure(L, 1);
-    lua_pushstring(L, failure ? failure->text : "error");
-    return 1;
-}
-
-ML_RAISES
-static int failure_concat(lua_State *L)
-{
-    script_tolstring(L, 1, NULL);
-    script_tolstring(L, 2, NULL);
-    lua_concat(L, 2);
-    return 1;
-}
-
 ML_RAISES
 int ctx_fail(lua_State *L, const struct ml_err *err)
 {
     struct ml_run *run = script_thread_of(L)->run;
     lua_pushnil(L);
-    struct script_failure *failure = lua_newuserdatauv(L, sizeof(*failure), 0);
-    failure->kind = err->kind;
-    failure->http = err->http;
-    snprintf(failure->message, sizeof(failure->message), "%s", err->message);
-    snprintf(failure->text, sizeof(failure->text), "%s%s%s: %s", run ? run->what : "",
-             run ? ": " : "", ml_err_name(err->kind), err->message);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &failure_key);
-    lua_setmetatable(L, -2);
+    const struct script_failure *failure = script_push_failure(L, err, run ? run->what : "");
     if (run) {
         free(run->last_failure);
         run->last_failure = ml_strdup(failure->text);
@@ -303,19 +251,6 @@ static int ctx_assigned(lua_State *L)
 }
 
 ML_RAISES
-static void open_failures(lua_State *L)
-{
-    static const luaL_Reg methods[] = {{"__index", failure_index},
-                                       {"__tostring", failure_tostring},
-                                       {"__concat", failure_concat},
-                                       {NULL, NULL}};
-    luaL_newlib(L, methods);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &failure_key);
-}
-
-ML_RAISES
 int script_open_ctx(lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -323,7 +258,7 @@ int script_open_ctx(lua_State *L)
         {NULL, NULL},
     };
     static const char *const results[] = {"invalid", "terminal", NULL};
-    open_failures(L);
+    script_open_failures(L);
     luaL_newlib(L, functions);
     luaL_setfuncs(L, script_ctx_read, 0);
     luaL_setfuncs(L, script_ctx_write, 0);

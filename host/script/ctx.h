@@ -3,17 +3,7 @@
  * to wait yields between the last two. */
 #pragma once
 
-#include "script/internal.h"
-
-/* What a script gets as `err`: a userdata with the fields kind, code and message. */
-struct script_failure {
-    int kind;
-    int http;
-    char message[ML_ERR_MESSAGE_MAX];
-    char text[SCRIPT_WHAT_MAX + ML_ERR_MESSAGE_MAX + 32]; /* "create Pod default/x: Forbidden: …" */
-};
-
-const struct script_failure *script_to_failure(lua_State *L, int index); /* or NULL */
+#include "script/failure.h"
 
 /* A kind that the script declared, as it was bound. */
 struct ctx_kind {

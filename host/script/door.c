@@ -1,7 +1,7 @@
 /* The doors from the host into Lua: one lua_pcall, one lua_resume. Each runs on the clock of
  * limits.c, and turns whatever a script raises into a `struct ml_err` and a traceback, without
  * asking Lua for memory or running code of the script while it does so. */
-#include "script/ctx.h"
+#include "script/failure.h"
 #include "script/internal.h"
 
 #define TRACEBACK_LEVELS_MAX 24
