@@ -114,7 +114,7 @@ end)
 describe("500 Ats that are due over two minutes", function()
   local whole = audit.available and cluster.controlplane and it or pending
   local COUNT, SECONDS, START = 500, 120, 15
-  local PACE = 5 -- seconds that a pod may be late when nothing is wrong, on a busy machine
+  local PACE = 10 -- seconds that a pod may be late when nothing is wrong, on a busy machine
 
   local ns, mark, outages, started
 
