@@ -2,8 +2,9 @@
 #include "run/controller_internal.h"
 #include "run/recheck.h"
 
-/* Keys of low priority under way at once, so that an edit finds the loop and the client free: its
- * share of both is what they leave. bench/scenarios/overtake.sh measures what it waits for. */
+/* Keys of low priority under way at once, so that an edit finds the loop, the client and the server
+ * free: while 5,000 objects of a start are worked off it waits 1, 6 and 26 ms beside 2, 8 and 32 of
+ * them (bench/scenarios/overtake.sh, medians of one quiet run each). */
 #define LOW_IN_FLIGHT_MAX 8
 
 /* One key under way. */
