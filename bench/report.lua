@@ -126,6 +126,8 @@ local targets = {
   { "an edit in the flood of a start: from its event to its pod asked for, p50",
     numbers("overtake.flood.own_p50", MS), "%.0f ms", 50 },
   { "… p99", numbers("overtake.flood.own_p99", MS), "%.0f ms", 50 },
+  { "the leader is killed: until another one leads", numbers "failover.KILL.leads", "%.1f s", 20 },
+  { "the leader ends: until another one leads", numbers "failover.TERM.leads", "%.2f s", 1 },
   { "100,000 pods of cnat cached: resident",
     cached_100000 and numbers(of "cache.%s.many.VmRSS", MIB) or {}, "%.1f MiB", 40 },
   { "a pod of 6 KB in the cache, beside its kind's dictionary", cached_bytes "large", "%.0f bytes", 1024 },
@@ -442,6 +444,17 @@ local function codec_text()
 end
 
 
+local function failover_table()
+  line "## Failover\n"
+  line "| | another one leads | … and has made what was due |\n|---|---|---|"
+  for _, row in ipairs { { "the leader is killed", "KILL" }, { "the leader ends", "TERM" } } do
+    line("| %s | %s | %s |", row[1], spread(numbers(("failover.%s.leads"):format(row[2])), "%.2f s"),
+      spread(numbers(("failover.%s.pod"):format(row[2])), "%.2f s"))
+  end
+  line ""
+end
+
+
 head()
 target_table()
 if bare_of(200) then
@@ -456,6 +469,7 @@ if figures["start." .. subject .. ".pod"][1] then start_table() end
 if figures["idle." .. subject .. ".VmRSS"][1] or figures["memory.few"][1] then memory_table() end
 if figures["cache.many"][1] then cache_table() end
 if figures["recovery.calm.requests"][1] then recovery_table() end
+if figures["failover.KILL.leads"][1] then failover_table() end
 if figures["soak.minutes"][1] then long_table("Soak", "soak", SOAK_ROWS) end
 if figures["flapping.minutes"][1] then long_table("Flapping", "flapping", FLAPPING_ROWS) end
 if figures["embedded.answered"][1] then embedded_table() end
