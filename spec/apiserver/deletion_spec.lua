@@ -67,6 +67,18 @@ describe("deletion", function()
     assert.equal(404, (world:call("GET", pods .. "/p")))
   end)
 
+  for _, seconds in ipairs { 0, 5, 60 } do
+    it(("gives pods that run the time that it asks for: %d s"):format(seconds), function()
+      local pods = "/api/v1/namespaces/default/pods"
+      world:must("POST", pods, {
+        metadata = { name = "p" }, spec = { nodeName = "n", containers = { { name = "c", image = "i" } } },
+      })
+      local answer = world:must("DELETE", ("%s/p?gracePeriodSeconds=%d"):format(pods, seconds))
+      assert.equal(seconds, answer.metadata.deletionGracePeriodSeconds)
+      assert.equal(seconds > 0 and 200 or 404, (world:call("GET", pods .. "/p")))
+    end)
+  end
+
   describe("of owners", function()
     local function owned(name, owner, block)
       return world:configmap(name, { metadata = { ownerReferences = { {

@@ -123,7 +123,7 @@ local function give_grace(request, object, settings)
     shorten(meta, grace)
     return "graceful", meta.deletionGracePeriodSeconds
   end
-  grace = strategy.graceful(object, { grace = grace })
+  grace = strategy.graceful(object, { gracePeriodSeconds = grace })
   if not grace then
     return nil
   end
