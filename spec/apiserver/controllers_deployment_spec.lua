@@ -111,6 +111,30 @@ describe("A Deployment", function()
     end
   end)
 
+  it("tells of each change of scale", function()
+    make()
+    change { spec = { replicas = 2 } }
+    cluster:pass(5)
+    local told = {}
+    for _, event in ipairs(cluster:must("GET", "/api/v1/namespaces/default/events").items) do
+      if event.reason == "ScalingReplicaSet" then
+        told[#told + 1] = event.message:match "from %d to %d$"
+      end
+    end
+    table.sort(told)
+    assert.same({ "from 0 to 4", "from 4 to 2" }, told)
+  end)
+
+  it("makes another pod for one that loses its labels, which is nobody's then", function()
+    make { replicas = 1 }
+    local name = cluster:must("GET", PODS).items[1].metadata.name
+    cluster:patch("merge", PODS .. "/" .. name, { metadata = { labels = { app = "aside" } } })
+    cluster:pass(5)
+    assert.same({ 2, 2 }, { pods_of(cluster) })
+    assert.is_nil(cluster:must("GET", PODS .. "/" .. name).metadata.ownerReferences)
+    assert.equal(1, read().status.replicas)
+  end)
+
   local LIMITS = {
     { surge = 1, unavailable = 0, most = 5, fewest = 4 },
     { surge = 0, unavailable = 1, most = 4, fewest = 3 },

@@ -40,9 +40,14 @@ function M.new(server, controller)
     user_agent = "kube-controller-manager",
   }
 
-  local function call(method, path, body, content_type)
+  local function ask(method, path, body, content_type)
     who.content_type = content_type
-    local code, answer = server:call(method, path, body, who)
+    return server:call(method, path, body, who)
+  end
+
+  -- What has to succeed.
+  local function call(method, path, body, content_type)
+    local code, answer = ask(method, path, body, content_type)
     if code >= 300 then
       error(answer.message or ("%s %s: %d"):format(method, path, code), 0)
     end
@@ -74,19 +79,36 @@ function M.new(server, controller)
     return api.patch(object, { metadata = { ownerReferences = references } })
   end
 
-  --- The objects of a kind that `owner` controls, by name, and those that it adopts: its selector meets their labels.
-  function api.owned(owner, group, version, plural)
-    local res, mine, orphans = registry:find(group, version, plural), {}, {}
-    local may_adopt = not owner.metadata.deletionTimestamp
+  -- Lets go of an object that the owner's selector does not meet any more.
+  local function release(owner, object)
+    local kept = host.json.array {}
+    for _, reference in ipairs(object.metadata.ownerReferences) do
+      if reference.uid ~= owner.metadata.uid then
+        kept[#kept + 1] = reference
+      end
+    end
+    api.patch(object, { metadata = { ownerReferences = #kept > 0 and kept or host.json.null } })
+  end
+
+  --- The objects of a kind that `owner` controls, by name. Its selector decides: an orphan that it meets is adopted,
+  --- and what it does not meet any more is let go.
+  --- @param is_member fun(name: string): boolean|nil  what else an object has to be like; nil: labels are enough
+  function api.owned(owner, group, version, plural, is_member)
+    local res, mine, orphans, strangers = registry:find(group, version, plural), {}, {}, {}
+    local is_staying = not owner.metadata.deletionTimestamp
     store:collection(res.id):each(owner.metadata.namespace, nil, function(entry)
       local uid = controller_uid(entry.owners)
+      local fits = label_selector.match(owner.spec.selector, entry.labels) and (not is_member or is_member(entry.name))
       if uid == owner.metadata.uid then
-        mine[#mine + 1] = store.object(res, entry)
-      elseif not uid and may_adopt and not entry.deleting
-        and label_selector.match(owner.spec.selector, entry.labels) then
+        local list = (fits or not is_staying) and mine or strangers
+        list[#list + 1] = store.object(res, entry)
+      elseif not uid and fits and is_staying and not entry.deleting then
         orphans[#orphans + 1] = entry
       end
     end)
+    for _, object in ipairs(strangers) do
+      release(owner, object)
+    end
     for _, entry in ipairs(orphans) do
       mine[#mine + 1] = adopt(owner, store.object(res, entry))
     end
@@ -96,7 +118,7 @@ function M.new(server, controller)
   --- The object, or nil.
   function api.get(group, version, plural, namespace, name)
     local path = registry.path(registry:find(group, version, plural), namespace, name)
-    local code, object = server:call("GET", path, nil, who)
+    local code, object = ask("GET", path)
     return code == 200 and object or nil
   end
 
@@ -125,24 +147,26 @@ function M.new(server, controller)
   end
 
   --- Deletes the object that was read, never a later one by its name.
-  function api.delete(object)
+  --- @param propagation string|nil what becomes of what it owns; "Background" when not given
+  function api.delete(object, propagation)
     if not object.metadata.deletionTimestamp then
-      server:call("DELETE", path_for(object, object.metadata.name), {
+      ask("DELETE", path_for(object, object.metadata.name), {
         apiVersion = "v1",
         kind = "DeleteOptions",
-        propagationPolicy = "Background",
+        propagationPolicy = propagation or "Background",
         preconditions = { uid = object.metadata.uid },
-      }, who)
+      })
     end
   end
 
-  --- An Event on an object.
+  --- An Event on an object; one of no namespace has it in "default".
   function api.event(object, type, reason, message)
     local now, meta = host.timestamp(), object.metadata
-    server:call("POST", registry.path(registry:find("", "v1", "events"), meta.namespace), {
+    local namespace = meta.namespace or "default"
+    ask("POST", registry.path(registry:find("", "v1", "events"), namespace), {
       apiVersion = "v1",
       kind = "Event",
-      metadata = { name = ("%s.%016x"):format(meta.name, host.random(math.maxinteger)), namespace = meta.namespace },
+      metadata = { name = ("%s.%016x"):format(meta.name, host.random(math.maxinteger)), namespace = namespace },
       involvedObject = {
         apiVersion = object.apiVersion, kind = object.kind, name = meta.name, namespace = meta.namespace,
         uid = meta.uid, resourceVersion = meta.resourceVersion,
@@ -156,7 +180,7 @@ function M.new(server, controller)
       source = { component = controller },
       reportingComponent = controller,
       reportingInstance = "",
-    }, who)
+    })
   end
 
   return api

@@ -48,18 +48,35 @@ function M.is_available(pod, seconds)
 end
 
 
-local ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-
---- Five characters as upstream's generated names end with.
-function M.suffix()
-  local text = {}
-  for i = 1, 5 do
-    local at = host.random(#ALPHABET) + 1
-    text[i] = ALPHABET:sub(at, at)
+--- Which of two pods goes first: unstarted before running, unready before ready, younger before older.
+function M.goes_first(a, b)
+  local function rank(pod)
+    local phase = pod.status and pod.status.phase
+    return (not pod.spec.nodeName and 0 or 1) + (phase == "Running" and 2 or 0) + (M.is_ready(pod) and 4 or 0)
   end
-  return table.concat(text)
+  if rank(a) ~= rank(b) then
+    return rank(a) < rank(b)
+  end
+  if a.metadata.creationTimestamp ~= b.metadata.creationTimestamp then
+    return a.metadata.creationTimestamp > b.metadata.creationTimestamp
+  end
+  return a.metadata.name > b.metadata.name
 end
 
+
+--- Creates a pod for its owner, whose Events tell of it, and of what was refused.
+function M.create(api, pod, owner)
+  local ok, made = pcall(api.create, pod, owner)
+  if not ok then
+    api.event(owner, "Warning", "FailedCreate", "Error creating: " .. tostring(made))
+    error(made, 0)
+  end
+  api.event(owner, "Normal", "SuccessfulCreate", "Created pod: " .. made.metadata.name)
+  return made
+end
+
+
+local ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 --- A pod from a template. The name is the caller's to set.
 function M.from_template(template, labels)

@@ -5,32 +5,15 @@ local runner = require "moonloop.apiserver.controllers.runner"
 local M = {}
 
 
--- Which of two pods goes first: unstarted before running, unready before ready, younger before older.
-local function before(a, b)
-  local function rank(pod)
-    local phase = pod.status and pod.status.phase
-    return (not pod.spec.nodeName and 0 or 1) + (phase == "Running" and 2 or 0) + (pods.is_ready(pod) and 4 or 0)
-  end
-  if rank(a) ~= rank(b) then
-    return rank(a) < rank(b)
-  end
-  if a.metadata.creationTimestamp ~= b.metadata.creationTimestamp then
-    return a.metadata.creationTimestamp > b.metadata.creationTimestamp
-  end
-  return a.metadata.name > b.metadata.name
-end
-
-
 local function scale(api, set, active)
   local missing = set.spec.replicas - #active
   for _ = 1, missing do
     local pod = pods.from_template(set.spec.template)
     pod.metadata.generateName = set.metadata.name .. "-"
-    local made = api.create(pod, set)
-    api.event(set, "Normal", "SuccessfulCreate", "Created pod: " .. made.metadata.name)
+    pods.create(api, pod, set)
   end
   if missing < 0 then
-    table.sort(active, before)
+    table.sort(active, pods.goes_first)
     for i = 1, -missing do
       api.delete(active[i])
       api.event(set, "Normal", "SuccessfulDelete", "Deleted pod: " .. active[i].metadata.name)
