@@ -98,7 +98,8 @@ function M.new(server, controller)
     local is_staying = not owner.metadata.deletionTimestamp
     store:collection(res.id):each(owner.metadata.namespace, nil, function(entry)
       local uid = controller_uid(entry.owners)
-      local fits = label_selector.match(owner.spec.selector, entry.labels) and (not is_member or is_member(entry.name))
+      local fits = label_selector.match(owner.spec.selector, entry.labels)
+        and (not is_member or is_member(entry.name))
       if uid == owner.metadata.uid then
         local list = (fits or not is_staying) and mine or strangers
         list[#list + 1] = store.object(res, entry)

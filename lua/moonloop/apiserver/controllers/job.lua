@@ -1,277 +1,250 @@
 --- Jobs: pods until enough of them have succeeded, or too many have failed.
 ---
---- Rules: kubernetes/pkg/controller/job/{job_controller,backoff_utils,indexed_job_utils}.go.
+--- Rules: kubernetes/pkg/controller/job/job_controller.go. What upstream writes in two steps, that the job is about to
+--- end and that it has, is one here where no pod is left to wait for; and what it keeps in
+--- status.uncountedTerminatedPods between counting a pod and letting it go is a set in memory, where the objects are.
+local backoff = require "moonloop.apiserver.controllers.job_backoff"
 local host = require "moonloop.host"
-local job_status = require "moonloop.apiserver.controllers.job_status"
-local pods = require "moonloop.apiserver.controllers.pods"
-local runner = require "moonloop.apiserver.controllers.runner"
+local indexes = require "moonloop.apiserver.controllers.job_indexes"
 local instant = require "moonloop.apiserver.instant"
+local job_expiry = require "moonloop.apiserver.controllers.job_expiry"
+local job_pods = require "moonloop.apiserver.controllers.job_pods"
+local job_status = require "moonloop.apiserver.controllers.job_status"
+local policies = require "moonloop.apiserver.controllers.job_policies"
+local runner = require "moonloop.apiserver.controllers.runner"
+local tracking = require "moonloop.apiserver.controllers.job_tracking"
 
 local M = {}
 
-local INDEX = "batch.kubernetes.io/job-completion-index"
+local NAME = "kubernetes.io/job-controller"
+local COMPLETE = {
+  type = "SuccessCriteriaMet", reason = "CompletionsReached", message = "Reached expected number of succeeded pods",
+}
 
--- Pauses behind failures: 10 s, doubling up to 10 minutes.
-local PAUSE_FIRST, PAUSE_MAX = 10, 600
 
-
-local function is_indexed(job)
-  return job.spec.completionMode == "Indexed"
+local function failure(reason, message)
+  return { type = "FailureTarget", reason = reason, message = message }
 end
 
 
-local function index_of(pod)
-  return math.tointeger(tonumber((pod.metadata.annotations or {})[INDEX]))
-end
-
-
--- What the pods say: lists of the active, the succeeded and the failed, and the set of indexes done.
-local function tally(all)
-  local found = { active = {}, succeeded = {}, failed = {}, indexes = {}, ready = 0, terminating = 0 }
-  for _, pod in ipairs(all) do
-    local phase = pod.status and pod.status.phase
-    if phase == "Succeeded" then
-      found.succeeded[#found.succeeded + 1] = pod
-      found.indexes[index_of(pod) or -1] = true
-    elseif phase == "Failed" then
-      found.failed[#found.failed + 1] = pod
-    elseif pod.metadata.deletionTimestamp then
-      found.terminating = found.terminating + 1
-    else
-      found.active[#found.active + 1] = pod
-      found.ready = found.ready + (pods.is_ready(pod) and 1 or 0)
-    end
-  end
-  return found
-end
-
-
-local function succeeded(job, found)
-  if not is_indexed(job) then
-    return #found.succeeded
-  end
+-- How often containers of pods that have not ended were started again.
+local function restarts(found)
   local count = 0
-  for index = 0, job.spec.completions - 1 do
-    count = count + (found.indexes[index] and 1 or 0)
+  for _, pod in ipairs(found.all) do
+    local status = pod.status or {}
+    for _, name in ipairs { "initContainerStatuses", "containerStatuses" } do
+      for _, container in ipairs(status.phase ~= "Succeeded" and status.phase ~= "Failed" and status[name] or {}) do
+        count = count + container.restartCount
+      end
+    end
   end
   return count
 end
 
 
-local function is_done(job, found)
-  if job.spec.completions then
-    return succeeded(job, found) >= job.spec.completions
+local function is_beyond_limit(job, found)
+  local limit = job.spec.backoffLimit
+  if found.failed > limit then
+    return true
   end
-  return #found.succeeded > 0 and #found.active == 0 -- a work queue: one that succeeded ends it
+  return job.spec.template.spec.restartPolicy == "OnFailure" and restarts(found) >= math.max(limit, 1)
 end
 
 
--- How many should be active now.
-local function wanted_active(job, found)
+-- Seconds that are left of activeDeadlineSeconds, or nil.
+local function deadline_left(job, status)
+  local seconds, since = job.spec.activeDeadlineSeconds, status.startTime
+  return seconds and since and not job.spec.suspend and math.max(0, instant.read(since) + seconds - host.now()) or nil
+end
+
+
+local function failure_by_policy(job, found)
+  for _, pod in ipairs(job.spec.podFailurePolicy and found.all or {}) do
+    local action, message = policies.on_failure(job, pod)
+    if action == "FailJob" and job_pods.is_failed(job, pod) then
+      return failure("PodFailurePolicy", message)
+    end
+  end
+end
+
+
+local function failure_of_indexes(job, found)
+  local lost = indexes.count(found.lost)
+  if job.spec.maxFailedIndexes and lost > job.spec.maxFailedIndexes then
+    return failure("MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes")
+  elseif lost > 0 and lost + found.succeeded >= job.spec.completions then
+    return failure("FailedIndexes", "Job has failed indexes")
+  end
+end
+
+
+-- Why the job ends before it has all its completions, or nil. What was decided once stays.
+local function ending_of(job, status, found)
+  local decided = job_status.truth(status, "SuccessCriteriaMet") or job_status.truth(status, "FailureTarget")
+  if decided then
+    return decided
+  end
+  local ending = failure_by_policy(job, found)
+  if not ending and is_beyond_limit(job, found) then
+    ending = failure("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+  elseif not ending and deadline_left(job, status) == 0 then
+    ending = failure("DeadlineExceeded", "Job was active longer than specified deadline")
+  end
+  ending = ending or found.lost and failure_of_indexes(job, found)
+  local early = not ending and found.done and policies.success(job, found.done)
+  return early and { type = "SuccessCriteriaMet", reason = "SuccessPolicy", message = early } or ending or nil
+end
+
+
+-- How many pods should be active.
+local function wanted(job, found)
   local spec = job.spec
   if spec.suspend then
     return 0
   elseif spec.completions then
-    return math.min(spec.parallelism, spec.completions - succeeded(job, found))
+    return math.max(0, math.min(spec.parallelism, spec.completions - found.succeeded))
   end
-  return #found.succeeded > 0 and #found.active or spec.parallelism
-end
-
-
-local function free_indexes(job, found, count)
-  local taken, free = {}, {}
-  for _, pod in ipairs(found.active) do
-    taken[index_of(pod)] = true
-  end
-  for index = 0, job.spec.completions - 1 do
-    if #free < count and not found.indexes[index] and not taken[index] then
-      free[#free + 1] = index
-    end
-  end
-  return free
-end
-
-
-local function add_index(job, pod, index)
-  pod.metadata.annotations = pod.metadata.annotations or {}
-  pod.metadata.annotations[INDEX] = tostring(index)
-  pod.metadata.labels[INDEX] = tostring(index)
-  pod.metadata.generateName = ("%s-%d-"):format(job.metadata.name, index)
-  pod.spec.hostname = ("%s-%d"):format(job.metadata.name, index)
-  for _, list in ipairs { pod.spec.initContainers or {}, pod.spec.containers } do
-    for _, container in ipairs(list) do
-      container.env = container.env or host.json.array {}
-      table.insert(container.env, {
-        name = "JOB_COMPLETION_INDEX",
-        valueFrom = { fieldRef = { fieldPath = ("metadata.labels['%s']"):format(INDEX) } },
-      })
-    end
-  end
-end
-
-
-local function create(api, job, found, count)
-  local indexes = is_indexed(job) and free_indexes(job, found, count)
-  for i = 1, count do
-    local pod = pods.from_template(job.spec.template)
-    pod.metadata.generateName = job.metadata.name .. "-"
-    if indexes then
-      if not indexes[i] then
-        return
-      end
-      add_index(job, pod, indexes[i])
-    end
-    local made = api.create(pod, job)
-    api.event(job, "Normal", "SuccessfulCreate", "Created pod: " .. made.metadata.name)
-    found.active[#found.active + 1] = made
-  end
-end
-
-
-local function delete_active(api, job, found, count)
-  for _ = 1, count do
-    local pod = table.remove(found.active)
-    api.delete(pod)
-    api.event(job, "Normal", "SuccessfulDelete", "Deleted pod: " .. pod.metadata.name)
-    found.terminating = found.terminating + 1
-  end
-end
-
-
-local function finished_at(pod)
-  for _, container in ipairs(pod.status.containerStatuses or {}) do
-    local over = container.state and container.state.terminated
-    if over then
-      return (instant.read(over.finishedAt))
-    end
-  end
-  return (instant.read(pod.metadata.creationTimestamp))
-end
-
-
--- Seconds until another pod may be made after the latest failure.
-local function pause_left(found)
-  if #found.failed == 0 then
-    return 0
-  end
-  local latest, times = 0, {}
-  for _, pod in ipairs(found.failed) do
-    times[#times + 1] = finished_at(pod)
-    latest = math.max(latest, times[#times])
-  end
-  local since = 0
-  for _, pod in ipairs(found.succeeded) do
-    since = math.max(since, finished_at(pod))
-  end
-  local in_a_row = 0
-  for _, time in ipairs(times) do
-    in_a_row = in_a_row + (time >= since and 1 or 0)
-  end
-  if in_a_row == 0 then
-    return 0
-  end
-  return math.max(0, latest + math.min(PAUSE_FIRST * 2 ^ (in_a_row - 1), PAUSE_MAX) - host.now())
-end
-
-
--- How often containers of active pods were started again.
-local function restarts(found)
-  local count = 0
-  for _, pod in ipairs(found.active) do
-    for _, container in ipairs(pod.status and pod.status.containerStatuses or {}) do
-      count = count + container.restartCount
-    end
-  end
-  return count
-end
-
-
--- Why the job has failed, if it has: reason, message.
-local function failure_of(job, found)
-  local spec, status = job.spec, job.status or {}
-  local tries = #found.failed
-  if spec.template.spec.restartPolicy == "OnFailure" then
-    tries = tries + restarts(found)
-  end
-  if tries > spec.backoffLimit then
-    return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
-  elseif spec.activeDeadlineSeconds and status.startTime and not spec.suspend
-    and host.now() >= instant.read(status.startTime) + spec.activeDeadlineSeconds then
-    return "DeadlineExceeded", "Job was active longer than specified deadline"
-  end
+  return found.succeeded > 0 and #found.active or spec.parallelism
 end
 
 
 -- Makes or deletes pods. @return number|nil seconds after which to look again
-local function manage(api, job, found)
-  local missing = wanted_active(job, found) - #found.active
-  if missing < 0 then
-    delete_active(api, job, found, -missing)
-  elseif missing > 0 then
-    local left = pause_left(found)
-    if left > 0 then
-      return left
+local function manage(api, job, found, record)
+  local want = wanted(job, found)
+  local go, stay = job_pods.surplus(job, found.active, math.max(0, #found.active - want))
+  if #go > 0 then
+    for _, pod in ipairs(go) do
+      tracking.release(api, pod) -- what the job itself does not want has not failed
     end
-    create(api, job, found, missing)
-  end
-end
-
-
-local function deadline_left(job)
-  local seconds, since = job.spec.activeDeadlineSeconds, (job.status or {}).startTime
-  return seconds and since and math.max(0, instant.read(since) + seconds - host.now())
-end
-
-
--- Deletes the finished job when its time is over.
-local function expire(api, job)
-  local ttl = job.spec.ttlSecondsAfterFinished
-  if not ttl then
+    job_pods.delete(api, job, found, go)
+    found.active = stay
     return
   end
-  local left = instant.read(job_status.finished_at(job)) + ttl - host.now()
+  local missing = want - #stay - (job_pods.waits_for_failed(job) and found.terminating or 0)
+  if missing <= 0 then
+    return
+  end
+  local left = job.spec.backoffLimitPerIndex and 0 or backoff.left(record.failures, record.latest)
   if left > 0 then
     return left
   end
-  api.delete(job)
-end
-
-
-local function sooner(a, b)
-  return a and b and math.min(a, b) or a or b
-end
-
-
-local function reconcile(api, job)
-  if job.metadata.deletionTimestamp then
-    return
-  elseif job_status.finished_at(job) then
-    return expire(api, job)
-  end
-  local found, again = tally(api.owned(job, "", "v1", "pods")), nil
-  local reason, message = failure_of(job, found)
-  if reason then
-    delete_active(api, job, found, #found.active)
-    job_status.fail(api, job, reason, message)
-  elseif is_done(job, found) then
-    delete_active(api, job, found, #found.active)
-    job_status.complete(api, job)
-  else
-    again = sooner(manage(api, job, found), deadline_left(job))
-  end
-  job_status.write(api, job, found, succeeded(job, found))
+  local made, again = job_pods.create(api, job, found, missing)
+  table.move(made, 1, #made, #found.active + 1, found.active)
   return again
 end
 
 
---- Starts the controller.
+local function is_complete(job, found)
+  return #found.active == 0 and found.succeeded >= (job.spec.completions or 1)
+end
+
+
+local function some(count)
+  return count and count > 0 and count or nil
+end
+
+
+-- Adds what is over to the counts of the status. @return table the pods that may go
+local function count(job, status, found, ending, counted)
+  local over, failed, succeeded, has_heir = {}, 0, 0, {}
+  for _, pod in pairs(found.predecessors) do
+    has_heir[pod] = false -- it stays until there is one that has its count
+  end
+  for _, pod in ipairs(found.all) do
+    local phase, is_failed = pod.status and pod.status.phase, job_pods.is_failed(job, pod)
+    if tracking.is_tracked(pod) and (job.metadata.deletionTimestamp or ending or phase == "Succeeded"
+      or is_failed and has_heir[pod] ~= false) then
+      over[#over + 1] = pod
+      local is_new = not counted[pod.metadata.uid] and job_pods.is_counted(job, pod)
+      if is_new and phase == "Succeeded" then
+        succeeded = succeeded + 1
+      elseif is_new and (is_failed or ending and ending.type == "FailureTarget") and policies.counts(job, pod) then
+        failed = failed + 1
+      end
+    end
+  end
+  status.succeeded = some(job_pods.is_indexed(job) and found.succeeded or (status.succeeded or 0) + succeeded)
+  status.failed = some((status.failed or 0) + failed)
+  return over
+end
+
+
+local function describe(job, status, found)
+  status.active, status.ready, status.terminating = some(#found.active), found.ready, found.terminating
+  status.uncountedTerminatedPods = {}
+  if job_pods.is_indexed(job) then
+    local done = indexes.write(found.done, job.spec.completions)
+    status.completedIndexes = done ~= "" and done or nil
+    status.failedIndexes = found.lost and indexes.write(found.lost, job.spec.completions)
+  end
+end
+
+
+-- @param memory table { records = backoff by uid of the job, counted = set of uids of pods }
+local function reconcile(api, job, memory)
+  local uid, before = job.metadata.uid, job.status or {}
+  if job_status.finished_at(before) then
+    memory.records[uid] = nil
+    return
+  elseif job.spec.managedBy and job.spec.managedBy ~= NAME then
+    return
+  end
+  local status = host.json.copy(before)
+  job_status.begin(job, status)
+  local found = job_pods.find(api, job, status, memory.counted)
+  local record = backoff.after(memory.records[uid], found.new_succeeded, found.new_failed)
+  local ending, again = ending_of(job, status, found), nil
+  if ending then
+    job_pods.delete(api, job, found, found.active)
+    found.active = {}
+  elseif not job.metadata.deletionTimestamp then
+    again = manage(api, job, found, record)
+  end
+  if not ending and is_complete(job, found) then
+    ending = COMPLETE
+  elseif not ending and not job.metadata.deletionTimestamp then
+    job_status.suspend(api, job, status)
+  end
+  local over = count(job, status, found, ending, memory.counted)
+  describe(job, status, found)
+  local has_ended = ending and job_status.finish(status, ending, found.terminating)
+  api.write_status(job, status)
+  memory.records[uid] = record
+  for _, pod in ipairs(over) do
+    memory.counted[pod.metadata.uid] = true
+  end
+  for _, pod in ipairs(over) do
+    tracking.release(api, pod)
+    memory.counted[pod.metadata.uid] = nil
+  end
+  if has_ended then
+    job_status.announce(api, job, ending)
+  end
+  local left = not ending and deadline_left(job, status)
+  return again and left and math.min(again, left) or again or left or nil
+end
+
+
+--- Starts the controller, with those of what it leaves behind.
 function M.start(server)
+  local memory = { records = {}, counted = {} }
   runner.start(server, {
     name = "job-controller",
     kind = { "batch", "v1", "Job" },
     owns = { "pods" },
-    reconcile = reconcile,
+    reconcile = function(api, job)
+      return reconcile(api, job, memory)
+    end,
   })
+  server.store:subscribe(function(event)
+    if event.type == "DELETED" and event.id == "jobs.batch" then
+      memory.records[event.entry.uid] = nil
+    elseif event.type == "DELETED" and event.id == "pods" then
+      memory.counted[event.entry.uid] = nil
+    end
+  end)
+  tracking.start(server)
+  job_expiry.start(server)
 end
 
 

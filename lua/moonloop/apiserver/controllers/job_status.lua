@@ -1,133 +1,98 @@
---- The status of a Job: counts and conditions.
+--- The status of a Job: conditions, when it began and ended.
 ---
---- Rules: kubernetes/pkg/controller/job/job_controller.go (updateStatus, newCondition).
+--- Rules: kubernetes/pkg/controller/job/job_controller.go (syncJob, newCondition, enactJobFinished).
 local host = require "moonloop.host"
 
 local M = {}
 
+-- What is said first, while pods are still about to go, and what when they have gone.
+local LAST = { SuccessCriteriaMet = "Complete", FailureTarget = "Failed" }
 
-local function find(job, type)
-  for _, condition in ipairs((job.status or {}).conditions or {}) do
-    if condition.type == type then
+
+--- The condition of a type if it is true, or nil.
+function M.truth(status, type)
+  for _, condition in ipairs(status.conditions or {}) do
+    if condition.type == type and condition.status == "True" then
       return condition
     end
   end
 end
 
 
--- Adds a condition, or changes the truth of one that is there.
-local function set(job, type, truth, reason, message)
-  local now = host.timestamp()
-  local status = job.status
-  status.conditions = status.conditions or host.json.array {}
-  local condition = find(job, type)
-  if not condition then
-    condition = { type = type }
-    table.insert(status.conditions, condition)
-  elseif condition.status == truth then
-    return
-  end
-  condition.status, condition.reason, condition.message = truth, reason, message
-  condition.lastProbeTime, condition.lastTransitionTime = now, now
-end
-
-
--- A copy of the status that may be changed, once a reconcile; M.write compares with what it was.
-local function begin(job)
-  if not job.before then
-    job.before = job.status or {}
-    job.status = host.json.copy(job.before)
-  end
-end
-
-
 --- When the job ended, by its conditions, or nil.
-function M.finished_at(job)
-  for _, type in ipairs { "Complete", "Failed" } do
-    local condition = find(job, type)
-    if condition and condition.status == "True" then
-      return condition.lastTransitionTime
+function M.finished_at(status)
+  local condition = M.truth(status, "Complete") or M.truth(status, "Failed")
+  return condition and condition.lastTransitionTime
+end
+
+
+-- Sets a condition. One that was never true is not made to say that it is not. @return boolean whether it changed
+local function set(status, type, truth, reason, message)
+  status.conditions = status.conditions or host.json.array {}
+  local at = #status.conditions + 1
+  for i, condition in ipairs(status.conditions) do
+    if condition.type == type then
+      at = i
     end
   end
+  local known = status.conditions[at]
+  if not known and truth == "False"
+    or known and known.status == truth and known.reason == reason and known.message == message then
+    return false
+  end
+  local now = host.timestamp()
+  status.conditions[at] = {
+    type = type, status = truth, reason = reason, message = message, lastProbeTime = now, lastTransitionTime = now,
+  }
+  return true
 end
 
 
---- The job has what it was made for.
-function M.complete(api, job)
-  local reason, message = "CompletionsReached", "Reached expected number of succeeded pods"
-  begin(job)
-  set(job, "SuccessCriteriaMet", "True", reason, message)
-  set(job, "Complete", "True", reason, message)
-  job.status.completionTime = host.timestamp()
-  api.event(job, "Normal", "Completed", "Job completed")
+--- The job begins, unless it is suspended or has begun.
+function M.begin(job, status)
+  if not status.startTime and not job.spec.suspend then
+    status.startTime = host.timestamp()
+  end
 end
 
 
---- The job ends without.
-function M.fail(api, job, reason, message)
-  begin(job)
-  set(job, "FailureTarget", "True", reason, message)
-  set(job, "Failed", "True", reason, message)
-  api.event(job, "Warning", reason, message)
-end
-
-
-local function suspend(api, job)
-  local suspended = find(job, "Suspended")
-  if job.spec.suspend and not (suspended and suspended.status == "True") then
-    set(job, "Suspended", "True", "JobSuspended", "Job suspended")
-    api.event(job, "Normal", "Suspended", "Job suspended")
-  elseif not job.spec.suspend and suspended and suspended.status == "True" then
-    set(job, "Suspended", "False", "JobResumed", "Job resumed")
-    job.status.startTime = host.timestamp()
+--- Says whether the job is suspended. The time of its deadline begins anew when it is resumed.
+function M.suspend(api, job, status)
+  if job.spec.suspend then
+    if set(status, "Suspended", "True", "JobSuspended", "Job suspended") then
+      status.startTime = nil
+      api.event(job, "Normal", "Suspended", "Job suspended")
+    end
+  elseif set(status, "Suspended", "False", "JobResumed", "Job resumed") then
+    status.startTime = host.timestamp()
     api.event(job, "Normal", "Resumed", "Job resumed")
   end
 end
 
 
--- "0-2,5" of the indexes that are done.
-local function completed_indexes(job, indexes)
-  local runs, from, last = {}, nil, job.spec.completions
-  for index = 0, last do
-    local is_done = index < last and indexes[index]
-    if is_done and not from then
-      from = index
-    elseif not is_done and from then
-      runs[#runs + 1] = from == index - 1 and tostring(from) or ("%d%s%d"):format(from,
-        from == index - 2 and "," or "-", index - 1)
-      from = nil
-    end
+--- Says that the job ends, and that it has ended once no pod is about to go any more.
+--- @param ending table { type = "SuccessCriteriaMet"|"FailureTarget", reason =, message = }
+--- @return boolean whether it has ended
+function M.finish(status, ending, terminating)
+  set(status, ending.type, "True", ending.reason, ending.message)
+  if terminating > 0 then
+    return false
   end
-  return #runs > 0 and table.concat(runs, ",") or nil
+  set(status, LAST[ending.type], "True", ending.reason, ending.message)
+  if ending.type == "SuccessCriteriaMet" then
+    status.completionTime = host.timestamp()
+  end
+  return true
 end
 
 
---- Writes what the pods came to.
---- @param found table as job.lua counts them  @param succeeded integer
-function M.write(api, job, found, succeeded)
-  begin(job)
-  local status = job.status
-  local function some(count)
-    return count > 0 and count or nil
+--- Tells of the end of a job.
+function M.announce(api, job, ending)
+  if ending.type == "SuccessCriteriaMet" then
+    api.event(job, "Normal", "Completed", "Job completed")
+  else
+    api.event(job, "Warning", ending.reason, ending.message)
   end
-  suspend(api, job)
-  if not status.startTime and not job.spec.suspend then
-    status.startTime = host.timestamp()
-  end
-  if job.spec.suspend then
-    status.startTime = nil
-  end
-  status.active = some(#found.active)
-  status.ready = found.ready
-  status.terminating = found.terminating
-  status.succeeded = some(succeeded)
-  status.failed = some(#found.failed)
-  status.uncountedTerminatedPods = {}
-  if job.spec.completionMode == "Indexed" then
-    status.completedIndexes = completed_indexes(job, found.indexes)
-  end
-  job.status, job.before = job.before, nil
-  api.write_status(job, status)
 end
 
 
