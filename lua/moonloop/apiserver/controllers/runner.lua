@@ -5,7 +5,7 @@
 ---     kind = { "apps", "v1", "ReplicaSet" },      -- what is reconciled
 ---     owns = { "pods" },                          -- ids; a change of one brings its controller, and of an orphan
 ---                                                 -- all that could adopt it
----     maps = { ["services"] = function(entry, previous) … return keys end },   -- a change brings these
+---     maps = { ["services"] = function(entry, previous, is_gone) … return keys end },   -- a change brings these
 ---     reconcile = function(api, object) … end,    -- may return seconds after which to look again
 ---   })
 local client = require "moonloop.apiserver.controllers.client"
@@ -114,7 +114,7 @@ function M.start(server, spec)
     elseif owned[event.id] then
       add_owner(entry)
     elseif spec.maps and spec.maps[event.id] then
-      for _, key in ipairs(spec.maps[event.id](entry, event.previous)) do
+      for _, key in ipairs(spec.maps[event.id](entry, event.previous, event.type == "DELETED")) do
         add(key)
       end
     end

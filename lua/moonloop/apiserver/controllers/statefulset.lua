@@ -1,20 +1,23 @@
 --- StatefulSets: pods with numbers, made and renewed one after another, each with claims of its own.
 ---
 --- Rules: kubernetes/pkg/controller/statefulset/{stateful_set_control,stateful_set_utils}.go.
+local claims = require "moonloop.apiserver.controllers.statefulset_claims"
 local host = require "moonloop.host"
 local pods = require "moonloop.apiserver.controllers.pods"
+local revisions = require "moonloop.apiserver.controllers.statefulset_revisions"
 local runner = require "moonloop.apiserver.controllers.runner"
+local statefulset_status = require "moonloop.apiserver.controllers.statefulset_status"
 
 local M = {}
 
-local REVISION = "controller-revision-hash"
 local POD_NAME, POD_INDEX = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"
 
 
-local function ordinal_of(set, pod)
+-- The ordinal in the name of a pod, or nil when it is not one of the set's.
+local function ordinal_of(set, pod_name)
   local name = set.metadata.name
-  local number = pod.metadata.name:sub(1, #name) == name and pod.metadata.name:sub(#name + 1):match "^%-(%d+)$"
-  return number and math.tointeger(tonumber(number))
+  local number = pod_name:sub(1, #name) == name and pod_name:sub(#name + 1):match "^%-(%d+)$"
+  return number and math.tointeger(number) or nil
 end
 
 
@@ -23,91 +26,30 @@ local function first_ordinal(set)
 end
 
 
-local function revision_name(set, template)
-  return set.metadata.name .. "-" .. pods.hash(template)
+local function rolling(set)
+  return set.spec.updateStrategy.rollingUpdate
 end
 
 
-local function by_revision(a, b)
-  return a.revision < b.revision
-end
-
-
--- The ControllerRevision of the present template, made or renumbered when it is not the latest; and all, oldest first.
-local function ensure_revision(api, set)
-  local name = revision_name(set, set.spec.template)
-  local all = api.owned(set, "apps", "v1", "controllerrevisions")
-  table.sort(all, by_revision)
-  local latest = all[#all]
-  if latest and latest.metadata.name == name then
-    return latest, all
-  end
-  local number = latest and latest.revision + 1 or 1
-  for _, known in ipairs(all) do
-    if known.metadata.name == name then
-      return api.patch(known, { revision = number }), all
-    end
-  end
-  local template = host.json.copy(set.spec.template)
-  template["$patch"] = "replace"
-  local made = api.create({
-    apiVersion = "apps/v1",
-    kind = "ControllerRevision",
-    metadata = { name = name, labels = host.json.copy((set.spec.template.metadata or {}).labels or {}) },
-    data = { spec = { template = template } },
-    revision = number,
-  }, set)
-  all[#all + 1] = made
-  return made, all
-end
-
-
-local function template_of(revision)
-  local template = host.json.copy(revision.data.spec.template)
-  template["$patch"] = nil
-  return template
-end
-
-
-local function claim_name(claim, set, ordinal)
-  return ("%s-%s-%d"):format(claim.metadata.name, set.metadata.name, ordinal)
-end
-
-
--- The claims of one pod outlive it, and the set.
-local function ensure_claims(api, set, ordinal)
-  for _, claim in ipairs(set.spec.volumeClaimTemplates or {}) do
-    local name = claim_name(claim, set, ordinal)
-    if not api.get("", "v1", "persistentvolumeclaims", set.metadata.namespace, name) then
-      local labels = host.json.copy((claim.metadata.labels or {}))
-      for key, value in pairs(set.spec.selector.matchLabels or {}) do
-        labels[key] = value
-      end
-      api.create {
-        apiVersion = "v1",
-        kind = "PersistentVolumeClaim",
-        metadata = { name = name, namespace = set.metadata.namespace, labels = labels },
-        spec = host.json.copy(claim.spec),
-      }
-    end
-  end
+local function is_parallel(set)
+  return set.spec.podManagementPolicy == "Parallel"
 end
 
 
 local function new_pod(set, ordinal, revision)
   local name = ("%s-%d"):format(set.metadata.name, ordinal)
-  local pod = pods.from_template(template_of(revision), {
-    [REVISION] = revision.metadata.name, [POD_NAME] = name, [POD_INDEX] = tostring(ordinal),
+  local pod = pods.from_template(revisions.template(revision), {
+    [revisions.LABEL] = revision.metadata.name, [POD_NAME] = name, [POD_INDEX] = tostring(ordinal),
   })
   pod.metadata.name, pod.metadata.generateName = name, set.metadata.name .. "-"
   pod.spec.hostname = name
   pod.spec.subdomain = set.spec.serviceName
   local volumes, claimed = host.json.array {}, {}
-  for i, claim in ipairs(set.spec.volumeClaimTemplates or {}) do
-    claimed[claim.metadata.name] = true
+  for i, template in ipairs(set.spec.volumeClaimTemplates or {}) do
+    claimed[template.metadata.name] = true
     volumes[i] = {
-      name = claim.metadata.name,
-      persistentVolumeClaim = { claimName = claim_name(claim, set, ordinal) },
+      name = template.metadata.name,
+      persistentVolumeClaim = { claimName = claims.name(template, set, ordinal) },
     }
   end
   for _, volume in ipairs(pod.spec.volumes or {}) do
@@ -120,170 +62,204 @@ local function new_pod(set, ordinal, revision)
 end
 
 
+-- Does something to a pod and says how it went.
+local function tell(api, set, verb, pod_name, act)
+  local ok, result = pcall(act)
+  local what = ("%s Pod %s in StatefulSet %s"):format(verb, pod_name, set.metadata.name)
+  if not ok then
+    api.event(set, "Warning", "Failed" .. verb, ("%s failed error: %s"):format(what, result))
+    error(result, 0)
+  end
+  api.event(set, "Normal", "Successful" .. verb, what .. " successful")
+  return result
+end
+
+
 local function create(api, set, ordinal, revision)
-  ensure_claims(api, set, ordinal)
-  local made = api.create(new_pod(set, ordinal, revision), set)
-  api.event(set, "Normal", "SuccessfulCreate", ("create Pod %s in StatefulSet %s successful"):format(
-    made.metadata.name, set.metadata.name))
+  local pod = new_pod(set, ordinal, revision)
+  tell(api, set, "Create", pod.metadata.name, function()
+    claims.ensure(api, set, ordinal)
+    claims.own(api, set, api.create(pod, set), ordinal, false)
+  end)
 end
 
 
 local function delete(api, set, pod)
-  api.delete(pod)
-  api.event(set, "Normal", "SuccessfulDelete", ("delete Pod %s in StatefulSet %s successful"):format(
-    pod.metadata.name, set.metadata.name))
+  tell(api, set, "Delete", pod.metadata.name, function()
+    api.delete(pod)
+  end)
 end
 
 
-local function is_healthy(pod)
-  return pods.is_ready(pod) and not pod.metadata.deletionTimestamp
+-- Neither available nor going to stay.
+local function is_unavailable(set, pod)
+  return pod.metadata.deletionTimestamp ~= nil or not pods.is_available(pod, set.spec.minReadySeconds)
 end
 
 
--- The pods that should be, by ordinal, and those that should not, the highest first.
+-- The pods that should be, by ordinal, those that should not, the highest first, and all of them.
 local function sort_pods(api, set)
-  local wanted, surplus = {}, {}
+  local wanted, condemned, all = {}, {}, {}
   local first = first_ordinal(set)
-  for _, pod in ipairs(api.owned(set, "", "v1", "pods")) do
-    local ordinal = ordinal_of(set, pod)
+  for _, pod in ipairs(api.owned(set, "", "v1", "pods", function(name) return ordinal_of(set, name) ~= nil end)) do
+    local ordinal = ordinal_of(set, pod.metadata.name)
+    if ordinal then
+      all[#all + 1] = pod
+    end
     if ordinal and ordinal >= first and ordinal < first + set.spec.replicas then
       wanted[ordinal] = pod
     elseif ordinal then
-      surplus[#surplus + 1] = pod
+      condemned[#condemned + 1] = pod
     end
   end
-  table.sort(surplus, function(a, b) return ordinal_of(set, a) > ordinal_of(set, b) end)
-  return wanted, surplus
+  table.sort(condemned, function(a, b)
+    return ordinal_of(set, a.metadata.name) > ordinal_of(set, b.metadata.name)
+  end)
+  return wanted, condemned, all
 end
 
 
--- Which revision a new pod gets: below the partition, and until the update has reached it, the current one.
+-- Which revision a new pod gets: below the partition, or without one as far as the update has not come, the current.
 local function revision_for(set, ordinal, current, update)
-  local rules = (set.spec.updateStrategy or {}).rollingUpdate
-  local partition = rules and rules.partition or 0
-  return ordinal < first_ordinal(set) + partition and current or update
-end
-
-
--- Makes what is missing, in order. @return boolean whether all are there and healthy
-local function fill(api, set, wanted, current, update)
-  local in_order = set.spec.podManagementPolicy ~= "Parallel"
-  local first, is_whole = first_ordinal(set), true
-  for ordinal = first, first + set.spec.replicas - 1 do
-    local pod = wanted[ordinal]
-    if not pod then
-      create(api, set, ordinal, revision_for(set, ordinal, current, update))
-    elseif not pods.is_active(pod) and not pod.metadata.deletionTimestamp then
-      delete(api, set, pod)
-    end
-    if not pod or not is_healthy(pod) then
-      is_whole = false
-      if in_order then
-        return false
-      end
-    end
+  local count = 0
+  if rolling(set) then
+    count = rolling(set).partition or 0
+  elseif set.spec.updateStrategy.type == "RollingUpdate" then
+    count = (set.status or {}).currentReplicas or 0
   end
-  return is_whole
+  return ordinal < first_ordinal(set) + count and current or update
 end
 
 
--- Takes away what is too much: one at a time, from the end. @return boolean whether something is
-local function shrink(api, set, surplus)
-  for _, pod in ipairs(surplus) do
+-- A pod is found by its name in a label, which may have been taken away.
+local function keep_identity(api, set, pod, ordinal)
+  local name = pod.metadata.name
+  if (pod.metadata.labels or {})[POD_NAME] ~= name then
+    tell(api, set, "Update", name, function()
+      api.patch(pod, { metadata = { labels = { [POD_NAME] = name, [POD_INDEX] = tostring(ordinal) } } })
+    end)
+  end
+  claims.own(api, set, pod, ordinal, false)
+end
+
+
+-- Looks after the pod that should be at an ordinal. @return boolean whether the next one may be looked at in order
+local function fill_one(api, set, pod, ordinal, current, update)
+  if not pod then
+    if not claims.are_stale(api, set, ordinal) then
+      create(api, set, ordinal, revision_for(set, ordinal, current, update))
+    end
+    return false
+  end
+  local phase = pod.status and pod.status.phase
+  if phase == "Failed" or phase == "Succeeded" then
     if not pod.metadata.deletionTimestamp then
       delete(api, set, pod)
     end
-    if set.spec.podManagementPolicy ~= "Parallel" then
-      return true
-    end
+    return false
   end
-  return #surplus > 0
+  if phase == "Pending" and not pod.metadata.deletionTimestamp then
+    claims.ensure(api, set, ordinal)
+  end
+  if is_unavailable(set, pod) and not is_parallel(set) then
+    return false
+  end
+  keep_identity(api, set, pod, ordinal)
+  return true
 end
 
 
--- Renews one pod of an older revision, from the end, down to the partition.
+-- Makes what is missing, in order. @return boolean whether what is too much may go now
+local function fill(api, set, wanted, current, update)
+  local first = first_ordinal(set)
+  for ordinal = first, first + set.spec.replicas - 1 do
+    if not fill_one(api, set, wanted[ordinal], ordinal, current, update) and not is_parallel(set) then
+      return false
+    end
+  end
+  return true
+end
+
+
+-- Of those that go, the first that is not well: that one need not become so before it goes.
+local function first_unavailable(set, condemned)
+  for i = #condemned, 1, -1 do
+    if is_unavailable(set, condemned[i]) then
+      return condemned[i]
+    end
+  end
+end
+
+
+-- Takes away what is too much, from the end; in order, one at a time. @return boolean whether the update may go on
+local function shrink(api, set, condemned)
+  for _, pod in ipairs(condemned) do
+    claims.own(api, set, pod, ordinal_of(set, pod.metadata.name), true)
+  end
+  local ailing = first_unavailable(set, condemned)
+  for _, pod in ipairs(condemned) do
+    local waits = not is_parallel(set) and is_unavailable(set, pod) and pod ~= ailing
+    if not pod.metadata.deletionTimestamp and not waits then
+      delete(api, set, pod)
+    end
+    if not is_parallel(set) then
+      return false
+    end
+  end
+  return true
+end
+
+
+-- Renews one pod of an older revision, from the end down to the partition, when those above it are well.
 local function renew(api, set, wanted, update)
-  local strategy = set.spec.updateStrategy or {}
-  if strategy.type == "OnDelete" then
+  if set.spec.updateStrategy.type == "OnDelete" then
     return
   end
   local first = first_ordinal(set)
-  local partition = strategy.rollingUpdate and strategy.rollingUpdate.partition or 0
+  local partition = (rolling(set) or {}).partition or 0
   for ordinal = first + set.spec.replicas - 1, first + partition, -1 do
     local pod = wanted[ordinal]
-    if pod.metadata.labels[REVISION] ~= update.metadata.name then
+    if pod and revisions.of(pod) ~= update.metadata.name and not pod.metadata.deletionTimestamp then
       return delete(api, set, pod)
+    elseif not pod or is_unavailable(set, pod) then
+      return
     end
   end
-end
-
-
-local function some(count)
-  return count > 0 and count or nil
-end
-
-
-local function status_of(set, wanted, surplus, current, update)
-  local all, ready, available, updated, on_current, again = { table.unpack(surplus) }, 0, 0, 0, 0, nil
-  for _, pod in pairs(wanted) do
-    all[#all + 1] = pod
-  end
-  for _, pod in ipairs(all) do
-    local revision = pod.metadata.labels[REVISION]
-    local is_available, left = pods.is_available(pod, set.spec.minReadySeconds)
-    ready = ready + (pods.is_ready(pod) and 1 or 0)
-    available = available + (is_available and 1 or 0)
-    if not pod.metadata.deletionTimestamp then
-      updated = updated + (revision == update.metadata.name and 1 or 0)
-      on_current = on_current + (revision == current.metadata.name and 1 or 0)
-    end
-    if left and left > 0 then
-      again = math.min(left, again or left)
-    end
-  end
-  local is_done = updated == set.spec.replicas and ready == set.spec.replicas and #all == set.spec.replicas
-  local reached = is_done and update or current
-  return {
-    observedGeneration = set.metadata.generation,
-    replicas = #all,
-    readyReplicas = some(ready),
-    availableReplicas = available,
-    currentReplicas = some(is_done and updated or on_current),
-    updatedReplicas = some(updated),
-    currentRevision = reached.metadata.name,
-    updateRevision = update.metadata.name,
-    collisionCount = 0,
-  }, again
-end
-
-
-local function current_of(set, revisions, update)
-  for _, revision in ipairs(revisions) do
-    if revision.metadata.name == (set.status or {}).currentRevision then
-      return revision
-    end
-  end
-  return update
 end
 
 
 local function reconcile(api, set)
-  local update, revisions = ensure_revision(api, set)
-  local current = current_of(set, revisions, update)
-  local wanted, surplus = sort_pods(api, set)
+  local update, known = revisions.ensure(api, set)
+  local current = revisions.current(set, known, update)
+  local wanted, condemned, all = sort_pods(api, set)
+  local ok, why = true, nil
   if not set.metadata.deletionTimestamp then
-    local is_whole = fill(api, set, wanted, current, update)
-    if is_whole or set.spec.podManagementPolicy == "Parallel" then
-      local shrinks = shrink(api, set, surplus)
-      if is_whole and not shrinks then
+    ok, why = pcall(function()
+      if fill(api, set, wanted, current, update) and shrink(api, set, condemned) then
         renew(api, set, wanted, update)
       end
-    end
-    wanted, surplus = sort_pods(api, set)
+    end)
+    all = select(3, sort_pods(api, set))
   end
-  local status, again = status_of(set, wanted, surplus, current, update)
+  local status, again = statefulset_status.of(set, all, current, update)
   api.write_status(set, status)
+  revisions.truncate(api, set, known, current, update, all)
+  if not ok then
+    error(why, 0)
+  end
   return again
+end
+
+
+-- A claim that is gone may be one that a set waits for, or has to make again.
+local function sets_beside(server, claim, is_gone)
+  local keys = {}
+  if is_gone then
+    server.store:collection("statefulsets.apps"):each(claim.namespace, nil, function(entry)
+      keys[#keys + 1] = entry.namespace .. "/" .. entry.name
+    end)
+  end
+  return keys
 end
 
 
@@ -293,6 +269,11 @@ function M.start(server)
     name = "statefulset-controller",
     kind = { "apps", "v1", "StatefulSet" },
     owns = { "pods" },
+    maps = {
+      persistentvolumeclaims = function(claim, _, is_gone)
+        return sets_beside(server, claim, is_gone)
+      end,
+    },
     reconcile = reconcile,
   })
 end
