@@ -117,13 +117,13 @@ describe("claims of volumes", function()
 
   it("wait for the pod that uses them", function()
     world:must("POST", "/api/v1/namespaces/default/pods", { metadata = { name = "p" }, spec = {
-      containers = { { name = "a", image = "x" } },
+      nodeName = "n", containers = { { name = "a", image = "x" } },
       volumes = { { name = "v", persistentVolumeClaim = { claimName = "a" } } },
     } })
     world:must("DELETE", CLAIMS .. "/a")
     world:settle()
     assert.is_string(world:must("GET", CLAIMS .. "/a").metadata.deletionTimestamp)
-    world:must("DELETE", "/api/v1/namespaces/default/pods/p")
+    world:must("DELETE", "/api/v1/namespaces/default/pods/p?gracePeriodSeconds=0")
     world:settle()
     assert.equal(404, (world:call("GET", CLAIMS .. "/a")))
   end)

@@ -148,16 +148,30 @@ local function labels_match(wanted, labels)
 end
 
 
--- Whether a claim of the pod has no volume yet.
-local function is_unbound(self, pod)
+-- Why a pod cannot have a claim, or nil.
+local function claim_problem(claim, name)
+  local phase = claim and (claim.status or {}).phase
+  if not claim then
+    return ("persistentvolumeclaim %q not found"):format(name)
+  elseif phase == "Lost" then
+    return ("persistentvolumeclaim %q bound to non-existent persistentvolume %q"):format(name, claim.spec.volumeName)
+  elseif claim.metadata.deletionTimestamp then
+    return ("persistentvolumeclaim %q is being deleted"):format(name)
+  elseif phase ~= "Bound" then
+    return "pod has unbound immediate PersistentVolumeClaims"
+  end
+end
+
+
+-- The same for the first of its claims that it cannot have.
+local function claims_problem(self, pod)
   for _, volume in ipairs(pod.spec.volumes or {}) do
-    local named = volume.persistentVolumeClaim
-    local claim = named and self.read("PersistentVolumeClaim", pod.metadata.namespace, named.claimName)
-    if named and not (claim and (claim.status or {}).phase == "Bound") then
-      return true
+    local name = (volume.persistentVolumeClaim or {}).claimName
+    local why = name and claim_problem(self.read("PersistentVolumeClaim", pod.metadata.namespace, name), name)
+    if why then
+      return why
     end
   end
-  return false
 end
 
 
@@ -165,16 +179,29 @@ end
 local function unfit(self, pod)
   if not labels_match(pod.spec.nodeSelector, self.labels) then
     return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
-  elseif is_unbound(self, pod) then
-    return "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
   end
+  local why = claims_problem(self, pod)
+  return why and ("0/1 nodes are available: %s."):format(why)
+end
+
+
+-- Whether the pod's status says so already.
+local function is_told(pod, why)
+  for _, condition in ipairs((pod.status or {}).conditions or {}) do
+    if condition.type == "PodScheduled" then
+      return condition.message == why
+    end
+  end
+  return false
 end
 
 
 -- The node takes any pod that fits it; one that does not is looked at again when it, or a claim, changes.
 function M:schedule(pod)
   local why = unfit(self, pod)
-  if why then
+  if why and is_told(pod, why) then
+    return
+  elseif why then
     self:write_status(pod, {
       phase = "Pending",
       conditions = host.json.array { {
@@ -185,6 +212,7 @@ function M:schedule(pod)
         lastTransitionTime = host.timestamp(),
       } },
     })
+    self:event(pod, "Warning", "FailedScheduling", why, "default-scheduler")
     return
   end
   local code = self:call("POST", path_of(pod, "/binding"), {
@@ -260,7 +288,7 @@ end
 
 
 local function on_change(self, event)
-  if event.id == "persistentvolumeclaims" and event.type == "MODIFIED" then
+  if event.id == "persistentvolumeclaims" then
     host.defer(function()
       look_at_waiting(self, event.entry.namespace)
     end)

@@ -1,4 +1,4 @@
---- Claims of persistent volumes. They are kept; nothing binds them.
+--- Claims of persistent volumes; controllers/claims.lua binds them.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePersistentVolumeClaim),
 --- pkg/registry/core/persistentvolumeclaim/strategy.go, plugin/pkg/admission/storage/storageobjectinuseprotection.

@@ -29,10 +29,10 @@ function M.add(object, id)
 end
 
 
--- Whether a pod that has not ended mounts the claim, by its own name or by that of a volume made for the pod.
+-- Whether a pod that has a node mounts the claim, by its own name or by that of a volume made for the pod. One that has
+-- ended still does, until it is gone.
 local function mounts(pod, claim)
-  local phase = pod.status and pod.status.phase
-  if phase == "Succeeded" or phase == "Failed" then
+  if not pod.spec.nodeName then
     return false
   end
   for _, volume in ipairs(pod.spec.volumes or NONE) do
