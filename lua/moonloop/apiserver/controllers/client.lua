@@ -96,14 +96,15 @@ function M.new(server, controller)
   function api.owned(owner, group, version, plural, is_member)
     local res, mine, orphans, strangers = registry:find(group, version, plural), {}, {}, {}
     local is_staying = not owner.metadata.deletionTimestamp
+    local function fits(entry)
+      return label_selector.match(owner.spec.selector, entry.labels) and (not is_member or is_member(entry.name))
+    end
     store:collection(res.id):each(owner.metadata.namespace, nil, function(entry)
       local uid = controller_uid(entry.owners)
-      local fits = label_selector.match(owner.spec.selector, entry.labels)
-        and (not is_member or is_member(entry.name))
       if uid == owner.metadata.uid then
-        local list = (fits or not is_staying) and mine or strangers
+        local list = (not is_staying or fits(entry)) and mine or strangers
         list[#list + 1] = store.object(res, entry)
-      elseif not uid and fits and is_staying and not entry.deleting then
+      elseif not uid and is_staying and not entry.deleting and fits(entry) then
         orphans[#orphans + 1] = entry
       end
     end)
