@@ -167,6 +167,22 @@ describe("With a fault on the way,", function()
     assert_all_done(20)
   end)
 
+  faulty("connections that are to be left after each answer cost nothing", function()
+    faults:add { { name = "away", action = "goaway" } }
+    start()
+    ats(20)
+    assert_all_done(20)
+    assert.is_true(faults:hits "away" >= 60, faults:hits "away") -- three writes an At
+  end)
+
+  faulty("a create that nobody answers is given up, and asked for again", function()
+    faults:add { { name = "black hole", method = "POST", path = PODS, times = 2, action = "delay", ms = 300000 } }
+    start()
+    ats(5)
+    assert_all_done(5, 60)
+    assert.equal(2, faults:hits "black hole")
+  end)
+
   faulty("an At that comes due while the server is away runs when it is back", function()
     start()
     ats(10, cluster.due_in(2))

@@ -33,6 +33,13 @@ func forward(p *proxy, _ *Rule, w http.ResponseWriter, r *http.Request) {
 	p.upstream.ServeHTTP(w, r)
 }
 
+// sendAway answers, and asks the client to leave the connection: net/http makes a
+// GOAWAY of that header. kube-apiserver's --goaway-chance does the same.
+func sendAway(p *proxy, _ *Rule, w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close")
+	p.upstream.ServeHTTP(w, r)
+}
+
 // answerStatus refuses the request as the API server would, without asking it.
 func answerStatus(_ *proxy, rule *Rule, w http.ResponseWriter, _ *http.Request) {
 	status := metav1.Status{

@@ -38,6 +38,7 @@ var actions = map[string]action{
 	"stall":      stallReply,
 	"delay":      forward, // the wait is in "ms", which every action heeds
 	"inject":     inject,
+	"goaway":     sendAway,
 }
 
 // prepare checks a rule that came from outside and makes it ready to match.
