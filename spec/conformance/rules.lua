@@ -69,10 +69,11 @@ return {
     { "(Resource Version: +)%d+()", "version" },
     { "(pod%-template%-hash=)%w+()", "hash" },
     { "(dev%.conformance%.)g%x+()", "group" },
-    { "(%f[%w])%d+[smhd]%d*[smh]?(%f[^%w])", "age" },
-    { "()<invalid>()", "age" },
     { "()%a%a%a, %d%d %a%a%a %d%d%d%d %d%d:%d%d:%d%d [+-]%d%d%d%d()", "time" },
     { "(%l%-)" .. SUFFIX:rep(8) .. SUFFIX .. "?" .. SUFFIX .. "?(%f[^%w])", "hash" },
     { "(>%-)" .. SUFFIX:rep(5) .. "(%f[^%w])", "random" },
+    -- Behind the random ends of names, which may look like an age.
+    { "(%f[%w])%d+[smhd]%d*[smh]?(%f[^%w])", "age" },
+    { "()<invalid>()", "age" },
   },
 }

@@ -1,0 +1,20 @@
+--- What two servers need not agree on reads the same: spec/conformance/lib/normalize.lua.
+local normalize = require "spec.conformance.lib.normalize"
+
+describe("What kubectl prints", function()
+  local function printed(text)
+    return normalize.new("", {}):printed(text)
+  end
+
+  it("has pods with random ends, also where such an end looks like an age", function()
+    for _, ending in ipairs { "x7k2p", "24d7h", "2d4h9", "9955s" } do
+      assert.equal("pod/web-<hash>-<random>  1/1  <age>\n", printed("pod/web-5d9f4b7c8d-" .. ending .. "   1/1   75s\n"))
+    end
+  end)
+
+  it("has ages", function()
+    for _, age in ipairs { "5s", "3m20s", "2d4h", "<invalid>" } do
+      assert.equal("web  <age>\n", printed("web     " .. age .. "\n"))
+    end
+  end)
+end)
