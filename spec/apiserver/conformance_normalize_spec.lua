@@ -8,7 +8,8 @@ describe("What kubectl prints", function()
 
   it("has pods with random ends, also where such an end looks like an age", function()
     for _, ending in ipairs { "x7k2p", "24d7h", "2d4h9", "9955s" } do
-      assert.equal("pod/web-<hash>-<random>  1/1  <age>\n", printed("pod/web-5d9f4b7c8d-" .. ending .. "   1/1   75s\n"))
+      local line = ("pod/web-5d9f4b7c8d-%s   1/1   75s\n"):format(ending)
+      assert.equal("pod/web-<hash>-<random>  1/1  <age>\n", printed(line))
     end
   end)
 
