@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The end-to-end specs, then both servers held against each other; the last line adds them up.
+# The end-to-end specs on both servers, and the two held against each other, all at once; the last line adds
+# them up.
 #
 #   tools/e2e.sh             all of it, as `make e2e` does
 #   tools/e2e.sh SPEC…       only these specs; arguments are those of spec/e2e/run.sh

@@ -31,27 +31,45 @@ tally_program() {
 }
 
 # tally_each FUNCTION ARGUMENT…: calls it for each of them, for as many at once as there are processors,
-# and prints what they print in their order. What it sets is lost, but for the counts.
+# and prints what they print in their order. What it sets is lost, but for the counts. Ctrl-C ends them too:
+# each is a process group, as what runs in the background would ignore it.
 tally_each() {
   local function=$1 results number=0 counts argument
   shift
   results=$(mktemp -d -t moonloop-tally.XXXXXX)
+  trap 'tally_stop INT' INT
+  trap 'tally_stop TERM' TERM
+  set -m
   for argument in "$@"; do
     [ "$(jobs -rp | wc -l)" -lt "$(nproc)" ] || wait -n
     number=$((number + 1))
     (
       passed=0 failed=0 skipped=0
-      "$function" "$argument" >"$results/$number.out" 2>&1
+      "$function" "$argument" </dev/null >"$results/$number.out" 2>&1
       echo "$passed $failed $skipped" >"$results/$number.counts"
     ) &
   done
   wait
+  set +m
+  trap - INT TERM
   for number in $(seq $#); do
     cat "$results/$number.out"
     read -ra counts <"$results/$number.counts" || counts=(0 1 0)
     tally_add "${counts[@]}"
   done
   rm -rf "$results"
+}
+
+# tally_stop SIGNAL: ends what tally_each has begun and, once that is over, as the signal does.
+tally_stop() {
+  local group
+  for group in $(jobs -p); do
+    kill -TERM -- "-$group" 2>/dev/null
+  done
+  wait
+  rm -rf "$results"
+  trap - "$1"
+  kill "-$1" "$$"
 }
 
 # tally_units FOLDER: every cmocka program in it.

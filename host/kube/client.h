@@ -89,7 +89,7 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
                                         const struct ml_http_deadlines *deadlines,
                                         const struct ml_client_stream *handler, void *context);
 
-/* One who waits because the API server could not be reached. He need not wait out his time: every
+/* What waits because the API server could not be reached. It need not wait out its time: every
  * second or two one of those who wait is to look, and all of them as soon as any call of this
  * client is answered, with anything but a 5xx, which may be a proxy's. Lives in its user's struct;
  * zero but for `again` and `context` to begin with. */

@@ -1,5 +1,4 @@
-/* Those who wait until the API server can be reached again: one of them at a time goes and looks.
- */
+/* Those who wait until the API server can be reached: one of them at a time goes and looks. */
 #include "kube/client_internal.h"
 
 #define SCOUT_NS        (1 * ML_NS_PER_S) /* and up to as much again, by chance */
@@ -41,7 +40,7 @@ void ml_client_await(struct ml_client *client, struct ml_client_await *await)
 {
     if (!waits(await))
         ml_list_push(&client->awaiting, &await->node);
-    rest(client); /* he has just looked */
+    rest(client); /* it has just looked */
 }
 
 void ml_client_await_stop(struct ml_client_await *await)

@@ -23,5 +23,5 @@ bool ml_doubts_has(const struct ml_doubts *doubts, const struct ml_object *objec
 void ml_doubts_checked(struct ml_doubts *doubts, struct ml_str key);
 /* A reconcile was good. A child that has gone during it stays a doubt. */
 void ml_doubts_good(struct ml_doubts *doubts, struct ml_str key);
-/* The object is gone, or of a newer version, and the doubt with it. */
+/* The object is gone, and the doubt with it. */
 void ml_doubts_drop(struct ml_doubts *doubts, struct ml_str key);
