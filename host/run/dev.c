@@ -281,8 +281,11 @@ static int build(struct ml_dev *self)
     self->metrics = ml_metrics_new();
     ml_timer_init(&self->look, self->loop, on_look, self);
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
-    if (ml_processes_new(self->loop, &self->processes, self->err) < 0 ||
-        ml_dev_files_make(&self->files, self->err) < 0 ||
+    if (ml_processes_new(self->loop, &self->processes, self->err) < 0)
+        return MOONLOOP_EXIT_BAD;
+    /* From here on there is something to take away again; a signal waits for the loop. */
+    catch_signals(self, on_signal);
+    if (ml_dev_files_make(&self->files, self->err) < 0 ||
         ml_dev_token(self->token, self->err) < 0 || make_server(self) < 0)
         return MOONLOOP_EXIT_BAD;
     int r = open_address(self);
@@ -324,10 +327,8 @@ int ml_dev_run(const struct ml_dev_opts *opts, struct ml_err *err)
 {
     struct ml_dev self = {.opts = *opts, .err = err};
     self.exit_code = build(&self);
-    if (self.exit_code == MOONLOOP_EXIT_OK) {
-        catch_signals(&self, on_signal);
+    if (self.exit_code == MOONLOOP_EXIT_OK)
         ml_loop_run(self.loop);
-    }
     unbuild(&self);
     return self.exit_code;
 }

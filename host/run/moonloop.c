@@ -112,6 +112,14 @@ static void on_signal(void *context, int signo)
     stop(context, signo == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
+static void catch_signals(struct moonloop *self, void (*fire)(void *context, int signo))
+{
+    if (!self->opts.handle_signals)
+        return;
+    ml_loop_on_signal(self->loop, SIGTERM, fire, self);
+    ml_loop_on_signal(self->loop, SIGINT, fire, self);
+}
+
 static void on_connected(void *context, const char *version, const struct ml_err *err)
 {
     struct moonloop *self = context;
@@ -258,7 +266,8 @@ static int open_endpoints(struct moonloop *self)
     return 0;
 }
 
-/* Everything but the network. Leaves self->err and a half-built host on failure. */
+/* Everything but the network. Leaves self->err and a half-built host on failure. A signal that comes
+ * meanwhile waits for the loop: process 1 of a container would miss it for ever. */
 static int build(struct moonloop *self)
 {
     if (self->err.kind)
@@ -267,6 +276,7 @@ static int build(struct moonloop *self)
         return fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
+    catch_signals(self, on_signal);
     self->metrics = ml_metrics_new();
     ml_process_metrics_init(&self->process_metrics, self->metrics, &self->log);
     if (open_transport(self) < 0)
@@ -283,10 +293,6 @@ int moonloop_run(struct moonloop *self)
     if (build(self) != 0)
         return self->exit_code;
     self->woken = ml_loop_watch_fd(self->loop, self->wake[0], on_wake, self);
-    if (self->opts.handle_signals) {
-        ml_loop_on_signal(self->loop, SIGTERM, on_signal, self);
-        ml_loop_on_signal(self->loop, SIGINT, on_signal, self);
-    }
     self->connecting = ml_connect_start(ml_operator_client(self->operator), self->loop, &self->log,
                                         CONNECT_PATIENCE_NS, on_connected, self);
     ml_loop_run(self->loop);
@@ -316,10 +322,7 @@ void moonloop_free(struct moonloop *self)
     ml_credentials_free(self->credentials);
     ml_kubeconfig_free(self->kubeconfig);
     if (self->loop) {
-        if (self->opts.handle_signals) {
-            ml_loop_on_signal(self->loop, SIGTERM, NULL, NULL);
-            ml_loop_on_signal(self->loop, SIGINT, NULL, NULL);
-        }
+        catch_signals(self, NULL);
         ml_loop_watch_free(self->woken);
         ml_loop_free(self->loop);
     }

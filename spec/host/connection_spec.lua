@@ -214,6 +214,15 @@ describe("A server", function()
     assert.matches("^moonloop run: cannot use the API server https://127%.0%.0%.1:" .. port, moonloop:stderr())
   end)
 
+  it("is not asked when SIGTERM comes while the kubeconfig is read", function()
+    local text, pipe = kubeconfig(1), shell.path "kubeconfig"
+    shell.must("mkfifo " .. pipe)
+    local moonloop = host.start { name = "early", scripts = "reconcilers", kubeconfig = pipe, env = NO_CLUSTER }
+    -- Opened when the host reads it.
+    shell.must(("timeout 20 sh -c 'exec >%s; kill -TERM %d; cat %s'"):format(pipe, moonloop.pid, text))
+    assert.equal(0, moonloop:till_exit(5))
+  end)
+
   it("that needs to be asked again hears SIGTERM meanwhile", function()
     local moonloop = host.start {
       name = "unreachable", scripts = "reconcilers", kubeconfig = kubeconfig(1), env = NO_CLUSTER,

@@ -1,5 +1,6 @@
 -- However moonloop dev ends, none of its processes is left, and after a signal it can answer no file either.
 local dev = require "spec.host.support.dev"
+local host = require "spec.e2e.support.host"
 local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
 
@@ -52,6 +53,19 @@ describe("moonloop dev", function()
       assert.equal("pod.yaml\n", shell.must("ls -A " .. folder))
     end)
   end
+
+  it("leaves nothing behind when it is stopped while it starts", function()
+    local tmp, pipe = shell.folder "tmp", shell.path "audit"
+    shell.must("mkfifo " .. pipe)
+    local starting = host.spawn({ "dev", "--audit-log", pipe }, { name = "dev", env = { TMPDIR = tmp } })
+    wait.till("its folder", 10, function()
+      return shell.must("ls -A " .. tmp) ~= ""
+    end)
+    starting:signal "TERM"
+    shell.must(("timeout 20 cat %s >/dev/null"):format(pipe)) -- it waited for a reader
+    assert.equal(0, starting:till_exit(5))
+    assert.equal("", shell.must("ls -A " .. tmp))
+  end)
 
   it("leaves no process behind on SIGKILL", function()
     local server, mark = start()
