@@ -94,7 +94,8 @@ describe("A reconcile that goes wrong", function()
       -- It loops once more while the At is timed.
       api.patch("Widget", ns, "loop", { spec = { turn = index } })
       cluster.at(ns, "at-" .. index, cluster.PAST)
-      cluster.till_pod(ns, ("at-%d-pod"):format(index), 5)
+      -- A sanitizer build lets each of them burn half a second of CPU, and a pod takes several turns of the loop.
+      cluster.till_pod(ns, ("at-%d-pod"):format(index), 15)
     end
   end)
 
