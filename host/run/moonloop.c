@@ -266,8 +266,8 @@ static int open_endpoints(struct moonloop *self)
     return 0;
 }
 
-/* Everything but the network. Leaves self->err and a half-built host on failure. A signal that comes
- * meanwhile waits for the loop: process 1 of a container would miss it for ever. */
+/* Everything but the network. Leaves self->err and a half-built host on failure. A signal that
+ * comes meanwhile waits for the loop: process 1 of a container would miss it for ever. */
 static int build(struct moonloop *self)
 {
     if (self->err.kind)
