@@ -260,14 +260,14 @@ function M.stop_all()
 end
 
 
---- Runs the binary with these words to its end, at most 20 s (exit code 124 then).
+--- Runs the binary with these words to its end; one that has none is ended, with the exit code 124.
 ---@param words string[]
 ---@param env table<string, string|false>?
 ---@return { code: integer, out: string, err: string }
 function M.command(words, env)
   local errors = shell.path "stderr"
-  local line = ("timeout -k 5 20 %s %s </dev/null 2>%s"):format(
-    shell.env(env), shell.line { M.binary, table.unpack(words) }, shell.quote(errors))
+  local line = ("timeout -k 5 %d %s %s </dev/null 2>%s"):format(
+    wait.patient(20), shell.env(env), shell.line { M.binary, table.unpack(words) }, shell.quote(errors))
   local out, code = shell.run(line)
   local result = { code = code, out = out, err = shell.read(errors) }
   local report = sanitizer_report(result.err)

@@ -13,6 +13,14 @@ local PATIENCE = 4
 --- Seconds since 1970, with a fraction.
 M.now = socket.gettime
 
+--- What a busy machine is given for what takes so many seconds.
+---@param seconds integer
+---@return integer
+function M.patient(seconds)
+  return seconds * PATIENCE
+end
+
+
 local function shown(state)
   return state == nil and "nothing" or tostring(state)
 end
@@ -24,14 +32,14 @@ end
 ---@param seconds number
 ---@param predicate fun(): any, any
 function M.till(what, seconds, predicate)
-  local deadline = M.now() + seconds * PATIENCE
+  local deadline = M.now() + M.patient(seconds)
   while true do
     local result, state = predicate()
     if result then
       return result
     end
     if M.now() > deadline then
-      error(("waited %g s for %s; last seen: %s"):format(seconds * PATIENCE, what, shown(state)), 2)
+      error(("waited %g s for %s; last seen: %s"):format(M.patient(seconds), what, shown(state)), 2)
     end
     socket.sleep(INTERVAL)
   end

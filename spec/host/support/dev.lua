@@ -45,7 +45,7 @@ function M.start(words, opts)
 end
 
 
---- Runs it to its end, at most 20 s.
+--- Runs it to its end; see host.command.
 ---@return { code: integer, out: string, err: string }
 function M.command(...)
   return host.command({ "dev", ... }, ENV)
