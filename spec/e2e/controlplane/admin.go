@@ -30,7 +30,7 @@ type requestLog struct {
 }
 
 func (l *requestLog) add(r *http.Request, rule *Rule) *logEntry {
-	entry := &logEntry{Time: time.Now().UTC(), Proto: r.Proto, Method: r.Method, Path: r.URL.RequestURI()}
+	entry := &logEntry{Time: time.Now().UTC(), Proto: r.Proto, Method: r.Method, Path: r.RequestURI}
 	if rule != nil {
 		entry.Rule = rule.Name
 	}

@@ -328,19 +328,21 @@ of_kubeconfig() {
 # proxy NAME KUBECONFIG. What it takes of the kubeconfig is the server, its authority, and the user's token.
 proxy() {
   local name=$1 kubeconfig=$2 ports token
-  case $name in etcd | kube-* | kubelet | *[!A-Za-z0-9_-]*) fail "a proxy cannot be called '$name'" ;; esac
+  case $name in etcd | kube-* | kubelet | ca | client | server | *[!A-Za-z0-9_-]*) fail "a proxy cannot be called '$name'" ;; esac
   if [ -f "$dir/settings" ]; then read_settings; else binary=$(build); fi
   [ -z "$(pids_of "$name")" ] || fail "a proxy called $name was already started in $dir"
   [ -f "$kubeconfig" ] || fail "there is no $kubeconfig"
   umask 077
   [ -f "$dir/server.crt" ] || write_server_certificate
+  cp "$dir/server.crt" "$dir/$name.crt"
+  cp "$dir/server.key" "$dir/$name.key"
   token=$(of_kubeconfig "$kubeconfig" .users[0].user.token)
   [ -n "$token" ] || fail "the user of $kubeconfig has no token: a client certificate cannot pass through a proxy"
   of_kubeconfig "$kubeconfig" .clusters[0].cluster.certificate-authority-data | base64 -d >"$dir/$name.upstream.crt"
   mapfile -t ports < <("$binary" free-ports 2)
   launch "$name" proxy --listen="127.0.0.1:${ports[0]}" --admin="127.0.0.1:${ports[1]}" \
     --upstream="$(of_kubeconfig "$kubeconfig" .clusters[0].cluster.server)" --upstream-ca="$dir/$name.upstream.crt" \
-    --cert="$dir/server.crt" --key="$dir/server.key"
+    --cert="$dir/$name.crt" --key="$dir/$name.key"
   write_kubeconfig "$dir/$name.kubeconfig" "${ports[0]}" "$token"
   "$binary" wait-ready --kubeconfig "$dir/$name.kubeconfig" --timeout 10s --pids "$(pids_of "$name")" 2>/dev/null ||
     { tail -n 20 "$dir/$name.log" >&2; fail "the proxy did not start"; }

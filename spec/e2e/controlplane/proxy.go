@@ -64,12 +64,8 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := tls.LoadX509KeyPair(o.cert, o.key)
-	if err != nil {
-		return err
-	}
-	p := &proxy{upstream: upstream}
-	p.front = front{address: o.listen, certificate: certificate, handler: p}
+	p := &proxy{upstream: withTunnels(upstream)}
+	p.front = front{address: o.listen, cert: o.cert, key: o.key, handler: p}
 	if err := p.front.up(); err != nil {
 		return err
 	}
@@ -116,14 +112,15 @@ func newUpstream(address, caFile string) (http.Handler, error) {
 }
 
 // front is the side that clients connect to, which can go away and come back on
-// the same port.
+// the same port, with another certificate when the files have one by then.
 type front struct {
-	address     string
-	certificate tls.Certificate
-	handler     http.Handler
+	address   string
+	cert, key string // files
+	handler   http.Handler
 
 	mu     sync.Mutex
 	server *http.Server
+	cut    context.CancelFunc // ends what the server has forgotten: tunnels
 }
 
 // up accepts connections, if it did not yet.
@@ -133,18 +130,24 @@ func (f *front) up() error {
 	if f.server != nil {
 		return nil
 	}
+	certificate, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", f.address)
 	if err != nil {
 		return err
 	}
 	f.address = listener.Addr().String() // port 0 becomes the one it got
+	ctx, cut := context.WithCancel(context.Background())
 	server := &http.Server{
 		Handler:     f.handler,
-		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{f.certificate}},
+		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{certificate}},
+		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: withConnection,
 		ErrorLog:    log.New(io.Discard, "", 0),
 	}
-	f.server = server
+	f.server, f.cut = server, cut
 	go func() {
 		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			log.Printf("proxy: %v", err)
@@ -159,6 +162,7 @@ func (f *front) down() {
 	defer f.mu.Unlock()
 	if f.server != nil {
 		_ = f.server.Close()
+		f.cut()
 		f.server = nil
 	}
 }

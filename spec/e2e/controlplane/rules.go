@@ -68,7 +68,7 @@ func (r *Rule) prepare() error {
 
 // take tells whether the rule befalls this request, and counts it.
 func (r *Rule) take(request *http.Request) bool {
-	if r.Method != "" && r.Method != request.Method || !r.path.MatchString(request.URL.RequestURI()) {
+	if r.Method != "" && r.Method != request.Method || !r.path.MatchString(request.RequestURI) {
 		return false
 	}
 	r.seen++
