@@ -1,6 +1,7 @@
--- Credentials that change while the host runs: no request fails for longer than one retry.
+-- Credentials and authorities that change while the host runs: no request fails for longer than one retry.
 local api = require "spec.e2e.support.api"
 local audit = require "spec.e2e.support.audit"
+local authority = require "spec.e2e.support.authority"
 local cjson = require "cjson.safe"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
@@ -315,10 +316,61 @@ extendedKeyUsage = clientAuth
     cluster.till_done(ns, 6, 40)
   end)
 
-  by_token("are shown to any server when the kubeconfig says so, which is said loudly", function()
-    local server = kubectl.run("config", "view", "--minify", "--output", "jsonpath={.clusters[0].cluster.server}")
+  -- A host before a server of that authority's, which is all that its file has.
+  local function trusting(known)
+    local faults = proxy.open "authority"
+    faults:show(known:sign())
+    local dir, swap = mounted { ["ca.crt"] = known.certificate }
     local moonloop = start {
-      kubeconfig = kubeconfig.write { cluster = { server = server, ["insecure-skip-tls-verify"] = true } },
+      kubeconfig = kubeconfig.write { cluster = { server = faults.url, ["certificate-authority"] = dir .. "/ca.crt" } },
+    }
+    moonloop:till_ready()
+    works(0)
+    return moonloop, faults, swap
+  end
+
+  faulty("are shown to a server whose authority is exchanged under the host", function()
+    local old, new = authority.new "old", authority.new "new"
+    local moonloop, faults, swap = trusting(old)
+    swap { ["ca.crt"] = old.certificate .. new.certificate }
+    works(0)
+    faults:show(new:sign())
+    works(0)
+    swap { ["ca.crt"] = new.certificate }
+    wait.till("the new authority alone to be trusted", 12, function()
+      works(0)
+      return #moonloop:lines { msg = "credentials or CA changed on disk" } == 2
+    end)
+    works(0)
+    assert.same({}, moonloop:complaints "certificate")
+    -- The old one is nobody any more.
+    faults:show(old:sign())
+    moonloop:till_log { level = "warn", error = "certificate verify failed" }
+  end)
+
+  faulty("are kept from a server whose authority is not known, till it is", function()
+    local known, unknown = authority.new "known", authority.new "unknown"
+    local moonloop, faults, swap = trusting(known)
+    faults:add { { name = "held", method = "POST", path = "/pods(\\?|$)", action = "delay", ms = 300000 } }
+    cluster.at(ns, "held", cluster.PAST)
+    wait.till("a write under way", 10, function()
+      return faults:hits "held" == 1
+    end)
+    faults:show(unknown:sign())
+    faults:clear()
+    cluster.at(ns, "new", cluster.PAST)
+    moonloop:till_log { level = "warn", error = "certificate verify failed" }
+    wait.holds("no request", 3, function()
+      return #faults:log() == 0, cjson.encode(faults:log())
+    end)
+    assert.is_nil(moonloop:exit_code())
+    swap { ["ca.crt"] = known.certificate .. unknown.certificate }
+    cluster.till_done(ns, 3, 40)
+  end)
+
+  by_token("are shown to any server when the kubeconfig says so, which is said loudly", function()
+    local moonloop = start {
+      kubeconfig = kubeconfig.write { cluster = { server = kubeconfig.server(), ["insecure-skip-tls-verify"] = true } },
     }
     moonloop:till_ready()
     moonloop:till_log { level = "warn", msg = "INSECURE" }

@@ -1,6 +1,7 @@
 -- Kubeconfig files of other shapes than the one that run.sh hands over.
 local cjson = require "cjson.safe"
 local kubectl = require "spec.e2e.support.kubectl"
+local mime = require "mime"
 local shell = require "spec.e2e.support.shell"
 
 local M = {}
@@ -47,6 +48,20 @@ function M.write_two()
     users = { { name = "it", user = now.users[1].user } },
   })
   return one .. ":" .. two
+end
+
+
+--- The URL of the server, or of that of another kubeconfig.
+---@param path string?
+function M.server(path)
+  return kubectl.run("config", "view", "--minify", "--output", "jsonpath={.clusters[0].cluster.server}",
+    path and "--kubeconfig=" .. path)
+end
+
+
+--- The certificate of the server's authority, as text.
+function M.authority()
+  return (mime.unb64(current().clusters[1].cluster["certificate-authority-data"]))
 end
 
 

@@ -3,6 +3,7 @@
 local cjson = require "cjson.safe"
 local cluster = require "spec.e2e.support.cluster"
 local http = require "spec.e2e.support.http"
+local kubeconfig = require "spec.e2e.support.kubeconfig"
 local shell = require "spec.e2e.support.shell"
 
 local M = {}
@@ -13,7 +14,8 @@ local folder = os.getenv "E2E_PROXIES"
 --- Is there a server to put one before?
 M.available = folder ~= nil and folder ~= ""
 
---- The proxy of that name, without rules; started when it is not running.
+--- The proxy of that name, without rules; started when it is not running. `url` is where it is, and `kubeconfig` a
+--- file that goes there.
 ---@param name string
 function M.open(name)
   local admin = folder .. "/" .. name .. ".admin"
@@ -21,9 +23,11 @@ function M.open(name)
     shell.must(shell.line { "spec/e2e/controlplane/controlplane.sh", "proxy", folder, name, cluster.kubeconfig })
   end
   local self = setmetatable({
+    files = folder .. "/" .. name,
     admin = shell.read(admin):gsub("%s+$", ""),
     kubeconfig = folder .. "/" .. name .. ".kubeconfig",
   }, M)
+  self.url = kubeconfig.server(self.kubeconfig)
   self:clear()
   return self
 end
@@ -79,6 +83,17 @@ end
 --- Accepts connections again.
 function M:up()
   ask(self, "POST", "/up")
+end
+
+
+--- Cuts the connections that are open, and shows new ones another certificate, for good: a spec that does so has a
+--- proxy of its own.
+---@param pair { certificate: string, key: string }
+function M:show(pair)
+  self:down()
+  shell.write(self.files .. ".crt", pair.certificate)
+  shell.write(self.files .. ".key", pair.key)
+  self:up()
 end
 
 
