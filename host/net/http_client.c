@@ -3,6 +3,7 @@
 #include "net/http_client.h"
 
 #include <pthread.h>
+#include <strings.h>
 
 #include "net/http_error.h"
 #include "net/http_head.h"
@@ -126,10 +127,26 @@ static void call_enter(struct ml_http_call *call, enum call_phase phase)
     call_arm(call);
 }
 
+/* With whom the call is, for messages. On the way to the server that may be a proxy: it is, until
+ * that says 2xx to a CONNECT. Of SOCKS libcurl does not tell how far it came. */
+static char *call_peer(const struct ml_http_call *call)
+{
+    long answer = 0;
+    const char *proxy = call->options.proxy;
+    curl_easy_getinfo(call->easy, CURLINFO_HTTP_CONNECTCODE, &answer);
+    if (!proxy || call->phase != CALL_CONNECTING || answer / 100 == 2)
+        return ml_http_url_peer(call->url);
+    ML_AUTO_FREE char *at_proxy = ml_http_proxy_peer(proxy);
+    if (strncasecmp(proxy, "http", 4) == 0)
+        return ml_take(&at_proxy);
+    ML_AUTO_FREE char *server = ml_http_url_peer(call->url);
+    return ml_asprintf("%s through %s", server, at_proxy);
+}
+
 /* Which deadline it was that passed, and with whom. */
 static void set_timeout(struct ml_http_call *call, struct ml_err *err)
 {
-    ML_AUTO_FREE char *peer = ml_http_url_peer(call->url);
+    ML_AUTO_FREE char *peer = call_peer(call);
     double limit_s = (double)phase_limit_ms(call) / 1000;
     int64_t now = ml_clock_monotonic(ml_loop_clock(call->client->loop));
     if (now >= call->total_due)
@@ -212,7 +229,9 @@ static size_t on_piece(char *bytes, size_t one, size_t len, void *context)
 
 static void set_failure(struct ml_http_call *call, CURLcode code, struct ml_err *err)
 {
-    struct ml_http_failure failure = {.code = code, .url = call->url, .detail = call->detail};
+    ML_AUTO_FREE char *peer = call_peer(call);
+    struct ml_http_failure failure = {
+        .code = code, .url = call->url, .peer = peer, .detail = call->detail};
     curl_easy_getinfo(call->easy, CURLINFO_OS_ERRNO, &failure.os_errno);
     bool connecting = call->phase == CALL_CONNECTING && call->deadlines.connect_ms > 0;
     if (code == CURLE_OPERATION_TIMEDOUT && connecting)

@@ -3,18 +3,33 @@
 #include <ctype.h>
 #include <stdio.h>
 
-char *ml_http_url_peer(const char *url)
+/* NULL where the URL is none. */
+static char *peer_of(const char *url)
 {
     char *host = NULL, *port = NULL, *peer = NULL;
     CURLU *parts = curl_url();
-    if (parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
-        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-        curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK)
-        peer = ml_asprintf("%s:%s", host, port);
+    /* libcurl's URLs know no socks5, but for a name in front of an address. */
+    if (parts && curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
+        curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+        peer = port ? ml_asprintf("%s:%s", host, port) : ml_strdup(host);
+    }
     curl_free(host);
     curl_free(port);
     curl_url_cleanup(parts);
+    return peer;
+}
+
+char *ml_http_url_peer(const char *url)
+{
+    char *peer = peer_of(url);
     return peer ? peer : ml_strdup(url);
+}
+
+char *ml_http_proxy_peer(const char *url)
+{
+    ML_AUTO_FREE char *peer = peer_of(url);
+    return ml_asprintf("the proxy%s%s", peer ? " " : "", peer ? peer : "");
 }
 
 /* Causes read on in the middle of a sentence: "connection refused". */
@@ -100,8 +115,9 @@ static int set_by_code(struct ml_err *err, const struct ml_http_failure *failure
         return ml_err_set(err, ML_EINVALID, "URL %s: %s", failure->url, cause);
     case CURLE_COULDNT_RESOLVE_HOST:
         return ml_err_set(err, ML_ENETWORK, "connect to %s: no such host", peer);
-    case CURLE_COULDNT_RESOLVE_PROXY:
-        return ml_err_set(err, ML_ENETWORK, "connect to %s: proxy: %s", peer, cause);
+    case CURLE_COULDNT_RESOLVE_PROXY: /* libcurl's words can have its password in them */
+        return ml_err_set(err, ML_ENETWORK, "connect to %s: %s", peer,
+                          strstr(cause, "syntax") ? "its URL is not valid" : "no such host");
     case CURLE_COULDNT_CONNECT:
     case CURLE_PROXY:
         return set_connect(err, failure, peer);
@@ -145,6 +161,5 @@ static int set_by_code(struct ml_err *err, const struct ml_http_failure *failure
 
 int ml_http_error_set(struct ml_err *err, const struct ml_http_failure *failure)
 {
-    ML_AUTO_FREE char *peer = ml_http_url_peer(failure->url);
-    return set_by_code(err, failure, peer);
+    return set_by_code(err, failure, failure->peer);
 }

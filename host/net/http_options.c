@@ -118,21 +118,32 @@ static char *proxy_for(CURLU *url, bool https, const char *proxy_url)
     return proxy;
 }
 
-/* Go's socks5 leaves names to the proxy, and trusts a proxy by the same authority as the server;
- * an empty proxy keeps libcurl from asking the environment itself. */
-static void apply_proxy(CURL *easy, CURLU *url, bool https, const struct ml_http_tls *tls)
+/* Go trusts a proxy by the same authority as the server. */
+static void apply_proxy_tls(CURL *easy, const struct ml_http_tls *tls)
 {
-    ML_AUTO_FREE char *proxy = proxy_for(url, https, tls->proxy_url);
-    ML_AUTO_FREE char *socks = NULL;
-    if (proxy && strncasecmp(proxy, "socks5://", 9) == 0)
-        socks = ml_asprintf("socks5h://%s", proxy + 9);
-    curl_easy_setopt(easy, CURLOPT_PROXY, socks ? socks : proxy ? proxy : "");
-    curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
-    set_blob(easy, CURLOPT_PROXY_CAINFO_BLOB, tls->ca_pem);
+    curl_easy_setopt(easy, CURLOPT_PROXY_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (tls->ca_pem.len) {
+        curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
+        set_blob(easy, CURLOPT_PROXY_CAINFO_BLOB, tls->ca_pem);
+    }
     if (tls->insecure) {
         curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(easy, CURLOPT_PROXY_SSL_VERIFYHOST, 0L);
     }
+}
+
+/* Go's socks5 leaves names to the proxy, and its http is at port 80, where libcurl's is at 1080;
+ * an empty proxy keeps libcurl from asking the environment itself. */
+static void apply_proxy(CURL *easy, const char *proxy, const struct ml_http_tls *tls)
+{
+    ML_AUTO_FREE char *socks = NULL;
+    if (proxy && strncasecmp(proxy, "socks5://", 9) == 0)
+        socks = ml_asprintf("socks5h://%s", proxy + 9);
+    if (proxy && strncasecmp(proxy, "http://", 7) == 0)
+        curl_easy_setopt(easy, CURLOPT_PROXYPORT, 80L); /* for a URL without one */
+    curl_easy_setopt(easy, CURLOPT_PROXY, socks ? socks : proxy ? proxy : "");
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+    apply_proxy_tls(easy, tls);
 }
 
 static int apply_target(struct ml_http_options *options, CURL *easy, const char *url,
@@ -146,7 +157,8 @@ static int apply_target(struct ml_http_options *options, CURL *easy, const char 
     if (code != CURLUE_OK) {
         r = ml_err_set(err, ML_EINVALID, "URL %s: %s", url, curl_url_strerror(code));
     } else {
-        apply_proxy(easy, parts, strncasecmp(url, "https:", 6) == 0, tls);
+        options->proxy = proxy_for(parts, strncasecmp(url, "https:", 6) == 0, tls->proxy_url);
+        apply_proxy(easy, options->proxy, tls);
         if (tls->server_name && tls->server_name[0])
             rename_server(options, parts, tls->server_name);
         if (options->connect_to)
@@ -234,5 +246,6 @@ void ml_http_options_fini(struct ml_http_options *options)
     curl_slist_free_all(options->headers);
     curl_slist_free_all(options->connect_to);
     free(options->body);
+    free(options->proxy);
     *options = (struct ml_http_options){0};
 }

@@ -11,6 +11,7 @@ struct ml_http_options {
     struct curl_slist *headers;
     struct curl_slist *connect_to;
     char *body;
+    char *proxy; /* URL, or NULL: none */
 };
 
 /* `tls` must outlive the handle. ML_EINVALID when the request cannot be sent as it stands;

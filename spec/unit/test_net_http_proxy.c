@@ -159,12 +159,70 @@ static void test_http_proxy_of_socks5_looks_names_up(void **state)
     close(socks.listener);
 }
 
+static void get_through(struct answer *got, struct net *net, const char *proxy)
+{
+    const struct ml_http_tls tls = {.proxy_url = proxy};
+    answer_get(
+        got, net,
+        &(struct ml_http_request){.method = "GET", .url = "https://api.invalid/x", .tls = &tls});
+    ml_buf_fini(&got->body);
+}
+
+static void test_http_proxy_that_is_not_there_is_named(void **state)
+{
+    static const struct {
+        const char *proxy, *message;
+    } rows[] = {
+        {"http://127.0.0.1:1", "connect to the proxy 127.0.0.1:1: connection refused"},
+        {"https://jane:secret@127.0.0.1:1", "connect to the proxy 127.0.0.1:1: connection refused"},
+        {"socks5://jane:secret@127.0.0.1:1",
+         "connect to api.invalid:443 through the proxy 127.0.0.1:1: connection refused"},
+        {"http://jane:secret@[::1", "connect to the proxy: its URL is not valid"},
+    };
+    struct net *net = *state;
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        struct answer got;
+        get_through(&got, net, rows[i].proxy);
+        if (!strstr(got.err.message, rows[i].message) || strstr(got.err.message, "secret"))
+            fail_msg("%s: %s", rows[i].proxy, got.err.message);
+    }
+}
+
+/* libcurl's own choice would be 1080. */
+static void test_http_proxy_without_a_port_is_at_80(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(1080)};
+    struct net *net = *state;
+    struct answer got;
+    char proxy[64], host[INET_ADDRSTRLEN];
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* An address of our own: others may be at work on this machine. */
+    address.sin_addr.s_addr = htonl(0x7f000000 | ((uint32_t)getpid() & 0xffffff));
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    inet_ntop(AF_INET, &address.sin_addr, host, sizeof host);
+    snprintf(proxy, sizeof proxy, "http://%s", host);
+    const struct ml_http_tls tls = {.proxy_url = proxy};
+    answer_get(&got, net,
+               &(struct ml_http_request){.method = "GET",
+                                         .url = "https://api.invalid/x",
+                                         .tls = &tls,
+                                         .deadlines.total_ms = 300});
+    assert_int_equal(accept(listener, NULL, NULL), -1);
+    ml_buf_fini(&got.body);
+    close(listener);
+}
+
+#define NET(test) cmocka_unit_test_setup_teardown(test, net_setup, net_teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_http_proxy_no_proxy_means_what_go_means_by_it),
         cmocka_unit_test(test_http_proxy_comes_from_the_environment),
         cmocka_unit_test(test_http_proxy_of_socks5_looks_names_up),
+        NET(test_http_proxy_that_is_not_there_is_named),
+        NET(test_http_proxy_without_a_port_is_at_80),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,9 @@
 #include "net_tls.h"
 
+#include <curl/curl.h>
+#include <sched.h>
+#include <sys/mount.h>
+
 /* Reads "ACCEPT 127.0.0.1:PORT" from what the server says first. */
 static int read_port(int fd)
 {
@@ -187,6 +191,59 @@ static void test_http_tls_tells_broken_handshakes_from_refused_ones(void **state
     }
 }
 
+/* Puts the authority among the system's roots, for this process alone. False where it may not. */
+static bool become_system_root(struct tls_fixture *f)
+{
+    const curl_version_info_data *libcurl = curl_version_info(CURLVERSION_NOW);
+    char roots[64], command[512];
+    snprintf(roots, sizeof roots, "%s/roots", f->folder);
+    if (!libcurl->capath || !libcurl->cainfo || unshare(CLONE_NEWNS) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return false;
+    snprintf(command, sizeof command,
+             "cd %s && mkdir roots && cp ca.pem roots/$(openssl x509 -hash -noout -in ca.pem).0 &&"
+             " cp ca.pem roots/${1##*/}",
+             f->folder);
+    char *argv[] = {"sh", "-c", command, "sh", (char *)libcurl->cainfo, NULL};
+    int status = -1;
+    waitpid(tls_spawn(argv, -1), &status, 0);
+    assert_int_equal(status, 0);
+    return mount(roots, libcurl->capath, NULL, MS_BIND, NULL) == 0;
+}
+
+/* The last one: the process goes on with those roots. */
+static void test_http_tls_of_a_named_authority_trusts_no_system_root(void **state)
+{
+    static const struct {
+        const char *ca;
+        bool by_proxy;
+        const char *message;
+    } cases[] = {
+        {NULL, false, ""},
+        {"other.pem", false, "TLS to 127.0.0.1"},
+        {"other.pem", true, "TLS to the proxy 127.0.0.1"},
+    };
+    struct tls_fixture *f = *state;
+    if (!become_system_root(f))
+        skip();
+    server_start(f, false);
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct answer got;
+        char url[64];
+        snprintf(url, sizeof url, "https://127.0.0.1:%d/", f->port);
+        struct ml_http_tls tls = {.ca_pem = tls_pem(f, cases[i].ca),
+                                  .proxy_url = cases[i].by_proxy ? url : NULL};
+        answer_get(&got, &f->net,
+                   &(struct ml_http_request){
+                       .method = "GET", .url = url, .tls = &tls, .deadlines.total_ms = 15000});
+        if (!strstr(got.err.message, cases[i].message) || (cases[i].ca && got.err.kind != ML_ETLS))
+            fail_msg("case %zu: %s: %s", i, ml_err_name(got.err.kind), got.err.message);
+        ml_buf_fini(&got.body);
+        free((char *)tls.ca_pem.ptr);
+    }
+    tls_server_stop(f);
+}
+
 #define TLS(test) cmocka_unit_test_setup_teardown(test, tls_setup, tls_teardown)
 
 int main(void)
@@ -195,6 +252,7 @@ int main(void)
         TLS(test_http_tls_trusts_only_the_right_server),
         TLS(test_http_tls_shows_the_client_certificate),
         TLS(test_http_tls_tells_broken_handshakes_from_refused_ones),
+        TLS(test_http_tls_of_a_named_authority_trusts_no_system_root),
     };
     return cmocka_run_group_tests(tests, tls_group_setup, tls_group_teardown);
 }
