@@ -1,6 +1,7 @@
 -- How the host finds the API server and shows who it is, and what it watches there.
 local api = require "spec.e2e.support.api"
 local audit = require "spec.e2e.support.audit"
+local authority = require "spec.e2e.support.authority"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
 local kubeconfig = require "spec.e2e.support.kubeconfig"
@@ -97,12 +98,11 @@ describe("The host", function()
   end)
 
   it("ends with exit code 3 when the server's certificate is of another authority", function()
-    local ca = shell.path "ca"
-    shell.must(("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-      .. "-subj /CN=other -keyout %s.key -out %s.crt"):format(ca, ca))
-    local server = kubectl.run("config", "view", "--minify", "--output", "jsonpath={.clusters[0].cluster.server}")
-    local path = kubeconfig.write { cluster = { server = server, ["certificate-authority"] = ca .. ".crt" } }
-    local moonloop = start { kubeconfig = path }
+    local moonloop = start {
+      kubeconfig = kubeconfig.write {
+        cluster = { server = kubeconfig.server(), ["certificate-authority"] = authority.new("other").files .. ".crt" },
+      },
+    }
     assert.equal(3, moonloop:till_exit(10))
     assert.matches("^moonloop run: cannot use the API server https://[^\n]+certificate[^\n]*\n$", moonloop:stderr())
   end)
@@ -117,6 +117,88 @@ describe("The host", function()
     faults:up()
     moonloop:till_ready()
     assert.equal("busybox", probe.image(ns))
+  end)
+
+  -- A forward proxy that shows this certificate, and the kubeconfig of the server behind it; `ca` is a file with the
+  -- authorities of both.
+  local function tunnelled(pair, ca)
+    local tunnels = proxy.open "tunnels"
+    tunnels:show(pair)
+    return tunnels, kubeconfig.write {
+      cluster = { server = kubeconfig.server(), ["proxy-url"] = tunnels.url, ["certificate-authority"] = ca },
+    }
+  end
+
+  local function authorities(...)
+    local path = shell.path "ca"
+    shell.write(path, table.concat { kubeconfig.authority(), ... })
+    return path
+  end
+
+  faulty("goes through a proxy that speaks TLS, and no other way", function()
+    local signer = authority.new "proxy"
+    local tunnels, path = tunnelled(signer:sign(), authorities(signer.certificate))
+    local moonloop = start { kubeconfig = path }
+    moonloop:till_ready()
+    assert.equal("busybox", probe.image(ns))
+    local server = kubeconfig.server():match "^https://(.+)$"
+    assert.is_true(#tunnels:log() > 0)
+    for _, request in ipairs(tunnels:log()) do
+      assert.same({ "CONNECT", server, 200 }, { request.method, request.path, request.status })
+    end
+    tunnels:down()
+    cluster.at(ns, "at-1", cluster.PAST)
+    moonloop:till_log { msg = "cannot list or watch", error = "connect to the proxy 127.0.0.1" }
+    wait.holds("an untouched At", 2, function()
+      return not api.get("At", ns, "at-1").status, "a status"
+    end)
+    assert.is_nil(moonloop:exit_code())
+    tunnels:up()
+    cluster.till_phase(ns, "at-1", "DONE", 40)
+  end)
+
+  faulty("ends with exit code 3 when its proxy is not who it should be", function()
+    local known, unknown = authority.new "known", authority.new "unknown"
+    local tunnels, path = tunnelled(unknown:sign(), authorities(known.certificate))
+    local function ends(with)
+      local moonloop = start { kubeconfig = path }
+      assert.equal(3, moonloop:till_exit(10))
+      assert.matches("^moonloop run: cannot use the API server https://[^\n]+TLS to the proxy " .. with .. "[^\n]*\n$",
+        moonloop:stderr())
+    end
+    ends "[^\n]+issuer[^\n]+check certificate%-authority"
+    tunnels:show(known:sign "DNS:proxy.test")
+    ends "[^\n]+subject name"
+    assert.same({}, tunnels:log())
+  end)
+
+  faulty("takes no way past a proxy that changes its authority, and goes on when that is known", function()
+    local old, new = authority.new "old", authority.new "new"
+    local ca = authorities(old.certificate)
+    local tunnels, path = tunnelled(old:sign(), ca)
+    local moonloop = start { kubeconfig = path }
+    moonloop:till_ready()
+    tunnels:show(new:sign())
+    tunnels:clear()
+    cluster.at(ns, "at-1", cluster.PAST)
+    moonloop:till_log { msg = "cannot list or watch", error = "TLS to the proxy 127.0.0.1" }
+    wait.holds("an untouched At", 2, function()
+      return not api.get("At", ns, "at-1").status, "a status"
+    end)
+    assert.same({}, tunnels:log())
+    shell.save(ca, kubeconfig.authority() .. old.certificate .. new.certificate)
+    cluster.till_phase(ns, "at-1", "DONE", 40)
+  end)
+
+  faulty("waits for a proxy that turns it away, and says that it is the proxy", function()
+    local signer = authority.new "proxy"
+    local tunnels, path = tunnelled(signer:sign(), authorities(signer.certificate))
+    tunnels:add { { method = "CONNECT", action = "status", code = 503 } }
+    local moonloop = start { kubeconfig = path }
+    local line = moonloop:till_log { msg = "the API server does not answer yet" }
+    assert.matches("the proxy 127%.0%.0%.1:%d+ .*503", line.error)
+    tunnels:clear()
+    moonloop:till_ready()
   end)
 
   it("touches nothing outside of its --namespace list", function()
