@@ -176,6 +176,28 @@ describe("A PersistentVolumeClaim", function()
       assert.equal("mine", read().spec.volumeName)
     end)
 
+    it("does not get one that is reserved for another, who may come yet", function()
+      make(volume("theirs", "1Gi", { claimRef = { namespace = "default", name = "other" } }))
+      make(volume("elsewhere", "1Gi", { claimRef = { namespace = "kube-system", name = "data" } }))
+      make(claim { storageClassName = "" })
+      assert.equal("Pending", read().status.phase)
+      assert.same({ "Available", "Available" }, { phase_of "theirs", phase_of "elsewhere" })
+      make(claim({ storageClassName = "" }, "other"))
+      assert.equal("Bound", phase_of "theirs")
+    end)
+
+    it("does not get one that is about to go", function()
+      local going = volume("going", "1Gi")
+      going.metadata.finalizers = { "example.com/kept" }
+      make(going)
+      delete(VOLUMES .. "/going")
+      make(claim { storageClassName = "" })
+      assert.equal("Pending", read().status.phase)
+      make(claim({ volumeName = "going" }, "named"))
+      assert.same({ 'Cannot bind to requested volume "going": the volume is marked for deletion "going"' },
+        cluster:told("named", "VolumeMismatch"))
+    end)
+
     it("gets the one that it names, as soon as that is there", function()
       make(claim { volumeName = "mine" })
       assert.equal("Pending", read().status.phase)

@@ -81,6 +81,22 @@ describe("A Job", function()
       cluster:finish(1, 0)
       assert.same({ "SuccessCriteriaMet", "Complete" }, cluster:truths())
     end)
+
+    it("counts a pod once, also when it cannot be let go of at first", function()
+      cluster:make { completions = 2 }
+      local call, refused = cluster.server.call, 0
+      function cluster.server.call(server, method, path, ...)
+        if method == "PATCH" and path:find "/pods/[^/]+$" and refused < 3 then
+          refused = refused + 1
+          return 500, { message = "not now" }
+        end
+        return call(server, method, path, ...)
+      end
+      cluster:finish(1, 0)
+      assert.equal(3, refused)
+      assert.same({ active = 1, succeeded = 1, failed = 0 }, cluster:counts())
+      assert.same({}, cluster:truths())
+    end)
   end)
 
   describe("whose pods fail", function()
@@ -188,6 +204,17 @@ describe("A Job", function()
       assert.same({ "FailureTarget", "Failed" }, cluster:truths())
       assert.same({}, cluster:present())
       assert.equal(1, cluster:job().status.failed)
+    end)
+
+    it("under OnFailure counts restarts of init containers as well", function()
+      cluster:all_end(1, 0)
+      cluster:make { backoffLimit = 2, template = { spec = {
+        restartPolicy = "OnFailure",
+        initContainers = { { name = "i", image = "busybox:1" } }, containers = { { name = "c", image = "busybox:1" } },
+      } } }
+      cluster:pass(60)
+      assert.same({ "FailureTarget", "Failed" }, cluster:truths())
+      assert.same({}, cluster:present())
     end)
 
     it("under OnFailure keeps its pod, which succeeds in the end", function()

@@ -99,6 +99,23 @@ describe("A StatefulSet with volumeClaimTemplates", function()
     assert.is_nil(cluster:must("GET", CLAIMS .. "/data-web-0").metadata.ownerReferences)
   end)
 
+  it("leaves a claim to who controls it already", function()
+    local boss = cluster:configmap "boss"
+    local references = { {
+      apiVersion = "v1", kind = "ConfigMap", name = "boss", uid = boss.metadata.uid, controller = true,
+    } }
+    local claim = claim_template "data-web-0"
+    claim.metadata.ownerReferences = references
+    cluster:must("POST", CLAIMS, claim)
+    cluster:make {
+      replicas = 1, volumeClaimTemplates = { claim_template "data" },
+      persistentVolumeClaimRetentionPolicy = { whenDeleted = "Delete" },
+    }
+    assert.equal(1, cluster:status().readyReplicas)
+    assert.same(references, cluster:must("GET", CLAIMS .. "/data-web-0").metadata.ownerReferences)
+    assert.same({}, cluster:told("web", "FailedCreate"))
+  end)
+
   it("makes a claim again that was deleted, with the pod that had it", function()
     cluster:make { replicas = 1, volumeClaimTemplates = { claim_template "data" } }
     local uid = cluster:must("GET", CLAIMS .. "/data-web-0").metadata.uid

@@ -173,6 +173,15 @@ describe("A StatefulSet", function()
       assert.not_equal(cluster:pod("web-0").metadata.labels[HASH], cluster:pod("web-2").metadata.labels[HASH])
     end)
 
+    it("counts the partition from the first of its ordinals", function()
+      cluster:make { ordinals = { start = 5 }, updateStrategy = { rollingUpdate = { partition = 2 } } }
+      cluster:roll_out(2)
+      assert.equal("1 1 2", cluster:versions())
+      cluster:must("DELETE", PODS)
+      cluster:pass(10)
+      assert.equal("1 1 2", cluster:versions())
+    end)
+
     it("stops at a pod that does not become ready", function()
       cluster:make()
       cluster.missing_image = "busybox:2"
@@ -231,17 +240,29 @@ describe("A StatefulSet", function()
       assert.equal(3, cluster:status().updatedReplicas)
     end)
 
-    it("waits minReadySeconds behind each pod", function()
-      cluster:make { replicas = 2, minReadySeconds = 15 }
-      cluster:pass(30)
-      cluster:roll_out(2)
-      assert.equal("1 2", cluster:versions())
-      cluster:pass(10)
-      assert.equal("2 2", cluster:versions())
-    end)
+    for _, policy in ipairs { "OrderedReady", "Parallel" } do
+      it("waits minReadySeconds behind each pod: " .. policy, function()
+        cluster:make { replicas = 2, minReadySeconds = 15, podManagementPolicy = policy }
+        cluster:pass(30)
+        cluster:roll_out(2)
+        assert.equal("1 2", cluster:versions())
+        cluster:pass(10)
+        assert.equal("2 2", cluster:versions())
+      end)
+    end
   end)
 
   describe("keeps its templates", function()
+    -- The numbers of the revisions there are.
+    local function numbers()
+      local list = {}
+      for i, revision in ipairs(cluster:must("GET", REVISIONS).items) do
+        list[i] = revision.revision
+      end
+      table.sort(list)
+      return list
+    end
+
     it("as revisions with a number, its own annotations and the labels of its pods", function()
       cluster:make({}, { why = "first" })
       local revision = cluster:must("GET", REVISIONS).items[1]
@@ -268,12 +289,18 @@ describe("A StatefulSet", function()
       for n = 2, 5 do
         cluster:roll_out(n)
       end
-      local kept = {}
-      for i, revision in ipairs(cluster:must("GET", REVISIONS).items) do
-        kept[i] = revision.revision
-      end
-      table.sort(kept)
-      assert.same({ 4, 5 }, kept)
+      assert.same({ 4, 5 }, numbers())
+    end)
+
+    it("and in any case those that one of its pods has", function()
+      cluster:make { revisionHistoryLimit = 0, updateStrategy = { type = "OnDelete" } }
+      cluster:roll_out(2)
+      cluster:must("DELETE", PODS .. "/web-1")
+      cluster:pass(10)
+      cluster:roll_out(3)
+      cluster:roll_out(4)
+      assert.equal("1 2 1", cluster:versions())
+      assert.same({ 1, 2, 4 }, numbers())
     end)
   end)
 
@@ -335,6 +362,29 @@ describe("A StatefulSet", function()
     assert.equal("web", cluster:pod("web-0").metadata.ownerReferences[1].name)
     assert.is_nil(cluster:pod("other").metadata.ownerReferences)
     assert.equal(1, cluster:status().replicas)
+  end)
+
+  it("adopts no pod that is about to go", function()
+    cluster.is_deaf = true
+    cluster:must("POST", PODS, {
+      metadata = { name = "web-7", labels = { app = "web" } }, spec = testsets.template(1).spec,
+    })
+    cluster:pass(1)
+    cluster:must("DELETE", PODS .. "/web-7")
+    cluster:make { replicas = 1 }
+    assert.is_nil(cluster:pod("web-7").metadata.ownerReferences)
+    assert.equal(1, cluster:status().replicas)
+  end)
+
+  it("that is about to go takes back no pod that it is to leave behind", function()
+    cluster:make { replicas = 1 }
+    cluster:change(testsets.SET, { metadata = { finalizers = { "example.com/kept" } } })
+    cluster:must("DELETE", testsets.SET .. "?propagationPolicy=Orphan")
+    cluster:pass(5)
+    assert.is_nil(cluster:pod("web-0").metadata.ownerReferences)
+    cluster:change(testsets.SET, { metadata = { finalizers = host.json.null } })
+    cluster:pass(60)
+    assert.same({ "web-0" }, cluster:present())
   end)
 
   it("takes its pods and revisions along when it is deleted", function()
