@@ -177,13 +177,32 @@ static void test_shard_sleeper_writes_nothing_when_it_wakes(void **state)
     replicas_free(all);
 }
 
+/* It asks for a minute; who waits that long has lost its Lease. */
+static void test_shard_overloaded_server_costs_no_member_its_lease(void **state)
+{
+    (void)state;
+    struct replicas *all = start_three(6, even);
+    for (size_t i = 0; i < 3; i++)
+        wire_mood(all->replicas[i].leases)->retry_after_ms = 60000;
+    replicas_run(all, 5000);
+    for (size_t i = 0; i < 3; i++)
+        wire_mood(all->replicas[i].leases)->retry_after_ms = 0;
+    replicas_run(all, 10000);
+    assert_shared(all, 3);
+    check_values(all);
+    replicas_free(all);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test(test_shard_##name)
     const struct CMUnitTest tests[] = {
-        TEST(alone_works_on_all_at_once),           TEST(joiners_get_their_part_within_a_second),
-        TEST(leaver_is_followed_within_a_second),   TEST(killed_is_followed_when_its_lease_is_over),
+        TEST(alone_works_on_all_at_once),
+        TEST(joiners_get_their_part_within_a_second),
+        TEST(leaver_is_followed_within_a_second),
+        TEST(killed_is_followed_when_its_lease_is_over),
         TEST(sleeper_writes_nothing_when_it_wakes),
+        TEST(overloaded_server_costs_no_member_its_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

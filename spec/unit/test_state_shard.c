@@ -157,16 +157,22 @@ struct scene {
     struct shard_lease own;
 };
 
-static void see(struct scene *scene, int64_t asked_ns, char *first, char *second)
+static void see_late(struct scene *scene, int64_t asked_ns, int64_t now_ns, char *first,
+                     char *second)
 {
     struct ml_err err;
     ML_AUTO_FREE char *one = first, *two = second;
     ML_AUTO_FREE char *list = ml_asprintf("{\"items\":[%s%s%s]}", one ? one : "", two ? "," : "",
                                           two ? two : "");
     shard_lease_fini(&scene->own);
-    if (shard_group_observe(&scene->group, ml_str_of(list), asked_ns, asked_ns, &scene->own, &err) <
+    if (shard_group_observe(&scene->group, ml_str_of(list), asked_ns, now_ns, &scene->own, &err) <
         0)
         fail_msg("%s", err.message);
+}
+
+static void see(struct scene *scene, int64_t asked_ns, char *first, char *second)
+{
+    see_late(scene, asked_ns, asked_ns, first, second);
 }
 
 static int setup(void **state)
@@ -209,6 +215,17 @@ test_group_member_is_dead_when_a_list_asked_after_its_time_shows_it_unchanged(vo
     assert_non_null(shard_group_remains(&scene->group, 31 * S, 15 * S));
     see(scene, 33 * S, lease(2, 12, "b", "0000000000000002"), NULL); /* late, but there */
     assert_int_equal(alive(scene), 2);
+}
+
+/* It may have been renewed while the answer was on its way. */
+static void test_group_list_is_as_old_as_its_question(void **state)
+{
+    struct scene *scene = *state;
+    see_late(scene, 1 * S, 4 * S, lease(2, 10, "b", "0000000000000002"), NULL);
+    see_late(scene, 18 * S, 60 * S, lease(2, 10, "b", "0000000000000002"), NULL);
+    assert_int_equal(alive(scene), 2);
+    see_late(scene, 19 * S, 61 * S, lease(2, 10, "b", "0000000000000002"), NULL);
+    assert_int_equal(alive(scene), 1);
 }
 
 static void test_group_lease_that_is_deleted_is_no_death(void **state)
@@ -310,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_set_text_reads_back_and_nothing_else_does),
         cmocka_unit_test(test_lease_text_reads_back),
         TEST(group_member_is_dead_when_a_list_asked_after_its_time_shows_it_unchanged),
+        TEST(group_list_is_as_old_as_its_question),
         TEST(group_lease_that_is_deleted_is_no_death),
         TEST(group_member_that_left_counts_no_more),
         TEST(group_finds_our_own_lease_and_leaves_others_alone),

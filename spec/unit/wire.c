@@ -243,11 +243,23 @@ static void on_done(void *context, const struct ml_err *err)
         message->err = *err;
 }
 
+static void refuse(struct ml_transport_call *call)
+{
+    struct message *head = send_back(call, MESSAGE_HEAD);
+    head->status = 429;
+    head->retry_after_ms = call->wire->mood.retry_after_ms;
+    send_back(call, MESSAGE_DONE);
+}
+
 static void on_there(void *context)
 {
     static const struct ml_http_handler handler = {on_head, on_data, on_done};
     struct ml_transport_call *call = context;
     struct ml_transport *server = call->wire->opts.server;
+    if (call->wire->mood.retry_after_ms > 0) {
+        refuse(call);
+        return;
+    }
     const struct ml_transport_request request = {
         .method = call->method,
         .path = call->path,

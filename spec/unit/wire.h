@@ -18,6 +18,7 @@ struct wire_mood {
     int lose_there_percent; /* never arrives; ends with ML_ENETWORK */
     int lose_back_percent;  /* the whole answer; ends with ML_ENETWORK. Not for streams */
     bool silent;            /* nothing arrives and nothing is told: only deadlines end a request */
+    int64_t retry_after_ms; /* > 0: overloaded; all is answered 429 with this, and nothing done */
 };
 
 /* A request as the server has just handled it, a stream when it has begun. Strings live during the
