@@ -194,11 +194,26 @@ describe("A Deployment", function()
     assert.equal(2, #cluster:must("GET", SETS).items)
   end)
 
-  it("takes its ReplicaSets and their pods along when it is deleted", function()
-    make()
-    cluster:must("DELETE", DEPLOYMENTS .. "/web")
-    cluster:pass(60)
-    assert.equal(0, #cluster:must("GET", SETS).items)
-    assert.equal(0, #cluster:must("GET", PODS).items)
+  it("makes no pods while it is deleted with them", function()
+    make { replicas = 2 }
+    local name = cluster:must("GET", PODS).items[1].metadata.name
+    cluster:patch("merge", PODS .. "/" .. name, { metadata = { finalizers = { "example.com/kept" } } })
+    cluster:must("DELETE", DEPLOYMENTS .. "/web?propagationPolicy=Foreground")
+    cluster:pass(5)
+    assert.equal(200, (cluster:call("GET", DEPLOYMENTS .. "/web")))
+    local left = cluster:must("GET", PODS).items
+    assert.equal(1, #left)
+    assert.equal(name, left[1].metadata.name)
   end)
+
+  for _, policy in ipairs { "Background", "Foreground" } do
+    it("takes its ReplicaSets and their pods along when it is deleted: " .. policy, function()
+      make()
+      cluster:must("DELETE", DEPLOYMENTS .. "/web?propagationPolicy=" .. policy)
+      cluster:pass(60)
+      assert.equal(404, (cluster:call("GET", DEPLOYMENTS .. "/web")))
+      assert.equal(0, #cluster:must("GET", SETS).items)
+      assert.equal(0, #cluster:must("GET", PODS).items)
+    end)
+  end
 end)

@@ -181,17 +181,23 @@ describe("A Job", function()
       assert.same({ active = 1, succeeded = 0, failed = 1 }, cluster:counts())
     end)
 
-    it("with podReplacementPolicy Failed replaces a pod when that has ended, not before", function()
-      cluster.is_deaf = true
-      cluster:make { podReplacementPolicy = "Failed" }
-      cluster:must("DELETE", testjobs.PODS .. "/" .. cluster:present()[1])
-      cluster:pass(30)
-      assert.same({ active = 0, succeeded = 0, failed = 0 }, cluster:counts())
-      assert.equal(1, cluster:job().status.terminating)
-      cluster:finish(1, 143)
-      cluster:pass(10)
-      assert.same({ active = 1, succeeded = 0, failed = 1 }, cluster:counts())
-    end)
+    local IGNORED = { action = "Ignore", onExitCodes = { operator = "In", values = { 42 } } }
+    for with, changes in pairs {
+      ["podReplacementPolicy Failed"] = { podReplacementPolicy = "Failed" },
+      ["a podFailurePolicy"] = { podFailurePolicy = { rules = { IGNORED } } },
+    } do
+      it(("with %s replaces a pod when that has ended, not before"):format(with), function()
+        cluster.is_deaf = true
+        cluster:make(changes)
+        cluster:must("DELETE", testjobs.PODS .. "/" .. cluster:present()[1])
+        cluster:pass(30)
+        assert.same({ active = 0, succeeded = 0, failed = 0 }, cluster:counts())
+        assert.equal(1, cluster:job().status.terminating)
+        cluster:finish(1, 143)
+        cluster:pass(10)
+        assert.same({ active = 1, succeeded = 0, failed = 1 }, cluster:counts())
+      end)
+    end
 
     it("under OnFailure counts restarts, and has failed when there were backoffLimit of them", function()
       cluster:all_end(1, 0)
