@@ -15,7 +15,7 @@ tally_add() {
 # sanitizer's report, a crash) counts as one failure, and so does one that is not there.
 tally_program() {
   local out code bad
-  out=$(timeout "${TALLY_SECONDS:-120}" "$1" 2>&1)
+  out=$(timeout "${TALLY_SECONDS:-300}" "$1" 2>&1)
   code=$?
   bad=$(grep '^\[  FAILED  \] test_' <<<"$out" | sort -u | wc -l)
   [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
