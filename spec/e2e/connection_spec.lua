@@ -135,6 +135,16 @@ describe("The host", function()
     return path
   end
 
+  -- It says what it waits for, and no way leads it past that.
+  local function waits(moonloop, why)
+    cluster.at(ns, "at-1", cluster.PAST)
+    moonloop:till_log { msg = "cannot list or watch", error = why }
+    wait.holds("an untouched At", 2, function()
+      return not api.get("At", ns, "at-1").status, "a status"
+    end)
+    assert.is_nil(moonloop:exit_code())
+  end
+
   faulty("goes through a proxy that speaks TLS, and no other way", function()
     local signer = authority.new "proxy"
     local tunnels, path = tunnelled(signer:sign(), authorities(signer.certificate))
@@ -147,12 +157,7 @@ describe("The host", function()
       assert.same({ "CONNECT", server, 200 }, { request.method, request.path, request.status })
     end
     tunnels:down()
-    cluster.at(ns, "at-1", cluster.PAST)
-    moonloop:till_log { msg = "cannot list or watch", error = "connect to the proxy 127.0.0.1" }
-    wait.holds("an untouched At", 2, function()
-      return not api.get("At", ns, "at-1").status, "a status"
-    end)
-    assert.is_nil(moonloop:exit_code())
+    waits(moonloop, "connect to the proxy 127.0.0.1")
     tunnels:up()
     cluster.till_phase(ns, "at-1", "DONE", 40)
   end)
@@ -180,11 +185,7 @@ describe("The host", function()
     moonloop:till_ready()
     tunnels:show(new:sign())
     tunnels:clear()
-    cluster.at(ns, "at-1", cluster.PAST)
-    moonloop:till_log { msg = "cannot list or watch", error = "TLS to the proxy 127.0.0.1" }
-    wait.holds("an untouched At", 2, function()
-      return not api.get("At", ns, "at-1").status, "a status"
-    end)
+    waits(moonloop, "TLS to the proxy 127.0.0.1")
     assert.same({}, tunnels:log())
     shell.save(ca, kubeconfig.authority() .. old.certificate .. new.certificate)
     cluster.till_phase(ns, "at-1", "DONE", 40)
