@@ -34,6 +34,18 @@ buildah_() {
   BUILDAH_ISOLATION=chroot buildah --storage-driver vfs --root "$cache/buildah" --runroot "$cache/buildah-run" "$@"
 }
 
+# Two builds would prune each other's layers. Whoever has the lock is alone, so that a container there
+# is what an interrupted build left behind; no image that it uses could be taken away.
+locked=''
+lock() {
+  [ -z "$locked" ] || return 0
+  mkdir -p "$cache"
+  exec 9>"$cache/image.lock"
+  flock 9
+  buildah_ rm --all >/dev/null
+  locked=yes
+}
+
 known() { buildah_ inspect --type image "$1" >/dev/null 2>&1; } # IMAGE
 
 need() { # PACKAGE…
@@ -97,13 +109,10 @@ build() { # TAG [OPTION OF THE ENGINE…]
   if [ "$engine" = buildah ]; then
     [ "$(id -u)" = 0 ] || { say "buildah in a chroot needs root"; exit 1; }
     need buildah debootstrap
-    mkdir -p "$cache"
-    exec 9>"$cache/image.lock"
-    flock 9 # two builds would prune each other's layers
+    lock
     [ $# = 0 ] || buildah_ rmi --all --force >/dev/null
     make_base
     bud "$tag"
-    flock -u 9
   else
     "$engine" build -q "$@" -t "$tag" . >/dev/null
   fi
@@ -118,7 +127,7 @@ rootfs_of() { # TAG DIR
   engine=$(engine)
   mkdir -p "$dir"
   if [ "$engine" = buildah ]; then
-    { command -v buildah >/dev/null && known "$tag"; } || { say "no $tag yet: tools/image.sh build $tag"; exit 1; }
+    { command -v buildah >/dev/null && lock && known "$tag"; } || { say "no $tag yet: tools/image.sh build $tag"; exit 1; }
     container=$(buildah_ from --pull-never "$tag")
     cp -a "$(buildah_ mount "$container")/." "$dir/"
     buildah_ rm "$container" >/dev/null
