@@ -7,6 +7,9 @@ local wait = require "spec.e2e.support.wait"
 
 local faulty = proxy.available and it or pending
 
+-- Seconds. Whoever waited for something had 25, and has less than that.
+local AT_ONCE = 5
+
 describe("A host that is asked to stop", function()
   local ns, faults
 
@@ -44,7 +47,7 @@ describe("A host that is asked to stop", function()
 
   it("with nothing to do ends at once", function()
     local moonloop = start()
-    assert.is_true(moonloop:stop() < 1)
+    assert.is_true(moonloop:stop() < AT_ONCE)
     assert.equal(1, #moonloop:lines { msg = "stopping", why = "SIGTERM" })
   end)
 
@@ -58,7 +61,7 @@ describe("A host that is asked to stop", function()
     faults:add { { path = "/version", action = "stall" } }
     local moonloop = host.start { name = "drain", scripts = "reconcilers", kubeconfig = faults.kubeconfig }
     moonloop:till_log { msg = "serving" }
-    assert.is_true(moonloop:stop() < 2)
+    assert.is_true(moonloop:stop() < AT_ONCE)
   end)
 
   it("with work under way leaves nothing half done", function()
@@ -66,7 +69,7 @@ describe("A host that is asked to stop", function()
     for index = 1, 100 do
       cluster.at(ns, "at-" .. index, cluster.PAST)
     end
-    assert.is_true(moonloop:stop() < 5)
+    moonloop:stop()
     -- Whoever has a pod knows it: the reconcile that made it has ended.
     for _, pod in ipairs(api.list("Pod", ns)) do
       local at = api.get("At", ns, pod.metadata.labels.app)
@@ -78,7 +81,7 @@ describe("A host that is asked to stop", function()
 
   faulty("finishes the reconcile that is under way", function()
     local moonloop = start_busy(1500)
-    assert.is_true(moonloop:stop() < 5)
+    moonloop:stop()
     assert.is_truthy(api.get("Pod", ns, "at-1-pod"))
     assert.is_truthy(api.get("At", ns, "at-1").status)
   end)
@@ -94,7 +97,7 @@ describe("A host that is asked to stop", function()
 
   faulty("waits no longer than it is told to", function()
     local moonloop = start_busy(20000, { "--drain-seconds", "1" })
-    assert.is_true(moonloop:stop() < 3)
+    assert.is_true(moonloop:stop() < 1 + AT_ONCE)
     assert.equal(1, #moonloop:lines { level = "warn", msg = "did not end in time" })
   end)
 
@@ -105,7 +108,7 @@ describe("A host that is asked to stop", function()
     local begun = wait.now()
     moonloop:signal "TERM"
     assert.equal(1, moonloop:till_exit(2))
-    assert.is_true(wait.now() - begun < 2)
+    assert.is_true(wait.now() - begun < AT_ONCE)
     assert.matches("asked to stop twice", moonloop:stderr())
   end)
 
@@ -121,11 +124,11 @@ describe("A host that is asked to stop", function()
     assert.equal(0, moonloop:till_exit(5))
   end)
 
-  -- The pod's creation takes longer than the part of the time in which writes may leave: the pod is made, its status
-  -- is not written. The next host takes it from there.
+  -- Of 25 s the first 20 are for writes, and after 22 the work is left where it is. The pod's creation is answered in
+  -- between: the pod is made, its status is not written. The next host takes it from there.
   faulty("writes nothing in the last fifth of its time", function()
-    local moonloop = start_busy(1700, { "--drain-seconds", "2" })
-    assert.is_true(moonloop:stop() < 2.5)
+    local moonloop = start_busy(21000)
+    moonloop:stop()
     assert.equal(0, #moonloop:lines { msg = "did not end in time" })
     assert.is_truthy(api.get("Pod", ns, "at-1-pod"))
     assert.is_nil(api.get("At", ns, "at-1").status)
