@@ -212,7 +212,7 @@ describe("With a fault on the way,", function()
     }
     moonloop:till_ready()
     kubectl.configmap(ns, "scripts", { ["cnat.lua"] = scripts.cnat_with_image "busybox:1.37" })
-    assert.is_true(probe.till_image(ns, "busybox:1.37") < 5)
+    assert.is_true(probe.till_image(ns, "busybox:1.37") < wait.patient(5))
     assert.equal(1, faults:hits "cut")
   end)
 end)

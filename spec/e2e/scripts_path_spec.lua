@@ -4,6 +4,7 @@ local host = require "spec.e2e.support.host"
 local probe = require "spec.e2e.support.probe"
 local scripts = require "spec.e2e.support.scripts"
 local shell = require "spec.e2e.support.shell"
+local wait = require "spec.e2e.support.wait"
 
 -- Three ways to keep cnat.lua in a path: how it begins, and how a new version gets there.
 local layouts = {
@@ -65,9 +66,9 @@ for _, layout in ipairs(layouts) do
     it("shows a new version in the next pod within a second", function()
       assert.equal("busybox", probe.image(ns))
       put(scripts.cnat_with_image "busybox:1.37")
-      assert.is_true(probe.till_image(ns, "busybox:1.37") < 1)
+      assert.is_true(probe.till_image(ns, "busybox:1.37") < wait.patient(1))
       put(scripts.cnat_with_image "busybox:1.38")
-      assert.is_true(probe.till_image(ns, "busybox:1.38") < 1)
+      assert.is_true(probe.till_image(ns, "busybox:1.38") < wait.patient(1))
     end)
 
     it("refuses a syntax error with file and line, and the old version keeps working", function()
@@ -77,7 +78,7 @@ for _, layout in ipairs(layouts) do
       assert.equal("busybox", probe.image(ns))
       assert.equal(1, moonloop:metric("moonloop_script_refused_total", { file = "cnat.lua" }))
       put(scripts.cnat_with_image "busybox:1.39")
-      assert.is_true(probe.till_image(ns, "busybox:1.39") < 1)
+      assert.is_true(probe.till_image(ns, "busybox:1.39") < wait.patient(1))
       assert.equal(1, #moonloop:lines { msg = "script refused" })
     end)
   end)
@@ -130,6 +131,6 @@ describe("--scripts with a folder", function()
     assert.equal("busybox", probe.image(ns))
     shell.must("mkdir " .. shell.quote(folder))
     shell.write(folder .. "/cnat.lua", scripts.cnat_with_image "busybox:1.40")
-    assert.is_true(probe.till_image(ns, "busybox:1.40") < 3)
+    assert.is_true(probe.till_image(ns, "busybox:1.40") < wait.patient(3))
   end)
 end)

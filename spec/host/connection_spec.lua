@@ -229,7 +229,7 @@ describe("A server", function()
       name = "unreachable", scripts = "reconcilers", kubeconfig = kubeconfig(1), env = NO_CLUSTER,
     }
     moonloop:till_log { msg = "the API server does not answer yet" }
-    assert.is_true(moonloop:stop() < 2)
+    assert.is_true(moonloop:stop() < wait.patient(2))
   end)
 
   it("is told to be missing by /readyz and not by /healthz", function()

@@ -14,8 +14,8 @@ local PATIENCE = 4
 M.now = socket.gettime
 
 --- What a busy machine is given for what takes so many seconds.
----@param seconds integer
----@return integer
+---@param seconds number
+---@return number
 function M.patient(seconds)
   return seconds * PATIENCE
 end
