@@ -91,6 +91,15 @@ cp_down() {
 
 cp_pid() { awk -v name="$1" '$1 == name { print $2 }' "$cp/pids"; }
 
+# ---- what came of it
+
+# A run that did not make exactly one pod for each has no figures.
+lateness_of() { # NAMESPACE COUNT DUE FIGURE
+  "$load" lateness --audit "$cp/audit.log" --namespace "$1" --due "$3" >"$work/late"
+  [ "$(of pods <"$work/late")" = "$2" ] || die "$1: $(of pods <"$work/late") pods made, not $2"
+  record_all "$4" <"$work/late"
+}
+
 # ---- operator
 
 # host_start BUILD ARGUMENT...: the arguments go to "moonloop run", which works on the control plane, or on

@@ -74,6 +74,16 @@ local function ratios(count, quantile)
 end
 
 
+--- How much later the pods are beside hostile scripts than alone, pair by pair.
+local function hostile_delay(quantile)
+  local list, alone = {}, numbers("hostile.alone." .. quantile)
+  for i, beside in ipairs(numbers("hostile.beside." .. quantile)) do
+    list[i] = alone[i] and beside - alone[i]
+  end
+  return list
+end
+
+
 --- Bytes for one more object, between two sizes of the cache.
 local function slope(from, to, scale)
   local few, many = numbers("memory.few")[1], numbers("memory.many")[1]
@@ -120,6 +130,7 @@ local targets = {
   { "200 due at once: lateness p99", numbers "late.200.host.made_p99", "%.2f s", 0.4 },
   { "1,000 due at once: p50, times the bare client", ratios(1000, "made_p50"), "%.2f", 1.2 },
   { "1,000 due at once: p99, times the bare client", ratios(1000, "made_p99"), "%.2f", 1.2 },
+  { "200 due at once beside hostile scripts: the last pod later by", hostile_delay "made_max", "%.2f s", 0.5 },
   { "write of the ConfigMap to the first pod under the new script",
     numbers("reload.alone.asked", MS), "%.0f ms", 1000 },
   { "… among 1,000 other Ats", numbers("reload.among1000.asked", MS), "%.0f ms", 1000 },
@@ -225,6 +236,23 @@ local function lateness_table(count)
   line("\nmoonloop over the %s, pair by pair: p50 %s, p99 %s.\n",
     bare_of(count) == "bare-all" and "bare client that asks for all at once" or "bare client with 32 at a time",
     spread(ratios(count, "made_p50"), "%.2f"), spread(ratios(count, "made_p99"), "%.2f"))
+end
+
+
+local function hostile_table()
+  line "### Beside hostile scripts\n"
+  line "200 Ats due in the same second, in pairs: cnat alone, and beside `spec/e2e/fixtures/hostile` in one process.\n"
+  line "| seconds after the instant | pod made p50 | made p99 | made, last | CPU of the host |"
+  line "|---|---|---|---|---|"
+  for _, who in ipairs { "alone", "beside" } do
+    local cells = {}
+    for i, quantile in ipairs { "made_p50", "made_p99", "made_max" } do
+      cells[i] = spread(numbers(("hostile.%s.%s"):format(who, quantile)), "%.3f")
+    end
+    line("| %s | %s | %s |", who, table.concat(cells, " | "),
+      spread(numbers(("hostile.%s.cpu"):format(who), 1 / MS), "%.2f s"))
+  end
+  line ""
 end
 
 
@@ -462,6 +490,7 @@ if bare_of(200) then
   lateness_table(200)
   lateness_table(1000)
 end
+if figures["hostile.beside.made_max"][1] then hostile_table() end
 overtake_table()
 if figures["life." .. subject .. ".wall"][1] then lifecycle_table() end
 if figures["writes.due"][1] or figures["writes.waited"][1] then writes_table() end

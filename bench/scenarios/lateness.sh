@@ -39,10 +39,3 @@ lateness_bare() { # COUNT SECONDS-AHEAD NUMBER CONCURRENCY
   "$load" wait --audit "$cp/audit.log" --namespace "$namespace" --count "$1" --resource pods --phase Succeeded
   lateness_of "$namespace" "$1" "$due" "late.$1.bare-$kind"
 }
-
-# A run that did not make exactly one pod for each has no figures.
-lateness_of() { # NAMESPACE COUNT DUE FIGURE
-  "$load" lateness --audit "$cp/audit.log" --namespace "$1" --due "$3" >"$work/late"
-  [ "$(of pods <"$work/late")" = "$2" ] || die "$1: $(of pods <"$work/late") pods made, not $2"
-  record_all "$4" <"$work/late"
-}
