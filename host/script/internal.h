@@ -183,8 +183,13 @@ ML_RAISES
 int script_pairs(lua_State *L);
 ML_RAISES
 int script_next(lua_State *L);
+
+/* order.c: [-0, +1] The keys of the table at `index` as a sorted array, which holds them. */
 ML_RAISES
-void script_push_keys(lua_State *L, int index); /* [-0, +1] an array, sorted */
+void script_push_keys(lua_State *L, int index);
+/* The same without those that the table at `places` (0: none) has; at most `count`. */
+ML_RAISES
+void script_push_sorted(lua_State *L, int index, int places, size_t count);
 
 /* module.c: require, the embedded library. */
 ML_RAISES

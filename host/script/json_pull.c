@@ -6,11 +6,12 @@
 #include "script/internal.h"
 
 #define PATH_SHOWN 12 /* steps of a path in a message */
+#define TOO_LARGE  "the whole is larger than 3 MiB as JSON"
 #define EITHER     "a table is a list or an object; this one has both indexes and string keys"
 
 /* One step of the path to the value at hand, for messages. */
 struct step {
-    struct ml_str key; /* ptr NULL: an index */
+    struct ml_str key; /* ptr NULL: an index; the stack holds the string below its value */
     lua_Integer index;
 };
 
@@ -76,6 +77,7 @@ static void survey_keys(lua_State *L, int index, struct survey *survey)
     *survey = (struct survey){.length = (lua_Integer)lua_rawlen(L, index), .other = LUA_TNONE};
     lua_pushnil(L);
     while (lua_next(L, index)) {
+        script_cpu_check(L);
         lua_pop(L, 1);
         lua_Integer key = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
         if (lua_type(L, -1) == LUA_TSTRING)
@@ -85,7 +87,6 @@ static void survey_keys(lua_State *L, int index, struct survey *survey)
         else
             survey->other = lua_type(L, -1);
     }
-    script_cpu_check(L);
 }
 
 ML_RAISES
@@ -119,6 +120,8 @@ static void encode_member(struct encoder *encoder, int index)
     lua_pushvalue(L, -1);
     if (lua_rawget(L, index) != LUA_TNIL) {
         enter(encoder, (struct step){.key = key});
+        if (key.len > SCRIPT_JSON_MAX)
+            fail(encoder, TOO_LARGE);
         if (!ml_str_is_utf8(key))
             fail(encoder, "a key that is not UTF-8");
         ml_json_key(&encoder->writer, key);
@@ -128,36 +131,16 @@ static void encode_member(struct encoder *encoder, int index)
     lua_pop(L, 2);
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-    return ml_str_cmp(*(const struct ml_str *)a, *(const struct ml_str *)b);
-}
-
-/* The string keys that `places` (0: none) does not have, sorted. The sort's space is a userdata
- * on the stack; the slices stay valid because the table holds the strings. */
+/* The string keys that `places` (0: none) does not have, sorted. */
 ML_RAISES
 static void encode_sorted(struct encoder *encoder, int index, int places, size_t count)
 {
     lua_State *L = encoder->L;
-    struct ml_str *keys = lua_newuserdatauv(L, ML_MAX(count, (size_t)1) * sizeof(*keys), 0);
-    size_t found = 0;
-    lua_pushnil(L);
-    while (lua_next(L, index)) {
-        lua_pop(L, 1);
-        bool is_placed = false;
-        if (places) {
-            lua_pushvalue(L, -1);
-            is_placed = lua_rawget(L, places) != LUA_TNIL;
-            lua_pop(L, 1);
-        }
-        if (!is_placed && found < count) {
-            keys[found].ptr = lua_tolstring(L, -1, &keys[found].len);
-            found++;
-        }
-    }
-    qsort(keys, found, sizeof(*keys), compare_keys);
-    for (size_t i = 0; i < found; i++) {
-        lua_pushlstring(L, keys[i].ptr, keys[i].len);
+    script_push_sorted(L, index, places, count);
+    int keys = lua_gettop(L);
+    lua_Integer found = (lua_Integer)lua_rawlen(L, keys);
+    for (lua_Integer i = 1; i <= found; i++) {
+        lua_rawgeti(L, keys, i);
         encode_member(encoder, index);
     }
     lua_pop(L, 1);
@@ -176,6 +159,7 @@ static void encode_shaped(struct encoder *encoder, int index, size_t count)
         lua_pushvalue(L, -1);
         present += lua_rawget(L, index) != LUA_TNIL;
         lua_pop(L, 1);
+        script_cpu_check(L);
         encode_member(encoder, index);
     }
     if (present < count) {
@@ -239,6 +223,8 @@ static void encode_string(struct encoder *encoder, int index)
 {
     struct ml_str text;
     text.ptr = lua_tolstring(encoder->L, index, &text.len);
+    if (text.len > SCRIPT_JSON_MAX)
+        fail(encoder, TOO_LARGE);
     if (!ml_str_is_utf8(text))
         fail(encoder, "a string that is not UTF-8 cannot be stored");
     ml_json_string(&encoder->writer, text);
@@ -261,6 +247,7 @@ static void encode_other(struct encoder *encoder, int index)
 ML_RAISES
 static void encode_value(struct encoder *encoder, int index)
 {
+    script_cpu_check(encoder->L);
     switch (lua_type(encoder->L, index)) {
     case LUA_TTABLE:
         encode_table(encoder, index);
@@ -279,7 +266,7 @@ static void encode_value(struct encoder *encoder, int index)
         break;
     }
     if (encoder->out->failed)
-        fail(encoder, "the whole is larger than 3 MiB as JSON");
+        fail(encoder, TOO_LARGE);
 }
 
 ML_RAISES

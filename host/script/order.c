@@ -2,20 +2,23 @@
  * in its own key order, then keys put in later; other tables integers ascending, then fractions,
  * then strings bytewise, then booleans. Keys that are tables or functions have no order that
  * could be kept; they come last, as Lua finds them. */
-#include "script/internal.h"
+#include "script/sort.h"
 
 enum rank { RANK_INTEGER, RANK_REAL, RANK_STRING, RANK_BOOLEAN, RANK_OTHER };
+
+#define KEYS_SMALL 16 /* most tables have fewer, and cost no memory to sort */
 
 struct order_key {
     enum rank rank;
     lua_Integer integer; /* or boolean; or, for RANK_OTHER, how many came before */
     lua_Number real;
-    struct ml_str text;
+    struct ml_str text; /* the array of keys on the stack holds the string */
+    lua_Integer place;  /* in that array */
 };
 
-static struct order_key order_key_at(lua_State *L, int index, lua_Integer found)
+static struct order_key order_key_at(lua_State *L, int index, lua_Integer place)
 {
-    struct order_key key = {.rank = RANK_OTHER, .integer = found};
+    struct order_key key = {.rank = RANK_OTHER, .integer = place, .place = place};
     switch (lua_type(L, index)) {
     case LUA_TNUMBER:
         key.rank = lua_isinteger(L, index) ? RANK_INTEGER : RANK_REAL;
@@ -48,58 +51,78 @@ static int compare(const void *left, const void *right)
     return a->integer < b->integer ? -1 : a->integer > b->integer;
 }
 
-/* [-0, +1] An array of the keys of table `index`, in order; those in `places` (0: none) are
- * left out. */
-ML_RAISES
-static void push_sorted(lua_State *L, int index, int places, size_t count)
+static bool is_key_of(lua_State *L, int table)
 {
-    lua_createtable(L, (int)count, 0);
+    lua_pushvalue(L, -1);
+    bool is = lua_rawget(L, table) != LUA_TNIL;
+    lua_pop(L, 1);
+    return is;
+}
+
+/* Puts the keys of table `index` that are not in `places` (0: none) into the array on top, as they
+ * are found, at most `count`: there they stay whatever the collector takes out of the table.
+ * Returns how many. */
+ML_RAISES
+static size_t collect_keys(lua_State *L, int index, int places, size_t count,
+                           struct order_key *keys)
+{
     int result = lua_gettop(L);
-    struct order_key *keys = lua_newuserdatauv(L, ML_MAX(count, (size_t)1) * sizeof(*keys), 0);
-    lua_newtable(L); /* keys of RANK_OTHER by the number they were found as */
-    int others = lua_gettop(L);
     size_t found = 0;
     lua_pushnil(L);
     while (lua_next(L, index)) {
+        script_cpu_check(L);
         lua_pop(L, 1);
-        if (places) {
-            lua_pushvalue(L, -1);
-            bool is_placed = lua_rawget(L, places) != LUA_TNIL;
-            lua_pop(L, 1);
-            if (is_placed)
-                continue;
-        }
-        keys[found] = order_key_at(L, -1, (lua_Integer)found);
-        if (keys[found].rank == RANK_OTHER) {
-            lua_pushvalue(L, -1);
-            lua_rawseti(L, others, keys[found].integer);
-        }
-        found++;
+        if (found == count || (places && is_key_of(L, places)))
+            continue;
+        keys[found] = order_key_at(L, -1, (lua_Integer)found + 1);
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, result, (lua_Integer)++found);
     }
-    qsort(keys, found, sizeof(*keys), compare);
-    script_cpu_check(L);
-    for (size_t i = 0; i < found; i++) {
-        const struct order_key *key = &keys[i];
-        if (key->rank == RANK_INTEGER)
-            lua_pushinteger(L, key->integer);
-        else if (key->rank == RANK_REAL)
-            lua_pushnumber(L, key->real);
-        else if (key->rank == RANK_STRING)
-            lua_pushlstring(L, key->text.ptr, key->text.len);
-        else if (key->rank == RANK_BOOLEAN)
-            lua_pushboolean(L, (int)key->integer);
-        else
-            lua_rawgeti(L, others, key->integer);
-        lua_rawseti(L, result, (lua_Integer)i + 1);
-    }
-    lua_settop(L, result);
+    return found;
 }
 
+/* Puts the array on top into the order of `keys`, cycle by cycle. */
+ML_RAISES
+static void arrange_keys(lua_State *L, struct order_key *keys, size_t count)
+{
+    int result = lua_gettop(L);
+    for (lua_Integer start = 1; start <= (lua_Integer)count; start++) {
+        lua_Integer at = start, from = keys[start - 1].place;
+        if (from == start)
+            continue;
+        lua_rawgeti(L, result, start);
+        for (; from != start; at = from, from = keys[at - 1].place) {
+            lua_rawgeti(L, result, from);
+            lua_rawseti(L, result, at);
+            keys[at - 1].place = at;
+        }
+        lua_rawseti(L, result, at);
+        keys[at - 1].place = at;
+        script_cpu_check(L);
+    }
+}
+
+ML_RAISES
+void script_push_sorted(lua_State *L, int index, int places, size_t count)
+{
+    struct order_key small[KEYS_SMALL], *keys = small;
+    if (count > KEYS_SMALL)
+        keys = lua_newuserdatauv(L, count * sizeof(*keys), 0);
+    lua_createtable(L, (int)count, 0);
+    size_t found = collect_keys(L, index, places, count, keys);
+    script_sort(L, keys, found, sizeof(*keys), compare);
+    arrange_keys(L, keys, found);
+    if (keys != small)
+        lua_remove(L, -2);
+}
+
+ML_RAISES
 static size_t count_entries(lua_State *L, int index)
 {
     size_t count = 0;
     lua_pushnil(L);
     while (lua_next(L, index)) {
+        script_cpu_check(L);
         lua_pop(L, 1);
         count++;
     }
@@ -109,7 +132,7 @@ static size_t count_entries(lua_State *L, int index)
 ML_RAISES
 void script_push_keys(lua_State *L, int index)
 {
-    push_sorted(L, index, 0, count_entries(L, index));
+    script_push_sorted(L, index, 0, count_entries(L, index));
 }
 
 /* [-1, +1] With the shape's keys on top: the keys there are, in order. The shape's own array
@@ -124,18 +147,21 @@ static void push_shape_order(lua_State *L, int index, size_t count)
         lua_rawgeti(L, keys, i);
         present += lua_rawget(L, index) != LUA_TNIL;
         lua_pop(L, 1);
+        script_cpu_check(L);
     }
     if (present == count)
         return;
     shape_places(L, index);
-    push_sorted(L, index, lua_gettop(L), count);
+    script_push_sorted(L, index, lua_gettop(L), count);
     lua_remove(L, -2);
     int added = lua_gettop(L);
     lua_createtable(L, (int)count, 0);
     lua_Integer at = 0;
     for (int list = keys; list <= added; list += added - keys)
-        for (lua_Integer i = 1; lua_rawgeti(L, list, i) != LUA_TNIL; i++)
+        for (lua_Integer i = 1; lua_rawgeti(L, list, i) != LUA_TNIL; i++) {
             lua_rawseti(L, added + 1, ++at);
+            script_cpu_check(L);
+        }
     lua_settop(L, added + 1);
     lua_replace(L, keys);
     lua_settop(L, keys);
@@ -156,11 +182,12 @@ static void push_order(lua_State *L, int index)
     for (size_t i = length; is_sequence && i > 0; i--) {
         is_sequence = lua_rawgeti(L, index, (lua_Integer)i) != LUA_TNIL;
         lua_pop(L, 1);
+        script_cpu_check(L);
     }
     if (is_sequence)
         lua_pushnil(L);
     else
-        push_sorted(L, index, 0, count);
+        script_push_sorted(L, index, 0, count);
 }
 
 /* The iterator: upvalues are the keys (or nil), the place, the number of places. */
@@ -173,6 +200,7 @@ static int iterate(lua_State *L)
     bool has_keys = !lua_isnil(L, lua_upvalueindex(1));
     while (place < places) {
         place++;
+        script_cpu_check(L);
         lua_settop(L, 1);
         if (has_keys)
             lua_rawgeti(L, lua_upvalueindex(1), place);
@@ -226,6 +254,7 @@ int script_next(lua_State *L)
     lua_Integer places = (lua_Integer)lua_rawlen(L, has_keys ? 3 : 1);
     bool is_next = lua_isnil(L, 2);
     for (lua_Integer place = 1; place <= places; place++) {
+        script_cpu_check(L);
         lua_settop(L, 3);
         if (has_keys)
             lua_rawgeti(L, 3, place);

@@ -3,8 +3,8 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#define DEPTH_MAX       200 /* of recursion; the stock matcher's own limit */
-#define STEPS_PER_CHECK 1024
+#define DEPTH_MAX      200  /* of recursion; the stock matcher's own limit */
+#define WORK_PER_CHECK 4096 /* bytes looked at, of pattern or subject, between two looks */
 
 static const char *match_here(struct pattern *m, const char *s, const char *p);
 
@@ -19,11 +19,21 @@ static bool halted(const struct pattern *m)
     return m->stopped || m->problem[0];
 }
 
-static bool step(struct pattern *m)
+/* Before `bytes` of the pattern or the subject are looked at. False: no more. */
+static bool charge(struct pattern *m, size_t bytes)
 {
-    if (++m->steps % STEPS_PER_CHECK == 0 && m->expired())
+    m->work += bytes;
+    if (ML_LIKELY(m->work < WORK_PER_CHECK))
+        return !m->stopped;
+    m->work = 0;
+    if (m->expired())
         m->stopped = true;
     return !m->stopped;
+}
+
+static bool step(struct pattern *m)
+{
+    return charge(m, 1);
 }
 
 static int byte_at(const char *at)
@@ -80,10 +90,10 @@ static bool class_has(int class, int c)
     return isupper(class) ? !has : has;
 }
 
-/* Behind the single character class that starts at p; NULL with a problem. */
+/* Behind the single character class that starts at p; NULL with a problem, or stopped. */
 static const char *class_end(struct pattern *m, const char *p)
 {
-    const char *end = m->pattern_end;
+    const char *start = p, *end = m->pattern_end;
     if (*p == '%')
         return p + 1 < end ? p + 2 : problem(m, "malformed pattern (ends with '%')");
     if (*p != '[')
@@ -96,13 +106,14 @@ static const char *class_end(struct pattern *m, const char *p)
             return problem(m, "malformed pattern (missing ']')");
         p += *p == '%' && p + 1 < end ? 2 : 1;
     } while (p >= end || *p != ']');
-    return p + 1;
+    return charge(m, (size_t)(p - start)) ? p + 1 : NULL;
 }
 
 /* Does the set from '[' at p to ']' at `close` have c? */
-static bool set_has(const char *p, const char *close, int c)
+static bool set_has(struct pattern *m, const char *p, const char *close, int c)
 {
     bool found = true;
+    charge(m, (size_t)(close - p));
     p++;
     if (*p == '^') {
         found = false;
@@ -127,7 +138,7 @@ static bool set_has(const char *p, const char *close, int c)
 }
 
 /* Does the class from p to `end` have the character at s? */
-static bool class_matches(const struct pattern *m, const char *s, const char *p, const char *end)
+static bool class_matches(struct pattern *m, const char *s, const char *p, const char *end)
 {
     if (s >= subject_end(m))
         return false;
@@ -137,7 +148,7 @@ static bool class_matches(const struct pattern *m, const char *s, const char *p,
     case '%':
         return class_has(byte_at(p + 1), byte_at(s));
     case '[':
-        return set_has(p, end - 1, byte_at(s));
+        return set_has(m, p, end - 1, byte_at(s));
     default:
         return *p == *s;
     }
@@ -226,6 +237,8 @@ static const char *match_again(struct pattern *m, const char *s, int digit)
     if (capture->len < 0 || subject_end(m) - s < capture->len)
         return NULL;
     size_t len = (size_t)capture->len;
+    if (!charge(m, len))
+        return NULL;
     return memcmp(capture->start, s, len) == 0 ? s + len : NULL;
 }
 
@@ -242,7 +255,7 @@ static bool match_frontier(struct pattern *m, const char *s, const char **p)
         return false;
     int before = s == m->subject.ptr ? 0 : byte_at(s - 1);
     int after = s == subject_end(m) ? 0 : byte_at(s);
-    if (set_has(*p, end - 1, before) || !set_has(*p, end - 1, after))
+    if (set_has(m, *p, end - 1, before) || !set_has(m, *p, end - 1, after))
         return false;
     *p = end;
     return true;
@@ -345,5 +358,12 @@ const char *pattern_at(struct pattern *match, const char *start, struct ml_str p
     match->pattern_end = pattern.ptr + pattern.len;
     match->capture_count = 0;
     match->depth = 0;
+    if (pattern.len > PATTERN_LEN_MAX) {
+        snprintf(match->problem, sizeof(match->problem),
+                 "a pattern has at most %d bytes; find(…, 1, true) takes any text",
+                 PATTERN_LEN_MAX);
+        return NULL;
+    }
+    step(match); /* an empty pattern matches without one */
     return match_here(match, start, pattern.ptr);
 }

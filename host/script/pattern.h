@@ -1,10 +1,12 @@
 /* L5 script, private. Lua 5.4 patterns (reference manual 6.4.1), matched so that they can be
- * stopped: the stock matcher backtracks for hours inside one C call. Knows no lua_State. */
+ * stopped: the stock matcher backtracks for hours inside one C call. Each byte of the pattern and
+ * of the subject that it looks at counts. Knows no lua_State. */
 #pragma once
 
 #include "base/str.h"
 
 #define PATTERN_CAPTURES_MAX 32
+#define PATTERN_LEN_MAX      16384 /* bytes: what is looked at between two looks at the deadline */
 
 enum { PATTERN_UNFINISHED = -1, PATTERN_POSITION = -2 }; /* instead of a capture's length */
 
@@ -18,12 +20,12 @@ struct pattern {
     const char *pattern_end;
     struct pattern_capture captures[PATTERN_CAPTURES_MAX];
     int capture_count;
-    char problem[64]; /* what is wrong with the pattern; "" when nothing is */
+    char problem[80]; /* what is wrong with the pattern; "" when nothing is */
     bool (*expired)(void);
     bool stopped; /* expired() said so */
     /* Private. */
     int depth;
-    unsigned steps;
+    size_t work; /* bytes looked at since the deadline was */
 };
 
 void pattern_init(struct pattern *match, struct ml_str subject, bool (*expired)(void));

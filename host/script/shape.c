@@ -131,6 +131,7 @@ static void push_keys(lua_State *L)
     while (lua_rawgeti(L, -1, NODE_PARENT) == LUA_TTABLE) {
         lua_replace(L, -2);
         count++;
+        script_cpu_check(L);
     }
     lua_pop(L, 2);
     lua_createtable(L, count, 0);
@@ -140,6 +141,7 @@ static void push_keys(lua_State *L)
         lua_rawseti(L, -3, count);
         lua_rawgeti(L, -1, NODE_PARENT);
         lua_replace(L, -2);
+        script_cpu_check(L);
     }
     lua_pop(L, 1);
 }
@@ -214,6 +216,7 @@ void shape_places(lua_State *L, int index)
         lua_rawgeti(L, -1, place);
         lua_pushinteger(L, place);
         lua_rawset(L, -4);
+        script_cpu_check(L);
     }
     lua_pop(L, 1);
     lua_pushvalue(L, -1);

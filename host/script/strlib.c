@@ -68,6 +68,7 @@ static void add_quoted(lua_State *L, luaL_Buffer *out, int index)
     luaL_addchar(out, '"');
     for (size_t i = 0; i < len; i++) {
         char c = text[i], code[8];
+        script_cpu_check(L);
         if (c == '"' || c == '\\' || c == '\n') {
             luaL_addchar(out, '\\');
             luaL_addchar(out, c);
@@ -132,6 +133,7 @@ static int string_format(lua_State *L)
     luaL_Buffer out;
     luaL_buffinit(L, &out);
     while (at < end) {
+        script_cpu_check(L);
         if (*at != '%' || *++at == '%') {
             luaL_addchar(&out, *at++);
             continue;

@@ -65,8 +65,11 @@ static int push_captures(lua_State *L, const struct pattern *match, const char *
     return count;
 }
 
+/* Of one that is too long the matcher says so. */
 static bool has_specials(struct ml_str pattern)
 {
+    if (pattern.len > PATTERN_LEN_MAX)
+        return true;
     for (size_t i = 0; i < pattern.len; i++)
         if (memchr("^$*+?.([%-", pattern.ptr[i], 10))
             return true;
@@ -181,13 +184,12 @@ struct substitution {
 ML_RAISES
 static void add_text(lua_State *L, luaL_Buffer *out, const struct substitution *sub)
 {
-    const char *end = sub->text.ptr + sub->text.len;
-    for (const char *at = sub->text.ptr; at < end; at++) {
-        if (*at != '%') {
-            luaL_addchar(out, *at);
-            continue;
-        }
-        char which = ++at < end ? *at : '\0';
+    const char *at = sub->text.ptr, *end = at + sub->text.len, *percent;
+    while ((percent = memchr(at, '%', (size_t)(end - at)))) {
+        script_cpu_check(L);
+        luaL_addlstring(out, at, (size_t)(percent - at));
+        char which = percent + 1 < end ? percent[1] : '\0';
+        at = percent + (percent + 1 < end ? 2 : 1);
         if (which == '%') {
             luaL_addchar(out, '%');
         } else if (which == '0') {
@@ -201,6 +203,7 @@ static void add_text(lua_State *L, luaL_Buffer *out, const struct substitution *
             luaL_error(L, "invalid use of '%%' in replacement string");
         }
     }
+    luaL_addlstring(out, at, (size_t)(end - at));
 }
 
 /* What the table or function makes of the match; nil and false keep it. */

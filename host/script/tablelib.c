@@ -3,16 +3,6 @@
  * says. Each looks at the deadline while it works. */
 #include "script/internal.h"
 
-#define CHECK_EVERY 4096
-
-/* Raises at the deadline, now and then. */
-ML_RAISES
-static void tick(lua_State *L, lua_Integer i)
-{
-    if (i % CHECK_EVERY == 0)
-        script_cpu_check(L);
-}
-
 ML_RAISES
 static lua_Integer check_length(lua_State *L, int index)
 {
@@ -49,7 +39,7 @@ static int table_insert(lua_State *L)
     for (lua_Integer i = length + 1; i > place; i--) {
         lua_rawgeti(L, 1, i - 1);
         lua_rawseti(L, 1, i);
-        tick(L, i);
+        script_cpu_check(L);
     }
     lua_rawseti(L, 1, place);
     return 0;
@@ -67,7 +57,7 @@ static int table_remove(lua_State *L)
     for (; place < length; place++) {
         lua_rawgeti(L, 1, place + 1);
         lua_rawseti(L, 1, place);
-        tick(L, place);
+        script_cpu_check(L);
     }
     lua_pushnil(L);
     lua_rawseti(L, 1, place);
@@ -92,7 +82,7 @@ static int table_concat(lua_State *L)
         luaL_addvalue(&out);
         if (i + 1 < count)
             luaL_addlstring(&out, separator, separator_len);
-        tick(L, i);
+        script_cpu_check(L);
     }
     luaL_pushresult(&out);
     return 1;
@@ -104,8 +94,10 @@ static int table_pack(lua_State *L)
     int count = lua_gettop(L);
     lua_createtable(L, count, 1);
     lua_insert(L, 1);
-    for (int i = count; i >= 1; i--)
+    for (int i = count; i >= 1; i--) {
         lua_rawseti(L, 1, i);
+        script_cpu_check(L);
+    }
     lua_pushinteger(L, count);
     lua_setfield(L, 1, "n");
     return 1;
@@ -120,8 +112,10 @@ static int table_unpack(lua_State *L)
     lua_Integer count = check_range(L, first, last);
     if (!lua_checkstack(L, (int)count))
         return luaL_error(L, "too many results to unpack");
-    for (lua_Integer i = 0; i < count; i++)
+    for (lua_Integer i = 0; i < count; i++) {
         lua_rawgeti(L, 1, first + i);
+        script_cpu_check(L);
+    }
     return (int)count;
 }
 
@@ -140,7 +134,7 @@ static int table_move(lua_State *L)
         lua_Integer offset = backwards ? count - 1 - i : i;
         lua_rawgeti(L, 1, first + offset);
         lua_rawseti(L, target, to + offset);
-        tick(L, i);
+        script_cpu_check(L);
     }
     lua_pushvalue(L, target);
     return 1;
@@ -151,6 +145,7 @@ ML_RAISES
 static bool is_before(lua_State *L, lua_Integer a, lua_Integer b)
 {
     bool before;
+    script_cpu_check(L); /* two strings can be long, and alike to the last byte */
     if (lua_isnil(L, 2)) {
         lua_rawgeti(L, 1, a);
         lua_rawgeti(L, 1, b);
@@ -198,14 +193,11 @@ static int table_sort(lua_State *L)
     if (!lua_isnoneornil(L, 2))
         luaL_checktype(L, 2, LUA_TFUNCTION);
     lua_settop(L, 2);
-    for (lua_Integer at = length / 2; at >= 1; at--) {
+    for (lua_Integer at = length / 2; at >= 1; at--)
         sink(L, at, length);
-        tick(L, at);
-    }
     for (lua_Integer last = length; last > 1; last--) {
         swap(L, 1, last);
         sink(L, 1, last - 1);
-        script_cpu_check(L);
     }
     return 0;
 }
