@@ -1,4 +1,4 @@
-/* L1 codec, private. The members of one JSON object as a table: in the text's order, looked up
+/* L1 codec. The members of one JSON object as a table: in the text's order, looked up
  * by key, of duplicate keys the last one's value in the first one's place. */
 #pragma once
 

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "codec/json.h"
+#include "codec/json_members.h"
 
 #define NAME_MAX_BYTES   63 /* of a label's name, and of its value */
 #define PREFIX_MAX_BYTES 253
@@ -231,14 +232,30 @@ static bool is_met(const struct requirement *self, const char *value)
     ML_UNREACHABLE();
 }
 
+/* The value of a label as a terminated copy; NULL when there is none. */
+static char *value_of(const struct ml_json_members *labels, struct ml_str key)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    const struct ml_json_member *label = ml_json_members_find(labels, key);
+    return label && ml_json_to_string(label->value, &text) ? ml_buf_take(&text) : NULL;
+}
+
+bool ml_label_valid(struct ml_str key, struct ml_str value)
+{
+    return is_key(key) && (value.len == 0 || is_name(value));
+}
+
 bool ml_label_selector_matches(struct ml_str selector, struct ml_str labels,
                                struct ml_str *out_missed)
 {
+    ML_AUTO(ml_json_members_fini) struct ml_json_members known = {0};
     struct ml_str rest = selector;
     struct requirement requirement;
+    struct ml_err err;
+    if (rest.len > 0 && labels.len > 0 && !ml_json_members_read(&known, labels, 0, &err))
+        known.len = 0; /* no object: it has no labels */
     while (rest.len > 0 && next_requirement(&rest, &requirement)) {
-        ML_AUTO_FREE char *key = ml_str_dup(requirement.key);
-        ML_AUTO_FREE char *value = labels.len > 0 ? ml_json_find_string(labels, key, NULL) : NULL;
+        ML_AUTO_FREE char *value = value_of(&known, requirement.key);
         if (is_met(&requirement, value))
             continue;
         *out_missed = requirement.text;

@@ -12,6 +12,9 @@ ML_NODISCARD int ml_label_selector_check(struct ml_str selector, struct ml_err *
 /* "spec.nodeName=n1,status.phase!=Failed". Which fields a kind has, only the server knows. */
 ML_NODISCARD int ml_field_selector_check(struct ml_str selector, struct ml_err *err);
 
+/* Can an object have this label? (The value may be empty.) */
+bool ml_label_valid(struct ml_str key, struct ml_str value);
+
 /* Does it select an object with these labels (a JSON object, or empty)? `selector` passed the
  * check. The empty one selects all. If not, `out_missed` is the first requirement that is not met,
  * a slice of it. */

@@ -1,7 +1,9 @@
 #include "run/conditions.h"
 
+#include "base/map.h"
 #include "codec/json.h"
 #include "codec/rfc3339.h"
+#include "script/limits.h"
 
 void ml_condition_write(const struct ml_condition *condition, struct ml_buf *out)
 {
@@ -110,33 +112,78 @@ static int write_wanted(struct ml_json_writer *writer, struct ml_str before, str
     return 0;
 }
 
+/* A list, read once, and the first of each type. */
+struct condition {
+    char *type; /* NULL: it has none */
+    struct ml_str raw;
+};
+
+struct conditions {
+    struct condition *items;
+    size_t len, capacity;
+    struct ml_map by_type; /* place + 1 */
+};
+
+static void conditions_fini(struct conditions *self)
+{
+    for (size_t i = 0; i < self->len; i++)
+        free(self->items[i].type);
+    free(self->items);
+    ml_map_fini(&self->by_type);
+}
+
+static void conditions_add(struct conditions *self, struct ml_str raw)
+{
+    if (self->len == self->capacity) {
+        self->capacity = self->capacity ? self->capacity * 2 : 8;
+        self->items = ml_realloc(self->items, self->capacity * sizeof(self->items[0]));
+    }
+    char *type = ml_json_find_string(raw, "type", NULL);
+    self->items[self->len++] = (struct condition){type, raw};
+    if (type && !ml_map_get(&self->by_type, ml_str_of(type)))
+        ml_map_put(&self->by_type, ml_str_of(type), (void *)(uintptr_t)self->len);
+}
+
+static void conditions_read(struct conditions *self, struct ml_str array)
+{
+    ML_AUTO(walk_end) struct array_walk walk;
+    struct ml_str raw;
+    walk_begin(&walk, array);
+    while (walk_next(&walk, &raw))
+        conditions_add(self, raw);
+}
+
+/* The first of this type, or NULL. */
+static const struct condition *conditions_get(const struct conditions *self, const char *type)
+{
+    uintptr_t place = type ? (uintptr_t)ml_map_get(&self->by_type, ml_str_of(type)) : 0;
+    return place ? &self->items[place - 1] : NULL;
+}
+
 int ml_conditions_merge(struct ml_str current, struct ml_str wanted, int64_t generation,
                         int64_t now_ns, struct ml_buf *out, struct ml_err *err)
 {
+    ML_AUTO(conditions_fini) struct conditions old = {NULL}, new = {NULL};
+    const struct ml_str none = {NULL, 0};
     struct ml_json_writer writer;
-    struct ml_str raw;
     int r = 0;
+    conditions_read(&old, current);
+    conditions_read(&new, wanted);
+    if (new.len > SCRIPT_CONDITIONS_MAX)
+        return ml_err_set(err, ML_EINVALID, "status.conditions: %zu conditions; at most %d",
+                          new.len, SCRIPT_CONDITIONS_MAX);
     ml_json_writer_init(&writer, out);
     ml_json_begin_array(&writer);
-    {
-        ML_AUTO(walk_end) struct array_walk walk;
-        walk_begin(&walk, current);
-        while (r == 0 && walk_next(&walk, &raw)) {
-            ML_AUTO_FREE char *type = ml_json_find_string(raw, "type", NULL);
-            struct ml_str newer = ml_conditions_find(wanted, ml_str_of(type));
-            if (newer.len)
-                r = write_wanted(&writer, raw, newer, generation, now_ns, err);
-            else
-                ml_json_raw(&writer, raw);
-        }
+    for (size_t i = 0; i < old.len && r == 0; i++) {
+        const struct condition *newer = conditions_get(&new, old.items[i].type);
+        if (newer)
+            r = write_wanted(&writer, old.items[i].raw, newer->raw, generation, now_ns, err);
+        else
+            ml_json_raw(&writer, old.items[i].raw);
     }
-    ML_AUTO(walk_end) struct array_walk walk;
-    walk_begin(&walk, wanted);
-    while (r == 0 && walk_next(&walk, &raw)) {
-        ML_AUTO_FREE char *type = ml_json_find_string(raw, "type", NULL);
-        if (!type || ml_conditions_find(current, ml_str_of(type)).len == 0)
-            r = write_wanted(&writer, (struct ml_str){NULL, 0}, raw, generation, now_ns, err);
-    }
+    for (size_t i = 0; i < new.len &&r == 0; i++)
+        if (!conditions_get(&old, new.items[i].type))
+            r = write_wanted(&writer, none, new.items[i].raw, generation, now_ns, err);
     ml_json_end_array(&writer);
     return r;
 }

@@ -21,7 +21,8 @@ void ml_condition_write(const struct ml_condition *condition, struct ml_buf *out
 /* Appends the array `current` with `wanted` merged in by type; either may be empty. What
  * `wanted` leaves out is filled: reason (the type), message (""), observedGeneration,
  * lastTransitionTime (that of before, unless status flips: then `now_ns`). Order: as it
- * stands, new types behind. ML_EINVALID: a condition without type or status. */
+ * stands, new types behind. ML_EINVALID: a condition without type or status, or more than
+ * SCRIPT_CONDITIONS_MAX in `wanted`. */
 ML_NODISCARD int ml_conditions_merge(struct ml_str current, struct ml_str wanted,
                                      int64_t generation, int64_t now_ns, struct ml_buf *out,
                                      struct ml_err *err);

@@ -1,24 +1,61 @@
 /* ctx.list: the objects of a kind, sorted by key. From the cache for kinds that are watched, by
  * one request for the others. */
+#include "codec/json_members.h"
+#include "kube/selector.h"
 #include "script/ctx.h"
+#include "script/sort.h"
 
 #define LIST_CALL "ctx.list(Kind [, { namespace =, labels =, owned = }])"
+
+struct label {
+    struct ml_str key, value;
+};
 
 struct filter {
     struct ml_str ns; /* empty: all */
     bool owned;
-    int labels; /* stack index of a table, or 0 */
+    const struct label *labels; /* a userdata on the stack, and below it what holds the strings */
+    size_t label_count;
 };
 
-/* A label's value at the stack's top: a plain string. */
+/* The key is below the top, the value on top. */
 ML_RAISES
-static struct ml_str check_label(lua_State *L)
+static struct label check_label(lua_State *L)
 {
+    struct label label;
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
         ctx_misuse(L, LIST_CALL, "labels: expected a table of strings");
-    struct ml_str value;
-    value.ptr = lua_tolstring(L, -1, &value.len);
-    return value;
+    label.key.ptr = lua_tolstring(L, -2, &label.key.len);
+    label.value.ptr = lua_tolstring(L, -1, &label.value.len);
+    if (!ml_label_valid(label.key, label.value)) {
+        lua_pushlstring(L, label.key.ptr, ML_MIN(label.key.len, (size_t)64));
+        luaL_error(L, LIST_CALL ": labels: no object can have this label '%s'",
+                   lua_tostring(L, -1));
+    }
+    return label;
+}
+
+/* [-0, +2] The labels of the table on top, sorted: an array of keys, then values, and the slices
+ * into it. */
+ML_RAISES
+static void take_labels(lua_State *L, struct filter *filter)
+{
+    int given = lua_gettop(L), held = given + 1;
+    script_push_keys(L, given);
+    size_t count = (size_t)lua_rawlen(L, held);
+    if (count > SCRIPT_FILTER_LABELS_MAX)
+        luaL_error(L, LIST_CALL ": labels: at most %d", SCRIPT_FILTER_LABELS_MAX);
+    struct label *labels = lua_newuserdatauv(L, (count + 1) * sizeof(*labels), 0);
+    for (size_t i = 0; i < count; i++) {
+        lua_rawgeti(L, held, (lua_Integer)i + 1);
+        lua_pushvalue(L, -1);
+        lua_rawget(L, given);
+        labels[i] = check_label(L);
+        lua_rawseti(L, held, (lua_Integer)(count + i + 1));
+        lua_pop(L, 1);
+    }
+    filter->labels = labels;
+    filter->label_count = count;
 }
 
 ML_RAISES
@@ -26,6 +63,7 @@ static void check_fields(lua_State *L)
 {
     lua_pushnil(L);
     while (lua_next(L, 2)) {
+        script_cpu_check(L);
         lua_pop(L, 1);
         const char *key = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
         if (strcmp(key, "namespace") && strcmp(key, "labels") && strcmp(key, "owned"))
@@ -33,10 +71,18 @@ static void check_fields(lua_State *L)
     }
 }
 
+/* [-0, +1] An option as it stands in the table at 2: no code of the script runs. */
+ML_RAISES
+static int push_option(lua_State *L, const char *name)
+{
+    lua_pushstring(L, name);
+    return lua_rawget(L, 2);
+}
+
 ML_RAISES
 static struct filter check_filter(lua_State *L, const struct ctx_kind *kind)
 {
-    struct filter filter = {.labels = 0};
+    struct filter filter = {.labels = NULL};
     struct ml_str given = {NULL, 0};
     lua_settop(L, 2);
     if (lua_isnil(L, 2)) {
@@ -46,17 +92,17 @@ static struct filter check_filter(lua_State *L, const struct ctx_kind *kind)
     if (!lua_istable(L, 2))
         ctx_misuse(L, LIST_CALL, "expected a table of options");
     check_fields(L);
-    if (lua_getfield(L, 2, "namespace") == LUA_TSTRING)
+    if (push_option(L, "namespace") == LUA_TSTRING)
         given.ptr = lua_tolstring(L, -1, &given.len);
     else if (!lua_isnil(L, -1))
         ctx_misuse(L, LIST_CALL, "namespace: expected a string");
-    lua_getfield(L, 2, "owned");
+    push_option(L, "owned");
     filter.owned = lua_toboolean(L, -1);
-    int type = lua_getfield(L, 2, "labels");
+    int type = push_option(L, "labels");
     if (type != LUA_TNIL && type != LUA_TTABLE)
         ctx_misuse(L, LIST_CALL, "labels: expected a table");
     if (type == LUA_TTABLE)
-        filter.labels = lua_gettop(L);
+        take_labels(L, &filter);
     if (!ml_str_is(given, "*"))
         filter.ns = ctx_namespace(L, LIST_CALL, kind->kind, given);
     return filter;
@@ -69,23 +115,26 @@ static int compare_objects(const void *a, const void *b)
 }
 
 /* Do the labels of the opened object have all that the filter asks for? */
-ML_RAISES
-static bool labels_match(lua_State *L, const struct filter *filter, struct ml_str json)
+static bool labels_match(const struct filter *filter, struct ml_str json)
 {
-    if (!filter->labels)
+    ML_AUTO(ml_json_members_fini) struct ml_json_members labels = {0};
+    ML_AUTO(ml_buf_fini) struct ml_buf value = ML_BUF_INIT;
+    struct ml_str raw;
+    struct ml_err err;
+    if (filter->label_count == 0)
         return true;
-    struct ml_buf *label = &script_of(L)->overlay;
-    bool match = true;
-    lua_pushnil(L);
-    while (lua_next(L, filter->labels)) {
-        struct ml_str want = check_label(L), raw;
-        ml_buf_clear(label);
-        match = match &&
-                ml_json_find(json, &raw, "metadata", "labels", lua_tostring(L, -2), NULL) &&
-                ml_json_to_string(raw, label) && ml_str_eq(ml_buf_str(label), want);
-        lua_pop(L, 1);
+    if (!ml_json_find(json, &raw, "metadata", "labels", NULL) ||
+        !ml_json_members_read(&labels, raw, 0, &err))
+        return false;
+    for (size_t i = 0; i < filter->label_count; i++) {
+        const struct label *want = &filter->labels[i];
+        const struct ml_json_member *label = ml_json_members_find(&labels, want->key);
+        ml_buf_clear(&value);
+        if (!label || !ml_json_to_string(label->value, &value) ||
+            !ml_str_eq(ml_buf_str(&value), want->value))
+            return false;
     }
-    return match;
+    return true;
 }
 
 /* [-0, +1] A userdata with pointers to what may match; borrowed, as nothing changes the store
@@ -101,10 +150,12 @@ static struct ml_object **push_candidates(lua_State *L, const struct ctx_kind *k
     size_t count = 0, cursor = 0;
     struct ml_object *owned = NULL, *object;
     while ((object = filter->owned ? ml_store_next_owned(store, owner, &owned)
-                                   : ml_store_next(store, &cursor)))
+                                   : ml_store_next(store, &cursor))) {
+        script_cpu_check(L);
         if (filter->ns.len == 0 || ml_str_eq(ml_object_namespace(object), filter->ns))
             found[count++] = object;
-    qsort(found, count, sizeof(*found), compare_objects);
+    }
+    script_sort(L, found, count, sizeof(*found), compare_objects);
     *out_count = count;
     return found;
 }
@@ -121,7 +172,7 @@ static int list_cached(lua_State *L, const struct ctx_kind *kind, const struct f
         script_cpu_check(L);
         ml_buf_clear(opened);
         ml_object_json(found[i], opened);
-        if (!labels_match(L, filter, ml_buf_str(opened)))
+        if (!labels_match(filter, ml_buf_str(opened)))
             continue;
         script_push_json(L, ml_buf_str(opened), true);
         lua_rawseti(L, -2, ++listed);
@@ -157,6 +208,7 @@ static bool is_owned(lua_State *L, struct ml_str uid)
     lua_getfield(L, -1, "metadata");
     if (lua_istable(L, -1) && lua_getfield(L, -1, "ownerReferences") == LUA_TTABLE)
         for (lua_Integer i = 1; !owned && lua_rawgeti(L, top + 2, i) == LUA_TTABLE; i++) {
+            script_cpu_check(L);
             lua_getfield(L, -1, "controller");
             lua_getfield(L, -2, "uid");
             const char *text = lua_tostring(L, -1);
@@ -183,6 +235,7 @@ static int list_answered(lua_State *L, int status ML_UNUSED, lua_KContext owned)
     lua_Integer listed = 0;
     script_push_items(L, items);
     for (lua_Integer i = 1; lua_rawgeti(L, result + 1, i) == LUA_TTABLE; i++) {
+        script_cpu_check(L);
         complete_item(L, kind.kind);
         if (!owned || is_owned(L, ml_object_uid(run->thread.object)))
             lua_rawseti(L, result, ++listed);
@@ -201,19 +254,14 @@ static const char *list_path(lua_State *L, const struct ctx_kind *kind, const st
     ml_buf_clear(path);
     ml_buf_clear(selector);
     ml_kind_path(kind->kind, filter->ns, ML_STR(""), ML_STR(""), path);
-    if (filter->labels) {
-        script_push_keys(L, filter->labels);
-        for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
-            lua_pushvalue(L, -1);
-            lua_rawget(L, filter->labels);
-            struct ml_str value = check_label(L);
-            ml_buf_printf(selector, "%s%s=" ML_STR_FMT, i > 1 ? "," : "", lua_tostring(L, -2),
-                          ML_STR_ARG(value));
-            lua_pop(L, 2);
-        }
-        lua_pop(L, 2);
+    for (size_t i = 0; i < filter->label_count; i++)
+        ml_buf_printf(selector, "%s" ML_STR_FMT "=" ML_STR_FMT, i > 0 ? "," : "",
+                      ML_STR_ARG(filter->labels[i].key), ML_STR_ARG(filter->labels[i].value));
+    if (selector->len > 0)
         ml_url_query(path, "labelSelector", ml_buf_str(selector));
-    }
+    if (path->len > SCRIPT_URL_MAX)
+        luaL_error(L, LIST_CALL ": the request's URL would have %d bytes; at most %d",
+                   (int)path->len, SCRIPT_URL_MAX);
     return ml_buf_cstr(path);
 }
 

@@ -1,8 +1,17 @@
 /* Objects on their way to the server: which one a table means, and what the host puts in that
  * the script may leave out: the namespace and the owner reference. */
 #include "codec/json_diff.h"
+#include "codec/json_members.h"
 #include "kube/selector.h"
 #include "script/ctx.h"
+
+/* The text between the quotes when `raw` is a string without escapes; else empty. */
+static struct ml_str plain(struct ml_str raw)
+{
+    if (raw.len < 2 || raw.ptr[0] != '"' || memchr(raw.ptr, '\\', raw.len))
+        return (struct ml_str){"", 0};
+    return (struct ml_str){raw.ptr + 1, raw.len - 2};
+}
 
 struct ml_str ctx_plain(struct ml_str json, const char *first, ...)
 {
@@ -13,19 +22,43 @@ struct ml_str ctx_plain(struct ml_str json, const char *first, ...)
     for (const char *key = first; key && found; key = va_arg(keys, const char *))
         found = ml_json_find(raw, &raw, key, NULL);
     va_end(keys);
-    if (!found || raw.len < 2 || raw.ptr[0] != '"' || memchr(raw.ptr, '\\', raw.len))
-        return (struct ml_str){"", 0};
-    return (struct ml_str){raw.ptr + 1, raw.len - 2};
+    return plain(found ? raw : (struct ml_str){"", 0});
+}
+
+/* Goes over the owner references of an object, once. */
+struct reference_walk {
+    struct ml_json_reader reader;
+    bool open;
+};
+
+static void walk_begin(struct reference_walk *walk, struct ml_str json)
+{
+    struct ml_str list = {"", 0};
+    ml_json_find(json, &list, "metadata", "ownerReferences", NULL);
+    ml_json_reader_init(&walk->reader, list, 0);
+    walk->open = list.len > 0 && ml_json_next(&walk->reader) == ML_JSON_ARRAY;
+}
+
+static bool walk_next(struct reference_walk *walk, struct ml_str *out_reference)
+{
+    if (!walk->open)
+        return false;
+    *out_reference = ml_json_skip(&walk->reader);
+    walk->open = out_reference->len > 0;
+    return walk->open;
+}
+
+static void walk_end(struct reference_walk *walk)
+{
+    ml_json_reader_fini(&walk->reader);
 }
 
 struct ml_str ctx_controller_of(struct ml_str json, char *out_text, size_t size)
 {
+    ML_AUTO(walk_end) struct reference_walk walk;
     struct ml_str reference, controller;
-    char index[24];
-    for (size_t i = 0;; i++) {
-        snprintf(index, sizeof(index), "%zu", i);
-        if (!ml_json_find(json, &reference, "metadata", "ownerReferences", index, NULL))
-            break;
+    walk_begin(&walk, json);
+    while (walk_next(&walk, &reference)) {
         if (!ml_json_find(reference, &controller, "controller", NULL) ||
             !ml_str_is(controller, "true"))
             continue;
@@ -36,6 +69,17 @@ struct ml_str ctx_controller_of(struct ml_str json, char *out_text, size_t size)
     }
     snprintf(out_text, size, "nothing");
     return (struct ml_str){"", 0};
+}
+
+static size_t count_references(struct ml_str json)
+{
+    ML_AUTO(walk_end) struct reference_walk walk;
+    struct ml_str reference;
+    size_t count = 0;
+    walk_begin(&walk, json);
+    while (walk_next(&walk, &reference))
+        count++;
+    return count;
 }
 
 /* Nothing but the reconciled object's own namespace can hold what it owns. */
@@ -56,6 +100,37 @@ static void check_owner(lua_State *L, const struct ctx_target *target)
                lua_tostring(L, -1));
 }
 
+/* What an object says of itself; each empty when it does not. */
+struct names {
+    struct ml_str api_version, kind, name, ns, uid, rv;
+};
+
+static struct ml_str plain_member(const struct ml_json_members *members, const char *key)
+{
+    const struct ml_json_member *member = ml_json_members_find(members, ml_str_of(key));
+    return plain(member ? member->value : (struct ml_str){"", 0});
+}
+
+static struct names read_names(struct ml_str json)
+{
+    ML_AUTO(ml_json_members_fini) struct ml_json_members object = {0}, metadata = {0};
+    struct ml_err err;
+    const struct ml_json_member *member = NULL;
+    if (ml_json_members_read(&object, json, 0, &err))
+        member = ml_json_members_find(&object, ML_STR("metadata"));
+    bool has_metadata = member && ml_json_members_read(&metadata, member->value, 0, &err);
+    struct names names = {.api_version = plain_member(&object, "apiVersion"),
+                          .kind = plain_member(&object, "kind")};
+    names.name = names.ns = names.uid = names.rv = (struct ml_str){"", 0};
+    if (!has_metadata)
+        return names;
+    names.name = plain_member(&metadata, "name");
+    names.ns = plain_member(&metadata, "namespace");
+    names.uid = plain_member(&metadata, "uid");
+    names.rv = plain_member(&metadata, "resourceVersion");
+    return names;
+}
+
 ML_RAISES
 void ctx_check_object(lua_State *L, const char *call, struct ctx_target *target)
 {
@@ -64,21 +139,21 @@ void ctx_check_object(lua_State *L, const char *call, struct ctx_target *target)
         luaL_error(L, "%s: expected an object as in a manifest, got a %s", call,
                    luaL_typename(L, 1));
     script_encode(L, 1, "", out);
-    struct ml_str json = ml_buf_str(out);
+    struct names names = read_names(ml_buf_str(out));
     struct ml_gvk gvk;
-    if (!ml_gvk_parse(ctx_plain(json, "apiVersion", NULL), ctx_plain(json, "kind", NULL), &gvk))
+    script_cpu_check(L);
+    if (!ml_gvk_parse(names.api_version, names.kind, &gvk))
         luaL_error(L, "%s: the object needs apiVersion and kind, as in a manifest", call);
     target->call = call;
     target->kind = ctx_kind_of(L, &gvk);
-    target->name = ctx_plain(json, "metadata", "name", NULL);
+    target->name = names.name;
     if (!ml_name_valid(target->name))
         luaL_error(L, "%s: the object needs a metadata.name that a URL can have", call);
-    struct ml_str given = ctx_plain(json, "metadata", "namespace", NULL);
-    if (given.len > 0 && !ml_name_valid(given))
+    if (names.ns.len > 0 && !ml_name_valid(names.ns))
         luaL_error(L, "%s: metadata.namespace is no name", call);
-    target->ns = ctx_namespace(L, call, target->kind.kind, given);
-    target->uid = ctx_plain(json, "metadata", "uid", NULL);
-    target->rv = ctx_plain(json, "metadata", "resourceVersion", NULL);
+    target->ns = ctx_namespace(L, call, target->kind.kind, names.ns);
+    target->uid = names.uid;
+    target->rv = names.rv;
     target->owned = target->kind.use == ML_USE_OWNS;
 }
 
@@ -116,16 +191,13 @@ static void write_reference(struct ml_json_writer *writer, const struct ml_scrip
 static void write_references(struct ml_json_writer *writer, const struct ml_script *script,
                              const struct ml_object *owner, struct ml_str json)
 {
+    ML_AUTO(walk_end) struct reference_walk walk;
     struct ml_str reference;
-    char index[24];
     ml_json_key(writer, ML_STR("ownerReferences"));
     ml_json_begin_array(writer);
-    for (size_t i = 0;; i++) {
-        snprintf(index, sizeof(index), "%zu", i);
-        if (!ml_json_find(json, &reference, "metadata", "ownerReferences", index, NULL))
-            break;
+    walk_begin(&walk, json);
+    while (walk_next(&walk, &reference))
         ml_json_raw(writer, reference);
-    }
     write_reference(writer, script, owner);
     ml_json_end_array(writer);
 }
@@ -138,7 +210,10 @@ void ctx_complete(lua_State *L, const struct ctx_target *target)
     struct ml_str json = ml_buf_str(&script->outgoing);
     char other[ML_ERR_REASON_MAX * 4];
     bool has_ours = false;
+    if (count_references(json) > SCRIPT_OWNERS_MAX)
+        luaL_error(L, "%s: metadata.ownerReferences: at most %d", target->call, SCRIPT_OWNERS_MAX);
     check_selected(L, target);
+    script_cpu_check(L);
     if (target->owned) {
         check_owner(L, target);
         struct ml_str uid = ctx_controller_of(json, other, sizeof(other));

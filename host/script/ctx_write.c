@@ -215,6 +215,7 @@ static bool changes_nothing(lua_State *L, const struct ctx_target *target)
     if (ml_json_merge(ml_buf_str(&script->outgoing), ml_buf_str(&script->overlay), &script->body,
                       &err) < 0)
         luaL_error(L, PATCH_CALL ": %s", err.message);
+    script_cpu_check(L);
     return ml_json_equal(ml_buf_str(&script->outgoing), ml_buf_str(&script->body));
 }
 
@@ -236,6 +237,7 @@ static int ctx_patch(lua_State *L)
                           "the object was not read from the server: it has no metadata.uid and "
                           "resourceVersion");
     script_encode(L, 2, "changes", &script->overlay);
+    script_cpu_check(L);
     if (script->overlay.ptr[0] != '{')
         return ctx_misuse(L, PATCH_CALL, "changes: expected an object, not a list");
     if (target.kind.kind->has_status &&

@@ -11,6 +11,7 @@
 
 #include "base/map.h"
 #include "codec/json.h"
+#include "script/limits.h"
 #include "script/script.h"
 #include "state/writer.h"
 

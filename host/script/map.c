@@ -80,6 +80,7 @@ static int map_main(lua_State *L)
     struct ml_buf *keys = &script_of(L)->outgoing;
     ml_buf_clear(keys);
     for (lua_Integer i = 1; i <= count; i++) {
+        script_cpu_check(L);
         lua_rawgeti(L, list, i);
         if (!to_key(L))
             return refuse(L, call, i);

@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <stdio.h>
 
+#include "script/limits.h"
+
 #define DEPTH_MAX      200  /* of recursion; the stock matcher's own limit */
 #define WORK_PER_CHECK 4096 /* bytes looked at, of pattern or subject, between two looks */
 
@@ -358,10 +360,10 @@ const char *pattern_at(struct pattern *match, const char *start, struct ml_str p
     match->pattern_end = pattern.ptr + pattern.len;
     match->capture_count = 0;
     match->depth = 0;
-    if (pattern.len > PATTERN_LEN_MAX) {
+    if (pattern.len > SCRIPT_PATTERN_MAX) {
         snprintf(match->problem, sizeof(match->problem),
                  "a pattern has at most %d bytes; find(…, 1, true) takes any text",
-                 PATTERN_LEN_MAX);
+                 SCRIPT_PATTERN_MAX);
         return NULL;
     }
     step(match); /* an empty pattern matches without one */

@@ -6,7 +6,6 @@
 #include "base/str.h"
 
 #define PATTERN_CAPTURES_MAX 32
-#define PATTERN_LEN_MAX      16384 /* bytes: what is looked at between two looks at the deadline */
 
 enum { PATTERN_UNFINISHED = -1, PATTERN_POSITION = -2 }; /* instead of a capture's length */
 

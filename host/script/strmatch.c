@@ -68,7 +68,7 @@ static int push_captures(lua_State *L, const struct pattern *match, const char *
 /* Of one that is too long the matcher says so. */
 static bool has_specials(struct ml_str pattern)
 {
-    if (pattern.len > PATTERN_LEN_MAX)
+    if (pattern.len > SCRIPT_PATTERN_MAX)
         return true;
     for (size_t i = 0; i < pattern.len; i++)
         if (memchr("^$*+?.([%-", pattern.ptr[i], 10))

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "run/conditions.h"
 #include "run/status.h"
+#include "script/limits.h"
 
 #define NOW INT64_C(1700000000000000000) /* 2023-11-14T22:13:20Z */
 
@@ -144,6 +145,46 @@ static void test_conditions_without_type_or_status_are_refused(void **state)
     }
 }
 
+/* An array of so many conditions, T<first> and on. */
+static char *many_conditions(size_t first, size_t count)
+{
+    struct ml_buf list = ML_BUF_INIT;
+    for (size_t i = 0; i < count; i++)
+        ml_buf_printf(&list, "%s{\"type\":\"T%zu\",\"status\":\"True\"}", i ? "," : "[", first + i);
+    ml_buf_putc(&list, ']');
+    return ml_buf_take(&list);
+}
+
+static void test_many_conditions_cost_no_more_than_their_number(void **state)
+{
+    (void)state;
+    ML_AUTO_FREE char *before = many_conditions(0, 20000);
+    ML_AUTO_FREE char *wanted = many_conditions(19900, SCRIPT_CONDITIONS_MAX);
+    ML_AUTO(ml_buf_fini) struct ml_buf out = ML_BUF_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    int64_t begin_ns = unit_cpu_ns();
+    assert_int_equal(ml_conditions_merge(ml_str_of(before), ml_str_of(wanted), 1, NOW, &out, &err),
+                     0);
+    assert_true(unit_cpu_ns() - begin_ns <
+                1500 * ML_NS_PER_MS); /* 20 in the release build; it was minutes */
+    struct ml_str last = ml_conditions_find(ml_buf_str(&out), ML_STR("T20155"));
+    assert_non_null(memmem(last.ptr, last.len, "lastTransitionTime", 18));
+}
+
+static void test_too_many_conditions_are_refused(void **state)
+{
+    (void)state;
+    ML_AUTO_FREE char *wanted = many_conditions(0, SCRIPT_CONDITIONS_MAX + 1);
+    ML_AUTO_FREE char *status = ml_asprintf("{\"conditions\":%s}", wanted);
+    struct ml_result result = ok_with(status);
+    struct ml_object *object = object_with("{}");
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_buf patch = ML_BUF_INIT;
+    assert_int_equal(ml_status_patch(object, &result, NOW, &patch, &err), ML_ESCRIPT);
+    assert_non_null(strstr(err.message, "status.conditions: 257 conditions; at most 256"));
+    ml_object_unref(object);
+}
+
 static int make_dict(void **state)
 {
     (void)state;
@@ -163,6 +204,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_status_writes_the_difference_only),
         cmocka_unit_test(test_status_of_an_invalid_object_says_so_and_takes_it_back),
+        cmocka_unit_test(test_many_conditions_cost_no_more_than_their_number),
+        cmocka_unit_test(test_too_many_conditions_are_refused),
         cmocka_unit_test(test_conditions_merge_by_type_and_keep_the_time),
         cmocka_unit_test(test_conditions_without_type_or_status_are_refused),
     };

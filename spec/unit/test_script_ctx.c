@@ -118,6 +118,52 @@ static void test_list_filters_and_sorts(void **state)
     world_close(&w);
 }
 
+static void test_list_with_too_much_of_a_filter_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *labels, *want;
+    } cases[] = {
+        {"for i = 1, 65 do labels['l' .. i] = 'x' end", "labels: at most 64"},
+        {"for i = 1, 40000 do labels['l' .. i] = 'x' end", "labels: at most 64"},
+        {"for i = 1, 64 do labels[('l'):rep(60) .. i] = ('x'):rep(63) end",
+         "the request's URL would have 8"},
+        {"labels.app = ('x'):rep(64)", "no object can have this label 'app'"},
+        {"labels.app = ('x'):rep(1000000)", "no object can have this label 'app'"},
+        {"labels[('x'):rep(1000000)] = 'x'", "no object can have this label 'xxx"},
+        {"labels.app = 'x,other=y'", "no object can have this label 'app'"},
+        {"labels.app = 1", "labels: expected a table of strings"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf(
+            "local labels = {} %s\nctx.list(Secret, { labels = labels })", cases[i].labels);
+        world_open(&w, body, NULL);
+        assert_null(world_start(&w, &told));
+        expect_outcome(&told, ML_OUTCOME_ERROR, "");
+        if (!strstr(told.message, cases[i].want))
+            fail_msg("'%s' is not in '%s'", cases[i].want, told.message);
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
+/* No code of the script runs while its options are read. */
+static void test_list_asks_no_metamethod(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local options = setmetatable({ namespace = '*' }, { __index = error })\n"
+               "return { status = { n = #ctx.list(Pod, options) } }",
+               NULL);
+    assert_null(world_start(&w, &told));
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"n\":0}");
+    world_close(&w);
+}
+
 static void test_list_of_what_is_used_is_asked_for(void **state)
 {
     (void)state;
@@ -125,12 +171,14 @@ static void test_list_of_what_is_used_is_asked_for(void **state)
     struct told told;
     world_open(
         &w,
-        "local list = assert(ctx.list(Secret, { labels = { app = 'x', tier = 'y z' } }))\n"
+        "local list = assert(ctx.list(Secret, { labels = { app = 'x', ['example.com/tier'] = 'y' } "
+        "}))\n"
         "return { status = { n = #list, kind = list[1].kind, name = list[1].metadata.name } }",
         NULL);
     assert_non_null(world_start(&w, &told));
     struct fake_call *get = fake_next(w.fake);
-    assert_non_null(strstr(get->path, "/api/v1/namespaces/default/secrets?labelSelector=app%3Dx"));
+    assert_non_null(strstr(get->path, "/api/v1/namespaces/default/secrets?labelSelector=app%3Dx"
+                                      "%2Cexample.com%2Ftier%3Dy"));
     world_answer(&w, get, 200,
                  "{\"kind\":\"SecretList\",\"items\":[{\"metadata\":{\"name\":\"a\"}},"
                  "{\"metadata\":{\"name\":\"b\"}}]}");
@@ -311,6 +359,8 @@ int main(void)
         cmocka_unit_test(test_failure_raised_says_itself_once),
         cmocka_unit_test(test_get_reads_the_cache_or_asks),
         cmocka_unit_test(test_list_filters_and_sorts),
+        cmocka_unit_test(test_list_with_too_much_of_a_filter_is_refused),
+        cmocka_unit_test(test_list_asks_no_metamethod),
         cmocka_unit_test(test_list_of_what_is_used_is_asked_for),
         cmocka_unit_test(test_read_after_write_waits_for_the_cache),
         cmocka_unit_test(test_read_after_write_asks_the_server_when_the_watch_lags),

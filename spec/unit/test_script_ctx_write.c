@@ -33,6 +33,53 @@ static void test_ensure_missing_is_created_and_awaited(void **state)
     world_close(&w);
 }
 
+static void test_owner_references_have_a_limit(void **state)
+{
+    (void)state;
+    static const int counts[] = {65, 20000};
+    for (size_t i = 0; i < ML_COUNT(counts); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf(
+            "local new = pod(at) new.metadata.ownerReferences = {}\n"
+            "for i = 1, %d do new.metadata.ownerReferences[i] = { name = 'n' .. i } end\n"
+            "ctx.create(new)",
+            counts[i]);
+        world_open(&w, body, NULL);
+        assert_null(world_start(&w, &told));
+        expect_outcome(&told, ML_OUTCOME_ERROR, "");
+        assert_non_null(strstr(told.message, "metadata.ownerReferences: at most 64"));
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
+/* The server's objects may have any number of them. */
+static void test_owner_references_are_read_once(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    struct ml_buf pod = ML_BUF_INIT;
+    world_open(&w, "local pod, err = ctx.ensure(pod(at)) return { status = { kind = err.kind } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    fake_refuse(fake_next(w.fake), 409, "AlreadyExists", "it is there");
+    ml_loop_poll(w.loop);
+    ml_buf_puts(&pod, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"x-pod\","
+                      "\"ownerReferences\":[");
+    for (int i = 0; i < 20000; i++)
+        ml_buf_printf(&pod, "{\"kind\":\"At\",\"name\":\"n%d\",\"uid\":\"u%d\"},", i, i);
+    ml_buf_puts(&pod, "{\"kind\":\"At\",\"name\":\"y\",\"uid\":\"u\",\"controller\":true}]}}");
+    int64_t begin_ns = unit_cpu_ns();
+    world_answer(&w, fake_next(w.fake), 200, ml_buf_cstr(&pod));
+    assert_true(unit_cpu_ns() - begin_ns <
+                1500 * ML_NS_PER_MS); /* 10 in the release build; it was half a minute */
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"kind\":\"AlreadyExists\"}");
+    ml_buf_fini(&pod);
+    world_close(&w);
+}
+
 static void test_ensure_of_anothers_is_refused(void **state)
 {
     (void)state;
@@ -304,6 +351,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ensure_missing_is_created_and_awaited),
+        cmocka_unit_test(test_owner_references_have_a_limit),
+        cmocka_unit_test(test_owner_references_are_read_once),
         cmocka_unit_test(test_ensure_of_anothers_is_refused),
         cmocka_unit_test(test_ensure_already_exists_looks_whose_it_is),
         cmocka_unit_test(test_ensure_lost_reply_is_settled_by_reading),

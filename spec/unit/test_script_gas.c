@@ -2,20 +2,11 @@
  * the deadline. Measured as CPU time of this thread, so that a busy machine changes nothing. */
 #include "script_unit.h"
 
-#include <time.h>
-
 #ifndef MOONLOOP_CPU_STRETCH
 #define MOONLOOP_CPU_STRETCH 1
 #endif
 
 #define DEADLINE_NS (20 * ML_NS_PER_MS * MOONLOOP_CPU_STRETCH)
-
-static int64_t cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * ML_NS_PER_S + now.tv_nsec;
-}
 
 /* The statements end by success or error; the CPU they took until then. */
 static int64_t measure(const char *statements)
@@ -23,9 +14,9 @@ static int64_t measure(const char *statements)
     const struct ml_script_limits limits = {.load_cpu_ns = DEADLINE_NS};
     ML_AUTO_FREE char *text = ml_asprintf("%s\nreturn {}", statements);
     struct ml_err err;
-    int64_t begin_ns = cpu_ns();
+    int64_t begin_ns = unit_cpu_ns();
     struct ml_script *script = load_file("t.lua", text, &limits, &err);
-    int64_t used_ns = cpu_ns() - begin_ns;
+    int64_t used_ns = unit_cpu_ns() - begin_ns;
     ml_script_unref(script);
     return used_ns;
 }

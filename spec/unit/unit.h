@@ -5,10 +5,19 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "base/str.h"
+
+/* CPU time of this thread: what a test measures, as a busy machine does not change it. */
+static inline int64_t unit_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * ML_NS_PER_S + now.tv_nsec;
+}
 
 /* Prints both sides when they differ. */
 static inline void assert_str_eq(struct ml_str got, const char *want)
