@@ -125,8 +125,10 @@ struct ml_run *ctx_may_wait(lua_State *L, const char *call)
     return run;
 }
 
-bool ctx_must_wait(struct ml_run *run, const struct ctx_kind *kind)
+ML_RAISES
+bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
 {
+    struct ml_run *run = script_thread_of(L)->run;
     if (!run || !kind->informer)
         return false;
     for (size_t i = 0; i < run->wrote_count; i++) {
@@ -134,7 +136,7 @@ bool ctx_must_wait(struct ml_run *run, const struct ctx_kind *kind)
         if (wrote->kind != kind->index || wrote->shown ||
             ml_informer_seen(kind->informer, ml_str_of(wrote->ns), wrote->rv))
             continue;
-        run_see(run, kind, wrote);
+        run_see(ctx_may_wait(L, call), kind, wrote);
         return true;
     }
     return false;
@@ -262,7 +264,7 @@ int script_open_ctx(lua_State *L)
     luaL_newlib(L, functions);
     luaL_setfuncs(L, script_ctx_read, 0);
     luaL_setfuncs(L, script_ctx_write, 0);
-    script_require_name(L, "moonloop.result");
+    script_push_library(L, "moonloop.result");
     for (const char *const *name = results; *name; name++) {
         lua_getfield(L, -1, *name);
         lua_setfield(L, -3, *name);

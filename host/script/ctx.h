@@ -51,8 +51,9 @@ int ctx_fail(lua_State *L, const struct ml_err *err);
 /* Ends the reconcile with an error that no script can catch. For a return statement. */
 ML_RAISES
 int ctx_abandon(lua_State *L, const struct ml_err *err);
-/* Yields until the caches show what this run wrote of the kind; false: they do already. */
-bool ctx_must_wait(struct ml_run *run, const struct ctx_kind *kind);
+/* True: the caller has to yield, as the caches do not show yet what this run wrote of the kind. */
+ML_RAISES
+bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind);
 
 /* ctx_object.c */
 /* Reads the object at 1 into script->outgoing and `target`. */

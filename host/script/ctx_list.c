@@ -273,7 +273,7 @@ static int list_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_
     struct ml_run *run = script_thread_of(L)->run;
     if (run)
         snprintf(run->what, sizeof(run->what), "list %s", kind.kind->kind);
-    if (ctx_must_wait(run, &kind))
+    if (ctx_must_wait(L, LIST_CALL, &kind))
         return lua_yieldk(L, 0, 0, list_now);
     if (kind.informer)
         return list_cached(L, &kind, &filter);

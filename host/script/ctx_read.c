@@ -78,7 +78,7 @@ static int get_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_U
     struct ml_str ns = ctx_namespace(L, GET_CALL, kind.kind, given);
     struct ml_run *run = script_thread_of(L)->run;
     ctx_say(run, "get", &kind, ns, name);
-    if (ctx_must_wait(run, &kind))
+    if (ctx_must_wait(L, GET_CALL, &kind))
         return lua_yieldk(L, 0, 0, get_now);
     if (kind.informer)
         return get_cached(L, &kind, ns, name);

@@ -142,7 +142,7 @@ static int ensure_now(lua_State *L, int status ML_UNUSED, lua_KContext context M
     struct ctx_target target;
     ctx_check_object(L, ENSURE_CALL, &target);
     say(run, "ensure", &target);
-    if (ctx_must_wait(run, &target.kind))
+    if (ctx_must_wait(L, ENSURE_CALL, &target.kind))
         return lua_yieldk(L, 0, 0, ensure_now);
     ctx_complete(L, &target); /* says what is wrong with it even when it is there */
     struct ml_object *object = ctx_cached(&target.kind, target.ns, target.name);

@@ -5,6 +5,7 @@
 #include "script/internal.h"
 
 #define TRACEBACK_LEVELS_MAX 24
+#define TRACEBACK_NAME_MAX   64 /* bytes of a function's name; a script may choose a megabyte */
 
 /* "cnat.lua:12: in function 'due'" per level, as luaL_traceback says it, without addresses. */
 static void write_traceback(lua_State *L, struct ml_buf *out)
@@ -20,7 +21,8 @@ static void write_traceback(lua_State *L, struct ml_buf *out)
         else
             ml_buf_printf(out, "%s:%d: in ", activation.short_src, activation.currentline);
         if (activation.name)
-            ml_buf_printf(out, "%s '%s'\n", activation.namewhat, activation.name);
+            ml_buf_printf(out, "%s '%.*s'\n", activation.namewhat, TRACEBACK_NAME_MAX,
+                          activation.name);
         else if (activation.what[0] == 'm')
             ml_buf_puts(out, "main chunk\n");
         else
@@ -114,16 +116,22 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     return r;
 }
 
+static enum script_resumed out_of_time(struct ml_run *run, int64_t budget_ns, const char *within)
+{
+    ml_err_set(&run->err, ML_ESCRIPT, "used more than %d ms of CPU time %s",
+               (int)(budget_ns / ML_NS_PER_MS), within);
+    return SCRIPT_FAILED;
+}
+
 enum script_resumed script_resume(struct ml_run *run)
 {
     struct ml_script *script = run->thread.script;
     lua_State *L = run->coroutine.L;
     ml_buf_clear(&script->traceback);
-    if (run->cpu_left_ns <= 0) {
-        ml_err_set(&run->err, ML_ESCRIPT, "used more than %d ms of CPU time in one reconcile",
-                   (int)(10 * script->limits.run_cpu_ns / ML_NS_PER_MS));
-        return SCRIPT_FAILED;
-    }
+    if (run->overdue)
+        return out_of_time(run, script->limits.run_cpu_ns, "without waiting");
+    if (run->cpu_left_ns <= 0)
+        return out_of_time(run, SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns, "in one reconcile");
     bool expired;
     int results = 0;
     script_cpu_begin(L, ML_MIN(script->limits.run_cpu_ns, run->cpu_left_ns));
@@ -138,10 +146,11 @@ enum script_resumed script_resume(struct ml_run *run)
         return SCRIPT_FAILED;
     }
     lua_pop(L, results);
-    if (expired && !run->abandoned) { /* rang between the last instruction and here */
-        ml_err_set(&run->err, ML_ESCRIPT, "used more than %d ms of CPU time without waiting",
-                   (int)(script->limits.run_cpu_ns / ML_NS_PER_MS));
-        return SCRIPT_FAILED;
+    if (status == LUA_YIELD) { /* what it waits for goes on: a write's outcome must be known */
+        run->overdue = expired;
+        return SCRIPT_WAITS;
     }
-    return status == LUA_OK ? SCRIPT_ENDED : SCRIPT_WAITS;
+    if (expired) /* rang between the last instruction and here */
+        return out_of_time(run, script->limits.run_cpu_ns, "without waiting");
+    return SCRIPT_ENDED;
 }

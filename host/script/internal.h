@@ -21,8 +21,12 @@
 #define SCRIPT_RANGE_MAX     1000000                   /* elements that one table function moves */
 #define SCRIPT_JSON_MAX      ((size_t)3 * 1024 * 1024) /* of one body; the API server's own limit */
 #define SCRIPT_KINDS_MAX     32
+#define SCRIPT_WHEN_MAX      16    /* parts that one `when` names */
+#define SCRIPT_NAME_MAX      63    /* bytes of a controller's name, a DNS label */
+#define SCRIPT_RUNNING_MAX   10000 /* reconciles in flight that a controller may ask for */
 #define SCRIPT_KEYS_MAX      10000 /* that one call of a watch function names */
 #define SCRIPT_IDLE_MAX      8     /* coroutines kept for the next run */
+#define SCRIPT_CPU_IN_ALL    10    /* times the budget between two waits, in one reconcile */
 #define SCRIPT_LOG_LINES_MAX 100   /* of one reconcile */
 #define SCRIPT_WHAT_MAX      768   /* a verb, a kind and a key */
 
@@ -121,6 +125,7 @@ struct ml_run {
     char what[SCRIPT_WHAT_MAX]; /* "create Pod default/x", for messages */
 
     bool abandoned;     /* ends here with `err`, Lua is not asked */
+    bool overdue;       /* the deadline rang when it had begun to wait: it ends with the answer */
     char *last_failure; /* of the calls that returned nil, err */
 
     struct ml_result result;
@@ -171,9 +176,11 @@ void script_sandbox_open(lua_State *L);
 ML_RAISES
 const char *script_tolstring(lua_State *L, int index, size_t *len); /* [-0, +1] */
 
-/* Libraries; each pushes its table. */
+/* Libraries; each pushes a new table. */
 ML_RAISES
 int script_open_string(lua_State *L);
+ML_RAISES
+void script_open_string_methods(lua_State *L); /* after the last script_open_string */
 ML_RAISES
 int script_open_table(lua_State *L);
 ML_RAISES
@@ -193,6 +200,12 @@ ML_RAISES
 void script_push_sorted(lua_State *L, int index, int places, size_t count);
 
 /* module.c: require, the embedded library. */
+ML_RAISES
+void script_open_library(lua_State *L); /* [-1, +0] with its environment on top */
+ML_RAISES
+void script_push_library(lua_State *L, const char *name); /* [-0, +1] its own, not for scripts */
+ML_RAISES
+int script_library_require(lua_State *L);
 ML_RAISES
 int script_require(lua_State *L);
 ML_RAISES
@@ -247,7 +260,10 @@ void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out
 
 /* kinds.c */
 ML_RAISES
-void script_push_host(lua_State *L); /* what moonloop/init.lua builds on */
+void script_push_host(lua_State *L); /* what the library builds on; no script gets it */
+/* [-0, +1] A new table with the entries of the one at `index`, which no metamethod is asked for. */
+ML_RAISES
+void script_push_copy(lua_State *L, int index);
 bool script_is_controller(lua_State *L, int index);
 /* What moonloop.kind made: a kind, its selection and its line. NULL: it is none. */
 const struct ml_script_kind *script_to_kind(lua_State *L, int index);

@@ -6,6 +6,7 @@
 
 #define GVK_TEXT_MAX 256  /* of a group, version or kind each; Kubernetes allows less */
 #define SELECTOR_MAX 1024 /* bytes of a label or field selector */
+#define COPY_MAX     1000 /* entries of a table that the library reads: options, a list of kinds */
 
 struct kind_value {
     struct ml_script_kind kind; /* slices into text */
@@ -136,6 +137,15 @@ static struct ml_str text_at(lua_State *L, int index)
     return text;
 }
 
+/* A selector, metadata_only: of the type they have to be, or left out? */
+static bool selection_typed(lua_State *L)
+{
+    for (int index = 3; index <= 4; index++)
+        if (!lua_isnoneornil(L, index) && lua_type(L, index) != LUA_TSTRING)
+            return false;
+    return lua_isnoneornil(L, 5) || lua_isboolean(L, 5);
+}
+
 static int check_selection(const struct ml_selection *selection, struct ml_err *err)
 {
     if (ML_MAX(selection->labels.len, selection->fields.len) > SELECTOR_MAX)
@@ -163,6 +173,8 @@ static int host_kind(lua_State *L)
         ml_err_set(&err, ML_EINVALID,
                    "expected an API version and a kind, as in moonloop.kind(\"apps/v1\", "
                    "\"Deployment\")");
+    else if (!selection_typed(L))
+        ml_err_set(&err, ML_EINVALID, "labels and fields are strings, metadata_only is a boolean");
     if (err.kind || check_selection(&kind.selection, &err) < 0) {
         lua_pushnil(L);
         lua_pushstring(L, err.message);
@@ -185,7 +197,8 @@ static int host_is_kind(lua_State *L)
     return 1;
 }
 
-/* moonloop.array(list): the same table, marked. */
+/* moonloop.array(list): the same table, marked. Only a plain table is: the metatable of any other
+ * is what protects it, or what it means. */
 ML_RAISES
 static int host_array(lua_State *L)
 {
@@ -199,6 +212,11 @@ static int host_array(lua_State *L)
     lua_settop(L, 1);
     if (shape_keys(L, 1))
         return luaL_error(L, "moonloop.array(list): this table is an object");
+    if (shape_is_array(L, 1))
+        return 1;
+    if (lua_getmetatable(L, 1))
+        return luaL_error(L, "moonloop.array(list): this table has a metatable; put its elements "
+                             "into a new one");
     shape_mark_array(L, 1);
     return 1;
 }
@@ -213,6 +231,35 @@ static int host_controller(lua_State *L)
     lua_setiuservalue(L, -2, 1);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &controller_key);
     lua_setmetatable(L, -2);
+    return 1;
+}
+
+ML_RAISES
+void script_push_copy(lua_State *L, int index)
+{
+    index = lua_absindex(L, index);
+    lua_newtable(L);
+    int copy = lua_gettop(L);
+    luaL_checkstack(L, 4, NULL);
+    lua_pushnil(L);
+    for (size_t count = 0; lua_next(L, index); count++) {
+        if (count == COPY_MAX) {
+            lua_pushfstring(L, "a table with more than %d entries, where a few are expected",
+                            COPY_MAX);
+            lua_error(L);
+        }
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, copy);
+    }
+}
+
+/* copy(table): what the library checks, so that nothing changes it after the check. */
+ML_RAISES
+static int host_copy(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    script_push_copy(L, 1);
     return 1;
 }
 
@@ -245,10 +292,11 @@ void script_push_host(lua_State *L)
     static const luaL_Reg functions[] = {
         {"array", host_array},
         {"controller", host_controller},
-        {"is_kind", host_is_kind},
+        {"copy", host_copy},
         {"getmetatable", host_getmetatable},
+        {"is_kind", host_is_kind},
         {"kind", host_kind},
-        {"require", script_require},
+        {"require", script_library_require},
         {NULL, NULL},
     };
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key) == LUA_TTABLE)

@@ -1,20 +1,26 @@
 /* require: the embedded library, and the files that came with the script. A file is text only,
  * runs once per state, and is found while the script loads and not later: what a script is made
- * of is known before it first runs. */
+ * of is known before it first runs.
+ *
+ * The library lives in a world of its own. Its modules run before any file of the script, in an
+ * environment that no script sees, and call each other's functions in tables that no script sees:
+ * what require hands to a script are copies. So nothing that a script replaces is called by it. */
 #include "script/internal.h"
 #include "script/library.h"
 
-static const char loaded_key; /* registry: name to value; false while it is being loaded */
+/* Registry: names to values. In `loaded`, the script's, false while a file is being loaded. */
+static const char loaded_key, library_key, environment_key;
 
+/* [-0, +1] The table in the registry under `key`, made on first use. */
 ML_RAISES
-static void push_loaded(lua_State *L)
+static void push_registered(lua_State *L, const char *key)
 {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &loaded_key) == LUA_TTABLE)
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TTABLE)
         return;
     lua_pop(L, 1);
     lua_newtable(L);
     lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &loaded_key);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
 static bool name_ok(struct ml_str name)
@@ -85,24 +91,70 @@ static void check_loading(lua_State *L, const char *name)
                    name);
 }
 
-/* [-0, +1] True, or nothing pushed and false. */
+/* [-0, +1] Runs a module of the library in the library's environment. */
 ML_RAISES
-static bool load_embedded(lua_State *L, const char *name)
+static void run_library_module(lua_State *L, const struct script_library *module)
+{
+    lua_pushfstring(L, "@%s", module->file);
+    struct ml_str text = {(const char *)module->text, (size_t)(module->end - module->text)};
+    push_chunk(L, lua_tostring(L, -1), text);
+    lua_remove(L, -2);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
+    lua_setupvalue(L, -2, 1);
+    lua_pushstring(L, module->name);
+    script_push_host(L);
+    lua_call(L, 2, 1);
+}
+
+ML_RAISES
+void script_push_library(lua_State *L, const char *name)
+{
+    push_registered(L, &library_key);
+    if (lua_getfield(L, -1, name) == LUA_TNIL) {
+        const struct script_library *module = find_embedded(name);
+        if (!module)
+            luaL_error(L, "the library has no module %s for scripts", name);
+        lua_pop(L, 1);
+        run_library_module(L, module);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, -3, name);
+    }
+    lua_remove(L, -2);
+}
+
+ML_RAISES
+void script_open_library(lua_State *L)
+{
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
+    for (const struct script_library *module = script_library; module->name; module++) {
+        if (!module->for_scripts)
+            continue;
+        script_push_library(L, module->name);
+        lua_pop(L, 1);
+    }
+}
+
+/* host.require, by which modules of the library get each other. */
+ML_RAISES
+int script_library_require(lua_State *L)
+{
+    script_push_library(L, luaL_checkstring(L, 1));
+    return 1;
+}
+
+/* [-0, +1] What a script gets of the library: a table of its own. Or nothing, and false. */
+ML_RAISES
+static bool push_embedded(lua_State *L, const char *name)
 {
     if (strcmp(name, "cjson") == 0) {
         script_open_cjson(L);
         return true;
     }
-    const struct script_library *module = find_embedded(name);
-    if (!module)
+    if (!find_embedded(name))
         return false;
-    lua_pushfstring(L, "@%s", module->file);
-    struct ml_str text = {(const char *)module->text, (size_t)(module->end - module->text)};
-    push_chunk(L, lua_tostring(L, -1), text);
+    script_push_library(L, name);
+    script_push_copy(L, -1);
     lua_remove(L, -2);
-    lua_pushstring(L, name);
-    script_push_host(L);
-    lua_call(L, 2, 1);
     return true;
 }
 
@@ -126,7 +178,7 @@ static void load_from_set(lua_State *L, const char *name)
 ML_RAISES
 void script_require_name(lua_State *L, const char *name)
 {
-    push_loaded(L);
+    push_registered(L, &loaded_key);
     int loaded = lua_gettop(L);
     lua_getfield(L, loaded, name);
     if (lua_isboolean(L, -1) && !lua_toboolean(L, -1))
@@ -139,7 +191,7 @@ void script_require_name(lua_State *L, const char *name)
     check_loading(L, name);
     lua_pushboolean(L, 0);
     lua_setfield(L, loaded, name);
-    if (!load_embedded(L, name))
+    if (!push_embedded(L, name))
         load_from_set(L, name);
     if (!lua_toboolean(L, -1)) {
         lua_pop(L, 1);

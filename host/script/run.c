@@ -4,8 +4,6 @@
 
 #include "script/ctx.h"
 
-#define CPU_IN_ALL 10 /* times the budget between two waits */
-
 static void run_end(struct ml_run *run, bool reuse);
 
 bool run_error_is_expected(int kind)
@@ -293,7 +291,7 @@ struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *o
         .script = ml_script_ref(script), .run = run, .object = ml_object_ref(object)};
     run->done = done;
     run->context = context;
-    run->cpu_left_ns = CPU_IN_ALL * script->limits.run_cpu_ns;
+    run->cpu_left_ns = SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns;
     run->result.requeue_after_ns = run->result.requeue_at_ns = -1;
     run->err = run->result.err = ML_ERR_INIT;
     if (coroutine_take(run, &run->err) < 0) {

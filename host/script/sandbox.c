@@ -62,7 +62,8 @@ static int base_pcall(lua_State *L)
 }
 
 /* A finalizer would run where no deadline holds it, so there are none. Marking happens only
- * here: a __gc put in later does nothing. */
+ * here: a __gc put in later does nothing. A weak table would be changed by the collector under
+ * whoever reads it. */
 ML_RAISES
 static int base_setmetatable(lua_State *L)
 {
@@ -74,6 +75,9 @@ static int base_setmetatable(lua_State *L)
         lua_pushliteral(L, "__gc");
         if (lua_rawget(L, 2) != LUA_TNIL)
             return luaL_error(L, "setmetatable: __gc is not available");
+        lua_pushliteral(L, "__mode");
+        if (lua_rawget(L, 2) != LUA_TNIL)
+            return luaL_error(L, "setmetatable: __mode is not available: no table is weak here");
     }
     lua_settop(L, 2);
     lua_setmetatable(L, 1);
@@ -171,16 +175,16 @@ static void open_base(lua_State *L, int environment)
     lua_pop(L, 1);
 }
 
+/* [-0, +1] An environment with libraries of its own: what a script replaces in its tables is not
+ * replaced in the library's. */
 ML_RAISES
-void script_sandbox_open(lua_State *L)
+static void push_environment(lua_State *L)
 {
     static const luaL_Reg libraries[] = {{"math", script_open_math},
                                          {"string", script_open_string},
                                          {"table", script_open_table},
                                          {"utf8", luaopen_utf8},
                                          {NULL, NULL}};
-    shape_open(L);
-    script_numbers_open(L);
     lua_newtable(L);
     int environment = lua_gettop(L);
     open_base(L, environment);
@@ -195,5 +199,16 @@ void script_sandbox_open(lua_State *L)
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");
     lua_setmetatable(L, environment);
+}
+
+ML_RAISES
+void script_sandbox_open(lua_State *L)
+{
+    shape_open(L);
+    script_numbers_open(L);
+    push_environment(L); /* the library's */
+    push_environment(L); /* the script's */
+    script_open_string_methods(L);
     lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS); /* what chunks get as _ENV */
+    script_open_library(L);
 }

@@ -158,20 +158,6 @@ static int string_format(lua_State *L)
     return 1;
 }
 
-/* The metatable that all strings share comes from the stock library and keeps its arithmetic
- * ("10" + 1); its methods are those of the sandbox, and no script can reach it. */
-ML_RAISES
-static void open_methods(lua_State *L, int library)
-{
-    lua_pushliteral(L, "");
-    lua_getmetatable(L, -1);
-    lua_pushvalue(L, library);
-    lua_setfield(L, -2, "__index");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 2);
-}
-
 ML_RAISES
 int script_open_string(lua_State *L)
 {
@@ -189,6 +175,21 @@ int script_open_string(lua_State *L)
     lua_pop(L, 1);
     luaL_setfuncs(L, own, 0);
     script_open_matching(L);
-    open_methods(L, library);
     return 1;
+}
+
+/* The metatable that all strings share comes from the stock library, made anew each time that is
+ * opened, and keeps its arithmetic ("10" + 1). Its methods are those of the sandbox, in a table
+ * that no script can reach: the library calls them. */
+ML_RAISES
+void script_open_string_methods(lua_State *L)
+{
+    lua_pushliteral(L, "");
+    script_open_string(L);
+    lua_getmetatable(L, -2);
+    lua_insert(L, -2);
+    lua_setfield(L, -2, "__index");
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 2);
 }

@@ -1,5 +1,6 @@
 -- What `require "moonloop"` gives a script: kinds, and the declaration of a controller. Loads in
--- the host, which passes its own primitives, and in plain Lua 5.4 for specs.
+-- the host, which passes its own primitives, and in plain Lua 5.4 for specs. What a script hands over is
+-- copied first (host.copy asks no metamethod): the copy is checked, and the copy is used.
 local name, host = ...
 assert(name)
 if type(host) ~= "table" then
@@ -10,6 +11,7 @@ local names = host.require "moonloop.names"
 local M = {}
 
 local KINDS_MAX = 32
+local PARTS_MAX = 16
 local CONTROLLER = { "name", "reconciles", "when", "owns", "watches", "uses", "reconcile", "max_concurrent" }
 local SELECTION = { "labels", "fields", "metadata_only" }
 local PARTS = { "generation", "labels", "annotations", "status" }
@@ -24,7 +26,7 @@ M.null = host.null
 
 --- Is the value moonloop.null?
 function M.is_null(value)
-  return rawequal(value, M.null)
+  return rawequal(value, host.null)
 end
 
 
@@ -54,6 +56,9 @@ end
 ---@param kind string
 ---@param selection? table what of it is watched, if less than all: labels, fields, metadata_only
 function M.kind(api_version, kind, selection)
+  if type(selection) == "table" then
+    selection = host.copy(selection)
+  end
   local problem = selection ~= nil and check_selection(selection)
   if problem then
     error("moonloop.kind(apiVersion, kind, selection): " .. problem, 2)
@@ -89,21 +94,22 @@ local function check_when(when, kind)
   if when == nil or type(when) == "function" then
     return when
   end
-  if type(when) ~= "table" or host.is_kind(when) or #when == 0 then
+  local parts = type(when) == "table" and not host.is_kind(when) and host.copy(when)
+  if not parts or #parts == 0 then
     return nil, ('when: expected function(old, new), or parts of the object, as in { "generation", "labels" }, got %s')
-      :format(type(when) == "table" and "an empty list" or a(when))
+      :format(parts and "an empty list" or a(when))
   end
-  local copy, problem = {}, nil
-  for index, part in ipairs(when) do
+  local copy, problem = {}, #parts > PARTS_MAX and ("when: more than %d parts"):format(PARTS_MAX) or nil
+  for index, part in ipairs(parts) do
     problem = problem or check_part(part, index)
     if not problem and part == "status" and kind.metadata_only then
       problem = ("when[%d]: no status of %s is watched, metadata_only"):format(index, tostring(kind))
     end
     copy[index] = part
   end
-  for key in pairs(when) do
+  for key in pairs(parts) do
     if not problem and not copy[key] then
-      problem = ("when: expected a list, found the key '%s'"):format(tostring(key))
+      problem = ("when: expected a list, found the key '%s'"):format(names.text(key))
     end
   end
   if problem then
@@ -137,6 +143,7 @@ local function check_list(declared, field, accepts, expected)
   if type(list) ~= "table" or host.is_kind(list) then
     return nil, ("%s: expected a list of %s, got %s"):format(field, expected, a(list))
   end
+  list = host.copy(list)
   local copy = {}
   for index, entry in ipairs(list) do
     if not accepts(entry) then
@@ -146,7 +153,7 @@ local function check_list(declared, field, accepts, expected)
   end
   for key in pairs(list) do
     if math.type(key) ~= "integer" or key < 1 or key > #copy then
-      return nil, ("%s: expected a list of %s, found the key '%s'"):format(field, expected, tostring(key))
+      return nil, ("%s: expected a list of %s, found the key '%s'"):format(field, expected, names.text(key))
     end
   end
   return copy
@@ -155,6 +162,23 @@ end
 
 local function is_watch(value)
   return type(value) == "table" and rawequal(host.getmetatable(value), watch_mark)
+end
+
+
+-- The watches of moonloop.watch, checked again: a script can have changed them since.
+local function check_watches(watches)
+  for index, watch in ipairs(watches) do
+    local copy = host.copy(watch)
+    if not host.is_kind(copy.kind) or type(copy.map) ~= "function" then
+      return ("watches[%d]: expected a kind and a function"):format(index)
+    end
+    local problem
+    copy.when, problem = check_when(copy.when, copy.kind)
+    if problem then
+      return ("watches[%d]: %s"):format(index, problem)
+    end
+    watches[index] = { kind = copy.kind, map = copy.map, when = copy.when }
+  end
 end
 
 
@@ -251,6 +275,7 @@ function M.controller(declared)
   if type(declared) ~= "table" then
     error("moonloop.controller { name =, reconciles =, reconcile = … }: expected a table", 2)
   end
+  declared = host.copy(declared)
   local problem = names.unknown(declared, CONTROLLER) or check_name(declared.name) or check_rest(declared)
   if problem then
     error("moonloop.controller: " .. problem, 2)
@@ -273,7 +298,7 @@ function M.controller(declared)
       error("moonloop.controller: " .. problem, 2)
     end
   end
-  problem = check_roles(checked) or check_selections(checked)
+  problem = check_watches(checked.watches) or check_roles(checked) or check_selections(checked)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end

@@ -1,6 +1,8 @@
 -- Field names of option tables: which are known, and which one was probably meant.
 local M = {}
 
+local SHOWN_MAX = 200 -- bytes of a key
+
 --- Edit distance between two names, at most `most` + 1.
 local function distance(a, b, most)
   local row = {}
@@ -40,6 +42,18 @@ function M.nearest(name, known)
 end
 
 
+--- A key as a message shows it. No metamethod is asked: the key may be a table of a script's.
+---@param key any
+---@return string
+function M.text(key)
+  local kind = type(key)
+  if kind == "string" and #key > SHOWN_MAX then
+    return key:sub(1, SHOWN_MAX) .. "…"
+  end
+  return (kind == "string" or kind == "number" or kind == "boolean") and tostring(key) or "a " .. kind
+end
+
+
 --- Says what is wrong with the keys of `options`, if anything is.
 ---@param options table
 ---@param known string[]
@@ -51,7 +65,7 @@ function M.unknown(options, known)
   end
   local wrong
   for key in pairs(options) do
-    local text = tostring(key)
+    local text = M.text(key)
     if not set[key] and (not wrong or text < wrong) then
       wrong = text
     end

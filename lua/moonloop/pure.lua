@@ -32,6 +32,16 @@ function M.is_kind(value)
 end
 
 
+-- A table with the same entries, which no metamethod is asked for.
+function M.copy(value)
+  local copy = {}
+  for key, entry in next, value do
+    copy[key] = entry
+  end
+  return copy
+end
+
+
 function M.array(list)
   return setmetatable(list or {}, array_mark)
 end

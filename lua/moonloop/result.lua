@@ -70,6 +70,14 @@ local function check_table(value)
 end
 
 
+-- Is it still what ctx.invalid or ctx.terminal made?
+local function is_verdict(value)
+  return type(value.message) == "string"
+    and (value.outcome == "terminal" and value.field == nil
+      or value.outcome == "invalid" and type(value.field) == "string")
+end
+
+
 --- Reads the values that reconcile returned. Raises for what has no meaning.
 ---@param where string "cnat.lua:27", where reconcile stands
 ---@return string outcome "ok", "invalid" or "terminal"
@@ -96,14 +104,18 @@ function M.check(where, ...)
     refuse(("a %s; expected nothing, { status =, requeue_after =, requeue_at = }, "
       .. "ctx.invalid(…) or ctx.terminal(…)"):format(type(value)))
   end
+  local read = host.copy(value)
   if rawequal(host.getmetatable(value), verdict) then
-    return value.outcome, nil, nil, nil, value.field, value.message
+    if not is_verdict(read) then
+      refuse("what ctx.invalid or ctx.terminal gave, changed since")
+    end
+    return read.outcome, nil, nil, nil, read.field, read.message
   end
-  local problem, after, at = check_table(value)
+  local problem, after, at = check_table(read)
   if problem then
     refuse("a table with a mistake: " .. problem)
   end
-  return "ok", value.status, after, at
+  return "ok", read.status, after, at
 end
 
 

@@ -1,6 +1,8 @@
 /* What a reconcile returns and what becomes of it. */
 #include "script_world.h"
 
+#include <signal.h>
+
 static void test_run_result_is_told(void **state)
 {
     (void)state;
@@ -167,6 +169,179 @@ static void test_run_cpu_in_all_is_limited(void **state)
     world_close(&w);
 }
 
+/* The transport of the world, but the deadline rings while a request is handed over: between the
+ * script's last instruction and its wait. */
+static struct ml_transport_call *(*submit_before)(struct ml_transport *transport,
+                                                  const struct ml_transport_request *request,
+                                                  const struct ml_http_handler *handler,
+                                                  void *context);
+
+static struct ml_transport_call *ring_and_submit(struct ml_transport *transport,
+                                                 const struct ml_transport_request *request,
+                                                 const struct ml_http_handler *handler,
+                                                 void *context)
+{
+    raise(SIGVTALRM);
+    return submit_before(transport, request, handler, context);
+}
+
+static void test_run_deadline_that_rings_when_it_waits_ends_it_with_the_answer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *answer;
+        int status;
+    } cases[] = {
+        {"pcall(ctx.get, Secret, 's') error('went on')", "{}", 200},
+        {"ctx.get(Secret, 's') error('went on')", "{\"kind\":\"Status\",\"code\":404}", 404},
+        {"ctx.create(pod(at)) error('went on')",
+         "{\"metadata\":{\"name\":\"x-pod\",\"namespace\":\"default\",\"resourceVersion\":\"101\"}"
+         "}",
+         201},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, cases[i].body, NULL);
+        struct ml_transport *transport = fake_transport_seam(w.fake);
+        submit_before = transport->submit;
+        transport->submit = ring_and_submit;
+        assert_non_null(world_start(&w, &told));
+        assert_int_equal(told.count, 0);
+        world_answer(&w, fake_next(w.fake), cases[i].status, cases[i].answer);
+        if (i == 2) /* the writer waits for the cache */
+            world_event(&w, "ADDED",
+                        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":"
+                        "{\"name\":\"x-pod\",\"namespace\":\"default\",\"uid\":\"u\","
+                        "\"resourceVersion\":\"101\"}}");
+        assert_int_equal(told.count, 1);
+        assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
+        assert_non_null(strstr(told.message, "of CPU time without waiting"));
+        world_close(&w);
+    }
+}
+
+/* Where it cannot wait it says so, and nothing is under way that nobody waits for. */
+static void test_run_reads_after_a_write_where_nothing_can_wait(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"ctx.get(Pod, 'p')", "ctx.list(Pod)"};
+    for (size_t i = 0; i < ML_COUNT(calls); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf(
+            "local p = assert(ctx.get(Pod, 'p'))\n"
+            "ctx.patch(p, { metadata = { labels = { a = 'b' } } })\n"
+            "local ok, why\n"
+            "('x'):gsub('x', function() ok, why = pcall(function() return %s end) end)\n"
+            "assert(not ok) error(why)",
+            calls[i]);
+        world_open(&w, body, NULL);
+        world_event(&w, "ADDED",
+                    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":"
+                    "{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u\","
+                    "\"resourceVersion\":\"101\"}}");
+        world_start(&w, &told);
+        world_answer(&w, fake_next(w.fake), 200,
+                     "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\","
+                     "\"namespace\":\"default\",\"resourceVersion\":\"102\"}}");
+        assert_int_equal(told.count, 1);
+        if (!strstr(told.message, "cannot wait inside a function"))
+            fail_msg("%s", told.message);
+        world_close(&w);
+    }
+}
+
+/* What protects a table is not taken from it. */
+static void test_run_nothing_but_plain_tables_is_marked_as_a_list(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"ctx",
+                                         "at",
+                                         "at.status",
+                                         "at.metadata",
+                                         "at.metadata.labels",
+                                         "ctx.invalid('a', 'b')",
+                                         "ctx.terminal('a')",
+                                         "Pod"};
+    for (size_t i = 0; i < ML_COUNT(others); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf("moonloop.array(%s)", others[i]);
+        world_open(&w, body, NULL);
+        assert_null(world_start(&w, &told));
+        if (!strstr(told.message, "at.lua:13: moonloop.array(list): "))
+            fail_msg("%s: '%s'", others[i], told.message);
+        world_close(&w);
+    }
+}
+
+/* A result that was changed after ctx.invalid made it costs an error. */
+static void test_run_result_that_lies_is_an_error(void **state)
+{
+    (void)state;
+    static const char *const changes[] = {
+        "v.outcome = 'ok'",
+        "v.outcome = nil",
+        "v.outcome = 5",
+        "v.field = 5",
+        "v.field = {}",
+        "v.message = nil",
+        "v.message = {}",
+        "v.field = moonloop.null",
+        "v.outcome = 'invalid\\0'",
+        "for i = 1, 5000 do v[i] = i end",
+    };
+    for (size_t i = 0; i < ML_COUNT(changes); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf("local v = ctx.invalid('spec.x', 'bad') %s return v",
+                                              changes[i]);
+        world_open(&w, body, NULL);
+        assert_null(world_start(&w, &told));
+        if (told.outcome != ML_OUTCOME_ERROR)
+            fail_msg("%s: outcome %d", changes[i], told.outcome);
+        world_close(&w);
+    }
+}
+
+/* Each function of ctx with each kind of value in each place: an error at most. */
+static void test_run_ctx_takes_any_argument(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(
+        &w,
+        "local f = function() end\n"
+        "local values = { '', 0, 0/0, -1, math.mininteger, true, {}, { 1 }, f, ctx, at,\n"
+        "  at.status, at.metadata, moonloop.null, Pod, moonloop.array {}, 'p', 'a/b', '..',\n"
+        "  setmetatable({}, { __index = f, __len = f, __pairs = f, __tostring = f }),\n"
+        "  ctx.invalid('a', 'b'), { labels = 5 }, { namespace = '..' }, { owned = 'x' } }\n"
+        "for _, name in ipairs { 'get', 'list', 'ensure', 'create', 'apply', 'patch', 'delete',\n"
+        "  'event', 'log', 'now', 'invalid', 'terminal' } do\n"
+        "  local call = ctx[name]\n"
+        "  pcall(call)\n"
+        "  for _, a in ipairs(values) do\n"
+        "    pcall(call, a) pcall(call, ctx, a) pcall(call, Pod, a)\n"
+        "    for _, b in ipairs(values) do\n"
+        "      if type(a) ~= 'string' or type(b) ~= 'string' then pcall(call, a, b) end\n"
+        "    end\n"
+        "    pcall(call, Pod, 'p', a) pcall(call, Pod, a, a) pcall(call, 'x', 5, a)\n"
+        "  end\n"
+        "end\n"
+        "return { status = { ok = true } }",
+        NULL);
+    world_start(&w, &told);
+    for (size_t i = 0; i < 200 && told.count == 0; i++) /* some were writes of the object at hand */
+        world_answer(&w, fake_next(w.fake), 404, "{\"kind\":\"Status\",\"code\":404}");
+    assert_int_equal(told.count, 1);
+    if (told.outcome != ML_OUTCOME_OK)
+        fail_msg("%s", told.message);
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
 struct emitted {
     size_t count;
     char keys[4][64];
@@ -222,6 +397,11 @@ int main(void)
         cmocka_unit_test(test_run_error_has_a_traceback),
         cmocka_unit_test(test_run_state_serves_again_after_a_bomb),
         cmocka_unit_test(test_run_cpu_in_all_is_limited),
+        cmocka_unit_test(test_run_deadline_that_rings_when_it_waits_ends_it_with_the_answer),
+        cmocka_unit_test(test_run_reads_after_a_write_where_nothing_can_wait),
+        cmocka_unit_test(test_run_nothing_but_plain_tables_is_marked_as_a_list),
+        cmocka_unit_test(test_run_result_that_lies_is_an_error),
+        cmocka_unit_test(test_run_ctx_takes_any_argument),
         cmocka_unit_test(test_map_says_whom_a_change_concerns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
