@@ -48,3 +48,14 @@ void ml_clock_fake_advance(struct ml_clock_fake *fake, int64_t delta_ns)
     fake->monotonic_ns += delta_ns;
     fake->wall_ns += delta_ns;
 }
+
+bool ml_seconds_to_ns(double seconds, int64_t *out_ns)
+{
+    if (!(seconds >= 0 && seconds <= (double)ML_SECONDS_MAX)) /* written so that NaN fails */
+        return false;
+    int64_t whole = (int64_t)seconds;
+    double rest = (seconds - (double)whole) * (double)ML_NS_PER_S;
+    int64_t rest_ns = (int64_t)rest;
+    *out_ns = whole * ML_NS_PER_S + rest_ns + ((double)rest_ns < rest);
+    return true;
+}

@@ -31,3 +31,18 @@ static inline int64_t ml_clock_wall(struct ml_clock *clock)
 {
     return clock->wall_ns(clock);
 }
+
+#define ML_SECONDS_MAX INT64_C(9000000000) /* 285 years: in ns it still fits */
+
+/* Seconds in ns, rounded up. False, with nothing written, for what is below 0, above
+ * ML_SECONDS_MAX or no number. */
+bool ml_seconds_to_ns(double seconds, int64_t *out_ns);
+
+/* How long after `from` it is `to`, in ns; as much as fits. */
+static inline int64_t ml_ns_between(int64_t from, int64_t to)
+{
+    int64_t between;
+    if (__builtin_sub_overflow(to, from, &between))
+        return to < from ? INT64_MIN : INT64_MAX;
+    return between;
+}

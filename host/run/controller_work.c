@@ -52,8 +52,9 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
             ml_workqueue_add_after(self->queue, key, work->priority,
                                    ml_wakes_restrain(self->wakes, key, end->requeue_after_ns));
         if (end->requeue_at_ns >= 0)
-            ml_workqueue_add_after(self->queue, key, ML_PRIORITY_NORMAL,
-                                   end->requeue_at_ns - ml_clock_wall(self->cluster->clock));
+            ml_workqueue_add_after(
+                self->queue, key, ML_PRIORITY_NORMAL,
+                ml_ns_between(ml_clock_wall(self->cluster->clock), end->requeue_at_ns));
         return;
     }
 }

@@ -1,7 +1,5 @@
 /* A reconcile under way: a coroutine, the one thing it waits for, and what it comes to. Answers
  * come from the loop; each is handed to the coroutine at once, while its body is valid. */
-#include <math.h>
-
 #include "script/ctx.h"
 
 static void run_end(struct ml_run *run, bool reuse);
@@ -61,14 +59,18 @@ static void coroutine_give(struct ml_run *run, bool reuse)
     run->coroutine.L = NULL;
 }
 
+/* -1: none. Checked here too: moonloop.result is Lua, and what a script can do to it is not known.
+ */
 ML_RAISES
-static int64_t to_ns(lua_State *L, int index)
+static int64_t to_ns(lua_State *L, int index, const char *field)
 {
-    if (lua_isnil(L, index))
-        return -1;
-    if (lua_isinteger(L, index))
-        return lua_tointeger(L, index) * ML_NS_PER_S;
-    return (int64_t)ceil(lua_tonumber(L, index) * (double)ML_NS_PER_S);
+    int64_t ns = -1;
+    if (lua_isnoneornil(L, index))
+        return ns;
+    if (lua_type(L, index) != LUA_TNUMBER || !ml_seconds_to_ns(lua_tonumber(L, index), &ns))
+        luaL_error(L, "%s:%d: %s: expected a number of seconds, from 0 to 9000000000",
+                   script_of(L)->declaration.file, script_of(L)->reconcile_line, field);
+    return ns;
 }
 
 /* What moonloop.result's check made of the returned values: outcome, status, requeue_after,
@@ -86,8 +88,8 @@ static void read_result(lua_State *L, struct ml_run *run)
                        run->thread.script->declaration.file, run->thread.script->reconcile_line);
         result->status = ml_buf_str(&run->status);
     }
-    result->requeue_after_ns = to_ns(L, 3);
-    result->requeue_at_ns = to_ns(L, 4);
+    result->requeue_after_ns = to_ns(L, 3, "requeue_after");
+    result->requeue_at_ns = to_ns(L, 4, "requeue_at");
     if (strcmp(outcome, "ok") == 0)
         return;
     result->outcome = outcome[0] == 'i' ? ML_OUTCOME_INVALID : ML_OUTCOME_TERMINAL;
