@@ -61,7 +61,7 @@ static void check_path(struct check *check, const struct ml_script_limits *limit
     }
     const struct ml_scripts_check callbacks = {on_bad, on_good, check};
     ml_scripts_check(limits, &files, &callbacks);
-    if (files.count == 0) {
+    if (files.count + files.refused_count == 0) {
         ml_err_set(&err, ML_EINVALID, "%s: no script in it", path);
         on_bad(check, &err);
     }

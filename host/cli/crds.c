@@ -38,6 +38,10 @@ int ml_crds_read(struct ml_crds *crds, const char *path, struct ml_err *err)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     int r = ml_files_read(&files, &ml_files_manifests, path, err);
+    if (r == 0 && files.refused_count) {
+        *err = files.refused[0].err;
+        r = err->kind;
+    }
     if (r < 0)
         return r;
     for (size_t i = 0; i < files.count; i++) {

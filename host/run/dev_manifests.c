@@ -39,7 +39,8 @@ static void describe(struct ml_buf *out, const char *path, const struct ml_files
     ml_json_end_object(&writer);
 }
 
-/* Manifests that fail are told of by Lua, each with its file. */
+/* Manifests that fail are told of by Lua, each with its file. An entry that is no good as a file
+ * keeps none of the others; the first such is told. */
 static int apply(const struct given *given, struct ml_err *err)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
@@ -48,8 +49,13 @@ static int apply(const struct given *given, struct ml_err *err)
     if (r < 0)
         return r;
     describe(&argument, given->path, &files);
-    return ml_trusted_call(given->manifests->opts.trusted, "moonloop.dev", "apply",
-                           ml_buf_str(&argument), NULL, err);
+    r = ml_trusted_call(given->manifests->opts.trusted, "moonloop.dev", "apply",
+                        ml_buf_str(&argument), NULL, err);
+    if (r == 0 && files.refused_count) {
+        *err = files.refused[0].err;
+        r = err->kind;
+    }
+    return r;
 }
 
 static bool on_change(void *context)

@@ -10,8 +10,8 @@
 #define RETRY_NS  (1 * ML_NS_PER_S)
 
 #define WATCH_MASK                                                                                 \
-    (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF |       \
-     IN_MOVE_SELF)
+    (IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE |            \
+     IN_DELETE_SELF | IN_MOVE_SELF)
 
 struct ml_path_watch {
     char *path;

@@ -176,12 +176,30 @@ static struct ml_script *unchanged(void *context, size_t index)
     return script;
 }
 
+static void slot_free(struct slot *slot)
+{
+    ml_list_remove(&slot->node);
+    ml_controller_free(slot->successor);
+    ml_controller_free(slot->controller);
+    free(slot->file);
+    free(slot);
+}
+
+/* What never was a controller, and is not to become one, is not waited for. */
+static void drop_unless_controller(struct slot *slot)
+{
+    if (slot && !slot->controller)
+        slot_free(slot);
+}
+
 static void settle(struct ml_scripts *self, struct ml_source *source, struct ml_batch *batch,
                    size_t index)
 {
     struct ml_batch_entry *entry = &batch->entries[index];
-    if (entry->verdict == ML_BATCH_MODULE)
+    if (entry->verdict == ML_BATCH_MODULE) {
+        drop_unless_controller(slot_find(self, source, batch->files->files[index].name));
         return;
+    }
     struct slot *slot = slot_get(self, source, batch->files->files[index].name);
     slot->missing = false;
     if (entry->verdict == ML_BATCH_CONTROLLER) {
@@ -195,10 +213,25 @@ static void settle(struct ml_scripts *self, struct ml_source *source, struct ml_
     }
 }
 
+/* An entry that is no good as a file: told again when something else is wrong with it. */
+static void settle_refused(struct ml_scripts *self, struct ml_source *source,
+                           const struct ml_file_refused *refused)
+{
+    struct slot *slot = slot_get(self, source, ml_str_of(refused->name));
+    uint64_t fingerprint = ml_str_hash(ml_str_of(refused->err.message));
+    slot->missing = false;
+    if (slot->refused != fingerprint)
+        refuse(slot, &refused->err);
+    slot->refused = fingerprint;
+}
+
 static bool has_file(const struct ml_files *files, const char *name)
 {
     for (size_t i = 0; i < files->count; i++)
         if (ml_str_is(files->files[i].name, name))
+            return true;
+    for (size_t i = 0; i < files->refused_count; i++)
+        if (strcmp(files->refused[i].name, name) == 0)
             return true;
     return false;
 }
@@ -214,6 +247,7 @@ static void tell_missing(struct ml_scripts *self, struct ml_source *source,
         slot->missing = true;
         ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", slot->file, source->name);
         refuse(slot, &err);
+        drop_unless_controller(slot);
     }
 }
 
@@ -229,6 +263,8 @@ static void on_files(void *context, struct ml_source *source, const struct ml_fi
     for (size_t i = 0; i < files->count; i++)
         settle(self, source, &batch, i);
     ml_batch_fini(&batch);
+    for (size_t i = 0; i < files->refused_count; i++)
+        settle_refused(self, source, &files->refused[i]);
     tell_missing(self, source, files);
 }
 
@@ -311,11 +347,7 @@ void ml_scripts_free(struct ml_scripts *self)
     if (!self)
         return;
     ml_list_each (node, &self->slots) {
-        struct slot *slot = ml_container_of(node, struct slot, node);
-        ml_controller_free(slot->successor);
-        ml_controller_free(slot->controller);
-        free(slot->file);
-        free(slot);
+        slot_free(ml_container_of(node, struct slot, node));
     }
     ml_list_each (node, &self->leavers) {
         struct leaver *leaver = ml_container_of(node, struct leaver, node);

@@ -9,6 +9,8 @@ size_t ml_scripts_check(const struct ml_script_limits *limits, const struct ml_f
     struct ml_batch batch;
     size_t bad = 0;
     ml_batch_load(&batch, files, &opts);
+    for (size_t i = 0; i < files->refused_count; i++, bad++)
+        check->bad(check->context, &files->refused[i].err);
     for (size_t i = 0; i < files->count; i++) {
         const struct ml_batch_entry *entry = &batch.entries[i];
         if (entry->verdict == ML_BATCH_REFUSED) {

@@ -59,7 +59,7 @@ static void tell_object(struct configmap_source *self, struct ml_object *object)
     int r = 0;
     if (ml_json_find(ml_buf_str(&json), &data, "data", NULL))
         r = collect_files(&files, data, &err);
-    if (r == 0 && files.count == 0)
+    if (r == 0 && files.count + files.refused_count == 0)
         r = ml_err_set(&err, ML_ENOT_FOUND, "%s has no key that ends in .lua", self->source.name);
     if (r < 0)
         ml_source_tell_trouble(&self->source, &err);

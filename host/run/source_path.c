@@ -26,7 +26,7 @@ static bool on_change(void *context)
     else if (strcmp(err.message, self->last.message) != 0)
         ml_source_tell_trouble(&self->source, &err);
     self->last = err;
-    return read;
+    return read && !ml_files_may_mend(&files);
 }
 
 static void path_start(struct ml_source *source)

@@ -79,6 +79,36 @@ static void test_scripts_deleted_file_changes_nothing_that_runs(void **state)
     assert_true(ready(world));
 }
 
+/* The first version ever, and the others of its folder. */
+static void test_scripts_entry_that_is_no_file_stops_no_other(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return");
+    ML_AUTO_FREE char *huge = ml_zalloc(ML_SCRIPT_SOURCE_MAX + 2);
+    memset(huge, '-', ML_SCRIPT_SOURCE_MAX + 1);
+    tell(world, one, huge);
+    assert_string_equal(world->reported,
+                        "Normal ScriptLoaded: a.lua: controller one runs the new version");
+    assert_false(ready(world));
+    world->reported[0] = '\0';
+    tell(world, one, huge);
+    assert_string_equal(world->reported, ""); /* told once */
+    tell(world, one, NULL);
+    assert_string_equal(world->reported, "Warning ScriptRefused: b.lua: is no longer in test");
+    assert_true(ready(world)); /* it never worked: nobody waits for it */
+}
+
+static void test_scripts_refused_file_that_others_require_now_is_waited_for_no_more(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return");
+    ML_AUTO_FREE char *user = ml_asprintf("require 'b'\n%s", one);
+    tell(world, one, "return {}");
+    assert_false(ready(world));
+    tell(world, user, "return {}");
+    assert_true(ready(world));
+}
+
 static void test_scripts_with_one_name_the_second_is_refused(void **state)
 {
     struct world *world = *state;
@@ -220,6 +250,8 @@ int main(void)
         SCRIPTS_TEST(test_scripts_swap_lets_the_old_version_finish),
         SCRIPTS_TEST(test_scripts_refused_version_changes_nothing_that_runs),
         SCRIPTS_TEST(test_scripts_deleted_file_changes_nothing_that_runs),
+        SCRIPTS_TEST(test_scripts_entry_that_is_no_file_stops_no_other),
+        SCRIPTS_TEST(test_scripts_refused_file_that_others_require_now_is_waited_for_no_more),
         SCRIPTS_TEST(test_scripts_with_one_name_the_second_is_refused),
         SCRIPTS_TEST(test_scripts_renamed_controller_takes_over),
         SCRIPTS_TEST(test_scripts_wait_for_a_kind_that_is_not_installed),
