@@ -1,10 +1,18 @@
-/* L0 base. JSON string escaping, in one place for log lines and for the codec. */
+/* L0 base. Escaping, in one place: of JSON strings, for log lines and for the codec, and of foreign
+ * text, for terminals and text logs. */
 #pragma once
 
 #include "base/buf.h"
 
 /* Appends `text` as a quoted JSON string. What server-side apply's YAML 1.1 reader refuses or
- * changes when it stands raw (DEL, C1 controls, U+2028/9, U+FEFF, U+FFFE/F) is written as
- * \uXXXX, "/" is not escaped, and the rest stays raw UTF-8: the form every Kubernetes decoder
+ * changes when it stands raw (DEL, C1 controls, U+2028/9, U+FEFF, U+FFFE/F), and what turns the
+ * direction of text on a terminal (U+202A to U+202E, U+2066 to U+2069), is written as \uXXXX, "/" is not escaped, and the rest stays raw UTF-8: the form every Kubernetes decoder
  * reads back unchanged. Bytes that are not UTF-8 become U+FFFD. False when the buffer is full. */
 bool ml_escape_json(struct ml_buf *buf, struct ml_str text);
+
+/* Appends foreign text, whatever a script, an object, a server or a file said, for a terminal or a
+ * text log. It cannot begin a line or steer a terminal: control characters become \n, \r, \t or
+ * \x1b, bytes that are not UTF-8 \xNN, and C1 controls, U+2028/9, U+FEFF and what turns the
+ * direction of text \uXXXX. All else stays as it is, backslashes too. False when the buffer is
+ * full. */
+bool ml_escape_text(struct ml_buf *buf, struct ml_str text);

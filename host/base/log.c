@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOG_LINE_MAX ((size_t)16 * 1024)
+#define LOG_LINE_MAX    ((size_t)16 * 1024)
+#define LOG_MESSAGE_MAX 1024 /* bytes of the message; what is longer is cut */
+#define LOG_NAME_MAX    128  /* bytes of the logger, and of each key */
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
@@ -19,6 +21,12 @@ void ml_log_init(struct ml_log *log, struct ml_clock *clock, int fd, enum ml_log
     *log = (struct ml_log){.clock = clock, .fd = fd, .level = level, .format = format};
 }
 
+/* What each line begins with. */
+struct head {
+    int64_t now; /* wall clock, ns */
+    const char *level, *logger, *message;
+};
+
 static void append_time(struct ml_buf *line, int64_t wall_ns)
 {
     time_t seconds = (time_t)(wall_ns / ML_NS_PER_S);
@@ -27,6 +35,16 @@ static void append_time(struct ml_buf *line, int64_t wall_ns)
     ml_buf_printf(line, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900,
                   parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
                   (int)(wall_ns % ML_NS_PER_S / ML_NS_PER_MS));
+}
+
+/* JSON without the line ends that may stand between its tokens. */
+static void append_raw(struct ml_buf *line, struct ml_str json)
+{
+    size_t from = line->len;
+    ml_buf_append_str(line, json);
+    for (size_t i = from; i < line->len; i++)
+        if ((unsigned char)line->ptr[i] < 0x20)
+            line->ptr[i] = ' ';
 }
 
 static void append_value(struct ml_buf *line, const struct ml_field *field)
@@ -42,39 +60,59 @@ static void append_value(struct ml_buf *line, const struct ml_field *field)
         ml_buf_printf(line, isfinite(field->real) ? "%.6g" : "null", field->real);
         break;
     case ML_FIELD_RAW:
-        ml_buf_append_str(line, field->str);
+        append_raw(line, field->str);
         break;
     }
 }
 
-static void append_json(struct ml_buf *line, int64_t now, const char *level, const char *logger,
-                        const char *message, const struct ml_field *fields)
+static struct ml_str name_of(const char *text)
 {
-    ml_buf_printf(line, "{\"level\":\"%s\",\"ts\":\"", level);
-    append_time(line, now);
+    return ml_str_head(ml_str_of(text), LOG_NAME_MAX);
+}
+
+static void append_json(struct ml_buf *line, const struct head *head, const struct ml_field *fields)
+{
+    ml_buf_printf(line, "{\"level\":\"%s\",\"ts\":\"", head->level);
+    append_time(line, head->now);
     ml_buf_puts(line, "\",\"logger\":");
-    ml_escape_json(line, ml_str_of(logger));
+    ml_escape_json(line, name_of(head->logger));
     ml_buf_puts(line, ",\"msg\":");
-    ml_escape_json(line, ml_str_of(message));
+    ml_escape_json(line, ml_str_head(ml_str_of(head->message), LOG_MESSAGE_MAX));
     for (; fields->key; fields++) {
         ml_buf_putc(line, ',');
-        ml_escape_json(line, ml_str_of(fields->key));
+        ml_escape_json(line, name_of(fields->key));
         ml_buf_putc(line, ':');
         append_value(line, fields);
     }
     ml_buf_puts(line, "}\n");
 }
 
-static void append_text(struct ml_buf *line, int64_t now, const char *level, const char *logger,
-                        const char *message, const struct ml_field *fields)
+/* Escaped as a whole: nothing in it can begin a line of its own. */
+static void append_text(struct ml_buf *line, const struct head *head, const struct ml_field *fields)
 {
-    append_time(line, now);
-    ml_buf_printf(line, " %-5s %s: %s", level, logger, message);
+    struct ml_buf plain;
+    ml_buf_init(&plain, LOG_LINE_MAX);
+    append_time(&plain, head->now);
+    ml_buf_printf(&plain, " %-5s " ML_STR_FMT ": " ML_STR_FMT, head->level,
+                  ML_STR_ARG(name_of(head->logger)),
+                  ML_STR_ARG(ml_str_head(ml_str_of(head->message), LOG_MESSAGE_MAX)));
     for (; fields->key; fields++) {
-        ml_buf_printf(line, " %s=", fields->key);
-        append_value(line, fields);
+        ml_buf_printf(&plain, " " ML_STR_FMT "=", ML_STR_ARG(name_of(fields->key)));
+        append_value(&plain, fields);
     }
+    ml_escape_text(line, ml_buf_str(&plain));
     ml_buf_putc(line, '\n');
+    line->failed = line->failed || plain.failed;
+    ml_buf_fini(&plain);
+}
+
+static void append_line(struct ml_buf *line, enum ml_log_format format, const struct head *head,
+                        const struct ml_field *fields)
+{
+    if (format == ML_LOG_JSON)
+        append_json(line, head, fields);
+    else
+        append_text(line, head, fields);
 }
 
 /* Without waiting, whatever the descriptor is: a pipe that has room takes PIPE_BUF bytes at once,
@@ -109,11 +147,9 @@ static bool tell_of_lost_lines(struct ml_log *log, int64_t now)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
     const struct ml_field count[] = {ML_I("lines", log->dropped - log->told), {.key = NULL}};
+    const struct head head = {now, "warn", "log", "lines were lost: they could not be written"};
     uint64_t dropped = log->dropped;
-    if (log->format == ML_LOG_JSON)
-        append_json(&line, now, "warn", "log", "lines were lost: they could not be written", count);
-    else
-        append_text(&line, now, "warn", "log", "lines were lost: they could not be written", count);
+    append_line(&line, log->format, &head, count);
     if (!put(log, ml_buf_str(&line)))
         return false;
     log->told = dropped;
@@ -128,15 +164,15 @@ void ml_log_write(struct ml_log *log, enum ml_log_level level, const char *logge
     struct ml_buf line;
     ml_buf_init(&line, LOG_LINE_MAX);
     int64_t now = ml_clock_wall(log->clock);
-    if (log->format == ML_LOG_JSON)
-        append_json(&line, now, level_names[level], logger, message, fields);
-    else
-        append_text(&line, now, level_names[level], logger, message, fields);
+    struct head head = {now, level_names[level], logger, message};
+    append_line(&line, log->format, &head, fields);
     /* A line that is too long would be cut and no longer be JSON: say so instead. */
     if (line.failed) {
         ml_buf_clear(&line);
-        const struct ml_field note[] = {ML_S("about", message), {.key = NULL}};
-        append_json(&line, now, level_names[level], logger, "log line too long", note);
+        struct ml_str about = ml_str_head(ml_str_of(message), LOG_MESSAGE_MAX);
+        const struct ml_field note[] = {ML_STR_FIELD("about", about), {.key = NULL}};
+        head.message = "log line too long";
+        append_line(&line, log->format, &head, note);
     }
     if (!mend(log) || (log->dropped > log->told && !tell_of_lost_lines(log, now)) ||
         !put(log, ml_buf_str(&line)))

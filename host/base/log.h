@@ -1,5 +1,8 @@
 /* L0 base. Structured log lines: a constant message and key/value fields, as JSON (level, ts,
- * logger, msg, then the fields) or as text for a terminal. A line that cannot be written now, to a
+ * logger, msg, then the fields) or as text for a terminal. Whatever the strings hold, a line stays
+ * one line: JSON, or text without control characters (base/escape.h). Of a message the first 1024
+ * bytes are shown, of logger and keys 128; a line over 16 KiB says only that it was too long. A
+ * line that cannot be written now, to a
  * pipe that nobody reads or a disk that is full, is dropped: logging never blocks or fails the
  * work it tells of. How many were lost is said as soon as lines are taken again. */
 #pragma once

@@ -37,6 +37,15 @@ struct ml_str ml_str_trim(struct ml_str s)
     return s;
 }
 
+struct ml_str ml_str_head(struct ml_str s, size_t max)
+{
+    if (s.len <= max)
+        return s;
+    while (max > 0 && ((unsigned char)s.ptr[max] & 0xC0) == 0x80)
+        max--;
+    return (struct ml_str){s.ptr, max};
+}
+
 struct ml_str ml_str_cut(struct ml_str *rest, char separator)
 {
     struct ml_str head = *rest;

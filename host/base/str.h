@@ -34,6 +34,9 @@ int ml_str_cmp(struct ml_str a, struct ml_str b); /* bytewise, as memcmp */
 /* Without leading and trailing spaces, tabs and line ends. */
 struct ml_str ml_str_trim(struct ml_str s);
 
+/* The first `max` bytes at most, cut at the end of a character. */
+struct ml_str ml_str_head(struct ml_str s, size_t max);
+
 /* Cuts `rest` at the first `separator`: returns what stood before it and moves `rest` behind
  * it. Without a separator returns all and leaves `rest` empty with ptr NULL. */
 struct ml_str ml_str_cut(struct ml_str *rest, char separator);

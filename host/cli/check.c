@@ -1,4 +1,5 @@
 /* moonloop check: what a running host would say of these scripts, without one. */
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/crds.h"
 #include "cli/options.h"
@@ -26,7 +27,7 @@ static void on_bad(void *context, const struct ml_err *err)
 {
     struct check *check = context;
     check->bad++;
-    fprintf(stderr, "%s\n", err->message);
+    ml_print_line(stderr, "%s", err->message);
 }
 
 static void on_good(void *context, const struct ml_script *script)
@@ -39,8 +40,8 @@ static void on_good(void *context, const struct ml_script *script)
         if (ml_crds_have(check->crds, &kind->gvk))
             continue;
         missing++;
-        fprintf(
-            stderr, "%s:%d: kind %.*s of %.*s%s%.*s is not built in and not among the given CRDs\n",
+        ml_print_line(
+            stderr, "%s:%d: kind %.*s of %.*s%s%.*s is not built in and not among the given CRDs",
             declaration->file, kind->line, ML_STR_ARG(kind->gvk.kind), ML_STR_ARG(kind->gvk.group),
             kind->gvk.group.len ? "/" : "", ML_STR_ARG(kind->gvk.version));
     }
@@ -48,7 +49,7 @@ static void on_good(void *context, const struct ml_script *script)
     if (missing)
         return;
     check->good++;
-    printf("%s: controller %s is fine\n", declaration->file, declaration->name);
+    ml_print_line(stdout, "%s: controller %s is fine", declaration->file, declaration->name);
 }
 
 static void check_path(struct check *check, const struct ml_script_limits *limits, const char *path)
@@ -93,7 +94,7 @@ int ml_command_check(int argc, char **argv)
     ML_AUTO(ml_crds_fini) struct ml_crds crds = {0};
     for (size_t i = 0; i < crd_paths.count; i++) {
         if (ml_crds_read(&crds, crd_paths.values[i], &err) < 0) {
-            fprintf(stderr, "%s\n", err.message);
+            ml_print_line(stderr, "%s", err.message);
             return MOONLOOP_EXIT_BAD;
         }
     }

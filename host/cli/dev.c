@@ -1,6 +1,7 @@
 /* moonloop dev: a cluster on a laptop. */
 #include "run/dev.h"
 
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "include/moonloop.h"
@@ -57,6 +58,6 @@ int ml_command_dev(int argc, char **argv)
     opts.namespaces = namespaces.values;
     int code = ml_dev_run(&opts, &err);
     if (code != MOONLOOP_EXIT_OK)
-        fprintf(stderr, "moonloop dev: %s\n", err.message);
+        ml_print_line(stderr, "moonloop dev: %s", err.message);
     return code;
 }

@@ -1,3 +1,4 @@
+#include "base/print.h"
 #include "cli/commands.h"
 #include "include/moonloop.h"
 
@@ -33,7 +34,7 @@ static void print_help(FILE *to)
 
 int ml_command_usage_error(const char *command, const struct ml_err *err)
 {
-    fprintf(stderr, "moonloop %s: %s\n", command, err->message);
+    ml_print_line(stderr, "moonloop %s: %s", command, err->message);
     return MOONLOOP_EXIT_USAGE;
 }
 
@@ -58,6 +59,6 @@ int main(int argc, char **argv)
         print_help(stdout);
         return MOONLOOP_EXIT_OK;
     }
-    fprintf(stderr, "moonloop: unknown command \"%s\"; see moonloop --help\n", name);
+    ml_print_line(stderr, "moonloop: unknown command \"%s\"; see moonloop --help", name);
     return MOONLOOP_EXIT_USAGE;
 }

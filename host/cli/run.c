@@ -1,4 +1,5 @@
 /* moonloop run: the operator. */
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "include/moonloop.h"
@@ -82,7 +83,7 @@ int ml_command_run(int argc, char **argv)
     struct moonloop *host = moonloop_new(&opts);
     int code = moonloop_run(host);
     if (code != MOONLOOP_EXIT_OK)
-        fprintf(stderr, "moonloop run: %s\n", moonloop_error(host));
+        ml_print_line(stderr, "moonloop run: %s", moonloop_error(host));
     moonloop_free(host);
     return code;
 }

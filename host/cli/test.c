@@ -1,4 +1,5 @@
 /* moonloop test: the *_test.lua beside scripts, by busted, on a world in virtual time. */
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "codec/json.h"
@@ -102,7 +103,7 @@ struct watching {
 static void tell(const struct ml_err *err)
 {
     if (err->kind)
-        fprintf(stderr, "moonloop test: %s\n", err->message);
+        ml_print_line(stderr, "moonloop test: %s", err->message);
 }
 
 static void run_aside(void *context)

@@ -1,5 +1,7 @@
 #include "run/generation_internal.h"
 
+#include "base/print.h"
+
 /* A kind that is not installed is looked for this often: soon enough for a person who has just
  * applied a CRD, rarely enough for a server. */
 #define RESOLVE_RETRY_NS (2 * ML_NS_PER_S)
@@ -204,8 +206,8 @@ bool ml_generation_sees(const struct ml_generation *self, struct ml_buf *why)
         if (!self->informers[i] || !ml_informer_is_blind(self->informers[i]))
             continue;
         sees = false;
-        ml_buf_printf(why, "%s: cannot watch %s: %s\n", self->declaration->file,
-                      self->kinds[i]->plural, ml_informer_trouble(self->informers[i])->message);
+        ml_append_line(why, "%s: cannot watch %s: %s", self->declaration->file,
+                       self->kinds[i]->plural, ml_informer_trouble(self->informers[i])->message);
     }
     return sees;
 }

@@ -1,5 +1,6 @@
 #include "run/scripts.h"
 
+#include "base/print.h"
 #include "run/batch.h"
 #include "run/controller.h"
 
@@ -433,7 +434,7 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
         if (self->sources[i]->read)
             continue;
         ready = false;
-        ml_buf_printf(why, "%s has not been read yet\n", self->sources[i]->name);
+        ml_append_line(why, "%s has not been read yet", self->sources[i]->name);
     }
     ml_list_each (node, &self->slots) {
         const struct slot *slot = ml_container_of(node, struct slot, node);
@@ -443,9 +444,9 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
         }
         ready = false;
         if (slot->why.kind)
-            ml_buf_printf(why, "%s\n", slot->why.message);
+            ml_append_line(why, "%s", slot->why.message);
         else
-            ml_buf_printf(why, "%s: waits for the kinds it watches\n", slot->file);
+            ml_append_line(why, "%s: waits for the kinds it watches", slot->file);
     }
     return ready;
 }

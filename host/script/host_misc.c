@@ -1,8 +1,9 @@
-/* The plain functions of moonloop.host: base64, digests, clock, random, log. */
+/* The plain functions of moonloop.host: base64, digests, clock, random, escape, log. */
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <sys/random.h>
 
+#include "base/escape.h"
 #include "codec/base64.h"
 #include "codec/rfc3339.h"
 #include "script/host.h"
@@ -187,6 +188,18 @@ static size_t gather_fields(lua_State *L, int index, struct ml_field *fields)
     return count;
 }
 
+/* escape(s) -> what of it may stand in a line of a terminal */
+ML_RAISES
+static int host_escape(lua_State *L)
+{
+    struct ml_str text = check_bytes(L, 1);
+    struct ml_buf *out = work_of(L);
+    if (!ml_escape_text(out, text))
+        return luaL_error(L, "escape: too large");
+    lua_pushlstring(L, out->ptr, out->len);
+    return 1;
+}
+
 /* log(level, message, fields?) */
 ML_RAISES
 static int host_log(lua_State *L)
@@ -221,6 +234,7 @@ void host_add_misc(lua_State *L)
                                          {"random", host_random},
                                          {"uuid", host_uuid},
                                          {"secret", host_secret},
+                                         {"escape", host_escape},
                                          {"log", host_log},
                                          {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);

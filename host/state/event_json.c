@@ -7,16 +7,6 @@
 #define NOTE_MAX        1024
 #define NAME_PREFIX_MAX 200 /* leaves room for the suffix in 253 bytes */
 
-/* At most `max` bytes, cut at the end of a character. */
-static struct ml_str cut(struct ml_str text, size_t max)
-{
-    if (text.len <= max)
-        return text;
-    while (max > 0 && ((unsigned char)text.ptr[max] & 0xC0) == 0x80)
-        max--;
-    return (struct ml_str){text.ptr, max};
-}
-
 static bool is_alphanumeric(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -33,7 +23,7 @@ static bool is_label(struct ml_str label)
 
 struct ml_str ml_event_name_prefix(struct ml_str name)
 {
-    name = cut(name, NAME_PREFIX_MAX);
+    name = ml_str_head(name, NAME_PREFIX_MAX);
     while (name.len > 0 && !is_alphanumeric(name.ptr[name.len - 1])) /* cut inside a label */
         name.len--;
     struct ml_str rest = name;
@@ -77,14 +67,14 @@ char *ml_event_json(const struct ml_event *event, const struct ml_event_frame *f
     ml_json_end_object(&writer);
     ml_json_put_string(&writer, "eventTime", ml_str_of(now));
     ml_json_put_string(&writer, "reportingController", ml_str_of(frame->controller));
-    ml_json_put_string(&writer, "reportingInstance", cut(ml_str_of(frame->instance), 128));
+    ml_json_put_string(&writer, "reportingInstance", ml_str_head(ml_str_of(frame->instance), 128));
     ml_json_put_string(&writer, "type", event->warning ? ML_STR("Warning") : ML_STR("Normal"));
-    ml_json_put_string(&writer, "reason", cut(event->reason, 128));
-    ml_json_put_string(&writer, "action", cut(event->action, 128));
+    ml_json_put_string(&writer, "reason", ml_str_head(event->reason, 128));
+    ml_json_put_string(&writer, "action", ml_str_head(event->action, 128));
     ML_AUTO_FREE char *combined = ml_asprintf(ML_EVENT_COMBINED ML_STR_FMT,
                                               ML_STR_ARG(event->note));
     ml_json_put_string(&writer, "note",
-                       cut(frame->combined ? ml_str_of(combined) : event->note, NOTE_MAX));
+                       ml_str_head(frame->combined ? ml_str_of(combined) : event->note, NOTE_MAX));
     write_regarding(&writer, event);
     ml_json_end_object(&writer);
     return ml_buf_take(&json);

@@ -4,7 +4,7 @@
 #include "base/log.h"
 
 #include "base/metrics.h"
-#include <fcntl.h>
+#include "base/print.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -45,6 +45,89 @@ static void test_log_text_is_for_people(void **state)
     assert_string_equal(logged(ML_LOG_TEXT, line, sizeof line),
                         "2023-11-14T22:13:20.123Z info  test: pod created name=\"a \\\"b\\\"\" "
                         "count=3 seconds=0.25 labels={\"a\":1}\n");
+}
+
+/* What a hostile text makes of a log line: through each place that foreign text can have in it. */
+static char *hostile_line(enum ml_log_format format, const char *text)
+{
+    char *line = ml_zalloc(64 * 1024);
+    int ends[2];
+    struct ml_clock_fake clock;
+    struct ml_log log;
+    assert_int_equal(pipe(ends), 0);
+    ml_clock_fake_init(&clock, INT64_C(1700000000123456789));
+    ml_log_init(&log, &clock.clock, ends[1], format, ML_LOG_INFO);
+    ML_AUTO_FREE char *raw = ml_asprintf("{\n\"a\":\t1,\r\n\"b\":[]}");
+    const struct ml_field fields[] = {
+        {.key = text, .type = ML_FIELD_STR, .str = ml_str_of(text)},
+        ML_S("value", text),
+        ML_RAW("raw", ml_str_of(raw)),
+        {.key = NULL},
+    };
+    ml_log_write(&log, ML_LOG_INFO, text, text, fields);
+    ssize_t got = read(ends[0], line, 64 * 1024 - 1);
+    assert_in_range(got, 1, 64 * 1024 - 1);
+    close(ends[0]);
+    close(ends[1]);
+    return line;
+}
+
+static void test_log_line_stays_one_whatever_is_in_it(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "x\n2026-01-01T00:00:00Z error host: forged",
+        "x\r\n{\"level\":\"error\",\"msg\":\"forged\"}",
+        "\x1b[2J\x1b[1;1H",
+        "\x9b\x32J \x85 \x80",
+        "\xC2\x9B\xC2\x85",
+        "\xE2\x80\xA8\xE2\x80\xAE\xE2\x81\xA6",
+        "\x7f\b\b\b\f\v\a",
+    };
+    for (size_t i = 0; i < ML_COUNT(texts); i++) {
+        for (int format = ML_LOG_JSON; format <= ML_LOG_TEXT; format++) {
+            ML_AUTO_FREE char *line = hostile_line(format, texts[i]);
+            size_t len = strlen(line);
+            assert_int_equal(line[len - 1], '\n');
+            assert_true(ml_str_is_utf8((struct ml_str){line, len}));
+            for (size_t at = 0; at + 1 < len; at++) {
+                assert_true((unsigned char)line[at] >= 0x20 && line[at] != 0x7f);
+                assert_false((unsigned char)line[at] == 0xC2 && (unsigned char)line[at + 1] < 0xA0);
+            }
+            assert_null(strstr(line, "\xE2\x80\xA8"));
+            assert_null(strstr(line, "\xE2\x80\xAE"));
+            assert_null(strstr(line, "\xE2\x81\xA6"));
+            assert_non_null(strstr(line, "\"a\": 1,")); /* the raw field, without its line ends */
+        }
+    }
+}
+
+static void test_log_line_has_a_bounded_length(void **state)
+{
+    (void)state;
+    ML_AUTO_FREE char *text = ml_zalloc(20 * 1024 + 1);
+    memset(text, 'x', 20 * 1024);
+    ML_AUTO_FREE char *json = hostile_line(ML_LOG_JSON, text);
+    assert_non_null(strstr(json, "\"msg\":\"log line too long\",\"about\":\"xxx"));
+    assert_in_range(strlen(json), 1024, 2048);
+    ML_AUTO_FREE char *plain = hostile_line(ML_LOG_TEXT, text);
+    assert_non_null(strstr(plain, ": log line too long about=\"xxx"));
+    assert_in_range(strlen(plain), 1024, 2048);
+    text[5000] = '\0'; /* fits, but for the message and the names */
+    ML_AUTO_FREE char *shorter = hostile_line(ML_LOG_TEXT, text);
+    assert_in_range(strlen(shorter), 2 * 5000 + 1024, 2 * 5000 + 1024 + 512);
+}
+
+static void test_print_line_escapes_all_of_it(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    ml_print_line(to, "%s:%d: %s", "x\n.lua", 12, "\x1b[31mforged\nerror");
+    fclose(to);
+    assert_string_equal(text, "x\\n.lua:12: \\x1b[31mforged\\nerror\n");
+    free(text);
 }
 
 static void test_log_drops_what_the_descriptor_does_not_take(void **state)
@@ -140,6 +223,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_json_is_one_object_a_line),
         cmocka_unit_test(test_log_text_is_for_people),
+        cmocka_unit_test(test_log_line_stays_one_whatever_is_in_it),
+        cmocka_unit_test(test_log_line_has_a_bounded_length),
+        cmocka_unit_test(test_print_line_escapes_all_of_it),
         cmocka_unit_test(test_log_drops_what_the_descriptor_does_not_take),
         cmocka_unit_test(test_log_never_waits_for_its_reader),
         cmocka_unit_test(test_metrics_are_written_in_prometheus_text),

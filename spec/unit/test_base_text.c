@@ -122,6 +122,53 @@ static void test_escape_is_safe_for_server_side_apply(void **state)
     }
 }
 
+static void test_escape_text_neither_ends_a_line_nor_steers_a_terminal(void **state)
+{
+    (void)state;
+    static const struct {
+        struct ml_str text;
+        const char *want;
+    } cases[] = {
+        {ML_STR("plain \\ \"text\" \xC3\xA9 \xE4\xB8\xAD \xF0\x9F\x98\x80"),
+         "plain \\ \"text\" \xC3\xA9 \xE4\xB8\xAD \xF0\x9F\x98\x80"},
+        {ML_STR("x\n2026-01-01T00:00:00Z error host: forged"),
+         "x\\n2026-01-01T00:00:00Z error host: forged"},
+        {ML_STR("a\r\n\tb"), "a\\r\\n\\tb"},
+        {ML_STR("\x1b[2J\x1b]0;title\x07"), "\\x1b[2J\\x1b]0;title\\x07"},
+        {ML_STR("a\0b\x01\x7f\b\f\v"), "a\\x00b\\x01\\x7f\\x08\\x0c\\x0b"},
+        {ML_STR("\x9b[2J\x85 \xff\xfe"), "\\x9b[2J\\x85 \\xff\\xfe"}, /* C1 as raw bytes */
+        {ML_STR("\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0"), "\\u0080\\u009b\\u009f\xC2\xA0"},
+        {ML_STR("\xE2\x80\xA8\xE2\x80\xA9"), "\\u2028\\u2029"},
+        {ML_STR("\xE2\x80\xAA\xE2\x80\xAE\xE2\x81\xA6\xE2\x81\xA9"),
+         "\\u202a\\u202e\\u2066\\u2069"},
+        {ML_STR("\xE2\x80\xAF\xE2\x81\xA5\xE2\x81\xAA"),
+         "\xE2\x80\xAF\xE2\x81\xA5\xE2\x81\xAA"},                      /* their neighbours */
+        {ML_STR("\xE2\x80"), "\\xe2\\x80"},                            /* cut */
+        {ML_STR("\xC0\x8A\xED\xA0\x80"), "\\xc0\\x8a\\xed\\xa0\\x80"}, /* overlong, surrogate */
+        {ML_STR(""), ""},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct ml_buf buf = ML_BUF_INIT;
+        assert_true(ml_escape_text(&buf, cases[i].text));
+        assert_string_equal(ml_buf_cstr(&buf), cases[i].want);
+        ml_buf_fini(&buf);
+    }
+    struct ml_buf full;
+    ml_buf_init(&full, 4);
+    assert_false(ml_escape_text(&full, ML_STR("abc\n\n")));
+    ml_buf_fini(&full);
+}
+
+static void test_str_head_ends_with_a_whole_character(void **state)
+{
+    (void)state;
+    assert_str_eq(ml_str_head(ML_STR("abc"), 3), "abc");
+    assert_str_eq(ml_str_head(ML_STR("abc"), 2), "ab");
+    assert_str_eq(ml_str_head(ML_STR("a\xC3\xA9z"), 2), "a");
+    assert_str_eq(ml_str_head(ML_STR("a\xC3\xA9z"), 3), "a\xC3\xA9");
+    assert_str_eq(ml_str_head(ML_STR("\x80\x80\x80"), 2), "");
+}
+
 static void test_err_wrap_puts_context_before(void **state)
 {
     (void)state;
@@ -145,6 +192,8 @@ int main(void)
         cmocka_unit_test(test_buf_over_its_maximum_fails_and_stays_failed),
         cmocka_unit_test(test_buf_consume_keeps_the_rest),
         cmocka_unit_test(test_escape_is_safe_for_server_side_apply),
+        cmocka_unit_test(test_escape_text_neither_ends_a_line_nor_steers_a_terminal),
+        cmocka_unit_test(test_str_head_ends_with_a_whole_character),
         cmocka_unit_test(test_err_wrap_puts_context_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,9 +16,10 @@ local told = {} -- uid → the last thing said
 local heard = {} -- container → { lines = integer } of this second
 
 
+-- What objects, manifests and containers say stays on its line.
 local function say(what, text)
   local time = host.timestamp():match "T(.*)Z"
-  io.stdout:write(("%s  %-28s %s\n"):format(time, what, text))
+  io.stdout:write(("%s  %-28s %s\n"):format(time, host.escape(what), host.escape(text)))
   io.stdout:flush()
 end
 
@@ -38,7 +39,7 @@ end
 
 --- Something in a manifest is wrong.
 function M.problem(where, message)
-  io.stderr:write(("%s: %s\n"):format(where, message))
+  io.stderr:write(host.escape(("%s: %s"):format(where, message)), "\n")
 end
 
 

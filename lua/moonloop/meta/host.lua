@@ -132,6 +132,12 @@ function host.timestamp() end
 ---@return string
 function host.timestamp_micro() end
 
+--- Foreign text as it may stand in a line for a terminal: control characters, bytes that are no UTF-8 and what turns
+--- the direction of text become \n, \x1b, \u202e and so on; the rest, backslashes too, stays.
+---@param text string
+---@return string
+function host.escape(text) end
+
 --- A whole number in [0, n), from the host's random seam: a seed repeats it. Not for secrets.
 ---@param n integer above 0
 ---@return integer

@@ -65,7 +65,7 @@ function M.apply(server, paths)
       for _, definition in ipairs(definitions_in(file)) do
         local code, answer = server:call("POST", PATH, definition)
         if code >= 300 then
-          error(("%s: %s"):format(file, answer.message), 0)
+          error(host.escape(("%s: %s"):format(file, answer.message)), 0)
         end
       end
     end

@@ -1,5 +1,6 @@
 --- What an object should be like, and how it differs.
 local busted = require "busted" -- a failure, not an error, in what it reports
+local host = require "moonloop.host"
 
 local M = {}
 
@@ -16,13 +17,14 @@ end
 
 local function shown(value)
   if type(value) == "string" then
-    return ("%q"):format(value)
+    return host.escape(("%q"):format(value):gsub("\\\n", "\\n"))
   elseif type(value) ~= "table" then
     return tostring(value)
   end
   local parts = {}
   for _, key in ipairs(sorted_keys(value)) do
-    parts[#parts + 1] = math.type(key) == "integer" and shown(value[key]) or ("%s = %s"):format(key, shown(value[key]))
+    local text = shown(value[key])
+    parts[#parts + 1] = math.type(key) == "integer" and text or ("%s = %s"):format(host.escape(tostring(key)), text)
   end
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
@@ -37,7 +39,8 @@ local function compare(wanted, got, path, lines)
     return
   end
   for _, key in ipairs(sorted_keys(wanted)) do
-    local step = math.type(key) == "integer" and ("[%d]"):format(key) or path == "" and key or "." .. key
+    local step = math.type(key) == "integer" and ("[%d]"):format(key)
+      or (path == "" and "" or ".") .. host.escape(tostring(key))
     compare(wanted[key], got[key], path .. step, lines)
   end
   for index = #wanted + 1, #wanted > 0 and #got or 0 do

@@ -11,6 +11,7 @@
 local crds = require "moonloop.testing.crds"
 local expect = require "moonloop.testing.expect"
 local faults = require "moonloop.testing.faults"
+local host = require "moonloop.host"
 local objects = require "moonloop.testing.objects"
 local pods = require "moonloop.testing.pods"
 local time = require "moonloop.time"
@@ -51,7 +52,7 @@ end
 -- Fails where the test stands that called.
 local function must(ok, why)
   if not ok then
-    error(why, 0)
+    error(host.escape(why), 0)
   end
   return ok
 end

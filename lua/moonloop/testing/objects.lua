@@ -42,7 +42,7 @@ local function requester(server)
       user = TESTER, user_agent = "moonloop-test", content_type = content_type,
     })
     if code >= 300 then
-      error(answer.message or ("%s %s: %d"):format(method, path, code), 0)
+      error(answer.message and host.escape(answer.message) or ("%s %s: %d"):format(method, path, code), 0)
     end
     return answer
   end
@@ -55,7 +55,7 @@ local function add_reads(world, server, request, guard)
     guard()
     local code, object = server:call("GET", path_of(server, kind, name, namespace), nil, { user = TESTER })
     if code ~= 200 and code ~= 404 then
-      error(object.message, 2)
+      error(host.escape(object.message), 2)
     end
     return code == 200 and plain(object) or nil
   end
