@@ -19,7 +19,7 @@ static void print_help(const struct ml_option *options, size_t count)
 int ml_command_run(int argc, char **argv)
 {
     struct moonloop_opts opts = MOONLOOP_OPTS_INIT;
-    bool shard = false, leader_elect = false, watch_list = false;
+    bool shard = false, leader_elect = false, watch_list = false, unconfined = false;
     struct ml_option_list scripts = {0}, configmaps = {0}, namespaces = {0};
     const struct ml_option options[] = {
         {"--scripts", "PATH", "a script, a folder of scripts, or a mounted ConfigMap (repeat)",
@@ -60,6 +60,8 @@ int ml_command_run(int argc, char **argv)
          &opts.script_memory_max},
         {"--drain-seconds", "N", "for work under way at the end; default 25", ML_OPTION_SECONDS,
          &opts.drain_seconds},
+        {"--unconfined", NULL, "keep the rights of a normal process, to look at it with a debugger",
+         ML_OPTION_FLAG, &unconfined},
         {"--log-format", "json|text", "default json", ML_OPTION_TEXT, &opts.log_format},
         {"--log-level", "LEVEL", "debug, info (default), warn, error", ML_OPTION_TEXT,
          &opts.log_level},
@@ -76,6 +78,7 @@ int ml_command_run(int argc, char **argv)
     opts.scripts_configmaps = configmaps.values;
     opts.namespaces = namespaces.values;
     opts.handle_signals = 1;
+    opts.lock_down = !unconfined;
     opts.leader_elect = leader_elect;
     opts.shard = shard;
     opts.watch_list = watch_list;

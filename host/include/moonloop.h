@@ -47,6 +47,11 @@ struct moonloop_opts {
     size_t script_memory_max;              /* bytes of one script's state; default 16 MiB */
     int drain_seconds;                     /* for the end: work under way, Events; default 25 */
     int handle_signals;                    /* SIGTERM and SIGINT stop the host; default no */
+    /* Before the first script is loaded the whole process gives up, for good, what an operator has
+     * no use for: starting programs, writing files, core dumps, most system calls (seccomp).
+     * Only for a process that does nothing else, with no thread besides. Default no; `moonloop run`
+     * does it. */
+    int lock_down;
 
     /* Several replicas, of which one works: who holds a Lease; or which share the objects, each
      * with a Lease of its own. Not both. A replica that loses its Lease returns

@@ -60,6 +60,11 @@ bool ml_kubeconfig_insecure(const struct ml_kubeconfig *config)
     return config->tls.insecure;
 }
 
+bool ml_kubeconfig_runs_programs(const struct ml_kubeconfig *config)
+{
+    return config->exec != NULL;
+}
+
 void ml_kubeconfig_free(struct ml_kubeconfig *config)
 {
     if (!config)

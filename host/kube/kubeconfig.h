@@ -28,3 +28,5 @@ const char *ml_kubeconfig_namespace(const struct ml_kubeconfig *config); /* "def
 const char *ml_kubeconfig_source(const struct ml_kubeconfig *config);    /* for messages */
 /* insecure-skip-tls-verify: whoever is on the way can read and change everything. */
 bool ml_kubeconfig_insecure(const struct ml_kubeconfig *config);
+/* Does the user have an exec plugin, so that programs have to be started? */
+bool ml_kubeconfig_runs_programs(const struct ml_kubeconfig *config);

@@ -9,6 +9,7 @@
 #include "run/connect.h"
 #include "run/endpoints.h"
 #include "run/host_opts.h"
+#include "run/lockdown.h"
 #include "run/operator.h"
 #include "run/process_metrics.h"
 
@@ -266,6 +267,16 @@ static int open_endpoints(struct moonloop *self)
     return 0;
 }
 
+static void lock_down(struct moonloop *self)
+{
+    if (!self->opts.lock_down)
+        return;
+    ml_lockdown(&(struct ml_lockdown_opts){
+        .runs_programs = ml_kubeconfig_runs_programs(self->kubeconfig),
+        .log = &self->log,
+    });
+}
+
 /* Everything but the network. Leaves self->err and a half-built host on failure. A signal that
  * comes meanwhile waits for the loop: process 1 of a container would miss it for ever. */
 static int build(struct moonloop *self)
@@ -284,6 +295,7 @@ static int build(struct moonloop *self)
     make_operator(self);
     if (open_endpoints(self) < 0)
         return fail(self, MOONLOOP_EXIT_BAD);
+    lock_down(self);
     return 0;
 }
 
