@@ -91,6 +91,60 @@ describe("a JSON patch", function()
 end)
 
 
+describe("a JSON patch that means harm", function()
+  -- The result, or nil and the code of the refusal; and the seconds of CPU it took.
+  local function run_timed(object, operations)
+    local begun = os.clock()
+    local result, failure = patch.json(object, json.array(operations))
+    return result, failure and failure.code, os.clock() - begun
+  end
+
+  it("copies at most 3 MiB", function()
+    local text = ("x"):rep(1024 * 1024 - 2)
+    local operations = {}
+    for i = 1, 3 do
+      operations[i] = { op = "copy", from = "/a", path = "/b" .. i }
+    end
+    assert.are.equal(text, patch.json({ a = text }, json.array(operations)).b3)
+    operations[4] = { op = "copy", from = "/c", path = "/d" }
+    local result, code = run_timed({ a = text, c = 1 }, operations)
+    assert.are.same({ nil, 422 }, { result, code }, "one byte more")
+  end)
+
+  it("doubles a document no 24 times", function()
+    local operations = {}
+    for i = 1, 24 do
+      operations[i] = { op = "copy", from = "/spec", path = "/spec/x" .. i }
+    end
+    local result, code, seconds = run_timed({ spec = { text = ("x"):rep(1000) } }, operations)
+    assert.are.same({ nil, 422 }, { result, code })
+    assert.is_true(seconds < 2, seconds)
+  end)
+
+  it("nests no deeper than JSON that is read", function()
+    local operations = {}
+    for i = 1, 17 do
+      operations[i] = { op = "copy", from = "/a", path = "/a" .. ("/a"):rep(2 ^ (i - 1)) }
+    end
+    local result, code = run_timed({ a = {} }, operations)
+    assert.are.same({ nil, 422 }, { result, code })
+  end)
+
+  it("does not move the elements of a long list without end", function()
+    local list, operations = json.array {}, {}
+    for i = 1, 300000 do
+      list[i] = 0
+    end
+    for i = 1, 10000 do
+      operations[i] = { op = i % 2 == 0 and "remove" or "add", path = "/list/0", value = 1 }
+    end
+    local result, code, seconds = run_timed({ list = list }, operations)
+    assert.are.same({ nil, 422 }, { result, code })
+    assert.is_true(seconds < 10, seconds)
+  end)
+end)
+
+
 describe("a merge patch", function()
   accepts("merge", {
     { '{"a":1}', '{"b":2}', '{"a":1,"b":2}' },

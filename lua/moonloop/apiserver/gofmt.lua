@@ -44,51 +44,82 @@ function M.float(value)
 end
 
 
+-- Each writer of values appends the pieces of a text to `out`: joined at every level of a deep value, the text would be
+-- copied as often as it is deep.
+local put_plain, put_syntax
+
+
+local function put_items(out, list, put, separator)
+  for i, item in ipairs(list) do
+    out[#out + 1] = i > 1 and separator or nil
+    put(out, item)
+  end
+end
+
+
+local function put_members(out, object, put, separator, key_text)
+  for i, key in ipairs(sorted_keys(object)) do
+    out[#out + 1] = i > 1 and separator or nil
+    out[#out + 1] = key_text(key) .. ":"
+    put(out, object[key])
+  end
+end
+
+
+function put_plain(out, value)
+  if value == nil or value == host.json.null then
+    out[#out + 1] = "<nil>"
+  elseif math.type(value) == "float" then
+    out[#out + 1] = M.float(value)
+  elseif type(value) ~= "table" then
+    out[#out + 1] = tostring(value)
+  elseif host.json.is_array(value) then
+    out[#out + 1] = "["
+    put_items(out, value, put_plain, " ")
+    out[#out + 1] = "]"
+  else
+    out[#out + 1] = "map["
+    put_members(out, value, put_plain, " ", tostring)
+    out[#out + 1] = "]"
+  end
+end
+
+
 --- `value` as %v has it: map[a:1 b:[x y]], <nil>.
 function M.plain(value)
-  if value == nil or value == host.json.null then
-    return "<nil>"
-  elseif type(value) == "string" then
+  if type(value) == "string" then
     return value
-  elseif math.type(value) == "float" then
-    return M.float(value)
+  end
+  local out = {}
+  put_plain(out, value)
+  return table.concat(out)
+end
+
+
+function put_syntax(out, value)
+  if value == nil or value == host.json.null then
+    out[#out + 1] = "interface {}(nil)"
+  elseif type(value) == "string" then
+    out[#out + 1] = field.quote(value)
   elseif type(value) ~= "table" then
-    return tostring(value)
+    out[#out + 1] = host.json.encode(value)
+  elseif host.json.is_array(value) then
+    out[#out + 1] = "[]interface {}{"
+    put_items(out, value, put_syntax, ", ")
+    out[#out + 1] = "}"
+  else
+    out[#out + 1] = "map[string]interface {}{"
+    put_members(out, value, put_syntax, ", ", field.quote)
+    out[#out + 1] = "}"
   end
-  local parts = {}
-  if host.json.is_array(value) then
-    for i, item in ipairs(value) do
-      parts[i] = M.plain(item)
-    end
-    return "[" .. table.concat(parts, " ") .. "]"
-  end
-  for i, key in ipairs(sorted_keys(value)) do
-    parts[i] = key .. ":" .. M.plain(value[key])
-  end
-  return "map[" .. table.concat(parts, " ") .. "]"
 end
 
 
 --- `value` as %#v has it: map[string]interface {}{"a":1}.
 function M.syntax(value)
-  if value == nil or value == host.json.null then
-    return "interface {}(nil)"
-  elseif type(value) == "string" then
-    return field.quote(value)
-  elseif type(value) ~= "table" then
-    return host.json.encode(value)
-  end
-  local parts = {}
-  if host.json.is_array(value) then
-    for i, item in ipairs(value) do
-      parts[i] = M.syntax(item)
-    end
-    return "[]interface {}{" .. table.concat(parts, ", ") .. "}"
-  end
-  for i, key in ipairs(sorted_keys(value)) do
-    parts[i] = field.quote(key) .. ":" .. M.syntax(value[key])
-  end
-  return "map[string]interface {}{" .. table.concat(parts, ", ") .. "}"
+  local out = {}
+  put_syntax(out, value)
+  return table.concat(out)
 end
 
 

@@ -11,6 +11,10 @@ local M = {}
 local JSON = "application/json"
 local NO_HEADERS = {}
 
+-- Characters of all warnings of an answer; and of each of them, when that is not enough for all.
+local WARNINGS_MAX = 4096
+local WARNING_MAX = 256
+
 
 local PEOPLE = { curl = true, Wget = true, Mozilla = true }
 
@@ -33,23 +37,58 @@ local function headers_of(request, failure)
     return NO_HEADERS
   end
   local values = {}
-  for i, warning in ipairs(warnings or {}) do
+  for i, warning in ipairs(warnings and warnings.list or {}) do
     values[i] = '299 - "' .. warning:gsub('["\\]', "\\%0") .. '"'
   end
   return { Warning = values[1] and table.concat(values, ", "), ["Retry-After"] = delay and tostring(delay) }
 end
 
 
---- Notes a warning that goes with the answer, once.
+-- The first `most` characters of a text.
+local function cut(text, most)
+  local stop = utf8.len(text) and utf8.offset(text, most + 1) or most + 1
+  return stop and text:sub(1, stop - 1) or text
+end
+
+
+-- Adds a warning if it fits behind those there are.
+local function add_warning(warnings, text)
+  local length = utf8.len(text) or #text
+  local fits = warnings.length + length <= WARNINGS_MAX
+  if fits then
+    warnings.list[#warnings.list + 1] = text
+    warnings.length = warnings.length + length
+  end
+  return fits
+end
+
+
+-- Cuts each of the warnings short, so that more of them fit.
+local function shorten_warnings(warnings)
+  local list = warnings.list
+  warnings.list, warnings.length, warnings.short = {}, 0, true
+  for _, text in ipairs(list) do
+    add_warning(warnings, cut(text, WARNING_MAX))
+  end
+end
+
+
+--- Notes a warning that goes with the answer, once. Those that are too many are left out.
+--- Rule: apiserver/pkg/endpoints/filters/warning.go.
 function M.warn(request, warning)
-  local warnings = request.warnings or {}
+  local warnings = request.warnings or { list = {}, length = 0, known = {}, short = false }
   request.warnings = warnings
-  for _, known in ipairs(warnings) do
-    if known == warning then
+  if warnings.known[warning] then
+    return
+  end
+  warnings.known[warning] = true
+  if not warnings.short then
+    if add_warning(warnings, warning) then
       return
     end
+    shorten_warnings(warnings)
   end
-  warnings[#warnings + 1] = warning
+  add_warning(warnings, cut(warning, WARNING_MAX))
 end
 
 

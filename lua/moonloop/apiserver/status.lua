@@ -7,6 +7,9 @@ local host = require "moonloop.host"
 
 local M = {}
 
+-- How many errors of one object are told.
+local ERRORS_MAX = 1000
+
 
 local function failure(code, reason, message, details)
   return {
@@ -144,10 +147,12 @@ local function aggregate(messages)
 end
 
 
---- The object breaks rules of its kind. `errors`: a list of field errors, at least one.
+--- The object breaks rules of its kind. `errors`: a list of field errors, at least one. Those beyond ERRORS_MAX are
+--- left out: an answer is not to be many times as long as what was asked.
 function M.invalid(group, kind, name, errors)
   local causes, messages = host.json.array {}, {}
-  for i, err in ipairs(errors) do
+  for i = 1, math.min(#errors, ERRORS_MAX) do
+    local err = errors[i]
     local body = field.body(err)
     causes[i] = { reason = err.type, message = body, field = err.path }
     messages[i] = err.path .. ": " .. body

@@ -207,6 +207,15 @@ local function token(object, request)
 end
 
 
+-- A body that says nothing, `null`, asks as an empty one does.
+local function with_spec(review)
+  return function(object, request)
+    object.spec = object.spec or {}
+    return review(object, request)
+  end
+end
+
+
 local function kind(group, name, review, namespaced)
   local version = "v1"
   return {
@@ -223,11 +232,11 @@ end
 function M.all()
   return {
     kind(AUTHENTICATION, "SelfSubjectReview", self_subject),
-    kind(AUTHENTICATION, "TokenReview", token),
-    kind(AUTHORIZATION, "LocalSubjectAccessReview", local_access, true),
-    kind(AUTHORIZATION, "SelfSubjectAccessReview", self_access),
-    kind(AUTHORIZATION, "SelfSubjectRulesReview", self_rules),
-    kind(AUTHORIZATION, "SubjectAccessReview", access),
+    kind(AUTHENTICATION, "TokenReview", with_spec(token)),
+    kind(AUTHORIZATION, "LocalSubjectAccessReview", with_spec(local_access), true),
+    kind(AUTHORIZATION, "SelfSubjectAccessReview", with_spec(self_access)),
+    kind(AUTHORIZATION, "SelfSubjectRulesReview", with_spec(self_rules)),
+    kind(AUTHORIZATION, "SubjectAccessReview", with_spec(access)),
   }
 end
 

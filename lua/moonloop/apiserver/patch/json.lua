@@ -9,7 +9,11 @@ local status = require "moonloop.apiserver.status"
 local json = host.json
 local unprocessable = failure.unprocessable
 
+-- Limits of one patch: its operations and the bytes of JSON that its copies add (both as upstream has them), and the
+-- elements that insertions and removals may move within lists, which no request that means well comes near to.
 local MAX_OPERATIONS = 10000
+local COPIED_MAX = 3 * 1024 * 1024
+local MOVED_MAX = 50 * 1000 * 1000
 local UNESCAPED = { ["~0"] = "~", ["~1"] = "/" }
 
 
@@ -65,20 +69,33 @@ local function locate(document, pointer)
 end
 
 
-local function insert(container, key, value)
+-- Counts the elements behind `place` that an insertion or a removal there moves.
+local function count_moved(used, container, place)
+  used.moved = used.moved + #container - place
+  if used.moved > MOVED_MAX then
+    unprocessable()
+  end
+end
+
+
+local function insert(container, key, value, used)
   if not json.is_array(container) then
     container[key] = value
   elseif key == "-" then
     container[#container + 1] = value
   else
-    table.insert(container, position(key, #container + 1), value)
+    local place = position(key, #container + 1)
+    count_moved(used, container, place)
+    table.insert(container, place, value)
   end
 end
 
 
-local function take(container, key)
+local function take(container, key, used)
   if json.is_array(container) then
-    return table.remove(container, position(key, #container))
+    local place = position(key, #container)
+    count_moved(used, container, place)
+    return table.remove(container, place)
   end
   local value = container[key]
   if value == nil then
@@ -109,19 +126,31 @@ local function value_of(operation)
 end
 
 
--- Each takes the document and an operation, and returns the document to go on with.
+-- The value as JSON; a patch that has nested it deeper than JSON is read cannot be done.
+local function encode(value)
+  local ok, text = pcall(json.encode, value)
+  if not ok then
+    unprocessable()
+  end
+  return text
+end
+
+
+-- Each takes the document, an operation, and what the patch has used of its limits ({ copied =, moved = }), and
+-- returns the document to go on with.
 local OPERATIONS = {}
 
 
-function OPERATIONS.add(document, operation)
+function OPERATIONS.add(document, operation, used)
   local container, key = locate(document, member(operation, "path"))
-  insert(container, key, value_of(operation))
+  insert(container, key, value_of(operation), used)
   return document
 end
 
 
-function OPERATIONS.remove(document, operation)
-  take(locate(document, member(operation, "path")))
+function OPERATIONS.remove(document, operation, used)
+  local container, key = locate(document, member(operation, "path"))
+  take(container, key, used)
   return document
 end
 
@@ -144,18 +173,27 @@ function OPERATIONS.replace(document, operation)
 end
 
 
-function OPERATIONS.move(document, operation)
-  local value = take(locate(document, member(operation, "from")))
+function OPERATIONS.move(document, operation, used)
+  local source, name = locate(document, member(operation, "from"))
+  local value = take(source, name, used)
   local container, key = locate(document, member(operation, "path"))
-  insert(container, key, value)
+  insert(container, key, value, used)
   return document
 end
 
 
-function OPERATIONS.copy(document, operation)
+-- A few copies double a document until no memory is left: what they add is counted as JSON.
+function OPERATIONS.copy(document, operation, used)
   local value = get(locate(document, member(operation, "from")))
   local container, key = locate(document, member(operation, "path"))
-  insert(container, key, value == nil and json.null or json.copy(value))
+  if value == nil then
+    value = json.null
+  end
+  used.copied = used.copied + #encode(value)
+  if used.copied > COPIED_MAX then
+    unprocessable()
+  end
+  insert(container, key, json.copy(value), used)
   return document
 end
 
@@ -209,14 +247,15 @@ local function apply(object, operations)
     error(status.too_large(("The allowed maximum operations in a JSON patch is %d, got %d"):format(
       MAX_OPERATIONS, #operations)), 0)
   end
-  local document = json.copy(object)
+  local document, used = json.copy(object), { copied = 0, moved = 0 }
   for _, operation in ipairs(operations) do
     local run = operation ~= json.null and OPERATIONS[operation.op]
     if not run then
       unprocessable()
     end
-    document = run(document, operation)
+    document = run(document, operation, used)
   end
+  encode(document)
   return document
 end
 

@@ -20,6 +20,8 @@ local function read(request)
     local kind = type(applied) == "table" and "array" or type(applied) == "boolean" and "bool" or type(applied)
     return nil, status.bad_request("error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
       .. "unmarshal " .. kind .. " into Go value of type map[string]interface {}")
+  elseif applied.metadata == host.json.null then
+    applied.metadata = nil
   end
   return applied
 end

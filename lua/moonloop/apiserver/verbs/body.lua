@@ -133,10 +133,26 @@ local function package_of(group)
 end
 
 
+-- What is wrong with kind and apiVersion before it is asked what they are, or nil.
+local function unreadable_kind(object)
+  for _, key in ipairs { "apiVersion", "kind" } do
+    local value = object[key]
+    if value ~= nil and type(value) ~= "string" then
+      return ("couldn't get version/kind; json parse error: json: cannot unmarshal %s into Go struct field .%s of type "
+        .. "string"):format(go_type(value), key)
+    end
+  end
+end
+
+
 --- What is wrong with kind and apiVersion of an object that should be of a built-in kind, or nil. They may be left out,
 --- and must be right when they are not.
 --- @param registry table which other kinds there are
 function M.wrong_kind(registry, res, object)
+  local why = unreadable_kind(object)
+  if why then
+    return why
+  end
   local version, kind = object.apiVersion or "", object.kind or ""
   version = version == "" and res.api_version or version
   kind = kind == "" and res.kind or kind
@@ -152,14 +168,11 @@ end
 
 
 local function check_builtin(request, res, object)
-  for _, key in ipairs { "apiVersion", "kind" } do
-    local value = object[key]
-    if value ~= nil and type(value) ~= "string" then
-      return unrecognized(res, "couldn't get version/kind; json parse error: json: cannot unmarshal "
-        .. go_type(value) .. " into Go struct field ." .. key .. " of type string", request.body)
-    end
+  local why = unreadable_kind(object)
+  if why then
+    return unrecognized(res, why, request.body)
   end
-  local why = M.wrong_kind(request.server.registry, res, object)
+  why = M.wrong_kind(request.server.registry, res, object)
   return why and unusable(res, object, why)
 end
 

@@ -11,7 +11,7 @@ return function(request)
   if asked then
     local complaint = versions.complaint(asked[1])
     if complaint then
-      return nil, status.unknown(complaint)
+      return nil, status.bad_request(complaint)
     end
     local _, failure = versions.read(asked[1], kept.revision)
     if failure then

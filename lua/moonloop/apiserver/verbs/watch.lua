@@ -12,6 +12,9 @@ local versions = require "moonloop.apiserver.verbs.versions"
 -- Seconds a watch lasts when the client does not say: this, and up to as much again.
 local TIMEOUT_MIN = 1800
 
+-- Seconds it may last at most, whatever the client says.
+local TIMEOUT_MAX = 365 * 86400
+
 
 -- Sends the objects there are, as if they had just come. Returns the bytes sent.
 local function send_present(request, watcher)
@@ -47,7 +50,7 @@ end
 
 local function timeout_of(settings)
   if settings.timeout and settings.timeout ~= 0 then
-    return math.max(settings.timeout, 0)
+    return math.min(math.max(settings.timeout, 0), TIMEOUT_MAX)
   end
   return TIMEOUT_MIN + host.random(TIMEOUT_MIN)
 end
@@ -112,7 +115,7 @@ return function(request, reply)
   end
   local complaint = versions.complaint(settings.version)
   if complaint then
-    return nil, status.unknown(complaint)
+    return nil, status.bad_request(complaint)
   end
   local revision = math.tointeger(tonumber(settings.version)) or 0
   local current = request.server.store.revision

@@ -66,15 +66,13 @@ function M.dedup_owners(request, object, after)
   if not owners or #owners < 2 then
     return
   end
-  local kept, twice = host.json.array {}, {}
+  local kept, twice, known = host.json.array {}, {}, {}
   for _, owner in ipairs(owners) do
-    local known = false
-    for _, other in ipairs(kept) do
-      known = known or host.json.equal(owner, other)
-    end
-    if known then
+    local text = host.json.encode(owner)
+    if known[text] then
       twice[#twice + 1] = owner.uid
     else
+      known[text] = true
       kept[#kept + 1] = owner
     end
   end
