@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan demo run test faults mutants e2e conformance lint bench fuzz install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan demo run test faults attacks mutants e2e conformance lint bench fuzz install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: asan ## C units, specs, reconciler tests and the fault bench under ASan an
 
 faults: asan ## the fault bench: every row of the fault matrix, and how often it was tried (ARGS="F11 F12" FAULT_SEEDS=1000 FAULT_SEED=17)
 	@tools/faults.sh $(ARGS)
+
+attacks: deps ## the hostile programs of spec/attacks, in the release and the sanitizer build (ARGS="gas/ forged" BUILDS=asan)
+	@tools/attacks.sh $(ARGS)
 
 mutants: deps ## seed each bug of spec/mutants into a copy of the checkout: does the suite see it? (ARGS="half-a-list token-read-once")
 	@tools/mutants.sh $(ARGS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All that needs no cluster, on the sanitizer build: C units, specs of the Lua library and of the
-# embedded API server, the tests of scripts, specs through the binary, the fault bench. Ends with one
-# line that adds them up.
+# embedded API server, the tests of scripts, specs through the binary, the fault bench, the hostile
+# programs (these on the release build, too). Ends with one line that adds them up.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 . tools/tally.sh
@@ -22,4 +22,5 @@ tally_units build/asan/spec/unit
 tally_each suite binary apiserver scripts lua
 echo "== faults"
 tally_script tools/faults.sh
+tally_script tools/attacks.sh
 tally_end

@@ -1,0 +1,4 @@
+-- attack: moonloop.pure, which stands in for the host in plain Lua, is loaded by a script.
+-- expect: refused /require/
+local pure = require "moonloop.pure"
+return pure

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs the hostile programs of spec/attacks in the release build and in the sanitizer build: all, or those whose
+# CLASS/NAME has one of the words. Ends with one line that adds both up.
+#
+#   tools/attacks.sh                 all
+#   tools/attacks.sh gas/ forged     these
+#   BUILDS=asan                      in this build only
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+. tools/tally.sh
+
+# What was freed is kept back for a while, to see who uses it; not so long that it counts as the host's growth.
+export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:quarantine_size_mb=16
+
+for build in ${BUILDS:-release asan}; do
+  echo "== attacks, $build build"
+  cmake --preset "$build" >/dev/null &&
+    cmake --build --preset "$build" --target attacks >/dev/null || exit
+  tally_script "build/$build/spec/attacks/attacks" "$@"
+done
+tally_end
