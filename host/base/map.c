@@ -1,5 +1,7 @@
 #include "base/map.h"
 
+#include "base/hash.h"
+
 static const char tombstone[1];
 
 #define MAP_CAPACITY_MIN 8
@@ -59,7 +61,7 @@ void ml_map_fini(struct ml_map *map)
 
 void *ml_map_get(const struct ml_map *map, struct ml_str key)
 {
-    struct ml_map_slot *slot = find(map, key, fold(ml_str_hash(key)));
+    struct ml_map_slot *slot = find(map, key, fold(ml_hash(key)));
     return slot ? slot->value : NULL;
 }
 
@@ -67,7 +69,7 @@ void *ml_map_put(struct ml_map *map, struct ml_str key, void *value)
 {
     ml_assert(value != NULL);
     ml_assert(key.len <= UINT32_MAX);
-    uint32_t hash = fold(ml_str_hash(key));
+    uint32_t hash = fold(ml_hash(key));
     const char *key_ptr = key.ptr ? key.ptr : "";
     struct ml_map_slot *slot = find(map, key, hash);
     if (slot) {
@@ -90,7 +92,7 @@ void *ml_map_put(struct ml_map *map, struct ml_str key, void *value)
 
 void *ml_map_remove(struct ml_map *map, struct ml_str key)
 {
-    struct ml_map_slot *slot = find(map, key, fold(ml_str_hash(key)));
+    struct ml_map_slot *slot = find(map, key, fold(ml_hash(key)));
     if (!slot)
         return NULL;
     void *former = slot->value;

@@ -30,7 +30,8 @@ void *ml_map_put(struct ml_map *map, struct ml_str key, void *value);
 
 void *ml_map_remove(struct ml_map *map, struct ml_str key); /* the former value or NULL */
 
-/* Steps through all entries in no stated order: start with *cursor 0; NULL at the end.
+/* Steps through all entries in an order that differs from process to process (base/hash.h), so that
+ * nothing may come of it: start with *cursor 0; NULL at the end.
  * Removing the entry just seen is allowed, putting is not. */
 void *ml_map_next(const struct ml_map *map, size_t *cursor, struct ml_str *out_key);
 

@@ -1,27 +1,28 @@
 #include "base/set.h"
 
+#include "base/hash.h"
+
 #define CAPACITY_MIN 8
-#define TAG_FREE     0
-#define TAG_REMOVED  1
-#define TAG_FIRST    2 /* from here on they are of entries */
+#define PLACE_BITS   26
+#define PLACE_MASK   ((UINT32_C(1) << PLACE_BITS) - 1) /* of a place, counted from 1 */
+#define SLOT_FREE    UINT32_C(0)
+#define SLOT_REMOVED (PLACE_MASK + 1) /* a tag without a place */
 
-/* The slot comes from the low bits, the tag from others: a slot that is another's seldom shows
- * the same tag, so that hardly an entry is touched for nothing. */
-static uint8_t tag_of(uint64_t hash)
+/* The slot comes from the low bits of the hash, the tag from others: a slot that is another's
+ * seldom shows the same tag, so that hardly an entry is touched for nothing. */
+static uint32_t tag_of(uint64_t hash)
 {
-    uint8_t tag = (uint8_t)(hash >> 56);
-    return tag < TAG_FIRST ? (uint8_t)(tag + TAG_FIRST) : tag;
+    return (uint32_t)(hash >> 32) & ~PLACE_MASK;
 }
 
-static uint64_t hash_of(struct ml_str key)
+static size_t place_of(uint32_t slot)
 {
-    /* FNV's low bits are good, its high ones less so after a short key: mixed once more. */
-    return ml_str_hash(key) * 0x9e3779b97f4a7c15u;
+    return (slot & PLACE_MASK) - 1;
 }
 
-static size_t slot_of(uint64_t hash, size_t mask)
+static bool has_place(uint32_t slot)
 {
-    return (hash >> 20) & mask;
+    return (slot & PLACE_MASK) != 0;
 }
 
 /* The slot of `key`; the capacity when it is not there. */
@@ -30,86 +31,106 @@ static size_t find(const struct ml_set *set, struct ml_str key, uint64_t hash)
     if (set->capacity == 0)
         return 0;
     size_t mask = set->capacity - 1;
-    uint8_t tag = tag_of(hash);
-    for (size_t i = slot_of(hash, mask); set->tags[i] != TAG_FREE; i = (i + 1) & mask)
-        if (set->tags[i] == tag && ml_str_eq(set->key(set->entries[i]), key))
+    uint32_t tag = tag_of(hash);
+    for (size_t i = hash & mask; set->slots[i] != SLOT_FREE; i = (i + 1) & mask) {
+        uint32_t slot = set->slots[i];
+        if (has_place(slot) && (slot & ~PLACE_MASK) == tag &&
+            ml_str_eq(set->key(set->entries[place_of(slot)]), key))
             return i;
+    }
     return set->capacity;
 }
 
-static void insert(struct ml_set *set, void *entry, uint64_t hash)
+static void point_to(struct ml_set *set, size_t place, uint64_t hash)
 {
-    size_t mask = set->capacity - 1;
-    size_t i = slot_of(hash, mask);
-    while (set->tags[i] >= TAG_FIRST)
+    size_t mask = set->capacity - 1, i = hash & mask;
+    while (has_place(set->slots[i]))
         i = (i + 1) & mask;
-    set->used += set->tags[i] == TAG_FREE;
-    set->len++;
-    set->tags[i] = tag_of(hash);
-    set->entries[i] = entry;
+    set->used += set->slots[i] == SLOT_FREE;
+    set->slots[i] = tag_of(hash) | (uint32_t)(place + 1);
 }
 
 /* Also run at the same size, to sweep out what was removed. */
-static void rehash(struct ml_set *set, size_t capacity)
+static void rebuild(struct ml_set *set, size_t capacity)
 {
-    struct ml_set old = *set;
-    set->entries = ml_zalloc(capacity * (sizeof *set->entries + sizeof *set->tags));
-    set->tags = (uint8_t *)(set->entries + capacity);
+    free(set->slots);
+    set->slots = ml_zalloc(capacity * sizeof *set->slots);
     set->capacity = capacity;
-    set->len = set->used = 0;
-    for (size_t i = 0; i < old.capacity; i++)
-        if (old.entries[i])
-            insert(set, old.entries[i], hash_of(set->key(old.entries[i])));
-    free(old.entries);
+    set->used = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < set->filled; i++) {
+        if (!set->entries[i])
+            continue;
+        set->entries[kept] = set->entries[i];
+        point_to(set, kept, ml_hash(set->key(set->entries[kept])));
+        kept++;
+    }
+    set->filled = kept;
+}
+
+static void make_room(struct ml_set *set)
+{
+    /* At most seven eighths full, so that a probe always meets a free slot, and soon. */
+    bool is_full = (set->used + 1) * 8 > set->capacity * 7;
+    bool has_holes = set->filled == set->room && set->len + set->len / 4 < set->filled;
+    if (is_full || has_holes) {
+        bool crowded = (set->len + 1) * 4 > set->capacity * 3;
+        rebuild(set, crowded ? ML_MAX(set->capacity * 2, CAPACITY_MIN) : set->capacity);
+    }
+    if (set->filled < set->room)
+        return;
+    set->room += set->room / 2 + 4;
+    set->entries = ml_realloc(set->entries, set->room * sizeof *set->entries);
 }
 
 void ml_set_fini(struct ml_set *set)
 {
     free(set->entries);
+    free(set->slots);
     *set = (struct ml_set){.key = set->key};
 }
 
 void *ml_set_get(const struct ml_set *set, struct ml_str key)
 {
-    size_t i = find(set, key, hash_of(key));
-    return i < set->capacity ? set->entries[i] : NULL;
+    size_t i = find(set, key, ml_hash(key));
+    return i < set->capacity ? set->entries[place_of(set->slots[i])] : NULL;
 }
 
 void *ml_set_put(struct ml_set *set, void *entry)
 {
     ml_assert(entry != NULL);
     struct ml_str key = set->key(entry);
-    uint64_t hash = hash_of(key);
+    uint64_t hash = ml_hash(key);
     size_t i = find(set, key, hash);
     if (i < set->capacity) {
-        void *former = set->entries[i];
-        set->entries[i] = entry;
+        void **held = &set->entries[place_of(set->slots[i])], *former = *held;
+        *held = entry;
         return former;
     }
-    /* At most seven eighths full, so that a probe always meets a free slot, and soon. */
-    if ((set->used + 1) * 8 > set->capacity * 7) {
-        bool crowded = (set->len + 1) * 4 > set->capacity * 3;
-        rehash(set, crowded ? ML_MAX(set->capacity * 2, CAPACITY_MIN) : set->capacity);
-    }
-    insert(set, entry, hash);
+    make_room(set);
+    ml_assert(set->filled < PLACE_MASK);
+    set->entries[set->filled] = entry;
+    point_to(set, set->filled, hash);
+    set->filled++;
+    set->len++;
     return NULL;
 }
 
 void *ml_set_remove(struct ml_set *set, struct ml_str key)
 {
-    size_t i = find(set, key, hash_of(key));
+    size_t i = find(set, key, ml_hash(key));
     if (i == set->capacity)
         return NULL;
-    void *former = set->entries[i];
-    set->entries[i] = NULL;
-    set->tags[i] = TAG_REMOVED;
+    void **held = &set->entries[place_of(set->slots[i])], *former = *held;
+    *held = NULL;
+    set->slots[i] = SLOT_REMOVED;
     set->len--;
     return former;
 }
 
 void *ml_set_next(const struct ml_set *set, size_t *cursor)
 {
-    while (*cursor < set->capacity) {
+    while (*cursor < set->filled) {
         void *entry = set->entries[(*cursor)++];
         if (entry)
             return entry;

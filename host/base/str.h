@@ -52,8 +52,8 @@ static inline char *ml_str_dup(struct ml_str s)
     return ml_strndup(s.ptr, s.len);
 }
 
-/* FNV-1a, for hash tables whose keys we choose, and for content hashes that only have to
- * notice a change. */
+/* FNV-1a, the same in every process: for content that only has to notice a change, and where
+ * processes have to agree. Not for tables: base/hash.h. */
 uint64_t ml_str_hash(struct ml_str s);
 
 /* True when the slice is well-formed UTF-8: no overlong forms, no surrogates, at most

@@ -2,6 +2,7 @@
  * that was applied last, to an object that the cache shows in the very version which that one was
  * answered with, changes nothing by the rules of server-side apply: it is not sent. Anything else
  * is: whether a field that is left out now was ours to remove, only the server knows. */
+#include "base/hash.h"
 #include "base/map.h"
 #include "script/ctx.h"
 
@@ -21,15 +22,6 @@ void ctx_forget_applied(struct ml_script *script)
     ml_map_each (&script->applied, cursor, applied)
         free(applied);
     ml_map_fini(&script->applied);
-}
-
-/* FNV-1a. */
-static uint64_t hash_of(struct ml_str text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < text.len; i++)
-        hash = (hash ^ (unsigned char)text.ptr[i]) * UINT64_C(1099511628211);
-    return hash;
 }
 
 static char *applied_key(const struct ctx_target *target)
@@ -98,7 +90,7 @@ int script_ctx_apply(lua_State *L)
     ctx_check_object(L, APPLY_CALL, &target);
     ctx_complete(L, &target);
     struct ml_str body = ml_buf_str(&run->thread.script->body);
-    uint64_t hash = hash_of(body);
+    uint64_t hash = ml_hash(body);
     struct ml_object *object = unchanged(run->thread.script, &target, hash);
     if (object) {
         script_push_object(L, object);

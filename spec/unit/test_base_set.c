@@ -1,5 +1,6 @@
 #include "unit.h"
 
+#include "base/hash.h"
 #include "base/set.h"
 
 #include <stdio.h>
@@ -39,6 +40,29 @@ static void test_set_holds_many_and_forgets_removed(void **state)
         assert_ptr_equal(ml_set_get(&set, key_of(&list[i])), i % 2 ? &list[i] : NULL);
     ml_set_fini(&set);
     assert_int_equal(set.len, 0);
+}
+
+/* Whatever the seed: what comes of a table must not differ from process to process. */
+static void test_set_keeps_the_order_under_any_seed(void **state)
+{
+    (void)state;
+    struct thing *list = things();
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        struct ml_set set = {.key = key_of};
+        ml_hash_seed(seed, seed * 7);
+        for (int i = 0; i < MANY; i++) {
+            ml_set_put(&set, &list[i]);
+            if (i % 3 == 2) /* and some go again */
+                ml_set_remove(&set, key_of(&list[i - 1]));
+        }
+        int i = 0;
+        ml_set_each (&set, cursor, entry) {
+            i += i % 3 == 1 && i + 1 < MANY;
+            assert_ptr_equal(entry, &list[i++]);
+        }
+        assert_int_equal(i, MANY);
+        ml_set_fini(&set);
+    }
 }
 
 static void test_set_put_gives_back_the_one_with_the_same_key(void **state)
@@ -89,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set_holds_many_and_forgets_removed),
+        cmocka_unit_test(test_set_keeps_the_order_under_any_seed),
         cmocka_unit_test(test_set_put_gives_back_the_one_with_the_same_key),
         cmocka_unit_test(test_set_steps_through_all_while_each_is_removed),
         cmocka_unit_test(test_set_reuses_the_room_of_removed_entries),

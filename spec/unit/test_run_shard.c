@@ -2,6 +2,7 @@
  * server was asked to write is the judge. */
 #include "counting_maps.h"
 
+#include "base/hash.h"
 #include "codec/json.h"
 
 #define OBJECTS 24
@@ -193,6 +194,34 @@ static void test_shard_overloaded_server_costs_no_member_its_lease(void **state)
     replicas_free(all);
 }
 
+/* All that the server was asked for in the first seconds of two replicas, as one text. */
+static char *requests_under(uint64_t hash_seed)
+{
+    ml_hash_seed(hash_seed, ~hash_seed);
+    struct replicas *all = counting_world(OBJECTS, 1);
+    struct ml_buf text = ML_BUF_INIT;
+    replica_start(all, 0, 1000);
+    replicas_run(all, 5000);
+    replica_start(all, 1, 1000);
+    replicas_run(all, 15000);
+    for (size_t i = 0; i < all->log_len; i++) {
+        const struct replicas_request *request = &all->log[i];
+        ml_buf_printf(&text, "%lld %zu %s %s %d %s\n", (long long)request->at_ns, request->replica,
+                      request->method, request->path, request->status, request->body);
+    }
+    assert_true(all->log_len > 100);
+    replicas_free(all);
+    return ml_buf_take(&text);
+}
+
+/* A seed of the host's random numbers replays a run, whatever the tables' own seed is. */
+static void test_shard_depends_on_no_seed_of_the_tables(void **state)
+{
+    (void)state;
+    ML_AUTO_FREE char *one = requests_under(1), *two = requests_under(2);
+    assert_string_equal(one, two);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test(test_shard_##name)
@@ -203,6 +232,7 @@ int main(void)
         TEST(killed_is_followed_when_its_lease_is_over),
         TEST(sleeper_writes_nothing_when_it_wakes),
         TEST(overloaded_server_costs_no_member_its_lease),
+        TEST(depends_on_no_seed_of_the_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
