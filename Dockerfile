@@ -1,6 +1,7 @@
 # One static binary in an empty image. Everything it is made of comes from Debian's packages, so
 # a rebuild picks up Debian's fixes; libcurl is built from Debian's own source package, because the
-# packaged one brings some thirty libraries for protocols nobody here speaks.
+# packaged one brings some thirty libraries for protocols nobody here speaks, and Lua too, because
+# it has a few lines of ours (docs/decisions/0007).
 
 FROM debian:bookworm-slim AS curl
 RUN if [ -f /etc/apt/sources.list.d/debian.sources ]; then \
@@ -28,11 +29,13 @@ RUN mkdir /curl && cd /curl && apt-get source -qq curl > /dev/null && cd curl-*/
  && make -s -C include install > /dev/null && make -s install-pkgconfigDATA > /dev/null \
  && rm -rf /curl
 
+RUN mkdir /lua && cd /lua && apt-get source -qq lua5.4 > /dev/null && mv lua5.4-*/ source
+
 FROM curl AS build
 COPY . /src
 RUN PKG_CONFIG_PATH=/opt/curl/lib/pkgconfig cmake -S /src -B /build -G Ninja \
       -DCMAKE_BUILD_TYPE=Release -DMOONLOOP_STATIC=ON -DMOONLOOP_TESTS=OFF -DMOONLOOP_EXTRAS=OFF \
-      -DMOONLOOP_DEV=OFF \
+      -DMOONLOOP_DEV=OFF -DMOONLOOP_LUA_SOURCE=/lua/source \
       -DCMAKE_EXE_LINKER_FLAGS=-static > /dev/null \
  && cmake --build /build --target moonloop_cli > /build/log 2>&1 || { cat /build/log; exit 1; } \
  && strip /build/moonloop && /build/moonloop version

@@ -13,7 +13,6 @@ function(ml_dependency name)
   endif()
 endfunction()
 
-ml_dependency(lua lua5.4)
 ml_dependency(curl libcurl)
 ml_dependency(event libevent_openssl libevent_extra libevent_core) # in the order static linking needs
 ml_dependency(yaml yaml-0.1)

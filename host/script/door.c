@@ -60,10 +60,11 @@ static void out_of_memory(const struct ml_script *script, struct ml_err *err)
                whole ? "MiB" : "KiB");
 }
 
-/* What was raised, as one line that begins with its place. Never calls __tostring: no hook
- * watches an error's handler. */
-static int describe(struct ml_script *script, lua_State *L, int status, struct ml_err *err)
+/* What was raised, at the top of the main thread, as one line that begins with its place. Never
+ * calls __tostring: no hook watches an error's handler. */
+static int describe(struct ml_script *script, int status, struct ml_err *err)
 {
+    lua_State *L = script->L;
     const struct script_failure *failure = script_to_failure(L, -1);
     if (status == LUA_ERRMEM)
         out_of_memory(script, err);
@@ -108,7 +109,7 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     script_cpu_end(&expired);
     int r = 0;
     if (status != LUA_OK)
-        r = describe(script, L, status, err);
+        r = describe(script, status, err);
     else if (expired)
         r = ml_err_set(err, ML_ESCRIPT, "used more than %d ms of CPU time",
                        (int)(cpu_ns / ML_NS_PER_MS));
@@ -140,7 +141,9 @@ enum script_resumed script_resume(struct ml_run *run)
     if (status != LUA_OK && status != LUA_YIELD) {
         write_traceback(L, &script->traceback); /* it lies there as it fell */
         write_place(L, script->place, sizeof(script->place));
-        describe(script, L, status, &run->err);
+        lua_xmove(L, script->L, 1); /* where there is room to look at it */
+        describe(script, status, &run->err);
+        lua_settop(script->L, 0);
         if (!script_has_place(run->err.message))
             ml_err_wrap(&run->err, "%s:%d", script->declaration.file, script->reconcile_line);
         return SCRIPT_FAILED;

@@ -1,4 +1,6 @@
 /* The life of a script: a fresh state, one load, and what is asked about it later. */
+#include <moonloop_lua.h>
+
 #include "script/ctx.h"
 
 #ifndef MOONLOOP_CPU_STRETCH
@@ -51,6 +53,7 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     script->L = lua_newstate(script_allocate, &script->memory);
     if (script->L) {
         lua_atpanic(script->L, panic);
+        moonloop_lua_no_weak_tables(script->L);
         lua_gc(script->L, LUA_GCINC, GC_PAUSE, GC_STEP, 0);
         *(struct script_thread **)lua_getextraspace(script->L) = &script->thread;
     }

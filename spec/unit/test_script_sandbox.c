@@ -258,6 +258,74 @@ static void test_sandbox_state_goes_on_after_its_memory_limit(void **state)
     ml_script_unref(script);
 }
 
+/* Keys that a table of stock Lua would put into one chain: a remainder that is always the same,
+ * floats that differ behind the digits that were hashed. */
+static void test_sandbox_chosen_keys_do_not_collide(void **state)
+{
+    (void)state;
+    static const char *const attacks[] = {
+        "local m = (1 << 16) - 1 for i = 1, 40000 do t[i * m] = i end",
+        "local m = (1 << 15) - 1 for i = 1, 20000 do t[i * m] = i end",
+        "for i = 1, 40000 do t[i << 32] = i end",
+        "for i = 1, 40000 do t[-i * 65535] = i end",
+        "for i = 1, 40000 do t[1.5 + i * 2.0^-50] = i end",
+        "for i = 1, 40000 do t[(1 << 60) + 0.0 + i * 2.0^20] = i end",
+        "for i = 1, 40000 do t[i + 0.5] = i end",
+    };
+    for (size_t i = 0; i < ML_COUNT(attacks); i++) {
+        struct ml_err err;
+        ML_AUTO_FREE char *text = ml_asprintf("local t = {}\n%s\nreturn t", attacks[i]);
+        int64_t before = cpu_ms();
+        struct ml_script *script = load_file("t.lua", text, NULL, &err);
+        int64_t took = cpu_ms() - before;
+        if (!script)
+            fail_msg("%s: %s", attacks[i], err.message);
+        ml_script_unref(script);
+        if (took > 200) /* stock Lua: seconds */
+            fail_msg("took %d ms: %s", (int)took, attacks[i]);
+    }
+}
+
+/* __mode put in after setmetatable has looked means nothing. */
+static void test_sandbox_no_table_is_weak(void **state)
+{
+    (void)state;
+    run_lua("local modes = { 'k', 'v', 'kv' }\n"
+            "for _, mode in ipairs(modes) do\n"
+            "  local meta = {}\n"
+            "  local t = setmetatable({}, meta)\n"
+            "  meta.__mode = mode\n"
+            "  for i = 1, 100 do t[{}] = {} t[i] = {} end\n"
+            "  for i = 1, 100 do local garbage = ('x'):rep(500000 + i) end\n"
+            "  local count = 0\n"
+            "  for _ in pairs(t) do count = count + 1 end\n"
+            "  assert(count == 200, count)\n"
+            "end\n");
+}
+
+static void test_sandbox_labels_and_gotos_are_limited(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *piece, *after, *want;
+    } cases[] = {
+        {"do ", "goto a ", " ::a:: end", "too many labels/gotos"},
+        {"while true do ", "if a then break end ", "end", "too many labels/gotos"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        size_t piece_len = strlen(cases[i].piece), count = 100 * 1000 / piece_len;
+        ML_AUTO_FREE char *text = ml_alloc(count * piece_len + 64);
+        size_t len = (size_t)sprintf(text, "%s", cases[i].before);
+        for (size_t n = 0; n < count; n++, len += piece_len)
+            memcpy(text + len, cases[i].piece, piece_len);
+        strcpy(text + len, cases[i].after);
+        int64_t before = cpu_ms();
+        refuse_lua(text, cases[i].want);
+        assert_in_range(cpu_ms() - before, 0, 200);
+    }
+    run_lua("for i = 1, 3 do if i == 2 then goto next end do break end ::next:: end");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +338,9 @@ int main(void)
         cmocka_unit_test(test_sandbox_string_functions_are_those_of_lua),
         cmocka_unit_test(test_sandbox_table_functions_are_those_of_lua),
         cmocka_unit_test(test_sandbox_random_is_the_hosts),
+        cmocka_unit_test(test_sandbox_chosen_keys_do_not_collide),
+        cmocka_unit_test(test_sandbox_no_table_is_weak),
+        cmocka_unit_test(test_sandbox_labels_and_gotos_are_limited),
         cmocka_unit_test(test_sandbox_state_goes_on_after_its_memory_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

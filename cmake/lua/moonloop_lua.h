@@ -1,0 +1,41 @@
+/* What our copy of Lua has beside the distribution's (docs/decisions/0007). Lua's own sources are
+ * compiled with this included first. */
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+struct lua_State;
+
+/* Two numbers that nobody outside the process knows, made when it starts. The multiplier is odd. */
+extern uint64_t moonloop_lua_multiplier, moonloop_lua_seed;
+
+/* In this state a table is never weak, whatever its metatable's __mode says. For a new state. */
+void moonloop_lua_no_weak_tables(struct lua_State *L);
+
+/* The seed of a state's strings: another for each. */
+unsigned moonloop_lua_next_seed(void);
+
+/* Labels and gotos that one function has open at a time: Lua resolves them in quadratic time, in
+ * one go. */
+#define MOONLOOP_LABELS_MAX 1000
+
+/* 31 bits in which two numbers are the same as seldom as if they were drawn by lot, whichever two
+ * were chosen by somebody who does not know the multiplier: the high bits of a product
+ * (Dietzfelbinger et al.). */
+static inline uint64_t moonloop_lua_hash(uint64_t number)
+{
+    return ((number ^ moonloop_lua_seed) * moonloop_lua_multiplier) >> 33;
+}
+
+/* No two floats that are the same come here with different bits: 0 and what else is whole is an
+ * integer. */
+static inline int moonloop_lua_hash_float(double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof(bits));
+    return (int)moonloop_lua_hash(bits);
+}
+
+#define luai_makeseed(L) moonloop_lua_next_seed()
+#define l_hashfloat      moonloop_lua_hash_float
