@@ -31,7 +31,7 @@ char *ml_buf_reserve(struct ml_buf *buf, size_t len)
     size_t need = buf->len + len + 1;
     if (need > buf->capacity) {
         size_t doubled = buf->capacity ? buf->capacity * 2 : 64;
-        buf->capacity = ML_MAX(need, doubled);
+        buf->capacity = ML_MAX(need, ML_MIN(doubled, len_max + 1));
         buf->ptr = ml_realloc(buf->ptr, buf->capacity);
     }
     return buf->ptr + buf->len;

@@ -10,6 +10,7 @@
  * as the server asked, a second at least and a minute at most. */
 #pragma once
 
+#include "base/budget.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -62,6 +63,9 @@ struct ml_client_request {
                                   the host */
     bool yields; /* stands behind all others that wait: what tells of work done must not hold
                     up work that is due */
+    struct ml_budget *budget; /* who pays for the memory of request and answer as long as the call
+                                 lives; what does not fit is ML_ELIMIT. There until done(); NULL:
+                                 the host, and an answer has at most 32 MiB */
     const char *uid, *resource_version; /* delete: preconditions, or NULL */
     int64_t timeout_ms; /* of each attempt, as a whole; 0: what the API server gives a request */
 };

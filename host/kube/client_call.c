@@ -44,8 +44,25 @@ void ml_client_call_free(struct ml_client_call *call)
     ml_task_cancel(&call->refused);
     ml_client_wire_fini(&call->wire);
     ml_buf_fini(&call->answer);
+    ml_budget_give(call->budget, call->request_charged + call->answer_charged);
     free(call->lane);
     free(call);
+}
+
+static int refuse_oversized(const struct ml_client_call *call, const char *what, struct ml_err *err)
+{
+    return ml_err_set(err, ML_ELIMIT, "%s %s: out of memory for the %s (limit %zu KiB)",
+                      call->wire.method, call->wire.path, what, call->budget->max / 1024);
+}
+
+int ml_client_call_charge(struct ml_client_call *call, struct ml_budget *budget, struct ml_err *err)
+{
+    size_t bytes = strlen(call->wire.path) + ML_CLIENT_BODY_COPIES * call->wire.body.len;
+    call->budget = budget;
+    if (!ml_budget_take(budget, bytes))
+        return refuse_oversized(call, "request", err);
+    call->request_charged = bytes;
+    return 0;
 }
 
 static void count(struct ml_client_call *call, int status)
@@ -84,7 +101,9 @@ void ml_client_call_submit(struct ml_client_call *call, const struct ml_http_han
     ml_client_call_move(call, CALL_SENT);
     call->status = 0;
     call->retry_after_ms = -1;
-    ml_buf_clear(&call->answer);
+    ml_buf_fini(&call->answer); /* of the attempt before */
+    ml_budget_give(call->budget, call->answer_charged);
+    call->answer_charged = 0;
     call->attempts++;
     call->sent_ns = now_ns(call);
     call->sent = transport->submit(transport, &request, handler, call);
@@ -101,6 +120,9 @@ void ml_client_call_head(struct ml_client_call *call, const struct ml_http_head 
 
 int ml_client_call_keep(struct ml_client_call *call, struct ml_str piece, struct ml_err *err)
 {
+    if (!ml_budget_take(call->budget, piece.len))
+        return refuse_oversized(call, "answer", err);
+    call->answer_charged += piece.len;
     if (!ml_buf_append_str(&call->answer, piece))
         return ml_err_set(err, ML_ELIMIT, "%s %s: the answer is larger than %zu bytes",
                           call->wire.method, call->wire.path, call->answer.len_max);

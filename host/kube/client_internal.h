@@ -6,7 +6,8 @@
 #include "kube/client.h"
 #include "net/loop.h"
 
-#define ML_CLIENT_ANSWER_MAX ((size_t)32 * 1024 * 1024)
+#define ML_CLIENT_ANSWER_MAX  ((size_t)32 * 1024 * 1024)
+#define ML_CLIENT_BODY_COPIES 3 /* while it is sent: the client's, the transport's, libcurl's */
 
 /* A request as it goes to the transport, independent of what it was made from. */
 struct ml_client_wire {
@@ -140,6 +141,9 @@ struct ml_client_call {
     int status; /* 0: no head yet */
     int64_t retry_after_ms;
     struct ml_buf answer;
+    struct ml_budget *budget; /* or NULL */
+    size_t request_charged;   /* to it */
+    size_t answer_charged;
     struct ml_timer rest;
     struct ml_task refused;
     struct ml_err refusal;
@@ -154,6 +158,9 @@ int ml_client_call_fence(const struct ml_client_call *call, struct ml_err *err);
 void ml_client_call_submit(struct ml_client_call *call, const struct ml_http_handler *handler);
 void ml_client_call_head(struct ml_client_call *call, const struct ml_http_head *head);
 int ml_client_call_keep(struct ml_client_call *call, struct ml_str piece, struct ml_err *err);
+/* Takes what the request holds from the budget. */
+int ml_client_call_charge(struct ml_client_call *call, struct ml_budget *budget,
+                          struct ml_err *err);
 /* The attempt is over: counts it, and returns 0 or what it failed with. */
 int ml_client_call_judge(struct ml_client_call *call, const struct ml_err *transport_err,
                          struct ml_err *err);

@@ -129,6 +129,10 @@ struct ml_client_call *ml_client_send(struct ml_client *client,
     ml_task_init(&call->refused, on_refused, call);
     ml_client_wire_make(request, &call->wire);
     ml_buf_init(&call->answer, ML_CLIENT_ANSWER_MAX);
+    if (ml_client_call_charge(call, request->budget, &call->refusal) < 0) {
+        refuse(call);
+        return call;
+    }
     if (client->queue.len >= WAITING_MAX) {
         ml_err_set(&call->refusal, ML_EUNAVAILABLE,
                    "%s %s was not sent: %d requests wait for the API server already",

@@ -115,6 +115,7 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
                 .subresource = kind->has_status ? ML_STR("status") : ML_STR(""),
                 .body = patch,
                 .yields = true,
+                .budget = ml_script_budget(ml_generation_script(self->generation)),
             },
         .gate = self->gate,
         .informer = ml_generation_informer(self->generation),

@@ -106,6 +106,7 @@ void ctx_count_write(lua_State *L)
     script_cpu_check(L);
     if (run->writes++ >= writes_max)
         luaL_error(L, "more than %d writes in one reconcile", (int)writes_max);
+    script_charge_work(L);
 }
 
 ML_RAISES
@@ -185,7 +186,7 @@ static int ctx_log(lua_State *L)
         return ctx_misuse(L, call, "fields: expected a table");
     struct ml_str message, fields = {NULL, 0};
     message.ptr = lua_tolstring(L, 1, &message.len);
-    message.len = ML_MIN(message.len, (size_t)MESSAGE_MAX);
+    message = ml_str_head(message, MESSAGE_MAX);
     if (lua_istable(L, 2)) {
         script_encode(L, 2, "fields", out);
         fields = ml_buf_str(out);
@@ -212,6 +213,7 @@ static void record(const struct script_thread *thread, struct ml_str reason, str
         .reason = reason,
         .action = ML_STR("Reconcile"),
         .note = note,
+        .source = ml_str_of(script->declaration.name),
     };
     ml_recorder_event(script->cluster->recorder, &event);
 }
@@ -220,7 +222,7 @@ ML_RAISES
 static int ctx_event(lua_State *L)
 {
     static const char call[] = "ctx.event(reason, note [, \"Warning\"])";
-    const struct script_thread *thread = script_thread_of(L);
+    struct script_thread *thread = script_thread_of(L);
     if (!thread->run)
         return ctx_misuse(L, call, "only while reconciling");
     if (lua_type(L, 1) != LUA_TSTRING || lua_type(L, 2) != LUA_TSTRING)
@@ -233,7 +235,8 @@ static int ctx_event(lua_State *L)
     const char *type = luaL_optstring(L, 3, "Normal");
     if (strcmp(type, "Normal") != 0 && strcmp(type, "Warning") != 0)
         return ctx_misuse(L, call, "the type is \"Normal\" or \"Warning\"");
-    record(thread, reason, note, type[0] == 'W');
+    if (thread->events++ < SCRIPT_EVENTS_MAX)
+        record(thread, reason, note, type[0] == 'W');
     return 0;
 }
 

@@ -17,10 +17,17 @@ struct applied {
     char key[]; /* "v1 Pod default/x" */
 };
 
+static size_t bytes_of(const struct applied *applied)
+{
+    return sizeof(*applied) + applied->key_len + 2 * sizeof(struct ml_map_slot);
+}
+
 void ctx_forget_applied(struct ml_script *script)
 {
-    ml_map_each (&script->applied, cursor, applied)
+    ml_map_each (&script->applied, cursor, applied) {
+        ml_budget_give(&script->memory, bytes_of(applied));
         free(applied);
+    }
     ml_map_fini(&script->applied);
 }
 
@@ -44,6 +51,11 @@ static void remember(struct ml_script *script, const struct ctx_target *target, 
         size_t len = strlen(key);
         applied = ml_zalloc(sizeof(*applied) + len);
         applied->key_len = len;
+        if (!ml_budget_take(&script->memory, bytes_of(applied))) { /* it is sent again, then */
+            free(applied);
+            ctx_forget_applied(script);
+            return;
+        }
         memcpy(applied->key, key, len);
         ml_map_put(&script->applied, (struct ml_str){applied->key, len}, applied);
     }

@@ -9,6 +9,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "base/budget.h"
 #include "base/map.h"
 #include "codec/json.h"
 #include "script/limits.h"
@@ -28,7 +29,10 @@
 #define SCRIPT_IDLE_MAX      8     /* coroutines kept for the next run */
 #define SCRIPT_CPU_IN_ALL    10    /* times the budget between two waits, in one reconcile */
 #define SCRIPT_LOG_LINES_MAX 100   /* of one reconcile */
-#define SCRIPT_WHAT_MAX      768   /* a verb, a kind and a key */
+#define SCRIPT_EVENTS_MAX    25    /* of one reconcile; what the recorder takes of one object */
+#define SCRIPT_STATUS_MAX    ((size_t)1024 * 1024) /* as JSON; etcd takes 1.5 MiB of an object */
+#define SCRIPT_FIELD_MAX     256                   /* bytes of the field that ctx.invalid names */
+#define SCRIPT_WHAT_MAX      768                   /* a verb, a kind and a key */
 
 /* Who runs: the extra space of every Lua thread points to one of these. */
 struct script_thread {
@@ -37,6 +41,7 @@ struct script_thread {
     struct ml_object *object; /* what is reconciled, or what changed; NULL while loading */
     size_t reads;
     size_t log_lines;
+    size_t events;
 };
 
 struct script_coroutine {
@@ -44,16 +49,13 @@ struct script_coroutine {
     int ref;      /* keeps it in the registry */
 };
 
-struct script_memory {
-    size_t used;
-    size_t max;
-};
-
 struct ml_script {
     size_t references;
     struct ml_cluster *cluster;
     struct ml_script_limits limits; /* none is 0 */
-    struct script_memory memory;
+    struct ml_budget memory;        /* of Lua, and of the host on its account: memory.c */
+    size_t work_charged;            /* of that, for the work space below */
+    size_t collected_at;            /* what was used after the host collected garbage last */
     struct ml_random random;
     lua_State *L;
     struct script_thread thread;
@@ -131,6 +133,7 @@ struct ml_run {
     struct ml_result result;
     struct ml_buf status;
     char *field;
+    size_t charged; /* to the script, for what the run holds: status, wrote */
 };
 
 static inline struct script_thread *script_thread_of(lua_State *L)
@@ -143,7 +146,20 @@ static inline struct ml_script *script_of(lua_State *L)
     return script_thread_of(L)->script;
 }
 
-/* script.c: gives large work space back, after a run. */
+/* memory.c: the script's budget has what Lua allocates and what the host holds because of the
+ * script: its work space, what a run keeps, what the client holds of its requests and answers
+ * (struct ml_client_request). Events have a limit of their own (state/recorder.h). */
+void script_memory_init(struct ml_script *script);
+/* Raises "out of memory (limit 16 MiB)" when it does not fit, even after garbage was collected.
+ * Who holds it gives it back with ml_budget_give(&script->memory, …). */
+ML_RAISES
+void script_charge(lua_State *L, size_t bytes);
+/* Charges the work space as large as it has become; raises as script_charge. */
+ML_RAISES
+void script_charge_work(lua_State *L);
+/* Frees what of the work space is larger than `keep`, 0: all. */
+void script_release_work(struct ml_script *script, size_t keep);
+/* script.c: gives large work space back, when a run waits or has ended. */
 void script_trim(struct ml_script *script);
 
 /* limits.c: memory and CPU. */

@@ -277,4 +277,5 @@ void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out
     out->len_max = SCRIPT_JSON_MAX;
     ml_json_writer_init(&encoder.writer, out);
     encode_value(&encoder, lua_absindex(L, index));
+    script_charge_work(L);
 }

@@ -166,6 +166,7 @@ static void push_text(lua_State *L, struct ml_str json, enum shape_root root)
     /* The reader is the script's: an error of Lua that passes through here leaves it to the
      * next call. */
     struct ml_json_reader *reader = &script_of(L)->reader;
+    script_charge_work(L);
     shape_trim(L);
     ml_json_reader_fini(reader);
     ml_json_reader_init(reader, json, 0);

@@ -29,14 +29,14 @@ static struct {
 
 void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
 {
-    struct script_memory *memory = ud;
+    struct ml_budget *memory = ud;
     size_t held = ptr ? osize : 0; /* without ptr, osize is a type tag */
     if (nsize == 0) {
         free(ptr);
         memory->used -= held;
         return NULL;
     }
-    if (nsize > held && nsize - held > memory->max - ML_MIN(memory->used, memory->max))
+    if (nsize > held && !ml_budget_fits(memory, nsize - held))
         return NULL; /* Lua collects all garbage and asks again, then raises */
     ptr = ml_realloc(ptr, nsize);
     memory->used += nsize - held;

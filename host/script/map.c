@@ -89,6 +89,7 @@ static int map_main(lua_State *L)
         lua_pop(L, 1);
     }
     call->is_list = true;
+    script_charge_work(L);
     return 0;
 }
 
@@ -109,5 +110,6 @@ int ml_script_map(struct ml_script *script, size_t index, struct ml_object *obje
     ML_AUTO_FREE char *keys = ml_buf_take(&script->outgoing);
     for (rest.ptr = keys; rest.len > 0;)
         emit(context, ml_str_cut(&rest, '\n'));
+    script_trim(script);
     return 0;
 }

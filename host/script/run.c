@@ -83,6 +83,12 @@ static void read_result(lua_State *L, struct ml_run *run)
     result->outcome = ML_OUTCOME_OK;
     if (lua_istable(L, 2)) {
         script_encode(L, 2, "status", &run->status);
+        if (run->status.len > SCRIPT_STATUS_MAX)
+            luaL_error(L, "%s:%d: status: larger than %d KiB as JSON",
+                       run->thread.script->declaration.file, run->thread.script->reconcile_line,
+                       (int)(SCRIPT_STATUS_MAX / 1024));
+        script_charge(L, run->status.capacity);
+        run->charged += run->status.capacity;
         if (run->status.ptr[0] != '{')
             luaL_error(L, "%s:%d: status: expected an object, not a list",
                        run->thread.script->declaration.file, run->thread.script->reconcile_line);
@@ -94,7 +100,7 @@ static void read_result(lua_State *L, struct ml_run *run)
         return;
     result->outcome = outcome[0] == 'i' ? ML_OUTCOME_INVALID : ML_OUTCOME_TERMINAL;
     ml_err_set(&result->err, ML_EINVALID, "%s", luaL_checkstring(L, 6));
-    run->field = ml_strdup(luaL_optstring(L, 5, NULL));
+    run->field = ml_str_dup(ml_str_head(ml_str_of(luaL_optstring(L, 5, "")), SCRIPT_FIELD_MAX));
     result->field = ml_str_of(run->field);
 }
 
@@ -170,8 +176,10 @@ static bool run_step(struct ml_run *run)
     struct ml_script *script = run->thread.script;
     switch (script_resume(run)) {
     case SCRIPT_WAITS:
-        if (!run->abandoned)
+        if (!run->abandoned) {
+            script_trim(script);
             return true;
+        }
         ml_buf_clear(&script->traceback);
         finish_with_error(run);
         return false;
@@ -222,6 +230,10 @@ static void remember_write(struct ml_run *run, struct ml_str body)
         .ns = ml_str_dup(ctx_plain(body, "metadata", "namespace", NULL)),
         .name = ml_str_dup(ctx_plain(body, "metadata", "name", NULL)),
     };
+    const struct script_wrote *wrote = &run->wrote[run->wrote_count - 1];
+    size_t bytes = sizeof(*wrote) + strlen(wrote->ns) + strlen(wrote->name);
+    ml_budget_force(&run->thread.script->memory, bytes); /* it is written; at most 64 of them */
+    run->charged += bytes;
 }
 
 static void write_done(void *context, struct ml_str body, const struct ml_err *err)
@@ -245,6 +257,7 @@ void run_read(struct ml_run *run, const struct ml_client_request *request)
 {
     struct ml_client_request mine = *request;
     mine.lane = run->thread.script->field_manager;
+    mine.budget = &run->thread.script->memory;
     run->read = ml_client_send(run->thread.script->cluster->client, &mine, read_done, run);
 }
 
@@ -252,7 +265,9 @@ void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_
 {
     run->write_kind = kind->index;
     run->write_shown = write->wait_for_cache;
-    run->write = ml_writer_send(run->thread.script->cluster, write, write_done, run);
+    struct ml_write mine = *write;
+    mine.request.budget = &run->thread.script->memory;
+    run->write = ml_writer_send(run->thread.script->cluster, &mine, write_done, run);
 }
 
 void run_see(struct ml_run *run, const struct ctx_kind *kind, struct script_wrote *wrote)
@@ -279,6 +294,8 @@ static void run_end(struct ml_run *run, bool reuse)
     free(run->last_failure);
     free(run->field);
     ml_buf_fini(&run->status);
+    ml_budget_give(&run->thread.script->memory, run->charged);
+    run->thread.script->collected_at = 0; /* what it leaves in Lua is garbage */
     ml_object_unref(run->thread.object);
     ml_script_unref(run->thread.script);
     free(run);

@@ -45,7 +45,7 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     script->references = 1;
     script->cluster = cluster;
     script->limits = limits_of(limits);
-    script->memory.max = script->limits.memory_max;
+    script_memory_init(script);
     script->thread.script = script;
     ml_random_init(&script->random, cluster ? ml_random_u64(cluster->random) : 0);
     ml_json_reader_init(&script->reader, ML_STR("null"), 0);
@@ -60,26 +60,15 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     return script;
 }
 
-/* The work space: what of it is larger than `keep`, or all of it. */
-static void release_space(struct ml_script *script, size_t keep)
-{
-    struct ml_buf *bufs[] = {&script->opened, &script->outgoing, &script->overlay, &script->body,
-                             &script->traceback};
-    for (size_t i = 0; i < ML_COUNT(bufs); i++)
-        if (keep == 0 || bufs[i]->capacity > keep)
-            ml_buf_fini(bufs[i]);
-}
-
 void script_trim(struct ml_script *script)
 {
-    release_space(script, SPACE_KEPT);
+    script_release_work(script, SPACE_KEPT);
 }
 
 static void script_free(struct ml_script *script)
 {
     if (script->L)
         lua_close(script->L);
-    ml_assert(script->memory.used == 0);
     script_cpu_detach();
     for (size_t i = 0; i < script->loaded_count; i++)
         free(script->loaded[i]);
@@ -90,8 +79,9 @@ static void script_free(struct ml_script *script)
     free((char *)script->declaration.file);
     free(script->field_manager);
     ctx_forget_applied(script);
-    release_space(script, 0);
+    script_release_work(script, 0);
     ml_json_reader_fini(&script->reader);
+    ml_assert(script->memory.used == 0);
     free(script);
 }
 

@@ -15,7 +15,7 @@ struct ml_run; /* one reconcile under way */
 #define ML_SCRIPT_SOURCE_MAX ((size_t)1024 * 1024) /* bytes of one file: what a ConfigMap holds */
 
 struct ml_script_limits {
-    size_t memory_max;   /* bytes of one lua_State; 0: 16 MiB */
+    size_t memory_max;   /* bytes of one script, in Lua and in the host; 0: 16 MiB */
     int64_t load_cpu_ns; /* for loading; 0: 500 ms */
     int64_t run_cpu_ns;  /* between two waits of a reconcile, and in all 10 times it; 0: 100 ms */
     size_t writes_max;   /* in one reconcile; 0: 64 */
@@ -74,6 +74,9 @@ const struct ml_declaration *ml_script_declaration(const struct ml_script *scrip
 /* Did loading use this file (as entry or by require)? For "who needs whom" and for reloads. */
 bool ml_script_loaded_file(const struct ml_script *script, struct ml_str name);
 size_t ml_script_memory(const struct ml_script *script); /* bytes in use, for metrics */
+/* What the host holds because of the script is charged to it: who sends requests on its account
+ * names it in them. Lives as long as the script. */
+struct ml_budget *ml_script_budget(struct ml_script *script);
 
 /* What the script runs on once it is to act: the kinds of its declaration as resolved (in the
  * same order) and their informers (NULL for ML_USE_TOUCHES). Borrowed; must outlive its runs. */

@@ -69,8 +69,8 @@ char *ml_event_json(const struct ml_event *event, const struct ml_event_frame *f
     ml_json_put_string(&writer, "reportingController", ml_str_of(frame->controller));
     ml_json_put_string(&writer, "reportingInstance", ml_str_head(ml_str_of(frame->instance), 128));
     ml_json_put_string(&writer, "type", event->warning ? ML_STR("Warning") : ML_STR("Normal"));
-    ml_json_put_string(&writer, "reason", ml_str_head(event->reason, 128));
-    ml_json_put_string(&writer, "action", ml_str_head(event->action, 128));
+    ml_json_put_string(&writer, "reason", event->reason);
+    ml_json_put_string(&writer, "action", event->action);
     ML_AUTO_FREE char *combined = ml_asprintf(ML_EVENT_COMBINED ML_STR_FMT,
                                               ML_STR_ARG(event->note));
     ml_json_put_string(&writer, "note",

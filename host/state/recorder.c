@@ -13,6 +13,10 @@
 #define SERIES_TELL_NS (60 * ML_NS_PER_S)  /* the count on the server may be that old */
 #define IN_FLIGHT_MAX  4
 #define SERIES_MAX     1000
+#define BYTES_MAX      ((size_t)2 * 1024 * 1024) /* of all series */
+#define SOURCE_SHARE   4                         /* one source has a quarter of both at most */
+#define NOTE_MAX       1024                      /* bytes; what the API server takes */
+#define REASON_MAX     128
 #define TRIES_MAX      12 /* of one request, while the server does not answer */
 #define TRY_AGAIN_NS   (10 * ML_NS_PER_S)
 
@@ -24,8 +28,10 @@ struct series {
     char *ns;
     char *name;  /* of the Event on the server */
     char *event; /* its JSON for the first time, kept to make it anew after a 404 */
-    bool exists; /* the server has it */
-    bool queued; /* in `waiting` */
+    char *source;
+    size_t bytes; /* of all this */
+    bool exists;  /* the server has it */
+    bool queued;  /* in `waiting` */
     bool combined;
     int tries; /* that failed in a row */
     int64_t count;
@@ -42,6 +48,7 @@ struct ml_recorder {
     char *controller;
     char *instance;
     struct ml_map by_key;
+    size_t bytes; /* of all series */
     struct ml_list waiting;
     struct ml_list resting; /* oldest first */
     struct ml_list sending;
@@ -69,6 +76,8 @@ static void series_free(struct series *series)
 {
     ml_map_remove(&series->recorder->by_key, ml_str_of(series->key));
     ml_list_remove(&series->node);
+    series->recorder->bytes -= series->bytes;
+    free(series->source);
     free(series->key);
     free(series->ns);
     free(series->name);
@@ -202,6 +211,15 @@ static void pump(struct ml_recorder *self)
 
 /* ---- recording ---- */
 
+static void count_bytes(struct series *series)
+{
+    struct ml_recorder *self = series->recorder;
+    self->bytes -= series->bytes;
+    series->bytes = sizeof *series + strlen(series->key) + strlen(series->ns) +
+                    strlen(series->name) + strlen(series->event) + strlen(series->source);
+    self->bytes += series->bytes;
+}
+
 /* A new Event object, for a new series or one that went on after a silence. */
 static void series_begin(struct series *series, const struct ml_event *event)
 {
@@ -220,24 +238,69 @@ static void series_begin(struct series *series, const struct ml_event *event)
         .combined = series->combined,
     };
     series->event = ml_event_json(event, &frame);
+    count_bytes(series);
     series->exists = false;
     series->count = 0;
     series->sent_count = 0;
 }
 
+/* What one source has; a source of NULL: all of them. */
+struct held {
+    size_t count, bytes;
+    struct series *oldest; /* that rests, or NULL */
+};
+
+static struct held held_by(const struct ml_recorder *self, const char *source)
+{
+    struct held held = {.oldest = NULL};
+    const struct ml_list *lists[] = {&self->resting, &self->waiting, &self->sending};
+    for (size_t i = 0; i < ML_COUNT(lists); i++) {
+        ml_list_each (node, lists[i]) {
+            struct series *series = ml_container_of(node, struct series, node);
+            if (source && strcmp(series->source, source) != 0)
+                continue;
+            held.count++;
+            held.bytes += series->bytes;
+            if (i == 0 && !held.oldest)
+                held.oldest = series;
+        }
+    }
+    return held;
+}
+
+/* Forgets what rests, the oldest first, until `share` of the whole is not full. */
+static bool make_room_for(struct ml_recorder *self, const char *source, size_t share)
+{
+    for (;;) {
+        struct held held = held_by(self, source);
+        if (held.count < SERIES_MAX / share && held.bytes < BYTES_MAX / share)
+            return true;
+        if (!held.oldest)
+            return false;
+        series_free(held.oldest);
+    }
+}
+
+static bool make_room(struct ml_recorder *self, struct ml_str source)
+{
+    ML_AUTO_FREE char *name = ml_str_dup(source);
+    if (source.len > 0 && !make_room_for(self, name, SOURCE_SHARE))
+        return false;
+    bool full = self->by_key.len >= SERIES_MAX || self->bytes >= BYTES_MAX;
+    return !full || make_room_for(self, NULL, 1);
+}
+
 static struct series *series_new(struct ml_recorder *self, struct ml_str key,
                                  const struct ml_event *event, bool combined)
 {
-    if (self->by_key.len >= SERIES_MAX) {
-        if (ml_list_empty(&self->resting))
-            return NULL;
-        series_free(ml_container_of(self->resting.next, struct series, node));
-    }
+    if (!make_room(self, event->source))
+        return NULL;
     struct series *series = ml_new(struct series);
     series->recorder = self;
     series->combined = combined;
     series->key = ml_str_dup(key);
     series->ns = event->ns.len ? ml_str_dup(event->ns) : ml_strdup("default");
+    series->source = ml_str_dup(event->source);
     ml_list_init(&series->node);
     ml_list_push(&self->resting, &series->node);
     ml_map_put(&self->by_key, ml_str_of(series->key), series);
@@ -256,7 +319,7 @@ static struct series *series_get(struct ml_recorder *self, struct ml_str key,
     return series;
 }
 
-void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
+static void record(struct ml_recorder *self, const struct ml_event *event)
 {
     ML_AUTO_FREE char *object = ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
                                             ML_STR_ARG(event->kind), ML_STR_ARG(event->ns),
@@ -285,6 +348,15 @@ void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
     }
     move(series, &self->waiting);
     pump(self);
+}
+
+void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
+{
+    struct ml_event bounded = *event;
+    bounded.reason = ml_str_head(event->reason, REASON_MAX);
+    bounded.action = ml_str_head(event->action, REASON_MAX);
+    bounded.note = ml_str_head(event->note, NOTE_MAX);
+    record(self, &bounded);
 }
 
 void ml_recorder_flush(struct ml_recorder *self, void (*done)(void *context), void *context)

@@ -1,7 +1,7 @@
 /* L4 state. Kubernetes Events (events.k8s.io/v1). Never blocks and never fails the work it
  * tells of: it goes behind all other requests, is kept while the server does not answer (a
- * thousand of them, each tried twelve times, ten seconds apart), and what cannot be sent then, or
- * would be too much, is dropped and counted. The same (object, reason, note) within six minutes
+ * thousand of them, in 2 MiB, a quarter of both for one source, each tried twelve times, ten seconds
+ * apart), and what cannot be sent then, or would be too much, is dropped and counted. The same (object, reason, note) within six minutes
  * becomes a series instead of a new Event; ten different notes for one reason within ten minutes
  * are combined into one; each object may cause 25 Events and then one in 5 minutes (client-go's
  * aggregator and spam filter). */
@@ -27,9 +27,10 @@ struct ml_event {
     /* What it is about. */
     struct ml_str api_version, kind, ns, name, uid, rv;
     bool warning;         /* type Warning, else Normal */
-    struct ml_str reason; /* CamelCase, at most 128 bytes */
-    struct ml_str action; /* "Reconcile", "LoadScript"; at most 128 bytes */
+    struct ml_str reason; /* CamelCase; cut at 128 bytes */
+    struct ml_str action; /* "Reconcile", "LoadScript"; cut at 128 bytes */
     struct ml_str note;   /* cut at 1024 bytes, at a character's end */
+    struct ml_str source; /* the script that tells it, which has a share only; empty: the host */
 };
 
 void ml_recorder_event(struct ml_recorder *recorder, const struct ml_event *event);

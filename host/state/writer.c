@@ -20,11 +20,13 @@ struct ml_writer_call {
     struct ml_client_call *sent;
     struct ml_err lost; /* why the reply did not come, while we look for ourselves */
     struct ml_write_wait wait;
-    struct ml_buf answer; /* kept while the cache catches up */
+    struct ml_buf answer;     /* kept while the cache catches up */
+    struct ml_budget *budget; /* of who writes, or NULL */
 };
 
 static void call_free(struct ml_writer_call *call)
 {
+    ml_budget_give(call->budget, call->answer.len);
     ml_buf_fini(&call->answer);
     free(call->ns);
     free(call->name);
@@ -37,6 +39,8 @@ static void call_free(struct ml_writer_call *call)
 
 static void finish(struct ml_writer_call *call, struct ml_str body, const struct ml_err *err)
 {
+    ml_budget_give(call->budget, call->answer.len); /* which may be gone after done() */
+    call->budget = NULL;
     call->done(call->context, body, err);
     call_free(call);
 }
@@ -67,7 +71,8 @@ static void written(struct ml_writer_call *call, struct ml_str body)
         finish(call, body, NULL);
         return;
     }
-    ml_buf_append_str(&call->answer, body);
+    if (ml_buf_append_str(&call->answer, body))
+        ml_budget_force(call->budget, call->answer.len); /* the client's own copy is gone */
     ml_write_wait_start(&call->wait, informer, ml_str_of(call->ns), ml_str_of(call->name), rv,
                         on_shown, call);
 }
@@ -157,6 +162,7 @@ static void look(struct ml_writer_call *call)
         .kind = call->kind,
         .ns = ml_str_of(call->ns),
         .name = ml_str_of(call->name),
+        .budget = call->budget,
     };
     call->sent = ml_client_send(call->cluster->client, &request, on_looked, call);
 }
@@ -202,6 +208,7 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     call->gate = write->gate;
     call->informer = write->informer;
     call->wait_for_cache = write->wait_for_cache;
+    call->budget = request->budget;
     call->done = done;
     call->context = context;
     take_guards(call, request);

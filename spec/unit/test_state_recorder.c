@@ -396,6 +396,52 @@ static void test_recorder_object_may_cause_25_events_then_one_in_5_minutes(void 
     assert_int_equal(events_total(self, "dropped"), 7);
 }
 
+/* What a script says is cut before anything of it is kept: texts that begin alike are one Event. */
+static void test_recorder_keeps_nothing_of_a_text_behind_its_limit(void **state)
+{
+    struct recorder_world *self = *state;
+    ML_AUTO_FREE char *note = ml_zalloc(1024 * 1024);
+    memset(note, 'n', 1024 * 1024 - 1);
+    record(self, "a", note);
+    memset(note + 1024, 'm', 1024 * 1024 - 1025);
+    record(self, "a", note);
+    fake_reply(fake_next(self->world.server), 201, "{}");
+    struct fake_call *call = fake_next(self->world.server);
+    assert_series(call, 2);
+    fake_reply(call, 200, "{}");
+}
+
+/* Texts whose JSON is six times as long, from sources that do not stop: each has its share, and
+ * others still are heard. */
+static void test_recorder_has_a_limit_of_bytes_and_a_share_for_each_source(void **state)
+{
+    struct recorder_world *self = *state;
+    char note[1024];
+    memset(note, '\x01', sizeof note);
+    size_t kept[5] = {0};
+    for (size_t source = 0; source < 5; source++) {
+        char name[16], script[16];
+        snprintf(script, sizeof script, "script-%zu", source);
+        for (int i = 0; i < 300; i++) {
+            snprintf(name, sizeof name, "o%zu-%d", source, i);
+            struct ml_event event = event_of(name, "");
+            event.note = (struct ml_str){note, sizeof note};
+            event.source = ml_str_of(script);
+            int before = events_total(self, "dropped");
+            ml_recorder_event(self->recorder, &event);
+            kept[source] += events_total(self, "dropped") == before;
+        }
+    }
+    for (size_t source = 0; source < 4; source++) /* 512 KiB each, of 7 to 8 KiB */
+        assert_in_range(kept[source], 60, 75);
+    assert_int_equal(kept[4], 0); /* 2 MiB are full */
+    size_t sent = kept[0] + kept[1] + kept[2] + kept[3];
+    for (size_t i = 0; i < sent; i++)
+        fake_reply(fake_next(self->world.server), 201, "{}");
+    record(self, "b", "what rests makes room");
+    answer_all(self, 1);
+}
+
 static void test_recorder_sends_four_at_a_time(void **state)
 {
     struct recorder_world *self = *state;
@@ -534,6 +580,8 @@ int main(void)
         TEST(test_recorder_keeps_events_while_the_server_does_not_answer),
         TEST(test_recorder_event_that_exists_already_is_there),
         TEST(test_recorder_object_may_cause_25_events_then_one_in_5_minutes),
+        TEST(test_recorder_keeps_nothing_of_a_text_behind_its_limit),
+        TEST(test_recorder_has_a_limit_of_bytes_and_a_share_for_each_source),
         TEST(test_recorder_sends_four_at_a_time),
         TEST(test_recorder_repeated_while_it_waits_costs_nothing),
         TEST(test_recorder_event_held_back_comes_when_there_is_room),
