@@ -8,9 +8,9 @@
  *         fputs(moonloop_error(host), stderr);
  *     moonloop_free(host);
  *
- * One host is one thread and one event loop, and a process runs one at a time: the CPU clock
- * that limits scripts belongs to the process. Nothing here is thread-safe except
- * moonloop_stop. */
+ * One host is one thread and one event loop (a second thread only watches that it turns), and a
+ * process runs one at a time: the CPU clock that limits scripts belongs to the process. Nothing
+ * here is thread-safe except moonloop_stop. */
 #pragma once
 
 #include <stddef.h>

@@ -128,6 +128,11 @@ int ml_http_routes_port(const struct ml_http_routes *routes)
     return ml_http_server_port(routes->server);
 }
 
+int ml_http_routes_listener(const struct ml_http_routes *routes)
+{
+    return ml_http_server_listener(routes->server);
+}
+
 void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,
                         void *context)
 {

@@ -25,6 +25,7 @@ ML_NODISCARD int ml_http_routes_new(struct ml_loop *loop, const char *address,
                                     struct ml_http_routes **out, struct ml_err *err);
 void ml_http_routes_free(struct ml_http_routes *routes);
 int ml_http_routes_port(const struct ml_http_routes *routes);
+int ml_http_routes_listener(const struct ml_http_routes *routes); /* the socket; borrowed */
 
 /* `path` matches exactly, or as a prefix when it ends in '/'; the longest match counts. What
  * matches nothing gets 404, methods other than GET and HEAD get 405. `path` is copied. */

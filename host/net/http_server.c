@@ -147,6 +147,11 @@ int ml_http_server_port(const struct ml_http_server *server)
     return server->port;
 }
 
+int ml_http_server_listener(const struct ml_http_server *server)
+{
+    return evconnlistener_get_fd(server->listener);
+}
+
 size_t ml_http_server_connections(const struct ml_http_server *server)
 {
     return server->connection_count;

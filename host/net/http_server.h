@@ -81,6 +81,7 @@ ML_NODISCARD int ml_http_server_new(const struct ml_http_server_opts *opts,
 /* Closes all connections; exchanges under way are told. Not inside a handler. */
 void ml_http_server_free(struct ml_http_server *server);
 int ml_http_server_port(const struct ml_http_server *server);
+int ml_http_server_listener(const struct ml_http_server *server);       /* the socket; borrowed */
 size_t ml_http_server_connections(const struct ml_http_server *server); /* open now */
 
 /* A field of the request by name, in any case; NULL when absent. */

@@ -96,6 +96,11 @@ int ml_endpoints_health_port(const struct ml_endpoints *self)
     return self->health ? ml_http_routes_port(self->health) : 0;
 }
 
+int ml_endpoints_health_listener(const struct ml_endpoints *self)
+{
+    return self->health ? ml_http_routes_listener(self->health) : -1;
+}
+
 int ml_endpoints_metrics_port(const struct ml_endpoints *self)
 {
     return self->metrics ? ml_http_routes_port(self->metrics) : 0;

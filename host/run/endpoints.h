@@ -22,5 +22,7 @@ ML_NODISCARD int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct m
                                   struct ml_err *err);
 void ml_endpoints_free(struct ml_endpoints *endpoints);
 
-int ml_endpoints_health_port(const struct ml_endpoints *endpoints);  /* 0: none */
+int ml_endpoints_health_port(const struct ml_endpoints *endpoints); /* 0: none */
+/* The socket of the probes, borrowed; -1: none. */
+int ml_endpoints_health_listener(const struct ml_endpoints *endpoints);
 int ml_endpoints_metrics_port(const struct ml_endpoints *endpoints); /* 0: none */

@@ -12,6 +12,7 @@
 #include "run/lockdown.h"
 #include "run/operator.h"
 #include "run/process_metrics.h"
+#include "run/watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +43,7 @@ struct moonloop {
     struct ml_operator *operator;
     struct ml_endpoints *endpoints;
     struct ml_connect *connecting;
+    struct ml_watchdog *watchdog;
 
     bool stopping;
     int wake[2]; /* moonloop_stop writes a byte here */
@@ -277,6 +279,18 @@ static void lock_down(struct moonloop *self)
     });
 }
 
+static void watch_loop(struct moonloop *self)
+{
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_watchdog_opts opts = {
+        .loop = self->loop,
+        .log = &self->log,
+        .listener = ml_endpoints_health_listener(self->endpoints),
+    };
+    if (ml_watchdog_new(&opts, &self->watchdog, &err) < 0)
+        ml_warn(&self->log, "host", "nobody watches whether the event loop turns", ML_ERR(&err));
+}
+
 /* Everything but the network. Leaves self->err and a half-built host on failure. A signal that
  * comes meanwhile waits for the loop: process 1 of a container would miss it for ever. */
 static int build(struct moonloop *self)
@@ -296,6 +310,7 @@ static int build(struct moonloop *self)
     if (open_endpoints(self) < 0)
         return fail(self, MOONLOOP_EXIT_BAD);
     lock_down(self);
+    watch_loop(self);
     return 0;
 }
 
@@ -308,6 +323,7 @@ int moonloop_run(struct moonloop *self)
     self->connecting = ml_connect_start(ml_operator_client(self->operator), self->loop, &self->log,
                                         CONNECT_PATIENCE_NS, on_connected, self);
     ml_loop_run(self->loop);
+    ml_watchdog_free(ml_take(&self->watchdog)); /* what is left may take its time */
     ml_info(&self->log, "host", "stopped", ML_I("exit_code", self->exit_code));
     return self->exit_code;
 }
@@ -323,6 +339,7 @@ void moonloop_free(struct moonloop *self)
     if (!self)
         return;
     ml_connect_free(self->connecting);
+    ml_watchdog_free(self->watchdog);
     ml_endpoints_free(self->endpoints);
     ml_operator_free(self->operator);
     if (self->transport)
