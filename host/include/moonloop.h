@@ -48,9 +48,9 @@ struct moonloop_opts {
     int drain_seconds;                     /* for the end: work under way, Events; default 25 */
     int handle_signals;                    /* SIGTERM and SIGINT stop the host; default no */
     /* Before the first script is loaded the whole process gives up, for good, what an operator has
-     * no use for: starting programs, writing files, core dumps, most system calls (seccomp).
-     * Only for a process that does nothing else, with no thread besides. Default no; `moonloop run`
-     * does it. */
+     * no use for: starting programs, writing files and reading others than its own (landlock),
+     * core dumps, most system calls (seccomp). Only for a process that does nothing else, with no
+     * thread besides. Default no; `moonloop run` does it. */
     int lock_down;
 
     /* Several replicas, of which one works: who holds a Lease; or which share the objects, each

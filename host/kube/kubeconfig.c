@@ -60,6 +60,18 @@ bool ml_kubeconfig_insecure(const struct ml_kubeconfig *config)
     return config->tls.insecure;
 }
 
+size_t ml_kubeconfig_files(const struct ml_kubeconfig *config,
+                           const char *out[ML_KUBECONFIG_FILES_MAX])
+{
+    const char *const files[] = {config->token_file, config->ca_file, config->cert_file,
+                                 config->key_file};
+    size_t count = 0;
+    for (size_t i = 0; i < ML_COUNT(files); i++)
+        if (files[i])
+            out[count++] = files[i];
+    return count;
+}
+
 bool ml_kubeconfig_runs_programs(const struct ml_kubeconfig *config)
 {
     return config->exec != NULL;

@@ -28,5 +28,9 @@ const char *ml_kubeconfig_namespace(const struct ml_kubeconfig *config); /* "def
 const char *ml_kubeconfig_source(const struct ml_kubeconfig *config);    /* for messages */
 /* insecure-skip-tls-verify: whoever is on the way can read and change everything. */
 bool ml_kubeconfig_insecure(const struct ml_kubeconfig *config);
+/* The files that are read again while it is in use; strings borrowed. Returns how many. */
+#define ML_KUBECONFIG_FILES_MAX 4
+size_t ml_kubeconfig_files(const struct ml_kubeconfig *config,
+                           const char *out[ML_KUBECONFIG_FILES_MAX]);
 /* Does the user have an exec plugin, so that programs have to be started? */
 bool ml_kubeconfig_runs_programs(const struct ml_kubeconfig *config);

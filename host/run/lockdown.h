@@ -10,6 +10,8 @@
 
 struct ml_lockdown_opts {
     bool runs_programs; /* credential plugins; they inherit what is given up, so it is less */
+    const char *const *readable; /* as in file_rights.h: scripts, credentials */
+    const char *const *writable; /* folders that the host writes files in; NULL: none */
     struct ml_log *log;
 };
 

@@ -271,10 +271,18 @@ static int open_endpoints(struct moonloop *self)
 
 static void lock_down(struct moonloop *self)
 {
+    const char *files[ML_KUBECONFIG_FILES_MAX];
+    size_t count = 0, file_count = ml_kubeconfig_files(self->kubeconfig, files);
     if (!self->opts.lock_down)
         return;
+    while (self->opts.scripts[count])
+        count++;
+    ML_AUTO_FREE const char **readable = ml_zalloc((count + file_count + 1) * sizeof *readable);
+    memcpy(readable, self->opts.scripts, count * sizeof *readable);
+    memcpy(readable + count, files, file_count * sizeof *readable);
     ml_lockdown(&(struct ml_lockdown_opts){
         .runs_programs = ml_kubeconfig_runs_programs(self->kubeconfig),
+        .readable = readable,
         .log = &self->log,
     });
 }

@@ -33,7 +33,7 @@
 
 #define PASSED 100 /* exit code of a child whose try ended as it should */
 
-static bool runs_programs;
+static struct ml_lockdown_opts opts; /* of the children */
 
 /* Runs `try` in a child after the lockdown; returns how that ended, as waitpid tells it. */
 static int in_lockdown(bool (*try)(void))
@@ -44,7 +44,8 @@ static int in_lockdown(bool (*try)(void))
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        ml_lockdown(&(struct ml_lockdown_opts){.runs_programs = runs_programs, .log = &log});
+        opts.log = &log;
+        ml_lockdown(&opts);
         _exit(try() ? PASSED : 1);
     }
     int status = 0;
@@ -368,12 +369,177 @@ static void test_metrics_are_there_without_root(void **state)
     if (child == 0) {
         if (setresgid(65532, 65532, 65532) < 0 || setresuid(65532, 65532, 65532) < 0)
             _exit(1);
-        ml_lockdown(&(struct ml_lockdown_opts){.runs_programs = false, .log = NULL});
+        ml_lockdown(&opts);
         _exit(reads_of_itself() ? PASSED : 1);
     }
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(WEXITSTATUS(status), PASSED);
+}
+
+/* ---- files ---- */
+
+/* A folder of its own with scripts/x.lua, state/ and secret/x.lua. */
+static char root[] = "/tmp/moonloop-unit-XXXXXX";
+
+static const char *in_root(const char *path)
+{
+    static char full[4][128];
+    static size_t next;
+    char *out = full[next++ % ML_COUNT(full)];
+    snprintf(out, sizeof full[0], "%s/%s", root, path);
+    return out;
+}
+
+static void write_file(const char *path)
+{
+    int fd = open(in_root(path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "x", 1), 1);
+    close(fd);
+}
+
+static int make_folders(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    static const char *const folders[] = {"op",     "op/scripts", "state",
+                                          "secret", "releases",   "releases/1"};
+    for (size_t i = 0; i < ML_COUNT(folders); i++)
+        assert_int_equal(mkdir(in_root(folders[i]), 0700), 0);
+    write_file("op/scripts/x.lua");
+    write_file("releases/1/x.lua");
+    write_file("secret/x.lua");
+    assert_int_equal(symlink("../releases/1", in_root("op/current")), 0);
+    return 0;
+}
+
+static int remove_folders(void **state)
+{
+    (void)state;
+    ML_AUTO_FREE char *command = ml_asprintf("rm -rf %s", root);
+    return system(command);
+}
+
+static int forget_opts(void **state)
+{
+    (void)state;
+    opts = (struct ml_lockdown_opts){.log = NULL};
+    return 0;
+}
+
+/* Without landlock in the kernel there is nothing to see. */
+static void need_landlock(void)
+{
+    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* the version */) < 1)
+        skip();
+}
+
+static bool can_read(const char *path)
+{
+    char byte;
+    int fd = open(in_root(path), O_RDONLY | O_CLOEXEC);
+    bool read_it = fd >= 0 && read(fd, &byte, 1) == 1;
+    if (fd >= 0)
+        close(fd);
+    return read_it;
+}
+
+static bool reads_only_what_is_listed(void)
+{
+    return can_read("op/scripts/x.lua") && can_read("op/current/x.lua") &&
+           refused(open(in_root("secret/x.lua"), O_RDONLY), EACCES) &&
+           refused(open("/root", O_RDONLY | O_DIRECTORY), EACCES) &&
+           refused(open(root, O_RDONLY | O_DIRECTORY), EACCES) && can_read("releases/1/x.lua") &&
+           resolves_names() && reads_of_itself();
+}
+
+static bool writes_nothing(void)
+{
+    return refused(open(in_root("op/scripts/x.lua"), O_WRONLY), EPERM) &&
+           refused(open(in_root("state/y"), O_WRONLY | O_CREAT, 0600), EPERM);
+}
+
+static bool writes_only_where_it_may(void)
+{
+    int fd = open(in_root("state/new"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    return fd >= 0 && write(fd, "y", 1) == 1 && fsync(fd) == 0 && close(fd) == 0 &&
+           rename(in_root("state/new"), in_root("state/marker")) == 0 && can_read("state/marker") &&
+           unlink(in_root("state/marker")) == 0 &&
+           refused(open(in_root("op/scripts/x.lua"), O_WRONLY), EACCES) &&
+           refused(open(in_root("op/scripts/y.lua"), O_WRONLY | O_CREAT, 0600), EACCES) &&
+           refused(unlink(in_root("op/scripts/x.lua")), EACCES) &&
+           refused(mkdir(in_root("state/folder"), 0700), EACCES) &&
+           refused(open("/dev/null", O_WRONLY), EACCES);
+}
+
+static bool takes_no_port(void)
+{
+    const struct sockaddr_in any = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    return fd >= 0 && refused(bind(fd, (const struct sockaddr *)&any, sizeof any), EACCES);
+}
+
+static void test_files_are_read_where_they_are_listed_and_written_nowhere(void **state)
+{
+    (void)state;
+    need_landlock();
+    opts.readable = (const char *const[]){in_root("op/scripts"), in_root("op/current"), NULL};
+    assert_passes(reads_only_what_is_listed);
+    assert_passes(writes_nothing);
+    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 4)
+        assert_passes(takes_no_port);
+}
+
+static void test_files_are_written_in_listed_folders(void **state)
+{
+    (void)state;
+    need_landlock();
+    need_filters();
+    opts.readable = (const char *const[]){in_root("op/scripts"), NULL};
+    opts.writable = (const char *const[]){in_root("state"), NULL};
+    assert_passes(writes_only_where_it_may);
+}
+
+/* ---- a folder that is replaced ---- */
+
+static int to_test[2], to_child[2];
+
+static bool reads_after_the_swap(void)
+{
+    char byte;
+    return write(to_test[1], "", 1) == 1 && read(to_child[0], &byte, 1) == 1 &&
+           can_read("op/scripts/x.lua") && can_read("op/later/x.lua");
+}
+
+static void *swap_folders(void *context)
+{
+    char byte;
+    (void)context;
+    assert_int_equal(read(to_test[0], &byte, 1), 1);
+    assert_int_equal(rename(in_root("op/scripts"), in_root("op/old")), 0);
+    assert_int_equal(rename(in_root("releases/1"), in_root("op/scripts")), 0);
+    assert_int_equal(rename(in_root("secret"), in_root("op/later")), 0);
+    assert_int_equal(write(to_child[1], "", 1), 1);
+    return NULL;
+}
+
+/* As one does who publishes scripts: the new folder takes the old one's name at once. */
+static void test_a_folder_may_be_replaced_or_come_later(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    need_landlock();
+    assert_int_equal(pipe(to_test), 0);
+    assert_int_equal(pipe(to_child), 0);
+    opts.readable = (const char *const[]){in_root("op/scripts"), in_root("op/later"), NULL};
+    assert_int_equal(pthread_create(&thread, NULL, swap_folders, NULL), 0);
+    assert_passes(reads_after_the_swap);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        close(to_test[i]);
+        close(to_child[i]);
+    }
 }
 
 /* ---- with credential plugins ---- */
@@ -393,7 +559,7 @@ static void test_plugins_are_started_and_inherit_the_rest(void **state)
 {
     (void)state;
     need_filters();
-    runs_programs = true;
+    opts.runs_programs = true;
     assert_passes(starts_programs);
     assert_passes(has_threads);
     if (!SANITIZED)
@@ -402,7 +568,7 @@ static void test_plugins_are_started_and_inherit_the_rest(void **state)
     assert_passes(try_mount);
     assert_passes(try_bpf);
     assert_passes(try_process_vm_writev);
-    runs_programs = false;
+    opts.runs_programs = false;
 }
 
 int main(void)
@@ -416,7 +582,11 @@ int main(void)
         cmocka_unit_test(test_leaks_are_still_found),
 #endif
         cmocka_unit_test(test_metrics_are_there_without_root),
+        cmocka_unit_test_teardown(test_files_are_read_where_they_are_listed_and_written_nowhere,
+                                  forget_opts),
+        cmocka_unit_test_teardown(test_files_are_written_in_listed_folders, forget_opts),
+        cmocka_unit_test_teardown(test_a_folder_may_be_replaced_or_come_later, forget_opts),
         cmocka_unit_test(test_plugins_are_started_and_inherit_the_rest),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folders, remove_folders);
 }
