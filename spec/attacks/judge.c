@@ -35,7 +35,8 @@ struct line {
     char time[TIME_LEN + 1];
     char level[8];
     char *logger;
-    char *message; /* of a text log with its fields behind it */
+    char *message;       /* a space, then in a text log with its fields behind it */
+    struct ml_str about; /* the message alone */
 };
 
 /* A control character (C0, DEL, C1) or a byte that is no UTF-8: what a terminal obeys. */
@@ -74,6 +75,9 @@ static bool split_text(struct line *line)
     struct ml_str rest = {text.ptr + TIME_LEN + 7, text.len - TIME_LEN - 7};
     line->logger = ml_str_dup(ml_str_cut(&rest, ':'));
     line->message = ml_str_dup(rest);
+    const char *field = strstr(line->message, "=\"");
+    line->about = (struct ml_str){line->message,
+                                  field ? (size_t)(field - line->message) : rest.len};
     return known && rest.len > 0 && rest.ptr[0] == ' ';
 }
 
@@ -90,7 +94,8 @@ static bool split_json(struct line *line)
         return false;
     memcpy(line->time, time, TIME_LEN);
     snprintf(line->level, sizeof line->level, "%-5s", level);
-    line->message = ml_asprintf(" " ML_STR_FMT, ML_STR_ARG(line->text));
+    line->message = ml_asprintf(" %s " ML_STR_FMT, message, ML_STR_ARG(line->text));
+    line->about = (struct ml_str){line->message, 1 + strlen(message)};
     return true;
 }
 
@@ -101,19 +106,10 @@ static int64_t ms_of(const char *time)
     return ((h * 60 + m) * 60 + s) * INT64_C(1000) + ms;
 }
 
-/* Up to the first field: what a line of a text log is about. */
-static struct ml_str about(const struct line *line)
-{
-    const char *field = strstr(line->message, "=\"");
-    size_t len = field ? (size_t)(field - line->message) : strlen(line->message);
-    return (struct ml_str){line->message, len};
-}
-
 static void check_voice(struct judge *judge, const struct line *line)
 {
     struct report *report = judge->report;
-    struct ml_str message = about(line);
-    bool forged = memmem(message.ptr, message.len, FORGED, strlen(FORGED)) != NULL;
+    bool forged = memmem(line->about.ptr, line->about.len, FORGED, strlen(FORGED)) != NULL;
     if (forged && strncmp(line->logger, "attack", 6) != 0)
         report_fail(report, "speaks with the host's voice: %.200s", line->text.ptr);
     if (strcmp(line->time, judge->last_time) < 0)

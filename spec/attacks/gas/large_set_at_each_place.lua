@@ -1,0 +1,14 @@
+-- attack: a set of a hundred thousand bytes, asked for each byte of a long text.
+-- expect: limit cpu
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  reconcile = function()
+    local text = ("a"):rep(100000)
+    local set = "[" .. ("b-c"):rep(33000) .. "]"
+    while true do text:find(set) end
+  end,
+}

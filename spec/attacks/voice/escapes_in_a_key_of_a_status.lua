@@ -1,0 +1,12 @@
+-- attack: the path to a value that cannot be stored has newlines, which the message repeats.
+-- expect: error
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  reconcile = function()
+    return { status = { ["\n2026-01-01T00:00:00.000Z error host: FORGED\27[2J"] = { ["\r"] = function() end } } }
+  end,
+}
