@@ -53,8 +53,8 @@ lint: deps ## clang-format, cppcheck, luacheck, layers, shell
 bench: build ## print the figures of bench/RESULTS.md, measured now
 	@bench/run.sh $(ARGS)
 
-fuzz: deps ## run each fuzz target (SECONDS_EACH=600)
-	@tools/fuzz.sh
+fuzz: deps ## run each fuzz target (SECONDS_EACH=600, ARGS="NAME…")
+	@tools/fuzz.sh $(ARGS)
 
 install: ## install the CRDs into the cluster
 	$(KUBECTL) apply -f crds

@@ -1,0 +1,67 @@
+/* Where the fuzzers run scripts: a world of its own for each input (clock that stands still, loop,
+ * cache of Pods, an API server whose answers the input chooses) and, beside it, a bystander: an
+ * honest script in its own state. What a script may not do, this looks for after each step: more
+ * CPU time than twice the budget, more memory than the budget, a line of the log that the host did
+ * not write, a request for what is no path of the API or no JSON. A finding aborts. */
+#pragma once
+
+#include "choices.h"
+
+#include "script/script.h"
+#include "state/cluster.h"
+#include "state/gate.h"
+
+#define STAGE_KINDS_MAX 128
+
+struct stage_call; /* a request that was not answered yet */
+
+struct stage {
+    struct ml_clock_fake clock;
+    struct ml_loop *loop;
+    struct ml_random random;
+    struct ml_log log;
+    int log_fd;
+    struct ml_metrics *metrics;
+    struct ml_transport transport;
+    struct stage_call *first, **last;
+    struct stage_call *watch; /* of Pods */
+    struct ml_client *client;
+    struct ml_informers *informers;
+    struct ml_recorder *recorder;
+    struct ml_gate *gate;
+    struct ml_cluster cluster;
+    struct ml_informer *pods;
+    struct ml_dict *dict;
+    struct ml_object *object; /* an At */
+    struct ml_object *pod;
+    struct choices *answers;
+    uint64_t rv;
+
+    struct ml_script_limits limits;
+    struct ml_script *script;
+    const struct ml_kind *kinds[STAGE_KINDS_MAX];
+    struct ml_informer *in[STAGE_KINDS_MAX];
+    bool slow; /* CPU time is no finding */
+    int64_t slowest_ns;
+    const char *slowest; /* what took so long over its budget; NULL: nothing */
+};
+
+/* The first one also loads the bystander. */
+void stage_open(struct stage *stage, struct choices *answers, enum ml_log_format format);
+void stage_close(struct stage *stage);
+
+/* Takes in the script, and binds what it declares. False: it was refused. */
+bool stage_load(struct stage *stage, struct ml_str text);
+/* One reconcile to its end; the answers say whether it comes to one or is canceled. */
+void stage_reconcile(struct stage *stage);
+/* Every watch function and every predicate, once. */
+void stage_watch_functions(struct stage *stage);
+
+/* Aborts when something is not as it was promised. */
+void stage_check_log(struct stage *stage);
+void stage_check_bystander(void);
+
+/* The collector is made to run at each `every`th allocation of Lua; 0: as it likes. */
+void stage_stress_collector(size_t every);
+
+_Noreturn void stage_found(const char *what, ...) __attribute__((format(printf, 1, 2)));
