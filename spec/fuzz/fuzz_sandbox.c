@@ -76,5 +76,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         stage_found("%s: %lld ms more than twice the budget", slow,
                     (long long)(over_ns / ML_NS_PER_MS));
     ml_buf_fini(&program);
+    stage_check_leaks();
     return 0;
 }

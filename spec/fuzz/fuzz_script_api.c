@@ -528,5 +528,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (slow)
         stage_found("%s: %lld ms more than twice the budget", slow,
                     (long long)(over_ns / ML_NS_PER_MS));
+    stage_check_leaks();
     return 0;
 }

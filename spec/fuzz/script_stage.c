@@ -1,5 +1,6 @@
 #include "stage_server.h"
 
+#include <sanitizer/lsan_interface.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -10,8 +11,9 @@
 #include "run/status.h"
 #include "script/internal.h"
 
-#define NOW       (INT64_C(1700000000) * ML_NS_PER_S)
-#define STEPS_MAX 40
+#define NOW        (INT64_C(1700000000) * ML_NS_PER_S)
+#define STEPS_MAX  40
+#define LEAKS_EACH 256 /* inputs */
 /* Instrumented code is slow, and the timer rings at a tick of the kernel's clock. */
 #define CPU_SLACK (60 * ML_NS_PER_MS)
 #define LOG_MAX   ((size_t)4 * 1024 * 1024)
@@ -143,6 +145,13 @@ void stage_check_bystander(void)
     ml_script_reconcile(bystander.script, bystander.stage.object, bystander_done, NULL);
     if (!bystander.done)
         stage_found("the bystander did not come to its end");
+}
+
+void stage_check_leaks(void)
+{
+    static size_t inputs;
+    if (++inputs % LEAKS_EACH == 0 && __lsan_do_recoverable_leak_check())
+        stage_found("memory was lost by one of the last %d inputs", LEAKS_EACH);
 }
 
 static void open_world(struct stage *stage, struct choices *answers, enum ml_log_format format);

@@ -61,6 +61,11 @@ void stage_watch_functions(struct stage *stage);
 void stage_check_log(struct stage *stage);
 void stage_check_bystander(void);
 
+/* For the end of an input, when it holds nothing: memory that nobody has any more is a finding. It
+ * is looked for now and then only: that takes as long as many inputs. (libFuzzer's own way is to
+ * look after each input that kept memory, and a bystander keeps some.) */
+void stage_check_leaks(void);
+
 /* The collector is made to run at each `every`th allocation of Lua; 0: as it likes. */
 void stage_stress_collector(size_t every);
 
