@@ -46,6 +46,8 @@ struct ml_json_reader {
     uint64_t in_object_small[4];
     struct ml_buf unescaped;
     const char *problem;
+    const struct ml_json_spans *spans; /* NULL: not known where things end (json_spans.h) */
+    size_t span;                       /* the next object or array */
 };
 
 /* `json` is borrowed until fini. depth_max 0 means ML_JSON_DEPTH_MAX. */

@@ -1,9 +1,53 @@
 /* Comparing and merging recurse once a level, within ML_JSON_DEPTH_MAX. A level's members are
- * passed over whole first and read when their turn comes. */
+ * passed over whole first and read when their turn comes. In a long text that is a step for each,
+ * as its spans are known; a short one is read again at each level. */
 #include "codec/json_diff.h"
 
 #include "codec/json.h"
 #include "codec/json_members.h"
+#include "codec/json_spans.h"
+
+#define SHORT_TEXT 4096 /* bytes */
+
+/* A text, checked, without the white space around it. */
+struct text {
+    struct ml_str raw;
+    struct ml_json_spans spans;
+};
+
+/* A part of it. */
+struct value {
+    struct ml_str raw;
+    const struct ml_json_spans *spans; /* or NULL */
+    size_t span;                       /* its number, of an object or array */
+};
+
+static void text_fini(struct text *text)
+{
+    ml_json_spans_fini(&text->spans);
+}
+
+static struct value whole(const struct text *text)
+{
+    return (struct value){text->raw, text->spans.len > 0 ? &text->spans : NULL, 0};
+}
+
+static struct value member_of(struct value object, const struct ml_json_member *member)
+{
+    return (struct value){member->value, object.spans, member->span};
+}
+
+static bool members_read(struct ml_json_members *members, struct value object, struct ml_err *err)
+{
+    return ml_json_members_read_span(members, object.raw, object.spans, object.span, err);
+}
+
+static void reader_init(struct ml_json_reader *reader, struct value value)
+{
+    ml_json_reader_init(reader, value.raw, 0);
+    if (value.spans)
+        ml_json_reader_use(reader, value.spans, value.span);
+}
 
 static bool is_object(struct ml_str raw)
 {
@@ -16,46 +60,49 @@ static bool is_null(struct ml_str raw)
     return ml_str_eq(raw, ML_STR("null"));
 }
 
-/* The value without the white space around it, checked. */
-static int read_whole(struct ml_str json, struct ml_str *out_raw, struct ml_err *err)
+static int text_read(struct text *text, struct ml_str json, struct ml_err *err)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, json, 0);
     struct ml_str raw = ml_json_skip(&reader);
     if (ml_json_next(&reader) != ML_JSON_END || raw.len == 0)
         return ml_json_error(&reader, err);
-    *out_raw = raw;
+    text->raw = raw;
+    if (raw.len > SHORT_TEXT)
+        ml_json_spans_read(&text->spans, raw);
     return 0;
 }
 
-static bool equal(struct ml_str a, struct ml_str b);
+static bool equal(struct value a, struct value b);
 
-static bool equal_objects(struct ml_str a, struct ml_str b)
+static bool equal_objects(struct value a, struct value b)
 {
     ML_AUTO(ml_json_members_fini) struct ml_json_members left = {0}, right = {0};
     struct ml_err err;
-    if (!ml_json_members_read(&left, a, 0, &err) || !ml_json_members_read(&right, b, 0, &err) ||
-        left.len != right.len)
+    if (!members_read(&left, a, &err) || !members_read(&right, b, &err) || left.len != right.len)
         return false;
     for (size_t i = 0; i < left.len; i++) {
         struct ml_json_member *other = ml_json_members_find(&right, left.items[i].key);
-        if (!other || !equal(left.items[i].value, other->value))
+        if (!other || !equal(member_of(a, &left.items[i]), member_of(b, other)))
             return false;
     }
     return true;
 }
 
-static bool equal_arrays(struct ml_str a, struct ml_str b)
+static bool equal_arrays(struct value a, struct value b)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader left, right;
-    ml_json_reader_init(&left, a, 0);
-    ml_json_reader_init(&right, b, 0);
+    reader_init(&left, a);
+    reader_init(&right, b);
     ml_json_next(&left);
     ml_json_next(&right);
     for (;;) {
-        struct ml_str x = ml_json_skip(&left), y = ml_json_skip(&right);
-        if (x.len == 0 || y.len == 0)
-            return x.len == y.len;
+        struct value x = {.spans = a.spans, .span = left.span};
+        struct value y = {.spans = b.spans, .span = right.span};
+        x.raw = ml_json_skip(&left);
+        y.raw = ml_json_skip(&right);
+        if (x.raw.len == 0 || y.raw.len == 0)
+            return x.raw.len == y.raw.len;
         if (!equal(x, y))
             return false;
     }
@@ -73,13 +120,13 @@ static bool equal_scalars(const struct ml_json_reader *a, const struct ml_json_r
 }
 
 /* Both are checked. */
-static bool equal(struct ml_str a, struct ml_str b)
+static bool equal(struct value a, struct value b)
 {
-    if (ml_str_eq(a, b))
+    if (ml_str_eq(a.raw, b.raw))
         return true;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader left, right;
-    ml_json_reader_init(&left, a, 0);
-    ml_json_reader_init(&right, b, 0);
+    reader_init(&left, a);
+    reader_init(&right, b);
     if (ml_json_next(&left) != ml_json_next(&right))
         return false;
     if (left.token == ML_JSON_OBJECT)
@@ -91,54 +138,57 @@ static bool equal(struct ml_str a, struct ml_str b)
 
 bool ml_json_equal(struct ml_str a, struct ml_str b)
 {
+    ML_AUTO(text_fini) struct text left = {.raw = {NULL, 0}}, right = {.raw = {NULL, 0}};
     struct ml_err err;
-    struct ml_str left, right;
-    return read_whole(a, &left, &err) == 0 && read_whole(b, &right, &err) == 0 &&
-           equal(left, right);
+    return text_read(&left, a, &err) == 0 && text_read(&right, b, &err) == 0 &&
+           equal(whole(&left), whole(&right));
 }
 
-static int merge(struct ml_str target, struct ml_str patch, struct ml_json_writer *writer,
+static int merge(struct value target, struct value patch, struct ml_json_writer *writer,
                  struct ml_err *err);
 
-/* RFC 7386, section 2; both are objects. */
-static int merge_members(const struct ml_json_members *target, const struct ml_json_members *patch,
-                         struct ml_json_writer *writer, struct ml_err *err)
+/* RFC 7386, section 2; `patch` is an object, `target` one or empty. */
+static int merge_members(struct value target, struct value patch, struct ml_json_writer *writer,
+                         struct ml_err *err)
 {
+    static const struct value none = {.raw = {NULL, 0}};
+    ML_AUTO(ml_json_members_fini) struct ml_json_members old = {0}, changes = {0};
+    if (!members_read(&changes, patch, err) ||
+        (target.raw.len > 0 && !members_read(&old, target, err)))
+        return err->kind;
     int r = 0;
-    for (size_t i = 0; i < target->len && r == 0; i++) {
-        const struct ml_json_member *old = &target->items[i];
-        const struct ml_json_member *change = ml_json_members_find(patch, old->key);
+    for (size_t i = 0; i < old.len && r == 0; i++) {
+        const struct ml_json_member *member = &old.items[i];
+        const struct ml_json_member *change = ml_json_members_find(&changes, member->key);
         if (change && is_null(change->value))
             continue;
-        ml_json_key(writer, old->key);
+        ml_json_key(writer, member->key);
         if (change)
-            r = merge(old->value, change->value, writer, err);
+            r = merge(member_of(target, member), member_of(patch, change), writer, err);
         else
-            ml_json_raw(writer, old->value);
+            ml_json_raw(writer, member->value);
     }
-    for (size_t i = 0; i < patch->len && r == 0; i++) {
-        const struct ml_json_member *change = &patch->items[i];
-        if (is_null(change->value) || ml_json_members_find(target, change->key))
+    for (size_t i = 0; i < changes.len && r == 0; i++) {
+        const struct ml_json_member *change = &changes.items[i];
+        if (is_null(change->value) || ml_json_members_find(&old, change->key))
             continue;
         ml_json_key(writer, change->key);
-        r = merge(ML_STR("{}"), change->value, writer, err);
+        r = merge(none, member_of(patch, change), writer, err);
     }
     return r;
 }
 
-static int merge(struct ml_str target, struct ml_str patch, struct ml_json_writer *writer,
+static int merge(struct value target, struct value patch, struct ml_json_writer *writer,
                  struct ml_err *err)
 {
-    if (!is_object(patch)) {
-        ml_json_raw(writer, patch);
+    if (!is_object(patch.raw)) {
+        ml_json_raw(writer, patch.raw);
         return 0;
     }
-    ML_AUTO(ml_json_members_fini) struct ml_json_members old = {0}, changes = {0};
-    if (!ml_json_members_read(&changes, patch, 0, err) ||
-        (is_object(target) && !ml_json_members_read(&old, target, 0, err)))
-        return err->kind;
+    if (!is_object(target.raw))
+        target.raw.len = 0;
     ml_json_begin_object(writer);
-    int r = merge_members(&old, &changes, writer, err);
+    int r = merge_members(target, patch, writer, err);
     ml_json_end_object(writer);
     return r;
 }
@@ -156,36 +206,37 @@ static int finish(struct ml_buf *out, size_t len_before, int r, struct ml_err *e
 
 int ml_json_merge(struct ml_str target, struct ml_str patch, struct ml_buf *out, struct ml_err *err)
 {
-    if (read_whole(target.len ? target : ML_STR("{}"), &target, err) < 0)
+    ML_AUTO(text_fini) struct text old = {.raw = {NULL, 0}}, change = {.raw = {NULL, 0}};
+    if (text_read(&old, target.len ? target : ML_STR("{}"), err) < 0)
         return ml_err_wrap(err, "target");
-    if (read_whole(patch, &patch, err) < 0)
+    if (text_read(&change, patch, err) < 0)
         return ml_err_wrap(err, "patch");
     size_t len_before = out->len;
     struct ml_json_writer writer;
     ml_json_writer_init(&writer, out);
-    return finish(out, len_before, merge(target, patch, &writer, err), err);
+    return finish(out, len_before, merge(whole(&old), whole(&change), &writer, err), err);
 }
 
-static int diff(struct ml_str from, struct ml_str to, struct ml_json_writer *writer,
+static int diff(struct value from, struct value to, struct ml_json_writer *writer,
                 struct ml_err *err);
 
 /* One member that stands in both and in the result is no null. */
-static int diff_member(const struct ml_json_member *old, const struct ml_json_member *new,
+static int diff_member(struct ml_str key, struct value old, struct value new,
                        struct ml_json_writer *writer, struct ml_err *err)
 {
-    if (!is_object(old->value) || !is_object(new->value)) {
-        if (!equal(old->value, new->value)) {
-            ml_json_key(writer, new->key);
-            ml_json_raw(writer, new->value);
+    if (!is_object(old.raw) || !is_object(new.raw)) {
+        if (!equal(old, new)) {
+            ml_json_key(writer, key);
+            ml_json_raw(writer, new.raw);
         }
         return 0;
     }
     /* An object that turns out not to differ is taken back, key and comma included. */
     struct ml_json_writer before = *writer;
     size_t len_before = writer->out->len;
-    ml_json_key(writer, new->key);
+    ml_json_key(writer, key);
     size_t value_at = writer->out->len;
-    int r = diff(old->value, new->value, writer, err);
+    int r = diff(old, new, writer, err);
     if (r == 0 && writer->out->len == value_at + strlen("{}")) {
         writer->out->len = len_before;
         *writer = before;
@@ -193,11 +244,11 @@ static int diff_member(const struct ml_json_member *old, const struct ml_json_me
     return r;
 }
 
-static int diff(struct ml_str from, struct ml_str to, struct ml_json_writer *writer,
+static int diff(struct value from, struct value to, struct ml_json_writer *writer,
                 struct ml_err *err)
 {
     ML_AUTO(ml_json_members_fini) struct ml_json_members old = {0}, new = {0};
-    if (!ml_json_members_read(&old, from, 0, err) || !ml_json_members_read(&new, to, 0, err))
+    if (!members_read(&old, from, err) || !members_read(&new, to, err))
         return err->kind;
     int r = 0;
     ml_json_begin_object(writer);
@@ -215,7 +266,8 @@ static int diff(struct ml_str from, struct ml_str to, struct ml_json_writer *wri
             continue;
         const struct ml_json_member *was = ml_json_members_find(&old, new.items[i].key);
         if (was) {
-            r = diff_member(was, &new.items[i], writer, err);
+            r = diff_member(was->key, member_of(from, was), member_of(to, &new.items[i]), writer,
+                            err);
         } else {
             ml_json_key(writer, new.items[i].key);
             ml_json_raw(writer, new.items[i].value);
@@ -227,14 +279,15 @@ static int diff(struct ml_str from, struct ml_str to, struct ml_json_writer *wri
 
 int ml_json_merge_diff(struct ml_str from, struct ml_str to, struct ml_buf *out, struct ml_err *err)
 {
-    if (read_whole(from, &from, err) < 0)
+    ML_AUTO(text_fini) struct text old = {.raw = {NULL, 0}}, new = {.raw = {NULL, 0}};
+    if (text_read(&old, from, err) < 0)
         return ml_err_wrap(err, "from");
-    if (read_whole(to, &to, err) < 0)
+    if (text_read(&new, to, err) < 0)
         return ml_err_wrap(err, "to");
-    if (!is_object(from) || !is_object(to))
+    if (!is_object(old.raw) || !is_object(new.raw))
         return ml_err_set(err, ML_EINVALID, "only objects have a merge patch");
     size_t len_before = out->len;
     struct ml_json_writer writer;
     ml_json_writer_init(&writer, out);
-    return finish(out, len_before, diff(from, to, &writer, err), err);
+    return finish(out, len_before, diff(whole(&old), whole(&new), &writer, err), err);
 }

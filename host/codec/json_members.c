@@ -1,5 +1,7 @@
 #include "codec/json_members.h"
 
+#include "codec/json_spans.h"
+
 /* Up to here keys are compared one by one: quicker than hashing, and most objects are small. */
 #define LINEAR_MAX 12
 
@@ -49,6 +51,7 @@ static void read_member(struct ml_json_members *members, struct ml_json_reader *
 {
     struct ml_json_member *member = ml_json_members_find(members, reader->text);
     if (member) {
+        member->span = reader->span;
         member->value = ml_json_skip(reader);
         return;
     }
@@ -57,9 +60,28 @@ static void read_member(struct ml_json_members *members, struct ml_json_reader *
     /* A key with escapes stands in the reader's own memory and goes with its next step. */
     if (reader->text.ptr == reader->unescaped.ptr)
         member->key.ptr = member->key_owned = ml_str_dup(reader->text);
+    member->span = reader->span;
     member->value = ml_json_skip(reader);
     if (members->len > LINEAR_MAX)
         index_from(members, members->len == LINEAR_MAX + 1 ? 0 : members->len - 1);
+}
+
+static bool read_members(struct ml_json_members *members, struct ml_json_reader *reader,
+                         struct ml_err *err)
+{
+    if (ml_json_next(reader) != ML_JSON_OBJECT) {
+        if (reader->token == ML_JSON_ERROR)
+            ml_json_error(reader, err);
+        else
+            ml_err_set(err, ML_EINVALID, "not an object");
+        return false;
+    }
+    while (ml_json_next(reader) == ML_JSON_KEY)
+        read_member(members, reader);
+    if (reader->token == ML_JSON_OBJECT_END && ml_json_next(reader) == ML_JSON_END)
+        return true;
+    ml_json_error(reader, err);
+    return false;
 }
 
 bool ml_json_members_read(struct ml_json_members *members, struct ml_str raw, size_t depth_max,
@@ -67,17 +89,15 @@ bool ml_json_members_read(struct ml_json_members *members, struct ml_str raw, si
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, raw, depth_max);
-    if (ml_json_next(&reader) != ML_JSON_OBJECT) {
-        if (reader.token == ML_JSON_ERROR)
-            ml_json_error(&reader, err);
-        else
-            ml_err_set(err, ML_EINVALID, "not an object");
-        return false;
-    }
-    while (ml_json_next(&reader) == ML_JSON_KEY)
-        read_member(members, &reader);
-    if (reader.token == ML_JSON_OBJECT_END && ml_json_next(&reader) == ML_JSON_END)
-        return true;
-    ml_json_error(&reader, err);
-    return false;
+    return read_members(members, &reader, err);
+}
+
+bool ml_json_members_read_span(struct ml_json_members *members, struct ml_str raw,
+                               const struct ml_json_spans *spans, size_t span, struct ml_err *err)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, raw, 0);
+    if (spans)
+        ml_json_reader_use(&reader, spans, span);
+    return read_members(members, &reader, err);
 }

@@ -8,6 +8,7 @@
 struct ml_json_member {
     struct ml_str key;   /* unescaped */
     struct ml_str value; /* raw */
+    size_t span;         /* of a value that is an object or array, when spans are known */
     char *key_owned;     /* private: the bytes of a key that had escapes, else NULL */
 };
 
@@ -24,6 +25,10 @@ struct ml_json_members {
  * it is no object or broken. Start with {0}; fini either way. */
 ML_NODISCARD bool ml_json_members_read(struct ml_json_members *members, struct ml_str raw,
                                        size_t depth_max, struct ml_err *err);
+/* The same of object number `span` of a text whose spans are known (NULL: they are not). */
+ML_NODISCARD bool ml_json_members_read_span(struct ml_json_members *members, struct ml_str raw,
+                                            const struct ml_json_spans *spans, size_t span,
+                                            struct ml_err *err);
 void ml_json_members_fini(struct ml_json_members *members);
 
 struct ml_json_member *ml_json_members_find(const struct ml_json_members *members,

@@ -3,6 +3,7 @@
 #include "codec/json.h"
 
 #include "codec/json_scan.h"
+#include "codec/json_spans.h"
 
 #include <math.h>
 
@@ -36,6 +37,8 @@ void ml_json_reader_init(struct ml_json_reader *reader, struct ml_str json, size
     reader->in_object = NULL;
     ml_buf_init(&reader->unescaped, json.len);
     reader->problem = NULL;
+    reader->spans = NULL;
+    reader->span = 0;
 }
 
 void ml_json_reader_fini(struct ml_json_reader *reader)
@@ -268,12 +271,26 @@ static const char *value_start(const struct ml_json_reader *reader)
     return p;
 }
 
+/* Past the object or array at `start`, in a step. */
+static struct ml_str skip_span(struct ml_json_reader *reader, const char *start)
+{
+    const struct ml_json_span *span = &reader->spans->items[reader->span];
+    const char *end = reader->spans->text + span->end;
+    reader->span = span->next;
+    reader->token = *start == '{' ? ML_JSON_OBJECT : ML_JSON_ARRAY;
+    value_over(reader, end);
+    return (struct ml_str){start, (size_t)(end - start)};
+}
+
 struct ml_str ml_json_skip(struct ml_json_reader *reader)
 {
     const struct ml_str none = {NULL, 0};
     if (reader->token == ML_JSON_ERROR)
         return none;
     const char *start = value_start(reader);
+    if (reader->spans && start < reader->json.ptr + reader->json.len &&
+        (*start == '{' || *start == '['))
+        return skip_span(reader, start);
     size_t depth = reader->depth;
     reader->token = step(reader, MODE_CHECK);
     if (reader->token <= ML_JSON_ERROR || reader->token == ML_JSON_KEY || reader->depth < depth)

@@ -3,6 +3,19 @@
 #include "codec/json.h"
 #include "codec/json_diff.h"
 
+#define PAD_BYTES 8000
+
+/* The value inside a text that is long enough for its spans to be read: between things that have
+ * brackets in them. The caller frees it. */
+static char *inside(const char *value)
+{
+    static char pad[PAD_BYTES + 1];
+    memset(pad, 'x', PAD_BYTES);
+    return ml_asprintf("{\"pad\":[\"%s\",\"]}{[\\\"[\",{\"a\":[]}], \"in\" : %s ,"
+                       "\"tail\":{\"b\":[[1],[2]]}}",
+                       pad, value);
+}
+
 static void test_equal_compares_values_not_texts(void **state)
 {
     (void)state;
@@ -52,6 +65,9 @@ static void test_equal_compares_values_not_texts(void **state)
         struct ml_str a = ml_str_of(cases[i].a), b = ml_str_of(cases[i].b);
         if (ml_json_equal(a, b) != cases[i].equal || ml_json_equal(b, a) != cases[i].equal)
             fail_msg("%s and %s", cases[i].a, cases[i].b);
+        ML_AUTO_FREE char *long_a = inside(cases[i].a), *long_b = inside(cases[i].b);
+        if (ml_json_equal(ml_str_of(long_a), ml_str_of(long_b)) != cases[i].equal)
+            fail_msg("%s and %s, in a long text", cases[i].a, cases[i].b);
     }
 }
 
@@ -99,6 +115,14 @@ static void test_merge_follows_the_rfc(void **state)
             ml_json_merge(ml_str_of(appendix[i].target), ml_str_of(appendix[i].patch), &out, &err),
             0);
         assert_string_equal(ml_buf_cstr(&out), appendix[i].result);
+        ml_buf_clear(&out);
+        if (*appendix[i].target && strcmp(appendix[i].patch, "null") != 0) {
+            ML_AUTO_FREE char *target = inside(appendix[i].target);
+            ML_AUTO_FREE char *patch = inside(appendix[i].patch);
+            ML_AUTO_FREE char *result = inside(appendix[i].result);
+            assert_int_equal(ml_json_merge(ml_str_of(target), ml_str_of(patch), &out, &err), 0);
+            assert_true(ml_json_equal(ml_buf_str(&out), ml_str_of(result)));
+        }
         ml_buf_fini(&out);
     }
 }
@@ -139,6 +163,14 @@ static void test_merge_diff_is_smallest_and_takes_one_to_the_other(void **state)
         assert_string_equal(ml_buf_cstr(&patch), cases[i].patch);
         assert_int_equal(ml_json_merge(from, ml_buf_str(&patch), &back, &err), 0);
         assert_true(ml_json_equal(ml_buf_str(&back), to));
+        ml_buf_clear(&patch);
+        ML_AUTO_FREE char *long_from = inside(cases[i].from), *long_to = inside(cases[i].to);
+        ML_AUTO_FREE char *want = strcmp(cases[i].patch, "{}") == 0
+                                      ? ml_strdup("{}")
+                                      : ml_asprintf("{\"in\":%s}", cases[i].patch);
+        assert_int_equal(ml_json_merge_diff(ml_str_of(long_from), ml_str_of(long_to), &patch, &err),
+                         0);
+        assert_string_equal(ml_buf_cstr(&patch), want);
         ml_buf_fini(&patch);
         ml_buf_fini(&back);
     }
@@ -182,6 +214,38 @@ static void test_diff_of_many_members_finds_the_one_that_differs(void **state)
     ml_buf_fini(&from);
     ml_buf_fini(&to);
     ml_buf_fini(&patch);
+}
+
+/* An object in an object and so on, around an array of so many numbers, the last of which is it. */
+static char *deep_array(int count, int last)
+{
+    struct ml_buf text = ML_BUF_INIT;
+    for (int i = 0; i < ML_JSON_DEPTH_MAX - 2; i++)
+        ml_buf_puts(&text, "{\"a\":");
+    ml_buf_putc(&text, '[');
+    for (int i = 0; i < count; i++)
+        ml_buf_puts(&text, "1,");
+    ml_buf_printf(&text, "%d]", last);
+    for (int i = 0; i < ML_JSON_DEPTH_MAX - 2; i++)
+        ml_buf_putc(&text, '}');
+    return ml_buf_take(&text);
+}
+
+static void test_depth_does_not_multiply_the_work(void **state)
+{
+    (void)state;
+    ML_AUTO_FREE char *one = deep_array(400000, 1), *other = deep_array(400000, 2);
+    ML_AUTO(ml_buf_fini) struct ml_buf out = ML_BUF_INIT;
+    struct ml_err err;
+    int64_t begin_ns = unit_cpu_ns();
+    assert_false(ml_json_equal(ml_str_of(one), ml_str_of(other)));
+    assert_int_equal(ml_json_merge(ml_str_of(one), ml_str_of(other), &out, &err), 0);
+    assert_true(ml_json_equal(ml_buf_str(&out), ml_str_of(other)));
+    ml_buf_clear(&out);
+    assert_int_equal(ml_json_merge_diff(ml_str_of(one), ml_str_of(other), &out, &err), 0);
+    /* 100 ms in the release build; it was 4 s. */
+    assert_true(unit_cpu_ns() - begin_ns < 1500 * ML_NS_PER_MS);
+    assert_true(ml_json_equal(ml_buf_str(&out), ml_str_of(other)));
 }
 
 static void test_merge_broken_or_deep_input_leaves_the_output(void **state)
@@ -231,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_merge_diff_is_smallest_and_takes_one_to_the_other),
         cmocka_unit_test(test_merge_diff_null_in_the_target_counts_as_absent),
         cmocka_unit_test(test_diff_of_many_members_finds_the_one_that_differs),
+        cmocka_unit_test(test_depth_does_not_multiply_the_work),
         cmocka_unit_test(test_merge_broken_or_deep_input_leaves_the_output),
         cmocka_unit_test(test_merge_past_the_buffer_is_a_limit),
     };
