@@ -28,7 +28,7 @@ static void on_ready(void *context, struct ml_generation *generation)
     ml_assert(generation == self->offered);
     self->offered = NULL;
     self->current = generation;
-    ml_generation_live(generation, self->gate);
+    ml_generation_live(generation, self->gate, &self->payer);
     ml_metric_set(self->metrics.workers_max,
                   (double)ml_generation_declaration(generation)->concurrency_max);
     if (old) {
@@ -88,6 +88,13 @@ static void on_function_failed(void *context, struct ml_generation *generation,
     ml_metric_add(self->metrics.errors, 1);
 }
 
+static void on_concerns_all(void *context, struct ml_generation *generation)
+{
+    struct ml_controller *self = context;
+    if (generation == self->current)
+        enqueue_all(self);
+}
+
 static void on_mended(void *context, struct ml_generation *generation)
 {
     struct ml_controller *self = context;
@@ -100,6 +107,7 @@ static const struct ml_generation_handler generation_handler = {
     .waiting = on_waiting,
     .enqueue = on_enqueue,
     .gone = on_gone,
+    .concerns_all = on_concerns_all,
     .mended = on_mended,
     .function_failed = on_function_failed,
 };
@@ -123,9 +131,12 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     self->gate = ml_gate_new(cluster->loop, cluster->metrics, self->name);
     self->wakes = ml_wakes_new(cluster->loop, &controller_wakes_handler, self);
     ml_gate_on_write(self->gate, controller_on_write, self);
+    ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);
     ml_task_init(&self->stopped_task, on_stopped, self);
     ml_controller_metrics_init(&self->metrics, cluster->metrics, self->name);
+    self->payer.seconds = self->metrics.cpu;
+    self->payer.throttled = self->metrics.throttled;
     controller_shard_init(self);
     return self;
 }
@@ -143,6 +154,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_wakes_free(self->wakes);
     ml_doubts_fini(&self->doubts);
     ml_workqueue_free(self->queue);
+    ml_payer_fini(&self->payer);
     free(self->name);
     free(self);
 }

@@ -16,6 +16,7 @@ struct ml_controller {
     void *context;
     struct ml_workqueue *queue;
     struct ml_gate *gate;
+    struct ml_payer payer; /* of the CPU time that its script takes */
     struct ml_wakes *wakes;
     struct ml_doubts doubts;
     struct ml_generation *current; /* NULL before the first is live */

@@ -42,6 +42,15 @@ void ml_controller_metrics_init(struct ml_controller_metrics *self, struct ml_me
                            "Reconciles put off because the script keeps waking itself.",
                            by_controller),
         mine);
+    self->cpu = ml_metric_with(ml_metrics_counter(metrics, "moonloop_script_cpu_seconds_total",
+                                                  "CPU time that code of the script took.",
+                                                  by_controller),
+                               mine);
+    self->throttled = ml_metric_with(
+        ml_metrics_counter(metrics, "moonloop_script_throttled_total",
+                           "Times that the script had used more than its share of the CPU.",
+                           by_controller),
+        mine);
 }
 
 void ml_controller_metrics_count(struct ml_controller_metrics *self,

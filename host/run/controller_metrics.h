@@ -11,6 +11,7 @@ struct ml_controller_metrics {
     struct ml_metric *seconds;
     struct ml_metric *active, *workers_max;
     struct ml_metric *slowed;
+    struct ml_metric *cpu, *throttled;
 };
 
 void ml_controller_metrics_init(struct ml_controller_metrics *self, struct ml_metrics *metrics,

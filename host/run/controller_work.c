@@ -117,7 +117,7 @@ static void reconcile(struct work *work, struct ml_object *object)
     struct ml_controller *self = work->controller;
     ml_wakes_begun(self->wakes, work->key);
     work->reconcile = ml_reconcile_start(self->cluster, self->name, self->current, self->gate,
-                                         object, on_reconciled, work);
+                                         &self->payer, object, on_reconciled, work);
 }
 
 static void on_rechecked(void *context, const struct ml_err *err)
@@ -166,12 +166,14 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
 
 /* Is there room for one more, and down to which priority? Nothing begins while the reconciled kind
  * cannot be watched: what is made for an owner that is long gone is collected at once, and that
- * would bring the owner up again. */
+ * would bring the owner up again. Nor while another turn of this controller waits, or it has used
+ * more than its share of the CPU: what is changed until then goes first. */
 static bool has_room(const struct ml_controller *self, enum ml_priority *out_least)
 {
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
     return self->current && !self->stopping && !self->cluster->standby &&
+           ml_payer_idle(&self->payer) &&
            !ml_informer_is_blind(ml_generation_informer(self->current)) &&
            self->in_flight < ml_generation_declaration(self->current)->concurrency_max;
 }

@@ -97,6 +97,7 @@ struct ml_generation *ml_generation_new(struct ml_cluster *cluster, struct ml_sc
     self->unresolved = count;
     self->unsynced = count;
     ml_task_init(&self->ready_task, on_ready, self);
+    generation_change_init(self);
     for (size_t i = 0; i < count; i++) {
         struct watched_kind *watched = &self->watched[i];
         watched->generation = self;
@@ -115,16 +116,18 @@ void ml_generation_start(struct ml_generation *self)
         resolve(&self->watched[i]);
 }
 
-void ml_generation_live(struct ml_generation *self, struct ml_gate *gate)
+void ml_generation_live(struct ml_generation *self, struct ml_gate *gate, struct ml_payer *payer)
 {
     ml_assert(self->ready);
     const struct ml_script_binding binding = {
         .kinds = self->kinds,
         .informers = self->informers,
         .gate = gate,
+        .payer = payer,
     };
     ml_script_bind(self->script, &binding);
     self->gate = gate;
+    self->payer = payer;
     self->live = true;
 }
 
@@ -140,6 +143,7 @@ void ml_generation_retire(struct ml_generation *self)
             ml_informer_unlisten(&watched->listener);
     }
     ml_task_cancel(&self->ready_task);
+    generation_change_fini(self);
 }
 
 struct ml_generation *ml_generation_ref(struct ml_generation *self)

@@ -21,6 +21,8 @@ struct ml_generation_handler {
                     const struct ml_change *change);
     /* Once live: the object of this key is gone. */
     void (*gone)(void *context, struct ml_generation *generation, struct ml_str key);
+    /* Once live: changes concern keys that nobody knows, so it may be any. */
+    void (*concerns_all)(void *context, struct ml_generation *generation);
     /* Once live: the reconciled kind can be watched again. */
     void (*mended)(void *context, struct ml_generation *generation);
     /* Once live: a watch function, or one of `when`, failed at a change of `object`. What
@@ -36,8 +38,10 @@ struct ml_generation *ml_generation_new(struct ml_cluster *cluster, struct ml_sc
                                         const struct ml_generation_handler *handler, void *context);
 void ml_generation_start(struct ml_generation *generation);
 
-/* From now on it tells changes; `gate` is where its writes are remembered. */
-void ml_generation_live(struct ml_generation *generation, struct ml_gate *gate);
+/* From now on it tells changes; `gate` is where its writes are remembered, `payer` pays for what
+ * its code takes of the CPU. Both outlive it. */
+void ml_generation_live(struct ml_generation *generation, struct ml_gate *gate,
+                        struct ml_payer *payer);
 
 /* Tells nothing more, and asks for nothing more. Runs under way may finish. */
 void ml_generation_retire(struct ml_generation *generation);

@@ -3,6 +3,12 @@
 
 #include "kube/object_diff.h"
 
+/* What a function may take at most, nearly: that of a watch has as long as a reconcile. */
+#define WHEN_MAX_NS (10 * ML_NS_PER_MS)
+#define MAP_MAX_NS  (100 * ML_NS_PER_MS)
+
+#define UNMAPPED_MAX 256 /* changes that wait for their watch function; then all are concerned */
+
 static size_t index_of(const struct watched_kind *watched)
 {
     return (size_t)(watched - watched->generation->watched);
@@ -17,7 +23,8 @@ static void tell_failed(const struct watched_kind *watched, struct ml_object *ob
 }
 
 /* Does the change count? What comes, goes, or begins to go always does; and so does what the
- * script's own function cannot judge: no change is lost by a mistake in it. */
+ * script's own function cannot judge, or has used too much of the CPU to be asked about: no change
+ * is lost by a mistake in it. */
 static bool counts(const struct watched_kind *watched, const struct ml_change *change)
 {
     const struct ml_script_kind *declared = watched->declared;
@@ -29,7 +36,8 @@ static bool counts(const struct watched_kind *watched, const struct ml_change *c
                (ml_object_diff(old, new, NULL) & declared->when) != 0;
     bool yes = true;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_script_when(watched->generation->script, index_of(watched), old, new, &yes, &err) < 0)
+    if (ml_payer_may_ask(watched->generation->payer, WHEN_MAX_NS) &&
+        ml_script_when(watched->generation->script, index_of(watched), old, new, &yes, &err) < 0)
         tell_failed(watched, new, &err);
     return yes;
 }
@@ -88,6 +96,88 @@ static void enqueue_mapped(struct watched_kind *watched, const struct ml_change 
     }
 }
 
+static void unmapped_free(struct ml_generation *self, struct unmapped *unmapped)
+{
+    ml_list_remove(&unmapped->node);
+    self->unmapped_count--;
+    ml_object_unref(unmapped->old);
+    ml_object_unref(unmapped->new);
+    free(unmapped);
+}
+
+static void drop_unmapped(struct ml_generation *self)
+{
+    ml_list_each (node, &self->unmapped)
+        unmapped_free(self, ml_container_of(node, struct unmapped, node));
+}
+
+static void map_later(struct watched_kind *watched, const struct ml_change *change)
+{
+    struct ml_generation *self = watched->generation;
+    if (!ml_turn_waits(&self->map_turn))
+        ml_turn_wait(&self->map_turn, self->payer);
+    if (self->unmapped_count == UNMAPPED_MAX) {
+        self->concerns_all = true;
+        drop_unmapped(self);
+    }
+    if (self->concerns_all)
+        return;
+    struct unmapped *unmapped = ml_new(struct unmapped);
+    unmapped->watched = watched;
+    unmapped->old = change->old ? ml_object_ref(change->old) : NULL;
+    unmapped->new = change->new ? ml_object_ref(change->new) : NULL;
+    ml_list_push(&self->unmapped, &unmapped->node);
+    self->unmapped_count++;
+}
+
+static void map_next(struct ml_generation *self)
+{
+    struct unmapped *unmapped = ml_container_of(self->unmapped.next, struct unmapped, node);
+    const struct ml_change change = {
+        .informer = unmapped->watched->listener.informer,
+        .old = unmapped->old,
+        .new = unmapped->new,
+    };
+    enqueue_mapped(unmapped->watched, &change);
+    unmapped_free(self, unmapped);
+}
+
+/* One change a turn. */
+static void on_map_turn(void *context)
+{
+    struct ml_generation *self = context;
+    if (self->concerns_all) {
+        self->concerns_all = false;
+        self->handler->concerns_all(self->context, self);
+        return;
+    }
+    map_next(self);
+    if (self->unmapped_count > 0)
+        ml_turn_wait(&self->map_turn, self->payer);
+}
+
+/* In order: what waits goes first. */
+static void map_now_or_later(struct watched_kind *watched, const struct ml_change *change)
+{
+    struct ml_generation *self = watched->generation;
+    if (!ml_turn_waits(&self->map_turn) && ml_payer_may_ask(self->payer, MAP_MAX_NS))
+        enqueue_mapped(watched, change);
+    else
+        map_later(watched, change);
+}
+
+void generation_change_init(struct ml_generation *self)
+{
+    ml_list_init(&self->unmapped);
+    ml_turn_init(&self->map_turn, on_map_turn, self);
+}
+
+void generation_change_fini(struct ml_generation *self)
+{
+    ml_turn_cancel(&self->map_turn);
+    drop_unmapped(self);
+}
+
 void generation_on_change(void *context, struct ml_informer *informer, struct ml_object *old,
                           struct ml_object *new)
 {
@@ -113,7 +203,7 @@ void generation_on_change(void *context, struct ml_informer *informer, struct ml
         enqueue_owners(self, &change);
         break;
     case ML_USE_WATCHES:
-        enqueue_mapped(watched, &change);
+        map_now_or_later(watched, &change);
         break;
     case ML_USE_TOUCHES:
         break;

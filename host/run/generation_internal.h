@@ -13,9 +13,21 @@ struct watched_kind {
     struct ml_err last; /* why it cannot be had, as told last */
 };
 
+/* A change that the watch function of its kind was not asked about yet. */
+struct unmapped {
+    struct watched_kind *watched;
+    struct ml_object *old, *new; /* a reference to each; one may be NULL */
+    struct ml_list node;
+};
+
 struct ml_generation {
     uint32_t refs;
-    struct ml_gate *gate; /* once live */
+    struct ml_gate *gate;   /* once live */
+    struct ml_payer *payer; /* likewise */
+    struct ml_list unmapped;
+    size_t unmapped_count;
+    bool concerns_all; /* there were too many of those */
+    struct ml_turn map_turn;
     struct ml_cluster *cluster;
     struct ml_script *script;
     const struct ml_declaration *declaration;
@@ -34,5 +46,7 @@ struct ml_generation {
 };
 
 /* generation_change.c: the listener of a watched kind, which is its context. */
+void generation_change_init(struct ml_generation *generation);
+void generation_change_fini(struct ml_generation *generation); /* changes that wait are dropped */
 void generation_on_change(void *watched, struct ml_informer *informer, struct ml_object *old,
                           struct ml_object *new);

@@ -140,6 +140,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .discovery = discovery,
         .informers = ml_informers_new(&informers),
         .recorder = ml_recorder_new(&recorder),
+        .turns = ml_turns_new(opts->loop, !opts->virtual_time),
     };
     self->scripts = ml_scripts_new(&self->cluster, &opts->limits);
     ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);
@@ -156,6 +157,7 @@ void ml_operator_free(struct ml_operator *self)
     ml_shutdown_fini(&self->shutdown);
     ml_wall_watch_stop(&self->wall);
     ml_scripts_free(self->scripts);
+    ml_turns_free(self->cluster.turns);
     ml_recorder_free(self->cluster.recorder);
     ml_informers_free(self->cluster.informers);
     ml_discovery_free(self->cluster.discovery);

@@ -20,6 +20,7 @@ struct ml_operator_opts {
     const char *const *namespaces; /* NULL-terminated; empty: all */
     bool watch_list;               /* lists are asked for as streams */
     const char *instance;          /* this process, in Events: "moonloop-HOST-PID" */
+    bool virtual_time;             /* what scripts take of the real CPU decides nothing */
     struct ml_script_limits limits;
     const struct ml_replica_opts *replica; /* NULL: the only one */
 };

@@ -13,14 +13,14 @@ struct ml_reconcile {
     struct ml_run *run;
     struct ml_writer_call *writing;
     struct ml_reconcile_end end;
-    struct ml_task start;
+    struct ml_turn start;
     ml_reconcile_done *done;
     void *context;
 };
 
 static void reconcile_free(struct ml_reconcile *self)
 {
-    ml_task_cancel(&self->start);
+    ml_turn_cancel(&self->start);
     ml_object_unref(self->object);
     ml_generation_unref(self->generation);
     free(self);
@@ -134,6 +134,7 @@ static void on_result(void *context, const struct ml_result *result)
         .err = result->err,
         .requeue_after_ns = result->requeue_after_ns,
         .requeue_at_ns = result->requeue_at_ns,
+        .limit = result->limit,
     };
     struct ml_err err = ML_ERR_INIT;
     if (ml_status_patch(self->object, result, ml_clock_wall(self->cluster->clock), &patch, &err) <
@@ -160,8 +161,8 @@ static void start(void *context)
 
 struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *controller,
                                         struct ml_generation *generation, struct ml_gate *gate,
-                                        struct ml_object *object, ml_reconcile_done *done,
-                                        void *context)
+                                        struct ml_payer *payer, struct ml_object *object,
+                                        ml_reconcile_done *done, void *context)
 {
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
     self->cluster = cluster;
@@ -171,8 +172,8 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
     self->object = ml_object_ref(object);
     self->done = done;
     self->context = context;
-    ml_task_init(&self->start, start, self);
-    ml_task_defer(&self->start, cluster->loop);
+    ml_turn_init(&self->start, start, self);
+    ml_turn_wait(&self->start, payer);
     return self;
 }
 

@@ -88,6 +88,7 @@ static void make_operator(struct ml_world *world)
     static const char *const everywhere[] = {NULL};
     world->metrics = ml_metrics_new();
     const struct ml_operator_opts opts = {
+        .virtual_time = true,
         .loop = world->loop,
         .transport = &world->tap,
         .random = &world->random,

@@ -89,6 +89,14 @@ static int handler(lua_State *L)
     return 1;
 }
 
+static void count_use(struct ml_script *script, int64_t used_ns, bool expired, int status)
+{
+    script->limit_hit = expired                ? ML_LIMIT_CPU
+                        : status == LUA_ERRMEM ? ML_LIMIT_MEMORY
+                                               : ML_LIMIT_NONE;
+    ml_payer_charge(script->binding.payer, used_ns);
+}
+
 int script_protect(struct ml_script *script, lua_CFunction function, void *argument, int64_t cpu_ns,
                    struct ml_err *err)
 {
@@ -106,7 +114,8 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     bool expired;
     script_cpu_begin(L, cpu_ns);
     int status = lua_pcall(L, 1, 0, top + 1);
-    script_cpu_end(&expired);
+    int64_t used_ns = script_cpu_end(&expired);
+    count_use(script, used_ns, expired, status);
     int r = 0;
     if (status != LUA_OK)
         r = describe(script, status, err);
@@ -119,6 +128,7 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
 
 static enum script_resumed out_of_time(struct ml_run *run, int64_t budget_ns, const char *within)
 {
+    run->thread.script->limit_hit = ML_LIMIT_CPU;
     ml_err_set(&run->err, ML_ESCRIPT, "used more than %d ms of CPU time %s",
                (int)(budget_ns / ML_NS_PER_MS), within);
     return SCRIPT_FAILED;
@@ -137,7 +147,9 @@ enum script_resumed script_resume(struct ml_run *run)
     int results = 0;
     script_cpu_begin(L, ML_MIN(script->limits.run_cpu_ns, run->cpu_left_ns));
     int status = lua_resume(L, NULL, 0, &results);
-    run->cpu_left_ns -= script_cpu_end(&expired);
+    int64_t used_ns = script_cpu_end(&expired);
+    run->cpu_left_ns -= used_ns;
+    count_use(script, used_ns, expired, status);
     if (status != LUA_OK && status != LUA_YIELD) {
         write_traceback(L, &script->traceback); /* it lies there as it fell */
         write_place(L, script->place, sizeof(script->place));

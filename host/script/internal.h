@@ -70,6 +70,7 @@ struct ml_script {
     char *kind_text[SCRIPT_KINDS_MAX]; /* what their slices point into */
     char *field_manager;
     struct ml_script_binding binding;
+    enum ml_limit_hit limit_hit; /* of what ran last */
 
     /* Registry references. */
     int reconcile_ref;
@@ -124,6 +125,8 @@ struct ml_run {
     /* What came of it; the body only lives while the continuation runs. */
     struct ml_str body;
     struct ml_err err;          /* kind 0: it went well */
+    struct ml_turn turn;        /* to go on; it waits for that with */
+    struct ml_str kept;         /* a copy of the body, which counts as memory of the script */
     char what[SCRIPT_WHAT_MAX]; /* "create Pod default/x", for messages */
 
     bool abandoned;     /* ends here with `err`, Lua is not asked */

@@ -150,10 +150,13 @@ static void finish(struct ml_run *run, bool reuse)
     run_end(run, false);
 }
 
-static void finish_with_error(struct ml_run *run)
+static void finish_with_error(struct ml_run *run, enum ml_limit_hit limit)
 {
-    run->result = (struct ml_result){
-        .outcome = ML_OUTCOME_ERROR, .err = run->err, .requeue_after_ns = -1, .requeue_at_ns = -1};
+    run->result = (struct ml_result){.outcome = ML_OUTCOME_ERROR,
+                                     .err = run->err,
+                                     .requeue_after_ns = -1,
+                                     .requeue_at_ns = -1,
+                                     .limit = limit};
     finish(run, false);
 }
 
@@ -181,31 +184,65 @@ static bool run_step(struct ml_run *run)
             return true;
         }
         ml_buf_clear(&script->traceback);
-        finish_with_error(run);
+        finish_with_error(run, ML_LIMIT_NONE);
         return false;
     case SCRIPT_ENDED:
         finish(run, true);
         return false;
     case SCRIPT_FAILED:
         add_last_failure(run);
-        finish_with_error(run);
+        finish_with_error(run, script->limit_hit);
         return false;
     }
     ML_UNREACHABLE();
 }
 
+/* What is held of an answer until the run may go on counts as memory of the script. */
+static void drop_kept(struct ml_run *run)
+{
+    run->thread.script->memory.used -= run->kept.len;
+    free((char *)run->kept.ptr);
+    run->kept = (struct ml_str){NULL, 0};
+}
+
+static bool keep_body(struct ml_run *run, struct ml_str body)
+{
+    struct ml_script *script = run->thread.script;
+    if (body.len > script->memory.max - ML_MIN(script->memory.used, script->memory.max))
+        return false;
+    script->memory.used += body.len;
+    run->kept = (struct ml_str){body.ptr ? ml_str_dup(body) : NULL, body.len};
+    return true;
+}
+
+/* In a turn. The body lives until the run has gone on, or ended. */
+static void go_on(void *context)
+{
+    struct ml_run *run = context;
+    run->body = run->kept;
+    if (run_step(run))
+        drop_kept(run);
+}
+
 /* `err` NULL: it went well. What no script can do anything about ends the run here. */
 static void answered(struct ml_run *run, struct ml_str body, const struct ml_err *err)
 {
+    struct ml_script *script = run->thread.script;
     run->body = body;
     run->err = err ? *err : ML_ERR_INIT;
-    if (!err || run_error_is_expected(err->kind)) {
+    if (err && !run_error_is_expected(err->kind)) {
+        ml_err_wrap(&run->err, "%s", run->what);
+        ml_buf_clear(&script->traceback);
+        finish_with_error(run, ML_LIMIT_NONE);
+    } else if (ml_payer_may_go_on(script->binding.payer)) {
         run_step(run);
-        return;
+    } else if (keep_body(run, body)) {
+        ml_turn_wait(&run->turn, script->binding.payer);
+    } else {
+        ml_err_set(&run->err, ML_ESCRIPT, "%s: no memory left for the answer", run->what);
+        ml_buf_clear(&script->traceback);
+        finish_with_error(run, ML_LIMIT_MEMORY);
     }
-    ml_err_wrap(&run->err, "%s", run->what);
-    ml_buf_clear(&run->thread.script->traceback);
-    finish_with_error(run);
 }
 
 static void read_done(void *context, struct ml_str body, const struct ml_err *err)
@@ -286,6 +323,8 @@ static void run_end(struct ml_run *run, bool reuse)
     if (run->seeing)
         ml_write_wait_cancel(&run->seen);
     coroutine_give(run, reuse);
+    ml_turn_cancel(&run->turn);
+    drop_kept(run);
     for (size_t i = 0; i < run->wrote_count; i++) {
         free(run->wrote[i].ns);
         free(run->wrote[i].name);
@@ -311,10 +350,11 @@ struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *o
     run->done = done;
     run->context = context;
     run->cpu_left_ns = SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns;
+    ml_turn_init(&run->turn, go_on, run);
     run->result.requeue_after_ns = run->result.requeue_at_ns = -1;
     run->err = run->result.err = ML_ERR_INIT;
     if (coroutine_take(run, &run->err) < 0) {
-        finish_with_error(run);
+        finish_with_error(run, script->limit_hit);
         return NULL;
     }
     lua_pushcfunction(run->coroutine.L, run_main);

@@ -46,6 +46,7 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     script->cluster = cluster;
     script->limits = limits_of(limits);
     script_memory_init(script);
+    script->binding.payer = script->limits.load_payer;
     script->thread.script = script;
     ml_random_init(&script->random, cluster ? ml_random_u64(cluster->random) : 0);
     ml_json_reader_init(&script->reader, ML_STR("null"), 0);
@@ -142,6 +143,7 @@ int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *li
     else
         r = ml_err_set(err, ML_ESCRIPT, "the memory limit is too small for any script");
     script->files = NULL;
+    script->binding.payer = script->limits.load_payer = NULL;
     if (r < 0) {
         put_place(file, err);
         script_free(script);
@@ -174,6 +176,11 @@ bool ml_script_loaded_file(const struct ml_script *script, struct ml_str name)
         if (ml_str_is(name, script->loaded[i]))
             return true;
     return false;
+}
+
+enum ml_limit_hit ml_script_limit_hit(const struct ml_script *script)
+{
+    return script->limit_hit;
 }
 
 size_t ml_script_memory(const struct ml_script *script)

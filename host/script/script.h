@@ -20,6 +20,8 @@ struct ml_script_limits {
     int64_t run_cpu_ns;  /* between two waits of a reconcile, and in all 10 times it; 0: 100 ms */
     size_t writes_max;   /* in one reconcile; 0: 64 */
     size_t reads_max;    /* in one reconcile; 0: 1000 */
+    struct ml_payer
+        *load_payer; /* borrowed while it loads: of the CPU time of that; NULL: nobody */
 };
 
 /* The files that came together: a folder, a ConfigMap, or one file. Names are bare
@@ -84,9 +86,20 @@ struct ml_script_binding {
     const struct ml_kind *const *kinds;
     struct ml_informer *const *informers;
     struct ml_gate *gate;
+    struct ml_payer *payer; /* of the CPU time that its code takes; NULL: nobody */
 };
 
 void ml_script_bind(struct ml_script *script, const struct ml_script_binding *binding);
+
+/* Which of its limits a piece of script code was stopped by. */
+enum ml_limit_hit {
+    ML_LIMIT_NONE,
+    ML_LIMIT_CPU,
+    ML_LIMIT_MEMORY,
+};
+
+/* Of the piece that ended last: a slice of a reconcile, a function at a change. */
+enum ml_limit_hit ml_script_limit_hit(const struct ml_script *script);
 
 enum ml_outcome {
     ML_OUTCOME_OK,       /* forget the key's failures; obey the requeue below, if any */
@@ -103,18 +116,22 @@ struct ml_result {
     int64_t requeue_after_ns; /* or -1 */
     int64_t requeue_at_ns;    /* wall clock; or -1 */
     const char *traceback;    /* of a Lua error, or NULL */
+    enum ml_limit_hit limit;  /* that ended it */
 };
 
 /* `result` and what it points to live during the call. The run is gone when it returns. */
 typedef void ml_script_done(void *context, const struct ml_result *result);
 
 /* Runs reconcile(object, ctx) in a coroutine. `done` may come before this returns, with NULL
- * returned then. */
+ * returned then. To be called in a turn of the binding's payer; the run takes those that it needs
+ * to go on by itself. */
 struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
                                    ml_script_done *done, void *context);
 /* A write of it is under way: what becomes of it is not known yet. */
 bool ml_script_writes(const struct ml_run *run);
 void ml_script_cancel(struct ml_run *run); /* done comes no more; open requests are canceled */
+
+#define ML_SCRIPT_WHEN_SHARE 10 /* of run_cpu_ns, that a function `when` may take */
 
 /* Asks the function `when` of kinds[index] whether a change from `old` to `new` counts. 0, or
  * ML_ESCRIPT with "file:line: message". */

@@ -1,9 +1,7 @@
 /* Predicates: does a change count? They see both states and nothing else, and run to their end at
- * once. */
+ * once. Each is asked for each change, and holds up all that follow: it has less time than others.
+ */
 #include "script/internal.h"
-
-/* Of the time between two waits: it is asked for each change, and holds up all that follow. */
-#define CPU_SHARE 10
 
 struct when_call {
     size_t index;
@@ -39,7 +37,8 @@ int ml_script_when(struct ml_script *script, size_t index, struct ml_object *old
     struct when_call call = {.index = index, .old = old, .new = new};
     script->thread.object = new;
     script->thread.reads = script->thread.log_lines = 0;
-    int r = script_protect(script, when_main, &call, script->limits.run_cpu_ns / CPU_SHARE, err);
+    int r = script_protect(script, when_main, &call,
+                           script->limits.run_cpu_ns / ML_SCRIPT_WHEN_SHARE, err);
     script->thread.object = NULL;
     if (r == 0)
         *out_counts = call.counts;

@@ -6,6 +6,7 @@
 #include "state/informer.h"
 #include "state/recorder.h"
 #include "state/shard.h"
+#include "state/turns.h"
 
 struct ml_cluster {
     struct ml_loop *loop;
@@ -19,4 +20,5 @@ struct ml_cluster {
     struct ml_recorder *recorder;
     struct ml_shard *shard; /* NULL: all keys are this replica's */
     bool standby;           /* another replica leads: caches are kept, nothing is reconciled */
+    struct ml_turns *turns; /* who runs script code; NULL where no controller does */
 };

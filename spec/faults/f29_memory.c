@@ -2,13 +2,12 @@
  * once or from then on. It is an error of that load or that object, nothing is left half done, and
  * the next one works. (Where the host itself gets none the process ends: ml_realloc.) Exhaustive.
  *
- * The allocator is caught where it is given to Lua, a shared library: this program's lua_newstate
- * stands before the library's. */
+ * The allocator is caught where it is given to Lua: the linker puts this program's lua_newstate
+ * before the library's (--wrap). */
 #include "script_world.h"
 
 #include "tried.h"
 
-#include <dlfcn.h>
 #include <lua.h>
 
 #define ALLOCATIONS_MAX 100000
@@ -37,13 +36,14 @@ static void *allocate(void *context, void *ptr, size_t osize, size_t nsize)
     return allocator.inner(allocator.inner_context, ptr, osize, nsize);
 }
 
-lua_State *lua_newstate(lua_Alloc f, void *context)
+lua_State *__real_lua_newstate(lua_Alloc f, void *context);
+lua_State *__wrap_lua_newstate(lua_Alloc f, void *context);
+
+lua_State *__wrap_lua_newstate(lua_Alloc f, void *context)
 {
-    lua_State *(*real)(lua_Alloc, void *) = NULL;
-    *(void **)&real = dlsym(RTLD_NEXT, "lua_newstate");
     allocator.inner = f;
     allocator.inner_context = context;
-    return real(allocate, NULL);
+    return __real_lua_newstate(allocate, NULL);
 }
 
 static void arm(size_t fails_at, bool for_good)

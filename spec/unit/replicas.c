@@ -107,6 +107,7 @@ static void make_operator(struct replica *self)
         .context = self,
     };
     const struct ml_operator_opts opts = {
+        .virtual_time = true,
         .loop = self->loop,
         .transport = wire_seam(self->work),
         .random = &self->all->random,

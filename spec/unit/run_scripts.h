@@ -129,6 +129,7 @@ static inline int set_up(void **state)
         .instance = "test",
     };
     cluster->recorder = ml_recorder_new(&recorder);
+    cluster->turns = ml_turns_new(world->loop, true);
     const struct ml_script_limits limits = {0};
     world->scripts = ml_scripts_new(cluster, &limits);
     world->source = (struct ml_source){.class = &source_class, .name = ml_strdup("test")};
@@ -142,6 +143,7 @@ static inline int tear_down(void **state)
 {
     struct world *world = *state;
     ml_scripts_free(world->scripts);
+    ml_turns_free(world->cluster.turns);
     ml_recorder_free(world->cluster.recorder);
     ml_informers_free(world->cluster.informers);
     ml_discovery_free(world->cluster.discovery);

@@ -127,7 +127,7 @@ static inline void world_open_part(struct world *w, const char *selection, const
     w->gate = ml_gate_new(w->loop, w->metrics, "at");
     w->cluster = (struct ml_cluster){
         w->loop, &w->clock.clock, &w->random,  &w->log, w->metrics, w->client,
-        NULL,    w->informers,    w->recorder, NULL,    false};
+        NULL,    w->informers,    w->recorder, NULL,    false,      NULL};
     world_open_pods(w);
     ML_AUTO_FREE char *text = ml_asprintf(
         "local moonloop = require 'moonloop'\n"
@@ -152,7 +152,7 @@ static inline void world_open_part(struct world *w, const char *selection, const
     memcpy(w->kinds, (const struct ml_kind *[]){&world_at, &world_pod, &world_pod, &world_secret},
            sizeof(w->kinds));
     memcpy(w->in, (struct ml_informer *[]){NULL, w->pods, w->pods, NULL}, sizeof(w->in));
-    ml_script_bind(w->script, &(struct ml_script_binding){w->kinds, w->in, w->gate});
+    ml_script_bind(w->script, &(struct ml_script_binding){w->kinds, w->in, w->gate, NULL});
     w->dict = ml_dict_new();
     int r = ml_object_new(w->dict, "", "",
                           ML_STR("{\"apiVersion\":\"example.com/v1\",\"kind\":\"At\","

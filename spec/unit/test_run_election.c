@@ -89,6 +89,7 @@ static void replica_init(struct pair *pair, struct replica *self, const char *id
         .context = self,
     };
     const struct ml_operator_opts opts = {
+        .virtual_time = true,
         .loop = pair->loop,
         .transport = self->work,
         .random = &pair->random,

@@ -1,0 +1,236 @@
+#include "state/turns.h"
+
+#ifndef MOONLOOP_CPU_STRETCH
+#define MOONLOOP_CPU_STRETCH 1 /* of a build that is slower than what the limits are meant for */
+#endif
+
+#define ROUND_MAX_NS    (10 * ML_NS_PER_MS) /* of script code; then the loop turns */
+#define ROUND_TURNS_MAX 100
+#define ASK_MAX_NS      (40 * ML_NS_PER_MS) /* of functions at changes, in one turn of the loop */
+#define SHORT_MAX_NS    (2 * ML_NS_PER_MS)  /* a hundred such slices are no long wait */
+#define SLICE_UNKNOWN   (2 * SHORT_MAX_NS)  /* of who has not shown what its slices take */
+#define SHORT_SHARE     3                   /* times what the last long slice took */
+
+struct ml_turns {
+    struct ml_loop *loop;
+    bool metered;
+    struct ml_list brief, dear; /* payers that have a turn to take, by their slices */
+    struct ml_task round;       /* gives turns */
+    struct ml_timer hop;        /* what is due now comes before the next round */
+    struct ml_task reset;       /* the loop has turned */
+    int64_t round_ns;           /* what script code took since */
+    int64_t brief_ns;           /* what brief ones took since the last dear one */
+    int64_t brief_max_ns;       /* and how much they may before the next */
+    bool in_round;
+    struct ml_payer *running; /* NULL too when it ended inside of its turn */
+};
+
+static bool owes(const struct ml_payer *payer)
+{
+    return ml_timer_active(&payer->paid);
+}
+
+static bool is_dear(const struct ml_payer *payer)
+{
+    return payer->turns->metered && payer->slice_ns > SHORT_MAX_NS;
+}
+
+static void enlist(struct ml_payer *payer)
+{
+    struct ml_turns *self = payer->turns;
+    if (!ml_list_empty(&payer->node) || ml_list_empty(&payer->waiting) || owes(payer) ||
+        payer == self->running)
+        return;
+    ml_list_push(is_dear(payer) ? &self->dear : &self->brief, &payer->node);
+    if (!self->in_round && !ml_timer_active(&self->hop))
+        ml_task_defer(&self->round, self->loop);
+}
+
+static void settle(struct ml_payer *payer)
+{
+    if (owes(payer))
+        return;
+    if (ml_list_empty(&payer->waiting))
+        payer->idle(payer->context);
+    else
+        enlist(payer);
+}
+
+static struct ml_payer *next_payer(struct ml_turns *self)
+{
+    bool brief_may = ml_list_empty(&self->dear) || self->brief_ns < self->brief_max_ns;
+    struct ml_list *first = brief_may && !ml_list_empty(&self->brief) ? &self->brief : &self->dear;
+    struct ml_list *node = ml_list_shift(first);
+    return node ? ml_container_of(node, struct ml_payer, node) : NULL;
+}
+
+/* The payer may end inside of its turn, with all that belongs to it. */
+static void give_turn(struct ml_turns *self, struct ml_payer *payer)
+{
+    struct ml_list *node = ml_list_shift(&payer->waiting);
+    if (!node) { /* it was canceled */
+        settle(payer);
+        return;
+    }
+    struct ml_turn *turn = ml_container_of(node, struct ml_turn, node);
+    bool dear = is_dear(payer);
+    int64_t before_ns = self->round_ns;
+    self->running = payer;
+    turn->run(turn->context);
+    int64_t took_ns = self->round_ns - before_ns;
+    self->brief_ns = dear ? 0 : self->brief_ns + took_ns;
+    if (dear)
+        self->brief_max_ns = SHORT_SHARE * ML_MAX(took_ns, SHORT_MAX_NS);
+    if (ml_take(&self->running))
+        settle(payer);
+}
+
+static void run_round(void *context)
+{
+    struct ml_turns *self = context;
+    self->in_round = true;
+    for (size_t i = 0; i < ROUND_TURNS_MAX && self->round_ns < ROUND_MAX_NS; i++) {
+        struct ml_payer *payer = next_payer(self);
+        if (!payer)
+            break;
+        if (!owes(payer)) /* its timer brings it back */
+            give_turn(self, payer);
+    }
+    self->in_round = false;
+    if (!ml_list_empty(&self->brief) || !ml_list_empty(&self->dear))
+        ml_timer_start(&self->hop, 0);
+}
+
+static void on_hop(void *context)
+{
+    struct ml_turns *self = context;
+    ml_task_defer(&self->round, self->loop);
+}
+
+static void on_reset(void *context)
+{
+    ((struct ml_turns *)context)->round_ns = 0;
+}
+
+struct ml_turns *ml_turns_new(struct ml_loop *loop, bool metered)
+{
+    struct ml_turns *self = ml_new(struct ml_turns);
+    self->loop = loop;
+    self->metered = metered;
+    self->brief_max_ns = SHORT_SHARE * SHORT_MAX_NS;
+    ml_list_init(&self->brief);
+    ml_list_init(&self->dear);
+    ml_task_init(&self->round, run_round, self);
+    ml_task_init(&self->reset, on_reset, self);
+    ml_timer_init(&self->hop, loop, on_hop, self);
+    return self;
+}
+
+void ml_turns_free(struct ml_turns *self)
+{
+    if (!self)
+        return;
+    ml_assert(ml_list_empty(&self->brief) && ml_list_empty(&self->dear));
+    ml_task_cancel(&self->round);
+    ml_task_cancel(&self->reset);
+    ml_timer_stop(&self->hop);
+    free(self);
+}
+
+static int64_t now_of(const struct ml_payer *payer)
+{
+    return ml_clock_monotonic(ml_loop_clock(payer->turns->loop));
+}
+
+static void on_paid(void *context)
+{
+    struct ml_payer *payer = context;
+    int64_t debt_ns = ml_meter_debt(&payer->meter, now_of(payer));
+    if (debt_ns > 0)
+        ml_timer_start(&payer->paid, debt_ns); /* what went on before has added to it */
+    else
+        settle(payer);
+}
+
+void ml_payer_init(struct ml_payer *payer, struct ml_turns *turns, void (*idle)(void *context),
+                   void *context)
+{
+    *payer = (struct ml_payer){.turns = turns, .idle = idle, .context = context};
+    payer->slice_ns = SLICE_UNKNOWN;
+    ml_list_init(&payer->waiting);
+    ml_list_init(&payer->node);
+    ml_timer_init(&payer->paid, turns->loop, on_paid, payer);
+}
+
+void ml_payer_fini(struct ml_payer *payer)
+{
+    ml_assert(ml_list_empty(&payer->waiting));
+    if (payer->turns->running == payer)
+        payer->turns->running = NULL;
+    ml_list_remove(&payer->node);
+    ml_timer_stop(&payer->paid);
+}
+
+bool ml_payer_idle(const struct ml_payer *payer)
+{
+    return ml_list_empty(&payer->waiting) && !owes(payer);
+}
+
+void ml_payer_charge(struct ml_payer *payer, int64_t cpu_ns)
+{
+    if (payer && payer->seconds)
+        ml_metric_add(payer->seconds, (double)cpu_ns / (double)ML_NS_PER_S);
+    if (!payer || !payer->turns->metered)
+        return;
+    struct ml_turns *self = payer->turns;
+    int64_t now_ns = now_of(payer);
+    int64_t took_ns = cpu_ns / MOONLOOP_CPU_STRETCH;
+    ml_meter_charge(&payer->meter, now_ns, took_ns);
+    payer->slice_ns = ML_MAX(took_ns, payer->slice_ns - payer->slice_ns / 8);
+    self->round_ns += took_ns;
+    ml_task_defer(&self->reset, self->loop);
+    int64_t debt_ns = ml_meter_debt(&payer->meter, now_ns);
+    if (debt_ns == 0 || owes(payer))
+        return;
+    ml_timer_start(&payer->paid, debt_ns);
+    if (payer->throttled)
+        ml_metric_add(payer->throttled, 1);
+}
+
+bool ml_payer_may_go_on(const struct ml_payer *payer)
+{
+    if (!payer || !payer->turns->metered)
+        return true;
+    return ml_payer_idle(payer) && !is_dear(payer) && payer->turns->round_ns < ROUND_MAX_NS;
+}
+
+bool ml_payer_may_ask(const struct ml_payer *payer, int64_t slice_max_ns)
+{
+    if (!payer || !payer->turns->metered)
+        return true;
+    return !owes(payer) &&
+           payer->turns->round_ns + ML_MIN(slice_max_ns, payer->slice_ns) < ASK_MAX_NS;
+}
+
+void ml_turn_init(struct ml_turn *turn, void (*run)(void *context), void *context)
+{
+    *turn = (struct ml_turn){.run = run, .context = context};
+    ml_list_init(&turn->node);
+}
+
+void ml_turn_wait(struct ml_turn *turn, struct ml_payer *payer)
+{
+    ml_assert(ml_list_empty(&turn->node));
+    ml_list_push(&payer->waiting, &turn->node);
+    enlist(payer);
+}
+
+bool ml_turn_waits(const struct ml_turn *turn)
+{
+    return !ml_list_empty(&turn->node);
+}
+
+void ml_turn_cancel(struct ml_turn *turn)
+{
+    ml_list_remove(&turn->node);
+}

@@ -1,0 +1,124 @@
+/* Scripts that take too much of the CPU, beside one that does not. What they take is real; the
+ * clock that it is measured against is the test's, and stands still unless it is moved. */
+#include "run_scripts.h"
+
+/* Takes 50 ms and more, as the machine is. */
+#define BURN "local x = 0 for i = 1, 16000000 do x = x ~ i end\n"
+
+/* The value of a metric as it is shown, "name{labels}". */
+static double shown(struct world *world, const char *metric)
+{
+    struct ml_buf page = ML_BUF_INIT;
+    ml_metrics_write(world->metrics, &page);
+    const char *at = strstr(ml_buf_cstr(&page), metric);
+    double value = at ? strtod(at + strlen(metric), NULL) : 0;
+    ml_buf_fini(&page);
+    return value;
+}
+
+#define RUNS_OF_B   "controller_runtime_reconcile_total{controller=\"b\",result=\"requeue_after\"}"
+#define RUNS_OF_A   "controller_runtime_reconcile_total{controller=\"a\",result=\"success\"}"
+#define ERRORS_OF_A "controller_runtime_reconcile_errors_total{controller=\"a\"}"
+
+static void test_metering_controller_over_its_share_is_spaced_out_and_no_other(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = script("a", BURN "return");
+    ML_AUTO_FREE char *b = script("b", "return { requeue_after = 0.05 }");
+    ML_AUTO_FREE char *things = many_things();
+    world->things = things;
+    tell(world, a, b);
+    double first = shown(world, RUNS_OF_A);
+    assert_in_range((int)first, 2, 60); /* half a second of the CPU, and no time passes */
+    assert_true(shown(world, RUNS_OF_B) >= 100);
+    for (int ms = 0; ms < 2000; ms += 50)
+        advance(world, 50 * ML_NS_PER_MS);
+    double then = shown(world, RUNS_OF_A) - first;
+    assert_true(then >= 1 && then <= first + 1); /* a quarter of two seconds */
+    assert_true(shown(world, RUNS_OF_B) >= 100 * 40);
+}
+
+static void test_metering_function_when_is_not_asked_over_the_share_and_all_counts(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = ml_asprintf(
+        "local m = require 'moonloop'\n"
+        "return m.controller {\n"
+        "  name = 'a', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+        "  when = function(old, new) while true do end end,\n"
+        "  reconcile = function(thing, ctx)\n"
+        "    if thing.spec.want == 'LAST' then return { status = { phase = 'LAST' } } end\n"
+        "  end,\n"
+        "}\n");
+    tell(world, a, NULL);
+    for (int i = 0; i < 200; i++)
+        change(world, 11 + i, "X", "");
+    assert_in_range((int)shown(world, ERRORS_OF_A), 20, 60); /* 10 ms each, then it owes */
+    world->write_count = 0;                                  /* Events */
+    change(world, 999, "LAST", "");
+    for (int seconds = 0; seconds < 10; seconds++)
+        advance(world, ML_NS_PER_S);
+    size_t found = 0;
+    for (size_t i = 0; i < world->write_count; i++)
+        found += strstr(world->writes[i]->body, "\"phase\":\"LAST\"") != NULL;
+    assert_int_equal(found, 1);
+}
+
+static const char *const mapper =
+    "local m = require 'moonloop'\n"
+    "local Part = m.kind('test.dev/v1', 'Part')\n"
+    "return m.controller {\n"
+    "  name = 'a', reconciles = m.kind('test.dev/v1', 'Thing'),\n"
+    "  watches = { m.watch(Part, function(part) %s return { 'd/a' } end) },\n"
+    "  reconcile = function(thing, ctx)\n"
+    "    local part = ctx.get(Part, 'p')\n"
+    "    return part and { status = { phase = part.metadata.resourceVersion } }\n"
+    "  end,\n"
+    "}\n";
+
+/* Answers each status, until nobody writes for a second, and says what the last one was. */
+static void let_it_write(struct world *world, char last[64])
+{
+    for (int seconds = 0; seconds < 6; seconds++) {
+        for (size_t i = 0; i < world->write_count; i++) {
+            const char *phase = strstr(world->writes[i]->body, "\"phase\":\"");
+            if (phase)
+                snprintf(last, 64, "%.*s", (int)strcspn(phase + 9, "\""), phase + 9);
+            fake_refuse(world->writes[i], 500, "InternalError", "again");
+        }
+        world->write_count = 0;
+        advance(world, ML_NS_PER_S);
+    }
+}
+
+static void test_metering_watch_function_over_the_share_loses_no_change(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = ml_asprintf(mapper, BURN);
+    char last[64] = "";
+    tell(world, a, NULL);
+    reply_no_parts(world);
+    /* More than are kept apart. */
+    for (int i = 0; i < 600; i++) {
+        ML_AUTO_FREE char *event = ml_asprintf(
+            "{\"type\":\"%s\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Part\","
+            "\"metadata\":{\"name\":\"p\",\"namespace\":\"d\",\"uid\":\"up\","
+            "\"resourceVersion\":\"%d\"}}}\n",
+            i ? "MODIFIED" : "ADDED", 20 + i);
+        assert_true(fake_piece(world->parts_watch, event));
+        if (i % 50 == 0)
+            ml_loop_poll(world->loop);
+    }
+    let_it_write(world, last);
+    assert_string_equal(last, "619");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPTS_TEST(test_metering_controller_over_its_share_is_spaced_out_and_no_other),
+        SCRIPTS_TEST(test_metering_function_when_is_not_asked_over_the_share_and_all_counts),
+        SCRIPTS_TEST(test_metering_watch_function_over_the_share_loses_no_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

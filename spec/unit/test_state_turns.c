@@ -1,0 +1,335 @@
+/* Turns of payers whose slices take what a test says, on a clock that they move. */
+#include "unit.h"
+
+#include "state/turns.h"
+
+#ifndef MOONLOOP_CPU_STRETCH
+#define MOONLOOP_CPU_STRETCH 1
+#endif
+
+#define MS         ML_NS_PER_MS
+#define PAYERS_MAX 64
+
+struct player {
+    struct world *world;
+    struct ml_payer payer;
+    struct ml_turn turn;
+    int64_t slice_ns;
+    int left;         /* turns to take */
+    int64_t asked_ns; /* when it began to wait */
+    int64_t late_ns;  /* the longest wait */
+    int taken;
+};
+
+struct world {
+    struct ml_clock_fake clock;
+    struct ml_loop *loop;
+    struct ml_turns *turns;
+    struct player players[PAYERS_MAX];
+    size_t count;
+    int64_t used_ns;
+    int64_t without_turn_ns; /* script code since the loop turned last */
+    int64_t stretch_max_ns;  /* the most of it */
+    struct ml_task watch;
+    struct player *ticker;
+    struct ml_timer tick;
+};
+
+static void ask(struct player *player)
+{
+    struct world *world = player->world;
+    if (ml_turn_waits(&player->turn) || player->left == 0)
+        return;
+    player->asked_ns = ml_clock_monotonic(&world->clock.clock);
+    ml_turn_wait(&player->turn, &player->payer);
+}
+
+static void spend(struct player *player, int64_t ns)
+{
+    struct world *world = player->world;
+    ml_clock_fake_advance(&world->clock, ns);
+    ml_payer_charge(&player->payer, ns * MOONLOOP_CPU_STRETCH);
+    world->used_ns += ns;
+    world->without_turn_ns += ns;
+    world->stretch_max_ns = ML_MAX(world->stretch_max_ns, world->without_turn_ns);
+    ml_task_defer(&world->watch, world->loop);
+}
+
+static void take_turn(void *context)
+{
+    struct player *player = context;
+    int64_t now = ml_clock_monotonic(&player->world->clock.clock);
+    player->late_ns = ML_MAX(player->late_ns, now - player->asked_ns);
+    player->taken++;
+    player->left--;
+    spend(player, player->slice_ns);
+}
+
+static void on_idle(void *context)
+{
+    ask(context);
+}
+
+static void loop_turned(void *context)
+{
+    ((struct world *)context)->without_turn_ns = 0;
+}
+
+static struct player *add_player(struct world *world, int64_t slice_ns, int turns)
+{
+    struct player *player = &world->players[world->count++];
+    *player = (struct player){.world = world, .slice_ns = slice_ns, .left = turns};
+    ml_payer_init(&player->payer, world->turns, on_idle, player);
+    ml_turn_init(&player->turn, take_turn, player);
+    return player;
+}
+
+static void tick(void *context);
+
+static int set_up_with(void **state, bool metered)
+{
+    struct world *world = ml_new(struct world);
+    ml_clock_fake_init(&world->clock, 0);
+    world->loop = ml_loop_new(&world->clock.clock);
+    world->turns = ml_turns_new(world->loop, metered);
+    ml_task_init(&world->watch, loop_turned, world);
+    ml_timer_init(&world->tick, world->loop, tick, world);
+    *state = world;
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(state, true);
+}
+
+static int set_up_unmetered(void **state)
+{
+    return set_up_with(state, false);
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    for (size_t i = 0; i < world->count; i++) {
+        ml_turn_cancel(&world->players[i].turn);
+        ml_payer_fini(&world->players[i].payer);
+    }
+    ml_task_cancel(&world->watch);
+    ml_timer_stop(&world->tick);
+    ml_turns_free(world->turns);
+    ml_loop_free(world->loop);
+    free(world);
+    return 0;
+}
+
+/* Lets the world go on for so long: from timer to timer. */
+static void go_on(struct world *world, int64_t ns)
+{
+    int64_t end = ml_clock_monotonic(&world->clock.clock) + ns;
+    for (;;) {
+        ml_loop_poll_rounds(world->loop, 1);
+        int64_t now = ml_clock_monotonic(&world->clock.clock);
+        int64_t next = ml_loop_next(world->loop);
+        if (now >= end || next == INT64_MAX)
+            return;
+        if (next > now)
+            ml_clock_fake_advance(&world->clock, ML_MIN(next, end) - now);
+    }
+}
+
+/* A bystander that ticks each 50 ms and needs next to nothing. */
+static void tick(void *context)
+{
+    struct world *world = context;
+    world->ticker->left = 1;
+    ask(world->ticker);
+    ml_timer_start(&world->tick, 50 * MS);
+}
+
+static void start_ticker(struct world *world)
+{
+    world->ticker = add_player(world, MS / 20, 0);
+    ml_timer_start(&world->tick, 0);
+    go_on(world, ML_NS_PER_S);
+}
+
+static void test_turns_payer_over_its_share_waits_until_it_is_made_good(void **state)
+{
+    struct world *world = *state;
+    struct player *player = add_player(world, 100 * MS, 1000);
+    ask(player);
+    go_on(world, 100 * ML_NS_PER_S);
+    assert_in_range(world->used_ns, 25 * ML_NS_PER_S, 26 * ML_NS_PER_S);
+}
+
+static void test_turns_payer_below_its_share_is_not_slowed(void **state)
+{
+    struct world *world = *state;
+    struct player *player = add_player(world, MS, 400);
+    ask(player);
+    go_on(world, ML_NS_PER_S);
+    assert_int_equal(player->taken, 400);
+    assert_int_equal(ml_clock_monotonic(&world->clock.clock), ML_NS_PER_S + 400 * MS);
+}
+
+static void test_turns_bystander_waits_for_one_slice_whoever_loops(void **state)
+{
+    static const int64_t slices[] = {MS, 2 * MS, 3 * MS, 11 * MS, 90 * MS, 100 * MS, 200 * MS};
+    for (size_t i = 0; i < ML_COUNT(slices); i++) {
+        struct world *world = *state;
+        start_ticker(world);
+        for (int n = 0; n < 60; n++)
+            ask(add_player(world, slices[i], 1000));
+        go_on(world, 60 * ML_NS_PER_S);
+        assert_true(world->ticker->taken > 60 * 20 / 6);
+        assert_in_range(world->ticker->late_ns, 0, 250 * MS);
+        assert_in_range(world->stretch_max_ns, 0, 210 * MS);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+static void test_turns_long_slices_get_a_quarter_beside_short_ones(void **state)
+{
+    struct world *world = *state;
+    struct player *dear = add_player(world, 100 * MS, 1000);
+    for (int n = 0; n < 60; n++)
+        ask(add_player(world, 2 * MS, 100000));
+    ask(dear);
+    go_on(world, 8 * ML_NS_PER_S); /* 60 payers use all there is */
+    assert_in_range(dear->taken, 12, 30);
+}
+
+static void test_turns_end_a_round_after_10_ms(void **state)
+{
+    struct world *world = *state;
+    for (int n = 0; n < 30; n++)
+        ask(add_player(world, 3 * MS, 3));
+    go_on(world, ML_NS_PER_S);
+    for (int n = 0; n < 30; n++)
+        assert_int_equal(world->players[n].taken, 3);
+    assert_in_range(world->stretch_max_ns, 0, 12 * MS);
+}
+
+static void test_turns_payers_take_them_one_by_one(void **state)
+{
+    struct world *world = *state;
+    struct player *first = add_player(world, MS, 10);
+    struct player *second = add_player(world, MS, 10);
+    ask(first);
+    ask(second);
+    while (first->taken + second->taken < 20) {
+        ml_loop_poll_rounds(world->loop, 1);
+        assert_in_range(first->taken - second->taken + 1, 0, 2);
+    }
+}
+
+static void test_turns_answers_go_on_at_once_unless_somebody_suffers(void **state)
+{
+    struct world *world = *state;
+    struct player *player = add_player(world, MS / 10, 20);
+    assert_true(ml_payer_may_go_on(NULL));
+    assert_false(ml_payer_may_go_on(&player->payer)); /* nobody knows what its slices take */
+    ask(player);
+    go_on(world, ML_NS_PER_S);
+    assert_true(ml_payer_may_go_on(&player->payer));
+    for (int i = 0; i < 10; i++)
+        spend(player, MS);
+    assert_false(ml_payer_may_go_on(&player->payer)); /* 10 ms without a turn of the loop */
+    ml_loop_poll_rounds(world->loop, 2);
+    assert_true(ml_payer_may_go_on(&player->payer));
+    for (int i = 0; i < 800; i++)
+        spend(player, MS);
+    ml_loop_poll_rounds(world->loop, 2);
+    assert_false(ml_payer_may_go_on(&player->payer)); /* it owes */
+}
+
+static void test_turns_functions_at_changes_are_asked_up_to_40_ms_at_once(void **state)
+{
+    struct world *world = *state;
+    struct player *player = add_player(world, MS, 0);
+    int asked = 0;
+    for (; ml_payer_may_ask(&player->payer, 10 * MS); asked++)
+        spend(player, 9 * MS);
+    assert_in_range(asked, 3, 4);
+    ml_loop_poll_rounds(world->loop, 2);
+    assert_true(ml_payer_may_ask(&player->payer, 10 * MS));
+    spend(player, 600 * MS);
+    ml_loop_poll_rounds(world->loop, 2);
+    assert_false(ml_payer_may_ask(&player->payer, MS)); /* it owes */
+}
+
+static void test_turns_canceled_one_does_not_come_and_the_payer_is_idle(void **state)
+{
+    struct world *world = *state;
+    struct player *player = add_player(world, MS, 1);
+    struct ml_turn other;
+    ml_turn_init(&other, take_turn, player);
+    ml_turn_wait(&other, &player->payer);
+    ml_turn_cancel(&other);
+    go_on(world, ML_NS_PER_S); /* on_idle asks for the one that is left */
+    assert_int_equal(player->taken, 1);
+}
+
+struct ender {
+    struct ml_payer payer;
+    struct ml_turn turn;
+    bool *ended;
+};
+
+static void end_inside(void *context)
+{
+    struct ender *ender = context;
+    *ender->ended = true;
+    ml_payer_fini(&ender->payer);
+    free(ender);
+}
+
+static void test_turns_payer_may_end_inside_of_its_turn(void **state)
+{
+    struct world *world = *state;
+    struct ender *ender = ml_new(struct ender);
+    bool ended = false;
+    ender->ended = &ended;
+    ml_payer_init(&ender->payer, world->turns, on_idle, ender);
+    ml_turn_init(&ender->turn, end_inside, ender);
+    ml_turn_wait(&ender->turn, &ender->payer);
+    go_on(world, ML_NS_PER_S);
+    assert_true(ended);
+}
+
+static void test_turns_unmetered_ones_come_in_order_and_cost_nothing(void **state)
+{
+    struct world *world = *state;
+    for (int n = 0; n < 10; n++)
+        ask(add_player(world, 0, 1000));
+    struct player *player = &world->players[0];
+    ml_payer_charge(&player->payer, 3600 * ML_NS_PER_S);
+    assert_true(ml_payer_may_go_on(&player->payer));
+    assert_true(ml_payer_may_ask(&player->payer, ML_NS_PER_S));
+    ml_loop_poll(world->loop);
+    for (int n = 0; n < 10; n++)
+        assert_int_equal(world->players[n].taken, 1000);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_turns_payer_over_its_share_waits_until_it_is_made_good),
+        TEST(test_turns_payer_below_its_share_is_not_slowed),
+        TEST(test_turns_bystander_waits_for_one_slice_whoever_loops),
+        TEST(test_turns_long_slices_get_a_quarter_beside_short_ones),
+        TEST(test_turns_end_a_round_after_10_ms),
+        TEST(test_turns_payers_take_them_one_by_one),
+        TEST(test_turns_answers_go_on_at_once_unless_somebody_suffers),
+        TEST(test_turns_functions_at_changes_are_asked_up_to_40_ms_at_once),
+        TEST(test_turns_canceled_one_does_not_come_and_the_payer_is_idle),
+        TEST(test_turns_payer_may_end_inside_of_its_turn),
+        cmocka_unit_test_setup_teardown(test_turns_unmetered_ones_come_in_order_and_cost_nothing,
+                                        set_up_unmetered, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
