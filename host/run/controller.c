@@ -36,6 +36,7 @@ static void on_ready(void *context, struct ml_generation *generation)
         ml_generation_unref(old);
     }
     ml_wakes_pardon(self->wakes);
+    controller_circuit_close(self);
     enqueue_all(self);
     self->handler->live(self->context, self, old == NULL);
     controller_pump(self);
@@ -81,11 +82,12 @@ static void on_function_failed(void *context, struct ml_generation *generation,
                                const struct ml_err *err)
 {
     struct ml_controller *self = context;
-    (void)generation;
     ml_error(self->cluster->log, self->name, "watch or when function failed",
              ML_S("kind", kind->kind), ML_STR_FIELD("object", ml_object_key(object)), ML_ERR(err));
     ml_object_warning(self->cluster, kind, object, "WatchFailed", err->message);
     ml_metric_add(self->metrics.errors, 1);
+    if (ml_script_limit_hit(ml_generation_script(generation)))
+        controller_limit_hit(self, NULL, err);
 }
 
 static void on_concerns_all(void *context, struct ml_generation *generation)
@@ -137,6 +139,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     ml_controller_metrics_init(&self->metrics, cluster->metrics, self->name);
     self->payer.seconds = self->metrics.cpu;
     self->payer.throttled = self->metrics.throttled;
+    controller_circuit_init(self);
     controller_shard_init(self);
     return self;
 }
@@ -146,6 +149,7 @@ void ml_controller_free(struct ml_controller *self)
     if (!self)
         return;
     ml_task_cancel(&self->stopped_task);
+    controller_circuit_fini(self);
     controller_shard_fini(self);
     controller_cancel_work(self);
     ml_generation_unref(self->offered);
@@ -191,6 +195,7 @@ void ml_controller_reshard(struct ml_controller *self)
 void ml_controller_stop(struct ml_controller *self)
 {
     self->stopping = true;
+    controller_circuit_fini(self);
     ml_generation_unref(ml_take(&self->offered));
     if (self->current)
         ml_generation_retire(self->current);

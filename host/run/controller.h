@@ -10,6 +10,9 @@ struct ml_controller;
 struct ml_controller_handler {
     /* A version that was offered works from now on; `first`: nothing did before. */
     void (*live)(void *context, struct ml_controller *controller, bool first);
+    /* The script runs into its limits again and again and is held back; or it is no longer. May be
+     * NULL. */
+    void (*circuit)(void *context, struct ml_controller *controller, bool open, const char *note);
     /* All work is done, after ml_controller_stop. Once. */
     void (*stopped)(void *context, struct ml_controller *controller);
 };

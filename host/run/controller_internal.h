@@ -3,6 +3,7 @@
  * Private to these. */
 #pragma once
 
+#include "run/circuit.h"
 #include "run/controller.h"
 #include "run/controller_metrics.h"
 #include "run/doubts.h"
@@ -19,6 +20,8 @@ struct ml_controller {
     struct ml_payer payer; /* of the CPU time that its script takes */
     struct ml_wakes *wakes;
     struct ml_doubts doubts;
+    struct ml_circuit circuit;
+    struct ml_timer probe;         /* while the circuit is open: until an object may try */
     struct ml_generation *current; /* NULL before the first is live */
     struct ml_generation *offered; /* on its way; NULL when there is none */
     struct ml_list works;
@@ -44,6 +47,16 @@ void controller_tell_when_stopped(struct ml_controller *self);
 extern const struct ml_wakes_handler controller_wakes_handler;
 void controller_on_write(void *controller, struct ml_str key, const struct ml_informer *informer,
                          uint64_t rv, bool shown);
+
+/* controller_circuit.c */
+void controller_circuit_init(struct ml_controller *self);
+void controller_circuit_fini(struct ml_controller *self);
+/* A limit ended code of the script, that worked on `object`; NULL: on a change. */
+void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
+                          const struct ml_err *err);
+/* The script did its work, or there is a new one. */
+void controller_circuit_close(struct ml_controller *self);
+bool controller_circuit_lets_begin(const struct ml_controller *self);
 
 /* controller_shard.c. Is the key for this replica to look at, now? */
 bool controller_acts(const struct ml_controller *self, struct ml_str key);

@@ -46,6 +46,11 @@ void ml_controller_metrics_init(struct ml_controller_metrics *self, struct ml_me
                                                   "CPU time that code of the script took.",
                                                   by_controller),
                                mine);
+    self->circuit_open = ml_metric_with(
+        ml_metrics_gauge(metrics, "moonloop_controller_circuit_open",
+                         "1 while the script is held back since it runs into its limits.",
+                         by_controller),
+        mine);
     self->throttled = ml_metric_with(
         ml_metrics_counter(metrics, "moonloop_script_throttled_total",
                            "Times that the script had used more than its share of the CPU.",

@@ -12,6 +12,7 @@ struct ml_controller_metrics {
     struct ml_metric *active, *workers_max;
     struct ml_metric *slowed;
     struct ml_metric *cpu, *throttled;
+    struct ml_metric *circuit_open;
 };
 
 void ml_controller_metrics_init(struct ml_controller_metrics *self, struct ml_metrics *metrics,

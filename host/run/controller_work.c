@@ -15,6 +15,7 @@ struct work {
     struct ml_recheck *recheck;     /* before it, for a key in doubt */
     struct ml_reconcile *reconcile; /* NULL: not yet */
     int64_t started_ns;
+    bool probes; /* whether the script stays within its limits again */
     struct ml_list node;
 };
 
@@ -40,7 +41,7 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
     case ML_OUTCOME_ERROR:
         if (end->err.kind == ML_ECONFLICT)
             doubt(self, key);
-        ml_workqueue_add_rate_limited(self->queue, key, work->priority);
+        ml_workqueue_add_rate_limited_by(self->queue, key, work->priority, self->circuit.hits);
         return;
     case ML_OUTCOME_TERMINAL:
     case ML_OUTCOME_INVALID:
@@ -67,6 +68,8 @@ static void work_end(struct work *work)
     self->in_flight--;
     self->low_in_flight -= work->priority == ML_PRIORITY_LOW;
     ml_metric_set(self->metrics.active, (double)self->in_flight);
+    if (work->probes)
+        ml_circuit_abandon(&self->circuit);
     free(work);
 }
 
@@ -76,12 +79,23 @@ void controller_tell_when_stopped(struct ml_controller *self)
         ml_task_defer(&self->stopped_task, self->cluster->loop);
 }
 
+static void judge_limits(struct work *work, const struct ml_reconcile_end *end)
+{
+    struct ml_controller *self = work->controller;
+    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
+    if (end->limit)
+        controller_limit_hit(self, ml_store_get(store, work->key), &end->err);
+    else if (end->outcome != ML_OUTCOME_ERROR)
+        controller_circuit_close(self);
+}
+
 static void on_reconciled(void *context, const struct ml_reconcile_end *end)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
     int64_t took_ns = ml_clock_monotonic(self->cluster->clock) - work->started_ns;
     ml_controller_metrics_count(&self->metrics, end, took_ns);
+    judge_limits(work, end);
     requeue(work, end);
     ml_wakes_ended(self->wakes, work->key);
     work_end(work);
@@ -153,6 +167,7 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
     work->key = key;
     work->priority = priority;
     work->started_ns = ml_clock_monotonic(self->cluster->clock);
+    work->probes = ml_circuit_begin(&self->circuit);
     ml_list_push(&self->works, &work->node);
     self->in_flight++;
     self->low_in_flight += priority == ML_PRIORITY_LOW;
@@ -173,7 +188,7 @@ static bool has_room(const struct ml_controller *self, enum ml_priority *out_lea
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
     return self->current && !self->stopping && !self->cluster->standby &&
-           ml_payer_idle(&self->payer) &&
+           ml_payer_idle(&self->payer) && controller_circuit_lets_begin(self) &&
            !ml_informer_is_blind(ml_generation_informer(self->current)) &&
            self->in_flight < ml_generation_declaration(self->current)->concurrency_max;
 }

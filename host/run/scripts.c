@@ -306,6 +306,13 @@ static void on_live(void *context, struct ml_controller *controller, bool first)
     ml_source_report(slot->source, false, "ScriptLoaded", note);
 }
 
+static void on_circuit(void *context, struct ml_controller *controller, bool open, const char *note)
+{
+    struct slot *slot = slot_of(context, controller);
+    if (slot)
+        ml_source_report(slot->source, open, open ? "CircuitOpen" : "CircuitClosed", note);
+}
+
 static void on_stopped(void *context, struct ml_controller *controller)
 {
     struct ml_scripts *self = context;
@@ -324,6 +331,7 @@ static void on_stopped(void *context, struct ml_controller *controller)
 
 static const struct ml_controller_handler controller_handler = {
     .live = on_live,
+    .circuit = on_circuit,
     .stopped = on_stopped,
 };
 

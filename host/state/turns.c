@@ -8,7 +8,7 @@
 #define ROUND_TURNS_MAX 100
 #define ASK_MAX_NS      (40 * ML_NS_PER_MS) /* of functions at changes, in one turn of the loop */
 #define SHORT_MAX_NS    (2 * ML_NS_PER_MS)  /* a hundred such slices are no long wait */
-#define SLICE_UNKNOWN   (2 * SHORT_MAX_NS)  /* of who has not shown what its slices take */
+#define SLICE_UNKNOWN   (SHORT_MAX_NS + 1)  /* of who has not shown yet what its slices take */
 #define SHORT_SHARE     3                   /* times what the last long slice took */
 
 struct ml_turns {

@@ -41,6 +41,9 @@ void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key,
                             enum ml_priority priority, int64_t delay_ns);
 void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
                                    enum ml_priority priority);
+/* The same with the pause doubled so many times more. */
+void ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
+                                      enum ml_priority priority, unsigned doublings);
 void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key); /* resets the backoff */
 /* Takes back a delayed addition: the object said something newer, or is gone. */
 void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key);

@@ -80,10 +80,16 @@ void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key,
 void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
                                    enum ml_priority priority)
 {
+    ml_workqueue_add_rate_limited_by(queue, key, priority, 0);
+}
+
+void ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
+                                      enum ml_priority priority, unsigned doublings)
+{
     if (queue->shut_down)
         return;
     struct queue_entry *entry = queue_entry_get(queue, key);
-    int64_t delay_ns = BACKOFF_FIRST_NS << entry->failures;
+    int64_t delay_ns = BACKOFF_FIRST_NS << ML_MIN(entry->failures + doublings, FAILURES_MAX);
     if (entry->failures < FAILURES_MAX)
         entry->failures++;
     ml_workqueue_add_after(queue, key, priority, ML_MIN(delay_ns, BACKOFF_MAX_NS));

@@ -18,6 +18,7 @@ static double shown(struct world *world, const char *metric)
 
 #define RUNS_OF_B   "controller_runtime_reconcile_total{controller=\"b\",result=\"requeue_after\"}"
 #define RUNS_OF_A   "controller_runtime_reconcile_total{controller=\"a\",result=\"success\"}"
+#define OPEN_OF_A   "moonloop_controller_circuit_open{controller=\"a\"}"
 #define ERRORS_OF_A "controller_runtime_reconcile_errors_total{controller=\"a\"}"
 
 static void test_metering_controller_over_its_share_is_spaced_out_and_no_other(void **state)
@@ -113,12 +114,63 @@ static void test_metering_watch_function_over_the_share_loses_no_change(void **s
     assert_string_equal(last, "619");
 }
 
+/* Whether it burns is in the object; the others of the cluster are fine. */
+static void test_metering_script_at_its_limits_is_tried_by_one_object_at_a_time(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = script("a", "ctx.log('runs') while true do end");
+    ML_AUTO_FREE char *good = script("a", "return");
+    ML_AUTO_FREE char *things = many_things();
+    world->things = things;
+    tell(world, a, NULL);
+    for (int i = 0; i < 5 && shown(world, ERRORS_OF_A) < 5; i++)
+        advance(world, ML_NS_PER_S / 2);
+    assert_int_equal((int)shown(world, ERRORS_OF_A), 5);
+    assert_int_equal((int)shown(world, OPEN_OF_A), 1);
+    assert_non_null(strstr(world->reported, "Warning CircuitOpen: 5 times in a row a limit ended"));
+    assert_non_null(strstr(world->reported, "a.lua:4: used more than"));
+    advance(world, ML_NS_PER_S - 1);
+    assert_int_equal((int)shown(world, ERRORS_OF_A), 5);
+    advance(world, 1);
+    assert_int_equal((int)shown(world, ERRORS_OF_A), 6);
+    advance(world, 2 * ML_NS_PER_S - 1);
+    assert_int_equal((int)shown(world, ERRORS_OF_A), 6);
+    advance(world, 1);
+    assert_int_equal((int)shown(world, ERRORS_OF_A), 7);
+    assert_true(ready(world));
+    tell(world, good, NULL);
+    assert_int_equal((int)shown(world, OPEN_OF_A), 0);
+    assert_int_equal((int)shown(world, RUNS_OF_A), 100);
+    assert_non_null(strstr(world->reported, "Normal ScriptLoaded"));
+}
+
+static void test_metering_memory_is_a_limit_as_well_and_a_success_closes_the_circuit(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = script(
+        "a", "if thing.spec.want == 'GOOD' then return end\n"
+             "local t = {} while true do t[#t + 1] = ('x'):rep(60000) .. #t end");
+    tell(world, a, NULL);
+    for (int i = 0; i < 40 && shown(world, ERRORS_OF_A) < 5; i++)
+        advance(world, ML_NS_PER_S);
+    assert_int_equal((int)shown(world, OPEN_OF_A), 1);
+    assert_non_null(strstr(world->reported, "out of memory"));
+    change(world, 11, "GOOD", "");
+    for (int i = 0; i < 40 && shown(world, OPEN_OF_A) > 0; i++)
+        advance(world, ML_NS_PER_S);
+    assert_int_equal((int)shown(world, RUNS_OF_A), 1);
+    assert_string_equal(world->reported,
+                        "Normal CircuitClosed: controller a works within its limits again");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRIPTS_TEST(test_metering_controller_over_its_share_is_spaced_out_and_no_other),
         SCRIPTS_TEST(test_metering_function_when_is_not_asked_over_the_share_and_all_counts),
         SCRIPTS_TEST(test_metering_watch_function_over_the_share_loses_no_change),
+        SCRIPTS_TEST(test_metering_script_at_its_limits_is_tried_by_one_object_at_a_time),
+        SCRIPTS_TEST(test_metering_memory_is_a_limit_as_well_and_a_success_closes_the_circuit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

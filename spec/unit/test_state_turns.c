@@ -217,6 +217,8 @@ static void test_turns_payers_take_them_one_by_one(void **state)
     struct world *world = *state;
     struct player *first = add_player(world, MS, 10);
     struct player *second = add_player(world, MS, 10);
+    spend(first, MS); /* they are known to be brief */
+    spend(second, MS);
     ask(first);
     ask(second);
     while (first->taken + second->taken < 20) {
