@@ -39,7 +39,9 @@ struct http_connection {
     struct ml_timer timer;
     struct ml_task task;
     size_t arrived_bytes; /* of the request under way */
-    size_t unsent_bytes;  /* when the timer last looked */
+    bool head_ended;      /* of the request under way: what follows is its body */
+    bool head_has_nul;
+    size_t unsent_bytes; /* when the timer last looked */
     struct evhttp_request *request;
     struct ml_http_exchange exchange; /* one at a time: HTTP/1.1 answers in order */
     struct ml_http_header *headers;

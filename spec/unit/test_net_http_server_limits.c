@@ -27,6 +27,45 @@ static int setup_narrow(void **state)
     return 0;
 }
 
+/* What a NUL hides of a header never reaches the handler, however it arrives; bodies may have it.
+ */
+static void test_http_server_refuses_a_nul_in_the_head(void **state)
+{
+    static const struct {
+        struct ml_str request;
+        int status;
+        int requests;
+    } cases[] = {
+        {ML_STR("GET / HTTP/1.1\r\nAuthorization: Bearer TOKEN\0x\r\nA: b\r\n\r\n"), 400, 0},
+        {ML_STR("GET /\0 HTTP/1.1\r\n\r\n"), 400, 0},
+        {ML_STR("GET / HTTP/1.1\nA: \0\n\n"), 400, 0},
+        {ML_STR("POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 3\r\n\r\na\0b"), 200, 1},
+        {ML_STR("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\na\0b"
+                "GET / HTTP/1.1\r\nA: b\0c\r\n\r\n"),
+         200, 1},
+    };
+    struct served *f = *state;
+    for (size_t i = 0; i < 2 * ML_COUNT(cases); i++) {
+        struct ml_str request = cases[i / 2].request;
+        struct raw raw;
+        char want[32];
+        f->requests = 0;
+        served_connect(f, &raw);
+        for (size_t sent = 0, step = i % 2 ? 1 : request.len; sent < request.len; sent += step) {
+            assert_int_equal(raw_send_some(&raw, request.ptr + sent, step), step);
+            net_settle(&f->net, i % 2);
+            if (raw.closed)
+                break;
+        }
+        raw_wait(&raw, NULL);
+        snprintf(want, sizeof want, "HTTP/1.1 %d ", cases[i / 2].status);
+        if (strncmp(ml_buf_cstr(&raw.got), want, strlen(want)) != 0)
+            fail_msg("%zu: %s", i, ml_buf_cstr(&raw.got));
+        assert_int_equal(f->requests, cases[i / 2].requests);
+        raw_close(&raw);
+    }
+}
+
 static void test_http_server_refuses_what_is_not_http(void **state)
 {
     static const struct {
@@ -221,6 +260,8 @@ static void test_http_server_cuts_a_handshake_that_does_not_come(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        SERVER(test_http_server_refuses_a_nul_in_the_head, served_setup_plain),
+        SERVER(test_http_server_refuses_a_nul_in_the_head, served_setup_tls),
         SERVER(test_http_server_refuses_what_is_not_http, served_setup_plain),
         SERVER(test_http_server_refuses_what_is_not_http, served_setup_tls),
         SERVER(test_http_server_bounds_the_head, served_setup_plain),
