@@ -76,6 +76,8 @@ ML_RAISES
 struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind *kind,
                             struct ml_str given)
 {
+    if (given.len > 0 && !ml_name_valid(given)) /* in a URL, ".." would lead elsewhere */
+        luaL_error(L, "%s: expected the name of a namespace, got one that none can have", call);
     if (!kind->namespaced) {
         if (given.len > 0)
             luaL_error(L, "%s: %s is cluster-scoped, it has no namespace", call, kind->kind);

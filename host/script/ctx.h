@@ -34,7 +34,8 @@ struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk);
 /* The kind value at `index`. */
 ML_RAISES
 struct ctx_kind ctx_check_kind(lua_State *L, int index, const char *call);
-/* `given`, or the namespace of the object at hand; empty for what is cluster-scoped. */
+/* `given`, checked, or when it is empty the namespace of the object at hand; empty for what is
+ * cluster-scoped. */
 ML_RAISES
 struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind *kind,
                             struct ml_str given);

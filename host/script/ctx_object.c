@@ -103,12 +103,19 @@ static void check_owner(lua_State *L, const struct ctx_target *target)
 /* What an object says of itself; each empty when it does not. */
 struct names {
     struct ml_str api_version, kind, name, ns, uid, rv;
+    bool has_ns; /* though `ns` may be empty: a text that no namespace can have */
 };
 
 static struct ml_str plain_member(const struct ml_json_members *members, const char *key)
 {
     const struct ml_json_member *member = ml_json_members_find(members, ml_str_of(key));
     return plain(member ? member->value : (struct ml_str){"", 0});
+}
+
+/* "" and null leave the choice to the host, as for kubectl. */
+static bool says_something(const struct ml_json_member *member)
+{
+    return member && !ml_str_is(member->value, "\"\"") && !ml_str_is(member->value, "null");
 }
 
 static struct names read_names(struct ml_str json)
@@ -126,6 +133,7 @@ static struct names read_names(struct ml_str json)
         return names;
     names.name = plain_member(&metadata, "name");
     names.ns = plain_member(&metadata, "namespace");
+    names.has_ns = says_something(ml_json_members_find(&metadata, ML_STR("namespace")));
     names.uid = plain_member(&metadata, "uid");
     names.rv = plain_member(&metadata, "resourceVersion");
     return names;
@@ -149,7 +157,7 @@ void ctx_check_object(lua_State *L, const char *call, struct ctx_target *target)
     target->name = names.name;
     if (!ml_name_valid(target->name))
         luaL_error(L, "%s: the object needs a metadata.name that a URL can have", call);
-    if (names.ns.len > 0 && !ml_name_valid(names.ns))
+    if (names.has_ns && !ml_name_valid(names.ns))
         luaL_error(L, "%s: metadata.namespace is no name", call);
     target->ns = ctx_namespace(L, call, target->kind.kind, names.ns);
     target->uid = names.uid;

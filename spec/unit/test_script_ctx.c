@@ -164,6 +164,40 @@ static void test_list_asks_no_metamethod(void **state)
     world_close(&w);
 }
 
+/* Names come from the script: none leads to another URL, of kinds that are watched or asked for. */
+static void test_names_that_no_object_can_have_are_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(
+        &w,
+        "local names = { '../others', '..', '.', 'a/b', 'a\\nb', 'a\\0b', 'a b', 'a%2fb', 'a?b', "
+        "'#',\n"
+        "  ('x'):rep(254), ('x'):rep(1000 * 1000), '\\xff' }\n"
+        "local tried = 0\n"
+        "local function refuse(call, ...)\n"
+        "  local ok, why = pcall(call, ...) assert(not ok and why:find 'name', why) tried = tried "
+        "+ 1\n"
+        "end\n"
+        "for _, name in ipairs(names) do for _, kind in ipairs { Pod, Secret } do\n"
+        "  local object = { apiVersion = 'v1', kind = kind.kind, metadata = { name = name } }\n"
+        "  refuse(ctx.list, kind, { namespace = name })\n"
+        "  refuse(ctx.get, kind, name)\n"
+        "  refuse(ctx.get, kind, 'x', name)\n"
+        "  refuse(ctx.create, object)\n"
+        "  object.metadata = { name = 'x', namespace = name }\n"
+        "  refuse(ctx.apply, object)\n"
+        "end end\n"
+        "return { status = { tried = tried } }",
+        NULL);
+    size_t before = fake_count(w.fake);
+    world_start(&w, &told);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"tried\":130}");
+    assert_int_equal(fake_count(w.fake), before);
+    world_close(&w);
+}
+
 static void test_list_of_what_is_used_is_asked_for(void **state)
 {
     (void)state;
@@ -358,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_expected_failure_comes_back_and_is_named_later),
         cmocka_unit_test(test_failure_raised_says_itself_once),
         cmocka_unit_test(test_get_reads_the_cache_or_asks),
+        cmocka_unit_test(test_names_that_no_object_can_have_are_refused),
         cmocka_unit_test(test_list_filters_and_sorts),
         cmocka_unit_test(test_list_with_too_much_of_a_filter_is_refused),
         cmocka_unit_test(test_list_asks_no_metamethod),
