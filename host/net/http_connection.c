@@ -15,6 +15,8 @@
 /* What the system keeps for a client. Left to itself it takes up to 4 MiB before we hear that one
  * does not read. */
 #define SEND_BYTES (256 * 1024)
+/* What is read of the requests that a client sends ahead while one is being answered. */
+#define AHEAD_BYTES ((size_t)64 * 1024)
 
 static void timer_start(struct http_connection *connection, int64_t ms)
 {
@@ -46,8 +48,21 @@ struct http_connection *http_connection_of(struct ml_http_server *server,
     return connection;
 }
 
+void http_connection_set_held(struct http_connection *connection, size_t bytes)
+{
+    connection->server->held_bytes += bytes - connection->held_bytes;
+    connection->held_bytes = bytes;
+}
+
+/* The most that may be read of one request: more than this cannot be within the limits. */
+static size_t arrived_max(const struct ml_http_server *server)
+{
+    return server->opts.limits.header_bytes_max + server->opts.limits.body_bytes_max;
+}
+
 void http_connection_take(struct http_connection *connection)
 {
+    bufferevent_setwatermark(connection->bev, EV_READ, 0, AHEAD_BYTES);
     connection->phase = HTTP_BUSY;
     ml_timer_stop(&connection->timer);
     move_to(connection, &connection->server->busy);
@@ -93,6 +108,9 @@ void http_connection_wait(struct http_connection *connection)
     connection->arrived_bytes = evbuffer_get_length(bufferevent_get_input(connection->bev));
     connection->head_ended = connection->head_has_nul = false;
     look_for_nul(connection);
+    http_connection_set_held(connection, connection->arrived_bytes);
+    bufferevent_setwatermark(connection->bev, EV_READ, 0,
+                             arrived_max(connection->server) + AHEAD_BYTES);
     connection->phase = connection->arrived_bytes ? HTTP_ARRIVING : HTTP_IDLE;
     timer_start(connection, connection->arrived_bytes ? limits->arrival_ms : limits->idle_ms);
     move_to(connection, &connection->server->waiting);
@@ -185,6 +203,7 @@ static void send_refusal(struct http_connection *connection)
 static void refuse(struct http_connection *connection, int status)
 {
     connection->phase = HTTP_REFUSED;
+    http_connection_set_held(connection, 0);
     connection->refusal = status;
     bufferevent_setcb(connection->bev, NULL, NULL, on_refused_gone, connection);
     ml_task_defer(&connection->task, connection->server->opts.loop);
@@ -201,10 +220,22 @@ static void on_task(void *context)
 
 /* ---- bytes, time and the end ---- */
 
-/* The most that may be read of one request: more than this cannot be within the limits. */
-static size_t arrived_max(const struct ml_http_server *server)
+/* Closes those whose requests have been coming in for the longest time. */
+static void bound_held(struct http_connection *reader)
 {
-    return server->opts.limits.header_bytes_max + server->opts.limits.body_bytes_max;
+    struct ml_http_server *server = reader->server;
+    while (server->held_bytes > server->opts.limits.arrived_bytes_max) {
+        struct http_connection *victim = NULL;
+        ml_list_each (node, &server->waiting) {
+            victim = ml_container_of(node, struct http_connection, node);
+            if (victim != reader && victim->phase == HTTP_ARRIVING && victim->held_bytes > 0)
+                break;
+            victim = NULL;
+        }
+        if (!victim)
+            return;
+        http_connection_end(victim);
+    }
 }
 
 /* Runs before evhttp sees the bytes. */
@@ -215,6 +246,9 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
     (void)input;
     if (info->n_added == 0)
         return;
+    if (connection->phase == HTTP_REFUSED || connection->phase == HTTP_ABORTED)
+        return;
+    http_connection_set_held(connection, connection->held_bytes + info->n_added);
     if (connection->phase == HTTP_IDLE) {
         connection->phase = HTTP_ARRIVING;
         timer_start(connection, server->opts.limits.arrival_ms);
@@ -225,6 +259,59 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
     look_for_nul(connection);
     if (connection->arrived_bytes > arrived_max(server))
         refuse(connection, 413);
+    else
+        bound_held(connection);
+}
+
+/* Bytes have been added to the output, or been sent. Who takes some goes behind those who do not.
+ */
+static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *context)
+{
+    struct http_connection *connection = context;
+    bool is_ours = connection->phase == HTTP_BUSY || connection->phase == HTTP_SENDING;
+    (void)output;
+    connection->server->unsent_bytes += info->n_added - info->n_deleted;
+    if (is_ours && (info->n_deleted || info->orig_size == 0))
+        move_to(connection, &connection->server->busy);
+}
+
+/* Memory that answers take, as far as it can be known: what is in the buffers by reference is
+ * counted once, with its block. */
+size_t ml_http_server_unsent(const struct ml_http_server *server)
+{
+    size_t referenced = ML_MIN(server->unsent->referenced, server->unsent_bytes);
+    return server->unsent_bytes - referenced + server->unsent->block_bytes;
+}
+
+/* Drops what waits for the client at once; the connection goes in the next round of the loop, for
+ * we may stand in a call of the handler that writes to others. */
+static void cut(struct http_connection *connection)
+{
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
+    connection->cut = true;
+    bufferevent_disable(connection->bev, EV_READ | EV_WRITE);
+    evbuffer_unfreeze(output, 1); /* a bufferevent keeps its own from being drained by others */
+    evbuffer_drain(output, evbuffer_get_length(output));
+    evbuffer_freeze(output, 1);
+    ml_task_defer(&connection->task, connection->server->opts.loop);
+}
+
+void http_connection_bound_unsent(struct http_connection *writer)
+{
+    struct ml_http_server *server = writer->server;
+    while (ml_http_server_unsent(server) > server->opts.limits.unsent_bytes_max) {
+        struct http_connection *victim = NULL;
+        ml_list_each (node, &server->busy) {
+            victim = ml_container_of(node, struct http_connection, node);
+            if (victim != writer && !victim->cut &&
+                evbuffer_get_length(bufferevent_get_output(victim->bev)) > 0)
+                break;
+            victim = NULL;
+        }
+        if (!victim)
+            return;
+        cut(victim);
+    }
 }
 
 /* Over TLS a write callback may come when new bytes have been added since (it is deferred, and
@@ -233,7 +320,7 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
 static void on_written(struct bufferevent *bev, void *context)
 {
     struct http_connection *connection = context;
-    if (evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+    if (!connection->cut && evbuffer_get_length(bufferevent_get_output(bev)) == 0)
         connection->evhttp_write(bev, connection->evcon);
 }
 
@@ -301,6 +388,7 @@ static void connection_forget(struct http_connection *connection)
     ml_timer_stop(&connection->timer);
     ml_task_cancel(&connection->task);
     ml_list_remove(&connection->node);
+    http_connection_set_held(connection, 0);
     connection->server->connection_count--;
     free(connection->headers);
     free(connection);
@@ -322,7 +410,10 @@ static void on_closed(struct evhttp_connection *evcon, void *context)
 {
     struct http_connection *connection = context;
     (void)evcon;
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
     evbuffer_remove_cb(bufferevent_get_input(connection->bev), on_input, connection);
+    evbuffer_remove_cb(output, on_output, connection);
+    connection->server->unsent_bytes -= evbuffer_get_length(output);
     end_tls(connection->bev);
     ml_map_remove(&connection->server->by_evcon, evcon_key(connection));
     tell_handler(connection);
@@ -366,9 +457,7 @@ bool http_connection_adopt(struct http_connection *connection)
     ml_map_put(&server->by_evcon, evcon_key(connection), connection);
     evhttp_connection_set_closecb(connection->evcon, on_closed, connection);
     evbuffer_add_cb(bufferevent_get_input(connection->bev), on_input, connection);
-    /* What a client sends ahead while a request is being answered; room for the largest request
-     * and a read that goes beyond it. */
-    bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(server) + 64 * 1024);
+    evbuffer_add_cb(bufferevent_get_output(connection->bev), on_output, connection);
     const int fd = bufferevent_getfd(connection->bev), send_bytes = SEND_BYTES;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);

@@ -16,6 +16,7 @@
 #include <event2/http.h>
 
 #include "base/map.h"
+#include "net/http_output.h"
 #include "net/http_server.h"
 
 enum http_phase {
@@ -41,7 +42,9 @@ struct http_connection {
     size_t arrived_bytes; /* of the request under way */
     bool head_ended;      /* of the request under way: what follows is its body */
     bool head_has_nul;
-    size_t unsent_bytes; /* when the timer last looked */
+    size_t held_bytes;    /* read and not done with: arrived, and what was sent ahead */
+    size_t unsent_bytes;  /* when the timer last looked */
+    bool cut;             /* what waited has been dropped; goes in the next round of the loop */
     struct evhttp_request *request;
     struct ml_http_exchange exchange; /* one at a time: HTTP/1.1 answers in order */
     struct ml_http_header *headers;
@@ -59,8 +62,12 @@ struct ml_http_server {
     size_t connection_count;
     struct ml_list fresh;   /* made by accept, evhttp's side not known yet */
     struct ml_list waiting; /* for a request; the longest waiting first */
-    struct ml_list busy;
-    struct ml_map by_evcon; /* adopted ones by the address of their evhttp_connection */
+    struct ml_list busy;    /* who has taken nothing of what waits for the longest time first */
+    size_t held_bytes;      /* of all connections */
+    size_t unsent_bytes;    /* in the output buffers of all connections */
+    struct http_unsent *unsent;
+    struct http_block *last_block; /* of the latest large piece of a stream */
+    struct ml_map by_evcon;        /* adopted ones by the address of their evhttp_connection */
 };
 
 /* Makes one for a client that is being accepted, and puts it among the server's fresh ones. It
@@ -80,6 +87,12 @@ void http_connection_take(struct http_connection *connection);    /* a request h
 void http_connection_sending(struct http_connection *connection); /* its answer has ended */
 void http_connection_wait(struct http_connection *connection);    /* for the next one */
 void http_connection_abort(struct http_connection *connection);   /* closes in the next round */
+
+/* So many bytes of what was read are kept. */
+void http_connection_set_held(struct http_connection *connection, size_t bytes);
+
+/* Sees to the server's unsent_bytes_max after something was added to the output of `writer`. */
+void http_connection_bound_unsent(struct http_connection *writer);
 
 /* Puts our callbacks between the bufferevent and evhttp; needed after each call of evhttp that
  * writes, because it sets its own. */

@@ -7,7 +7,10 @@
 
 #include "net/http_exchange.h"
 
-#define PIECE_BYTES ((size_t)16 * 1024) /* what one TLS record holds */
+/* Pieces of streams that are kept once for all who get them: smaller ones are cheaper copied, and
+ * of larger ones none is kept for the next. */
+#define SHARED_MIN ((size_t)1024)
+#define SHARED_MAX ((size_t)4 * 1024 * 1024)
 
 static struct http_connection *connection_of(struct ml_http_exchange *exchange)
 {
@@ -169,12 +172,10 @@ static void add_head(struct http_connection *connection, const struct ml_http_an
         evhttp_add_header(headers, answer->headers[i].name, answer->headers[i].value);
 }
 
-/* In pieces: libevent hands one block to one SSL_write, which counts as nothing sent until all
- * of it is, and takes twice its memory. */
 static void add_pieces(struct evbuffer *buffer, struct ml_str bytes)
 {
     for (size_t len; bytes.len; bytes.ptr += len, bytes.len -= len) {
-        len = ML_MIN(bytes.len, PIECE_BYTES);
+        len = ML_MIN(bytes.len, HTTP_PIECE_BYTES);
         evbuffer_add(buffer, bytes.ptr, len);
     }
 }
@@ -195,6 +196,7 @@ void ml_http_answer(struct ml_http_exchange *exchange, const struct ml_http_answ
     http_connection_sending(connection);
     evhttp_send_reply(request, answer->status, http_reason(answer->status), NULL);
     http_connection_guard(connection);
+    http_connection_bound_unsent(connection);
 }
 
 void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answer *head)
@@ -204,6 +206,11 @@ void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answ
     ml_assert(!connection->streaming);
     bool is_1_0 = request->major == 1 && request->minor == 0;
     connection->streaming = true;
+    /* A stream may last: it does not keep what was sent along with the request. */
+    evbuffer_drain(evhttp_request_get_input_buffer(request), exchange->body.len);
+    exchange->body = ML_STR("");
+    http_connection_set_held(connection,
+                             evbuffer_get_length(bufferevent_get_input(connection->bev)));
     connection->chunked = !is_1_0 && has_body(connection, head->status);
     /* Asked by HTTP/1.0 to keep the connection, evhttp would say "Content-Length: 0". */
     if (is_1_0)
@@ -213,20 +220,44 @@ void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answ
     http_connection_guard(connection);
 }
 
+/* A chunk with its frame. */
+static struct http_block *make_chunk(struct http_unsent *unsent, struct ml_str piece)
+{
+    char size[24];
+    int len = snprintf(size, sizeof size, "%zx\r\n", piece.len);
+    return http_block_new(unsent, (struct ml_str){size, (size_t)len}, piece, ML_STR("\r\n"));
+}
+
+/* Those who watch the same are written the same, one after the other. */
+static void send_shared_chunk(struct ml_http_server *server, struct evbuffer *output,
+                              struct ml_str piece)
+{
+    if (!server->last_block || !http_block_is(server->last_block, piece)) {
+        http_block_unref(server->last_block);
+        server->last_block = make_chunk(server->unsent, piece);
+    }
+    http_block_send(server->last_block, output);
+}
+
 size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece)
 {
     struct http_connection *connection = connection_of(exchange);
     struct evbuffer *output = bufferevent_get_output(connection->bev);
     ml_assert(connection->streaming);
-    /* As evhttp_send_reply_chunk, but copied to the buffer's end: moved blocks would each be a
-     * TLS record and a system call of their own. */
-    if (piece.len && connection->chunked) {
+    if (connection->cut)
+        return SIZE_MAX / 2;
+    /* As evhttp_send_reply_chunk, but small ones copied to the buffer's end: each block is a TLS
+     * record and a system call of its own. */
+    if (connection->chunked && piece.len >= SHARED_MIN && piece.len <= SHARED_MAX) {
+        send_shared_chunk(connection->server, output, piece);
+    } else if (piece.len && connection->chunked) {
         evbuffer_add_printf(output, "%zx\r\n", piece.len);
         add_pieces(output, piece);
         evbuffer_add(output, "\r\n", 2);
     } else if (piece.len && has_body(connection, connection->request->response_code)) {
         add_pieces(output, piece);
     }
+    http_connection_bound_unsent(connection);
     return evbuffer_get_length(output);
 }
 
@@ -234,6 +265,10 @@ void ml_http_finish(struct ml_http_exchange *exchange)
 {
     struct http_connection *connection = connection_of(exchange);
     ml_assert(connection->streaming);
+    if (connection->cut) { /* the end would make what is missing look whole */
+        http_connection_abort(connection);
+        return;
+    }
     http_connection_sending(connection);
     if (!connection->chunked && evbuffer_get_length(bufferevent_get_output(connection->bev)) == 0) {
         evhttp_send_reply_end(connection->request); /* and may have closed the connection */

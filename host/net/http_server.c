@@ -6,12 +6,14 @@
 #include "net/http_exchange.h"
 #include "net/http_listen.h"
 
-#define HEADER_BYTES_MAX ((size_t)64 * 1024)
-#define BODY_BYTES_MAX   ((size_t)3 * 1024 * 1024)
-#define ARRIVAL_MS       INT64_C(30000)
-#define IDLE_MS          INT64_C(180000)
-#define CONNECTIONS_MAX  1024 /* and no more than a quarter of the descriptors there are */
-#define ACCEPT_AGAIN_MS  INT64_C(1000)
+#define HEADER_BYTES_MAX  ((size_t)64 * 1024)
+#define BODY_BYTES_MAX    ((size_t)3 * 1024 * 1024)
+#define ARRIVAL_MS        INT64_C(30000)
+#define IDLE_MS           INT64_C(180000)
+#define CONNECTIONS_MAX   1024 /* and no more than a quarter of the descriptors there are */
+#define UNSENT_BYTES_MAX  ((size_t)64 * 1024 * 1024)
+#define ARRIVED_BYTES_MAX ((size_t)64 * 1024 * 1024)
+#define ACCEPT_AGAIN_MS   INT64_C(1000)
 
 /* ---- accepting ---- */
 
@@ -84,6 +86,10 @@ static void fill_limits(struct ml_http_limits *limits)
         limits->idle_ms = IDLE_MS;
     if (!limits->connections_max)
         limits->connections_max = connections_max();
+    if (!limits->unsent_bytes_max)
+        limits->unsent_bytes_max = UNSENT_BYTES_MAX;
+    if (!limits->arrived_bytes_max)
+        limits->arrived_bytes_max = ARRIVED_BYTES_MAX;
 }
 
 static void start_http(struct ml_http_server *server, int fd)
@@ -114,6 +120,7 @@ int ml_http_server_new(const struct ml_http_server_opts *opts, struct ml_http_se
     server->opts.address = NULL;
     fill_limits(&server->opts.limits);
     server->port = ml_http_listen_port(fd);
+    server->unsent = http_unsent_new();
     ml_list_init(&server->fresh);
     ml_list_init(&server->waiting);
     ml_list_init(&server->busy);
@@ -137,6 +144,8 @@ void ml_http_server_free(struct ml_http_server *server)
     evhttp_free(server->http); /* and its connections and the socket */
     ml_assert(server->connection_count == 0);
     event_free(server->adopt);
+    http_block_unref(server->last_block);
+    http_unsent_unref(server->unsent);
     ml_map_fini(&server->by_evcon);
     SSL_CTX_free(server->opts.tls);
     free(server);

@@ -11,6 +11,10 @@
  *                                 has been read; chunk framing counts
  *   arrival_ms         30 s       from accept, or a request's first byte, to its last; also how
  *                                 long a client may take nothing of an answer that has ended
+ *   unsent_bytes_max   64 MiB     memory of all answers together that wait to be sent; beyond: of
+ * the connections to which something waits, those are closed that have taken nothing for the
+ * longest time, but not the one written to arrived_bytes_max  64 MiB     of all requests that are
+ * under way together; beyond: of those that have not come in whole the longest under way are closed
  *   idle_ms            180 s      between requests; longer than clients keep connections (Go:
  *                                 90 s, libcurl: 118 s), so that they close first
  *   connections_max    1024       or a quarter of the descriptors a process may have; beyond: the
@@ -61,6 +65,8 @@ struct ml_http_limits {
     int64_t arrival_ms;
     int64_t idle_ms;
     size_t connections_max;
+    size_t unsent_bytes_max;
+    size_t arrived_bytes_max;
 };
 
 struct ml_http_server_opts {
@@ -83,6 +89,8 @@ void ml_http_server_free(struct ml_http_server *server);
 int ml_http_server_port(const struct ml_http_server *server);
 int ml_http_server_listener(const struct ml_http_server *server);       /* the socket; borrowed */
 size_t ml_http_server_connections(const struct ml_http_server *server); /* open now */
+/* Memory that answers take while they wait to be sent, in bytes. */
+size_t ml_http_server_unsent(const struct ml_http_server *server);
 
 /* A field of the request by name, in any case; NULL when absent. */
 const char *ml_http_header(const struct ml_http_exchange *exchange, const char *name);
@@ -91,10 +99,11 @@ const char *ml_http_header(const struct ml_http_exchange *exchange, const char *
 void ml_http_answer(struct ml_http_exchange *exchange, const struct ml_http_answer *answer);
 
 /* Begins an answer of unknown length: chunked, or for HTTP/1.0 ended by the connection's
- * close. `head->body` is not sent. */
+ * close. `head->body` is not sent. The request's body is gone from here on. */
 void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answer *head);
-/* Adds a piece and returns the bytes now waiting in this process to be sent. They have no
- * limit here: a caller to whom it is too much calls ml_http_abort. */
+/* Adds a piece and returns the bytes now waiting in this process to be sent, SIZE_MAX / 2 when the
+ * connection has been cut (unsent_bytes_max). A caller to whom it is too much calls ml_http_abort.
+ * A piece that is written to one stream after the other is kept once. */
 size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece);
 void ml_http_finish(struct ml_http_exchange *exchange); /* the exchange is over */
 

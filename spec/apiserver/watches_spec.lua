@@ -35,6 +35,22 @@ describe("watches", function()
     assert.equal("true", events[2].object.metadata.annotations["k8s.io/initial-events-end"])
   end)
 
+  it("remember no more than some megabytes of changes", function()
+    world = testserver.new { accounts = false }
+    local made = world:configmap("a", { data = { k = ("x"):rep(1000000) } })
+    local late
+    for i = 1, 40 do
+      made.data.n = tostring(i)
+      made = world:must("PUT", PATH .. "/a", made)
+      late = late or i == 35 and made
+    end
+    local kept = world.server.store:collection "configmaps"
+    assert.is_true(kept.last - kept.first < 17, kept.last - kept.first)
+    assert.is_nil(kept.ring[kept.last].lines)
+    assert.equal(5, #watch("resourceVersion=" .. late.metadata.resourceVersion):events())
+    assert.equal("ERROR", watch("resourceVersion=6"):events()[1].type)
+  end)
+
   it("say so when the revision is forgotten", function()
     local made = world:configmap "a"
     for i = 1, 6 do

@@ -5,6 +5,9 @@
 local M = {}
 M.__index = M
 
+-- Bytes of JSON in the changes that are kept of one resource, beside the latest.
+local HISTORY_BYTES_MAX = 16 * 1024 * 1024
+
 
 --- @param id string "deployments.apps"  @param history integer how many changes are kept
 --- @param floor integer the revision from which on all changes are known
@@ -18,7 +21,7 @@ function M.new(id, history, floor)
     revision = floor,     -- of the latest change
     floor = floor,        -- changes after this revision are in the ring
     pasts = setmetatable({}, { __mode = "v" }),   -- revision → the collection as it was
-    ring = {}, first = 1, last = 0, capacity = history,
+    ring = {}, first = 1, last = 0, capacity = history, bytes = 0,
   }, M)
 end
 
@@ -196,7 +199,7 @@ function M:count_after(namespace, key)
 end
 
 
---- Remembers a change. The oldest is forgotten when there are too many.
+--- Remembers a change. The oldest are forgotten when there are too many, or when they are too large together.
 function M:record(event)
   self.revision = event.revision
   self.last = self.last + 1
@@ -204,6 +207,10 @@ function M:record(event)
     self:forget_first()
   end
   self.ring[(self.last - 1) % self.capacity + 1] = event
+  self.bytes = self.bytes + #event.entry.text
+  while self.bytes > HISTORY_BYTES_MAX and self.first < self.last do
+    self:forget_first()
+  end
 end
 
 
@@ -211,6 +218,7 @@ end
 function M:forget_first()
   local slot = (self.first - 1) % self.capacity + 1
   self.floor = self.ring[slot].revision
+  self.bytes = self.bytes - #self.ring[slot].entry.text
   self.ring[slot] = nil
   self.first = self.first + 1
 end

@@ -160,6 +160,7 @@ function M:spread(event)
     end
   end
   list.walking = false
+  event.lines = nil -- or what is remembered for a later watch would be twice as large
   sweep(list)
 end
 

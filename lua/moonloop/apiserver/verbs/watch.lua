@@ -39,6 +39,7 @@ local function send_past(events, watcher)
   local sent = 0
   for _, event in ipairs(events) do
     local line = hub.line(event, watcher)
+    event.lines = nil
     if line then
       watcher.reply:write(line)
       sent = sent + #line
