@@ -8,6 +8,12 @@
 
 #include <yaml.h>
 
+/* Of one document. */
+#define ANCHORS_MAX ((size_t)10000)
+/* What aliases may add, beyond as much as the text itself has. An honest document's do not come
+ * near to it, and a few that double what the one before names would fill any memory. */
+#define ALIASED_BYTES_MAX ((size_t)1024 * 1024)
+
 struct anchor {
     char *name;
     size_t start, end; /* its JSON in the output */
@@ -19,7 +25,8 @@ struct yaml {
     yaml_parser_t parser;
     yaml_event_t event; /* the current one; freed by the next */
     struct ml_buf *out;
-    size_t out_max; /* of out->len */
+    size_t out_max;     /* of out->len */
+    size_t aliased_max; /* bytes that aliases may still add */
     size_t depth;
     struct anchor *anchors; /* of this document; a later one of the same name counts */
     size_t anchors_len, anchors_capacity;
@@ -71,11 +78,14 @@ static void forget_anchors(struct yaml *yaml)
     yaml->anchor_by_name = (struct ml_map){0};
 }
 
-/* The anchor's place + 1; 0 when the node has none. Its JSON begins where the output ends. */
-static size_t open_anchor(struct yaml *yaml, const yaml_char_t *name)
+/* Gives the anchor's place + 1; 0 when the node has none. Its JSON begins where the output ends. */
+static int open_anchor(struct yaml *yaml, const yaml_char_t *name, size_t *out)
 {
+    *out = 0;
     if (!name)
         return 0;
+    if (yaml->anchors_len == ANCHORS_MAX)
+        return refuse(yaml, "more than 10000 anchors");
     if (yaml->anchors_len == yaml->anchors_capacity) {
         yaml->anchors_capacity = yaml->anchors_capacity ? yaml->anchors_capacity * 2 : 8;
         yaml->anchors = ml_realloc(yaml->anchors, yaml->anchors_capacity * sizeof yaml->anchors[0]);
@@ -85,7 +95,8 @@ static size_t open_anchor(struct yaml *yaml, const yaml_char_t *name)
         .name = ml_strdup((const char *)name), .start = yaml->out->len, .open = true};
     ml_map_put(&yaml->anchor_by_name, ml_str_of(anchor->name),
                (void *)(uintptr_t)yaml->anchors_len);
-    return yaml->anchors_len;
+    *out = yaml->anchors_len;
+    return 0;
 }
 
 static void close_anchor(struct yaml *yaml, size_t place)
@@ -107,6 +118,9 @@ static int put_alias(struct yaml *yaml)
     if (anchor->open)
         return refuse(yaml, "an anchor inside what it names");
     size_t len = anchor->end - anchor->start;
+    if (len > yaml->aliased_max) /* the words of Kubernetes' parser */
+        return ml_err_set(yaml->err, ML_ELIMIT, "document contains excessive aliasing");
+    yaml->aliased_max -= len;
     if (yaml->out->len + len > yaml->out_max)
         return refuse_size(yaml);
     /* Room first: to append is to move what is appended from. */
@@ -148,7 +162,10 @@ static int put_scalar(struct yaml *yaml)
         return refuse(yaml, "a tag other than !!str, !!int, !!float, !!bool and !!null");
     struct ml_str text = {(const char *)yaml->event.data.scalar.value,
                           yaml->event.data.scalar.length};
-    size_t anchor = open_anchor(yaml, yaml->event.data.scalar.anchor);
+    size_t anchor;
+    int r = open_anchor(yaml, yaml->event.data.scalar.anchor, &anchor);
+    if (r < 0)
+        return r;
     const char *problem = ml_yaml_scalar(text, type, yaml->out);
     close_anchor(yaml, anchor);
     return problem ? refuse(yaml, problem) : check_size(yaml);
@@ -271,9 +288,12 @@ static int put_collection(struct yaml *yaml)
         return refuse(yaml, "a tag on a collection");
     if (yaml->depth == ML_JSON_DEPTH_MAX)
         return refuse(yaml, "nested too deep");
-    size_t anchor = open_anchor(yaml, name);
+    size_t anchor;
+    int r = open_anchor(yaml, name, &anchor);
+    if (r < 0)
+        return r;
     yaml->depth++;
-    int r = mapping ? put_mapping(yaml) : put_sequence(yaml);
+    r = mapping ? put_mapping(yaml) : put_sequence(yaml);
     yaml->depth--;
     close_anchor(yaml, anchor);
     return r;
@@ -336,7 +356,11 @@ int ml_yaml_to_json(struct ml_str text, size_t json_max, struct ml_buf *out, str
 {
     size_t len_before = out->len;
     struct yaml yaml = {
-        .out = out, .out_max = len_before + ML_MIN(json_max, SIZE_MAX / 2), .err = err};
+        .out = out,
+        .out_max = len_before + ML_MIN(json_max, SIZE_MAX / 2),
+        .aliased_max = text.len + ALIASED_BYTES_MAX,
+        .err = err,
+    };
     if (!yaml_parser_initialize(&yaml.parser))
         ml_assert(!"memory for a YAML parser");
     yaml_parser_set_encoding(&yaml.parser, YAML_UTF8_ENCODING);

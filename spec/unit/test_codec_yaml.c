@@ -240,7 +240,7 @@ static void test_yaml_nul_bytes_do_not_end_the_text(void **state)
     ml_buf_fini(&out);
 }
 
-static void test_yaml_a_billion_laughs_stop_at_the_maximum(void **state)
+static void test_yaml_a_billion_laughs_stop_at_once(void **state)
 {
     (void)state;
     struct ml_buf yaml = ML_BUF_INIT, out = ML_BUF_INIT;
@@ -249,10 +249,50 @@ static void test_yaml_a_billion_laughs_stop_at_the_maximum(void **state)
         ml_buf_printf(&yaml, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i, i - 1, i - 1,
                       i - 1, i - 1, i - 1);
     struct ml_err err;
-    assert_int_equal(ml_yaml_to_json(ml_buf_str(&yaml), JSON_MAX, &out, &err), ML_ELIMIT);
-    assert_true(strstr(err.message, "as JSON the text becomes too large") != NULL);
+    assert_int_equal(ml_yaml_to_json(ml_buf_str(&yaml), 1 << 30, &out, &err), ML_ELIMIT);
+    assert_string_equal(err.message, "document contains excessive aliasing");
     assert_int_equal(out.len, 0);
-    assert_true(out.capacity <= 4 * JSON_MAX);
+    assert_true(out.capacity <= 4 << 20); /* whatever the caller would have taken */
+    ml_buf_fini(&yaml);
+    ml_buf_fini(&out);
+}
+
+/* Few bytes of aliases, each of much: `count` times a text of `len` bytes. */
+static int repeat(size_t len, int count, struct ml_err *err)
+{
+    struct ml_buf yaml = ML_BUF_INIT, out = ML_BUF_INIT;
+    ml_buf_puts(&yaml, "- &a ");
+    for (size_t i = 0; i < len; i++)
+        ml_buf_putc(&yaml, 'x');
+    for (int i = 0; i < count; i++)
+        ml_buf_puts(&yaml, "\n- *a");
+    int r = ml_yaml_to_json(ml_buf_str(&yaml), 1 << 30, &out, err);
+    ml_buf_fini(&yaml);
+    ml_buf_fini(&out);
+    return r;
+}
+
+static void test_yaml_aliases_add_a_megabyte_and_as_much_as_the_text_has(void **state)
+{
+    (void)state;
+    struct ml_err err;
+    assert_int_equal(repeat(1022, 1024, &err), 0); /* in quotes 1 MiB */
+    assert_int_equal(repeat(1 << 20, 1, &err), 0);
+    assert_int_equal(repeat(1 << 20, 3, &err), ML_ELIMIT);
+    assert_int_equal(repeat(1022, 1050, &err), ML_ELIMIT);
+}
+
+static void test_yaml_refuses_anchors_without_end(void **state)
+{
+    (void)state;
+    struct ml_err err;
+    struct ml_buf yaml = ML_BUF_INIT, out = ML_BUF_INIT;
+    for (int i = 0; i < 10000; i++)
+        ml_buf_printf(&yaml, "- &a%d x\n", i);
+    assert_int_equal(ml_yaml_to_json(ml_buf_str(&yaml), 1 << 30, &out, &err), 0);
+    ml_buf_puts(&yaml, "- &a [x]\n");
+    assert_int_equal(ml_yaml_to_json(ml_buf_str(&yaml), 1 << 30, &out, &err), ML_EINVALID);
+    assert_string_equal(err.message, "line 10001: more than 10000 anchors");
     ml_buf_fini(&yaml);
     ml_buf_fini(&out);
 }
@@ -315,7 +355,9 @@ int main(void)
         cmocka_unit_test(test_yaml_texts_become_the_json_of_their_values),
         cmocka_unit_test(test_yaml_what_json_cannot_say_is_refused_with_its_line),
         cmocka_unit_test(test_yaml_nul_bytes_do_not_end_the_text),
-        cmocka_unit_test(test_yaml_a_billion_laughs_stop_at_the_maximum),
+        cmocka_unit_test(test_yaml_a_billion_laughs_stop_at_once),
+        cmocka_unit_test(test_yaml_aliases_add_a_megabyte_and_as_much_as_the_text_has),
+        cmocka_unit_test(test_yaml_refuses_anchors_without_end),
         cmocka_unit_test(test_yaml_the_maximum_is_exact_and_behind_what_was_there),
         cmocka_unit_test(test_yaml_depth_is_that_of_json_through_aliases_too),
     };
