@@ -9,8 +9,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . tools/tally.sh
 
-# What was freed is kept back for a while, to see who uses it; not so long that it counts as the host's growth.
-export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:quarantine_size_mb=16
+unset ASAN_OPTIONS # the runner has its own
 
 for build in ${BUILDS:-release asan}; do
   echo "== attacks, $build build"

@@ -153,13 +153,13 @@ static void cut_parts(struct program *program, const char *path)
     static const char mark[] = "\n-- also: ";
     char *at = program->text;
     struct ml_str name = ML_STR("attack.lua");
-    for (char *next; (next = strstr(at, mark));) {
+    for (char *next; (next = strstr(at, mark));) { /* no file of a program is empty */
         add_part(program, path, name, (struct ml_str){at, (size_t)(next + 1 - at)});
         char *end = strchr(next + 1, '\n');
         if (!end)
             fail(path, 0, "a file without a text");
         name = (struct ml_str){next + sizeof mark - 1, (size_t)(end - next) - (sizeof mark - 1)};
-        at = end;
+        at = end + 1;
     }
     add_part(program, path, name, ml_str_of(at));
 }

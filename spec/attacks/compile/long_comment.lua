@@ -1,0 +1,3 @@
+-- attack: a comment of nearly a megabyte that is never closed.
+-- expect: refused /unfinished/
+--[==[@x100000{]=] xxxx ]}@

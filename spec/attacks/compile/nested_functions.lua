@@ -1,0 +1,3 @@
+-- attack: functions in functions.
+-- expect: refused
+return @x20000{function() return }@1 @x20000{end }@

@@ -1,0 +1,3 @@
+-- attack: a file that returns a function.
+-- expect: refused
+return function() end

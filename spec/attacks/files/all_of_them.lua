@@ -1,0 +1,11 @@
+-- attack: all that is no script, at once and at the start.
+-- expect: held
+-- loads: at start
+-- entry: fifo a.lua
+-- entry: folder aa.lua
+-- entry: dangling b.lua
+-- entry: zero c.lua
+-- entry: huge z.lua
+-- entry: socket y.lua
+-- entry: loop x.lua
+return {}

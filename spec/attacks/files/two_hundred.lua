@@ -1,0 +1,7 @@
+-- attack: two hundred scripts come at once, each of which is fine.
+-- expect: held
+-- copies: 200
+-- for: 600ms
+-- memory: 300
+local moonloop = require "moonloop"
+return moonloop.controller { name = "attack-@N@", reconciles = moonloop.kind("attacks.test/v1", "Thing"), reconcile = function() end }

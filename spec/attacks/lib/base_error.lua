@@ -1,0 +1,14 @@
+-- attack: error gets each value there is in each place.
+-- expect: ok
+local hostile = require "hostile"
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  reconcile = function()
+    local real = error
+    hostile.throw(real)
+  end,
+}

@@ -1,0 +1,21 @@
+-- attack: ipairs gets each value there is in each place.
+-- expect: ok
+local hostile = require "hostile"
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  reconcile = function()
+    local real = ipairs
+    hostile.throw(real)
+    hostile.throw_one(function(value)
+      local n = 0
+      for _ in ipairs(value) do
+        n = n + 1
+        if n > 50 then break end
+      end
+    end)
+  end,
+}

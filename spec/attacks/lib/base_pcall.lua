@@ -1,0 +1,17 @@
+-- attack: pcall gets each value there is in each place.
+-- expect: ok
+local hostile = require "hostile"
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  reconcile = function()
+    local real = pcall
+    hostile.throw(real)
+    hostile.throw_one(pcall, pcall)
+    hostile.throw_one(pcall, pcall, error)
+    hostile.throw_one(pcall, error)
+  end,
+}

@@ -1,0 +1,17 @@
+-- attack: select gets each value there is in each place.
+-- expect: ok
+local hostile = require "hostile"
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  reconcile = function()
+    local real = select
+    hostile.throw(real)
+    hostile.throw_one(select, -1)
+    hostile.throw_one(select, math.mininteger)
+    hostile.throw_one(select, "#")
+  end,
+}

@@ -1,0 +1,19 @@
+-- attack: ctx.get gets each value there is in each place.
+-- expect: ok
+-- objects: 3
+local hostile = require "hostile"
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+local Map = moonloop.kind("v1", "ConfigMap")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  uses = { Map },
+  reconcile = function(_, ctx)
+    hostile.throw(ctx.get)
+    hostile.throw(ctx.get, Thing)
+    hostile.throw_one(ctx.get, Thing, "t1")
+    hostile.throw_one(ctx.get, Map, "precious")
+  end,
+}

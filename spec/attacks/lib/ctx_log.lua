@@ -1,0 +1,19 @@
+-- attack: ctx.log gets each value there is in each place.
+-- expect: ok
+-- objects: 3
+local hostile = require "hostile"
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+local Map = moonloop.kind("v1", "ConfigMap")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  uses = { Map },
+  reconcile = function(_, ctx)
+    hostile.throw(ctx.log)
+    hostile.throw_one(ctx.log, "message")
+    hostile.throw_one(function(value) ctx.log("message", { value }) end)
+    hostile.throw_one(function(value) ctx.log("message", { a = value }) end)
+  end,
+}

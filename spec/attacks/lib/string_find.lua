@@ -1,0 +1,15 @@
+-- attack: string.find gets each value there is in each place, and each two of them.
+-- expect: ok
+local hostile = require "hostile"
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  reconcile = function()
+    hostile.throw(string.find)
+    hostile.throw(string.find, "abcabc")
+    hostile.throw_one(string.find, "aab", "a", 1)
+  end,
+}

@@ -1,0 +1,16 @@
+-- attack: string.gsub gets each value there is in each place, and each two of them.
+-- expect: ok
+local hostile = require "hostile"
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("attacks.test/v1", "Thing")
+
+return moonloop.controller {
+  name = "attack",
+  reconciles = Thing,
+  reconcile = function()
+    hostile.throw(string.gsub)
+    hostile.throw(string.gsub, "abcabc")
+    hostile.throw_one(string.gsub, "aab", "a")
+    hostile.throw_one(string.gsub, "aab", "(a)(b)", "%2%1")
+  end,
+}
