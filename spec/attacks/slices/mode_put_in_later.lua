@@ -10,7 +10,7 @@ return moonloop.controller {
     local meta = {}
     local weak = setmetatable({}, meta)
     meta.__mode = "kv"
-    for i = 1, 3000 do weak["key " .. i] = { ("text %d"):format(i) } end
-    return { status = weak }
+    for i = 1, 5000 do weak[("a key that is longer than forty bytes, as most of them are, number %d"):format(i)] = {} end
+    return { status = { weak = weak } }
   end,
 }

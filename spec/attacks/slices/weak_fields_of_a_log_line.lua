@@ -7,9 +7,9 @@ return moonloop.controller {
   name = "attack",
   reconciles = Thing,
   reconcile = function(_, ctx)
-    for _ = 1, 50 do
+    for _ = 1, 10 do
       local fields = setmetatable({}, { __mode = "kv" })
-      for i = 1, 100 do fields["field " .. i] = ("v"):rep(100) .. i end
+      for i = 1, 2000 do fields[("a field whose name is longer than forty bytes, number %d"):format(i)] = {} end
       ctx.log("weak", fields)
     end
   end,

@@ -1,4 +1,4 @@
--- attack: the encoder sorts the keys of a table whose keys the collector takes away.
+-- attack: the encoder sorts the keys of a table from which the collector takes what nobody else holds, key and all.
 -- expect: held
 local cjson = require "cjson"
 local moonloop = require "moonloop"
@@ -8,11 +8,10 @@ return moonloop.controller {
   name = "attack",
   reconciles = Thing,
   reconcile = function()
-    for round = 1, 20 do
-      local weak = setmetatable({}, { __mode = "k" })
-      for i = 1, 500 do weak["key " .. i .. " of round " .. round] = ("value"):rep(20) .. i end
-      local text = cjson.encode { weak, weak }
-      if #text < 2 then error "ESCAPED: nothing" end
+    for round = 1, 5 do
+      local weak = setmetatable({}, { __mode = "kv" })
+      for i = 1, 3000 do weak[("a key that is longer than forty bytes, number %d of round %d"):format(i, round)] = {} end
+      if #cjson.encode(weak) < 2 then error "ESCAPED: nothing" end
     end
   end,
 }

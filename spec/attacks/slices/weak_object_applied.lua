@@ -1,4 +1,4 @@
--- attack: ctx.apply gets an object whose tables are weak.
+-- attack: ctx.apply, create and patch get objects whose tables are weak.
 -- expect: held
 local moonloop = require "moonloop"
 local Thing = moonloop.kind("attacks.test/v1", "Thing")
@@ -8,9 +8,15 @@ return moonloop.controller {
   name = "attack",
   reconciles = Thing,
   owns = { Map },
-  reconcile = function(_, ctx)
-    local weak = setmetatable({}, { __mode = "kv" })
-    for i = 1, 500 do weak["key" .. i] = ("value "):rep(10) .. i end
-    ctx.apply { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "weak" }, data = weak }
+  reconcile = function(thing, ctx)
+    local function weak()
+      local t = setmetatable({}, { __mode = "kv" })
+      for i = 1, 3000 do t[("a key that is longer than forty bytes, in the data, number %d"):format(i)] = {} end
+      return t
+    end
+    pcall(ctx.apply, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "weak" }, data = weak() })
+    pcall(ctx.create, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "weak-2", labels = weak(), annotations = weak() } })
+    pcall(ctx.patch, thing, { metadata = { annotations = weak() } })
+    pcall(ctx.list, Thing, { labels = weak() })
   end,
 }
