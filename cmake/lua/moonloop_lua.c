@@ -24,7 +24,7 @@ unsigned moonloop_lua_next_seed(void)
     return seed;
 }
 
-void moonloop_lua_no_weak_tables(struct lua_State *L)
+void moonloop_lua_of_scripts(struct lua_State *L)
 {
-    G(L)->noweaktables = 1;
+    G(L)->ofscripts = 1;
 }

@@ -10,8 +10,9 @@ struct lua_State;
 /* Two numbers that nobody outside the process knows, made when it starts. The multiplier is odd. */
 extern uint64_t moonloop_lua_multiplier, moonloop_lua_seed;
 
-/* In this state a table is never weak, whatever its metatable's __mode says. For a new state. */
-void moonloop_lua_no_weak_tables(struct lua_State *L);
+/* Makes a new state one of scripts: no table is weak, whatever its metatable's __mode says, and what
+ * __call calls is a function, so that no call looks for the next one without end. */
+void moonloop_lua_of_scripts(struct lua_State *L);
 
 /* The seed of a state's strings: another for each. */
 unsigned moonloop_lua_next_seed(void);

@@ -60,8 +60,22 @@ static void out_of_memory(const struct ml_script *script, struct ml_err *err)
                whole ? "MiB" : "KiB");
 }
 
+static int out_of_time(struct ml_err *err, int64_t budget_ns, const char *within)
+{
+    return ml_err_set(err, ML_ESCRIPT, "used more than %d ms of CPU time %s",
+                      (int)(budget_ns / ML_NS_PER_MS), within);
+}
+
+static void add_place(const struct ml_script *script, struct ml_err *err)
+{
+    size_t len = strlen(script->place);
+    if (len > 2 && !script_has_place(err->message))
+        ml_err_wrap(err, "%.*s", (int)len - 2, script->place);
+}
+
 /* What was raised, at the top of the main thread, as one line that begins with its place. Never
- * calls __tostring: no hook watches an error's handler. */
+ * calls
+ * __tostring: no hook watches an error's handler. */
 static int describe(struct ml_script *script, int status, struct ml_err *err)
 {
     lua_State *L = script->L;
@@ -75,25 +89,29 @@ static int describe(struct ml_script *script, int status, struct ml_err *err)
     else
         ml_err_set(err, ML_ESCRIPT, "error() was called with a %s instead of a message",
                    luaL_typename(L, -1));
-    size_t len = strlen(script->place);
-    if (len > 2 && !script_has_place(err->message))
-        ml_err_wrap(err, "%.*s", (int)len - 2, script->place);
+    add_place(script, err);
     return err->kind;
 }
 
-static int handler(lua_State *L)
+void script_note_place(lua_State *L)
 {
     struct ml_script *script = script_of(L);
     write_traceback(L, &script->traceback);
     write_place(L, script->place, sizeof(script->place));
+}
+
+static int handler(lua_State *L)
+{
+    script_note_place(L);
     return 1;
 }
 
-static void count_use(struct ml_script *script, int64_t used_ns, bool expired, int status)
+static void count_use(struct ml_script *script, int64_t used_ns, enum script_deadline deadline,
+                      int status)
 {
-    script->limit_hit = expired                ? ML_LIMIT_CPU
-                        : status == LUA_ERRMEM ? ML_LIMIT_MEMORY
-                                               : ML_LIMIT_NONE;
+    script->limit_hit = deadline != DEADLINE_KEPT ? ML_LIMIT_CPU
+                        : status == LUA_ERRMEM    ? ML_LIMIT_MEMORY
+                                                  : ML_LIMIT_NONE;
     ml_payer_charge(script->binding.payer, used_ns);
 }
 
@@ -111,26 +129,41 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     lua_pushcfunction(L, handler);
     lua_pushcfunction(L, function);
     lua_pushlightuserdata(L, argument);
-    bool expired;
+    enum script_deadline deadline;
     script_cpu_begin(L, cpu_ns);
     int status = lua_pcall(L, 1, 0, top + 1);
-    int64_t used_ns = script_cpu_end(&expired);
-    count_use(script, used_ns, expired, status);
+    int64_t used_ns = script_cpu_end(&deadline);
+    count_use(script, used_ns, deadline, status);
     int r = 0;
-    if (status != LUA_OK)
+    if (deadline != DEADLINE_KEPT) { /* it explains whatever was raised from then on */
+        r = out_of_time(err, cpu_ns, "without waiting");
+        add_place(script, err);
+    } else if (status != LUA_OK) {
         r = describe(script, status, err);
-    else if (expired)
-        r = ml_err_set(err, ML_ESCRIPT, "used more than %d ms of CPU time",
-                       (int)(cpu_ns / ML_NS_PER_MS));
+    }
     lua_settop(L, top);
     return r;
 }
 
-static enum script_resumed out_of_time(struct ml_run *run, int64_t budget_ns, const char *within)
+/* The run's coroutine died: it lies there as it fell. Or the deadline ended it, which noted where.
+ */
+static enum script_resumed failed(struct ml_run *run, int status, enum script_deadline deadline,
+                                  int64_t budget_ns)
 {
-    run->thread.script->limit_hit = ML_LIMIT_CPU;
-    ml_err_set(&run->err, ML_ESCRIPT, "used more than %d ms of CPU time %s",
-               (int)(budget_ns / ML_NS_PER_MS), within);
+    struct ml_script *script = run->thread.script;
+    lua_State *L = run->coroutine.L;
+    if (status != LUA_YIELD)
+        script_note_place(L);
+    if (deadline != DEADLINE_KEPT) {
+        out_of_time(&run->err, budget_ns, "without waiting");
+        add_place(script, &run->err);
+    } else {
+        lua_xmove(L, script->L, 1); /* where there is room to look at it */
+        describe(script, status, &run->err);
+        lua_settop(script->L, 0);
+    }
+    if (!script_has_place(run->err.message))
+        ml_err_wrap(&run->err, "%s:%d", script->declaration.file, script->reconcile_line);
     return SCRIPT_FAILED;
 }
 
@@ -139,33 +172,30 @@ enum script_resumed script_resume(struct ml_run *run)
     struct ml_script *script = run->thread.script;
     lua_State *L = run->coroutine.L;
     ml_buf_clear(&script->traceback);
+    script->place[0] = '\0';
+    int64_t budget_ns = ML_MIN(script->limits.run_cpu_ns, run->cpu_left_ns);
     if (run->overdue)
-        return out_of_time(run, script->limits.run_cpu_ns, "without waiting");
-    if (run->cpu_left_ns <= 0)
-        return out_of_time(run, SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns, "in one reconcile");
-    bool expired;
-    int results = 0;
-    script_cpu_begin(L, ML_MIN(script->limits.run_cpu_ns, run->cpu_left_ns));
-    int status = lua_resume(L, NULL, 0, &results);
-    int64_t used_ns = script_cpu_end(&expired);
-    run->cpu_left_ns -= used_ns;
-    count_use(script, used_ns, expired, status);
-    if (status != LUA_OK && status != LUA_YIELD) {
-        write_traceback(L, &script->traceback); /* it lies there as it fell */
-        write_place(L, script->place, sizeof(script->place));
-        lua_xmove(L, script->L, 1); /* where there is room to look at it */
-        describe(script, status, &run->err);
-        lua_settop(script->L, 0);
-        if (!script_has_place(run->err.message))
-            ml_err_wrap(&run->err, "%s:%d", script->declaration.file, script->reconcile_line);
+        out_of_time(&run->err, script->limits.run_cpu_ns, "without waiting");
+    else if (budget_ns <= 0)
+        out_of_time(&run->err, SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns, "in one reconcile");
+    if (run->overdue || budget_ns <= 0) {
+        script->limit_hit = ML_LIMIT_CPU;
         return SCRIPT_FAILED;
     }
-    lua_pop(L, results);
-    if (status == LUA_YIELD) { /* what it waits for goes on: a write's outcome must be known */
-        run->overdue = expired;
+    enum script_deadline deadline;
+    int results = 0;
+    script_cpu_begin(L, budget_ns);
+    int status = lua_resume(L, NULL, 0, &results);
+    int64_t used_ns = script_cpu_end(&deadline);
+    run->cpu_left_ns -= used_ns;
+    count_use(script, used_ns, deadline, status);
+    if (status == LUA_YIELD && deadline != DEADLINE_STOPPED) {
+        run->overdue = deadline == DEADLINE_RANG; /* what it waits for goes on: a write's outcome */
+        lua_pop(L, results);                      /* has to be known */
         return SCRIPT_WAITS;
     }
-    if (expired) /* rang between the last instruction and here */
-        return out_of_time(run, script->limits.run_cpu_ns, "without waiting");
+    if (status != LUA_OK || deadline != DEADLINE_KEPT)
+        return failed(run, status, deadline, budget_ns);
+    lua_pop(L, results);
     return SCRIPT_ENDED;
 }

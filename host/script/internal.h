@@ -170,10 +170,15 @@ void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* l
 void script_cpu_attach(void);                                               /* once a script */
 void script_cpu_detach(void);
 void script_cpu_begin(lua_State *L, int64_t budget_ns); /* the code that follows runs on L */
-int64_t script_cpu_end(bool *out_expired);              /* what it used, ns */
-bool script_cpu_expired(void);                          /* sticky until the end */
+enum script_deadline {
+    DEADLINE_KEPT,
+    DEADLINE_RANG,    /* but the code came to an end, or to a wait, before it noticed */
+    DEADLINE_STOPPED, /* the code was ended by it; a coroutine has yielded and cannot go on */
+};
+int64_t script_cpu_end(enum script_deadline *out_deadline); /* what it used, ns */
+bool script_cpu_expired(void);                              /* sticky until the end */
 ML_RAISES
-void script_cpu_check(lua_State *L); /* for loops in C; raises once expired */
+void script_cpu_check(lua_State *L); /* for loops in C; does not return once expired */
 
 /* door.c: the only ways from the host into Lua. */
 
@@ -181,6 +186,9 @@ void script_cpu_check(lua_State *L); /* for loops in C; raises once expired */
  * traceback in script->traceback, when it raises or uses more than cpu_ns. */
 ML_NODISCARD int script_protect(struct ml_script *script, lua_CFunction function, void *argument,
                                 int64_t cpu_ns, struct ml_err *err);
+
+/* Where L stands now, into script->traceback and script->place. */
+void script_note_place(lua_State *L);
 
 /* "cnat.lua:12: …": does the message begin with a place? */
 bool script_has_place(const char *message);

@@ -2,8 +2,9 @@
  *
  * Steady state has no hook: a count hook costs more than the scripts themselves. The timer of
  * this thread's CPU clock is armed at each entry into Lua; when it rings, the signal handler
- * sets a hook that raises at the next instruction, whatever that is. No code of a script can
- * outlast it: the hook stays, pcall of the sandbox raises again, loops in C look at the flag. */
+ * sets a hook that ends the run at the next instruction, whatever that is. No code of a script can
+ * outlast it: a coroutine is left where it stands; elsewhere the hook stays, pcall of the sandbox
+ * raises again, loops in C look at the flag. */
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,8 +25,22 @@ static struct {
     size_t scripts;
     lua_State *volatile running;
     volatile sig_atomic_t expired;
+    bool stopped;      /* the code noticed */
+    size_t late_bytes; /* allocated since it expired */
     int64_t budget_ns;
 } cpu;
+
+/* Memory for how a script ends that is past its deadline: a message, a place, a few frames. */
+#define LATE_BYTES_MAX ((size_t)64 * 1024)
+
+/* Past its deadline a script gets no memory, so that whatever works on in C ends there. */
+static bool is_too_late(size_t more)
+{
+    if (!cpu.expired || !cpu.running)
+        return false;
+    cpu.late_bytes += more;
+    return cpu.late_bytes > LATE_BYTES_MAX;
+}
 
 void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
 {
@@ -38,25 +53,35 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
     }
     if (nsize > held && !ml_budget_fits(memory, nsize - held))
         return NULL; /* Lua collects all garbage and asks again, then raises */
+    if (nsize > held && is_too_late(nsize - held))
+        return NULL;
     ptr = ml_realloc(ptr, nsize);
     memory->used += nsize - held;
     return ptr;
 }
 
+/* Ends what runs on L, without taking memory; door.c says why. A coroutine yields and is never
+ * resumed: raised through 20,000 nested pcalls, each of which Lua ends in time that grows with
+ * their number, an error would take seconds. Where it cannot yield, as in a callback of C, there
+ * are 200 levels at most; every pcall of the sandbox ends it again. From a hook this returns, and
+ * Lua yields. */
 ML_RAISES
-static void cpu_raise(lua_State *L, int level)
+static void stop(lua_State *L)
 {
-    luaL_where(L, level);
-    lua_pushfstring(L, "used more than %d ms of CPU time without waiting",
-                    (int)(cpu.budget_ns / ML_NS_PER_MS));
-    lua_concat(L, 2);
+    cpu.stopped = true;
+    if (lua_isyieldable(L)) {
+        script_note_place(L); /* the yield goes back one instruction */
+        lua_yield(L, 0);
+        return;
+    }
+    lua_pushnil(L);
     lua_error(L);
 }
 
 ML_RAISES
-static void cpu_hook(lua_State *L, lua_Debug *activation ML_UNUSED)
+static void stop_at_instruction(lua_State *L, lua_Debug *activation ML_UNUSED)
 {
-    cpu_raise(L, 0);
+    stop(L);
 }
 
 /* lua_sethook is what may be called from a signal handler (lua.c does the same on ^C). */
@@ -66,7 +91,7 @@ static void cpu_rings(int signo ML_UNUSED, siginfo_t *info ML_UNUSED, void *cont
     if (!L)
         return;
     cpu.expired = 1;
-    lua_sethook(L, cpu_hook, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+    lua_sethook(L, stop_at_instruction, LUA_MASKCOUNT, 1);
 }
 
 void script_cpu_attach(void)
@@ -103,12 +128,14 @@ void script_cpu_begin(lua_State *L, int64_t budget_ns)
 {
     ml_assert(!cpu.running);
     cpu.expired = 0;
+    cpu.stopped = false;
+    cpu.late_bytes = 0;
     cpu.budget_ns = ML_MAX(budget_ns, ML_NS_PER_MS);
     cpu.running = L;
     timer_set(cpu.budget_ns);
 }
 
-int64_t script_cpu_end(bool *out_expired)
+int64_t script_cpu_end(enum script_deadline *out_deadline)
 {
     /* A signal that is due reaches this thread before the call returns, none comes after. */
     int64_t left = timer_set(0);
@@ -116,9 +143,9 @@ int64_t script_cpu_end(bool *out_expired)
     cpu.running = NULL;
     if (cpu.expired)
         lua_sethook(L, NULL, 0, 0);
-    *out_expired = cpu.expired;
+    *out_deadline = cpu.stopped ? DEADLINE_STOPPED : cpu.expired ? DEADLINE_RANG : DEADLINE_KEPT;
     cpu.expired = 0;
-    return *out_expired ? cpu.budget_ns : cpu.budget_ns - left;
+    return *out_deadline != DEADLINE_KEPT ? cpu.budget_ns : cpu.budget_ns - left;
 }
 
 bool script_cpu_expired(void)
@@ -130,5 +157,5 @@ ML_RAISES
 void script_cpu_check(lua_State *L)
 {
     if (ML_UNLIKELY(cpu.expired))
-        cpu_raise(L, 1);
+        stop(L);
 }

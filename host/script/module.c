@@ -8,6 +8,8 @@
 #include "script/internal.h"
 #include "script/library.h"
 
+#define SOURCE_PIECE 128 /* bytes that the compiler gets at a time */
+
 /* Registry: names to values. In `loaded`, the script's, false while a file is being loaded. */
 static const char loaded_key, library_key, environment_key;
 
@@ -37,11 +39,25 @@ static bool name_ok(struct ml_str name)
     return true;
 }
 
+/* lua_Reader. Hands out the text in small pieces and looks at the deadline before each: the
+ * compiler asks nobody, and some of what it does for a few bytes is as long as all that came before
+ * them. */
+ML_RAISES
+static const char *read_piece(lua_State *L, void *data, size_t *out_size)
+{
+    struct ml_str *rest = data;
+    const char *piece = rest->ptr;
+    script_cpu_check(L);
+    *out_size = ML_MIN(rest->len, (size_t)SOURCE_PIECE);
+    *rest = (struct ml_str){rest->ptr + *out_size, rest->len - *out_size};
+    return *out_size > 0 ? piece : NULL;
+}
+
 /* [-0, +1] The compiled chunk. */
 ML_RAISES
 static void push_chunk(lua_State *L, const char *chunk_name, struct ml_str text)
 {
-    if (luaL_loadbufferx(L, text.ptr, text.len, chunk_name, "t") != LUA_OK)
+    if (lua_load(L, read_piece, &text, chunk_name, "t") != LUA_OK)
         lua_error(L);
 }
 

@@ -8,7 +8,7 @@
 #endif
 
 #define MEMORY_DEFAULT   ((size_t)16 * 1024 * 1024)
-#define LOAD_CPU_DEFAULT (500 * ML_NS_PER_MS * MOONLOOP_CPU_STRETCH)
+#define LOAD_CPU_DEFAULT (200 * ML_NS_PER_MS * MOONLOOP_CPU_STRETCH)
 #define RUN_CPU_DEFAULT  (100 * ML_NS_PER_MS * MOONLOOP_CPU_STRETCH)
 #define WRITES_DEFAULT   64
 #define READS_DEFAULT    1000
@@ -54,7 +54,7 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     script->L = lua_newstate(script_allocate, &script->memory);
     if (script->L) {
         lua_atpanic(script->L, panic);
-        moonloop_lua_no_weak_tables(script->L);
+        moonloop_lua_of_scripts(script->L);
         lua_gc(script->L, LUA_GCINC, GC_PAUSE, GC_STEP, 0);
         *(struct script_thread **)lua_getextraspace(script->L) = &script->thread;
     }

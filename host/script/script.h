@@ -16,7 +16,7 @@ struct ml_run; /* one reconcile under way */
 
 struct ml_script_limits {
     size_t memory_max;   /* bytes of one script, in Lua and in the host; 0: 16 MiB */
-    int64_t load_cpu_ns; /* for loading; 0: 500 ms */
+    int64_t load_cpu_ns; /* for loading; 0: 200 ms */
     int64_t run_cpu_ns;  /* between two waits of a reconcile, and in all 10 times it; 0: 100 ms */
     size_t writes_max;   /* in one reconcile; 0: 64 */
     size_t reads_max;    /* in one reconcile; 0: 1000 */
