@@ -97,10 +97,11 @@ static inline void world_open_pods(struct world *w)
     assert_true(ml_informer_synced(w->pods));
 }
 
-/* Loads `body`, the statements of reconcile(at, ctx), and opens everything around it. `selection`:
- * what the script declares to watch of Pods; its cache has what the test puts there. */
-static inline void world_open_part(struct world *w, const char *selection, const char *body,
-                                   const struct ml_script_limits *limits)
+/* Loads `body`, the statements of reconcile(at, ctx), and opens everything around it. `prelude`:
+ * statements at the top of the file. `selection`: what the script declares to watch of Pods; its
+ * cache has what the test puts there. */
+static inline void world_open_file(struct world *w, const char *prelude, const char *selection,
+                                   const char *body, const struct ml_script_limits *limits)
 {
     *w = (struct world){.loop = NULL};
     ml_clock_fake_init(&w->clock, WORLD_NOW);
@@ -140,10 +141,10 @@ static inline void world_open_part(struct world *w, const char *selection, const
         "  metadata = { name = at.metadata.name .. '-pod' }, spec = {} } end\n"
         "local map = function(pod, ctx) return pod.metadata.annotations.to and\n"
         "  { pod.metadata.annotations.to, { namespace = 'n', name = 'm' } } end\n"
-        "return moonloop.controller { name = 'at', reconciles = At, owns = { Pod },\n"
+        "%sreturn moonloop.controller { name = 'at', reconciles = At, owns = { Pod },\n"
         "uses = { Secret }, watches = { moonloop.watch(Pod, map) }, reconcile = function(at, ctx)\n"
         "%s\nend }\n",
-        selection, body);
+        selection, prelude, body);
     const struct ml_script_file file = {ML_STR("at.lua"), ml_str_of(text)};
     const struct ml_script_files files = {&file, 1};
     struct ml_err err = ML_ERR_INIT;
@@ -162,6 +163,12 @@ static inline void world_open_part(struct world *w, const char *selection, const
                           &w->at, &err);
     if (r < 0)
         fail_msg("%s", err.message);
+}
+
+static inline void world_open_part(struct world *w, const char *selection, const char *body,
+                                   const struct ml_script_limits *limits)
+{
+    world_open_file(w, "", selection, body, limits);
 }
 
 static inline void world_open(struct world *w, const char *body,
