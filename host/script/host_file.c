@@ -141,6 +141,27 @@ static int file_close(lua_State *L)
     return 0;
 }
 
+/* make(path) -> true | nil, message: an empty file for its owner alone, for those who then write it
+ * by other means; one that is there keeps what it has, and nobody else reads it from now on. What
+ * is no plain file (/dev/stdout) is left alone. */
+ML_RAISES
+static int file_make(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return succeed(L);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+    int r = fd < 0 || fstat(fd, &info) < 0 ? -1 : 0;
+    if (r == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
+        r = fchmod(fd, 0600);
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    return r < 0 ? fail(L, path) : succeed(L);
+}
+
 /* make_folder(path) -> true | nil, message: for its owner alone; fine when it is there. */
 ML_RAISES
 static int make_folder(lua_State *L)
@@ -172,6 +193,7 @@ int host_open_file(lua_State *L)
                                        {"cut", file_cut},     {"sync", file_sync},
                                        {"close", file_close}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"open", file_open},
+                                         {"make", file_make},
                                          {"make_folder", make_folder},
                                          {"sync_folder", sync_folder},
                                          {NULL, NULL}};

@@ -22,7 +22,8 @@ static int answer(lua_State *L, bool done)
     return 2;
 }
 
-/* make_folder(path) -> true, or nil and why not. Those above it are made too. */
+/* make_folder(path) -> true, or nil and why not. Those above it are made too; all for their owner
+ * alone, who is also the one that pods run as. */
 ML_RAISES
 static int process_make_folder(lua_State *L)
 {
@@ -34,11 +35,11 @@ static int process_make_folder(lua_State *L)
         if (part[i] != '/')
             continue;
         part[i] = '\0';
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
             return answer(L, false);
         part[i] = '/';
     }
-    return answer(L, mkdir(path, 0755) == 0 || errno == EEXIST);
+    return answer(L, mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)

@@ -57,6 +57,7 @@ end
 
 --- Begins to write. Raises when the file cannot be opened; a full disk loses lines.
 function M.start(server, path)
+  assert(host.file.make(path)) -- what it has of requests is for nobody else
   local file = assert(io.open(path, "a"))
   file:setvbuf "line"
   server:audit(function(record)

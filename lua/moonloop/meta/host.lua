@@ -186,6 +186,13 @@ local file = {}
 ---@return string? message
 function file.open(path) end
 
+--- Makes an empty file for its owner alone, for those who then write it by other means. One that is there keeps what it
+--- has, and nobody else reads it from now on; what is no plain file is left alone.
+---@param path string
+---@return true|nil
+---@return string? message
+function file.make(path) end
+
 --- Makes a folder for its owner alone. Fine when it is there.
 ---@param path string
 ---@return true|nil

@@ -22,10 +22,16 @@ function M.new(directory, heard)
 end
 
 
+-- For its owner alone. A file, or nil.
+local function open_anew(path)
+  return host.file.make(path) and io.open(path, "w") or nil
+end
+
+
 --- A log for one run. Where the file cannot be made, nothing is kept, and followers are told all the same.
 function M:open(pod, container, attempt)
   local path = ("%s/%s_%s_%d.log"):format(self.directory, pod.metadata.uid, container, attempt)
-  local log = setmetatable({ path = path, file = io.open(path, "w"), size = 0, rest = "", followers = {} }, Log)
+  local log = setmetatable({ path = path, file = open_anew(path), size = 0, rest = "", followers = {} }, Log)
   if self.heard then
     log:follow(function(line)
       if line then
@@ -71,7 +77,7 @@ local function keep(self, text)
   if self.size + #text > LOG_MAX then
     self.file:close()
     os.rename(self.path, self.path .. ".1")
-    self.file = io.open(self.path, "w")
+    self.file = open_anew(self.path)
     self.size = 0
   end
   -- On a full disk lines are lost; the container is not disturbed.
