@@ -2,6 +2,8 @@
 
 #include "kube/kubeconfig_internal.h"
 
+#include "base/wipe.h"
+
 #include <strings.h>
 
 #define FRESH_NS     (10 * ML_NS_PER_S)
@@ -55,7 +57,7 @@ static void note_token(struct ml_credentials *self, char *before)
     if (before && now && strcmp(before, now) != 0 && !self->token_before)
         self->token_before = before;
     else
-        free(before);
+        ml_wipe_free(before);
 }
 
 static bool reread(struct ml_credentials *self)
@@ -129,7 +131,7 @@ static void set_times(struct ml_credentials *self, int64_t expires_ns)
 static bool swap(char **slot, char **fresh)
 {
     bool same = ml_str_eq(ml_str_of(*slot), ml_str_of(*fresh));
-    free(*slot);
+    ml_wipe_free(*slot);
     *slot = ml_take(fresh);
     return !same;
 }
@@ -138,7 +140,7 @@ static int set_token(struct ml_kubeconfig *config, const char *token, struct ml_
 {
     if (token)
         return ml_kubeconfig_set_bearer(config, ml_str_of(token), err);
-    free(ml_take(&config->authorization));
+    ml_wipe_free(ml_take(&config->authorization));
     return 0;
 }
 
@@ -245,7 +247,7 @@ void ml_credentials_free(struct ml_credentials *self)
     ml_assert(ml_list_empty(&self->waiting));
     ml_task_cancel(&self->answer);
     ml_exec_plugin_free(self->plugin);
-    free(self->token_before);
+    ml_wipe_free(self->token_before);
     free(self->told);
     free(self);
 }
@@ -299,7 +301,7 @@ bool ml_credentials_refused(struct ml_credentials *self, uint64_t generation, bo
 {
     if (generation != self->generation)
         return true;
-    free(ml_take(&self->config->refused)); /* by then as good as the one that is there */
+    ml_wipe_free(ml_take(&self->config->refused)); /* by then as good as the one that is there */
     if (reread(self))
         return true;
     self->read_due_ns = ML_MIN(self->read_due_ns, ml_clock_monotonic(self->clock) + REREAD_NS);
@@ -310,7 +312,7 @@ void ml_credentials_taken(struct ml_credentials *self, uint64_t generation)
 {
     if (generation != self->generation)
         return;
-    free(ml_take(&self->token_before));
+    ml_wipe_free(ml_take(&self->token_before));
     self->doubted = false;
     /* Once: that it is still good says nothing of runs that have failed since. */
     if (self->plugin && !self->proved)

@@ -1,5 +1,6 @@
 #include "kube/exec_credential.h"
 
+#include "base/wipe.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "codec/rfc3339.h"
@@ -122,17 +123,10 @@ int ml_exec_credential_parse(struct ml_str output, const char *api_version,
     return err->kind;
 }
 
-static void wipe(char *text)
-{
-    if (text)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
 void ml_exec_credential_fini(struct ml_exec_credential *credential)
 {
-    wipe(credential->token);
-    wipe(credential->cert_pem);
-    wipe(credential->key_pem);
+    ml_wipe_free(credential->token);
+    ml_wipe_free(credential->cert_pem);
+    ml_wipe_free(credential->key_pem);
     *credential = (struct ml_exec_credential){0};
 }

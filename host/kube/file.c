@@ -19,6 +19,22 @@ static int fail_errno(struct ml_err *err, const char *path)
     return ml_err_set(err, kind, "%s: %s", path, strerror(errno));
 }
 
+static int read_all(int fd, char piece[PIECE_LEN], const char *path, struct ml_buf *out,
+                    struct ml_err *err)
+{
+    for (;;) {
+        ssize_t got = read(fd, piece, PIECE_LEN);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_errno(err, path);
+        if (got == 0)
+            return 0;
+        if (!ml_buf_append(out, piece, (size_t)got))
+            return ml_err_set(err, ML_ELIMIT, "%s: larger than %zu bytes", path, out->len_max);
+    }
+}
+
 /* `flags` besides those that reading always has. */
 static int read_file(const char *path, int flags, bool pipe_too, struct ml_buf *out,
                      struct ml_err *err)
@@ -29,18 +45,10 @@ static int read_file(const char *path, int flags, bool pipe_too, struct ml_buf *
         return fail_errno(err, path);
     if (!S_ISREG(info.st_mode) && !(pipe_too && S_ISFIFO(info.st_mode)))
         return ml_err_set(err, ML_EIO, "%s: not a file", path);
-    for (;;) {
-        char piece[PIECE_LEN];
-        ssize_t got = read(fd, piece, sizeof piece);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail_errno(err, path);
-        if (got == 0)
-            return 0;
-        if (!ml_buf_append(out, piece, (size_t)got))
-            return ml_err_set(err, ML_ELIMIT, "%s: larger than %zu bytes", path, out->len_max);
-    }
+    char piece[PIECE_LEN];
+    int r = read_all(fd, piece, path, out, err);
+    explicit_bzero(piece, sizeof piece); /* of a key, maybe */
+    return r;
 }
 
 int ml_file_read(const char *path, struct ml_buf *out, struct ml_err *err)

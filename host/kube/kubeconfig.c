@@ -1,6 +1,8 @@
 #include "kube/file.h"
 #include "kube/kubeconfig_internal.h"
 
+#include "base/wipe.h"
+
 int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token, struct ml_err *err)
 {
     token = ml_str_trim(token);
@@ -11,14 +13,14 @@ int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token, 
             return ml_err_set(err, ML_EINVALID,
                               "the token has a space or another character that "
                               "no token has");
-    free(config->authorization);
-    config->authorization = ml_asprintf("Bearer " ML_STR_FMT, ML_STR_ARG(token));
+    ml_wipe_free(config->authorization);
+    config->authorization = ml_join(ML_STR("Bearer "), token);
     return 0;
 }
 
 int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf text = {.len_max = ML_TOKEN_SIZE_MAX};
+    ML_AUTO(ml_wipe_buf) struct ml_buf text = {.len_max = ML_TOKEN_SIZE_MAX};
     if (ml_file_read(config->token_file, &text, err) < 0)
         return err->kind;
     if (ml_kubeconfig_set_bearer(config, ml_buf_str(&text), err) < 0)
@@ -81,13 +83,16 @@ void ml_kubeconfig_free(struct ml_kubeconfig *config)
 {
     if (!config)
         return;
-    char *const owned[] = {config->server,      config->ns,        config->source,
-                           config->ca_pem,      config->cert_pem,  config->key_pem,
-                           config->server_name, config->proxy_url, config->authorization,
-                           config->token_file,  config->ca_file,   config->cert_file,
-                           config->key_file,    config->refused};
+    char *const owned[] = {config->server,     config->ns,       config->source,
+                           config->ca_pem,     config->cert_pem, config->server_name,
+                           config->token_file, config->ca_file,  config->cert_file,
+                           config->key_file};
+    char *const secrets[] = {config->key_pem, config->proxy_url, config->authorization,
+                             config->refused};
     for (size_t i = 0; i < ML_COUNT(owned); i++)
         free(owned[i]);
+    for (size_t i = 0; i < ML_COUNT(secrets); i++)
+        ml_wipe_free(secrets[i]);
     for (size_t i = 0; i < config->impersonation_count; i++) {
         free((char *)config->impersonation[i].name);
         free((char *)config->impersonation[i].value);

@@ -1,6 +1,7 @@
 #include "kube/file.h"
 #include "kube/kubeconfig_internal.h"
 
+#include "base/wipe.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
@@ -13,7 +14,7 @@
 int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *out,
                       struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf json = {.len_max = JSON_LEN_MAX};
+    ML_AUTO(ml_wipe_buf) struct ml_buf json = {.len_max = JSON_LEN_MAX};
     if (ml_yaml_to_json(yaml, JSON_LEN_MAX, &json, err) < 0)
         return ml_err_wrap(err, "%s", path);
     struct ml_str rest = ml_buf_str(&json);
@@ -32,7 +33,7 @@ void ml_kubefile_fini(struct ml_kubefile *file)
 {
     free(file->path);
     file->path = NULL;
-    ml_buf_fini(&file->json);
+    ml_wipe_buf(&file->json);
 }
 
 /* One element of a section's list. */
@@ -156,7 +157,7 @@ static int read_text(const struct ml_kubeentry *entry, const char *key, struct m
 int ml_kubeentry_string(const struct ml_kubeentry *entry, const char *key, char **out,
                         struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    ML_AUTO(ml_wipe_buf) struct ml_buf text = ML_BUF_INIT;
     if (read_text(entry, key, &text, err) < 0)
         return err->kind;
     for (size_t i = 0; i < text.len; i++)
@@ -211,7 +212,7 @@ static int read_pem_data(const struct ml_kubeentry *entry, const char *key, stru
 {
     char data_key[64];
     snprintf(data_key, sizeof data_key, "%s-data", key);
-    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    ML_AUTO(ml_wipe_buf) struct ml_buf text = ML_BUF_INIT;
     if (read_text(entry, data_key, &text, err) < 0)
         return err->kind;
     if (text.len == 0)
@@ -235,7 +236,7 @@ static int read_pem_file(const struct ml_kubeentry *entry, const char *key, cons
 int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **out, char **out_file,
                      struct ml_err *err)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
+    ML_AUTO(ml_wipe_buf) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
     ML_AUTO_FREE char *path = NULL;
     if (read_pem_data(entry, key, &pem, err) < 0)
         return err->kind;

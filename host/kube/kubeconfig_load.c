@@ -1,6 +1,8 @@
 #include "kube/file.h"
 #include "kube/kubeconfig_internal.h"
 
+#include "base/wipe.h"
+
 #define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
 static void free_config(struct ml_kubeconfig **config)
@@ -34,7 +36,7 @@ static int files_add(struct files *files, const char *path, struct ml_err *err)
     if (files->count == ML_COUNT(files->list))
         return ml_err_set(err, ML_EINVALID, "KUBECONFIG names more than %d files",
                           ML_KUBEFILES_MAX);
-    ML_AUTO(ml_buf_fini) struct ml_buf text = {.len_max = ML_KUBEFILE_SIZE_MAX};
+    ML_AUTO(ml_wipe_buf) struct ml_buf text = {.len_max = ML_KUBEFILE_SIZE_MAX};
     if (ml_file_read(path, &text, err) < 0 ||
         ml_kubefile_parse(path, ml_buf_str(&text), &files->list[files->count], err) < 0)
         return err->kind;

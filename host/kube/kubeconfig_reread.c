@@ -2,6 +2,7 @@
 #include "kube/file.h"
 #include "kube/kubeconfig_internal.h"
 
+#include "base/wipe.h"
 #include "net/tls_check.h"
 
 /* Puts `fresh` in the place of `*text`; false when they are the same. */
@@ -9,7 +10,7 @@ static bool take_text(char **text, struct ml_buf *fresh)
 {
     if (*text && ml_str_is(ml_buf_str(fresh), *text))
         return false;
-    free(*text);
+    ml_wipe_free(*text);
     *text = ml_buf_take(fresh);
     return true;
 }
@@ -18,8 +19,8 @@ static bool reread_token(struct ml_kubeconfig *config, struct ml_err *problem)
 {
     if (!config->token_file)
         return false;
-    ML_AUTO(ml_buf_fini) struct ml_buf text = {.len_max = ML_TOKEN_SIZE_MAX};
-    ML_AUTO_FREE char *before = ml_strdup(config->authorization);
+    ML_AUTO(ml_wipe_buf) struct ml_buf text = {.len_max = ML_TOKEN_SIZE_MAX};
+    ML_AUTO_WIPE char *before = ml_strdup(config->authorization);
     if (ml_file_read_again(config->token_file, &text, problem) < 0)
         return false;
     if (ml_kubeconfig_set_bearer(config, ml_buf_str(&text), problem) < 0) {
@@ -29,11 +30,11 @@ static bool reread_token(struct ml_kubeconfig *config, struct ml_err *problem)
     if (strcmp(before, config->authorization) == 0)
         return false;
     if (config->refused && strcmp(config->refused, config->authorization) == 0) {
-        free(config->authorization);
+        ml_wipe_free(config->authorization);
         config->authorization = ml_take(&before);
         return false;
     }
-    free(ml_take(&config->refused));
+    ml_wipe_free(ml_take(&config->refused));
     return true;
 }
 
@@ -64,7 +65,7 @@ static int read_half(const char *path, const char *now, struct ml_buf *out, stru
 static bool reread_pair(struct ml_kubeconfig *config, struct ml_err *problem)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf cert = ML_BUF_INIT;
-    ML_AUTO(ml_buf_fini) struct ml_buf key = ML_BUF_INIT;
+    ML_AUTO(ml_wipe_buf) struct ml_buf key = ML_BUF_INIT;
     struct ml_tls_validity validity;
     if (!config->cert_file && !config->key_file)
         return false;

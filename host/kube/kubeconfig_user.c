@@ -1,6 +1,7 @@
 /* The user's entry of a kubeconfig: token, password, certificate, plugin. */
 #include "kube/kubeconfig_internal.h"
 
+#include "base/wipe.h"
 #include "codec/base64.h"
 
 static int fill_certificate(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
@@ -20,8 +21,8 @@ static int fill_certificate(struct ml_kubeconfig *config, const struct ml_kubeen
 static void fill_basic(struct ml_kubeconfig *config, const char *username, const char *password)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf value = ML_BUF_INIT;
-    ML_AUTO_FREE char *pair = ml_asprintf("%s:%s", username ? username : "",
-                                          password ? password : "");
+    ML_AUTO_WIPE char *name = ml_join(ml_str_of(username), ML_STR(":"));
+    ML_AUTO_WIPE char *pair = ml_join(ml_str_of(name), ml_str_of(password));
     ml_buf_puts(&value, "Basic ");
     ml_base64_encode(ml_str_of(pair), &value);
     config->authorization = ml_buf_take(&value);
@@ -42,9 +43,9 @@ static int fill_token(struct ml_kubeconfig *config, const struct ml_kubeentry *u
 static int fill_authorization(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
                               struct ml_err *err)
 {
-    ML_AUTO_FREE char *token = NULL;
+    ML_AUTO_WIPE char *token = NULL;
     ML_AUTO_FREE char *username = NULL;
-    ML_AUTO_FREE char *password = NULL;
+    ML_AUTO_WIPE char *password = NULL;
     if (ml_kubeentry_string(user, "token", &token, err) < 0 ||
         ml_kubeentry_path(user, "tokenFile", &config->token_file, err) < 0 ||
         ml_kubeentry_string(user, "username", &username, err) < 0 ||

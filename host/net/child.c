@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/wipe.h"
 
 #define PIECE_BYTES    4096
 #define PIECES_AT_ONCE 16 /* the loop has others to serve */
@@ -255,9 +255,7 @@ void ml_child_free(struct ml_child *child)
     }
     stream_close(&child->output);
     stream_close(&child->errors);
-    if (child->output.text.ptr) /* may hold a key */
-        explicit_bzero(child->output.text.ptr, child->output.text.len);
-    ml_buf_fini(&child->output.text);
+    ml_wipe_buf(&child->output.text); /* may hold a key */
     ml_buf_fini(&child->errors.text);
     free(child);
 }

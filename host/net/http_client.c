@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <strings.h>
 
+#include "base/wipe.h"
 #include "net/http_error.h"
 #include "net/http_head.h"
 #include "net/http_options.h"
@@ -206,6 +207,7 @@ static size_t on_head_line(char *bytes, size_t one, size_t len, void *context)
     if (!ml_http_head_line(&call->head, (struct ml_str){bytes, len}))
         return len;
     call_enter(call, CALL_READING);
+    ml_http_options_forget(&call->options);
     call->handler.head(call->context, &call->head.head);
     return call->phase == CALL_CANCELED ? CURL_WRITEFUNC_ERROR : len;
 }
@@ -280,9 +282,11 @@ static void client_work(void *context)
     }
 }
 
+/* Its buffers and copies of headers have tokens in them. */
 static void global_init(void)
 {
-    CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+    CURLcode code = curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, ml_wiping_free,
+                                         ml_wiping_realloc, strdup, calloc);
     ml_assert(code == CURLE_OK);
 }
 

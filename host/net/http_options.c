@@ -1,5 +1,6 @@
 #include "net/http_options.h"
 
+#include "base/wipe.h"
 #include "net/http_proxy.h"
 
 #include <netinet/in.h>
@@ -136,7 +137,7 @@ static void apply_proxy_tls(CURL *easy, const struct ml_http_tls *tls)
  * an empty proxy keeps libcurl from asking the environment itself. */
 static void apply_proxy(CURL *easy, const char *proxy, const struct ml_http_tls *tls)
 {
-    ML_AUTO_FREE char *socks = NULL;
+    ML_AUTO_WIPE char *socks = NULL;
     if (proxy && strncasecmp(proxy, "socks5://", 9) == 0)
         socks = ml_asprintf("socks5h://%s", proxy + 9);
     if (proxy && strncasecmp(proxy, "http://", 7) == 0)
@@ -189,9 +190,8 @@ static int apply_headers(struct ml_http_options *options, CURL *easy,
             return ml_err_set(err, ML_EINVALID, "header %s: not a valid name and value",
                               header->name);
         /* For libcurl "Name:" means to leave a field out and "Name;" that it is empty. */
-        ML_AUTO_FREE char *line = header->value[0]
-                                      ? ml_asprintf("%s: %s", header->name, header->value)
-                                      : ml_asprintf("%s;", header->name);
+        ML_AUTO_FREE char *name = ml_asprintf(header->value[0] ? "%s: " : "%s;", header->name);
+        ML_AUTO_WIPE char *line = ml_join(ml_str_of(name), ml_str_of(header->value));
         add(&options->headers, line);
         typed = typed || strcasecmp(header->name, "Content-Type") == 0;
     }
@@ -241,11 +241,18 @@ int ml_http_options_apply(struct ml_http_options *options, CURL *easy,
     return apply_headers(options, easy, request, err);
 }
 
+void ml_http_options_forget(struct ml_http_options *options)
+{
+    for (struct curl_slist *line = options->headers; line; line = line->next)
+        if (strncasecmp(line->data, "Authorization:", 14) == 0)
+            explicit_bzero(line->data, strlen(line->data));
+}
+
 void ml_http_options_fini(struct ml_http_options *options)
 {
     curl_slist_free_all(options->headers);
     curl_slist_free_all(options->connect_to);
     free(options->body);
-    free(options->proxy);
+    ml_wipe_free(options->proxy);
     *options = (struct ml_http_options){0};
 }

@@ -19,4 +19,7 @@ struct ml_http_options {
 ML_NODISCARD int ml_http_options_apply(struct ml_http_options *options, CURL *easy,
                                        const struct ml_http_request *request,
                                        const struct ml_http_tls *tls, struct ml_err *err);
+/* The answer has begun, so the request will not be sent again: overwrites its token, which would
+ * stay as long as a watch does. */
+void ml_http_options_forget(struct ml_http_options *options);
 void ml_http_options_fini(struct ml_http_options *options);

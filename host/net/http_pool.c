@@ -1,5 +1,7 @@
 #include "net/http_pool.h"
 
+#include "base/wipe.h"
+
 #include <event2/event.h>
 
 /* Below the idle limits of usual load balancers, above the pace of a lease renewal. */
@@ -102,11 +104,9 @@ static void pool_free(struct ml_http_pool *pool)
     ml_timer_stop(&pool->idle);
     free((char *)pool->tls.ca_pem.ptr);
     free((char *)pool->tls.cert_pem.ptr);
-    if (pool->tls.key_pem.len)
-        explicit_bzero((char *)pool->tls.key_pem.ptr, pool->tls.key_pem.len);
-    free((char *)pool->tls.key_pem.ptr);
+    ml_wipe_free((char *)pool->tls.key_pem.ptr);
     free((char *)pool->tls.server_name);
-    free((char *)pool->tls.proxy_url);
+    ml_wipe_free((char *)pool->tls.proxy_url);
     free(pool);
 }
 

@@ -1,0 +1,47 @@
+#include "base/wipe.h"
+
+#include <malloc.h>
+
+void ml_wipe_free(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+void ml_wipe_buf(struct ml_buf *buf)
+{
+    if (buf->ptr)
+        explicit_bzero(buf->ptr, buf->capacity);
+    ml_buf_fini(buf);
+}
+
+char *ml_join(struct ml_str a, struct ml_str b)
+{
+    char *text = ml_alloc(a.len + b.len + 1);
+    if (a.len)
+        memcpy(text, a.ptr, a.len);
+    if (b.len)
+        memcpy(text + a.len, b.ptr, b.len);
+    text[a.len + b.len] = '\0';
+    return text;
+}
+
+void ml_wiping_free(void *ptr)
+{
+    if (ptr)
+        explicit_bzero(ptr, malloc_usable_size(ptr));
+    free(ptr);
+}
+
+void *ml_wiping_realloc(void *ptr, size_t size)
+{
+    size_t held = ptr ? malloc_usable_size(ptr) : 0;
+    void *moved = malloc(size ? size : 1);
+    if (!moved)
+        return NULL;
+    if (ptr)
+        memcpy(moved, ptr, ML_MIN(held, size));
+    ml_wiping_free(ptr);
+    return moved;
+}
