@@ -60,6 +60,42 @@ static size_t arrived_max(const struct ml_http_server *server)
     return server->opts.limits.header_bytes_max + server->opts.limits.body_bytes_max;
 }
 
+/* Looks at a piece of a head; false for a NUL. */
+static bool check_bytes(struct http_connection *connection, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len && connection->in_head; i++) {
+        if (bytes[i] == '\0')
+            return false;
+        if (bytes[i] == '\n') {
+            connection->in_head = connection->line_len > 0;
+            connection->line_len = 0;
+        } else if (bytes[i] != '\r') {
+            connection->line_len++;
+        }
+    }
+    return true;
+}
+
+/* Looks at the last `len` bytes that came in. evhttp takes a line up to the first NUL for all of
+ * it: a field would have another value for us than for who sent it. */
+static bool check_head(struct http_connection *connection, size_t len)
+{
+    struct evbuffer *input = bufferevent_get_input(connection->bev);
+    struct evbuffer_ptr at;
+    struct evbuffer_iovec piece;
+    size_t begin = evbuffer_get_length(input) - len;
+    while (connection->in_head && len > 0 &&
+           evbuffer_ptr_set(input, &at, begin, EVBUFFER_PTR_SET) == 0 &&
+           evbuffer_peek(input, (ev_ssize_t)len, &at, &piece, 1) > 0) {
+        size_t got = ML_MIN(piece.iov_len, len);
+        if (!check_bytes(connection, piece.iov_base, got))
+            return false;
+        begin += got;
+        len -= got;
+    }
+    return true;
+}
+
 void http_connection_take(struct http_connection *connection)
 {
     bufferevent_setwatermark(connection->bev, EV_READ, 0, AHEAD_BYTES);
@@ -109,11 +145,14 @@ void http_connection_wait(struct http_connection *connection)
     connection->head_ended = connection->head_has_nul = false;
     look_for_nul(connection);
     http_connection_set_held(connection, connection->arrived_bytes);
+    connection->in_head = true;
+    connection->line_len = 0;
     bufferevent_setwatermark(connection->bev, EV_READ, 0,
                              arrived_max(connection->server) + AHEAD_BYTES);
     connection->phase = connection->arrived_bytes ? HTTP_ARRIVING : HTTP_IDLE;
     timer_start(connection, connection->arrived_bytes ? limits->arrival_ms : limits->idle_ms);
     move_to(connection, &connection->server->waiting);
+    connection->has_bad_head = !check_head(connection, connection->arrived_bytes);
 }
 
 void http_connection_abort(struct http_connection *connection)
@@ -127,6 +166,8 @@ void http_connection_abort(struct http_connection *connection)
 const char *http_reason(int status)
 {
     switch (status) {
+    case 400:
+        return "Bad Request";
     case 405:
         return "Method Not Allowed";
     case 413:
@@ -259,6 +300,8 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
     look_for_nul(connection);
     if (connection->arrived_bytes > arrived_max(server))
         refuse(connection, 413);
+    else if (!check_head(connection, info->n_added))
+        refuse(connection, 400);
     else
         bound_held(connection);
 }

@@ -44,6 +44,9 @@ struct http_connection {
     bool head_has_nul;
     size_t held_bytes;    /* read and not done with: arrived, and what was sent ahead */
     size_t unsent_bytes;  /* when the timer last looked */
+    bool in_head;         /* the empty line behind the fields has not come */
+    bool has_bad_head;    /* which evhttp has already: it is refused when the request is whole */
+    size_t line_len;      /* of the head's line that is coming in, without its end */
     bool cut;             /* what waited has been dropped; goes in the next round of the loop */
     struct evhttp_request *request;
     struct ml_http_exchange exchange; /* one at a time: HTTP/1.1 answers in order */

@@ -104,6 +104,40 @@ static bool leaves_body_unread(const struct ml_http_exchange *exchange)
            ((length && strcmp(length, "0") != 0) || ml_http_header(exchange, "Transfer-Encoding"));
 }
 
+static bool is_digits(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* RFC 9110, 5.6.2. */
+static bool is_token(const char *text)
+{
+    return *text && strspn(text, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(text);
+}
+
+/* Another reader of the same bytes might see other fields, or the end of the body elsewhere (RFC
+ * 9112, 5.1 and 6.3). evhttp goes by the first of several lengths and takes signs. */
+static bool is_ambiguous(const struct ml_http_exchange *exchange)
+{
+    const char *length = NULL, *host = NULL;
+    for (size_t i = 0; i < exchange->header_count; i++) {
+        const struct ml_http_header *field = &exchange->headers[i];
+        if (!is_token(field->name))
+            return true;
+        if (strcasecmp(field->name, "Content-Length") == 0) {
+            if (!is_digits(field->value) || (length && strcmp(length, field->value) != 0))
+                return true;
+            length = field->value;
+        } else if (strcasecmp(field->name, "Host") == 0) {
+            if (host)
+                return true;
+            host = field->value;
+        }
+    }
+    return length && ml_http_header(exchange, "Transfer-Encoding");
+}
+
 /* Its end is unknown to us: evhttp takes it for a request without a body. */
 static bool has_unknown_coding(const struct ml_http_exchange *exchange)
 {
@@ -134,7 +168,9 @@ void http_exchange_begin(struct evhttp_request *request, void *context)
     read_request(connection, request);
     if (leaves_body_unread(exchange))
         evhttp_add_header(evhttp_request_get_output_headers(request), "Connection", "close");
-    if (!exchange->method)
+    if (connection->has_bad_head || is_ambiguous(exchange))
+        answer_refusal(connection, 400);
+    else if (!exchange->method)
         answer_refusal(connection, 405);
     else if (connection->head_has_nul)
         answer_refusal(connection, 400);

@@ -2,6 +2,9 @@
  * handed over whole; the handler answers at once or later, with one body or piece by piece,
  * and is told when the client goes away, also while nothing is being sent.
  *
+ * A head with a NUL, fields whose names are no tokens, several Hosts or Content-Lengths, a length
+ * that is no number or stands beside a Transfer-Encoding are answered with 400.
+ *
  * Keep-alive, pipelining, chunked requests, `Expect: 100-continue` and HTTP/1.0 are taken care
  * of. A client that closes its sending side counts as gone.
  *
@@ -75,8 +78,8 @@ struct ml_http_server_opts {
     struct ssl_ctx_st *tls; /* NULL: plain. The server takes a reference of its own */
     ml_http_handle *handle;
     void *context;
-    /* What the server itself answers (405, 413, 501): fills in content_type and body, which live
-     * as long as the server. NULL: "text/plain" and the status in words. */
+    /* What the server itself answers (400, 405, 413, 501): fills in content_type and body, which
+     * live as long as the server. NULL: "text/plain" and the status in words. */
     void (*refusal)(void *context, int status, struct ml_http_answer *answer);
     struct ml_http_limits limits;
 };

@@ -102,6 +102,10 @@ static void refusal(void *context, int status, struct ml_http_answer *answer)
     (void)context;
     answer->content_type = "application/json";
     switch (status) {
+    case 400: /* as Go's server, below Kubernetes */
+        answer->content_type = "text/plain; charset=utf-8";
+        answer->body = ML_STR("400 Bad Request");
+        break;
     case 413:
         answer->body = ML_STR("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
                               "\"status\":\"Failure\","

@@ -85,6 +85,14 @@ static void test_http_server_refuses_what_is_not_http(void **state)
         {"GET /%zz HTTP/1.1\r\nConnection: close\r\n\r\n", 200}, /* the handler's to judge */
         {"BREW / HTTP/1.1\r\n\r\n", 405},
         {"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
+        {"GET / HTTP/1.1\r\nX : a\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\n: a\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\na", 400},
+        {"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\na", 400},
+        {"POST / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\na", 400},
+        {"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+         400},
     };
     struct served *f = *state;
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
@@ -98,6 +106,46 @@ static void test_http_server_refuses_what_is_not_http(void **state)
         raw_close(&raw);
     }
     assert_int_equal(f->requests, 1);
+}
+
+/* Wherever it stands, and whatever comes with it; in a body it is a byte like others. */
+static void test_http_server_refuses_a_nul_in_a_head(void **state)
+{
+    static const char get[] = "GET /a HTTP/1.1\r\nAuthorization: Bearer t\r\n\r\n";
+    static const char post[] = "POST /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n";
+    struct served *f = *state;
+    struct raw raw;
+    for (size_t at = 0; at < sizeof get - 3; at++) {
+        char bytes[2 * sizeof get];
+        memcpy(bytes, get, at);
+        bytes[at] = '\0';
+        memcpy(bytes + at + 1, get + at, sizeof get - at);
+        served_connect(f, &raw);
+        raw_send_large(&raw, bytes, sizeof get);
+        raw_wait(&raw, NULL);
+        assert_true(strncmp(ml_buf_cstr(&raw.got), "HTTP/1.1 400 ", 13) == 0);
+        raw_close(&raw);
+    }
+    assert_int_equal(f->requests, 0);
+    static const char ahead[] = "GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\nX: a\0b\r\n\r\n";
+    served_connect(f, &raw);
+    raw_send_large(&raw, ahead, sizeof ahead - 1);
+    raw_wait(&raw, NULL);
+    assert_has(ml_buf_cstr(&raw.got), "HTTP/1.1 400 ");
+    assert_int_equal(f->requests, 1);
+    raw_close(&raw);
+    f->requests = 0;
+    served_connect(f, &raw);
+    raw_send(&raw, post);
+    raw_send_large(&raw, "\0\n", 2);
+    raw_send(&raw, "GET /b HTTP/1.1\r\n\r\n");
+    raw_wait(&raw, "hello");
+    while (f->requests < 2)
+        net_settle(&f->net, 5);
+    raw_send_large(&raw, "GET /\0 HTTP/1.1\r\n\r\n", 20);
+    raw_wait(&raw, NULL);
+    assert_int_equal(f->requests, 2);
+    raw_close(&raw);
 }
 
 static void test_http_server_bounds_the_head(void **state)
@@ -264,6 +312,8 @@ int main(void)
         SERVER(test_http_server_refuses_a_nul_in_the_head, served_setup_tls),
         SERVER(test_http_server_refuses_what_is_not_http, served_setup_plain),
         SERVER(test_http_server_refuses_what_is_not_http, served_setup_tls),
+        SERVER(test_http_server_refuses_a_nul_in_a_head, served_setup_plain),
+        SERVER(test_http_server_refuses_a_nul_in_a_head, served_setup_tls),
         SERVER(test_http_server_bounds_the_head, served_setup_plain),
         SERVER(test_http_server_cuts_a_request_that_takes_too_long, setup_impatient),
         SERVER(test_http_server_cuts_a_request_that_takes_too_long, setup_impatient_tls),
