@@ -12,7 +12,7 @@ return moonloop.controller {
   reconciles = Thing,
   reconcile = function()
     local text = ("x").nothing
-    if text ~= "nothing" then error "ESCAPED: methods" end
+    if text ~= nil and text ~= "nothing" then error "ESCAPED: methods" end
     return { requeue_after = "5s" }
   end,
 }

@@ -1,5 +1,5 @@
 -- attack: owns is a list whose entries are kinds at the first look and numbers at the second.
--- expect: refused
+-- expect: held
 local moonloop = require "moonloop"
 local Thing = moonloop.kind("attacks.test/v1", "Thing")
 local looks = 0

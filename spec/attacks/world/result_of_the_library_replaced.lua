@@ -1,5 +1,5 @@
 -- attack: moonloop.result, which reads what reconcile returns, is replaced.
--- expect: refused
+-- expect: error /returned a number/
 local result = require "moonloop.result"
 result.check = function() return "ok", 5, {}, {}, {}, {} end
 result.invalid = function() return setmetatable({}, {}) end
