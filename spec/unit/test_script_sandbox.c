@@ -326,6 +326,30 @@ static void test_sandbox_labels_and_gotos_are_limited(void **state)
     run_lua("for i = 1, 3 do if i == 2 then goto next end do break end ::next:: end");
 }
 
+/* A finalizer that fails, at the end of the C stack or of the memory, would never run again. */
+static void test_sandbox_buffers_are_given_back_wherever_a_script_fails(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "local rep, gsub = string.rep, string.gsub\n"
+        "local function descend(depth_max, at_the_bottom)\n"
+        "  local depth = 0\n"
+        "  local function level()\n"
+        "    depth = depth + 1\n"
+        "    if depth >= depth_max then at_the_bottom() end\n"
+        "    return (gsub('x', 'x', level))\n"
+        "  end\n"
+        "  pcall(level)\n"
+        "  return depth\n"
+        "end\n"
+        "local bottom = descend(1e9)\n"
+        "for up = 0, 2 do\n"
+        "  descend(bottom - up, function() rep('x', 300000) end)\n"
+        "  descend(bottom - up, function() for i = 1, 30000 do local t = { i } end end)\n"
+        "end\n";
+    run_lua(text); /* unloading aborts when a byte is lost */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_sandbox_chosen_keys_do_not_collide),
         cmocka_unit_test(test_sandbox_no_table_is_weak),
         cmocka_unit_test(test_sandbox_labels_and_gotos_are_limited),
+        cmocka_unit_test(test_sandbox_buffers_are_given_back_wherever_a_script_fails),
         cmocka_unit_test(test_sandbox_state_goes_on_after_its_memory_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
