@@ -66,22 +66,24 @@ static void leaf(struct walk *walk, const struct place *place)
     name(place, walk->fields);
 }
 
-/* `json` is a difference, so an object in it is either a way further down or was added whole. */
-static void descend(struct walk *walk, const struct place *parent, struct ml_str json)
+/* The reader stands behind the '{' of a part of a difference, so that an object in it is either a
+ * way further down or was added whole. One reader all the way: depth does not multiply the work.
+ * False: it has no members. */
+static bool descend(struct walk *walk, const struct place *parent, struct ml_json_reader *reader)
 {
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ml_json_reader_init(&reader, json, 0);
-    if (ml_json_next(&reader) != ML_JSON_OBJECT)
-        return;
-    while (ml_json_next(&reader) == ML_JSON_KEY) {
-        ML_AUTO_FREE char *key = ml_str_dup(reader.text);
+    bool has_members = false;
+    while (ml_json_next(reader) == ML_JSON_KEY) {
+        ML_AUTO_FREE char *key = ml_str_dup(reader->text);
         const struct place place = {parent, ml_str_of(key)};
-        struct ml_str value = ml_json_skip(&reader);
-        if (value.len > 0 && value.ptr[0] == '{' && !ml_str_is(value, "{}"))
-            descend(walk, &place, value);
-        else
+        has_members = true;
+        bool is_object = ml_json_next(reader) == ML_JSON_OBJECT;
+        if (!is_object || !descend(walk, &place, reader))
             leaf(walk, &place);
+        if (reader->token == ML_JSON_ARRAY)
+            while (ml_json_skip(reader).len > 0)
+                continue;
     }
+    return has_members;
 }
 
 unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new,
@@ -96,6 +98,9 @@ unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new
     ml_object_json(new, &after);
     if (ml_json_merge_diff(ml_buf_str(&before), ml_buf_str(&after), &difference, &err) < 0)
         return ML_PART_ALL;
-    descend(&walk, NULL, ml_buf_str(&difference));
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, ml_buf_str(&difference), 0);
+    if (ml_json_next(&reader) == ML_JSON_OBJECT)
+        descend(&walk, NULL, &reader);
     return walk.parts;
 }

@@ -42,6 +42,8 @@ static void test_object_diff_tells_the_parts_apart(void **state)
     (void)state;
     differs("},\"status\":{\"a\":1}}", "},\"status\":{\"a\":2}}", ML_PART_STATUS, "status.a");
     differs("}}", "},\"status\":{\"a\":{\"b\":1}}}", ML_PART_STATUS, "status.a.b");
+    differs("}}", "},\"status\":{\"l\":[1,{\"x\":[{}]},[]],\"m\":{ },\"n\":2}}", ML_PART_STATUS,
+            "status.l, status.m, status.n");
     differs("},\"data\":{\"x\":\"1\"}}", "},\"data\":{\"x\":\"2\"}}", ML_PART_SPEC, "data.x");
     differs("},\"spec\":{\"n\":1}}", "}}", ML_PART_SPEC, "spec");
     differs(",\"labels\":{\"a\":\"b\"}}}", "}}", ML_PART_LABELS, "metadata.labels");
