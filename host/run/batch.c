@@ -14,8 +14,9 @@ uint64_t ml_batch_fingerprint(const struct ml_files *files, const struct ml_scri
     return print;
 }
 
-static void load(struct ml_batch *batch, size_t index, const struct ml_batch_opts *opts)
+static void load(struct ml_batch *batch, size_t index)
 {
+    const struct ml_batch_opts *opts = &batch->opts;
     const struct ml_script_files view = ml_files_view(batch->files);
     struct ml_batch_entry *entry = &batch->entries[index];
     struct ml_script *script = NULL;
@@ -82,29 +83,43 @@ static void refuse_second_names(struct ml_batch *batch)
     }
 }
 
-void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
-                   const struct ml_batch_opts *opts)
+void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
+                    const struct ml_batch_opts *opts)
 {
-    batch->files = files;
-    batch->entries = ml_zalloc(files->count * sizeof *batch->entries);
-    for (size_t i = 0; i < files->count; i++) {
-        struct ml_batch_entry *entry = &batch->entries[i];
-        entry->err = ML_ERR_INIT;
-        struct ml_script *before = opts->unchanged ? opts->unchanged(opts->context, i) : NULL;
-        if (before) {
-            entry->script = ml_script_ref(before);
-            entry->verdict = ML_BATCH_SKIPPED;
-        } else {
-            load(batch, i, opts);
-        }
+    *batch = (struct ml_batch){.files = files, .opts = *opts};
+    batch->fingerprint = ml_batch_fingerprint(files, NULL);
+    batch->entries = ml_zalloc(ML_MAX(files->count, 1u) * sizeof *batch->entries);
+    for (size_t i = 0; i < files->count; i++)
+        batch->entries[i].err = ML_ERR_INIT;
+}
+
+bool ml_batch_step(struct ml_batch *batch)
+{
+    const struct ml_batch_opts *opts = &batch->opts;
+    for (bool loaded = false; batch->next < batch->files->count; batch->next++) {
+        if (opts->known && opts->known(opts->context, batch->next, &batch->entries[batch->next]))
+            continue;
+        if (loaded)
+            return true;
+        load(batch, batch->next);
+        loaded = true;
     }
     refuse_second_names(batch);
     refuse_stray_modules(batch);
+    return false;
+}
+
+void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
+                   const struct ml_batch_opts *opts)
+{
+    ml_batch_begin(batch, files, opts);
+    while (ml_batch_step(batch))
+        ;
 }
 
 void ml_batch_fini(struct ml_batch *batch)
 {
-    for (size_t i = 0; i < batch->files->count; i++)
+    for (size_t i = 0; batch->files && i < batch->files->count; i++)
         ml_script_unref(batch->entries[i].script);
     free(batch->entries);
     *batch = (struct ml_batch){0};

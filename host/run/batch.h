@@ -9,7 +9,7 @@ enum ml_batch_verdict {
     ML_BATCH_CONTROLLER, /* script is set */
     ML_BATCH_MODULE,     /* another file requires it */
     ML_BATCH_REFUSED,    /* err says why */
-    ML_BATCH_SKIPPED,    /* as before: was not loaded again */
+    ML_BATCH_SKIPPED,    /* as it works already: was not loaded again */
 };
 
 struct ml_batch_entry {
@@ -18,22 +18,29 @@ struct ml_batch_entry {
     struct ml_err err;
 };
 
-struct ml_batch {
-    const struct ml_files *files;   /* borrowed */
-    struct ml_batch_entry *entries; /* one for each file */
-};
-
 struct ml_batch_opts {
     struct ml_cluster *cluster; /* NULL: for checking only */
     const struct ml_script_limits *limits;
-    /* The script that this file gave last time when nothing it was made from has changed, or
-     * NULL to load it (again). May be NULL itself. */
-    struct ml_script *(*unchanged)(void *context, size_t index);
+    /* Fills the entry of a file with what came of it before, when nothing it was made from has
+     * changed; false: load it (again). May be NULL itself. */
+    bool (*known)(void *context, size_t index, struct ml_batch_entry *entry);
     void *context;
 };
 
+struct ml_batch {
+    const struct ml_files *files; /* borrowed */
+    struct ml_batch_opts opts;
+    struct ml_batch_entry *entries; /* one for each file */
+    size_t next;                    /* those before it are filled */
+    uint64_t fingerprint;           /* of all files */
+};
+
+void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
+                    const struct ml_batch_opts *opts);
+/* Loads one file. False when all are, and judged against each other. */
+bool ml_batch_step(struct ml_batch *batch);
 void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
-                   const struct ml_batch_opts *opts);
+                   const struct ml_batch_opts *opts); /* all at once */
 void ml_batch_fini(struct ml_batch *batch);
 
 /* Over name and text of every file that `script` was made from, or of all when it is NULL. */

@@ -6,7 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MANIFEST_MAX ((size_t)4 * 1024 * 1024)
+#define MIB           ((size_t)1024 * 1024)
+#define MANIFEST_MAX  (4 * MIB)
+#define SCRIPTS_MAX   (8 * MIB) /* of one source */
+#define MANIFESTS_MAX (64 * MIB)
 
 void ml_files_fini(struct ml_files *files)
 {
@@ -21,6 +24,39 @@ void ml_files_fini(struct ml_files *files)
     *files = ML_FILES_INIT;
 }
 
+void ml_files_copy(struct ml_files *to, const struct ml_files *from)
+{
+    *to = (struct ml_files){
+        .files = ml_zalloc(ML_MAX(from->count, 1u) * sizeof *to->files),
+        .count = from->count,
+        .refused = ml_zalloc(ML_MAX(from->refused_count, 1u) * sizeof *to->refused),
+        .refused_count = from->refused_count,
+        .bytes = from->bytes,
+    };
+    for (size_t i = 0; i < from->count; i++) {
+        const struct ml_script_file *file = &from->files[i];
+        to->files[i] = (struct ml_script_file){{ml_str_dup(file->name), file->name.len},
+                                               {ml_str_dup(file->text), file->text.len}};
+    }
+    for (size_t i = 0; i < from->refused_count; i++)
+        to->refused[i] = (struct ml_file_refused){ml_strdup(from->refused[i].name),
+                                                  from->refused[i].err};
+}
+
+bool ml_files_same(const struct ml_files *a, const struct ml_files *b)
+{
+    if (a->count != b->count || a->refused_count != b->refused_count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (!ml_str_eq(a->files[i].name, b->files[i].name) ||
+            !ml_str_eq(a->files[i].text, b->files[i].text))
+            return false;
+    for (size_t i = 0; i < a->refused_count; i++)
+        if (strcmp(a->refused[i].err.message, b->refused[i].err.message) != 0)
+            return false;
+    return true;
+}
+
 static bool is_script(struct ml_str name)
 {
     return ml_str_ends(name, ".lua") && !ml_str_ends(name, "_test.lua");
@@ -33,8 +69,10 @@ static bool is_manifest(struct ml_str name)
            !ml_str_starts(name, "kustomization.");
 }
 
-const struct ml_files_kind ml_files_scripts = {"scripts", ML_SCRIPT_SOURCE_MAX, is_script};
-const struct ml_files_kind ml_files_manifests = {"manifests", MANIFEST_MAX, is_manifest};
+const struct ml_files_kind ml_files_scripts = {"scripts", ML_SCRIPT_SOURCE_MAX, SCRIPTS_MAX,
+                                               is_script};
+const struct ml_files_kind ml_files_manifests = {"manifests", MANIFEST_MAX, MANIFESTS_MAX,
+                                                 is_manifest};
 
 /* Does a control character begin here? C1 ones have two bytes in UTF-8. */
 static bool is_control(struct ml_str at)
@@ -101,6 +139,7 @@ static void insert(struct ml_files *files, struct ml_str name, struct ml_str tex
         .text = {ml_str_dup(text), text.len},
     };
     files->count++;
+    files->bytes += text.len;
 }
 
 int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struct ml_str name,
@@ -119,6 +158,9 @@ int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struc
         ml_err_set(&why, ML_ELIMIT, "%s: larger than %zu bytes", shown, kind->size_max);
     if (why.kind)
         refuse(files, name, &why);
+    else if (text.len > kind->total_max - files->bytes)
+        return ml_err_set(err, ML_ELIMIT, "%s larger than %zu bytes in all", kind->what,
+                          kind->total_max);
     else
         insert(files, name, text);
     return 0;

@@ -11,6 +11,7 @@
 struct ml_files_kind {
     const char *what; /* "scripts" */
     size_t size_max;  /* bytes of one file */
+    size_t total_max; /* and of all together */
     bool (*wanted)(struct ml_str name);
 };
 
@@ -29,14 +30,18 @@ struct ml_files {
     size_t count;
     struct ml_file_refused *refused; /* sorted by name; owned */
     size_t refused_count;
+    size_t bytes; /* of all texts */
 };
 
 #define ML_FILES_INIT ((struct ml_files){0})
 
 void ml_files_fini(struct ml_files *files);
+void ml_files_copy(struct ml_files *to, const struct ml_files *from); /* `to` is written anew */
+bool ml_files_same(const struct ml_files *a, const struct ml_files *b);
 
 /* Copies name and text in, keeping the order. What is too large, or has a name that is longer than
- * ML_FILE_NAME_MAX or cannot be printed, goes to `refused` alone. ML_ELIMIT: too many in all. */
+ * ML_FILE_NAME_MAX or cannot be printed, goes to `refused` alone. ML_ELIMIT: too many, or too much,
+ * in all. */
 ML_NODISCARD int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind,
                               struct ml_str name, struct ml_str text, struct ml_err *err);
 

@@ -1,8 +1,8 @@
 #include "run/scripts.h"
 
 #include "base/print.h"
-#include "run/batch.h"
 #include "run/controller.h"
+#include "run/loader.h"
 
 /* One file of one source, and what came of it. */
 struct slot {
@@ -26,11 +26,17 @@ struct leaver {
 
 #define SOURCES_MAX 64
 
+struct feed {
+    struct ml_source *source;
+    struct ml_loader *loader;
+    bool loaded; /* its files were, at least once */
+};
+
 struct ml_scripts {
     struct ml_cluster *cluster;
     struct ml_script_limits limits;
-    struct ml_source *sources[SOURCES_MAX];
-    size_t source_count;
+    struct feed feeds[SOURCES_MAX];
+    size_t feed_count;
     struct ml_list slots;
     struct ml_list leavers;
     bool stopping;
@@ -160,21 +166,23 @@ static void offer(struct slot *slot, struct ml_script *script, uint64_t fingerpr
     ml_controller_offer(slot->successor, script);
 }
 
-struct unchanged_query {
-    struct ml_scripts *scripts;
-    struct ml_source *source;
-    const struct ml_files *files;
-};
-
-static struct ml_script *unchanged(void *context, size_t index)
+/* Neither what works nor what was refused is loaded again as long as all it was made from is the
+ * same: for what was refused, that is the whole set. */
+static bool known(void *context, struct ml_source *source, const struct ml_batch *batch,
+                  size_t index, struct ml_batch_entry *entry)
 {
-    struct unchanged_query *query = context;
-    const struct slot *slot = slot_find(query->scripts, query->source,
-                                        query->files->files[index].name);
+    const struct slot *slot = slot_find(context, source, batch->files->files[index].name);
     struct ml_script *script = slot ? slot_script(slot) : NULL;
-    if (!script || slot->refused || ml_batch_fingerprint(query->files, script) != slot->fingerprint)
-        return NULL;
-    return script;
+    if (slot && slot->refused && slot->refused == batch->fingerprint) {
+        entry->verdict = ML_BATCH_REFUSED;
+        entry->err = slot->why;
+        return true;
+    }
+    if (!script || slot->refused || ml_batch_fingerprint(batch->files, script) != slot->fingerprint)
+        return false;
+    entry->script = ml_script_ref(script);
+    entry->verdict = ML_BATCH_SKIPPED;
+    return true;
 }
 
 static void slot_free(struct slot *slot)
@@ -207,10 +215,9 @@ static void settle(struct ml_scripts *self, struct ml_source *source, struct ml_
         uint64_t fingerprint = ml_batch_fingerprint(batch->files, entry->script);
         offer(slot, ml_take(&entry->script), fingerprint);
     } else if (entry->verdict == ML_BATCH_REFUSED) {
-        uint64_t fingerprint = ml_batch_fingerprint(batch->files, NULL);
-        if (slot->refused != fingerprint)
+        if (slot->refused != batch->fingerprint)
             refuse(slot, &entry->err);
-        slot->refused = fingerprint;
+        slot->refused = batch->fingerprint;
     }
 }
 
@@ -252,21 +259,33 @@ static void tell_missing(struct ml_scripts *self, struct ml_source *source,
     }
 }
 
-static void on_files(void *context, struct ml_source *source, const struct ml_files *files)
+static struct feed *feed_of(struct ml_scripts *self, const struct ml_source *source)
+{
+    for (size_t i = 0; i < self->feed_count; i++)
+        if (self->feeds[i].source == source)
+            return &self->feeds[i];
+    ML_UNREACHABLE();
+}
+
+static void on_loaded(void *context, struct ml_source *source, struct ml_batch *batch)
 {
     struct ml_scripts *self = context;
-    if (self->stopping)
-        return;
-    struct unchanged_query query = {self, source, files};
-    const struct ml_batch_opts opts = {self->cluster, &self->limits, unchanged, &query};
-    struct ml_batch batch;
-    ml_batch_load(&batch, files, &opts);
+    const struct ml_files *files = batch->files;
+    feed_of(self, source)->loaded = true;
     for (size_t i = 0; i < files->count; i++)
-        settle(self, source, &batch, i);
-    ml_batch_fini(&batch);
+        settle(self, source, batch, i);
     for (size_t i = 0; i < files->refused_count; i++)
         settle_refused(self, source, &files->refused[i]);
     tell_missing(self, source, files);
+}
+
+static const struct ml_loader_handler loader_handler = {.known = known, .loaded = on_loaded};
+
+static void on_files(void *context, struct ml_source *source, const struct ml_files *files)
+{
+    struct ml_scripts *self = context;
+    if (!self->stopping)
+        ml_loader_load(feed_of(self, source)->loader, files);
 }
 
 static void on_trouble(void *context, struct ml_source *source, const struct ml_err *err)
@@ -363,21 +382,26 @@ void ml_scripts_free(struct ml_scripts *self)
         ml_controller_free(leaver->controller);
         free(leaver);
     }
-    for (size_t i = 0; i < self->source_count; i++)
-        ml_source_free(self->sources[i]);
+    for (size_t i = 0; i < self->feed_count; i++) {
+        ml_loader_free(self->feeds[i].loader);
+        ml_source_free(self->feeds[i].source);
+    }
     free(self);
 }
 
 void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
 {
-    ml_assert(self->source_count < SOURCES_MAX);
-    self->sources[self->source_count++] = source;
+    ml_assert(self->feed_count < SOURCES_MAX);
+    self->feeds[self->feed_count++] = (struct feed){
+        .source = source,
+        .loader = ml_loader_new(self->cluster, &self->limits, source, &loader_handler, self),
+    };
 }
 
 void ml_scripts_start(struct ml_scripts *self)
 {
-    for (size_t i = 0; i < self->source_count; i++)
-        ml_source_start(self->sources[i], &source_handler, self);
+    for (size_t i = 0; i < self->feed_count; i++)
+        ml_source_start(self->feeds[i].source, &source_handler, self);
 }
 
 void ml_scripts_lead(struct ml_scripts *self)
@@ -420,6 +444,8 @@ bool ml_scripts_hand_over(struct ml_scripts *self, bool cut)
 void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void *context)
 {
     self->stopping = true;
+    for (size_t i = 0; i < self->feed_count; i++)
+        ml_loader_free(ml_take(&self->feeds[i].loader));
     self->stopped = done;
     self->stopped_context = context;
     if (self->running == 0) {
@@ -438,11 +464,13 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
 bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
 {
     bool ready = true;
-    for (size_t i = 0; i < self->source_count; i++) {
-        if (self->sources[i]->read)
+    for (size_t i = 0; i < self->feed_count; i++) {
+        const struct feed *feed = &self->feeds[i];
+        if (feed->loaded)
             continue;
         ready = false;
-        ml_append_line(why, "%s has not been read yet", self->sources[i]->name);
+        ml_append_line(why, "%s %s", feed->source->name,
+                       feed->source->read ? "is being loaded" : "has not been read yet");
     }
     ml_list_each (node, &self->slots) {
         const struct slot *slot = ml_container_of(node, struct slot, node);
@@ -459,11 +487,16 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
     return ready;
 }
 
+static bool loads(const struct feed *feed)
+{
+    return feed->loader && ml_loader_busy(feed->loader);
+}
+
 int64_t ml_scripts_next(const struct ml_scripts *self)
 {
     int64_t next = INT64_MAX;
-    for (size_t i = 0; i < self->source_count; i++)
-        if (!self->sources[i]->read)
+    for (size_t i = 0; i < self->feed_count; i++)
+        if (!self->feeds[i].source->read || loads(&self->feeds[i]))
             return 0;
     ml_list_each (node, &self->slots) {
         const struct slot *slot = ml_container_of(node, struct slot, node);

@@ -226,6 +226,22 @@ static void test_files_too_many_entries_are_refused_as_a_whole(void **state)
     assert_string_equal(err.message, "more than 256 scripts");
 }
 
+static void test_files_too_much_text_is_refused_as_a_whole(void **state)
+{
+    struct folder *folder = *state;
+    struct ml_files files = ML_FILES_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    for (int i = 0; i < 8; i++) {
+        ML_AUTO_FREE char *name = ml_asprintf("%d.lua", i);
+        write_file(folder, name, ML_SCRIPT_SOURCE_MAX);
+    }
+    read_folder(folder);
+    assert_int_equal(folder->files.count, 8);
+    write_file(folder, "one-more.lua", 1);
+    assert_int_equal(ml_files_read(&files, &ml_files_scripts, folder->path, &err), ML_ELIMIT);
+    assert_string_equal(err.message, "scripts larger than 8388608 bytes in all");
+}
+
 static void test_files_path_of_its_own_is_refused_as_a_whole(void **state)
 {
     struct ml_files files = ML_FILES_INIT;
@@ -254,6 +270,7 @@ int main(void)
         TEST(test_files_name_may_have_253_bytes_and_no_more),
         TEST(test_files_links_are_followed),
         TEST(test_files_too_many_entries_are_refused_as_a_whole),
+        TEST(test_files_too_much_text_is_refused_as_a_whole),
         TEST(test_files_path_of_its_own_is_refused_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

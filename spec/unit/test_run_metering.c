@@ -19,6 +19,7 @@ static double shown(struct world *world, const char *metric)
 #define RUNS_OF_B   "controller_runtime_reconcile_total{controller=\"b\",result=\"requeue_after\"}"
 #define RUNS_OF_A   "controller_runtime_reconcile_total{controller=\"a\",result=\"success\"}"
 #define OPEN_OF_A   "moonloop_controller_circuit_open{controller=\"a\"}"
+#define LIVE_A      "moonloop_script_loaded_total{controller=\"a\"}"
 #define ERRORS_OF_A "controller_runtime_reconcile_errors_total{controller=\"a\"}"
 
 static void test_metering_controller_over_its_share_is_spaced_out_and_no_other(void **state)
@@ -163,6 +164,71 @@ static void test_metering_memory_is_a_limit_as_well_and_a_success_closes_the_cir
                         "Normal CircuitClosed: controller a works within its limits again");
 }
 
+/* A set of files, of which all but the last loop when they are loaded. */
+static void tell_loops(struct world *world, size_t count, const char *last)
+{
+    struct ml_files files = ML_FILES_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    for (size_t i = 0; i < count; i++) {
+        ML_AUTO_FREE char *name = ml_asprintf("f%zu.lua", i);
+        assert_int_equal(ml_files_add(&files, &ml_files_scripts, ml_str_of(name),
+                                      ML_STR("while true do end"), &err),
+                         0);
+    }
+    assert_int_equal(
+        ml_files_add(&files, &ml_files_scripts, ML_STR("z.lua"), ml_str_of(last), &err), 0);
+    ml_source_tell_files(&world->source, &files);
+    ml_files_fini(&files);
+}
+
+static void test_metering_files_load_one_at_a_time_within_a_share(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *b = script("b", "return { requeue_after = 0.05 }");
+    ML_AUTO_FREE char *other = script("a", "return");
+    tell(world, NULL, b);
+    tell_loops(world, 4, other);
+    ml_loop_poll(world->loop);
+    assert_int_equal((int)shown(world, LIVE_A), 0); /* no time passes: more is owed than may be */
+    double ticks = shown(world, RUNS_OF_B);
+    int ms = 0;
+    for (; ms < 60000 && shown(world, LIVE_A) == 0; ms += 50)
+        advance(world, 50 * ML_NS_PER_MS);
+    assert_in_range(ms, 1000, 10000);
+    assert_true(shown(world, RUNS_OF_B) - ticks >= ms / 50);
+    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f3.lua\"}"), 1);
+}
+
+static void test_metering_newer_set_takes_the_place_of_one_that_is_on_its_way(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = script("a", "return");
+    tell_loops(world, 4, a);
+    ml_loop_poll(world->loop);
+    assert_false(ready(world));
+    tell(world, a, NULL);
+    advance(world, 4 * ML_NS_PER_S);
+    assert_true(ready(world));
+    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f0.lua\"}"), 0);
+}
+
+static void test_metering_what_was_refused_is_not_loaded_again_unchanged(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = script("a", "return");
+    tell_loops(world, 1, a);
+    advance(world, 4 * ML_NS_PER_S);
+    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f0.lua\"}"), 1);
+    assert_int_equal((int)shown(world, LIVE_A), 1);
+    int64_t before = ml_clock_monotonic(ml_clock_real());
+    for (int i = 0; i < 20; i++) {
+        tell_loops(world, 1, a);
+        advance(world, 4 * ML_NS_PER_S);
+    }
+    assert_true(ml_clock_monotonic(ml_clock_real()) - before < 5 * ML_NS_PER_S);
+    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f0.lua\"}"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +237,9 @@ int main(void)
         SCRIPTS_TEST(test_metering_watch_function_over_the_share_loses_no_change),
         SCRIPTS_TEST(test_metering_script_at_its_limits_is_tried_by_one_object_at_a_time),
         SCRIPTS_TEST(test_metering_memory_is_a_limit_as_well_and_a_success_closes_the_circuit),
+        SCRIPTS_TEST(test_metering_files_load_one_at_a_time_within_a_share),
+        SCRIPTS_TEST(test_metering_newer_set_takes_the_place_of_one_that_is_on_its_way),
+        SCRIPTS_TEST(test_metering_what_was_refused_is_not_loaded_again_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
