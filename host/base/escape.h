@@ -6,7 +6,8 @@
 
 /* Appends `text` as a quoted JSON string. What server-side apply's YAML 1.1 reader refuses or
  * changes when it stands raw (DEL, C1 controls, U+2028/9, U+FEFF, U+FFFE/F), and what turns the
- * direction of text on a terminal (U+202A to U+202E, U+2066 to U+2069), is written as \uXXXX, "/" is not escaped, and the rest stays raw UTF-8: the form every Kubernetes decoder
+ * direction of text on a terminal (U+202A to U+202E, U+2066 to U+2069), is written as \uXXXX,
+ * "/" is not escaped, and the rest stays raw UTF-8: the form every Kubernetes decoder
  * reads back unchanged. Bytes that are not UTF-8 become U+FFFD. False when the buffer is full. */
 bool ml_escape_json(struct ml_buf *buf, struct ml_str text);
 

@@ -111,39 +111,11 @@ void http_connection_sending(struct http_connection *connection)
     timer_start(connection, connection->server->opts.limits.arrival_ms);
 }
 
-/* Where the head of a request ends in the input, which begins with a whole line; -1: not there. */
-static ev_ssize_t end_of_head(struct evbuffer *input)
-{
-    struct evbuffer_ptr from;
-    for (size_t next = 0, ending = 0;; next += ending) {
-        if (evbuffer_ptr_set(input, &from, next, EVBUFFER_PTR_SET) < 0)
-            return -1;
-        ev_ssize_t line = evbuffer_search_eol(input, &from, &ending, EVBUFFER_EOL_CRLF).pos;
-        if (line < 0 || (size_t)line == next)
-            return line;
-        next = (size_t)line;
-    }
-}
-
-/* evhttp would take what stands before a NUL for the whole of a header. */
-static void look_for_nul(struct http_connection *connection)
-{
-    struct evbuffer *input = bufferevent_get_input(connection->bev);
-    if (connection->head_ended)
-        return;
-    ev_ssize_t end = end_of_head(input), nul = evbuffer_search(input, "", 1, NULL).pos;
-    connection->head_ended = end >= 0;
-    if (nul >= 0 && (end < 0 || nul < end))
-        connection->head_has_nul = true;
-}
-
 void http_connection_wait(struct http_connection *connection)
 {
     const struct ml_http_limits *limits = &connection->server->opts.limits;
     /* Bytes that are here already are the beginning of the next request. */
     connection->arrived_bytes = evbuffer_get_length(bufferevent_get_input(connection->bev));
-    connection->head_ended = connection->head_has_nul = false;
-    look_for_nul(connection);
     http_connection_set_held(connection, connection->arrived_bytes);
     connection->in_head = true;
     connection->line_len = 0;
@@ -297,7 +269,6 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
     if (connection->phase != HTTP_ARRIVING)
         return;
     connection->arrived_bytes += info->n_added;
-    look_for_nul(connection);
     if (connection->arrived_bytes > arrived_max(server))
         refuse(connection, 413);
     else if (!check_head(connection, info->n_added))

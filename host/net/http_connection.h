@@ -40,8 +40,6 @@ struct http_connection {
     struct ml_timer timer;
     struct ml_task task;
     size_t arrived_bytes; /* of the request under way */
-    bool head_ended;      /* of the request under way: what follows is its body */
-    bool head_has_nul;
     size_t held_bytes;    /* read and not done with: arrived, and what was sent ahead */
     size_t unsent_bytes;  /* when the timer last looked */
     bool in_head;         /* the empty line behind the fields has not come */

@@ -172,8 +172,6 @@ void http_exchange_begin(struct evhttp_request *request, void *context)
         answer_refusal(connection, 400);
     else if (!exchange->method)
         answer_refusal(connection, 405);
-    else if (connection->head_has_nul)
-        answer_refusal(connection, 400);
     else if (has_unknown_coding(exchange))
         answer_refusal(connection, 501);
     else if (exchange->body.len > server->opts.limits.body_bytes_max)
