@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan demo run test faults attacks mutants e2e conformance lint bench fuzz install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance lint bench fuzz install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,11 @@ faults: asan ## the fault bench: every row of the fault matrix, and how often it
 
 attacks: deps ## the hostile programs of spec/attacks, in the release and the sanitizer build (ARGS="gas/ forged" BUILDS=asan)
 	@tools/attacks.sh $(ARGS)
+
+stress: deps ## what scripts do, with a collection at every new object of theirs, under ASan
+	@cmake --preset stress >/dev/null
+	@cmake --build --preset stress
+	@tools/stress.sh
 
 mutants: deps ## seed each bug of spec/mutants into a copy of the checkout: does the suite see it? (ARGS="half-a-list token-read-once")
 	@tools/mutants.sh $(ARGS)

@@ -49,10 +49,18 @@ struct script_coroutine {
     int ref;      /* keeps it in the registry */
 };
 
+/* limits.c; of a build with MOONLOOP_GC_STRESS. */
+struct script_stress {
+    bool on; /* once the library is loaded */
+    bool refused;
+    size_t until_next;
+};
+
 struct ml_script {
     size_t references;
     struct ml_cluster *cluster;
     struct ml_script_limits limits; /* none is 0 */
+    struct script_stress stress;
     struct ml_budget memory;        /* of Lua, and of the host on its account: memory.c */
     size_t work_charged;            /* of that, for the work space below */
     size_t collected_at;            /* what was used after the host collected garbage last */

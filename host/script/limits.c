@@ -33,6 +33,13 @@ static struct {
 /* Memory for how a script ends that is past its deadline: a message, a place, a few frames. */
 #define LATE_BYTES_MAX ((size_t)64 * 1024)
 
+#define STRESS_HEAP ((size_t)384 * 1024) /* below it each new object is a collection */
+#ifdef MOONLOOP_GC_STRESS
+#define STRESS_STRETCH 40 /* of the time there is, as it goes into collections */
+#else
+#define STRESS_STRETCH 1
+#endif
+
 /* Past its deadline a script gets no memory, so that whatever works on in C ends there. */
 static bool is_too_late(size_t more)
 {
@@ -40,6 +47,26 @@ static bool is_too_late(size_t more)
         return false;
     cpu.late_bytes += more;
     return cpu.late_bytes > LATE_BYTES_MAX;
+}
+
+/* For finding what C holds that the collector may take: refuses memory for each new object once,
+ * upon which Lua collects all garbage and asks again (the buffers of lauxlib.h would not). Less
+ * often where the heap is large, or it would take hours. */
+static bool refuse_once(struct ml_budget *memory, bool is_object)
+{
+    struct script_stress *stress = &ml_container_of(memory, struct ml_script, memory)->stress;
+    if (!stress->on || !is_object)
+        return false;
+    if (stress->refused) {
+        stress->refused = false;
+        return false;
+    }
+    if (stress->until_next-- > 0)
+        return false;
+    size_t large = memory->used / STRESS_HEAP;
+    stress->until_next = large * large;
+    stress->refused = true;
+    return true;
 }
 
 void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
@@ -53,7 +80,7 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
     }
     if (nsize > held && !ml_budget_fits(memory, nsize - held))
         return NULL; /* Lua collects all garbage and asks again, then raises */
-    if (nsize > held && is_too_late(nsize - held))
+    if (nsize > held && (is_too_late(nsize - held) || refuse_once(memory, !ptr && osize > 0)))
         return NULL;
     ptr = ml_realloc(ptr, nsize);
     memory->used += nsize - held;
@@ -130,7 +157,7 @@ void script_cpu_begin(lua_State *L, int64_t budget_ns)
     cpu.expired = 0;
     cpu.stopped = false;
     cpu.late_bytes = 0;
-    cpu.budget_ns = ML_MAX(budget_ns, ML_NS_PER_MS);
+    cpu.budget_ns = ML_MAX(budget_ns, ML_NS_PER_MS) * STRESS_STRETCH;
     cpu.running = L;
     timer_set(cpu.budget_ns);
 }
@@ -145,7 +172,8 @@ int64_t script_cpu_end(enum script_deadline *out_deadline)
         lua_sethook(L, NULL, 0, 0);
     *out_deadline = cpu.stopped ? DEADLINE_STOPPED : cpu.expired ? DEADLINE_RANG : DEADLINE_KEPT;
     cpu.expired = 0;
-    return *out_deadline != DEADLINE_KEPT ? cpu.budget_ns : cpu.budget_ns - left;
+    int64_t used_ns = *out_deadline != DEADLINE_KEPT ? cpu.budget_ns : cpu.budget_ns - left;
+    return used_ns / STRESS_STRETCH;
 }
 
 bool script_cpu_expired(void)

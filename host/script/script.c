@@ -92,6 +92,9 @@ static int load_main(lua_State *L)
 {
     const struct ml_script_file *file = lua_touserdata(L, 1);
     script_sandbox_open(L);
+#ifdef MOONLOOP_GC_STRESS
+    script_of(L)->stress.on = true;
+#endif
     script_load_file(L, file);
     if (script_is_controller(L, -1)) {
         script_declare(L, lua_gettop(L));

@@ -176,6 +176,7 @@ static void test_sandbox_refusals_say_why(void **state)
         {"require('moonloop').kind('v1', 'Pod').kind = 1", "attempt to index a userdata value"},
         {"local x = require('moonloop').kind('v1', 'Pod').plural",
          "a kind has the fields apiVersion, kind, labels, fields and metadata_only"},
+        {"local t = {} setmetatable(t, { __call = t }) t()", "attempt to call a table value"},
         {"require('moonloop').array(5)", "moonloop.array(list): expected a table"},
     };
     for (size_t i = 0; i < ML_COUNT(cases); i++)
