@@ -10,7 +10,8 @@ struct lua_State;
 /* Two numbers that nobody outside the process knows, made when it starts. The multiplier is odd. */
 extern uint64_t moonloop_lua_multiplier, moonloop_lua_seed;
 
-/* Makes a new state one of scripts: no table is weak, whatever its metatable's __mode says, and what
+/* Makes a new state one of scripts: no table is weak, whatever its metatable's __mode says, and
+ * what
  * __call calls is a function, so that no call looks for the next one without end. */
 void moonloop_lua_of_scripts(struct lua_State *L);
 

@@ -5,10 +5,11 @@
 #include "script/ctx.h"
 
 ML_RAISES
-static void refuse(lua_State *L, const char *field)
+static _Noreturn void refuse(lua_State *L, const char *field)
 {
     luaL_error(L, "%s: not a controller of moonloop.controller: look at %s",
                script_of(L)->declaration.file, field);
+    ML_UNREACHABLE();
 }
 
 /* [-0, +1] A field of the table at `index`, which no metamethod is asked for. */
