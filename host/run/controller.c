@@ -131,7 +131,11 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     };
     self->queue = ml_workqueue_new(&queue);
     self->gate = ml_gate_new(cluster->loop, cluster->metrics, self->name);
-    self->wakes = ml_wakes_new(cluster->loop, &controller_wakes_handler, self);
+    self->wakes = ml_wakes_new(cluster->loop,
+                               ml_turns_metered(cluster->turns)
+                                   ? &controller_wakes_handler
+                                   : &controller_wakes_handler_of_virtual_time,
+                               self);
     ml_gate_on_write(self->gate, controller_on_write, self);
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);

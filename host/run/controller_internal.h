@@ -44,7 +44,8 @@ void controller_cancel_work(struct ml_controller *self);
 void controller_tell_when_stopped(struct ml_controller *self);
 
 /* controller_wakes.c: what the controller hears of its wakes, and of its gate for them. */
-extern const struct ml_wakes_handler controller_wakes_handler;
+extern const struct ml_wakes_handler controller_wakes_handler,
+    controller_wakes_handler_of_virtual_time;
 void controller_on_write(void *controller, struct ml_str key, const struct ml_informer *informer,
                          uint64_t rv, bool shown);
 

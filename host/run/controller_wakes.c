@@ -35,7 +35,29 @@ static void on_slowed(void *context, struct ml_str key, const char *fields, int6
     ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered", note);
 }
 
+static void on_hot(void *context, struct ml_str key)
+{
+    struct ml_controller *self = context;
+    const struct ml_informer *informer = ml_generation_informer(self->current);
+    struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
+    ml_metric_add(self->metrics.slowed, 1);
+    ml_warn(self->cluster->log, self->name,
+            "script asks to be called again at once, again and again; slowing it down",
+            ML_STR_FIELD("object", key));
+    if (object)
+        ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered",
+                          "each run asks to be called again at once (requeue_after, requeue_at): "
+                          "after 100 of them the next ones wait, up to 1 s");
+}
+
 const struct ml_wakes_handler controller_wakes_handler = {
+    .wake = on_wake,
+    .slowed = on_slowed,
+    .hot = on_hot,
+};
+
+/* In virtual time nobody's core is taken, and what has no end is told as that. */
+const struct ml_wakes_handler controller_wakes_handler_of_virtual_time = {
     .wake = on_wake,
     .slowed = on_slowed,
 };

@@ -28,6 +28,13 @@ static void doubt(struct ml_controller *self, struct ml_str key)
         ml_doubts_stale(&self->doubts, object);
 }
 
+static void add_after(const struct work *work, enum ml_priority priority, int64_t delay_ns)
+{
+    struct ml_controller *self = work->controller;
+    ml_workqueue_add_after(self->queue, work->key, priority,
+                           ml_wakes_restrain(self->wakes, work->key, delay_ns));
+}
+
 /* What becomes of the key (machinery of controller-runtime's reconcileHandler). The newest
  * result decides about the timer: one that an earlier run asked for is taken back. A key keeps
  * its priority, so that what fails or comes regularly since the start does not crowd out edits;
@@ -50,12 +57,10 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
         ml_doubts_good(&self->doubts, key);
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
-            ml_workqueue_add_after(self->queue, key, work->priority,
-                                   ml_wakes_restrain(self->wakes, key, end->requeue_after_ns));
+            add_after(work, work->priority, end->requeue_after_ns);
         if (end->requeue_at_ns >= 0)
-            ml_workqueue_add_after(
-                self->queue, key, ML_PRIORITY_NORMAL,
-                ml_ns_between(ml_clock_wall(self->cluster->clock), end->requeue_at_ns));
+            add_after(work, ML_PRIORITY_NORMAL,
+                      ml_ns_between(ml_clock_wall(self->cluster->clock), end->requeue_at_ns));
         return;
     }
 }

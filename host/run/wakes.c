@@ -13,6 +13,11 @@
 #define PAUSE_MAX_NS    (1000 * ML_NS_PER_S)
 #define PAUSE_DOUBLINGS 10u /* the pause has reached its maximum */
 
+#define HOT_NS        (10 * ML_NS_PER_MS) /* sooner than this is at once */
+#define HOT_FREE_RUNS 100u                /* steps that a script may take one after the other */
+#define HOT_DOUBLINGS 7u
+#define HOT_PAUSE_MAX ML_NS_PER_S
+
 /* A write that did not come back yet. */
 struct own_write {
     const struct ml_informer *informer; /* compared, never asked */
@@ -31,6 +36,8 @@ struct entry {
     bool asks_back;  /* this run, or the last one, wants to be called again at once */
     bool counted;    /* it was found to wake itself */
     uint32_t streak; /* of such runs */
+    uint32_t hot;    /* runs in a row that asked to be called again at once */
+    bool is_hot;     /* this one did */
     int64_t began_ns, last_ns;
     int64_t pause_ns; /* what it comes to */
     char *fields;     /* what each run of the streak changes */
@@ -111,7 +118,7 @@ static void entry_free(struct ml_wakes *self, struct entry *entry)
 
 static void entry_settle(struct ml_wakes *self, struct entry *entry)
 {
-    if (!entry->under_way && entry->write_count == 0 && entry->streak == 0)
+    if (!entry->under_way && entry->write_count == 0 && entry->streak == 0 && entry->hot == 0)
         entry_free(self, entry);
 }
 
@@ -264,7 +271,22 @@ void ml_wakes_begun(struct ml_wakes *self, struct ml_str key)
     if (!entry->counted)
         end_streak(entry);
     entry->under_way = true;
-    entry->asks_back = entry->counted = false;
+    entry->asks_back = entry->counted = entry->is_hot = false;
+}
+
+/* The pause of a run that asks to be called again after `delay_ns`. */
+static int64_t pause_of_hot(struct ml_wakes *self, struct entry *entry, int64_t delay_ns)
+{
+    if (delay_ns >= HOT_NS || !self->handler->hot)
+        return 0;
+    entry->is_hot = true;
+    entry->hot = ML_MIN(entry->hot + 1, HOT_FREE_RUNS + HOT_DOUBLINGS + 1);
+    if (entry->hot <= HOT_FREE_RUNS)
+        return 0;
+    uint32_t doublings = entry->hot - HOT_FREE_RUNS - 1;
+    if (doublings == 0)
+        self->handler->hot(self->context, key_of(entry));
+    return ML_MIN(HOT_NS << doublings, HOT_PAUSE_MAX);
 }
 
 int64_t ml_wakes_restrain(struct ml_wakes *self, struct ml_str key, int64_t delay_ns)
@@ -272,7 +294,8 @@ int64_t ml_wakes_restrain(struct ml_wakes *self, struct ml_str key, int64_t dela
     struct entry *entry = ml_map_get(&self->entries, key);
     ml_assert(entry && entry->under_way);
     entry->asks_back = delay_ns < PAUSE_FIRST_NS;
-    return ML_MAX(delay_ns, entry->pause_ns);
+    int64_t hot_ns = pause_of_hot(self, entry, delay_ns);
+    return ML_MAX(delay_ns, ML_MAX(entry->pause_ns, hot_ns));
 }
 
 void ml_wakes_wrote(struct ml_wakes *self, struct ml_str key, const struct ml_informer *informer,
@@ -298,6 +321,8 @@ void ml_wakes_ended(struct ml_wakes *self, struct ml_str key)
     drop_held(entry);
     drop_over(entry);
     entry->under_way = false;
+    if (!entry->is_hot)
+        entry->hot = 0;
     if (!entry->counted && entry->write_count == 0)
         end_streak(entry);
     entry_settle(self, entry);
@@ -313,6 +338,7 @@ void ml_wakes_gone(struct ml_wakes *self, struct ml_str key)
     drop_held(entry);
     drop_writes(entry);
     end_streak(entry);
+    entry->hot = 0;
     entry_settle(self, entry);
 }
 
@@ -321,6 +347,7 @@ void ml_wakes_pardon(struct ml_wakes *self)
     ml_map_each (&self->entries, cursor, value) {
         struct entry *entry = value;
         end_streak(entry);
+        entry->hot = 0;
         entry_settle(self, entry);
     }
 }

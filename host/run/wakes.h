@@ -9,6 +9,10 @@
  *                           nothing or something else. One that asks to be called again
  *                           within a second wakes itself likewise, with whatever it writes
  *
+ * A key of which run after run asks to be called again at once (within 10 ms) takes a whole core
+ * for nothing, though it changes nothing: the first 100 go on, then the pause is 10 ms, doubling to
+ * 1 s.
+ *
  * A change may arrive before the answer to the write that made it. So what arrives while a key is
  * under way is held until the run is over, when all answers are known. */
 #pragma once
@@ -30,6 +34,9 @@ struct ml_wakes_handler {
     void (*wake)(void *context, struct ml_str key, int64_t delay_ns);
     /* It is slowed; wake comes as well. `fields`: "ConfigMap d/a: data.time". */
     void (*slowed)(void *context, struct ml_str key, const char *fields, int64_t delay_ns);
+    /* It asks to be called again at once, and is slowed from now on; told once, until it has asked
+     * for something else. NULL: that is left alone. */
+    void (*hot)(void *context, struct ml_str key);
 };
 
 struct ml_wakes *ml_wakes_new(struct ml_loop *loop, const struct ml_wakes_handler *handler,

@@ -137,6 +137,11 @@ void ml_turns_free(struct ml_turns *self)
     free(self);
 }
 
+bool ml_turns_metered(const struct ml_turns *self)
+{
+    return self->metered;
+}
+
 static int64_t now_of(const struct ml_payer *payer)
 {
     return ml_clock_monotonic(ml_loop_clock(payer->turns->loop));

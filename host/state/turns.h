@@ -19,6 +19,7 @@ struct ml_turns;
 /* `metered` false: CPU time does not count, and all turns come in the order of asking. For virtual
  * time, in which the same calls have to give the same world. */
 struct ml_turns *ml_turns_new(struct ml_loop *loop, bool metered);
+bool ml_turns_metered(const struct ml_turns *turns);
 void ml_turns_free(struct ml_turns *turns); /* no payer may be left; NULL is fine */
 
 /* Lives in its user's struct. */

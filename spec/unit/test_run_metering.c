@@ -229,6 +229,21 @@ static void test_metering_what_was_refused_is_not_loaded_again_unchanged(void **
     assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f0.lua\"}"), 1);
 }
 
+static void test_metering_script_that_asks_again_at_once_for_ever_is_slowed(void **state)
+{
+    struct world *world = *state;
+    static const char *const asks[] = {"return { requeue_after = 0 }",
+                                       "return { requeue_at = math.floor(ctx.now()) }"};
+    for (size_t i = 0; i < ML_COUNT(asks); i++) {
+        ML_AUTO_FREE char *b = script("b", asks[i]);
+        double before = shown(world, RUNS_OF_B);
+        tell(world, b, NULL);
+        for (int ms = 0; ms < 60000; ms += 10)
+            advance(world, 10 * ML_NS_PER_MS);
+        assert_in_range((int)(shown(world, RUNS_OF_B) - before), 150, 180);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +255,7 @@ int main(void)
         SCRIPTS_TEST(test_metering_files_load_one_at_a_time_within_a_share),
         SCRIPTS_TEST(test_metering_newer_set_takes_the_place_of_one_that_is_on_its_way),
         SCRIPTS_TEST(test_metering_what_was_refused_is_not_loaded_again_unchanged),
+        SCRIPTS_TEST(test_metering_script_that_asks_again_at_once_for_ever_is_slowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ struct wakes_world {
     struct ml_wakes *wakes;
     int woken;
     int64_t delay_ns; /* of the last wake */
-    int slowed;
+    int slowed, hot;
     char fields[128];
 };
 
@@ -36,7 +36,14 @@ static void on_slowed(void *context, struct ml_str key, const char *fields, int6
     snprintf(self->fields, sizeof self->fields, "%s", fields);
 }
 
-static const struct ml_wakes_handler handler = {.wake = on_wake, .slowed = on_slowed};
+static void on_hot(void *context, struct ml_str key)
+{
+    (void)key;
+    ((struct wakes_world *)context)->hot++;
+}
+
+static const struct ml_wakes_handler handler = {
+    .wake = on_wake, .slowed = on_slowed, .hot = on_hot};
 
 static int setup(void **state)
 {
@@ -320,6 +327,46 @@ static void test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once(void
     ml_wakes_ended(self->wakes, KEY);
 }
 
+static int64_t run_that_asks_for(struct wakes_world *self, int64_t delay_ns)
+{
+    ml_wakes_begun(self->wakes, KEY);
+    int64_t restrained_ns = ml_wakes_restrain(self->wakes, KEY, delay_ns);
+    ml_wakes_ended(self->wakes, KEY);
+    return restrained_ns;
+}
+
+static void test_wakes_key_that_asks_again_at_once_is_slowed_after_100_runs(void **state)
+{
+    struct wakes_world *self = *state;
+    static const int ms[] = {10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000};
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(run_that_asks_for(self, 0), 0);
+    assert_int_equal(self->hot, 0);
+    for (size_t i = 0; i < ML_COUNT(ms); i++)
+        assert_int_equal(run_that_asks_for(self, -5), ms[i] * ML_NS_PER_MS);
+    assert_int_equal(self->hot, 1);
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_ended(self->wakes, KEY); /* asks for nothing */
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    assert_int_equal(run_that_asks_for(self, 0), 0);
+}
+
+static void test_wakes_key_that_asks_for_10_ms_is_not_hot(void **state)
+{
+    struct wakes_world *self = *state;
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(run_that_asks_for(self, 10 * ML_NS_PER_MS), 10 * ML_NS_PER_MS);
+    for (int i = 0; i < 99; i++)
+        assert_int_equal(run_that_asks_for(self, 0), 0);
+    run_that_asks_for(self, ML_NS_PER_S);
+    for (int i = 0; i < 99; i++)
+        assert_int_equal(run_that_asks_for(self, 0), 0);
+    assert_int_equal(self->hot, 0);
+    assert_int_equal(ml_wakes_len(self->wakes), 1);
+    ml_wakes_gone(self->wakes, KEY);
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -341,6 +388,8 @@ int main(void)
         TEST(test_wakes_take_twenty_runs_in_longer_than_a_minute_for_no_loop),
         TEST(test_wakes_take_progress_for_no_loop),
         TEST(test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once),
+        TEST(test_wakes_key_that_asks_again_at_once_is_slowed_after_100_runs),
+        TEST(test_wakes_key_that_asks_for_10_ms_is_not_hot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
