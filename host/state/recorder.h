@@ -1,10 +1,10 @@
 /* L4 state. Kubernetes Events (events.k8s.io/v1). Never blocks and never fails the work it
  * tells of: it goes behind all other requests, is kept while the server does not answer (a
- * thousand of them, in 2 MiB, a quarter of both for one source, each tried twelve times, ten seconds
- * apart), and what cannot be sent then, or would be too much, is dropped and counted. The same (object, reason, note) within six minutes
- * becomes a series instead of a new Event; ten different notes for one reason within ten minutes
- * are combined into one; each object may cause 25 Events and then one in 5 minutes (client-go's
- * aggregator and spam filter). */
+ * thousand of them, in 2 MiB, a quarter of both for one source, each tried twelve times, ten
+ * seconds apart), and what cannot be sent then, or would be too much, is dropped and counted. The
+ * same (object, reason, note) within six minutes becomes a series instead of a new Event; ten
+ * different notes for one reason within ten minutes are combined into one; each object may cause 25
+ * Events and then one in 5 minutes (client-go's aggregator and spam filter). */
 #pragma once
 
 #include "base/metrics.h"
