@@ -5,7 +5,7 @@
 #include "script/ctx.h"
 
 ML_RAISES
-static _Noreturn void refuse(lua_State *L, const char *field)
+ML_NORETURN static void refuse(lua_State *L, const char *field)
 {
     luaL_error(L, "%s: not a controller of moonloop.controller: look at %s",
                script_of(L)->declaration.file, field);
