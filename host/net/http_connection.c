@@ -15,7 +15,7 @@
 /* What the system keeps for a client. Left to itself it takes up to 4 MiB before we hear that one
  * does not read. */
 #define SEND_BYTES (256 * 1024)
-/* What is read of the requests that a client sends ahead while one is being answered. */
+/* What a client may send ahead while a request is being answered, whatever others do. */
 #define AHEAD_BYTES ((size_t)64 * 1024)
 
 static void timer_start(struct http_connection *connection, int64_t ms)
@@ -98,7 +98,6 @@ static bool check_head(struct http_connection *connection, size_t len)
 
 void http_connection_take(struct http_connection *connection)
 {
-    bufferevent_setwatermark(connection->bev, EV_READ, 0, AHEAD_BYTES);
     connection->phase = HTTP_BUSY;
     ml_timer_stop(&connection->timer);
     move_to(connection, &connection->server->busy);
@@ -119,8 +118,6 @@ void http_connection_wait(struct http_connection *connection)
     http_connection_set_held(connection, connection->arrived_bytes);
     connection->in_head = true;
     connection->line_len = 0;
-    bufferevent_setwatermark(connection->bev, EV_READ, 0,
-                             arrived_max(connection->server) + AHEAD_BYTES);
     connection->phase = connection->arrived_bytes ? HTTP_ARRIVING : HTTP_IDLE;
     timer_start(connection, connection->arrived_bytes ? limits->arrival_ms : limits->idle_ms);
     move_to(connection, &connection->server->waiting);
@@ -233,21 +230,50 @@ static void on_task(void *context)
 
 /* ---- bytes, time and the end ---- */
 
-/* Closes those whose requests have been coming in for the longest time. */
+/* Drops what waits for the client, and what it sent ahead, at once; the connection goes in the next
+ * round of the loop, for we may stand in a call of the handler that writes to others. */
+static void cut(struct http_connection *connection)
+{
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
+    struct evbuffer *input = bufferevent_get_input(connection->bev);
+    connection->cut = true;
+    bufferevent_disable(connection->bev, EV_READ | EV_WRITE);
+    evbuffer_unfreeze(output, 1); /* a bufferevent keeps its own from being drained by others */
+    evbuffer_drain(output, evbuffer_get_length(output));
+    evbuffer_freeze(output, 1);
+    evbuffer_drain(input, evbuffer_get_length(input));
+    http_connection_set_held(connection, 0);
+    ml_task_defer(&connection->task, connection->server->opts.loop);
+}
+
+/* One to close for what is kept of what it sent: whose request has been coming in for the longest
+ * time, or else who has sent much ahead while a request is being answered. */
+static struct http_connection *find_held(struct http_connection *reader)
+{
+    struct ml_http_server *server = reader->server;
+    ml_list_each (node, &server->waiting) {
+        struct http_connection *other = ml_container_of(node, struct http_connection, node);
+        if (other != reader && other->phase == HTTP_ARRIVING && other->held_bytes > 0)
+            return other;
+    }
+    ml_list_each (node, &server->busy) {
+        struct http_connection *other = ml_container_of(node, struct http_connection, node);
+        if (!other->cut && evbuffer_get_length(bufferevent_get_input(other->bev)) > AHEAD_BYTES)
+            return other;
+    }
+    return NULL;
+}
+
 static void bound_held(struct http_connection *reader)
 {
     struct ml_http_server *server = reader->server;
-    while (server->held_bytes > server->opts.limits.arrived_bytes_max) {
-        struct http_connection *victim = NULL;
-        ml_list_each (node, &server->waiting) {
-            victim = ml_container_of(node, struct http_connection, node);
-            if (victim != reader && victim->phase == HTTP_ARRIVING && victim->held_bytes > 0)
-                break;
-            victim = NULL;
-        }
-        if (!victim)
-            return;
-        http_connection_end(victim);
+    struct http_connection *victim;
+    while (server->held_bytes > server->opts.limits.arrived_bytes_max &&
+           (victim = find_held(reader))) {
+        if (victim->phase == HTTP_ARRIVING)
+            http_connection_end(victim);
+        else
+            cut(victim);
     }
 }
 
@@ -266,8 +292,10 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
         connection->phase = HTTP_ARRIVING;
         timer_start(connection, server->opts.limits.arrival_ms);
     }
-    if (connection->phase != HTTP_ARRIVING)
+    if (connection->phase != HTTP_ARRIVING) {
+        bound_held(connection);
         return;
+    }
     connection->arrived_bytes += info->n_added;
     if (connection->arrived_bytes > arrived_max(server))
         refuse(connection, 413);
@@ -295,19 +323,6 @@ size_t ml_http_server_unsent(const struct ml_http_server *server)
 {
     size_t referenced = ML_MIN(server->unsent->referenced, server->unsent_bytes);
     return server->unsent_bytes - referenced + server->unsent->block_bytes;
-}
-
-/* Drops what waits for the client at once; the connection goes in the next round of the loop, for
- * we may stand in a call of the handler that writes to others. */
-static void cut(struct http_connection *connection)
-{
-    struct evbuffer *output = bufferevent_get_output(connection->bev);
-    connection->cut = true;
-    bufferevent_disable(connection->bev, EV_READ | EV_WRITE);
-    evbuffer_unfreeze(output, 1); /* a bufferevent keeps its own from being drained by others */
-    evbuffer_drain(output, evbuffer_get_length(output));
-    evbuffer_freeze(output, 1);
-    ml_task_defer(&connection->task, connection->server->opts.loop);
 }
 
 void http_connection_bound_unsent(struct http_connection *writer)
@@ -472,6 +487,10 @@ bool http_connection_adopt(struct http_connection *connection)
     evhttp_connection_set_closecb(connection->evcon, on_closed, connection);
     evbuffer_add_cb(bufferevent_get_input(connection->bev), on_input, connection);
     evbuffer_add_cb(bufferevent_get_output(connection->bev), on_output, connection);
+    /* What a client sends ahead while a request is being answered; room for the largest request
+     * and a read that goes beyond it. Not less: over TLS, what libevent has decrypted when it stops
+     * there would stay there until more comes. */
+    bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(server) + AHEAD_BYTES);
     const int fd = bufferevent_getfd(connection->bev), send_bytes = SEND_BYTES;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);
