@@ -9,10 +9,11 @@
 
 struct ml_dev_files {
     char *folder;     /* mode 0700, in $TMPDIR or /tmp */
+    int lock;         /* of the folder: who can take it knows that the maker has ended */
     char *kubeconfig; /* the file that was written, NULL: none yet */
 };
 
-/* Makes the folder. ML_EIO. */
+/* Makes the folder, and removes those of processes that were killed before they could. ML_EIO. */
 ML_NODISCARD int ml_dev_files_make(struct ml_dev_files *files, struct ml_err *err);
 
 struct ml_dev_access {

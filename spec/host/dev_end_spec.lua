@@ -73,6 +73,27 @@ describe("moonloop dev", function()
     till_none(mark)
   end)
 
+  it("removes what one left that was killed, and nothing of one that is at work", function()
+    local tmp = shell.folder "tmp"
+    local function run()
+      return dev.start({ "--pods", "none" }, { env = { TMPDIR = tmp } })
+    end
+    shell.must("mkdir " .. tmp .. "/moonloop-notours")
+    local killed, other = run(), run()
+    local left = killed.kubeconfig:match "^(.*)/kubeconfig$"
+    killed.host:kill()
+    assert.equal("", shell.run("ls -d " .. left .. " >/dev/null || echo gone"))
+    wait.till("the folder to be removed", 10, function()
+      local third = run()
+      third:stop()
+      return shell.run("ls -d " .. left .. " 2>/dev/null || echo gone") == "gone\n"
+    end)
+    other:must("GET", "/version")
+    assert.is_truthy(shell.read(other.kubeconfig))
+    assert.equal(0, other:stop())
+    assert.equal("moonloop-notours\n", shell.must("ls -A " .. tmp))
+  end)
+
   it("leaves no process behind when it is killed while pods start", function()
     local server, mark = start()
     local connection = server:connect()
