@@ -7,7 +7,7 @@
  *
  * The thread waits nearly always. It touches nothing of the host but the counter and the
  * descriptors that it got, takes no lock and no memory (the loop may hang with the allocator's
- * lock held), and gets no signals. docs/decisions/0007. */
+ * lock held), and gets no signals. docs/decisions/0008. */
 #pragma once
 
 #include "base/log.h"
