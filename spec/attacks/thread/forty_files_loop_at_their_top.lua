@@ -1,5 +1,5 @@
 -- attack: forty files, each with a loop at its top.
--- expect: limit cpu
+-- expect: held
 -- copies: 40
 -- for: 1500ms
 while true do end
