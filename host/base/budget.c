@@ -1,5 +1,21 @@
 #include "base/budget.h"
 
+static bool fits_pool(const struct ml_budget *budget, size_t bytes)
+{
+    const struct ml_budget_pool *pool = budget->pool;
+    if (!pool || pool->max == 0 || budget->used + bytes <= budget->pool_grants)
+        return true;
+    size_t others = ML_MIN(pool->used - budget->used, pool->max);
+    return budget->used + bytes <= (pool->max - others) / 4 * 3;
+}
+
+bool ml_budget_fits(struct ml_budget *budget, size_t bytes)
+{
+    bool fits_own = bytes <= budget->max - ML_MIN(budget->used, budget->max);
+    budget->pool_refused = fits_own && !fits_pool(budget, bytes);
+    return fits_own && !budget->pool_refused;
+}
+
 bool ml_budget_take(struct ml_budget *budget, size_t bytes)
 {
     if (!budget)
@@ -8,14 +24,17 @@ bool ml_budget_take(struct ml_budget *budget, size_t bytes)
         budget->reclaim(budget);
     if (!ml_budget_fits(budget, bytes))
         return false;
-    budget->used += bytes;
+    ml_budget_force(budget, bytes);
     return true;
 }
 
 void ml_budget_force(struct ml_budget *budget, size_t bytes)
 {
-    if (budget)
-        budget->used += bytes;
+    if (!budget)
+        return;
+    budget->used += bytes;
+    if (budget->pool)
+        budget->pool->used += bytes;
 }
 
 void ml_budget_give(struct ml_budget *budget, size_t bytes)
@@ -24,4 +43,6 @@ void ml_budget_give(struct ml_budget *budget, size_t bytes)
         return;
     ml_assert(bytes <= budget->used);
     budget->used -= bytes;
+    if (budget->pool)
+        budget->pool->used -= bytes;
 }

@@ -4,6 +4,7 @@
 #include "run/wall_watch.h"
 
 #define RELEASE_MAX_NS (2 * ML_NS_PER_S)
+#define SCRIPTS_MEMORY ((size_t)16 * 1024 * 1024) /* all together; fits a pod of 30Mi */
 
 struct ml_operator {
     struct ml_client *client;
@@ -100,6 +101,12 @@ static void on_wall_jumped(void *context, int64_t delta_ns)
     ml_scripts_lead(self->scripts);
 }
 
+/* So that one script can have what --script-memory gives it: three quarters are the most. */
+static size_t memory_of_all(size_t memory_of_one)
+{
+    return ML_MAX(SCRIPTS_MEMORY, memory_of_one + memory_of_one / 3 + 4);
+}
+
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
 {
     struct ml_operator *self = ml_new(struct ml_operator);
@@ -140,6 +147,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .discovery = discovery,
         .informers = ml_informers_new(&informers),
         .recorder = ml_recorder_new(&recorder),
+        .script_memory.max = memory_of_all(opts->limits.memory_max),
         .turns = ml_turns_new(opts->loop, !opts->virtual_time),
     };
     self->scripts = ml_scripts_new(&self->cluster, &opts->limits);

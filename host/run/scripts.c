@@ -24,7 +24,8 @@ struct leaver {
     struct ml_list node;
 };
 
-#define SOURCES_MAX 64
+#define SOURCES_MAX     64
+#define CONTROLLERS_MAX 100 /* of a process; what lost its file keeps running and counts */
 
 struct feed {
     struct ml_source *source;
@@ -45,6 +46,7 @@ struct ml_scripts {
     void *stopped_context;
     struct ml_metric_family *refusals;
     struct ml_metric_family *loads;
+    struct ml_metric *without_file;
 };
 
 static const struct ml_controller_handler controller_handler;
@@ -139,15 +141,48 @@ static void drop_successor(struct slot *slot)
     ml_controller_free(ml_take(&slot->successor));
 }
 
+/* The controllers that work on without a file: "a, b, c". */
+static size_t list_without_file(const struct ml_scripts *self, struct ml_buf *names)
+{
+    size_t count = 0;
+    ml_list_each (node, &self->slots) {
+        const struct slot *slot = ml_container_of(node, struct slot, node);
+        if (!slot->missing || !slot->controller)
+            continue;
+        ml_buf_printf(names, "%s%s", count++ ? ", " : "", ml_controller_name(slot->controller));
+    }
+    return count;
+}
+
+static bool has_room(struct slot *slot, struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
+    if (slot->scripts->running < CONTROLLERS_MAX)
+        return true;
+    list_without_file(slot->scripts, &names);
+    ml_err_set(err, ML_ELIMIT,
+               "%s: %d controllers are at work, which is the limit; a restart ends those without a "
+               "file: %s",
+               slot->file, CONTROLLERS_MAX, names.len ? ml_buf_cstr(&names) : "none");
+    return false;
+}
+
+static bool needs_controller(const struct slot *slot, const char *name)
+{
+    return !slot->controller ||
+           (!slot->successor && strcmp(ml_controller_name(slot->controller), name));
+}
+
 /* Takes over the reference to `script`. */
 static void offer(struct slot *slot, struct ml_script *script, uint64_t fingerprint)
 {
     const char *name = ml_script_declaration(script)->name;
     const struct slot *other = name_taken(slot, name);
-    if (other) {
-        struct ml_err err;
+    struct ml_err err = ML_ERR_INIT;
+    if (other)
         ml_err_set(&err, ML_ESCRIPT, "%s: the name \"%s\" is taken by %s of %s", slot->file, name,
                    other->file, other->source->name);
+    if (other || (needs_controller(slot, name) && !has_room(slot, &err))) {
         refuse(slot, &err);
         ml_script_unref(script);
         return;
@@ -277,6 +312,8 @@ static void on_loaded(void *context, struct ml_source *source, struct ml_batch *
     for (size_t i = 0; i < files->refused_count; i++)
         settle_refused(self, source, &files->refused[i]);
     tell_missing(self, source, files);
+    ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
+    ml_metric_set(self->without_file, (double)list_without_file(self, &names));
 }
 
 static const struct ml_loader_handler loader_handler = {.known = known, .loaded = on_loaded};
@@ -367,6 +404,9 @@ struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_sc
     self->loads = ml_metrics_counter(cluster->metrics, "moonloop_script_loaded_total",
                                      "Versions of a script that went live.",
                                      ml_metric_labels("controller"));
+    self->without_file = ml_metric_only(ml_metrics_gauge(
+        cluster->metrics, "moonloop_controllers_without_file",
+        "Controllers that work on though the file of their script is gone.", NULL));
     return self;
 }
 

@@ -52,14 +52,6 @@ bool script_has_place(const char *message)
     return colon && colon[1] >= '0' && colon[1] <= '9' && space[-1] == ':';
 }
 
-static void out_of_memory(const struct ml_script *script, struct ml_err *err)
-{
-    size_t kib = script->memory.max / 1024;
-    bool whole = kib % 1024 == 0;
-    ml_err_set(err, ML_ESCRIPT, "out of memory (limit %zu %s)", whole ? kib / 1024 : kib,
-               whole ? "MiB" : "KiB");
-}
-
 static int out_of_time(struct ml_err *err, int64_t budget_ns, const char *within)
 {
     return ml_err_set(err, ML_ESCRIPT, "used more than %d ms of CPU time %s",
@@ -81,7 +73,7 @@ static int describe(struct ml_script *script, int status, struct ml_err *err)
     lua_State *L = script->L;
     const struct script_failure *failure = script_to_failure(L, -1);
     if (status == LUA_ERRMEM)
-        out_of_memory(script, err);
+        script_out_of_memory(script, err);
     else if (failure)
         ml_err_set(err, ML_ESCRIPT, "%s", failure->text);
     else if (lua_type(L, -1) == LUA_TSTRING)
@@ -123,7 +115,7 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     ml_buf_clear(&script->traceback);
     script->place[0] = '\0';
     if (!lua_checkstack(L, LUA_MINSTACK)) {
-        out_of_memory(script, err);
+        script_out_of_memory(script, err);
         return err->kind;
     }
     lua_pushcfunction(L, handler);

@@ -30,6 +30,7 @@
 #define SCRIPT_CPU_IN_ALL    10    /* times the budget between two waits, in one reconcile */
 #define SCRIPT_LOG_LINES_MAX 100   /* of one reconcile */
 #define SCRIPT_EVENTS_MAX    25    /* of one reconcile; what the recorder takes of one object */
+#define SCRIPT_MEMORY_OWN    ((size_t)512 * 1024) /* that no other script can take away */
 #define SCRIPT_STATUS_MAX    ((size_t)1024 * 1024) /* as JSON; etcd takes 1.5 MiB of an object */
 #define SCRIPT_FIELD_MAX     256                   /* bytes of the field that ctx.invalid names */
 #define SCRIPT_WHAT_MAX      768                   /* a verb, a kind and a key */
@@ -161,7 +162,9 @@ static inline struct ml_script *script_of(lua_State *L)
  * script: its work space, what a run keeps, what the client holds of its requests and answers
  * (struct ml_client_request). Events have a limit of their own (state/recorder.h). */
 void script_memory_init(struct ml_script *script);
-/* Raises "out of memory (limit 16 MiB)" when it does not fit, even after garbage was collected.
+/* "out of memory (limit 16 MiB)". */
+void script_out_of_memory(const struct ml_script *script, struct ml_err *err);
+/* Raises it when it does not fit, even after garbage was collected.
  * Who holds it gives it back with ml_budget_give(&script->memory, …). */
 ML_RAISES
 void script_charge(lua_State *L, size_t bytes);
@@ -175,7 +178,7 @@ void script_trim(struct ml_script *script);
 
 /* limits.c: memory and CPU. */
 void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* lua_Alloc */
-void script_cpu_attach(void);                                               /* once a script */
+void script_cpu_attach(void); /* once a script */
 void script_cpu_detach(void);
 void script_cpu_begin(lua_State *L, int64_t budget_ns); /* the code that follows runs on L */
 enum script_deadline {

@@ -75,7 +75,7 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
     size_t held = ptr ? osize : 0; /* without ptr, osize is a type tag */
     if (nsize == 0) {
         free(ptr);
-        memory->used -= held;
+        ml_budget_give(memory, held);
         return NULL;
     }
     if (nsize > held && !ml_budget_fits(memory, nsize - held))
@@ -83,7 +83,10 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
     if (nsize > held && (is_too_late(nsize - held) || refuse_once(memory, !ptr && osize > 0)))
         return NULL;
     ptr = ml_realloc(ptr, nsize);
-    memory->used += nsize - held;
+    if (nsize > held)
+        ml_budget_force(memory, nsize - held);
+    else
+        ml_budget_give(memory, held - nsize);
     return ptr;
 }
 

@@ -17,16 +17,27 @@ static void collect_garbage(struct ml_budget *budget)
 void script_memory_init(struct ml_script *script)
 {
     script->memory = (struct ml_budget){.max = script->limits.memory_max,
+                                        .pool = script->cluster ? &script->cluster->script_memory
+                                                                : NULL,
+                                        .pool_grants = SCRIPT_MEMORY_OWN,
                                         .reclaim = collect_garbage};
+}
+
+void script_out_of_memory(const struct ml_script *script, struct ml_err *err)
+{
+    const struct ml_budget *memory = &script->memory;
+    size_t kib = (memory->pool_refused ? memory->pool->max : memory->max) / 1024;
+    bool whole = kib % 1024 == 0;
+    ml_err_set(err, ML_ESCRIPT, "out of memory (limit %zu %s%s)", whole ? kib / 1024 : kib,
+               whole ? "MiB" : "KiB", memory->pool_refused ? " for all scripts together" : "");
 }
 
 ML_RAISES
 static void raise_out_of_memory(lua_State *L)
 {
-    size_t kib = script_of(L)->memory.max / 1024;
-    bool whole = kib % 1024 == 0;
-    luaL_error(L, "out of memory (limit %d %s)", (int)(whole ? kib / 1024 : kib),
-               whole ? "MiB" : "KiB");
+    struct ml_err err;
+    script_out_of_memory(script_of(L), &err);
+    luaL_error(L, "%s", err.message);
 }
 
 ML_RAISES

@@ -200,7 +200,7 @@ static bool run_step(struct ml_run *run)
 /* What is held of an answer until the run may go on counts as memory of the script. */
 static void drop_kept(struct ml_run *run)
 {
-    run->thread.script->memory.used -= run->kept.len;
+    ml_budget_give(&run->thread.script->memory, run->kept.len);
     free((char *)run->kept.ptr);
     run->kept = (struct ml_str){NULL, 0};
 }
@@ -208,9 +208,8 @@ static void drop_kept(struct ml_run *run)
 static bool keep_body(struct ml_run *run, struct ml_str body)
 {
     struct ml_script *script = run->thread.script;
-    if (body.len > script->memory.max - ML_MIN(script->memory.used, script->memory.max))
+    if (!ml_budget_take(&script->memory, body.len))
         return false;
-    script->memory.used += body.len;
     run->kept = (struct ml_str){body.ptr ? ml_str_dup(body) : NULL, body.len};
     return true;
 }

@@ -2,6 +2,7 @@
  * All borrowed; the manager makes and ends them. */
 #pragma once
 
+#include "base/budget.h"
 #include "kube/discovery.h"
 #include "state/informer.h"
 #include "state/recorder.h"
@@ -20,5 +21,6 @@ struct ml_cluster {
     struct ml_recorder *recorder;
     struct ml_shard *shard; /* NULL: all keys are this replica's */
     bool standby;           /* another replica leads: caches are kept, nothing is reconciled */
+    struct ml_budget_pool script_memory; /* what all scripts hold together */
     struct ml_turns *turns; /* who runs script code; NULL where no controller does */
 };

@@ -127,8 +127,8 @@ static inline void world_open_file(struct world *w, const char *prelude, const c
                                                              .instance = "test"});
     w->gate = ml_gate_new(w->loop, w->metrics, "at");
     w->cluster = (struct ml_cluster){
-        w->loop, &w->clock.clock, &w->random,  &w->log, w->metrics, w->client,
-        NULL,    w->informers,    w->recorder, NULL,    false,      NULL};
+        w->loop,      &w->clock.clock, &w->random, &w->log, w->metrics, w->client, NULL,
+        w->informers, w->recorder,     NULL,       false,   {0, 0},     NULL};
     world_open_pods(w);
     ML_AUTO_FREE char *text = ml_asprintf(
         "local moonloop = require 'moonloop'\n"

@@ -244,6 +244,38 @@ static void test_scripts_stop_begins_nothing_that_waits(void **state)
     assert_int_equal(world->write_count, 8); /* the other 92 are the next process's to list */
 }
 
+/* Tells one file, r<number>.lua, of a controller of that name. */
+static void tell_renamed(struct world *world, int number)
+{
+    struct ml_files files = ML_FILES_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    ML_AUTO_FREE char *name = ml_asprintf("r%d", number);
+    ML_AUTO_FREE char *file = ml_asprintf("%s.lua", name);
+    ML_AUTO_FREE char *text = script(name, "return");
+    assert_int_equal(
+        ml_files_add(&files, &ml_files_scripts, ml_str_of(file), ml_str_of(text), &err), 0);
+    ml_source_tell_files(&world->source, &files);
+    ml_files_fini(&files);
+    advance(world, ML_NS_PER_S);
+}
+
+static void test_scripts_controllers_without_a_file_are_counted_and_have_an_end(void **state)
+{
+    struct world *world = *state;
+    for (int i = 0; i < 101; i++)
+        tell_renamed(world, i);
+    assert_non_null(strstr(world->reported, "Warning ScriptRefused: r9"));
+    struct ml_buf why = ML_BUF_INIT;
+    assert_false(ml_scripts_ready(world->scripts, &why));
+    assert_non_null(strstr(ml_buf_cstr(&why),
+                           "r100.lua: 100 controllers are at work, which is the "
+                           "limit; a restart ends those without a file: r0, r1"));
+    ml_buf_clear(&why);
+    ml_metrics_write(world->metrics, &why);
+    assert_non_null(strstr(ml_buf_cstr(&why), "\nmoonloop_controllers_without_file 100\n"));
+    ml_buf_fini(&why);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +292,7 @@ int main(void)
         SCRIPTS_TEST(test_scripts_wait_for_every_cache_of_theirs),
         SCRIPTS_TEST(test_scripts_stop_waits_for_what_is_under_way),
         SCRIPTS_TEST(test_scripts_stop_begins_nothing_that_waits),
+        SCRIPTS_TEST(test_scripts_controllers_without_a_file_are_counted_and_have_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
