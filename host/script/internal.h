@@ -30,7 +30,7 @@
 #define SCRIPT_CPU_IN_ALL    10    /* times the budget between two waits, in one reconcile */
 #define SCRIPT_LOG_LINES_MAX 100   /* of one reconcile */
 #define SCRIPT_EVENTS_MAX    25    /* of one reconcile; what the recorder takes of one object */
-#define SCRIPT_MEMORY_OWN    ((size_t)512 * 1024) /* that no other script can take away */
+#define SCRIPT_MEMORY_OWN    ((size_t)512 * 1024)  /* that no other script can take away */
 #define SCRIPT_STATUS_MAX    ((size_t)1024 * 1024) /* as JSON; etcd takes 1.5 MiB of an object */
 #define SCRIPT_FIELD_MAX     256                   /* bytes of the field that ctx.invalid names */
 #define SCRIPT_WHAT_MAX      768                   /* a verb, a kind and a key */
@@ -62,9 +62,9 @@ struct ml_script {
     struct ml_cluster *cluster;
     struct ml_script_limits limits; /* none is 0 */
     struct script_stress stress;
-    struct ml_budget memory;        /* of Lua, and of the host on its account: memory.c */
-    size_t work_charged;            /* of that, for the work space below */
-    size_t collected_at;            /* what was used after the host collected garbage last */
+    struct ml_budget memory; /* of Lua, and of the host on its account: memory.c */
+    size_t work_charged;     /* of that, for the work space below */
+    size_t collected_at;     /* what was used after the host collected garbage last */
     struct ml_random random;
     lua_State *L;
     struct script_thread thread;
@@ -178,7 +178,7 @@ void script_trim(struct ml_script *script);
 
 /* limits.c: memory and CPU. */
 void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* lua_Alloc */
-void script_cpu_attach(void); /* once a script */
+void script_cpu_attach(void);                                               /* once a script */
 void script_cpu_detach(void);
 void script_cpu_begin(lua_State *L, int64_t budget_ns); /* the code that follows runs on L */
 enum script_deadline {
