@@ -17,8 +17,8 @@ int64_t stay_cpu_ns(void)
 
 void __real_script_cpu_begin(lua_State *L, int64_t budget_ns);
 void __wrap_script_cpu_begin(lua_State *L, int64_t budget_ns);
-int64_t __real_script_cpu_end(bool *out_expired);
-int64_t __wrap_script_cpu_end(bool *out_expired);
+int64_t __real_script_cpu_end(enum script_deadline *out_deadline);
+int64_t __wrap_script_cpu_end(enum script_deadline *out_deadline);
 
 void __wrap_script_cpu_begin(lua_State *L, int64_t budget_ns)
 {
@@ -27,12 +27,12 @@ void __wrap_script_cpu_begin(lua_State *L, int64_t budget_ns)
     __real_script_cpu_begin(L, budget_ns);
 }
 
-int64_t __wrap_script_cpu_end(bool *out_expired)
+int64_t __wrap_script_cpu_end(enum script_deadline *out_deadline)
 {
     int64_t used = stay_cpu_ns() - began_ns;
     if (used - 2 * budget > stay.used_ns - 2 * stay.budget_ns || stay.used_ns == 0) {
         stay.used_ns = used;
         stay.budget_ns = budget;
     }
-    return __real_script_cpu_end(out_expired);
+    return __real_script_cpu_end(out_deadline);
 }
