@@ -41,12 +41,15 @@ struct moonloop_opts {
     const char *const *scripts_configmaps; /* "NAMESPACE/NAME", NULL-terminated */
     const char *metrics_bind_address;      /* "host:port"; default and "0": not served */
     const char *health_probe_bind_address; /* the same */
-    const char *log_format;                /* "json" or "text"; default json */
-    const char *log_level;                 /* "debug", "info", "warn", "error"; default info */
-    int log_fd;                            /* default 1, standard output */
-    size_t script_memory_max;              /* bytes of one script's state; default 16 MiB */
-    int drain_seconds;                     /* for the end: work under way, Events; default 25 */
-    int handle_signals;                    /* SIGTERM and SIGINT stop the host; default no */
+    /* A folder of this process alone, which outlives it: remembers in which version of a script the
+     * process died, and does not load it a third time. Default: nothing is remembered. */
+    const char *state_dir;
+    const char *log_format;   /* "json" or "text"; default json */
+    const char *log_level;    /* "debug", "info", "warn", "error"; default info */
+    int log_fd;               /* default 1, standard output */
+    size_t script_memory_max; /* bytes of one script's state; default 16 MiB */
+    int drain_seconds;        /* for the end: work under way, Events; default 25 */
+    int handle_signals;       /* SIGTERM and SIGINT stop the host; default no */
     /* Before the first script is loaded the whole process gives up, for good, what an operator has
      * no use for: starting programs, writing files and reading others than its own (landlock),
      * core dumps, most system calls (seccomp). Only for a process that does nothing else, with no

@@ -14,13 +14,40 @@ uint64_t ml_batch_fingerprint(const struct ml_files *files, const struct ml_scri
     return print;
 }
 
+static bool is_quarantined(const struct ml_batch *batch, size_t index)
+{
+    const struct ml_script_file *file = &batch->files->files[index];
+    return batch->opts.marker &&
+           ml_crash_marker_quarantined(batch->opts.marker, ml_crash_marker_version(file));
+}
+
+static void quarantine(struct ml_batch *batch, size_t index)
+{
+    struct ml_batch_entry *entry = &batch->entries[index];
+    entry->verdict = ML_BATCH_REFUSED;
+    entry->quarantined = true;
+    ml_err_set(&entry->err, ML_ESCRIPT,
+               ML_STR_FMT ": this version was at work when the process died twice in a row; change "
+                          "it to have it loaded again",
+               ML_STR_ARG(batch->files->files[index].name));
+}
+
 static void load(struct ml_batch *batch, size_t index)
 {
     const struct ml_batch_opts *opts = &batch->opts;
     const struct ml_script_files view = ml_files_view(batch->files);
     struct ml_batch_entry *entry = &batch->entries[index];
+    struct ml_script_limits limits = opts->limits ? *opts->limits : (struct ml_script_limits){0};
     struct ml_script *script = NULL;
-    if (ml_script_load(opts->cluster, opts->limits, &view, index, &script, &entry->err) < 0) {
+    if (is_quarantined(batch, index)) {
+        quarantine(batch, index);
+        return;
+    }
+    if (opts->marker) {
+        limits.at_work = ml_crash_marker_at_work(opts->marker);
+        limits.version = ml_crash_marker_version(&batch->files->files[index]);
+    }
+    if (ml_script_load(opts->cluster, &limits, &view, index, &script, &entry->err) < 0) {
         entry->verdict = ML_BATCH_REFUSED;
         return;
     }

@@ -3,6 +3,7 @@
  * `moonloop check`. */
 #pragma once
 
+#include "run/crash_marker.h"
 #include "run/files.h"
 
 enum ml_batch_verdict {
@@ -16,11 +17,13 @@ struct ml_batch_entry {
     enum ml_batch_verdict verdict;
     struct ml_script *script; /* owned, or NULL */
     struct ml_err err;
+    bool quarantined; /* the crash marker has this version; it is REFUSED for that */
 };
 
 struct ml_batch_opts {
     struct ml_cluster *cluster; /* NULL: for checking only */
     const struct ml_script_limits *limits;
+    struct ml_crash_marker *marker; /* NULL: none is kept */
     /* Fills the entry of a file with what came of it before, when nothing it was made from has
      * changed; false: load it (again). May be NULL itself. */
     bool (*known)(void *context, size_t index, struct ml_batch_entry *entry);

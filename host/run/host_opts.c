@@ -27,6 +27,7 @@ void ml_host_opts_own(struct moonloop_opts *opts)
     opts->context = ml_strdup(opts->context);
     opts->metrics_bind_address = ml_strdup(opts->metrics_bind_address);
     opts->health_probe_bind_address = ml_strdup(opts->health_probe_bind_address);
+    opts->state_dir = ml_strdup(opts->state_dir);
     opts->log_format = ml_strdup(opts->log_format);
     opts->log_level = ml_strdup(opts->log_level);
     opts->leader_election_id = ml_strdup(opts->leader_election_id);
@@ -42,6 +43,7 @@ void ml_host_opts_free(struct moonloop_opts *opts)
     free((char *)opts->context);
     free((char *)opts->metrics_bind_address);
     free((char *)opts->health_probe_bind_address);
+    free((char *)opts->state_dir);
     free((char *)opts->log_format);
     free((char *)opts->log_level);
     free((char *)opts->leader_election_id);

@@ -9,6 +9,7 @@ struct round {
 struct ml_loader {
     struct ml_cluster *cluster;
     struct ml_script_limits limits;
+    struct ml_crash_marker *marker;
     struct ml_source *source;
     const struct ml_loader_handler *handler;
     void *context;
@@ -70,18 +71,17 @@ static void on_idle(void *context)
     (void)context; /* whenever there is something to load, a turn waits */
 }
 
-struct ml_loader *ml_loader_new(struct ml_cluster *cluster, const struct ml_script_limits *limits,
-                                struct ml_source *source, const struct ml_loader_handler *handler,
-                                void *context)
+struct ml_loader *ml_loader_new(const struct ml_loader_opts *opts)
 {
     struct ml_loader *self = ml_new(struct ml_loader);
-    self->cluster = cluster;
-    self->limits = *limits;
+    self->cluster = opts->cluster;
+    self->limits = *opts->limits;
     self->limits.load_payer = &self->payer;
-    self->source = source;
-    self->handler = handler;
-    self->context = context;
-    ml_payer_init(&self->payer, cluster->turns, on_idle, self);
+    self->marker = opts->marker;
+    self->source = opts->source;
+    self->handler = opts->handler;
+    self->context = opts->context;
+    ml_payer_init(&self->payer, self->cluster->turns, on_idle, self);
     ml_turn_init(&self->turn, on_turn, self);
     return self;
 }
@@ -101,7 +101,7 @@ void ml_loader_load(struct ml_loader *self, const struct ml_files *files)
 {
     if (self->now && ml_files_same(&self->now->files, files))
         return;
-    const struct ml_batch_opts opts = {self->cluster, &self->limits, known, self};
+    const struct ml_batch_opts opts = {self->cluster, &self->limits, self->marker, known, self};
     struct round *round = ml_new(struct round);
     ml_files_copy(&round->files, files);
     ml_batch_begin(&round->batch, &round->files, &opts);

@@ -16,9 +16,16 @@ struct ml_loader_handler {
 };
 
 /* All borrowed; the limits are copied. */
-struct ml_loader *ml_loader_new(struct ml_cluster *cluster, const struct ml_script_limits *limits,
-                                struct ml_source *source, const struct ml_loader_handler *handler,
-                                void *context);
+struct ml_loader_opts {
+    struct ml_cluster *cluster;
+    const struct ml_script_limits *limits;
+    struct ml_crash_marker *marker; /* NULL: none is kept */
+    struct ml_source *source;
+    const struct ml_loader_handler *handler;
+    void *context;
+};
+
+struct ml_loader *ml_loader_new(const struct ml_loader_opts *opts);
 void ml_loader_free(struct ml_loader *loader); /* NULL is fine; not from inside its handler */
 
 /* Copies the set and begins to load it. A set that is on its way is left; what of it is loaded, and

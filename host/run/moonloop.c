@@ -7,6 +7,7 @@
 
 #include "kube/transport_http.h"
 #include "run/connect.h"
+#include "run/crash_marker.h"
 #include "run/endpoints.h"
 #include "run/host_opts.h"
 #include "run/lockdown.h"
@@ -44,6 +45,8 @@ struct moonloop {
     struct ml_endpoints *endpoints;
     struct ml_connect *connecting;
     struct ml_watchdog *watchdog;
+    struct ml_crash_marker *marker; /* NULL: no --state-dir, or it cannot be used */
+    struct ml_timer worked;
 
     bool stopping;
     int wake[2]; /* moonloop_stop writes a byte here */
@@ -205,6 +208,16 @@ static void open_replica(struct moonloop *self, struct ml_replica_opts *out, con
     };
 }
 
+/* The work goes on without it. */
+static void open_marker(struct moonloop *self)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (self->opts.state_dir &&
+        ml_crash_marker_open(self->opts.state_dir, &self->log, &self->marker, &err) < 0)
+        ml_warn(&self->log, "host", "nothing is remembered of the script the process dies in",
+                ML_ERR(&err));
+}
+
 static void make_operator(struct moonloop *self)
 {
     char host[64] = "localhost", uuid[ML_UUID_LEN + 1];
@@ -225,6 +238,7 @@ static void make_operator(struct moonloop *self)
         .watch_list = self->opts.watch_list,
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
+        .marker = self->marker,
         .replica = ml_host_opts_is_replica(&self->opts) ? &replica : NULL,
     };
     self->operator= ml_operator_new(&opts);
@@ -287,6 +301,12 @@ static void lock_down(struct moonloop *self)
     });
 }
 
+static void on_worked(void *context)
+{
+    struct moonloop *self = context;
+    ml_crash_marker_forgive(self->marker);
+}
+
 static void watch_loop(struct moonloop *self)
 {
     struct ml_err err = ML_ERR_INIT;
@@ -309,11 +329,13 @@ static int build(struct moonloop *self)
         return fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
+    ml_timer_init(&self->worked, self->loop, on_worked, self);
     catch_signals(self, on_signal);
     self->metrics = ml_metrics_new();
     ml_process_metrics_init(&self->process_metrics, self->metrics, &self->log);
     if (open_transport(self) < 0)
         return fail(self, MOONLOOP_EXIT_UNREACHABLE);
+    open_marker(self);
     make_operator(self);
     if (open_endpoints(self) < 0)
         return fail(self, MOONLOOP_EXIT_BAD);
@@ -330,7 +352,11 @@ int moonloop_run(struct moonloop *self)
     self->woken = ml_loop_watch_fd(self->loop, self->wake[0], on_wake, self);
     self->connecting = ml_connect_start(ml_operator_client(self->operator), self->loop, &self->log,
                                         CONNECT_PATIENCE_NS, on_connected, self);
+    if (self->marker)
+        ml_timer_start(&self->worked, ML_CRASH_MARKER_WORKED_NS);
     ml_loop_run(self->loop);
+    if (self->marker && self->exit_code == MOONLOOP_EXIT_OK)
+        ml_crash_marker_forgive(self->marker);
     ml_watchdog_free(ml_take(&self->watchdog)); /* what is left may take its time */
     ml_info(&self->log, "host", "stopped", ML_I("exit_code", self->exit_code));
     return self->exit_code;
@@ -350,6 +376,7 @@ void moonloop_free(struct moonloop *self)
     ml_watchdog_free(self->watchdog);
     ml_endpoints_free(self->endpoints);
     ml_operator_free(self->operator);
+    ml_crash_marker_close(self->marker);
     if (self->transport)
         self->transport->free(self->transport);
     if (self->lease_transport)
@@ -360,6 +387,7 @@ void moonloop_free(struct moonloop *self)
     ml_kubeconfig_free(self->kubeconfig);
     if (self->loop) {
         catch_signals(self, NULL);
+        ml_timer_stop(&self->worked);
         ml_loop_watch_free(self->woken);
         ml_loop_free(self->loop);
     }

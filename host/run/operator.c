@@ -151,6 +151,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .turns = ml_turns_new(opts->loop, !opts->virtual_time),
     };
     self->scripts = ml_scripts_new(&self->cluster, &opts->limits);
+    ml_scripts_mark(self->scripts, opts->marker);
     ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);
     if (opts->replica)
         self->replica = ml_replica_new(&self->cluster, self->scripts, opts->replica);

@@ -22,6 +22,7 @@ struct ml_operator_opts {
     const char *instance;          /* this process, in Events: "moonloop-HOST-PID" */
     bool virtual_time;             /* what scripts take of the real CPU decides nothing */
     struct ml_script_limits limits;
+    struct ml_crash_marker *marker;        /* as ml_scripts_mark; NULL: none is kept */
     const struct ml_replica_opts *replica; /* NULL: the only one */
 };
 

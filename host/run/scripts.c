@@ -36,6 +36,7 @@ struct feed {
 struct ml_scripts {
     struct ml_cluster *cluster;
     struct ml_script_limits limits;
+    struct ml_crash_marker *marker; /* NULL: none is kept */
     struct feed feeds[SOURCES_MAX];
     size_t feed_count;
     struct ml_list slots;
@@ -45,6 +46,7 @@ struct ml_scripts {
     void (*stopped)(void *context);
     void *stopped_context;
     struct ml_metric_family *refusals;
+    struct ml_metric_family *quarantines;
     struct ml_metric_family *loads;
     struct ml_metric *without_file;
 };
@@ -101,7 +103,7 @@ static bool slot_works(const struct slot *slot)
 }
 
 /* Says it three times: in the log, as a metric, and to the author. */
-static void refuse(struct slot *slot, const struct ml_err *err)
+static void refuse_as(struct slot *slot, const char *reason, const struct ml_err *err)
 {
     struct ml_scripts *self = slot->scripts;
     const char *message = slot_works(slot) ? "script refused; the last good version keeps running"
@@ -110,7 +112,18 @@ static void refuse(struct slot *slot, const struct ml_err *err)
     ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->source->name),
              ML_S("file", slot->file), ML_ERR(err));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels(slot->file)), 1);
-    ml_source_report(slot->source, true, "ScriptRefused", err->message);
+    ml_source_report(slot->source, true, reason, err->message);
+}
+
+static void refuse(struct slot *slot, const struct ml_err *err)
+{
+    refuse_as(slot, "ScriptRefused", err);
+}
+
+static void quarantine(struct slot *slot, const struct ml_err *err)
+{
+    ml_metric_add(ml_metric_with(slot->scripts->quarantines, ml_metric_labels(slot->file)), 1);
+    refuse_as(slot, "ScriptQuarantined", err);
 }
 
 /* Another file that has the name already, or NULL. */
@@ -251,7 +264,7 @@ static void settle(struct ml_scripts *self, struct ml_source *source, struct ml_
         offer(slot, ml_take(&entry->script), fingerprint);
     } else if (entry->verdict == ML_BATCH_REFUSED) {
         if (slot->refused != batch->fingerprint)
-            refuse(slot, &entry->err);
+            (entry->quarantined ? quarantine : refuse)(slot, &entry->err);
         slot->refused = batch->fingerprint;
     }
 }
@@ -401,6 +414,10 @@ struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_sc
     self->refusals = ml_metrics_counter(cluster->metrics, "moonloop_script_refused_total",
                                         "Versions of a script that were refused, by file.",
                                         ml_metric_labels("file"));
+    self->quarantines = ml_metrics_counter(
+        cluster->metrics, "moonloop_script_quarantined_total",
+        "Versions of a script that were refused as the process had died in them, by file.",
+        ml_metric_labels("file"));
     self->loads = ml_metrics_counter(cluster->metrics, "moonloop_script_loaded_total",
                                      "Versions of a script that went live.",
                                      ml_metric_labels("controller"));
@@ -429,13 +446,24 @@ void ml_scripts_free(struct ml_scripts *self)
     free(self);
 }
 
+void ml_scripts_mark(struct ml_scripts *self, struct ml_crash_marker *marker)
+{
+    ml_assert(self->feed_count == 0);
+    self->marker = marker;
+}
+
 void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
 {
-    ml_assert(self->feed_count < SOURCES_MAX);
-    self->feeds[self->feed_count++] = (struct feed){
+    const struct ml_loader_opts opts = {
+        .cluster = self->cluster,
+        .limits = &self->limits,
+        .marker = self->marker,
         .source = source,
-        .loader = ml_loader_new(self->cluster, &self->limits, source, &loader_handler, self),
+        .handler = &loader_handler,
+        .context = self,
     };
+    ml_assert(self->feed_count < SOURCES_MAX);
+    self->feeds[self->feed_count++] = (struct feed){source, ml_loader_new(&opts), false};
 }
 
 void ml_scripts_start(struct ml_scripts *self)

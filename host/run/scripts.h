@@ -3,6 +3,7 @@
  * ever stopped by something that is missing or broken. */
 #pragma once
 
+#include "run/crash_marker.h"
 #include "run/source.h"
 
 struct ml_scripts;
@@ -11,6 +12,10 @@ struct ml_scripts;
 struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster,
                                   const struct ml_script_limits *limits);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels what is under way; NULL is fine */
+
+/* Before the first source: versions that the marker (borrowed) has in quarantine are refused, and
+ * those that are loaded are told to it. */
+void ml_scripts_mark(struct ml_scripts *scripts, struct ml_crash_marker *marker);
 
 /* Takes the source over. */
 void ml_scripts_add_source(struct ml_scripts *scripts, struct ml_source *source);

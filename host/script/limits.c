@@ -154,9 +154,17 @@ static int64_t timer_set(int64_t delay_ns)
     return left.it_value.tv_sec * ML_NS_PER_S + left.it_value.tv_nsec;
 }
 
+/* For who asks, after the process has died, whose code that was in. */
+static void tell_at_work(const struct ml_script *script, uint64_t version)
+{
+    if (script->limits.at_work)
+        *script->limits.at_work = version;
+}
+
 void script_cpu_begin(lua_State *L, int64_t budget_ns)
 {
     ml_assert(!cpu.running);
+    tell_at_work(script_of(L), script_of(L)->limits.version);
     cpu.expired = 0;
     cpu.stopped = false;
     cpu.late_bytes = 0;
@@ -171,6 +179,7 @@ int64_t script_cpu_end(enum script_deadline *out_deadline)
     int64_t left = timer_set(0);
     lua_State *L = cpu.running;
     cpu.running = NULL;
+    tell_at_work(script_of(L), 0);
     if (cpu.expired)
         lua_sethook(L, NULL, 0, 0);
     *out_deadline = cpu.stopped ? DEADLINE_STOPPED : cpu.expired ? DEADLINE_RANG : DEADLINE_KEPT;

@@ -21,7 +21,10 @@ struct ml_script_limits {
     size_t writes_max;   /* in one reconcile; 0: 64 */
     size_t reads_max;    /* in one reconcile; 0: 1000 */
     struct ml_payer
-        *load_payer; /* borrowed while it loads: of the CPU time of that; NULL: nobody */
+        *load_payer;            /* borrowed while it loads: of the CPU time of that; NULL: nobody */
+    volatile uint64_t *at_work; /* has `version` while code of the script runs, and 0 otherwise;
+                                   borrowed as long as the script lives; NULL: nobody looks */
+    uint64_t version;
 };
 
 /* The files that came together: a folder, a ConfigMap, or one file. Names are bare

@@ -1,0 +1,99 @@
+-- A process that is killed while a script is at work, and what the next ones make of that. The script loops at its top,
+-- up to its budget: the marker says when it is at work.
+local dev = require "spec.host.support.dev"
+local host = require "spec.e2e.support.host"
+local shell = require "spec.e2e.support.shell"
+local wait = require "spec.e2e.support.wait"
+
+local QUARANTINED = "looper.lua: this version was at work when the process died twice in a row; "
+  .. "change it to have it loaded again"
+
+local CONTROLLER = [[
+local moonloop = require "moonloop"
+%s
+return moonloop.controller {
+  name = "%s",
+  reconciles = moonloop.kind("v1", "ConfigMap"),
+  reconcile = function() end,
+}
+]]
+
+local LOOPS = 'for _ = 1, 40 do string.rep("x", 1000000) end while true do end'
+
+
+describe("moonloop run --state-dir", function()
+  local cluster, scripts, state
+
+  before_each(function()
+    cluster = dev.start { "--pods", "none" }
+    scripts, state = shell.folder "scripts", shell.folder "state"
+  end)
+
+  after_each(function()
+    host.stop_all()
+  end)
+
+  -- `at_top` runs while the script is loaded.
+  local function put(name, at_top)
+    shell.write(scripts .. "/" .. name .. ".lua", CONTROLLER:format(at_top or "", name))
+  end
+
+  local function start()
+    return host.start {
+      name = "marked", scripts = scripts, kubeconfig = cluster.kubeconfig, args = { "--state-dir", state },
+    }
+  end
+
+  local function at_work()
+    local page = shell.read(state .. "/crash-marker") or ""
+    return #page > 16 and string.unpack("<I8", page, 9) ~= 0
+  end
+
+  -- On a busy machine the signal may come when the budget is used up: that is no death of the script's, so again.
+  local function die_at_work()
+    wait.till("a process to die in a script", 60, function()
+      local moonloop = start()
+      moonloop:till_log { msg = "serving" } -- from then on the page is its own
+      wait.till("a script to be at work", 10, function()
+        return at_work() or moonloop:lines { msg = "script refused" }[1]
+      end)
+      moonloop:kill()
+      return at_work()
+    end)
+  end
+
+  it("does not load a third time what the process died in twice", function()
+    put("looper", LOOPS)
+    die_at_work()
+    die_at_work()
+    put("other")
+    local moonloop = start()
+    moonloop:till_log { msg = "script is live", file = "other.lua" }
+    moonloop:till_log { msg = "script refused", file = "looper.lua", error = QUARANTINED }
+    assert.is_truthy(moonloop:get("/readyz?verbose"):find(QUARANTINED, 1, true))
+    assert.equal(1, moonloop:metric("moonloop_script_quarantined_total", { file = "looper.lua" }))
+    assert.equal(2, moonloop:lines({ msg = "the process died while a script was at work" })[1].deaths)
+    put("looper")
+    moonloop:till_log { msg = "script is live", file = "looper.lua" }
+    moonloop:till_ready()
+  end)
+
+  it("forgets a death when the process ends in order after it", function()
+    put("looper", LOOPS)
+    die_at_work()
+    local moonloop = start()
+    moonloop:till_log({ msg = "script refused", file = "looper.lua", error = "used more than" })
+    moonloop:stop()
+    die_at_work()
+    moonloop = start()
+    moonloop:till_log({ msg = "script refused", file = "looper.lua", error = "used more than" })
+    assert.equal(0, moonloop:metric "moonloop_script_quarantined_total")
+  end)
+
+  it("works without a marker when there is no such folder", function()
+    put("other")
+    state = state .. "/none"
+    local moonloop = start():till_ready()
+    moonloop:till_log { msg = "nothing is remembered of the script the process dies in", error = "cannot be opened" }
+  end)
+end)
