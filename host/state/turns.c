@@ -6,6 +6,7 @@
 
 #define ROUND_MAX_NS    (10 * ML_NS_PER_MS) /* of script code; then the loop turns */
 #define ROUND_TURNS_MAX 100
+#define ROUND_HOPS      2 /* what a timer or a peer begins gets as far as a turn of its own */
 #define ASK_MAX_NS      (40 * ML_NS_PER_MS) /* of functions at changes, in one turn of the loop */
 #define SHORT_MAX_NS    (2 * ML_NS_PER_MS)  /* a hundred such slices are no long wait */
 #define SLICE_UNKNOWN   (SHORT_MAX_NS + 1)  /* of who has not shown yet what its slices take */
@@ -16,7 +17,8 @@ struct ml_turns {
     bool metered;
     struct ml_list brief, dear; /* payers that have a turn to take, by their slices */
     struct ml_task round;       /* gives turns */
-    struct ml_timer hop;        /* what is due now comes before the next round */
+    struct ml_timer hop;        /* runs between two rounds: what is due by now goes first */
+    int hops;                   /* turns of the loop until the next round */
     struct ml_task reset;       /* the loop has turned */
     int64_t round_ns;           /* what script code took since */
     int64_t brief_ns;           /* what brief ones took since the last dear one */
@@ -46,6 +48,16 @@ static void enlist(struct ml_payer *payer)
         ml_task_defer(&self->round, self->loop);
 }
 
+/* The loop turns before the next round, whoever asks for one meanwhile. */
+static void end_round(struct ml_turns *self)
+{
+    if (ml_timer_active(&self->hop))
+        return;
+    ml_task_cancel(&self->round);
+    self->hops = ROUND_HOPS;
+    ml_timer_start(&self->hop, 0);
+}
+
 static void settle(struct ml_payer *payer)
 {
     if (owes(payer))
@@ -64,7 +76,8 @@ static struct ml_payer *next_payer(struct ml_turns *self)
     return node ? ml_container_of(node, struct ml_payer, node) : NULL;
 }
 
-/* The payer may end inside of its turn, with all that belongs to it. */
+/* The payer may end inside of its turn, with all that belongs to it. What took long counts as dear,
+ * even from one who was brief so far: those who are brief go next. */
 static void give_turn(struct ml_turns *self, struct ml_payer *payer)
 {
     struct ml_list *node = ml_list_shift(&payer->waiting);
@@ -73,11 +86,12 @@ static void give_turn(struct ml_turns *self, struct ml_payer *payer)
         return;
     }
     struct ml_turn *turn = ml_container_of(node, struct ml_turn, node);
-    bool dear = is_dear(payer);
+    bool was_dear = is_dear(payer);
     int64_t before_ns = self->round_ns;
     self->running = payer;
     turn->run(turn->context);
     int64_t took_ns = self->round_ns - before_ns;
+    bool dear = was_dear || took_ns > SHORT_MAX_NS;
     self->brief_ns = dear ? 0 : self->brief_ns + took_ns;
     if (dear)
         self->brief_max_ns = SHORT_SHARE * ML_MAX(took_ns, SHORT_MAX_NS);
@@ -98,13 +112,16 @@ static void run_round(void *context)
     }
     self->in_round = false;
     if (!ml_list_empty(&self->brief) || !ml_list_empty(&self->dear))
-        ml_timer_start(&self->hop, 0);
+        end_round(self);
 }
 
 static void on_hop(void *context)
 {
     struct ml_turns *self = context;
-    ml_task_defer(&self->round, self->loop);
+    if (--self->hops > 0)
+        ml_timer_start(&self->hop, 0);
+    else if (!ml_list_empty(&self->brief) || !ml_list_empty(&self->dear))
+        ml_task_defer(&self->round, self->loop);
 }
 
 static void on_reset(void *context)
@@ -194,6 +211,8 @@ void ml_payer_charge(struct ml_payer *payer, int64_t cpu_ns)
     payer->slice_ns = ML_MAX(took_ns, payer->slice_ns - payer->slice_ns / 8);
     self->round_ns += took_ns;
     ml_task_defer(&self->reset, self->loop);
+    if (self->round_ns >= ROUND_MAX_NS)
+        end_round(self);
     int64_t debt_ns = ml_meter_debt(&payer->meter, now_ns);
     if (debt_ns == 0 || owes(payer))
         return;

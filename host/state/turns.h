@@ -4,10 +4,11 @@
  *   - each payer (a controller, a source that loads) has a share of the wall time (base/meter.h);
  *     its turns wait until what it owes is made good;
  *   - turns of script code that together took 10 ms end a round: the loop turns, and what became
- *     due meanwhile takes its place, before another one begins;
+ *     due meanwhile, or came from a peer, takes its place before another one begins;
  *   - payers take turns one by one. Those whose slices are short go before those whose are long or
  *     not known yet, up to three quarters of the time: so who needs little waits for at most one
- *     slice, whatever the others do. */
+ *     slice, whatever the others do. A slice that turns out long counts as one,
+ *     whoever took it. */
 #pragma once
 
 #include "base/meter.h"

@@ -33,6 +33,10 @@ struct world {
     struct ml_task watch;
     struct player *ticker;
     struct ml_timer tick;
+    struct ml_task tick_tasks[2]; /* one defers the other, which asks for the turn */
+    bool by_a_task;
+    int64_t tick_due_ns;
+    int64_t tick_late_ns; /* the longest from when a tick was due until its turn */
 };
 
 static void ask(struct player *player)
@@ -55,11 +59,20 @@ static void spend(struct player *player, int64_t ns)
     ml_task_defer(&world->watch, world->loop);
 }
 
+static void note_tick(struct world *world, int64_t now)
+{
+    world->tick_late_ns = ML_MAX(world->tick_late_ns, now - world->tick_due_ns);
+    world->tick_due_ns = now + 50 * MS;
+    ml_timer_start(&world->tick, 50 * MS);
+}
+
 static void take_turn(void *context)
 {
     struct player *player = context;
     int64_t now = ml_clock_monotonic(&player->world->clock.clock);
     player->late_ns = ML_MAX(player->late_ns, now - player->asked_ns);
+    if (player == player->world->ticker)
+        note_tick(player->world, now);
     player->taken++;
     player->left--;
     spend(player, player->slice_ns);
@@ -85,6 +98,8 @@ static struct player *add_player(struct world *world, int64_t slice_ns, int turn
 }
 
 static void tick(void *context);
+static void defer_second_task(void *context);
+static void ask_for_tick(void *context);
 
 static int set_up_with(void **state, bool metered)
 {
@@ -94,6 +109,8 @@ static int set_up_with(void **state, bool metered)
     world->turns = ml_turns_new(world->loop, metered);
     ml_task_init(&world->watch, loop_turned, world);
     ml_timer_init(&world->tick, world->loop, tick, world);
+    ml_task_init(&world->tick_tasks[0], defer_second_task, world);
+    ml_task_init(&world->tick_tasks[1], ask_for_tick, world);
     *state = world;
     return 0;
 }
@@ -117,6 +134,8 @@ static int tear_down(void **state)
     }
     ml_task_cancel(&world->watch);
     ml_timer_stop(&world->tick);
+    ml_task_cancel(&world->tick_tasks[0]);
+    ml_task_cancel(&world->tick_tasks[1]);
     ml_turns_free(world->turns);
     ml_loop_free(world->loop);
     free(world);
@@ -142,14 +161,29 @@ static void go_on(struct world *world, int64_t ns)
 static void tick(void *context)
 {
     struct world *world = context;
+    if (world->by_a_task)
+        ml_task_defer(&world->tick_tasks[0], world->loop);
+    else
+        ask_for_tick(world);
+}
+
+static void defer_second_task(void *context)
+{
+    struct world *world = context;
+    ml_task_defer(&world->tick_tasks[1], world->loop);
+}
+
+static void ask_for_tick(void *context)
+{
+    struct world *world = context;
     world->ticker->left = 1;
     ask(world->ticker);
-    ml_timer_start(&world->tick, 50 * MS);
 }
 
 static void start_ticker(struct world *world)
 {
     world->ticker = add_player(world, MS / 20, 0);
+    world->tick_due_ns = ml_clock_monotonic(&world->clock.clock);
     ml_timer_start(&world->tick, 0);
     go_on(world, ML_NS_PER_S);
 }
@@ -188,6 +222,49 @@ static void test_turns_bystander_waits_for_one_slice_whoever_loops(void **state)
         tear_down(state);
         set_up(state);
     }
+}
+
+/* Nobody knows of a slice that it will take long, before it has. */
+static void test_turns_brief_payer_whose_slices_become_long_goes_behind_the_others(void **state)
+{
+    struct world *world = *state;
+    struct player *loader = add_player(world, MS / 20, 30);
+    start_ticker(world);
+    ask(loader);
+    go_on(world, ML_NS_PER_S);
+    loader->slice_ns = 200 * MS;
+    loader->left = 10;
+    ask(loader);
+    go_on(world, 10 * ML_NS_PER_S);
+    assert_int_equal(loader->left, 0);
+    assert_in_range(world->ticker->late_ns, 0, 10 * MS); /* behind the tick, nobody waits */
+    assert_in_range(world->tick_late_ns, 0, 205 * MS);
+}
+
+/* What a timer begins takes a few tasks until it asks for its turn. */
+static void test_turns_after_a_long_slice_the_loop_turns_before_the_next(void **state)
+{
+    struct world *world = *state;
+    world->by_a_task = true;
+    start_ticker(world);
+    for (int n = 0; n < 5; n++)
+        ask(add_player(world, 200 * MS, 10));
+    go_on(world, 20 * ML_NS_PER_S);
+    assert_in_range(world->tick_late_ns, 0, 205 * MS);
+}
+
+/* A slice that an answer brought, out of turn, and a turn that is asked for behind it. */
+static void test_turns_after_a_long_slice_out_of_turn_the_loop_turns_as_well(void **state)
+{
+    struct world *world = *state;
+    struct player *other = add_player(world, 100 * MS, 1);
+    start_ticker(world);
+    go_on(world, 20 * MS);
+    spend(other, 200 * MS);
+    ask(other);
+    go_on(world, ML_NS_PER_S);
+    assert_int_equal(other->taken, 1);
+    assert_in_range(world->tick_late_ns, 0, 205 * MS);
 }
 
 static void test_turns_long_slices_get_a_quarter_beside_short_ones(void **state)
@@ -323,6 +400,9 @@ int main(void)
         TEST(test_turns_payer_over_its_share_waits_until_it_is_made_good),
         TEST(test_turns_payer_below_its_share_is_not_slowed),
         TEST(test_turns_bystander_waits_for_one_slice_whoever_loops),
+        TEST(test_turns_brief_payer_whose_slices_become_long_goes_behind_the_others),
+        TEST(test_turns_after_a_long_slice_the_loop_turns_before_the_next),
+        TEST(test_turns_after_a_long_slice_out_of_turn_the_loop_turns_as_well),
         TEST(test_turns_long_slices_get_a_quarter_beside_short_ones),
         TEST(test_turns_end_a_round_after_10_ms),
         TEST(test_turns_payers_take_them_one_by_one),
