@@ -75,39 +75,64 @@ static void refuse(struct ml_batch_entry *entry, struct ml_err *err)
     entry->err = *err;
 }
 
-static void refuse_stray_modules(struct ml_batch *batch)
+static void tell_judged(const struct ml_batch *batch, size_t index)
+{
+    if (batch->opts.judged)
+        batch->opts.judged(batch->opts.context, index);
+}
+
+/* Who requires a module is known when all are loaded. */
+static void judge_modules(struct ml_batch *batch)
 {
     struct ml_err err;
     for (size_t i = 0; i < batch->files->count; i++) {
-        if (batch->entries[i].verdict != ML_BATCH_MODULE || required(batch, i))
+        if (batch->entries[i].verdict != ML_BATCH_MODULE)
             continue;
-        ml_err_set(&err, ML_ESCRIPT,
-                   ML_STR_FMT ": returns a table that is no moonloop.controller{…}, and no other "
-                              "script requires it",
-                   ML_STR_ARG(batch->files->files[i].name));
-        refuse(&batch->entries[i], &err);
+        if (!required(batch, i)) {
+            ml_err_set(&err, ML_ESCRIPT,
+                       ML_STR_FMT ": returns a table that is no moonloop.controller{…}, and no "
+                                  "other script requires it",
+                       ML_STR_ARG(batch->files->files[i].name));
+            refuse(&batch->entries[i], &err);
+        }
+        tell_judged(batch, i);
     }
 }
 
-static void refuse_second_names(struct ml_batch *batch)
+static const struct ml_declaration *declaration_of(const struct ml_batch *batch, size_t index)
 {
-    struct ml_err err;
-    for (size_t i = 0; i < batch->files->count; i++) {
-        for (size_t j = 0; j < i; j++) {
-            struct ml_script *first = batch->entries[j].script;
-            struct ml_script *second = batch->entries[i].script;
-            if (!first || !second || !ml_script_declaration(first) ||
-                !ml_script_declaration(second) ||
-                strcmp(ml_script_declaration(first)->name, ml_script_declaration(second)->name))
-                continue;
-            ml_err_set(&err, ML_ESCRIPT,
-                       ML_STR_FMT ": the name \"%s\" is taken by " ML_STR_FMT
-                                  "; give this controller another one",
-                       ML_STR_ARG(batch->files->files[i].name), ml_script_declaration(second)->name,
-                       ML_STR_ARG(batch->files->files[j].name));
-            refuse(&batch->entries[i], &err);
-        }
+    const struct ml_script *script = batch->entries[index].script;
+    return script ? ml_script_declaration(script) : NULL;
+}
+
+static void refuse_second_name(struct ml_batch *batch, size_t index)
+{
+    const struct ml_script_file *files = batch->files->files;
+    for (size_t i = 0; i < batch->next; i++) {
+        const struct ml_declaration *first = declaration_of(batch, batch->order[i]);
+        const struct ml_declaration *second = declaration_of(batch, index);
+        if (!first || !second || strcmp(first->name, second->name) != 0)
+            continue;
+        struct ml_err err;
+        ml_err_set(&err, ML_ESCRIPT,
+                   ML_STR_FMT ": the name \"%s\" is taken by " ML_STR_FMT
+                              "; give this controller another one",
+                   ML_STR_ARG(files[index].name), second->name,
+                   ML_STR_ARG(files[batch->order[i]].name));
+        refuse(&batch->entries[index], &err);
     }
+}
+
+static void put_in_order(struct ml_batch *batch)
+{
+    const struct ml_batch_opts *opts = &batch->opts;
+    const struct ml_files *files = batch->files;
+    size_t count = 0;
+    for (int late = 0; late <= 1; late++)
+        for (size_t i = 0; i < files->count; i++)
+            if ((opts->late && opts->late(opts->context, &files->files[i])) == (late == 1))
+                batch->order[count++] = i;
+    ml_assert(count == files->count);
 }
 
 void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
@@ -116,23 +141,33 @@ void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
     *batch = (struct ml_batch){.files = files, .opts = *opts};
     batch->fingerprint = ml_batch_fingerprint(files, NULL);
     batch->entries = ml_zalloc(ML_MAX(files->count, 1u) * sizeof *batch->entries);
+    batch->order = ml_zalloc(ML_MAX(files->count, 1u) * sizeof *batch->order);
     for (size_t i = 0; i < files->count; i++)
         batch->entries[i].err = ML_ERR_INIT;
+    put_in_order(batch);
+}
+
+static bool is_known(struct ml_batch *batch, size_t index)
+{
+    const struct ml_batch_opts *opts = &batch->opts;
+    return opts->known && opts->known(opts->context, index, &batch->entries[index]);
 }
 
 bool ml_batch_step(struct ml_batch *batch)
 {
-    const struct ml_batch_opts *opts = &batch->opts;
     for (bool loaded = false; batch->next < batch->files->count; batch->next++) {
-        if (opts->known && opts->known(opts->context, batch->next, &batch->entries[batch->next]))
-            continue;
-        if (loaded)
-            return true;
-        load(batch, batch->next);
-        loaded = true;
+        size_t index = batch->order[batch->next];
+        if (!is_known(batch, index)) {
+            if (loaded)
+                return true;
+            load(batch, index);
+            loaded = true;
+        }
+        refuse_second_name(batch, index);
+        if (batch->entries[index].verdict != ML_BATCH_MODULE)
+            tell_judged(batch, index);
     }
-    refuse_second_names(batch);
-    refuse_stray_modules(batch);
+    judge_modules(batch);
     return false;
 }
 
@@ -149,5 +184,6 @@ void ml_batch_fini(struct ml_batch *batch)
     for (size_t i = 0; batch->files && i < batch->files->count; i++)
         ml_script_unref(batch->entries[i].script);
     free(batch->entries);
+    free(batch->order);
     *batch = (struct ml_batch){0};
 }

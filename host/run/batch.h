@@ -27,6 +27,11 @@ struct ml_batch_opts {
     /* Fills the entry of a file with what came of it before, when nothing it was made from has
      * changed; false: load it (again). May be NULL itself. */
     bool (*known)(void *context, size_t index, struct ml_batch_entry *entry);
+    /* This file is loaded behind the others: nobody expects much of it. May be NULL. */
+    bool (*late)(void *context, const struct ml_script_file *file);
+    /* The verdict on a file is final; called once for each, a module only at the end of the set.
+     * May be NULL. */
+    void (*judged)(void *context, size_t index);
     void *context;
 };
 
@@ -34,13 +39,15 @@ struct ml_batch {
     const struct ml_files *files; /* borrowed */
     struct ml_batch_opts opts;
     struct ml_batch_entry *entries; /* one for each file */
-    size_t next;                    /* those before it are filled */
+    size_t *order;                  /* indexes of the files, as they are loaded */
+    size_t next;                    /* in `order`; those before it are filled */
     uint64_t fingerprint;           /* of all files */
 };
 
 void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
                     const struct ml_batch_opts *opts);
-/* Loads one file. False when all are, and judged against each other. */
+/* Loads one file, and judges it against those before it: of two controllers with one name, the one
+ * that was loaded first has it. False when all are loaded, and the modules are judged as well. */
 bool ml_batch_step(struct ml_batch *batch);
 void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
                    const struct ml_batch_opts *opts); /* all at once */

@@ -33,7 +33,7 @@ static bool known_before(const struct ml_loader *self, size_t index, struct ml_b
 {
     const struct round *before = self->before;
     struct ml_str name = self->now->files.files[index].name;
-    for (size_t i = 0; before && i < before->batch.next; i++) {
+    for (size_t i = 0; before && i < before->files.count; i++) {
         struct ml_script *script = before->batch.entries[i].script;
         if (!script || !ml_str_eq(before->files.files[i].name, name) ||
             ml_batch_fingerprint(&before->files, script) !=
@@ -51,6 +51,18 @@ static bool known(void *context, size_t index, struct ml_batch_entry *entry)
     const struct ml_loader *self = context;
     return self->handler->known(self->context, self->source, &self->now->batch, index, entry) ||
            known_before(self, index, entry);
+}
+
+static bool late(void *context, const struct ml_script_file *file)
+{
+    const struct ml_loader *self = context;
+    return self->handler->late(self->context, self->source, file);
+}
+
+static void on_judged(void *context, size_t index)
+{
+    const struct ml_loader *self = context;
+    self->handler->judged(self->context, self->source, &self->now->batch, index);
 }
 
 static void on_turn(void *context)
@@ -101,7 +113,15 @@ void ml_loader_load(struct ml_loader *self, const struct ml_files *files)
 {
     if (self->now && ml_files_same(&self->now->files, files))
         return;
-    const struct ml_batch_opts opts = {self->cluster, &self->limits, self->marker, known, self};
+    const struct ml_batch_opts opts = {
+        .cluster = self->cluster,
+        .limits = &self->limits,
+        .marker = self->marker,
+        .known = known,
+        .late = late,
+        .judged = on_judged,
+        .context = self,
+    };
     struct round *round = ml_new(struct round);
     ml_files_copy(&round->files, files);
     ml_batch_begin(&round->batch, &round->files, &opts);

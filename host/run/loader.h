@@ -11,8 +11,13 @@ struct ml_loader_handler {
     /* As ml_batch_opts: what came of batch->files->files[index] before. */
     bool (*known)(void *context, struct ml_source *source, const struct ml_batch *batch,
                   size_t index, struct ml_batch_entry *entry);
-    /* A set is loaded whole. What it takes of the entries it sets to NULL. */
-    void (*loaded)(void *context, struct ml_source *source, struct ml_batch *batch);
+    /* As ml_batch_opts: which files are loaded behind the others. */
+    bool (*late)(void *context, struct ml_source *source, const struct ml_script_file *file);
+    /* As ml_batch_opts: what came of batch->files->files[index]. The entry stays the batch's. */
+    void (*judged)(void *context, struct ml_source *source, const struct ml_batch *batch,
+                   size_t index);
+    /* A set is loaded whole, and all of it is judged. */
+    void (*loaded)(void *context, struct ml_source *source, const struct ml_batch *batch);
 };
 
 /* All borrowed; the limits are copied. */

@@ -13,6 +13,7 @@ struct slot {
     struct ml_controller *successor;  /* same file, other name: takes over when it is live */
     uint64_t fingerprint;             /* of the version offered last */
     uint64_t refused;                 /* of the set that was refused last; 0: none is */
+    uint64_t refused_text;            /* of the file alone, when it was */
     struct ml_err why;                /* it was refused, or is not there */
     bool missing;                     /* the source has no such file any more */
     struct ml_list node;
@@ -249,10 +250,19 @@ static void drop_unless_controller(struct slot *slot)
         slot_free(slot);
 }
 
-static void settle(struct ml_scripts *self, struct ml_source *source, struct ml_batch *batch,
-                   size_t index)
+/* What was refused, and has not been edited since, is seldom better now, and may use up all the
+ * time that there is for loading. */
+static bool late(void *context, struct ml_source *source, const struct ml_script_file *file)
 {
-    struct ml_batch_entry *entry = &batch->entries[index];
+    const struct slot *slot = slot_find(context, source, file->name);
+    return slot && slot->refused && slot->refused_text == ml_str_hash(file->text);
+}
+
+static void on_judged(void *context, struct ml_source *source, const struct ml_batch *batch,
+                      size_t index)
+{
+    struct ml_scripts *self = context;
+    const struct ml_batch_entry *entry = &batch->entries[index];
     if (entry->verdict == ML_BATCH_MODULE) {
         drop_unless_controller(slot_find(self, source, batch->files->files[index].name));
         return;
@@ -261,17 +271,18 @@ static void settle(struct ml_scripts *self, struct ml_source *source, struct ml_
     slot->missing = false;
     if (entry->verdict == ML_BATCH_CONTROLLER) {
         uint64_t fingerprint = ml_batch_fingerprint(batch->files, entry->script);
-        offer(slot, ml_take(&entry->script), fingerprint);
+        offer(slot, ml_script_ref(entry->script), fingerprint);
     } else if (entry->verdict == ML_BATCH_REFUSED) {
         if (slot->refused != batch->fingerprint)
             (entry->quarantined ? quarantine : refuse)(slot, &entry->err);
         slot->refused = batch->fingerprint;
+        slot->refused_text = ml_str_hash(batch->files->files[index].text);
     }
 }
 
 /* An entry that is no good as a file: told again when something else is wrong with it. */
-static void settle_refused(struct ml_scripts *self, struct ml_source *source,
-                           const struct ml_file_refused *refused)
+static void judge_refused(struct ml_scripts *self, struct ml_source *source,
+                          const struct ml_file_refused *refused)
 {
     struct slot *slot = slot_get(self, source, ml_str_of(refused->name));
     uint64_t fingerprint = ml_str_hash(ml_str_of(refused->err.message));
@@ -315,27 +326,30 @@ static struct feed *feed_of(struct ml_scripts *self, const struct ml_source *sou
     ML_UNREACHABLE();
 }
 
-static void on_loaded(void *context, struct ml_source *source, struct ml_batch *batch)
+static void on_loaded(void *context, struct ml_source *source, const struct ml_batch *batch)
 {
     struct ml_scripts *self = context;
-    const struct ml_files *files = batch->files;
     feed_of(self, source)->loaded = true;
-    for (size_t i = 0; i < files->count; i++)
-        settle(self, source, batch, i);
-    for (size_t i = 0; i < files->refused_count; i++)
-        settle_refused(self, source, &files->refused[i]);
-    tell_missing(self, source, files);
+    tell_missing(self, source, batch->files);
     ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
     ml_metric_set(self->without_file, (double)list_without_file(self, &names));
 }
 
-static const struct ml_loader_handler loader_handler = {.known = known, .loaded = on_loaded};
+static const struct ml_loader_handler loader_handler = {
+    .known = known,
+    .late = late,
+    .judged = on_judged,
+    .loaded = on_loaded,
+};
 
 static void on_files(void *context, struct ml_source *source, const struct ml_files *files)
 {
     struct ml_scripts *self = context;
-    if (!self->stopping)
-        ml_loader_load(feed_of(self, source)->loader, files);
+    if (self->stopping)
+        return;
+    for (size_t i = 0; i < files->refused_count; i++)
+        judge_refused(self, source, &files->refused[i]);
+    ml_loader_load(feed_of(self, source)->loader, files);
 }
 
 static void on_trouble(void *context, struct ml_source *source, const struct ml_err *err)

@@ -169,8 +169,8 @@ static void test_metering_memory_is_a_limit_as_well_and_a_success_closes_the_cir
                         "Normal CircuitClosed: controller a works within its limits again");
 }
 
-/* A set of files, of which all but the last loop when they are loaded. */
-static void tell_loops(struct world *world, size_t count, const char *last)
+/* A set of files, of which all but the named one, f0.lua, f1.lua, …, loop when they are loaded. */
+static void tell_loops_and(struct world *world, size_t count, const char *good, const char *text)
 {
     struct ml_files files = ML_FILES_INIT;
     struct ml_err err = ML_ERR_INIT;
@@ -181,9 +181,14 @@ static void tell_loops(struct world *world, size_t count, const char *last)
                          0);
     }
     assert_int_equal(
-        ml_files_add(&files, &ml_files_scripts, ML_STR("z.lua"), ml_str_of(last), &err), 0);
+        ml_files_add(&files, &ml_files_scripts, ml_str_of(good), ml_str_of(text), &err), 0);
     ml_source_tell_files(&world->source, &files);
     ml_files_fini(&files);
+}
+
+static void tell_loops(struct world *world, size_t count, const char *last)
+{
+    tell_loops_and(world, count, "z.lua", last);
 }
 
 static void test_metering_files_load_one_at_a_time_within_a_share(void **state)
@@ -214,7 +219,35 @@ static void test_metering_newer_set_takes_the_place_of_one_that_is_on_its_way(vo
     tell(world, a, NULL);
     advance(world, 4 * ML_NS_PER_S);
     assert_true(ready(world));
-    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f0.lua\"}"), 0);
+    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f3.lua\"}"), 0);
+}
+
+static void test_metering_files_are_judged_as_soon_as_they_are_loaded(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = script("a", "return");
+    tell_loops_and(world, 10, "a.lua", a);
+    ml_loop_poll(world->loop); /* no time passes: the last of them wait for their share */
+    assert_int_equal((int)shown(world, LIVE_A), 1);
+    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f0.lua\"}"), 1);
+    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f9.lua\"}"), 0);
+    assert_false(ready(world));
+}
+
+static void test_metering_edited_file_goes_before_those_that_were_refused_as_they_are(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = script("a", "return");
+    ML_AUTO_FREE char *edited = script("a", "return nil");
+    tell_loops(world, 4, a);
+    for (int seconds = 0; seconds < 20; seconds++)
+        advance(world, ML_NS_PER_S);
+    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f3.lua\"}"), 1);
+    tell_loops(world, 4, edited);
+    assert_int_equal((int)shown(world, LIVE_A), 1);
+    ml_loop_poll(world->loop);
+    assert_int_equal((int)shown(world, LIVE_A), 2);
+    assert_int_equal((int)shown(world, "moonloop_script_refused_total{file=\"f3.lua\"}"), 1);
 }
 
 static void test_metering_what_was_refused_is_not_loaded_again_unchanged(void **state)
@@ -283,6 +316,8 @@ int main(void)
         SCRIPTS_TEST(test_metering_memory_is_a_limit_as_well_and_a_success_closes_the_circuit),
         SCRIPTS_TEST(test_metering_files_load_one_at_a_time_within_a_share),
         SCRIPTS_TEST(test_metering_newer_set_takes_the_place_of_one_that_is_on_its_way),
+        SCRIPTS_TEST(test_metering_files_are_judged_as_soon_as_they_are_loaded),
+        SCRIPTS_TEST(test_metering_edited_file_goes_before_those_that_were_refused_as_they_are),
         SCRIPTS_TEST(test_metering_what_was_refused_is_not_loaded_again_unchanged),
         SCRIPTS_TEST(test_metering_script_that_asks_again_at_once_for_ever_is_slowed),
         SCRIPTS_TEST(test_metering_memory_of_all_scripts_has_a_limit_and_leaves_each_its_part),
