@@ -1,7 +1,15 @@
 --- Checks that docs/operations.md names each metric of the host, and each line that it logs above debug, in words that
---- a search finds. What only `moonloop dev` and `moonloop test` say is left out. Prints what is missing, exits 1 then.
+--- a search finds. What only `moonloop dev` and `moonloop test` say is left out. And that no controller can be named as
+--- a logger of the host: host/script/declare.c lists them. Prints what is missing, exits 1 then.
 local SAYS = { "ml_info%s*(%b())", "ml_warn%s*(%b())", "ml_error%s*(%b())", "log_failure%s*(%b())" }
 local METRICS = { "ml_metrics_%l+%s*(%b())", "counter%s*(%b())", "gauge%s*(%b())", "histogram%s*(%b())" }
+local LOGGERS = {
+  'ml_info%s*%([^,"]+,%s*"([^"]*)"', 'ml_warn%s*%([^,"]+,%s*"([^"]*)"', 'ml_error%s*%([^,"]+,%s*"([^"]*)"',
+  'ml_debug%s*%([^,"]+,%s*"([^"]*)"', 'ml_log%s*%([^,"]+,[^,"]+,%s*"([^"]*)"',
+  'ml_log_write%s*%([^,"]+,[^,"]+,%s*"([^"]*)"', '%.logger = "([^"]*)"', 'struct head head = {[^,]+, "%l+", "([^"]*)"',
+  [[\"logger\":\"(%l+)\"]],
+}
+local DECLARE = "host/script/declare.c"
 local NOT_RUN = { ["host/script/apiserver.c"] = true }
 
 local function read(path)
@@ -59,8 +67,28 @@ local function check_metrics(file, text)
 end
 
 
+local reserved = {}
+for name in read(DECLARE):match("host_loggers%[%] = (%b{})"):gmatch '"([^"]*)"' do
+  reserved[name] = "reserved"
+end
+
+
+local function check_loggers(file, text)
+  for _, pattern in ipairs(LOGGERS) do
+    for name in text:gmatch(pattern) do
+      if not reserved[name] then
+        io.stderr:write(("%s: logger '%s': not in host_loggers of %s\n"):format(file, name, DECLARE))
+        missing = missing + 1
+      end
+      reserved[name] = "used"
+    end
+  end
+end
+
+
 local list = io.popen "git ls-files 'host/*.c'"
 for file in list:lines() do
+  check_loggers(file, read(file))
   if not file:find "/dev[%._]" and not file:find "^host/base/" and not file:find "^host/cli/" and not NOT_RUN[file] then
     local text = read(file)
     check_lines(file, text)
@@ -68,4 +96,10 @@ for file in list:lines() do
   end
 end
 list:close()
+for name, state in pairs(reserved) do
+  if state ~= "used" then
+    io.stderr:write(("%s: host_loggers: nothing logs as '%s'\n"):format(DECLARE, name))
+    missing = missing + 1
+  end
+end
 os.exit(missing == 0 and 0 or 1)

@@ -139,6 +139,21 @@ static void add_reconcile(lua_State *L, int definition)
     script->ctx_ref = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
+/* What the host's own parts call themselves in the log: a script of such a name would speak with
+ * their voice. tools/check-operations.lua compares it with the code. */
+static const char *const host_loggers[] = {
+    "apiserver", "client",   "connect", "credentials", "dev",   "election",
+    "host",      "informer", "log",     "scripts",     "shard", "watchdog",
+};
+
+static bool is_host_logger(const char *name)
+{
+    for (size_t i = 0; i < ML_COUNT(host_loggers); i++)
+        if (strcmp(name, host_loggers[i]) == 0)
+            return true;
+    return false;
+}
+
 /* A DNS label: it is part of URLs, labels, log lines and metrics. */
 static bool name_ok(struct ml_str name)
 {
@@ -163,6 +178,11 @@ static void add_name(lua_State *L, int definition)
     name.ptr = lua_tolstring(L, -1, &name.len);
     if (!name_ok(name))
         refuse(L, "name");
+    if (is_host_logger(name.ptr))
+        luaL_error(L,
+                   "moonloop.controller: name: a part of the host has the name '%s' in the log; "
+                   "give this controller another one",
+                   name.ptr);
     script->declaration.name = ml_strdup(name.ptr);
     script->field_manager = ml_asprintf("moonloop-%s", name.ptr);
     lua_pop(L, 1);

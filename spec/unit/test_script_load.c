@@ -166,6 +166,10 @@ static void test_load_bad_declaration_is_refused_with_its_field(void **state)
         {"name = 'a', reconciles = At, reconcile = f, colour = 1", "the fields are name,"},
         {"reconciles = At, reconcile = f", "name: expected a string, got a nil"},
         {"name = 'A_b', reconciles = At, reconcile = f", "name: 'A_b' is no DNS label"},
+        {"name = 'host', reconciles = At, reconcile = f",
+         "a.lua:5: moonloop.controller: name: a part of the host has the name 'host' in the log; "
+         "give this controller another one"},
+        {"name = 'log', reconciles = At, reconcile = f", "has the name 'log'"},
         {"name = 'a', reconcile = f", "reconciles: expected a kind of moonloop.kind, got a nil"},
         {"name = 'a', reconciles = 'At', reconcile = f", "reconciles: expected a kind"},
         {"name = 'a', reconciles = At", "reconcile: expected function(object, ctx), got a nil"},
