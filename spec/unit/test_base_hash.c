@@ -4,6 +4,33 @@
 #include "base/map.h"
 
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a process that has not hashed yet makes of a text. Comes first: this one has not either. */
+static uint64_t hash_of_another_process(void)
+{
+    int ends[2];
+    uint64_t hash = 0;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        hash = ml_hash(ML_STR("default/web"));
+        _exit(write(ends[1], &hash, sizeof hash) == sizeof hash ? 0 : 1);
+    }
+    assert_int_equal(read(ends[0], &hash, sizeof hash), sizeof hash);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(ends[0]);
+    close(ends[1]);
+    return hash;
+}
+
+static void test_hash_is_another_in_each_process(void **state)
+{
+    (void)state;
+    uint64_t first = hash_of_another_process();
+    assert_true(hash_of_another_process() != first);
+}
 
 /* Key 00 … 0f, text 00 01 02 …, as in the paper's appendix, with one and three rounds. */
 static void test_hash_is_siphash_1_3(void **state)
@@ -68,6 +95,7 @@ static void test_map_is_no_list_under_any_seed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hash_is_another_in_each_process), /* before any seed is set */
         cmocka_unit_test(test_hash_is_siphash_1_3),
         cmocka_unit_test(test_hash_differs_by_seed),
         cmocka_unit_test(test_map_is_no_list_under_any_seed),

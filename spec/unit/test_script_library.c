@@ -252,6 +252,22 @@ static void test_library_takes_any_argument(void **state)
             "end\n");
 }
 
+/* Told by what they are made of, not by being userdata. */
+static void test_library_takes_no_other_userdata_for_a_kind(void **state)
+{
+    (void)state;
+    run_lua(POD
+            "local function f() end\n"
+            "local c = m.controller { name = 'c', reconciles = Pod, reconcile = f }\n"
+            "assert(pcall(m.watch, Pod, f))\n"
+            "for _, other in ipairs { c, m.null } do\n"
+            "  assert(not pcall(m.watch, other, f))\n"
+            "  assert(not pcall(m.controller, { name = 'c', reconciles = other, reconcile = f }))\n"
+            "  assert(not pcall(m.controller, { name = 'c', reconciles = Pod, reconcile = f,\n"
+            "    owns = { other } }))\n"
+            "end\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_library_marks_plain_tables_as_lists_and_nothing_else),
         cmocka_unit_test(test_library_has_no_weak_tables),
         cmocka_unit_test(test_library_takes_any_argument),
+        cmocka_unit_test(test_library_takes_no_other_userdata_for_a_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

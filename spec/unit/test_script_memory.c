@@ -114,6 +114,31 @@ static void test_memory_statuses_are_bounded(void **state)
     world_close(&w);
 }
 
+/* As JSON it is a megabyte, in Lua one string a thousand times. */
+static void test_memory_status_is_charged(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t memory_max;
+        enum ml_outcome outcome;
+    } cases[] = {{4 * MIB, ML_OUTCOME_OK}, {1 * MIB, ML_OUTCOME_ERROR}};
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        const struct ml_script_limits limits = {.memory_max = cases[i].memory_max};
+        struct world w;
+        struct told told;
+        world_open(&w,
+                   "local list, text = {}, ('x'):rep(1000)\n"
+                   "for i = 1, 1000 do list[i] = text end return { status = { list = list } }",
+                   &limits);
+        world_start(&w, &told);
+        assert_int_equal(told.outcome, cases[i].outcome);
+        if (told.outcome == ML_OUTCOME_ERROR)
+            assert_non_null(strstr(told.message, "out of memory (limit 1 MiB)"));
+        assert_all_given_back(&w);
+        world_close(&w);
+    }
+}
+
 /* A script whose own state is nearly full has no room for what it hands over. */
 static void test_memory_of_the_host_and_of_lua_are_one_budget(void **state)
 {
@@ -201,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_memory_bodies_in_flight_are_charged),
         cmocka_unit_test(test_memory_answers_on_their_way_are_charged),
         cmocka_unit_test(test_memory_statuses_are_bounded),
+        cmocka_unit_test(test_memory_status_is_charged),
         cmocka_unit_test(test_memory_of_the_host_and_of_lua_are_one_budget),
         cmocka_unit_test(test_memory_garbage_makes_room),
         cmocka_unit_test(test_memory_log_fields_and_events_leave_nothing),

@@ -74,6 +74,8 @@ static void test_run_mistake_is_an_error_with_its_line(void **state)
          "at.lua:12: status.phase: a function cannot be stored"},
         {"return { requeue_after = '5 parsecs' }", "requeue_after: expected a duration like 5m30s"},
         {"return { requeue_after = -1 }", "requeue_after: -1 seconds is out of range"},
+        {"return { requeue_after = 1e300 }", "requeue_after: 1e+300 seconds is out of range"},
+        {"return { requeue_at = 9223372036854775807 }", "seconds is out of range"},
         {"return { requeue_at = '5m' }", "requeue_at: expected a number of seconds"},
         {"return { requeue_at = 1, requeue_after = 1 }", "one of them, not both"},
         {"ctx.update(at)", "at.lua:13: ctx has no function 'update'; it has get, list"},
