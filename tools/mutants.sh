@@ -41,6 +41,7 @@ check() { # NAME…
     while read -r kind words; do
       for file in $words; do
         [ "$kind" != unit ] || file=spec/unit/$file.c
+        [ "$kind" != attack ] || file=spec/attacks/$file.lua
         [ "$kind" = fault ] || [[ $file == -* ]] || [ -e "$file" ] ||
           { echo "$folder/$name.patch: there is no $file"; bad=1; }
       done
@@ -83,6 +84,7 @@ targets_of() { # KIND ARG…
   unit) echo "$2" ;;
   server) echo hostlua ;;
   script | binary) echo moonloop_cli ;;
+  attack) echo attacks ;;
   fault) echo moonloop_cli && programs_of "${@:2}" ;;
   all) echo all ;;
   esac
@@ -104,11 +106,17 @@ run_suite() { # KIND ARG…
   script) build/asan/moonloop test "${@:2}" ;;
   binary) MOONLOOP=$PWD/build/asan/moonloop tally_busted "$2" "${@:2}" ;;
   fault) tools/faults.sh "${@:2}" ;;
+  attack) run_attacks "${@:2}" ;;
   all) tools/test.sh ;;
   *) echo "no such kind of suite: $1" ;;
   esac
 }
-export -f run_suite
+
+# The runner has sanitizer options of its own.
+run_attacks() { # CLASS/NAME…
+  (unset ASAN_OPTIONS && build/asan/spec/attacks/attacks "$@")
+}
+export -f run_suite run_attacks
 
 # passes SECONDS KIND ARG…: does it, in the copy? Leaves what it said in $copy/build/log.
 passes() {
