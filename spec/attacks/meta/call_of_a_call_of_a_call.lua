@@ -8,7 +8,7 @@ return moonloop.controller {
   reconciles = Thing,
   reconcile = function()
     local last = function() end
-    for _ = 1, 100000 do last = setmetatable({}, { __call = last }) end
+    for _ = 1, 20000 do last = setmetatable({}, { __call = last }) end
     pcall(last)
   end,
 }
