@@ -2,7 +2,7 @@
 -- expect: held
 -- copies: 40
 -- for: 1s
--- memory: 300
+-- memory: 32
 local moonloop = require "moonloop"
 local kept = {}
 for i = 1, 14 do kept[i] = ("x"):rep(1024 * 1024 - 100 - i) end
