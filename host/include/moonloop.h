@@ -42,7 +42,7 @@ struct moonloop_opts {
     const char *metrics_bind_address;      /* "host:port"; default and "0": not served */
     const char *health_probe_bind_address; /* the same */
     /* A folder of this process alone, which outlives it: remembers in which version of a script the
-     * process died, and does not load it a third time. Default: nothing is remembered. */
+     * process died, loads the last good one instead of a third try. Default: nothing is kept. */
     const char *state_dir;
     const char *log_format;   /* "json" or "text"; default json */
     const char *log_level;    /* "debug", "info", "warn", "error"; default info */

@@ -14,38 +14,22 @@ uint64_t ml_batch_fingerprint(const struct ml_files *files, const struct ml_scri
     return print;
 }
 
-static bool is_quarantined(const struct ml_batch *batch, size_t index)
+static bool is_quarantined(const struct ml_batch *batch, const struct ml_script_file *file)
 {
-    const struct ml_script_file *file = &batch->files->files[index];
     return batch->opts.marker &&
            ml_crash_marker_quarantined(batch->opts.marker, ml_crash_marker_version(file));
 }
 
-static void quarantine(struct ml_batch *batch, size_t index)
-{
-    struct ml_batch_entry *entry = &batch->entries[index];
-    entry->verdict = ML_BATCH_REFUSED;
-    entry->quarantined = true;
-    ml_err_set(&entry->err, ML_ESCRIPT,
-               ML_STR_FMT ": this version was at work when the process died twice in a row; change "
-                          "it to have it loaded again",
-               ML_STR_ARG(batch->files->files[index].name));
-}
-
-static void load(struct ml_batch *batch, size_t index)
+static void load_from(struct ml_batch *batch, const struct ml_files *files, size_t index,
+                      struct ml_batch_entry *entry)
 {
     const struct ml_batch_opts *opts = &batch->opts;
-    const struct ml_script_files view = ml_files_view(batch->files);
-    struct ml_batch_entry *entry = &batch->entries[index];
+    const struct ml_script_files view = ml_files_view(files);
     struct ml_script_limits limits = opts->limits ? *opts->limits : (struct ml_script_limits){0};
     struct ml_script *script = NULL;
-    if (is_quarantined(batch, index)) {
-        quarantine(batch, index);
-        return;
-    }
     if (opts->marker) {
         limits.at_work = ml_crash_marker_at_work(opts->marker);
-        limits.version = ml_crash_marker_version(&batch->files->files[index]);
+        limits.version = ml_crash_marker_version(&files->files[index]);
     }
     if (ml_script_load(opts->cluster, &limits, &view, index, &script, &entry->err) < 0) {
         entry->verdict = ML_BATCH_REFUSED;
@@ -53,6 +37,45 @@ static void load(struct ml_batch *batch, size_t index)
     }
     entry->script = script;
     entry->verdict = ml_script_declaration(script) ? ML_BATCH_CONTROLLER : ML_BATCH_MODULE;
+}
+
+/* A controller of this name in the last good set, or NULL. */
+static struct ml_script *load_last_good(struct ml_batch *batch, size_t index)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    struct ml_batch_entry entry = {.err = ML_ERR_INIT};
+    const struct ml_batch_opts *opts = &batch->opts;
+    if (!opts->last_good || !opts->last_good(opts->context, index, &files))
+        return NULL;
+    for (size_t i = 0; i < files.count && !entry.script; i++)
+        if (ml_str_eq(files.files[i].name, batch->files->files[index].name) &&
+            !is_quarantined(batch, &files.files[i]))
+            load_from(batch, &files, i, &entry);
+    if (entry.verdict == ML_BATCH_CONTROLLER)
+        return entry.script;
+    ml_script_unref(entry.script);
+    return NULL;
+}
+
+static void replace_quarantined(struct ml_batch *batch, size_t index)
+{
+    struct ml_batch_entry *entry = &batch->entries[index];
+    entry->quarantined = true;
+    entry->script = load_last_good(batch, index);
+    entry->verdict = entry->script ? ML_BATCH_CONTROLLER : ML_BATCH_REFUSED;
+    ml_err_set(&entry->err, ML_ESCRIPT,
+               ML_STR_FMT ": this version was at work when the process died twice in a row; change "
+                          "it to have it loaded again%s",
+               ML_STR_ARG(batch->files->files[index].name),
+               entry->script ? "; till then the last good version runs" : "");
+}
+
+static void load(struct ml_batch *batch, size_t index)
+{
+    if (is_quarantined(batch, &batch->files->files[index]))
+        replace_quarantined(batch, index);
+    else
+        load_from(batch, batch->files, index, &batch->entries[index]);
 }
 
 static bool required(const struct ml_batch *batch, size_t index)

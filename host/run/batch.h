@@ -17,7 +17,8 @@ struct ml_batch_entry {
     enum ml_batch_verdict verdict;
     struct ml_script *script; /* owned, or NULL */
     struct ml_err err;
-    bool quarantined; /* the crash marker has this version; it is REFUSED for that */
+    bool quarantined; /* the crash marker has this version, err says so: REFUSED, or CONTROLLER when
+                         `script` is of the last good one */
 };
 
 struct ml_batch_opts {
@@ -32,6 +33,9 @@ struct ml_batch_opts {
     /* The verdict on a file is final; called once for each, a module only at the end of the set.
      * May be NULL. */
     void (*judged)(void *context, size_t index);
+    /* Fills the last good set of this source, where something of it is to take the place of what is
+     * quarantined. May be NULL itself. */
+    bool (*last_good)(void *context, size_t index, struct ml_files *out);
     void *context;
 };
 

@@ -39,8 +39,8 @@ static bool known_before(const struct ml_loader *self, size_t index, struct ml_b
             ml_batch_fingerprint(&before->files, script) !=
                 ml_batch_fingerprint(&self->now->files, script))
             continue;
-        entry->script = ml_script_ref(script);
-        entry->verdict = before->batch.entries[i].verdict;
+        *entry = before->batch.entries[i];
+        ml_script_ref(script);
         return true;
     }
     return false;
@@ -63,6 +63,12 @@ static void on_judged(void *context, size_t index)
 {
     const struct ml_loader *self = context;
     self->handler->judged(self->context, self->source, &self->now->batch, index);
+}
+
+static bool last_good(void *context, size_t index, struct ml_files *out)
+{
+    const struct ml_loader *self = context;
+    return self->handler->last_good(self->context, self->source, &self->now->batch, index, out);
 }
 
 static void on_turn(void *context)
@@ -118,6 +124,7 @@ void ml_loader_load(struct ml_loader *self, const struct ml_files *files)
         .limits = &self->limits,
         .marker = self->marker,
         .known = known,
+        .last_good = last_good,
         .late = late,
         .judged = on_judged,
         .context = self,

@@ -11,6 +11,9 @@ struct ml_loader_handler {
     /* As ml_batch_opts: what came of batch->files->files[index] before. */
     bool (*known)(void *context, struct ml_source *source, const struct ml_batch *batch,
                   size_t index, struct ml_batch_entry *entry);
+    /* As ml_batch_opts: for batch->files->files[index]. */
+    bool (*last_good)(void *context, struct ml_source *source, const struct ml_batch *batch,
+                      size_t index, struct ml_files *out);
     /* As ml_batch_opts: which files are loaded behind the others. */
     bool (*late)(void *context, struct ml_source *source, const struct ml_script_file *file);
     /* As ml_batch_opts: what came of batch->files->files[index]. The entry stays the batch's. */

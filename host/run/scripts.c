@@ -1,56 +1,6 @@
-#include "run/scripts.h"
+#include "run/scripts_internal.h"
 
 #include "base/print.h"
-#include "run/controller.h"
-#include "run/loader.h"
-
-/* One file of one source, and what came of it. */
-struct slot {
-    struct ml_scripts *scripts;
-    struct ml_source *source;
-    char *file;
-    struct ml_controller *controller; /* works; NULL as long as no version was good */
-    struct ml_controller *successor;  /* same file, other name: takes over when it is live */
-    uint64_t fingerprint;             /* of the version offered last */
-    uint64_t refused;                 /* of the set that was refused last; 0: none is */
-    uint64_t refused_text;            /* of the file alone, when it was */
-    struct ml_err why;                /* it was refused, or is not there */
-    bool missing;                     /* the source has no such file any more */
-    struct ml_list node;
-};
-
-/* A controller whose file has another one by now; it ends when its work is done. */
-struct leaver {
-    struct ml_controller *controller;
-    struct ml_list node;
-};
-
-#define SOURCES_MAX     64
-#define CONTROLLERS_MAX 100 /* of a process; what lost its file keeps running and counts */
-
-struct feed {
-    struct ml_source *source;
-    struct ml_loader *loader;
-    bool loaded; /* its files were, at least once */
-};
-
-struct ml_scripts {
-    struct ml_cluster *cluster;
-    struct ml_script_limits limits;
-    struct ml_crash_marker *marker; /* NULL: none is kept */
-    struct feed feeds[SOURCES_MAX];
-    size_t feed_count;
-    struct ml_list slots;
-    struct ml_list leavers;
-    bool stopping;
-    size_t running; /* controllers that have not stopped yet */
-    void (*stopped)(void *context);
-    void *stopped_context;
-    struct ml_metric_family *refusals;
-    struct ml_metric_family *quarantines;
-    struct ml_metric_family *loads;
-    struct ml_metric *without_file;
-};
 
 static const struct ml_controller_handler controller_handler;
 
@@ -86,21 +36,6 @@ static struct slot *slot_of(struct ml_scripts *self, const struct ml_controller 
             return slot;
     }
     return NULL;
-}
-
-/* The newest version of a file that was good: on its way or at work. */
-static struct ml_script *slot_script(const struct slot *slot)
-{
-    const struct ml_controller *controller = slot->successor ? slot->successor : slot->controller;
-    if (!controller)
-        return NULL;
-    struct ml_script *offered = ml_controller_offered(controller);
-    return offered ? offered : ml_controller_current(controller);
-}
-
-static bool slot_works(const struct slot *slot)
-{
-    return slot->controller && ml_controller_current(slot->controller);
 }
 
 /* Says it three times: in the log, as a metric, and to the author. */
@@ -271,6 +206,8 @@ static void on_judged(void *context, struct ml_source *source, const struct ml_b
     slot->missing = false;
     if (entry->verdict == ML_BATCH_CONTROLLER) {
         uint64_t fingerprint = ml_batch_fingerprint(batch->files, entry->script);
+        if (entry->quarantined)
+            quarantine(slot, &entry->err);
         offer(slot, ml_script_ref(entry->script), fingerprint);
     } else if (entry->verdict == ML_BATCH_REFUSED) {
         if (slot->refused != batch->fingerprint)
@@ -326,9 +263,72 @@ static struct feed *feed_of(struct ml_scripts *self, const struct ml_source *sou
     ML_UNREACHABLE();
 }
 
+/* ---- the last good set ---- */
+
+static void tell_not_kept(const struct feed *feed, const struct ml_err *err)
+{
+    ml_warn(feed->scripts->cluster->log, "scripts", "the last good version is not kept",
+            ML_S("source", feed->source->name), ML_ERR(err));
+}
+
+static bool last_good(void *context, struct ml_source *source, const struct ml_batch *batch,
+                      size_t index, struct ml_files *out)
+{
+    const struct feed *feed = feed_of(context, source);
+    const struct slot *slot = slot_find(context, source, batch->files->files[index].name);
+    if (!feed->last_good || (slot && slot_script(slot))) /* what runs is at least as good */
+        return false;
+    return ml_last_good_read(feed->last_good, out);
+}
+
+static void accept_last_good(struct feed *feed)
+{
+    struct ml_err err = ML_ERR_INIT;
+    feed->proposed = 0;
+    if (ml_last_good_accept(feed->last_good, &err) < 0)
+        tell_not_kept(feed, &err);
+}
+
+static void on_proven(void *context)
+{
+    struct feed *feed = context;
+    if (scripts_of_source_work(feed->scripts, feed->source))
+        accept_last_good(feed);
+    else
+        ml_timer_start(&feed->proof, ML_CRASH_MARKER_WORKED_NS);
+}
+
+static bool is_all_good(const struct ml_scripts *self, const struct ml_batch *batch)
+{
+    for (size_t i = 0; i < batch->files->count; i++)
+        if (batch->entries[i].verdict == ML_BATCH_REFUSED ||
+            ml_crash_marker_quarantined(self->marker,
+                                        ml_crash_marker_version(&batch->files->files[i])))
+            return false;
+    return batch->files->refused_count == 0;
+}
+
+static void propose_last_good(struct feed *feed, const struct ml_batch *batch)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (!feed->last_good || feed->proposed == batch->fingerprint)
+        return;
+    feed->proposed = 0;
+    ml_timer_stop(&feed->proof);
+    if (!is_all_good(feed->scripts, batch))
+        return;
+    if (ml_last_good_propose(feed->last_good, batch->files, &err) < 0) {
+        tell_not_kept(feed, &err);
+        return;
+    }
+    feed->proposed = batch->fingerprint;
+    ml_timer_start(&feed->proof, ML_CRASH_MARKER_WORKED_NS);
+}
+
 static void on_loaded(void *context, struct ml_source *source, const struct ml_batch *batch)
 {
     struct ml_scripts *self = context;
+    propose_last_good(feed_of(self, source), batch);
     feed_of(self, source)->loaded = true;
     tell_missing(self, source, batch->files);
     ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
@@ -337,6 +337,7 @@ static void on_loaded(void *context, struct ml_source *source, const struct ml_b
 
 static const struct ml_loader_handler loader_handler = {
     .known = known,
+    .last_good = last_good,
     .late = late,
     .judged = on_judged,
     .loaded = on_loaded,
@@ -455,6 +456,8 @@ void ml_scripts_free(struct ml_scripts *self)
     }
     for (size_t i = 0; i < self->feed_count; i++) {
         ml_loader_free(self->feeds[i].loader);
+        ml_timer_stop(&self->feeds[i].proof);
+        ml_last_good_close(self->feeds[i].last_good);
         ml_source_free(self->feeds[i].source);
     }
     free(self);
@@ -464,6 +467,15 @@ void ml_scripts_mark(struct ml_scripts *self, struct ml_crash_marker *marker)
 {
     ml_assert(self->feed_count == 0);
     self->marker = marker;
+}
+
+static void open_last_good(struct feed *feed)
+{
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_crash_marker *marker = feed->scripts->marker;
+    if (marker && ml_last_good_open(ml_crash_marker_folder(marker), feed->source->name,
+                                    &feed->last_good, &err) < 0)
+        tell_not_kept(feed, &err);
 }
 
 void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
@@ -477,7 +489,10 @@ void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
         .context = self,
     };
     ml_assert(self->feed_count < SOURCES_MAX);
-    self->feeds[self->feed_count++] = (struct feed){source, ml_loader_new(&opts), false};
+    struct feed *feed = &self->feeds[self->feed_count++];
+    *feed = (struct feed){.scripts = self, .source = source, .loader = ml_loader_new(&opts)};
+    ml_timer_init(&feed->proof, self->cluster->loop, on_proven, feed);
+    open_last_good(feed);
 }
 
 void ml_scripts_start(struct ml_scripts *self)
@@ -526,8 +541,13 @@ bool ml_scripts_hand_over(struct ml_scripts *self, bool cut)
 void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void *context)
 {
     self->stopping = true;
-    for (size_t i = 0; i < self->feed_count; i++)
-        ml_loader_free(ml_take(&self->feeds[i].loader));
+    for (size_t i = 0; i < self->feed_count; i++) {
+        struct feed *feed = &self->feeds[i];
+        ml_loader_free(ml_take(&feed->loader));
+        ml_timer_stop(&feed->proof);
+        if (feed->proposed && scripts_of_source_work(self, feed->source))
+            accept_last_good(feed);
+    }
     self->stopped = done;
     self->stopped_context = context;
     if (self->running == 0) {
@@ -541,51 +561,4 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
         if (slot->controller)
             ml_controller_stop(slot->controller);
     }
-}
-
-bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
-{
-    bool ready = true;
-    for (size_t i = 0; i < self->feed_count; i++) {
-        const struct feed *feed = &self->feeds[i];
-        if (feed->loaded)
-            continue;
-        ready = false;
-        ml_append_line(why, "%s %s", feed->source->name,
-                       feed->source->read ? "is being loaded" : "has not been read yet");
-    }
-    ml_list_each (node, &self->slots) {
-        const struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot_works(slot)) {
-            ready = ml_controller_sees(slot->controller, why) && ready;
-            continue;
-        }
-        ready = false;
-        if (slot->why.kind)
-            ml_append_line(why, "%s", slot->why.message);
-        else
-            ml_append_line(why, "%s: waits for the kinds it watches", slot->file);
-    }
-    return ready;
-}
-
-static bool loads(const struct feed *feed)
-{
-    return feed->loader && ml_loader_busy(feed->loader);
-}
-
-int64_t ml_scripts_next(const struct ml_scripts *self)
-{
-    int64_t next = INT64_MAX;
-    for (size_t i = 0; i < self->feed_count; i++)
-        if (!self->feeds[i].source->read || loads(&self->feeds[i]))
-            return 0;
-    ml_list_each (node, &self->slots) {
-        const struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot->controller)
-            next = ML_MIN(next, ml_controller_next(slot->controller));
-        if (slot->successor)
-            next = ML_MIN(next, ml_controller_next(slot->successor));
-    }
-    return next;
 }

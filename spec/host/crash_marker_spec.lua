@@ -78,6 +78,28 @@ describe("moonloop run --state-dir", function()
     moonloop:till_ready()
   end)
 
+  it("runs the last good version instead, till the file changes", function()
+    put("looper")
+    put("other")
+    local moonloop = start():till_ready()
+    moonloop:stop() -- in order: what worked is good
+    put("looper", LOOPS)
+    die_at_work()
+    die_at_work()
+    moonloop = start()
+    moonloop:till_log {
+      msg = "script refused", file = "looper.lua", error = QUARANTINED .. "; till then the last good version runs",
+    }
+    moonloop:till_log { msg = "script is live", file = "looper.lua" }
+    moonloop:till_ready()
+    assert.equal(1, moonloop:metric("moonloop_script_quarantined_total", { file = "looper.lua" }))
+    moonloop:stop()
+    moonloop = start():till_ready() -- the set with the quarantined version has not become the good one
+    assert.equal(1, moonloop:metric("moonloop_script_quarantined_total", { file = "looper.lua" }))
+    put("looper", "-- mended")
+    moonloop:till_log { msg = "new version is live", file = "looper.lua" }
+  end)
+
   it("forgets a death when the process ends in order after it", function()
     put("looper", LOOPS)
     die_at_work()
