@@ -15,8 +15,9 @@
 #define STEPS_MAX  40
 #define LEAKS_EACH 256 /* inputs */
 /* Instrumented code is slow, and the timer rings at a tick of the kernel's clock. */
-#define CPU_SLACK (60 * ML_NS_PER_MS)
-#define LOG_MAX   ((size_t)4 * 1024 * 1024)
+#define CPU_SLACK      (60 * ML_NS_PER_MS)
+#define STATUS_BYTE_NS 300 /* instrumented */
+#define LOG_MAX        ((size_t)4 * 1024 * 1024)
 
 static const struct ml_kind at_kind = {
     "example.com/v1", "example.com", "v1", "At", "ats", true, true};
@@ -76,7 +77,8 @@ static int64_t cpu_now(void)
 
 static void check_step(struct stage *stage, const char *step, int64_t since, int64_t budget_ns)
 {
-    int64_t over = cpu_now() - since - 2 * budget_ns - CPU_SLACK;
+    int64_t over = cpu_now() - since - stage->host_ns - 2 * budget_ns - CPU_SLACK;
+    stage->host_ns = 0;
     if (over > stage->slowest_ns && !stage->slow) {
         stage->slowest_ns = over;
         stage->slowest = step;
@@ -327,12 +329,27 @@ struct told {
     size_t count;
 };
 
+/* What the host makes of a status: in time that grows with its length and nothing else. */
+static void write_status(struct stage *stage, const struct ml_result *result)
+{
+    struct ml_err err = ML_ERR_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
+    int64_t since = cpu_now();
+    if (result->status.len > 0 && ml_json_check(result->status, 0, &err) < 0)
+        stage_found("the status is no JSON: %s", err.message);
+    if (ml_status_patch(stage->object, result, NOW, &patch, &err) < 0)
+        log_refusal(stage, "status refused", &err);
+    else if (patch.len > 0 && ml_json_check(ml_buf_str(&patch), 0, &err) < 0)
+        stage_found("the status patch is no JSON: %s", err.message);
+    int64_t took_ns = cpu_now() - since;
+    check_step(stage, "status", since, (int64_t)result->status.len * STATUS_BYTE_NS);
+    stage->host_ns += took_ns;
+}
+
 static void told(void *context, const struct ml_result *result)
 {
     struct told *told = context;
     struct stage *stage = told->stage;
-    struct ml_err err = ML_ERR_INIT;
-    ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
     told->count++;
     if (result->requeue_after_ns < -1 || result->requeue_at_ns < -1)
         stage_found("a requeue in the past: %lld, %lld", (long long)result->requeue_after_ns,
@@ -341,14 +358,8 @@ static void told(void *context, const struct ml_result *result)
         fprintf(stderr, "-- reconciled: %d %s\n", (int)result->outcome, result->err.message);
     if (result->outcome != ML_OUTCOME_OK)
         ml_error(&stage->log, "controller", "reconcile failed", ML_ERR(&result->err));
-    if (result->outcome == ML_OUTCOME_ERROR)
-        return;
-    if (result->status.len > 0 && ml_json_check(result->status, 0, &err) < 0)
-        stage_found("the status is no JSON: %s", err.message);
-    if (ml_status_patch(stage->object, result, NOW, &patch, &err) < 0)
-        log_refusal(stage, "status refused", &err);
-    else if (patch.len > 0 && ml_json_check(ml_buf_str(&patch), 0, &err) < 0)
-        stage_found("the status patch is no JSON: %s", err.message);
+    if (result->outcome != ML_OUTCOME_ERROR)
+        write_status(stage, result);
 }
 
 /* What happens next to a run that waits; false: nothing is left to happen. */

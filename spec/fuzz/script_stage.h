@@ -41,7 +41,8 @@ struct stage {
     struct ml_script *script;
     const struct ml_kind *kinds[STAGE_KINDS_MAX];
     struct ml_informer *in[STAGE_KINDS_MAX];
-    bool slow; /* CPU time is no finding */
+    bool slow;       /* CPU time is no finding */
+    int64_t host_ns; /* of the step under way: the host's own, measured apart */
     int64_t slowest_ns;
     const char *slowest; /* what took so long over its budget; NULL: nothing */
 };
