@@ -148,7 +148,7 @@ static void test_keys_stay_while_they_are_sorted(void **state)
             "    local meta = {}\n"
             "    local t, hold = setmetatable({}, meta), {}\n"
             "    meta.__mode = 'v'\n" /* setmetatable would refuse it */
-            "    for i = 1, 12000 do hold[i] = {} t[('x'):rep(200) .. i] = hold[i] end\n"
+            "    for i = 1, 3000 do hold[i] = {} t[('x'):rep(200) .. i] = hold[i] end\n"
             "    hold = nil\n"
             "    pcall(use, t)\n"
             "  end\n"
