@@ -6,7 +6,7 @@ static bool fits_pool(const struct ml_budget *budget, size_t bytes)
     if (!pool || pool->max == 0 || budget->used + bytes <= budget->pool_grants)
         return true;
     size_t others = ML_MIN(pool->used - budget->used, pool->max);
-    return budget->used + bytes <= (pool->max - others) / 4 * 3;
+    return budget->used + bytes <= (pool->max - others) / 8 * 7;
 }
 
 bool ml_budget_fits(struct ml_budget *budget, size_t bytes)

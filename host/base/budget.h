@@ -19,7 +19,7 @@ struct ml_budget {
     void (*reclaim)(struct ml_budget *budget); /* gives back what is not needed; NULL: nothing */
 };
 
-/* Would so many more bytes fit? Of what the others leave in the pool, one gets three quarters: so
+/* Would so many more bytes fit? Of what the others leave in the pool, one gets seven eighths: so
  * there is something left for each, however many want it all. */
 bool ml_budget_fits(struct ml_budget *budget, size_t bytes);
 /* False, with nothing taken, when that many bytes do not fit, even after reclaim. A budget of

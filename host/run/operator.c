@@ -101,10 +101,10 @@ static void on_wall_jumped(void *context, int64_t delta_ns)
     ml_scripts_lead(self->scripts);
 }
 
-/* So that one script can have what --script-memory gives it: three quarters are the most. */
+/* So that one script can have what --script-memory gives it: seven eighths are the most. */
 static size_t memory_of_all(size_t memory_of_one)
 {
-    return ML_MAX(SCRIPTS_MEMORY, memory_of_one + memory_of_one / 3 + 4);
+    return ML_MAX(SCRIPTS_MEMORY, memory_of_one + memory_of_one / 7 + 8);
 }
 
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
