@@ -27,10 +27,14 @@ char *ml_join(struct ml_str a, struct ml_str b)
     return text;
 }
 
+/* libcurl frees a buffer of 64 KiB for each upload; the head of a request, with its token, is at
+ * the beginning of what it is in. */
+#define WIPED_MAX 16384
+
 void ml_wiping_free(void *ptr)
 {
     if (ptr)
-        explicit_bzero(ptr, malloc_usable_size(ptr));
+        explicit_bzero(ptr, ML_MIN(malloc_usable_size(ptr), WIPED_MAX));
     free(ptr);
 }
 

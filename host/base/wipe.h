@@ -20,7 +20,7 @@ static inline void ml_wipe_free_ptr(void *pp)
     ml_wipe_free(*(char **)pp);
 }
 
-/* For libraries that copy what they get, and free it as it is: free and realloc that overwrite all
- * of the memory that is given back, however large it is. For memory of malloc. */
+/* For libraries that copy what they get, and free it as it is: free and realloc that overwrite
+ * the first 16 KiB of what is given back. For memory of malloc. */
 void ml_wiping_free(void *ptr);
 void *ml_wiping_realloc(void *ptr, size_t size); /* NULL when there is none */

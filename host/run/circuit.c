@@ -7,6 +7,7 @@ static void open_circuit(struct ml_circuit *circuit, int64_t now_ns)
 {
     circuit->pause_ns = circuit->pause_ns ? ML_MIN(2 * circuit->pause_ns, PAUSE_MAX_NS)
                                           : PAUSE_FIRST_NS;
+    circuit->opened_at = now_ns;
     circuit->open_until = now_ns + circuit->pause_ns;
     circuit->state = ML_CIRCUIT_OPEN;
 }
@@ -33,6 +34,11 @@ void ml_circuit_abandon(struct ml_circuit *circuit)
 {
     if (circuit->state == ML_CIRCUIT_HALF_OPEN)
         circuit->state = ML_CIRCUIT_OPEN; /* whose pause is over */
+}
+
+void ml_circuit_hurry(struct ml_circuit *circuit)
+{
+    circuit->open_until = ML_MIN(circuit->open_until, circuit->opened_at + PAUSE_FIRST_NS);
 }
 
 int64_t ml_circuit_wait(const struct ml_circuit *circuit, int64_t now_ns)

@@ -5,7 +5,8 @@
  *      ^                           ^                                │
  *      └──────── a success ────────┼──────────────── a hit ─────────┘  the pause doubles
  *
- * The pause is 1 s at first, 10 min at most. */
+ * The pause is 1 s at first, 10 min at most. Somebody who edits an object need not wait for all of
+ * it: that may be the cure. */
 #pragma once
 
 #include "base/clock.h"
@@ -16,7 +17,8 @@ struct ml_circuit {
     enum { ML_CIRCUIT_CLOSED, ML_CIRCUIT_OPEN, ML_CIRCUIT_HALF_OPEN } state;
     unsigned hits;      /* in a row */
     int64_t pause_ns;   /* of the opening before, or this one */
-    int64_t open_until; /* monotonic ns */
+    int64_t opened_at;  /* monotonic ns, as the next */
+    int64_t open_until;
 };
 
 /* A run was ended by a limit. True when that opened the circuit, which was closed before. */
@@ -25,6 +27,8 @@ bool ml_circuit_hit(struct ml_circuit *circuit, int64_t now_ns);
 bool ml_circuit_success(struct ml_circuit *circuit);
 /* The probe came to no end that says anything: another one may begin. */
 void ml_circuit_abandon(struct ml_circuit *circuit);
+/* An object was edited: the next probe may begin 1 s after the last opening. */
+void ml_circuit_hurry(struct ml_circuit *circuit);
 
 /* May a run begin, and if not, after how long: 0 when it may, INT64_MAX while a probe is under way.
  */

@@ -1,3 +1,4 @@
+#include "kube/object_diff.h"
 #include "run/controller_internal.h"
 #include "run/object_warning.h"
 
@@ -54,6 +55,14 @@ static void on_waiting(void *context, struct ml_generation *generation,
             ML_STR_FIELD("kind", kind->gvk.kind), ML_ERR(err));
 }
 
+/* By somebody, not by a controller that reports what it saw. */
+static bool is_edit(const struct ml_change *change)
+{
+    const unsigned parts = ML_PART_SPEC | ML_PART_LABELS | ML_PART_ANNOTATIONS;
+    return change->reconciled &&
+           (!change->old || (ml_object_diff(change->old, change->new, NULL) & parts));
+}
+
 static void on_enqueue(void *context, struct ml_generation *generation, struct ml_str key,
                        const struct ml_change *change)
 {
@@ -63,6 +72,8 @@ static void on_enqueue(void *context, struct ml_generation *generation, struct m
         return;
     if (change->bereft)
         ml_doubts_bereft(&self->doubts, key);
+    if (self->circuit.state == ML_CIRCUIT_OPEN && is_edit(change))
+        controller_circuit_hurry(self);
     ml_wakes_changed(self->wakes, key, change);
 }
 

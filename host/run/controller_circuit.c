@@ -50,14 +50,28 @@ void controller_circuit_fini(struct ml_controller *self)
     ml_timer_stop(&self->probe);
 }
 
+/* No timer while a probe is under way: its end decides. */
+static void wait_for_probe(struct ml_controller *self)
+{
+    int64_t wait_ns = ml_circuit_wait(&self->circuit, now_of(self));
+    if (wait_ns > 0 && wait_ns < INT64_MAX)
+        ml_timer_start(&self->probe, wait_ns);
+}
+
 void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
                           const struct ml_err *err)
 {
     if (ml_circuit_hit(&self->circuit, now_of(self)))
         tell_opened(self, object, err);
-    int64_t wait_ns = ml_circuit_wait(&self->circuit, now_of(self));
-    if (wait_ns > 0 && wait_ns < INT64_MAX)
-        ml_timer_start(&self->probe, wait_ns);
+    wait_for_probe(self);
+}
+
+void controller_circuit_hurry(struct ml_controller *self)
+{
+    if (self->circuit.state != ML_CIRCUIT_OPEN)
+        return;
+    ml_circuit_hurry(&self->circuit);
+    wait_for_probe(self);
 }
 
 void controller_circuit_close(struct ml_controller *self)

@@ -55,6 +55,8 @@ void controller_circuit_fini(struct ml_controller *self);
 /* A limit ended code of the script, that worked on `object`; NULL: on a change. */
 void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
                           const struct ml_err *err);
+/* An object was edited, which may be the cure. */
+void controller_circuit_hurry(struct ml_controller *self);
 /* The script did its work, or there is a new one. */
 void controller_circuit_close(struct ml_controller *self);
 bool controller_circuit_lets_begin(const struct ml_controller *self);

@@ -44,6 +44,24 @@ test_circuit_lets_one_probe_through_and_doubles_its_pause_up_to_ten_minutes(void
     }
 }
 
+static void test_circuit_edit_brings_the_next_probe_a_second_after_the_opening(void **state)
+{
+    struct ml_circuit circuit = {0};
+    (void)state;
+    open_at_once(&circuit, 0);
+    for (int i = 0; i < 9; i++) {
+        assert_true(ml_circuit_begin(&circuit));
+        ml_circuit_hit(&circuit, 0);
+    }
+    assert_int_equal(ml_circuit_wait(&circuit, 0), 512 * S);
+    ml_circuit_hurry(&circuit);
+    ml_circuit_hurry(&circuit);
+    assert_int_equal(ml_circuit_wait(&circuit, 0), S);
+    assert_true(ml_circuit_begin(&circuit));
+    ml_circuit_hit(&circuit, S); /* no cure: the pause goes on doubling */
+    assert_int_equal(ml_circuit_wait(&circuit, S), 600 * S);
+}
+
 static void test_circuit_one_success_closes_it_and_forgets(void **state)
 {
     struct ml_circuit circuit = {0};
@@ -77,6 +95,7 @@ int main(void)
         cmocka_unit_test(test_circuit_opens_after_five_hits_in_a_row),
         cmocka_unit_test(
             test_circuit_lets_one_probe_through_and_doubles_its_pause_up_to_ten_minutes),
+        cmocka_unit_test(test_circuit_edit_brings_the_next_probe_a_second_after_the_opening),
         cmocka_unit_test(test_circuit_one_success_closes_it_and_forgets),
         cmocka_unit_test(test_circuit_probe_that_came_to_nothing_makes_room_for_another),
     };
