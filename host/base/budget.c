@@ -9,7 +9,7 @@ static bool fits_pool(const struct ml_budget *budget, size_t bytes)
     return budget->used + bytes <= (pool->max - others) / 8 * 7;
 }
 
-bool ml_budget_fits(struct ml_budget *budget, size_t bytes)
+bool ml_budget_fits_pool(struct ml_budget *budget, size_t bytes)
 {
     bool fits_own = bytes <= budget->max - ML_MIN(budget->used, budget->max);
     budget->pool_refused = fits_own && !fits_pool(budget, bytes);
@@ -26,23 +26,4 @@ bool ml_budget_take(struct ml_budget *budget, size_t bytes)
         return false;
     ml_budget_force(budget, bytes);
     return true;
-}
-
-void ml_budget_force(struct ml_budget *budget, size_t bytes)
-{
-    if (!budget)
-        return;
-    budget->used += bytes;
-    if (budget->pool)
-        budget->pool->used += bytes;
-}
-
-void ml_budget_give(struct ml_budget *budget, size_t bytes)
-{
-    if (!budget)
-        return;
-    ml_assert(bytes <= budget->used);
-    budget->used -= bytes;
-    if (budget->pool)
-        budget->pool->used -= bytes;
 }

@@ -11,6 +11,9 @@
 #include "net/http_options.h"
 #include "net/http_pool.h"
 
+/* libcurl allocates 22 KiB for a handle that has made a request. */
+#define SPARE_MAX 4
+
 struct ml_http_client {
     struct ml_loop *loop;
     char *user_agent;
@@ -20,6 +23,8 @@ struct ml_http_client {
     struct ml_list ending; /* canceled calls to take from libcurl */
     struct ml_task work;
     bool in_done;
+    CURL *spare[SPARE_MAX]; /* handles that are used again */
+    size_t spare_count;
 };
 
 enum call_phase {
@@ -51,11 +56,30 @@ struct ml_http_call {
     char detail[CURL_ERROR_SIZE];
 };
 
+static CURL *take_handle(struct ml_http_client *client)
+{
+    if (client->spare_count > 0)
+        return client->spare[--client->spare_count];
+    CURL *easy = curl_easy_init();
+    ml_assert(easy != NULL);
+    return easy;
+}
+
+static void give_handle(struct ml_http_client *client, CURL *easy)
+{
+    if (client->spare_count == SPARE_MAX) {
+        curl_easy_cleanup(easy);
+        return;
+    }
+    curl_easy_reset(easy);
+    client->spare[client->spare_count++] = easy;
+}
+
 static void call_free(struct ml_http_call *call)
 {
     if (call->added)
         curl_multi_remove_handle(call->pool->multi, call->easy);
-    curl_easy_cleanup(call->easy);
+    give_handle(call->client, call->easy);
     ml_http_options_fini(&call->options);
     ml_http_pool_put(call->pool);
     ml_timer_stop(&call->timer);
@@ -321,6 +345,8 @@ void ml_http_client_free(struct ml_http_client *client)
     free_calls(&client->running);
     free_calls(&client->ending);
     ml_task_cancel(&client->work);
+    while (client->spare_count > 0)
+        curl_easy_cleanup(client->spare[--client->spare_count]);
     ml_http_pools_fini(&client->pools);
     free(client->user_agent);
     free(client);
@@ -360,8 +386,7 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     ml_timer_init(&call->timer, client->loop, on_deadline, call);
     ml_http_head_init(&call->head);
     call->pool = ml_http_pool_get(&client->pools, request->tls, request->streaming);
-    call->easy = curl_easy_init();
-    ml_assert(call->easy != NULL);
+    call->easy = take_handle(client);
     call_hook(call);
     if (ml_http_options_apply(&call->options, call->easy, request, &call->pool->tls, &err) < 0)
         *call_err(call) = err;

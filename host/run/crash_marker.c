@@ -156,7 +156,7 @@ int ml_crash_marker_open(const char *folder, struct ml_log *log, struct ml_crash
                          struct ml_err *err)
 {
     ML_AUTO_FREE char *path = ml_asprintf("%s/" FILE_NAME, folder);
-    struct page page, *mapped;
+    struct page page, *mapped = NULL;
     int fd = open_file(path, err);
     if (fd < 0)
         return err->kind;

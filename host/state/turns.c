@@ -7,10 +7,11 @@
 #define ROUND_MAX_NS    (10 * ML_NS_PER_MS) /* of script code; then the loop turns */
 #define ROUND_TURNS_MAX 100
 #define ROUND_HOPS      2 /* what a timer or a peer begins gets as far as a turn of its own */
-#define ASK_MAX_NS      (40 * ML_NS_PER_MS) /* of functions at changes, in one turn of the loop */
-#define SHORT_MAX_NS    (2 * ML_NS_PER_MS)  /* a hundred such slices are no long wait */
-#define SLICE_UNKNOWN   (SHORT_MAX_NS + 1)  /* of who has not shown yet what its slices take */
-#define SHORT_SHARE     3                   /* times what the last long slice took */
+#define ASK_MAX_NS      (40 * ML_NS_PER_MS)  /* of functions at changes, in one turn of the loop */
+#define SHORT_MAX_NS    (2 * ML_NS_PER_MS)   /* a hundred such slices are no long wait */
+#define SLICE_UNKNOWN   (SHORT_MAX_NS + 1)   /* of who has not shown yet what its slices take */
+#define SHORT_SHARE     3                    /* times what the last long slice took */
+#define AT_WORK_NS      (250 * ML_NS_PER_MS) /* so long after its turn a brief one is at work */
 
 struct ml_turns {
     struct ml_loop *loop;
@@ -19,6 +20,8 @@ struct ml_turns {
     struct ml_task round;       /* gives turns */
     struct ml_timer hop;        /* runs between two rounds: what is due by now goes first */
     int hops;                   /* turns of the loop until the next round */
+    struct ml_timer rest;       /* runs while dear ones wait for the peers of brief ones */
+    int64_t brief_seen_ns;      /* monotonic: when a brief one took a turn; or long ago */
     struct ml_task reset;       /* the loop has turned */
     int64_t round_ns;           /* what script code took since */
     int64_t brief_ns;           /* what brief ones took since the last dear one */
@@ -68,12 +71,40 @@ static void settle(struct ml_payer *payer)
         enlist(payer);
 }
 
+static bool dear_may(const struct ml_turns *self)
+{
+    return !ml_list_empty(&self->dear) && !ml_timer_active(&self->rest);
+}
+
+static bool any_may(const struct ml_turns *self)
+{
+    return !ml_list_empty(&self->brief) || dear_may(self);
+}
+
 static struct ml_payer *next_payer(struct ml_turns *self)
 {
-    bool brief_may = ml_list_empty(&self->dear) || self->brief_ns < self->brief_max_ns;
+    if (!any_may(self))
+        return NULL;
+    bool brief_may = !dear_may(self) || self->brief_ns < self->brief_max_ns;
     struct ml_list *first = brief_may && !ml_list_empty(&self->brief) ? &self->brief : &self->dear;
     struct ml_list *node = ml_list_shift(first);
     return node ? ml_container_of(node, struct ml_payer, node) : NULL;
+}
+
+/* Who is brief mostly waits for the API server, with nothing to run when the answer is not there
+ * yet. So after a dear slice the thread stays free for as long as it took, while anybody brief is
+ * at work. */
+static void note_turn(struct ml_turns *self, bool dear, int64_t took_ns)
+{
+    int64_t now_ns = ml_clock_monotonic(ml_loop_clock(self->loop));
+    self->brief_ns = dear ? 0 : self->brief_ns + took_ns;
+    if (!dear) {
+        self->brief_seen_ns = now_ns;
+        return;
+    }
+    self->brief_max_ns = SHORT_SHARE * ML_MAX(took_ns, SHORT_MAX_NS);
+    if (self->metered && took_ns > SHORT_MAX_NS && now_ns - self->brief_seen_ns < AT_WORK_NS + took_ns)
+        ml_timer_start(&self->rest, took_ns);
 }
 
 /* The payer may end inside of its turn, with all that belongs to it. What took long counts as dear,
@@ -91,10 +122,7 @@ static void give_turn(struct ml_turns *self, struct ml_payer *payer)
     self->running = payer;
     turn->run(turn->context);
     int64_t took_ns = self->round_ns - before_ns;
-    bool dear = was_dear || took_ns > SHORT_MAX_NS;
-    self->brief_ns = dear ? 0 : self->brief_ns + took_ns;
-    if (dear)
-        self->brief_max_ns = SHORT_SHARE * ML_MAX(took_ns, SHORT_MAX_NS);
+    note_turn(self, was_dear || took_ns > SHORT_MAX_NS, took_ns);
     if (ml_take(&self->running))
         settle(payer);
 }
@@ -111,7 +139,7 @@ static void run_round(void *context)
             give_turn(self, payer);
     }
     self->in_round = false;
-    if (!ml_list_empty(&self->brief) || !ml_list_empty(&self->dear))
+    if (any_may(self))
         end_round(self);
 }
 
@@ -120,7 +148,14 @@ static void on_hop(void *context)
     struct ml_turns *self = context;
     if (--self->hops > 0)
         ml_timer_start(&self->hop, 0);
-    else if (!ml_list_empty(&self->brief) || !ml_list_empty(&self->dear))
+    else if (any_may(self))
+        ml_task_defer(&self->round, self->loop);
+}
+
+static void on_rested(void *context)
+{
+    struct ml_turns *self = context;
+    if (any_may(self) && !ml_timer_active(&self->hop))
         ml_task_defer(&self->round, self->loop);
 }
 
@@ -140,6 +175,8 @@ struct ml_turns *ml_turns_new(struct ml_loop *loop, bool metered)
     ml_task_init(&self->round, run_round, self);
     ml_task_init(&self->reset, on_reset, self);
     ml_timer_init(&self->hop, loop, on_hop, self);
+    ml_timer_init(&self->rest, loop, on_rested, self);
+    self->brief_seen_ns = -ML_NS_PER_S;
     return self;
 }
 
@@ -151,6 +188,7 @@ void ml_turns_free(struct ml_turns *self)
     ml_task_cancel(&self->round);
     ml_task_cancel(&self->reset);
     ml_timer_stop(&self->hop);
+    ml_timer_stop(&self->rest);
     free(self);
 }
 

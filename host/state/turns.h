@@ -8,7 +8,9 @@
  *   - payers take turns one by one. Those whose slices are short go before those whose are long or
  *     not known yet, up to three quarters of the time: so who needs little waits for at most one
  *     slice, whatever the others do. A slice that turns out long counts as one,
- *     whoever took it. */
+ *     whoever took it;
+ *   - after a long slice the next long one waits for as long as that took, if anybody whose slices
+ *     are short was at work within 250 ms: what it asked the API server for comes in between. */
 #pragma once
 
 #include "base/meter.h"

@@ -278,6 +278,25 @@ static void test_turns_long_slices_get_a_quarter_beside_short_ones(void **state)
     assert_in_range(dear->taken, 12, 30);
 }
 
+/* Nine that take all they may, 90 ms at once, and one that asks its server again and again. */
+static void test_turns_half_of_the_time_is_left_to_who_waits_for_answers(void **state)
+{
+    struct world *world = *state;
+    start_ticker(world);
+    for (int n = 0; n < 9; n++)
+        ask(add_player(world, 90 * MS, 1000));
+    int64_t before_ns = world->used_ns;
+    go_on(world, 10 * ML_NS_PER_S);
+    assert_in_range(world->used_ns - before_ns, 4 * ML_NS_PER_S, 5200 * MS);
+    tear_down(state);
+    set_up(state);
+    world = *state;
+    for (int n = 0; n < 9; n++) /* nobody waits */
+        ask(add_player(world, 90 * MS, 1000));
+    go_on(world, 4 * ML_NS_PER_S);
+    assert_in_range(world->used_ns, 3900 * MS, 4100 * MS);
+}
+
 static void test_turns_end_a_round_after_10_ms(void **state)
 {
     struct world *world = *state;
@@ -404,6 +423,7 @@ int main(void)
         TEST(test_turns_after_a_long_slice_the_loop_turns_before_the_next),
         TEST(test_turns_after_a_long_slice_out_of_turn_the_loop_turns_as_well),
         TEST(test_turns_long_slices_get_a_quarter_beside_short_ones),
+        TEST(test_turns_half_of_the_time_is_left_to_who_waits_for_answers),
         TEST(test_turns_end_a_round_after_10_ms),
         TEST(test_turns_payers_take_them_one_by_one),
         TEST(test_turns_answers_go_on_at_once_unless_somebody_suffers),
