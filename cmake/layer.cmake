@@ -6,3 +6,19 @@ function(ml_layer name)
   target_include_directories(ml_${name} PUBLIC ${PROJECT_SOURCE_DIR}/host)
   target_link_libraries(ml_${name} PUBLIC ${LAYER_LINKS})
 endfunction()
+
+# ml_embed(VARIABLE NAME FOLDER): lua/FOLDER without its stubs as a C file, the table NAME; its path in VARIABLE.
+function(ml_embed variable name folder)
+  set(root ${PROJECT_SOURCE_DIR}/lua)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/${folder}/*.lua)
+  list(FILTER files EXCLUDE REGEX "^${folder}/meta/")
+  list(TRANSFORM files PREPEND ${root}/ OUTPUT_VARIABLE paths)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DNAME=${name} -DROOT=${root} "-DFILES=${files}"
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    VERBATIM)
+  set(${variable} ${output} PARENT_SCOPE)
+endfunction()

@@ -1,14 +1,14 @@
 #!/usr/bin/env lua5.4
---- Writes lua/moonloop/apiserver/schema/facts/*.lua from the OpenAPI documents of a running API server.
+--- Writes lua/cluster/apiserver/schema/facts/*.lua from the OpenAPI documents of a running API server.
 ---
 --- By hand, when the embedded server moves to another version of Kubernetes:
 ---     KUBECONFIG=… lua5.4 tools/builtin-schemas.lua [kubectl]
 --- Only facts are taken (fields, types, list and patch rules, defaults, enums); descriptions are not.
---- The notation of the files is described, and read, in lua/moonloop/apiserver/schema/notation.lua.
+--- The notation of the files is described, and read, in lua/cluster/apiserver/schema/notation.lua.
 local cjson = require "cjson"
 
 local KUBECTL = arg[1] or "kubectl"
-local TARGET = "lua/moonloop/apiserver/schema/facts/"
+local TARGET = "lua/cluster/apiserver/schema/facts/"
 local REF = "^#/components/schemas/(.+)%.([^.]+)$"
 
 -- One file a package. `kinds` are the ones served; what they refer to comes along.

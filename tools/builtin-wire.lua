@@ -1,15 +1,15 @@
 #!/usr/bin/env lua5.4
---- Writes lua/moonloop/apiserver/schema/facts/wire/*.lua: the numbers that fields of built-in kinds have in protobuf.
+--- Writes lua/cluster/apiserver/schema/facts/wire/*.lua: the numbers that fields of built-in kinds have in protobuf.
 ---
 --- By hand, after tools/builtin-schemas.lua, with the folders of the Go modules k8s.io/api and k8s.io/apimachinery:
 ---     LUA_PATH="lua/?.lua" lua5.4 tools/builtin-wire.lua API_DIR APIMACHINERY_DIR
 --- Source: the generated.proto files there. What they nest and JSON does not (VolumeSource in Volume) is told by a path
---- of numbers. The form of the files is read by lua/moonloop/apiserver/schema/protobuf.lua.
-local builtin = require "moonloop.apiserver.schema.builtin"
-local notation = require "moonloop.apiserver.schema.notation"
+--- of numbers. The form of the files is read by lua/cluster/apiserver/schema/protobuf.lua.
+local builtin = require "cluster.apiserver.schema.builtin"
+local notation = require "cluster.apiserver.schema.notation"
 
 local API, MACHINERY = assert(arg[1], "the folder of k8s.io/api"), assert(arg[2], "the folder of k8s.io/apimachinery")
-local TARGET = "lua/moonloop/apiserver/schema/facts/wire/"
+local TARGET = "lua/cluster/apiserver/schema/facts/wire/"
 local MAX_LINE = 100
 
 -- Kinds that come as JSON only: their types hold JSON of any shape.
@@ -109,7 +109,7 @@ end
 local function write_package(alias, package)
   local messages = read_messages(proto_path(alias, package))
   local out = { "--- Written by tools/builtin-wire.lua; read by schema/protobuf.lua.", "return {" }
-  for _, short in ipairs(sorted_keys(require("moonloop.apiserver.schema.facts." .. alias))) do
+  for _, short in ipairs(sorted_keys(require("cluster.apiserver.schema.facts." .. alias))) do
     local record = builtin.record(package.name .. "." .. short)
     if not record.plain and messages[short] then
       out[#out + 1] = ("  %s = [[\n    %s]],"):format(short, folded(wire_of(messages, record)))

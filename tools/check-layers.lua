@@ -1,7 +1,7 @@
---- Checks that includes between the folders of host/ point down only, that Lua's headers stay in host/script, and that
---- no circle of requires ties folders of lua/moonloop/ together; there is no exception. Prints what is not so, exits 1
---- then.
-local layers = { "base", "codec", "net", "kube", "state", "script", "run", "cli" }
+--- Checks that includes between the folders of host/ point down only, that Lua's headers stay in host/script and
+--- host/cluster, and that no circle of requires ties folders of lua/ together; there is no exception. Prints what is
+--- not so, exits 1 then.
+local layers = { "base", "codec", "net", "kube", "state", "script", "operator", "cluster", "cli" }
 local rank = {}
 for i, name in ipairs(layers) do
   rank[name] = i
@@ -42,17 +42,20 @@ local function check_includes(file)
       complain(file, number, ("%s includes %s, which stands above it"):format(mine, theirs))
     end
     local lua = line:match("^#include [<\"]lua%.h") or line:match("^#include [<\"]l[au]%w+lib%.h")
-    if mine ~= "script" and lua then
-      complain(file, number, "only host/script knows Lua")
+    if mine ~= "script" and mine ~= "cluster" and lua then
+      complain(file, number, "only host/script and host/cluster know Lua")
     end
   end
 end
 
 
--- What a Lua file belongs to: its folder in lua/moonloop/ or in lua/moonloop/apiserver/; one that stands beside such
--- folders is a room of its own.
+-- What a Lua file belongs to: its folder in lua/cluster/ or in lua/cluster/apiserver/; one that stands beside such
+-- folders is a room of its own, and so is each file of lua/moonloop/.
 local function room(file)
-  local path = file:match("^lua/moonloop/(.*)%.lua$")
+  local path = file:match("^lua/cluster/(.*)%.lua$") or file:match("^lua/(.*)%.lua$")
+  if path:match "^moonloop/" then
+    return path
+  end
   local inner = path:match("^apiserver/(.*)$")
   return inner and "apiserver/" .. inner:match("^[^/]+") or path:match("^[^/]+")
 end
@@ -70,7 +73,7 @@ local function requires(names)
     edges[mine] = edges[mine] or {}
     for line in io.lines(file) do
       number = number + 1
-      local used = known[line:match('^[^-].*require[ (]*"(moonloop[%w_.]*)"')]
+      local used = known[line:match('^[^-].*require[ (]*"([%w_.]*)"')]
       local theirs = used and room(used)
       if theirs and theirs ~= mine then
         edges[mine][theirs] = edges[mine][theirs] or { file = file, number = number }
@@ -111,5 +114,5 @@ end
 for _, file in ipairs(files "'host/*.c' 'host/*.h'") do
   check_includes(file)
 end
-check_requires(files "'lua/moonloop/*.lua' ':!lua/moonloop/meta'")
+check_requires(files "'lua/*.lua' ':!lua/*/meta'")
 os.exit(bad == 0 and 0 or 1)

@@ -10,7 +10,7 @@ local LOGGERS = {
   [[\"logger\":\"(%l+)\"]],
 }
 local DECLARE = "host/script/declare.c"
-local NOT_RUN = { ["host/script/apiserver.c"] = true }
+local NOT_RUN = { ["host/cluster/apiserver.c"] = true }
 
 local function read(path)
   local file = assert(io.open(path))

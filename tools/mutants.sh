@@ -31,6 +31,12 @@ all_names() {
   done
 }
 
+unit_source() { # test_LAYER_MODULE
+  local layer=${1#test_}
+  layer=${layer%%_*}
+  echo "spec/unit/$layer/test_${1#test_"$layer"_}.c"
+}
+
 check() { # NAME…
   local name what kind words file bad=0
   for name; do
@@ -40,7 +46,7 @@ check() { # NAME…
     git apply --check "$folder/$name.patch" || { echo "$folder/$name.patch: does not apply any more"; bad=1; }
     while read -r kind words; do
       for file in $words; do
-        [ "$kind" != unit ] || file=spec/unit/$file.c
+        [ "$kind" != unit ] || file=$(unit_source "$file")
         [ "$kind" != attack ] || file=spec/attacks/$file.lua
         [ "$kind" = fault ] || [[ $file == -* ]] || [ -e "$file" ] ||
           { echo "$folder/$name.patch: there is no $file"; bad=1; }

@@ -1,14 +1,14 @@
 #!/usr/bin/env lua5.4
---- Writes lua/moonloop/apiserver/tables/kinds.lua: the columns that a running API server prints the built-in kinds
+--- Writes lua/cluster/apiserver/tables/kinds.lua: the columns that a running API server prints the built-in kinds
 --- with.
 ---
 --- By hand, when the embedded server moves to another version of Kubernetes:
 ---     KUBECONFIG=… lua5.4 tools/printer-columns.lua
 --- Only facts are taken (names, types, which are wide); descriptions are not.
---- The notation of the file is described, and read, in lua/moonloop/apiserver/tables/columns.lua.
+--- The notation of the file is described, and read, in lua/cluster/apiserver/tables/columns.lua.
 local cjson = require "cjson"
 
-local TARGET = "lua/moonloop/apiserver/tables/kinds.lua"
+local TARGET = "lua/cluster/apiserver/tables/kinds.lua"
 local WIDTH = 112
 
 -- The resources whose kinds have columns of their own, by group.

@@ -43,7 +43,7 @@ local function measure(what, count, each)
 end
 
 
-local server = require("moonloop.apiserver").new { history = 1000 }
+local server = require("cluster.apiserver").new { history = 1000 }
 local reply = quiet_reply()
 
 

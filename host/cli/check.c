@@ -4,7 +4,7 @@
 #include "cli/crds.h"
 #include "cli/options.h"
 #include "include/moonloop.h"
-#include "run/scripts.h"
+#include "operator/scripts.h"
 
 #include <stdio.h>
 

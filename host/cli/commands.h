@@ -1,4 +1,4 @@
-/* L7 cli. One function a subcommand, each in a file of its own. They get argv from their own
+/* L8 cli. One function a subcommand, each in a file of its own. They get argv from their own
  * name on and return an exit code (enum moonloop_exit). */
 #pragma once
 

@@ -2,7 +2,7 @@
 
 #include "codec/json.h"
 #include "codec/yaml.h"
-#include "run/files.h"
+#include "operator/files.h"
 
 #define JSON_MAX ((size_t)16 * 1024 * 1024) /* of one file */
 

@@ -1,4 +1,4 @@
-/* L7 cli. The kinds that a set of CRD manifests defines, for checking declarations offline. */
+/* L8 cli. The kinds that a set of CRD manifests defines, for checking declarations offline. */
 #pragma once
 
 #include "kube/kind.h"

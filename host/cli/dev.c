@@ -1,5 +1,5 @@
 /* moonloop dev: a cluster on a laptop. */
-#include "run/dev.h"
+#include "cluster/dev.h"
 
 #include "base/print.h"
 #include "cli/commands.h"

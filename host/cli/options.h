@@ -1,4 +1,4 @@
-/* L7 cli. Command-line options by table, one table a subcommand: `--name VALUE`, `--name=VALUE`,
+/* L8 cli. Command-line options by table, one table a subcommand: `--name VALUE`, `--name=VALUE`,
  * `--flag`; what may be given several times collects. */
 #pragma once
 

@@ -4,8 +4,8 @@
 #include "cli/options.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
-#include "run/path_watch.h"
-#include "run/world_lua.h"
+#include "operator/path_watch.h"
+#include "cluster/world_lua.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -83,7 +83,7 @@ static int run(const struct test *test, enum ml_log_level level, struct ml_err *
         return MOONLOOP_EXIT_BAD;
     ml_world_lua_open(world);
     describe(&argument, test);
-    int r = ml_trusted_call(ml_world_trusted(world), "moonloop.testing.runner", "run",
+    int r = ml_trusted_call(ml_world_trusted(world), "cluster.testing.runner", "run",
                             ml_buf_str(&argument), &result, err);
     ml_world_free(world);
     if (r < 0 || !ml_str_to_i64(ml_buf_str(&result), &failed))

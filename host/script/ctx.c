@@ -9,7 +9,7 @@
 ML_RAISES
 int ctx_fail(lua_State *L, const struct ml_err *err)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     lua_pushnil(L);
     const struct script_failure *failure = script_push_failure(L, err, run ? run->what : "");
     if (run) {
@@ -22,7 +22,7 @@ int ctx_fail(lua_State *L, const struct ml_err *err)
 ML_RAISES
 int ctx_abandon(lua_State *L, const struct ml_err *err)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     run->err = *err;
     run->abandoned = true;
     return lua_yield(L, 0);
@@ -103,7 +103,7 @@ void ctx_count_read(lua_State *L)
 ML_RAISES
 void ctx_count_write(lua_State *L)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     size_t writes_max = run->thread.script->limits.writes_max;
     script_cpu_check(L);
     if (run->writes++ >= writes_max)
@@ -112,9 +112,9 @@ void ctx_count_write(lua_State *L)
 }
 
 ML_RAISES
-struct ml_run *ctx_may_wait(lua_State *L, const char *call)
+struct ml_operator *ctx_may_wait(lua_State *L, const char *call)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     if (!run)
         luaL_error(L,
                    "%s: a watch function cannot wait for the API server; it reads watched "
@@ -131,7 +131,7 @@ struct ml_run *ctx_may_wait(lua_State *L, const char *call)
 ML_RAISES
 bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     if (!run || !kind->informer)
         return false;
     for (size_t i = 0; i < run->wrote_count; i++) {

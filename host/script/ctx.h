@@ -45,7 +45,7 @@ ML_RAISES
 void ctx_count_write(lua_State *L);
 /* The run, when this call may wait. */
 ML_RAISES
-struct ml_run *ctx_may_wait(lua_State *L, const char *call);
+struct ml_operator *ctx_may_wait(lua_State *L, const char *call);
 /* [-0, +2] nil and the error, remembered for the message of a later one. Returns 2. */
 ML_RAISES
 int ctx_fail(lua_State *L, const struct ml_err *err);
@@ -74,7 +74,7 @@ extern const luaL_Reg script_ctx_read[];
 /* "namespace/name" into `out`; the slice. */
 struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256]);
 /* What the run is about to do, for messages: "get Pod default/x". NULL is fine. */
-void ctx_say(struct ml_run *run, const char *verb, const struct ctx_kind *kind, struct ml_str ns,
+void ctx_say(struct ml_operator *run, const char *verb, const struct ctx_kind *kind, struct ml_str ns,
              struct ml_str name);
 /* The cached object, borrowed, or NULL: also of a kind that is not watched. */
 struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, struct ml_str name);
@@ -88,7 +88,7 @@ void ctx_forget_applied(struct ml_script *script);
 /* ctx_write.c */
 extern const luaL_Reg script_ctx_write[];
 /* Sends the write; `request` has its verb and what is special to it. */
-void ctx_send(struct ml_run *run, const struct ctx_target *target, struct ml_client_request request,
+void ctx_send(struct ml_operator *run, const struct ctx_target *target, struct ml_client_request request,
               bool wait_for_cache);
 /* What most writes end with, a continuation: the object as the server has it, or nil and the
  * error. */
@@ -96,7 +96,7 @@ ML_RAISES
 int ctx_written(lua_State *L, int status, lua_KContext context);
 
 /* run.c: the work. Each starts the one thing that the run then waits for. */
-void run_read(struct ml_run *run, const struct ml_client_request *request);
-void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write);
-void run_see(struct ml_run *run, const struct ctx_kind *kind, struct script_wrote *wrote);
+void run_read(struct ml_operator *run, const struct ml_client_request *request);
+void run_write(struct ml_operator *run, const struct ctx_kind *kind, const struct ml_write *write);
+void run_see(struct ml_operator *run, const struct ctx_kind *kind, struct script_wrote *wrote);
 bool run_error_is_expected(int kind); /* comes back as nil, err; all others end the run */

@@ -83,7 +83,7 @@ static struct ml_object *unchanged(struct ml_script *script, const struct ctx_ta
 ML_RAISES
 static int apply_answered(lua_State *L, int status, lua_KContext hash)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     if (run->err.kind == 0) {
         struct ctx_target target;
         ctx_check_object(L, APPLY_CALL, &target);
@@ -96,7 +96,7 @@ static int apply_answered(lua_State *L, int status, lua_KContext hash)
 ML_RAISES
 int script_ctx_apply(lua_State *L)
 {
-    struct ml_run *run = ctx_may_wait(L, APPLY_CALL);
+    struct ml_operator *run = ctx_may_wait(L, APPLY_CALL);
     struct ctx_target target;
     lua_settop(L, 1);
     ctx_check_object(L, APPLY_CALL, &target);

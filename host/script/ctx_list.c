@@ -222,7 +222,7 @@ static bool is_owned(lua_State *L, struct ml_str uid)
 ML_RAISES
 static int list_answered(lua_State *L, int status ML_UNUSED, lua_KContext owned)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     struct ml_str items = {NULL, 0};
     if (run->err.kind)
         return ctx_fail(L, &run->err);
@@ -270,7 +270,7 @@ static int list_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_
 {
     struct ctx_kind kind = ctx_check_kind(L, 1, LIST_CALL);
     struct filter filter = check_filter(L, &kind);
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     if (run)
         snprintf(run->what, sizeof(run->what), "list %s", kind.kind->kind);
     if (ctx_must_wait(L, LIST_CALL, &kind))

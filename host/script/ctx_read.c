@@ -10,7 +10,7 @@ struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256])
     return (struct ml_str){out, (size_t)len};
 }
 
-void ctx_say(struct ml_run *run, const char *verb, const struct ctx_kind *kind, struct ml_str ns,
+void ctx_say(struct ml_operator *run, const char *verb, const struct ctx_kind *kind, struct ml_str ns,
              struct ml_str name)
 {
     char key[2 * 256];
@@ -44,7 +44,7 @@ static struct ml_str check_name(lua_State *L, int index)
 ML_RAISES
 static int get_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     if (run->err.kind)
         return ctx_fail(L, &run->err);
     script_push_json(L, run->body, true);
@@ -76,7 +76,7 @@ static int get_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_U
     if (!lua_isnoneornil(L, 3))
         given = check_name(L, 3);
     struct ml_str ns = ctx_namespace(L, GET_CALL, kind.kind, given);
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     ctx_say(run, "get", &kind, ns, name);
     if (ctx_must_wait(L, GET_CALL, &kind))
         return lua_yieldk(L, 0, 0, get_now);

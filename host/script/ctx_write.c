@@ -10,12 +10,12 @@
 
 static int ensure_existing(lua_State *L, int status, lua_KContext context);
 
-static void say(struct ml_run *run, const char *verb, const struct ctx_target *target)
+static void say(struct ml_operator *run, const char *verb, const struct ctx_target *target)
 {
     ctx_say(run, verb, &target->kind, target->ns, target->name);
 }
 
-void ctx_send(struct ml_run *run, const struct ctx_target *target, struct ml_client_request request,
+void ctx_send(struct ml_operator *run, const struct ctx_target *target, struct ml_client_request request,
               bool wait_for_cache)
 {
     const struct ml_script *script = run->thread.script;
@@ -35,7 +35,7 @@ void ctx_send(struct ml_run *run, const struct ctx_target *target, struct ml_cli
     run_write(run, &target->kind, &write);
 }
 
-static void send_create(struct ml_run *run, const struct ctx_target *target)
+static void send_create(struct ml_operator *run, const struct ctx_target *target)
 {
     const struct ml_client_request request = {.verb = ML_VERB_CREATE,
                                               .body = ml_buf_str(&run->thread.script->body)};
@@ -43,7 +43,7 @@ static void send_create(struct ml_run *run, const struct ctx_target *target)
     ctx_send(run, target, request, true);
 }
 
-static void send_get(struct ml_run *run, const struct ctx_target *target)
+static void send_get(struct ml_operator *run, const struct ctx_target *target)
 {
     const struct ml_client_request request = {
         .verb = ML_VERB_GET, .kind = target->kind.kind, .ns = target->ns, .name = target->name};
@@ -54,7 +54,7 @@ static void send_get(struct ml_run *run, const struct ctx_target *target)
 ML_RAISES
 int ctx_written(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     if (run->err.kind)
         return ctx_fail(L, &run->err);
     script_push_json(L, run->body, true);
@@ -66,7 +66,7 @@ ML_RAISES
 static int judge(lua_State *L, const struct ctx_target *target, struct ml_str uid,
                  const char *owner)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     if (!target->owned || ml_str_eq(uid, ml_object_uid(run->thread.object)))
         return 0;
     char key[2 * 256];
@@ -81,7 +81,7 @@ static int judge(lua_State *L, const struct ctx_target *target, struct ml_str ui
 ML_RAISES
 static int ensure_created(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     if (run->err.kind != ML_EALREADY_EXISTS)
         return ctx_written(L, LUA_OK, 0);
     struct ctx_target target;
@@ -94,7 +94,7 @@ static int ensure_created(lua_State *L, int status ML_UNUSED, lua_KContext conte
 ML_RAISES
 static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KContext context)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     struct ctx_target target;
     ctx_check_object(L, ENSURE_CALL, &target);
     if (run->err.kind == ML_ENOT_FOUND && context == 1) {
@@ -138,7 +138,7 @@ static int ensure_cached(lua_State *L, const struct ctx_target *target, struct m
 ML_RAISES
 static int ensure_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    struct ml_run *run = ctx_may_wait(L, ENSURE_CALL);
+    struct ml_operator *run = ctx_may_wait(L, ENSURE_CALL);
     struct ctx_target target;
     ctx_check_object(L, ENSURE_CALL, &target);
     say(run, "ensure", &target);
@@ -169,7 +169,7 @@ static int ctx_ensure(lua_State *L)
 ML_RAISES
 static int ctx_create(lua_State *L)
 {
-    struct ml_run *run = ctx_may_wait(L, CREATE_CALL);
+    struct ml_operator *run = ctx_may_wait(L, CREATE_CALL);
     struct ctx_target target;
     lua_settop(L, 1);
     ctx_check_object(L, CREATE_CALL, &target);
@@ -224,7 +224,7 @@ static bool changes_nothing(lua_State *L, const struct ctx_target *target)
 ML_RAISES
 static int ctx_patch(lua_State *L)
 {
-    struct ml_run *run = ctx_may_wait(L, PATCH_CALL);
+    struct ml_operator *run = ctx_may_wait(L, PATCH_CALL);
     struct ml_script *script = script_of(L);
     struct ctx_target target;
     struct ml_str raw;
@@ -259,7 +259,7 @@ static int ctx_patch(lua_State *L)
 ML_RAISES
 static int delete_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     if (run->err.kind && run->err.kind != ML_ENOT_FOUND)
         return ctx_fail(L, &run->err);
     lua_pushboolean(L, 1);
@@ -269,7 +269,7 @@ static int delete_answered(lua_State *L, int status ML_UNUSED, lua_KContext cont
 ML_RAISES
 static int ctx_delete(lua_State *L)
 {
-    struct ml_run *run = ctx_may_wait(L, DELETE_CALL);
+    struct ml_operator *run = ctx_may_wait(L, DELETE_CALL);
     struct ctx_target target;
     lua_settop(L, 1);
     ctx_check_object(L, DELETE_CALL, &target);

@@ -139,7 +139,7 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
 
 /* The run's coroutine died: it lies there as it fell. Or the deadline ended it, which noted where.
  */
-static enum script_resumed failed(struct ml_run *run, int status, enum script_deadline deadline,
+static enum script_resumed failed(struct ml_operator *run, int status, enum script_deadline deadline,
                                   int64_t budget_ns)
 {
     struct ml_script *script = run->thread.script;
@@ -159,7 +159,7 @@ static enum script_resumed failed(struct ml_run *run, int status, enum script_de
     return SCRIPT_FAILED;
 }
 
-enum script_resumed script_resume(struct ml_run *run)
+enum script_resumed script_resume(struct ml_operator *run)
 {
     struct ml_script *script = run->thread.script;
     lua_State *L = run->coroutine.L;

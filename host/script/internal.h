@@ -38,7 +38,7 @@
 /* Who runs: the extra space of every Lua thread points to one of these. */
 struct script_thread {
     struct ml_script *script;
-    struct ml_run *run;       /* NULL in the main thread: loading, or a watch function */
+    struct ml_operator *run;       /* NULL in the main thread: loading, or a watch function */
     struct ml_object *object; /* what is reconciled, or what changed; NULL while loading */
     size_t reads;
     size_t log_lines;
@@ -113,7 +113,7 @@ struct script_wrote {
     bool shown; /* waited for, to the end */
 };
 
-struct ml_run {
+struct ml_operator {
     struct script_thread thread;
     struct script_coroutine coroutine;
     ml_script_done *done;
@@ -206,7 +206,7 @@ bool script_has_place(const char *message);
 
 enum script_resumed { SCRIPT_ENDED, SCRIPT_WAITS, SCRIPT_FAILED };
 /* Starts or goes on with the run's coroutine. FAILED fills run->err. */
-enum script_resumed script_resume(struct ml_run *run);
+enum script_resumed script_resume(struct ml_operator *run);
 
 /* sandbox.c: the environment of scripts. */
 ML_RAISES

@@ -1,15 +1,14 @@
-/* L5 script, private. The Lua library (lua/moonloop/ without its stubs), put into the binary by
- * the build. */
+/* L5 script. Lua files put into the binary by the build (cmake/embed.cmake): script_library is
+ * lua/moonloop/, all of which scripts may require. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct script_library {
     const char *name; /* what require is given: "moonloop.time"; NULL ends the list */
     const char *file; /* for messages: "moonloop/time.lua" */
     const unsigned char *text, *end;
-    bool for_scripts; /* else only the host's own Lua may require it */
 };
 
 extern const struct script_library script_library[];
+extern const struct script_library cluster_library[]; /* lua/cluster/; host/cluster has it */

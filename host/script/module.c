@@ -86,7 +86,7 @@ void script_load_file(lua_State *L, const struct ml_script_file *file)
 static const struct script_library *find_embedded(const char *name)
 {
     for (const struct script_library *module = script_library; module->name; module++)
-        if (module->for_scripts && strcmp(module->name, name) == 0)
+        if (strcmp(module->name, name) == 0)
             return module;
     return NULL;
 }
@@ -143,8 +143,6 @@ void script_open_library(lua_State *L)
 {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
     for (const struct script_library *module = script_library; module->name; module++) {
-        if (!module->for_scripts)
-            continue;
         script_push_library(L, module->name);
         lua_pop(L, 1);
     }

@@ -2,7 +2,7 @@
  * come from the loop; each is handed to the coroutine at once, while its body is valid. */
 #include "script/ctx.h"
 
-static void run_end(struct ml_run *run, bool reuse);
+static void run_end(struct ml_operator *run, bool reuse);
 
 bool run_error_is_expected(int kind)
 {
@@ -30,7 +30,7 @@ static int new_coroutine(lua_State *L)
     return 0;
 }
 
-static int coroutine_take(struct ml_run *run, struct ml_err *err)
+static int coroutine_take(struct ml_operator *run, struct ml_err *err)
 {
     struct ml_script *script = run->thread.script;
     if (script->idle_count > 0)
@@ -46,7 +46,7 @@ static int coroutine_take(struct ml_run *run, struct ml_err *err)
 
 /* A coroutine that came to its end can serve again. One that was left in the middle is dropped
  * as it is: closing it would run code of the script. */
-static void coroutine_give(struct ml_run *run, bool reuse)
+static void coroutine_give(struct ml_operator *run, bool reuse)
 {
     struct ml_script *script = run->thread.script;
     if (!run->coroutine.L)
@@ -76,7 +76,7 @@ static int64_t to_ns(lua_State *L, int index, const char *field)
 /* What moonloop.result's check made of the returned values: outcome, status, requeue_after,
  * requeue_at, field, message at 1 … 6. */
 ML_RAISES
-static void read_result(lua_State *L, struct ml_run *run)
+static void read_result(lua_State *L, struct ml_operator *run)
 {
     const char *outcome = luaL_checkstring(L, 1);
     struct ml_result *result = &run->result;
@@ -108,7 +108,7 @@ static void read_result(lua_State *L, struct ml_run *run)
 ML_RAISES
 static int run_returned(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_operator *run = script_thread_of(L)->run;
     const struct ml_script *script = run->thread.script;
     int count = lua_gettop(L);
     luaL_checkstack(L, 8, NULL);
@@ -134,7 +134,7 @@ static int run_main(lua_State *L)
 }
 
 /* Tells the result and ends the run. */
-static void finish(struct ml_run *run, bool reuse)
+static void finish(struct ml_operator *run, bool reuse)
 {
     ml_script_done *done = run->done;
     void *context = run->context;
@@ -150,7 +150,7 @@ static void finish(struct ml_run *run, bool reuse)
     run_end(run, false);
 }
 
-static void finish_with_error(struct ml_run *run, enum ml_limit_hit limit)
+static void finish_with_error(struct ml_operator *run, enum ml_limit_hit limit)
 {
     run->result = (struct ml_result){.outcome = ML_OUTCOME_ERROR,
                                      .err = run->err,
@@ -161,7 +161,7 @@ static void finish_with_error(struct ml_run *run, enum ml_limit_hit limit)
 }
 
 /* Often what is raised is only the echo of an error that came before: say that one too. */
-static void add_last_failure(struct ml_run *run)
+static void add_last_failure(struct ml_operator *run)
 {
     struct ml_err *err = &run->err;
     if (!run->last_failure || strstr(err->message, run->last_failure))
@@ -174,7 +174,7 @@ static void add_last_failure(struct ml_run *run)
 }
 
 /* Lets the coroutine go on. True when the run still lives afterwards. */
-static bool run_step(struct ml_run *run)
+static bool run_step(struct ml_operator *run)
 {
     struct ml_script *script = run->thread.script;
     switch (script_resume(run)) {
@@ -198,14 +198,14 @@ static bool run_step(struct ml_run *run)
 }
 
 /* What is held of an answer until the run may go on counts as memory of the script. */
-static void drop_kept(struct ml_run *run)
+static void drop_kept(struct ml_operator *run)
 {
     ml_budget_give(&run->thread.script->memory, run->kept.len);
     free((char *)run->kept.ptr);
     run->kept = (struct ml_str){NULL, 0};
 }
 
-static bool keep_body(struct ml_run *run, struct ml_str body)
+static bool keep_body(struct ml_operator *run, struct ml_str body)
 {
     struct ml_script *script = run->thread.script;
     if (!ml_budget_take(&script->memory, body.len))
@@ -217,14 +217,14 @@ static bool keep_body(struct ml_run *run, struct ml_str body)
 /* In a turn. The body lives until the run has gone on, or ended. */
 static void go_on(void *context)
 {
-    struct ml_run *run = context;
+    struct ml_operator *run = context;
     run->body = run->kept;
     if (run_step(run))
         drop_kept(run);
 }
 
 /* `err` NULL: it went well. What no script can do anything about ends the run here. */
-static void answered(struct ml_run *run, struct ml_str body, const struct ml_err *err)
+static void answered(struct ml_operator *run, struct ml_str body, const struct ml_err *err)
 {
     struct ml_script *script = run->thread.script;
     run->body = body;
@@ -246,13 +246,13 @@ static void answered(struct ml_run *run, struct ml_str body, const struct ml_err
 
 static void read_done(void *context, struct ml_str body, const struct ml_err *err)
 {
-    struct ml_run *run = context;
+    struct ml_operator *run = context;
     run->read = NULL;
     answered(run, body, err);
 }
 
 /* Remembers a write that the cache may not show yet, for the reads of this run. */
-static void remember_write(struct ml_run *run, struct ml_str body)
+static void remember_write(struct ml_operator *run, struct ml_str body)
 {
     const struct ml_script *script = run->thread.script;
     uint64_t rv = ml_rv_parse(ctx_plain(body, "metadata", "resourceVersion", NULL));
@@ -274,7 +274,7 @@ static void remember_write(struct ml_run *run, struct ml_str body)
 
 static void write_done(void *context, struct ml_str body, const struct ml_err *err)
 {
-    struct ml_run *run = context;
+    struct ml_operator *run = context;
     run->write = NULL;
     if (!err)
         remember_write(run, body);
@@ -283,13 +283,13 @@ static void write_done(void *context, struct ml_str body, const struct ml_err *e
 
 static void seen(void *context)
 {
-    struct ml_run *run = context;
+    struct ml_operator *run = context;
     run->seeing->shown = true;
     run->seeing = NULL;
     answered(run, (struct ml_str){NULL, 0}, NULL);
 }
 
-void run_read(struct ml_run *run, const struct ml_client_request *request)
+void run_read(struct ml_operator *run, const struct ml_client_request *request)
 {
     struct ml_client_request mine = *request;
     mine.lane = run->thread.script->field_manager;
@@ -297,7 +297,7 @@ void run_read(struct ml_run *run, const struct ml_client_request *request)
     run->read = ml_client_send(run->thread.script->cluster->client, &mine, read_done, run);
 }
 
-void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write)
+void run_write(struct ml_operator *run, const struct ctx_kind *kind, const struct ml_write *write)
 {
     run->write_kind = kind->index;
     run->write_shown = write->wait_for_cache;
@@ -306,14 +306,14 @@ void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_
     run->write = ml_writer_send(run->thread.script->cluster, &mine, write_done, run);
 }
 
-void run_see(struct ml_run *run, const struct ctx_kind *kind, struct script_wrote *wrote)
+void run_see(struct ml_operator *run, const struct ctx_kind *kind, struct script_wrote *wrote)
 {
     run->seeing = wrote;
     ml_write_wait_start(&run->seen, kind->informer, ml_str_of(wrote->ns), ml_str_of(wrote->name),
                         wrote->rv, seen, run);
 }
 
-static void run_end(struct ml_run *run, bool reuse)
+static void run_end(struct ml_operator *run, bool reuse)
 {
     if (run->read)
         ml_client_cancel(run->read);
@@ -339,11 +339,11 @@ static void run_end(struct ml_run *run, bool reuse)
     free(run);
 }
 
-struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
+struct ml_operator *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
                                    ml_script_done *done, void *context)
 {
     ml_assert(script->is_controller && script->binding.kinds);
-    struct ml_run *run = ml_new(struct ml_run);
+    struct ml_operator *run = ml_new(struct ml_operator);
     run->thread = (struct script_thread){
         .script = ml_script_ref(script), .run = run, .object = ml_object_ref(object)};
     run->done = done;
@@ -360,12 +360,12 @@ struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *o
     return run_step(run) ? run : NULL;
 }
 
-bool ml_script_writes(const struct ml_run *run)
+bool ml_script_writes(const struct ml_operator *run)
 {
     return run->write && ml_writer_sends(run->write);
 }
 
-void ml_script_cancel(struct ml_run *run)
+void ml_script_cancel(struct ml_operator *run)
 {
     if (run)
         run_end(run, false);

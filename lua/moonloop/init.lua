@@ -4,7 +4,7 @@
 local name, host = ...
 assert(name)
 if type(host) ~= "table" then
-  host = require "moonloop.pure"
+  host = require "cluster.pure"
 end
 local names = host.require "moonloop.names"
 

@@ -3,7 +3,7 @@
 local name, host = ...
 assert(name)
 if type(host) ~= "table" then
-  host = require "moonloop.pure"
+  host = require "cluster.pure"
 end
 local names = host.require "moonloop.names"
 local time = host.require "moonloop.time"

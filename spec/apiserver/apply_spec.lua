@@ -1,7 +1,7 @@
 -- Server-side apply: what becomes of the object, and who owns what afterwards.
-local apply = require "moonloop.apiserver.apply"
-local builtin = require "moonloop.apiserver.schema.builtin"
-local host = require "moonloop.host"
+local apply = require "cluster.apiserver.apply"
+local builtin = require "cluster.apiserver.schema.builtin"
+local host = require "cluster.host"
 
 local json = host.json
 

@@ -1,5 +1,5 @@
 --- Rules of roles: what one allows, and what covers what.
-local rules = require "moonloop.apiserver.auth.rules"
+local rules = require "cluster.apiserver.auth.rules"
 
 
 local function words(text)

@@ -1,8 +1,8 @@
 --- Who asks: tokens, service accounts, impersonation; and what roles allow them.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local hostlua = require "hostlua"
-local jwt = require "moonloop.apiserver.auth.jwt"
-local apiserver = require "moonloop.apiserver"
+local jwt = require "cluster.apiserver.auth.jwt"
+local apiserver = require "cluster.apiserver"
 
 local NOW = 1782900000
 local RBAC = "/apis/rbac.authorization.k8s.io/v1/"

@@ -1,7 +1,7 @@
 --- Schemas of the built-in kinds, and the notation they are written in.
-local builtin = require "moonloop.apiserver.schema.builtin"
-local notation = require "moonloop.apiserver.schema.notation"
-local resources = require "moonloop.apiserver.resources"
+local builtin = require "cluster.apiserver.schema.builtin"
+local notation = require "cluster.apiserver.schema.notation"
+local resources = require "cluster.apiserver.resources"
 
 local CORE = notation.packages.core
 

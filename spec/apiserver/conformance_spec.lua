@@ -2,7 +2,7 @@
 local cases = require "spec.conformance.lib.cases"
 local compare = require "spec.conformance.lib.compare"
 local differences = require "spec.conformance.lib.differences"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local sides = require "spec.conformance.lib.sides"
 
 -- So many requests have to be compared, lest a scenario is left out and nobody sees it.

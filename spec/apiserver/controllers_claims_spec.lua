@@ -1,5 +1,5 @@
 -- PersistentVolumeClaims and their volumes, with pods that run nothing, in frozen time.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local testcluster = require "testcluster"
 local testserver = require "testserver"
 

@@ -1,7 +1,7 @@
 -- Deployments with the other controllers and pods that run nothing: roll-outs in frozen time.
-local controllers = require "moonloop.apiserver.controllers"
-local fake = require "moonloop.apiserver.kubelet.fake"
-local kubelet = require "moonloop.apiserver.kubelet"
+local controllers = require "cluster.apiserver.controllers"
+local fake = require "cluster.apiserver.kubelet.fake"
+local kubelet = require "cluster.apiserver.kubelet"
 local testserver = require "testserver"
 
 local DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -1,7 +1,7 @@
 -- Endpoints and EndpointSlices follow the pods that a Service selects.
-local controllers = require "moonloop.apiserver.controllers"
-local fake = require "moonloop.apiserver.kubelet.fake"
-local kubelet = require "moonloop.apiserver.kubelet"
+local controllers = require "cluster.apiserver.controllers"
+local fake = require "cluster.apiserver.kubelet.fake"
+local kubelet = require "cluster.apiserver.kubelet"
 local testserver = require "testserver"
 
 local CORE = "/api/v1/namespaces/default"

@@ -1,5 +1,5 @@
 -- StatefulSets with the other controllers and pods that run nothing, in frozen time.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local testsets = require "testsets"
 
 local PODS = testsets.PODS

@@ -1,5 +1,5 @@
-local host = require "moonloop.host"
-local jsonpath = require "moonloop.apiserver.crd.jsonpath"
+local host = require "cluster.host"
+local jsonpath = require "cluster.apiserver.crd.jsonpath"
 
 local OBJECT = {
   metadata = { labels = { ["a.b/c"] = "d", plain = "e" } },

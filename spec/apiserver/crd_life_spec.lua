@@ -1,4 +1,4 @@
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local hostlua = require "hostlua"
 local testserver = require "testserver"
 

@@ -1,5 +1,5 @@
 local testserver = require "testserver"
-local NULL = require("moonloop.host").json.null
+local NULL = require("cluster.host").json.null
 
 local PATH = testserver.CONFIGMAPS
 

@@ -1,6 +1,6 @@
 --- Discovery: compared with what a real server answered.
-local host = require "moonloop.host"
-local order = require "moonloop.apiserver.discovery.order"
+local host = require "cluster.host"
+local order = require "cluster.apiserver.discovery.order"
 local recorded = require "recorded"
 local testserver = require "testserver"
 

@@ -1,5 +1,5 @@
 --- JSON as the host's own Lua has it: host/script/host_json*.c.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 
 local json = host.json
 

@@ -1,5 +1,5 @@
---- Patterns of schemas: host/script/host_regex.c, host_re2.c.
-local host = require "moonloop.host"
+--- Patterns of schemas: host/cluster/host_regex.c, host_re2.c.
+local host = require "cluster.host"
 
 
 describe("host.regex", function()

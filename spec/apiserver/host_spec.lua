@@ -1,5 +1,5 @@
 --- The bindings that the host's own Lua has: host/script/host_*.c. JSON and patterns have files of their own.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local hostlua = require "hostlua"
 
 local json = host.json

@@ -1,6 +1,6 @@
 -- Requests that no client means well with: whatever a query or a body says, no answer is a mistake of the server's own.
 -- The tables are small enough to be read and are multiplied: each word stands behind each name, in each request.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local testserver = require "testserver"
 
 -- Values of any parameter.

@@ -1,8 +1,8 @@
 -- What a client gets of a container's log: all, the last of it, what is new, as fast as it reads.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local hostlua = require "hostlua"
-local log_answer = require "moonloop.apiserver.kubelet.log_answer"
-local logs = require "moonloop.apiserver.kubelet.logs"
+local log_answer = require "cluster.apiserver.kubelet.log_answer"
+local logs = require "cluster.apiserver.kubelet.logs"
 
 local POD = { metadata = { uid = "u" } }
 local MIB = 1024 * 1024

@@ -1,8 +1,8 @@
 -- A pod at work on the fake runtime: order, restarts, sidecars, end.
-local fake = require "moonloop.apiserver.kubelet.fake"
-local host = require "moonloop.host"
+local fake = require "cluster.apiserver.kubelet.fake"
+local host = require "cluster.host"
 local hostlua = require "hostlua"
-local worker = require "moonloop.apiserver.kubelet.worker"
+local worker = require "cluster.apiserver.kubelet.worker"
 
 -- A kubelet that keeps what it is told.
 local function new_kubelet(decide)

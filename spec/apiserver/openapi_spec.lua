@@ -1,8 +1,8 @@
 --- OpenAPI documents: compared with those of a real server, without their descriptions.
-local definitions = require "moonloop.apiserver.openapi.definitions"
-local forms = require "moonloop.apiserver.openapi.form"
-local host = require "moonloop.host"
-local openapi = require "moonloop.apiserver.openapi"
+local definitions = require "cluster.apiserver.openapi.definitions"
+local forms = require "cluster.apiserver.openapi.form"
+local host = require "cluster.host"
+local openapi = require "cluster.apiserver.openapi"
 local recorded = require "recorded"
 local testserver = require "testserver"
 

@@ -1,6 +1,6 @@
 -- JSON patch (RFC 6902) and merge patch (RFC 7386), with what the server's library makes of their edges.
-local host = require "moonloop.host"
-local patch = require "moonloop.apiserver.patch"
+local host = require "cluster.host"
+local patch = require "cluster.apiserver.patch"
 
 local json = host.json
 

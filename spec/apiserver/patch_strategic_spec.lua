@@ -1,7 +1,7 @@
 -- Strategic merge patch: lists by key, sets, and the directives.
-local builtin = require "moonloop.apiserver.schema.builtin"
-local host = require "moonloop.host"
-local patch = require "moonloop.apiserver.patch"
+local builtin = require "cluster.apiserver.schema.builtin"
+local host = require "cluster.host"
+local patch = require "cluster.apiserver.patch"
 
 local json = host.json
 

@@ -1,11 +1,11 @@
 --- Bodies in Kubernetes' protobuf: compared with what a real server wrote.
-local builtin = require "moonloop.apiserver.schema.builtin"
-local host = require "moonloop.host"
-local notation = require "moonloop.apiserver.schema.notation"
-local protobuf = require "moonloop.apiserver.schema.protobuf"
+local builtin = require "cluster.apiserver.schema.builtin"
+local host = require "cluster.host"
+local notation = require "cluster.apiserver.schema.notation"
+local protobuf = require "cluster.apiserver.schema.protobuf"
 local recorded = require "recorded"
 local testserver = require "testserver"
-local typed = require "moonloop.apiserver.schema.typed"
+local typed = require "cluster.apiserver.schema.typed"
 
 local MEDIA = "application/vnd.kubernetes.protobuf"
 local expected = recorded.json "protobuf.json"
@@ -86,7 +86,7 @@ end)
 -- Numbers of the fields of a definition, by name.
 local function numbers_of(alias, name)
   local numbers = {}
-  local text = require("moonloop.apiserver.schema.facts.wire." .. alias)[name] or ""
+  local text = require("cluster.apiserver.schema.facts.wire." .. alias)[name] or ""
   for field_name, number in text:gmatch("(%w+)=([%d.]+)") do
     numbers[field_name] = number
   end
@@ -98,7 +98,7 @@ describe("the numbers of fields", function()
   for alias, package in pairs(notation.packages) do
     if alias ~= "apiextensions" then
       it("are known of all fields of " .. package.name .. ", each once", function()
-        for name in pairs(require("moonloop.apiserver.schema.facts." .. alias)) do
+        for name in pairs(require("cluster.apiserver.schema.facts." .. alias)) do
           local record, numbers, seen = builtin.record(package.name .. "." .. name), numbers_of(alias, name), {}
           for _, known in ipairs(record.fields) do
             local number = numbers[known.name]

@@ -1,5 +1,5 @@
 --- What a real server answered, kept in spec/apiserver/recorded/.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 
 local M = {}
 

@@ -1,4 +1,4 @@
-local request = require "moonloop.apiserver.request"
+local request = require "cluster.apiserver.request"
 
 
 local function parse(line)

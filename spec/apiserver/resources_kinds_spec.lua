@@ -1,4 +1,4 @@
-local resources = require "moonloop.apiserver.resources"
+local resources = require "cluster.apiserver.resources"
 local testserver = require "testserver"
 
 

@@ -1,10 +1,10 @@
-local host = require "moonloop.host"
-local image = require "moonloop.apiserver.resources.pod.image"
-local instant = require "moonloop.apiserver.instant"
-local ip = require "moonloop.apiserver.resources.ip"
-local quantity = require "moonloop.apiserver.quantity"
-local selectors = require "moonloop.apiserver.resources.selectors"
-local typed = require "moonloop.apiserver.schema.typed"
+local host = require "cluster.host"
+local image = require "cluster.apiserver.resources.pod.image"
+local instant = require "cluster.apiserver.instant"
+local ip = require "cluster.apiserver.resources.ip"
+local quantity = require "cluster.apiserver.quantity"
+local selectors = require "cluster.apiserver.resources.selectors"
+local typed = require "cluster.apiserver.schema.typed"
 
 
 describe("amounts", function()

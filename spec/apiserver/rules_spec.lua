@@ -1,11 +1,11 @@
-local clock = require "moonloop.apiserver.verbs.clock"
-local complaints = require "moonloop.apiserver.verbs.complaints"
-local field = require "moonloop.apiserver.field"
-local host = require "moonloop.host"
-local metadata = require "moonloop.apiserver.metadata"
-local names = require "moonloop.apiserver.names"
-local syntax = require "moonloop.apiserver.syntax"
-local yaml = require "moonloop.apiserver.verbs.yaml"
+local clock = require "cluster.apiserver.verbs.clock"
+local complaints = require "cluster.apiserver.verbs.complaints"
+local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
+local metadata = require "cluster.apiserver.metadata"
+local names = require "cluster.apiserver.names"
+local syntax = require "cluster.apiserver.syntax"
+local yaml = require "cluster.apiserver.verbs.yaml"
 
 
 describe("names", function()

@@ -1,6 +1,6 @@
-local builtin = require "moonloop.apiserver.schema.builtin"
-local host = require "moonloop.host"
-local decode = require("moonloop.apiserver.schema").decode
+local builtin = require "cluster.apiserver.schema.builtin"
+local host = require "cluster.host"
+local decode = require("cluster.apiserver.schema").decode
 
 
 local function told(kind, text)

@@ -1,6 +1,6 @@
-local builtin = require "moonloop.apiserver.schema.builtin"
-local host = require "moonloop.host"
-local schema = require "moonloop.apiserver.schema"
+local builtin = require "cluster.apiserver.schema.builtin"
+local host = require "cluster.host"
+local schema = require "cluster.apiserver.schema"
 
 local null = host.json.null
 

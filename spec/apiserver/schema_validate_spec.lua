@@ -1,6 +1,6 @@
-local field = require "moonloop.apiserver.field"
-local host = require "moonloop.host"
-local validate = require "moonloop.apiserver.schema.validate"
+local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
+local validate = require "cluster.apiserver.schema.validate"
 
 local null = host.json.null
 

@@ -1,5 +1,5 @@
-local fields = require "moonloop.apiserver.selector.fields"
-local labels = require "moonloop.apiserver.selector.labels"
+local fields = require "cluster.apiserver.selector.fields"
+local labels = require "cluster.apiserver.selector.labels"
 
 
 describe("label selectors", function()

@@ -1,6 +1,6 @@
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local testserver = require "testserver"
-local yaml_text = require "moonloop.apiserver.yaml_text"
+local yaml_text = require "cluster.apiserver.yaml_text"
 
 local PATH = testserver.CONFIGMAPS
 

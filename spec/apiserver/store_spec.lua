@@ -1,6 +1,6 @@
-local collection = require "moonloop.apiserver.collection"
-local host = require "moonloop.host"
-local store = require "moonloop.apiserver.store"
+local collection = require "cluster.apiserver.collection"
+local host = require "cluster.host"
+local store = require "cluster.apiserver.store"
 
 local RES = {
   id = "things", api_version = "v1", kind = "Thing", head = '"kind":"Thing","apiVersion":"v1",', item_head = "",

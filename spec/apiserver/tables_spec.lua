@@ -1,8 +1,8 @@
 --- Tables: what the cells of each kind say.
-local host = require "moonloop.host"
-local age = require "moonloop.apiserver.tables.age"
-local columns = require "moonloop.apiserver.tables.columns"
-local tables = require "moonloop.apiserver.tables"
+local host = require "cluster.host"
+local age = require "cluster.apiserver.tables.age"
+local columns = require "cluster.apiserver.tables.columns"
+local tables = require "cluster.apiserver.tables"
 
 local NOW = 1782900000
 local CREATED = "2026-07-01T09:58:00Z"   -- two minutes before

@@ -1,7 +1,7 @@
 -- A server for specs with its controllers, and a kubelet whose pods run nothing.
-local controllers = require "moonloop.apiserver.controllers"
-local fake = require "moonloop.apiserver.kubelet.fake"
-local kubelet = require "moonloop.apiserver.kubelet"
+local controllers = require "cluster.apiserver.controllers"
+local fake = require "cluster.apiserver.kubelet.fake"
+local kubelet = require "cluster.apiserver.kubelet"
 local testserver = require "testserver"
 
 local M = setmetatable({}, { __index = testserver })

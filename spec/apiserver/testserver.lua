@@ -1,6 +1,6 @@
 --- A server for specs, with frozen time, and a client that keeps what was answered.
-local apiserver = require "moonloop.apiserver"
-local host = require "moonloop.host"
+local apiserver = require "cluster.apiserver"
+local host = require "cluster.host"
 local hostlua = require "hostlua"
 
 local M = {}

@@ -4,7 +4,7 @@
 
 #include <regex.h>
 
-#include "run/files.h"
+#include "operator/files.h"
 
 #define PROGRAM_ENTRIES_MAX 8
 #define PROGRAM_PARTS_MAX   8

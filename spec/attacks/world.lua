@@ -1,6 +1,6 @@
 -- What is on the server before a program runs. Global functions: the runner calls them by name.
-local server = require "moonloop.apiserver.running"
-local host = require "moonloop.host"
+local server = require "cluster.apiserver.running"
+local host = require "cluster.host"
 
 local GROUPS = "/apis/%s/v1/namespaces/default/%s"
 local THINGS, BEATS = GROUPS:format("attacks.test", "things"), GROUPS:format("bystander.test", "beats")

@@ -1,7 +1,7 @@
 -- F1: the operator is killed at each of its writes: before it is sent, after it took effect and before the reply is
 -- there, and after the reply. Exhaustive.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

@@ -1,7 +1,7 @@
 -- F3: between what a reconcile read and what it writes of it somebody else changes the object: a few times, at each
 -- write there is, and for ever.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

@@ -1,6 +1,6 @@
 -- F4: what a reconcile wants to create is there already, and belongs to somebody else or to nobody.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

@@ -5,7 +5,7 @@ local invariants = require "spec.faults.support.invariants"
 local moonloop = require "moonloop"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"
-local virtual = require "moonloop.world.host"
+local virtual = require "cluster.world"
 
 local Definition = moonloop.kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 local At, Pod = table.unpack(scenarios.cnat.kinds)

@@ -1,7 +1,7 @@
 -- F8: the server is overloaded and answers 429, with every sort of Retry-After there is. The process as a whole keeps
 -- quiet for as long as it was asked to, within a second and a minute, and loses nothing.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

@@ -1,7 +1,7 @@
 -- F9: the server answers 5xx for a while, is away for ten minutes, or comes and goes every five seconds. What is cached
 -- stays, nothing is lost, and no kind is listed again more than once for each time that the server was away.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

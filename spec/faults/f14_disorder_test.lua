@@ -1,12 +1,12 @@
 -- F14: events come twice, late, in another order between objects, and old ones again. What was said last of an object
 -- counts; no cache goes back in time.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"
 local streams_of = require "spec.faults.support.streams"
-local virtual = require "moonloop.world.host"
+local virtual = require "cluster.world"
 
 local SECONDS_MAX = 300
 

@@ -1,7 +1,7 @@
 -- F15: changes that the operator never sees one by one, for its watches come to be cut and their history is gone: an
 -- object deleted and made anew, one created and deleted. Exhaustive: every range of changes there is.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

@@ -3,7 +3,7 @@
 -- than" what the cache has is of the cache, one that is newer is told 504, and a watch hears nothing. Exhaustive: all
 -- N <= N'.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

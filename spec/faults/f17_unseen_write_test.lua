@@ -1,7 +1,7 @@
 -- F17: what the operator wrote does not come back to it, for a second, for minutes, for an hour: watches stand still
 -- while everything else works. Exhaustive over the writes.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

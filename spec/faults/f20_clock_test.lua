@@ -4,7 +4,7 @@ local bench = require "spec.faults.support.bench"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"
-local virtual = require "moonloop.world.host"
+local virtual = require "cluster.world"
 
 local At, Pod = table.unpack(scenarios.cnat.kinds)
 local HOUR, YEAR = 3600, 365 * 86400

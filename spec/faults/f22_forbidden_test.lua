@@ -4,7 +4,7 @@ local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"
 local collections = require "spec.faults.support.collections"
-local virtual = require "moonloop.world.host"
+local virtual = require "cluster.world"
 
 local FORBIDDEN = collections.status(403, "Forbidden")
 

@@ -1,7 +1,7 @@
 -- F27: objects that no sane client would have made come through watch and list. None ends the process, none holds
 -- another key up.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

@@ -1,11 +1,11 @@
 -- F33: hundreds of objects that are due in the same second, or over a week in which the operator was down: each is
 -- served once, none is missed. With the queue alone, in f33_timers.c, it is a million.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"
-local virtual = require "moonloop.world.host"
+local virtual = require "cluster.world"
 
 local COUNT = 300
 local START = 1783072800 -- 2026-07-03T10:00:00Z

@@ -2,7 +2,7 @@
 -- Nothing of it is left: what a reconcile under way still makes for it carries its uid, and is collected. Exhaustive
 -- over the requests.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

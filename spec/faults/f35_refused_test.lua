@@ -2,7 +2,7 @@
 -- is told where a person looks, asked for ever more rarely, and costs nobody else anything; when it is over, work goes
 -- on.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"

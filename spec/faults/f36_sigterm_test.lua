@@ -1,11 +1,11 @@
 -- F36: SIGTERM at each write: with time to end what is under way; with two seconds and a server that answers nothing
 -- any more; and with a second signal at once. Another operator takes over. Exhaustive.
 local bench = require "spec.faults.support.bench"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local invariants = require "spec.faults.support.invariants"
 local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"
-local virtual = require "moonloop.world.host"
+local virtual = require "cluster.world"
 
 local ENDS = {
   ["time to end"] = function() virtual.stop(25) end,

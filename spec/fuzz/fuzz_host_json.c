@@ -4,12 +4,12 @@
 #include <stdio.h>
 
 #include "codec/json.h"
-#include "script/trusted.h"
+#include "cluster/trusted.h"
 
 #define DEPTH_MAX 10000 /* host.json's own */
 
 static const char *const prelude =
-    "local json = require 'moonloop.host'.json\n"
+    "local json = require 'cluster.host'.json\n"
     "local say = require 'fuzz'.say\n"
     "function check(text)\n"
     "  local value, why = json.decode(text)\n"

@@ -2,11 +2,11 @@
  * must answer in time, the same again, and as well as a part of a larger pattern. */
 #include <stdio.h>
 
-#include "script/trusted.h"
+#include "cluster/trusted.h"
 
 #define CUT 0xFF
 
-static const char *const prelude = "local regex = require 'moonloop.host'.regex\n"
+static const char *const prelude = "local regex = require 'cluster.host'.regex\n"
                                    "function check(pattern, text)\n"
                                    "  local compiled, why = regex.compile(pattern)\n"
                                    "  if not compiled then return assert(#why > 0) end\n"

@@ -117,7 +117,7 @@ void write_string(struct program *p)
                                           "\"moonloop.result\"",
                                           "\"moonloop.names\"",
                                           "\"moonloop.time\"",
-                                          "\"moonloop.pure\"",
+                                          "\"cluster.pure\"",
                                           "\"cjson\"",
                                           "\"at\"",
                                           "\"True\"",

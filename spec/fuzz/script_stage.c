@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "codec/json.h"
-#include "run/status.h"
+#include "operator/status.h"
 #include "script/internal.h"
 
 #define NOW        (INT64_C(1700000000) * ML_NS_PER_S)
@@ -383,7 +383,7 @@ void stage_reconcile(struct stage *stage)
 {
     struct told context = {.stage = stage};
     int64_t since = cpu_now();
-    struct ml_run *run = ml_script_reconcile(stage->script, stage->object, told, &context);
+    struct ml_operator *run = ml_script_reconcile(stage->script, stage->object, told, &context);
     check_step(stage, "reconcile", since, stage->limits.run_cpu_ns);
     ml_loop_poll(stage->loop);
     size_t steps = 2 + choose(stage->answers, STEPS_MAX);

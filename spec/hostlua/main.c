@@ -1,4 +1,4 @@
-/* hostlua: a plain Lua 5.4 interpreter that has moonloop.host, for the specs of the host's own
+/* hostlua: a plain Lua 5.4 interpreter that has cluster.host, for the specs of the host's own
  * Lua (busted --lua=hostlua). Modules come from files first, so that an edit needs no build.
  *
  *   hostlua script.lua [word…]      hostlua -e 'statements'
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "script/trusted.h"
+#include "cluster/trusted.h"
 
 struct hostlua {
     struct ml_clock clock;

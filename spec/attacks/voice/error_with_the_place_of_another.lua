@@ -7,6 +7,6 @@ return moonloop.controller {
   name = "attack",
   reconciles = Thing,
   reconcile = function()
-    error("host/run/operator.c:12: FORGED\r\n2026-01-01T00:00:00.000Z error host: FORGED", 0)
+    error("host/operator/operator.c:12: FORGED\r\n2026-01-01T00:00:00.000Z error host: FORGED", 0)
   end,
 }

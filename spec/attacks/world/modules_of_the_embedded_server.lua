@@ -1,8 +1,8 @@
 -- attack: the host's own Lua, the API server and the harness of tests, is required by a script.
 -- expect: ok
 local found = {}
-for _, name in ipairs { "moonloop.host", "moonloop.apiserver", "moonloop.apiserver.running", "moonloop.dev",
-  "moonloop.testing", "moonloop.world.host", "lfs", "posix", "socket", "os", "io", "debug", "package" } do
+for _, name in ipairs { "cluster.host", "cluster.apiserver", "cluster.apiserver.running", "cluster.dev",
+  "moonloop.testing", "cluster.world", "lfs", "posix", "socket", "os", "io", "debug", "package" } do
   if pcall(require, name) then
     found[#found + 1] = name
   end

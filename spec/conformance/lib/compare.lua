@@ -1,5 +1,5 @@
 --- The differences between two transcripts of one scenario.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 
 local M = {}
 

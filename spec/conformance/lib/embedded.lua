@@ -1,5 +1,5 @@
 --- The embedded server in this process, with a clock that only goes on when the player waits.
-local controllers = require "moonloop.apiserver.controllers"
+local controllers = require "cluster.apiserver.controllers"
 local hostlua = require "hostlua"
 
 local M = {}
@@ -14,7 +14,7 @@ local TOKEN = "conformance"
 function M.new()
   hostlua.freeze(START)
   hostlua.seed(1)
-  local server = require("moonloop.apiserver").new {
+  local server = require("cluster.apiserver").new {
     authorization = "rbac", ca = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
     tokens = { [TOKEN] = { name = "admin", uid = "admin", groups = { "system:masters" } } },
   }

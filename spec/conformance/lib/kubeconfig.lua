@@ -1,6 +1,6 @@
 --- Where a kubeconfig file's current context leads.
 local files = require "spec.conformance.lib.files"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 
 local M = {}
 

@@ -1,6 +1,6 @@
 --- Makes the answers of two servers comparable, by the rules of rules.lua. One normalizer serves one run of one
 --- scenario: it remembers which values it has met.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local rules = require "spec.conformance.rules"
 
 local M = {}

@@ -2,7 +2,7 @@
 ---
 --- A transcript is a list with one entry a step that was answered: `source` (the step as the scenario has it) and
 --- the fields that are compared: `code`, `headers`, `body`, `events`, or `exit`, `stdout`, `stderr`.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local normalize = require "spec.conformance.lib.normalize"
 local files = require "spec.conformance.lib.files"
 local paths = require "spec.conformance.lib.path"

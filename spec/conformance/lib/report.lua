@@ -1,5 +1,5 @@
 --- What the runner says: the differences of each scenario, and the count at the end.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 
 local M = {}
 M.__index = M

@@ -1,6 +1,6 @@
 --- Recorded transcripts: text that can be read and compared by eye; one JSON value a line.
 local files = require "spec.conformance.lib.files"
-local host = require "moonloop.host"
+local host = require "cluster.host"
 
 local M = {}
 

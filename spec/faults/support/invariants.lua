@@ -1,7 +1,7 @@
 --- What must hold after every run, whatever was done to it (I1 to I8 of the fault matrix), read from the server's state
 --- and its log of requests alone. Each function returns nil, or what is wrong.
-local expect = require "moonloop.testing.expect"
-local host = require "moonloop.host"
+local expect = require "cluster.testing.expect"
+local host = require "cluster.host"
 
 local M = {}
 

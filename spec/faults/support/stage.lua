@@ -9,9 +9,9 @@
 ---   invariants.check(other, outcome)
 ---
 --- A scenario (scenarios.lua) is { options = of testing.world, play = function(world), kinds = that are cached }.
-local host = require "moonloop.host"
+local host = require "cluster.host"
 local testing = require "moonloop.testing"
-local virtual = require "moonloop.world.host"
+local virtual = require "cluster.world"
 
 local M = {}
 
@@ -154,7 +154,7 @@ end
 function M.open(scenario, fault)
   local world = testing.world(scenario.options)
   local outcome = {
-    scenario = scenario, world = world, server = require "moonloop.apiserver.running",
+    scenario = scenario, world = world, server = require "cluster.apiserver.running",
     writes = {}, requests = {}, births = {}, changes = 0, at_change = {}, fault = fault,
   }
   tap(outcome, outcome.server)

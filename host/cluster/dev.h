@@ -1,0 +1,29 @@
+/* L6 operator. A cluster in one process, for a laptop: the embedded API server on loopback, an operator
+ * on it, pods as local processes, and manifests that are applied whenever they are saved.
+ *
+ *   start   server, controllers and node; its address; manifests; scripts
+ *   stop    scripts, pods, the address, and every file that was made */
+#pragma once
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+/* All borrowed during the call; lists end with NULL. NULL and 0: the default. */
+struct ml_dev_opts {
+    const char *const *scripts;    /* paths */
+    const char *const *manifests;  /* files or folders to apply */
+    const char *const *namespaces; /* that the operator watches; empty: all */
+    const char *bind_address;      /* "127.0.0.1:0"; loopback only */
+    const char *kubeconfig;        /* where to write it; NULL: in a folder of its own */
+    const char *data;              /* keep state in this folder; NULL: nowhere */
+    const char *pods;              /* "process" (default), "fake", "none" */
+    const char *authorization;     /* "AlwaysAllow" (default), "RBAC" */
+    const char *audit_log;         /* a file: one line a request; NULL: none */
+    const char *log_level;         /* of the host's own log, on standard error */
+    bool until_idle;               /* end when nothing is left to do */
+};
+
+/* Runs until SIGINT, SIGTERM, or idle. Returns an exit code (include/moonloop.h); anything but 0
+ * has its reason in `err`. */
+ML_NODISCARD int ml_dev_run(const struct ml_dev_opts *opts, struct ml_err *err);

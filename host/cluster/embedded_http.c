@@ -1,0 +1,192 @@
+#include "cluster/embedded_http.h"
+
+#include <openssl/ssl.h>
+
+#include "net/tls_authority.h"
+
+#define VALID_S        INT64_C(31536000)         /* a year; longer than any start lives */
+#define BODY_BYTES_MAX ((size_t)3 * 1024 * 1024) /* kube-apiserver's, and named in its answer */
+
+struct ml_embedded_http {
+    struct ml_apiserver *apiserver;
+    struct ml_http_server *http;
+    char *ca_pem;
+};
+
+/* A request whose answer has not ended. */
+struct call {
+    struct ml_http_exchange *exchange;
+    struct ml_apiserver_call *handle;
+};
+
+/* ---- answers, from Lua to the client ---- */
+
+/* The answer has ended. */
+static struct ml_http_exchange *end(struct call *call)
+{
+    struct ml_http_exchange *exchange = call->exchange;
+    free(call);
+    return exchange;
+}
+
+static void sink_send(void *call, const struct ml_http_answer *answer)
+{
+    ml_http_answer(end(call), answer);
+}
+
+static void sink_start(void *context, const struct ml_http_answer *head)
+{
+    struct call *call = context;
+    ml_http_stream(call->exchange, head);
+}
+
+static size_t sink_write(void *context, struct ml_str bytes)
+{
+    struct call *call = context;
+    return ml_http_write(call->exchange, bytes);
+}
+
+static void sink_finish(void *call)
+{
+    ml_http_finish(end(call));
+}
+
+static void sink_abort(void *call)
+{
+    ml_http_abort(end(call));
+}
+
+static const struct ml_apiserver_sink sink = {
+    .send = sink_send,
+    .start = sink_start,
+    .write = sink_write,
+    .finish = sink_finish,
+    .abort = sink_abort,
+};
+
+/* ---- requests, from the client to Lua ---- */
+
+/* The client has gone first. */
+static void on_closed(void *context)
+{
+    struct call *call = context;
+    struct ml_apiserver_call *handle = call->handle;
+    free(call);
+    ml_apiserver_gone(handle);
+}
+
+static void on_request(void *context, struct ml_http_exchange *exchange)
+{
+    struct ml_embedded_http *self = context;
+    struct call *call = ml_new(struct call);
+    call->exchange = exchange;
+    exchange->closed = on_closed;
+    exchange->context = call;
+    struct ml_apiserver_call *handle = ml_apiserver_handle(
+        self->apiserver,
+        &(struct ml_apiserver_request){.method = exchange->method,
+                                       .path = ml_str_of(exchange->path),
+                                       .query = ml_str_of(exchange->query),
+                                       .headers = exchange->headers,
+                                       .header_count = exchange->header_count,
+                                       .body = exchange->body},
+        &sink, call);
+    if (handle) /* else the call is gone */
+        call->handle = handle;
+}
+
+/* As kube-apiserver: apimachinery/pkg/api/errors (NewRequestEntityTooLargeError,
+ * NewGenericServerResponse), without naming a resource, because none has been looked for. */
+static void refusal(void *context, int status, struct ml_http_answer *answer)
+{
+    (void)context;
+    answer->content_type = "application/json";
+    switch (status) {
+    case 400: /* as Go's server, below Kubernetes */
+        answer->content_type = "text/plain; charset=utf-8";
+        answer->body = ML_STR("400 Bad Request");
+        break;
+    case 413:
+        answer->body = ML_STR("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                              "\"status\":\"Failure\","
+                              "\"message\":\"Request entity too large: limit is 3145728\","
+                              "\"reason\":\"RequestEntityTooLarge\",\"code\":413}\n");
+        break;
+    case 405:
+        answer->body = ML_STR("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                              "\"status\":\"Failure\",\"message\":\"the server does not allow this "
+                              "method on the requested resource\",\"reason\":\"MethodNotAllowed\","
+                              "\"details\":{},\"code\":405}\n");
+        break;
+    default:
+        answer->content_type = "text/plain; charset=utf-8";
+        break;
+    }
+}
+
+/* ---- start and end ---- */
+
+static int make_tls(struct ml_embedded_http *self, const struct ml_embedded_http_opts *opts,
+                    struct ssl_ctx_st **out, struct ml_err *err)
+{
+    struct ml_tls_identity identity;
+    const struct ml_tls_authority_opts authority = {
+        .clock = opts->clock ? opts->clock : ml_clock_real(),
+        .valid_s = VALID_S,
+        .names = opts->names,
+        .name_count = opts->name_count,
+    };
+    int r = ml_tls_authority_make(&authority, &identity, err);
+    if (r < 0)
+        return r;
+    r = ml_tls_server_context(ml_str_of(identity.cert_pem), ml_str_of(identity.key_pem), out, err);
+    self->ca_pem = ml_take(&identity.ca_pem);
+    ml_tls_identity_fini(&identity);
+    return r;
+}
+
+int ml_embedded_http_new(const struct ml_embedded_http_opts *opts, struct ml_embedded_http **out,
+                         struct ml_err *err)
+{
+    struct ml_embedded_http *self = ml_new(struct ml_embedded_http);
+    struct ssl_ctx_st *tls = NULL;
+    struct ml_http_limits limits = opts->limits;
+    limits.body_bytes_max = BODY_BYTES_MAX;
+    self->apiserver = opts->server;
+    int r = make_tls(self, opts, &tls, err);
+    if (r == 0)
+        r = ml_http_server_new(&(struct ml_http_server_opts){.loop = opts->loop,
+                                                             .address = opts->address,
+                                                             .tls = tls,
+                                                             .handle = on_request,
+                                                             .context = self,
+                                                             .refusal = refusal,
+                                                             .limits = limits},
+                               &self->http, err);
+    SSL_CTX_free(tls);
+    if (r < 0) {
+        ml_embedded_http_free(self);
+        return r;
+    }
+    *out = self;
+    return 0;
+}
+
+void ml_embedded_http_free(struct ml_embedded_http *self)
+{
+    if (!self)
+        return;
+    ml_http_server_free(self->http);
+    free(self->ca_pem);
+    free(self);
+}
+
+int ml_embedded_http_port(const struct ml_embedded_http *self)
+{
+    return ml_http_server_port(self->http);
+}
+
+const char *ml_embedded_http_ca(const struct ml_embedded_http *self)
+{
+    return self->ca_pem;
+}

@@ -1,0 +1,34 @@
+/* L6 operator. The embedded API server on HTTPS: takes requests from a socket to the server's Lua and
+ * its answers back, whole or as a stream. The certificate is made at each start; its key never
+ * leaves the process.
+ *
+ * Limits are those of net/http_server.h. What is beyond them is answered with the Status that
+ * kube-apiserver gives. A stream has no limit of its own: Lua is told how much waits for the
+ * client, and cuts one that does not read. */
+#pragma once
+
+#include "net/http_server.h"
+#include "cluster/apiserver.h"
+
+struct ml_embedded_http;
+
+struct ml_embedded_http_opts {
+    struct ml_loop *loop;
+    struct ml_clock *clock;       /* for the certificate's time; NULL: the real one */
+    struct ml_apiserver *server;  /* borrowed; outlives this */
+    const char *address;          /* "127.0.0.1:0", as ml_http_listen takes it */
+    struct ml_http_limits limits; /* 0: the default; a body's is always 3 MiB */
+    const char *const *names;     /* of the certificate, beside localhost, 127.0.0.1 and ::1 */
+    size_t name_count;
+};
+
+/* ML_EINVALID: a bad address or name; ML_EIO: cannot listen; ML_ETLS. */
+ML_NODISCARD int ml_embedded_http_new(const struct ml_embedded_http_opts *opts,
+                                      struct ml_embedded_http **out, struct ml_err *err);
+/* Closes all connections; the server is told of requests under way. Not from inside Lua. NULL
+ * is fine. */
+void ml_embedded_http_free(struct ml_embedded_http *http);
+
+int ml_embedded_http_port(const struct ml_embedded_http *http);
+/* What clients trust, PEM; lives as long as `http`. */
+const char *ml_embedded_http_ca(const struct ml_embedded_http *http);

@@ -1,0 +1,243 @@
+/* The plain functions of cluster.host: base64, digests, clock, random, escape, log. */
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+#include "base/escape.h"
+#include "codec/base64.h"
+#include "codec/rfc3339.h"
+#include "cluster/host.h"
+
+#define SECRET_MAX     256 /* bytes; what getrandom gives in one piece */
+#define LOG_FIELDS_MAX 16
+
+/* The work buffer, empty. */
+static struct ml_buf *work_of(lua_State *L)
+{
+    struct ml_buf *work = &host_of(L)->work;
+    ml_buf_clear(work);
+    return work;
+}
+
+ML_RAISES
+static struct ml_str check_bytes(lua_State *L, int argument)
+{
+    struct ml_str bytes;
+    bytes.ptr = luaL_checklstring(L, argument, &bytes.len);
+    return bytes;
+}
+
+/* base64.encode(s) -> s */
+ML_RAISES
+static int base64_encode(lua_State *L)
+{
+    struct ml_str bytes = check_bytes(L, 1);
+    struct ml_buf *out = work_of(L);
+    if (!ml_base64_encode(bytes, out))
+        return luaL_error(L, "base64.encode: too large");
+    lua_pushlstring(L, out->ptr, out->len);
+    return 1;
+}
+
+/* base64.decode(s) -> s | nil */
+ML_RAISES
+static int base64_decode(lua_State *L)
+{
+    struct ml_str text = check_bytes(L, 1);
+    struct ml_buf *out = work_of(L);
+    if (ml_base64_decode(text, out))
+        lua_pushlstring(L, out->ptr, out->len);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+static void push_hex(lua_State *L, const unsigned char *bytes, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    char text[2 * EVP_MAX_MD_SIZE];
+    for (size_t i = 0; i < len; i++) {
+        text[2 * i] = digits[bytes[i] >> 4];
+        text[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    lua_pushlstring(L, text, 2 * len);
+}
+
+/* sha256(s) -> lowercase hex */
+ML_RAISES
+static int host_sha256(lua_State *L)
+{
+    struct ml_str bytes = check_bytes(L, 1);
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    int done = EVP_Digest(bytes.ptr, bytes.len, digest, &len, EVP_sha256(), NULL);
+    ml_assert(done == 1);
+    push_hex(L, digest, len);
+    return 1;
+}
+
+/* hmac_sha256(key, s) -> raw bytes */
+ML_RAISES
+static int host_hmac_sha256(lua_State *L)
+{
+    struct ml_str key = check_bytes(L, 1), bytes = check_bytes(L, 2);
+    luaL_argcheck(L, key.len <= INT32_MAX, 1, "too long a key");
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    const unsigned char *done = HMAC(EVP_sha256(), key.ptr, (int)key.len,
+                                     (const unsigned char *)bytes.ptr, bytes.len, digest, &len);
+    ml_assert(done != NULL);
+    lua_pushlstring(L, (const char *)digest, len);
+    return 1;
+}
+
+/* now() -> wall seconds */
+static int host_now(lua_State *L)
+{
+    int64_t now_ns = ml_clock_wall(host_of(L)->options.clock);
+    lua_pushnumber(L, (double)now_ns / (double)ML_NS_PER_S);
+    return 1;
+}
+
+/* monotonic() -> seconds */
+static int host_monotonic(lua_State *L)
+{
+    int64_t now_ns = ml_clock_monotonic(host_of(L)->options.clock);
+    lua_pushnumber(L, (double)now_ns / (double)ML_NS_PER_S);
+    return 1;
+}
+
+/* timestamp() -> "2026-07-03T10:00:00Z" */
+static int host_timestamp(lua_State *L)
+{
+    char text[ML_RFC3339_LEN + 1];
+    ml_rfc3339_format(ml_clock_wall(host_of(L)->options.clock), text);
+    lua_pushlstring(L, text, ML_RFC3339_LEN);
+    return 1;
+}
+
+/* timestamp_micro() -> "2026-07-03T10:00:00.000000Z" */
+static int host_timestamp_micro(lua_State *L)
+{
+    char text[ML_RFC3339_MICRO_LEN + 1];
+    ml_rfc3339_format_micro(ml_clock_wall(host_of(L)->options.clock), text);
+    lua_pushlstring(L, text, ML_RFC3339_MICRO_LEN);
+    return 1;
+}
+
+/* random(n) -> integer in [0, n) */
+ML_RAISES
+static int host_random(lua_State *L)
+{
+    lua_Integer n = luaL_checkinteger(L, 1);
+    luaL_argcheck(L, n > 0, 1, "above 0");
+    lua_pushinteger(L, ml_random_between(host_of(L)->options.random, 0, n));
+    return 1;
+}
+
+/* uuid() -> version 4 */
+static int host_uuid(lua_State *L)
+{
+    char text[ML_UUID_LEN + 1];
+    ml_random_uuid(host_of(L)->options.random, text);
+    lua_pushlstring(L, text, ML_UUID_LEN);
+    return 1;
+}
+
+/* secret(n) -> n bytes from the kernel, whatever the random seam says */
+ML_RAISES
+static int host_secret(lua_State *L)
+{
+    lua_Integer n = luaL_checkinteger(L, 1);
+    luaL_argcheck(L, n > 0 && n <= SECRET_MAX, 1, "1 to 256 bytes");
+    char bytes[SECRET_MAX];
+    ssize_t got = getrandom(bytes, (size_t)n, 0);
+    ml_assert(got == n);
+    lua_pushlstring(L, bytes, (size_t)n);
+    return 1;
+}
+
+/* [+1 each] The fields of the table at `index`, sorted by key: texts as they are, the rest as
+ * JSON, which stays on the stack as long as the slices are needed. */
+ML_RAISES
+static size_t gather_fields(lua_State *L, int index, struct ml_field *fields)
+{
+    size_t count = 0;
+    luaL_checkstack(L, 2 * LOG_FIELDS_MAX + LUA_MINSTACK, NULL);
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        if (count == LOG_FIELDS_MAX || lua_type(L, -2) != LUA_TSTRING)
+            luaL_argerror(L, index, "up to 16 fields, with strings as keys");
+        struct ml_field field = {.key = lua_tostring(L, -2), .type = ML_FIELD_STR};
+        if (lua_type(L, -1) != LUA_TSTRING) {
+            struct ml_err err;
+            field.type = ML_FIELD_RAW;
+            if (host_encode(L, -1, &err) < 0)
+                luaL_error(L, "log: %s: %s", field.key, err.message);
+            const struct ml_buf *out = &host_of(L)->encoder.out;
+            lua_pushlstring(L, out->ptr, out->len);
+            lua_replace(L, -2);
+        }
+        field.str.ptr = lua_tolstring(L, -1, &field.str.len);
+        size_t place = count++;
+        for (; place > 0 && strcmp(fields[place - 1].key, field.key) > 0; place--)
+            fields[place] = fields[place - 1];
+        fields[place] = field;
+        lua_pushvalue(L, -2); /* the key again, for lua_next; key and value stay below */
+    }
+    return count;
+}
+
+/* escape(s) -> what of it may stand in a line of a terminal */
+ML_RAISES
+static int host_escape(lua_State *L)
+{
+    struct ml_str text = check_bytes(L, 1);
+    struct ml_buf *out = work_of(L);
+    if (!ml_escape_text(out, text))
+        return luaL_error(L, "escape: too large");
+    lua_pushlstring(L, out->ptr, out->len);
+    return 1;
+}
+
+/* log(level, message, fields?) */
+ML_RAISES
+static int host_log(lua_State *L)
+{
+    enum ml_log_level level;
+    const char *name = luaL_checkstring(L, 1), *message = luaL_checkstring(L, 2);
+    luaL_argcheck(L, ml_log_level_parse(name, &level), 1, "debug, info, warn or error");
+    const struct ml_trusted_options *options = &host_of(L)->options;
+    if (!options->log || level < options->log->level)
+        return 0;
+    struct ml_field fields[LOG_FIELDS_MAX + 1] = {{.key = NULL}};
+    size_t count = 0;
+    if (!lua_isnoneornil(L, 3)) {
+        luaL_checktype(L, 3, LUA_TTABLE);
+        count = gather_fields(L, 3, fields);
+    }
+    fields[count].key = NULL;
+    ml_log_write(options->log, level, options->logger ? options->logger : "lua", message, fields);
+    return 0;
+}
+
+void host_add_misc(lua_State *L)
+{
+    static const luaL_Reg base64[] = {
+        {"encode", base64_encode}, {"decode", base64_decode}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"sha256", host_sha256},
+                                         {"hmac_sha256", host_hmac_sha256},
+                                         {"now", host_now},
+                                         {"monotonic", host_monotonic},
+                                         {"timestamp", host_timestamp},
+                                         {"timestamp_micro", host_timestamp_micro},
+                                         {"random", host_random},
+                                         {"uuid", host_uuid},
+                                         {"secret", host_secret},
+                                         {"escape", host_escape},
+                                         {"log", host_log},
+                                         {NULL, NULL}};
+    luaL_setfuncs(L, functions, 0);
+    luaL_newlib(L, base64);
+    lua_setfield(L, -2, "base64");
+}

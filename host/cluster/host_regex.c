@@ -1,0 +1,195 @@
+/* host.regex: the patterns of schemas, by PCRE2. They are written for Go's RE2, which answers in
+ * time linear in the text (docs/decisions/0005-pcre2.md).
+ *
+ * A pattern is tried by backtracking first, which is fast, within a number of steps. When they are
+ * used up PCRE2's other matcher decides, which follows all ways at once, within limits, too. Where
+ * both give up there is no match. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "cluster/host.h"
+
+#define REGEX          "moonloop.regex"
+#define STEPS_MAX      200000 /* of one match that begins at one place, about 10 ms */
+#define STEPS_MIN      200    /* at each place, when there are many */
+#define HEAP_KIB_MAX   32768  /* of one match by backtracking */
+#define WORKSPACE_SIZE 6000   /* of the other one: some 1000 ways at once */
+#define SLOW_TEXT_MAX  2048   /* bytes that it reads */
+#define NESTED_MAX     1100   /* groups; somewhat more than what host_re2.c lets through */
+#define MESSAGE_MAX    256
+#define PATTERN_FLAGS  (PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C)
+
+/* A full userdata; its user value is the pattern, in PCRE2's syntax. */
+struct regex {
+    pcre2_code *code;
+    pcre2_code *scan; /* for the other matcher, begins with the passing over; NULL until needed */
+};
+
+/* What all matches of a state share; only whether a text matches is asked. */
+struct matching {
+    pcre2_compile_context *compile;
+    pcre2_match_data *data;
+    pcre2_match_context *context;
+    int workspace[WORKSPACE_SIZE];
+};
+
+static struct matching *matching_of(lua_State *L)
+{
+    struct ml_trusted *trusted = host_of(L);
+    if (trusted->matching)
+        return trusted->matching;
+    struct matching *matching = ml_new(struct matching);
+    matching->compile = pcre2_compile_context_create(NULL);
+    matching->data = pcre2_match_data_create(1, NULL);
+    matching->context = pcre2_match_context_create(NULL);
+    ml_assert(matching->compile && matching->data && matching->context);
+    pcre2_set_newline(matching->compile, PCRE2_NEWLINE_LF);
+    pcre2_set_parens_nest_limit(matching->compile, NESTED_MAX);
+    pcre2_set_heap_limit(matching->context, HEAP_KIB_MAX);
+    trusted->matching = matching;
+    return matching;
+}
+
+void host_regex_fini(struct ml_trusted *trusted)
+{
+    struct matching *matching = trusted->matching;
+    if (!matching)
+        return;
+    pcre2_compile_context_free(matching->compile);
+    pcre2_match_data_free(matching->data);
+    pcre2_match_context_free(matching->context);
+    free(matching);
+    trusted->matching = NULL;
+}
+
+/* [+2] nil and PCRE2's message. */
+static int push_problem(lua_State *L, int code)
+{
+    PCRE2_UCHAR message[MESSAGE_MAX];
+    pcre2_get_error_message(code, message, sizeof message);
+    lua_pushnil(L);
+    lua_pushstring(L, (const char *)message);
+    return 2;
+}
+
+/* NULL: `*code` says why. */
+static pcre2_code *compile(lua_State *L, struct ml_str pattern, uint32_t flags, int *code)
+{
+    PCRE2_SIZE at;
+    const char *text = pattern.ptr ? pattern.ptr : "";
+    return pcre2_compile((PCRE2_SPTR)text, pattern.len, PATTERN_FLAGS | flags, code, &at,
+                         matching_of(L)->compile);
+}
+
+/* compile(pattern) -> re | nil, message */
+ML_RAISES
+static int regex_compile(lua_State *L)
+{
+    struct ml_str pattern;
+    pattern.ptr = luaL_checklstring(L, 1, &pattern.len);
+    struct regex *regex = lua_newuserdatauv(L, sizeof *regex, 1);
+    *regex = (struct regex){NULL, NULL};
+    luaL_setmetatable(L, REGEX);
+    struct ml_buf *text = &host_of(L)->work;
+    ml_buf_clear(text);
+    bool good = host_re2_translate(pattern, text);
+    lua_pushlstring(L, text->ptr, text->len);
+    if (!good) {
+        lua_pushnil(L);
+        lua_insert(L, -2);
+        return 2;
+    }
+    lua_setiuservalue(L, -2, 1);
+    int code;
+    regex->code = compile(L, ml_buf_str(text), 0, &code);
+    return regex->code ? 1 : push_problem(L, code);
+}
+
+/* The steps that a match may take at each place where it may begin, so that all together end. */
+static uint32_t steps_of(const pcre2_code *code, size_t len)
+{
+    uint32_t options = 0;
+    pcre2_pattern_info(code, PCRE2_INFO_ALLOPTIONS, &options);
+    if (options & PCRE2_ANCHORED)
+        return STEPS_MAX;
+    return (uint32_t)ML_MAX(2 * STEPS_MAX / (len + 1), (size_t)STEPS_MIN);
+}
+
+/* Whatever stands before the match is part of it: with one beginning there is one pass. */
+static pcre2_code *compile_scan(lua_State *L, struct ml_str pattern)
+{
+    struct ml_buf *text = &host_of(L)->work;
+    int code;
+    ml_buf_clear(text);
+    ml_buf_puts(text, "(?s:.*?)(?:");
+    ml_buf_append_str(text, pattern);
+    ml_buf_puts(text, ")");
+    return compile(L, ml_buf_str(text), PCRE2_ANCHORED, &code);
+}
+
+/* Follows all ways at once. The regex is at index 1. */
+static int match_slowly(lua_State *L, struct regex *regex, struct ml_str text)
+{
+    struct matching *matching = matching_of(L);
+    if (!regex->scan) {
+        struct ml_str pattern;
+        lua_getiuservalue(L, 1, 1);
+        pattern.ptr = lua_tolstring(L, -1, &pattern.len);
+        regex->scan = compile_scan(L, pattern);
+        lua_pop(L, 1);
+    }
+    if (!regex->scan)
+        return PCRE2_ERROR_MATCHLIMIT;
+    pcre2_set_match_limit(matching->context, STEPS_MAX);
+    return pcre2_dfa_match(regex->scan, (PCRE2_SPTR)text.ptr, text.len, 0,
+                           PCRE2_DFA_SHORTEST | PCRE2_NO_UTF_CHECK, matching->data,
+                           matching->context, matching->workspace, WORKSPACE_SIZE);
+}
+
+/* re:match(text) -> bool; false and a message when there is no telling */
+ML_RAISES
+static int regex_match(lua_State *L)
+{
+    struct regex *regex = luaL_checkudata(L, 1, REGEX);
+    struct ml_str text;
+    text.ptr = luaL_checklstring(L, 2, &text.len);
+    luaL_argcheck(L, regex->code != NULL, 1, "not compiled");
+    struct matching *matching = matching_of(L);
+    pcre2_set_match_limit(matching->context, steps_of(regex->code, text.len));
+    int r = pcre2_match(regex->code, (PCRE2_SPTR)text.ptr, text.len, 0, 0, matching->data,
+                        matching->context);
+    bool given_up = r == PCRE2_ERROR_MATCHLIMIT || r == PCRE2_ERROR_HEAPLIMIT;
+    if (given_up && text.len <= SLOW_TEXT_MAX)
+        r = match_slowly(L, regex, text);
+    if (r < 0 && r != PCRE2_ERROR_NOMATCH) {
+        push_problem(L, r);
+        lua_pushboolean(L, false);
+        lua_replace(L, -3);
+        return 2;
+    }
+    lua_pushboolean(L, r >= 0);
+    return 1;
+}
+
+static int regex_gc(lua_State *L)
+{
+    struct regex *regex = lua_touserdata(L, 1);
+    pcre2_code_free(regex->code);
+    pcre2_code_free(regex->scan);
+    *regex = (struct regex){NULL, NULL};
+    return 0;
+}
+
+int host_open_regex(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"compile", regex_compile}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"match", regex_match}, {NULL, NULL}};
+    luaL_newmetatable(L, REGEX);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, regex_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+    luaL_newlib(L, functions);
+    return 1;
+}

@@ -1,0 +1,350 @@
+#include "cluster/transport_embedded.h"
+
+#include "net/http_head.h"
+
+#define HEADERS_MAX 4
+#define WAITING_MAX ((size_t)256 * 1024 * 1024)
+
+struct transport_embedded {
+    struct ml_transport seam;
+    struct ml_loop *loop;
+    struct ml_apiserver *server; /* NULL: nobody listens */
+    char *authorization;
+    struct ml_list calls;
+    struct ml_list gone; /* calls that wait for their last turn */
+};
+
+/* How far the server's side of a call is; the caller's side follows from the loop. */
+enum call_stage { CALL_WAITS, CALL_OPEN, CALL_ENDED, CALL_CUT };
+
+struct ml_transport_call {
+    struct ml_list node;
+    struct transport_embedded *transport;
+    struct ml_http_handler handler;
+    void *context;
+    bool is_gone; /* over for its caller; its next turn is its last */
+
+    char *method, *path, *accept, *content_type; /* as in the request; copies */
+    struct ml_buf body;
+
+    enum call_stage stage;
+    bool handling; /* inside of ml_apiserver_handle: the call has to stay */
+    bool canceled; /* there */
+    struct ml_apiserver_call *asked;
+    struct ml_http_head_parser head;
+    bool head_told;
+    struct ml_buf waiting; /* bytes of the answer that the caller does not have yet */
+    struct ml_err err;     /* CUT */
+
+    struct ml_task turn;
+    struct ml_http_deadlines deadlines;
+    struct ml_timer total, quiet; /* quiet: up to the head, then between bytes */
+};
+
+static void call_release(struct ml_transport_call *call)
+{
+    ml_task_cancel(&call->turn);
+    ml_list_remove(&call->node);
+    ml_http_head_fini(&call->head);
+    ml_buf_fini(&call->waiting);
+    ml_buf_fini(&call->body);
+    free(call->method);
+    free(call->path);
+    free(call->accept);
+    free(call->content_type);
+    free(call);
+}
+
+/* The call is over. Its memory goes with its next turn: this may be one, or the server's. */
+static void call_free(struct ml_transport_call *call)
+{
+    ml_timer_stop(&call->total);
+    ml_timer_stop(&call->quiet);
+    ml_list_remove(&call->node);
+    ml_list_push(&call->transport->gone, &call->node);
+    call->is_gone = true;
+    ml_task_defer(&call->turn, call->transport->loop);
+}
+
+/* The server is not to be heard of any more. */
+static void leave_server(struct ml_transport_call *call)
+{
+    struct ml_apiserver_call *asked = ml_take(&call->asked);
+    if (asked)
+        ml_apiserver_gone(asked);
+}
+
+static void call_done(struct ml_transport_call *call, const struct ml_err *err)
+{
+    const struct ml_http_handler handler = call->handler;
+    void *context = call->context;
+    const struct ml_err copy = err ? *err : ML_ERR_INIT;
+    leave_server(call);
+    call_free(call);
+    handler.done(context, err ? &copy : NULL);
+}
+
+static void wake(struct ml_transport_call *call)
+{
+    if (!call->handling) /* else its turn goes on */
+        ml_task_defer(&call->turn, call->transport->loop);
+}
+
+static void cut(struct ml_transport_call *call, const char *why)
+{
+    call->stage = CALL_CUT;
+    ml_err_set(&call->err, ML_ENETWORK, "%s: %s", call->transport->seam.host, why);
+    wake(call);
+}
+
+/* The sink: what the server does to the answer. Nothing of it reaches the caller before the loop's
+ * next turn. The server's side of the call is over with send, finish and abort. */
+
+static void put_field(struct ml_transport_call *call, const char *name, const char *value)
+{
+    ML_AUTO_FREE char *line = ml_asprintf("%s: %s", name, value);
+    (void)ml_http_head_line(&call->head, ml_str_of(line));
+}
+
+static void sink_start(void *context, const struct ml_http_answer *head)
+{
+    struct ml_transport_call *call = context;
+    if (head->content_type)
+        put_field(call, "Content-Type", head->content_type);
+    for (size_t i = 0; i < head->header_count; i++)
+        put_field(call, head->headers[i].name, head->headers[i].value);
+    call->head.head.status = head->status;
+    call->head.complete = true;
+    wake(call);
+}
+
+static size_t sink_write(void *context, struct ml_str bytes)
+{
+    struct ml_transport_call *call = context;
+    ml_buf_append_str(&call->waiting, bytes);
+    wake(call);
+    return call->waiting.len;
+}
+
+static void sink_finish(void *context)
+{
+    struct ml_transport_call *call = context;
+    call->asked = NULL;
+    call->stage = CALL_ENDED;
+    wake(call);
+}
+
+static void sink_send(void *context, const struct ml_http_answer *answer)
+{
+    sink_start(context, answer);
+    (void)sink_write(context, answer->body);
+    sink_finish(context);
+}
+
+static void sink_abort(void *context)
+{
+    struct ml_transport_call *call = context;
+    call->asked = NULL;
+    cut(call, "connection cut in the middle of an answer");
+}
+
+/* "/path" and what stands behind the '?'. */
+static void split_path(const char *path, struct ml_apiserver_request *request)
+{
+    struct ml_str rest = ml_str_of(path);
+    request->path = ml_str_cut(&rest, '?');
+    request->query = rest;
+}
+
+/* Hands the request over. */
+static void ask(struct ml_transport_call *call)
+{
+    static const struct ml_apiserver_sink sink = {sink_send, sink_start, sink_write, sink_finish,
+                                                  sink_abort};
+    struct transport_embedded *transport = call->transport;
+    struct ml_http_header headers[HEADERS_MAX];
+    struct ml_apiserver_request request = {
+        .method = call->method, .headers = headers, .body = ml_buf_str(&call->body)};
+    size_t count = 0;
+    headers[count++] = (struct ml_http_header){"accept", call->accept};
+    headers[count++] = (struct ml_http_header){"user-agent", "moonloop/" MOONLOOP_VERSION};
+    if (call->content_type)
+        headers[count++] = (struct ml_http_header){"content-type", call->content_type};
+    if (transport->authorization)
+        headers[count++] = (struct ml_http_header){"authorization", transport->authorization};
+    request.header_count = count;
+    split_path(call->path, &request);
+    call->stage = CALL_OPEN;
+    call->handling = true;
+    call->asked = ml_apiserver_handle(transport->server, &request, &sink, call);
+    call->handling = false;
+    if (!call->canceled)
+        return;
+    leave_server(call);
+    call_free(call);
+}
+
+static void tell_head(struct ml_transport_call *call)
+{
+    call->head_told = true;
+    if (call->handler.head)
+        call->handler.head(call->context, &call->head.head);
+}
+
+static void tell_bytes(struct ml_transport_call *call)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf bytes = call->waiting;
+    struct ml_err err = ML_ERR_INIT;
+    int r = 0;
+    ml_buf_init(&call->waiting, WAITING_MAX);
+    if (bytes.failed)
+        r = ml_err_set(&err, ML_ENETWORK, "%s: more than 256 MiB at once",
+                       call->transport->seam.host);
+    else if (call->handler.data)
+        r = call->handler.data(call->context, ml_buf_str(&bytes), &err);
+    if (!call->is_gone && r != 0)
+        call_done(call, &err);
+}
+
+/* All is told that is there. */
+static void end_turn(struct ml_transport_call *call)
+{
+    if (call->stage == CALL_CUT)
+        call_done(call, &call->err);
+    else if (call->stage == CALL_ENDED)
+        call_done(call, NULL);
+    else if (call->head_told && call->deadlines.idle_ms > 0)
+        ml_timer_start(&call->quiet, call->deadlines.idle_ms * ML_NS_PER_MS);
+    else if (call->head_told)
+        ml_timer_stop(&call->quiet);
+}
+
+/* Each step may be the end of the call. */
+static void on_turn(void *context)
+{
+    struct ml_transport_call *call = context;
+    if (call->is_gone) {
+        call_release(call);
+        return;
+    }
+    if (call->stage == CALL_WAITS && !call->transport->server)
+        cut(call, "connection refused");
+    if (call->stage == CALL_WAITS)
+        ask(call);
+    if (!call->is_gone && call->head.complete && !call->head_told)
+        tell_head(call);
+    if (!call->is_gone && call->waiting.len > 0)
+        tell_bytes(call);
+    if (!call->is_gone)
+        end_turn(call);
+}
+
+/* What http_client.c says of its deadlines, of ours. */
+
+static void on_total(void *context)
+{
+    struct ml_transport_call *call = context;
+    struct ml_err err;
+    ml_err_set(&err, ML_ETIMEOUT, "request to %s: not done within %g s", call->transport->seam.host,
+               (double)call->deadlines.total_ms / 1000);
+    call_done(call, &err);
+}
+
+static void on_quiet(void *context)
+{
+    struct ml_transport_call *call = context;
+    const char *host = call->transport->seam.host;
+    struct ml_err err;
+    if (call->head_told)
+        ml_err_set(&err, ML_ETIMEOUT, "answer of %s stalled: no byte for %g s", host,
+                   (double)call->deadlines.idle_ms / 1000);
+    else
+        ml_err_set(&err, ML_ETIMEOUT, "no answer from %s within %g s", host,
+                   (double)call->deadlines.first_byte_ms / 1000);
+    call_done(call, &err);
+}
+
+static void start_deadlines(struct ml_transport_call *call)
+{
+    struct ml_loop *loop = call->transport->loop;
+    ml_timer_init(&call->total, loop, on_total, call);
+    ml_timer_init(&call->quiet, loop, on_quiet, call);
+    if (call->deadlines.total_ms > 0)
+        ml_timer_start(&call->total, call->deadlines.total_ms * ML_NS_PER_MS);
+    if (call->deadlines.first_byte_ms > 0)
+        ml_timer_start(&call->quiet, call->deadlines.first_byte_ms * ML_NS_PER_MS);
+}
+
+static struct ml_transport_call *embedded_submit(struct ml_transport *seam,
+                                                 const struct ml_transport_request *request,
+                                                 const struct ml_http_handler *handler,
+                                                 void *context)
+{
+    struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
+    struct ml_transport_call *call = ml_new(struct ml_transport_call);
+    call->transport = transport;
+    call->handler = *handler;
+    call->context = context;
+    call->method = ml_strdup(request->method);
+    call->path = ml_strdup(request->path);
+    call->accept = ml_strdup(request->accept ? request->accept : "application/json");
+    call->content_type = ml_strdup(request->content_type);
+    call->deadlines = request->deadlines;
+    call->err = ML_ERR_INIT;
+    ml_buf_init(&call->waiting, WAITING_MAX);
+    ml_buf_init(&call->body, request->body.len + 1);
+    ml_buf_append_str(&call->body, request->body);
+    ml_http_head_init(&call->head);
+    ml_task_init(&call->turn, on_turn, call);
+    ml_list_push(&transport->calls, &call->node);
+    start_deadlines(call);
+    wake(call);
+    return call;
+}
+
+static void embedded_cancel(struct ml_transport *seam, struct ml_transport_call *call)
+{
+    (void)seam;
+    call->canceled = true;
+    if (call->handling)
+        return;
+    leave_server(call);
+    call_free(call);
+}
+
+static void embedded_free(struct ml_transport *seam)
+{
+    struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
+    ml_assert(ml_list_empty(&transport->calls));
+    ml_list_each (node, &transport->gone)
+        call_release(ml_container_of(node, struct ml_transport_call, node));
+    free(transport->authorization);
+    free(transport);
+}
+
+struct ml_transport *ml_transport_embedded_new(struct ml_loop *loop, struct ml_apiserver *server,
+                                               const char *token)
+{
+    struct transport_embedded *transport = ml_new(struct transport_embedded);
+    transport->seam = (struct ml_transport){embedded_submit, embedded_cancel, embedded_free,
+                                            "embedded"};
+    transport->loop = loop;
+    transport->server = server;
+    transport->authorization = token ? ml_asprintf("Bearer %s", token) : NULL;
+    ml_list_init(&transport->calls);
+    ml_list_init(&transport->gone);
+    return &transport->seam;
+}
+
+void ml_transport_embedded_set_server(struct ml_transport *seam, struct ml_apiserver *server)
+{
+    struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
+    transport->server = server;
+    ml_list_each (node, &transport->calls) {
+        struct ml_transport_call *call = ml_container_of(node, struct ml_transport_call, node);
+        if (call->stage != CALL_OPEN)
+            continue;
+        leave_server(call);
+        cut(call, "connection cut in the middle of an answer");
+    }
+}

@@ -1,0 +1,66 @@
+/* L5 script. A Lua state for the host's own Lua: the embedded API server, the test harness. It
+ * is trusted: the whole standard library, no CPU limit, no memory budget; when memory is gone
+ * the process ends, as elsewhere in the host. What users write never runs in it.
+ *
+ * `require` finds the embedded library (lua/moonloop/ without its stubs), then files by
+ * package.path; "cluster.host" is what the bindings of host.h give. An error in a callback that
+ * the loop runs (host.after, host.defer) ends that callback only, and is told to `failed`. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "net/loop.h"
+
+struct ml_trusted;
+
+struct ml_trusted_options {
+    struct ml_loop *loop;     /* borrowed; NULL: host.after and host.defer raise */
+    struct ml_clock *clock;   /* borrowed; NULL: the real one */
+    struct ml_random *random; /* borrowed; NULL: one of its own, seeded by the kernel */
+    struct ml_log *log;       /* where host.log writes; borrowed; NULL: nowhere */
+    const char *logger;       /* the name in those lines; a literal */
+    bool files_first;         /* require looks at package.path before the embedded library */
+    /* How far memory may grow before garbage is collected, in percent of what the last collection
+     * left (Lua's setpause); 0: Lua's own 200. */
+    int garbage_percent;
+    /* An error nobody in Lua caught, with its traceback. NULL: it is lost. */
+    void (*failed)(void *context, const char *message);
+    void *context;
+};
+
+struct ml_trusted *ml_trusted_new(const struct ml_trusted_options *options);
+/* Timers and deferred functions that still wait are forgotten. Not from inside Lua. */
+void ml_trusted_free(struct ml_trusted *trusted);
+
+/* Runs a chunk of source text; `chunk` names it in messages ("demo.lua"). ML_ESCRIPT, with the
+ * first line of the message, when it does not compile or raises. */
+ML_NODISCARD int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str text,
+                                struct ml_err *err);
+
+/* Runs a file as the `lua` program does: a first line that begins with '#' is passed over, `arg`
+ * and `...` are the words behind it. argv[script] is the file. */
+ML_NODISCARD int ml_trusted_run_file(struct ml_trusted *trusted, int argc, char **argv, int script,
+                                     struct ml_err *err);
+
+/* The message of the last failure of the two above with its traceback; "" at first. */
+const char *ml_trusted_traceback(const struct ml_trusted *trusted);
+
+/* Calls `function` of the module, which is required if it was not yet, with `argument` (JSON;
+ * empty: nil) and appends what it returns, as JSON, to `result`; nil appends nothing. `result` may
+ * be NULL. ML_ESCRIPT as above. */
+ML_NODISCARD int ml_trusted_call(struct ml_trusted *trusted, const char *module,
+                                 const char *function, struct ml_str argument,
+                                 struct ml_buf *result, struct ml_err *err);
+
+/* A function of the host's for Lua: its argument as JSON (empty when left out or nil), its result
+ * as JSON (nothing written: true). On failure Lua gets nil and the message. It may run the loop:
+ * what the loop then calls in this state runs above the caller, on the same Lua thread, a
+ * coroutine included. It must not free the state. */
+typedef int ml_trusted_function(void *context, struct ml_str argument, struct ml_buf *result,
+                                struct ml_err *err);
+
+/* Makes it the field `name` of what `require` gives for `module`. For what only one program has,
+ * such as a clock that can be moved. */
+void ml_trusted_define(struct ml_trusted *trusted, const char *module, const char *name,
+                       ml_trusted_function *function, void *context);

@@ -1,0 +1,355 @@
+#include "cluster/world.h"
+
+#include "cluster/transport_embedded.h"
+#include "cluster/world_source.h"
+
+#define ROUNDS_MAX  10000 /* of one settle */
+#define ROUNDS_MORE 200   /* beyond them, to see what does not end */
+#define TALLIES_MAX 16
+#define WALL_NS     (INT64_C(1767225600) * ML_NS_PER_S)
+#define INSTANCE    "moonloop-world"
+/* A world is small and soon over: collecting its garbage as often as in a server that lasts would
+ * be a third of what its tests take. */
+#define GARBAGE_PERCENT 400
+
+/* A request, and how often it was made in the rounds that should not have been. */
+struct tally {
+    char *request; /* "PATCH /api/v1/…" */
+    size_t count;
+};
+
+/* Of an operator. */
+enum life {
+    LIFE_AHEAD, /* begins when the server has nothing left to do */
+    LIFE_BEGUN,
+    LIFE_OVER, /* another one takes its place when the round of the loop has ended */
+};
+
+struct ml_world {
+    struct ml_clock_fake clock;
+    struct ml_random random;
+    struct ml_log log;
+    struct ml_loop *loop;
+    struct ml_apiserver *server;
+    char **scripts; /* as in the setup; copies */
+    bool running;   /* inside of settle or advance */
+
+    /* From the operator down: tap, faults, embedded. Anew with each operator's life but the
+     * faults, which outlive a restart. */
+    struct ml_transport tap;
+    struct ml_transport *seam; /* of the faults */
+    struct ml_transport_faults *faults;
+    struct ml_metrics *metrics;
+    struct ml_operator *operator;
+    enum life life;
+
+    bool is_counting;
+    struct tally tallies[TALLIES_MAX];
+    size_t tally_count;
+};
+
+static void count_request(struct ml_world *world, const struct ml_transport_request *request)
+{
+    ML_AUTO_FREE char *text = ml_asprintf("%s %s", request->method, request->path);
+    for (size_t i = 0; i < world->tally_count; i++) {
+        if (strcmp(world->tallies[i].request, text) == 0) {
+            world->tallies[i].count++;
+            return;
+        }
+    }
+    if (world->tally_count < TALLIES_MAX)
+        world->tallies[world->tally_count++] = (struct tally){ml_take(&text), 1};
+}
+
+static struct ml_transport_call *tap_submit(struct ml_transport *tap,
+                                            const struct ml_transport_request *request,
+                                            const struct ml_http_handler *handler, void *context)
+{
+    struct ml_world *world = ml_container_of(tap, struct ml_world, tap);
+    if (world->is_counting)
+        count_request(world, request);
+    return world->seam->submit(world->seam, request, handler, context);
+}
+
+static void tap_cancel(struct ml_transport *tap, struct ml_transport_call *call)
+{
+    struct ml_world *world = ml_container_of(tap, struct ml_world, tap);
+    world->seam->cancel(world->seam, call);
+}
+
+/* The seams belong to the world. */
+static void tap_free(struct ml_transport *tap)
+{
+    (void)tap;
+}
+
+static void make_operator(struct ml_world *world)
+{
+    static const char *const everywhere[] = {NULL};
+    world->metrics = ml_metrics_new();
+    const struct ml_operator_opts opts = {
+        .virtual_time = true,
+        .loop = world->loop,
+        .transport = &world->tap,
+        .random = &world->random,
+        .log = world->log.fd < 0 ? NULL : &world->log,
+        .metrics = world->metrics,
+        .namespaces = everywhere,
+        .instance = INSTANCE,
+    };
+    world->operator= ml_operator_new(&opts);
+    for (size_t i = 0; world->scripts[i]; i++)
+        ml_operator_add_source(world->operator, world_source_new(world->loop, world->scripts[i]));
+    world->life = LIFE_AHEAD;
+}
+
+static void end_operator(struct ml_world *world)
+{
+    ml_operator_free(ml_take(&world->operator));
+    ml_metrics_free(ml_take(&world->metrics));
+}
+
+static void free_scripts(struct ml_world *world)
+{
+    for (char **script = world->scripts; script && *script; script++)
+        free(*script);
+    free(world->scripts);
+    world->scripts = NULL;
+}
+
+static void copy_scripts(struct ml_world *world, const char *const *scripts)
+{
+    size_t count = 0;
+    while (scripts && scripts[count])
+        count++;
+    char **copies = ml_zalloc((count + 1) * sizeof *copies);
+    for (size_t i = 0; i < count; i++)
+        copies[i] = ml_strdup(scripts[i]);
+    free_scripts(world); /* which `scripts` may be */
+    world->scripts = copies;
+}
+
+static void set_time_and_seed(struct ml_world *world, const struct ml_world_setup *setup)
+{
+    ml_clock_fake_init(&world->clock, setup->wall_ns ? setup->wall_ns : WALL_NS);
+    ml_random_init(&world->random, setup->seed);
+}
+
+/* What stands on the server: seams and operator. */
+static void build(struct ml_world *world, const struct ml_world_setup *setup)
+{
+    struct ml_transport *embedded = ml_transport_embedded_new(world->loop, world->server, NULL);
+    world->seam = ml_transport_faults_new(world->loop, embedded, &world->faults);
+    world->tap = (struct ml_transport){tap_submit, tap_cancel, tap_free, world->seam->host};
+    copy_scripts(world, setup->scripts);
+    make_operator(world);
+}
+
+static void tear_down(struct ml_world *world)
+{
+    end_operator(world);
+    if (world->seam)
+        world->seam->free(ml_take(&world->seam));
+}
+
+int ml_world_new(const struct ml_world_options *options, struct ml_world **out, struct ml_err *err)
+{
+    struct ml_world *world = ml_new(struct ml_world);
+    set_time_and_seed(world, &options->setup);
+    ml_log_init(&world->log, &world->clock.clock, options->log_fd, ML_LOG_TEXT, options->log_level);
+    world->loop = ml_loop_new(&world->clock.clock);
+    const struct ml_apiserver_options server = {
+        .loop = world->loop,
+        .clock = &world->clock.clock,
+        .random = &world->random,
+        .log = options->log_fd < 0 ? NULL : &world->log,
+        .settings = options->setup.settings,
+        .files_first = options->files_first,
+        .garbage_percent = GARBAGE_PERCENT,
+    };
+    int r = ml_apiserver_new(&server, &world->server, err);
+    if (r < 0) {
+        ml_world_free(world);
+        return r;
+    }
+    build(world, &options->setup);
+    *out = world;
+    return 0;
+}
+
+void ml_world_free(struct ml_world *world)
+{
+    if (!world)
+        return;
+    tear_down(world);
+    ml_apiserver_free(world->server);
+    ml_loop_free(world->loop);
+    free_scripts(world);
+    free(world);
+}
+
+/* What only the outside may do. */
+static int check_outside(const struct ml_world *world, const char *what, struct ml_err *err)
+{
+    if (!world->running)
+        return 0;
+    return ml_err_set(err, ML_EINVALID, "%s: not from inside of what settle and advance run", what);
+}
+
+int ml_world_reset(struct ml_world *world, const struct ml_world_setup *setup, struct ml_err *err)
+{
+    int r = check_outside(world, "reset", err);
+    if (r < 0)
+        return r;
+    tear_down(world);
+    set_time_and_seed(world, setup);
+    r = ml_apiserver_reset(world->server, setup->settings, err);
+    build(world, setup); /* on failure, too: a world is always whole */
+    return r;
+}
+
+/* Goes on for some rounds to see which request comes again and again. */
+static int fail_without_end(struct ml_world *world, struct ml_err *err)
+{
+    const struct tally *most = NULL;
+    world->is_counting = true;
+    (void)ml_loop_poll_rounds(world->loop, ROUNDS_MORE);
+    world->is_counting = false;
+    for (size_t i = 0; i < world->tally_count; i++)
+        if (!most || world->tallies[i].count > most->count)
+            most = &world->tallies[i];
+    if (most)
+        ml_err_set(err, ML_ELIMIT, "no end after %d rounds: %s, %zu times in the last %d",
+                   ROUNDS_MAX, most->request, most->count, ROUNDS_MORE);
+    else
+        ml_err_set(err, ML_ELIMIT,
+                   "no end after %d rounds, and no request in the last %d: a timer or a deferred "
+                   "function begins itself anew without waiting",
+                   ROUNDS_MAX, ROUNDS_MORE);
+    for (size_t i = 0; i < world->tally_count; i++)
+        free(world->tallies[i].request);
+    world->tally_count = 0;
+    return err->kind;
+}
+
+static void replace_operator(struct ml_world *world)
+{
+    end_operator(world);
+    make_operator(world);
+}
+
+static int run_to_the_end(struct ml_world *world, struct ml_err *err)
+{
+    for (size_t rounds = 0; rounds < ROUNDS_MAX; rounds++) {
+        bool is_idle = ml_loop_poll_rounds(world->loop, 1);
+        if (world->life == LIFE_OVER)
+            replace_operator(world);
+        else if (is_idle)
+            return 0;
+    }
+    return fail_without_end(world, err);
+}
+
+static int settle(struct ml_world *world, struct ml_err *err)
+{
+    int r = run_to_the_end(world, err);
+    while (r == 0 && world->life == LIFE_AHEAD) {
+        world->life = LIFE_BEGUN;
+        ml_operator_start(world->operator);
+        r = run_to_the_end(world, err);
+    }
+    return r;
+}
+
+int ml_world_settle(struct ml_world *world, struct ml_err *err)
+{
+    int r = check_outside(world, "settle", err);
+    if (r < 0)
+        return r;
+    world->running = true;
+    r = settle(world, err);
+    world->running = false;
+    return r;
+}
+
+static int advance(struct ml_world *world, int64_t ns, struct ml_err *err)
+{
+    struct ml_clock *clock = &world->clock.clock;
+    int64_t end = ml_clock_monotonic(clock) + ns;
+    int r = settle(world, err);
+    while (r == 0 && ml_clock_monotonic(clock) < end) {
+        int64_t next = ML_MIN(ml_loop_next(world->loop), end);
+        ml_clock_fake_advance(&world->clock, next - ml_clock_monotonic(clock));
+        r = settle(world, err);
+    }
+    return r;
+}
+
+int ml_world_advance(struct ml_world *world, int64_t ns, struct ml_err *err)
+{
+    int r = check_outside(world, "advance", err);
+    if (r < 0)
+        return r;
+    world->running = true;
+    r = advance(world, ns, err);
+    world->running = false;
+    return r;
+}
+
+int ml_world_fault(struct ml_world *world, const struct ml_fault *fault)
+{
+    return ml_transport_faults_add(world->faults, fault);
+}
+
+void ml_world_heal(struct ml_world *world, int fault)
+{
+    ml_transport_faults_remove(world->faults, fault);
+}
+
+void ml_world_restart(struct ml_world *world)
+{
+    if (world->running)
+        world->life = LIFE_OVER;
+    else
+        replace_operator(world);
+}
+
+static void on_stopped(void *context)
+{
+    struct ml_world *world = context;
+    world->life = LIFE_OVER;
+}
+
+void ml_world_stop(struct ml_world *world, int64_t drain_ns)
+{
+    if (world->life == LIFE_BEGUN)
+        ml_operator_stop(world->operator, drain_ns, on_stopped, world);
+}
+
+void ml_world_set_wall_clock(struct ml_world *world, int64_t delta_ns)
+{
+    world->clock.wall_ns += delta_ns;
+}
+
+int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_err *err)
+{
+    int r = check_outside(world, "suspend", err);
+    if (r == 0)
+        ml_clock_fake_advance(&world->clock, ns);
+    return r;
+}
+
+struct ml_operator *ml_world_operator(struct ml_world *world)
+{
+    return world->operator;
+}
+
+struct ml_apiserver *ml_world_server(struct ml_world *world)
+{
+    return world->server;
+}
+
+struct ml_trusted *ml_world_trusted(struct ml_world *world)
+{
+    return ml_apiserver_trusted(world->server);
+}

@@ -1,0 +1,28 @@
+/* L6 operator. The two small servers for machines: probes and metrics. */
+#pragma once
+
+#include "base/metrics.h"
+#include "net/http_routes.h"
+
+struct ml_endpoints;
+
+struct ml_endpoints_opts {
+    struct ml_loop *loop;
+    struct ml_metrics *metrics;
+    const char *health_address;  /* "host:port"; NULL or "0": none */
+    const char *metrics_address; /* the same; may equal health_address */
+    /* Is the host ready? Appends why not, a line each. */
+    bool (*ready)(void *context, struct ml_buf *why);
+    void *context;
+};
+
+/* /healthz, /readyz (200 "ok" or 500; ?verbose tells why) and /metrics. ML_EINVALID or ML_EIO
+ * as ml_http_listen. */
+ML_NODISCARD int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints **out,
+                                  struct ml_err *err);
+void ml_endpoints_free(struct ml_endpoints *endpoints);
+
+int ml_endpoints_health_port(const struct ml_endpoints *endpoints); /* 0: none */
+/* The socket of the probes, borrowed; -1: none. */
+int ml_endpoints_health_listener(const struct ml_endpoints *endpoints);
+int ml_endpoints_metrics_port(const struct ml_endpoints *endpoints); /* 0: none */

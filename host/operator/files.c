@@ -1,0 +1,322 @@
+#include "operator/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MIB           ((size_t)1024 * 1024)
+#define MANIFEST_MAX  (4 * MIB)
+#define SCRIPTS_MAX   (8 * MIB) /* of one source */
+#define MANIFESTS_MAX (64 * MIB)
+
+void ml_files_fini(struct ml_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        free((char *)files->files[i].name.ptr);
+        free((char *)files->files[i].text.ptr);
+    }
+    for (size_t i = 0; i < files->refused_count; i++)
+        free(files->refused[i].name);
+    free(files->files);
+    free(files->refused);
+    *files = ML_FILES_INIT;
+}
+
+void ml_files_copy(struct ml_files *to, const struct ml_files *from)
+{
+    *to = (struct ml_files){
+        .files = ml_zalloc(ML_MAX(from->count, 1u) * sizeof *to->files),
+        .count = from->count,
+        .refused = ml_zalloc(ML_MAX(from->refused_count, 1u) * sizeof *to->refused),
+        .refused_count = from->refused_count,
+        .bytes = from->bytes,
+    };
+    for (size_t i = 0; i < from->count; i++) {
+        const struct ml_script_file *file = &from->files[i];
+        to->files[i] = (struct ml_script_file){{ml_str_dup(file->name), file->name.len},
+                                               {ml_str_dup(file->text), file->text.len}};
+    }
+    for (size_t i = 0; i < from->refused_count; i++)
+        to->refused[i] = (struct ml_file_refused){ml_strdup(from->refused[i].name),
+                                                  from->refused[i].err};
+}
+
+bool ml_files_same(const struct ml_files *a, const struct ml_files *b)
+{
+    if (a->count != b->count || a->refused_count != b->refused_count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (!ml_str_eq(a->files[i].name, b->files[i].name) ||
+            !ml_str_eq(a->files[i].text, b->files[i].text))
+            return false;
+    for (size_t i = 0; i < a->refused_count; i++)
+        if (strcmp(a->refused[i].err.message, b->refused[i].err.message) != 0)
+            return false;
+    return true;
+}
+
+static bool is_script(struct ml_str name)
+{
+    return ml_str_ends(name, ".lua") && !ml_str_ends(name, "_test.lua");
+}
+
+static bool is_manifest(struct ml_str name)
+{
+    return (ml_str_ends(name, ".yaml") || ml_str_ends(name, ".yml") ||
+            ml_str_ends(name, ".json")) &&
+           !ml_str_starts(name, "kustomization.");
+}
+
+const struct ml_files_kind ml_files_scripts = {"scripts", ML_SCRIPT_SOURCE_MAX, SCRIPTS_MAX,
+                                               is_script};
+const struct ml_files_kind ml_files_manifests = {"manifests", MANIFEST_MAX, MANIFESTS_MAX,
+                                                 is_manifest};
+
+/* Does a control character begin here? C1 ones have two bytes in UTF-8. */
+static bool is_control(struct ml_str at)
+{
+    unsigned char first = (unsigned char)at.ptr[0];
+    unsigned char second = at.len > 1 ? (unsigned char)at.ptr[1] : 0;
+    return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second <= 0x9f);
+}
+
+static bool is_printable(struct ml_str name)
+{
+    for (; name.len; name.ptr++, name.len--)
+        if (is_control(name))
+            return false;
+    return true;
+}
+
+static bool name_good(struct ml_str name)
+{
+    return name.len > 0 && name.len <= ML_FILE_NAME_MAX && ml_str_is_utf8(name) &&
+           is_printable(name) && !memchr(name.ptr, '/', name.len);
+}
+
+/* A bad name becomes one that a log and a terminal can bear: ASCII, and not too long. */
+static char *name_to_show(struct ml_str name)
+{
+    char *shown = ml_str_dup((struct ml_str){name.ptr, ML_MIN(name.len, ML_FILE_NAME_MAX)});
+    if (name_good(name))
+        return shown;
+    for (char *at = shown; *at; at++)
+        if (*at < 0x20 || *at > 0x7e || *at == '/')
+            *at = '?';
+    return shown;
+}
+
+static int count_one_more(const struct ml_files *files, const struct ml_files_kind *kind,
+                          struct ml_err *err)
+{
+    if (files->count + files->refused_count < ML_FILES_MAX)
+        return 0;
+    return ml_err_set(err, ML_ELIMIT, "more than %d %s", ML_FILES_MAX, kind->what);
+}
+
+static void refuse(struct ml_files *files, struct ml_str name, const struct ml_err *why)
+{
+    size_t size = (files->refused_count + 1) * sizeof *files->refused;
+    files->refused = ml_realloc(files->refused, size);
+    size_t at = files->refused_count++;
+    char *shown = name_to_show(name);
+    for (; at > 0 && strcmp(files->refused[at - 1].name, shown) > 0; at--)
+        files->refused[at] = files->refused[at - 1];
+    files->refused[at] = (struct ml_file_refused){shown, *why};
+}
+
+static void insert(struct ml_files *files, struct ml_str name, struct ml_str text)
+{
+    files->files = ml_realloc(files->files, (files->count + 1) * sizeof *files->files);
+    size_t at = files->count;
+    while (at > 0 && ml_str_cmp(files->files[at - 1].name, name) > 0)
+        at--;
+    memmove(&files->files[at + 1], &files->files[at], (files->count - at) * sizeof *files->files);
+    files->files[at] = (struct ml_script_file){
+        .name = {ml_str_dup(name), name.len},
+        .text = {ml_str_dup(text), text.len},
+    };
+    files->count++;
+    files->bytes += text.len;
+}
+
+int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struct ml_str name,
+                 struct ml_str text, struct ml_err *err)
+{
+    struct ml_err why = ML_ERR_INIT;
+    ML_AUTO_FREE char *shown = name_to_show(name);
+    if (count_one_more(files, kind, err) < 0)
+        return err->kind;
+    if (!name_good(name))
+        ml_err_set(
+            &why, ML_EINVALID,
+            "%s: the name of a file has at most %d bytes, and characters that can be printed",
+            shown, ML_FILE_NAME_MAX);
+    else if (text.len > kind->size_max)
+        ml_err_set(&why, ML_ELIMIT, "%s: larger than %zu bytes", shown, kind->size_max);
+    if (why.kind)
+        refuse(files, name, &why);
+    else if (text.len > kind->total_max - files->bytes)
+        return ml_err_set(err, ML_ELIMIT, "%s larger than %zu bytes in all", kind->what,
+                          kind->total_max);
+    else
+        insert(files, name, text);
+    return 0;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
+static const char *type_name(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFDIR:
+        return "a folder";
+    case S_IFIFO:
+        return "a pipe";
+    case S_IFSOCK:
+        return "a socket";
+    default:
+        return "a device";
+    }
+}
+
+static int judge_type_and_size(const struct stat *info, const struct ml_files_kind *kind,
+                               const char *shown, struct ml_err *err)
+{
+    if (!S_ISREG(info->st_mode))
+        return ml_err_set(err, ML_EINVALID, "%s: is %s, not a file", shown,
+                          type_name(info->st_mode));
+    if (info->st_size > (off_t)kind->size_max)
+        return ml_err_set(err, ML_ELIMIT, "%s: larger than %zu bytes", shown, kind->size_max);
+    return 0;
+}
+
+/* Judged before it is opened, as opening alone does something to a device and waits at a pipe, and
+ * again after: it may have been replaced in between. */
+static int open_file(const struct ml_files_kind *kind, int dir, const char *path, const char *shown,
+                     struct ml_err *err)
+{
+    struct stat info;
+    if (fstatat(dir, path, &info, 0) < 0)
+        return ml_err_set(err, ML_EIO, "%s: cannot be opened: %s", shown, strerror(errno));
+    if (judge_type_and_size(&info, kind, shown, err) < 0)
+        return err->kind;
+    int fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return ml_err_set(err, ML_EIO, "%s: cannot be opened: %s", shown, strerror(errno));
+    if (fstat(fd, &info) < 0)
+        ml_err_set(err, ML_EIO, "%s: cannot be read: %s", shown, strerror(errno));
+    else if (judge_type_and_size(&info, kind, shown, err) == 0)
+        return fd;
+    close(fd);
+    return err->kind;
+}
+
+/* Of a file that grows meanwhile one byte more than it may have: ml_files_add refuses it. */
+static int read_text(int fd, size_t size_max, const char *shown, struct ml_buf *text,
+                     struct ml_err *err)
+{
+    for (;;) {
+        size_t room = ML_MIN((size_t)16 * 1024, size_max + 1 - text->len);
+        if (room == 0)
+            return 0;
+        char *into = ml_buf_reserve(text, room);
+        ssize_t got = read(fd, into, room);
+        if (got < 0)
+            return ml_err_set(err, ML_EIO, "%s: cannot be read: %s", shown, strerror(errno));
+        if (got == 0)
+            return 0;
+        text->len += (size_t)got;
+    }
+}
+
+static struct ml_str base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return ml_str_of(slash ? slash + 1 : path);
+}
+
+/* What is wrong with the file itself is told by `why`, which is empty otherwise. */
+static int read_file(struct ml_files *files, const struct ml_files_kind *kind, int dir,
+                     const char *path, const char *shown, struct ml_err *why, struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text;
+    *why = ML_ERR_INIT;
+    ML_AUTO(close_fd) int fd = open_file(kind, dir, path, shown, why);
+    ml_buf_init(&text, kind->size_max + 1);
+    if (fd < 0 || read_text(fd, kind->size_max, shown, &text, why) < 0)
+        return 0;
+    return ml_files_add(files, kind, base_name(path), ml_buf_str(&text), err);
+}
+
+static void close_dir(DIR **dir)
+{
+    if (*dir)
+        closedir(*dir);
+}
+
+static int read_folder(struct ml_files *files, const struct ml_files_kind *kind, const char *path,
+                       struct ml_err *err)
+{
+    ML_AUTO(close_dir) DIR *dir = opendir(path);
+    if (!dir)
+        return ml_err_set(err, ML_EIO, "%s: cannot be opened: %s", path, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.' || !kind->wanted(ml_str_of(entry->d_name)))
+            continue;
+        ML_AUTO_FREE char *name = name_to_show(ml_str_of(entry->d_name));
+        ML_AUTO_FREE char *shown = ml_asprintf("%s/%s", path, name);
+        struct ml_err why;
+        int r = read_file(files, kind, dirfd(dir), entry->d_name, shown, &why, err);
+        if (r == 0 && why.kind && (r = count_one_more(files, kind, err)) == 0)
+            refuse(files, ml_str_of(entry->d_name), &why);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int read_one(struct ml_files *files, const struct ml_files_kind *kind, const char *path,
+                    struct ml_err *err)
+{
+    struct ml_err why;
+    int r = read_file(files, kind, AT_FDCWD, path, path, &why, err);
+    if (r == 0 && files->refused_count)
+        why = files->refused[0].err;
+    if (r == 0 && why.kind) {
+        *err = why;
+        r = why.kind;
+    }
+    return r;
+}
+
+int ml_files_read(struct ml_files *files, const struct ml_files_kind *kind, const char *path,
+                  struct ml_err *err)
+{
+    struct stat info;
+    if (stat(path, &info) < 0)
+        return ml_err_set(err, ML_EIO, "%s: %s", path, strerror(errno));
+    struct ml_files fresh = ML_FILES_INIT;
+    int r = S_ISDIR(info.st_mode) ? read_folder(&fresh, kind, path, err)
+                                  : read_one(&fresh, kind, path, err);
+    if (r < 0) {
+        ml_files_fini(&fresh);
+        return r;
+    }
+    *files = fresh;
+    return 0;
+}
+
+bool ml_files_may_mend(const struct ml_files *files)
+{
+    for (size_t i = 0; i < files->refused_count; i++)
+        if (files->refused[i].err.kind == ML_EIO)
+            return true;
+    return false;
+}

@@ -1,0 +1,62 @@
+/* L6 operator. The files of one source, read whole: what a folder or a ConfigMap holds at one
+ * instant. */
+#pragma once
+
+#include "script/script.h"
+
+#define ML_FILES_MAX     256 /* of one source, refused ones included */
+#define ML_FILE_NAME_MAX 253 /* bytes; a ConfigMap's key has no more */
+
+/* What is read from a folder, and what it is called in messages. */
+struct ml_files_kind {
+    const char *what; /* "scripts" */
+    size_t size_max;  /* bytes of one file */
+    size_t total_max; /* and of all together */
+    bool (*wanted)(struct ml_str name);
+};
+
+extern const struct ml_files_kind ml_files_scripts;   /* "*.lua", no test ("*_test.lua") */
+extern const struct ml_files_kind ml_files_manifests; /* "*.yaml", "*.yml", "*.json"; not what
+                                                         kustomize reads */
+
+/* An entry that is no good as a file, whatever stands in it. */
+struct ml_file_refused {
+    char *name;        /* fit to be shown */
+    struct ml_err err; /* begins with the name, or with the path */
+};
+
+struct ml_files {
+    struct ml_script_file *files; /* sorted by name; names and texts owned */
+    size_t count;
+    struct ml_file_refused *refused; /* sorted by name; owned */
+    size_t refused_count;
+    size_t bytes; /* of all texts */
+};
+
+#define ML_FILES_INIT ((struct ml_files){0})
+
+void ml_files_fini(struct ml_files *files);
+void ml_files_copy(struct ml_files *to, const struct ml_files *from); /* `to` is written anew */
+bool ml_files_same(const struct ml_files *a, const struct ml_files *b);
+
+/* Copies name and text in, keeping the order. What is too large, or has a name that is longer than
+ * ML_FILE_NAME_MAX or cannot be printed, goes to `refused` alone. ML_ELIMIT: too many, or too much,
+ * in all. */
+ML_NODISCARD int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind,
+                              struct ml_str name, struct ml_str text, struct ml_err *err);
+
+/* Reads a file, of whatever name, or those of a folder that are wanted (not of its subfolders; no
+ * hidden ones). A mounted ConfigMap is such a folder. Only regular files are opened, and only up to
+ * the size that a file may have; links are followed. Of a folder, an entry that cannot be read is
+ * refused alone; ML_EIO, ML_EINVALID or ML_ELIMIT tell of the path as a whole. */
+ML_NODISCARD int ml_files_read(struct ml_files *files, const struct ml_files_kind *kind,
+                               const char *path, struct ml_err *err);
+
+/* Was an entry refused that may become good without a change of the folder: a dangling link, a want
+ * of rights? Look again, then. */
+bool ml_files_may_mend(const struct ml_files *files);
+
+static inline struct ml_script_files ml_files_view(const struct ml_files *files)
+{
+    return (struct ml_script_files){files->files, files->count};
+}

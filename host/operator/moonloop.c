@@ -1,0 +1,401 @@
+/* The host as a whole: what is made, in which order it starts, and in which it stops.
+ *
+ *   start   probes and metrics, connection, caches and scripts (each script when its caches are
+ *           synced)
+ *   stop    readiness, scripts (work under way ends), Events, the Lease, connections, probes */
+#include "include/moonloop.h"
+
+#include "kube/transport_http.h"
+#include "operator/connect.h"
+#include "operator/crash_marker.h"
+#include "operator/endpoints.h"
+#include "operator/host_opts.h"
+#include "operator/lockdown.h"
+#include "operator/operator.h"
+#include "operator/process_metrics.h"
+#include "operator/watchdog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define CONNECT_PATIENCE_NS   (10 * ML_NS_PER_S)
+#define DRAIN_SECONDS_DEFAULT 25
+
+struct moonloop {
+    struct moonloop_opts opts; /* strings owned, ml_host_opts_own */
+    struct ml_err err;
+    int exit_code;
+
+    struct ml_log log;
+    struct ml_random random;
+    struct ml_loop *loop;
+    struct ml_metrics *metrics;
+    struct ml_process_metrics process_metrics;
+    struct ml_kubeconfig *kubeconfig;
+    struct ml_credentials *credentials; /* of both transports */
+    struct ml_http_client *http;
+    struct ml_transport *transport;
+    struct ml_http_client *lease_http; /* renewals stand behind no other request */
+    struct ml_transport *lease_transport;
+    struct ml_operator *operator;
+    struct ml_endpoints *endpoints;
+    struct ml_connect *connecting;
+    struct ml_watchdog *watchdog;
+    struct ml_crash_marker *marker; /* NULL: no --state-dir, or it cannot be used */
+    struct ml_timer worked;
+
+    bool stopping;
+    int wake[2]; /* moonloop_stop writes a byte here */
+    struct ml_loop_watch *woken;
+    atomic_int stops;
+};
+
+const char *moonloop_version(void)
+{
+    return MOONLOOP_VERSION;
+}
+
+struct moonloop *moonloop_new(const struct moonloop_opts *opts)
+{
+    struct moonloop *self = ml_new(struct moonloop);
+    self->opts = *opts;
+    ml_host_opts_own(&self->opts);
+    self->err = ML_ERR_INIT;
+    self->wake[0] = self->wake[1] = -1;
+    if (pipe2(self->wake, O_NONBLOCK | O_CLOEXEC) < 0)
+        ml_err_set(&self->err, ML_EIO, "pipe: %s", strerror(errno));
+    return self;
+}
+
+static void leave_loop(void *context)
+{
+    struct moonloop *self = context;
+    ml_loop_stop(self->loop);
+}
+
+static int fail(struct moonloop *self, int exit_code)
+{
+    self->exit_code = exit_code;
+    return exit_code;
+}
+
+static void stop(struct moonloop *self, const char *why)
+{
+    int64_t seconds = self->opts.drain_seconds > 0 ? self->opts.drain_seconds
+                                                   : DRAIN_SECONDS_DEFAULT;
+    ml_info(&self->log, "host", self->stopping ? "stopping at once" : "stopping", ML_S("why", why));
+    if (self->stopping) {
+        ml_err_set(&self->err, ML_ECANCELED, "asked to stop twice; left work under way");
+        fail(self, MOONLOOP_EXIT_BAD);
+    }
+    self->stopping = true;
+    ml_connect_free(ml_take(&self->connecting));
+    ml_operator_stop(self->operator, seconds * ML_NS_PER_S, leave_loop, self);
+}
+
+static void on_wake(void *context)
+{
+    struct moonloop *self = context;
+    char byte;
+    while (read(self->wake[0], &byte, 1) == 1)
+        ;
+    stop(self, atomic_load(&self->stops) > 1 ? "asked twice" : "asked to");
+}
+
+void moonloop_stop(struct moonloop *self)
+{
+    atomic_fetch_add(&self->stops, 1);
+    ssize_t sent = write(self->wake[1], "", 1);
+    (void)sent; /* a full pipe wakes just as well */
+}
+
+static void on_signal(void *context, int signo)
+{
+    stop(context, signo == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+static void catch_signals(struct moonloop *self, void (*fire)(void *context, int signo))
+{
+    if (!self->opts.handle_signals)
+        return;
+    ml_loop_on_signal(self->loop, SIGTERM, fire, self);
+    ml_loop_on_signal(self->loop, SIGINT, fire, self);
+}
+
+static void on_connected(void *context, const char *version, const struct ml_err *err)
+{
+    struct moonloop *self = context;
+    ml_connect_free(ml_take(&self->connecting));
+    if (err) {
+        ml_err_set(&self->err, err->kind, "cannot use the API server %s (%s): %s%s",
+                   ml_kubeconfig_server(self->kubeconfig), ml_kubeconfig_source(self->kubeconfig),
+                   err->message, ml_connect_advice(err));
+        fail(self, MOONLOOP_EXIT_UNREACHABLE);
+        leave_loop(self);
+        return;
+    }
+    ml_info(&self->log, "host", "connected", ML_S("server", ml_kubeconfig_server(self->kubeconfig)),
+            ML_S("version", version), ML_S("credentials", ml_kubeconfig_source(self->kubeconfig)));
+    if (ml_kubeconfig_insecure(self->kubeconfig))
+        ml_warn(
+            &self->log, "host",
+            "INSECURE: the server's certificate is not verified (insecure-skip-tls-verify), and "
+            "anybody on the way can take the credentials; set certificate-authority instead",
+            ML_S("server", ml_kubeconfig_server(self->kubeconfig)));
+    ml_operator_start(self->operator);
+}
+
+static int open_log(struct moonloop *self)
+{
+    enum ml_log_format format;
+    enum ml_log_level level;
+    int r = ml_host_opts_log(&self->opts, &format, &level, &self->err);
+    if (r == 0)
+        ml_log_init(&self->log, ml_clock_real(),
+                    self->opts.log_fd ? self->opts.log_fd : STDOUT_FILENO, format, level);
+    return r;
+}
+
+static int open_transport(struct moonloop *self)
+{
+    const struct ml_kubeconfig_opts opts = {self->opts.kubeconfig, self->opts.context};
+    int r = ml_kubeconfig_load(&opts, &self->kubeconfig, &self->err);
+    if (r < 0)
+        return r;
+    self->credentials = ml_credentials_new(&(struct ml_credentials_opts){
+        .loop = self->loop,
+        .config = self->kubeconfig,
+        .log = &self->log,
+        .metrics = self->metrics,
+        .random = &self->random,
+    });
+    self->http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
+    self->transport = ml_transport_http_new(self->http, self->credentials);
+    return 0;
+}
+
+/* Without waiting for anything: another replica may work by now. */
+static void on_lost(void *context, const struct ml_err *err)
+{
+    struct moonloop *self = context;
+    self->err = *err;
+    ml_error(&self->log, "host",
+             self->opts.shard ? "no longer a member of the shard group; ending"
+                              : "no longer the leader; ending",
+             ML_ERR(err));
+    fail(self, MOONLOOP_EXIT_LOST_LEASE);
+    leave_loop(self);
+}
+
+static void open_replica(struct moonloop *self, struct ml_replica_opts *out, const char *identity)
+{
+    const char *ns = self->opts.leader_election_namespace;
+    self->lease_http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
+    self->lease_transport = ml_transport_http_new(self->lease_http, self->credentials);
+    *out = (struct ml_replica_opts){
+        .transport = self->lease_transport,
+        .ns = ns ? ns : ml_kubeconfig_namespace(self->kubeconfig),
+        .name = ml_host_opts_lease_name(&self->opts),
+        .identity = identity,
+        .times = ml_host_opts_lease_times(&self->opts),
+        .shares = self->opts.shard,
+        .lost = on_lost,
+        .context = self,
+    };
+}
+
+/* The work goes on without it. */
+static void open_marker(struct moonloop *self)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (self->opts.state_dir &&
+        ml_crash_marker_open(self->opts.state_dir, &self->log, &self->marker, &err) < 0)
+        ml_warn(&self->log, "host", "nothing is remembered of the script the process dies in",
+                ML_ERR(&err));
+}
+
+static void make_operator(struct moonloop *self)
+{
+    char host[64] = "localhost", uuid[ML_UUID_LEN + 1];
+    gethostname(host, sizeof host - 1);
+    ml_random_uuid(&self->random, uuid);
+    ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
+    ML_AUTO_FREE char *identity = ml_asprintf("%s_%s", host, uuid);
+    struct ml_replica_opts replica;
+    if (ml_host_opts_is_replica(&self->opts))
+        open_replica(self, &replica, identity);
+    const struct ml_operator_opts opts = {
+        .loop = self->loop,
+        .transport = self->transport,
+        .random = &self->random,
+        .log = &self->log,
+        .metrics = self->metrics,
+        .namespaces = self->opts.namespaces,
+        .watch_list = self->opts.watch_list,
+        .instance = instance,
+        .limits = {.memory_max = self->opts.script_memory_max},
+        .marker = self->marker,
+        .replica = ml_host_opts_is_replica(&self->opts) ? &replica : NULL,
+    };
+    self->operator= ml_operator_new(&opts);
+    for (size_t i = 0; self->opts.scripts[i]; i++)
+        ml_operator_add_path(self->operator, self->opts.scripts[i]);
+    for (size_t i = 0; self->opts.scripts_configmaps[i]; i++)
+        ml_operator_add_configmap(self->operator, self->opts.scripts_configmaps[i]);
+}
+
+static bool is_ready(void *context, struct ml_buf *why)
+{
+    struct moonloop *self = context;
+    if (self->stopping) {
+        ml_buf_puts(why, "stopping\n");
+        return false;
+    }
+    if (self->connecting) {
+        ml_buf_puts(why, "not connected to the API server yet\n");
+        return false;
+    }
+    return ml_operator_ready(self->operator, why);
+}
+
+static int open_endpoints(struct moonloop *self)
+{
+    const struct ml_endpoints_opts opts = {
+        .loop = self->loop,
+        .metrics = self->metrics,
+        .health_address = self->opts.health_probe_bind_address,
+        .metrics_address = self->opts.metrics_bind_address,
+        .ready = is_ready,
+        .context = self,
+    };
+    int r = ml_endpoints_new(&opts, &self->endpoints, &self->err);
+    if (r < 0)
+        return r;
+    int health = ml_endpoints_health_port(self->endpoints);
+    int metrics = ml_endpoints_metrics_port(self->endpoints);
+    if (health || metrics)
+        ml_info(&self->log, "host", "serving", ML_I("health_port", health),
+                ML_I("metrics_port", metrics));
+    return 0;
+}
+
+static void lock_down(struct moonloop *self)
+{
+    const char *files[ML_KUBECONFIG_FILES_MAX];
+    size_t count = 0, file_count = ml_kubeconfig_files(self->kubeconfig, files);
+    if (!self->opts.lock_down)
+        return;
+    while (self->opts.scripts[count])
+        count++;
+    ML_AUTO_FREE const char **readable = ml_zalloc((count + file_count + 1) * sizeof *readable);
+    memcpy(readable, self->opts.scripts, count * sizeof *readable);
+    memcpy(readable + count, files, file_count * sizeof *readable);
+    ml_lockdown(&(struct ml_lockdown_opts){
+        .runs_programs = ml_kubeconfig_runs_programs(self->kubeconfig),
+        .readable = readable,
+        .log = &self->log,
+    });
+}
+
+static void on_worked(void *context)
+{
+    struct moonloop *self = context;
+    ml_crash_marker_forgive(self->marker);
+}
+
+static void watch_loop(struct moonloop *self)
+{
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_watchdog_opts opts = {
+        .loop = self->loop,
+        .log = &self->log,
+        .listener = ml_endpoints_health_listener(self->endpoints),
+    };
+    if (ml_watchdog_new(&opts, &self->watchdog, &err) < 0)
+        ml_warn(&self->log, "host", "nobody watches whether the event loop turns", ML_ERR(&err));
+}
+
+/* Everything but the network. Leaves self->err and a half-built host on failure. A signal that
+ * comes meanwhile waits for the loop: process 1 of a container would miss it for ever. */
+static int build(struct moonloop *self)
+{
+    if (self->err.kind)
+        return fail(self, MOONLOOP_EXIT_BAD);
+    if (open_log(self) < 0 || ml_host_opts_check(&self->opts, &self->err) < 0)
+        return fail(self, MOONLOOP_EXIT_USAGE);
+    ml_random_init_real(&self->random);
+    self->loop = ml_loop_new(ml_clock_real());
+    ml_timer_init(&self->worked, self->loop, on_worked, self);
+    catch_signals(self, on_signal);
+    self->metrics = ml_metrics_new();
+    ml_process_metrics_init(&self->process_metrics, self->metrics, &self->log);
+    if (open_transport(self) < 0)
+        return fail(self, MOONLOOP_EXIT_UNREACHABLE);
+    open_marker(self);
+    make_operator(self);
+    if (open_endpoints(self) < 0)
+        return fail(self, MOONLOOP_EXIT_BAD);
+    lock_down(self);
+    watch_loop(self);
+    return 0;
+}
+
+int moonloop_run(struct moonloop *self)
+{
+    ml_assert(self->loop == NULL);
+    if (build(self) != 0)
+        return self->exit_code;
+    self->woken = ml_loop_watch_fd(self->loop, self->wake[0], on_wake, self);
+    self->connecting = ml_connect_start(ml_operator_client(self->operator), self->loop, &self->log,
+                                        CONNECT_PATIENCE_NS, on_connected, self);
+    if (self->marker)
+        ml_timer_start(&self->worked, ML_CRASH_MARKER_WORKED_NS);
+    ml_loop_run(self->loop);
+    if (self->marker && self->exit_code == MOONLOOP_EXIT_OK)
+        ml_crash_marker_forgive(self->marker);
+    ml_watchdog_free(ml_take(&self->watchdog)); /* what is left may take its time */
+    ml_info(&self->log, "host", "stopped", ML_I("exit_code", self->exit_code));
+    return self->exit_code;
+}
+
+const char *moonloop_error(const struct moonloop *self)
+{
+    return self->err.message;
+}
+
+/* In the reverse order of making; everything takes NULL. */
+void moonloop_free(struct moonloop *self)
+{
+    if (!self)
+        return;
+    ml_connect_free(self->connecting);
+    ml_watchdog_free(self->watchdog);
+    ml_endpoints_free(self->endpoints);
+    ml_operator_free(self->operator);
+    ml_crash_marker_close(self->marker);
+    if (self->transport)
+        self->transport->free(self->transport);
+    if (self->lease_transport)
+        self->lease_transport->free(self->lease_transport);
+    ml_http_client_free(self->http);
+    ml_http_client_free(self->lease_http);
+    ml_credentials_free(self->credentials);
+    ml_kubeconfig_free(self->kubeconfig);
+    if (self->loop) {
+        catch_signals(self, NULL);
+        ml_timer_stop(&self->worked);
+        ml_loop_watch_free(self->woken);
+        ml_loop_free(self->loop);
+    }
+    ml_process_metrics_fini(&self->process_metrics);
+    ml_metrics_free(self->metrics);
+    for (int i = 0; i < 2; i++)
+        if (self->wake[i] >= 0)
+            close(self->wake[i]);
+    ml_host_opts_free(&self->opts);
+    free(self);
+}

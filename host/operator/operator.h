@@ -1,0 +1,51 @@
+/* L6 operator. An operator on a transport: client, caches, events, scripts. It neither knows where the
+ * API server stands nor what time it is: both come with the loop and the transport, so the same
+ * struct runs against a cluster, in `moonloop dev`, and in a test's virtual time.
+ *
+ *   start   scripts, each when its caches are synced; with an election they work once it is won, as
+ * one of a shard group once it has joined stop    in the steps of shutdown.h */
+#pragma once
+
+#include "operator/replica.h"
+
+struct ml_operator;
+
+/* Borrowed until ml_operator_free, but for `instance`, which is copied. */
+struct ml_operator_opts {
+    struct ml_loop *loop;
+    struct ml_transport *transport;
+    struct ml_random *random;
+    struct ml_log *log;
+    struct ml_metrics *metrics;
+    const char *const *namespaces; /* NULL-terminated; empty: all */
+    bool watch_list;               /* lists are asked for as streams */
+    const char *instance;          /* this process, in Events: "moonloop-HOST-PID" */
+    bool virtual_time;             /* what scripts take of the real CPU decides nothing */
+    struct ml_script_limits limits;
+    struct ml_crash_marker *marker;        /* as ml_scripts_mark; NULL: none is kept */
+    const struct ml_replica_opts *replica; /* NULL: the only one */
+};
+
+struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts);
+/* Cancels whatever is under way; NULL is fine. The transport may go after it. */
+void ml_operator_free(struct ml_operator *self);
+
+/* Where scripts come from; before the start. `where` has been checked. */
+void ml_operator_add_path(struct ml_operator *self, const char *path);
+void ml_operator_add_configmap(struct ml_operator *self, const char *where);
+void ml_operator_add_source(struct ml_operator *self, struct ml_source *source); /* takes it over */
+void ml_operator_start(struct ml_operator *self);
+
+/* Ends its work, tells of it and gives the Lease back, all within `drain_ns`; `done` comes, once. A
+ * second call, or ml_operator_free, ends it at once. */
+void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),
+                      void *context);
+
+/* As ml_scripts_ready. */
+bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why);
+
+/* When it works next by itself, as ml_workqueue_next. */
+int64_t ml_operator_next(const struct ml_operator *self);
+
+struct ml_client *ml_operator_client(struct ml_operator *self);       /* borrowed */
+struct ml_informers *ml_operator_informers(struct ml_operator *self); /* borrowed */

@@ -1,0 +1,193 @@
+#include "operator/reconcile.h"
+
+#include "operator/object_warning.h"
+#include "operator/status.h"
+#include "state/writer.h"
+
+struct ml_reconcile {
+    struct ml_cluster *cluster;
+    const char *controller;
+    struct ml_generation *generation;
+    struct ml_gate *gate;
+    struct ml_object *object;
+    struct ml_operator *run;
+    struct ml_writer_call *writing;
+    struct ml_reconcile_end end;
+    struct ml_turn start;
+    ml_reconcile_done *done;
+    void *context;
+};
+
+static void reconcile_free(struct ml_reconcile *self)
+{
+    ml_turn_cancel(&self->start);
+    ml_object_unref(self->object);
+    ml_generation_unref(self->generation);
+    free(self);
+}
+
+static void finish(struct ml_reconcile *self)
+{
+    self->done(self->context, &self->end);
+    reconcile_free(self);
+}
+
+static void record(struct ml_reconcile *self, const char *reason, const char *note)
+{
+    ml_object_warning(self->cluster, ml_generation_kind(self->generation), self->object, reason,
+                      note);
+}
+
+static void log_failure(struct ml_reconcile *self, enum ml_log_level level, const char *message,
+                        const char *text, const char *traceback)
+{
+    ml_log(self->cluster->log, level, self->controller, message,
+           ML_STR_FIELD("namespace", ml_object_namespace(self->object)),
+           ML_STR_FIELD("name", ml_object_name(self->object)), ML_S("error", text),
+           ML_S("kind", ml_err_name(self->end.err.kind)),
+           {.key = traceback ? "traceback" : NULL, .str = ml_str_of(traceback)});
+}
+
+/* Tells of a failure where a person looks. A conflict or a passing fault of the network is
+ * the host's business and gets a log line only. */
+static void tell(struct ml_reconcile *self, const struct ml_result *result)
+{
+    ML_AUTO_FREE char *note = NULL;
+    switch (self->end.outcome) {
+    case ML_OUTCOME_OK:
+        return;
+    case ML_OUTCOME_INVALID:
+        note = ml_asprintf(ML_STR_FMT ": %s", ML_STR_ARG(result->field), result->err.message);
+        log_failure(self, ML_LOG_ERROR, "object is invalid; waiting for its correction", note,
+                    NULL);
+        record(self, "Invalid", note);
+        return;
+    case ML_OUTCOME_TERMINAL:
+        log_failure(self, ML_LOG_ERROR, "reconcile failed for good; waiting for a change",
+                    self->end.err.message, NULL);
+        record(self, "Failed", self->end.err.message);
+        return;
+    case ML_OUTCOME_ERROR:
+        if (self->end.err.kind == ML_ECANCELED) {
+            log_failure(self, ML_LOG_DEBUG, "not ours to write any more", self->end.err.message,
+                        NULL);
+            return;
+        }
+        if (self->end.err.kind == ML_ECONFLICT) {
+            log_failure(self, ML_LOG_DEBUG, "somebody else was faster; trying again",
+                        self->end.err.message, NULL);
+            return;
+        }
+        log_failure(self, ML_LOG_ERROR, "reconcile failed; trying again", self->end.err.message,
+                    result ? result->traceback : NULL);
+        if (self->end.err.kind == ML_ESCRIPT || !ml_err_retriable(self->end.err.kind))
+            record(self, "ReconcileFailed", self->end.err.message);
+        return;
+    }
+}
+
+/* A failed status write turns a good outcome into one that is tried again. An object that is
+ * gone needs no status. */
+static void on_written(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_reconcile *self = context;
+    (void)body;
+    self->writing = NULL;
+    if (err && err->kind != ML_ENOT_FOUND) {
+        self->end.err = *err;
+        ml_err_wrap(&self->end.err, "write status");
+        self->end.outcome = ML_OUTCOME_ERROR;
+        tell(self, NULL);
+    }
+    finish(self);
+}
+
+static void write_status(struct ml_reconcile *self, struct ml_str patch)
+{
+    const struct ml_kind *kind = ml_generation_kind(self->generation);
+    const struct ml_write write = {
+        .request =
+            {
+                .verb = ML_VERB_PATCH_MERGE,
+                .kind = kind,
+                .ns = ml_object_namespace(self->object),
+                .name = ml_object_name(self->object),
+                .subresource = kind->has_status ? ML_STR("status") : ML_STR(""),
+                .body = patch,
+                .yields = true,
+                .budget = ml_script_budget(ml_generation_script(self->generation)),
+            },
+        .gate = self->gate,
+        .informer = ml_generation_informer(self->generation),
+        .key = ml_object_key(self->object),
+    };
+    self->writing = ml_writer_send(self->cluster, &write, on_written, self);
+}
+
+static void on_result(void *context, const struct ml_result *result)
+{
+    struct ml_reconcile *self = context;
+    ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
+    self->run = NULL;
+    self->end = (struct ml_reconcile_end){
+        .outcome = result->outcome,
+        .err = result->err,
+        .requeue_after_ns = result->requeue_after_ns,
+        .requeue_at_ns = result->requeue_at_ns,
+        .limit = result->limit,
+    };
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_status_patch(self->object, result, ml_clock_wall(self->cluster->clock), &patch, &err) <
+        0) {
+        self->end.outcome = ML_OUTCOME_ERROR;
+        self->end.err = err;
+    }
+    tell(self, result);
+    if (patch.len)
+        write_status(self, ml_buf_str(&patch));
+    else
+        finish(self);
+}
+
+static void start(void *context)
+{
+    struct ml_reconcile *self = context;
+    struct ml_operator *run = ml_script_reconcile(ml_generation_script(self->generation), self->object,
+                                             on_result, self);
+    /* NULL: over already, and `self` with it unless a status is being written. */
+    if (run)
+        self->run = run;
+}
+
+struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *controller,
+                                        struct ml_generation *generation, struct ml_gate *gate,
+                                        struct ml_payer *payer, struct ml_object *object,
+                                        ml_reconcile_done *done, void *context)
+{
+    struct ml_reconcile *self = ml_new(struct ml_reconcile);
+    self->cluster = cluster;
+    self->controller = controller;
+    self->generation = ml_generation_ref(generation);
+    self->gate = gate;
+    self->object = ml_object_ref(object);
+    self->done = done;
+    self->context = context;
+    ml_turn_init(&self->start, start, self);
+    ml_turn_wait(&self->start, payer);
+    return self;
+}
+
+bool ml_reconcile_writes(const struct ml_reconcile *self)
+{
+    return self->writing ? ml_writer_sends(self->writing)
+                         : self->run && ml_script_writes(self->run);
+}
+
+void ml_reconcile_cancel(struct ml_reconcile *self)
+{
+    if (self->run)
+        ml_script_cancel(self->run);
+    if (self->writing)
+        ml_writer_cancel(self->writing);
+    reconcile_free(self);
+}

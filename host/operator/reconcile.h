@@ -1,0 +1,29 @@
+/* L6 operator. One reconcile from the object to its end: the script runs, what it returned is
+ * written to the status if it differs, events and the log tell of what went wrong. What to do
+ * with the key afterwards is the controller's. */
+#pragma once
+
+#include "operator/generation.h"
+
+struct ml_reconcile;
+
+/* How it ended. Lives during the callback. */
+struct ml_reconcile_end {
+    enum ml_outcome outcome;
+    struct ml_err err;
+    int64_t requeue_after_ns; /* or -1 */
+    int64_t requeue_at_ns;    /* wall clock; or -1 */
+    enum ml_limit_hit limit;  /* that ended the script's code */
+};
+
+typedef void ml_reconcile_done(void *context, const struct ml_reconcile_end *end);
+
+/* Takes references of its own, and a turn of `payer` to begin. `done` comes later, from the loop or
+ * from within a call into it, but never before this returns. */
+struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *controller,
+                                        struct ml_generation *generation, struct ml_gate *gate,
+                                        struct ml_payer *payer, struct ml_object *object,
+                                        ml_reconcile_done *done, void *context);
+/* As ml_script_writes; the write of the status counts. */
+bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
+void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done comes no more */

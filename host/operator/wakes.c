@@ -1,0 +1,358 @@
+#include "operator/wakes.h"
+
+#include "base/map.h"
+#include "kube/object_diff.h"
+
+#define HELD_MAX                                                                                   \
+    16 /* changes of one run; with more of them the key wakes, whosesoever they are                \
+        */
+
+#define FREE_RUNS       20u
+#define SOON_NS         (60 * ML_NS_PER_S) /* 20 runs in more time than this are no loop */
+#define PAUSE_FIRST_NS  ML_NS_PER_S
+#define PAUSE_MAX_NS    (1000 * ML_NS_PER_S)
+#define PAUSE_DOUBLINGS 10u /* the pause has reached its maximum */
+
+#define HOT_NS        (10 * ML_NS_PER_MS) /* sooner than this is at once */
+#define HOT_FREE_RUNS 100u                /* steps that a script may take one after the other */
+#define HOT_DOUBLINGS 7u
+#define HOT_PAUSE_MAX ML_NS_PER_S
+
+/* A write that did not come back yet. */
+struct own_write {
+    const struct ml_informer *informer; /* compared, never asked */
+    uint64_t rv;
+    bool over; /* it came back; or the cache was that far before the answer, and it was no change */
+};
+
+/* All that is known about a key; freed as soon as it says nothing. */
+struct entry {
+    struct own_write *writes;
+    size_t write_count;
+    struct ml_change *held; /* up to HELD_MAX, with a reference to each object */
+    uint8_t held_count;
+    bool crowded; /* there were more */
+    bool under_way;
+    bool asks_back;  /* this run, or the last one, wants to be called again at once */
+    bool counted;    /* it was found to wake itself */
+    uint32_t streak; /* of such runs */
+    uint32_t hot;    /* runs in a row that asked to be called again at once */
+    bool is_hot;     /* this one did */
+    int64_t began_ns, last_ns;
+    int64_t pause_ns; /* what it comes to */
+    char *fields;     /* what each run of the streak changes */
+    struct ml_list heard;
+    size_t key_len;
+    char key[];
+};
+
+struct ml_wakes {
+    struct ml_loop *loop;
+    const struct ml_wakes_handler *handler;
+    void *context;
+    struct ml_map entries; /* key -> entry */
+    struct ml_list heard;  /* entries with a write that came back */
+    struct ml_task sweep;
+};
+
+static struct ml_str key_of(const struct entry *entry)
+{
+    return (struct ml_str){entry->key, entry->key_len};
+}
+
+static struct entry *entry_get(struct ml_wakes *self, struct ml_str key)
+{
+    struct entry *entry = ml_map_get(&self->entries, key);
+    if (entry)
+        return entry;
+    entry = ml_zalloc(sizeof *entry + key.len);
+    memcpy(entry->key, key.ptr, key.len);
+    entry->key_len = key.len;
+    ml_list_init(&entry->heard);
+    ml_map_put(&self->entries, key_of(entry), entry);
+    return entry;
+}
+
+static void drop_held(struct entry *entry)
+{
+    for (size_t i = 0; i < entry->held_count; i++) {
+        ml_object_unref(entry->held[i].old);
+        ml_object_unref(entry->held[i].new);
+    }
+    free(ml_take(&entry->held));
+    entry->held_count = 0;
+    entry->crowded = false;
+}
+
+static void drop_writes(struct entry *entry)
+{
+    free(ml_take(&entry->writes));
+    entry->write_count = 0;
+}
+
+static void drop_over(struct entry *entry)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < entry->write_count; i++)
+        if (!entry->writes[i].over)
+            entry->writes[left++] = entry->writes[i];
+    entry->write_count = left;
+}
+
+static void end_streak(struct entry *entry)
+{
+    free(ml_take(&entry->fields));
+    entry->streak = 0;
+    entry->pause_ns = 0;
+}
+
+static void entry_free(struct ml_wakes *self, struct entry *entry)
+{
+    ml_map_remove(&self->entries, key_of(entry));
+    ml_list_remove(&entry->heard);
+    drop_held(entry);
+    drop_writes(entry);
+    end_streak(entry);
+    free(entry);
+}
+
+static void entry_settle(struct ml_wakes *self, struct entry *entry)
+{
+    if (!entry->under_way && entry->write_count == 0 && entry->streak == 0 && entry->hot == 0)
+        entry_free(self, entry);
+}
+
+/* Was it a write of this key? One change may concern a key in several ways, and comes once for
+ * each; so the write is forgotten only when the loop comes round. */
+static bool is_own(struct ml_wakes *self, struct entry *entry, const struct ml_change *change)
+{
+    if (!change->new)
+        return false;
+    uint64_t rv = ml_object_rv_number(change->new);
+    for (size_t i = 0; i < entry->write_count; i++) {
+        if (entry->writes[i].informer != change->informer || entry->writes[i].rv != rv)
+            continue;
+        entry->writes[i].over = true;
+        ml_list_remove(&entry->heard);
+        ml_list_push(&self->heard, &entry->heard);
+        ml_task_defer(&self->sweep, self->loop);
+        return true;
+    }
+    return false;
+}
+
+static bool is_status_only(const struct ml_change *change)
+{
+    if (!change->reconciled || !change->old || !change->new)
+        return false;
+    return (ml_object_diff(change->old, change->new, NULL) &
+            ~(unsigned)(ML_PART_STATUS | ML_PART_GENERATION)) == 0;
+}
+
+/* The runs of a streak come one soon after the other. */
+static bool goes_on(const struct entry *entry, struct ml_str fields, int64_t now)
+{
+    if (!entry->fields || !ml_str_is(fields, entry->fields) ||
+        now - entry->last_ns > entry->pause_ns + SOON_NS)
+        return false;
+    return entry->streak != FREE_RUNS || now - entry->began_ns <= SOON_NS;
+}
+
+/* One more run that changed these fields, or the first one. */
+static void count(struct ml_wakes *self, struct entry *entry, struct ml_str fields)
+{
+    int64_t now = ml_clock_monotonic(ml_loop_clock(self->loop));
+    if (!goes_on(entry, fields, now)) {
+        end_streak(entry);
+        entry->fields = ml_str_dup(fields);
+        entry->began_ns = now;
+    }
+    entry->counted = true;
+    entry->last_ns = now;
+    if (++entry->streak <= FREE_RUNS)
+        return;
+    uint32_t doublings = ML_MIN(entry->streak - FREE_RUNS - 1, PAUSE_DOUBLINGS);
+    entry->pause_ns = ML_MIN(PAUSE_FIRST_NS << doublings, PAUSE_MAX_NS);
+    self->handler->slowed(self->context, key_of(entry), entry->fields, entry->pause_ns);
+}
+
+/* Making and deleting objects one after the other is how many scripts go about their work: only
+ * a change of something that stays counts, and only the first of each run. */
+static int64_t pause_of_echo(struct ml_wakes *self, struct entry *entry,
+                             const struct ml_change *change)
+{
+    if (change->old && change->new && !entry->counted) {
+        ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
+        ml_buf_printf(&fields, "%s " ML_STR_FMT ": ", ml_informer_kind(change->informer)->kind,
+                      ML_STR_ARG(ml_object_key(change->new)));
+        ml_object_diff(change->old, change->new, &fields);
+        count(self, entry, ml_buf_str(&fields));
+    }
+    return entry->pause_ns;
+}
+
+static void hold(struct entry *entry, const struct ml_change *change)
+{
+    if (entry->held_count == HELD_MAX) {
+        entry->crowded = true;
+        return;
+    }
+    size_t size = (entry->held_count + 1u) * sizeof *entry->held;
+    entry->held = ml_realloc(entry->held, size);
+    struct ml_change *held = &entry->held[entry->held_count++];
+    *held = *change;
+    if (held->old)
+        ml_object_ref(held->old);
+    if (held->new)
+        ml_object_ref(held->new);
+}
+
+/* After how long a change wakes the key; -1: not at all. */
+static int64_t judge(struct ml_wakes *self, struct entry *entry, const struct ml_change *change)
+{
+    if (!is_own(self, entry, change))
+        return 0;
+    if (!is_status_only(change))
+        return pause_of_echo(self, entry, change);
+    if (entry->asks_back)
+        (void)pause_of_echo(self, entry, change);
+    return -1;
+}
+
+static void sweep(void *context)
+{
+    struct ml_wakes *self = context;
+    for (struct ml_list *node; (node = ml_list_shift(&self->heard));) {
+        struct entry *entry = ml_container_of(node, struct entry, heard);
+        drop_over(entry);
+        entry_settle(self, entry);
+    }
+}
+
+struct ml_wakes *ml_wakes_new(struct ml_loop *loop, const struct ml_wakes_handler *handler,
+                              void *context)
+{
+    struct ml_wakes *self = ml_new(struct ml_wakes);
+    self->loop = loop;
+    self->handler = handler;
+    self->context = context;
+    ml_list_init(&self->heard);
+    ml_task_init(&self->sweep, sweep, self);
+    return self;
+}
+
+void ml_wakes_free(struct ml_wakes *self)
+{
+    if (!self)
+        return;
+    ml_map_each (&self->entries, cursor, entry)
+        entry_free(self, entry);
+    ml_map_fini(&self->entries);
+    ml_task_cancel(&self->sweep);
+    free(self);
+}
+
+void ml_wakes_changed(struct ml_wakes *self, struct ml_str key, const struct ml_change *change)
+{
+    struct entry *entry = ml_map_get(&self->entries, key);
+    if (entry && entry->under_way) {
+        hold(entry, change);
+        return;
+    }
+    int64_t delay_ns = entry ? judge(self, entry, change) : 0;
+    if (delay_ns >= 0)
+        self->handler->wake(self->context, key, delay_ns);
+}
+
+void ml_wakes_begun(struct ml_wakes *self, struct ml_str key)
+{
+    struct entry *entry = entry_get(self, key);
+    drop_writes(entry); /* what did not come back is part of something newer that did */
+    if (!entry->counted)
+        end_streak(entry);
+    entry->under_way = true;
+    entry->asks_back = entry->counted = entry->is_hot = false;
+}
+
+/* The pause of a run that asks to be called again after `delay_ns`. */
+static int64_t pause_of_hot(struct ml_wakes *self, struct entry *entry, int64_t delay_ns)
+{
+    if (delay_ns >= HOT_NS || !self->handler->hot)
+        return 0;
+    entry->is_hot = true;
+    entry->hot = ML_MIN(entry->hot + 1, HOT_FREE_RUNS + HOT_DOUBLINGS + 1);
+    if (entry->hot <= HOT_FREE_RUNS)
+        return 0;
+    uint32_t doublings = entry->hot - HOT_FREE_RUNS - 1;
+    if (doublings == 0)
+        self->handler->hot(self->context, key_of(entry));
+    return ML_MIN(HOT_NS << doublings, HOT_PAUSE_MAX);
+}
+
+int64_t ml_wakes_restrain(struct ml_wakes *self, struct ml_str key, int64_t delay_ns)
+{
+    struct entry *entry = ml_map_get(&self->entries, key);
+    ml_assert(entry && entry->under_way);
+    entry->asks_back = delay_ns < PAUSE_FIRST_NS;
+    int64_t hot_ns = pause_of_hot(self, entry, delay_ns);
+    return ML_MAX(delay_ns, ML_MAX(entry->pause_ns, hot_ns));
+}
+
+void ml_wakes_wrote(struct ml_wakes *self, struct ml_str key, const struct ml_informer *informer,
+                    uint64_t rv, bool shown)
+{
+    if (rv == ML_RV_OPAQUE)
+        return;
+    struct entry *entry = entry_get(self, key);
+    size_t size = (entry->write_count + 1) * sizeof *entry->writes;
+    entry->writes = ml_realloc(entry->writes, size);
+    entry->writes[entry->write_count++] = (struct own_write){informer, rv, .over = shown};
+}
+
+void ml_wakes_ended(struct ml_wakes *self, struct ml_str key)
+{
+    struct entry *entry = ml_map_get(&self->entries, key);
+    ml_assert(entry && entry->under_way);
+    int64_t delay_ns = entry->crowded ? 0 : INT64_MAX;
+    for (size_t i = 0; i < entry->held_count; i++) {
+        int64_t one_ns = judge(self, entry, &entry->held[i]);
+        delay_ns = one_ns >= 0 ? ML_MIN(delay_ns, one_ns) : delay_ns;
+    }
+    drop_held(entry);
+    drop_over(entry);
+    entry->under_way = false;
+    if (!entry->is_hot)
+        entry->hot = 0;
+    if (!entry->counted && entry->write_count == 0)
+        end_streak(entry);
+    entry_settle(self, entry);
+    if (delay_ns < INT64_MAX)
+        self->handler->wake(self->context, key, delay_ns);
+}
+
+void ml_wakes_gone(struct ml_wakes *self, struct ml_str key)
+{
+    struct entry *entry = ml_map_get(&self->entries, key);
+    if (!entry)
+        return;
+    drop_held(entry);
+    drop_writes(entry);
+    end_streak(entry);
+    entry->hot = 0;
+    entry_settle(self, entry);
+}
+
+void ml_wakes_pardon(struct ml_wakes *self)
+{
+    ml_map_each (&self->entries, cursor, value) {
+        struct entry *entry = value;
+        end_streak(entry);
+        entry->hot = 0;
+        entry_settle(self, entry);
+    }
+}
+
+size_t ml_wakes_len(const struct ml_wakes *self)
+{
+    return self->entries.len;
+}

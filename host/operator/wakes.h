@@ -1,0 +1,59 @@
+/* L6 operator. Why a key wakes. What its own reconcile wrote comes back on the watch: such an echo is
+ * told from what others did by its resourceVersion.
+ *
+ *   a change by others      wakes the key
+ *   an echo of status only  does not: the script has just said so itself
+ *   any other echo          wakes it, as it did not see that yet; but a key of which run after
+ *                           run changes the same field is slowed: the first 20 go on at once,
+ *                           then the pause is 1 s, doubling to 1000 s, until a run writes
+ *                           nothing or something else. One that asks to be called again
+ *                           within a second wakes itself likewise, with whatever it writes
+ *
+ * A key of which run after run asks to be called again at once (within 10 ms) takes a whole core
+ * for nothing, though it changes nothing: the first 100 go on, then the pause is 10 ms, doubling to
+ * 1 s.
+ *
+ * A change may arrive before the answer to the write that made it. So what arrives while a key is
+ * under way is held until the run is over, when all answers are known. */
+#pragma once
+
+#include "state/informer.h"
+
+struct ml_wakes;
+
+/* What came on a watch; objects as in ml_listener, borrowed. */
+struct ml_change {
+    const struct ml_informer *informer;
+    struct ml_object *old, *new;
+    bool reconciled; /* it is the key's own object, not one that concerns it */
+    bool bereft;     /* a child of the key has gone */
+};
+
+struct ml_wakes_handler {
+    /* The key is to be looked at, after that delay; 0: now. */
+    void (*wake)(void *context, struct ml_str key, int64_t delay_ns);
+    /* It is slowed; wake comes as well. `fields`: "ConfigMap d/a: data.time". */
+    void (*slowed)(void *context, struct ml_str key, const char *fields, int64_t delay_ns);
+    /* It asks to be called again at once, and is slowed from now on; told once, until it has asked
+     * for something else. NULL: that is left alone. */
+    void (*hot)(void *context, struct ml_str key);
+};
+
+struct ml_wakes *ml_wakes_new(struct ml_loop *loop, const struct ml_wakes_handler *handler,
+                              void *context);
+void ml_wakes_free(struct ml_wakes *wakes); /* NULL is fine */
+
+void ml_wakes_changed(struct ml_wakes *wakes, struct ml_str key, const struct ml_change *change);
+
+/* The run of a key, from its beginning (when the caches show all that it wrote before) to its
+ * end; and each write of it that was answered. `shown`: the cache was that far already. */
+void ml_wakes_begun(struct ml_wakes *wakes, struct ml_str key);
+void ml_wakes_wrote(struct ml_wakes *wakes, struct ml_str key, const struct ml_informer *informer,
+                    uint64_t rv, bool shown);
+/* The run wants to be called again after `delay_ns`; returns after how long it may be. */
+int64_t ml_wakes_restrain(struct ml_wakes *wakes, struct ml_str key, int64_t delay_ns);
+void ml_wakes_ended(struct ml_wakes *wakes, struct ml_str key);
+
+void ml_wakes_gone(struct ml_wakes *wakes, struct ml_str key); /* the object is gone */
+void ml_wakes_pardon(struct ml_wakes *wakes);      /* a new script: nobody is slowed any more */
+size_t ml_wakes_len(const struct ml_wakes *wakes); /* keys it holds something of */

@@ -1,0 +1,186 @@
+--- Server-side apply: puts what a manager wants into an object, and settles who owns what.
+--- Rules: structured-merge-diff merge/update.go, apimachinery/pkg/util/managedfields/internal.
+local conflict = require "cluster.apiserver.apply.conflict"
+local host = require "cluster.host"
+local last_applied = require "cluster.apiserver.apply.last_applied"
+local merge = require "cluster.apiserver.apply.merge"
+local owners = require "cluster.apiserver.apply.owners"
+local prune = require "cluster.apiserver.apply.prune"
+local reset = require "cluster.apiserver.apply.reset"
+local set = require "cluster.apiserver.apply.set"
+local status = require "cluster.apiserver.status"
+local transfer = require "cluster.apiserver.apply.transfer"
+local types = require "cluster.apiserver.apply.types"
+local update = require "cluster.apiserver.apply.update"
+local validate = require "cluster.apiserver.apply.validate"
+local walk = require "cluster.apiserver.apply.walk"
+
+local json = host.json
+
+-- Who owns what was there before the first apply.
+local BEFORE_FIRST_APPLY = "before-first-apply"
+
+
+local function text_or_empty(value)
+  return type(value) == "string" and value or ""
+end
+
+
+-- "apps/v1, Kind=Deployment", as upstream prints what an object says it is.
+local function show_kind(object)
+  local version = text_or_empty(object.apiVersion)
+  local group, name = version:match("^(.*)/(.*)$")
+  return ("%s/%s, Kind=%s"):format(group or "", name or version, text_or_empty(object.kind))
+end
+
+
+-- What is wrong with a configuration before it is merged: a Status, or nil.
+local function check(applied, res, kind)
+  if applied.apiVersion ~= res.api_version or applied.kind ~= res.kind then
+    return status.bad_request("invalid object type: " .. show_kind(applied))
+  end
+  local meta = type(applied.metadata) == "table" and applied.metadata or {}
+  if type(meta.managedFields) == "table" then
+    return status.bad_request("metadata.managedFields must be nil")
+  end
+  local problem = validate.problem(kind, applied)
+  if problem then
+    return status.unknown(("failed to create typed patch object (%s/%s; %s): %s"):format(
+      text_or_empty(meta.namespace), text_or_empty(meta.name), show_kind(applied), problem))
+  end
+end
+
+
+-- The object without metadata.managedFields; shares the rest.
+local function without_owners(object)
+  local result, meta = {}, {}
+  for key, value in pairs(object) do
+    result[key] = value
+  end
+  for key, value in pairs(object.metadata or {}) do
+    meta[key] = value
+  end
+  meta.managedFields = nil
+  result.metadata = meta
+  return result
+end
+
+
+-- The owners of `live`, an object without managedFields; what nobody owns is given to one who stands for the past.
+local function owners_of(live, bare, res, options)
+  local known = owners.read(live.metadata.managedFields, true)
+  if not known then
+    return nil, status.unknown("failed to decode managed fields")
+  end
+  if next(known) == nil then
+    local past = { manager = BEFORE_FIRST_APPLY, subresource = options.subresource, time = options.time }
+    local changed, removed = update.changes(nil, bare, res, past)
+    update.track(known, changed, removed, res, past)
+  end
+  return known
+end
+
+
+-- The conflicts that are left when those are allowed that come of client-side apply.
+local function left_conflicts(conflicts, live, res, options)
+  local allowed = options.manager == last_applied.MANAGER and last_applied.paths(live, res)
+  if not allowed then
+    return conflicts
+  end
+  local left = {}
+  for id, paths in pairs(conflicts) do
+    paths = set.difference(paths, allowed)
+    left[id] = next(paths) ~= nil and paths or nil
+  end
+  return next(left) ~= nil and left or nil
+end
+
+
+-- Settles owners and conflicts between `live` and `object`, the merged and pruned one.
+local function settle(known, self, live, object, res, options)
+  local kind = types.of(res.schema)
+  local changed, removed = transfer.compare(kind, live, object, reset.of(res, options.subresource))
+  local conflicts = not options.force and transfer.conflicts(known, self, changed)
+  conflicts = conflicts and left_conflicts(conflicts, live, res, options)
+  if conflicts then
+    return conflict.status(known, conflicts)
+  end
+  transfer.take(known, self, changed, removed)
+end
+
+
+-- Gives `self` its new set. @return table|nil the set it had before
+local function claim(known, self, applied, res, options)
+  local before = known[self]
+  local paths = set.without(walk.paths(types.of(res.schema), applied), reset.of(res, options.subresource))
+  known[self] = {
+    manager = options.manager,
+    operation = "Apply",
+    version = res.api_version,
+    subresource = options.subresource,
+    time = before and before.time,
+    set = paths,
+  }
+  return before and before.set
+end
+
+
+local function strip(known, self)
+  local owner = known[self]
+  local paths = owner and set.difference(owner.set, reset.STRIPPED)
+  if paths and next(paths) == nil then
+    known[self] = nil
+  elseif paths then
+    owner.set = paths
+  end
+end
+
+
+local function run(live, applied, res, options)
+  local kind = types.of(res.schema)
+  local bare = without_owners(live)
+  local known, failure = owners_of(live, bare, res, options)
+  failure = failure or check(applied, res, kind)
+  if failure then
+    return nil, failure
+  end
+  transfer.reconcile(known, res, kind)
+  local self = owners.identifier(options.manager, "Apply", res.api_version, options.subresource)
+  local last = claim(known, self, applied, res, options)
+  local object = prune(kind, merge.merge(kind, bare, applied), known, last)
+  failure = settle(known, self, bare, object, res, options)
+  if failure then
+    return nil, failure
+  end
+  if json.equal(bare, object) then
+    object = bare
+  elseif known[self] then
+    known[self].time = options.time
+  end
+  strip(known, self)
+  if options.manager == last_applied.MANAGER then
+    last_applied.refresh(object, applied)
+  end
+  object = json.copy(object)
+  object.metadata = object.metadata or {}
+  object.metadata.managedFields = owners.write(known)
+  return object
+end
+
+
+--- Puts `applied`, what options.manager wants, into `live` (nil: there is no object yet).
+---
+--- @param res table resource description
+--- @param options table { manager =, force = bool, subresource = string|nil, time = "2026-07-03T10:00:00Z" }
+--- @return table|nil object the merged one, of which nothing is shared with the inputs; nil and a status: 409 with a
+--- cause
+---   for each field of another manager, 400 and 500 for what cannot be applied
+return function(live, applied, res, options)
+  local ok, object, failure = pcall(run, live or { metadata = {} }, applied, res, options)
+  if ok then
+    return object, failure
+  elseif type(object) == "string" and object:find("^associative list") then
+    return nil, status.unknown("failed to merge config: " .. object)
+  end
+  error(object, 0)
+end

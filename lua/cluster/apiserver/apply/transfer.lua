@@ -1,0 +1,119 @@
+--- What a change does to the owners of an object: who loses paths, and where that is a conflict.
+--- Rules: structured-merge-diff merge/update.go, typed/reconcile_schema.go.
+local owners = require "cluster.apiserver.apply.owners"
+local set = require "cluster.apiserver.apply.set"
+local walk = require "cluster.apiserver.apply.walk"
+
+local M = {}
+
+-- Kinds that are served in two versions by one set of objects, beside those of CRDs.
+local SIBLINGS = {
+  ["autoscaling/v1"] = "autoscaling/v2",
+  ["autoscaling/v2"] = "autoscaling/v1",
+  ["events.k8s.io/v1"] = "v1",
+  v1 = "events.k8s.io/v1",
+}
+
+
+-- Whether objects of `res` can be had in `version`.
+local function is_version(res, version)
+  if version == res.api_version then
+    return true
+  elseif res.builtin then
+    return SIBLINGS[res.api_version] == version
+  end
+  for _, known in ipairs(res.crd and res.crd.spec.versions or {}) do
+    if res.group .. "/" .. known.name == version then
+      return true
+    end
+  end
+  return false
+end
+
+
+local function is_member_name(key)
+  return key:sub(1, 2) == "f:"
+end
+
+
+-- The set `node` without what stands below a path that is one leaf of `kind` today.
+local function reconcile(kind, node)
+  local result = node
+  for key, below in pairs(node) do
+    local named = is_member_name(key)
+    local side = kind and key ~= "." and (named and kind.map or not named and kind.list) or nil
+    if side and side.atomic then
+      return set.LEAF
+    elseif side and not side.deduced then
+      local changed = reconcile(named and side.fields[key:sub(3)] or side.element, below)
+      if changed ~= below then
+        result = result == node and set.copy(node) or result
+        result[key] = changed
+      end
+    end
+  end
+  return result
+end
+
+
+--- Brings the sets of `known` (owners by identifier, changed in place) to what the schema of `res` is today: owners in
+--- versions that are not served any more go, paths below what is one leaf now become that leaf.
+function M.reconcile(known, res, kind)
+  for id, owner in pairs(known) do
+    if not is_version(res, owner.version) then
+      known[id] = nil
+    elseif not res.builtin then
+      local paths = reconcile(kind, owner.set)
+      if paths ~= owner.set then
+        known[id] = owners.with_set(owner, paths)
+      end
+    end
+  end
+end
+
+
+--- What differs between two objects, without what writes of that sort do not own.
+--- @return table changed paths that are new or have another value
+--- @return table removed paths that are gone
+function M.compare(kind, old, new, reset)
+  local changed, removed = walk.compare(kind, old, new)
+  if next(reset) ~= nil then
+    changed, removed = set.without(changed, reset), set.without(removed, reset)
+  end
+  return changed, removed
+end
+
+
+--- The paths that others than the owner `self` have in `changed`: identifier → set; nil for none.
+function M.conflicts(known, self, changed)
+  local found
+  for id, owner in pairs(known) do
+    if id ~= self then
+      local shared = set.intersection(owner.set, changed)
+      if next(shared) ~= nil then
+        found = found or {}
+        found[id] = shared
+      end
+    end
+  end
+  return found
+end
+
+
+--- Takes from all owners but `self` what has changed, and what is gone. Owners who have nothing left go.
+function M.take(known, self, changed, removed)
+  for id, owner in pairs(known) do
+    local paths = owner.set
+    if id ~= self then
+      paths = set.difference(set.difference(paths, set.intersection(paths, changed)), removed)
+    end
+    if next(paths) == nil then
+      known[id] = nil
+    elseif paths ~= owner.set then
+      known[id] = owners.with_set(owner, paths)
+    end
+  end
+end
+
+
+return M

@@ -1,0 +1,105 @@
+--- Owners after a write that is no apply: the writer comes to own what it changed.
+--- Rules: apimachinery/pkg/util/managedfields/internal/{managedfieldsupdater,capmanagers,skipnonapplied}.go.
+local owners = require "cluster.apiserver.apply.owners"
+local reset = require "cluster.apiserver.apply.reset"
+local set = require "cluster.apiserver.apply.set"
+local transfer = require "cluster.apiserver.apply.transfer"
+local types = require "cluster.apiserver.apply.types"
+local zero = require "cluster.apiserver.apply.zero"
+
+local M = {}
+
+local MAX_UPDATERS = 10
+local ANCIENT = "ancient-changes"
+
+
+-- The owners that update, the oldest first: a list of identifiers.
+local function updaters_of(known)
+  local ids = {}
+  for id, owner in pairs(known) do
+    if owner.operation == "Update" then
+      ids[#ids + 1] = id
+    end
+  end
+  if #ids <= MAX_UPDATERS then
+    return ids
+  end
+  table.sort(ids, function(a, b)
+    local earlier, later = known[a].time or "", known[b].time or ""
+    if earlier ~= later then
+      return earlier < later
+    end
+    return a < b
+  end)
+  return ids
+end
+
+
+-- Puts the oldest updaters together, those of one version as one owner, until there are few enough.
+local function cap(known)
+  local ids = updaters_of(known)
+  local count, first_of = #ids, {}
+  for _, id in ipairs(ids) do
+    if count <= MAX_UPDATERS then
+      return
+    end
+    local owner = known[id]
+    local first = first_of[owner.version]
+    if not first then
+      first_of[owner.version] = id
+    else
+      local bucket = owners.identifier(ANCIENT, "Update", owner.version)
+      local paths = (known[bucket] or known[first]).set
+      if not known[bucket] then
+        known[first] = nil
+      end
+      known[id] = nil
+      known[bucket] = {
+        manager = ANCIENT, operation = "Update", version = owner.version, time = owner.time,
+        set = set.union(owner.set, paths),
+      }
+      count = count - 1
+    end
+  end
+end
+
+
+local function gain(known, paths, res, options)
+  local manager = options.manager ~= "" and options.manager or "unknown"
+  local id = owners.identifier(manager, "Update", res.api_version, options.subresource)
+  local before = known[id]
+  known[id] = {
+    manager = manager,
+    operation = "Update",
+    version = res.api_version,
+    subresource = options.subresource,
+    time = options.time,
+    set = before and set.union(paths, before.set) or paths,
+  }
+end
+
+
+--- What a write changes; see transfer.compare. `old` is nil for what was not there before.
+function M.changes(old, new, res, options)
+  return transfer.compare(types.of(res.schema), old or zero.of(res), new, reset.of(res, options.subresource))
+end
+
+
+--- Changes `known` (owners by identifier) to what holds after a write with these changes.
+--- options: { manager =, subresource =, time = }
+function M.track(known, changed, removed, res, options)
+  if next(known) ~= nil then
+    transfer.reconcile(known, res, types.of(res.schema))
+    if next(changed) ~= nil or next(removed) ~= nil then
+      transfer.take(known, nil, changed, removed)
+    end
+  end
+  changed = set.difference(changed, reset.STRIPPED)
+  if next(changed) ~= nil then
+    gain(known, changed, res, options)
+  end
+  cap(known)
+end
+
+
+return M

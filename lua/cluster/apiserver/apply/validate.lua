@@ -1,0 +1,104 @@
+--- Whether an applied configuration has the shape that its type allows.
+--- Rules: structured-merge-diff typed/validate.go and typed/helpers.go.
+local element = require "cluster.apiserver.apply.element"
+local gofmt = require "cluster.apiserver.gofmt"
+local host = require "cluster.host"
+
+local json = host.json
+local null = json.null
+
+local M = {}
+
+local visit
+
+
+local function report(errors, path, message)
+  errors[#errors + 1] = path == "" and message or path .. ": " .. message
+end
+
+
+-- What is wrong with a value where a scalar is wanted; nil for nothing.
+local function scalar_problem(scalar, value)
+  if value == null then
+    return nil
+  elseif scalar == "numeric" then
+    local name = ({ string = "string", boolean = "bool" })[type(value)]
+    name = name or (type(value) == "table" and (json.is_array(value) and "[]interface {}" or "map[string]interface {}"))
+    return name and "expected numeric (int or float), got " .. name
+  elseif scalar == "string" then
+    local shown = type(value) ~= "string" and gofmt.syntax(value)
+    return shown and "expected string, got &value.valueUnstructured{Value:" .. shown .. "}"
+  elseif scalar == "boolean" then
+    return type(value) ~= "boolean" and "expected boolean, got &{" .. gofmt.plain(value) .. "}"
+  end
+  return type(value) == "table" and "expected any scalar, got &{" .. gofmt.plain(value) .. "}"
+end
+
+
+local function visit_list(list, items, path, errors)
+  local seen = {}
+  for i, item in ipairs(items) do
+    local key = "i:" .. i - 1
+    if not list.atomic then
+      local message
+      key, message = element.of_item(list, item)
+      if not key then
+        report(errors, path, ("element %d: %s"):format(i - 1, message))
+        return
+      elseif seen[key] then
+        report(errors, path, "duplicate entries for key " .. element.show(key))
+      end
+      seen[key] = true
+    end
+    visit(list.element, item, path .. element.show(key), errors)
+  end
+end
+
+
+local function visit_map(map, object, path, errors)
+  for _, name in ipairs(gofmt.sorted_keys(object)) do
+    local kind = map.fields[name] or map.element
+    if not kind then
+      report(errors, path .. "." .. name, "field not declared in schema")
+      return
+    end
+    visit(kind, object[name], path .. "." .. name, errors)
+  end
+end
+
+
+function visit(kind, value, path, errors)
+  local shape = type(value) == "table" and (json.is_array(value) and "list" or "map") or "scalar"
+  if value ~= null and shape == "map" and kind.map then
+    visit_map(kind.map, value, path, errors)
+  elseif value ~= null and shape == "list" and kind.list then
+    visit_list(kind.list, value, path, errors)
+  elseif kind.map and (value == null or shape ~= "scalar" or not kind.scalar) then
+    if value ~= null then
+      report(errors, path, "expected map, got &{" .. gofmt.plain(value) .. "}")
+    end
+  elseif kind.scalar then
+    local problem = scalar_problem(kind.scalar, value)
+    if problem then
+      report(errors, path, problem)
+    end
+  elseif value ~= null then
+    report(errors, path, "expected list, got &{" .. gofmt.plain(value) .. "}")
+  end
+end
+
+
+--- What is wrong with `object` of the type `kind`, in one text; nil for nothing.
+function M.problem(kind, object)
+  local errors = {}
+  visit(kind, object, "", errors)
+  if #errors == 0 then
+    return nil
+  elseif #errors == 1 then
+    return errors[1]
+  end
+  return "errors:\n  " .. table.concat(errors, "\n  ")
+end
+
+
+return M

@@ -1,0 +1,148 @@
+--- Who asks, and what he may do.
+---
+---   local auth = require("cluster.apiserver.auth").new(server)
+---   local user, failure = auth:authenticate(request)
+---   local allowed, reason = auth:authorize(user, request)
+---
+--- A user is { name =, uid =, groups = a list, extra = name → list }. Tokens come from the server's settings (token
+--- → user), or are those of service accounts (accounts.lua). As in the real server nobody is anonymous where everybody
+--- may do everything: without a token there is no answer but 401.
+--- Rules: apiserver/pkg/authentication/request/bearertoken/bearertoken.go,
+--- kubernetes/pkg/controlplane/apiserver/options (which authenticators and authorizers there are).
+local accounts = require "cluster.apiserver.auth.accounts"
+local bootstrap = require "cluster.apiserver.auth.bootstrap"
+local impersonation = require "cluster.apiserver.auth.impersonation"
+local rbac = require "cluster.apiserver.auth.rbac"
+local reviews = require "cluster.apiserver.auth.reviews"
+local status = require "cluster.apiserver.status"
+
+local M = {}
+
+local Auth = {}
+Auth.__index = Auth
+
+local ANONYMOUS = { name = "system:anonymous", groups = { "system:unauthenticated" } }
+local AUDIENCES = { accounts.ISSUER }
+
+
+-- The user of the settings, with the group that everybody has who is known.
+local function complete(user)
+  local groups = {}
+  for i, group in ipairs(user.groups or {}) do
+    groups[i] = group
+  end
+  groups[#groups + 1] = "system:authenticated"
+  return { name = user.name or user.user, uid = user.uid, groups = groups, extra = user.extra }
+end
+
+
+-- The token of "Bearer …", or nil.
+local function bearer(headers)
+  local header = headers.authorization
+  if not header then
+    return nil
+  end
+  local scheme, token = header:match("^%s*(%S+) ([^ ]*)")
+  return scheme and scheme:lower() == "bearer" and token ~= "" and token or nil
+end
+
+
+--- Who has this token?
+--- @param audiences string[] whom it is shown to
+--- @return table|nil user, table audiences of those, which it is for; nil and why, if there is anything to say
+function Auth:user_of(token, audiences)
+  local user = self.users[token]
+  if not user then
+    return self.accounts:user(token, audiences)
+  end
+  for _, audience in ipairs(audiences) do
+    if audience == accounts.ISSUER then
+      return user, { audience }
+    end
+  end
+  return nil
+end
+
+
+-- Where no tokens were set everybody is the administrator, except who shows the token of a service account.
+local function identify(self, request)
+  local token = bearer(request.headers)
+  local user = token and self:user_of(token, AUDIENCES)
+  if user then
+    return user
+  elseif not self.settings.tokens then
+    return self.server.administrator
+  elseif token or not self:decides() then
+    return nil, status.unauthorized()
+  end
+  return ANONYMOUS
+end
+
+
+--- Who asks, or as whom he asks.
+--- @param request table with headers, and what it is about
+--- @return table|nil user, or nil and a status
+function Auth:authenticate(request)
+  local user, failure = identify(self, request)
+  if not user then
+    return nil, failure
+  end
+  return impersonation.apply(self, user, request)
+end
+
+
+--- Whether roles decide what somebody may do; otherwise everybody may do everything.
+function Auth:decides()
+  return self.settings.authorization == "rbac"
+end
+
+
+--- Whether somebody may do everything, whatever the roles say.
+function Auth.is_master(user)
+  for _, group in ipairs(user.groups or {}) do
+    if group == "system:masters" then
+      return true
+    end
+  end
+  return false
+end
+
+
+--- May he? @param attributes table a request, or the same fields: is_resource, verb, group, version, resource,
+--- subresource, namespace, name, path
+--- @return boolean allowed, string reason "" when there is nothing to say
+function Auth:authorize(user, attributes)
+  if not self:decides() or Auth.is_master(user) then
+    return true, ""
+  end
+  return self.rbac:authorize(user, attributes)
+end
+
+
+--- Makes the roles that a server has from its start. To be called when the server can answer requests.
+function Auth:start()
+  if self:decides() then
+    bootstrap.start(self.server)
+  end
+end
+
+
+--- For one server, whose settings are read: authorization, tokens, and token_key, what tokens of service accounts are
+--- signed with (a new key when it is not set: such tokens do not outlive the process).
+function M.new(server)
+  local self = setmetatable({
+    server = server, settings = server.settings, users = {}, rbac = rbac.new(server.store),
+    accounts = accounts.new(server, server.settings.token_key),
+  }, Auth)
+  for token, user in pairs(server.settings.tokens or {}) do
+    self.users[token] = complete(user)
+  end
+  for _, res in ipairs(reviews.all()) do
+    server.registry:add(res)
+  end
+  server:subresource("serviceaccounts", "token", { create = self.accounts:handler() })
+  return self
+end
+
+
+return M

@@ -1,0 +1,244 @@
+--- The kinds that are questions: nothing is stored, a create is answered.
+---
+--- Rules and wordings: kubernetes/pkg/registry/authorization/*/rest.go, kubernetes/pkg/registry/authentication/*/*.go,
+--- kubernetes/pkg/apis/authorization/validation/validation.go.
+local accounts = require "cluster.apiserver.auth.accounts"
+local builtin = require "cluster.apiserver.schema.builtin"
+local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
+local status = require "cluster.apiserver.status"
+
+local M = {}
+
+local AUTHORIZATION, AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
+local NULL = host.json.null
+
+
+local function given(value)
+  return type(value) == "table" and value or nil
+end
+
+
+-- What messages show of nonResourceAttributes.
+local function shown(attributes)
+  return attributes and { Path = attributes.path or "", Verb = attributes.verb or "" } or NULL
+end
+
+
+local function one_kind(spec)
+  local resource, other = given(spec.resourceAttributes), given(spec.nonResourceAttributes)
+  if resource and other then
+    return field.invalid("spec.nonResourceAttributes", shown(other),
+      "cannot be specified in combination with resourceAttributes")
+  elseif not resource and not other then
+    return field.invalid("spec.resourceAttributes", NULL,
+      "exactly one of nonResourceAttributes or resourceAttributes must be specified")
+  end
+end
+
+
+local function check_subject(spec)
+  if (spec.user or "") == "" and not (given(spec.groups) and spec.groups[1]) then
+    return field.invalid("spec.user", spec.user or "", "at least one of user or group must be specified")
+  end
+end
+
+
+-- A review has no metadata of its own. `allowed` is the one field that may be there.
+local function check_metadata(object, allowed, detail)
+  for key in pairs(object.metadata) do
+    if key ~= "managedFields" and key ~= allowed then
+      return field.invalid("metadata", object.metadata, detail)
+    end
+  end
+end
+
+
+local function check_namespace(object)
+  local spec = object.spec
+  local resource = given(spec.resourceAttributes)
+  if resource and (resource.namespace or "") ~= (object.metadata.namespace or "") then
+    return field.invalid("spec.resourceAttributes.namespace", resource.namespace or "", "must match metadata.namespace")
+  elseif given(spec.nonResourceAttributes) then
+    return field.invalid("spec.nonResourceAttributes", shown(spec.nonResourceAttributes),
+      "disallowed on this kind of request")
+  end
+end
+
+
+local function refuse(...)
+  local errors = {}
+  for i = 1, select("#", ...) do
+    errors[#errors + 1] = (select(i, ...))
+  end
+  if errors[1] then
+    local failure = status.invalid(AUTHORIZATION, "", "", errors)
+    failure.details.kind = nil
+    return failure
+  end
+end
+
+
+-- What is asked about, in the form that requests have.
+local function attributes_of(spec)
+  local resource = given(spec.resourceAttributes)
+  if not resource then
+    local other = spec.nonResourceAttributes
+    return { is_resource = false, verb = other.verb or "", path = other.path or "" }
+  end
+  return {
+    is_resource = true, verb = resource.verb or "", group = resource.group or "", version = resource.version,
+    resource = resource.resource or "", subresource = resource.subresource, name = resource.name,
+    namespace = resource.namespace,
+  }
+end
+
+
+local function answer(request, object, user)
+  local allowed, reason = request.server.auth:authorize(user, attributes_of(object.spec))
+  object.status = { allowed = allowed, reason = reason ~= "" and reason or nil }
+  return object
+end
+
+
+local function subject_of(spec)
+  return { name = spec.user or "", uid = spec.uid, groups = given(spec.groups) or {}, extra = spec.extra }
+end
+
+
+local function self_access(object, request)
+  local failure = refuse(one_kind(object.spec), check_metadata(object, nil, "must be empty"))
+  if failure then
+    return nil, failure
+  end
+  return answer(request, object, request.user)
+end
+
+
+local function access(object, request)
+  local failure = refuse(one_kind(object.spec), check_subject(object.spec),
+    check_metadata(object, nil, "must be empty"))
+  if failure then
+    return nil, failure
+  end
+  return answer(request, object, subject_of(object.spec))
+end
+
+
+local function local_access(object, request)
+  local failure = refuse(one_kind(object.spec), check_subject(object.spec),
+    check_metadata(object, "namespace", "must be empty except for namespace"), check_namespace(object))
+  if failure then
+    return nil, failure
+  end
+  return answer(request, object, subject_of(object.spec))
+end
+
+
+local function list_or_nil(list)
+  return list and list[1] and list or nil
+end
+
+
+local EVERYTHING = {
+  { verbs = { "*" }, apiGroups = { "*" }, resources = { "*" } }, { verbs = { "*" }, nonResourceURLs = { "*" } },
+}
+
+
+local function self_rules(object, request)
+  local namespace = object.spec.namespace or ""
+  if namespace == "" then
+    return nil, status.bad_request("no namespace on request")
+  end
+  local auth = request.server.auth
+  local granted = auth:decides() and auth.rbac:granted_to(request.user, namespace)
+    or { rules = EVERYTHING, problems = {} }
+  local resource_rules, other_rules = host.json.array {}, host.json.array {}
+  for _, rule in ipairs(granted.rules) do
+    if list_or_nil(rule.resources) then
+      resource_rules[#resource_rules + 1] = {
+        verbs = rule.verbs, apiGroups = rule.apiGroups, resources = rule.resources,
+        resourceNames = list_or_nil(rule.resourceNames),
+      }
+    end
+    if list_or_nil(rule.nonResourceURLs) then
+      other_rules[#other_rules + 1] = { verbs = rule.verbs, nonResourceURLs = rule.nonResourceURLs }
+    end
+  end
+  return {
+    kind = object.kind, apiVersion = object.apiVersion, metadata = {}, spec = {},
+    status = {
+      resourceRules = resource_rules, nonResourceRules = other_rules, incomplete = false,
+      evaluationError = granted.problems[1] and table.concat(granted.problems, ", ") or nil,
+    },
+  }
+end
+
+
+local function info_of(user)
+  return {
+    username = user.name ~= "" and user.name or nil, uid = user.uid, extra = user.extra,
+    groups = list_or_nil(user.groups) and host.json.array(user.groups),
+  }
+end
+
+
+local function self_subject(object, request)
+  return {
+    kind = object.kind, apiVersion = object.apiVersion, metadata = { creationTimestamp = host.timestamp() },
+    status = { userInfo = info_of(request.user) },
+  }
+end
+
+
+local function token(object, request)
+  local spec = object.spec
+  if (spec.token or "") == "" then
+    return nil, status.bad_request("token is required for TokenReview in authentication")
+  end
+  local user, found = request.server.auth:user_of(spec.token, list_or_nil(spec.audiences) or { accounts.ISSUER })
+  if user then
+    object.status = { authenticated = true, user = info_of(user), audiences = found }
+  else
+    local why = found and ("[invalid bearer token, %s]"):format(found) or "invalid bearer token"
+    object.status = { user = {}, error = why }
+  end
+  return object
+end
+
+
+-- A body that says nothing, `null`, asks as an empty one does.
+local function with_spec(review)
+  return function(object, request)
+    object.spec = object.spec or {}
+    return review(object, request)
+  end
+end
+
+
+local function kind(group, name, review, namespaced)
+  local version = "v1"
+  return {
+    id = name:lower() .. "s." .. group, group = group, version = version, api_version = group .. "/" .. version,
+    plural = name:lower() .. "s", singular = name:lower(), kind = name, list_kind = name .. "List",
+    short = {}, categories = {}, namespaced = namespaced or false, verbs = { "create" }, builtin = true,
+    storage_version = version, subresources = {}, schema = builtin.of(group, version, name),
+    strategy = { spec_changed = false, review = review },
+  }
+end
+
+
+--- Descriptions of the kinds, in a list of the caller's own. Their objects are answered by `strategy.review`.
+function M.all()
+  return {
+    kind(AUTHENTICATION, "SelfSubjectReview", self_subject),
+    kind(AUTHENTICATION, "TokenReview", with_spec(token)),
+    kind(AUTHORIZATION, "LocalSubjectAccessReview", with_spec(local_access), true),
+    kind(AUTHORIZATION, "SelfSubjectAccessReview", with_spec(self_access)),
+    kind(AUTHORIZATION, "SelfSubjectRulesReview", with_spec(self_rules)),
+    kind(AUTHORIZATION, "SubjectAccessReview", with_spec(access)),
+  }
+end
+
+
+return M

@@ -1,0 +1,192 @@
+--- How controllers read and write: objects as tables of their own, errors raised.
+local host = require "cluster.host"
+local label_selector = require "cluster.apiserver.selector.label_selector"
+
+local M = {}
+
+local MERGE = "application/merge-patch+json"
+
+
+local function owner_reference(owner)
+  return {
+    apiVersion = owner.apiVersion,
+    kind = owner.kind,
+    name = owner.metadata.name,
+    uid = owner.metadata.uid,
+    controller = true,
+    blockOwnerDeletion = true,
+  }
+end
+
+
+-- The uid of the controller among owner references, or nil.
+local function controller_uid(references)
+  for _, reference in ipairs(references or {}) do
+    if reference.controller then
+      return reference.uid
+    end
+  end
+end
+
+
+--- @param controller string its name; in Events, and who it is to the server
+function M.new(server, controller)
+  local api = {}
+  local who = {
+    user = {
+      name = "system:serviceaccount:kube-system:" .. controller,
+      groups = { "system:masters", "system:authenticated" },
+    },
+    user_agent = "kube-controller-manager",
+  }
+
+  local function ask(method, path, body, content_type)
+    who.content_type = content_type
+    return server:call(method, path, body, who)
+  end
+
+  -- What has to succeed.
+  local function call(method, path, body, content_type)
+    local code, answer = ask(method, path, body, content_type)
+    if code >= 300 then
+      error(answer.message or ("%s %s: %d"):format(method, path, code), 0)
+    end
+    return answer
+  end
+
+  local registry, store = server.registry, server.store
+
+  -- Of an object, or without a name of its kind in its namespace.
+  local function path_for(object, name, subresource)
+    local res = assert(registry:of(object.apiVersion, object.kind))
+    return registry.path(res, object.metadata.namespace, name, subresource)
+  end
+
+  --- The objects of a kind, by name, in one namespace or in all.
+  function api.list(group, version, plural, namespace)
+    local list = call("GET", registry.path(registry:find(group, version, plural), namespace))
+    for _, object in ipairs(list.items) do
+      object.apiVersion = group == "" and version or group .. "/" .. version
+      object.kind = list.kind:gsub("List$", "")
+    end
+    return list.items
+  end
+
+  -- Takes an object that nobody controls. @return table as it is then
+  local function adopt(owner, object)
+    local references = object.metadata.ownerReferences or host.json.array {}
+    references[#references + 1] = owner_reference(owner)
+    return api.patch(object, { metadata = { ownerReferences = references } })
+  end
+
+  -- Lets go of an object that the owner's selector does not meet any more.
+  local function release(owner, object)
+    local kept = host.json.array {}
+    for _, reference in ipairs(object.metadata.ownerReferences) do
+      if reference.uid ~= owner.metadata.uid then
+        kept[#kept + 1] = reference
+      end
+    end
+    api.patch(object, { metadata = { ownerReferences = #kept > 0 and kept or host.json.null } })
+  end
+
+  --- The objects of a kind that `owner` controls, by name. Its selector decides: an orphan that it meets is adopted,
+  --- and what it does not meet any more is let go.
+  --- @param is_member fun(name: string): boolean|nil  what else an object has to be like; nil: labels are enough
+  function api.owned(owner, group, version, plural, is_member)
+    local res, mine, orphans, strangers = registry:find(group, version, plural), {}, {}, {}
+    local is_staying = not owner.metadata.deletionTimestamp
+    local function fits(entry)
+      return label_selector.match(owner.spec.selector, entry.labels) and (not is_member or is_member(entry.name))
+    end
+    store:collection(res.id):each(owner.metadata.namespace, nil, function(entry)
+      local uid = controller_uid(entry.owners)
+      if uid == owner.metadata.uid then
+        local list = (not is_staying or fits(entry)) and mine or strangers
+        list[#list + 1] = store.object(res, entry)
+      elseif not uid and is_staying and not entry.deleting and fits(entry) then
+        orphans[#orphans + 1] = entry
+      end
+    end)
+    for _, object in ipairs(strangers) do
+      release(owner, object)
+    end
+    for _, entry in ipairs(orphans) do
+      mine[#mine + 1] = adopt(owner, store.object(res, entry))
+    end
+    return mine
+  end
+
+  --- The object, or nil.
+  function api.get(group, version, plural, namespace, name)
+    local path = registry.path(registry:find(group, version, plural), namespace, name)
+    local code, object = ask("GET", path)
+    return code == 200 and object or nil
+  end
+
+  --- Creates `object`, controlled by `owner` if one is given.
+  function api.create(object, owner)
+    if owner then
+      object.metadata.ownerReferences = host.json.array { owner_reference(owner) }
+      object.metadata.namespace = owner.metadata.namespace
+    end
+    return call("POST", path_for(object), object)
+  end
+
+  --- Changes an object that was read: a merge patch, refused when it is another object by now.
+  function api.patch(object, changes)
+    changes.metadata = changes.metadata or {}
+    changes.metadata.uid = object.metadata.uid
+    return call("PATCH", path_for(object, object.metadata.name), changes, MERGE)
+  end
+
+  --- Writes the whole status where it differs from the one that was read.
+  function api.write_status(object, status)
+    if not host.json.equal(object.status or {}, status) then
+      object.status = status
+      call("PUT", path_for(object, object.metadata.name, "status"), object)
+    end
+  end
+
+  --- Deletes the object that was read, never a later one by its name.
+  --- @param propagation string|nil what becomes of what it owns; "Background" when not given
+  function api.delete(object, propagation)
+    if not object.metadata.deletionTimestamp then
+      ask("DELETE", path_for(object, object.metadata.name), {
+        apiVersion = "v1",
+        kind = "DeleteOptions",
+        propagationPolicy = propagation or "Background",
+        preconditions = { uid = object.metadata.uid },
+      })
+    end
+  end
+
+  --- An Event on an object; one of no namespace has it in "default".
+  function api.event(object, type, reason, message)
+    local now, meta = host.timestamp(), object.metadata
+    local namespace = meta.namespace or "default"
+    ask("POST", registry.path(registry:find("", "v1", "events"), namespace), {
+      apiVersion = "v1",
+      kind = "Event",
+      metadata = { name = ("%s.%016x"):format(meta.name, host.random(math.maxinteger)), namespace = namespace },
+      involvedObject = {
+        apiVersion = object.apiVersion, kind = object.kind, name = meta.name, namespace = meta.namespace,
+        uid = meta.uid, resourceVersion = meta.resourceVersion,
+      },
+      type = type,
+      reason = reason,
+      message = message,
+      count = 1,
+      firstTimestamp = now,
+      lastTimestamp = now,
+      source = { component = controller },
+      reportingComponent = controller,
+      reportingInstance = "",
+    })
+  end
+
+  return api
+end
+
+
+return M

@@ -1,0 +1,89 @@
+--- ReplicaSets: as many pods as are asked for. Rules: kubernetes/pkg/controller/replicaset.
+local pods = require "cluster.apiserver.controllers.pods"
+local runner = require "cluster.apiserver.controllers.runner"
+
+local M = {}
+
+
+local function scale(api, set, active)
+  local missing = set.spec.replicas - #active
+  for _ = 1, missing do
+    local pod = pods.from_template(set.spec.template)
+    pod.metadata.generateName = set.metadata.name .. "-"
+    pods.create(api, pod, set)
+  end
+  if missing < 0 then
+    table.sort(active, pods.goes_first)
+    for i = 1, -missing do
+      api.delete(active[i])
+      api.event(set, "Normal", "SuccessfulDelete", "Deleted pod: " .. active[i].metadata.name)
+    end
+  end
+end
+
+
+local function has_labels(pod, labels)
+  for key, value in pairs(labels or {}) do
+    if (pod.metadata.labels or {})[key] ~= value then
+      return false
+    end
+  end
+  return true
+end
+
+
+-- The status as the pods are; the second result says when to look again.
+local function count(set, active, terminating)
+  local status = {
+    replicas = #active,
+    terminatingReplicas = terminating,
+    observedGeneration = set.metadata.generation,
+  }
+  local labelled, ready, available, again = 0, 0, 0, nil
+  for _, pod in ipairs(active) do
+    local is_available, left = pods.is_available(pod, set.spec.minReadySeconds)
+    labelled = labelled + (has_labels(pod, (set.spec.template.metadata or {}).labels) and 1 or 0)
+    ready = ready + (pods.is_ready(pod) and 1 or 0)
+    available = available + (is_available and 1 or 0)
+    if left and left > 0 then
+      again = math.min(left, again or left)
+    end
+  end
+  status.fullyLabeledReplicas = labelled > 0 and labelled or nil
+  status.readyReplicas = ready > 0 and ready or nil
+  status.availableReplicas = available > 0 and available or nil
+  status.conditions = set.status and set.status.conditions
+  return status, again
+end
+
+
+local function reconcile(api, set)
+  local active, terminating = {}, 0
+  for _, pod in ipairs(api.owned(set, "", "v1", "pods")) do
+    if pods.is_active(pod) then
+      active[#active + 1] = pod
+    elseif pods.is_terminating(pod) then
+      terminating = terminating + 1
+    end
+  end
+  if not set.metadata.deletionTimestamp then
+    scale(api, set, active)
+  end
+  local status, again = count(set, active, terminating)
+  api.write_status(set, status)
+  return again
+end
+
+
+--- Starts the controller.
+function M.start(server)
+  runner.start(server, {
+    name = "replicaset-controller",
+    kind = { "apps", "v1", "ReplicaSet" },
+    owns = { "pods" },
+    reconcile = reconcile,
+  })
+end
+
+
+return M

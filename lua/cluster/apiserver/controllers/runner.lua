@@ -1,0 +1,126 @@
+--- A controller of the control plane: changes become keys, keys are reconciled one after another, failures again later.
+---
+---   runner.start(server, {
+---     name = "replicaset-controller",
+---     kind = { "apps", "v1", "ReplicaSet" },      -- what is reconciled
+---     owns = { "pods" },                          -- ids; a change of one brings its controller, and of an orphan
+---                                                 -- all that could adopt it
+---     maps = { ["services"] = function(entry, previous, is_gone) … return keys end },   -- a change brings these
+---     reconcile = function(api, object) … end,    -- may return seconds after which to look again
+---   })
+local client = require "cluster.apiserver.controllers.client"
+local host = require "cluster.host"
+
+local M = {}
+
+local PAUSE_FIRST, PAUSE_MAX = 0.005, 30
+
+
+local function controller_of(entry)
+  for _, owner in ipairs(entry.owners or {}) do
+    if owner.controller then
+      return owner
+    end
+  end
+end
+
+
+local function set_of(list)
+  local set = {}
+  for _, item in ipairs(list or {}) do
+    set[item] = true
+  end
+  return set
+end
+
+
+--- Starts a controller as described above; it looks at everything that is there, then at what changes.
+function M.start(server, spec)
+  local api = client.new(server, spec.name)
+  local group, version, kind = table.unpack(spec.kind)
+  local res = server.registry:by_kind(group, version, kind)
+  local owned, queue, queued, pauses, timers = set_of(spec.owns), {}, {}, {}, {}
+  local add -- (key)
+
+  local function later(key, seconds)
+    if timers[key] then
+      timers[key]:stop()
+    end
+    timers[key] = host.after(seconds, function()
+      timers[key] = nil
+      add(key)
+    end)
+  end
+
+  local function work(key)
+    local namespace, name = key:match "^(.-)/(.*)$"
+    local entry = server.store:get(res.id, namespace, name)
+    if not entry then
+      pauses[key] = nil
+      return
+    end
+    local ok, after = pcall(spec.reconcile, api, server.store.object(res, entry))
+    if ok then
+      pauses[key] = nil
+      if after then
+        later(key, after)
+      end
+      return
+    end
+    pauses[key] = math.min((pauses[key] or PAUSE_FIRST / 2) * 2, PAUSE_MAX)
+    host.log("debug", "will try again", { controller = spec.name, key = key, error = tostring(after) })
+    later(key, pauses[key])
+  end
+
+  local function add_all(namespace)
+    for _, object in ipairs(api.list(group, version, res.plural, namespace)) do
+      add((object.metadata.namespace or "") .. "/" .. object.metadata.name)
+    end
+  end
+
+  local function add_owner(entry)
+    local owner = controller_of(entry)
+    if not owner then
+      host.defer(function()
+        add_all(entry.namespace)
+      end)
+    elseif owner.kind == kind then
+      add(entry.namespace .. "/" .. owner.name)
+    end
+  end
+
+  local function drain()
+    while queue[1] do
+      local key = table.remove(queue, 1)
+      queued[key] = nil
+      work(key)
+    end
+  end
+
+  function add(key)
+    if not queued[key] then
+      queued[key] = true
+      queue[#queue + 1] = key
+      if #queue == 1 then
+        host.defer(drain)
+      end
+    end
+  end
+
+  server.store:subscribe(function(event)
+    local entry = event.entry
+    if event.id == res.id then
+      add(entry.namespace .. "/" .. entry.name)
+    elseif owned[event.id] then
+      add_owner(entry)
+    elseif spec.maps and spec.maps[event.id] then
+      for _, key in ipairs(spec.maps[event.id](entry, event.previous, event.type == "DELETED")) do
+        add(key)
+      end
+    end
+  end)
+  add_all(nil)
+end
+
+
+return M

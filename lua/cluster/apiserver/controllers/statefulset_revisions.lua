@@ -1,0 +1,97 @@
+--- The revisions of a StatefulSet: one for each template it has had, as many old ones as revisionHistoryLimit says.
+---
+--- Rules: kubernetes/pkg/controller/statefulset/stateful_set_control.go, pkg/controller/history/controller_history.go.
+local host = require "cluster.host"
+local pods = require "cluster.apiserver.controllers.pods"
+
+local M = {}
+
+local HASH = "controller.kubernetes.io/hash"
+--- The label of a pod with the name of its revision.
+M.LABEL = "controller-revision-hash"
+
+
+local function by_revision(a, b)
+  return a.revision < b.revision
+end
+
+
+local function new_revision(set, name, hash, number)
+  local template, labels = host.json.copy(set.spec.template), host.json.copy((set.spec.template.metadata or {}).labels)
+  template["$patch"] = "replace"
+  local annotations = host.json.copy(set.metadata.annotations or {})
+  labels[HASH] = hash
+  return {
+    apiVersion = "apps/v1",
+    kind = "ControllerRevision",
+    metadata = { name = name, labels = labels, annotations = next(annotations) and annotations },
+    data = { spec = { template = template } },
+    revision = number,
+  }
+end
+
+
+--- The revision of the present template, made or renumbered when it is not the latest; and all, oldest first.
+function M.ensure(api, set)
+  local hash = pods.hash(set.spec.template)
+  local name = set.metadata.name .. "-" .. hash
+  local all = api.owned(set, "apps", "v1", "controllerrevisions")
+  table.sort(all, by_revision)
+  local latest = all[#all]
+  if latest and latest.metadata.name == name then
+    return latest, all
+  end
+  local number = latest and latest.revision + 1 or 1
+  for i, known in ipairs(all) do
+    if known.metadata.name == name then
+      table.remove(all, i)
+      all[#all + 1] = api.patch(known, { revision = number })
+      return all[#all], all
+    end
+  end
+  all[#all + 1] = api.create(new_revision(set, name, hash, number), set)
+  return all[#all], all
+end
+
+
+--- The revision that pods had before the update, or the update when there is none.
+function M.current(set, all, update)
+  for _, revision in ipairs(all) do
+    if revision.metadata.name == (set.status or {}).currentRevision then
+      return revision
+    end
+  end
+  return update
+end
+
+
+--- The template that a revision keeps.
+function M.template(revision)
+  local template = host.json.copy(revision.data.spec.template)
+  template["$patch"] = nil
+  return template
+end
+
+
+--- The name of a pod's revision.
+function M.of(pod)
+  return (pod.metadata.labels or {})[M.LABEL]
+end
+
+
+--- Deletes the oldest that nothing needs, as long as there are more than the limit.
+function M.truncate(api, set, all, current, update, list)
+  local live, old = { [current.metadata.name] = true, [update.metadata.name] = true }, {}
+  for _, pod in ipairs(list) do
+    live[M.of(pod) or ""] = true
+  end
+  for _, revision in ipairs(all) do
+    old[#old + 1] = not live[revision.metadata.name] and revision or nil
+  end
+  for i = 1, #old - set.spec.revisionHistoryLimit do
+    api.delete(old[i])
+  end
+end
+
+
+return M

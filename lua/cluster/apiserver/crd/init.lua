@@ -1,0 +1,236 @@
+--- What becomes of CRDs: their names are settled, what they define is served, and what they defined goes with them.
+---
+--- Rules: apiextensions-apiserver/pkg/controller/{status,establish,finalizer}. As there, each step is a write of its
+--- own to the CRD's status; here they follow each other right after the write that asked for them.
+local conditions = require "cluster.apiserver.crd.conditions"
+local host = require "cluster.host"
+local names = require "cluster.apiserver.crd.names"
+local refresh = require "cluster.apiserver.crd.refresh"
+local resource = require "cluster.apiserver.crd.resource"
+local store = require "cluster.apiserver.store"
+
+local M = {}
+
+local Keeper = {}
+Keeper.__index = Keeper
+
+local ID = "customresourcedefinitions.apiextensions.k8s.io"
+local PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+local FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+local API_SERVER = { user_agent = "kube-apiserver" }
+
+
+--- Descriptions of what a CRD defines; see resource.lua.
+M.resources = resource.of
+
+
+local function kind(self)
+  return self.server.registry:find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+end
+
+
+local function object_of(self, entry)
+  return store.object(kind(self), entry)
+end
+
+
+local function read(self, name)
+  local entry = self.server.store:get(ID, "", name)
+  return entry and object_of(self, entry)
+end
+
+
+local function all(self)
+  local list = {}
+  self.server.store:collection(ID):each(nil, nil, function(entry)
+    list[#list + 1] = object_of(self, entry)
+  end)
+  return list
+end
+
+
+local function write_status(self, crd)
+  local code, answer = self.server:call("PUT", PATH .. crd.metadata.name .. "/status", crd, API_SERVER)
+  if code >= 400 and code ~= 404 and code ~= 409 then
+    host.log("error", "the status of a CRD could not be written", { name = crd.metadata.name, error = answer.message })
+  end
+end
+
+
+local function has_finalizer(crd)
+  for _, finalizer in ipairs(crd.metadata.finalizers or {}) do
+    if finalizer == FINALIZER then
+      return true
+    end
+  end
+  return false
+end
+
+
+local function drop_finalizer(crd)
+  local kept = host.json.array {}
+  for _, finalizer in ipairs(crd.metadata.finalizers) do
+    if finalizer ~= FINALIZER then
+      kept[#kept + 1] = finalizer
+    end
+  end
+  crd.metadata.finalizers = kept
+end
+
+
+-- Where a collection of what the CRD defines is, in one namespace ("" for none); nil when no version is served.
+local function path_of(crd, namespace)
+  for _, version in ipairs(crd.spec.versions) do
+    if version.served then
+      return ("/apis/%s/%s/%s%s"):format(crd.spec.group, version.name,
+        namespace ~= "" and "namespaces/" .. namespace .. "/" or "", crd.status.acceptedNames.plural)
+    end
+  end
+end
+
+
+-- Deletes what the CRD defines. @return boolean whether nothing is left
+local function delete_instances(self, crd)
+  local id = crd.metadata.name
+  local collection, namespaces, seen = self.server.store:collection(id), {}, {}
+  collection:each(nil, nil, function(entry)
+    if not seen[entry.namespace] then
+      seen[entry.namespace] = true
+      namespaces[#namespaces + 1] = entry.namespace
+    end
+  end)
+  for _, namespace in ipairs(namespaces) do
+    local path = path_of(crd, namespace)
+    if path then
+      self.server:call("DELETE", path, nil, API_SERVER)
+    end
+  end
+  return collection:size() == 0
+end
+
+
+-- One step towards the end of a CRD that is being deleted.
+local function finish(self, crd)
+  local terminating = conditions.find(crd, "Terminating")
+  if not terminating or terminating.reason == "InstanceDeletionPending" then
+    conditions.set(crd, "Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+    return write_status(self, crd)
+  end
+  if not conditions.is_true(crd, "Established") then
+    conditions.set(crd, "Terminating", "False", "NeverEstablished", "resource was never established")
+  elseif delete_instances(self, crd) then
+    conditions.set(crd, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances")
+  else
+    self.ending[crd.metadata.name] = true
+    return
+  end
+  self.ending[crd.metadata.name] = nil
+  drop_finalizer(crd)
+  write_status(self, crd)
+end
+
+
+-- One step of what is to be done for a CRD; the write that it ends with asks for the next one.
+local function step(self, name)
+  local crd = read(self, name)
+  if not crd then
+    return
+  elseif crd.metadata.deletionTimestamp then
+    return has_finalizer(crd) and finish(self, crd)
+  elseif not host.json.equal(crd.spec.names, crd.status.acceptedNames) then
+    return names.accept(crd, all(self)) and write_status(self, crd)
+  elseif conditions.is_true(crd, "NamesAccepted") and not conditions.is_true(crd, "Established") then
+    conditions.set(crd, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
+    write_status(self, crd)
+  end
+end
+
+
+local function soon(self, name)
+  if not self.asked[name] then
+    self.asked[name] = true
+    host.defer(function()
+      self.asked[name] = nil
+      step(self, name)
+    end)
+  end
+end
+
+
+-- What decides about what is served.
+local function signature(crd)
+  return host.json.encode { crd.spec, crd.status.acceptedNames, crd.metadata.deletionTimestamp ~= nil,
+    conditions.is_true(crd, "Established") }
+end
+
+
+-- Serves what the CRD defines as it says now.
+local function serve(self, crd)
+  local id, now = crd.metadata.name, signature(crd)
+  local before = self.served[id]
+  if before == now then
+    return
+  end
+  self.served[id] = now
+  self.server.registry:remove(id)
+  if not conditions.is_true(crd, "Established") then
+    return
+  end
+  for _, res in ipairs(resource.of(crd)) do
+    self.server.registry:add(res)
+  end
+  if before then
+    refresh(self.server.store, crd)
+  end
+end
+
+
+-- The names of a CRD that is gone, or has others now, may be what another one waits for.
+local function wake_others(self, group, name)
+  for _, other in ipairs(all(self)) do
+    if other.spec.group == group and other.metadata.name ~= name and not conditions.is_true(other, "NamesAccepted") then
+      soon(self, other.metadata.name)
+    end
+  end
+end
+
+
+local function changed(self, event)
+  local crd = object_of(self, event.entry)
+  local name = crd.metadata.name
+  if event.type == "DELETED" then
+    self.served[name], self.ending[name] = nil, nil
+    self.server.registry:remove(name)
+  else
+    serve(self, crd)
+    soon(self, name)
+  end
+  wake_others(self, crd.spec.group, name)
+end
+
+
+--- Begins to look after the CRDs of a server.
+function M.start(server)
+  local self = setmetatable({ server = server, served = {}, ending = {}, asked = {} }, Keeper)
+  server.store:subscribe(function(event)
+    if event.id == ID then
+      changed(self, event)
+    elseif event.type == "DELETED" and self.ending[event.id] then
+      soon(self, event.id)
+    end
+  end)
+  server.crds = self
+end
+
+
+--- Serves what the stored CRDs define, and goes on with what they wait for. For when objects have been put back into
+--- the store that were kept elsewhere: first the CRDs, then this, then what they define.
+function Keeper:restore()
+  for _, crd in ipairs(all(self)) do
+    serve(self, crd)
+    soon(self, crd.metadata.name)
+  end
+end
+
+
+return M

@@ -1,0 +1,35 @@
+--- Shows stored objects as their CRD has them after it has changed: the real server prunes and defaults what it reads,
+--- this one what it holds, once for each change.
+local default = require "cluster.apiserver.schema.default"
+local host = require "cluster.host"
+local prune = require "cluster.apiserver.schema.prune"
+local resource = require "cluster.apiserver.crd.resource"
+
+
+-- The entry as `res` has it, at the same revision.
+local function renewed(entry, res)
+  local copy = {}
+  for key, value in pairs(entry) do
+    copy[key] = value
+  end
+  local object = host.json.decode(entry.text)
+  prune(res.schema, object)
+  default(res.schema, object)
+  copy.text = host.json.encode(object)
+  copy.fields = res.strategy.fields and res.strategy.fields(object)
+  return copy
+end
+
+
+--- Renews what is stored of a CRD's kind. Nobody is told: to clients nothing has been written.
+--- @param kept table the store  @param crd table
+return function(kept, crd)
+  local res, list = resource.stored(crd), {}
+  local collection = kept:collection(res.id)
+  collection:each(nil, nil, function(entry)
+    list[#list + 1] = renewed(entry, res)
+  end)
+  for _, entry in ipairs(list) do
+    collection:put(entry)
+  end
+end

@@ -1,0 +1,219 @@
+--- The embedded API server: puts its parts together, and takes each request through them.
+---
+---   local server = require("cluster.apiserver").new { authorization = "always" }
+---   server:handle(request, reply)                         -- one request from a connection
+---   local code, object = server:call("GET", "/api/v1/namespaces/default")   -- one from within the process
+---
+--- What others may use of a server:
+---   store, registry        what is kept and what is served; see store.lua, registry.lua
+---   settings               as given to new
+---   subresources           id of a resource → name → handlers; see Server:subresource
+---   paths                  path → handlers, for what is about no resource
+---   events(fn), audit(fn)  who wants to know of changes, and of requests
+---
+--- Beside what is told in a resource description (registry.lua), these hooks of its `strategy` are called:
+---   name(name, prefix)             messages on a bad name; see names.name_check. Default: a DNS subdomain
+---   fields(object), field_names    what field selectors may ask: values of one object, and the set of names
+---   create_on_update               whether a PUT may create
+---   unconditional_update           whether a PUT needs no resourceVersion; default: for built-in kinds
+---   spec_changed                   false: the kind has no generation
+---   review(object, request)        the kind is not stored: create answers what this returns, or nil and a status
+---   warnings(object, old)          texts for an object that is all right; old: what an update follows, or nil
+---   check_delete(object, request)  a status when the object may not be deleted
+---   mark_deleted(object, ctx)      the first delete only marks it, changed by this; it goes when may_go says so
+---   may_go(object)                 whether the kind itself waits for nothing any more
+---   graceful(object, options)      seconds that the object has before it goes; nil: none
+---   subresources                   name → handlers; see Server:subresource
+local accounts = require "cluster.apiserver.lifecycle.accounts"
+local audit = require "cluster.apiserver.audit"
+local auth = require "cluster.apiserver.auth"
+local call = require "cluster.apiserver.call"
+local crd = require "cluster.apiserver.crd"
+local expiry = require "cluster.apiserver.lifecycle.expiry"
+local gc = require "cluster.apiserver.lifecycle.gc"
+local gate = require "cluster.apiserver.gate"
+local host = require "cluster.host"
+local hub = require "cluster.apiserver.watch"
+local journal = require "cluster.apiserver.journal"
+local kinds = require "cluster.apiserver.resources"
+local namespaces = require "cluster.apiserver.lifecycle.namespace"
+local paths = require "cluster.apiserver.paths"
+local protection = require "cluster.apiserver.resources.protection"
+local registry = require "cluster.apiserver.registry"
+local request = require "cluster.apiserver.request"
+local resources = require "cluster.apiserver.verbs"
+local respond = require "cluster.apiserver.respond"
+local status = require "cluster.apiserver.status"
+local store = require "cluster.apiserver.store"
+
+local M = {}
+
+local Server = {}
+Server.__index = Server
+
+-- Who acts when a call from within does not say.
+local ADMINISTRATOR = { name = "system:admin", groups = { "system:masters", "system:authenticated" } }
+
+
+local function serve(self, asked, reply)
+  if not gate.pass(self, asked, reply) then
+    return
+  end
+  if asked.is_resource then
+    return resources.serve(asked, reply)
+  end
+  return paths.serve(asked, reply)
+end
+
+
+--- Takes one request; its answer goes to `reply`. Never raises.
+---
+--- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
+---   when that is already known }
+--- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
+---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
+function Server:handle(raw, reply)
+  local asked = request.parse(raw)
+  asked.server = self
+  asked.user = raw.user
+  if self.listeners[1] then
+    reply = audit.reply(asked, reply, self.listeners)
+  end
+  local ok, why = xpcall(serve, debug.traceback, self, asked, reply)
+  if not ok then
+    host.log("error", "a request failed by a mistake of the server", { path = raw.path, error = tostring(why) })
+    pcall(respond.failure, asked, reply, status.internal("see the server's log"))
+  end
+end
+
+
+--- A request from within the process; see call.lua.
+--- @return integer code
+--- @return any answer
+function Server:call(method, path, body, options)
+  return call.call(self, method, path, body, options)
+end
+
+
+--- Calls fn(event) after each change of any resource; see Store:subscribe.
+function Server:events(fn)
+  self.store:subscribe(fn)
+end
+
+
+--- Calls fn(record) after each request has ended; see audit.lua for the record.
+function Server:audit(fn)
+  self.listeners[#self.listeners + 1] = fn
+end
+
+
+--- Serves a part of a resource's objects.
+---
+--- @param id string "pods"  @param name string "log"
+--- @param handlers table verb ("get", "create", "update", "patch", "delete", "connect" for any other) →
+---   function(request, reply) that returns a code and the answer as JSON text, or nil and a status, or true when it
+---   answers on `reply` itself. request: see request.lua; beside that res, server, user.
+function Server:subresource(id, name, handlers)
+  local known = self.subresources[id]
+  if not known then
+    known = {}
+    self.subresources[id] = known
+  end
+  known[name] = handlers
+end
+
+
+--- Writes out what is kept in settings.data. Nothing can be written to the server after it.
+function Server:close()
+  if self.journal then
+    self.journal:close()
+  end
+end
+
+
+local function add_resources(self)
+  for _, res in ipairs(self.settings.resources or kinds.all()) do
+    self.registry:add(res)
+  end
+end
+
+
+-- Opens the folder of settings.data. What is in it is what the server starts from.
+local function open_journal(self)
+  local folder = self.settings.data
+  if not folder then
+    return
+  end
+  local opened, why = journal.open(folder)
+  if not opened then
+    error("cannot keep state: " .. why, 0)
+  end
+  self.journal, self.settings.saved = opened, opened.saved
+end
+
+
+-- Custom resources can be read when the definitions of their kinds have been.
+local function restore(self)
+  local saved = self.settings.saved
+  local function find(id)
+    return self.registry:by_id(id)
+  end
+  local left = saved and self.store:restore(saved.records, find) or {}
+  crd.start(self)
+  self.crds:restore()
+  left = self.store:restore(left, find)
+  if #left > 0 then
+    host.log("warn", "objects of kinds that are not served were left out", { count = #left, first = left[1].id })
+  end
+  if saved then
+    self.store:start_at(saved.revision)
+  end
+end
+
+
+--- A server.
+---
+--- @param settings table|nil
+---   authorization  "always" (default) or "rbac"
+---   tokens         token → user, for requests with a bearer token; nil: everybody is the administrator
+---   token_key      what tokens of service accounts are signed with; a new key when not given
+---   history        changes of a resource that are remembered for watches, 10,000 when not given
+---   collect        false: no garbage collection by owner, no deletion of what is in a namespace, events that stay
+---   accounts       false: no service account and no kube-root-ca.crt in each namespace
+---   ca             PEM text for kube-root-ca.crt
+---   resources      a list of resource descriptions instead of the built-in ones
+---   saved          { records, revision }: what Store:dump returned of another server, to start from
+---   data           a folder to keep all in, and to start from; raises when it cannot be used. Server:close ends it
+function M.new(settings)
+  settings = settings or {}
+  local self = setmetatable({
+    settings = settings, administrator = ADMINISTRATOR, listeners = {}, subresources = {}, paths = {},
+    registry = registry.new(), store = store.new { history = settings.history },
+  }, Server)
+  open_journal(self)
+  self.hub = hub.new(self.store)
+  self.registry.on_remove = function(id) self.hub:end_all(id) end
+  add_resources(self)
+  self.auth = auth.new(self)
+  self.namespaces = namespaces.new(self)
+  restore(self)
+  self.namespaces:start()
+  self.auth:start()
+  if settings.collect ~= false then
+    gc.new(self):start()
+    expiry.start(self)
+    protection.start(self)
+  end
+  if settings.accounts ~= false then
+    accounts.start(self)
+  end
+  self.store:compact(self.store.revision)
+  if self.journal then
+    self.journal:attach(self.store)
+    self.journal:compact()
+  end
+  return self
+end
+
+
+return M

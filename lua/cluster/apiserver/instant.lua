@@ -1,0 +1,75 @@
+--- Instants in the form the server writes them: in UTC, with whole seconds or with microseconds.
+---
+--- Rules: apimachinery/pkg/apis/meta/v1/{time,micro_time}.go.
+local host = require "cluster.host"
+
+local null = host.json.null
+
+local M = {}
+
+local PATTERN = "^(%d%d%d%d)%-(%d%d)%-(%d%d)T(%d%d):(%d%d):(%d%d)%.?(%d*)(.*)$"
+
+
+-- Days from 1970-01-01 to that day of the Gregorian calendar.
+local function days_from_civil(year, month, day)
+  if month <= 2 then
+    year = year - 1
+  end
+  local era = year // 400
+  local year_of_era = year - era * 400
+  local day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+  local day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+  return era * 146097 + day_of_era - 719468
+end
+
+
+--- Reads RFC 3339. @return integer|nil seconds since 1970, integer microseconds; nil for what is none
+function M.read(text)
+  local year, month, day, hour, minute, second, fraction, zone = text:match(PATTERN)
+  local offset = 0
+  if zone and zone ~= "Z" then
+    local sign, hours, minutes = zone:match("^([-+])(%d%d):(%d%d)$")
+    if not sign then
+      return nil
+    end
+    offset = (hours * 3600 + minutes * 60) * (sign == "-" and -1 or 1)
+  elseif not zone then
+    return nil
+  end
+  local days = days_from_civil(math.tointeger(year), math.tointeger(month), math.tointeger(day))
+  local seconds = days * 86400 + hour * 3600 + minute * 60 + second - offset
+  return math.tointeger(seconds), math.tointeger((fraction .. "000000"):sub(1, 6))
+end
+
+
+--- Seconds since 1970 as RFC 3339 in UTC: "2026-07-03T10:00:00Z".
+function M.write(seconds)
+  return os.date("!%Y-%m-%dT%H:%M:%SZ", seconds)
+end
+
+
+--- A JSON value as metav1.Time writes it; nil for null. What is no instant is left as it is.
+function M.seconds(value)
+  if value == null then
+    return nil
+  elseif #value == 20 and value:byte(-1) == 90 then
+    return value
+  end
+  local seconds = M.read(value)
+  return seconds and M.write(seconds) or value
+end
+
+
+--- A JSON value as metav1.MicroTime writes it; nil for null.
+function M.micro(value)
+  if value == null then
+    return nil
+  elseif #value == 27 and value:byte(-1) == 90 then
+    return value
+  end
+  local seconds, micros = M.read(value)
+  return seconds and os.date("!%Y-%m-%dT%H:%M:%S", seconds) .. (".%06dZ"):format(micros) or value
+end
+
+
+return M

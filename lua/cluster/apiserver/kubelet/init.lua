@@ -1,0 +1,367 @@
+--- Scheduler and kubelet of the one node: gives each pod the node, and a worker that runs it.
+---
+---   local kubelet = require("cluster.apiserver.kubelet").new(server, { runtime = fake.new() })
+---   kubelet:start()
+local host = require "cluster.host"
+local log_subresource = require "cluster.apiserver.kubelet.log_subresource"
+local worker = require "cluster.apiserver.kubelet.worker"
+
+local M = {}
+M.__index = M
+
+local NODE = "moonloop"
+local USER = { name = "system:node:" .. NODE, groups = { "system:nodes", "system:authenticated", "system:masters" } }
+local AGENT = "kubelet"
+local LOOPBACK, NOWHERE = "127.0.0.1", "192.0.2.1"
+
+-- What pods refer to, by kind.
+local READABLE = {
+  ConfigMap = "configmaps", Secret = "secrets", PersistentVolumeClaim = "persistentvolumeclaims",
+  PersistentVolume = "persistentvolumes",
+}
+
+
+--- @param server table the API server
+--- @param options table
+---   runtime  see worker.lua
+---   logs     see logs.lua; nil where containers leave none
+---   machine  { address =, architecture =, kernel = }: whose processes pods are; nil where they are nobody's, and have
+---            addresses that only look like some
+function M.new(server, options)
+  local self = setmetatable({ server = server, runtime = options.runtime, workers = {}, given = 0 }, M)
+  self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
+  self.is_real = options.machine ~= nil
+  self.address = self.machine.address or LOOPBACK
+  function self.read(kind, namespace, name)
+    local space = namespace and "/namespaces/" .. namespace or ""
+    local code, object = self:call("GET", ("/api/v1%s/%s/%s"):format(space, READABLE[kind], name))
+    return code == 200 and object or nil
+  end
+  function self.token(pod, audience, seconds)
+    return self:make_token(pod, audience, seconds)
+  end
+  log_subresource.serve(server, options.logs)
+  return self
+end
+
+
+function M:call(method, path, body, content_type)
+  return self.server:call(method, path, body, { user = USER, user_agent = AGENT, content_type = content_type })
+end
+
+
+local function path_of(pod, subresource)
+  local meta = pod.metadata
+  return ("/api/v1/namespaces/%s/pods/%s%s"):format(meta.namespace, meta.name, subresource or "")
+end
+
+
+--- A token of the pod's service account, which dies with the pod. @return string|nil token, or nil and why not
+function M:make_token(pod, audience, seconds)
+  local account = pod.spec.serviceAccountName or "default"
+  local path = ("/api/v1/namespaces/%s/serviceaccounts/%s/token"):format(pod.metadata.namespace, account)
+  local code, answer = self:call("POST", path, {
+    apiVersion = "authentication.k8s.io/v1",
+    kind = "TokenRequest",
+    spec = {
+      audiences = host.json.array { audience },
+      expirationSeconds = seconds,
+      boundObjectRef = { apiVersion = "v1", kind = "Pod", name = pod.metadata.name, uid = pod.metadata.uid },
+    },
+  })
+  if code >= 300 then
+    return nil, answer and answer.message or ("the server answered %d"):format(code)
+  end
+  return answer.status.token
+end
+
+
+--- The address of the next pod. Processes have that of the machine, as pods with hostNetwork do.
+function M:pod_address()
+  if self.is_real then
+    return self.address
+  end
+  self.given = self.given + 1
+  return ("10.244.%d.%d"):format(self.given // 254 % 256, self.given % 254 + 1)
+end
+
+
+--- An Event on a pod.
+function M:event(pod, type, reason, message, component)
+  local now = host.timestamp()
+  local meta = pod.metadata
+  self:call("POST", ("/api/v1/namespaces/%s/events"):format(meta.namespace), {
+    apiVersion = "v1",
+    kind = "Event",
+    metadata = { name = ("%s.%016x"):format(meta.name, host.random(math.maxinteger)), namespace = meta.namespace },
+    involvedObject = {
+      apiVersion = "v1",
+      kind = "Pod",
+      name = meta.name,
+      namespace = meta.namespace,
+      uid = meta.uid,
+      resourceVersion = meta.resourceVersion,
+    },
+    reason = reason,
+    message = message,
+    type = type,
+    count = 1,
+    firstTimestamp = now,
+    lastTimestamp = now,
+    source = { component = component or "kubelet", host = NODE },
+    reportingComponent = component or "kubelet",
+    reportingInstance = NODE,
+  })
+end
+
+
+--- Writes pod.status where it differs. The pod may be gone or another one by now: its uid is sent along.
+function M:write_status(pod, status)
+  if host.json.equal(pod.status, status) then
+    return
+  end
+  self:call("PATCH", path_of(pod, "/status"), {
+    metadata = { uid = pod.metadata.uid },
+    status = status,
+  }, "application/merge-patch+json")
+end
+
+
+--- Ends the deletion of a pod whose containers have ended.
+function M:remove(pod)
+  self:call("DELETE", path_of(pod), {
+    apiVersion = "v1",
+    kind = "DeleteOptions",
+    gracePeriodSeconds = 0,
+    preconditions = { uid = pod.metadata.uid },
+  })
+end
+
+
+local function labels_match(wanted, labels)
+  for key, value in pairs(wanted or {}) do
+    if labels[key] ~= value then
+      return false
+    end
+  end
+  return true
+end
+
+
+-- Why a pod cannot have a claim, or nil.
+local function claim_problem(claim, name)
+  local phase = claim and (claim.status or {}).phase
+  if not claim then
+    return ("persistentvolumeclaim %q not found"):format(name)
+  elseif phase == "Lost" then
+    return ("persistentvolumeclaim %q bound to non-existent persistentvolume %q"):format(name, claim.spec.volumeName)
+  elseif claim.metadata.deletionTimestamp then
+    return ("persistentvolumeclaim %q is being deleted"):format(name)
+  elseif phase ~= "Bound" then
+    return "pod has unbound immediate PersistentVolumeClaims"
+  end
+end
+
+
+-- The same for the first of its claims that it cannot have.
+local function claims_problem(self, pod)
+  for _, volume in ipairs(pod.spec.volumes or {}) do
+    local name = (volume.persistentVolumeClaim or {}).claimName
+    local why = name and claim_problem(self.read("PersistentVolumeClaim", pod.metadata.namespace, name), name)
+    if why then
+      return why
+    end
+  end
+end
+
+
+-- Why the node does not take the pod, or nil.
+local function unfit(self, pod)
+  if not labels_match(pod.spec.nodeSelector, self.labels) then
+    return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+  end
+  local why = claims_problem(self, pod)
+  return why and ("0/1 nodes are available: %s."):format(why)
+end
+
+
+-- Whether the pod's status says so already.
+local function is_told(pod, why)
+  for _, condition in ipairs((pod.status or {}).conditions or {}) do
+    if condition.type == "PodScheduled" then
+      return condition.message == why
+    end
+  end
+  return false
+end
+
+
+-- The node takes any pod that fits it; one that does not is looked at again when it, or a claim, changes.
+function M:schedule(pod)
+  local why = unfit(self, pod)
+  if why and is_told(pod, why) then
+    return
+  elseif why then
+    self:write_status(pod, {
+      phase = "Pending",
+      conditions = host.json.array { {
+        type = "PodScheduled",
+        status = "False",
+        reason = "Unschedulable",
+        message = why,
+        lastTransitionTime = host.timestamp(),
+      } },
+    })
+    self:event(pod, "Warning", "FailedScheduling", why, "default-scheduler")
+    return
+  end
+  local code = self:call("POST", path_of(pod, "/binding"), {
+    apiVersion = "v1",
+    kind = "Binding",
+    metadata = { name = pod.metadata.name, uid = pod.metadata.uid },
+    target = { apiVersion = "v1", kind = "Node", name = NODE },
+  })
+  if code < 300 then
+    self:event(pod, "Normal", "Scheduled", ("Successfully assigned %s/%s to %s"):format(
+      pod.metadata.namespace, pod.metadata.name, NODE), "default-scheduler")
+  end
+end
+
+
+-- Nobody schedules a pod that waits at a gate.
+local function is_gated(pod)
+  return next(pod.spec.schedulingGates or {}) ~= nil
+end
+
+
+local function is_finished(pod)
+  local phase = pod.status and pod.status.phase
+  return phase == "Succeeded" or phase == "Failed"
+end
+
+
+-- What a change of a pod asks for, on the pod as it is now.
+function M:look(namespace, name)
+  local code, pod = self:call("GET", ("/api/v1/namespaces/%s/pods/%s"):format(namespace, name))
+  if code ~= 200 then
+    return
+  end
+  local at_work = self.workers[pod.metadata.uid]
+  if at_work then
+    at_work:update(pod)
+  elseif pod.metadata.deletionTimestamp then
+    self:remove(pod)
+  elseif is_finished(pod) or is_gated(pod) then
+    return
+  elseif not pod.spec.nodeName then
+    self:schedule(pod)
+  elseif pod.spec.nodeName == NODE then
+    at_work = worker.new(self, pod)
+    self.workers[pod.metadata.uid] = at_work
+    at_work:changed()
+    at_work:sync()
+  end
+end
+
+
+function M:deleted(entry)
+  local at_work = self.workers[entry.uid]
+  if at_work then
+    self.workers[entry.uid] = nil
+    at_work:close()
+  end
+end
+
+
+-- A claim may be what a pod waits for.
+local function look_at_waiting(self, namespace)
+  local waiting = {}
+  self.server.store:collection("pods"):each(namespace, nil, function(entry)
+    if (entry.fields["spec.nodeName"] or "") == "" then
+      waiting[#waiting + 1] = entry.name
+    end
+  end)
+  for _, name in ipairs(waiting) do
+    self:look(namespace, name)
+  end
+end
+
+
+local function on_change(self, event)
+  if event.id == "persistentvolumeclaims" then
+    host.defer(function()
+      look_at_waiting(self, event.entry.namespace)
+    end)
+  end
+  if event.id ~= "pods" then
+    return
+  end
+  local namespace, name = event.entry.namespace, event.entry.name
+  host.defer(function()
+    if event.type == "DELETED" then
+      self:deleted(event.entry)
+    else
+      self:look(namespace, name)
+    end
+  end)
+end
+
+
+local function register_node(self)
+  local hostname = NODE
+  self.labels = {
+    ["kubernetes.io/hostname"] = hostname,
+    ["kubernetes.io/os"] = "linux",
+    ["kubernetes.io/arch"] = self.machine.architecture,
+  }
+  self:call("POST", "/api/v1/nodes", {
+    apiVersion = "v1", kind = "Node", metadata = { name = NODE, labels = self.labels },
+  })
+  self:call("PATCH", ("/api/v1/nodes/%s/status"):format(NODE), {
+    status = {
+      conditions = host.json.array { {
+        type = "Ready",
+        status = "True",
+        reason = "KubeletReady",
+        message = "moonloop runs pods",
+        lastHeartbeatTime = host.timestamp(),
+        lastTransitionTime = host.timestamp(),
+      } },
+      addresses = host.json.array {
+        { type = "InternalIP", address = self.address },
+        { type = "Hostname", address = hostname },
+      },
+      nodeInfo = {
+        kubeletVersion = "moonloop",
+        operatingSystem = "linux",
+        architecture = self.machine.architecture,
+        kernelVersion = self.machine.kernel,
+      },
+    },
+  }, "application/merge-patch+json")
+end
+
+
+--- Registers the node and takes on all pods, those there are and those to come.
+function M:start()
+  register_node(self)
+  self.server.store:subscribe(function(event)
+    on_change(self, event)
+  end)
+  local _, list = self:call("GET", "/api/v1/pods")
+  for _, pod in ipairs(list and list.items or {}) do
+    self:look(pod.metadata.namespace, pod.metadata.name)
+  end
+end
+
+
+--- Kills whatever runs. For the end of the process.
+function M:stop()
+  for _, at_work in pairs(self.workers) do
+    at_work:close()
+  end
+  self.workers = {}
+end
+
+
+return M

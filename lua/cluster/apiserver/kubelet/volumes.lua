@@ -1,0 +1,200 @@
+--- Volumes of a pod as folders of its own, and what ConfigMaps, Secrets and the pod itself put in there.
+---
+--- Rules: kubernetes/pkg/volume/configmap, secret, projected, downwardapi.
+local env = require "cluster.apiserver.kubelet.env"
+local process = require "cluster.process"
+
+local M = {}
+
+local MODE_DEFAULT = 420 -- 0644
+local KINDS = { configMap = "ConfigMap", secret = "Secret" }
+
+-- The API server makes tokens of an hour last a year, so that nobody has to look for a new one.
+local TOKEN_SECONDS = 365 * 24 * 3600
+
+
+-- Adds the keys of a ConfigMap or Secret to `files`: all, or those of `items`. @return true, or nil and why not
+local function add_data(files, kind, name, source, run, mode)
+  local data, why = env.data_of(run.read, kind, run.pod.metadata.namespace, name, true)
+  if not data then
+    return source.optional or nil, why
+  end
+  if not source.items then
+    for key, value in pairs(data) do
+      files[key] = { text = value, mode = mode }
+    end
+    return true
+  end
+  for _, item in ipairs(source.items) do
+    if data[item.key] then
+      files[item.path] = { text = data[item.key], mode = item.mode or mode }
+    elseif not source.optional then
+      return nil, ("references non-existent config key: %s"):format(item.key)
+    end
+  end
+  return true
+end
+
+
+local function add_fields(files, source, run, mode)
+  for _, item in ipairs(source.items or {}) do
+    local path = item.fieldRef and item.fieldRef.fieldPath
+    local text = path and env.field_text(run.pod, path)
+    if not text then
+      return nil, ("downwardAPI item %s: what it asks for is not known here"):format(item.path)
+    end
+    files[item.path] = { text = text, mode = item.mode or mode }
+  end
+  return true
+end
+
+
+local function add_token(files, source, run, mode)
+  local token, why = run.token(run.pod, source.audience, math.max(source.expirationSeconds or 0, TOKEN_SECONDS))
+  if not token then
+    return nil, why
+  end
+  files[source.path] = { text = token, mode = mode }
+  return true
+end
+
+
+local function add_projected(files, projected, run, mode)
+  for _, source in ipairs(projected.sources or {}) do
+    local ok, why
+    if source.serviceAccountToken then
+      ok, why = add_token(files, source.serviceAccountToken, run, mode)
+    elseif source.downwardAPI then
+      ok, why = add_fields(files, source.downwardAPI, run, mode)
+    elseif source.configMap or source.secret then
+      local name = source.configMap and "configMap" or "secret"
+      ok, why = add_data(files, KINDS[name], source[name].name, source[name], run, mode)
+    else
+      why = "a source of a projected volume that cannot be given here"
+    end
+    if not ok then
+      return nil, why
+    end
+  end
+  return true
+end
+
+
+-- What is in a volume: path → { text =, mode = }. @return table, or nil and why not
+local function files_of(volume, run)
+  local files, ok, why = {}, true, nil
+  if volume.configMap then
+    ok, why = add_data(files, "ConfigMap", volume.configMap.name, volume.configMap, run,
+      volume.configMap.defaultMode or MODE_DEFAULT)
+  elseif volume.secret then
+    ok, why = add_data(files, "Secret", volume.secret.secretName, volume.secret, run,
+      volume.secret.defaultMode or MODE_DEFAULT)
+  elseif volume.downwardAPI then
+    ok, why = add_fields(files, volume.downwardAPI, run, volume.downwardAPI.defaultMode or MODE_DEFAULT)
+  elseif volume.projected then
+    ok, why = add_projected(files, volume.projected, run, volume.projected.defaultMode or MODE_DEFAULT)
+  end
+  if not ok then
+    return nil, ("MountVolume.SetUp failed for volume %q : %s"):format(volume.name, why)
+  end
+  return files
+end
+
+
+-- The first step that fails ends it. @return true, or nil and why not
+local function write_all(folder, files)
+  local ok, why = process.make_folder(folder)
+  local paths = {}
+  for path in pairs(files) do
+    paths[#paths + 1] = path
+  end
+  table.sort(paths)
+  for _, path in ipairs(paths) do
+    local above = path:match "^(.*)/[^/]*$"
+    if ok and above then
+      ok, why = process.make_folder(folder .. "/" .. above)
+    end
+    if ok then
+      -- The file may be there from a run before, and not writable.
+      process.remove(folder .. "/" .. path)
+      ok, why = process.write(folder .. "/" .. path, files[path].text, files[path].mode)
+    end
+  end
+  return ok, why
+end
+
+
+-- The folder of a claim, which outlives the pod. @return string|nil, or nil and why there is none
+local function claimed(volume, run)
+  local named, namespace = volume.persistentVolumeClaim, run.pod.metadata.namespace
+  local claim = run.read("PersistentVolumeClaim", namespace, named.claimName)
+  local bound = claim and claim.spec.volumeName and run.read("PersistentVolume", nil, claim.spec.volumeName)
+  if not (bound and bound.spec.hostPath) then
+    return nil, ("persistentvolumeclaim %q has no volume that is a folder of this machine"):format(named.claimName)
+  end
+  local ok, why = process.make_folder(bound.spec.hostPath.path)
+  return ok and bound.spec.hostPath.path, why
+end
+
+
+-- Puts a volume, the folder `target`, where the container expects it, below its own folder.
+local function mount(target, root, entry)
+  if entry.subPath and entry.subPath ~= "" then
+    target = target .. "/" .. entry.subPath
+    if not process.exists(target) then
+      local ok, why = process.make_folder(target)
+      if not ok then
+        return nil, why
+      end
+    end
+  end
+  local path = root .. "/" .. entry.mountPath:gsub("^/+", ""):gsub("/+$", "")
+  local ok, why = process.make_folder(path:match "^(.*)/[^/]*$")
+  if ok then
+    ok, why = process.link(target, path)
+  end
+  return ok, why
+end
+
+
+-- The folder of a volume with what belongs in it. @return string|nil, or nil and why not
+local function filled(folder, volume, run)
+  local files, why = files_of(volume, run)
+  local ok = files ~= nil
+  if ok then
+    ok, why = write_all(folder, files)
+  end
+  return ok and folder or nil, why
+end
+
+
+--- Makes a container's folder with its volumes in it: what is to be mounted at /etc/x is at etc/x below the folder.
+--- @param place string the pod's own folder  @param run table see worker.lua
+--- @return string|nil folder, or nil and why not
+function M.prepare(place, run)
+  local root = ("%s/%s"):format(place, run.container.name)
+  local volumes = {}
+  for _, volume in ipairs(run.pod.spec.volumes or {}) do
+    volumes[volume.name] = volume
+  end
+  local ok, why = process.make_folder(root)
+  for _, entry in ipairs(run.container.volumeMounts or {}) do
+    local volume, folder = volumes[entry.name], nil
+    if ok and volume.persistentVolumeClaim then
+      folder, why = claimed(volume, run)
+    elseif ok then
+      folder, why = filled(place .. "/volumes/" .. entry.name, volume, run)
+    end
+    ok = ok and folder ~= nil
+    if ok then
+      ok, why = mount(folder, root, entry)
+    end
+  end
+  if not ok then
+    return nil, why
+  end
+  return root
+end
+
+
+return M

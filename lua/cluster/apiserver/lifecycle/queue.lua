@@ -1,0 +1,45 @@
+--- Work that is done soon, from the loop, one thing after another, each once however often it was asked for.
+local host = require "cluster.host"
+
+local M = {}
+M.__index = M
+
+
+--- @param name string who works, for the log  @param work function(item) does the work; what it raises is logged
+function M.new(name, work)
+  return setmetatable({ name = name, work = work, items = {}, asked = {}, deferred = false }, M)
+end
+
+
+local function drain(self)
+  local at = 1
+  while self.items[at] do
+    local asked = self.items[at]
+    at = at + 1
+    self.asked[asked.key] = nil
+    local ok, why = pcall(self.work, asked.item)
+    if not ok then
+      host.log("error", "work of the control plane failed",
+        { who = self.name, what = asked.key, error = tostring(why) })
+    end
+  end
+  self.items = {}
+  self.deferred = false
+end
+
+
+--- Asks for work on `item`, unless it waits already. @param key string tells items apart
+function M:add(key, item)
+  if self.asked[key] then
+    return
+  end
+  self.asked[key] = true
+  self.items[#self.items + 1] = { key = key, item = item }
+  if not self.deferred then
+    self.deferred = true
+    host.defer(function() drain(self) end)
+  end
+end
+
+
+return M

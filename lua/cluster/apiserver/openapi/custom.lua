@@ -1,0 +1,189 @@
+--- Definitions of custom resources as OpenAPI publishes them, made from the schemas of their CRDs.
+---
+--- Rules: apiextensions-apiserver/pkg/controller/openapi (builder/builder.go, v2/conversion.go).
+local common = require("cluster.apiserver.openapi.descriptions").common
+local host = require "cluster.host"
+
+local M = {}
+
+local META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+
+local API_VERSION = { type = "string", description = common.apiVersion }
+local KIND = { type = "string", description = common.kind }
+local INT_OR_STRING = { { type = "integer" }, { type = "string" } }
+
+-- Keywords that hold schemas, by how they hold them.
+local MAPS = { properties = true }
+local SINGLE = { items = true, additionalProperties = true, ["not"] = true }
+local LISTS = { allOf = true, anyOf = true, oneOf = true }
+
+-- What the second version of OpenAPI cannot say.
+local POOR = { allOf = true, anyOf = true, oneOf = true, ["not"] = true, default = true, nullable = true }
+
+-- What is the server's own in its tables.
+local OWN = { ["x-go-type"] = true, ["x-kubernetes-group-version-kind"] = true }
+
+-- Properties that every object has; their schemas are the server's.
+local EVERYWHERE = { apiVersion = true, kind = true, metadata = true }
+
+
+local convert
+
+
+local function convert_map(map, form)
+  local out = {}
+  for name, schema in pairs(map) do
+    out[name] = convert(schema, form)
+  end
+  return out
+end
+
+
+local function convert_value(keyword, value, form)
+  if MAPS[keyword] then
+    return convert_map(value, form)
+  elseif SINGLE[keyword] and type(value) == "table" then
+    return convert(value, form)
+  elseif LISTS[keyword] then
+    local list = host.json.array {}
+    for i, schema in ipairs(value) do
+      list[i] = convert(schema, form)
+    end
+    return list
+  end
+  return value
+end
+
+
+-- The properties that are the author's alone.
+local function own_properties(schema)
+  local own = {}
+  for name, property in pairs(schema.properties or {}) do
+    if not EVERYWHERE[name] then
+      own[name] = property
+    end
+  end
+  return own
+end
+
+
+local function add_object_properties(properties, form, meta)
+  properties.apiVersion, properties.kind = API_VERSION, KIND
+  properties.metadata = form:refer(META .. (meta or "ObjectMeta"), { description = common.metadata })
+  return properties
+end
+
+
+local function add_once(list, name)
+  for _, known in ipairs(list) do
+    if known == name then
+      return
+    end
+  end
+  list[#list + 1] = name
+end
+
+
+local function embed(schema, out, form)
+  out.properties = add_object_properties(convert_map(own_properties(schema), form), form)
+  local required = host.json.array {}
+  table.move(out.required or {}, 1, #(out.required or {}), 1, required)
+  add_once(required, "kind")
+  add_once(required, "apiVersion")
+  out.required = required
+end
+
+
+-- Required names without those of properties that may be null, which the second version cannot tell from absent ones.
+local function requirable(schema, required)
+  local list = host.json.array {}
+  for _, name in ipairs(required) do
+    local property = schema.properties and schema.properties[name]
+    if not (property and property.nullable) then
+      list[#list + 1] = name
+    end
+  end
+  return list[1] and list or nil
+end
+
+
+-- Takes from a converted schema what kubectl could not read in the second version.
+local function make_poor(schema, out)
+  local open = schema["x-kubernetes-preserve-unknown-fields"]
+  if schema.nullable or open then
+    out.items, out.properties = nil, nil
+  end
+  if schema.nullable or open and out.type == "object" or out.type == "array" and not out.items then
+    out.type = nil
+  end
+  out.required = out.required and requirable(schema, out.required)
+end
+
+
+function convert(schema, form)
+  local out = {}
+  local embedded = schema["x-kubernetes-embedded-resource"] and
+    (form.rich or not schema["x-kubernetes-preserve-unknown-fields"])
+  for keyword, value in pairs(schema) do
+    if not OWN[keyword] and (form.rich or not POOR[keyword]) and not (embedded and MAPS[keyword]) then
+      out[keyword] = convert_value(keyword, value, form)
+    end
+  end
+  if embedded then
+    embed(schema, out, form)
+  end
+  if not form.rich then
+    make_poor(schema, out)
+  elseif schema["x-kubernetes-int-or-string"] and not out.anyOf and not out.allOf then
+    out.anyOf = INT_OR_STRING
+  end
+  return out
+end
+
+
+local function mark(schema, res, kind)
+  schema["x-kubernetes-group-version-kind"] = { { group = res.group, kind = kind, version = res.version } }
+  return schema
+end
+
+
+--- The full name of the definition of a custom kind: "com.example.stable.v1.CronTab".
+function M.name(res, kind)
+  local words = {}
+  for word in res.group:gmatch("[^.]+") do
+    table.insert(words, 1, word)
+  end
+  return table.concat(words, ".") .. "." .. res.version .. "." .. kind
+end
+
+
+--- The definition of a custom resource.
+function M.schema(res, form)
+  local schema = res.schema
+  local open = schema and schema["x-kubernetes-preserve-unknown-fields"]
+  if not schema or open and not form.rich then
+    return mark({ type = "object" }, res, res.kind)
+  end
+  local top = {}
+  for keyword, value in pairs(schema) do
+    top[keyword] = value
+  end
+  top.properties = own_properties(schema)
+  local out = convert(top, form)
+  add_object_properties(out.properties, form)
+  return mark(out, res, res.kind)
+end
+
+
+--- The definition of the list of a custom resource.
+function M.list_schema(res, form)
+  return mark({
+    description = res.list_kind .. " is a list of " .. res.kind, type = "object", required = { "items" },
+    properties = add_object_properties({
+      items = { type = "array", items = form:refer(M.name(res, res.kind)) },
+    }, form, "ListMeta"),
+  }, res, res.list_kind)
+end
+
+
+return M

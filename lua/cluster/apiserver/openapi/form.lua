@@ -1,0 +1,30 @@
+--- The two versions of OpenAPI that documents are made in, as far as they differ for a schema.
+local host = require "cluster.host"
+
+local M = {}
+
+local Form = {}
+Form.__index = Form
+
+
+--- A schema that refers to definition `name`, with the keywords of `extra` beside the reference.
+--- @param extra table|nil belongs to the answer then
+function Form:refer(name, extra)
+  local reference = self.prefix .. name
+  if not extra or next(extra) == nil then
+    return { ["$ref"] = reference }
+  elseif self.rich then
+    extra.allOf = host.json.array { { ["$ref"] = reference } }
+  else
+    extra["$ref"] = reference
+  end
+  return extra
+end
+
+
+--- What definitions are kept by in caches: "v2" or "v3".
+--- `rich` tells that defaults, nullable, oneOf, anyOf and the like can be said.
+M.v2 = setmetatable({ name = "v2", prefix = "#/definitions/", rich = false }, Form)
+M.v3 = setmetatable({ name = "v3", prefix = "#/components/schemas/", rich = true }, Form)
+
+return M

@@ -1,0 +1,246 @@
+--- OpenAPI documents of what is served: the whole in the second version, each group version in the third.
+---
+--- Rules: kube-openapi/pkg/handler and handler3; which documents there are: kube-aggregator's controllers for OpenAPI.
+--- Documents are made when they are first asked for, and kept until a resource that they tell of changes.
+local document = require "cluster.apiserver.openapi.document"
+local forms = require "cluster.apiserver.openapi.form"
+local host = require "cluster.host"
+local operations = require "cluster.apiserver.openapi.operations"
+local protobuf = require "cluster.apiserver.openapi.protobuf"
+
+local M = {}
+
+local META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+local JSON = "application/json"
+local PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+-- Media types by what is asked for; "@" is the old way to write the name of the protobuf form.
+local FORMS_V2 = {
+  [JSON] = JSON, ["application/*"] = JSON, ["*/*"] = JSON, [PROTOBUF_V2] = PROTOBUF_V2,
+  ["application/com.github.proto-openapi.spec.v2@v1.0+protobuf"] = PROTOBUF_V2,
+}
+local FORMS_V3 = { [JSON] = JSON, ["application/*"] = JSON, ["*/*"] = JSON }
+
+-- registry → { generation =, documents = name → { resources =, extra = }, made = name → { key =, text =, etag = } }
+local caches = setmetatable({}, { __mode = "k" })
+
+-- Serial numbers of resource descriptions; a changed resource has a new description.
+local serials, last_serial = setmetatable({}, { __mode = "k" }), 0
+
+
+-- What tells apart lists of resource descriptions.
+local function key_of(resources)
+  local words = {}
+  for i, res in ipairs(resources) do
+    if not serials[res] then
+      last_serial = last_serial + 1
+      serials[res] = last_serial
+    end
+    words[i] = serials[res]
+  end
+  return table.concat(words, " ")
+end
+
+
+local function add_group(documents, res)
+  local name = "apis/" .. res.group
+  if res.group ~= "" and res.builtin and not documents[name] then
+    documents[name] = { resources = {}, extra = { ["/" .. name .. "/"] = {
+      id = operations.id("get", res.group, "", "APIGroup"), tag = operations.tag(res.group), gives = META .. "APIGroup",
+    } } }
+  end
+end
+
+
+local function version_document(res, name)
+  local extra = {}
+  if res.builtin then
+    extra["/" .. name .. "/"] = {
+      id = operations.id("get", res.group, res.version, "APIResources"), tag = operations.tag(res.group, res.version),
+      gives = META .. "APIResourceList",
+    }
+  end
+  return { resources = {}, extra = extra }
+end
+
+
+-- Which documents there are: name ("apis/apps/v1") → what is in it.
+local function documents_of(registry)
+  local documents = {
+    api = { resources = {}, extra = { ["/api/"] = {
+      id = "getCoreAPIVersions", tag = "core", gives = META .. "APIVersions",
+    } } },
+    apis = { resources = {}, extra = { ["/apis/"] = {
+      id = "getAPIVersions", tag = "apis", gives = META .. "APIGroupList",
+    } } },
+  }
+  for _, res in ipairs(registry:all()) do
+    local name = (res.group == "" and "api/" or "apis/" .. res.group .. "/") .. res.version
+    add_group(documents, res)
+    documents[name] = documents[name] or version_document(res, name)
+    table.insert(documents[name].resources, res)
+  end
+  return documents
+end
+
+
+local function cache_of(registry)
+  local cache = caches[registry] or { made = {} }
+  if cache.generation ~= registry.generation then
+    cache.generation = registry.generation
+    cache.documents = documents_of(registry)
+    caches[registry] = cache
+  end
+  return cache
+end
+
+
+-- { text =, etag = } of a document, made anew when its resources are others than the last time.
+local function made(cache, name, resources, make)
+  local key, known = key_of(resources), cache.made[name]
+  if not known or known.key ~= key then
+    local text = make()
+    known = { key = key, text = text, etag = host.sha256(text):upper() }
+    cache.made[name] = known
+  end
+  return known
+end
+
+
+local function gather_all(registry)
+  local extra = {}
+  for _, known in pairs(cache_of(registry).documents) do
+    for path, about in pairs(known.extra) do
+      extra[path] = about
+    end
+  end
+  return document.gather(registry:all(), extra, forms.v2)
+end
+
+
+local function made_v2(registry, protobuf_wanted)
+  local name = protobuf_wanted and "v2 protobuf" or "v2"
+  return made(cache_of(registry), name, registry:all(), function()
+    return (protobuf_wanted and protobuf.document or document.v2)(gather_all(registry))
+  end)
+end
+
+
+local function made_v3(registry, name)
+  local cache = cache_of(registry)
+  local known = cache.documents[name]
+  return known and made(cache, name, known.resources, function()
+    return document.v3(document.gather(known.resources, known.extra, forms.v3))
+  end)
+end
+
+
+local function made_index(registry)
+  local cache = cache_of(registry)
+  return made(cache, "v3", registry:all(), function()
+    local paths = {}
+    for name in pairs(cache.documents) do
+      paths[name] = { serverRelativeURL = ("/openapi/v3/%s?hash=%s"):format(name, made_v3(registry, name).etag) }
+    end
+    return host.json.encode { paths = paths }
+  end)
+end
+
+
+--- The document of the second version as JSON text.
+function M.v2(registry)
+  return made_v2(registry).text
+end
+
+
+--- The document of the second version in protobuf.
+function M.v2_protobuf(registry)
+  return made_v2(registry, true).text
+end
+
+
+--- The index of documents of the third version as JSON text.
+function M.v3_index(registry)
+  return made_index(registry).text
+end
+
+
+--- A document of the third version as JSON text, or nil when there is none of that name ("apis/apps/v1").
+function M.v3(registry, name)
+  local known = made_v3(registry, name)
+  return known and known.text
+end
+
+
+-- The first of the media types asked for that can be had.
+local function negotiate(request, known)
+  local header = request.headers.accept
+  for clause in (header ~= nil and header ~= "" and header or "*/*"):gmatch("[^,]+") do
+    local found = known[clause:match("^%s*([^;%s]*)")]
+    if found then
+      return found
+    end
+  end
+end
+
+
+local function not_acceptable(reply)
+  reply:send(406, "text/plain; charset=utf-8", "")
+end
+
+
+-- Sends what was made, or only says that what the client has is still good.
+local function send(request, reply, media, known, headers)
+  headers.ETag = '"' .. known.etag .. '"'
+  if request.headers["if-none-match"] == headers.ETag then
+    return reply:send(304, media, "", headers)
+  end
+  reply:send(200, media, known.text, headers)
+end
+
+
+local function serve_v2(request, reply, registry)
+  local media = negotiate(request, FORMS_V2)
+  if not media then
+    return not_acceptable(reply)
+  end
+  send(request, reply, media, made_v2(registry, media == PROTOBUF_V2), { Vary = "Accept" })
+end
+
+
+local function serve_v3(request, reply, registry, name)
+  local media, known = negotiate(request, FORMS_V3), made_v3(registry, name)
+  if not media then
+    return not_acceptable(reply)
+  elseif not known then
+    return reply:send(200, "text/plain; charset=utf-8", "")
+  end
+  local hash, headers = request.query.hash and request.query.hash[1] or "", { Vary = "Accept" }
+  if hash ~= "" and hash ~= known.etag then
+    headers.Location = ("/openapi/v3/%s?hash=%s"):format(name, known.etag)
+    return reply:send(301, "text/html; charset=utf-8", "", headers)
+  elseif hash ~= "" then
+    headers["Cache-Control"] = "public, immutable"
+  end
+  send(request, reply, media, known, headers)
+end
+
+
+--- Answers a request for /openapi/….
+--- @return boolean false when there is nothing at that path; nothing was answered then
+function M.serve(request, reply)
+  local parts, registry = request.parts, request.server.registry
+  if parts[2] == "v2" and not parts[3] then
+    serve_v2(request, reply, registry)
+  elseif parts[2] == "v3" and not parts[3] then
+    send(request, reply, "text/plain; charset=utf-8", made_index(registry), {})
+  elseif parts[2] == "v3" then
+    serve_v3(request, reply, registry, table.concat(parts, "/", 3))
+  else
+    return false
+  end
+  return true
+end
+
+
+return M

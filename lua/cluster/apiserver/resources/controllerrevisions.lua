@@ -1,0 +1,33 @@
+--- Revisions of what controllers keep, such as the templates of a StatefulSet.
+---
+--- Rules: kubernetes/pkg/apis/apps/validation/validation.go, pkg/registry/apps/controllerrevision/strategy.go.
+local check = require "cluster.apiserver.resources.check"
+local describe = require "cluster.apiserver.resources.describe"
+local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
+
+
+local function validate(object)
+  local errors, data = {}, object.data
+  check.not_negative(object.revision, "revision", errors)
+  if data == nil or data == host.json.null then
+    errors[#errors + 1] = field.required("data", "data is mandatory")
+  elseif type(data) ~= "table" or host.json.is_array(data) then
+    errors[#errors + 1] = field.required("data", "data must be a valid JSON object")
+  end
+  return errors
+end
+
+
+local function validate_update(new, old)
+  local errors = {}
+  check.not_negative(new.revision, "revision", errors)
+  check.immutable_value(new.data, old.data, "data", errors)
+  return errors
+end
+
+
+return describe.kind {
+  group = "apps", plural = "controllerrevisions", kind = "ControllerRevision",
+  strategy = { spec_changed = false, validate = validate, validate_update = validate_update },
+}

@@ -1,0 +1,111 @@
+--- IP addresses.
+---
+--- Rules: apimachinery/pkg/util/validation/ip.go, kubernetes/pkg/apis/core/validation/validation.go
+--- (ValidateNonSpecialIP).
+local field = require "cluster.apiserver.field"
+
+local M = {}
+
+local NOT_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
+
+--- The number of an IPv4 address, or nil.
+function M.v4(text)
+  local a, b, c, d = text:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$")
+  if not a then
+    return nil
+  end
+  local number = 0
+  for _, part in ipairs { a, b, c, d } do
+    if #part > 3 or tonumber(part) > 255 or #part > 1 and part:byte() == 48 then
+      return nil
+    end
+    number = number * 256 + math.tointeger(tonumber(part))
+  end
+  return number
+end
+
+
+--- An IPv4 address of a number.
+function M.text(number)
+  return ("%d.%d.%d.%d"):format(number >> 24, number >> 16 & 255, number >> 8 & 255, number & 255)
+end
+
+
+-- How many groups of four digits a text has; nil when it has something else. The last may be an IPv4 address.
+local function groups(text)
+  if text == "" then
+    return 0
+  end
+  local count = 0
+  for part, rest in (text .. ":"):gmatch("([^:]*):()") do
+    if part:find("^%x%x?%x?%x?$") then
+      count = count + 1
+    elseif rest > #text and M.v4(part) then
+      count = count + 2
+    else
+      return nil
+    end
+  end
+  return count
+end
+
+
+--- Whether a text is an IPv6 address.
+function M.is_v6(text)
+  local left, right = text:match("^(.-)::(.*)$")
+  if not left then
+    return groups(text) == 8
+  elseif right:find("::", 1, true) then
+    return false
+  end
+  local before, after = groups(left), groups(right)
+  return before ~= nil and after ~= nil and before + after < 8
+end
+
+
+--- "IPv4", "IPv6", or nil for what is no address.
+function M.family(text)
+  return M.v4(text) and "IPv4" or M.is_v6(text) and "IPv6" or nil
+end
+
+
+--- An address has to be one.
+function M.check(text, path, errors)
+  if not M.family(text) then
+    errors[#errors + 1] = field.invalid(path, text, NOT_IP)
+  end
+end
+
+
+--- A range of addresses: "10.9.8.0/24".
+function M.check_range(text, path, errors)
+  local address, bits = text:match("^(.*)/(%d+)$")
+  local family = address and M.family(address)
+  if not family or tonumber(bits) > (family == "IPv4" and 32 or 128) then
+    errors[#errors + 1] = field.invalid(path, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+  end
+end
+
+
+--- An address may not be one that means something else everywhere.
+function M.check_special(text, path, errors)
+  local number = M.v4(text)
+  local function bad(why)
+    errors[#errors + 1] = field.invalid(path, text, why)
+  end
+  if not M.family(text) then
+    bad "must be a valid IP address"
+  elseif number == 0 or text == "::" then
+    bad "may not be unspecified (0.0.0.0 or ::)"
+  elseif number and number >> 24 == 127 or text == "::1" then
+    bad "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+  elseif number and number >> 16 == 0xa9fe or text:lower():find("^fe[89ab]%x:") then
+    bad "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+  elseif number and number >> 8 == 0xe00000 or text:lower():find("^ff%x2:") then
+    bad "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+  end
+end
+
+
+return M

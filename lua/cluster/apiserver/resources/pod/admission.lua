@@ -1,0 +1,209 @@
+--- What the server adds to a new pod before it is checked: an account and its token, tolerations, a priority.
+---
+--- Rules: kubernetes/plugin/pkg/admission/{serviceaccount,defaulttolerationseconds,priority}/admission.go.
+local host = require "cluster.host"
+local random = require "cluster.apiserver.resources.random"
+local status = require "cluster.apiserver.status"
+local store = require "cluster.apiserver.store"
+
+local M = {}
+
+local NONE = {}
+local TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+-- An hour, and what tells these tokens from those that a pod asked for itself.
+local TOKEN_SECONDS = 3607
+local TOKEN_MODE = 420   -- 0644
+local TOLERATED = { "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable" }
+local TOLERATED_SECONDS = 300
+
+-- The classes that every cluster has.
+local PRIORITIES = { ["system-cluster-critical"] = 2000000000, ["system-node-critical"] = 2000001000 }
+local PREEMPTION = "PreemptLowerPriority"
+
+
+-- What messages call a pod: what it was asked for as, before the server made a name of it.
+local function shown_name(meta)
+  local prefix, name = meta.generateName, meta.name
+  if prefix and (not name or #name == #prefix + 5 and name:sub(1, #prefix) == prefix) then
+    return prefix
+  end
+  return name or "Unknown"
+end
+
+
+local function find_account(ctx, name)
+  local entry = ctx.server.store:get("serviceaccounts", ctx.namespace, name)
+  return entry and store.object({ api_version = "v1", kind = "ServiceAccount" }, entry)
+end
+
+
+local function has_token(spec)
+  for _, volume in ipairs(spec.volumes or NONE) do
+    if volume.name:find("^kube%-api%-access%-") then
+      return true
+    end
+  end
+  return false
+end
+
+
+local function token_volume(name)
+  return {
+    name = name,
+    projected = {
+      defaultMode = TOKEN_MODE,
+      sources = host.json.array {
+        { serviceAccountToken = { expirationSeconds = TOKEN_SECONDS, path = "token" } },
+        { configMap = { name = "kube-root-ca.crt", items = host.json.array { { key = "ca.crt", path = "ca.crt" } } } },
+        { downwardAPI = { items = host.json.array {
+          { path = "namespace", fieldRef = { apiVersion = "v1", fieldPath = "metadata.namespace" } },
+        } } },
+      },
+    },
+  }
+end
+
+
+-- Containers that have something else at the token's place get none. @return boolean whether one was mounted
+local function mount(containers, name)
+  local mounted = false
+  for _, container in ipairs(containers or NONE) do
+    local mounts = container.volumeMounts or host.json.array {}
+    local taken = false
+    for _, other in ipairs(mounts) do
+      taken = taken or other.mountPath == TOKEN_PATH
+    end
+    if not taken then
+      mounts[#mounts + 1] = { name = name, readOnly = true, mountPath = TOKEN_PATH }
+      container.volumeMounts = mounts
+      mounted = true
+    end
+  end
+  return mounted
+end
+
+
+local function mount_token(spec)
+  if has_token(spec) then
+    return
+  end
+  local name = "kube-api-access-" .. random.suffix()
+  local first = mount(spec.initContainers, name)
+  if mount(spec.containers, name) or first then
+    spec.volumes = spec.volumes or host.json.array {}
+    spec.volumes[#spec.volumes + 1] = token_volume(name)
+  end
+end
+
+
+-- A pod's own word on the token counts more than its account's.
+local function wants_token(spec, account)
+  if spec.automountServiceAccountToken ~= nil then
+    return spec.automountServiceAccountToken
+  end
+  return account.automountServiceAccountToken ~= false
+end
+
+
+-- @return table|nil failure
+local function set_account(pod, ctx)
+  local spec = pod.spec
+  local name = spec.serviceAccountName or "default"
+  spec.serviceAccountName, spec.serviceAccount = name, name
+  if ctx.server.settings.accounts == false then
+    return nil
+  end
+  local account = find_account(ctx, name)
+  if not account then
+    return status.forbidden(ctx.request.res, shown_name(pod.metadata), ("error looking up service account %s/%s: "
+      .. 'serviceaccount "%s" not found'):format(ctx.namespace, name, name))
+  end
+  if wants_token(spec, account) then
+    mount_token(spec)
+  end
+  if not spec.imagePullSecrets then
+    spec.imagePullSecrets = account.imagePullSecrets
+  end
+end
+
+
+local function tolerates(tolerations, key)
+  for _, toleration in ipairs(tolerations or NONE) do
+    if (toleration.key == key or not toleration.key)
+      and (toleration.effect == "NoExecute" or not toleration.effect) then
+      return true
+    end
+  end
+  return false
+end
+
+
+local function set_tolerations(spec)
+  local missing = {}
+  for _, key in ipairs(TOLERATED) do
+    if not tolerates(spec.tolerations, key) then
+      missing[#missing + 1] = key
+    end
+  end
+  for _, key in ipairs(missing) do
+    spec.tolerations = spec.tolerations or host.json.array {}
+    spec.tolerations[#spec.tolerations + 1] = {
+      key = key, operator = "Exists", effect = "NoExecute", tolerationSeconds = TOLERATED_SECONDS,
+    }
+  end
+end
+
+
+-- What follows from the class cannot be given beside it.
+local function refuse_given(pod, res, what, computed)
+  return status.forbidden(res, shown_name(pod.metadata), ("%s must not be provided in pod spec; priority admission "
+    .. "controller computed %s from the given PriorityClass name"):format(what, computed))
+end
+
+
+-- @return table|nil failure
+local function set_priority(pod, ctx)
+  local spec, res = pod.spec, ctx.request.res
+  local class = spec.priorityClassName
+  local priority = class and PRIORITIES[class] or 0
+  if class and not PRIORITIES[class] then
+    return status.forbidden(res, shown_name(pod.metadata), "no PriorityClass with name " .. class .. " was found")
+  elseif spec.priority and spec.priority ~= priority then
+    return refuse_given(pod, res, ("the integer value of priority (%d)"):format(spec.priority), tostring(priority))
+  end
+  local policy = spec.preemptionPolicy
+  if policy and policy ~= PREEMPTION then
+    return refuse_given(pod, res, ("the string value of PreemptionPolicy (%s)"):format(policy), PREEMPTION)
+  end
+  spec.priority, spec.preemptionPolicy = priority, PREEMPTION
+end
+
+
+--- Completes a pod that replaces another: what an update leaves out of this it does not take away.
+function M.readmit(pod, old)
+  local spec, before = pod.spec, old.spec
+  set_tolerations(spec)
+  if spec.priority == nil then
+    spec.priority = before.priority
+  end
+  if spec.preemptionPolicy == nil and spec.priority == before.priority then
+    spec.preemptionPolicy = before.preemptionPolicy
+  end
+end
+
+
+--- Completes a new pod. @return table|nil failure a Status when it may not be made
+function M.admit(pod, ctx)
+  local failure = set_account(pod, ctx) or set_priority(pod, ctx)
+  if failure then
+    return failure
+  end
+  if pod.spec.runtimeClassName and pod.spec.runtimeClassName ~= "" then
+    return status.forbidden(ctx.request.res, shown_name(pod.metadata),
+      ('pod rejected: RuntimeClass "%s" not found'):format(pod.spec.runtimeClassName))
+  end
+  set_tolerations(pod.spec)
+end
+
+
+return M

@@ -1,0 +1,227 @@
+--- Parts of pods that have requests of their own: binding, eviction, ephemeralcontainers, resize.
+---
+--- Rules: kubernetes/pkg/registry/core/pod/storage/{storage,eviction}.go, pkg/registry/core/pod/strategy.go.
+local body = require "cluster.apiserver.verbs.body"
+local get = require "cluster.apiserver.verbs.get"
+local host = require "cluster.host"
+local options = require "cluster.apiserver.verbs.options"
+local patch = require "cluster.apiserver.verbs.patch"
+local resize = require "cluster.apiserver.resources.pod.resize"
+local selectors = require "cluster.apiserver.resources.selectors"
+local status = require "cluster.apiserver.status"
+local store = require "cluster.apiserver.store"
+local update = require "cluster.apiserver.resources.pod.update"
+local update_verb = require "cluster.apiserver.verbs.update"
+
+local M = {}
+
+local NONE = {}
+local PDB = { api_version = "policy/v1", kind = "PodDisruptionBudget" }
+local ENDED = { Succeeded = true, Failed = true, Pending = true }
+local RETRY_SECONDS = 10
+
+
+-- Everything but the ephemeral containers stays as it was; labels and owners do as well.
+local function prepare_ephemeral(new, old)
+  local kept = host.json.copy(old.spec)
+  kept.ephemeralContainers = new.spec.ephemeralContainers
+  new.spec, new.status = kept, old.status
+  for _, name in ipairs { "labels", "annotations", "finalizers", "ownerReferences" } do
+    new.metadata[name] = old.metadata[name]
+  end
+end
+
+
+local function handlers(prepare, validate)
+  local function through(verb)
+    return function(request)
+      request.prepare, request.validate = prepare, validate
+      return verb(request)
+    end
+  end
+  return { get = get, update = through(update_verb), patch = through(patch) }
+end
+
+
+M.ephemeralcontainers = handlers(prepare_ephemeral, update.validate_ephemeral)
+M.resize = handlers(resize.prepare, resize.validate)
+
+
+local function success()
+  local answer = status.success()
+  answer.code = 201
+  return 201, host.json.encode(answer)
+end
+
+
+-- The body as an object of the kind that the part takes. @return table|nil, or nil and a status
+local function read(request, kind)
+  local object, why, failure = body.read(request, false)
+  if failure then
+    return nil, failure
+  elseif type(object) ~= "table" or host.json.is_array(object) then
+    return nil, status.bad_request(("the object provided is unrecognized (must be of type %s): %s"):format(
+      kind, why or "it is no object"))
+  end
+  object.metadata = type(object.metadata) == "table" and object.metadata or {}
+  if object.metadata.name and object.metadata.name ~= request.name then
+    return nil, status.bad_request("name in URL does not match name in " .. kind .. " object")
+  end
+  return object
+end
+
+
+local function find(request)
+  local entry = request.server.store:get("pods", request.namespace, request.name)
+  if not entry then
+    return nil, nil, status.not_found(request.res, request.name)
+  end
+  return entry, store.object(request.res, entry)
+end
+
+
+-- Why a pod cannot go to a node, or nil.
+local function binding_trouble(pod)
+  if pod.metadata.deletionTimestamp then
+    return ("pod %s is being deleted, cannot be assigned to a host"):format(pod.metadata.name)
+  elseif pod.spec.nodeName then
+    return ("pod %s is already assigned to node %q"):format(pod.metadata.name, pod.spec.nodeName)
+  elseif pod.spec.schedulingGates then
+    return ("pod %s has non-empty .spec.schedulingGates"):format(pod.metadata.name)
+  end
+end
+
+
+local function set_scheduled(pod)
+  local conditions = pod.status.conditions or host.json.array {}
+  pod.status.conditions = conditions
+  local condition = { type = "PodScheduled", status = "True", lastProbeTime = host.json.null,
+    lastTransitionTime = host.timestamp() }
+  for i, other in ipairs(conditions) do
+    if other.type == "PodScheduled" then
+      conditions[i] = condition
+      return
+    end
+  end
+  conditions[#conditions + 1] = condition
+end
+
+
+local function bind(request)
+  local settings, failure = options.create(request)
+  if not settings then
+    return nil, failure
+  end
+  local binding
+  binding, failure = read(request, "Binding")
+  if not binding then
+    return nil, failure
+  end
+  local target = type(binding.target) == "table" and binding.target or NONE
+  if (target.kind or "") ~= "" and target.kind ~= "Node" then
+    return nil, status.unknown(('target.kind: Unsupported value: "%s": supported values: "Node", "<empty>"'):format(
+      target.kind))
+  elseif (target.name or "") == "" then
+    return nil, status.unknown("target.name: Required value")
+  end
+  local entry, pod
+  entry, pod, failure = find(request)
+  if not entry then
+    return nil, failure
+  end
+  local trouble = binding_trouble(pod)
+  if trouble then
+    return nil, status.conflict({ plural = "pods/binding", group = "" }, request.name, trouble)
+  end
+  pod.spec.nodeName = target.name
+  set_scheduled(pod)
+  if not settings.dry_run then
+    local changed
+    changed, failure = request.server.store:update(request.res, entry, pod)
+    if not changed then
+      return nil, failure
+    end
+  end
+  return success()
+end
+
+
+-- The budgets that protect a pod.
+local function budgets_of(request, pod)
+  local list = {}
+  request.server.store:collection("poddisruptionbudgets.policy"):each(request.namespace, nil, function(entry)
+    local budget = store.object(PDB, entry)
+    local selector = budget.spec.selector
+    if selector and selectors.matches(selector, pod.metadata.labels) then
+      list[#list + 1] = budget
+    end
+  end)
+  return list
+end
+
+
+local function too_many(message, reason, why)
+  local failure = status.too_many_requests(message, nil)
+  failure.details = { causes = host.json.array { { reason = reason, message = why } },
+    retryAfterSeconds = RETRY_SECONDS }
+  return failure
+end
+
+
+-- Whether a budget lets the pod go. @return table|nil failure
+local function ask_budget(budget)
+  local name, state = budget.metadata.name, budget.status
+  local words = "Cannot evict pod as it would violate the pod's disruption budget."
+  if (state.observedGeneration or 0) < budget.metadata.generation then
+    return too_many(words, "DisruptionBudget",
+      ("The disruption budget %s is still being processed by the server."):format(name))
+  elseif state.disruptionsAllowed <= 0 then
+    return too_many(words, "DisruptionBudget", ("The disruption budget %s needs %d healthy pods and has %d currently")
+      :format(name, state.desiredHealthy, state.currentHealthy))
+  end
+end
+
+
+local function protect(request, pod)
+  if ENDED[pod.status.phase] or pod.metadata.deletionTimestamp then
+    return nil
+  end
+  local budgets = budgets_of(request, pod)
+  if #budgets > 1 then
+    return status.unknown(
+      "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+  end
+  return budgets[1] and ask_budget(budgets[1])
+end
+
+
+local function evict(request)
+  local eviction, failure = read(request, "Eviction")
+  if not eviction then
+    return nil, failure
+  end
+  local entry, pod
+  entry, pod, failure = find(request)
+  if not entry then
+    return nil, failure
+  end
+  failure = protect(request, pod)
+  if failure then
+    return nil, failure
+  end
+  local query = request.query.dryRun and "?dryRun=" .. request.query.dryRun[1] or ""
+  local path = ("/api/v1/namespaces/%s/pods/%s%s"):format(request.namespace, request.name, query)
+  local deletion = type(eviction.deleteOptions) == "table" and eviction.deleteOptions or nil
+  local code, answer = request.server:call("DELETE", path, deletion)
+  if code >= 300 then
+    return nil, answer
+  end
+  return success()
+end
+
+
+M.binding = { create = bind }
+M.eviction = { create = evict }
+
+
+return M

@@ -1,0 +1,60 @@
+--- Pod disruption budgets. They are kept, and count what their status says; no controller fills it in.
+---
+--- Rules: kubernetes/pkg/apis/policy/validation/validation.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
+local check = require "cluster.apiserver.resources.check"
+local describe = require "cluster.apiserver.resources.describe"
+local names = require "cluster.apiserver.names"
+local percent = require "cluster.apiserver.resources.percent"
+local selectors = require "cluster.apiserver.resources.selectors"
+local workload = require "cluster.apiserver.resources.workload"
+
+local NUMBERS = { "disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods" }
+local POLICIES = { "AlwaysAllow", "IfHealthyBudget" }
+
+
+local function validate(object)
+  local errors, spec = {}, object.spec
+  if spec.minAvailable ~= nil and spec.maxUnavailable ~= nil then
+    local shown = check.go_struct {
+      { "MinAvailable", spec.minAvailable }, { "Selector", spec.selector }, { "MaxUnavailable", spec.maxUnavailable },
+      { "UnhealthyPodEvictionPolicy", spec.unhealthyPodEvictionPolicy },
+    }
+    errors[#errors + 1] = check.invalid_text("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+  end
+  for _, name in ipairs { "minAvailable", "maxUnavailable" } do
+    if spec[name] ~= nil then
+      percent.validate(spec[name], "spec." .. name, errors)
+      percent.at_most_all(spec[name], "spec." .. name, errors)
+    end
+  end
+  selectors.validate(spec.selector, "spec.selector", errors)
+  check.one_of(spec.unhealthyPodEvictionPolicy, POLICIES, "spec.unhealthyPodEvictionPolicy", errors)
+  return errors
+end
+
+
+local function validate_status(new)
+  local errors = {}
+  workload.not_negative(new.status, "status", NUMBERS, errors)
+  return errors
+end
+
+
+local function prepare_create(object)
+  object.status = { disruptionsAllowed = 0, currentHealthy = 0, desiredHealthy = 0, expectedPods = 0 }
+end
+
+
+return describe.kind {
+  group = "policy", plural = "poddisruptionbudgets", kind = "PodDisruptionBudget", short = { "pdb" },
+  subresources = { status = true },
+  strategy = {
+    -- Names are not looked at any closer.
+    name = names.path_segment,
+    unconditional_update = false,
+    prepare_create = prepare_create,
+    prepare_update = workload.keep_status,
+    prepare_status = workload.keep_spec,
+    validate = validate, validate_update = validate, validate_status = validate_status,
+  },
+}

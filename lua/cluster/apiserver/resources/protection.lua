@@ -1,0 +1,119 @@
+--- Volumes and claims are not deleted while they are in use: each has a finalizer from its beginning, which is taken
+--- away when it is to be deleted and nothing needs it any more.
+---
+--- Rules: kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection,
+--- kubernetes/pkg/controller/volume/{pvcprotection,pvprotection}.
+local host = require "cluster.host"
+
+local M = {}
+
+local CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
+local FINALIZERS = { [CLAIMS] = "kubernetes.io/pvc-protection", [VOLUMES] = "kubernetes.io/pv-protection" }
+local NONE = {}
+local CALLER = {
+  user = { name = "system:kube-controller-manager", groups = { "system:masters", "system:authenticated" } },
+  user_agent = "kube-controller-manager",
+}
+
+
+--- Adds the finalizer of its kind to a new object, unless it is there. `id`: that of the resource.
+function M.add(object, id)
+  local finalizer, list = FINALIZERS[id], object.metadata.finalizers or host.json.array {}
+  for _, other in ipairs(list) do
+    if other == finalizer then
+      return
+    end
+  end
+  list[#list + 1] = finalizer
+  object.metadata.finalizers = list
+end
+
+
+-- Whether a pod that has a node mounts the claim, by its own name or by that of a volume made for the pod. One that has
+-- ended still does, until it is gone.
+local function mounts(pod, claim)
+  if not pod.spec.nodeName then
+    return false
+  end
+  for _, volume in ipairs(pod.spec.volumes or NONE) do
+    local named = volume.persistentVolumeClaim
+    if named and named.claimName == claim or volume.ephemeral and pod.metadata.name .. "-" .. volume.name == claim then
+      return true
+    end
+  end
+  return false
+end
+
+
+local function is_used(server, id, object)
+  if id == VOLUMES then
+    return object.status.phase == "Bound"
+  end
+  local used = false
+  server.store:collection("pods"):each(object.metadata.namespace, nil, function(entry)
+    used = used or mounts(host.json.decode(entry.text), object.metadata.name)
+  end)
+  return used
+end
+
+
+local function path_of(id, entry)
+  local folder = entry.namespace ~= "" and "namespaces/" .. entry.namespace .. "/" or ""
+  return "/api/v1/" .. folder .. id .. "/" .. entry.name
+end
+
+
+-- Lets one object go that is to be deleted and not used.
+local function release(server, id, entry)
+  local object = host.json.decode(entry.text)
+  local kept = host.json.array {}
+  for _, finalizer in ipairs(object.metadata.finalizers or NONE) do
+    if finalizer ~= FINALIZERS[id] then
+      kept[#kept + 1] = finalizer
+    end
+  end
+  if #kept == #(object.metadata.finalizers or NONE) or is_used(server, id, object) then
+    return
+  end
+  object.metadata.finalizers = kept
+  server:call("PUT", path_of(id, entry), object, CALLER)
+end
+
+
+local function release_all(server)
+  for _, id in ipairs { CLAIMS, VOLUMES } do
+    local waiting = {}
+    server.store:collection(id):each(nil, nil, function(entry)
+      waiting[#waiting + 1] = entry.deleting and entry or nil
+    end)
+    for _, entry in ipairs(waiting) do
+      release(server, id, entry)
+    end
+  end
+end
+
+
+--- Looks after the volumes and claims of a server from now on.
+function M.start(server)
+  local planned = false
+  local function plan()
+    if planned then
+      return
+    end
+    planned = true
+    host.defer(function()
+      planned = false
+      release_all(server)
+    end)
+  end
+  server:events(function(event)
+    local pod_changed = event.id == "pods" and event.type ~= "ADDED" and server.store:collection(CLAIMS):size(nil) > 0
+    if pod_changed or FINALIZERS[event.id] and event.entry.deleting and event.type ~= "DELETED" then
+      plan()
+    end
+  end)
+  plan()
+end
+
+
+return M

@@ -1,0 +1,52 @@
+--- Which addresses and ports of the cluster's ranges services have already.
+---
+--- They are read off the services that are stored, so nothing is to be released, and nothing can leak.
+local store = require "cluster.apiserver.store"
+
+local M = {}
+
+local SERVICE = { api_version = "v1", kind = "Service" }
+local WITH_PORTS = { NodePort = true, LoadBalancer = true }
+
+
+local function each(server, but, visit)
+  server.store:collection("services"):each(nil, nil, function(entry)
+    if entry.uid ~= but then
+      visit(entry)
+    end
+  end)
+end
+
+
+--- The set of cluster addresses in use. `but`: uid of the service that is asking, or nil.
+function M.addresses(server, but)
+  local taken = {}
+  each(server, but, function(entry)
+    taken[entry.fields["spec.clusterIP"]] = true
+  end)
+  return taken
+end
+
+
+--- The set of ports in use on nodes.
+function M.ports(server, but)
+  local taken = {}
+  each(server, but, function(entry)
+    if not WITH_PORTS[entry.fields["spec.type"]] then
+      return
+    end
+    local spec = store.object(SERVICE, entry).spec
+    for _, port in ipairs(spec.ports or {}) do
+      if port.nodePort then
+        taken[port.nodePort] = true
+      end
+    end
+    if spec.healthCheckNodePort then
+      taken[spec.healthCheckNodePort] = true
+    end
+  end)
+  return taken
+end
+
+
+return M

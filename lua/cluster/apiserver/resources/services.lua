@@ -1,0 +1,164 @@
+--- Services.
+---
+--- Rules: kubernetes/pkg/apis/core/v1/defaults.go (SetDefaults_Service), pkg/registry/core/service/strategy.go,
+--- pkg/registry/core/service/storage.
+local address = require "cluster.apiserver.resources.service.address"
+local address_rules = require "cluster.apiserver.resources.service.address_rules"
+local describe = require "cluster.apiserver.resources.describe"
+local host = require "cluster.host"
+local names = require "cluster.apiserver.names"
+local ports = require "cluster.apiserver.resources.service.ports"
+local rules = require "cluster.apiserver.resources.service.rules"
+local status = require "cluster.apiserver.status"
+local warnings = require "cluster.apiserver.resources.service.warnings"
+
+local AFFINITY_SECONDS = 10800
+local INTERNAL = { NodePort = true, LoadBalancer = true, ClusterIP = true }
+
+
+local function default_affinity(spec)
+  spec.sessionAffinity = spec.sessionAffinity or "None"
+  if spec.sessionAffinity == "None" then
+    spec.sessionAffinityConfig = nil
+  elseif spec.sessionAffinity == "ClientIP" then
+    local config = spec.sessionAffinityConfig
+    if not (config and config.clientIP and config.clientIP.timeoutSeconds) then
+      spec.sessionAffinityConfig = { clientIP = { timeoutSeconds = AFFINITY_SECONDS } }
+    end
+  end
+end
+
+
+local function default_ports(list)
+  for _, port in ipairs(list or {}) do
+    port.protocol = port.protocol or "TCP"
+    local target = port.targetPort
+    if target == nil or target == 0 or target == "" or target == host.json.null then
+      port.targetPort = port.port
+    end
+  end
+end
+
+
+local function defaults(object)
+  local spec = object.spec
+  default_affinity(spec)
+  spec.type = spec.type or "ClusterIP"
+  default_ports(spec.ports)
+  if rules.is_external(spec) then
+    spec.externalTrafficPolicy = spec.externalTrafficPolicy or "Cluster"
+  end
+  if INTERNAL[spec.type] then
+    spec.internalTrafficPolicy = spec.internalTrafficPolicy or "Cluster"
+  end
+  if spec.type == "LoadBalancer" and spec.allocateLoadBalancerNodePorts == nil then
+    spec.allocateLoadBalancerNodePorts = true
+  end
+end
+
+
+local function refuse(object, errors)
+  return nil, status.invalid("", "Service", object.metadata.name or "", errors)
+end
+
+
+-- Families, an address and ports, in this order. @return true, or nil and a status
+local function allocate(object, ctx, old)
+  local spec, before = object.spec, old and old.spec
+  local uid, dry = (old or object).metadata.uid, ctx.request.query.dryRun ~= nil
+  local errors = address_rules.check(spec)
+  if #errors > 0 then
+    return refuse(object, errors)
+  end
+  errors = address.set_families(spec, before)
+  if not errors and not (before and before.type ~= "ExternalName") then
+    errors = address.allocate(spec, ctx.server, uid, dry)
+  end
+  errors = errors or ports.allocate(spec, ctx.server, uid, { old = before, dry = dry })
+  if errors then
+    return refuse(object, errors)
+  end
+  return true
+end
+
+
+local function prepare_create(object, ctx)
+  address.normalize(object.spec)
+  local done, failure = allocate(object, ctx)
+  object.status = { loadBalancer = {} }
+  return done, failure
+end
+
+
+-- What was made for the type before goes with it, unless it was changed in the same update.
+local function drop_of_type(new, old)
+  if old.type ~= "ExternalName" and new.type == "ExternalName" then
+    for _, name in ipairs { "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy" } do
+      if host.json.equal(new[name] or host.json.null, old[name] or host.json.null) then
+        new[name] = nil
+      end
+    end
+  end
+  ports.drop(new, old)
+  if old.type == "LoadBalancer" and new.type ~= "LoadBalancer" then
+    for _, name in ipairs { "allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort" } do
+      if new[name] == old[name] then
+        new[name] = nil
+      end
+    end
+  end
+  if rules.is_external(old) and not rules.is_external(new)
+    and new.externalTrafficPolicy == old.externalTrafficPolicy then
+    new.externalTrafficPolicy = nil
+  end
+end
+
+
+-- Whoever leaves out what was allocated keeps it.
+local function keep_allocated(new, old)
+  if old.type ~= "ExternalName" and new.type ~= "ExternalName" then
+    new.clusterIP = new.clusterIP or old.clusterIP
+    new.clusterIPs = new.clusterIPs or old.clusterIPs
+  end
+  ports.keep(new, old)
+end
+
+
+local function prepare_update(new, old, ctx)
+  keep_allocated(new.spec, old.spec)
+  address.normalize(new.spec, old.spec)
+  drop_of_type(new.spec, old.spec)
+  local done, failure = allocate(new, ctx, old)
+  new.status = old.status
+  if new.spec.type ~= "LoadBalancer" then
+    new.status.loadBalancer = {}
+  end
+  return done, failure
+end
+
+
+local function prepare_status(new, old)
+  new.spec = old.spec
+end
+
+
+return describe.kind {
+  plural = "services", kind = "Service", short = { "svc" }, categories = { "all" },
+  subresources = { status = true, proxy = true },
+  strategy = {
+    name = names.name_is_label,
+    spec_changed = false,
+    create_on_update = true,
+    defaults = defaults,
+    prepare_create = prepare_create,
+    prepare_update = prepare_update,
+    prepare_status = prepare_status,
+    warnings = warnings.of,
+    validate = rules.validate,
+    validate_update = rules.validate_update,
+    field_names = { ["spec.clusterIP"] = true, ["spec.type"] = true },
+    fields = function(object)
+      return { ["spec.clusterIP"] = object.spec.clusterIP or "", ["spec.type"] = object.spec.type or "" }
+    end,
+  },
+}

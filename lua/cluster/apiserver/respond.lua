@@ -1,0 +1,283 @@
+--- Answers: from what a verb returned to what goes to the client, in the form it asked for.
+local accept = require "cluster.apiserver.accept"
+local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
+local status = require "cluster.apiserver.status"
+local pretty = require "cluster.apiserver.pretty"
+local tables = require "cluster.apiserver.tables"
+
+local M = {}
+
+local JSON = "application/json"
+local NO_HEADERS = {}
+
+-- Characters of all warnings of an answer; and of each of them, when that is not enough for all.
+local WARNINGS_MAX = 4096
+local WARNING_MAX = 256
+
+
+local PEOPLE = { curl = true, Wget = true, Mozilla = true }
+
+
+-- Browsers and command lines get JSON that can be read, as the server does it.
+local function wants_pretty(request)
+  local asked = request.query.pretty
+  if asked then
+    return asked[1] ~= "false" and asked[1] ~= "0"
+  end
+  local agent = request.headers["user-agent"]
+  return agent ~= nil and PEOPLE[agent:match("^(%a+)/")] == true
+end
+
+
+local function headers_of(request, failure)
+  local warnings = request.warnings
+  local delay = failure and failure.details and failure.details.retryAfterSeconds
+  if not warnings and not delay then
+    return NO_HEADERS
+  end
+  local values = {}
+  for i, warning in ipairs(warnings and warnings.list or {}) do
+    values[i] = '299 - "' .. warning:gsub('["\\]', "\\%0") .. '"'
+  end
+  return { Warning = values[1] and table.concat(values, ", "), ["Retry-After"] = delay and tostring(delay) }
+end
+
+
+-- The first `most` characters of a text.
+local function cut(text, most)
+  local stop = utf8.len(text) and utf8.offset(text, most + 1) or most + 1
+  return stop and text:sub(1, stop - 1) or text
+end
+
+
+-- Adds a warning if it fits behind those there are.
+local function add_warning(warnings, text)
+  local length = utf8.len(text) or #text
+  local fits = warnings.length + length <= WARNINGS_MAX
+  if fits then
+    warnings.list[#warnings.list + 1] = text
+    warnings.length = warnings.length + length
+  end
+  return fits
+end
+
+
+-- Cuts each of the warnings short, so that more of them fit.
+local function shorten_warnings(warnings)
+  local list = warnings.list
+  warnings.list, warnings.length, warnings.short = {}, 0, true
+  for _, text in ipairs(list) do
+    add_warning(warnings, cut(text, WARNING_MAX))
+  end
+end
+
+
+--- Notes a warning that goes with the answer, once. Those that are too many are left out.
+--- Rule: apiserver/pkg/endpoints/filters/warning.go.
+function M.warn(request, warning)
+  local warnings = request.warnings or { list = {}, length = 0, known = {}, short = false }
+  request.warnings = warnings
+  if warnings.known[warning] then
+    return
+  end
+  warnings.known[warning] = true
+  if not warnings.short then
+    if add_warning(warnings, warning) then
+      return
+    end
+    shorten_warnings(warnings)
+  end
+  add_warning(warnings, cut(warning, WARNING_MAX))
+end
+
+
+--- Sends JSON text as it is. `failure`: the Status it says, if it is one.
+function M.text(request, reply, code, text, failure)
+  if wants_pretty(request) then
+    text = pretty.json(text)
+  else
+    text = text .. "\n"
+  end
+  reply:send(code, JSON, text, headers_of(request, failure))
+end
+
+
+--- Sends plain text, as for paths that are about no resource.
+function M.plain(reply, code, text)
+  reply:send(code, "text/plain; charset=utf-8", text, { ["X-Content-Type-Options"] = "nosniff" })
+end
+
+
+--- Sends a Status, as YAML to those who want that.
+function M.failure(request, reply, failure)
+  local form = request.accept or accept.read(request.headers.accept)
+  if form and form.format == "yaml" then
+    return reply:send(failure.code, "application/yaml", pretty.yaml(failure), headers_of(request, failure))
+  end
+  M.text(request, reply, failure.code, host.json.encode(failure), failure)
+end
+
+
+-- metadata of an object or list as a PartialObjectMetadata of that version.
+local function partial(object, version)
+  return { kind = "PartialObjectMetadata", apiVersion = "meta.k8s.io/" .. version, metadata = object.metadata }
+end
+
+
+local function partial_list(list, version)
+  local items = host.json.array {}
+  for i, item in ipairs(list.items) do
+    items[i] = partial(item, version)
+  end
+  local meta = {
+    resourceVersion = list.metadata.resourceVersion, remainingItemCount = list.metadata.remainingItemCount,
+  }
+  if list.metadata.continue ~= "" then
+    meta.continue = list.metadata.continue
+  end
+  return { kind = "PartialObjectMetadataList", apiVersion = "meta.k8s.io/" .. version, metadata = meta, items = items }
+end
+
+
+local INCLUDE = { [""] = "Metadata", Metadata = "Metadata", None = "None", Object = "Object" }
+
+
+--- What a table's rows carry of the objects, out of the query. nil and a status when it is no word for that.
+function M.include_of(request)
+  local asked = request.query.includeObject and request.query.includeObject[1] or ""
+  local include = INCLUDE[asked]
+  if not include then
+    return nil, status.bad_request(("Unable to convert to Table as requested: includeObject: Invalid value: %s: must "
+      .. "be 'Metadata', 'Object', 'None', or empty"):format(field.quote(asked)))
+  end
+  return include
+end
+
+
+--- Objects of one kind as a Table of that version.
+--- @param list_meta table metadata of the list
+function M.table(request, objects, list_meta)
+  local include, failure = M.include_of(request)
+  if not include then
+    return nil, failure
+  end
+  return tables.render(request.res, objects, {
+    include = include, list_meta = list_meta, now = host.now(), version = request.accept.version,
+  })
+end
+
+
+-- What the server's own type for a kind is called: "*core.Secret".
+local function go_type(res, kind)
+  if not res.builtin then
+    return kind == res.list_kind and "*unstructured.UnstructuredList" or "*unstructured.Unstructured"
+  end
+  return "*" .. (res.group == "" and "core" or res.group:match("^[^.]+")) .. "." .. kind
+end
+
+
+local function not_acceptable(message, details)
+  local failure = status.not_acceptable {}
+  failure.message, failure.details = message, details
+  return failure
+end
+
+
+--- One object in the form asked for. @return table|nil, or nil and a status
+function M.transform(request, object)
+  local form = request.accept
+  if form.as == "PartialObjectMetadata" then
+    return partial(object, form.version)
+  elseif form.as == "Table" then
+    return M.table(request, host.json.array { object }, { resourceVersion = object.metadata.resourceVersion })
+  end
+  return nil, not_acceptable("you requested PartialObjectMetadataList, but the requested object is not a list ("
+    .. go_type(request.res, request.res.kind) .. ")")
+end
+
+
+local function transform_list(request, list)
+  local form = request.accept
+  if form.as == "PartialObjectMetadataList" then
+    return partial_list(list, form.version)
+  elseif form.as == "Table" then
+    local meta = { resourceVersion = list.metadata.resourceVersion,
+      remainingItemCount = list.metadata.remainingItemCount }
+    if list.metadata.continue ~= "" then
+      meta.continue = list.metadata.continue
+    end
+    return M.table(request, list.items, meta)
+  end
+  return nil, not_acceptable("you requested PartialObjectMetadata, but the requested object is a list ("
+    .. go_type(request.res, request.res.list_kind) .. ")")
+end
+
+
+--- Sends what a verb returned: an object, a list or a Status, as JSON text.
+function M.answer(request, reply, code, text)
+  local form = request.accept
+  if not form.as and form.format == "json" then
+    return M.text(request, reply, code, text)
+  end
+  local value = assert(host.json.decode(text))
+  if form.as and value.kind ~= "Status" then
+    local transform = value.items and value.kind == request.res.list_kind and transform_list or M.transform
+    local failure
+    value, failure = transform(request, value)
+    if not value then
+      return M.failure(request, reply, failure)
+    end
+  end
+  if form.format == "yaml" then
+    return reply:send(code, "application/yaml", pretty.yaml(value), headers_of(request))
+  end
+  M.text(request, reply, code, host.json.encode(value))
+end
+
+
+local MEDIA = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+local STREAMS = MEDIA .. ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+
+local function unavailable(available)
+  return not_acceptable("406: Not Acceptable\n\nAvailable representations: " .. available, {})
+end
+
+
+local function refusal(request, why)
+  if why == "protobuf" then
+    return status.not_implemented("answers in application/vnd.kubernetes.protobuf")
+  elseif why == "form" or request.res and not request.res.builtin then
+    return status.not_acceptable { MEDIA }
+  end
+  local collection = request.res and not request.name and request.method == "GET"
+  return unavailable(collection and STREAMS or MEDIA)
+end
+
+
+local function refuse(reply, failure)
+  reply:send(failure.code, JSON, pretty.json(host.json.encode(failure)), NO_HEADERS)
+  return false
+end
+
+
+--- Reads what form the request wants; answers itself when it cannot be had.
+function M.negotiate(request, reply)
+  local form, why = accept.read(request.headers.accept)
+  if form then
+    request.accept = form
+    return true
+  end
+  return refuse(reply, refusal(request, why))
+end
+
+
+--- The same for what is made in JSON only.
+function M.negotiate_json(request, reply)
+  local form = accept.read(request.headers.accept)
+  return form and form.format == "json" or refuse(reply, unavailable(JSON))
+end
+
+
+return M

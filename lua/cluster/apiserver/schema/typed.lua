@@ -1,0 +1,285 @@
+--- Puts an object of a built-in kind in the form that its Go type would give it: what reading it into the type and
+--- writing it again does to JSON.
+---
+--- null and what is empty goes, where the type says omitempty; structs that are no pointers and fields that are always
+--- written appear; quantities and instants take their canonical form. The object has passed the schema before, so its
+--- values have the right JSON types.
+local builtin = require "cluster.apiserver.schema.builtin"
+local facts = require "cluster.apiserver.schema.typed_facts"
+local host = require "cluster.host"
+local instant = require "cluster.apiserver.instant"
+local notation = require "cluster.apiserver.schema.notation"
+local quantity = require "cluster.apiserver.quantity"
+
+local null, array = host.json.null, host.json.array
+
+local M = {}
+
+local ZERO = { string = "", integer = 0, boolean = false, number = 0 }
+local SPECIAL = { Quantity = true, IntOrString = true, RawExtension = true }
+
+local converters = {}   -- full name of a definition -> function(value) -> value
+local sets = {}         -- facts: list of names -> set
+
+
+-- Whether `facts[what]` names the field of the type. `record`: as schema/builtin.lua has it.
+local function listed(what, record, field)
+  local words = facts[what][record.package.alias .. "." .. record.name] or facts[what][record.name]
+  if not words then
+    return false
+  end
+  local set = sets[words]
+  if not set then
+    set = {}
+    for word in words:gmatch("%S+") do
+      set[word] = true
+    end
+    sets[words] = set
+  end
+  return set[field] == true
+end
+
+
+local function keep(value)
+  if value == null then
+    return nil
+  end
+  return value
+end
+
+
+-- Bytes are read leniently and written on one line.
+local function bytes(value)
+  if value == null then
+    return ""
+  elseif value:find("[\r\n]") then
+    return host.base64.encode(host.base64.decode((value:gsub("[\r\n]", ""))) or "")
+  end
+  return value
+end
+
+
+local function scalar_or(zero)
+  return function(value)
+    if value == null then
+      return zero
+    end
+    return value
+  end
+end
+
+
+local function unless(zero)
+  return function(value)
+    if value == null or value == zero then
+      return nil
+    end
+    return value
+  end
+end
+
+
+-- `none` is what stands for nothing, beside null. `convert` changes other values, when it is given.
+local function with_default(default, none, convert)
+  return function(value)
+    if value == null or value == none then
+      return default
+    end
+    return convert and convert(value) or value
+  end
+end
+
+
+local convert_type
+
+
+-- A list: its items converted. Without items it is nothing; or, where nothing is written as null, stays a list.
+local function list_of(item, empty)
+  return function(value)
+    if value == null or #value == 0 and empty == nil then
+      return empty
+    end
+    if item then
+      for i = 1, #value do
+        value[i] = item(value[i])
+      end
+    end
+    return host.json.is_array(value) and value or array(value)
+  end
+end
+
+
+local function map_of(item)
+  return function(value)
+    if value == null or next(value) == nil then
+      return nil
+    end
+    for key, inner in pairs(value) do
+      value[key] = item(inner)
+    end
+    return value
+  end
+end
+
+
+-- Among items that may be anything null is one of them.
+local function anything(value)
+  return value
+end
+
+
+local function item_of(kind)
+  local record = kind.ref and builtin.record(kind.ref)
+  if kind.format == "byte" then
+    return bytes
+  elseif record and record.plain == "any" then
+    return anything
+  elseif kind.ref == notation.words.Quantity then
+    return with_default("0", null, quantity.canonical)
+  elseif kind.ref and builtin.is_struct(kind.ref) then
+    local convert = convert_type(kind)
+    return function(value)
+      return convert(value == null and {} or value)
+    end
+  elseif kind.ref or kind.list or kind.map then
+    return convert_type(kind)
+  end
+  return scalar_or(ZERO[kind.type])
+end
+
+
+local function special(word)
+  if word == "Quantity" then
+    return function(value)
+      return value ~= null and quantity.canonical(value) or nil
+    end
+  end
+  return keep
+end
+
+
+local function definition_of(name)
+  local word = name:match("[^.]+$")
+  if SPECIAL[word] then
+    return special(word)
+  end
+  local record = builtin.record(name)
+  if word == "Time" or word == "MicroTime" then
+    return word == "Time" and instant.seconds or instant.micro
+  elseif record.plain then
+    return keep
+  end
+  return function(value)
+    return M.of(name)(value)
+  end
+end
+
+
+function convert_type(kind, empty)
+  if kind.list then
+    return list_of(item_of(kind.list), empty)
+  elseif kind.map then
+    return map_of(item_of(kind.map))
+  elseif kind.ref then
+    return definition_of(kind.ref)
+  elseif kind.format == "byte" then
+    return function(value)
+      return value ~= null and value ~= "" and bytes(value) or nil
+    end
+  end
+  return keep
+end
+
+
+-- How a scalar field is converted, and its value when it is not given.
+local function scalar_rule(record, field)
+  local zero = ZERO[field.type.type]
+  local pointer = listed("pointers", record, field.name)
+  if field.default ~= nil and (pointer or field.default ~= zero) then
+    return with_default(field.default, not pointer and zero or null), field.default
+  elseif listed("nulls", record, field.name) then
+    return scalar_or(null), null
+  elseif pointer or zero == nil then
+    return keep
+  end
+  local written = field.required and not listed("dropped", record, field.name)
+  if written or listed("always", record, field.name) then
+    return scalar_or(zero), zero
+  end
+  return unless(zero)
+end
+
+
+-- How a field is converted, and its value when it is not given: a scalar, null, or a function that makes a struct.
+local function field_rule(record, field)
+  local kind = field.type
+  if listed("times", record, field.name) then
+    local convert = convert_type(kind)
+    return function(value)
+      return convert(value) or null
+    end, null
+  elseif kind.ref == notation.words.IntOrString and field.required then
+    return scalar_or(0), 0
+  elseif listed("amounts", record, field.name) then
+    return with_default("0", null, quantity.canonical), "0"
+  elseif not (kind.ref or kind.list or kind.map) and kind.format ~= "byte" then
+    return scalar_rule(record, field)
+  elseif kind.list or kind.map then
+    local empty = listed("nulls", record, field.name) and null or nil
+    return convert_type(kind, empty), empty
+  end
+  local convert = convert_type(kind)
+  if kind.ref and not field.pointer and builtin.is_struct(kind.ref) then
+    return function(value)
+      return convert(value == null and {} or value)
+    end, function()
+      return convert {}
+    end
+  end
+  return convert
+end
+
+
+local function compile(name)
+  local record = builtin.record(name)
+  local rules, missing = {}, {}
+  for _, field in ipairs(record.fields) do
+    local convert, default = field_rule(record, field)
+    rules[field.name] = convert
+    if default ~= nil then
+      missing[#missing + 1] = { name = field.name, value = default, make = type(default) == "function" and default }
+    end
+  end
+  return function(value)
+    if value == null then
+      return nil
+    end
+    for key, inner in pairs(value) do
+      local rule = rules[key]
+      if rule then
+        value[key] = rule(inner)
+      end
+    end
+    for i = 1, #missing do
+      local field = missing[i]
+      if value[field.name] == nil then
+        value[field.name] = field.make and field.make() or field.value
+      end
+    end
+    return value
+  end
+end
+
+
+--- The conversion for the definition of that full name: convert(object) -> object, changed in place.
+function M.of(name)
+  local convert = converters[name]
+  if not convert then
+    convert = compile(name)
+    converters[name] = convert
+  end
+  return convert
+end
+
+
+return M

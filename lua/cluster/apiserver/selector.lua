@@ -1,0 +1,40 @@
+--- Label and field selectors together: a test of a store's entries.
+local field_selector = require "cluster.apiserver.selector.fields"
+local label_selector = require "cluster.apiserver.selector.labels"
+
+local M = {}
+
+
+--- Both selectors together.
+--- @param labels string|nil  @param fields string|nil
+--- @param check function(field) -> nil or a message: whether the kind knows the field
+--- @return table|nil selector, or nil and why:
+---   empty     nothing is asked: every entry matches
+---   name      the only name that can match, or nil
+---   match     function(entry) -> bool
+function M.new(labels, fields, check)
+  local requirements, why = label_selector.parse(labels or "")
+  if not requirements then
+    return nil, why
+  end
+  local terms
+  terms, why = field_selector.parse(fields or "")
+  if not terms then
+    return nil, why
+  end
+  for _, term in ipairs(terms) do
+    why = check(term.field)
+    if why then
+      return nil, why
+    end
+  end
+  local function match(entry)
+    return label_selector.match(requirements, entry.labels) and field_selector.match(terms, entry)
+  end
+  return {
+    empty = #requirements == 0 and #terms == 0, name = field_selector.exact(terms, "metadata.name"), match = match,
+  }
+end
+
+
+return M

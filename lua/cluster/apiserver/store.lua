@@ -1,0 +1,256 @@
+--- All objects, as JSON text, behind one revision counter; and the latest changes of each resource.
+---
+--- An *entry* is an object at one revision. Entries are never changed; a write makes a new one:
+---   namespace ("" for none), name, uid, revision (integer)
+---   text       the object's JSON without apiVersion and kind, which differ between versions; see store.object
+---   labels     name → value, or nil
+---   fields     path → value of what field selectors may ask beside name and namespace, or nil
+---   owners     the list metadata.ownerReferences, or nil
+---   deleting   true when metadata.deletionTimestamp is set, else nil
+--- An *event* is one change: { type = "ADDED"|"MODIFIED"|"DELETED", revision, entry, previous (nil for ADDED), id,
+--- lines }. `lines` belongs to watch.lua: what was sent for this event, shared by all who watch; nil until somebody
+--- does.
+local collection = require "cluster.apiserver.collection"
+local host = require "cluster.host"
+local status = require "cluster.apiserver.status"
+
+local encode, decode = host.json.encode, host.json.decode
+
+local M = {}
+M.__index = M
+
+-- How many changes of one resource are remembered for watches and lists of the past.
+local HISTORY_MAX = 10000
+
+
+--- An empty store.
+--- @param options table? { history = changes remembered a resource, 10,000 when not given }
+function M.new(options)
+  return setmetatable({
+    revision = 1,
+    floor = 0,
+    history = options and options.history or HISTORY_MAX,
+    collections = {},
+    subscribers = {},
+    on_commit = nil,
+  }, M)
+end
+
+
+--- What is stored of the resource with that id; made when it is not there yet.
+function M:collection(id)
+  local found = self.collections[id]
+  if not found then
+    found = collection.new(id, self.history, self.floor)
+    self.collections[id] = found
+  end
+  return found
+end
+
+
+--- The entry of that name, or nil. `namespace` is "" for resources without namespaces.
+function M:get(id, namespace, name)
+  local found = self.collections[id]
+  return found and found:get(namespace, name)
+end
+
+
+--- A table of the entry's object, the caller's own, as `res` serves it.
+function M.object(res, entry)
+  local object = decode(entry.text)
+  if res.convert then
+    res.convert.load(object)
+  end
+  object.apiVersion = res.api_version
+  object.kind = res.kind
+  return object
+end
+
+
+-- An entry's object without apiVersion and kind, in the version of `res`.
+local function bare_text(res, entry)
+  if not res.convert then
+    return entry.text
+  end
+  local object = decode(entry.text)
+  res.convert.load(object)
+  return encode(object)
+end
+
+
+--- The JSON text of an entry's object as `res` serves it.
+function M.object_text(res, entry)
+  return "{" .. res.head .. bare_text(res, entry):sub(2)
+end
+
+
+--- The same as an item of a list: built-in kinds do not say there what they are.
+function M.item_text(res, entry)
+  if res.item_head == "" then
+    return bare_text(res, entry)
+  end
+  return "{" .. res.item_head .. bare_text(res, entry):sub(2)
+end
+
+
+-- What is stored of an object: its JSON without apiVersion and kind.
+local function text_of(res, object)
+  if res.convert then
+    object = host.json.copy(object)
+    res.convert.save(object)
+  end
+  local version, kind = object.apiVersion, object.kind
+  object.apiVersion, object.kind = nil, nil
+  local text = encode(object)
+  object.apiVersion, object.kind = version, kind
+  return text
+end
+
+
+-- The entry of `object` at `revision`, whose resourceVersion is set for it.
+local function entry_of(res, object, revision)
+  local meta = object.metadata
+  meta.resourceVersion = tostring(revision)
+  local fields = res.strategy and res.strategy.fields
+  local entry = {
+    namespace = meta.namespace or "",
+    name = meta.name,
+    uid = meta.uid,
+    revision = revision,
+    text = text_of(res, object),
+    labels = meta.labels,
+  }
+  -- There are many entries: what few of them have takes no room in the others.
+  if fields then
+    entry.fields = fields(object)
+  end
+  if meta.ownerReferences then
+    entry.owners = meta.ownerReferences
+  end
+  if meta.deletionTimestamp then
+    entry.deleting = true
+  end
+  return entry
+end
+
+
+local function publish(self, found, event)
+  found:record(event)
+  for _, subscriber in ipairs(self.subscribers) do
+    subscriber(event)
+  end
+end
+
+
+-- Asks who keeps the data first, so that what is not kept has not happened.
+local function commit(self, id, kind, entry, previous)
+  if self.on_commit then
+    local kept, why = self.on_commit { type = kind, id = id, revision = entry.revision, entry = entry }
+    if not kept then
+      return nil, status.internal(why)
+    end
+  end
+  self.revision = entry.revision
+  local found = self:collection(id)
+  if kind == "DELETED" then
+    found:remove(entry)
+  else
+    found:put(entry)
+  end
+  publish(self, found, {
+    type = kind, revision = entry.revision, id = id, entry = entry, previous = previous,
+  })
+  return entry
+end
+
+
+--- Stores a new object. Its name must be free. The object belongs to the store from now on: its resourceVersion is set,
+--- and it must not be changed.
+--- @return table|nil entry, or nil and a status when it could not be kept
+function M:create(res, object)
+  return commit(self, res.id, "ADDED", entry_of(res, object, self.revision + 1), nil)
+end
+
+
+--- Replaces the object of `previous`, the current entry. As for create.
+function M:update(res, previous, object)
+  return commit(self, res.id, "MODIFIED", entry_of(res, object, self.revision + 1), previous)
+end
+
+
+--- Removes the object of `previous`, the current entry. `object` is its last state; the entry returned, which those who
+--- watch see, has the revision of the removal.
+function M:delete(res, previous, object)
+  return commit(self, res.id, "DELETED", entry_of(res, object, self.revision + 1), previous)
+end
+
+
+--- The ids of all resources of which anything was ever stored, sorted.
+function M:ids()
+  local ids = {}
+  for id in pairs(self.collections) do
+    ids[#ids + 1] = id
+  end
+  table.sort(ids)
+  return ids
+end
+
+
+--- All that is stored, for a later restore: a list of { id = of the resource, text = JSON as in an entry }.
+--- @return table records
+--- @return integer revision
+function M:dump()
+  local records = {}
+  for _, id in ipairs(self:ids()) do
+    self.collections[id]:each(nil, nil, function(entry)
+      records[#records + 1] = { id = id, text = entry.text }
+    end)
+  end
+  return records, self.revision
+end
+
+
+--- Puts back what was kept, without telling anyone. For use before the server answers anybody.
+--- @param records table as dump returns them  @param find function(id) -> description of the stored version, or nil
+--- @return table left the records of resources that nobody describes
+function M:restore(records, find)
+  local left = {}
+  for _, record in ipairs(records) do
+    local res = find(record.id)
+    if res then
+      local object = assert(decode(record.text))
+      local revision = math.tointeger(tonumber(object.metadata.resourceVersion))
+      self:collection(record.id):put(entry_of(res, object, revision))
+      self.revision = math.max(self.revision, revision)
+    else
+      left[#left + 1] = record
+    end
+  end
+  return left
+end
+
+
+--- Ends restoring: history starts at `revision`, which is at least that of every object.
+function M:start_at(revision)
+  self.revision = math.max(self.revision, revision)
+  self:compact(self.revision)
+end
+
+
+--- Calls fn(event) for each change of any resource, in order, right after it happened. `fn` must not write; what has to
+--- follow a change it does later, through host.defer.
+function M:subscribe(fn)
+  self.subscribers[#self.subscribers + 1] = fn
+end
+
+
+--- Forgets the changes up to `revision`: who watches from before it is told 410.
+function M:compact(revision)
+  self.floor = math.max(self.floor, revision)
+  for _, found in pairs(self.collections) do
+    found:compact(revision)
+  end
+end
+
+
+return M

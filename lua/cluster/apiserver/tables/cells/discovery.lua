@@ -1,0 +1,36 @@
+--- Cells of the kinds of discovery.k8s.io. Rules: kubernetes/pkg/printers/internalversion/printers.go.
+local age = require "cluster.apiserver.tables.age"
+local text = require "cluster.apiserver.tables.text"
+
+local M = {}
+
+local SHOWN = 3
+
+
+local function ports(list)
+  local names = {}
+  for i, port in ipairs(text.list(list)) do
+    names[i] = port.port and tostring(port.port) or port.name or "*"
+  end
+  return text.cut(names, SHOWN, "<unset>")
+end
+
+
+local function addresses(list)
+  local found = {}
+  for _, endpoint in ipairs(text.list(list)) do
+    for _, address in ipairs(endpoint.addresses or {}) do
+      found[#found + 1] = address
+    end
+  end
+  return text.cut(found, SHOWN, "<unset>")
+end
+
+
+--- @return table cells in the order of kinds.lua
+function M.EndpointSlice(obj, now)
+  return { obj.metadata.name, obj.addressType, ports(obj.ports), addresses(obj.endpoints), age.of(obj, now) }
+end
+
+
+return M

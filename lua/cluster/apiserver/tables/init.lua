@@ -1,0 +1,115 @@
+--- Tables: what `kubectl get` prints, made by the server.
+---
+--- A custom kind brings its columns in its description (`res.columns`, each with a function that makes the cell); the
+--- built-in ones have theirs in kinds.lua and a function in cells/ that makes all cells of an object.
+--- Rules: kubernetes/pkg/printers/internalversion/printers.go, apiserver/pkg/endpoints/handlers/response.go (asTable),
+--- apiserver/pkg/registry/rest/table.go.
+local host = require "cluster.host"
+local columns = require "cluster.apiserver.tables.columns"
+
+local M = {}
+
+local HERE = "cluster.apiserver.tables.cells."
+
+-- The files with the cells of a group's kinds, by the group's name.
+local CELLS = {
+  [""] = "core", apps = "apps", batch = "batch", ["coordination.k8s.io"] = "coordination",
+  ["discovery.k8s.io"] = "discovery", ["events.k8s.io"] = "events", policy = "policy",
+  ["rbac.authorization.k8s.io"] = "rbac",
+}
+
+
+local function default_cells(obj)
+  return { obj.metadata.name, obj.metadata.creationTimestamp or host.json.null }
+end
+
+
+-- Only what a Table's head shows of a column.
+local function head_of(list)
+  local head = host.json.array {}
+  for i, column in ipairs(list) do
+    head[i] = {
+      name = column.name, type = column.type, format = column.format or "",
+      description = column.description or "", priority = column.priority or 0,
+    }
+  end
+  return head
+end
+
+
+local function custom(res)
+  local list = res.columns
+  return {
+    head = head_of(list),
+    cells = function(obj, now)
+      local cells = {}
+      for i, column in ipairs(list) do
+        local value = column.value(obj, now)
+        cells[i] = value == nil and host.json.null or value
+      end
+      return cells
+    end,
+  }
+end
+
+
+local function builtin(res)
+  local list = columns.of(res.group, res.kind)
+  if not list then
+    return { head = head_of(columns.default), cells = default_cells, without_rows = host.json.null }
+  end
+  return { head = head_of(list), cells = require(HERE .. CELLS[res.group])[res.kind] }
+end
+
+
+local printers = setmetatable({}, { __mode = "k" })
+
+local function printer_of(res)
+  local printer = printers[res]
+  if not printer then
+    printer = res.columns and custom(res) or builtin(res)
+    printers[res] = printer
+  end
+  return printer
+end
+
+
+-- What a row carries of its object.
+local OBJECT = {
+  None = function() return host.json.null end,
+  Object = function(obj, res)
+    obj.kind, obj.apiVersion = res.kind, res.api_version
+    return obj
+  end,
+  Metadata = function(obj, _, version)
+    return { kind = "PartialObjectMetadata", apiVersion = version, metadata = obj.metadata }
+  end,
+}
+
+
+--- Objects of one kind as a Table.
+--- @param res table the description of the kind
+--- @param objects table[] may become part of the table
+--- @param options table
+---   include    "Metadata", "None" or "Object": what rows carry of their objects
+---   list_meta  metadata of the table
+---   now        seconds since 1970, what ages are told from
+---   version    of meta.k8s.io, "v1" unless it says "v1beta1"
+--- @return table
+function M.render(res, objects, options)
+  local printer = printer_of(res)
+  local version = "meta.k8s.io/" .. (options.version or "v1")
+  local object_of = OBJECT[options.include]
+  local rows = host.json.array {}
+  for i, obj in ipairs(objects) do
+    local cells, conditions = printer.cells(obj, options.now)
+    rows[i] = { cells = host.json.array(cells), conditions = conditions, object = object_of(obj, res, version) }
+  end
+  return {
+    kind = "Table", apiVersion = version, metadata = options.list_meta,
+    columnDefinitions = printer.head, rows = rows[1] and rows or printer.without_rows or rows,
+  }
+end
+
+
+return M

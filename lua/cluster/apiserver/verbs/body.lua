@@ -1,0 +1,293 @@
+--- The body of a create or an update: text → object, with the server's words for what is wrong with it.
+---
+--- Rules: apiserver/pkg/endpoints/handlers/{create,rest}.go, apimachinery/pkg/runtime/serializer/json,
+--- apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
+local complaints = require "cluster.apiserver.verbs.complaints"
+local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
+local metadata = require "cluster.apiserver.metadata"
+local protobuf = require "cluster.apiserver.schema.protobuf"
+local respond = require "cluster.apiserver.respond"
+local schema = require "cluster.apiserver.schema"
+local status = require "cluster.apiserver.status"
+local syntax = require "cluster.apiserver.syntax"
+local yaml = require "cluster.apiserver.verbs.yaml"
+
+local M = {}
+
+local MEDIA = { "application/json", "application/yaml", "application/vnd.kubernetes.protobuf" }
+local READ_MEDIA = { "application/json", "application/yaml" }
+local READERS = {}
+local NO_KIND = 'no kind "%s" is registered for version "%s" in scheme "pkg/runtime/scheme.go:111"'
+local SHAPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+-- What the message ends with: the first 30 bytes, in hex when it is no object.
+local function summary(text)
+  if text == "" then
+    return "<empty>"
+  end
+  local shown = text:sub(1, 30)
+  if shown:sub(1, 1) ~= "{" then
+    shown = shown:gsub(".", function(char) return ("%02x"):format(char:byte()) end)
+  end
+  return #text > 30 and shown .. " ..." or shown
+end
+
+
+local function unrecognized(res, why, text)
+  return status.bad_request(("the object provided is unrecognized (must be of type %s): %s (%s)"):format(
+    res.kind, why, summary(text)))
+end
+
+
+local function unusable(res, object, why)
+  local version = (object.apiVersion or res.api_version):match("([^/]*)$")
+  return status.bad_request(('%s in version "%s" cannot be handled as a %s: %s'):format(
+    object.kind or res.kind, version, res.kind, why))
+end
+
+
+READERS["application/json"] = function(text, strict)
+  if strict then
+    return host.json.decode_strict(text)
+  end
+  return host.json.decode(text)
+end
+
+
+READERS["application/yaml"] = function(text)
+  local value, why = yaml.decode(text)
+  return value, why or {}
+end
+
+
+READERS["application/vnd.kubernetes.protobuf"] = function(text)
+  local object, why = protobuf.decode(text)
+  return object, object and {} or why
+end
+
+
+--- The media type of the body, without parameters; JSON when nothing is said.
+function M.media_type(request)
+  local header = request.headers["content-type"]
+  if not header or header == "" or header == "application/json" then
+    return "application/json"
+  end
+  return header:match("^%s*([^;]*)"):match("^(.-)%s*$"):lower()
+end
+
+
+--- Reads the body as one object, whatever its kind.
+--- @param strict boolean whether keys that came twice are of interest
+--- @return table|nil object, or nil and why or nil, nil and a status
+--- @return table|string duplicates
+--- @return table|nil failure a Status when the media type is not read
+function M.read(request, strict)
+  local media = M.media_type(request)
+  local reader = READERS[media]
+  if not reader then
+    return nil, nil, status.unsupported_media(MEDIA)
+  elseif media == MEDIA[3] and request.res and not request.res.builtin then
+    return nil, nil, status.unsupported_media(READ_MEDIA)
+  end
+  local value, rest = reader(request.body, strict)
+  if value == nil and media == MEDIA[3] then
+    return nil, rest
+  elseif value == nil then
+    return nil, media == "application/yaml" and rest
+      or "couldn't get version/kind; json parse error: " .. syntax.describe(request.body)
+  end
+  return value, strict and rest or {}
+end
+
+
+local function go_type(value)
+  if host.json.is_array(value) then
+    return "array"
+  end
+  return type(value) == "boolean" and "bool" or type(value)
+end
+
+
+-- Those of a custom kind must be there.
+local function check_custom(res, object, text)
+  local version, kind = object.apiVersion or "", object.kind or ""
+  if kind == "" then
+    return unrecognized(res, ("Object 'Kind' is missing in '%s'"):format(text), text)
+  end
+  if version ~= res.api_version then
+    return status.bad_request(("the API version in the data (%s) does not match the expected API version (%s)"):format(
+      version, res.api_version))
+  end
+  if kind ~= res.kind then
+    return status.invalid(res.group, kind, type(object.metadata) == "table" and object.metadata.name or "",
+      { field.invalid("kind", kind, "must be " .. res.kind) })
+  end
+end
+
+
+-- What the server calls the Go package of a group's types.
+local function package_of(group)
+  return group == "" and "core" or group:match("^[^.]+")
+end
+
+
+-- What is wrong with kind and apiVersion before it is asked what they are, or nil.
+local function unreadable_kind(object)
+  for _, key in ipairs { "apiVersion", "kind" } do
+    local value = object[key]
+    if value ~= nil and type(value) ~= "string" then
+      return ("couldn't get version/kind; json parse error: json: cannot unmarshal %s into Go struct field .%s of type "
+        .. "string"):format(go_type(value), key)
+    end
+  end
+end
+
+
+--- What is wrong with kind and apiVersion of an object that should be of a built-in kind, or nil. They may be left out,
+--- and must be right when they are not.
+--- @param registry table which other kinds there are
+function M.wrong_kind(registry, res, object)
+  local why = unreadable_kind(object)
+  if why then
+    return why
+  end
+  local version, kind = object.apiVersion or "", object.kind or ""
+  version = version == "" and res.api_version or version
+  kind = kind == "" and res.kind or kind
+  if version == res.api_version and kind == res.kind then
+    return nil
+  end
+  local group, short = version:match("^(.-)/?([^/]*)$")
+  if registry:by_kind(group, short, kind) then
+    return ("converting (%s.%s) to (%s.%s): unknown conversion"):format(short, kind, package_of(res.group), res.kind)
+  end
+  return NO_KIND:format(kind, version)
+end
+
+
+local function check_builtin(request, res, object)
+  local why = unreadable_kind(object)
+  if why then
+    return unrecognized(res, why, request.body)
+  end
+  why = M.wrong_kind(request.server.registry, res, object)
+  return why and unusable(res, object, why)
+end
+
+
+--- Brings an object into the shape of its kind: takes out what the kind does not know, refuses what the server's
+--- decoder would refuse, sets defaults.
+--- @return table|nil unknown sorted paths of what was taken out; nil and why when it is refused
+function M.shape(res, object)
+  local strategy = res.strategy
+  local unknown = {}
+  if res.schema then
+    local why = schema.decode(res.schema, object)
+    if why then
+      return nil, why
+    end
+    unknown = schema.prune(res.schema, object)
+  end
+  metadata.normalize(object)
+  local managers = object.metadata.managedFields -- an empty list says something, which a type would not keep
+  if strategy and strategy.defaults then
+    strategy.defaults(object)
+    object.metadata.managedFields = managers
+  elseif res.schema and not res.builtin then
+    schema.default(res.schema, object)
+  end
+  return unknown
+end
+
+
+--- What becomes of complaints about an object: warnings, an error, or nothing.
+--- @param mode string "Ignore", "Warn" or "Strict"
+--- @return string|nil why the request is refused
+function M.judge(request, mode, found)
+  if #found == 0 or mode == "Ignore" then
+    return nil
+  elseif mode == "Strict" then
+    return "strict decoding error: " .. table.concat(found, ", ")
+  end
+  for _, complaint in ipairs(found) do
+    respond.warn(request, complaint)
+  end
+end
+
+
+local function decode(request, mode, res)
+  local object, duplicates, failure = M.read(request, mode ~= "Ignore")
+  if failure then
+    return nil, nil, failure
+  end
+  if object == nil then
+    return nil, nil, unrecognized(res, duplicates, request.body)
+  end
+  if object == host.json.null then
+    object = {}
+  elseif type(object) ~= "table" or host.json.is_array(object) then
+    return nil, nil, unrecognized(res, "couldn't get version/kind; json parse error: json: cannot unmarshal "
+      .. go_type(object) .. " into Go value of type " .. SHAPE, request.body)
+  end
+  return object, duplicates
+end
+
+
+--- Reads an object of the request's resource, or of another kind.
+--- @param options table of create or update: its `validation` says what becomes of unknown fields
+--- @param other table|nil description of the other kind
+--- @return table|nil object with defaults, without unknown fields; nil and a status when it is refused
+function M.object(request, options, other)
+  local res, mode = other or request.res, options.validation
+  local object, duplicates, failure = decode(request, mode, res)
+  if not object then
+    return nil, failure
+  end
+  if res.builtin then
+    failure = check_builtin(request, res, object)
+  else
+    failure = check_custom(res, object, request.body)
+  end
+  if failure then
+    return nil, failure
+  end
+  local unknown, why = M.shape(res, object)
+  why = unknown and M.judge(request, mode, complaints(res, request.body, duplicates, unknown)) or why
+  if why then
+    return nil, unusable(res, object, why)
+  end
+  object.apiVersion, object.kind = res.api_version, res.kind
+  return object
+end
+
+
+--- The DeleteOptions in the body of a deletion; nil when there is no body, nil and a status when it is something else.
+function M.delete_options(request)
+  if request.body == "" then
+    return nil
+  end
+  local object, why, failure = M.read(request, false)
+  if failure then
+    return nil, failure
+  elseif object == nil then
+    return nil, status.bad_request(why)
+  elseif object == host.json.null then
+    return {}
+  elseif type(object) ~= "table" or host.json.is_array(object) then
+    return nil, status.bad_request("couldn't get version/kind; json parse error: json: cannot unmarshal "
+      .. go_type(object) .. " into Go value of type " .. SHAPE)
+  elseif object.kind and object.kind ~= "DeleteOptions" then
+    return nil, status.bad_request(NO_KIND:format(object.kind, object.apiVersion or "v1"))
+  end
+  for key, value in pairs(object) do
+    if value == host.json.null then
+      object[key] = nil
+    end
+  end
+  return object
+end
+
+
+return M

@@ -1,0 +1,24 @@
+--- DELETE of a collection: each object of it that is selected, as DELETE would.
+local list = require "cluster.apiserver.verbs.list"
+local remove = require "cluster.apiserver.verbs.remove"
+
+
+--- @return integer|nil code, string text: the list of what was selected, as it was; or nil and a status
+return function(request)
+  local settings, failure = remove.settings(request)
+  if not settings then
+    return nil, failure
+  end
+  local entries = {}
+  local code, text = list(request, nil, entries)
+  if not code then
+    return nil, text
+  end
+  for _, entry in ipairs(entries) do
+    local done, why = remove.remove(request, entry, settings)
+    if not done then
+      return nil, why
+    end
+  end
+  return code, text
+end

@@ -1,0 +1,122 @@
+--- GET of a collection.
+---
+--- Rules: apiserver/pkg/storage/cacher/delegator.go and etcd3/store.go (which revision is listed, what pages say).
+local continue = require "cluster.apiserver.verbs.continue"
+local host = require "cluster.host"
+local options = require "cluster.apiserver.verbs.options"
+local scope = require "cluster.apiserver.verbs.scope"
+local status = require "cluster.apiserver.status"
+local store = require "cluster.apiserver.store"
+local versions = require "cluster.apiserver.verbs.versions"
+
+local TOO_OLD = "The resourceVersion for the provided list is too old."
+
+
+-- The collection to list, at the revision asked for, and that revision.
+local function pick(request, settings)
+  local kept = request.server.store
+  local found = kept:collection(request.res.id)
+  if settings.continue ~= "" then
+    local token, failure = continue.decode(settings.continue)
+    if not token then
+      return nil, failure
+    end
+    if settings.version ~= "" and settings.version ~= "0" then
+      return nil, status.bad_request("specifying resource version is not allowed when using continue")
+    elseif token.revision < 0 then
+      return found, kept.revision, token.from
+    end
+    local past = found:at(token.revision)
+    if not past then
+      return nil, continue.expired(token)
+    end
+    return past, token.revision, token.from
+  end
+  local revision, failure = versions.read(settings.version, kept.revision)
+  if not revision then
+    return nil, failure
+  end
+  if settings.match ~= "Exact" then
+    return found, kept.revision
+  end
+  local past = found:at(revision)
+  if not past then
+    return nil, status.expired(TOO_OLD)
+  end
+  return past, revision
+end
+
+
+-- The JSON texts of the entries on the page, the last entry, and whether there are more, be it some that do not match.
+-- `entries`, if given, gets them.
+local function page(request, settings, collection, from, selector, entries)
+  local texts, count, last, left = {}, 0, nil, nil
+  local limited = settings.limit > 0 and (settings.version ~= "0" or settings.continue ~= "")
+  local limit = limited and settings.limit or math.huge
+  local res = request.res
+  local match = not selector.empty and selector.match
+  collection:each(scope.namespace(request), from, function(entry)
+    if count >= limit then
+      left = 1
+      return false
+    elseif match and not match(entry) then
+      return true
+    end
+    count = count + 1
+    last = entry
+    if entries then
+      entries[count] = entry
+    end
+    texts[count] = store.item_text(res, entry)
+  end)
+  return texts, last, left
+end
+
+
+local function key_of(request, entry)
+  if scope.namespace(request) or entry.namespace == "" then
+    return entry.name
+  end
+  return entry.namespace .. "/" .. entry.name
+end
+
+
+-- The metadata of the list as JSON.
+local function meta_text(request, revision, token, left)
+  local parts = { ('"resourceVersion":"%d"'):format(revision) }
+  if token or not request.res.builtin then
+    parts[#parts + 1] = '"continue":' .. host.json.encode(token or "")
+  end
+  if left then
+    parts[#parts + 1] = ('"remainingItemCount":%d'):format(left)
+  end
+  return '"metadata":{' .. table.concat(parts, ",") .. "}"
+end
+
+
+--- @param entries table|nil gets the entries that are listed
+--- @return integer|nil code, string text; or nil and a status
+return function(request, _, entries)
+  local settings, failure = options.list(request, false)
+  if not settings then
+    return nil, failure
+  end
+  local selector
+  selector, failure = scope.selector(request, settings)
+  if not selector then
+    return nil, failure
+  end
+  local collection, revision, from = pick(request, settings)
+  if not collection then
+    return nil, revision
+  end
+  local texts, last, more = page(request, settings, collection, from, selector, entries)
+  local token, left
+  if more then
+    local key = key_of(request, last)
+    token = continue.encode(revision, key)
+    left = selector.empty and collection:count_after(scope.namespace(request), key) or nil
+  end
+  return 200, request.res.list_head .. meta_text(request, revision, token, left) .. ',"items":['
+    .. table.concat(texts, ",") .. "]}"
+end

@@ -1,0 +1,182 @@
+--- From an object that should take the place of another one to what is stored.
+---
+--- Rules: apiserver/pkg/registry/rest/update.go, apiserver/pkg/registry/generic/registry/store.go.
+local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
+local metadata = require "cluster.apiserver.metadata"
+local names = require "cluster.apiserver.names"
+local status = require "cluster.apiserver.status"
+local store = require "cluster.apiserver.store"
+local strategies = require "cluster.apiserver.verbs.strategies"
+
+local NO_STRATEGY = strategies.NONE
+local MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+-- What a client may say of the revision it has seen. @return table|nil failure
+local function check_version(request, old, object)
+  local res, meta = request.res, object.metadata
+  local given = meta.resourceVersion
+  if given and not given:find("^%d+$") then
+    return status.unknown(("strconv.ParseUint: parsing %s: invalid syntax"):format(field.quote(given)))
+  end
+  if given and given:find("[^0]") then
+    if given ~= old.metadata.resourceVersion then
+      return status.conflict(res, request.name, MODIFIED)
+    end
+    return nil
+  end
+  local strategy = res.strategy or NO_STRATEGY
+  local unconditional = strategy.unconditional_update
+  if unconditional == nil then
+    unconditional = res.builtin
+  end
+  if not unconditional then
+    return status.invalid(res.group, res.plural, request.name,
+      { field.invalid("metadata.resourceVersion", 0, "must be specified for an update") })
+  end
+  meta.resourceVersion = old.metadata.resourceVersion
+end
+
+
+-- Everything but metadata and status.
+local function spec_differs(new, old)
+  for key, value in pairs(new) do
+    if key ~= "metadata" and key ~= "status" and not host.json.equal(value, old[key]) then
+      return true
+    end
+  end
+  for key in pairs(old) do
+    if new[key] == nil and key ~= "metadata" and key ~= "status" then
+      return true
+    end
+  end
+  return false
+end
+
+
+local function settle_generation(request, old, object)
+  local strategy = request.res.strategy or NO_STRATEGY
+  local changed = strategy.spec_changed
+  if changed == false or request.subresource == "status" then
+    return
+  end
+  if (changed or spec_differs)(object, old) then
+    object.metadata.generation = (object.metadata.generation or 0) + 1
+  end
+end
+
+
+-- What an update cannot change it keeps.
+local function keep_system_fields(meta, old)
+  meta.uid = meta.uid or old.uid
+  meta.creationTimestamp = old.creationTimestamp
+  if old.deletionTimestamp then
+    meta.deletionTimestamp = old.deletionTimestamp
+  end
+  if meta.deletionGracePeriodSeconds == nil then
+    meta.deletionGracePeriodSeconds = old.deletionGracePeriodSeconds
+  end
+end
+
+
+local function prepare_update(request, old, object)
+  local strategy, failure = request.res.strategy or NO_STRATEGY, nil
+  object.metadata.generation = old.metadata.generation
+  local prepare = request.prepare or request.subresource == "status" and strategy.prepare_status
+    or strategy.prepare_update
+  if prepare then
+    local _
+    _, failure = prepare(object, old, strategies.context(request))
+  end
+  if failure then
+    return failure
+  end
+  settle_generation(request, old, object)
+  keep_system_fields(object.metadata, old.metadata)
+end
+
+
+local function validate_update(request, old, object)
+  local res = request.res
+  local strategy = res.strategy or NO_STRATEGY
+  local errors = metadata.validate(object.metadata, res, names.path_segment)
+  local again = metadata.validate_update(object.metadata, old.metadata)
+  strategies.append(errors, again)
+  strategies.append(errors, again)
+  local validate = request.validate or request.subresource == "status" and strategy.validate_status
+    or strategy.validate_update
+  strategies.append(errors, validate and validate(object, old))
+  return errors
+end
+
+
+-- When nothing but the times in managedFields would change, they do not change either.
+local function keep_manager_times(old, object)
+  local new_fields, old_fields = object.metadata.managedFields, old.metadata.managedFields
+  if not new_fields or not old_fields or #new_fields ~= #old_fields then
+    return
+  end
+  for i, entry in ipairs(new_fields) do
+    local other = old_fields[i]
+    local time = entry.time
+    entry.time = other.time
+    local same = host.json.equal(entry, other)
+    entry.time = time
+    if not same then
+      return
+    end
+  end
+  object.metadata.managedFields = old_fields
+  if not host.json.equal(object, old) then
+    object.metadata.managedFields = new_fields
+  end
+end
+
+
+local function emptied(old, object)
+  local meta, before = object.metadata, old.metadata
+  return before.deletionTimestamp ~= nil and (before.deletionGracePeriodSeconds or 0) == 0
+    and (not meta.finalizers or #meta.finalizers == 0)
+end
+
+
+-- Whether the kind has something of its own to wait for before it goes.
+local function may_go(request, object)
+  local may = (request.res.strategy or NO_STRATEGY).may_go
+  return not may or may(object)
+end
+
+
+local function store_change(request, entry, old, object)
+  local res, kept = request.res, request.server.store
+  if emptied(old, object) and may_go(request, object) then
+    local gone, failure = kept:delete(res, entry, host.json.copy(old))
+    return gone and host.json.encode(object), failure
+  end
+  if host.json.equal(object, old) then
+    return store.object_text(res, entry)
+  end
+  local changed, failure = kept:update(res, entry, object)
+  return changed and store.object_text(res, changed), failure
+end
+
+
+--- Stores what follows `old`, the object of `entry`. Its namespace is settled, its fields are managed.
+--- @return string|nil text the object as JSON; nil and a status
+return function(request, entry, old, object, options)
+  local failure = check_version(request, old, object) or prepare_update(request, old, object)
+  if failure then
+    return nil, failure
+  end
+  local errors = validate_update(request, old, object)
+  if #errors > 0 then
+    return strategies.invalid(request.res, object, errors)
+  end
+  strategies.warn(request, object, old)
+  keep_manager_times(old, object)
+  if options.dry_run then
+    return host.json.encode(object)
+  end
+  return store_change(request, entry, old, object)
+end

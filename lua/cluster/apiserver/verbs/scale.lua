@@ -1,0 +1,169 @@
+--- The scale of an object that has replicas: read, replaced and patched as an autoscaling/v1 Scale.
+---
+--- Rules: kubernetes/pkg/registry/apps/deployment/storage/storage.go,
+--- apiextensions-apiserver/pkg/registry/customresource/etcd.go.
+local body = require "cluster.apiserver.verbs.body"
+local builtin = require "cluster.apiserver.schema.builtin"
+local change = require "cluster.apiserver.verbs.change"
+local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
+local options = require "cluster.apiserver.verbs.options"
+local status = require "cluster.apiserver.status"
+local store = require "cluster.apiserver.store"
+local write = require "cluster.apiserver.verbs.write"
+
+local M = {}
+
+-- What a Scale is to those who read bodies and patches.
+local SCALE = {
+  group = "autoscaling", version = "v1", api_version = "autoscaling/v1", kind = "Scale", plural = "scales",
+  builtin = true, namespaced = true, strategy = {}, schema = builtin.of("autoscaling", "v1", "Scale"),
+}
+
+
+local function at(object, path)
+  for key in path:gmatch("[^.]+") do
+    if type(object) ~= "table" then
+      return nil
+    end
+    object = object[key]
+  end
+  return object
+end
+
+
+local function put(object, path, value)
+  local before, last = path:match("^(.-)%.?([^.]+)$")
+  for key in before:gmatch("[^.]+") do
+    object[key] = object[key] or {}
+    object = object[key]
+  end
+  object[last] = value
+end
+
+
+local function selector_of(object, selector)
+  if type(selector) == "function" then
+    return selector(object)
+  end
+  return selector and at(object, selector) or nil
+end
+
+
+-- The Scale of `object`.
+local function scale_of(res, object)
+  local paths, meta = res.subresources.scale, object.metadata
+  local replicas = at(object, paths.spec)
+  return {
+    kind = SCALE.kind, apiVersion = SCALE.api_version,
+    metadata = {
+      name = meta.name, namespace = meta.namespace, uid = meta.uid, resourceVersion = meta.resourceVersion,
+      creationTimestamp = meta.creationTimestamp,
+    },
+    spec = { replicas = replicas ~= 0 and replicas or nil },
+    status = { replicas = at(object, paths.status) or 0, selector = selector_of(object, paths.selector) },
+  }
+end
+
+
+local function find(request)
+  local entry = request.server.store:get(request.res.id, request.space, request.name)
+  if not entry then
+    return nil, nil, status.not_found(request.res, request.name)
+  end
+  return entry, store.object(request.res, entry)
+end
+
+
+function M.get(request)
+  local _, object, failure = find(request)
+  if failure then
+    return nil, failure
+  end
+  local path = request.res.subresources.scale.spec
+  if at(object, path) == nil then
+    return nil, status.internal(("the spec replicas field %s does not exist"):format(field.quote("." .. path)))
+  end
+  return 200, host.json.encode(scale_of(request.res, object))
+end
+
+
+local function check(scale)
+  local errors, replicas = {}, scale.spec and scale.spec.replicas or 0
+  if type(replicas) ~= "number" or replicas < 0 then
+    errors[1] = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+  end
+  if #errors > 0 then
+    return status.invalid(SCALE.group, SCALE.kind, scale.metadata.name or "", errors)
+  end
+end
+
+
+-- Stores what a new Scale says of the object.
+local function store_scale(request, entry, old, scale, settings)
+  local res = request.res
+  local failure = write.settle_namespace(request, scale) or write.check_name(request, scale)
+    or res.builtin and check(scale)
+  if failure then
+    return nil, failure
+  end
+  local object = host.json.copy(old)
+  put(object, res.subresources.scale.spec, scale.spec and scale.spec.replicas or 0)
+  object.metadata.resourceVersion = scale.metadata.resourceVersion or old.metadata.resourceVersion
+  write.track(request, old, object, settings)
+  local text
+  text, failure = write.update(request, entry, old, object, settings)
+  if not text then
+    return nil, failure
+  end
+  return 200, host.json.encode(scale_of(res, host.json.decode(text)))
+end
+
+
+function M.update(request)
+  local settings, failure = options.update(request)
+  if not settings then
+    return nil, failure
+  end
+  local scale
+  scale, failure = body.object(request, settings, SCALE)
+  if not scale then
+    return nil, failure
+  end
+  local entry, old
+  entry, old, failure = find(request)
+  if failure then
+    return nil, failure
+  end
+  return store_scale(request, entry, old, scale, settings)
+end
+
+
+function M.patch(request)
+  local kind, failure = change.kind(request)
+  if not kind then
+    return nil, failure
+  elseif kind.name == "apply" then
+    return nil, status.not_implemented("server-side apply of " .. request.res.plural .. "/scale")
+  end
+  local settings
+  settings, failure = options.patch(request, false)
+  if not settings then
+    return nil, failure
+  end
+  local entry, old
+  entry, old, failure = find(request)
+  if failure then
+    return nil, failure
+  end
+  local scale
+  scale, failure = change.apply(request, kind, scale_of(request.res, old), SCALE.schema, settings)
+  failure = failure or change.shape(request, kind, SCALE, scale, settings)
+  if failure then
+    return nil, failure
+  end
+  return store_scale(request, entry, old, scale, settings)
+end
+
+
+return M

@@ -1,0 +1,71 @@
+--- What part of a collection a list, watch or deletecollection is about.
+local names = require "cluster.apiserver.names"
+local selector = require "cluster.apiserver.selector"
+local status = require "cluster.apiserver.status"
+
+local M = {}
+
+
+-- Whether the kind can be asked for a field; if not, why.
+local function field_check(res)
+  return function(name)
+    local strategy = res.strategy
+    local own = strategy and strategy.field_names
+    if name == "metadata.name" or name == "metadata.namespace" and (res.namespaced or res.builtin and not own) then
+      return nil
+    end
+    if strategy and strategy.field_names and strategy.field_names[name] then
+      return nil
+    end
+    if not res.builtin then
+      return "field label not supported: " .. name
+    elseif strategy and strategy.field_names then
+      return "field label not supported: " .. name
+    end
+    return ('"%s" is not a known field selector: only "metadata.name", "metadata.namespace"'):format(name)
+  end
+end
+
+
+--- The selector of a request. A name in the path, or one in a field selector, is the same thing.
+--- @param options table as options.list returns it
+--- @return table|nil selector as selector.new returns it; nil and a status
+function M.selector(request, options)
+  local found, why = selector.new(options.labels, options.fields, field_check(request.res))
+  if not found then
+    return nil, status.bad_request(why)
+  end
+  local name = request.name
+  if not name then
+    if found.name and names.path_segment(found.name) then
+      found.name = nil
+    end
+    return found
+  end
+  if options.fields and options.fields ~= "" then
+    if found.name ~= name then
+      return nil, status.bad_request("fieldSelector metadata.name doesn't match requested name")
+    end
+    return found
+  end
+  local match, empty = found.match, found.empty
+  return {
+    empty = false,
+    name = name,
+    match = function(entry)
+      return entry.name == name and (empty or match(entry))
+    end,
+  }
+end
+
+
+--- The namespace the request is about, or nil for all of a namespaced resource; "" for resources without.
+function M.namespace(request)
+  if not request.res.namespaced then
+    return ""
+  end
+  return request.namespace
+end
+
+
+return M

@@ -1,0 +1,133 @@
+--- GET of a collection with watch=true: the present, if asked for, and then every change.
+---
+--- Rules: apiserver/pkg/endpoints/handlers/{get,watch}.go, apiserver/pkg/storage/cacher/{cacher,watch_cache}.go.
+local host = require "cluster.host"
+local hub = require "cluster.apiserver.watch"
+local lines = require "cluster.apiserver.verbs.lines"
+local options = require "cluster.apiserver.verbs.options"
+local scope = require "cluster.apiserver.verbs.scope"
+local status = require "cluster.apiserver.status"
+local versions = require "cluster.apiserver.verbs.versions"
+
+-- Seconds a watch lasts when the client does not say: this, and up to as much again.
+local TIMEOUT_MIN = 1800
+
+-- Seconds it may last at most, whatever the client says.
+local TIMEOUT_MAX = 365 * 86400
+
+
+-- Sends the objects there are, as if they had just come. Returns the bytes sent.
+local function send_present(request, watcher)
+  local selector, form, reply = watcher.selector, watcher.form, watcher.reply
+  local chunk, sent = {}, 0
+  request.server.store:collection(watcher.res.id):each(watcher.namespace, nil, function(entry)
+    if selector.empty or selector.match(entry) then
+      local line = form("ADDED", entry)
+      chunk[#chunk + 1] = line
+      sent = sent + #line
+    end
+  end)
+  if #chunk > 0 then
+    reply:write(table.concat(chunk))
+  end
+  return sent
+end
+
+
+-- Sends what has happened since. Returns the bytes sent.
+local function send_past(events, watcher)
+  local sent = 0
+  for _, event in ipairs(events) do
+    local line = hub.line(event, watcher)
+    event.lines = nil
+    if line then
+      watcher.reply:write(line)
+      sent = sent + #line
+    end
+  end
+  return sent
+end
+
+
+local function timeout_of(settings)
+  if settings.timeout and settings.timeout ~= 0 then
+    return math.min(math.max(settings.timeout, 0), TIMEOUT_MAX)
+  end
+  return TIMEOUT_MIN + host.random(TIMEOUT_MIN)
+end
+
+
+local function too_old(reply, revision, floor)
+  local failure = status.expired(("too old resource version: %d (%d)"):format(revision, floor))
+  reply:start(200, "application/json")
+  reply:write('{"type":"ERROR","object":' .. host.json.encode(failure) .. "}\n")
+  reply:finish()
+end
+
+
+local function watcher_of(request, reply, settings, selector)
+  local form, bookmark, keys = lines.of(request)
+  return {
+    res = request.res, namespace = scope.namespace(request), selector = selector, reply = reply,
+    bookmarks = settings.bookmarks, timeout = timeout_of(settings),
+    form = form, bookmark = bookmark, keys = keys, after = 0,
+  }
+end
+
+
+-- From the present on.
+local function start_now(request, watcher, settings)
+  local revision = request.server.store.revision
+  watcher.reply:start(200, "application/json")
+  local sent = 0
+  if settings.initial then
+    sent = send_present(request, watcher)
+    if settings.bookmarks then
+      watcher.reply:write(watcher.bookmark(revision, true))
+    end
+  end
+  request.server.hub:add(watcher, sent)
+end
+
+
+-- From a revision on that the client has seen.
+local function start_after(request, watcher, revision)
+  local collection = request.server.store:collection(watcher.res.id)
+  local events = collection:since(revision)
+  if not events then
+    return too_old(watcher.reply, revision, collection.floor)
+  end
+  watcher.after = revision
+  watcher.reply:start(200, "application/json")
+  request.server.hub:add(watcher, send_past(events, watcher))
+end
+
+
+--- Answers on `reply` itself. @return true, or nil and a status when nothing was sent yet
+return function(request, reply)
+  local settings, failure = options.list(request, true)
+  if not settings then
+    return nil, failure
+  end
+  local selector
+  selector, failure = scope.selector(request, settings)
+  if not selector then
+    return nil, failure
+  end
+  local complaint = versions.complaint(settings.version)
+  if complaint then
+    return nil, status.bad_request(complaint)
+  end
+  local revision = math.tointeger(tonumber(settings.version)) or 0
+  local current = request.server.store.revision
+  if settings.initial and revision > current then
+    return nil, status.too_large_revision(revision, current)
+  end
+  local watcher = watcher_of(request, reply, settings, selector)
+  if revision == 0 or settings.initial then
+    start_now(request, watcher, settings)
+  else
+    start_after(request, watcher, revision)
+  end
+  return true
+end

@@ -1,0 +1,232 @@
+--- Those who watch: each gets the events of its resource, namespace and selector, as lines of JSON.
+---
+--- A line is made once for each form and shared by all who want that form (event.lines). Who does not read is cut.
+--- Rules: apiserver/pkg/storage/cacher/cache_watcher.go (what a selector makes of a change).
+local host = require "cluster.host"
+
+local M = {}
+M.__index = M
+
+-- Bytes that may wait for one client before it is cut, not counting what it was sent at its start.
+local WAITING_MAX = 4 * 1024 * 1024
+
+-- Seconds between two bookmarks.
+local BOOKMARK_SECONDS = 60
+
+
+--- @param store table  it tells of changes; there is one hub for a store
+function M.new(store)
+  local self = setmetatable({ store = store, resources = {}, bookmarked = 0, timer = nil }, M)
+  store:subscribe(function(event) self:spread(event) end)
+  return self
+end
+
+
+local function stop(self, watcher)
+  if watcher.closed then
+    return false
+  end
+  watcher.closed = true
+  if watcher.timer then
+    watcher.timer:stop()
+  end
+  if watcher.bookmarks then
+    self.bookmarked = self.bookmarked - 1
+  end
+  local list = self.resources[watcher.res.id]
+  list.closed = list.closed + 1
+  return true
+end
+
+
+-- Lists lose those who have gone when nobody walks them.
+local function sweep(list)
+  if list.closed == 0 or list.walking then
+    return
+  end
+  local kept = 0
+  for i = 1, #list do
+    local watcher = list[i]
+    list[i] = nil
+    if not watcher.closed then
+      kept = kept + 1
+      list[kept] = watcher
+    end
+  end
+  list.closed = 0
+end
+
+
+--- Sends a chunk. Cuts the client when too much waits for it.
+function M:send(watcher, chunk)
+  local waiting = watcher.reply:write(chunk)
+  if waiting > watcher.allowed then
+    if stop(self, watcher) then
+      host.log("warn", "a watch was cut: its client does not read",
+        { resource = watcher.res.id, waiting = waiting })
+      watcher.reply:abort()
+    end
+  elseif waiting < WAITING_MAX then
+    watcher.allowed = WAITING_MAX
+  end
+end
+
+
+--- Ends a watch as its time is over.
+function M:finish(watcher)
+  if stop(self, watcher) then
+    watcher.reply:finish()
+  end
+end
+
+
+local function lines_of(event)
+  local lines = event.lines
+  if not lines then
+    lines = {}
+    event.lines = lines
+  end
+  return lines
+end
+
+
+local function line_of(event, watcher, kind, entry)
+  local lines = lines_of(event)
+  local key = watcher.keys[kind]
+  local line = lines[key]
+  if not line then
+    line = watcher.form(kind, entry)
+    lines[key] = line
+  end
+  return line
+end
+
+
+-- The last state that did match, at the revision of the change that made it match no more.
+local function leaving(event, watcher)
+  local key = watcher.keys.LEFT
+  local lines = lines_of(event)
+  local line = lines[key]
+  if not line then
+    line = watcher.form("DELETED", event.previous, event.revision)
+    lines[key] = line
+  end
+  return line
+end
+
+
+-- What a change means to a watcher with a selector.
+local function selected_line(event, watcher)
+  local match = watcher.selector.match
+  local now = event.type ~= "DELETED" and match(event.entry)
+  local before = event.previous ~= nil and match(event.previous)
+  if now then
+    return line_of(event, watcher, before and "MODIFIED" or "ADDED", event.entry)
+  elseif not before then
+    return nil
+  elseif event.type == "DELETED" then
+    return line_of(event, watcher, "DELETED", event.entry)
+  end
+  return leaving(event, watcher)
+end
+
+
+--- The line that tells `watcher` of an event, or nil when it is none of its business.
+function M.line(event, watcher)
+  if watcher.namespace and watcher.namespace ~= event.entry.namespace then
+    return nil
+  end
+  if watcher.selector.empty then
+    return line_of(event, watcher, event.type, event.entry)
+  end
+  return selected_line(event, watcher)
+end
+
+
+--- Tells all who watch the event's resource.
+function M:spread(event)
+  local list = self.resources[event.id]
+  if not list then
+    return
+  end
+  list.walking = true
+  for i = 1, #list do
+    local watcher = list[i]
+    if not watcher.closed and event.revision > watcher.after then
+      local line = M.line(event, watcher)
+      if line then
+        self:send(watcher, line)
+      end
+    end
+  end
+  list.walking = false
+  event.lines = nil -- or what is remembered for a later watch would be twice as large
+  sweep(list)
+end
+
+
+-- Tells those who asked for it how far they are.
+local function bookmark_all(self)
+  local ids = {}
+  for id in pairs(self.resources) do
+    ids[#ids + 1] = id
+  end
+  table.sort(ids)
+  for _, id in ipairs(ids) do
+    for _, watcher in ipairs(self.resources[id]) do
+      if watcher.bookmarks and not watcher.closed and self.store.revision >= watcher.after then
+        self:send(watcher, watcher.bookmark(self.store.revision))
+      end
+    end
+    sweep(self.resources[id])
+  end
+end
+
+
+local function arm(self)
+  if self.timer or self.bookmarked == 0 then
+    return
+  end
+  self.timer = host.after(BOOKMARK_SECONDS, function()
+    self.timer = nil
+    bookmark_all(self)
+    arm(self)
+  end)
+end
+
+
+--- Adds one who watches. What it was sent before counts as `sent` bytes.
+--- @param watcher table
+---   res, namespace (nil: all), selector, reply, bookmarks (whether it wants them), timeout (seconds)
+---   keys       type of event → key of its line in event.lines; LEFT: for an object that left the selection
+---   form       function(type, entry, revision?) -> line; `revision` takes the place of the entry's own
+---   bookmark   function(revision) -> line
+---   after      revision that it has seen; of a server that is not there yet it hears nothing before
+function M:add(watcher, sent)
+  watcher.allowed = WAITING_MAX + sent
+  watcher.closed = false
+  local list = self.resources[watcher.res.id]
+  if not list then
+    list = { closed = 0, walking = false }
+    self.resources[watcher.res.id] = list
+  end
+  sweep(list)
+  list[#list + 1] = watcher
+  if watcher.bookmarks then
+    self.bookmarked = self.bookmarked + 1
+    arm(self)
+  end
+  watcher.timer = host.after(watcher.timeout, function() self:finish(watcher) end)
+  watcher.reply.on_close = function() stop(self, watcher) end
+end
+
+
+--- Ends all watches of a resource that is served no more.
+function M:end_all(id)
+  for _, watcher in ipairs(self.resources[id] or {}) do
+    self:finish(watcher)
+  end
+end
+
+
+return M

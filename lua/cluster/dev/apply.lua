@@ -1,0 +1,181 @@
+--- Manifests into the server, as `kubectl apply --server-side` would: definitions first, each document by itself.
+local host = require "cluster.host"
+local narrator = require "cluster.dev.narrator"
+
+local M = {}
+
+local MANAGER = "moonloop-dev"
+local WHO = { content_type = "application/apply-patch+yaml", user_agent = MANAGER }
+
+-- Kinds that others need to be there.
+local FIRST = { CustomResourceDefinition = 1, Namespace = 2 }
+local LAST = 3
+
+local PATIENCE = 1 -- seconds
+
+local applied = {} -- path of a file → its text when it was applied last
+local failed = {} -- path of a file → true, when something of it could not be applied
+local waiting = {} -- documents whose kinds are not there
+
+
+local function add_documents(documents, where, value)
+  if type(value) ~= "table" or host.json.is_array(value) then
+    documents[#documents + 1] = { where = where, wrong = "a manifest must be a mapping" }
+  elseif type(value.kind) == "string" and value.kind:match "List$" and type(value.items) == "table" then
+    for _, item in ipairs(value.items) do
+      add_documents(documents, where, item)
+    end
+  elseif next(value) then
+    documents[#documents + 1] = { where = where, object = value, order = #documents }
+  end
+end
+
+
+-- The documents of the files that have changed, in the order in which they have to be applied.
+local function documents_of(path, files)
+  local documents = {}
+  for _, file in ipairs(files) do
+    local where = path:match "[^/]*$" == file.name and path or path:gsub("/*$", "/") .. file.name
+    if applied[where] ~= file.text then
+      applied[where] = file.text
+      local values, why = host.yaml.decode(file.text)
+      if not values then
+        documents[#documents + 1] = { where = where, wrong = why, order = #documents }
+      end
+      for _, value in ipairs(values or {}) do
+        add_documents(documents, where, value)
+      end
+    end
+  end
+  table.sort(documents, function(a, b)
+    local first, second = FIRST[(a.object or {}).kind] or LAST, FIRST[(b.object or {}).kind] or LAST
+    if first ~= second then
+      return first < second
+    end
+    return a.order < b.order
+  end)
+  return documents
+end
+
+
+-- @return string|nil path of the object, or nil and why it has none  @return table|nil res, nil for an unknown kind
+local function path_of(server, object)
+  local meta = object.metadata
+  if type(object.apiVersion) ~= "string" or type(object.kind) ~= "string" then
+    return nil, "apiVersion and kind must be set"
+  elseif type(meta) ~= "table" or type(meta.name) ~= "string" then
+    return nil, ("%s: metadata.name must be set"):format(object.kind)
+  end
+  local res = server.registry:of(object.apiVersion, object.kind)
+  if not res then
+    return nil, nil
+  end
+  return server.registry.path(res, res.namespaced and (meta.namespace or "default"), meta.name), res
+end
+
+
+local function fail(document, why)
+  failed[document.where] = true
+  narrator.problem(document.where, why)
+end
+
+
+-- Applies a document. @return boolean false when its kind is not there yet
+local function apply(server, document)
+  if document.wrong then
+    fail(document, document.wrong)
+    return true
+  end
+  local object = document.object
+  local path, res = path_of(server, object)
+  if not path then
+    if res then
+      fail(document, res)
+    end
+    return res ~= nil
+  end
+  local before, old = server:call("GET", path)
+  local code, answer = server:call("PATCH", path .. "?force=true&fieldManager=" .. MANAGER, object, WHO)
+  if code >= 300 then
+    fail(document, answer.message)
+    return true
+  end
+  local is_same = before == 200 and old.metadata.resourceVersion == answer.metadata.resourceVersion
+  narrator.applied(res, answer, code == 201 and "created" or is_same and "unchanged" or "configured")
+  return true
+end
+
+
+-- Tries those again whose kinds were not there.
+local function try_waiting(server)
+  local tried = waiting
+  waiting = {}
+  for _, document in ipairs(tried) do
+    if not apply(server, document) then
+      waiting[#waiting + 1] = document
+    end
+  end
+end
+
+
+-- After a while it is said what is waited for.
+local function complain(document)
+  host.after(PATIENCE, function()
+    for _, other in ipairs(waiting) do
+      if other == document then
+        fail(document, ("the server has no kind %s in %s yet; it is applied when its CustomResourceDefinition is")
+          :format(document.object.kind, document.object.apiVersion))
+      end
+    end
+  end)
+end
+
+
+--- Applies what has changed in these files since the last call. One that fails does not stop the others; one whose
+--- kind is not there waits for it.
+--- @param path string as it was given: a file or a folder  @param files table { { name =, text = }, … }
+function M.files(server, path, files)
+  for _, document in ipairs(documents_of(path, files)) do
+    failed[document.where] = nil
+    if not apply(server, document) then
+      waiting[#waiting + 1] = document
+      complain(document)
+    end
+  end
+end
+
+
+--- How many files could not be applied whole when they were tried last.
+function M.failed()
+  local count = 0
+  for _ in pairs(failed) do
+    count = count + 1
+  end
+  return count
+end
+
+
+--- Whether something may still be applied by itself.
+function M.is_busy()
+  for _, document in ipairs(waiting) do
+    if not failed[document.where] then
+      return true
+    end
+  end
+  return false
+end
+
+
+--- Watches for kinds that come.
+function M.start(server)
+  server.store:subscribe(function(event)
+    if event.id == "customresourcedefinitions.apiextensions.k8s.io" and waiting[1] then
+      host.after(0, function()
+        try_waiting(server)
+      end)
+    end
+  end)
+end
+
+
+return M

@@ -1,0 +1,109 @@
+--- What `moonloop dev` has in Lua, beside the embedded API server in the same state: controllers, the node that runs
+--- pods, what was given with --apply, and the story of it all for the terminal.
+---
+--- The C side (host/cluster/dev.c) calls these with JSON.
+local apply = require "cluster.dev.apply"
+local audit_log = require "cluster.dev.audit_log"
+local controllers = require "cluster.apiserver.controllers"
+local host = require "cluster.host"
+local kubelet = require "cluster.apiserver.kubelet"
+local logs = require "cluster.apiserver.kubelet.logs"
+local narrator = require "cluster.dev.narrator"
+local server = require "cluster.apiserver.running"
+
+local M = {}
+
+local node
+
+
+-- What the kubelet is made of.
+local function kubelet_options(settings)
+  if settings.pods == "fake" then
+    return { runtime = require("cluster.apiserver.kubelet.fake").new() }
+  end
+  local kept = logs.new(settings.directory, narrator.heard)
+  return {
+    runtime = require("cluster.apiserver.kubelet.process").new { directory = settings.directory, logs = kept },
+    logs = kept,
+    machine = require("cluster.process").machine(),
+  }
+end
+
+
+-- Where volumes of claims are: with the state, when that is kept.
+local function volumes_of(settings)
+  if settings.pods ~= "process" then
+    return nil
+  end
+  return {
+    volumes = (server.settings.data or settings.directory) .. "/volumes",
+    remove = require("cluster.process").remove,
+  }
+end
+
+
+-- The Service by which pods find the API server. Every cluster has it.
+-- Rules: kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go.
+local function ensure_own_service()
+  server:call("POST", "/api/v1/namespaces/default/services", {
+    metadata = { name = "kubernetes", labels = { component = "apiserver", provider = "kubernetes" } },
+    spec = {
+      clusterIP = "10.0.0.1",
+      ports = host.json.array { { name = "https", port = 443, protocol = "TCP", targetPort = 6443 } },
+    },
+  }, { user_agent = "kube-apiserver" })
+end
+
+
+--- @param settings table { pods = "process" | "fake" | "none", directory = an existing folder of its own, ca = PEM,
+---   audit_log = a file, or nil }
+function M.start(settings)
+  server.settings.ca = settings.ca
+  if settings.audit_log then
+    audit_log.start(server, settings.audit_log)
+  end
+  narrator.start(server)
+  apply.start(server)
+  ensure_own_service()
+  controllers.start(server, volumes_of(settings))
+  if settings.pods ~= "none" then
+    node = kubelet.new(server, kubelet_options(settings))
+    node:start()
+  end
+end
+
+
+--- Applies what is new or has changed in the manifests of one --apply.
+--- @param given table { path =, files = { { name =, text = }, … } }
+function M.apply(given)
+  apply.files(server, given.path, given.files)
+end
+
+
+--- How many manifests are not applied because something is wrong with them.
+M.failed = apply.failed
+
+
+--- Whether pods are on their way to an end, or to their start, or something is still to be applied.
+function M.is_busy()
+  local is_busy = apply.is_busy()
+  server.store:collection("pods"):each(nil, nil, function(entry)
+    local phase = entry.fields["status.phase"]
+    local runs_to_an_end = phase == "Running" and entry.fields["spec.restartPolicy"] ~= "Always"
+    is_busy = is_busy or node ~= nil and (entry.deleting or phase == "Pending" or runs_to_an_end)
+    return not is_busy
+  end)
+  return is_busy
+end
+
+
+--- Kills what runs, and writes out what is kept.
+function M.stop()
+  if node then
+    node:stop()
+  end
+  server:close()
+end
+
+
+return M

@@ -1,0 +1,152 @@
+--- Tells on standard output what happens to objects, one line a change that matters: phases, conditions, deletions,
+--- warnings, and what containers print.
+local host = require "cluster.host"
+
+local M = {}
+
+-- Kinds whose changes are told; beside them, all custom ones.
+local BUILT_IN = { ["pods"] = true, ["jobs.batch"] = true, ["deployments.apps"] = true, ["statefulsets.apps"] = true }
+
+-- The condition that says most of a kind without phase.
+local TELLING = { "Ready", "Available", "Complete", "Failed", "Valid" }
+
+local LINES_MAX = 100 -- of one container in a second
+
+local told = {} -- uid → the last thing said
+local heard = {} -- container → { lines = integer } of this second
+
+
+-- What objects, manifests and containers say stays on its line.
+local function say(what, text)
+  local time = host.timestamp():match "T(.*)Z"
+  io.stdout:write(("%s  %-28s %s\n"):format(time, host.escape(what), host.escape(text)))
+  io.stdout:flush()
+end
+
+
+local function name_of(res, object)
+  local namespace = object.metadata.namespace
+  local prefix = namespace and namespace ~= "default" and namespace .. "/" or ""
+  return ("%s%s/%s"):format(prefix, res.singular, object.metadata.name)
+end
+
+
+--- An object was applied. @param verdict string "created", "configured" or "unchanged"
+function M.applied(res, object, verdict)
+  say(name_of(res, object), verdict)
+end
+
+
+--- Something in a manifest is wrong.
+function M.problem(where, message)
+  io.stderr:write(host.escape(("%s: %s"):format(where, message)), "\n")
+end
+
+
+-- Counts a line of `what`. @return boolean whether it is to be shown; of those that are not, the number is told once a
+-- second
+local function has_room(what)
+  local second = heard[what]
+  if not second then
+    second = { lines = 0 }
+    heard[what] = second
+    host.after(1, function()
+      heard[what] = nil
+      if second.lines > LINES_MAX then
+        say(what, ("| … %d lines more; see kubectl logs"):format(second.lines - LINES_MAX))
+      end
+    end)
+  end
+  second.lines = second.lines + 1
+  return second.lines <= LINES_MAX
+end
+
+
+--- A container printed a line.
+function M.heard(pod, container, line)
+  local what = #pod.spec.containers == 1 and pod.metadata.name or pod.metadata.name .. "/" .. container
+  if has_room(what) then
+    say(what, "| " .. line:match "^%S+ %u (.*)\n$")
+  end
+end
+
+
+local function condition_of(object)
+  local by_type = {}
+  for _, condition in ipairs(object.status.conditions or {}) do
+    by_type[condition.type] = condition
+  end
+  for _, type in ipairs(TELLING) do
+    local condition = by_type[type]
+    if condition and (condition.status ~= "Unknown") then
+      local why = condition.status ~= "True" and condition.message or condition.reason
+      return ("%s=%s%s"):format(type, condition.status, why and " (" .. why .. ")" or "")
+    end
+  end
+end
+
+
+local function waiting_of(object)
+  for _, container in ipairs(object.status.containerStatuses or {}) do
+    local waiting = container.state and container.state.waiting
+    if waiting and waiting.message then
+      return waiting.reason .. ": " .. waiting.message
+    end
+  end
+end
+
+
+-- The object in a few words, or nil.
+local function summary(object)
+  local status = object.status
+  if type(status) ~= "table" then
+    return nil
+  end
+  local phase = status.phase
+  if type(phase) == "string" and phase ~= "" then
+    local why = waiting_of(object) or status.message
+    return type(why) == "string" and phase .. ": " .. why or phase
+  end
+  return type(status.conditions) == "table" and condition_of(object) or nil
+end
+
+
+local function tell_warning(object)
+  local about = object.involvedObject
+  if object.type == "Warning" and about then
+    say(("%s/%s"):format(about.kind:lower(), about.name), ("! %s: %s"):format(object.reason, object.message))
+  end
+end
+
+
+local function tell(res, event)
+  local entry = event.entry
+  if event.type == "DELETED" then
+    told[entry.uid] = nil
+    say(name_of(res, { metadata = { name = entry.name, namespace = entry.namespace } }), "deleted")
+    return
+  end
+  local object = host.json.decode(entry.text)
+  local text = summary(object)
+  if text and text ~= told[entry.uid] then
+    told[entry.uid] = text
+    say(name_of(res, object), text)
+  end
+end
+
+
+--- Begins to tell.
+function M.start(server)
+  server.store:subscribe(function(event)
+    if event.id == "events" and event.type ~= "DELETED" then
+      return tell_warning(host.json.decode(event.entry.text))
+    end
+    local res = server.registry:by_id(event.id)
+    if res and (BUILT_IN[event.id] or not res.builtin) then
+      tell(res, event)
+    end
+  end)
+end
+
+
+return M

@@ -1,0 +1,274 @@
+---@meta cluster.host
+-- What an editor (lua-language-server) knows of `require "cluster.host"`: the bindings that the
+-- host's own Lua has, and scripts have not. Never loaded.
+-- luacheck: ignore 241
+error "moonloop/meta is for editors; require 'cluster.host' instead"
+
+---@class cluster.host
+---@field json cluster.host.json
+---@field yaml cluster.host.yaml
+---@field regex cluster.host.regex
+---@field base64 cluster.host.base64
+---@field file cluster.host.file
+local host = {}
+
+--- A JSON value: nil never, null as json.null, an array as a marked table, an object as a plain
+--- one. Integers are integers; other numbers, and integers beyond 64 bits, are floats.
+---@alias cluster.host.value string|number|boolean|table|lightuserdata
+
+---@class cluster.host.json
+---@field null lightuserdata JSON's null
+local json = {}
+
+--- Reads a text that is one JSON value, nested 10000 deep at most. Of a key that comes twice the
+--- last value counts. Tables are new with each call.
+---@param text string
+---@return cluster.host.value|nil value nil when it is no JSON
+---@return string? message "at byte 12: …"
+function json.decode(text) end
+
+--- The same, and the paths of keys that come twice in their object, each once, in the order of
+--- the text, 100 at most: "spec.containers[0].name".
+---@param text string
+---@return cluster.host.value|nil value
+---@return string[]|string duplicates empty when there are none; the message when value is nil
+function json.decode_strict(text) end
+
+--- The value as JSON without spaces, keys sorted bytewise, floats as Go writes them (1.0 is `1`).
+--- A table is an array when json.is_array says so. Raises, with the path, for what JSON cannot
+--- hold: functions, keys that are no strings, arrays with holes, infinite numbers.
+---@param value cluster.host.value
+---@return string
+function json.encode(value) end
+
+--- Marks a table, or a new one, as an array: it stays `[]` when it is empty.
+---@generic T: table
+---@param table? T
+---@return T table the same one
+function json.array(table) end
+
+--- Is it a table that is marked as an array, or has something at 1?
+---@param value any
+---@return boolean
+function json.is_array(value) end
+
+--- A deep copy. Marks are kept.
+---@generic T
+---@param value T
+---@return T
+function json.copy(value) end
+
+--- Deep equality: 1 equals 1.0, an empty array does not equal an empty object.
+---@param a cluster.host.value
+---@param b cluster.host.value
+---@return boolean
+function json.equal(a, b) end
+
+---@class cluster.host.yaml
+local yaml = {}
+
+--- The documents of a YAML text (core schema of 1.2), empty ones left out, as an array of values.
+---@param text string
+---@return cluster.host.value[]|nil values nil when it is no YAML
+---@return string? message "line 3: …"
+function yaml.decode(text) end
+
+---@class cluster.host.regex
+local regex = {}
+
+--- Compiles a pattern in the syntax of Go's regexp (RE2); see docs/decisions/0005-pcre2.md.
+---@param pattern string
+---@return cluster.host.Regex|nil re nil when it is no pattern
+---@return string? message Go's: "error parsing regexp: missing closing ): `(a`"
+function regex.compile(pattern) end
+
+---@class cluster.host.Regex
+local Regex = {}
+
+--- Does the pattern match anywhere in the text? False, with a message, when the match was given
+--- up because it takes too long, or the text is no UTF-8.
+---@param text string
+---@return boolean
+---@return string? message
+function Regex:match(text) end
+
+---@class cluster.host.base64
+local base64 = {}
+
+--- RFC 4648 with padding.
+---@param bytes string
+---@return string
+function base64.encode(bytes) end
+
+--- Line ends and spaces are passed over.
+---@param text string
+---@return string|nil bytes nil when it is no base64
+function base64.decode(text) end
+
+--- SHA-256 in lowercase hexadecimal.
+---@param bytes string
+---@return string
+function host.sha256(bytes) end
+
+--- HMAC-SHA-256 as 32 raw bytes.
+---@param key string
+---@param bytes string
+---@return string
+function host.hmac_sha256(key, bytes) end
+
+--- Wall time in seconds since 1970, with a fraction. May jump.
+---@return number
+function host.now() end
+
+--- Seconds of a clock that only goes forward; for delays.
+---@return number
+function host.monotonic() end
+
+--- Wall time as "2026-07-03T10:00:00Z" (metav1.Time).
+---@return string
+function host.timestamp() end
+
+--- Wall time as "2026-07-03T10:00:00.000000Z" (metav1.MicroTime).
+---@return string
+function host.timestamp_micro() end
+
+--- Foreign text as it may stand in a line for a terminal: control characters, bytes that are no UTF-8 and what turns
+--- the direction of text become \n, \x1b, \u202e and so on; the rest, backslashes too, stays.
+---@param text string
+---@return string
+function host.escape(text) end
+
+--- A whole number in [0, n), from the host's random seam: a seed repeats it. Not for secrets.
+---@param n integer above 0
+---@return integer
+function host.random(n) end
+
+--- A UUID of version 4, from the same seam.
+---@return string
+function host.uuid() end
+
+--- Random bytes from the kernel.
+---@param n integer 1 to 256
+---@return string
+function host.secret(n) end
+
+---@class cluster.host.Timer
+local Timer = {}
+
+--- The function will not be called any more. Safe at any time.
+function Timer:stop() end
+
+--- Calls `fn` once after so many seconds, from the event loop. An error in it is logged and ends
+--- only that call. Raises when there is no loop.
+---@param seconds number
+---@param fn fun()
+---@return cluster.host.Timer
+function host.after(seconds, fn) end
+
+--- Calls `fn` soon, from the event loop, in the order of the calls of defer.
+---@param fn fun()
+function host.defer(fn) end
+
+--- Writes a line to the host's log.
+---@param level "debug"|"info"|"warn"|"error"
+---@param message string constant text
+---@param fields? table<string, cluster.host.value> up to 16
+function host.log(level, message, fields) end
+
+--- Files that must survive a crash.
+---@class cluster.host.file
+local file = {}
+
+--- For reading and appending; made when it is not there, with mode 0600; locked against other
+--- processes until it is closed.
+---@param path string
+---@return cluster.host.File|nil
+---@return string? message
+function file.open(path) end
+
+--- Makes an empty file for its owner alone, for those who then write it by other means. One that is there keeps what it
+--- has, and nobody else reads it from now on; what is no plain file is left alone.
+---@param path string
+---@return true|nil
+---@return string? message
+function file.make(path) end
+
+--- Makes a folder for its owner alone. Fine when it is there.
+---@param path string
+---@return true|nil
+---@return string? message
+function file.make_folder(path) end
+
+--- Returns when renames in the folder are on the disk.
+---@param path string
+---@return true|nil
+---@return string? message
+function file.sync_folder(path) end
+
+---@class cluster.host.File
+local File = {}
+
+--- Appends all of it, or leaves the file as it was.
+---@param text string
+---@return true|nil
+---@return string? message
+function File:write(text) end
+
+--- The whole content.
+---@return string|nil
+---@return string? message
+function File:read() end
+
+--- Drops what is behind so many bytes.
+---@param size integer
+---@return true|nil
+---@return string? message
+function File:cut(size) end
+
+--- Returns when what was written is on the disk.
+---@return true|nil
+---@return string? message
+function File:sync() end
+
+--- Safe at any time.
+function File:close() end
+
+--- A request as the server's `handle` gets it.
+---@class cluster.host.Request
+---@field method string
+---@field path string still %-encoded
+---@field query string behind the '?', "" when there is none
+---@field headers table<string, string> names in lowercase; values of equal names joined by ", "
+---@field body string
+
+--- Where a request's answer goes: send; or start, any number of writes, finish. Any but abort
+--- raises when the answer has ended or its client has gone.
+---@class cluster.host.Reply
+---@field on_close? fun() to set: called once when the client has gone before the answer has ended
+local Reply = {}
+
+--- Answers whole.
+---@param code integer
+---@param content_type string|nil
+---@param body string
+---@param headers? table<string, string> up to 16
+function Reply:send(code, content_type, body, headers) end
+
+--- Begins an answer of unknown length.
+---@param code integer
+---@param content_type string|nil
+---@param headers? table<string, string> up to 16
+function Reply:start(code, content_type, headers) end
+
+--- Adds to an answer that has begun.
+---@param bytes string
+---@return integer waiting bytes of this answer that still wait in the process
+function Reply:write(bytes) end
+
+--- Ends an answer that has begun.
+function Reply:finish() end
+
+--- Cuts the connection, whatever has been sent. Nothing when the answer has ended.
+function Reply:abort() end
+
+return host

@@ -1,0 +1,100 @@
+---@meta cluster.process
+-- What an editor (lua-language-server) knows of `require "cluster.process"`: local processes, for the
+-- host's own Lua. Never loaded.
+-- luacheck: ignore 241
+error "moonloop/meta is for editors; require 'cluster.process' instead"
+
+---@class cluster.process
+local process = {}
+
+---@class cluster.process.Options
+---@field argv string[] a name without '/' is looked up in the PATH of env
+---@field env string[] "NAME=value"; there are no others
+---@field directory? string where it starts
+---@field count_max? integer processes it may have below it, itself counted; 512
+---@field output fun(bytes: string) standard output and error, in pieces as they come
+---@field ended fun(how: cluster.process.End) once, after the last output; nothing of it runs any more
+
+---@class cluster.process.End
+---@field code integer exit code, 128 + signal, or 128 when it did not start
+---@field signal? integer that ended it
+---@field started boolean false: there is no such command, or it cannot be run; see message
+---@field too_many boolean it was killed for having too many processes
+---@field message string why it did not start, or was killed; else ""
+
+--- Starts a command, without a shell and with nothing on its standard input. Callbacks come from
+--- the event loop. What it leaves running when it ends is killed, daemons too.
+---@param options cluster.process.Options
+---@return cluster.process.Process|nil process nil when there are no descriptors, or too long a command
+---@return string? message
+function process.start(options) end
+
+---@class cluster.process.Process
+local Process = {}
+
+--- To all processes of its group. Nothing happens once it has ended.
+---@param number integer
+function Process:signal(number) end
+
+--- SIGTERM, and after `seconds` everything is killed; at once when that is 0. Asked again, the
+--- earlier time counts.
+---@param seconds number
+function Process:stop(seconds) end
+
+--- While paused, output stays where it is and writers wait; `ended` waits for it.
+---@param paused boolean
+function Process:pause(paused) end
+
+---@return integer|nil pid nil when it does not run
+function Process:pid() end
+
+--- Does somebody listen there? `fn` gets 0, or nil and why not.
+---@param address string "127.0.0.1"; no names
+---@param port integer
+---@param seconds number
+---@param fn fun(zero: integer|nil, message: string?)
+function process.connect(address, port, seconds, fn) end
+
+--- What status does a GET get? Certificates are not verified, redirects not followed.
+---@param url string
+---@param headers string[][] { { name, value }, … }
+---@param seconds number
+---@param fn fun(status: integer|nil, message: string?)
+function process.get(url, headers, seconds, fn) end
+
+--- Makes a folder, and those above it.
+---@param path string
+---@return true|nil, string? message
+function process.make_folder(path) end
+
+--- Removes a file, or a folder with all that is in it. Links are not followed; fine when it is not there.
+---@param path string
+---@return true|nil, string? message
+function process.remove(path) end
+
+---@param path string
+---@param text string
+---@param mode integer permissions, 0 to 0777
+---@return true|nil, string? message
+function process.write(path, text, mode) end
+
+--- A symbolic link at `path`; what is there already stays.
+---@param target string
+---@param path string
+---@return true|nil, string? message
+function process.link(target, path) end
+
+---@param path string
+---@return boolean
+function process.exists(path) end
+
+--- What machine this is: its first IPv4 address that others could reach (nil when it has none), its
+--- architecture as Kubernetes calls it ("amd64"), and the kernel's release.
+---@return { address?: string, architecture: string, kernel: string }
+function process.machine() end
+
+--- The number of the user that everything runs as.
+---@return integer
+function process.user() end
+
+return process

@@ -1,0 +1,76 @@
+--- The CustomResourceDefinitions of a world: found beside the test, or named.
+local host = require "cluster.host"
+local lfs = require "lfs" -- busted needs it, so it is there
+
+local M = {}
+
+local PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+-- Contents by path: a world is made for each test.
+local read = {}
+
+
+local function is_folder(path)
+  return lfs.attributes(path, "mode") == "directory"
+end
+
+
+--- The folder crds/ for a test's file: in its folder, or beside that. @return table list of paths, empty when none is
+function M.beside(file)
+  local folder = file:match "^(.*)/[^/]*$" or "."
+  for _, path in ipairs { folder .. "/crds", folder .. "/../crds" } do
+    if is_folder(path) then
+      return { path }
+    end
+  end
+  return {}
+end
+
+
+local function files_of(path)
+  if not is_folder(path) then
+    return { path }
+  end
+  local files = {}
+  for name in lfs.dir(path) do
+    if name:match "%.ya?ml$" or name:match "%.json$" then
+      files[#files + 1] = path .. "/" .. name
+    end
+  end
+  table.sort(files)
+  return files
+end
+
+
+local function definitions_in(path)
+  if not read[path] then
+    local file = assert(io.open(path))
+    local documents = assert(host.yaml.decode(file:read "a"))
+    file:close()
+    read[path] = {}
+    for _, document in ipairs(documents) do
+      if document.kind == "CustomResourceDefinition" then
+        table.insert(read[path], document)
+      end
+    end
+  end
+  return read[path]
+end
+
+
+--- Creates the definitions in these files and folders. Raises what the server has against one.
+function M.apply(server, paths)
+  for _, path in ipairs(paths) do
+    for _, file in ipairs(files_of(path)) do
+      for _, definition in ipairs(definitions_in(file)) do
+        local code, answer = server:call("POST", PATH, definition)
+        if code >= 300 then
+          error(host.escape(("%s: %s"):format(file, answer.message)), 0)
+        end
+      end
+    end
+  end
+end
+
+
+return M

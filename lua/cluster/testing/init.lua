@@ -1,0 +1,150 @@
+--- Tests of scripts, for `moonloop test`: a cluster in memory, the operator with the script in its sandbox, and a clock
+--- that stands still until it is moved.
+---
+---   local testing = require "moonloop.testing"
+---   local world = testing.world { now = "2026-07-03T10:00:00Z" }      -- the script beside this *_test.lua
+---   world.apply { apiVersion = …, kind = "At", metadata = { name = "x" }, spec = … }
+---   world.advance "5m"
+---   world.expect(At, "x", { status = { phase = "DONE" } })
+---
+--- Whatever changes the world also lets it come to rest, so that what a test sees is what has become of it.
+local crds = require "cluster.testing.crds"
+local expect = require "cluster.testing.expect"
+local faults = require "cluster.testing.faults"
+local host = require "cluster.host"
+local objects = require "cluster.testing.objects"
+local pods = require "cluster.testing.pods"
+local time = require "moonloop.time"
+local virtual = require "cluster.world"
+
+local M = {}
+
+local current -- the world that is; there is one at a time
+
+
+-- The file of the test that calls.
+local function calling_file()
+  local level = 2
+  while true do
+    local info = debug.getinfo(level, "S")
+    if not info then
+      return nil
+    end
+    local file = info.source:match "^@(.*_test%.lua)$"
+    if file then
+      return file
+    end
+    level = level + 1
+  end
+end
+
+
+local function list_of(value)
+  return type(value) == "table" and value or { value }
+end
+
+
+local function instant(now)
+  return type(now) == "string" and assert(time.parse(now)) or now
+end
+
+
+-- Fails where the test stands that called.
+local function must(ok, why)
+  if not ok then
+    error(host.escape(why), 0)
+  end
+  return ok
+end
+
+
+local function add_time(world, guard)
+  --- Lets the operator run until nothing is left to do at this instant.
+  function world.settle()
+    guard()
+    must(virtual.settle())
+  end
+
+  --- Moves the clock by a duration such as "5m", stopping wherever something is due.
+  function world.advance(duration)
+    guard()
+    must(virtual.advance(assert(time.duration(duration))))
+  end
+
+  --- Kills the operator where it stands, and begins another one.
+  function world.restart()
+    guard()
+    must(virtual.restart())
+    world.settle()
+  end
+end
+
+
+-- What a server with these definitions has stored, by all that it depends on: made once, not for each test. Its seed is
+-- one that no world has: else what a world makes first would have the uids of what is there already.
+local bases = {}
+local BASE_SEED = 9000000000
+
+local function base_of(paths, now)
+  local key = ("%s\0%s"):format(table.concat(paths, "\0"), now)
+  if not bases[key] then
+    must(virtual.reset { now = now, seed = BASE_SEED })
+    local server = require "cluster.apiserver.running"
+    crds.apply(server, paths)
+    must(virtual.settle())
+    local records, revision = server.store:dump()
+    bases[key] = { records = records, revision = revision }
+  end
+  return bases[key]
+end
+
+
+local function paths_of(options, file)
+  local scripts = options.scripts or file and file:gsub("_test%.lua$", ".lua")
+  if not scripts then
+    error("testing.world: give scripts, or call it from a file that ends in _test.lua", 3)
+  end
+  return list_of(scripts), list_of(options.crds or file and crds.beside(file) or {})
+end
+
+
+--- A new world; the one before it ends.
+---
+--- @param options table|nil
+---   scripts   paths of scripts or folders; default: "x.lua" for a test in "x_test.lua"
+---   now       what time it is, RFC 3339 or seconds since 1970; default 2026-01-01T00:00:00Z
+---   crds      paths of CustomResourceDefinitions; default: crds/ beside the test's folder, or in it
+---   pods      what pods do once they run: "run" (default: on, until told), "succeed", "fail", or
+---             function(pod, container) -> { after = seconds, code = exit code } | nil
+---   seed      of everything random; default 1
+function M.world(options)
+  options = options or {}
+  local file, now, seed = calling_file(), instant(options.now), options.seed or 1
+  local scripts, definitions = paths_of(options, file)
+  local base = base_of(definitions, now)
+  must(virtual.reset {
+    scripts = scripts, now = now, seed = seed, settings = { history = 1000, saved = base },
+  })
+  local world = {}
+  local function guard()
+    if current ~= world then
+      error("this world has ended: a later one was begun", 3)
+    end
+  end
+  current = world
+  local server = require "cluster.apiserver.running"
+  add_time(world, guard)
+  objects.add(world, server, guard)
+  pods.add(world, server, options.pods or "run", guard)
+  faults.add(world, server, guard)
+  expect.add(world)
+  world.settle()
+  local ready = must(virtual.ready())
+  if ready ~= true then
+    error(ready, 0)
+  end
+  return world
+end
+
+
+return M

@@ -1,0 +1,513 @@
+/* cluster.process, and on it the runtime of lua/cluster/apiserver/kubelet/process.lua. The tests
+ * are Lua; `check` below holds what they share. */
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "net_unit.h"
+
+#include "net/http_routes.h"
+#include "cluster/process_lua.h"
+
+struct fixture {
+    struct net net;
+    struct ml_processes *processes;
+    struct ml_trusted *trusted;
+    char folder[32];
+};
+
+static const char check[] =
+    "host, process = require 'cluster.host', require 'cluster.process'\n"
+    "PATH = 'PATH=' .. os.getenv 'PATH'\n"
+    "function equal(wanted, got)\n"
+    "  if not host.json.equal(wanted, got) then\n"
+    "    error(('%s is wanted, not %s'):format(host.json.encode(wanted), host.json.encode(got)), "
+    "2)\n"
+    "  end\n"
+    "end\n"
+    /* Runs a script and calls fn(what it said, how it ended). */
+    "function run(script, fn, more)\n"
+    "  local said, options = {}, { argv = { 'sh', '-c', script }, env = { PATH } }\n"
+    "  for name, value in pairs(more or {}) do options[name] = value end\n"
+    "  options.output = function(bytes) said[#said + 1] = bytes end\n"
+    "  options.ended = function(how) fn(table.concat(said), how) end\n"
+    "  return assert(process.start(options))\n"
+    "end\n"
+    "function read(path) local file = assert(io.open(path)) return file:read 'a', file:close() "
+    "end\n"
+    /* A runtime, and pods for it. */
+    "function open_runtime(more)\n"
+    "  logs = require('cluster.apiserver.kubelet.logs').new(FOLDER)\n"
+    "  local options = { directory = FOLDER, logs = logs }\n"
+    "  for name, value in pairs(more or {}) do options[name] = value end\n"
+    "  return require('cluster.apiserver.kubelet.process').new(options)\n"
+    "end\n"
+    "function new_run(script, change)\n"
+    "  local container = { name = 'main', image = 'busybox:1', command = { 'sh', '-c', script } }\n"
+    "  local pod = { metadata = { name = 'p', namespace = 'ns', uid = 'u-1' },\n"
+    "    spec = { containers = { container } } }\n"
+    "  local asked = { pod = pod, container = container, variables = {}, attempt = 0,\n"
+    "    read = function() end, token = function() return 'a token' end }\n"
+    "  if change then change(asked, pod.spec, container) end\n"
+    "  asked.command = asked.command or container.command or {}\n"
+    "  return asked\n"
+    "end\n"
+    "function text_of(asked)\n"
+    "  local lines = {}\n"
+    "  for line in logs:find(asked.pod, 'main'):lines() do\n"
+    "    local mark, text = line:match '^%S+ (%u) (.*)\\n$'\n"
+    "    lines[#lines + 1] = text .. (mark == 'F' and '\\n' or '')\n"
+    "  end\n"
+    "  return table.concat(lines)\n"
+    "end\n";
+
+static void on_failed(void *context, const char *message)
+{
+    (void)context;
+    fail_msg("%s", message);
+}
+
+static int on_done(void *context, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+{
+    struct fixture *f = context;
+    (void)argument, (void)result, (void)err;
+    ml_loop_stop(f->net.loop);
+    return 0;
+}
+
+static void lua(struct fixture *f, const char *text)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_trusted_run(f->trusted, "test", ml_str_of(text), &err) < 0)
+        fail_msg("%s", ml_trusted_traceback(f->trusted));
+}
+
+/* Runs Lua that calls done() in the end. */
+static void lua_wait(struct fixture *f, const char *text)
+{
+    lua(f, text);
+    net_run(&f->net);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = ml_new(struct fixture);
+    struct ml_err err = ML_ERR_INIT;
+    char folder[128];
+    net_init(&f->net);
+    strcpy(f->folder, "/tmp/test_cluster_process_lua.XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    assert_int_equal(ml_processes_new(f->net.loop, &f->processes, &err), 0);
+    f->trusted = ml_trusted_new(
+        &(struct ml_trusted_options){.loop = f->net.loop, .failed = on_failed, .context = f});
+    ml_trusted_add_processes(
+        f->trusted, &(struct ml_process_library){.processes = f->processes, .http = f->net.client});
+    ml_trusted_define(f->trusted, "test", "done", on_done, f);
+    snprintf(folder, sizeof folder, "FOLDER = '%s'\ndone = require('test').done\n", f->folder);
+    lua(f, folder);
+    lua(f, check);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    lua(f, "assert(process.remove(FOLDER))");
+    ml_trusted_free(f->trusted);
+    ml_processes_free(f->processes);
+    net_fini(&f->net);
+    assert_int_not_equal(access(f->folder, F_OK), 0);
+    free(f);
+    return 0;
+}
+
+static void test_script_process_runs_commands(void **state)
+{
+    lua_wait(*state, "local running = run('echo $A; pwd; exit 3', function(said, how)\n"
+                     "  equal('1\\n/usr\\n', said)\n"
+                     "  equal({ code = 3, started = true, too_many = false, message = '' }, how)\n"
+                     "  done()\n"
+                     "end, { env = { PATH, 'A=1' }, directory = '/usr' })\n"
+                     "assert(running:pid() == nil)\n");
+    lua_wait(*state, "run('kill -9 $$', function(_, how)\n"
+                     "  equal({ 137, 9 }, { how.code, how.signal })\n"
+                     "  done()\n"
+                     "end)\n");
+    lua_wait(*state, "run('', function(_, how)\n"
+                     "  equal({ code = 128, started = false, too_many = false,\n"
+                     "    message = 'exec: \"nope\": executable file not found in $PATH' }, how)\n"
+                     "  done()\n"
+                     "end, { argv = { 'nope' } })\n");
+}
+
+static void test_script_process_handles_outlive_the_process(void **state)
+{
+    lua_wait(*state, "local running\n"
+                     "running = run('sleep 100', function(_, how)\n"
+                     "  equal(15, how.signal)\n"
+                     "  running:stop(1) running:signal(1) running:pause(true)\n"
+                     "  equal(host.json.null, running:pid() or host.json.null)\n"
+                     "  done()\n"
+                     "end)\n"
+                     "running:pause(true) running:pause(false)\n"
+                     "running:stop(60)\n");
+}
+
+static void test_script_process_raises_on_misuse(void **state)
+{
+    lua(*state, "local function nothing() end\n"
+                "local good = { argv = { 'true' }, env = {}, output = nothing, ended = nothing }\n"
+                "for name, bad in pairs { argv = {}, env = 'x', output = 1, ended = {}, count_max "
+                "= -1 } do\n"
+                "  local options = {}\n"
+                "  for key, value in pairs(good) do options[key] = value end\n"
+                "  options[name] = bad\n"
+                "  assert(not pcall(process.start, options), name)\n"
+                "end\n"
+                "good.argv = { 'a\\0b' }\n"
+                "assert(not pcall(process.start, good))\n"
+                "assert(not pcall(process.connect, 'localhost', 1, 1, nothing))\n"
+                "assert(not pcall(process.connect, '127.0.0.1', 0, 1, nothing))\n"
+                "assert(not pcall(process.get, 'http://x', { 'a' }, 1, nothing))\n");
+}
+
+static void test_script_process_is_killed_with_its_state(void **state)
+{
+    lua(*state, "local function fail() error 'called' end\n"
+                "assert(process.start { argv = { 'sleep', '100' }, env = { PATH }, output = fail,\n"
+                "  ended = fail })\n"
+                "process.connect('192.0.2.1', 80, 100, fail)\n"
+                "process.get('http://192.0.2.1/', {}, 100, fail)\n"); /* and teardown */
+}
+
+static void answer_probe(void *context, struct ml_http_page *page)
+{
+    (void)context;
+    page->status = strcmp(page->query, "bad") == 0 ? 500 : 200;
+}
+
+static struct ml_http_routes *serve(struct fixture *f)
+{
+    struct ml_http_routes *routes;
+    struct ml_err err = ML_ERR_INIT;
+    char port[32];
+    assert_int_equal(ml_http_routes_new(f->net.loop, "127.0.0.1:0", &routes, &err), 0);
+    ml_http_routes_add(routes, "/up", answer_probe, NULL);
+    snprintf(port, sizeof port, "PORT = %d", ml_http_routes_port(routes));
+    lua(f, port);
+    return routes;
+}
+
+static void test_script_process_looks_whether_somebody_answers(void **state)
+{
+    struct fixture *f = *state;
+    struct ml_http_routes *routes = serve(f);
+    lua_wait(f, "process.connect('127.0.0.1', PORT, 5, function(zero, why)\n"
+                "  equal({ 0 }, { zero, why }) done()\n"
+                "end)\n");
+    lua_wait(f, "process.get(('http://127.0.0.1:%d/up?bad'):format(PORT), { { 'X', 'y' } }, 5,\n"
+                "  function(code, why) equal({ 500 }, { code, why }) done() end)\n");
+    ml_http_routes_free(routes);
+    lua_wait(f,
+             "process.connect('127.0.0.1', PORT, 5, function(zero, why)\n"
+             "  assert(zero == nil)\n"
+             "  equal(('connect to 127.0.0.1:%d: Connection refused'):format(PORT), why) done()\n"
+             "end)\n");
+    lua_wait(f, "process.get(('http://127.0.0.1:%d/up'):format(PORT), {}, 5, function(code, why)\n"
+                "  assert(code == nil and why:find 'refused', why) done()\n"
+                "end)\n");
+}
+
+static void test_script_process_keeps_folders(void **state)
+{
+    lua(*state,
+        "local path = FOLDER .. '/a/b c'\n"
+        "assert(process.make_folder(path) and process.make_folder(path))\n"
+        "assert(process.write(path .. '/f', 'text', 384))\n"
+        "assert(process.link('/', path .. '/root') and process.link('/x', path .. '/root'))\n"
+        "equal('text', (read(path .. '/f')))\n"
+        "assert(process.exists(path .. '/f') and not process.exists(path .. '/g'))\n"
+        "assert(not process.make_folder(path .. '/f/g'))\n"
+        "assert(process.remove(FOLDER .. '/a') and not process.exists(FOLDER .. '/a'))\n"
+        "assert(process.remove(FOLDER .. '/a') and process.exists '/usr')\n"
+        "equal('No such file or directory', (select(2, process.write(path, '', 0))))\n");
+}
+
+/* ---- the runtime ---- */
+
+static void test_runtime_runs_a_container_and_keeps_its_log(void **state)
+{
+    lua_wait(*state,
+             "local runtime = open_runtime { variables = { A = '1', B = '2' } }\n"
+             "local asked = new_run 'echo $A $B $HOSTNAME; pwd; echo $MOONLOOP_ROOT; exit 3'\n"
+             "asked.variables = { B = 'own' }\n"
+             "asked.on_exit = function(exit)\n"
+             "  equal({ code = 3 }, exit)\n"
+             "  local folder = FOLDER .. '/pods/u-1/main'\n"
+             "  equal('1 own p\\n' .. folder .. '\\n' .. folder .. '\\n', text_of(asked))\n"
+             "  assert(process.exists(folder))\n"
+             "  runtime:forget(asked.pod)\n"
+             "  assert(not process.exists(FOLDER .. '/pods/u-1'))\n"
+             "  assert(not logs:find(asked.pod, 'main'))\n"
+             "  done()\n"
+             "end\n"
+             "assert(runtime:start(asked))\n");
+}
+
+static void test_runtime_says_what_it_cannot_run(void **state)
+{
+    lua(*state,
+        "local runtime = open_runtime()\n"
+        "local function refused(wanted, change)\n"
+        "  local handle, reason, message = runtime:start(new_run('true', change))\n"
+        "  assert(not handle and reason == 'CreateContainerError', wanted)\n"
+        "  assert(message:find(wanted, 1, true), message)\n"
+        "end\n"
+        "refused('no command specified: image \"redis:7\" is', function(_, _, c)\n"
+        "  c.image, c.command = 'redis:7', nil end)\n"
+        "refused('no command', function(asked, _, c)\n"
+        "  c.image, c.command, asked.command = 'postgres:17-alpine', nil, { '--port=1' } end)\n"
+        "refused('privileged', function(_, _, c) c.securityContext = { privileged = true } end)\n"
+        "refused('runAsUser 4242', function(_, spec) spec.securityContext = { runAsUser = 4242 } "
+        "end)\n"
+        "refused('capabilities', function(_, _, c)\n"
+        "  c.securityContext = { capabilities = { add = { 'NET_ADMIN' } } } end)\n"
+        "refused('livenessProbe.grpc', function(_, _, c) c.livenessProbe = { grpc = {} } end)\n"
+        "refused('volume \"v\"', function(_, spec, c)\n"
+        "  spec.volumes = { { name = 'v', hostPath = { path = '/' } } }\n"
+        "  c.volumeMounts = { { name = 'v', mountPath = '/v' } } end)\n"
+        "refused('\"..\"', function(_, spec, c)\n"
+        "  spec.volumes = { { name = 'v', emptyDir = {} } }\n"
+        "  c.volumeMounts = { { name = 'v', mountPath = '/v/../../x' } } end)\n"
+        "refused('hostAliases', function(_, spec) spec.hostAliases = { { ip = '1.1.1.1' } } "
+        "end)\n");
+}
+
+static void test_runtime_tells_a_command_that_is_not_there_by_its_exit(void **state)
+{
+    lua_wait(*state, "local asked = new_run('', function(_, _, c) c.command = { 'nope' } end)\n"
+                     "asked.on_exit = function(exit)\n"
+                     "  equal({ code = 128, reason = 'StartError',\n"
+                     "    message = 'exec: \"nope\": executable file not found in $PATH' }, exit)\n"
+                     "  done()\n"
+                     "end\n"
+                     "assert(open_runtime():start(asked))\n");
+}
+
+static void test_runtime_gives_tools_a_shell_and_args(void **state)
+{
+    lua_wait(*state, "local asked = new_run('', function(_, _, c) c.command = nil end)\n"
+                     "asked.on_exit = function(exit) equal({ code = 0 }, exit) done() end\n"
+                     "assert(open_runtime():start(asked))\n");
+    lua_wait(*state, "local asked = new_run('', function(asked, _, c)\n"
+                     "  c.command, asked.command = nil, { 'sh', '-c', 'exit 6' } end)\n"
+                     "asked.on_exit = function(exit) equal({ code = 6 }, exit) done() end\n"
+                     "assert(open_runtime():start(asked))\n");
+}
+
+static void test_runtime_fills_volumes(void **state)
+{
+    lua_wait(
+        *state,
+        "local function volume(name, path, more)\n"
+        "  more.name = name\n"
+        "  return more, { name = name, mountPath = path }\n"
+        "end\n"
+        "local asked = new_run([[cat etc/c/a etc/c/sub/b; cat s/key; cat t/token t/ns; echo;\n"
+        "  cat labels/all; echo; stat -c %a s/key; echo x >scratch/y; cat one]],\n"
+        "  function(asked, spec, c)\n"
+        "    spec.volumes, c.volumeMounts = {}, {}\n"
+        "    local function add(name, path, more)\n"
+        "      more.name = name\n"
+        "      table.insert(spec.volumes, more)\n"
+        "      table.insert(c.volumeMounts, { name = name, mountPath = path })\n"
+        "    end\n"
+        "    add('c', '/etc/c', { configMap = { name = 'cm', items = {\n"
+        "      { key = 'a', path = 'a' }, { key = 'b', path = 'sub/b' } } } })\n"
+        "    add('s', '/s', { secret = { secretName = 'se', defaultMode = 256 } })\n"
+        "    add('t', '/t/', { projected = { sources = {\n"
+        "      { serviceAccountToken = { path = 'token' } },\n"
+        "      { downwardAPI = { items = { { path = 'ns',\n"
+        "        fieldRef = { fieldPath = 'metadata.namespace' } } } } } } } })\n"
+        "    add('l', 'labels', { downwardAPI = { items = { { path = 'all',\n"
+        "      fieldRef = { fieldPath = 'metadata.labels' } } } } })\n"
+        "    add('e', '/scratch', { emptyDir = {} })\n"
+        "    table.insert(c.volumeMounts, { name = 'c', mountPath = '/one', subPath = 'a' })\n"
+        "    asked.pod.metadata.labels = { b = '2\"', a = '1' }\n"
+        "    function asked.read(kind, namespace, name)\n"
+        "      equal('ns', namespace)\n"
+        "      return kind == 'Secret' and name == 'se' and { data = { key = 'c2VjcmV0' } } or\n"
+        "        name == 'cm' and { data = { a = 'A', b = 'B', unused = 'C' } } or nil\n"
+        "    end\n"
+        "  end)\n"
+        "local runtime = open_runtime()\n"
+        "asked.on_exit = function(exit)\n"
+        "  equal('ABsecreta tokenns\\na=\"1\"\\nb=\"2\\\\\"\"\\n400\\nA', text_of(asked))\n"
+        "  equal({ code = 0 }, exit)\n"
+        "  if asked.attempt == 1 then\n"
+        "    runtime:forget(asked.pod)\n"
+        "    return done()\n"
+        "  end\n"
+        "  asked.attempt = 1\n" /* as after a crash, in the same folder */
+        "  assert(runtime:start(asked))\n"
+        "end\n"
+        "assert(runtime:start(asked))\n");
+    lua(*state, "local asked = new_run('true', function(_, spec, c)\n"
+                "  spec.volumes = { { name = 'c', configMap = { name = 'gone' } } }\n"
+                "  c.volumeMounts = { { name = 'c', mountPath = '/c' } }\n"
+                "end)\n"
+                "local _, reason, message = open_runtime():start(asked)\n"
+                "equal('CreateContainerConfigError', reason)\n"
+                "equal('MountVolume.SetUp failed for volume \"c\" : configmap \"gone\" not found', "
+                "message)\n");
+}
+
+static void test_runtime_stops_and_forgets_what_runs(void **state)
+{
+    lua_wait(*state,
+             "local runtime = open_runtime()\n"
+             "local asked = new_run 'trap \"\" TERM; echo up; while :; do sleep 100; done'\n"
+             "local handle\n"
+             "asked.on_exit = function(exit)\n"
+             "  equal({ code = 137 }, exit)\n"
+             "  assert(not process.exists(FOLDER .. '/pods/u-1'))\n"
+             "  done()\n"
+             "end\n"
+             "handle = assert(runtime:start(asked))\n"
+             "logs:find(asked.pod, 'main'):follow(function(line)\n"
+             "  if not line then return end\n"
+             "  handle:stop(60)\n"
+             "  handle:stop(0)\n"
+             "  runtime:forget(asked.pod)\n"
+             "  assert(process.exists(FOLDER .. '/pods/u-1'))\n"
+             "end)\n");
+}
+
+static void test_runtime_kills_who_has_too_many_processes(void **state)
+{
+    lua_wait(*state, "local asked = new_run\n"
+                     "  'i=0; while [ $i -lt 60 ]; do sleep 100 & i=$((i+1)); done; wait'\n"
+                     "asked.on_exit = function(exit)\n"
+                     "  equal({ code = 137, reason = 'TooManyProcesses',\n"
+                     "    message = 'killed: more than 20 processes' }, exit)\n"
+                     "  done()\n"
+                     "end\n"
+                     "assert(open_runtime { count_max = 20 }:start(asked))\n");
+}
+
+/* Others have their turn while it prints, and what is kept of it has a bound. */
+static void test_runtime_slows_down_who_prints_without_end(void **state)
+{
+    lua_wait(*state, "local asked = new_run 'exec yes \"a line that comes again and again\"'\n"
+                     "local turns, handle = 0, nil\n"
+                     "asked.on_exit = function(exit)\n"
+                     "  equal({ code = 143 }, exit)\n"
+                     "  assert(turns > 5, turns)\n"
+                     "  done()\n"
+                     "end\n"
+                     "local function turn()\n"
+                     "  turns = turns + 1\n"
+                     "  if turns < 50 then host.after(0.01, turn) else handle:stop(60) end\n"
+                     "end\n"
+                     "handle = assert(open_runtime():start(asked))\n"
+                     "turn()\n");
+}
+
+static void test_runtime_probes(void **state)
+{
+    struct fixture *f = *state;
+    struct ml_http_routes *routes = serve(f);
+    lua_wait(
+        f,
+        "local asked = new_run('sleep 100', function(_, _, c)\n"
+        "  c.ports = { { name = 'web', containerPort = PORT } }\n"
+        "end)\n"
+        "local handle = assert(open_runtime():start(asked))\n"
+        "local cases = {\n"
+        "  { { exec = { command = { 'sh', '-c', 'echo fine' } } }, true, 'fine\\n' },\n"
+        "  { { exec = { command = { 'sh', '-c', 'echo bad; exit 1' } } }, false, 'bad\\n' },\n"
+        "  { { exec = { command = { 'nope' } } }, false,\n"
+        "    'exec: \"nope\": executable file not found in $PATH' },\n"
+        "  { { exec = { command = { 'sleep', '100' } }, timeoutSeconds = 1 }, false,\n"
+        "    'command timed out: \"sleep 100\" timed out after 1s' },\n"
+        "  { { httpGet = { path = '/up', port = 'web' } }, true },\n"
+        "  { { httpGet = { path = 'up?bad', port = PORT } }, false,\n"
+        "    'HTTP probe failed with statuscode: 500' },\n"
+        "  { { tcpSocket = { port = 'web' } }, true },\n"
+        "  { { tcpSocket = { port = 1 } }, false, 'connect to 127.0.0.1:1: Connection refused' },\n"
+        "  { { tcpSocket = { port = 'unknown' } }, false,\n"
+        "    '127.0.0.1:unknown: an address and a port are needed' },\n"
+        "}\n"
+        "local function next_case(i)\n"
+        "  if not cases[i] then\n"
+        "    handle:probe({ exec = { command = { 'sleep', '100' } } }, error)\n"
+        "    return handle:stop(0)\n"
+        "  end\n"
+        "  local probe, wanted, says = table.unpack(cases[i])\n"
+        "  handle:probe(probe, function(ok, message)\n"
+        "    equal(wanted, ok)\n"
+        "    if says then equal(says, message) end\n"
+        "    next_case(i + 1)\n"
+        "  end)\n"
+        "end\n"
+        "asked.on_exit = function() done() end\n"
+        "next_case(1)\n");
+    net_settle(&f->net, 100);
+    ml_http_routes_free(routes);
+}
+
+static void test_runtime_runs_hooks(void **state)
+{
+    lua_wait(
+        *state,
+        "local asked = new_run('trap \"\" TERM; while :; do sleep 0.1; done', function(_, _, c)\n"
+        "  c.lifecycle = { preStop = { exec = { command = { 'sh', '-c', 'kill -9 $(cat pid)' } } "
+        "},\n"
+        "    postStart = { exec = { command = { 'sh', '-c', 'echo >started' } } } }\n"
+        "  c.command = { 'sh', '-c', 'echo $$ >new; mv new pid; ' .. c.command[3] }\n"
+        "end)\n"
+        "local handle\n"
+        "asked.on_exit = function(exit) equal({ code = 137 }, exit) done() end\n"
+        "handle = assert(open_runtime():start(asked))\n"
+        "local function look()\n"
+        "  local folder = FOLDER .. '/pods/u-1/main/'\n"
+        "  local up = process.exists(folder .. 'started') and process.exists(folder .. 'pid')\n"
+        "  if up then handle:stop(60) else host.after(0.01, look) end\n"
+        "end\n"
+        "look()\n");
+    lua_wait(*state, "local asked = new_run('sleep 100', function(_, _, c)\n"
+                     "  c.lifecycle = { postStart = { exec = { command = { 'sh', '-c', 'echo no; "
+                     "exit 1' } } } }\n"
+                     "end)\n"
+                     "asked.on_exit = function(exit)\n"
+                     "  equal({ code = 137, message = 'PostStartHook failed: no\\n' }, exit)\n"
+                     "  done()\n"
+                     "end\n"
+                     "assert(open_runtime():start(asked))\n");
+}
+
+#define SCRIPT(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPT(test_script_process_runs_commands),
+        SCRIPT(test_script_process_handles_outlive_the_process),
+        SCRIPT(test_script_process_raises_on_misuse),
+        SCRIPT(test_script_process_is_killed_with_its_state),
+        SCRIPT(test_script_process_looks_whether_somebody_answers),
+        SCRIPT(test_script_process_keeps_folders),
+        SCRIPT(test_runtime_runs_a_container_and_keeps_its_log),
+        SCRIPT(test_runtime_says_what_it_cannot_run),
+        SCRIPT(test_runtime_tells_a_command_that_is_not_there_by_its_exit),
+        SCRIPT(test_runtime_gives_tools_a_shell_and_args),
+        SCRIPT(test_runtime_fills_volumes),
+        SCRIPT(test_runtime_stops_and_forgets_what_runs),
+        SCRIPT(test_runtime_kills_who_has_too_many_processes),
+        SCRIPT(test_runtime_slows_down_who_prints_without_end),
+        SCRIPT(test_runtime_probes),
+        SCRIPT(test_runtime_runs_hooks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

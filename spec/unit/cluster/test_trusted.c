@@ -1,0 +1,263 @@
+/* The state of the host's own Lua: how it runs texts and files, finds modules, tells of errors, and
+ * what of it goes with it. */
+#include "unit.h"
+
+#include "cluster/trusted.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct fixture {
+    struct ml_clock_fake clock;
+    struct ml_loop *loop;
+    struct ml_trusted *trusted;
+    size_t failures;
+    char failure[512];
+};
+
+static void on_failed(void *context, const char *message)
+{
+    struct fixture *fixture = context;
+    fixture->failures++;
+    snprintf(fixture->failure, sizeof fixture->failure, "%s", message);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = ml_new(struct fixture);
+    ml_clock_fake_init(&fixture->clock, INT64_C(1700000000) * ML_NS_PER_S);
+    fixture->loop = ml_loop_new(&fixture->clock.clock);
+    fixture->trusted = ml_trusted_new(&(struct ml_trusted_options){
+        .loop = fixture->loop,
+        .clock = &fixture->clock.clock,
+        .failed = on_failed,
+        .context = fixture,
+    });
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    ml_trusted_free(fixture->trusted);
+    ml_loop_free(fixture->loop);
+    free(fixture);
+    return 0;
+}
+
+static void run(struct fixture *fixture, const char *text)
+{
+    struct ml_err err;
+    if (ml_trusted_run(fixture->trusted, "t.lua", ml_str_of(text), &err) < 0)
+        fail_msg("%s", ml_trusted_traceback(fixture->trusted));
+}
+
+static void advance(struct fixture *fixture, int64_t ns)
+{
+    ml_clock_fake_advance(&fixture->clock, ns);
+    ml_loop_poll(fixture->loop);
+}
+
+static void test_trusted_error_is_its_first_line_and_the_traceback_is_kept(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"local x = = 1", "t.lua:1: unexpected symbol near '='"},
+        {"\nerror 'a\\nb'", "t.lua:2: a"},
+        {"error { }", "table: "},
+        {"error(setmetatable({}, { __tostring = function() return 'mine' end }))", "mine"},
+        {"error()", "nil"},
+        {"error(setmetatable({}, { __tostring = error }))", "C stack overflow"},
+        {"local function f() return f() + 1 end f()", "stack overflow"},
+        {"\033Lua", "attempt to load a binary chunk"},
+    };
+    struct fixture *fixture = *state;
+    struct ml_err err;
+    assert_string_equal(ml_trusted_traceback(fixture->trusted), "");
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        int r = ml_trusted_run(fixture->trusted, "t.lua", ml_str_of(cases[i].text), &err);
+        assert_int_equal(r, ML_ESCRIPT);
+        if (!strstr(err.message, cases[i].message))
+            fail_msg("'%s' is not in '%s'", cases[i].message, err.message);
+        assert_null(strchr(err.message, '\n'));
+    }
+    assert_int_equal(ml_trusted_run(fixture->trusted, "t", ML_STR("local a; a.b = 1"), &err),
+                     ML_ESCRIPT);
+    assert_non_null(strstr(ml_trusted_traceback(fixture->trusted), "stack traceback:"));
+}
+
+static void test_trusted_require_finds_the_embedded_library_but_no_stubs(void **state)
+{
+    run(*state, "local field, file = require 'cluster.apiserver.field'\n"
+                "assert(type(field) == 'table' and file == 'cluster/apiserver/field.lua')\n"
+                "assert(require 'cluster.host' == require 'cluster.host')\n"
+                "local good, why = pcall(require, 'moonloop.meta.host')\n"
+                "assert(not good and why:find \"no embedded module 'moonloop.meta.host'\")\n"
+                "assert(moonloop == nil)");
+}
+
+static char *write_file(const char *text)
+{
+    char *path = ml_strdup("/tmp/moonloop-test-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    return path;
+}
+
+static void test_trusted_file_runs_as_with_lua(void **state)
+{
+    struct fixture *fixture = *state;
+    ML_AUTO_FREE char *path = write_file("#!/usr/bin/lua\n"
+                                         "local a, b = ...\n"
+                                         "assert(a == 'x' and b == 'y' and select('#', ...) == 2)\n"
+                                         "assert(arg[-1] == 'program' and arg[1] == 'x')\n"
+                                         "error(arg[0], 0)\n");
+    char program[] = "program", x[] = "x", y[] = "y", none[] = "/nonexistent.lua";
+    char *argv[] = {program, path, x, y, NULL}, *missing[] = {program, none, NULL};
+    struct ml_err err;
+    assert_int_equal(ml_trusted_run_file(fixture->trusted, 4, argv, 1, &err), ML_ESCRIPT);
+    assert_string_equal(err.message, path);
+    unlink(path);
+    assert_int_equal(ml_trusted_run_file(fixture->trusted, 2, missing, 1, &err), ML_ESCRIPT);
+    assert_non_null(strstr(err.message, "/nonexistent.lua"));
+}
+
+static void test_trusted_error_in_a_callback_ends_that_callback_only(void **state)
+{
+    struct fixture *fixture = *state;
+    run(fixture, "local host = require 'cluster.host'\n"
+                 "calls = 0\n"
+                 "host.after(1, function() error 'first' end)\n"
+                 "host.after(1, function() calls = calls + 1 end)\n"
+                 "host.defer(function() error 'zeroth' end)\n"
+                 "host.defer(function() calls = calls + 1 end)");
+    ml_loop_poll(fixture->loop);
+    assert_int_equal(fixture->failures, 1);
+    assert_non_null(strstr(fixture->failure, "zeroth"));
+    assert_non_null(strstr(fixture->failure, "stack traceback:"));
+    advance(fixture, ML_NS_PER_S);
+    assert_int_equal(fixture->failures, 2);
+    run(fixture, "assert(calls == 2)");
+}
+
+static void test_trusted_timer_never_comes_early(void **state)
+{
+    struct fixture *fixture = *state;
+    run(fixture, "came = 0\n"
+                 "require 'cluster.host'.after(1e-10, function() came = came + 1 end)");
+    ml_loop_poll(fixture->loop);
+    run(fixture, "assert(came == 0)");
+    advance(fixture, 1);
+    run(fixture, "assert(came == 1)");
+}
+
+static void test_trusted_goes_with_timers_and_functions_that_wait(void **state)
+{
+    struct fixture *fixture = *state;
+    run(fixture, "local host = require 'cluster.host'\n"
+                 "kept = host.after(1, print) host.after(2, print) host.defer(print)\n"
+                 "setmetatable({}, { __gc = function() kept:stop() end })");
+    ml_trusted_free(fixture->trusted);
+    fixture->trusted = NULL;
+    assert_true(ml_loop_next(fixture->loop) == INT64_MAX);
+}
+
+static void test_trusted_without_a_loop_has_nothing_to_wait_on(void **state)
+{
+    struct ml_err err;
+    (void)state;
+    struct ml_trusted *trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = NULL});
+    assert_int_equal(ml_trusted_run(trusted, "t",
+                                    ML_STR("local host = require 'cluster.host'\n"
+                                           "assert(not pcall(host.after, 1, print))\n"
+                                           "assert(not pcall(host.defer, print))\n"
+                                           "assert(host.now() > 1.7e9 and #host.uuid() == 36)"),
+                                    &err),
+                     0);
+    ml_trusted_free(trusted);
+}
+
+/* "back" gives back what it was given, "nothing" writes nothing, "turn" runs the loop. */
+
+static int give_back(void *context, struct ml_str argument, struct ml_buf *result,
+                     struct ml_err *err)
+{
+    (void)context;
+    if (argument.len == 0)
+        return ml_err_set(err, ML_EINVALID, "nothing was given");
+    ml_buf_append_str(result, argument);
+    return 0;
+}
+
+static int do_nothing(void *context, struct ml_str argument, struct ml_buf *result,
+                      struct ml_err *err)
+{
+    (void)context, (void)argument, (void)result, (void)err;
+    return 0;
+}
+
+static int turn(void *context, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+{
+    struct fixture *fixture = context;
+    (void)err;
+    advance(fixture, ML_NS_PER_S);
+    return give_back(context, argument, result, err);
+}
+
+static void test_trusted_defined_function_takes_and_gives_json(void **state)
+{
+    struct fixture *fixture = *state;
+    ml_trusted_define(fixture->trusted, "test", "back", give_back, NULL);
+    ml_trusted_define(fixture->trusted, "test", "nothing", do_nothing, NULL);
+    run(fixture,
+        "local json, test = require 'cluster.host'.json, require 'test'\n"
+        "assert(test.nothing() == true and test.back(12) == 12)\n"
+        "assert(json.equal(test.back { a = { 1, json.null } }, { a = { 1, json.null } }))\n"
+        "local value, why = test.back()\n"
+        "assert(value == nil and why == 'nothing was given')\n"
+        "assert(not pcall(test.back, print))");
+}
+
+static void test_trusted_defined_function_runs_the_loop_on_the_callers_thread(void **state)
+{
+    struct fixture *fixture = *state;
+    ml_trusted_define(fixture->trusted, "test", "turn", turn, fixture);
+    run(fixture, "local host, test = require 'cluster.host', require 'test'\n"
+                 "local main, threads = coroutine.running(), {}\n"
+                 "local function note() threads[#threads + 1] = coroutine.running() end\n"
+                 "local co = coroutine.create(function()\n"
+                 "  host.after(1, note)\n"
+                 "  host.after(1, function() host.json.encode { x = 1 } error 'inside' end)\n"
+                 "  host.after(1, function() coroutine.yield() end)\n"
+                 "  assert(test.turn('kept') == 'kept')\n"
+                 "  coroutine.yield()\n"
+                 "end)\n"
+                 "assert(coroutine.resume(co))\n"
+                 "assert(threads[1] == co and #threads == 1)\n"
+                 "host.after(1, note) test.turn(1)\n"
+                 "assert(threads[#threads] == main)\n"
+                 "coroutine.close(co) collectgarbage() test.turn(1)");
+    assert_int_equal(fixture->failures, 2);
+    assert_non_null(strstr(fixture->failure, "yield"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_trusted_##name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(error_is_its_first_line_and_the_traceback_is_kept),
+        TEST(require_finds_the_embedded_library_but_no_stubs),
+        TEST(file_runs_as_with_lua),
+        TEST(error_in_a_callback_ends_that_callback_only),
+        TEST(timer_never_comes_early),
+        TEST(goes_with_timers_and_functions_that_wait),
+        TEST(without_a_loop_has_nothing_to_wait_on),
+        TEST(defined_function_takes_and_gives_json),
+        TEST(defined_function_runs_the_loop_on_the_callers_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,395 @@
+/* Own writes as they come back: before the answer, after it, or never; and keys that wake
+ * themselves. */
+#include "state_informers.h"
+
+#include "operator/wakes.h"
+
+static const struct ml_kind things = {"test.dev/v1", "test.dev", "v1", "Thing",
+                                      "things",      true,       true};
+
+#define KEY ML_STR("d/a")
+
+struct wakes_world {
+    struct informers_world base;
+    struct ml_informer *own, *child; /* of Things and of pods; only compared and asked for kinds */
+    struct ml_dict *dict;
+    struct ml_wakes *wakes;
+    int woken;
+    int64_t delay_ns; /* of the last wake */
+    int slowed, hot;
+    char fields[128];
+};
+
+static void on_wake(void *context, struct ml_str key, int64_t delay_ns)
+{
+    struct wakes_world *self = context;
+    assert_str_eq(key, "d/a");
+    self->woken++;
+    self->delay_ns = delay_ns;
+}
+
+static void on_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
+{
+    struct wakes_world *self = context;
+    (void)key, (void)delay_ns;
+    self->slowed++;
+    snprintf(self->fields, sizeof self->fields, "%s", fields);
+}
+
+static void on_hot(void *context, struct ml_str key)
+{
+    (void)key;
+    ((struct wakes_world *)context)->hot++;
+}
+
+static const struct ml_wakes_handler handler = {
+    .wake = on_wake, .slowed = on_slowed, .hot = on_hot};
+
+static int setup(void **state)
+{
+    struct wakes_world *self = ml_new(struct wakes_world);
+    informers_world_init(&self->base, NULL);
+    self->own = ml_informers_get(self->base.informers, &things);
+    self->child = ml_informers_get(self->base.informers, &pods);
+    self->dict = ml_dict_new();
+    self->wakes = ml_wakes_new(self->base.world.loop, &handler, self);
+    *state = self;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_free(self->wakes);
+    ml_dict_unref(self->dict);
+    ml_informer_put(self->own);
+    ml_informer_put(self->child);
+    ml_loop_poll(self->base.world.loop);
+    informers_world_fini(&self->base);
+    free(self);
+    return 0;
+}
+
+/* The object a at a version, with this in its spec and status. */
+static struct ml_object *at(struct wakes_world *self, int rv, int spec, int status)
+{
+    ML_AUTO_FREE char *json = ml_asprintf("{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\","
+                                          "\"uid\":\"u\",\"resourceVersion\":\"%d\"},"
+                                          "\"spec\":{\"n\":%d},\"status\":{\"n\":%d}}",
+                                          rv, spec, status);
+    struct ml_object *object = NULL;
+    struct ml_err err = ML_ERR_INIT;
+    assert_int_equal(ml_object_new(self->dict, "v1", "X", ml_str_of(json), &object, &err), 0);
+    return object;
+}
+
+static void change(struct wakes_world *self, const struct ml_informer *informer,
+                   struct ml_object *old, struct ml_object *new)
+{
+    const struct ml_change told = {
+        .informer = informer, .old = old, .new = new, .reconciled = informer == self->own};
+    ml_wakes_changed(self->wakes, KEY, &told);
+    ml_object_unref(old);
+    ml_object_unref(new);
+}
+
+/* The status, or else the spec, of the key's own object goes from one version to the next. */
+static void status_changes(struct wakes_world *self, int rv)
+{
+    change(self, self->own, at(self, rv - 1, 1, rv - 1), at(self, rv, 1, rv));
+}
+
+static void spec_changes(struct wakes_world *self, const struct ml_informer *informer, int rv)
+{
+    change(self, informer, at(self, rv - 1, rv - 1, 1), at(self, rv, rv, 1));
+}
+
+/* One run that writes the spec of an object, told after the answer; it wakes the key again. */
+static void run_that_wakes_itself(struct wakes_world *self, const struct ml_informer *informer,
+                                  int rv)
+{
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_wrote(self->wakes, KEY, informer, (uint64_t)rv, false);
+    ml_wakes_ended(self->wakes, KEY);
+    int before = self->woken;
+    spec_changes(self, informer, rv);
+    assert_int_equal(self->woken, before + 1);
+}
+
+static void test_wakes_others_at_once_and_remembers_nothing(void **state)
+{
+    struct wakes_world *self = *state;
+    status_changes(self, 5);
+    spec_changes(self, self->child, 6);
+    assert_int_equal(self->woken, 2);
+    assert_int_equal(self->delay_ns, 0);
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+}
+
+static void test_wakes_not_for_an_own_status_that_comes_back_after_the_run(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_wrote(self->wakes, KEY, self->own, 5, false);
+    ml_wakes_ended(self->wakes, KEY);
+    status_changes(self, 5);
+    status_changes(self, 5); /* it concerns the key in two ways */
+    assert_int_equal(self->woken, 0);
+    ml_loop_poll(self->base.world.loop);
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    status_changes(self, 6); /* this one is another's */
+    assert_int_equal(self->woken, 1);
+}
+
+static void test_wakes_not_for_an_own_status_that_comes_back_before_its_answer(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_begun(self->wakes, KEY);
+    status_changes(self, 5);
+    ml_wakes_wrote(self->wakes, KEY, self->own, 5, true);
+    ml_wakes_ended(self->wakes, KEY);
+    assert_int_equal(self->woken, 0);
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+}
+
+static void test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int run = 1; run <= 25; run++, rv++) {
+        run_that_wakes_itself(self, self->child, rv);
+        int64_t delay_ns = self->delay_ns;
+        spec_changes(self, self->child, rv);
+        assert_int_equal(self->delay_ns, delay_ns);
+    }
+    assert_int_equal(self->slowed, 5);
+}
+
+/* As when two hands write the status, and the other one's was first. */
+static void test_wakes_for_what_others_did_before_the_own_status_comes_back(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_wrote(self->wakes, KEY, self->own, 6, false);
+    ml_wakes_ended(self->wakes, KEY);
+    status_changes(self, 5);
+    assert_int_equal(self->woken, 1);
+    status_changes(self, 6);
+    assert_int_equal(self->woken, 1);
+}
+
+static void test_wakes_after_the_run_for_what_others_did_meanwhile(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_begun(self->wakes, KEY);
+    status_changes(self, 5);
+    status_changes(self, 6);
+    ml_wakes_wrote(self->wakes, KEY, self->own, 5, true);
+    assert_int_equal(self->woken, 0);
+    ml_wakes_ended(self->wakes, KEY);
+    assert_int_equal(self->woken, 1);
+    assert_int_equal(self->delay_ns, 0);
+}
+
+static void test_wakes_after_a_run_with_more_changes_than_are_held(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_begun(self->wakes, KEY);
+    for (int rv = 2; rv < 40; rv++) {
+        spec_changes(self, self->child, rv);
+        ml_wakes_wrote(self->wakes, KEY, self->child, (uint64_t)rv, true);
+    }
+    ml_wakes_ended(self->wakes, KEY);
+    assert_int_equal(self->woken, 1);
+}
+
+static void test_wakes_for_a_version_that_another_kind_has_too(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_wrote(self->wakes, KEY, self->child, 5, false);
+    ml_wakes_ended(self->wakes, KEY);
+    status_changes(self, 5);
+    assert_int_equal(self->woken, 1);
+}
+
+static void test_wakes_never_take_an_opaque_version_for_an_own_one(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_wrote(self->wakes, KEY, self->own, ML_RV_OPAQUE, false);
+    ml_wakes_ended(self->wakes, KEY);
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+}
+
+static void test_wakes_forget_a_write_that_changed_nothing(void **state)
+{
+    struct wakes_world *self = *state;
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_wrote(self->wakes, KEY, self->child, 3, true);
+    ml_wakes_ended(self->wakes, KEY);
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+}
+
+static void test_wakes_slow_a_key_after_twenty_runs_that_change_the_same(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int run = 1; run <= 20; run++, rv++) {
+        run_that_wakes_itself(self, self->child, rv);
+        assert_int_equal(self->delay_ns, 0);
+    }
+    for (int64_t pause_s = 1; pause_s < 5000; pause_s *= 2, rv++) {
+        run_that_wakes_itself(self, self->child, rv);
+        assert_int_equal(self->delay_ns, ML_MIN(pause_s, INT64_C(1000)) * ML_NS_PER_S);
+        ml_clock_fake_advance(&self->base.world.clock, self->delay_ns);
+    }
+    assert_int_equal(self->slowed, 13);
+    assert_string_equal(self->fields, "Pod d/a: spec.n");
+    spec_changes(self, self->child, rv); /* by others: at once, all the same */
+    assert_int_equal(self->delay_ns, 0);
+}
+
+static void test_wakes_start_anew_after_a_run_that_wrote_nothing(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int run = 1; run <= 25; run++, rv++)
+        run_that_wakes_itself(self, self->child, rv);
+    assert_true(self->delay_ns > 0);
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_ended(self->wakes, KEY);
+    ml_loop_poll(self->base.world.loop);
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    run_that_wakes_itself(self, self->child, rv);
+    assert_int_equal(self->delay_ns, 0);
+}
+
+static void test_wakes_start_anew_under_a_new_script_and_for_a_new_object(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int turn = 0; turn < 2; turn++) {
+        for (int run = 1; run <= 25; run++, rv++)
+            run_that_wakes_itself(self, self->child, rv);
+        assert_true(self->delay_ns > 0);
+        if (turn == 0)
+            ml_wakes_pardon(self->wakes);
+        else
+            ml_wakes_gone(self->wakes, KEY);
+        ml_loop_poll(self->base.world.loop);
+        assert_int_equal(ml_wakes_len(self->wakes), 0);
+    }
+}
+
+static void test_wakes_take_twenty_runs_in_longer_than_a_minute_for_no_loop(void **state)
+{
+    struct wakes_world *self = *state;
+    for (int rv = 2; rv < 100; rv++) {
+        run_that_wakes_itself(self, self->child, rv);
+        ml_clock_fake_advance(&self->base.world.clock, 4 * ML_NS_PER_S);
+    }
+    assert_int_equal(self->slowed, 0);
+}
+
+static void test_wakes_take_progress_for_no_loop(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int run = 0; run < 100; run++, rv++)
+        run_that_wakes_itself(self, run % 2 ? self->child : self->own, rv);
+    for (int run = 0; run < 100; run++, rv++) { /* makes one more each time */
+        ml_wakes_begun(self->wakes, KEY);
+        ml_wakes_wrote(self->wakes, KEY, self->child, (uint64_t)rv, false);
+        ml_wakes_ended(self->wakes, KEY);
+        change(self, self->child, NULL, at(self, rv, 1, 1));
+    }
+    assert_int_equal(self->slowed, 0);
+}
+
+static void test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once(void **state)
+{
+    struct wakes_world *self = *state;
+    int64_t delay_ns = 0;
+    for (int rv = 2; rv < 30; rv++) {
+        ml_wakes_begun(self->wakes, KEY);
+        ml_wakes_wrote(self->wakes, KEY, self->own, (uint64_t)rv, false);
+        delay_ns = ml_wakes_restrain(self->wakes, KEY, 0);
+        assert_int_equal(delay_ns > 0, rv >= 23);
+        ml_wakes_ended(self->wakes, KEY);
+        status_changes(self, rv);
+        ml_clock_fake_advance(&self->base.world.clock, delay_ns);
+    }
+    assert_int_equal(self->woken, 0);
+    assert_string_equal(self->fields, "Thing d/a: status.n");
+    ml_wakes_begun(self->wakes, KEY);
+    assert_int_equal(ml_wakes_restrain(self->wakes, KEY, INT64_MAX), INT64_MAX);
+    ml_wakes_ended(self->wakes, KEY);
+}
+
+static int64_t run_that_asks_for(struct wakes_world *self, int64_t delay_ns)
+{
+    ml_wakes_begun(self->wakes, KEY);
+    int64_t restrained_ns = ml_wakes_restrain(self->wakes, KEY, delay_ns);
+    ml_wakes_ended(self->wakes, KEY);
+    return restrained_ns;
+}
+
+static void test_wakes_key_that_asks_again_at_once_is_slowed_after_100_runs(void **state)
+{
+    struct wakes_world *self = *state;
+    static const int ms[] = {10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000};
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(run_that_asks_for(self, 0), 0);
+    assert_int_equal(self->hot, 0);
+    for (size_t i = 0; i < ML_COUNT(ms); i++)
+        assert_int_equal(run_that_asks_for(self, -5), ms[i] * ML_NS_PER_MS);
+    assert_int_equal(self->hot, 1);
+    ml_wakes_begun(self->wakes, KEY);
+    ml_wakes_ended(self->wakes, KEY); /* asks for nothing */
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    assert_int_equal(run_that_asks_for(self, 0), 0);
+}
+
+static void test_wakes_key_that_asks_for_10_ms_is_not_hot(void **state)
+{
+    struct wakes_world *self = *state;
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(run_that_asks_for(self, 10 * ML_NS_PER_MS), 10 * ML_NS_PER_MS);
+    for (int i = 0; i < 99; i++)
+        assert_int_equal(run_that_asks_for(self, 0), 0);
+    run_that_asks_for(self, ML_NS_PER_S);
+    for (int i = 0; i < 99; i++)
+        assert_int_equal(run_that_asks_for(self, 0), 0);
+    assert_int_equal(self->hot, 0);
+    assert_int_equal(ml_wakes_len(self->wakes), 1);
+    ml_wakes_gone(self->wakes, KEY);
+    assert_int_equal(ml_wakes_len(self->wakes), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_wakes_others_at_once_and_remembers_nothing),
+        TEST(test_wakes_not_for_an_own_status_that_comes_back_after_the_run),
+        TEST(test_wakes_not_for_an_own_status_that_comes_back_before_its_answer),
+        TEST(test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo),
+        TEST(test_wakes_for_what_others_did_before_the_own_status_comes_back),
+        TEST(test_wakes_after_the_run_for_what_others_did_meanwhile),
+        TEST(test_wakes_after_a_run_with_more_changes_than_are_held),
+        TEST(test_wakes_for_a_version_that_another_kind_has_too),
+        TEST(test_wakes_never_take_an_opaque_version_for_an_own_one),
+        TEST(test_wakes_forget_a_write_that_changed_nothing),
+        TEST(test_wakes_slow_a_key_after_twenty_runs_that_change_the_same),
+        TEST(test_wakes_start_anew_after_a_run_that_wrote_nothing),
+        TEST(test_wakes_start_anew_under_a_new_script_and_for_a_new_object),
+        TEST(test_wakes_take_twenty_runs_in_longer_than_a_minute_for_no_loop),
+        TEST(test_wakes_take_progress_for_no_loop),
+        TEST(test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once),
+        TEST(test_wakes_key_that_asks_again_at_once_is_slowed_after_100_runs),
+        TEST(test_wakes_key_that_asks_for_10_ms_is_not_hot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,473 @@
+/* Every function that a script can reach has a row in docs/script-limits.md, and keeps to its
+ * bound: called with the largest there is, until it ends or the deadline does, it takes at most
+ * twice the deadline, and the script's memory stays inside its budget. Measured as CPU time of this
+ * thread, so that a busy machine changes nothing. */
+#include "script_world.h"
+
+#include "script/internal.h"
+
+#ifndef MOONLOOP_CPU_STRETCH
+#define MOONLOOP_CPU_STRETCH 1
+#endif
+
+#define DEADLINE_NS   (20 * ML_NS_PER_MS * MOONLOOP_CPU_STRETCH)
+#define MEMORY_MAX    ((size_t)16 * 1024 * 1024)
+#define FUNCTIONS_MAX 300
+#define NAME_BYTES    80
+
+static const struct ml_script_limits limits = {
+    .run_cpu_ns = DEADLINE_NS,
+    .load_cpu_ns = 500 * ML_NS_PER_MS * MOONLOOP_CPU_STRETCH,
+    .memory_max = MEMORY_MAX,
+};
+
+/* ---- what there is ---- */
+
+struct functions {
+    char names[FUNCTIONS_MAX][NAME_BYTES];
+    size_t count;
+};
+
+/* Where to look, in this order; the name in front, empty for what has none. Each is an entry of the
+ * table `roots`, which reconcile holds. */
+static const char *const roots[][2] = {
+    {"globals", ""},
+    {"moonloop", "moonloop"},
+    {"time", "moonloop.time"},
+    {"names", "moonloop.names"},
+    {"result", "moonloop.result"},
+    {"cjson", "cjson"},
+    {"ctx", "ctx"},
+    {"text", "string"},
+    {"kind", "kind"},
+    {"controller", "controller"},
+    {"list", "list"},
+    {"object", "object"},
+    {"absent", "absent"},
+    {"labels", "absent"},
+    {"number", "number"},
+    {"failure", "failure"},
+    {"verdict", "verdict"},
+    {"pairs", "pairs()"},
+    {"ipairs", "ipairs()"},
+    {"gmatch", "string.gmatch()"},
+    {"codes", "utf8.codes()"},
+};
+
+static const char fill_roots[] =
+    "local cjson = require 'cjson'\n"
+    "roots.globals, roots.moonloop, roots.time, roots.cjson = _ENV, moonloop, time, cjson\n"
+    "roots.names, roots.result = require 'moonloop.names', require 'moonloop.result'\n"
+    "roots.ctx, roots.text, roots.kind, roots.list = ctx, '', Pod, moonloop.array {}\n"
+    "roots.controller = moonloop.controller { name = 'x', reconciles = Pod, reconcile = error }\n"
+    "roots.object, roots.absent, roots.labels = at, at.status, at.metadata.labels\n"
+    "roots.number = cjson.decode '1e999' roots.failure = select(2, ctx.get(Pod, 'none'))\n"
+    "roots.verdict, roots.gmatch = ctx.terminal 'x', ('x'):gmatch 'x'\n"
+    "roots.pairs, roots.ipairs, roots.codes = pairs {}, ipairs {}, utf8.codes ''\n";
+
+static bool has_name(const struct functions *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool note_seen(lua_State *L, int seen)
+{
+    const void *pointer = lua_topointer(L, -1);
+    bool is_new = lua_rawgetp(L, seen, pointer) == LUA_TNIL;
+    lua_pop(L, 1);
+    lua_pushboolean(L, 1);
+    lua_rawsetp(L, seen, pointer);
+    return is_new;
+}
+
+/* What a key adds to a name. What stands behind an __index is the thing's own. */
+static void join_name(lua_State *L, const char *prefix, char out[NAME_BYTES])
+{
+    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+    if (strcmp(key, "__index") == 0 && lua_istable(L, -1))
+        snprintf(out, NAME_BYTES, "%s", prefix);
+    else
+        snprintf(out, NAME_BYTES, "%s%s%s", prefix, *prefix ? "." : "", key);
+}
+
+/* Walks the value on top: its entries, its metatable. */
+static void walk(lua_State *L, int seen, const char *name, struct functions *found)
+{
+    int type = lua_type(L, -1);
+    if (type == LUA_TFUNCTION && !has_name(found, name)) {
+        assert_true(found->count < FUNCTIONS_MAX);
+        snprintf(found->names[found->count++], NAME_BYTES, "%s", name);
+    }
+    assert_true(lua_checkstack(L, 10));
+    if (type == LUA_TTABLE && note_seen(L, seen)) {
+        lua_pushnil(L);
+        while (lua_next(L, -2)) {
+            char below[NAME_BYTES];
+            join_name(L, name, below);
+            walk(L, seen, below, found);
+            lua_pop(L, 1);
+        }
+    }
+    bool is_other_text = type == LUA_TSTRING && strcmp(name, "string") != 0;
+    if (!is_other_text && lua_getmetatable(L, -1)) {
+        walk(L, seen, *name ? name : "_ENV", found);
+        lua_pop(L, 1);
+    }
+}
+
+struct looking {
+    struct ml_script *script;
+    struct functions *found;
+};
+
+/* Runs in script_protect: `roots` is an upvalue of reconcile. */
+static int look(lua_State *L)
+{
+    const struct looking *looking = lua_touserdata(L, 1);
+    const char *name = "";
+    lua_newtable(L);
+    int seen = lua_gettop(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, looking->script->reconcile_ref);
+    for (int i = 1; name && strcmp(name, "roots") != 0; i++)
+        name = lua_getupvalue(L, seen + 1, i);
+    assert_non_null(name);
+    int held = lua_gettop(L);
+    for (size_t i = 0; i < ML_COUNT(roots); i++) {
+        lua_pushstring(L, roots[i][0]);
+        assert_int_not_equal(lua_rawget(L, held), LUA_TNIL);
+        walk(L, seen, roots[i][1], looking->found);
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
+static void find_functions(struct functions *found)
+{
+    struct world w;
+    struct told told;
+    struct ml_err err = ML_ERR_INIT;
+    found->count = 0;
+    world_open_file(&w, "local roots = {} ", "nil", fill_roots, NULL);
+    assert_null(world_start(&w, &told));
+    expect_outcome(&told, ML_OUTCOME_OK, "");
+    struct looking looking = {w.script, found};
+    if (script_protect(w.script, look, &looking, 10 * ML_NS_PER_S, &err) < 0)
+        fail_msg("%s", err.message);
+    world_close(&w);
+}
+
+/* ---- the table in the docs ---- */
+
+/* The names in backticks in the first cell of a line "| `a`, `b` | … |". */
+static void take_row(char *line, struct functions *rows)
+{
+    char *cell_end = line[0] == '|' ? strchr(line + 1, '|') : NULL;
+    if (!cell_end)
+        return;
+    *cell_end = '\0';
+    for (char *at = strchr(line, '`'); at; at = strchr(at, '`')) {
+        char *end = strchr(++at, '`');
+        assert_non_null(end);
+        assert_true(rows->count < FUNCTIONS_MAX);
+        snprintf(rows->names[rows->count++], NAME_BYTES, "%.*s", (int)(end - at), at);
+        at = end + 1;
+    }
+}
+
+static void read_rows(struct functions *rows)
+{
+    char line[4096];
+    FILE *file = fopen(SOURCE_DIR "/docs/script-limits.md", "r");
+    assert_non_null(file);
+    rows->count = 0;
+    while (fgets(line, sizeof line, file))
+        take_row(line, rows);
+    fclose(file);
+}
+
+static void test_each_function_has_a_row_and_each_row_a_function(void **state)
+{
+    (void)state;
+    static struct functions found, rows;
+    find_functions(&found);
+    read_rows(&rows);
+    size_t wrong = 0;
+    for (size_t i = 0; i < found.count; i++)
+        if (!has_name(&rows, found.names[i]) && ++wrong)
+            print_error("%s has no row in docs/script-limits.md\n", found.names[i]);
+    for (size_t i = 0; i < rows.count; i++)
+        if (!has_name(&found, rows.names[i]) && ++wrong)
+            print_error("docs/script-limits.md has a row for %s, which no script can reach\n",
+                        rows.names[i]);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- what each costs ---- */
+
+/* The largest that fits: text S, list T, object D of long values, object K of many keys. */
+static const char largest[] =
+    "local cjson, names, result = require 'cjson', require 'moonloop.names', "
+    "require 'moonloop.result' "
+    "local S, T, D, K = ('a'):rep(1000000), {}, {}, {} "
+    "for i = 1, 100000 do T[i] = i end for i = 1, 1000 do D['k' .. i] = S end "
+    "for i = 1, 30000 do K['k' .. i] = i end "
+    "local function no() return false end "
+    "local function each(f) while true do "
+    "pcall(f) pcall(f, S) pcall(f, S, S) pcall(f, S, S, S) pcall(f, S, 1, -1) pcall(f, S, 1, S) "
+    "pcall(f, S, 1000000) pcall(f, S, -1) pcall(f, S, '.', S) pcall(f, T) pcall(f, T, T) "
+    "pcall(f, T, S) pcall(f, T, 1) pcall(f, T, 1, 100000, 2) pcall(f, T, 1, 1) pcall(f, T, no) "
+    "pcall(f, D) pcall(f, D, D) pcall(f, K) pcall(f, K, K) pcall(f, K, 'k1') "
+    "pcall(f, math.maxinteger) pcall(f, math.mininteger, math.maxinteger) pcall(f, 0 / 0, 1 / 0) "
+    "pcall(f, 1e308, -1e-308) pcall(f, no) pcall(f, no, S) "
+    "pcall(f, table.unpack(T, 1, 50000)) pcall(f, 1, table.unpack(T, 1, 50000)) "
+    "pcall(f, S, table.unpack(T, 1, 50000)) end end ";
+
+static char *many_items(void)
+{
+    struct ml_buf text = ML_BUF_INIT;
+    ml_buf_puts(&text, "{\"kind\":\"SecretList\",\"items\":[");
+    for (int i = 0; i < 20000; i++)
+        ml_buf_printf(&text, "%s{\"metadata\":{\"name\":\"s%d\",\"ownerReferences\":[{},{},{}]}}",
+                      i ? "," : "", i);
+    ml_buf_puts(&text, "]}");
+    return ml_buf_take(&text);
+}
+
+static char *large_object(void)
+{
+    struct ml_buf text = ML_BUF_INIT;
+    ml_buf_puts(&text, "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\",\"ownerReferences\":[");
+    for (int i = 0; i < 10000; i++)
+        ml_buf_printf(&text, "%s{\"uid\":\"u%d\"}", i ? "," : "", i);
+    ml_buf_puts(&text, "]},\"data\":{");
+    for (int i = 0; i < 40000; i++)
+        ml_buf_printf(&text, "%s\"k%d\\u0001\":\"\\u0001\\u0002\"", i ? "," : "", i);
+    ml_buf_puts(&text, "}}");
+    return ml_buf_take(&text);
+}
+
+#define LARGE_POD                                                                                  \
+    "local p = pod(at) p.spec = K p.metadata.annotations = { a = S, b = S } "                      \
+    "p.metadata.labels = K "
+#define OF_A_SECRET "{ apiVersion = 'v1', kind = 'Secret', metadata = { name = 's' } }"
+
+/* What is not called as its name stands there, and what has something worse than `largest`. */
+static const struct {
+    const char *name, *statements;
+    char *(*answer)(void); /* to the one request that it makes */
+} cases[] = {
+    {"ctx.apply", LARGE_POD "while true do pcall(ctx.apply, p) end", NULL},
+    {"ctx.create", LARGE_POD "while true do pcall(ctx.create, p) end", NULL},
+    {"ctx.create", "ctx.create(pod(at))", large_object},
+    {"ctx.create",
+     "local p = pod(at) p.metadata.ownerReferences = {} for i = 1, 30000 do\n"
+     "p.metadata.ownerReferences[i] = { name = 'x' } end while true do pcall(ctx.create, p) end",
+     NULL},
+    {"ctx.delete",
+     LARGE_POD "p.metadata.uid = S while true do pcall(ctx.delete, p) pcall(ctx.delete, T) end",
+     NULL},
+    {"ctx.ensure", LARGE_POD "while true do pcall(ctx.ensure, p) end", NULL},
+    {"ctx.ensure", "while true do pcall(ctx.ensure, T) pcall(ctx.ensure, D) end", NULL},
+    {"ctx.event", "while true do pcall(ctx.event, 'Large', S) pcall(ctx.event, S, S) end", NULL},
+    {"ctx.get", "while true do pcall(ctx.get, Pod, S) pcall(ctx.get, Pod, 'x', S) end", NULL},
+    {"ctx.get", "while true do pcall(ctx.get, T) pcall(ctx.get, Pod, 'none') end", NULL},
+    {"ctx.get", "ctx.get(Secret, 's')", large_object},
+    {"ctx.invalid", "each(ctx.invalid)", NULL},
+    {"ctx.invalid", "return ctx.invalid(S, S)", NULL},
+    {"ctx.list",
+     "while true do pcall(ctx.list, Secret, { labels = K }) pcall(ctx.list, Pod, K)\n"
+     "pcall(ctx.list, Secret, { labels = { a = S } }) pcall(ctx.list, Pod, { namespace = S }) end",
+     NULL},
+    {"ctx.list", "ctx.list(Secret, { owned = true })", many_items},
+    {"ctx.list", "ctx.list(Secret, { namespace = '*' })", many_items},
+    {"ctx.log", "while true do pcall(ctx.log, S, K) pcall(ctx.log, S, D) end", NULL},
+    {"ctx.now", "while true do ctx.now() end", NULL},
+    {"ctx.patch",
+     LARGE_POD "p.metadata.uid, p.metadata.resourceVersion = 'u', '1'\n"
+               "while true do pcall(ctx.patch, p, { spec = K }) pcall(ctx.patch, p, D) end",
+     NULL},
+    {"ctx.patch",
+     "local s = " OF_A_SECRET " s.metadata.uid, s.metadata.resourceVersion = 'u', '1'\n"
+     "ctx.patch(s, { data = { a = 'x' } })",
+     large_object},
+    {"ctx.terminal", "each(ctx.terminal)", NULL},
+    {"ctx.terminal", "return ctx.terminal(S)", NULL},
+    {"ctx.__newindex", "while true do pcall(function() ctx[S] = S end) end", NULL},
+    {"ctx.__index", "while true do pcall(function() return ctx[S] end) end", NULL},
+    {"_ENV.__index", "while true do pcall(function() return _ENV[S] end) end", NULL},
+    {"_ENV.__newindex", "while true do pcall(function() _ENV[S] = S end) end", NULL},
+    {"absent.__newindex",
+     "while true do pcall(function() at.status[S] = S end)\n"
+     "pcall(function() at.metadata.labels[S] = S end) end",
+     NULL},
+    {"object.__index", "while true do local _ = at[S], at.status, at[T] end", NULL},
+    {"object.metadata.__index", "local m = at.metadata while true do local _ = m[S], m.labels end",
+     NULL},
+    {"kind.__eq", "while true do local _ = Pod == Secret end", NULL},
+    {"kind.__index", "while true do pcall(function() return Pod[S] end) end", NULL},
+    {"kind.__tostring", "while true do tostring(Pod) end", NULL},
+    {"number.__eq",
+     "local a, b = cjson.decode(('1'):rep(900000)), cjson.decode(('1'):rep(900001))\n"
+     "while true do local _ = a == b end",
+     NULL},
+    {"number.__tostring", "local a = cjson.decode(('1'):rep(900000)) while true do tostring(a) end",
+     NULL},
+    {"failure.__concat",
+     "local _, e = ctx.get(Pod, 'none') while true do local _ = e .. S, S .. e end", NULL},
+    {"failure.__index",
+     "local _, e = ctx.get(Pod, 'none') while true do pcall(function() return e[S] end) end", NULL},
+    {"failure.__tostring", "local _, e = ctx.get(Pod, 'none') while true do tostring(e) end", NULL},
+    {"ipairs()", "while true do for _ in ipairs(T) do end end", NULL},
+    {"pairs()", "while true do for _ in pairs(K) do end end", NULL},
+    {"pairs()",
+     "local t = {} for i = 1, 50000 do t[i] = i end\n"
+     "while true do for i in pairs(t) do for j = i, 50000 do t[j] = nil end end end",
+     NULL},
+    {"string.gmatch()", "while true do for _ in S:gmatch(('a?'):rep(30) .. 'b') do end end", NULL},
+    {"utf8.codes()", "while true do for _ in utf8.codes(S) do end end", NULL},
+    {"string.__add", "while true do pcall(function() return S + S end) end", NULL},
+    {"string.__div", "while true do pcall(function() return S / 1 end) end", NULL},
+    {"string.__idiv", "while true do pcall(function() return S // 1 end) end", NULL},
+    {"string.__mod", "while true do pcall(function() return S % 1 end) end", NULL},
+    {"string.__mul",
+     "local n = ('1'):rep(1000000) while true do pcall(function() return n * n end) end", NULL},
+    {"string.__pow", "while true do pcall(function() return S ^ S end) end", NULL},
+    {"string.__sub", "while true do pcall(function() return S - S end) end", NULL},
+    {"string.__unm", "while true do pcall(function() return -S end) end", NULL},
+    {"string.format",
+     "local f = ('%99.99f'):rep(9000)\n"
+     "while true do pcall(string.format, f, table.unpack(T, 1, 9000)) end",
+     NULL},
+    {"string.gsub", "while true do S:gsub('()', ('%1'):rep(500000)) end", NULL},
+    {"string.find", "S:find('%f[' .. ('%d'):rep(7000) .. ']')", NULL},
+    {"string.match", "S:match('(.-)%1%1b')", NULL},
+    {"table.sort",
+     "local t = {} for i = 1, 20 do t[i] = S:sub(1, 300000) .. i end\n"
+     "for i = 21, 20000 do t[i] = t[i % 20 + 1] end table.sort(t)",
+     NULL},
+    {"cjson.encode",
+     "local t = {} for i = 1, 200000 do t[i] = i + 0.1 end\n"
+     "while true do pcall(cjson.encode, t) end",
+     NULL},
+    {"cjson.encode", "local s = ('\\1'):rep(500000) while true do cjson.encode(s) end", NULL},
+    {"cjson.decode", "local s = cjson.encode(K) while true do cjson.decode(s) end", NULL},
+    {"cjson.decode",
+     "local s = '\"' .. ('\\\\u0001'):rep(160000) .. '\"'\n"
+     "while true do cjson.decode(s) end",
+     NULL},
+    {"moonloop.controller",
+     "while true do pcall(moonloop.controller, { name = S, reconciles = Pod, reconcile = error })\n"
+     "pcall(moonloop.controller, { name = 'x', reconciles = Pod, reconcile = error, owns = T,\n"
+     "watches = T, uses = T, when = T }) end",
+     NULL},
+    {"moonloop.kind",
+     "while true do pcall(moonloop.kind, 'v1', 'Pod', { labels = S })\n"
+     "pcall(moonloop.kind, 'v1', 'Pod', { labels = ('a,'):rep(511) .. 'b' })\n"
+     "pcall(moonloop.kind, 'v1', 'Pod', K) pcall(moonloop.kind, S, S, { fields = S }) end",
+     NULL},
+    {"moonloop.watch", "while true do pcall(moonloop.watch, Pod, error, T) end", NULL},
+    {"moonloop.time.duration",
+     "local d = ('1s'):rep(8000) while true do pcall(time.duration, d) end", NULL},
+};
+
+struct cost {
+    int64_t cpu_ns;
+    size_t memory;
+    char end[ML_ERR_MESSAGE_MAX]; /* the error that it ended with, if any */
+};
+
+static struct cost cost_of(const char *statements, char *(*answer)(void))
+{
+    struct world w;
+    struct told told;
+    ML_AUTO_FREE char *body = ml_asprintf("do %s end", statements);
+    ML_AUTO_FREE char *text = answer ? answer() : NULL;
+    world_open_file(&w, largest, "nil", body, &limits);
+    struct ml_operator *run = NULL;
+    int64_t begin_ns = unit_cpu_ns();
+    run = world_start(&w, &told);
+    int64_t first_ns = unit_cpu_ns() - begin_ns, second_ns = 0;
+    if (text && !run)
+        fail_msg("it asks for nothing (%s): %s", told.message, statements);
+    if (run && text) {
+        struct fake_call *call = fake_next(w.fake);
+        begin_ns = unit_cpu_ns();
+        world_answer(&w, call, 200, text);
+        second_ns = unit_cpu_ns() - begin_ns;
+    }
+    if (run && told.count == 0)
+        ml_script_cancel(run);
+    struct cost cost = {.cpu_ns = ML_MAX(first_ns, second_ns),
+                        .memory = ml_script_memory(w.script)};
+    snprintf(cost.end, sizeof cost.end, "%s", told.message);
+    world_close(&w);
+    return cost;
+}
+
+static size_t check_cost(const char *name, const char *statements, char *(*answer)(void))
+{
+    struct cost cost = cost_of(statements, answer);
+    bool is_endless = strstr(statements, "while true") || strstr(statements, "each(");
+    bool is_ended = strstr(cost.end, "of CPU time") || strstr(cost.end, "out of memory");
+    if (is_endless && !is_ended) {
+        print_error("%s: it measures nothing, it ended with '%s': %s\n", name, cost.end,
+                    statements);
+        return 1;
+    }
+    if (cost.cpu_ns <= 2 * DEADLINE_NS && cost.memory <= MEMORY_MAX)
+        return 0;
+    print_error("%s: %d ms of CPU with a deadline of %d ms, %zu KiB: %s\n", name,
+                (int)(cost.cpu_ns / ML_NS_PER_MS), (int)(DEADLINE_NS / ML_NS_PER_MS),
+                cost.memory / 1024, statements);
+    return 1;
+}
+
+/* As a script has it, or NULL: it is called in another way. */
+static char *expression_of(const char *name)
+{
+    if (strstr(name, "__") || strstr(name, "()") || strncmp(name, "ctx.", 4) == 0)
+        return NULL;
+    if (strncmp(name, "moonloop.time.", 14) == 0)
+        return ml_asprintf("time.%s", name + 14);
+    if (strncmp(name, "moonloop.names.", 15) == 0 || strncmp(name, "moonloop.result.", 16) == 0)
+        return ml_strdup(name + strlen("moonloop."));
+    return ml_strdup(name);
+}
+
+static void test_each_function_keeps_to_its_bound(void **state)
+{
+    (void)state;
+    static struct functions found;
+    find_functions(&found);
+    size_t wrong = 0;
+    for (size_t i = 0; i < found.count; i++) {
+        const char *name = found.names[i];
+        ML_AUTO_FREE char *expression = expression_of(name);
+        size_t measured = expression != NULL;
+        if (expression) {
+            ML_AUTO_FREE char *statements = ml_asprintf("each(%s)", expression);
+            wrong += check_cost(name, statements, NULL);
+        }
+        for (size_t k = 0; k < ML_COUNT(cases); k++) {
+            if (strcmp(cases[k].name, name) != 0)
+                continue;
+            wrong += check_cost(name, cases[k].statements, cases[k].answer);
+            measured++;
+        }
+        if (measured == 0 && ++wrong)
+            print_error("%s is not measured: it needs a case here\n", name);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_function_has_a_row_and_each_row_a_function),
+        cmocka_unit_test(test_each_function_keeps_to_its_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+/* What a script writes: what goes over the wire, what does not, and what it gets back. */
+#include "script_world.h"
+
+static void test_ensure_missing_is_created_and_awaited(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local pod = assert(ctx.ensure(pod(at)))\n"
+               "return { status = { uid = pod.metadata.uid, phase = pod.status.phase } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *call = fake_next(w.fake);
+    assert_string_equal(call->method, "POST");
+    assert_non_null(strstr(call->path, PODS "?fieldManager=moonloop-at"));
+    assert_string_equal(
+        call->body,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"x-pod\",\"namespace\":"
+        "\"default\",\"ownerReferences\":[{\"apiVersion\":\"example.com/v1\",\"kind\":\"At\","
+        "\"name\":\"x\",\"uid\":\"at-uid\",\"controller\":true,\"blockOwnerDeletion\":true}]},"
+        "\"spec\":{}}");
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, call, 201, pod);
+    assert_int_equal(told.count, 0); /* the cache does not show it yet */
+    world_event(&w, "ADDED", pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\",\"uid\":\"pod-uid\"}");
+    fake_expect_none(w.fake);
+
+    assert_null(world_start(&w, &told)); /* from the cache now */
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\",\"uid\":\"pod-uid\"}");
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+static void test_owner_references_have_a_limit(void **state)
+{
+    (void)state;
+    static const int counts[] = {65, 20000};
+    for (size_t i = 0; i < ML_COUNT(counts); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf(
+            "local new = pod(at) new.metadata.ownerReferences = {}\n"
+            "for i = 1, %d do new.metadata.ownerReferences[i] = { name = 'n' .. i } end\n"
+            "ctx.create(new)",
+            counts[i]);
+        world_open(&w, body, NULL);
+        assert_null(world_start(&w, &told));
+        expect_outcome(&told, ML_OUTCOME_ERROR, "");
+        assert_non_null(strstr(told.message, "metadata.ownerReferences: at most 64"));
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
+/* The server's objects may have any number of them. */
+static void test_owner_references_are_read_once(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    struct ml_buf pod = ML_BUF_INIT;
+    world_open(&w, "local pod, err = ctx.ensure(pod(at)) return { status = { kind = err.kind } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    fake_refuse(fake_next(w.fake), 409, "AlreadyExists", "it is there");
+    ml_loop_poll(w.loop);
+    ml_buf_puts(&pod, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"x-pod\","
+                      "\"ownerReferences\":[");
+    for (int i = 0; i < 20000; i++)
+        ml_buf_printf(&pod, "{\"kind\":\"At\",\"name\":\"n%d\",\"uid\":\"u%d\"},", i, i);
+    ml_buf_puts(&pod, "{\"kind\":\"At\",\"name\":\"y\",\"uid\":\"u\",\"controller\":true}]}}");
+    int64_t begin_ns = unit_cpu_ns();
+    world_answer(&w, fake_next(w.fake), 200, ml_buf_cstr(&pod));
+    assert_true(unit_cpu_ns() - begin_ns <
+                1500 * ML_NS_PER_MS); /* 10 in the release build; it was half a minute */
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"kind\":\"AlreadyExists\"}");
+    ml_buf_fini(&pod);
+    world_close(&w);
+}
+
+static void test_ensure_of_anothers_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *owner, *want;
+    } cases[] = {
+        {"other-uid", "Pod default/x-pod exists and is controlled by At y"},
+        {NULL, "Pod default/x-pod exists and is controlled by nothing"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        world_open(
+            &w,
+            "local pod, err = ctx.ensure(pod(at)) assert(pod == nil)\n"
+            "return { status = { kind = err.kind, code = err.code, message = err.message } }",
+            NULL);
+        ML_AUTO_FREE char *pod = world_pod_json("101", cases[i].owner);
+        world_event(&w, "ADDED", pod);
+        assert_null(world_start(&w, &told));
+        ML_AUTO_FREE char *want = ml_asprintf(
+            "{\"code\":409,\"kind\":\"AlreadyExists\",\"message\":\"%s\"}", cases[i].want);
+        expect_outcome(&told, ML_OUTCOME_OK, want);
+        world_close(&w);
+    }
+}
+
+static void test_ensure_already_exists_looks_whose_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *owner, *status;
+    } cases[] = {
+        {"at-uid", "{\"got\":\"pod-uid\"}"},
+        {"other-uid", "{\"got\":\"AlreadyExists\"}"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w,
+                   "local pod, err = ctx.ensure(pod(at))\n"
+                   "return { status = { got = err and err.kind or pod.metadata.uid } }",
+                   NULL);
+        assert_non_null(world_start(&w, &told));
+        fake_refuse(fake_next(w.fake), 409, "AlreadyExists", "pods \\\"x-pod\\\" already exists");
+        ml_loop_poll(w.loop);
+        struct fake_call *get = fake_expect(w.fake, "GET", PODS "/x-pod");
+        ML_AUTO_FREE char *pod = world_pod_json("101", cases[i].owner);
+        world_answer(&w, get, 200, pod);
+        expect_outcome(&told, ML_OUTCOME_OK, cases[i].status);
+        world_close(&w);
+    }
+}
+
+static void test_ensure_lost_reply_is_settled_by_reading(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "return { status = { uid = assert(ctx.ensure(pod(at))).metadata.uid } }", NULL);
+    assert_non_null(world_start(&w, &told));
+    fake_fail(fake_next(w.fake), ML_ENETWORK, "connection reset");
+    ml_loop_poll(w.loop);
+    struct fake_call *get = fake_expect(w.fake, "GET", PODS "/x-pod");
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, get, 200, pod);
+    world_event(&w, "ADDED", pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+static void test_ensure_of_what_is_used_is_read_first(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local s = assert(ctx.ensure { apiVersion = 'v1', kind = 'Secret',\n"
+               "  metadata = { name = 's' } })\n"
+               "return { status = { rv = s.metadata.resourceVersion } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *get = fake_expect(w.fake, "GET", "/api/v1/namespaces/default/secrets/s");
+    world_answer(&w, get, 404, NOT_FOUND);
+    struct fake_call *post = fake_next(w.fake);
+    assert_string_equal(post->method, "POST");
+    assert_null(strstr(post->body, "ownerReferences"));
+    world_answer(&w, post, 201,
+                 "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\","
+                 "\"resourceVersion\":\"7\"}}");
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"rv\":\"7\"}");
+    world_close(&w);
+}
+
+static void test_what_the_selection_leaves_out_is_not_written(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"ensure", "create", "apply"};
+    static const char *const labels[] = {"nil", "{ app = 'y' }"};
+    for (size_t i = 0; i < ML_COUNT(calls) * ML_COUNT(labels); i++) {
+        struct world w;
+        struct told told;
+        const char *call = calls[i / ML_COUNT(labels)];
+        ML_AUTO_FREE char *body = ml_asprintf("local p = pod(at) p.metadata.labels = %s ctx.%s(p)",
+                                              labels[i % 2], call);
+        world_open_part(&w, "{ labels = 'app=x' }", body, NULL);
+        assert_null(world_start(&w, &told));
+        assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
+        ML_AUTO_FREE char *want = ml_asprintf(
+            "ctx.%s(object): this script watches the objects of Pod with the labels 'app=x' only, "
+            "and would never see this one: 'app=x' does not hold for its metadata.labels",
+            call);
+        if (!strstr(told.message, want))
+            fail_msg("'%s' is not in '%s'", want, told.message);
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
+static void test_ensure_of_what_is_selected_is_created(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open_part(&w, "{ labels = 'app in (x, z),!old' }",
+                    "local p = pod(at) p.metadata.labels = { app = 'x' } ctx.ensure(p)", NULL);
+    struct ml_operator *run = world_start(&w, &told);
+    assert_string_equal(fake_next(w.fake)->method, "POST");
+    ml_script_cancel(run);
+    world_close(&w);
+}
+
+/* The cache has no spec and status of it: what gives the object back reads it whole, and what would
+ * compare it with the cached one does not. */
+static void test_ensure_of_metadata_reads_the_object(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open_part(&w, "{ metadata_only = true }",
+                    "return { status = { phase = ctx.ensure(pod(at)).status.phase } }", NULL);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_event(&w, "ADDED", pod);
+    assert_non_null(world_start(&w, &told));
+    world_answer(&w, fake_expect(w.fake, "GET", PODS "/x-pod"), 200, pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\"}");
+
+    struct ml_operator *run = world_start(&w, &told); /* gone, and the cache does not show it yet */
+    fake_refuse(fake_expect(w.fake, "GET", PODS "/x-pod"), 404, "NotFound", "not found");
+    ml_loop_poll(w.loop);
+    assert_string_equal(fake_next(w.fake)->method, "POST");
+    ml_script_cancel(run);
+    world_close(&w);
+}
+
+static void test_patch_of_metadata_is_always_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open_part(&w, "{ metadata_only = true }",
+                    "ctx.patch(ctx.get(Pod, 'x-pod'), { data = moonloop.null })", NULL);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_event(&w, "ADDED", pod);
+    struct ml_operator *run = world_start(&w, &told);
+    assert_string_equal(fake_next(w.fake)->method, "PATCH");
+    ml_script_cancel(run);
+    world_close(&w);
+}
+
+/* The same text once more, to an object in the version which the first was answered with. */
+static void test_apply_that_changes_nothing_is_not_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local wanted = pod(at)\n"
+               "wanted.spec.size = at.spec.size\n"
+               "return { status = { uid = assert(ctx.apply(wanted)).metadata.uid } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    ML_AUTO_FREE char *first = world_pod_json("101", "at-uid");
+    world_answer(&w, fake_next(w.fake), 200, first);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+    assert_non_null(world_start(&w, &told)); /* the cache does not show it yet */
+    world_answer(&w, fake_next(w.fake), 200, first);
+    world_event(&w, "ADDED", first);
+    assert_null(world_start(&w, &told));
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+    fake_expect_none(w.fake);
+    ML_AUTO_FREE char *second = world_pod_json("102", "at-uid"); /* somebody else's change */
+    world_event(&w, "MODIFIED", second);
+    assert_non_null(world_start(&w, &told));
+    world_answer(&w, fake_next(w.fake), 200, second);
+    assert_null(world_start(&w, &told));
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+static void test_apply_of_another_text_is_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local wanted = pod(at)\n"
+               "assert(ctx.apply(wanted))\n"
+               "wanted.spec = nil\n" /* may have been ours to remove */
+               "assert(ctx.apply(wanted))",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, fake_next(w.fake), 200, pod);
+    world_event(&w, "ADDED", pod);
+    world_answer(&w, fake_next(w.fake), 200, pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "");
+    world_close(&w);
+}
+
+static void test_patch_is_guarded_and_left_out_when_nothing_differs(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(
+        &w,
+        "local pod = assert(ctx.get(Pod, 'x-pod'))\n"
+        "assert(ctx.patch(pod, { metadata = { labels = { app = 'x', no = moonloop.null } } }))\n"
+        "assert(ctx.patch(pod, { metadata = { labels = { app = moonloop.null, b = 'c' } } }))\n"
+        "assert(not pcall(ctx.patch, pod, { status = { phase = 'x' } }))",
+        NULL);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_event(&w, "ADDED", pod);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *call = fake_next(w.fake);
+    assert_string_equal(call->method, "PATCH");
+    assert_string_equal(call->content_type, "application/merge-patch+json");
+    assert_string_equal(call->body, "{\"metadata\":{\"labels\":{\"app\":null,\"b\":\"c\"},\"uid\":"
+                                    "\"pod-uid\",\"resourceVersion\":\"101\"}}");
+    world_answer(&w, call, 200, pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "");
+    world_close(&w);
+}
+
+static void test_delete_has_a_precondition_and_absent_is_fine(void **state)
+{
+    (void)state;
+    static const int statuses[] = {200, 404};
+    for (size_t i = 0; i < ML_COUNT(statuses); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, "return { status = { gone = ctx.delete(ctx.get(Pod, 'x-pod')) } }", NULL);
+        ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+        world_event(&w, "ADDED", pod);
+        assert_non_null(world_start(&w, &told));
+        struct fake_call *call = fake_next(w.fake);
+        assert_string_equal(call->method, "DELETE");
+        assert_non_null(strstr(call->body, "\"preconditions\":{\"uid\":\"pod-uid\","
+                                           "\"resourceVersion\":\"101\"}"));
+        world_answer(&w, call, statuses[i], statuses[i] == 200 ? pod : NOT_FOUND);
+        expect_outcome(&told, ML_OUTCOME_OK, "{\"gone\":true}");
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ensure_missing_is_created_and_awaited),
+        cmocka_unit_test(test_owner_references_have_a_limit),
+        cmocka_unit_test(test_owner_references_are_read_once),
+        cmocka_unit_test(test_ensure_of_anothers_is_refused),
+        cmocka_unit_test(test_ensure_already_exists_looks_whose_it_is),
+        cmocka_unit_test(test_ensure_lost_reply_is_settled_by_reading),
+        cmocka_unit_test(test_ensure_of_what_is_used_is_read_first),
+        cmocka_unit_test(test_what_the_selection_leaves_out_is_not_written),
+        cmocka_unit_test(test_ensure_of_what_is_selected_is_created),
+        cmocka_unit_test(test_ensure_of_metadata_reads_the_object),
+        cmocka_unit_test(test_patch_of_metadata_is_always_sent),
+        cmocka_unit_test(test_patch_is_guarded_and_left_out_when_nothing_differs),
+        cmocka_unit_test(test_apply_that_changes_nothing_is_not_sent),
+        cmocka_unit_test(test_apply_of_another_text_is_sent),
+        cmocka_unit_test(test_delete_has_a_precondition_and_absent_is_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

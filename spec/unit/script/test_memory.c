@@ -1,0 +1,236 @@
+/* What a script makes the host hold is charged to its budget until it is gone. Each attack runs in
+ * as many reconciles at once as it likes. */
+#include "script_world.h"
+
+#define RUNS 300
+#define MIB  ((size_t)1024 * 1024)
+
+/* Of one script: an answer that is read into Lua while the client still holds it, and what is
+ * written already. */
+#define SLACK MIB
+
+struct many {
+    struct ml_operator *run[RUNS];
+    struct told told[RUNS];
+};
+
+static size_t start_many(struct world *w, struct many *many)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < RUNS; i++) {
+        many->run[i] = world_start(w, &many->told[i]);
+        most = ML_MAX(most, ml_script_memory(w->script));
+    }
+    return most;
+}
+
+static size_t failed_with(const struct many *many, const char *part)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < RUNS; i++)
+        count += many->told[i].count == 1 && strstr(many->told[i].message, part) != NULL;
+    return count;
+}
+
+static void cancel_many(struct many *many)
+{
+    for (size_t i = 0; i < RUNS; i++)
+        if (many->told[i].count == 0)
+            ml_script_cancel(many->run[i]);
+}
+
+/* What is left when all runs are gone: the state with its garbage, and nothing of the host's. */
+static void assert_all_given_back(struct world *w)
+{
+    struct ml_budget *budget = ml_script_budget(w->script);
+    size_t room = budget->max - MIB;
+    assert_true(ml_budget_take(budget, room)); /* collects garbage */
+    ml_budget_give(budget, room);
+}
+
+static void test_memory_bodies_in_flight_are_charged(void **state)
+{
+    (void)state;
+    static struct many many;
+    struct world w;
+    world_open(&w,
+               "local body = pod(at) body.spec.text = ('x'):rep(900 * 1024)\n"
+               "body.metadata.name = 'p' .. math.random(1e9)\n"
+               "local made, err = ctx.create(body)\n"
+               "if not made then error(err) end",
+               NULL);
+    size_t most = start_many(&w, &many);
+    assert_in_range(most, 8 * MIB, 16 * MIB + SLACK);
+    size_t waiting = fake_waiting(w.fake) - 1; /* the watch */
+    assert_in_range(waiting, 2, 6);
+    assert_int_equal(failed_with(&many, "out of memory"), RUNS - waiting);
+    cancel_many(&many);
+    assert_all_given_back(&w);
+    world_close(&w);
+}
+
+static void test_memory_answers_on_their_way_are_charged(void **state)
+{
+    (void)state;
+    static struct many many;
+    struct world w;
+    world_open(&w,
+               "local got, err = ctx.get(Secret, 's')\n"
+               "if not got then return ctx.invalid('spec', err.kind .. ' ' .. err.message) end",
+               NULL);
+    start_many(&w, &many);
+    ML_AUTO_FREE char *piece = ml_zalloc(MIB + 1);
+    memset(piece, ' ', MIB);
+    size_t taken = 0, most = 0;
+    for (size_t i = 0; i < 100; i++) { /* so many requests are sent at once */
+        struct fake_call *call = fake_next(w.fake);
+        fake_head(call, 200);
+        taken += fake_piece(call, piece);
+        most = ML_MAX(most, ml_script_memory(w.script));
+    }
+    ml_loop_poll(w.loop);
+    assert_in_range(taken, 10, 16);
+    assert_in_range(most, 10 * MIB, 16 * MIB + SLACK);
+    assert_in_range(failed_with(&many, "out of memory for the answer (limit 16384 KiB)"), 84, 90);
+    cancel_many(&many);
+    world_close(&w);
+}
+
+static void test_memory_statuses_are_bounded(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "return { status = { text = ('x'):rep(1024 * 1024) } }", NULL);
+    world_start(&w, &told);
+    assert_int_equal(told.count, 1);
+    assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
+    assert_string_equal(told.message, "at.lua:12: status: larger than 1024 KiB as JSON");
+    assert_in_range(ml_script_memory(w.script), 1, 4 * MIB);
+    world_close(&w);
+    world_open(&w, "return { status = { text = ('x'):rep(1000 * 1024) } }", NULL);
+    world_start(&w, &told);
+    assert_int_equal(told.outcome, ML_OUTCOME_OK);
+    world_close(&w);
+}
+
+/* As JSON it is a megabyte, in Lua one string a thousand times. */
+static void test_memory_status_is_charged(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t memory_max;
+        enum ml_outcome outcome;
+    } cases[] = {{4 * MIB, ML_OUTCOME_OK}, {1 * MIB, ML_OUTCOME_ERROR}};
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        const struct ml_script_limits limits = {.memory_max = cases[i].memory_max};
+        struct world w;
+        struct told told;
+        world_open(&w,
+                   "local list, text = {}, ('x'):rep(1000)\n"
+                   "for i = 1, 1000 do list[i] = text end return { status = { list = list } }",
+                   &limits);
+        world_start(&w, &told);
+        assert_int_equal(told.outcome, cases[i].outcome);
+        if (told.outcome == ML_OUTCOME_ERROR)
+            assert_non_null(strstr(told.message, "out of memory (limit 1 MiB)"));
+        assert_all_given_back(&w);
+        world_close(&w);
+    }
+}
+
+/* A script whose own state is nearly full has no room for what it hands over. */
+static void test_memory_of_the_host_and_of_lua_are_one_budget(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local held = {} for i = 1, 20 do held[i] = (i .. 'x'):rep(300 * 1024) end\n"
+               "local parts = {} for i = 1, 2 do parts[i] = held[i] end\n"
+               "ctx.log('large', { parts = parts })\n"
+               "return { status = { n = #held } }",
+               NULL);
+    world_start(&w, &told);
+    assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
+    assert_non_null(strstr(told.message, "out of memory (limit 16 MiB)"));
+    assert_all_given_back(&w);
+    world_close(&w);
+}
+
+/* Garbage is no reason to refuse: it is collected first. */
+static void test_memory_garbage_makes_room(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "for i = 1, 40 do local s = (i .. 'x'):rep(200 * 1024) end\n"
+               "return { status = { text = ('x'):rep(1000 * 1024) } }",
+               NULL);
+    for (int i = 0; i < 20; i++) {
+        world_start(&w, &told);
+        assert_int_equal(told.outcome, ML_OUTCOME_OK);
+        assert_in_range(ml_script_memory(w.script), 1, 16 * MIB);
+    }
+    world_close(&w);
+}
+
+static void test_memory_log_fields_and_events_leave_nothing(void **state)
+{
+    (void)state;
+    static struct many many;
+    struct world w;
+    world_open(
+        &w,
+        "local text = ('x'):rep(900 * 1024)\n"
+        "for i = 1, 40 do ctx.log(text, { text = text }) ctx.event('Reason' .. i, text) end\n"
+        "ctx.get(Secret, 's')",
+        NULL);
+    size_t most = start_many(&w, &many);
+    assert_in_range(most, MIB, 16 * MIB);
+    cancel_many(&many);
+    assert_all_given_back(&w);
+    for (size_t i = 0; i < fake_count(w.fake); i++)
+        if (strstr(fake_call_at(w.fake, i)->path, "/events"))
+            assert_in_range(fake_call_at(w.fake, i)->body_len, 1024, 2048);
+    world_close(&w);
+}
+
+/* What was applied is remembered as long as there is room. */
+static void test_memory_of_what_was_applied_is_charged(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local body = pod(at)\n"
+               "for i = 1, 60 do body.metadata.name = 'p' .. ctx.now() .. i ctx.apply(body) end",
+               NULL);
+    size_t before = 0;
+    for (int round = 0; round < 10; round++) {
+        w.clock.wall_ns += ML_NS_PER_S;
+        world_start(&w, &told);
+        for (int i = 0; i < 60; i++)
+            world_answer(&w, fake_next(w.fake), 200, "{\"metadata\":{\"resourceVersion\":\"7\"}}");
+        assert_int_equal(told.outcome, ML_OUTCOME_OK);
+        before = round == 0 ? ml_script_memory(w.script) : before;
+    }
+    assert_true(ml_script_memory(w.script) > before + (size_t)540 * 64);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_bodies_in_flight_are_charged),
+        cmocka_unit_test(test_memory_answers_on_their_way_are_charged),
+        cmocka_unit_test(test_memory_statuses_are_bounded),
+        cmocka_unit_test(test_memory_status_is_charged),
+        cmocka_unit_test(test_memory_of_the_host_and_of_lua_are_one_budget),
+        cmocka_unit_test(test_memory_garbage_makes_room),
+        cmocka_unit_test(test_memory_log_fields_and_events_leave_nothing),
+        cmocka_unit_test(test_memory_of_what_was_applied_is_charged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
