@@ -80,8 +80,8 @@ void *ml_map_put(struct ml_map *map, struct ml_str key, void *value)
     }
     /* At most three quarters full, so that a probe always meets an empty slot. */
     if ((map->used + 1) * 4 > map->capacity * 3) {
-        bool crowded = (map->len + 1) * 2 > map->capacity;
-        rehash(map, crowded ? ML_MAX(map->capacity * 2, MAP_CAPACITY_MIN) : map->capacity);
+        bool overflow = (map->len + 1) * 2 > map->capacity;
+        rehash(map, overflow ? ML_MAX(map->capacity * 2, MAP_CAPACITY_MIN) : map->capacity);
     }
     slot = free_slot(map, hash);
     map->used += slot->key == NULL;

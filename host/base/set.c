@@ -74,8 +74,8 @@ static void make_room(struct ml_set *set)
     bool is_full = (set->used + 1) * 8 > set->capacity * 7;
     bool has_holes = set->filled == set->room && set->len + set->len / 4 < set->filled;
     if (is_full || has_holes) {
-        bool crowded = (set->len + 1) * 4 > set->capacity * 3;
-        rebuild(set, crowded ? ML_MAX(set->capacity * 2, CAPACITY_MIN) : set->capacity);
+        bool overflow = (set->len + 1) * 4 > set->capacity * 3;
+        rebuild(set, overflow ? ML_MAX(set->capacity * 2, CAPACITY_MIN) : set->capacity);
     }
     if (set->filled < set->room)
         return;

@@ -59,7 +59,7 @@ struct ml_client_request {
     struct ml_str body;        /* JSON; copied */
     const char *field_manager; /* for writes; NULL: the User-Agent's default */
     bool force;                /* apply: take over fields of others */
-    const char *lane;          /* who asks: those that wait are served in turns; copied; NULL:
+    const char *flow;          /* who asks: those that wait are served in turns; copied; NULL:
                                   the host */
     bool yields; /* stands behind all others that wait: what tells of work done must not hold
                     up work that is due */

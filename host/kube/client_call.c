@@ -26,7 +26,7 @@ void ml_client_call_move(struct ml_client_call *call, enum ml_client_state state
     if (call->state == CALL_WAITING)
         ml_client_queue_remove(&client->queue, &call->waiter);
     if (state == CALL_WAITING)
-        ml_client_queue_put(&client->queue, &call->waiter, call->lane, call->yields);
+        ml_client_queue_put(&client->queue, &call->waiter, call->flow, call->yields);
     if (call->state == CALL_HELD)
         ml_list_remove(&call->waiter.node);
     if (state == CALL_HELD)
@@ -45,7 +45,7 @@ void ml_client_call_free(struct ml_client_call *call)
     ml_client_wire_fini(&call->wire);
     ml_buf_fini(&call->answer);
     ml_budget_give(call->budget, call->request_charged + call->answer_charged);
-    free(call->lane);
+    free(call->flow);
     free(call);
 }
 

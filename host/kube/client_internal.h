@@ -26,24 +26,24 @@ static inline bool ml_client_wire_writes(const struct ml_client_wire *wire)
     return strcmp(wire->method, "GET") != 0;
 }
 
-/* Those who wait for a place: in lanes, one a controller, served in turns, so that one that asks
+/* Those who wait for a place: in flows, one a controller, served in turns, so that one that asks
  * for much does not hold up the others; behind all of them those that yield. client_queue.c. */
 struct ml_client_waiter {
     struct ml_list node;
-    struct ml_client_lane *lane; /* NULL: yields, or does not wait */
+    struct ml_client_flow *flow; /* NULL: yields, or does not wait */
 };
 
 struct ml_client_queue {
-    struct ml_list lanes; /* whose turn it is first */
+    struct ml_list flows; /* whose turn it is first */
     struct ml_list yielding;
     size_t len;
 };
 
 void ml_client_queue_init(struct ml_client_queue *queue);
-/* `lane` is copied; NULL is one as well. */
+/* `flow` is copied; NULL is one as well. */
 void ml_client_queue_put(struct ml_client_queue *queue, struct ml_client_waiter *waiter,
-                         const char *lane, bool yields);
-/* Whose turn it is, still in the queue; NULL: nobody waits. The next call is another lane's. */
+                         const char *flow, bool yields);
+/* Whose turn it is, still in the queue; NULL: nobody waits. The next call is another flow's. */
 struct ml_client_waiter *ml_client_queue_next(struct ml_client_queue *queue);
 void ml_client_queue_remove(struct ml_client_queue *queue, struct ml_client_waiter *waiter);
 
@@ -127,7 +127,7 @@ struct ml_client_call {
     struct ml_client *client;
     struct ml_client_waiter waiter; /* in the queue, or held */
     enum ml_client_state state;
-    char *lane;
+    char *flow;
     bool yields;
     struct ml_client_wire wire;
     struct ml_http_deadlines deadlines;

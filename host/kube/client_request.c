@@ -122,7 +122,7 @@ struct ml_client_call *ml_client_send(struct ml_client *client,
     ml_assert(done);
     struct ml_client_call *call = ml_client_call_new(client, context);
     call->done = done;
-    call->lane = ml_strdup(request->lane);
+    call->flow = ml_strdup(request->flow);
     call->yields = request->yields;
     call->deadlines = deadlines_of(request);
     ml_timer_init(&call->rest, client->loop, on_rested, call);

@@ -23,9 +23,8 @@ void ml_condition_write(const struct ml_condition *condition, struct ml_buf *out
  * lastTransitionTime (that of before, unless status flips: then `now_ns`). Order: as it
  * stands, new types behind. ML_EINVALID: a condition without type or status, or more than
  * SCRIPT_CONDITIONS_MAX in `wanted`. */
-ML_NODISCARD int ml_conditions_merge(struct ml_str current, struct ml_str wanted,
-                                     int64_t generation, int64_t now_ns, struct ml_buf *out,
-                                     struct ml_err *err);
+ML_NODISCARD int ml_conditions_merge(struct ml_str current, struct ml_str wanted, int64_t revision,
+                                     int64_t now_ns, struct ml_buf *out, struct ml_err *err);
 
 /* The raw condition of this type in the array, or an empty slice. */
 struct ml_str ml_conditions_find(struct ml_str array, struct ml_str type);

@@ -14,7 +14,7 @@ static void enqueue_all(struct ml_controller *self)
 {
     if (self->cluster->standby)
         return;
-    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
+    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
         if (controller_acts(self, ml_object_key(object)))
@@ -22,32 +22,32 @@ static void enqueue_all(struct ml_controller *self)
 }
 
 /* The swap. It happens in one step of the loop, so between any two reconciles. */
-static void on_ready(void *context, struct ml_generation *generation)
+static void on_ready(void *context, struct ml_revision *revision)
 {
     struct ml_controller *self = context;
-    struct ml_generation *old = self->current;
-    ml_assert(generation == self->offered);
+    struct ml_revision *old = self->current;
+    ml_assert(revision == self->offered);
     self->offered = NULL;
-    self->current = generation;
-    ml_generation_live(generation, self->gate, &self->payer);
+    self->current = revision;
+    ml_revision_live(revision, self->expectations, &self->payer);
     ml_metric_set(self->metrics.workers_max,
-                  (double)ml_generation_declaration(generation)->concurrency_max);
+                  (double)ml_revision_declaration(revision)->concurrency_max);
     if (old) {
-        ml_generation_retire(old);
-        ml_generation_unref(old);
+        ml_revision_retire(old);
+        ml_revision_unref(old);
     }
-    ml_wakes_pardon(self->wakes);
+    ml_enqueue_filter_reset_backoff(self->filter);
     controller_circuit_close(self);
     enqueue_all(self);
     self->handler->live(self->context, self, old == NULL);
     controller_pump(self);
 }
 
-static void on_waiting(void *context, struct ml_generation *generation,
+static void on_waiting(void *context, struct ml_revision *revision,
                        const struct ml_script_kind *kind, const struct ml_err *err)
 {
     struct ml_controller *self = context;
-    (void)generation;
+    (void)revision;
     ml_warn(self->cluster->log, self->name,
             err->kind == ML_ENOT_FOUND ? "kind is not installed; waiting for it"
                                        : "kind cannot be looked up; trying again",
@@ -63,32 +63,32 @@ static bool is_edit(const struct ml_change *change)
            (!change->old || (ml_object_diff(change->old, change->new, NULL) & parts));
 }
 
-static void on_enqueue(void *context, struct ml_generation *generation, struct ml_str key,
+static void on_enqueue(void *context, struct ml_revision *revision, struct ml_str key,
                        const struct ml_change *change)
 {
     struct ml_controller *self = context;
-    (void)generation;
+    (void)revision;
     if (!controller_acts(self, key))
         return;
-    if (change->bereft)
-        ml_doubts_bereft(&self->doubts, key);
+    if (change->child_deleted)
+        ml_stale_keys_child_deleted(&self->stale_keys, key);
     if (self->circuit.state == ML_CIRCUIT_OPEN && is_edit(change))
         controller_circuit_hurry(self);
-    ml_wakes_changed(self->wakes, key, change);
+    ml_enqueue_filter_changed(self->filter, key, change);
 }
 
-static void on_gone(void *context, struct ml_generation *generation, struct ml_str key)
+static void on_gone(void *context, struct ml_revision *revision, struct ml_str key)
 {
     struct ml_controller *self = context;
-    (void)generation;
+    (void)revision;
     ml_workqueue_cancel_after(self->queue, key);
     ml_workqueue_forget(self->queue, key);
-    ml_gate_clear(self->gate, key);
-    ml_wakes_gone(self->wakes, key);
-    ml_doubts_drop(&self->doubts, key);
+    ml_expectations_clear(self->expectations, key);
+    ml_enqueue_filter_gone(self->filter, key);
+    ml_stale_keys_drop(&self->stale_keys, key);
 }
 
-static void on_function_failed(void *context, struct ml_generation *generation,
+static void on_function_failed(void *context, struct ml_revision *revision,
                                const struct ml_kind *kind, struct ml_object *object,
                                const struct ml_err *err)
 {
@@ -97,25 +97,25 @@ static void on_function_failed(void *context, struct ml_generation *generation,
              ML_S("kind", kind->kind), ML_STR_FIELD("object", ml_object_key(object)), ML_ERR(err));
     ml_object_warning(self->cluster, kind, object, "WatchFailed", err->message);
     ml_metric_add(self->metrics.errors, 1);
-    if (ml_script_limit_hit(ml_generation_script(generation)))
+    if (ml_script_limit_hit(ml_revision_script(revision)))
         controller_limit_hit(self, NULL, err);
 }
 
-static void on_concerns_all(void *context, struct ml_generation *generation)
+static void on_concerns_all(void *context, struct ml_revision *revision)
 {
     struct ml_controller *self = context;
-    if (generation == self->current)
+    if (revision == self->current)
         enqueue_all(self);
 }
 
-static void on_mended(void *context, struct ml_generation *generation)
+static void on_mended(void *context, struct ml_revision *revision)
 {
     struct ml_controller *self = context;
-    if (generation == self->current)
+    if (revision == self->current)
         controller_pump(self);
 }
 
-static const struct ml_generation_handler generation_handler = {
+static const struct ml_revision_handler revision_handler = {
     .ready = on_ready,
     .waiting = on_waiting,
     .enqueue = on_enqueue,
@@ -141,13 +141,13 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
         .context = self,
     };
     self->queue = ml_workqueue_new(&queue);
-    self->gate = ml_gate_new(cluster->loop, cluster->metrics, self->name);
-    self->wakes = ml_wakes_new(cluster->loop,
-                               ml_turns_metered(cluster->turns)
-                                   ? &controller_wakes_handler
-                                   : &controller_wakes_handler_of_virtual_time,
-                               self);
-    ml_gate_on_write(self->gate, controller_on_write, self);
+    self->expectations = ml_expectations_new(cluster->loop, cluster->metrics, self->name);
+    self->filter = ml_enqueue_filter_new(cluster->loop,
+                                         ml_turns_metered(cluster->turns)
+                                             ? &controller_enqueue_handler
+                                             : &controller_enqueue_handler_of_virtual_time,
+                                         self);
+    ml_expectations_on_write(self->expectations, controller_on_write, self);
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);
     ml_task_init(&self->stopped_task, on_stopped, self);
@@ -167,11 +167,11 @@ void ml_controller_free(struct ml_controller *self)
     controller_circuit_fini(self);
     controller_shard_fini(self);
     controller_cancel_work(self);
-    ml_generation_unref(self->offered);
-    ml_generation_unref(self->current);
-    ml_gate_free(self->gate);
-    ml_wakes_free(self->wakes);
-    ml_doubts_fini(&self->doubts);
+    ml_revision_unref(self->offered);
+    ml_revision_unref(self->current);
+    ml_expectations_free(self->expectations);
+    ml_enqueue_filter_free(self->filter);
+    ml_stale_keys_fini(&self->stale_keys);
     ml_workqueue_free(self->queue);
     ml_payer_fini(&self->payer);
     free(self->name);
@@ -180,12 +180,12 @@ void ml_controller_free(struct ml_controller *self)
 
 void ml_controller_offer(struct ml_controller *self, struct ml_script *script)
 {
-    ml_generation_unref(self->offered);
-    self->offered = ml_generation_new(self->cluster, script, &generation_handler, self);
-    ml_generation_start(self->offered);
+    ml_revision_unref(self->offered);
+    self->offered = ml_revision_new(self->cluster, script, &revision_handler, self);
+    ml_revision_start(self->offered);
 }
 
-void ml_controller_lead(struct ml_controller *self)
+void ml_controller_resync(struct ml_controller *self)
 {
     if (!self->current || self->stopping)
         return;
@@ -197,7 +197,7 @@ void ml_controller_reshard(struct ml_controller *self)
 {
     if (!self->current || self->stopping)
         return;
-    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
+    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
         struct ml_str key = ml_object_key(object);
@@ -211,9 +211,9 @@ void ml_controller_stop(struct ml_controller *self)
 {
     self->stopping = true;
     controller_circuit_fini(self);
-    ml_generation_unref(ml_take(&self->offered));
+    ml_revision_unref(ml_take(&self->offered));
     if (self->current)
-        ml_generation_retire(self->current);
+        ml_revision_retire(self->current);
     ml_workqueue_shut_down(self->queue);
     controller_tell_when_stopped(self);
 }
@@ -223,9 +223,9 @@ const char *ml_controller_name(const struct ml_controller *self)
     return self->name;
 }
 
-static struct ml_script *script_of(const struct ml_generation *generation)
+static struct ml_script *script_of(const struct ml_revision *revision)
 {
-    return generation ? ml_generation_script(generation) : NULL;
+    return revision ? ml_revision_script(revision) : NULL;
 }
 
 struct ml_script *ml_controller_current(const struct ml_controller *self)
@@ -245,5 +245,5 @@ int64_t ml_controller_next(const struct ml_controller *self)
 
 bool ml_controller_sees(const struct ml_controller *self, struct ml_buf *why)
 {
-    return ml_generation_sees(self->current, why);
+    return ml_revision_sees(self->current, why);
 }

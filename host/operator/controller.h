@@ -1,9 +1,9 @@
-/* L6 operator. A controller: one queue of keys, one gate, and the version of its script that works
- * on them. A new version is offered, made ready aside, and takes over between two reconciles;
- * what the old one has under way it finishes on its own state. */
+/* L6 operator. A controller: one queue of keys, one expectations, and the version of its script
+ * that works on them. A new version is offered, made ready aside, and takes over between two
+ * reconciles; what the old one has under way it finishes on its own state. */
 #pragma once
 
-#include "operator/generation.h"
+#include "operator/revision.h"
 
 struct ml_controller;
 
@@ -27,7 +27,7 @@ void ml_controller_free(struct ml_controller *controller);
 void ml_controller_offer(struct ml_controller *controller, struct ml_script *script);
 
 /* The cluster stands by no longer: everything is looked at, as after a start. */
-void ml_controller_lead(struct ml_controller *controller);
+void ml_controller_resync(struct ml_controller *controller);
 
 /* Inside `changed` of the cluster's shard: begins with the keys that it gained. */
 void ml_controller_reshard(struct ml_controller *controller);
@@ -46,5 +46,5 @@ const char *ml_controller_name(const struct ml_controller *controller);
 struct ml_script *ml_controller_current(const struct ml_controller *controller);
 struct ml_script *ml_controller_offered(const struct ml_controller *controller);
 
-/* Of a controller that works, as ml_generation_sees. */
+/* Of a controller that works, as ml_revision_sees. */
 bool ml_controller_sees(const struct ml_controller *controller, struct ml_buf *why);

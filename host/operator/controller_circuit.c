@@ -26,7 +26,7 @@ static void tell_opened(struct ml_controller *self, struct ml_object *object,
              "script runs into its limits again and again; its circuit is open", ML_ERR(err),
              ML_F("pause_seconds", (double)self->circuit.pause_ns / (double)ML_NS_PER_S));
     if (object)
-        ml_object_warning(self->cluster, ml_generation_kind(self->current), object, "CircuitOpen",
+        ml_object_warning(self->cluster, ml_revision_kind(self->current), object, "CircuitOpen",
                           note);
     tell(self, true, note);
 }

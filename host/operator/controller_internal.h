@@ -6,8 +6,8 @@
 #include "operator/circuit.h"
 #include "operator/controller.h"
 #include "operator/controller_metrics.h"
-#include "operator/doubts.h"
 #include "operator/reconcile.h"
+#include "operator/stale_keys.h"
 #include "state/workqueue.h"
 
 struct ml_controller {
@@ -16,14 +16,14 @@ struct ml_controller {
     const struct ml_controller_handler *handler;
     void *context;
     struct ml_workqueue *queue;
-    struct ml_gate *gate;
+    struct ml_expectations *expectations;
     struct ml_payer payer; /* of the CPU time that its script takes */
-    struct ml_wakes *wakes;
-    struct ml_doubts doubts;
+    struct ml_enqueue_filter *filter;
+    struct ml_stale_keys stale_keys;
     struct ml_circuit circuit;
-    struct ml_timer probe;         /* while the circuit is open: until an object may try */
-    struct ml_generation *current; /* NULL before the first is live */
-    struct ml_generation *offered; /* on its way; NULL when there is none */
+    struct ml_timer probe;       /* while the circuit is open: until an object may try */
+    struct ml_revision *current; /* NULL before the first is live */
+    struct ml_revision *offered; /* on its way; NULL when there is none */
     struct ml_list works;
     int64_t in_flight;
     int64_t low_in_flight; /* of those, the ones of low priority */
@@ -43,9 +43,10 @@ void controller_cancel_work(struct ml_controller *self);
 /* Of a controller that is to stop, once nothing is under way. */
 void controller_tell_when_stopped(struct ml_controller *self);
 
-/* controller_wakes.c: what the controller hears of its wakes, and of its gate for them. */
-extern const struct ml_wakes_handler controller_wakes_handler,
-    controller_wakes_handler_of_virtual_time;
+/* controller_enqueue.c: what the controller hears of its filter, and of its expectations for them.
+ */
+extern const struct ml_enqueue_filter_handler controller_enqueue_handler,
+    controller_enqueue_handler_of_virtual_time;
 void controller_on_write(void *controller, struct ml_str key, const struct ml_informer *informer,
                          uint64_t rv, bool shown);
 

@@ -15,7 +15,7 @@ static void collect_owned(void *context)
     size_t cursor = 0, owned = 0;
     if (!self->current)
         return;
-    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
+    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
         owned += controller_acts(self, ml_object_key(object));
     ml_metric_set(self->keys_owned, (double)owned);

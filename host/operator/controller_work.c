@@ -1,6 +1,6 @@
 /* The keys under way: who may begin, and what becomes of a key that has ended. */
 #include "operator/controller_internal.h"
-#include "operator/recheck.h"
+#include "operator/live_read.h"
 
 /* Keys of low priority under way at once, so that an edit finds the loop, the client and the server
  * free: while 5,000 objects of a start are worked off it waits 1, 6 and 26 ms beside 2, 8 and 32 of
@@ -12,7 +12,7 @@ struct work {
     struct ml_controller *controller;
     struct ml_str key; /* the queue's, until done */
     enum ml_priority priority;
-    struct ml_recheck *recheck;     /* before it, for a key in doubt */
+    struct ml_live_read *live_read; /* before it, for a key in doubt */
     struct ml_reconcile *reconcile; /* NULL: not yet */
     int64_t started_ns;
     bool probes; /* whether the script stays within its limits again */
@@ -22,17 +22,17 @@ struct work {
 /* What the cache shows of it is not what the server has. */
 static void doubt(struct ml_controller *self, struct ml_str key)
 {
-    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
+    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     const struct ml_object *object = ml_store_get(store, key);
     if (object)
-        ml_doubts_stale(&self->doubts, object);
+        ml_stale_keys_add(&self->stale_keys, object);
 }
 
 static void add_after(const struct work *work, enum ml_priority priority, int64_t delay_ns)
 {
     struct ml_controller *self = work->controller;
     ml_workqueue_add_after(self->queue, work->key, priority,
-                           ml_wakes_restrain(self->wakes, work->key, delay_ns));
+                           ml_enqueue_filter_restrain(self->filter, work->key, delay_ns));
 }
 
 /* What becomes of the key (machinery of controller-runtime's reconcileHandler). The newest
@@ -54,7 +54,7 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
     case ML_OUTCOME_INVALID:
         return;
     case ML_OUTCOME_OK:
-        ml_doubts_good(&self->doubts, key);
+        ml_stale_keys_reconciled(&self->stale_keys, key);
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
             add_after(work, work->priority, end->requeue_after_ns);
@@ -87,7 +87,7 @@ void controller_tell_when_stopped(struct ml_controller *self)
 static void judge_limits(struct work *work, const struct ml_reconcile_end *end)
 {
     struct ml_controller *self = work->controller;
-    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
+    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     if (end->limit)
         controller_limit_hit(self, ml_store_get(store, work->key), &end->err);
     else if (end->outcome != ML_OUTCOME_ERROR)
@@ -102,7 +102,7 @@ static void on_reconciled(void *context, const struct ml_reconcile_end *end)
     ml_controller_metrics_count(&self->metrics, end, took_ns);
     judge_limits(work, end);
     requeue(work, end);
-    ml_wakes_ended(self->wakes, work->key);
+    ml_enqueue_filter_ended(self->filter, work->key);
     work_end(work);
     controller_tell_when_stopped(self);
     if (self->cluster->shard)
@@ -110,7 +110,7 @@ static void on_reconciled(void *context, const struct ml_reconcile_end *end)
     controller_pump(self);
 }
 
-static void on_gate_open(void *context, struct ml_str key)
+static void on_expectations_satisfied(void *context, struct ml_str key)
 {
     struct ml_controller *self = context;
     if (controller_acts(self, key))
@@ -121,12 +121,12 @@ static void on_gate_open(void *context, struct ml_str key)
  * new must appear under it. NULL as well for what is another replica's by now. */
 static struct ml_object *object_of(struct ml_controller *self, struct ml_str key)
 {
-    const struct ml_store *store = ml_informer_store(ml_generation_informer(self->current));
+    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     struct ml_object *object = ml_store_get(store, key);
     if (object && !ml_object_deleting(object) && controller_acts(self, key))
         return object;
     if (!object)
-        ml_doubts_drop(&self->doubts, key); /* its last child goes after it */
+        ml_stale_keys_drop(&self->stale_keys, key); /* its last child goes after it */
     ml_workqueue_forget(self->queue, key);
     return NULL;
 }
@@ -134,19 +134,20 @@ static struct ml_object *object_of(struct ml_controller *self, struct ml_str key
 static void reconcile(struct work *work, struct ml_object *object)
 {
     struct ml_controller *self = work->controller;
-    ml_wakes_begun(self->wakes, work->key);
-    work->reconcile = ml_reconcile_start(self->cluster, self->name, self->current, self->gate,
-                                         &self->payer, object, on_reconciled, work);
+    ml_enqueue_filter_begun(self->filter, work->key);
+    work->reconcile = ml_reconcile_start(self->cluster, self->name, self->current,
+                                         self->expectations, &self->payer, object, on_reconciled,
+                                         work);
 }
 
-static void on_rechecked(void *context, const struct ml_err *err)
+static void on_live_read(void *context, const struct ml_err *err)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
     struct ml_object *object = err ? NULL : object_of(self, work->key);
-    work->recheck = NULL;
+    work->live_read = NULL;
     if (object) {
-        ml_doubts_checked(&self->doubts, work->key);
+        ml_stale_keys_checked(&self->stale_keys, work->key);
         reconcile(work, object);
         return;
     }
@@ -163,7 +164,8 @@ static void on_rechecked(void *context, const struct ml_err *err)
 static void begin(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
 {
     struct ml_object *object = object_of(self, key);
-    if (!object || !ml_gate_open(self->gate, key, on_gate_open, self)) {
+    if (!object ||
+        !ml_expectations_satisfied(self->expectations, key, on_expectations_satisfied, self)) {
         ml_workqueue_done(self->queue, key);
         return;
     }
@@ -177,9 +179,9 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
     self->in_flight++;
     self->low_in_flight += priority == ML_PRIORITY_LOW;
     ml_metric_set(self->metrics.active, (double)self->in_flight);
-    if (ml_doubts_has(&self->doubts, object))
-        work->recheck = ml_recheck_start(self->cluster->client, ml_generation_kind(self->current),
-                                         object, on_rechecked, work);
+    if (ml_stale_keys_has(&self->stale_keys, object))
+        work->live_read = ml_live_read_start(self->cluster->client, ml_revision_kind(self->current),
+                                             object, on_live_read, work);
     else
         reconcile(work, object);
 }
@@ -194,8 +196,8 @@ static bool has_room(const struct ml_controller *self, enum ml_priority *out_lea
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
     return self->current && !self->stopping && !self->cluster->standby &&
            ml_payer_idle(&self->payer) && controller_circuit_lets_begin(self) &&
-           !ml_informer_is_blind(ml_generation_informer(self->current)) &&
-           self->in_flight < ml_generation_declaration(self->current)->concurrency_max;
+           !ml_informer_is_degraded(ml_revision_informer(self->current)) &&
+           self->in_flight < ml_revision_declaration(self->current)->concurrency_max;
 }
 
 void controller_pump(void *context)
@@ -211,7 +213,7 @@ void controller_cancel_work(struct ml_controller *self)
 {
     ml_list_each (node, &self->works) {
         struct work *work = ml_container_of(node, struct work, node);
-        ml_recheck_cancel(work->recheck);
+        ml_live_read_cancel(work->live_read);
         if (work->reconcile)
             ml_reconcile_cancel(work->reconcile);
         work_end(work);
@@ -221,13 +223,13 @@ void controller_cancel_work(struct ml_controller *self)
 static void cut_work(struct work *work)
 {
     struct ml_controller *self = work->controller;
-    ml_recheck_cancel(work->recheck);
+    ml_live_read_cancel(work->live_read);
     if (work->reconcile) {
         ml_warn(self->cluster->log, self->name,
                 "another replica gets this object; ended between two writes",
                 ML_STR_FIELD("object", work->key));
         ml_reconcile_cancel(work->reconcile);
-        ml_wakes_ended(self->wakes, work->key);
+        ml_enqueue_filter_ended(self->filter, work->key);
     }
     work_end(work);
 }

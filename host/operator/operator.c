@@ -98,7 +98,7 @@ static void on_wall_jumped(void *context, int64_t delta_ns)
     struct ml_operator *self = context;
     ml_info(self->cluster.log, "host", "the wall clock was set; looking at all objects again",
             ML_F("seconds", (double)delta_ns / (double)ML_NS_PER_S));
-    ml_scripts_lead(self->scripts);
+    ml_scripts_resync(self->scripts);
 }
 
 /* So that one script can have what --script-memory gives it: seven eighths are the most. */

@@ -7,8 +7,8 @@
 struct ml_reconcile {
     struct ml_cluster *cluster;
     const char *controller;
-    struct ml_generation *generation;
-    struct ml_gate *gate;
+    struct ml_revision *revision;
+    struct ml_expectations *expectations;
     struct ml_object *object;
     struct ml_operator *run;
     struct ml_writer_call *writing;
@@ -22,7 +22,7 @@ static void reconcile_free(struct ml_reconcile *self)
 {
     ml_turn_cancel(&self->start);
     ml_object_unref(self->object);
-    ml_generation_unref(self->generation);
+    ml_revision_unref(self->revision);
     free(self);
 }
 
@@ -34,8 +34,7 @@ static void finish(struct ml_reconcile *self)
 
 static void record(struct ml_reconcile *self, const char *reason, const char *note)
 {
-    ml_object_warning(self->cluster, ml_generation_kind(self->generation), self->object, reason,
-                      note);
+    ml_object_warning(self->cluster, ml_revision_kind(self->revision), self->object, reason, note);
 }
 
 static void log_failure(struct ml_reconcile *self, enum ml_log_level level, const char *message,
@@ -104,7 +103,7 @@ static void on_written(void *context, struct ml_str body, const struct ml_err *e
 
 static void write_status(struct ml_reconcile *self, struct ml_str patch)
 {
-    const struct ml_kind *kind = ml_generation_kind(self->generation);
+    const struct ml_kind *kind = ml_revision_kind(self->revision);
     const struct ml_write write = {
         .request =
             {
@@ -115,10 +114,10 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
                 .subresource = kind->has_status ? ML_STR("status") : ML_STR(""),
                 .body = patch,
                 .yields = true,
-                .budget = ml_script_budget(ml_generation_script(self->generation)),
+                .budget = ml_script_budget(ml_revision_script(self->revision)),
             },
-        .gate = self->gate,
-        .informer = ml_generation_informer(self->generation),
+        .expectations = self->expectations,
+        .informer = ml_revision_informer(self->revision),
         .key = ml_object_key(self->object),
     };
     self->writing = ml_writer_send(self->cluster, &write, on_written, self);
@@ -152,23 +151,24 @@ static void on_result(void *context, const struct ml_result *result)
 static void start(void *context)
 {
     struct ml_reconcile *self = context;
-    struct ml_operator *run = ml_script_reconcile(ml_generation_script(self->generation), self->object,
-                                             on_result, self);
+    struct ml_operator *run = ml_script_reconcile(ml_revision_script(self->revision), self->object,
+                                                  on_result, self);
     /* NULL: over already, and `self` with it unless a status is being written. */
     if (run)
         self->run = run;
 }
 
 struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *controller,
-                                        struct ml_generation *generation, struct ml_gate *gate,
+                                        struct ml_revision *revision,
+                                        struct ml_expectations *expectations,
                                         struct ml_payer *payer, struct ml_object *object,
                                         ml_reconcile_done *done, void *context)
 {
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
     self->cluster = cluster;
     self->controller = controller;
-    self->generation = ml_generation_ref(generation);
-    self->gate = gate;
+    self->revision = ml_revision_ref(revision);
+    self->expectations = expectations;
     self->object = ml_object_ref(object);
     self->done = done;
     self->context = context;

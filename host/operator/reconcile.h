@@ -3,7 +3,7 @@
  * with the key afterwards is the controller's. */
 #pragma once
 
-#include "operator/generation.h"
+#include "operator/revision.h"
 
 struct ml_reconcile;
 
@@ -21,7 +21,8 @@ typedef void ml_reconcile_done(void *context, const struct ml_reconcile_end *end
 /* Takes references of its own, and a turn of `payer` to begin. `done` comes later, from the loop or
  * from within a call into it, but never before this returns. */
 struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *controller,
-                                        struct ml_generation *generation, struct ml_gate *gate,
+                                        struct ml_revision *revision,
+                                        struct ml_expectations *expectations,
                                         struct ml_payer *payer, struct ml_object *object,
                                         ml_reconcile_done *done, void *context);
 /* As ml_script_writes; the write of the status counts. */

@@ -41,7 +41,7 @@ static void on_led(void *context)
     struct ml_replica *self = context;
     self->cluster->standby = false;
     tell_of_lease(self, "became leader");
-    ml_scripts_lead(self->scripts);
+    ml_scripts_resync(self->scripts);
 }
 
 static void make_election(struct ml_replica *self, const struct ml_replica_opts *opts)

@@ -366,9 +366,9 @@ static const struct ml_source_handler source_handler = {.files = on_files, .trou
 
 static void leave(struct ml_scripts *self, struct ml_controller *controller)
 {
-    struct leaver *leaver = ml_new(struct leaver);
-    leaver->controller = controller;
-    ml_list_push(&self->leavers, &leaver->node);
+    struct draining *draining = ml_new(struct draining);
+    draining->controller = controller;
+    ml_list_push(&self->draining, &draining->node);
     ml_controller_stop(controller);
 }
 
@@ -400,13 +400,13 @@ static void on_circuit(void *context, struct ml_controller *controller, bool ope
 static void on_stopped(void *context, struct ml_controller *controller)
 {
     struct ml_scripts *self = context;
-    ml_list_each (node, &self->leavers) {
-        struct leaver *leaver = ml_container_of(node, struct leaver, node);
-        if (leaver->controller != controller)
+    ml_list_each (node, &self->draining) {
+        struct draining *draining = ml_container_of(node, struct draining, node);
+        if (draining->controller != controller)
             continue;
-        ml_list_remove(&leaver->node);
-        ml_controller_free(leaver->controller);
-        free(leaver);
+        ml_list_remove(&draining->node);
+        ml_controller_free(draining->controller);
+        free(draining);
         break;
     }
     if (--self->running == 0 && self->stopping)
@@ -425,7 +425,7 @@ struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_sc
     self->cluster = cluster;
     self->limits = *limits;
     ml_list_init(&self->slots);
-    ml_list_init(&self->leavers);
+    ml_list_init(&self->draining);
     self->refusals = ml_metrics_counter(cluster->metrics, "moonloop_script_refused_total",
                                         "Versions of a script that were refused, by file.",
                                         ml_metric_labels("file"));
@@ -449,10 +449,10 @@ void ml_scripts_free(struct ml_scripts *self)
     ml_list_each (node, &self->slots) {
         slot_free(ml_container_of(node, struct slot, node));
     }
-    ml_list_each (node, &self->leavers) {
-        struct leaver *leaver = ml_container_of(node, struct leaver, node);
-        ml_controller_free(leaver->controller);
-        free(leaver);
+    ml_list_each (node, &self->draining) {
+        struct draining *draining = ml_container_of(node, struct draining, node);
+        ml_controller_free(draining->controller);
+        free(draining);
     }
     for (size_t i = 0; i < self->feed_count; i++) {
         ml_loader_free(self->feeds[i].loader);
@@ -501,14 +501,14 @@ void ml_scripts_start(struct ml_scripts *self)
         ml_source_start(self->feeds[i].source, &source_handler, self);
 }
 
-void ml_scripts_lead(struct ml_scripts *self)
+void ml_scripts_resync(struct ml_scripts *self)
 {
     ml_list_each (node, &self->slots) {
         struct slot *slot = ml_container_of(node, struct slot, node);
         if (slot->controller)
-            ml_controller_lead(slot->controller);
+            ml_controller_resync(slot->controller);
         if (slot->successor)
-            ml_controller_lead(slot->successor);
+            ml_controller_resync(slot->successor);
     }
 }
 
@@ -530,9 +530,9 @@ bool ml_scripts_hand_over(struct ml_scripts *self, bool cut)
         if (slot->controller && !ml_controller_hand_over(slot->controller, cut))
             idle = false;
     }
-    ml_list_each (node, &self->leavers) {
-        struct leaver *leaver = ml_container_of(node, struct leaver, node);
-        if (!ml_controller_hand_over(leaver->controller, cut))
+    ml_list_each (node, &self->draining) {
+        struct draining *draining = ml_container_of(node, struct draining, node);
+        if (!ml_controller_hand_over(draining->controller, cut))
             idle = false;
     }
     return idle;

@@ -22,7 +22,7 @@ void ml_scripts_add_source(struct ml_scripts *scripts, struct ml_source *source)
 void ml_scripts_start(struct ml_scripts *scripts);
 
 /* The cluster stands by no longer: what is loaded begins to work. */
-void ml_scripts_lead(struct ml_scripts *scripts);
+void ml_scripts_resync(struct ml_scripts *scripts);
 
 /* As ml_controller_reshard and ml_controller_hand_over, for all of them. */
 void ml_scripts_reshard(struct ml_scripts *scripts);

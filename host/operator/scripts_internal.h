@@ -1,5 +1,5 @@
-/* L6 operator, private. The state of all scripts, and the files that share it: scripts.c has their life,
- * scripts_ready.c what is asked about them. */
+/* L6 operator, private. The state of all scripts, and the files that share it: scripts.c has their
+ * life, scripts_ready.c what is asked about them. */
 #pragma once
 
 #include "operator/controller.h"
@@ -26,7 +26,7 @@ struct slot {
 };
 
 /* A controller whose file has another one by now; it ends when its work is done. */
-struct leaver {
+struct draining {
     struct ml_controller *controller;
     struct ml_list node;
 };
@@ -48,7 +48,7 @@ struct ml_scripts {
     struct feed feeds[SOURCES_MAX];
     size_t feed_count;
     struct ml_list slots;
-    struct ml_list leavers;
+    struct ml_list draining;
     bool stopping;
     size_t running; /* controllers that have not stopped yet */
     void (*stopped)(void *context);

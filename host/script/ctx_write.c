@@ -15,18 +15,18 @@ static void say(struct ml_operator *run, const char *verb, const struct ctx_targ
     ctx_say(run, verb, &target->kind, target->ns, target->name);
 }
 
-void ctx_send(struct ml_operator *run, const struct ctx_target *target, struct ml_client_request request,
-              bool wait_for_cache)
+void ctx_send(struct ml_operator *run, const struct ctx_target *target,
+              struct ml_client_request request, bool wait_for_cache)
 {
     const struct ml_script *script = run->thread.script;
     request.kind = target->kind.kind;
     request.ns = target->ns;
     request.name = target->name;
     request.field_manager = script->field_manager;
-    request.lane = script->field_manager;
+    request.flow = script->field_manager;
     const struct ml_write write = {
         .request = request,
-        .gate = script->binding.gate,
+        .expectations = script->binding.expectations,
         .informer = target->kind.informer,
         .key = ml_object_key(run->thread.object),
         .owner_uid = target->owned ? ml_object_uid(run->thread.object) : ML_STR(""),

@@ -292,7 +292,7 @@ static void seen(void *context)
 void run_read(struct ml_operator *run, const struct ml_client_request *request)
 {
     struct ml_client_request mine = *request;
-    mine.lane = run->thread.script->field_manager;
+    mine.flow = run->thread.script->field_manager;
     mine.budget = &run->thread.script->memory;
     run->read = ml_client_send(run->thread.script->cluster->client, &mine, read_done, run);
 }
@@ -340,7 +340,7 @@ static void run_end(struct ml_operator *run, bool reuse)
 }
 
 struct ml_operator *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                   ml_script_done *done, void *context)
+                                        ml_script_done *done, void *context)
 {
     ml_assert(script->is_controller && script->binding.kinds);
     struct ml_operator *run = ml_new(struct ml_operator);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "state/cluster.h"
-#include "state/gate.h"
+#include "state/expectations.h"
 #include "state/selection.h"
 
 struct ml_script;
@@ -88,7 +88,7 @@ struct ml_budget *ml_script_budget(struct ml_script *script);
 struct ml_script_binding {
     const struct ml_kind *const *kinds;
     struct ml_informer *const *informers;
-    struct ml_gate *gate;
+    struct ml_expectations *expectations;
     struct ml_payer *payer; /* of the CPU time that its code takes; NULL: nobody */
 };
 
@@ -129,7 +129,7 @@ typedef void ml_script_done(void *context, const struct ml_result *result);
  * returned then. To be called in a turn of the binding's payer; the run takes those that it needs
  * to go on by itself. */
 struct ml_operator *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                   ml_script_done *done, void *context);
+                                        ml_script_done *done, void *context);
 /* A write of it is under way: what becomes of it is not known yet. */
 bool ml_script_writes(const struct ml_operator *run);
 void ml_script_cancel(struct ml_operator *run); /* done comes no more; open requests are canceled */

@@ -75,7 +75,7 @@ void informer_free(struct ml_informer *self)
     free(self->scopes);
     ml_store_free(self->store);
     ml_dict_unref(self->dict);
-    departed_fini(&self->departed);
+    tombstones_fini(&self->tombstones);
     free((char *)self->selection.labels.ptr);
     free((char *)self->selection.fields.ptr);
     free(self);
@@ -104,7 +104,7 @@ const struct ml_err *ml_informer_trouble(const struct ml_informer *self)
     return NULL;
 }
 
-bool ml_informer_is_blind(const struct ml_informer *self)
+bool ml_informer_is_degraded(const struct ml_informer *self)
 {
     const struct ml_err *trouble = ml_informer_trouble(self);
     return trouble && (trouble->kind == ML_EFORBIDDEN || trouble->kind == ML_ENOT_FOUND ||

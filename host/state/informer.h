@@ -51,7 +51,7 @@ bool ml_informer_synced(const struct ml_informer *informer); /* first lists are 
 const struct ml_err *ml_informer_trouble(const struct ml_informer *informer);
 /* Is it refused what it watches (403), is the kind not there (404), or does the server show the
  * past? What the cache holds is then not what is. */
-bool ml_informer_is_blind(const struct ml_informer *informer);
+bool ml_informer_is_degraded(const struct ml_informer *informer);
 
 /* Embed it; both are called from the loop, after the store has changed. */
 struct ml_listener {

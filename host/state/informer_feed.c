@@ -36,7 +36,7 @@ static void put(struct ml_informer *self, struct ml_object *object)
 {
     struct ml_object *held = ml_store_get(self->store, ml_object_key(object));
     if (held ? is_old_news(held, object)
-             : departed_has(&self->departed, ml_object_uid(object), ml_object_rv(object)))
+             : tombstones_has(&self->tombstones, ml_object_uid(object), ml_object_rv(object)))
         return;
     struct ml_object *old = ml_store_put(self->store, object);
     tell_put(self, old, object);
@@ -52,7 +52,7 @@ static void on_upsert(void *context, struct ml_object *object)
 static struct ml_object *take_out(struct ml_informer *self, struct ml_object *held,
                                   struct ml_str rv)
 {
-    departed_put(&self->departed, ml_object_uid(held), rv);
+    tombstones_put(&self->tombstones, ml_object_uid(held), rv);
     return ml_store_remove(self->store, ml_object_key(held));
 }
 
@@ -213,7 +213,7 @@ static void on_turn(void *context, bool watched, const char *how, bool lists)
 static void on_restored(void *context, struct ml_str known, struct ml_str shown)
 {
     struct ml_informer *self = ((struct informer_scope *)context)->informer;
-    departed_fini(&self->departed); /* versions of another epoch cannot be compared */
+    tombstones_fini(&self->tombstones); /* versions of another epoch cannot be compared */
     ml_warn(self->informers->opts.log, "informer",
             "the server was restored to an earlier state; taking it as it is now",
             ML_S("resource", self->kind->plural), ML_STR_FIELD("known_version", known),

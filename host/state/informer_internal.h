@@ -5,8 +5,8 @@
  * Private to these. */
 #pragma once
 
-#include "state/departed.h"
 #include "state/informer.h"
+#include "state/tombstones.h"
 
 /* One reflector and how far it got: the unit for which "the cache shows it" can be said. */
 struct informer_scope {
@@ -28,7 +28,7 @@ struct ml_informer {
     bool shared;                   /* watches all that the process watches; may be found by kind */
     size_t users;
     struct ml_store *store;
-    struct departed departed;
+    struct tombstones tombstones;
     struct ml_dict *dict;
     struct ml_discovery_wait *looking; /* whether the kind is still there; NULL: not in doubt */
     struct informer_scope *scopes;

@@ -14,7 +14,7 @@
     X(LIST_FAILED, "list_failed")                                                                  \
     X(STREAM_REFUSED, "stream_refused") /* the server does no streaming lists of this resource */  \
     X(WATCH_ENDED, "ended")             /* as it should: time-out, cut, idle */                    \
-    X(WATCH_HASTY, "hasty")             /* the same within a second, as several before it */       \
+    X(WATCH_HASTY, "flapping")          /* the same within a second, as several before it */       \
     X(WATCH_SHORT, "short")   /* within a second and without an event: something is wrong */       \
     X(WATCH_SILENT, "silent") /* for long not even a bookmark came: a server that was restored to  \
                                  an earlier state says nothing to a version it has not reached */  \

@@ -34,7 +34,7 @@ struct ml_reflector {
     int64_t opened_ns;
     int64_t timeout_s;          /* asked of the server for this watch */
     size_t events;              /* of this watch */
-    size_t hasty;               /* watches before this one that ended within a second */
+    size_t flapping;            /* watches before this one that ended within a second */
     int64_t heard_ns;           /* the last list, event or bookmark, of whatever watch */
     bool bookmarks;             /* this server sends them */
     enum reflector_end verdict; /* of an ERROR event or a broken line */

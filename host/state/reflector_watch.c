@@ -165,9 +165,9 @@ static enum reflector_end judge(struct ml_reflector *self, const struct ml_err *
         return judge_refusal(self, err);
     int64_t now_ns = ml_clock_monotonic(self->clock);
     bool brief = now_ns - self->opened_ns < SHORT_WATCH_NS;
-    self->hasty = brief ? self->hasty + 1 : 0;
+    self->flapping = brief ? self->flapping + 1 : 0;
     if (self->events > 0)
-        return self->hasty > HASTY_MAX ? WATCH_HASTY : WATCH_ENDED;
+        return self->flapping > HASTY_MAX ? WATCH_HASTY : WATCH_ENDED;
     if (brief)
         return WATCH_SHORT;
     int64_t limit_ns = self->bookmarks ? NO_BOOKMARK_NS : SILENCE_NS;

@@ -11,7 +11,7 @@ struct ml_writer_call {
     char *key;
     char *owner_uid;
     char *uid, *rv; /* what the write is guarded by, or NULL */
-    struct ml_gate *gate;
+    struct ml_expectations *expectations;
     struct ml_informer *informer;
     bool wait_for_cache;
     ml_client_done *done;
@@ -57,9 +57,9 @@ static uint64_t remember(struct ml_writer_call *call, struct ml_str body)
 {
     ML_AUTO_FREE char *version = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
     uint64_t rv = version && *version ? ml_rv_parse(ml_str_of(version)) : ML_RV_OPAQUE;
-    if (call->gate)
-        ml_gate_wrote(call->gate, ml_str_of(call->key), call->informer, ml_str_of(call->ns),
-                      ml_str_of(call->name), rv);
+    if (call->expectations)
+        ml_expectations_wrote(call->expectations, ml_str_of(call->key), call->informer,
+                              ml_str_of(call->ns), ml_str_of(call->name), rv);
     return rv;
 }
 
@@ -205,7 +205,7 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     call->name = ml_str_dup(request->name);
     call->key = ml_str_dup(write->key);
     call->owner_uid = ml_str_dup(write->owner_uid);
-    call->gate = write->gate;
+    call->expectations = write->expectations;
     call->informer = write->informer;
     call->wait_for_cache = write->wait_for_cache;
     call->budget = request->budget;

@@ -234,7 +234,7 @@ static void open_world(struct stage *stage, struct choices *answers, enum ml_log
                                                                  .metrics = stage->metrics,
                                                                  .controller = "moonloop.dev/at",
                                                                  .instance = "fuzz"});
-    stage->gate = ml_gate_new(stage->loop, stage->metrics, "at");
+    stage->gate = ml_expectations_new(stage->loop, stage->metrics, "at");
     stage->cluster = (struct ml_cluster){.loop = stage->loop,
                                          .clock = &stage->clock.clock,
                                          .random = &stage->random,
@@ -271,7 +271,7 @@ void stage_close(struct stage *stage)
     ml_object_unref(stage->object);
     ml_object_unref(stage->pod);
     ml_dict_unref(stage->dict);
-    ml_gate_free(stage->gate);
+    ml_expectations_free(stage->gate);
     ml_informer_put(stage->pods);
     ml_recorder_free(stage->recorder);
     ml_informers_free(stage->informers);

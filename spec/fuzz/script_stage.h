@@ -9,7 +9,7 @@
 
 #include "script/script.h"
 #include "state/cluster.h"
-#include "state/gate.h"
+#include "state/expectations.h"
 
 #define STAGE_KINDS_MAX 128
 
@@ -28,7 +28,7 @@ struct stage {
     struct ml_client *client;
     struct ml_informers *informers;
     struct ml_recorder *recorder;
-    struct ml_gate *gate;
+    struct ml_expectations *gate;
     struct ml_cluster cluster;
     struct ml_informer *pods;
     struct ml_dict *dict;

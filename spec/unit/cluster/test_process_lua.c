@@ -13,7 +13,7 @@ struct fixture {
     struct net net;
     struct ml_processes *processes;
     struct ml_trusted *trusted;
-    char folder[32];
+    char folder[64];
 };
 
 static const char check[] =

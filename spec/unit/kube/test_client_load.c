@@ -1,13 +1,13 @@
 /* The client under load: places, turns, a full queue, and a server that wants a pause. */
 #include "kube_client.h"
 
-static struct ml_client_call *send_lane(struct world *world, const char *lane, const char *name)
+static struct ml_client_call *send_lane(struct world *world, const char *flow, const char *name)
 {
     const struct ml_client_request request = {.verb = ML_VERB_GET,
                                               .kind = &pods,
                                               .ns = ML_STR("default"),
                                               .name = ml_str_of(name),
-                                              .lane = lane};
+                                              .flow = flow};
     return ml_client_send(world->client, &request, on_done, world);
 }
 

@@ -160,10 +160,10 @@ static void test_controller_owner_is_asked_for_before_a_child_is_made_again(void
     accept(world, only_write(world), 13, "at 1700000001");
     part_changes(world, "DELETED", 14, "test.dev");
     assert_int_equal(world->write_count, 0);
-    fake_reply(ml_take(&world->recheck), 200, "{\"metadata\":{\"uid\":\"another\"}}");
+    fake_reply(ml_take(&world->live_read), 200, "{\"metadata\":{\"uid\":\"another\"}}");
     assert_int_equal(world->write_count, 0);
     advance(world, 5 * ML_NS_PER_MS);
-    fake_reply(ml_take(&world->recheck), 200, "{\"metadata\":{\"uid\":\"ua\"}}");
+    fake_reply(ml_take(&world->live_read), 200, "{\"metadata\":{\"uid\":\"ua\"}}");
     ml_loop_poll(world->loop);
     accept(world, only_write(world), 15, "at 1700000002");
 }

@@ -259,7 +259,7 @@ static void test_read_after_write_asks_the_server_when_the_watch_lags(void **sta
     world_answer(&w, fake_next(w.fake), 200, pod);
     ml_clock_fake_advance(&w.clock, 10 * ML_NS_PER_S);
     ml_loop_poll(w.loop);
-    /* The reconcile's own, and the gate's. */
+    /* The reconcile's own, and the expectations's. */
     struct fake_call *first = fake_next(w.fake), *second = fake_next(w.fake);
     assert_string_equal(first->method, "GET");
     assert_int_equal(told.count, 0);

@@ -7,7 +7,7 @@ struct writer_world {
     struct ml_cluster cluster;
     struct ml_informer *informer;
     struct fake_call *watch; /* open, at version 5 */
-    struct ml_gate *gate;
+    struct ml_expectations *expectations;
     /* What done() got last. */
     int done_count;
     struct ml_err err;
@@ -28,7 +28,7 @@ static int setup(void **state)
     informers_world_init(&self->all, NULL);
     self->informer = ml_informers_get(self->all.informers, &pods);
     self->watch = list_and_watch(&self->all, 5, "");
-    self->gate = ml_gate_new(self->all.world.loop, self->all.world.metrics, "cnat");
+    self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.metrics, "cnat");
     self->cluster = (struct ml_cluster){
         .loop = self->all.world.loop,
         .clock = &self->all.world.clock.clock,
@@ -45,7 +45,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct writer_world *self = *state;
-    ml_gate_free(self->gate);
+    ml_expectations_free(self->expectations);
     ml_informer_put(self->informer);
     ml_loop_poll(self->all.world.loop);
     informers_world_fini(&self->all);
@@ -65,7 +65,7 @@ static struct ml_write write_of(struct writer_world *self, enum ml_verb verb)
                 .body = ML_STR("{}"),
                 .field_manager = "moonloop",
             },
-        .gate = self->gate,
+        .expectations = self->expectations,
         .informer = self->informer,
         .key = ML_STR("default/owner"),
         .owner_uid = ML_STR("uo"),
@@ -86,7 +86,7 @@ static void ignore_key(void *context, struct ml_str key)
 
 static bool gate_is_open(struct writer_world *self)
 {
-    return ml_gate_open(self->gate, ML_STR("default/owner"), ignore_key, NULL);
+    return ml_expectations_satisfied(self->expectations, ML_STR("default/owner"), ignore_key, NULL);
 }
 
 static struct fake_call *next_call(struct writer_world *self)
@@ -119,7 +119,7 @@ static void test_writer_without_gate_or_informer_just_writes(void **state)
     struct writer_world *self = *state;
     static const struct ml_kind unwatched = {"v1", "", "v1", "Service", "services", true, true};
     struct ml_write write = write_of(self, ML_VERB_CREATE);
-    write.gate = NULL;
+    write.expectations = NULL;
     send_write(self, &write);
     fake_reply(next_call(self), 201, pod("a", "ua", 10));
     assert_int_equal(self->done_count, 1);
@@ -154,7 +154,7 @@ static void test_writer_that_waits_reads_when_the_watch_lags(void **state)
     struct writer_world *self = *state;
     struct ml_write write = write_of(self, ML_VERB_CREATE);
     write.wait_for_cache = true;
-    write.gate = NULL;
+    write.expectations = NULL;
     send_write(self, &write);
     fake_reply(next_call(self), 201, pod("a", "ua", 10));
     advance(&self->all.world, 10000);
@@ -193,7 +193,7 @@ static void test_writer_delete_waits_only_when_the_answer_has_a_version(void **s
     assert_int_equal(self->done_count, 1);
 }
 
-/* What the server refused did not happen: no question, no trace in the gate. */
+/* What the server refused did not happen: no question, no trace in the expectations. */
 static void test_writer_refusals_go_up_as_they_are(void **state)
 {
     struct writer_world *self = *state;
@@ -255,7 +255,7 @@ static void test_writer_create_with_a_lost_reply_is_settled_by_reading(void **st
         assert_int_equal(self->err.kind, 0);
         assert_string_equal(self->body, OWNED_BY("uo", "true"));
         assert_false(gate_is_open(self)); /* it counts like any other write */
-        ml_gate_clear(self->gate, ML_STR("default/owner"));
+        ml_expectations_clear(self->expectations, ML_STR("default/owner"));
     }
 }
 
@@ -353,7 +353,7 @@ static void test_writer_change_with_a_lost_reply_is_settled_by_reading(void **st
         lose_and_look(self, verbs[i / ML_COUNT(rows)], rows[row].status, rows[row].body);
         assert_int_equal(self->err.kind, rows[row].kind);
         assert_int_equal(gate_is_open(self), rows[row].gate_open);
-        ml_gate_clear(self->gate, ML_STR("default/owner"));
+        ml_expectations_clear(self->expectations, ML_STR("default/owner"));
     }
 }
 
@@ -386,7 +386,7 @@ static void test_writer_delete_with_a_lost_reply_is_settled_by_reading(void **st
     for (size_t i = 0; i < ML_COUNT(rows); i++) {
         lose_and_look(self, ML_VERB_DELETE, rows[i].status, rows[i].body);
         assert_int_equal(self->err.kind, rows[i].kind);
-        ml_gate_clear(self->gate, ML_STR("default/owner"));
+        ml_expectations_clear(self->expectations, ML_STR("default/owner"));
     }
 }
 

@@ -6,7 +6,7 @@ void controller_on_write(void *context, struct ml_str key, const struct ml_infor
                          uint64_t rv, bool shown)
 {
     struct ml_controller *self = context;
-    ml_wakes_wrote(self->wakes, key, informer, rv, shown);
+    ml_enqueue_filter_wrote(self->filter, key, informer, rv, shown);
 }
 
 static void on_wake(void *context, struct ml_str key, int64_t delay_ns)
@@ -21,7 +21,7 @@ static void on_wake(void *context, struct ml_str key, int64_t delay_ns)
 static void on_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
 {
     struct ml_controller *self = context;
-    const struct ml_informer *informer = ml_generation_informer(self->current);
+    const struct ml_informer *informer = ml_revision_informer(self->current);
     struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
     ml_metric_add(self->metrics.slowed, 1);
     ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
@@ -38,7 +38,7 @@ static void on_slowed(void *context, struct ml_str key, const char *fields, int6
 static void on_hot(void *context, struct ml_str key)
 {
     struct ml_controller *self = context;
-    const struct ml_informer *informer = ml_generation_informer(self->current);
+    const struct ml_informer *informer = ml_revision_informer(self->current);
     struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
     ml_metric_add(self->metrics.slowed, 1);
     ml_warn(self->cluster->log, self->name,
@@ -50,14 +50,14 @@ static void on_hot(void *context, struct ml_str key)
                           "after 100 of them the next ones wait, up to 1 s");
 }
 
-const struct ml_wakes_handler controller_wakes_handler = {
+const struct ml_enqueue_filter_handler controller_enqueue_handler = {
     .wake = on_wake,
     .slowed = on_slowed,
     .hot = on_hot,
 };
 
 /* In virtual time nobody's core is taken, and what has no end is told as that. */
-const struct ml_wakes_handler controller_wakes_handler_of_virtual_time = {
+const struct ml_enqueue_filter_handler controller_enqueue_handler_of_virtual_time = {
     .wake = on_wake,
     .slowed = on_slowed,
 };

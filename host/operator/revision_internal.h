@@ -1,11 +1,11 @@
-/* L6 operator. Inside of a generation: generation.c has its way to work and to its end,
- * generation_change.c says which keys a change concerns. Private to these. */
+/* L6 operator. Inside of a generation: revision.c has its way to work and to its end,
+ * revision_change.c says which keys a change concerns. Private to these. */
 #pragma once
 
-#include "operator/generation.h"
+#include "operator/revision.h"
 
 struct watched_kind {
-    struct ml_generation *generation;
+    struct ml_revision *revision;
     const struct ml_script_kind *declared;
     struct ml_discovery_wait *resolving;
     struct ml_timer retry;
@@ -20,10 +20,10 @@ struct unmapped {
     struct ml_list node;
 };
 
-struct ml_generation {
+struct ml_revision {
     uint32_t refs;
-    struct ml_gate *gate;   /* once live */
-    struct ml_payer *payer; /* likewise */
+    struct ml_expectations *expectations; /* once live */
+    struct ml_payer *payer;               /* likewise */
     struct ml_list unmapped;
     size_t unmapped_count;
     bool concerns_all; /* there were too many of those */
@@ -31,7 +31,7 @@ struct ml_generation {
     struct ml_cluster *cluster;
     struct ml_script *script;
     const struct ml_declaration *declaration;
-    const struct ml_generation_handler *handler;
+    const struct ml_revision_handler *handler;
     void *context;
 
     struct watched_kind *watched; /* one for each declared kind, in its order */
@@ -45,8 +45,8 @@ struct ml_generation {
     struct ml_task ready_task;
 };
 
-/* generation_change.c: the listener of a watched kind, which is its context. */
-void generation_change_init(struct ml_generation *generation);
-void generation_change_fini(struct ml_generation *generation); /* changes that wait are dropped */
-void generation_on_change(void *watched, struct ml_informer *informer, struct ml_object *old,
-                          struct ml_object *new);
+/* revision_change.c: the listener of a watched kind, which is its context. */
+void revision_change_init(struct ml_revision *revision);
+void revision_change_fini(struct ml_revision *revision); /* changes that wait are dropped */
+void revision_on_change(void *watched, struct ml_informer *informer, struct ml_object *old,
+                        struct ml_object *new);

@@ -1,6 +1,6 @@
 #include "state_world.h"
 
-#include "operator/recheck.h"
+#include "operator/live_read.h"
 
 struct recheck_world {
     struct world world;
@@ -40,10 +40,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct ml_recheck *start(struct recheck_world *self)
+static struct ml_live_read *start(struct recheck_world *self)
 {
     self->done = 0;
-    return ml_recheck_start(self->world.client, &pods, self->object, on_done, self);
+    return ml_live_read_start(self->world.client, &pods, self->object, on_done, self);
 }
 
 static struct fake_call *expect_get(struct recheck_world *self)
@@ -84,10 +84,10 @@ static void test_recheck_finds_another_one_or_one_that_goes_or_none(void **state
 static void test_recheck_canceled_is_silent(void **state)
 {
     struct recheck_world *self = *state;
-    struct ml_recheck *recheck = start(self);
+    struct ml_live_read *live_read = start(self);
     expect_get(self);
-    ml_recheck_cancel(recheck);
-    ml_recheck_cancel(NULL);
+    ml_live_read_cancel(live_read);
+    ml_live_read_cancel(NULL);
     assert_int_equal(self->done, 0);
 }
 

@@ -1,5 +1,5 @@
 /* From a change of a watched object to the keys that it concerns. */
-#include "operator/generation_internal.h"
+#include "operator/revision_internal.h"
 
 #include "kube/object_diff.h"
 
@@ -11,13 +11,13 @@
 
 static size_t index_of(const struct watched_kind *watched)
 {
-    return (size_t)(watched - watched->generation->watched);
+    return (size_t)(watched - watched->revision->watched);
 }
 
 static void tell_failed(const struct watched_kind *watched, struct ml_object *object,
                         const struct ml_err *err)
 {
-    struct ml_generation *self = watched->generation;
+    struct ml_revision *self = watched->revision;
     self->handler->function_failed(self->context, self, self->kinds[index_of(watched)], object,
                                    err);
 }
@@ -36,8 +36,8 @@ static bool counts(const struct watched_kind *watched, const struct ml_change *c
                (ml_object_diff(old, new, NULL) & declared->when) != 0;
     bool yes = true;
     struct ml_err err = ML_ERR_INIT;
-    if (ml_payer_may_ask(watched->generation->payer, WHEN_MAX_NS) &&
-        ml_script_when(watched->generation->script, index_of(watched), old, new, &yes, &err) < 0)
+    if (ml_payer_may_ask(watched->revision->payer, WHEN_MAX_NS) &&
+        ml_script_when(watched->revision->script, index_of(watched), old, new, &yes, &err) < 0)
         tell_failed(watched, new, &err);
     return yes;
 }
@@ -45,7 +45,7 @@ static bool counts(const struct watched_kind *watched, const struct ml_change *c
 /* The owner of `object`, as a key of the reconciled kind; false when it has none of it.
  * Group and kind count, the version does not (controller-runtime, handler.EnqueueRequestForOwner).
  */
-static bool owner_key(const struct ml_generation *self, struct ml_object *object,
+static bool owner_key(const struct ml_revision *self, struct ml_object *object,
                       struct ml_buf *out_key)
 {
     const struct ml_kind *kind = self->kinds[self->primary];
@@ -59,7 +59,7 @@ static bool owner_key(const struct ml_generation *self, struct ml_object *object
 }
 
 /* The owner, and the old one too: it may have lost the object. */
-static void enqueue_owners(struct ml_generation *self, const struct ml_change *change)
+static void enqueue_owners(struct ml_revision *self, const struct ml_change *change)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf before = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf now = ML_BUF_INIT;
@@ -72,31 +72,31 @@ static void enqueue_owners(struct ml_generation *self, const struct ml_change *c
 }
 
 struct mapping {
-    struct ml_generation *generation;
+    struct ml_revision *revision;
     const struct ml_change *change;
 };
 
 static void emit_key(void *context, struct ml_str key)
 {
     const struct mapping *mapping = context;
-    struct ml_generation *self = mapping->generation;
+    struct ml_revision *self = mapping->revision;
     self->handler->enqueue(self->context, self, key, mapping->change);
 }
 
 /* What the old state concerned may be concerned no more, and has to hear of that. */
 static void enqueue_mapped(struct watched_kind *watched, const struct ml_change *change)
 {
-    struct mapping mapping = {watched->generation, change};
+    struct mapping mapping = {watched->revision, change};
     struct ml_object *const states[] = {change->old, change->new};
     for (size_t i = 0; i < ML_COUNT(states); i++) {
         struct ml_err err = ML_ERR_INIT;
-        if (states[i] && ml_script_map(watched->generation->script, index_of(watched), states[i],
+        if (states[i] && ml_script_map(watched->revision->script, index_of(watched), states[i],
                                        emit_key, &mapping, &err) < 0)
             tell_failed(watched, states[i], &err);
     }
 }
 
-static void unmapped_free(struct ml_generation *self, struct unmapped *unmapped)
+static void unmapped_free(struct ml_revision *self, struct unmapped *unmapped)
 {
     ml_list_remove(&unmapped->node);
     self->unmapped_count--;
@@ -105,7 +105,7 @@ static void unmapped_free(struct ml_generation *self, struct unmapped *unmapped)
     free(unmapped);
 }
 
-static void drop_unmapped(struct ml_generation *self)
+static void drop_unmapped(struct ml_revision *self)
 {
     ml_list_each (node, &self->unmapped)
         unmapped_free(self, ml_container_of(node, struct unmapped, node));
@@ -113,7 +113,7 @@ static void drop_unmapped(struct ml_generation *self)
 
 static void map_later(struct watched_kind *watched, const struct ml_change *change)
 {
-    struct ml_generation *self = watched->generation;
+    struct ml_revision *self = watched->revision;
     if (!ml_turn_waits(&self->map_turn))
         ml_turn_wait(&self->map_turn, self->payer);
     if (self->unmapped_count == UNMAPPED_MAX) {
@@ -130,7 +130,7 @@ static void map_later(struct watched_kind *watched, const struct ml_change *chan
     self->unmapped_count++;
 }
 
-static void map_next(struct ml_generation *self)
+static void map_next(struct ml_revision *self)
 {
     struct unmapped *unmapped = ml_container_of(self->unmapped.next, struct unmapped, node);
     const struct ml_change change = {
@@ -145,7 +145,7 @@ static void map_next(struct ml_generation *self)
 /* One change a turn. */
 static void on_map_turn(void *context)
 {
-    struct ml_generation *self = context;
+    struct ml_revision *self = context;
     if (self->concerns_all) {
         self->concerns_all = false;
         self->handler->concerns_all(self->context, self);
@@ -159,36 +159,36 @@ static void on_map_turn(void *context)
 /* In order: what waits goes first. */
 static void map_now_or_later(struct watched_kind *watched, const struct ml_change *change)
 {
-    struct ml_generation *self = watched->generation;
+    struct ml_revision *self = watched->revision;
     if (!ml_turn_waits(&self->map_turn) && ml_payer_may_ask(self->payer, MAP_MAX_NS))
         enqueue_mapped(watched, change);
     else
         map_later(watched, change);
 }
 
-void generation_change_init(struct ml_generation *self)
+void revision_change_init(struct ml_revision *self)
 {
     ml_list_init(&self->unmapped);
     ml_turn_init(&self->map_turn, on_map_turn, self);
 }
 
-void generation_change_fini(struct ml_generation *self)
+void revision_change_fini(struct ml_revision *self)
 {
     ml_turn_cancel(&self->map_turn);
     drop_unmapped(self);
 }
 
-void generation_on_change(void *context, struct ml_informer *informer, struct ml_object *old,
-                          struct ml_object *new)
+void revision_on_change(void *context, struct ml_informer *informer, struct ml_object *old,
+                        struct ml_object *new)
 {
     struct watched_kind *watched = context;
-    struct ml_generation *self = watched->generation;
+    struct ml_revision *self = watched->revision;
     const struct ml_change change = {
         .informer = informer,
         .old = old,
         .new = new,
         .reconciled = watched->declared->use == ML_USE_RECONCILES,
-        .bereft = watched->declared->use == ML_USE_OWNS && !new,
+        .child_deleted = watched->declared->use == ML_USE_OWNS && !new,
     };
     if (!self->live || !counts(watched, &change))
         return;

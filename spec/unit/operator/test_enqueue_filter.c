@@ -2,7 +2,7 @@
  * themselves. */
 #include "state_informers.h"
 
-#include "operator/wakes.h"
+#include "operator/enqueue_filter.h"
 
 static const struct ml_kind things = {"test.dev/v1", "test.dev", "v1", "Thing",
                                       "things",      true,       true};
@@ -13,7 +13,7 @@ struct wakes_world {
     struct informers_world base;
     struct ml_informer *own, *child; /* of Things and of pods; only compared and asked for kinds */
     struct ml_dict *dict;
-    struct ml_wakes *wakes;
+    struct ml_enqueue_filter *filter;
     int woken;
     int64_t delay_ns; /* of the last wake */
     int slowed, hot;
@@ -42,7 +42,7 @@ static void on_hot(void *context, struct ml_str key)
     ((struct wakes_world *)context)->hot++;
 }
 
-static const struct ml_wakes_handler handler = {
+static const struct ml_enqueue_filter_handler handler = {
     .wake = on_wake, .slowed = on_slowed, .hot = on_hot};
 
 static int setup(void **state)
@@ -52,7 +52,7 @@ static int setup(void **state)
     self->own = ml_informers_get(self->base.informers, &things);
     self->child = ml_informers_get(self->base.informers, &pods);
     self->dict = ml_dict_new();
-    self->wakes = ml_wakes_new(self->base.world.loop, &handler, self);
+    self->filter = ml_enqueue_filter_new(self->base.world.loop, &handler, self);
     *state = self;
     return 0;
 }
@@ -60,7 +60,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct wakes_world *self = *state;
-    ml_wakes_free(self->wakes);
+    ml_enqueue_filter_free(self->filter);
     ml_dict_unref(self->dict);
     ml_informer_put(self->own);
     ml_informer_put(self->child);
@@ -88,7 +88,7 @@ static void change(struct wakes_world *self, const struct ml_informer *informer,
 {
     const struct ml_change told = {
         .informer = informer, .old = old, .new = new, .reconciled = informer == self->own};
-    ml_wakes_changed(self->wakes, KEY, &told);
+    ml_enqueue_filter_changed(self->filter, KEY, &told);
     ml_object_unref(old);
     ml_object_unref(new);
 }
@@ -108,9 +108,9 @@ static void spec_changes(struct wakes_world *self, const struct ml_informer *inf
 static void run_that_wakes_itself(struct wakes_world *self, const struct ml_informer *informer,
                                   int rv)
 {
-    ml_wakes_begun(self->wakes, KEY);
-    ml_wakes_wrote(self->wakes, KEY, informer, (uint64_t)rv, false);
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    ml_enqueue_filter_wrote(self->filter, KEY, informer, (uint64_t)rv, false);
+    ml_enqueue_filter_ended(self->filter, KEY);
     int before = self->woken;
     spec_changes(self, informer, rv);
     assert_int_equal(self->woken, before + 1);
@@ -123,20 +123,20 @@ static void test_wakes_others_at_once_and_remembers_nothing(void **state)
     spec_changes(self, self->child, 6);
     assert_int_equal(self->woken, 2);
     assert_int_equal(self->delay_ns, 0);
-    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
 }
 
 static void test_wakes_not_for_an_own_status_that_comes_back_after_the_run(void **state)
 {
     struct wakes_world *self = *state;
-    ml_wakes_begun(self->wakes, KEY);
-    ml_wakes_wrote(self->wakes, KEY, self->own, 5, false);
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    ml_enqueue_filter_wrote(self->filter, KEY, self->own, 5, false);
+    ml_enqueue_filter_ended(self->filter, KEY);
     status_changes(self, 5);
     status_changes(self, 5); /* it concerns the key in two ways */
     assert_int_equal(self->woken, 0);
     ml_loop_poll(self->base.world.loop);
-    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
     status_changes(self, 6); /* this one is another's */
     assert_int_equal(self->woken, 1);
 }
@@ -144,12 +144,12 @@ static void test_wakes_not_for_an_own_status_that_comes_back_after_the_run(void 
 static void test_wakes_not_for_an_own_status_that_comes_back_before_its_answer(void **state)
 {
     struct wakes_world *self = *state;
-    ml_wakes_begun(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
     status_changes(self, 5);
-    ml_wakes_wrote(self->wakes, KEY, self->own, 5, true);
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_wrote(self->filter, KEY, self->own, 5, true);
+    ml_enqueue_filter_ended(self->filter, KEY);
     assert_int_equal(self->woken, 0);
-    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
 }
 
 static void test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo(void **state)
@@ -169,9 +169,9 @@ static void test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo(void
 static void test_wakes_for_what_others_did_before_the_own_status_comes_back(void **state)
 {
     struct wakes_world *self = *state;
-    ml_wakes_begun(self->wakes, KEY);
-    ml_wakes_wrote(self->wakes, KEY, self->own, 6, false);
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    ml_enqueue_filter_wrote(self->filter, KEY, self->own, 6, false);
+    ml_enqueue_filter_ended(self->filter, KEY);
     status_changes(self, 5);
     assert_int_equal(self->woken, 1);
     status_changes(self, 6);
@@ -181,12 +181,12 @@ static void test_wakes_for_what_others_did_before_the_own_status_comes_back(void
 static void test_wakes_after_the_run_for_what_others_did_meanwhile(void **state)
 {
     struct wakes_world *self = *state;
-    ml_wakes_begun(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
     status_changes(self, 5);
     status_changes(self, 6);
-    ml_wakes_wrote(self->wakes, KEY, self->own, 5, true);
+    ml_enqueue_filter_wrote(self->filter, KEY, self->own, 5, true);
     assert_int_equal(self->woken, 0);
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_ended(self->filter, KEY);
     assert_int_equal(self->woken, 1);
     assert_int_equal(self->delay_ns, 0);
 }
@@ -194,21 +194,21 @@ static void test_wakes_after_the_run_for_what_others_did_meanwhile(void **state)
 static void test_wakes_after_a_run_with_more_changes_than_are_held(void **state)
 {
     struct wakes_world *self = *state;
-    ml_wakes_begun(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
     for (int rv = 2; rv < 40; rv++) {
         spec_changes(self, self->child, rv);
-        ml_wakes_wrote(self->wakes, KEY, self->child, (uint64_t)rv, true);
+        ml_enqueue_filter_wrote(self->filter, KEY, self->child, (uint64_t)rv, true);
     }
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_ended(self->filter, KEY);
     assert_int_equal(self->woken, 1);
 }
 
 static void test_wakes_for_a_version_that_another_kind_has_too(void **state)
 {
     struct wakes_world *self = *state;
-    ml_wakes_begun(self->wakes, KEY);
-    ml_wakes_wrote(self->wakes, KEY, self->child, 5, false);
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    ml_enqueue_filter_wrote(self->filter, KEY, self->child, 5, false);
+    ml_enqueue_filter_ended(self->filter, KEY);
     status_changes(self, 5);
     assert_int_equal(self->woken, 1);
 }
@@ -216,19 +216,19 @@ static void test_wakes_for_a_version_that_another_kind_has_too(void **state)
 static void test_wakes_never_take_an_opaque_version_for_an_own_one(void **state)
 {
     struct wakes_world *self = *state;
-    ml_wakes_begun(self->wakes, KEY);
-    ml_wakes_wrote(self->wakes, KEY, self->own, ML_RV_OPAQUE, false);
-    ml_wakes_ended(self->wakes, KEY);
-    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    ml_enqueue_filter_wrote(self->filter, KEY, self->own, ML_RV_OPAQUE, false);
+    ml_enqueue_filter_ended(self->filter, KEY);
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
 }
 
 static void test_wakes_forget_a_write_that_changed_nothing(void **state)
 {
     struct wakes_world *self = *state;
-    ml_wakes_begun(self->wakes, KEY);
-    ml_wakes_wrote(self->wakes, KEY, self->child, 3, true);
-    ml_wakes_ended(self->wakes, KEY);
-    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    ml_enqueue_filter_wrote(self->filter, KEY, self->child, 3, true);
+    ml_enqueue_filter_ended(self->filter, KEY);
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
 }
 
 static void test_wakes_slow_a_key_after_twenty_runs_that_change_the_same(void **state)
@@ -257,10 +257,10 @@ static void test_wakes_start_anew_after_a_run_that_wrote_nothing(void **state)
     for (int run = 1; run <= 25; run++, rv++)
         run_that_wakes_itself(self, self->child, rv);
     assert_true(self->delay_ns > 0);
-    ml_wakes_begun(self->wakes, KEY);
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    ml_enqueue_filter_ended(self->filter, KEY);
     ml_loop_poll(self->base.world.loop);
-    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
     run_that_wakes_itself(self, self->child, rv);
     assert_int_equal(self->delay_ns, 0);
 }
@@ -274,11 +274,11 @@ static void test_wakes_start_anew_under_a_new_script_and_for_a_new_object(void *
             run_that_wakes_itself(self, self->child, rv);
         assert_true(self->delay_ns > 0);
         if (turn == 0)
-            ml_wakes_pardon(self->wakes);
+            ml_enqueue_filter_reset_backoff(self->filter);
         else
-            ml_wakes_gone(self->wakes, KEY);
+            ml_enqueue_filter_gone(self->filter, KEY);
         ml_loop_poll(self->base.world.loop);
-        assert_int_equal(ml_wakes_len(self->wakes), 0);
+        assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
     }
 }
 
@@ -299,9 +299,9 @@ static void test_wakes_take_progress_for_no_loop(void **state)
     for (int run = 0; run < 100; run++, rv++)
         run_that_wakes_itself(self, run % 2 ? self->child : self->own, rv);
     for (int run = 0; run < 100; run++, rv++) { /* makes one more each time */
-        ml_wakes_begun(self->wakes, KEY);
-        ml_wakes_wrote(self->wakes, KEY, self->child, (uint64_t)rv, false);
-        ml_wakes_ended(self->wakes, KEY);
+        ml_enqueue_filter_begun(self->filter, KEY);
+        ml_enqueue_filter_wrote(self->filter, KEY, self->child, (uint64_t)rv, false);
+        ml_enqueue_filter_ended(self->filter, KEY);
         change(self, self->child, NULL, at(self, rv, 1, 1));
     }
     assert_int_equal(self->slowed, 0);
@@ -312,26 +312,26 @@ static void test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once(void
     struct wakes_world *self = *state;
     int64_t delay_ns = 0;
     for (int rv = 2; rv < 30; rv++) {
-        ml_wakes_begun(self->wakes, KEY);
-        ml_wakes_wrote(self->wakes, KEY, self->own, (uint64_t)rv, false);
-        delay_ns = ml_wakes_restrain(self->wakes, KEY, 0);
+        ml_enqueue_filter_begun(self->filter, KEY);
+        ml_enqueue_filter_wrote(self->filter, KEY, self->own, (uint64_t)rv, false);
+        delay_ns = ml_enqueue_filter_restrain(self->filter, KEY, 0);
         assert_int_equal(delay_ns > 0, rv >= 23);
-        ml_wakes_ended(self->wakes, KEY);
+        ml_enqueue_filter_ended(self->filter, KEY);
         status_changes(self, rv);
         ml_clock_fake_advance(&self->base.world.clock, delay_ns);
     }
     assert_int_equal(self->woken, 0);
     assert_string_equal(self->fields, "Thing d/a: status.n");
-    ml_wakes_begun(self->wakes, KEY);
-    assert_int_equal(ml_wakes_restrain(self->wakes, KEY, INT64_MAX), INT64_MAX);
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    assert_int_equal(ml_enqueue_filter_restrain(self->filter, KEY, INT64_MAX), INT64_MAX);
+    ml_enqueue_filter_ended(self->filter, KEY);
 }
 
 static int64_t run_that_asks_for(struct wakes_world *self, int64_t delay_ns)
 {
-    ml_wakes_begun(self->wakes, KEY);
-    int64_t restrained_ns = ml_wakes_restrain(self->wakes, KEY, delay_ns);
-    ml_wakes_ended(self->wakes, KEY);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    int64_t restrained_ns = ml_enqueue_filter_restrain(self->filter, KEY, delay_ns);
+    ml_enqueue_filter_ended(self->filter, KEY);
     return restrained_ns;
 }
 
@@ -345,9 +345,9 @@ static void test_wakes_key_that_asks_again_at_once_is_slowed_after_100_runs(void
     for (size_t i = 0; i < ML_COUNT(ms); i++)
         assert_int_equal(run_that_asks_for(self, -5), ms[i] * ML_NS_PER_MS);
     assert_int_equal(self->hot, 1);
-    ml_wakes_begun(self->wakes, KEY);
-    ml_wakes_ended(self->wakes, KEY); /* asks for nothing */
-    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    ml_enqueue_filter_begun(self->filter, KEY);
+    ml_enqueue_filter_ended(self->filter, KEY); /* asks for nothing */
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
     assert_int_equal(run_that_asks_for(self, 0), 0);
 }
 
@@ -362,9 +362,9 @@ static void test_wakes_key_that_asks_for_10_ms_is_not_hot(void **state)
     for (int i = 0; i < 99; i++)
         assert_int_equal(run_that_asks_for(self, 0), 0);
     assert_int_equal(self->hot, 0);
-    assert_int_equal(ml_wakes_len(self->wakes), 1);
-    ml_wakes_gone(self->wakes, KEY);
-    assert_int_equal(ml_wakes_len(self->wakes), 0);
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 1);
+    ml_enqueue_filter_gone(self->filter, KEY);
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -1,6 +1,6 @@
 #include "state_informers.h"
 
-#include "state/gate.h"
+#include "state/expectations.h"
 
 static const struct ml_kind services = {"v1", "", "v1", "Service", "services", true, true};
 
@@ -8,7 +8,7 @@ struct gate_world {
     struct informers_world all;
     struct ml_informer *informer;
     struct fake_call *watch; /* open, at version 5 */
-    struct ml_gate *gate;
+    struct ml_expectations *expectations;
     struct ml_buf freed; /* the keys that ready() named */
 };
 
@@ -16,7 +16,8 @@ static void on_ready(void *context, struct ml_str key)
 {
     struct gate_world *self = context;
     ml_buf_printf(&self->freed, " " ML_STR_FMT, ML_STR_ARG(key));
-    assert_true(ml_gate_open(self->gate, key, on_ready, self)); /* what it says is so */
+    assert_true(ml_expectations_satisfied(self->expectations, key, on_ready,
+                                          self)); /* what it says is so */
 }
 
 static int setup(void **state)
@@ -25,7 +26,7 @@ static int setup(void **state)
     informers_world_init(&self->all, NULL);
     self->informer = ml_informers_get(self->all.informers, &pods);
     self->watch = list_and_watch(&self->all, 5, "");
-    self->gate = ml_gate_new(self->all.world.loop, self->all.world.metrics, "cnat");
+    self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.metrics, "cnat");
     *state = self;
     return 0;
 }
@@ -33,7 +34,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct gate_world *self = *state;
-    ml_gate_free(self->gate);
+    ml_expectations_free(self->expectations);
     ml_informer_put(self->informer);
     ml_loop_poll(self->all.world.loop);
     informers_world_fini(&self->all);
@@ -44,12 +45,13 @@ static int teardown(void **state)
 
 static void wrote(struct gate_world *self, const char *key, uint64_t rv)
 {
-    ml_gate_wrote(self->gate, ml_str_of(key), self->informer, ML_STR("default"), ML_STR("p"), rv);
+    ml_expectations_wrote(self->expectations, ml_str_of(key), self->informer, ML_STR("default"),
+                          ML_STR("p"), rv);
 }
 
 static bool is_open(struct gate_world *self, const char *key)
 {
-    return ml_gate_open(self->gate, ml_str_of(key), on_ready, self);
+    return ml_expectations_satisfied(self->expectations, ml_str_of(key), on_ready, self);
 }
 
 /* The keys freed since the last time, after the loop came round. */
@@ -77,8 +79,8 @@ static void test_gate_is_open_for_keys_that_wrote_nothing_unseen(void **state)
     assert_true(is_open(self, "default/a"));
     wrote(self, "default/a", 5);            /* shown already */
     wrote(self, "default/a", ML_RV_OPAQUE); /* no number */
-    ml_gate_wrote(self->gate, ML_STR("default/a"), NULL, ML_STR("default"), ML_STR("p"),
-                  9); /* nobody looks */
+    ml_expectations_wrote(self->expectations, ML_STR("default/a"), NULL, ML_STR("default"),
+                          ML_STR("p"), 9); /* nobody looks */
     assert_true(is_open(self, "default/a"));
 }
 
@@ -179,7 +181,8 @@ static void test_gate_waits_for_every_kind_that_was_written(void **state)
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     struct fake_call *watch = list_and_watch(&self->all, 5, "");
     wrote(self, "default/a", 8);
-    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), ML_STR("p"), 7);
+    ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
+                          ML_STR("p"), 7);
     assert_false(is_open(self, "default/a"));
     send_bookmark(self->watch, 8);
     assert_freed(self, "");
@@ -188,7 +191,7 @@ static void test_gate_waits_for_every_kind_that_was_written(void **state)
     ml_informer_put(other);
 }
 
-/* As till_relist_at_any, within the ten seconds after which the gate reads for itself. */
+/* As till_relist_at_any, within the ten seconds after which the expectations reads for itself. */
 static struct fake_call *relist_past_reads(struct gate_world *self)
 {
     assert_false(fake_piece(self->watch, "nonsense\n"));
@@ -252,8 +255,8 @@ static void test_gate_reads_each_object_that_was_written(void **state)
 {
     struct gate_world *self = *state;
     wrote(self, "default/a", 8);
-    ml_gate_wrote(self->gate, ML_STR("default/a"), self->informer, ML_STR("default"), ML_STR("q"),
-                  9);
+    ml_expectations_wrote(self->expectations, ML_STR("default/a"), self->informer,
+                          ML_STR("default"), ML_STR("q"), 9);
     assert_false(is_open(self, "default/a"));
     advance(&self->all.world, 10000);
     struct fake_call *p = fake_next(self->all.world.server);
@@ -278,8 +281,8 @@ static void test_gate_clear_forgets_the_key(void **state)
     struct gate_world *self = *state;
     wrote(self, "default/a", 8);
     assert_false(is_open(self, "default/a"));
-    ml_gate_clear(self->gate, ML_STR("default/a"));
-    ml_gate_clear(self->gate, ML_STR("default/unknown"));
+    ml_expectations_clear(self->expectations, ML_STR("default/a"));
+    ml_expectations_clear(self->expectations, ML_STR("default/unknown"));
     assert_true(is_open(self, "default/a"));
     send_bookmark(self->watch, 8);
     assert_freed(self, "");
@@ -291,13 +294,16 @@ static void test_gate_drop_of_an_informer_frees_what_waits_only_on_it(void **sta
     struct gate_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     list_and_watch(&self->all, 5, "");
-    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), ML_STR("p"), 7);
-    ml_gate_wrote(self->gate, ML_STR("default/b"), other, ML_STR("default"), ML_STR("p"), 7);
-    ml_gate_wrote(self->gate, ML_STR("default/quiet"), other, ML_STR("default"), ML_STR("p"), 7);
+    ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
+                          ML_STR("p"), 7);
+    ml_expectations_wrote(self->expectations, ML_STR("default/b"), other, ML_STR("default"),
+                          ML_STR("p"), 7);
+    ml_expectations_wrote(self->expectations, ML_STR("default/quiet"), other, ML_STR("default"),
+                          ML_STR("p"), 7);
     wrote(self, "default/b", 8);
     assert_false(is_open(self, "default/a"));
     assert_false(is_open(self, "default/b"));
-    ml_gate_drop_informer(self->gate, other);
+    ml_expectations_drop_informer(self->expectations, other);
     assert_int_equal(self->freed.len, 0); /* from the loop, not inside */
     ml_informer_put(other);
     assert_freed(self, "default/a");
@@ -312,9 +318,10 @@ static void test_gate_write_right_after_a_drop_is_not_lost(void **state)
     struct gate_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     list_and_watch(&self->all, 5, "");
-    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), ML_STR("p"), 7);
+    ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
+                          ML_STR("p"), 7);
     assert_false(is_open(self, "default/a"));
-    ml_gate_drop_informer(self->gate, other);
+    ml_expectations_drop_informer(self->expectations, other);
     wrote(self, "default/a", 8);
     ml_informer_put(other);
     assert_freed(self, "");
@@ -323,14 +330,17 @@ static void test_gate_write_right_after_a_drop_is_not_lost(void **state)
     assert_freed(self, "default/a");
 }
 
-/* The informer of a kind that another controller watches ends without this gate being told. */
+/* The informer of a kind that another controller watches ends without this expectations being told.
+ */
 static void test_gate_survives_the_end_of_an_informer_of_others(void **state)
 {
     struct gate_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     list_and_watch(&self->all, 5, "");
-    ml_gate_wrote(self->gate, ML_STR("default/a"), other, ML_STR("default"), ML_STR("p"), 7);
-    ml_gate_wrote(self->gate, ML_STR("default/quiet"), other, ML_STR("default"), ML_STR("p"), 7);
+    ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
+                          ML_STR("p"), 7);
+    ml_expectations_wrote(self->expectations, ML_STR("default/quiet"), other, ML_STR("default"),
+                          ML_STR("p"), 7);
     assert_false(is_open(self, "default/a"));
     ml_informer_put(other);
     assert_freed(self, "default/a");
@@ -343,7 +353,7 @@ static void test_gate_may_be_freed_while_keys_wait(void **state)
     wrote(self, "default/a", 8);
     wrote(self, "default/quiet", 8);
     assert_false(is_open(self, "default/a"));
-    ml_gate_free(ml_take(&self->gate));
+    ml_expectations_free(ml_take(&self->expectations));
     send_bookmark(self->watch, 8);
     assert_freed(self, "");
 }

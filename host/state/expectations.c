@@ -1,4 +1,4 @@
-#include "state/gate.h"
+#include "state/expectations.h"
 
 #include "base/map.h"
 
@@ -14,19 +14,19 @@ struct written {
 
 /* A key with writes that the caches do not show yet; gone when they do. */
 struct entry {
-    struct ml_gate *gate;
+    struct ml_expectations *expectations;
     struct written *written;
     void (*ready)(void *context, struct ml_str key); /* NULL: nobody asked */
     void *context;
-    struct ml_task freed; /* tells who asked, off the stack of ml_gate_drop_informer */
+    struct ml_task freed; /* tells who asked, off the stack of ml_expectations_drop_informer */
     size_t key_len;
     char key[];
 };
 
-struct ml_gate {
+struct ml_expectations {
     struct ml_loop *loop;
-    struct ml_map entries;   /* key -> entry */
-    ml_gate_write *on_write; /* NULL: nobody */
+    struct ml_map entries;           /* key -> entry */
+    ml_expectations_write *on_write; /* NULL: nobody */
     void *on_write_context;
     struct ml_metric *skips;
     struct ml_metric *waiting;
@@ -53,9 +53,9 @@ static void entry_free(struct entry *entry)
     while (entry->written)
         written_drop(&entry->written);
     if (entry->ready)
-        ml_metric_add(entry->gate->waiting, -1);
+        ml_metric_add(entry->expectations->waiting, -1);
     ml_task_cancel(&entry->freed);
-    ml_map_remove(&entry->gate->entries, key_of(entry));
+    ml_map_remove(&entry->expectations->entries, key_of(entry));
     free(entry);
 }
 
@@ -91,45 +91,45 @@ static void on_seen(void *context)
     on_free(entry);
 }
 
-struct ml_gate *ml_gate_new(struct ml_loop *loop, struct ml_metrics *metrics,
-                            const char *controller)
+struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_metrics *metrics,
+                                            const char *controller)
 {
-    struct ml_gate *gate = ml_new(struct ml_gate);
-    gate->loop = loop;
-    gate->skips = ml_metric_with(
+    struct ml_expectations *expectations = ml_new(struct ml_expectations);
+    expectations->loop = loop;
+    expectations->skips = ml_metric_with(
         ml_metrics_counter(metrics, "stale_sync_skips_total",
                            "Reconciles put off because the cache lagged behind own writes.",
                            ml_metric_labels("controller")),
         ml_metric_labels(controller));
-    gate->waiting = ml_metric_with(
+    expectations->waiting = ml_metric_with(
         ml_metrics_gauge(metrics, "moonloop_stale_keys",
                          "Keys that wait for the cache to show their own writes.",
                          ml_metric_labels("controller")),
         ml_metric_labels(controller));
-    return gate;
+    return expectations;
 }
 
-void ml_gate_free(struct ml_gate *gate)
+void ml_expectations_free(struct ml_expectations *expectations)
 {
-    if (!gate)
+    if (!expectations)
         return;
-    ml_map_each (&gate->entries, cursor, entry)
+    ml_map_each (&expectations->entries, cursor, entry)
         entry_free(entry);
-    ml_map_fini(&gate->entries);
-    free(gate);
+    ml_map_fini(&expectations->entries);
+    free(expectations);
 }
 
-static struct entry *entry_get(struct ml_gate *gate, struct ml_str key)
+static struct entry *entry_get(struct ml_expectations *expectations, struct ml_str key)
 {
-    struct entry *entry = ml_map_get(&gate->entries, key);
+    struct entry *entry = ml_map_get(&expectations->entries, key);
     if (entry)
         return entry;
     entry = ml_zalloc(sizeof *entry + key.len);
-    entry->gate = gate;
+    entry->expectations = expectations;
     entry->key_len = key.len;
     memcpy(entry->key, key.ptr, key.len);
     ml_task_init(&entry->freed, on_free, entry);
-    ml_map_put(&gate->entries, key_of(entry), entry);
+    ml_map_put(&expectations->entries, key_of(entry), entry);
     return entry;
 }
 
@@ -150,17 +150,18 @@ static struct written *written_get(struct entry *entry, struct ml_informer *info
     return written;
 }
 
-void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *informer,
-                   struct ml_str ns, struct ml_str name, uint64_t rv)
+void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str key,
+                           struct ml_informer *informer, struct ml_str ns, struct ml_str name,
+                           uint64_t rv)
 {
     if (!informer)
         return;
     bool shown = ml_informer_seen(informer, ns, rv);
-    if (gate->on_write)
-        gate->on_write(gate->on_write_context, key, informer, rv, shown);
+    if (expectations->on_write)
+        expectations->on_write(expectations->on_write_context, key, informer, rv, shown);
     if (shown)
         return;
-    struct entry *entry = entry_get(gate, key);
+    struct entry *entry = entry_get(expectations, key);
     struct written *written = written_get(entry, informer, ns, name);
     if (rv <= written->rv && !ml_write_wait_over(&written->wait)) /* answered out of order */
         return;
@@ -170,16 +171,17 @@ void ml_gate_wrote(struct ml_gate *gate, struct ml_str key, struct ml_informer *
     ml_write_wait_start(&written->wait, informer, ns, name, rv, on_seen, written);
 }
 
-void ml_gate_on_write(struct ml_gate *gate, ml_gate_write *wrote, void *context)
+void ml_expectations_on_write(struct ml_expectations *expectations, ml_expectations_write *wrote,
+                              void *context)
 {
-    gate->on_write = wrote;
-    gate->on_write_context = context;
+    expectations->on_write = wrote;
+    expectations->on_write_context = context;
 }
 
-bool ml_gate_open(struct ml_gate *gate, struct ml_str key,
-                  void (*ready)(void *context, struct ml_str key), void *context)
+bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_str key,
+                               void (*ready)(void *context, struct ml_str key), void *context)
 {
-    struct entry *entry = ml_map_get(&gate->entries, key);
+    struct entry *entry = ml_map_get(&expectations->entries, key);
     if (!entry)
         return true;
     entry_settle(entry, NULL);
@@ -188,27 +190,28 @@ bool ml_gate_open(struct ml_gate *gate, struct ml_str key,
         return true;
     }
     if (!entry->ready) {
-        ml_metric_add(gate->skips, 1);
-        ml_metric_add(gate->waiting, 1);
+        ml_metric_add(expectations->skips, 1);
+        ml_metric_add(expectations->waiting, 1);
     }
     entry->ready = ready;
     entry->context = context;
     return false;
 }
 
-void ml_gate_clear(struct ml_gate *gate, struct ml_str key)
+void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key)
 {
-    struct entry *entry = ml_map_get(&gate->entries, key);
+    struct entry *entry = ml_map_get(&expectations->entries, key);
     if (entry)
         entry_free(entry);
 }
 
-void ml_gate_drop_informer(struct ml_gate *gate, struct ml_informer *informer)
+void ml_expectations_drop_informer(struct ml_expectations *expectations,
+                                   struct ml_informer *informer)
 {
-    ml_map_each (&gate->entries, cursor, value) {
+    ml_map_each (&expectations->entries, cursor, value) {
         struct entry *entry = value;
         entry_settle(entry, informer);
         if (!entry->written)
-            ml_task_defer(&entry->freed, gate->loop);
+            ml_task_defer(&entry->freed, expectations->loop);
     }
 }

@@ -1,10 +1,10 @@
-#include "operator/wakes.h"
+#include "operator/enqueue_filter.h"
 
 #include "base/map.h"
 #include "kube/object_diff.h"
 
 #define HELD_MAX                                                                                   \
-    16 /* changes of one run; with more of them the key wakes, whosesoever they are                \
+    16 /* changes of one run; with more of them the key filter, whosesoever they are               \
         */
 
 #define FREE_RUNS       20u
@@ -31,7 +31,7 @@ struct entry {
     size_t write_count;
     struct ml_change *held; /* up to HELD_MAX, with a reference to each object */
     uint8_t held_count;
-    bool crowded; /* there were more */
+    bool overflow; /* there were more */
     bool under_way;
     bool asks_back;  /* this run, or the last one, wants to be called again at once */
     bool counted;    /* it was found to wake itself */
@@ -46,9 +46,9 @@ struct entry {
     char key[];
 };
 
-struct ml_wakes {
+struct ml_enqueue_filter {
     struct ml_loop *loop;
-    const struct ml_wakes_handler *handler;
+    const struct ml_enqueue_filter_handler *handler;
     void *context;
     struct ml_map entries; /* key -> entry */
     struct ml_list heard;  /* entries with a write that came back */
@@ -60,7 +60,7 @@ static struct ml_str key_of(const struct entry *entry)
     return (struct ml_str){entry->key, entry->key_len};
 }
 
-static struct entry *entry_get(struct ml_wakes *self, struct ml_str key)
+static struct entry *entry_get(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
     if (entry)
@@ -81,7 +81,7 @@ static void drop_held(struct entry *entry)
     }
     free(ml_take(&entry->held));
     entry->held_count = 0;
-    entry->crowded = false;
+    entry->overflow = false;
 }
 
 static void drop_writes(struct entry *entry)
@@ -106,7 +106,7 @@ static void end_streak(struct entry *entry)
     entry->pause_ns = 0;
 }
 
-static void entry_free(struct ml_wakes *self, struct entry *entry)
+static void entry_free(struct ml_enqueue_filter *self, struct entry *entry)
 {
     ml_map_remove(&self->entries, key_of(entry));
     ml_list_remove(&entry->heard);
@@ -116,7 +116,7 @@ static void entry_free(struct ml_wakes *self, struct entry *entry)
     free(entry);
 }
 
-static void entry_settle(struct ml_wakes *self, struct entry *entry)
+static void entry_settle(struct ml_enqueue_filter *self, struct entry *entry)
 {
     if (!entry->under_way && entry->write_count == 0 && entry->streak == 0 && entry->hot == 0)
         entry_free(self, entry);
@@ -124,7 +124,8 @@ static void entry_settle(struct ml_wakes *self, struct entry *entry)
 
 /* Was it a write of this key? One change may concern a key in several ways, and comes once for
  * each; so the write is forgotten only when the loop comes round. */
-static bool is_own(struct ml_wakes *self, struct entry *entry, const struct ml_change *change)
+static bool is_own(struct ml_enqueue_filter *self, struct entry *entry,
+                   const struct ml_change *change)
 {
     if (!change->new)
         return false;
@@ -159,7 +160,7 @@ static bool goes_on(const struct entry *entry, struct ml_str fields, int64_t now
 }
 
 /* One more run that changed these fields, or the first one. */
-static void count(struct ml_wakes *self, struct entry *entry, struct ml_str fields)
+static void count(struct ml_enqueue_filter *self, struct entry *entry, struct ml_str fields)
 {
     int64_t now = ml_clock_monotonic(ml_loop_clock(self->loop));
     if (!goes_on(entry, fields, now)) {
@@ -178,7 +179,7 @@ static void count(struct ml_wakes *self, struct entry *entry, struct ml_str fiel
 
 /* Making and deleting objects one after the other is how many scripts go about their work: only
  * a change of something that stays counts, and only the first of each run. */
-static int64_t pause_of_echo(struct ml_wakes *self, struct entry *entry,
+static int64_t pause_of_echo(struct ml_enqueue_filter *self, struct entry *entry,
                              const struct ml_change *change)
 {
     if (change->old && change->new && !entry->counted) {
@@ -194,7 +195,7 @@ static int64_t pause_of_echo(struct ml_wakes *self, struct entry *entry,
 static void hold(struct entry *entry, const struct ml_change *change)
 {
     if (entry->held_count == HELD_MAX) {
-        entry->crowded = true;
+        entry->overflow = true;
         return;
     }
     size_t size = (entry->held_count + 1u) * sizeof *entry->held;
@@ -208,7 +209,8 @@ static void hold(struct entry *entry, const struct ml_change *change)
 }
 
 /* After how long a change wakes the key; -1: not at all. */
-static int64_t judge(struct ml_wakes *self, struct entry *entry, const struct ml_change *change)
+static int64_t judge(struct ml_enqueue_filter *self, struct entry *entry,
+                     const struct ml_change *change)
 {
     if (!is_own(self, entry, change))
         return 0;
@@ -221,7 +223,7 @@ static int64_t judge(struct ml_wakes *self, struct entry *entry, const struct ml
 
 static void sweep(void *context)
 {
-    struct ml_wakes *self = context;
+    struct ml_enqueue_filter *self = context;
     for (struct ml_list *node; (node = ml_list_shift(&self->heard));) {
         struct entry *entry = ml_container_of(node, struct entry, heard);
         drop_over(entry);
@@ -229,10 +231,11 @@ static void sweep(void *context)
     }
 }
 
-struct ml_wakes *ml_wakes_new(struct ml_loop *loop, const struct ml_wakes_handler *handler,
-                              void *context)
+struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
+                                                const struct ml_enqueue_filter_handler *handler,
+                                                void *context)
 {
-    struct ml_wakes *self = ml_new(struct ml_wakes);
+    struct ml_enqueue_filter *self = ml_new(struct ml_enqueue_filter);
     self->loop = loop;
     self->handler = handler;
     self->context = context;
@@ -241,7 +244,7 @@ struct ml_wakes *ml_wakes_new(struct ml_loop *loop, const struct ml_wakes_handle
     return self;
 }
 
-void ml_wakes_free(struct ml_wakes *self)
+void ml_enqueue_filter_free(struct ml_enqueue_filter *self)
 {
     if (!self)
         return;
@@ -252,7 +255,8 @@ void ml_wakes_free(struct ml_wakes *self)
     free(self);
 }
 
-void ml_wakes_changed(struct ml_wakes *self, struct ml_str key, const struct ml_change *change)
+void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key,
+                               const struct ml_change *change)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
     if (entry && entry->under_way) {
@@ -264,7 +268,7 @@ void ml_wakes_changed(struct ml_wakes *self, struct ml_str key, const struct ml_
         self->handler->wake(self->context, key, delay_ns);
 }
 
-void ml_wakes_begun(struct ml_wakes *self, struct ml_str key)
+void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = entry_get(self, key);
     drop_writes(entry); /* what did not come back is part of something newer that did */
@@ -275,7 +279,7 @@ void ml_wakes_begun(struct ml_wakes *self, struct ml_str key)
 }
 
 /* The pause of a run that asks to be called again after `delay_ns`. */
-static int64_t pause_of_hot(struct ml_wakes *self, struct entry *entry, int64_t delay_ns)
+static int64_t pause_of_hot(struct ml_enqueue_filter *self, struct entry *entry, int64_t delay_ns)
 {
     if (delay_ns >= HOT_NS || !self->handler->hot)
         return 0;
@@ -289,7 +293,8 @@ static int64_t pause_of_hot(struct ml_wakes *self, struct entry *entry, int64_t 
     return ML_MIN(HOT_NS << doublings, HOT_PAUSE_MAX);
 }
 
-int64_t ml_wakes_restrain(struct ml_wakes *self, struct ml_str key, int64_t delay_ns)
+int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *self, struct ml_str key,
+                                   int64_t delay_ns)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
     ml_assert(entry && entry->under_way);
@@ -298,8 +303,8 @@ int64_t ml_wakes_restrain(struct ml_wakes *self, struct ml_str key, int64_t dela
     return ML_MAX(delay_ns, ML_MAX(entry->pause_ns, hot_ns));
 }
 
-void ml_wakes_wrote(struct ml_wakes *self, struct ml_str key, const struct ml_informer *informer,
-                    uint64_t rv, bool shown)
+void ml_enqueue_filter_wrote(struct ml_enqueue_filter *self, struct ml_str key,
+                             const struct ml_informer *informer, uint64_t rv, bool shown)
 {
     if (rv == ML_RV_OPAQUE)
         return;
@@ -309,11 +314,11 @@ void ml_wakes_wrote(struct ml_wakes *self, struct ml_str key, const struct ml_in
     entry->writes[entry->write_count++] = (struct own_write){informer, rv, .over = shown};
 }
 
-void ml_wakes_ended(struct ml_wakes *self, struct ml_str key)
+void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
     ml_assert(entry && entry->under_way);
-    int64_t delay_ns = entry->crowded ? 0 : INT64_MAX;
+    int64_t delay_ns = entry->overflow ? 0 : INT64_MAX;
     for (size_t i = 0; i < entry->held_count; i++) {
         int64_t one_ns = judge(self, entry, &entry->held[i]);
         delay_ns = one_ns >= 0 ? ML_MIN(delay_ns, one_ns) : delay_ns;
@@ -330,7 +335,7 @@ void ml_wakes_ended(struct ml_wakes *self, struct ml_str key)
         self->handler->wake(self->context, key, delay_ns);
 }
 
-void ml_wakes_gone(struct ml_wakes *self, struct ml_str key)
+void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
     if (!entry)
@@ -342,7 +347,7 @@ void ml_wakes_gone(struct ml_wakes *self, struct ml_str key)
     entry_settle(self, entry);
 }
 
-void ml_wakes_pardon(struct ml_wakes *self)
+void ml_enqueue_filter_reset_backoff(struct ml_enqueue_filter *self)
 {
     ml_map_each (&self->entries, cursor, value) {
         struct entry *entry = value;
@@ -352,7 +357,7 @@ void ml_wakes_pardon(struct ml_wakes *self)
     }
 }
 
-size_t ml_wakes_len(const struct ml_wakes *self)
+size_t ml_enqueue_filter_len(const struct ml_enqueue_filter *self)
 {
     return self->entries.len;
 }

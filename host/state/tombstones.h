@@ -5,16 +5,16 @@
 
 #include "base/map.h"
 
-#define DEPARTED_MAX 256
+#define TOMBSTONES_MAX 256
 
-struct departed {
-    struct departed_object *ring[DEPARTED_MAX];
+struct tombstones {
+    struct tombstone *ring[TOMBSTONES_MAX];
     size_t next;
     struct ml_map by_uid;
 };
 
-void departed_fini(struct departed *departed);
+void tombstones_fini(struct tombstones *tombstones);
 /* The object with this uid was gone at version `rv`; both copied. */
-void departed_put(struct departed *departed, struct ml_str uid, struct ml_str rv);
+void tombstones_put(struct tombstones *tombstones, struct ml_str uid, struct ml_str rv);
 /* Is version `rv` of it from before its end? */
-bool departed_has(const struct departed *departed, struct ml_str uid, struct ml_str rv);
+bool tombstones_has(const struct tombstones *tombstones, struct ml_str uid, struct ml_str rv);

@@ -1,5 +1,5 @@
-/* L6 operator. Why a key wakes. What its own reconcile wrote comes back on the watch: such an echo is
- * told from what others did by its resourceVersion.
+/* L6 operator. Why a key wakes. What its own reconcile wrote comes back on the watch: such an echo
+ * is told from what others did by its resourceVersion.
  *
  *   a change by others      wakes the key
  *   an echo of status only  does not: the script has just said so itself
@@ -19,17 +19,17 @@
 
 #include "state/informer.h"
 
-struct ml_wakes;
+struct ml_enqueue_filter;
 
 /* What came on a watch; objects as in ml_listener, borrowed. */
 struct ml_change {
     const struct ml_informer *informer;
     struct ml_object *old, *new;
-    bool reconciled; /* it is the key's own object, not one that concerns it */
-    bool bereft;     /* a child of the key has gone */
+    bool reconciled;    /* it is the key's own object, not one that concerns it */
+    bool child_deleted; /* a child of the key has gone */
 };
 
-struct ml_wakes_handler {
+struct ml_enqueue_filter_handler {
     /* The key is to be looked at, after that delay; 0: now. */
     void (*wake)(void *context, struct ml_str key, int64_t delay_ns);
     /* It is slowed; wake comes as well. `fields`: "ConfigMap d/a: data.time". */
@@ -39,21 +39,27 @@ struct ml_wakes_handler {
     void (*hot)(void *context, struct ml_str key);
 };
 
-struct ml_wakes *ml_wakes_new(struct ml_loop *loop, const struct ml_wakes_handler *handler,
-                              void *context);
-void ml_wakes_free(struct ml_wakes *wakes); /* NULL is fine */
+struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
+                                                const struct ml_enqueue_filter_handler *handler,
+                                                void *context);
+void ml_enqueue_filter_free(struct ml_enqueue_filter *filter); /* NULL is fine */
 
-void ml_wakes_changed(struct ml_wakes *wakes, struct ml_str key, const struct ml_change *change);
+void ml_enqueue_filter_changed(struct ml_enqueue_filter *filter, struct ml_str key,
+                               const struct ml_change *change);
 
 /* The run of a key, from its beginning (when the caches show all that it wrote before) to its
  * end; and each write of it that was answered. `shown`: the cache was that far already. */
-void ml_wakes_begun(struct ml_wakes *wakes, struct ml_str key);
-void ml_wakes_wrote(struct ml_wakes *wakes, struct ml_str key, const struct ml_informer *informer,
-                    uint64_t rv, bool shown);
+void ml_enqueue_filter_begun(struct ml_enqueue_filter *filter, struct ml_str key);
+void ml_enqueue_filter_wrote(struct ml_enqueue_filter *filter, struct ml_str key,
+                             const struct ml_informer *informer, uint64_t rv, bool shown);
 /* The run wants to be called again after `delay_ns`; returns after how long it may be. */
-int64_t ml_wakes_restrain(struct ml_wakes *wakes, struct ml_str key, int64_t delay_ns);
-void ml_wakes_ended(struct ml_wakes *wakes, struct ml_str key);
+int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *filter, struct ml_str key,
+                                   int64_t delay_ns);
+void ml_enqueue_filter_ended(struct ml_enqueue_filter *filter, struct ml_str key);
 
-void ml_wakes_gone(struct ml_wakes *wakes, struct ml_str key); /* the object is gone */
-void ml_wakes_pardon(struct ml_wakes *wakes);      /* a new script: nobody is slowed any more */
-size_t ml_wakes_len(const struct ml_wakes *wakes); /* keys it holds something of */
+void ml_enqueue_filter_gone(struct ml_enqueue_filter *filter,
+                            struct ml_str key); /* the object is gone */
+void ml_enqueue_filter_reset_backoff(
+    struct ml_enqueue_filter *filter); /* a new script: nobody is slowed any more */
+size_t
+ml_enqueue_filter_len(const struct ml_enqueue_filter *filter); /* keys it holds something of */
