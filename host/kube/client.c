@@ -1,12 +1,591 @@
+/* The client: sends requests and streams through the transport, as many at a time as are allowed,
+ * makes attempts again where that is safe, and counts them. Everything above host/kube that talks
+ * to the API server does so through this file. */
 #include "kube/client_internal.h"
 
+#include "base/map.h"
+#include "codec/json.h"
+
+#include <stdio.h>
+
 #define IN_FLIGHT_DEFAULT 100
+#define WAITING_MAX       1000
+#define ANSWER_MAX        ((size_t)32 * 1024 * 1024)
+#define REFUSAL_MAX       ((size_t)256 * 1024) /* of a stream's answer that is no success */
+#define BODY_COPIES       3 /* while it is sent: the client's, the transport's, libcurl's */
+#define WARNINGS_MAX      256
+
+/* client-go rest/with_retry.go: an answer is asked for again only where the server says when;
+ * a lost connection only for reads. */
+#define ATTEMPTS_MAX       10
+#define LOST_ATTEMPTS_MAX  4 /* the first, and three more */
+#define LOST_DELAY_NS      (200 * ML_NS_PER_MS)
+#define RETRY_AFTER_MS_MIN INT64_C(1000)
+#define RETRY_AFTER_MS_MAX INT64_C(60000)
+
+#define PROBE_NS        (1 * ML_NS_PER_S) /* and up to as much again, by chance */
+#define SERVER_CODE_MAX 499 /* above, a proxy may speak for a server that is still away */
+
+static const struct ml_http_deadlines ordinary_deadlines = {
+    .connect_ms = 10000,
+    .first_byte_ms = 34000, /* what the API server gives a write */
+    .total_ms = 60000,      /* what it gives any request that is no watch */
+};
+
+struct ml_client {
+    struct ml_loop *loop;
+    struct ml_transport *transport;
+    struct ml_random *random;
+    struct ml_log *log;
+    ml_client_fence *fence;
+    void *fence_context;
+    bool exempt;
+    size_t calls; /* of any state */
+    size_t in_flight;
+    size_t in_flight_max;
+    struct ml_client_queue queue;
+    struct ml_list held; /* streams, until the pause is over */
+    struct ml_client_pause pause;
+    struct ml_list awaiting; /* struct ml_client_await */
+    struct ml_timer probe;   /* until one of them is to look whether the server is back */
+    struct ml_map warnings;  /* the texts of Warning headers that were logged */
+    bool warnings_full;
+    /* As client-go has them; NULL: nothing is counted. */
+    struct ml_metric_family *requests;
+    struct ml_metric_family *duration;
+    struct ml_metric *waiting;
+};
+
+/* WAITING -> SENT -> over, or SENT -> BACKOFF -> WAITING for another attempt. REFUSED: the client
+ * itself refuses it, done() comes from the loop. A stream is HELD or SENT. */
+enum call_state { CALL_NEW, CALL_WAITING, CALL_SENT, CALL_BACKOFF, CALL_REFUSED, CALL_HELD };
+
+struct ml_client_call {
+    struct ml_client *client;
+    struct ml_client_waiter waiter; /* in the queue, or held */
+    enum call_state state;
+    char *flow;
+    bool yields;
+    struct ml_client_wire wire;
+    struct ml_http_deadlines deadlines;
+    ml_client_done *done; /* NULL: a stream */
+    struct ml_client_stream stream;
+    void *context;
+
+    struct ml_transport_call *sent;
+    int64_t sent_ns;
+    int attempts;
+    int status; /* 0: no head yet */
+    int64_t retry_after_ms;
+    struct ml_buf answer;
+    struct ml_budget *budget; /* or NULL */
+    size_t request_charged;   /* to it */
+    size_t answer_charged;
+    struct ml_timer backoff;
+    struct ml_task refused;
+    struct ml_err refusal;
+};
+
+/* ---- metrics and warnings ---- */
+
+static void register_client_metrics(struct ml_client *client, struct ml_metrics *metrics)
+{
+    static const char *const request_labels[] = {"code", "method", "host", NULL};
+    static const char *const duration_labels[] = {"verb", "host", NULL};
+    static const double buckets[] = {0.005, 0.025, 0.1, 0.25, 0.5,  1.0,
+                                     2.0,   4.0,   8.0, 15.0, 30.0, 60.0};
+    client->requests = ml_metrics_counter(metrics, "rest_client_requests_total",
+                                          "Number of HTTP requests, partitioned by status code, "
+                                          "method, and host.",
+                                          request_labels);
+    client->duration = ml_metrics_histogram(metrics, "rest_client_request_duration_seconds",
+                                            "Request latency in seconds until the answer's head. "
+                                            "Broken down by verb, and host.",
+                                            duration_labels, buckets, ML_COUNT(buckets));
+    client->waiting = ml_metric_only(
+        ml_metrics_gauge(metrics, "moonloop_requests_waiting",
+                         "Requests that wait for a place, or for the end of a pause.", NULL));
+}
+
+static int64_t client_now_ns(const struct ml_client *client)
+{
+    return ml_clock_monotonic(ml_loop_clock(client->loop));
+}
+
+/* `status` 0: no answer came. */
+static void count_attempt(const struct ml_client_call *call, int status)
+{
+    const struct ml_client *client = call->client;
+    const char *method = call->wire.method, *host = client->transport->host;
+    if (!client->requests)
+        return;
+    char code[16] = "<error>";
+    if (status > 0)
+        snprintf(code, sizeof code, "%d", status);
+    ml_metric_add(ml_metric_with(client->requests, ml_metric_labels(code, method, host)), 1);
+    ml_metric_observe(ml_metric_with(client->duration, ml_metric_labels(method, host)),
+                      (double)(client_now_ns(client) - call->sent_ns) / (double)ML_NS_PER_S);
+}
+
+/* Each text once. */
+static void log_warning_header(struct ml_client *client, struct ml_str text)
+{
+    if (text.len == 0 || client->warnings_full || ml_map_get(&client->warnings, text))
+        return;
+    if (client->warnings.len == WARNINGS_MAX) {
+        client->warnings_full = true;
+        ml_warn(client->log, "client", "further warnings of the API server are not logged",
+                ML_I("distinct", WARNINGS_MAX));
+        return;
+    }
+    char *copy = ml_str_dup(text);
+    ml_map_put(&client->warnings, (struct ml_str){copy, text.len}, copy);
+    ml_warn(client->log, "client", "warning of the API server", ML_STR_FIELD("warning", text));
+}
+
+/* ---- waiting for a server that can be reached ---- */
+
+static void start_probe_timer(struct ml_client *client)
+{
+    ml_timer_start(&client->probe, PROBE_NS + ml_random_between(client->random, 0, PROBE_NS));
+}
+
+static struct ml_client_await *shift_await(struct ml_client *client)
+{
+    struct ml_list *node = ml_list_shift(&client->awaiting);
+    return node ? ml_container_of(node, struct ml_client_await, node) : NULL;
+}
+
+static void let_one_probe(void *context)
+{
+    struct ml_client *client = context;
+    struct ml_client_await *await = shift_await(client);
+    if (!await)
+        return;
+    start_probe_timer(client);
+    await->again(await->context, false);
+}
+
+static bool is_awaiting(const struct ml_client_await *await)
+{
+    return await->node.next && !ml_list_empty(&await->node);
+}
+
+void ml_client_await(struct ml_client *client, struct ml_client_await *await)
+{
+    if (!is_awaiting(await))
+        ml_list_push(&client->awaiting, &await->node);
+    start_probe_timer(client); /* it has just looked */
+}
+
+void ml_client_await_stop(struct ml_client_await *await)
+{
+    if (is_awaiting(await))
+        ml_list_remove(&await->node);
+}
+
+static void notify_server_answered(struct ml_client *client, int status)
+{
+    if (status > SERVER_CODE_MAX)
+        return;
+    for (struct ml_client_await *await; (await = shift_await(client)) != NULL;)
+        await->again(await->context, true);
+}
+
+/* ---- a call, be it a request or a stream ---- */
+
+static bool call_is_stream(const struct ml_client_call *call)
+{
+    return call->done == NULL;
+}
+
+static bool call_writes(const struct ml_client_call *call)
+{
+    return strcmp(call->wire.method, "GET") != 0;
+}
+
+static void call_set_state(struct ml_client_call *call, enum call_state state)
+{
+    struct ml_client *client = call->client;
+    if (call->state == CALL_WAITING)
+        ml_client_queue_remove(&client->queue, &call->waiter);
+    if (state == CALL_WAITING)
+        ml_client_queue_add(&client->queue, &call->waiter, call->flow, call->yields);
+    if (call->state == CALL_HELD)
+        ml_list_remove(&call->waiter.node);
+    if (state == CALL_HELD)
+        ml_list_push(&client->held, &call->waiter.node);
+    if (client->waiting)
+        ml_metric_add(client->waiting, (state == CALL_WAITING) - (call->state == CALL_WAITING));
+    call->state = state;
+}
+
+/* It must not be under way. */
+static void call_free(struct ml_client_call *call)
+{
+    call_set_state(call, CALL_NEW);
+    call->client->calls--;
+    ml_timer_stop(&call->backoff);
+    ml_task_cancel(&call->refused);
+    ml_client_wire_fini(&call->wire);
+    ml_buf_fini(&call->answer);
+    ml_budget_give(call->budget, call->request_charged + call->answer_charged);
+    free(call->flow);
+    free(call);
+}
+
+static int refuse_oversized(const struct ml_client_call *call, const char *what, struct ml_err *err)
+{
+    return ml_err_set(err, ML_ELIMIT, "%s %s: out of memory for the %s (limit %zu KiB)",
+                      call->wire.method, call->wire.path, what, call->budget->max / 1024);
+}
+
+static int charge_request(struct ml_client_call *call, struct ml_budget *budget, struct ml_err *err)
+{
+    size_t bytes = strlen(call->wire.path) + BODY_COPIES * call->wire.body.len;
+    call->budget = budget;
+    if (!ml_budget_take(budget, bytes))
+        return refuse_oversized(call, "request", err);
+    call->request_charged = bytes;
+    return 0;
+}
+
+static int ask_fence(const struct ml_client_call *call, struct ml_err *err)
+{
+    const struct ml_client *client = call->client;
+    if (!client->fence || !call_writes(call))
+        return 0;
+    return client->fence(client->fence_context, call->wire.method, call->wire.path, err);
+}
+
+/* The last moment of all: the request may have waited for a connection, and the process may have
+ * been suspended since the fence was asked first. */
+static int ask_fence_before_bytes_leave(void *context, struct ml_err *err)
+{
+    return ask_fence(context, err);
+}
+
+static void call_submit(struct ml_client_call *call, const struct ml_http_handler *handler)
+{
+    struct ml_transport *transport = call->client->transport;
+    const struct ml_transport_request request = {
+        .method = call->wire.method,
+        .path = call->wire.path,
+        .accept = call->wire.accept,
+        .content_type = call->wire.content_type,
+        .body = ml_buf_str(&call->wire.body),
+        .deadlines = call->deadlines,
+        .streaming = call_is_stream(call),
+        .may_send = call_writes(call) ? ask_fence_before_bytes_leave : NULL,
+    };
+    call_set_state(call, CALL_SENT);
+    call->status = 0;
+    call->retry_after_ms = -1;
+    ml_buf_fini(&call->answer); /* of the attempt before */
+    ml_budget_give(call->budget, call->answer_charged);
+    call->answer_charged = 0;
+    call->attempts++;
+    call->sent_ns = client_now_ns(call->client);
+    call->sent = transport->submit(transport, &request, handler, call);
+}
+
+static void on_request_head(void *context, const struct ml_http_head *head)
+{
+    struct ml_client_call *call = context;
+    call->status = head->status;
+    call->retry_after_ms = head->retry_after_ms;
+    count_attempt(call, head->status);
+    log_warning_header(call->client, head->warning);
+    notify_server_answered(call->client, head->status);
+}
+
+static int on_request_data(void *context, struct ml_str piece, struct ml_err *err)
+{
+    struct ml_client_call *call = context;
+    if (!ml_budget_take(call->budget, piece.len))
+        return refuse_oversized(call, "answer", err);
+    call->answer_charged += piece.len;
+    if (!ml_buf_append_str(&call->answer, piece))
+        return ml_err_set(err, ML_ELIMIT, "%s %s: the answer is larger than %zu bytes",
+                          call->wire.method, call->wire.path, call->answer.len_max);
+    return 0;
+}
+
+/* A success may still carry a Status that says Failure. Searching the plain bytes first spares
+ * us parsing all other answers. */
+static bool is_hidden_failure(struct ml_str body)
+{
+    static const char needle[] = "\"Failure\"";
+    if (body.len == 0 || !memmem(body.ptr, body.len, needle, sizeof needle - 1))
+        return false;
+    ML_AUTO_FREE char *kind = ml_json_find_string(body, "kind", NULL);
+    ML_AUTO_FREE char *status = ml_json_find_string(body, "status", NULL);
+    return kind && status && !strcmp(kind, "Status") && !strcmp(status, "Failure");
+}
+
+/* 0, or the error that the attempt ended with. */
+static int attempt_result(const struct ml_client_call *call, const struct ml_err *transport_err,
+                          struct ml_err *err)
+{
+    struct ml_str body = ml_buf_str(&call->answer);
+    bool stream = call_is_stream(call);
+    if (transport_err) {
+        *err = *transport_err;
+        return err->kind;
+    }
+    bool success = stream ? call->status == 200 : call->status / 100 == 2;
+    if (success && (stream || !is_hidden_failure(body)))
+        return 0;
+    ml_status_error(body, call->status, err);
+    if (call->retry_after_ms >= 0)
+        err->retry_after_ms = call->retry_after_ms;
+    return err->kind;
+}
+
+static int call_end_attempt(struct ml_client_call *call, const struct ml_err *transport_err,
+                            struct ml_err *err)
+{
+    call->sent = NULL;
+    if (call->status == 0)
+        count_attempt(call, 0);
+    int r = attempt_result(call, transport_err, err);
+    if (!call->client->exempt)
+        ml_client_pause_note(&call->client->pause, call->status, r < 0 ? err->retry_after_ms : -1);
+    return r;
+}
+
+/* ---- one request and one answer ---- */
+
+/* Nothing of client or call is touched once done() was called, so that it may free the client. */
+static void request_finish(struct ml_client_call *call, const struct ml_err *err)
+{
+    ml_client_done *done = call->done;
+    void *context = call->context;
+    ML_AUTO(ml_buf_fini) struct ml_buf answer = call->answer;
+    call->answer = ML_BUF_INIT;
+    call_free(call);
+    done(context, ml_buf_str(&answer), err);
+}
+
+static void on_request_refused(void *context)
+{
+    struct ml_client_call *call = context;
+    struct ml_err err = call->refusal;
+    request_finish(call, &err);
+}
+
+/* Ends it with call->refusal; nothing is sent. */
+static void request_refuse(struct ml_client_call *call)
+{
+    call_set_state(call, CALL_REFUSED);
+    ml_task_defer(&call->refused, call->client->loop);
+}
+
+/* Up to half as much again: clients that were refused together come back apart. */
+static int64_t add_jitter(const struct ml_client_call *call, int64_t delay_ns)
+{
+    return delay_ns + ml_random_between(call->client->random, 0, delay_ns / 2 + 1);
+}
+
+static int64_t delay_after_lost_connection(const struct ml_client_call *call)
+{
+    if (call_writes(call) || call->attempts >= LOST_ATTEMPTS_MAX)
+        return -1;
+    return add_jitter(call, LOST_DELAY_NS << (call->attempts - 1));
+}
+
+/* A write may have happened all the same. */
+static int64_t delay_after_server_error(const struct ml_client_call *call)
+{
+    if (call_writes(call) || call->retry_after_ms < 0 || call->attempts >= ATTEMPTS_MAX)
+        return -1;
+    int64_t delay_ms = ML_MAX(RETRY_AFTER_MS_MIN, ML_MIN(call->retry_after_ms, RETRY_AFTER_MS_MAX));
+    return add_jitter(call, delay_ms * ML_NS_PER_MS);
+}
+
+/* Nanoseconds until the next attempt; 0: when the pause is over; below 0: this was the last. */
+static int64_t retry_delay(const struct ml_client_call *call, const struct ml_err *err)
+{
+    if (ml_client_paused(&call->client->pause) && call->status == 429)
+        return call->retry_after_ms >= 0 && call->attempts < ATTEMPTS_MAX ? 0 : -1;
+    if (err->http == 0)
+        return err->kind == ML_ENETWORK ? delay_after_lost_connection(call) : -1;
+    return err->http >= 500 ? delay_after_server_error(call) : -1;
+}
+
+static void client_pump(struct ml_client *client);
+
+static void on_backoff_over(void *context)
+{
+    struct ml_client_call *call = context;
+    call_set_state(call, CALL_WAITING);
+    client_pump(call->client);
+}
+
+static void on_request_done(void *context, const struct ml_err *transport_err)
+{
+    struct ml_client_call *call = context;
+    struct ml_client *client = call->client;
+    struct ml_err err = ML_ERR_INIT;
+    client->in_flight--;
+    bool failed = call_end_attempt(call, transport_err, &err) < 0;
+    int64_t delay_ns = failed ? retry_delay(call, &err) : -1;
+    if (delay_ns == 0) {
+        call_set_state(call, CALL_WAITING);
+    } else if (delay_ns > 0) {
+        call_set_state(call, CALL_BACKOFF);
+        ml_timer_start(&call->backoff, delay_ns);
+    }
+    client_pump(client);
+    if (delay_ns < 0)
+        request_finish(call, failed ? &err : NULL);
+}
+
+/* Sends requests while there are places. */
+static void client_pump(struct ml_client *client)
+{
+    static const struct ml_http_handler handler = {on_request_head, on_request_data,
+                                                   on_request_done};
+    struct ml_client_waiter *waiter;
+    while (!ml_client_paused(&client->pause) && client->in_flight < client->in_flight_max &&
+           (waiter = ml_client_queue_next(&client->queue))) {
+        struct ml_client_call *call = ml_container_of(waiter, struct ml_client_call, waiter);
+        call->refusal = ML_ERR_INIT;
+        /* Only now: the fence may have been shut since the request was queued. */
+        if (ask_fence(call, &call->refusal) < 0) {
+            request_refuse(call);
+            continue;
+        }
+        client->in_flight++;
+        call_submit(call, &handler);
+    }
+}
+
+static struct ml_client_call *call_new(struct ml_client *client, void *context)
+{
+    struct ml_client_call *call = ml_new(struct ml_client_call);
+    call->client = client;
+    call->context = context;
+    client->calls++;
+    ml_list_init(&call->waiter.node);
+    ml_timer_init(&call->backoff, client->loop, on_backoff_over, call);
+    ml_task_init(&call->refused, on_request_refused, call);
+    return call;
+}
+
+static struct ml_http_deadlines request_deadlines(const struct ml_client_request *request)
+{
+    struct ml_http_deadlines deadlines = ordinary_deadlines;
+    if (request->timeout_ms > 0) {
+        deadlines.connect_ms = ML_MIN(deadlines.connect_ms, request->timeout_ms);
+        deadlines.first_byte_ms = ML_MIN(deadlines.first_byte_ms, request->timeout_ms);
+        deadlines.total_ms = ML_MIN(deadlines.total_ms, request->timeout_ms);
+    }
+    return deadlines;
+}
+
+struct ml_client_call *ml_client_send(struct ml_client *client,
+                                      const struct ml_client_request *request, ml_client_done *done,
+                                      void *context)
+{
+    ml_assert(done);
+    struct ml_client_call *call = call_new(client, context);
+    call->done = done;
+    call->flow = ml_strdup(request->flow);
+    call->yields = request->yields;
+    call->deadlines = request_deadlines(request);
+    ml_client_wire_make(request, &call->wire);
+    ml_buf_init(&call->answer, ANSWER_MAX);
+    if (charge_request(call, request->budget, &call->refusal) < 0) {
+        request_refuse(call);
+        return call;
+    }
+    if (client->queue.len >= WAITING_MAX) {
+        ml_err_set(&call->refusal, ML_EUNAVAILABLE,
+                   "%s %s was not sent: %d requests wait for the API server already",
+                   call->wire.method, call->wire.path, WAITING_MAX);
+        request_refuse(call);
+        return call;
+    }
+    call_set_state(call, CALL_WAITING);
+    client_pump(client);
+    return call;
+}
+
+/* ---- lists and watches: the answer is passed on as it comes ---- */
+
+static void on_stream_head(void *context, const struct ml_http_head *head)
+{
+    struct ml_client_call *call = context;
+    on_request_head(call, head);
+    if (head->status == 200 && call->stream.open)
+        call->stream.open(call->context); /* may cancel: the last thing done here */
+}
+
+static int on_stream_data(void *context, struct ml_str piece, struct ml_err *err)
+{
+    struct ml_client_call *call = context;
+    if (call->status == 200)
+        return call->stream.data(call->context, piece, err);
+    return on_request_data(call, piece, err);
+}
+
+static void on_stream_done(void *context, const struct ml_err *transport_err)
+{
+    struct ml_client_call *call = context;
+    struct ml_err err = ML_ERR_INIT;
+    bool failed = call_end_attempt(call, transport_err, &err) < 0;
+    struct ml_client_stream handler = call->stream;
+    void *user = call->context;
+    call_free(call);
+    handler.done(user, failed ? &err : NULL);
+}
+
+static const struct ml_http_handler stream_handler = {on_stream_head, on_stream_data,
+                                                      on_stream_done};
+
+struct ml_client_call *ml_client_stream(struct ml_client *client, const char *path,
+                                        const struct ml_http_deadlines *deadlines,
+                                        const struct ml_client_stream *handler, void *context)
+{
+    struct ml_client_call *call = call_new(client, context);
+    call->stream = *handler;
+    call->deadlines = *deadlines;
+    call->wire = (struct ml_client_wire){
+        .method = "GET",
+        .path = ml_strdup(path),
+        .accept = ml_strdup(handler->accept),
+    };
+    ml_buf_init(&call->answer, REFUSAL_MAX);
+    if (ml_client_paused(&client->pause))
+        call_set_state(call, CALL_HELD);
+    else
+        call_submit(call, &stream_handler);
+    return call;
+}
+
+/* ---- the client ---- */
+
+void ml_client_cancel(struct ml_client_call *call)
+{
+    struct ml_client *client = call->client;
+    if (call->sent)
+        client->transport->cancel(client->transport, call->sent);
+    if (call->state == CALL_SENT && !call_is_stream(call))
+        client->in_flight--;
+    call_free(call);
+    client_pump(client);
+}
 
 static void on_pause_over(void *context)
 {
     struct ml_client *client = context;
-    ml_client_release_held(client);
-    ml_client_pump(client);
+    while (!ml_list_empty(&client->held)) {
+        struct ml_client_waiter *waiter = ml_container_of(client->held.next,
+                                                          struct ml_client_waiter, node);
+        call_submit(ml_container_of(waiter, struct ml_client_call, waiter), &stream_handler);
+    }
+    client_pump(client);
 }
 
 struct ml_client *ml_client_new(const struct ml_client_opts *opts)
@@ -18,16 +597,13 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     client->log = opts->log;
     client->exempt = opts->exempt;
     client->in_flight_max = opts->in_flight_max ? opts->in_flight_max : IN_FLIGHT_DEFAULT;
-    client->warnings.log = opts->log;
     ml_client_queue_init(&client->queue);
     ml_list_init(&client->held);
-    ml_client_await_init(client);
-    ml_client_pause_init(client, opts->metrics, on_pause_over);
-    ml_client_meter_init(&client->meter, opts->metrics, opts->transport->host);
+    ml_list_init(&client->awaiting);
+    ml_timer_init(&client->probe, client->loop, let_one_probe, client);
+    ml_client_pause_init(&client->pause, opts, on_pause_over, client);
     if (opts->metrics)
-        client->waiting = ml_metric_only(
-            ml_metrics_gauge(opts->metrics, "moonloop_requests_waiting",
-                             "Requests that wait for a place, or for the end of a pause.", NULL));
+        register_client_metrics(client, opts->metrics);
     return client;
 }
 
@@ -37,8 +613,10 @@ void ml_client_free(struct ml_client *client)
         return;
     ml_assert(client->calls == 0);
     ml_timer_stop(&client->pause.over);
-    ml_timer_stop(&client->scout);
-    ml_client_warnings_fini(&client->warnings);
+    ml_timer_stop(&client->probe);
+    ml_map_each (&client->warnings, cursor, text)
+        free(text);
+    ml_map_fini(&client->warnings);
     free(client);
 }
 

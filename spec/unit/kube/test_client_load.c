@@ -1,7 +1,7 @@
 /* The client under load: places, turns, a full queue, and a server that wants a pause. */
 #include "kube_client.h"
 
-static struct ml_client_call *send_lane(struct world *world, const char *flow, const char *name)
+static struct ml_client_call *send_in_flow(struct world *world, const char *flow, const char *name)
 {
     const struct ml_client_request request = {.verb = ML_VERB_GET,
                                               .kind = &pods,
@@ -22,13 +22,13 @@ static void answer_next(struct world *world, const char *want)
 static void test_client_serves_those_who_wait_in_turns(void **state)
 {
     struct world *world = *state; /* one place */
-    send_lane(world, "busy", "first");
+    send_in_flow(world, "busy", "first");
     for (int i = 0; i < 4; i++)
-        send_lane(world, "busy", (const char *[]){"b1", "b2", "b3", "b4"}[i]);
-    struct ml_client_call *canceled = send_lane(world, "calm", "c0");
-    send_lane(world, "calm", "c1");
-    send_lane(world, NULL, "host");
-    send_lane(world, "calm", "c2");
+        send_in_flow(world, "busy", (const char *[]){"b1", "b2", "b3", "b4"}[i]);
+    struct ml_client_call *canceled = send_in_flow(world, "calm", "c0");
+    send_in_flow(world, "calm", "c1");
+    send_in_flow(world, NULL, "host");
+    send_in_flow(world, "calm", "c2");
     ml_client_cancel(canceled);
     static const char *const order[] = {"first", "b1", "c1", "host", "b2", "c2", "b3", "b4"};
     for (size_t i = 0; i < ML_COUNT(order); i++)
