@@ -1,34 +1,39 @@
+/* Keeps what a request shows the server fresh: rereads the files of the kubeconfig, asks its exec
+ * plugin anew, and goes back to the token before when a new one is refused. Called by
+ * transport_http.c for each request. */
 #include "kube/credentials.h"
 
 #include "kube/kubeconfig_internal.h"
 
 #include "base/wipe.h"
+#include "net/tls_check.h"
 
 #include <strings.h>
 
-#define FRESH_NS     (10 * ML_NS_PER_S)
-#define REREAD_NS    (1 * ML_NS_PER_S)   /* after a refusal, or a file that was no good */
-#define AHEAD_MAX_NS (120 * ML_NS_PER_S) /* how long before its end a credential is renewed */
-#define DOUBTFUL_NS  (60 * ML_NS_PER_S)  /* how long one is used that is over when it comes */
+#define FRESH_NS       (10 * ML_NS_PER_S)
+#define REREAD_NS      (1 * ML_NS_PER_S)   /* after a refusal, or a file that was no good */
+#define AHEAD_MAX_NS   (120 * ML_NS_PER_S) /* how long before its end a credential is renewed */
+#define EXPIRED_USE_NS (60 * ML_NS_PER_S)  /* how long one that comes expired is used */
 
 struct ml_credentials {
     struct ml_loop *loop;
     struct ml_clock *clock;
     struct ml_kubeconfig *config;
     struct ml_log *log;
-    bool shown; /* never over plain http: everybody on the way could read them */
+    bool may_show; /* not over plain http: everybody on the way could read them */
     uint64_t generation;
 
-    int64_t read_due_ns; /* monotonic */
-    char *token_before;  /* authorization that was taken before the one there is now, which was
-                            not yet: the file may have been half written */
-    char *told;          /* the last problem with a file that was logged */
+    int64_t read_due_ns;  /* monotonic */
+    char *token_before;   /* an authorization the server accepted; the one there is now it has not
+                             accepted yet: the file may have been half written */
+    char *rejected_token; /* an authorization the server refused: not to be read again; or NULL */
+    char *logged_problem; /* the last one with a file, while it lasts */
 
     struct ml_exec_plugin *plugin; /* NULL: none */
-    bool has_given;
+    bool has_plugin_credential;
     bool gave_certificate;
-    bool proved;        /* taken by the server since the plugin gave it */
-    bool doubted;       /* refused since then */
+    bool accepted;      /* by the server since the plugin gave it */
+    bool rejected;      /* since then */
     int64_t renew_ns;   /* wall time */
     int64_t expires_ns; /* wall time */
     struct ml_err why;  /* of the plugin's last run */
@@ -38,20 +43,114 @@ struct ml_credentials {
 
 /* ---- files ---- */
 
-/* Each problem once, and not again while it lasts. */
-static void tell_problem(struct ml_credentials *self, const struct ml_err *problem)
+/* Returns whether it changed. */
+static bool replace_if_changed(char **text, struct ml_buf *fresh)
 {
-    if (self->told && strcmp(self->told, problem->message) == 0)
+    if (*text && ml_str_is(ml_buf_str(fresh), *text))
+        return false;
+    ml_wipe_free(*text);
+    *text = ml_buf_take(fresh);
+    return true;
+}
+
+static bool reread_token(struct ml_credentials *self, struct ml_err *problem)
+{
+    struct ml_kubeconfig *config = self->config;
+    if (!config->token_file)
+        return false;
+    ML_AUTO(ml_wipe_buf) struct ml_buf text = {.len_max = ML_TOKEN_SIZE_MAX};
+    ML_AUTO_WIPE char *before = ml_strdup(config->authorization);
+    if (ml_file_read_again(config->token_file, &text, problem) < 0)
+        return false;
+    if (ml_kubeconfig_set_bearer(config, ml_buf_str(&text), problem) < 0) {
+        ml_err_wrap(problem, "%s", config->token_file);
+        return false;
+    }
+    if (strcmp(before, config->authorization) == 0)
+        return false;
+    if (self->rejected_token && strcmp(self->rejected_token, config->authorization) == 0) {
+        ml_wipe_free(config->authorization);
+        config->authorization = ml_take(&before);
+        return false;
+    }
+    ml_wipe_free(ml_take(&self->rejected_token));
+    return true;
+}
+
+static bool reread_ca(struct ml_kubeconfig *config, struct ml_err *problem)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
+    if (!config->ca_file || ml_file_read_again(config->ca_file, &pem, problem) < 0 ||
+        ml_str_is(ml_buf_str(&pem), config->ca_pem))
+        return false;
+    if (ml_tls_check_ca(ml_buf_str(&pem), problem) < 0) {
+        ml_err_wrap(problem, "%s", config->ca_file);
+        return false;
+    }
+    return replace_if_changed(&config->ca_pem, &pem);
+}
+
+/* The contents of the file, or `now` where there is no file. */
+static int reread_or_keep(const char *path, const char *now, struct ml_buf *out, struct ml_err *err)
+{
+    out->len_max = ML_KUBEFILE_SIZE_MAX;
+    if (path)
+        return ml_file_read_again(path, out, err);
+    ml_buf_puts(out, now);
+    return 0;
+}
+
+/* Both are read before either is used: one may be new already and the other not yet. */
+static bool reread_certificate(struct ml_kubeconfig *config, struct ml_err *problem)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf cert = ML_BUF_INIT;
+    ML_AUTO(ml_wipe_buf) struct ml_buf key = ML_BUF_INIT;
+    struct ml_tls_validity validity;
+    if (!config->cert_file && !config->key_file)
+        return false;
+    if (reread_or_keep(config->cert_file, config->cert_pem, &cert, problem) < 0 ||
+        reread_or_keep(config->key_file, config->key_pem, &key, problem) < 0)
+        return false;
+    if (ml_str_is(ml_buf_str(&cert), config->cert_pem) &&
+        ml_str_is(ml_buf_str(&key), config->key_pem))
+        return false;
+    if (ml_tls_check_pair(ml_buf_str(&cert), ml_buf_str(&key), &validity, problem) < 0) {
+        ml_err_wrap(problem, "%s", config->cert_file ? config->cert_file : config->key_file);
+        return false;
+    }
+    bool cert_is_new = replace_if_changed(&config->cert_pem, &cert);
+    return replace_if_changed(&config->key_pem, &key) || cert_is_new;
+}
+
+/* Reads all files again that token, certificate, key and CA came from. What cannot be read, is half
+ * written or does not fit together leaves what was there, and fills `problem` (kind 0 when all is
+ * well). Returns whether anything changed. */
+static bool reread_files(struct ml_credentials *self, struct ml_err *problem)
+{
+    struct ml_kubeconfig *config = self->config;
+    *problem = ML_ERR_INIT;
+    bool token = reread_token(self, problem);
+    bool pair = reread_certificate(config, problem);
+    bool ca = reread_ca(config, problem);
+    if (pair || ca)
+        ml_kubeconfig_point_tls(config);
+    return token || pair || ca;
+}
+
+/* Once, and not again while it lasts. */
+static void log_file_problem(struct ml_credentials *self, const struct ml_err *problem)
+{
+    if (self->logged_problem && strcmp(self->logged_problem, problem->message) == 0)
         return;
-    free(self->told);
-    self->told = problem->kind ? ml_strdup(problem->message) : NULL;
+    free(self->logged_problem);
+    self->logged_problem = problem->kind ? ml_strdup(problem->message) : NULL;
     if (problem->kind)
         ml_warn(self->log, "credentials", "a file was not taken; what was read before stays",
                 ML_ERR(problem));
 }
 
-/* An authorization that was taken is kept till the next one is, too. */
-static void note_token(struct ml_credentials *self, char *before)
+/* An authorization that was accepted is kept until the next one is accepted, too. */
+static void remember_token_before(struct ml_credentials *self, char *before)
 {
     const char *now = self->config->authorization;
     if (before && now && strcmp(before, now) != 0 && !self->token_before)
@@ -60,13 +159,13 @@ static void note_token(struct ml_credentials *self, char *before)
         ml_wipe_free(before);
 }
 
-static bool reread(struct ml_credentials *self)
+static bool reread_and_log(struct ml_credentials *self)
 {
     struct ml_err problem;
     char *before = ml_strdup(self->config->authorization);
-    bool changed = ml_kubeconfig_reread(self->config, &problem);
-    note_token(self, before);
-    tell_problem(self, &problem);
+    bool changed = reread_files(self, &problem);
+    remember_token_before(self, before);
+    log_file_problem(self, &problem);
     self->read_due_ns = ml_clock_monotonic(self->clock) + (problem.kind ? REREAD_NS : FRESH_NS);
     if (!changed)
         return false;
@@ -75,14 +174,14 @@ static bool reread(struct ml_credentials *self)
     return true;
 }
 
-/* A new token that is refused, and reads the same again: back to the one before it, and the file
- * has to say something else first. */
-static bool fall_back(struct ml_credentials *self)
+/* The server refuses a new token, and the file still has it: back to the token before. The one in
+ * the file is not used again until it changes. */
+static bool fall_back_to_token_before(struct ml_credentials *self)
 {
     struct ml_kubeconfig *config = self->config;
     if (!self->token_before)
         return false;
-    config->refused = config->authorization;
+    self->rejected_token = config->authorization;
     config->authorization = ml_take(&self->token_before);
     self->generation++;
     self->read_due_ns = ml_clock_monotonic(self->clock) + REREAD_NS;
@@ -92,12 +191,12 @@ static bool fall_back(struct ml_credentials *self)
 
 /* ---- the plugin ---- */
 
-static int64_t wall(const struct ml_credentials *self)
+static int64_t credentials_now_ns(const struct ml_credentials *self)
 {
     return ml_clock_wall(self->clock);
 }
 
-static bool run_plugin(struct ml_credentials *self)
+static bool run_exec_plugin(struct ml_credentials *self)
 {
     const struct ml_kubeconfig *config = self->config;
     const struct ml_exec_cluster cluster = {
@@ -111,16 +210,17 @@ static bool run_plugin(struct ml_credentials *self)
     return ml_exec_plugin_run(self->plugin, &cluster);
 }
 
-/* A fifth of its life before its end, so that nobody has to wait; the minute
- * that a plugin may hang is bridged where it lives for five and more. */
-static void set_times(struct ml_credentials *self, int64_t expires_ns)
+/* It is renewed when a fifth of its life is left, so that nobody has to wait for the plugin. A
+ * plugin that hangs for its full minute goes unnoticed when the credential lives for five or more.
+ */
+static void set_expiry(struct ml_credentials *self, int64_t expires_ns)
 {
-    int64_t now_ns = wall(self);
+    int64_t now_ns = credentials_now_ns(self);
     if (expires_ns <= now_ns) {
         ml_warn(self->log, "credentials",
                 "what the exec plugin gave has expired already; trying it (are the clocks right?)",
                 ML_S("command", self->config->exec->command));
-        expires_ns = now_ns + DOUBTFUL_NS;
+        expires_ns = now_ns + EXPIRED_USE_NS;
     }
     self->expires_ns = expires_ns;
     self->renew_ns = expires_ns == INT64_MAX
@@ -128,7 +228,7 @@ static void set_times(struct ml_credentials *self, int64_t expires_ns)
                          : expires_ns - ML_MIN((expires_ns - now_ns) / 5, AHEAD_MAX_NS);
 }
 
-static bool swap(char **slot, char **fresh)
+static bool swap_secret(char **slot, char **fresh)
 {
     bool same = ml_str_eq(ml_str_of(*slot), ml_str_of(*fresh));
     ml_wipe_free(*slot);
@@ -136,7 +236,7 @@ static bool swap(char **slot, char **fresh)
     return !same;
 }
 
-static int set_token(struct ml_kubeconfig *config, const char *token, struct ml_err *err)
+static int set_or_clear_token(struct ml_kubeconfig *config, const char *token, struct ml_err *err)
 {
     if (token)
         return ml_kubeconfig_set_bearer(config, ml_str_of(token), err);
@@ -144,72 +244,74 @@ static int set_token(struct ml_kubeconfig *config, const char *token, struct ml_
     return 0;
 }
 
-static int take(struct ml_credentials *self, struct ml_exec_credential *credential,
-                struct ml_err *err)
+static int accept_plugin_credential(struct ml_credentials *self,
+                                    struct ml_exec_credential *credential, struct ml_err *err)
 {
     struct ml_kubeconfig *config = self->config;
     int64_t expires_ns = credential->expires_ns;
-    if (set_token(config, credential->token, err) < 0)
+    if (set_or_clear_token(config, credential->token, err) < 0)
         return ml_err_wrap(err, "exec plugin %s", config->exec->command);
     self->gave_certificate = credential->cert_pem != NULL;
     if (credential->cert_pem && credential->not_after_ns > 0)
         expires_ns = ML_MIN(expires_ns, credential->not_after_ns);
-    bool cert_is_new = swap(&config->cert_pem, &credential->cert_pem);
-    bool key_is_new = swap(&config->key_pem, &credential->key_pem);
+    bool cert_is_new = swap_secret(&config->cert_pem, &credential->cert_pem);
+    bool key_is_new = swap_secret(&config->key_pem, &credential->key_pem);
     if (cert_is_new || key_is_new)
         ml_kubeconfig_point_tls(config);
-    set_times(self, expires_ns);
-    self->has_given = true;
-    self->proved = self->doubted = false;
+    set_expiry(self, expires_ns);
+    self->has_plugin_credential = true;
+    self->accepted = self->rejected = false;
     self->generation++;
     return 0;
 }
 
-static bool is_usable(const struct ml_credentials *self)
+static bool has_usable_credentials(const struct ml_credentials *self)
 {
-    return !self->plugin || (self->has_given && wall(self) < self->expires_ns);
+    return !self->plugin ||
+           (self->has_plugin_credential && credentials_now_ns(self) < self->expires_ns);
 }
 
-static void fill(const struct ml_credentials *self, struct ml_identity *out)
+static void fill_identity(const struct ml_credentials *self, struct ml_identity *out)
 {
     *out = (struct ml_identity){
         .generation = self->generation,
-        .authorization = self->shown ? self->config->authorization : NULL,
+        .authorization = self->may_show ? self->config->authorization : NULL,
         .impersonation = self->config->impersonation,
-        .impersonation_count = self->shown ? self->config->impersonation_count : 0,
+        .impersonation_count = self->may_show ? self->config->impersonation_count : 0,
         .tls = &self->config->tls,
     };
 }
 
-static void answer_all(void *context)
+static void answer_waiting(void *context)
 {
     struct ml_credentials *self = context;
     struct ml_identity identity;
     struct ml_list answered;
-    /* What ready() of one makes another wait for is not for this round. */
+    /* Waits that a ready() adds are not for this round. */
     ml_list_init(&answered);
     for (struct ml_list *node; (node = ml_list_shift(&self->waiting));)
         ml_list_push(&answered, node);
     for (struct ml_list *node; (node = ml_list_shift(&answered));) {
         struct ml_credentials_wait *wait = ml_container_of(node, struct ml_credentials_wait, node);
-        bool usable = is_usable(self);
-        fill(self, &identity);
+        bool usable = has_usable_credentials(self);
+        fill_identity(self, &identity);
         wait->ready(wait->context, usable ? &identity : NULL, usable ? NULL : &self->why);
     }
 }
 
-static void on_given(void *context, struct ml_exec_credential *credential, const struct ml_err *err)
+static void on_plugin_done(void *context, struct ml_exec_credential *credential,
+                           const struct ml_err *err)
 {
     struct ml_credentials *self = context;
     self->why = ML_ERR_INIT;
     if (err)
         self->why = *err;
-    else if (take(self, credential, &self->why) < 0)
+    else if (accept_plugin_credential(self, credential, &self->why) < 0)
         ml_warn(self->log, "credentials", "what the exec plugin gave is of no use",
                 ML_ERR(&self->why));
     if (self->why.kind)
         self->why.kind = ML_EUNAUTHORIZED;
-    answer_all(self);
+    answer_waiting(self);
 }
 
 /* ---- the interface ---- */
@@ -221,10 +323,10 @@ struct ml_credentials *ml_credentials_new(const struct ml_credentials_opts *opts
     self->clock = ml_loop_clock(opts->loop);
     self->config = opts->config;
     self->log = opts->log;
-    self->shown = strncasecmp(opts->config->server, "https://", 8) == 0;
+    self->may_show = strncasecmp(opts->config->server, "https://", 8) == 0;
     self->read_due_ns = ml_clock_monotonic(self->clock) + FRESH_NS;
     ml_list_init(&self->waiting);
-    ml_task_init(&self->answer, answer_all, self);
+    ml_task_init(&self->answer, answer_waiting, self);
     const struct ml_exec_plugin_opts plugin = {
         .loop = opts->loop,
         .config = opts->config->exec,
@@ -232,10 +334,10 @@ struct ml_credentials *ml_credentials_new(const struct ml_credentials_opts *opts
         .metrics = opts->metrics,
         .random = opts->random,
         .runner = opts->runner,
-        .done = on_given,
+        .done = on_plugin_done,
         .context = self,
     };
-    if (opts->config->exec && self->shown)
+    if (opts->config->exec && self->may_show)
         self->plugin = ml_exec_plugin_new(&plugin);
     return self;
 }
@@ -248,7 +350,8 @@ void ml_credentials_free(struct ml_credentials *self)
     ml_task_cancel(&self->answer);
     ml_exec_plugin_free(self->plugin);
     ml_wipe_free(self->token_before);
-    free(self->told);
+    ml_wipe_free(self->rejected_token);
+    free(self->logged_problem);
     free(self);
 }
 
@@ -261,14 +364,15 @@ bool ml_credentials_get(struct ml_credentials *self, struct ml_identity *out,
                         struct ml_credentials_wait *wait)
 {
     if (ml_clock_monotonic(self->clock) > self->read_due_ns)
-        reread(self);
+        reread_and_log(self);
     bool running = false;
     if (self->plugin) {
-        bool due = !self->has_given || self->doubted || wall(self) >= self->renew_ns;
-        running = due ? run_plugin(self) : ml_exec_plugin_running(self->plugin);
+        bool due = !self->has_plugin_credential || self->rejected ||
+                   credentials_now_ns(self) >= self->renew_ns;
+        running = due ? run_exec_plugin(self) : ml_exec_plugin_running(self->plugin);
     }
-    if (is_usable(self) && !(running && self->doubted)) {
-        fill(self, out);
+    if (has_usable_credentials(self) && !(running && self->rejected)) {
+        fill_identity(self, out);
         return true;
     }
     ml_list_push(&self->waiting, &wait->node);
@@ -282,40 +386,43 @@ bool ml_credentials_get(struct ml_credentials *self, struct ml_identity *out,
     return false;
 }
 
-void ml_credentials_leave(struct ml_credentials_wait *wait)
+void ml_credentials_cancel_wait(struct ml_credentials_wait *wait)
 {
     if (wait->node.next)
         ml_list_remove(&wait->node);
 }
 
-/* By another certificate, where it was the handshake that failed: a token is not seen there. */
-static bool ask_plugin_anew(struct ml_credentials *self, bool in_handshake)
+/* A failed handshake is a reason only when the plugin gives certificates: a token is not seen
+ * there. */
+static bool ask_exec_plugin_anew(struct ml_credentials *self, bool in_handshake)
 {
     if (!self->plugin || (in_handshake && !self->gave_certificate))
         return false;
-    self->doubted = true;
-    return run_plugin(self);
+    self->rejected = true;
+    return run_exec_plugin(self);
 }
 
 bool ml_credentials_refused(struct ml_credentials *self, uint64_t generation, bool in_handshake)
 {
     if (generation != self->generation)
         return true;
-    ml_wipe_free(ml_take(&self->config->refused)); /* by then as good as the one that is there */
-    if (reread(self))
+    /* The server refuses what took its place as well. */
+    ml_wipe_free(ml_take(&self->rejected_token));
+    if (reread_and_log(self))
         return true;
     self->read_due_ns = ML_MIN(self->read_due_ns, ml_clock_monotonic(self->clock) + REREAD_NS);
-    return (!in_handshake && fall_back(self)) || ask_plugin_anew(self, in_handshake);
+    return (!in_handshake && fall_back_to_token_before(self)) ||
+           ask_exec_plugin_anew(self, in_handshake);
 }
 
-void ml_credentials_taken(struct ml_credentials *self, uint64_t generation)
+void ml_credentials_accepted(struct ml_credentials *self, uint64_t generation)
 {
     if (generation != self->generation)
         return;
     ml_wipe_free(ml_take(&self->token_before));
-    self->doubted = false;
-    /* Once: that it is still good says nothing of runs that have failed since. */
-    if (self->plugin && !self->proved)
-        ml_exec_plugin_proved(self->plugin);
-    self->proved = true;
+    self->rejected = false;
+    /* Only once: that it is still accepted says nothing about runs that failed since. */
+    if (self->plugin && !self->accepted)
+        ml_exec_plugin_reset_backoff(self->plugin);
+    self->accepted = true;
 }

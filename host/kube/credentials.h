@@ -51,7 +51,7 @@ struct ml_credentials_wait {
 /* True: `out` is filled. False: wait->ready comes later. */
 bool ml_credentials_get(struct ml_credentials *credentials, struct ml_identity *out,
                         struct ml_credentials_wait *wait);
-void ml_credentials_leave(struct ml_credentials_wait *wait); /* ready() comes no more */
+void ml_credentials_cancel_wait(struct ml_credentials_wait *wait); /* ready() comes no more */
 
 /* The server did not take what a request of that generation showed: 401, or `in_handshake`, then
  * maybe because it is us who do not trust it any more. True: there is, or soon will be, something
@@ -59,4 +59,4 @@ void ml_credentials_leave(struct ml_credentials_wait *wait); /* ready() comes no
 bool ml_credentials_refused(struct ml_credentials *credentials, uint64_t generation,
                             bool in_handshake);
 /* It took it: any answer but 401. */
-void ml_credentials_taken(struct ml_credentials *credentials, uint64_t generation);
+void ml_credentials_accepted(struct ml_credentials *credentials, uint64_t generation);

@@ -1,9 +1,11 @@
+/* Which kinds the server has. Asks for one group and version at a time through the client, reads
+ * the APIResourceList it answers, and keeps what it read. Called by operator/ for the kinds that
+ * scripts name, and by whoever works with a built-in kind. */
 #include "kube/discovery.h"
 
 #include "base/list.h"
 #include "base/map.h"
 #include "codec/json.h"
-#include "kube/discovery_parse.h"
 #include "net/loop.h"
 
 #define NEGATIVE_FRESH_NS (1 * ML_NS_PER_S)
@@ -27,13 +29,21 @@ struct group {
     bool answered;
 };
 
+/* A resource of a list; its slices live during the call that gets it. */
+struct resource {
+    struct ml_str kind;
+    struct ml_str plural;
+    bool namespaced;
+    bool has_status;
+};
+
 struct ml_discovery_wait {
     struct ml_list node; /* on a group's waits, or on the discovery's settled */
     struct ml_discovery *discovery;
     char *key; /* of the kind; its first word is the group's */
     ml_discovery_done *done;
     void *context;
-    struct ml_task task; /* tells the result */
+    struct ml_task task; /* calls done() */
     const struct ml_kind *kind;
     struct ml_err err;
 };
@@ -67,9 +77,9 @@ static void known_set_string(struct known *known, size_t index, const char **fie
     *field = known->strings[index] = ml_str_dup(text);
 }
 
-/* Takes a resource in, or brings what is known of it up to date; the struct stays the same. */
-static void learn(struct ml_discovery *discovery, struct ml_str api_version,
-                  const struct ml_discovery_resource *resource)
+/* Adds a kind, or brings it up to date; the struct stays the same. */
+static void learn_kind(struct ml_discovery *discovery, struct ml_str api_version,
+                       const struct resource *resource)
 {
     ML_AUTO_FREE char *key = make_key(api_version, resource->kind);
     struct known *known = ml_map_get(&discovery->kinds, ml_str_of(key));
@@ -97,12 +107,12 @@ static void learn(struct ml_discovery *discovery, struct ml_str api_version,
     known->forgotten = false;
 }
 
-/* What the host itself works with: no question needed. */
-static void learn_built_in(struct ml_discovery *discovery)
+/* The kinds that the host itself works with: the server need not be asked. */
+static void learn_built_in_kinds(struct ml_discovery *discovery)
 {
     static const struct {
         const char *api_version;
-        struct ml_discovery_resource resource;
+        struct resource resource;
     } built_in[] = {
         {"v1", {ML_STR("ConfigMap"), ML_STR("configmaps"), true, false}},
         {"v1", {ML_STR("Namespace"), ML_STR("namespaces"), false, true}},
@@ -110,7 +120,7 @@ static void learn_built_in(struct ml_discovery *discovery)
         {"coordination.k8s.io/v1", {ML_STR("Lease"), ML_STR("leases"), true, false}},
     };
     for (size_t i = 0; i < ML_COUNT(built_in); i++)
-        learn(discovery, ml_str_of(built_in[i].api_version), &built_in[i].resource);
+        learn_kind(discovery, ml_str_of(built_in[i].api_version), &built_in[i].resource);
 }
 
 struct ml_discovery *ml_discovery_new(struct ml_client *client, struct ml_loop *loop)
@@ -119,7 +129,7 @@ struct ml_discovery *ml_discovery_new(struct ml_client *client, struct ml_loop *
     discovery->client = client;
     discovery->loop = loop;
     ml_list_init(&discovery->settled);
-    learn_built_in(discovery);
+    learn_built_in_kinds(discovery);
     return discovery;
 }
 
@@ -185,13 +195,13 @@ void ml_discovery_forget(struct ml_discovery *discovery, const struct ml_kind *k
     struct known *known = ml_map_get(&discovery->kinds, ml_str_of(key));
     ml_assert(known && &known->kind == kind);
     known->forgotten = true;
-    /* Its group's answer is old news now, too: asked again at once. */
+    /* The answer for its group is no longer valid either: the next one asks at once. */
     struct group *group = ml_map_get(&discovery->groups, ml_str_of(kind->api_version));
     if (group)
         group->answered = false;
 }
 
-static void tell(void *context)
+static void notify_resolved(void *context)
 {
     struct ml_discovery_wait *wait = context;
     struct ml_discovery_wait copy = *wait;
@@ -199,8 +209,9 @@ static void tell(void *context)
     copy.done(copy.context, copy.kind, copy.kind ? NULL : &copy.err);
 }
 
-/* Takes the result for the wait off what is known now; `err` is why nothing new is. */
-static void settle(struct ml_discovery_wait *wait, const struct ml_err *err)
+/* Decides what the wait gets, from the kinds known now. `err`: why its group could not be read, or
+ * NULL. */
+static void settle_wait(struct ml_discovery_wait *wait, const struct ml_err *err)
 {
     struct ml_discovery *discovery = wait->discovery;
     wait->kind = find_kind(discovery, wait->key);
@@ -216,25 +227,125 @@ static void settle(struct ml_discovery_wait *wait, const struct ml_err *err)
     ml_task_defer(&wait->task, discovery->loop);
 }
 
-static void learn_resource(void *context, const struct ml_discovery_resource *resource)
+/* ---- reading an APIResourceList ---- */
+
+/* An entry of "resources", "ats" or "ats/status". */
+struct entry {
+    struct ml_buf name;
+    struct ml_buf kind;
+    bool namespaced;
+};
+
+static void entry_fini(struct entry *entry)
 {
-    const struct group *group = context;
-    learn(group->discovery, ml_str_of(group->api_version), resource);
+    ml_buf_fini(&entry->name);
+    ml_buf_fini(&entry->kind);
 }
 
-static void on_answer(void *context, struct ml_str body, const struct ml_err *failure)
+/* The reader stands behind the entry's '{'. */
+static void entry_read(struct ml_json_reader *reader, struct entry *entry)
+{
+    ml_buf_clear(&entry->name);
+    ml_buf_clear(&entry->kind);
+    entry->namespaced = false;
+    while (ml_json_next(reader) == ML_JSON_KEY) {
+        bool is_name = ml_str_is(reader->text, "name");
+        bool is_kind = ml_str_is(reader->text, "kind");
+        bool is_namespaced = ml_str_is(reader->text, "namespaced");
+        struct ml_str raw = ml_json_skip(reader);
+        if (is_name)
+            ml_json_to_string(raw, &entry->name);
+        else if (is_kind)
+            ml_json_to_string(raw, &entry->kind);
+        else if (is_namespaced)
+            entry->namespaced = ml_str_is(raw, "true");
+    }
+}
+
+static bool entry_valid(const struct entry *entry)
+{
+    struct ml_gvk ignored;
+    return ml_name_valid(ml_buf_str(&entry->name)) &&
+           ml_gvk_parse(ML_STR("v1"), ml_buf_str(&entry->kind), &ignored);
+}
+
+/* The plurals with a status subresource: keys own themselves. */
+static void statuses_fini(struct ml_map *statuses)
+{
+    ml_map_each (statuses, cursor, plural)
+        free(plural);
+    ml_map_fini(statuses);
+}
+
+static void note_status_subresource(struct ml_map *statuses, struct ml_str name)
+{
+    if (!ml_str_ends(name, "/status"))
+        return;
+    struct ml_str plural = {name.ptr, name.len - strlen("/status")};
+    if (ml_map_get(statuses, plural))
+        return;
+    char *copy = ml_str_dup(plural);
+    ml_map_put(statuses, (struct ml_str){copy, plural.len}, copy);
+}
+
+/* Reads the entries: without `group` only to learn which of them have a status, then again to learn
+ * them as kinds of `group`. Entries without a valid kind and name are passed over. */
+static void read_entries(struct ml_str resources, struct ml_map *statuses,
+                         const struct group *group)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ML_AUTO(entry_fini) struct entry entry = {.namespaced = false};
+    ml_json_reader_init(&reader, resources, 0);
+    if (ml_json_next(&reader) != ML_JSON_ARRAY)
+        return;
+    while (ml_json_next(&reader) == ML_JSON_OBJECT) {
+        entry_read(&reader, &entry);
+        struct ml_str name = ml_buf_str(&entry.name);
+        if (!group) {
+            note_status_subresource(statuses, name);
+            continue;
+        }
+        if (!entry_valid(&entry))
+            continue;
+        const struct resource found = {
+            .kind = ml_buf_str(&entry.kind),
+            .plural = name,
+            .namespaced = entry.namespaced,
+            .has_status = ml_map_get(statuses, name) != NULL,
+        };
+        learn_kind(group->discovery, ml_str_of(group->api_version), &found);
+    }
+}
+
+/* ML_EINVALID: no such list. */
+static int learn_resource_list(const struct group *group, struct ml_str json, struct ml_err *err)
+{
+    if (ml_json_check(json, 0, err) < 0)
+        return err->kind;
+    struct ml_str resources;
+    if (!ml_json_find(json, &resources, "resources", NULL))
+        return ml_err_set(err, ML_EINVALID, "the answer is no APIResourceList");
+    ML_AUTO(statuses_fini) struct ml_map statuses = {0};
+    read_entries(resources, &statuses, NULL);
+    read_entries(resources, &statuses, group);
+    return 0;
+}
+
+/* ---- asking for one ---- */
+
+static void on_resource_list(void *context, struct ml_str body, const struct ml_err *failure)
 {
     struct group *group = context;
     struct ml_err err = failure ? *failure : ML_ERR_INIT;
     group->call = NULL;
-    if (!failure && ml_discovery_parse(body, learn_resource, group, &err) < 0)
+    if (!failure && learn_resource_list(group, body, &err) < 0)
         ml_err_wrap(&err, "resources of %s", group->api_version);
     if (err.kind == 0 || err.kind == ML_ENOT_FOUND) {
         group->answered = true;
         group->answered_ns = ml_clock_monotonic(ml_loop_clock(group->discovery->loop));
     }
     ml_list_each (node, &group->waits)
-        settle(ml_container_of(node, struct ml_discovery_wait, node), err.kind ? &err : NULL);
+        settle_wait(ml_container_of(node, struct ml_discovery_wait, node), err.kind ? &err : NULL);
 }
 
 static struct group *group_get(struct ml_discovery *discovery, struct ml_str api_version)
@@ -255,7 +366,7 @@ static void group_ask(struct group *group)
     bool core = strchr(group->api_version, '/') == NULL;
     ML_AUTO_FREE char *path = ml_asprintf("%s/%s", core ? "/api" : "/apis", group->api_version);
     const struct ml_client_request request = {.verb = ML_VERB_GET, .path = path};
-    group->call = ml_client_send(group->discovery->client, &request, on_answer, group);
+    group->call = ml_client_send(group->discovery->client, &request, on_resource_list, group);
 }
 
 static bool group_fresh(const struct group *group)
@@ -274,15 +385,15 @@ struct ml_discovery_wait *ml_discovery_resolve(struct ml_discovery *discovery,
     wait->key = make_key(ml_str_of(api_version), gvk->kind);
     wait->done = done;
     wait->context = context;
-    ml_task_init(&wait->task, tell, wait);
+    ml_task_init(&wait->task, notify_resolved, wait);
     ml_list_init(&wait->node);
     if (find_kind(discovery, wait->key)) {
-        settle(wait, NULL);
+        settle_wait(wait, NULL);
         return wait;
     }
     struct group *group = group_get(discovery, ml_str_of(api_version));
     if (group_fresh(group)) {
-        settle(wait, NULL);
+        settle_wait(wait, NULL);
         return wait;
     }
     ml_list_push(&group->waits, &wait->node);

@@ -1,18 +1,31 @@
+/* Runs the exec plugin of a kubeconfig, and turns how it ended into credentials or an error.
+ * Called by credentials.c. */
 #include "kube/exec_plugin.h"
 
-#include "kube/exec_metrics.h"
-
+#include <math.h>
 #include <stdio.h>
 
-#define TIMEOUT_NS    (60 * ML_NS_PER_S)
-#define OUTPUT_MAX    ((size_t)1024 * 1024)
-#define ERRORS_MAX    ((size_t)4096)
-#define REST_FIRST_NS (1 * ML_NS_PER_S)
-#define REST_MAX_NS   (60 * ML_NS_PER_S)
-#define SAYS_MAX      160 /* of a plugin's words in an error */
-#define INFO_NAME     "KUBERNETES_EXEC_INFO"
+#define TIMEOUT_NS       (60 * ML_NS_PER_S)
+#define OUTPUT_MAX       ((size_t)1024 * 1024)
+#define ERRORS_MAX       ((size_t)4096)
+#define BACKOFF_FIRST_NS (1 * ML_NS_PER_S)
+#define BACKOFF_MAX_NS   (60 * ML_NS_PER_S)
+#define SAYS_MAX         160 /* of a plugin's words in an error */
+#define INFO_NAME        "KUBERNETES_EXEC_INFO"
 
 extern char **environ;
+
+/* As client-go has them. */
+struct exec_metrics {
+    struct ml_clock *clock;
+    struct ml_metric_family *calls; /* NULL: nothing is counted */
+    struct ml_metric *ttl;
+    struct ml_metric *rotation_age;
+    struct ml_metrics_collector collector;
+    uint64_t cert_hash;
+    int64_t not_before_ns; /* of the certificate there is; 0: none */
+    int64_t not_after_ns;
+};
 
 struct ml_exec_plugin {
     struct ml_loop *loop;
@@ -20,7 +33,7 @@ struct ml_exec_plugin {
     const struct ml_exec_runner *runner;
     struct ml_log *log;
     struct ml_random *random;
-    struct ml_exec_metrics metrics;
+    struct exec_metrics metrics;
     void (*done)(void *context, struct ml_exec_credential *credential, const struct ml_err *err);
     void *context;
 
@@ -49,6 +62,82 @@ void ml_exec_config_free(struct ml_exec_config *config)
     free(config);
 }
 
+/* ---- metrics ---- */
+
+static double seconds_since(const struct exec_metrics *self, int64_t since_ns)
+{
+    return (double)(ml_clock_wall(self->clock) - since_ns) / (double)ML_NS_PER_S;
+}
+
+static void collect_exec_ttl(void *context)
+{
+    struct exec_metrics *self = context;
+    ml_metric_set(self->ttl,
+                  self->not_after_ns ? -seconds_since(self, self->not_after_ns) : INFINITY);
+}
+
+static void register_exec_metrics(struct exec_metrics *self, struct ml_metrics *metrics,
+                                  struct ml_clock *clock)
+{
+    static const char *const labels[] = {"code", "call_status", NULL};
+    static const double buckets[] = {600,    1800,   3600,    14400,   86400,   604800,
+                                     2592e3, 7776e3, 15552e3, 31104e3, 124416e3};
+    *self = (struct exec_metrics){.clock = clock};
+    ml_list_init(&self->collector.node);
+    if (!metrics)
+        return;
+    self->calls = ml_metrics_counter(metrics, "rest_client_exec_plugin_call_total",
+                                     "Number of runs of the exec plugin, by what came of them and "
+                                     "exit code.",
+                                     labels);
+    self->ttl = ml_metric_only(ml_metrics_gauge(metrics, "rest_client_exec_plugin_ttl_seconds",
+                                                "Seconds until the exec plugin's client "
+                                                "certificate expires, +Inf when it gave none.",
+                                                NULL));
+    self->rotation_age = ml_metric_only(
+        ml_metrics_histogram(metrics, "rest_client_exec_plugin_certificate_rotation_age",
+                             "Seconds that the exec plugin's last client certificate lived before "
+                             "it gave another.",
+                             NULL, buckets, ML_COUNT(buckets)));
+    self->collector.collect = collect_exec_ttl;
+    self->collector.context = self;
+    ml_metrics_on_collect(metrics, &self->collector);
+}
+
+static void count_run(struct exec_metrics *self, int code, const char *status)
+{
+    char text[16];
+    if (!self->calls)
+        return;
+    snprintf(text, sizeof text, "%d", code);
+    ml_metric_add(ml_metric_with(self->calls, ml_metric_labels(text, status)), 1);
+}
+
+static void count_ended_run(struct exec_metrics *self, const struct ml_child_end *end)
+{
+    if (end->code == 0)
+        count_run(self, 0, "no_error");
+    else
+        count_run(self, end->signo ? -1 : end->code, "plugin_execution_error");
+}
+
+static void count_failed_start(struct exec_metrics *self, const struct ml_err *err)
+{
+    count_run(self, 1,
+              err->kind == ML_ENOT_FOUND ? "plugin_not_found_error" : "client_internal_error");
+}
+
+static void measure_certificate(struct exec_metrics *self,
+                                const struct ml_exec_credential *credential)
+{
+    uint64_t hash = ml_str_hash(ml_str_of(credential->cert_pem));
+    if (self->rotation_age && self->not_before_ns && hash != self->cert_hash)
+        ml_metric_observe(self->rotation_age, seconds_since(self, self->not_before_ns));
+    self->cert_hash = hash;
+    self->not_before_ns = credential->not_before_ns;
+    self->not_after_ns = credential->not_after_ns;
+}
+
 /* ---- what it is started with ---- */
 
 struct strings {
@@ -69,33 +158,34 @@ static void strings_add(struct strings *strings, const char *text)
 }
 
 /* Do both set the same variable? */
-static bool same_name(const char *a, const char *b)
+static bool is_same_variable(const char *a, const char *b)
 {
     size_t len = strcspn(a, "=");
     return strncmp(a, b, len) == 0 && strcspn(b, "=") == len;
 }
 
-static bool is_set_anew(const struct ml_exec_config *config, const char *entry)
+static bool is_overridden(const struct ml_exec_config *config, const char *entry)
 {
     for (char **own = config->env; own && *own; own++)
-        if (same_name(*own, entry))
+        if (is_same_variable(*own, entry))
             return true;
-    return same_name(INFO_NAME "=", entry);
+    return is_same_variable(INFO_NAME "=", entry);
 }
 
 /* Our environment, over it what the kubeconfig sets, and the spec. */
-static void fill_env(const struct ml_exec_config *config, const char *info, struct strings *out)
+static void fill_plugin_env(const struct ml_exec_config *config, const char *info,
+                            struct strings *out)
 {
     for (char **entry = environ; *entry; entry++)
-        if (!is_set_anew(config, *entry))
+        if (!is_overridden(config, *entry))
             strings_add(out, *entry);
     for (char **own = config->env; own && *own; own++)
-        if (!same_name(INFO_NAME "=", *own))
+        if (!is_same_variable(INFO_NAME "=", *own))
             strings_add(out, *own);
     strings_add(out, info);
 }
 
-static void fill_argv(const struct ml_exec_config *config, struct strings *out)
+static void fill_plugin_argv(const struct ml_exec_config *config, struct strings *out)
 {
     strings_add(out, config->command);
     for (char **arg = config->args; arg && *arg; arg++)
@@ -105,7 +195,7 @@ static void fill_argv(const struct ml_exec_config *config, struct strings *out)
 /* ---- its end ---- */
 
 /* One printable line of what a stranger wrote. */
-static void clean_line(struct ml_str text, char *out, size_t size)
+static void clean_plugin_line(struct ml_str text, char *out, size_t size)
 {
     text = ml_str_trim(text);
     bool utf8 = ml_str_is_utf8(text);
@@ -119,11 +209,11 @@ static void clean_line(struct ml_str text, char *out, size_t size)
     out[len] = '\0';
 }
 
-static int fail_start(const struct ml_exec_plugin *plugin, struct ml_err *err)
+static int explain_failed_start(const struct ml_exec_plugin *plugin, struct ml_err *err)
 {
     char hint[SAYS_MAX];
     const struct ml_err cause = *err;
-    clean_line(ml_str_of(plugin->config->install_hint), hint, sizeof hint);
+    clean_plugin_line(ml_str_of(plugin->config->install_hint), hint, sizeof hint);
     if (cause.kind != ML_ENOT_FOUND)
         return ml_err_set(err, ML_EUNAUTHORIZED, "exec plugin %s", cause.message);
     return ml_err_set(err, ML_EUNAUTHORIZED,
@@ -132,12 +222,12 @@ static int fail_start(const struct ml_exec_plugin *plugin, struct ml_err *err)
                       cause.message, *hint ? ": " : "", hint);
 }
 
-static int fail_end(const struct ml_exec_plugin *plugin, const struct ml_child_end *end,
-                    struct ml_err *err)
+static int explain_failed_run(const struct ml_exec_plugin *plugin, const struct ml_child_end *end,
+                              struct ml_err *err)
 {
     char says[SAYS_MAX];
     const char *name = plugin->config->command;
-    clean_line(end->errors, says, sizeof says);
+    clean_plugin_line(end->errors, says, sizeof says);
     const char *colon = *says ? ": " : "";
     if (end->timed_out)
         return ml_err_set(err, ML_EUNAUTHORIZED,
@@ -155,14 +245,14 @@ static int fail_end(const struct ml_exec_plugin *plugin, const struct ml_child_e
                       colon, says);
 }
 
-static void finish(struct ml_exec_plugin *plugin, struct ml_exec_credential *credential,
-                   const struct ml_err *err)
+static void finish_run(struct ml_exec_plugin *plugin, struct ml_exec_credential *credential,
+                       const struct ml_err *err)
 {
     plugin->running = false;
     plugin->done(plugin->context, credential, err);
 }
 
-static void log_end(const struct ml_exec_plugin *plugin, const struct ml_child_end *end,
+static void log_run(const struct ml_exec_plugin *plugin, const struct ml_child_end *end,
                     const struct ml_err *err)
 {
     const char *command = plugin->config->command;
@@ -174,31 +264,31 @@ static void log_end(const struct ml_exec_plugin *plugin, const struct ml_child_e
                 ML_STR_FIELD("stderr", end->errors));
 }
 
-static void on_ended(void *context, const struct ml_child_end *end)
+static void on_plugin_ended(void *context, const struct ml_child_end *end)
 {
     struct ml_exec_plugin *plugin = context;
     struct ml_exec_credential credential = {0};
     struct ml_err err = ML_ERR_INIT;
-    ml_exec_metrics_count(&plugin->metrics, end);
+    count_ended_run(&plugin->metrics, end);
     if (end->timed_out || end->too_long || end->code != 0) {
-        fail_end(plugin, end, &err);
+        explain_failed_run(plugin, end, &err);
     } else if (ml_exec_credential_parse(end->output, plugin->config->api_version, &credential,
                                         &err) < 0) {
         ml_err_wrap(&err, "exec plugin %s", plugin->config->command);
         err.kind = ML_EUNAUTHORIZED;
     }
-    log_end(plugin, end, &err);
+    log_run(plugin, end, &err);
     plugin->runner->free(ml_take(&plugin->child));
     if (!err.kind)
-        ml_exec_metrics_gave(&plugin->metrics, &credential);
-    finish(plugin, err.kind ? NULL : &credential, err.kind ? &err : NULL);
+        measure_certificate(&plugin->metrics, &credential);
+    finish_run(plugin, err.kind ? NULL : &credential, err.kind ? &err : NULL);
     ml_exec_credential_fini(&credential);
 }
 
-static void on_not_started(void *context)
+static void on_plugin_not_started(void *context)
 {
     struct ml_exec_plugin *plugin = context;
-    finish(plugin, NULL, &plugin->start_err);
+    finish_run(plugin, NULL, &plugin->start_err);
 }
 
 /* ---- the interface ---- */
@@ -214,8 +304,8 @@ struct ml_exec_plugin *ml_exec_plugin_new(const struct ml_exec_plugin_opts *opts
     plugin->random = opts->random;
     plugin->done = opts->done;
     plugin->context = opts->context;
-    ml_exec_metrics_init(&plugin->metrics, opts->metrics, ml_loop_clock(opts->loop));
-    ml_task_init(&plugin->failed, on_not_started, plugin);
+    register_exec_metrics(&plugin->metrics, opts->metrics, ml_loop_clock(opts->loop));
+    ml_task_init(&plugin->failed, on_plugin_not_started, plugin);
     return plugin;
 }
 
@@ -225,21 +315,21 @@ void ml_exec_plugin_free(struct ml_exec_plugin *plugin)
         return;
     ml_task_cancel(&plugin->failed);
     plugin->runner->free(plugin->child);
-    ml_exec_metrics_fini(&plugin->metrics);
+    ml_metrics_collector_remove(&plugin->metrics.collector);
     free(plugin);
 }
 
 /* When the run after this one may be, should this one not help. */
-static void rest(struct ml_exec_plugin *plugin, int64_t now_ns)
+static void set_backoff(struct ml_exec_plugin *plugin, int64_t now_ns)
 {
-    int64_t delay_ns = REST_FIRST_NS << ML_MIN(plugin->unproved, 6);
-    delay_ns = ML_MIN(delay_ns, REST_MAX_NS);
+    int64_t delay_ns = BACKOFF_FIRST_NS << ML_MIN(plugin->unproved, 6);
+    delay_ns = ML_MIN(delay_ns, BACKOFF_MAX_NS);
     plugin->unproved++;
     plugin->not_before_ns = now_ns + delay_ns / 2 +
                             ml_random_between(plugin->random, 0, delay_ns / 2 + 1);
 }
 
-static void start(struct ml_exec_plugin *plugin, const struct ml_exec_cluster *cluster)
+static void start_run(struct ml_exec_plugin *plugin, const struct ml_exec_cluster *cluster)
 {
     const struct ml_exec_config *config = plugin->config;
     ML_AUTO(ml_buf_fini) struct ml_buf info = ML_BUF_INIT;
@@ -247,23 +337,23 @@ static void start(struct ml_exec_plugin *plugin, const struct ml_exec_cluster *c
     ML_AUTO(strings_fini) struct strings env = {0};
     ml_buf_puts(&info, INFO_NAME "=");
     ml_exec_info_write(config->api_version, config->provide_cluster_info ? cluster : NULL, &info);
-    fill_argv(config, &argv);
-    fill_env(config, ml_buf_cstr(&info), &env);
+    fill_plugin_argv(config, &argv);
+    fill_plugin_env(config, ml_buf_cstr(&info), &env);
     const struct ml_child_opts opts = {
         .argv = argv.items,
         .env = env.items,
         .output_max = OUTPUT_MAX,
         .errors_max = ERRORS_MAX,
         .timeout_ns = TIMEOUT_NS,
-        .ended = on_ended,
+        .ended = on_plugin_ended,
         .context = plugin,
     };
     plugin->start_err = ML_ERR_INIT;
     if (plugin->runner->start(plugin->loop, &opts, &plugin->child, &plugin->start_err) == 0)
         return;
-    ml_exec_metrics_count_unstarted(&plugin->metrics, &plugin->start_err);
-    fail_start(plugin, &plugin->start_err);
-    log_end(plugin, NULL, &plugin->start_err);
+    count_failed_start(&plugin->metrics, &plugin->start_err);
+    explain_failed_start(plugin, &plugin->start_err);
+    log_run(plugin, NULL, &plugin->start_err);
     ml_task_defer(&plugin->failed, plugin->loop);
 }
 
@@ -273,8 +363,8 @@ bool ml_exec_plugin_run(struct ml_exec_plugin *plugin, const struct ml_exec_clus
     if (plugin->running || now_ns < plugin->not_before_ns)
         return plugin->running;
     plugin->running = true;
-    rest(plugin, now_ns);
-    start(plugin, cluster);
+    set_backoff(plugin, now_ns);
+    start_run(plugin, cluster);
     return true;
 }
 
@@ -283,7 +373,7 @@ bool ml_exec_plugin_running(const struct ml_exec_plugin *plugin)
     return plugin->running;
 }
 
-void ml_exec_plugin_proved(struct ml_exec_plugin *plugin)
+void ml_exec_plugin_reset_backoff(struct ml_exec_plugin *plugin)
 {
     plugin->unproved = 0;
     plugin->not_before_ns = 0;

@@ -53,4 +53,4 @@ bool ml_exec_plugin_run(struct ml_exec_plugin *plugin, const struct ml_exec_clus
 bool ml_exec_plugin_running(const struct ml_exec_plugin *plugin);
 /* What it gave was of use: the next run may be at once. Otherwise it waits 1 s after the first,
  * twice as long after each further one, at most 60 s. */
-void ml_exec_plugin_proved(struct ml_exec_plugin *plugin);
+void ml_exec_plugin_reset_backoff(struct ml_exec_plugin *plugin);

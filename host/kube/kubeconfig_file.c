@@ -1,4 +1,6 @@
-#include "kube/file.h"
+/* Reading a kubeconfig file: the file itself, its YAML, and the values of its entries, each checked
+ * and named in the error when it is wrong. Called by kubeconfig*.c, and by credentials.c for the
+ * files that are read again. */
 #include "kube/kubeconfig_internal.h"
 
 #include "base/wipe.h"
@@ -6,10 +8,71 @@
 #include "codec/json.h"
 #include "codec/yaml.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define JSON_LEN_MAX (4 * ML_KUBEFILE_SIZE_MAX)
+#define PIECE_LEN    ((size_t)16 * 1024)
+#define ITEMS_MAX    1024 /* of one list */
+
+static void close_ptr(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
+static int fail_file_errno(struct ml_err *err, const char *path)
+{
+    int kind = errno == ENOENT || errno == ENOTDIR ? ML_ENOT_FOUND : ML_EIO;
+    return ml_err_set(err, kind, "%s: %s", path, strerror(errno));
+}
+
+static int read_to_end(int fd, char piece[PIECE_LEN], const char *path, struct ml_buf *out,
+                       struct ml_err *err)
+{
+    for (;;) {
+        ssize_t got = read(fd, piece, PIECE_LEN);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_file_errno(err, path);
+        if (got == 0)
+            return 0;
+        if (!ml_buf_append(out, piece, (size_t)got))
+            return ml_err_set(err, ML_ELIMIT, "%s: larger than %zu bytes", path, out->len_max);
+    }
+}
+
+/* `flags` besides those that reading always has. */
+static int read_config_file(const char *path, int flags, bool pipe_too, struct ml_buf *out,
+                            struct ml_err *err)
+{
+    ML_AUTO(close_ptr) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return fail_file_errno(err, path);
+    if (!S_ISREG(info.st_mode) && !(pipe_too && S_ISFIFO(info.st_mode)))
+        return ml_err_set(err, ML_EIO, "%s: not a file", path);
+    char piece[PIECE_LEN];
+    int r = read_to_end(fd, piece, path, out, err);
+    explicit_bzero(piece, sizeof piece); /* of a key, maybe */
+    return r;
+}
+
+int ml_file_read(const char *path, struct ml_buf *out, struct ml_err *err)
+{
+    /* A pipe is what a shell makes of --kubeconfig <(command). */
+    return read_config_file(path, 0, true, out, err);
+}
+
+int ml_file_read_again(const char *path, struct ml_buf *out, struct ml_err *err)
+{
+    return read_config_file(path, O_NONBLOCK, false, out, err);
+}
 
 int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *out,
                       struct ml_err *err)
@@ -63,8 +126,8 @@ static void named_read(struct ml_json_reader *reader, const char *section, struc
     }
 }
 
-static int find_in_file(const struct ml_kubefile *file, const char *section, const char *name,
-                        struct ml_str *out_raw, struct ml_err *err)
+static int find_entry_in_file(const struct ml_kubefile *file, const char *section, const char *name,
+                              struct ml_str *out_raw, struct ml_err *err)
 {
     char list[16];
     snprintf(list, sizeof list, "%ss", section);
@@ -99,7 +162,7 @@ int ml_kubeentry_find(const struct ml_kubefile *files, size_t file_count, const 
 {
     for (size_t i = 0; i < file_count; i++) {
         struct ml_str raw;
-        int r = find_in_file(&files[i], section, name, &raw, err);
+        int r = find_entry_in_file(&files[i], section, name, &raw, err);
         if (r == ML_ENOT_FOUND)
             continue;
         if (r < 0)
@@ -131,7 +194,8 @@ int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, cons
                       entry->name, message);
 }
 
-static bool find_value(const struct ml_kubeentry *entry, const char *key, struct ml_str *out_raw)
+static bool find_entry_value(const struct ml_kubeentry *entry, const char *key,
+                             struct ml_str *out_raw)
 {
     return ml_json_find(entry->raw, out_raw, key, NULL) && !ml_str_is(*out_raw, "null");
 }
@@ -139,15 +203,15 @@ static bool find_value(const struct ml_kubeentry *entry, const char *key, struct
 bool ml_kubeentry_has(const struct ml_kubeentry *entry, const char *key)
 {
     struct ml_str raw;
-    return find_value(entry, key, &raw);
+    return find_entry_value(entry, key, &raw);
 }
 
 /* Any text; `out` stays empty when there is none. */
-static int read_text(const struct ml_kubeentry *entry, const char *key, struct ml_buf *out,
-                     struct ml_err *err)
+static int read_entry_text(const struct ml_kubeentry *entry, const char *key, struct ml_buf *out,
+                           struct ml_err *err)
 {
     struct ml_str raw;
-    if (!find_value(entry, key, &raw))
+    if (!find_entry_value(entry, key, &raw))
         return 0;
     if (!ml_json_to_string(raw, out))
         return ml_kubeentry_fail(entry, err, "%s must be a string; put it in quotes", key);
@@ -158,7 +222,7 @@ int ml_kubeentry_string(const struct ml_kubeentry *entry, const char *key, char 
                         struct ml_err *err)
 {
     ML_AUTO(ml_wipe_buf) struct ml_buf text = ML_BUF_INIT;
-    if (read_text(entry, key, &text, err) < 0)
+    if (read_entry_text(entry, key, &text, err) < 0)
         return err->kind;
     for (size_t i = 0; i < text.len; i++)
         if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7f)
@@ -174,7 +238,7 @@ int ml_kubeentry_bool(const struct ml_kubeentry *entry, const char *key, bool *o
                       struct ml_err *err)
 {
     struct ml_str raw;
-    if (!find_value(entry, key, &raw))
+    if (!find_entry_value(entry, key, &raw))
         return 0;
     if (!ml_str_is(raw, "true") && !ml_str_is(raw, "false"))
         return ml_kubeentry_fail(entry, err, "%s must be true or false", key);
@@ -199,8 +263,8 @@ int ml_kubeentry_path(const struct ml_kubeentry *entry, const char *key, char **
     return 0;
 }
 
-static int check_pem(const struct ml_kubeentry *entry, const char *what, const struct ml_buf *pem,
-                     struct ml_err *err)
+static int check_entry_pem(const struct ml_kubeentry *entry, const char *what,
+                           const struct ml_buf *pem, struct ml_err *err)
 {
     if (pem->len == 0 || !memmem(pem->ptr, pem->len, "-----BEGIN ", 11))
         return ml_kubeentry_fail(entry, err, "%s is not PEM (it has no -----BEGIN line)", what);
@@ -213,14 +277,14 @@ static int read_pem_data(const struct ml_kubeentry *entry, const char *key, stru
     char data_key[64];
     snprintf(data_key, sizeof data_key, "%s-data", key);
     ML_AUTO(ml_wipe_buf) struct ml_buf text = ML_BUF_INIT;
-    if (read_text(entry, data_key, &text, err) < 0)
+    if (read_entry_text(entry, data_key, &text, err) < 0)
         return err->kind;
     if (text.len == 0)
         return 0;
     if (!ml_base64_decode(ml_buf_str(&text), out))
         return ml_kubeentry_fail(entry, err, "%s is not base64; base64 -w 0 FILE makes it",
                                  data_key);
-    return check_pem(entry, data_key, out, err);
+    return check_entry_pem(entry, data_key, out, err);
 }
 
 static int read_pem_file(const struct ml_kubeentry *entry, const char *key, const char *path,
@@ -230,7 +294,7 @@ static int read_pem_file(const struct ml_kubeentry *entry, const char *key, cons
     if (ml_file_read(path, out, &cause) < 0)
         return ml_kubeentry_fail(entry, err, "%s: %s; correct the path, or who may read it", key,
                                  cause.message);
-    return check_pem(entry, path, out, err);
+    return check_entry_pem(entry, path, out, err);
 }
 
 int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **out, char **out_file,
@@ -251,4 +315,52 @@ int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **o
         *out_file = ml_take(&path);
     }
     return 0;
+}
+
+void ml_kubelist_add(struct ml_kubelist *list, char *text)
+{
+    list->items = ml_realloc(list->items, (list->count + 2) * sizeof *list->items);
+    list->items[list->count++] = text;
+    list->items[list->count] = NULL;
+}
+
+void ml_kubelist_fini(struct ml_kubelist *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list->items);
+    *list = (struct ml_kubelist){0};
+}
+
+int ml_kubeentry_strings(const struct ml_kubeentry *entry, const char *key, struct ml_kubelist *out,
+                         struct ml_err *err)
+{
+    struct ml_str raw;
+    if (!ml_kubeentry_has(entry, key) || !ml_json_find(entry->raw, &raw, key, NULL))
+        return 0;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, raw, 0);
+    if (ml_json_next(&reader) != ML_JSON_ARRAY)
+        return ml_kubeentry_fail(entry, err, "%s must be a list", key);
+    while (ml_json_next(&reader) != ML_JSON_ARRAY_END) {
+        if (reader.token != ML_JSON_STRING)
+            return ml_kubeentry_fail(entry, err, "%s must be a list of strings; put them in quotes",
+                                     key);
+        if (reader.text.len > 0 && memchr(reader.text.ptr, '\0', reader.text.len))
+            return ml_kubeentry_fail(entry, err, "%s has a NUL in it", key);
+        if (out->count == ITEMS_MAX)
+            return ml_kubeentry_fail(entry, err, "%s has more than %d items", key, ITEMS_MAX);
+        ml_kubelist_add(out, ml_str_dup(reader.text));
+    }
+    return 0;
+}
+
+bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const char *section,
+                      struct ml_kubeentry *out)
+{
+    struct ml_str raw;
+    if (!ml_kubeentry_has(entry, key) || !ml_json_find(entry->raw, &raw, key, NULL))
+        return false;
+    *out = (struct ml_kubeentry){entry->file, section, ml_strdup(entry->name), raw};
+    return true;
 }

@@ -1,4 +1,4 @@
-/* L3 kube. Inside of kubeconfig: the surroundings it looks at, files and entries. Private to
+/* L3 kube. What a kubeconfig consists of, and how its files and entries are read. Private to
  * kubeconfig*.c, to credentials.c, which keeps it fresh, and to their tests and fuzz target. */
 #pragma once
 
@@ -27,9 +27,8 @@ struct ml_kubeconfig {
     char *server, *ns, *source;
     char *ca_pem, *cert_pem, *key_pem, *server_name, *proxy_url; /* what `tls` points at */
     struct ml_http_tls tls;
-    char *authorization; /* header value or NULL */
-    char *token_file;    /* where it comes from, or NULL */
-    char *refused; /* what the file shall not be taken for: the server does not know it; or NULL */
+    char *authorization;                  /* header value or NULL */
+    char *token_file;                     /* where it comes from, or NULL */
     char *ca_file, *cert_file, *key_file; /* the same; NULL: never read again */
     struct ml_http_header *impersonation; /* headers, strings owned */
     size_t impersonation_count;
@@ -47,10 +46,14 @@ ML_NODISCARD int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct m
 ML_NODISCARD int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token,
                                           struct ml_err *err);
 
-/* Reads all files again that token, certificate, key and CA came from. What cannot be read, is
- * half written or does not fit together leaves what was there, and fills `problem` (kind 0 when
- * all is well). Returns whether anything is another now. */
-bool ml_kubeconfig_reread(struct ml_kubeconfig *config, struct ml_err *problem);
+/* Appends the contents to `out`. ML_ENOT_FOUND: no such file. ML_EIO: cannot be read, or is
+ * neither a regular file nor a pipe. ML_ELIMIT: larger than out->len_max. The message starts
+ * with the path. */
+ML_NODISCARD int ml_file_read(const char *path, struct ml_buf *out, struct ml_err *err);
+
+/* The same for a file that was read before and may be another now: never waits for a writer, so
+ * that a pipe, whose contents are gone, is ML_EIO. */
+ML_NODISCARD int ml_file_read_again(const char *path, struct ml_buf *out, struct ml_err *err);
 
 /* One kubeconfig file as JSON. */
 struct ml_kubefile {
@@ -116,15 +119,6 @@ int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, cons
 ML_NODISCARD int ml_kubeconfig_fill_user(struct ml_kubeconfig *config,
                                          const struct ml_kubeentry *user,
                                          const struct ml_kubeentry *cluster, struct ml_err *err);
-/* The user's as, as-uid, as-groups and as-user-extra, as headers. */
-ML_NODISCARD int ml_kubeconfig_fill_impersonation(struct ml_kubeconfig *config,
-                                                  const struct ml_kubeentry *user,
-                                                  struct ml_err *err);
-/* The user's exec. */
-ML_NODISCARD int ml_kubeconfig_fill_exec(struct ml_kubeconfig *config,
-                                         const struct ml_kubeentry *user,
-                                         const struct ml_kubeentry *cluster, struct ml_err *err);
-
 /* Fills server, namespace, tls and credentials from the files. `context` NULL: the first
  * current-context that is set. */
 ML_NODISCARD int ml_kubeconfig_resolve(struct ml_kubeconfig *config,

@@ -1,11 +1,43 @@
-/* The user's entry of a kubeconfig: token, password, certificate, plugin. */
+/* The user of a kubeconfig's context: token, password, client certificate, exec plugin, and whom to
+ * impersonate. Called by kubeconfig.c; credentials.c and tests set tokens with it. */
 #include "kube/kubeconfig_internal.h"
 
 #include "base/wipe.h"
 #include "codec/base64.h"
+#include "codec/json.h"
 
-static int fill_certificate(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                            struct ml_err *err)
+#include <ctype.h>
+#include <stdio.h>
+
+#define EXEC_EXTENSION "client.authentication.k8s.io/exec"
+
+int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token, struct ml_err *err)
+{
+    token = ml_str_trim(token);
+    if (token.len == 0)
+        return ml_err_set(err, ML_EINVALID, "the token is empty");
+    for (size_t i = 0; i < token.len; i++)
+        if (token.ptr[i] <= ' ' || token.ptr[i] >= 0x7f)
+            return ml_err_set(err, ML_EINVALID,
+                              "the token has a space or another character that "
+                              "no token has");
+    ml_wipe_free(config->authorization);
+    config->authorization = ml_join(ML_STR("Bearer "), token);
+    return 0;
+}
+
+int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err)
+{
+    ML_AUTO(ml_wipe_buf) struct ml_buf text = {.len_max = ML_TOKEN_SIZE_MAX};
+    if (ml_file_read(config->token_file, &text, err) < 0)
+        return err->kind;
+    if (ml_kubeconfig_set_bearer(config, ml_buf_str(&text), err) < 0)
+        return ml_err_wrap(err, "%s", config->token_file);
+    return 0;
+}
+
+static int fill_client_certificate(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+                                   struct ml_err *err)
 {
     if (ml_kubeentry_pem(user, "client-certificate", &config->cert_pem, &config->cert_file, err) <
             0 ||
@@ -18,7 +50,8 @@ static int fill_certificate(struct ml_kubeconfig *config, const struct ml_kubeen
     return 0;
 }
 
-static void fill_basic(struct ml_kubeconfig *config, const char *username, const char *password)
+static void fill_basic_auth(struct ml_kubeconfig *config, const char *username,
+                            const char *password)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf value = ML_BUF_INIT;
     ML_AUTO_WIPE char *name = ml_join(ml_str_of(username), ML_STR(":"));
@@ -59,15 +92,241 @@ static int fill_authorization(struct ml_kubeconfig *config, const struct ml_kube
     if (has_token && fill_token(config, user, token, err) < 0)
         return err->kind;
     if (username || password)
-        fill_basic(config, username, password);
+        fill_basic_auth(config, username, password);
     return 0;
 }
+
+/* ---- impersonation: headers as in client-go's transport/round_trippers.go ---- */
+
+static int add_impersonation_header(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+                                    char *name, const char *value, struct ml_err *err)
+{
+    for (const char *c = value; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f) {
+            free(name);
+            return ml_kubeentry_fail(user, err, "impersonation: a line end or control character");
+        }
+    }
+    config->impersonation = ml_realloc(config->impersonation, (config->impersonation_count + 1) *
+                                                                  sizeof *config->impersonation);
+    config->impersonation[config->impersonation_count++] = (struct ml_http_header){
+        name, ml_strdup(value)};
+    return 0;
+}
+
+static int add_impersonation_headers(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+                                     const char *name, const struct ml_kubelist *values,
+                                     struct ml_err *err)
+{
+    for (size_t i = 0; i < values->count; i++)
+        if (add_impersonation_header(config, user, ml_strdup(name), values->items[i], err) < 0)
+            return err->kind;
+    return 0;
+}
+
+/* What may not stand in the name of a header is percent-encoded, and the percent sign too. */
+static char *extra_header(struct ml_str key)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
+    ml_buf_puts(&name, "Impersonate-Extra-");
+    for (size_t i = 0; i < key.len; i++) {
+        unsigned char c = (unsigned char)key.ptr[i];
+        bool plain = c < 0x80 && (isalnum(c) || (c && strchr("!#$&'*+-.^_`|~", c)));
+        if (plain)
+            ml_buf_putc(&name, (char)tolower(c));
+        else
+            ml_buf_printf(&name, "%%%02X", c);
+    }
+    return ml_buf_take(&name);
+}
+
+static int fill_impersonation_extra(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+                                    struct ml_err *err)
+{
+    ML_AUTO(ml_kubeentry_fini) struct ml_kubeentry extra = {0};
+    if (!ml_kubeentry_sub(user, "as-user-extra", "as-user-extra of user", &extra))
+        return 0;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, extra.raw, 0);
+    if (ml_json_next(&reader) != ML_JSON_OBJECT)
+        return ml_kubeentry_fail(user, err, "as-user-extra must map names to lists of strings");
+    while (ml_json_next(&reader) == ML_JSON_KEY) {
+        ML_AUTO(ml_kubelist_fini) struct ml_kubelist values = {0};
+        ML_AUTO_FREE char *key = ml_str_dup(reader.text);
+        ML_AUTO_FREE char *name = extra_header(reader.text);
+        if (ml_kubeentry_strings(&extra, key, &values, err) < 0 ||
+            add_impersonation_headers(config, user, name, &values, err) < 0)
+            return err->kind;
+        (void)ml_json_skip(&reader);
+    }
+    return 0;
+}
+
+static int fill_impersonation(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+                              struct ml_err *err)
+{
+    ML_AUTO_FREE char *name = NULL;
+    ML_AUTO_FREE char *uid = NULL;
+    ML_AUTO(ml_kubelist_fini) struct ml_kubelist groups = {0};
+    if (ml_kubeentry_string(user, "as", &name, err) < 0 ||
+        ml_kubeentry_string(user, "as-uid", &uid, err) < 0 ||
+        ml_kubeentry_strings(user, "as-groups", &groups, err) < 0)
+        return err->kind;
+    if (name &&
+        add_impersonation_header(config, user, ml_strdup("Impersonate-User"), name, err) < 0)
+        return err->kind;
+    if (uid && add_impersonation_header(config, user, ml_strdup("Impersonate-Uid"), uid, err) < 0)
+        return err->kind;
+    if (add_impersonation_headers(config, user, "Impersonate-Group", &groups, err) < 0 ||
+        fill_impersonation_extra(config, user, err) < 0)
+        return err->kind;
+    if (!name && config->impersonation_count > 0)
+        return ml_kubeentry_fail(user, err,
+                                 "as-uid, as-groups and as-user-extra need a user: add \"as\"");
+    return 0;
+}
+
+/* ---- the exec plugin: which program is asked, and how ---- */
+
+static void free_exec_config(struct ml_exec_config **exec)
+{
+    ml_exec_config_free(*exec);
+}
+
+/* A path is relative to the kubeconfig; a bare name is looked up in PATH. */
+static int fill_exec_command(struct ml_exec_config *config, const struct ml_kubeentry *exec,
+                             struct ml_err *err)
+{
+    if (ml_kubeentry_string(exec, "command", &config->command, err) < 0)
+        return err->kind;
+    if (!config->command)
+        return ml_kubeentry_fail(exec, err, "no command; add the plugin's name or path");
+    if (strchr(config->command, '/'))
+        return ml_kubeentry_path(exec, "command", &config->command, err);
+    return 0;
+}
+
+static int fill_exec_version(struct ml_exec_config *config, const struct ml_kubeentry *exec,
+                             struct ml_err *err)
+{
+    if (ml_kubeentry_string(exec, "apiVersion", &config->api_version, err) < 0)
+        return err->kind;
+    const char *version = config->api_version ? config->api_version : "";
+    if (strcmp(version, ML_EXEC_V1) != 0 && strcmp(version, ML_EXEC_V1BETA1) != 0)
+        return ml_kubeentry_fail(exec, err,
+                                 "apiVersion \"%s\" is not supported; the plugin's tool writes a "
+                                 "new kubeconfig with " ML_EXEC_V1 " or " ML_EXEC_V1BETA1,
+                                 version);
+    return 0;
+}
+
+/* Nobody sits before an operator: what needs a terminal cannot work. */
+static int check_exec_mode(const struct ml_exec_config *config, const struct ml_kubeentry *exec,
+                           struct ml_err *err)
+{
+    ML_AUTO_FREE char *mode = NULL;
+    if (ml_kubeentry_string(exec, "interactiveMode", &mode, err) < 0)
+        return err->kind;
+    if (!mode && strcmp(config->api_version, ML_EXEC_V1BETA1) == 0)
+        return 0;
+    if (!mode)
+        return ml_kubeentry_fail(exec, err, "no interactiveMode; add Never or IfAvailable");
+    if (strcmp(mode, "Always") == 0)
+        return ml_kubeentry_fail(exec, err,
+                                 "interactiveMode Always: the plugin wants to ask a person, and "
+                                 "none is there; use a token, a tokenFile or a client certificate");
+    if (strcmp(mode, "Never") != 0 && strcmp(mode, "IfAvailable") != 0)
+        return ml_kubeentry_fail(exec, err, "interactiveMode \"%s\"; use Never or IfAvailable",
+                                 mode);
+    return 0;
+}
+
+/* One {name, value} of the list; the reader stands at it. */
+static int add_exec_variable(struct ml_kubelist *out, const struct ml_kubeentry *exec,
+                             struct ml_str element, struct ml_err *err)
+{
+    ML_AUTO_FREE char *name = ml_json_find_string(element, "name", NULL);
+    ML_AUTO_FREE char *value = ml_json_find_string(element, "value", NULL);
+    if (!name || !*name || strchr(name, '='))
+        return ml_kubeentry_fail(exec, err, "env: each variable needs a name");
+    if (!value && ml_json_find(element, &element, "value", NULL))
+        return ml_kubeentry_fail(exec, err,
+                                 "env: the value of %s must be a string; put it in "
+                                 "quotes",
+                                 name);
+    ml_kubelist_add(out, ml_asprintf("%s=%s", name, value ? value : ""));
+    return 0;
+}
+
+static int fill_exec_env(struct ml_kubelist *out, const struct ml_kubeentry *exec,
+                         struct ml_err *err)
+{
+    struct ml_str raw;
+    if (!ml_kubeentry_has(exec, "env") || !ml_json_find(exec->raw, &raw, "env", NULL))
+        return 0;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, raw, 0);
+    if (ml_json_next(&reader) != ML_JSON_ARRAY)
+        return ml_kubeentry_fail(exec, err, "env must be a list of names and values");
+    for (;;) {
+        struct ml_str element = ml_json_skip(&reader);
+        if (element.len == 0)
+            return 0;
+        if (add_exec_variable(out, exec, element, err) < 0)
+            return err->kind;
+    }
+}
+
+/* The cluster's own words to the plugin. */
+static void fill_exec_cluster_config(struct ml_exec_config *config,
+                                     const struct ml_kubeentry *cluster)
+{
+    struct ml_str raw;
+    if (!ml_json_find(cluster->raw, &raw, "extensions", NULL))
+        return;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, raw, 0);
+    if (ml_json_next(&reader) != ML_JSON_ARRAY)
+        return;
+    for (struct ml_str element; (element = ml_json_skip(&reader)).len > 0;) {
+        ML_AUTO_FREE char *name = ml_json_find_string(element, "name", NULL);
+        if (name && strcmp(name, EXEC_EXTENSION) == 0 &&
+            ml_json_find(element, &raw, "extension", NULL) && !config->cluster_config)
+            config->cluster_config = ml_str_dup(raw);
+    }
+}
+
+static int fill_exec(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+                     const struct ml_kubeentry *cluster, struct ml_err *err)
+{
+    ML_AUTO(ml_kubeentry_fini) struct ml_kubeentry entry = {0};
+    if (!ml_kubeentry_sub(user, "exec", "exec of user", &entry))
+        return 0;
+    ML_AUTO(free_exec_config) struct ml_exec_config *exec = ml_new(struct ml_exec_config);
+    ML_AUTO(ml_kubelist_fini) struct ml_kubelist args = {0};
+    ML_AUTO(ml_kubelist_fini) struct ml_kubelist env = {0};
+    if (fill_exec_command(exec, &entry, err) < 0 || fill_exec_version(exec, &entry, err) < 0 ||
+        check_exec_mode(exec, &entry, err) < 0 ||
+        ml_kubeentry_strings(&entry, "args", &args, err) < 0 ||
+        fill_exec_env(&env, &entry, err) < 0 ||
+        ml_kubeentry_bool(&entry, "provideClusterInfo", &exec->provide_cluster_info, err) < 0)
+        return err->kind;
+    exec->install_hint = ml_json_find_string(entry.raw, "installHint", NULL);
+    exec->args = ml_take(&args.items);
+    exec->env = ml_take(&env.items);
+    args.count = env.count = 0;
+    fill_exec_cluster_config(exec, cluster);
+    config->exec = ml_take(&exec);
+    return 0;
+}
+
+/* ---- all of it ---- */
 
 int ml_kubeconfig_fill_user(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
                             const struct ml_kubeentry *cluster, struct ml_err *err)
 {
-    if (fill_certificate(config, user, err) < 0 || fill_authorization(config, user, err) < 0 ||
-        ml_kubeconfig_fill_impersonation(config, user, err) < 0)
+    if (fill_client_certificate(config, user, err) < 0 ||
+        fill_authorization(config, user, err) < 0 || fill_impersonation(config, user, err) < 0)
         return err->kind;
     if (config->authorization || config->cert_pem)
         return 0; /* client-go, too, asks no plugin then */
@@ -77,5 +336,5 @@ int ml_kubeconfig_fill_user(struct ml_kubeconfig *config, const struct ml_kubeen
                                  "auth-provider was removed from Kubernetes in 1.26 and is not "
                                  "supported; use exec with the provider's plugin, a tokenFile or a "
                                  "client certificate");
-    return ml_kubeconfig_fill_exec(config, user, cluster, err);
+    return fill_exec(config, user, cluster, err);
 }

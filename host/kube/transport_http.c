@@ -60,7 +60,7 @@ static void on_head(void *context, const struct ml_http_head *head)
         return;
     }
     if (is_known(head->status))
-        ml_credentials_taken(call->transport->credentials, call->generation);
+        ml_credentials_accepted(call->transport->credentials, call->generation);
     if (call->handler.head)
         call->handler.head(call->context, head); /* may be the end of the call */
 }
@@ -179,7 +179,7 @@ static struct ml_transport_call *http_submit(struct ml_transport *seam,
 static void http_cancel(struct ml_transport *seam, struct ml_transport_call *call)
 {
     (void)seam;
-    ml_credentials_leave(&call->wait);
+    ml_credentials_cancel_wait(&call->wait);
     ml_http_cancel(call->sent);
     call_free(call);
 }

@@ -29,7 +29,7 @@ static bool request(struct credentials_world *world, struct server *server)
     for (int attempt = 0; attempt < 2; attempt++) {
         assert_true(ask(world, &w));
         if (knows(server, w.authorization)) {
-            ml_credentials_taken(world->credentials, w.identity.generation);
+            ml_credentials_accepted(world->credentials, w.identity.generation);
             return true;
         }
         if (!ml_credentials_refused(world->credentials, w.identity.generation, false))

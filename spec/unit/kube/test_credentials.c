@@ -93,13 +93,13 @@ static void test_credentials_go_back_when_a_new_token_is_refused(void **state)
     world_put(world, "token", "header.payload.signature");
     world_open(world, CONFIG("tokenFile: token"));
     shown(world, &w);
-    ml_credentials_taken(world->credentials, w.identity.generation);
+    ml_credentials_accepted(world->credentials, w.identity.generation);
     world_put(world, "token", "header.pay"); /* half written */
     world_wait(world, 11 * ML_NS_PER_S);
     assert_string_equal(shown(world, &w), "header.pay");
     assert_true(ml_credentials_refused(world->credentials, w.identity.generation, false));
     assert_string_equal(shown(world, &w), "header.payload.signature");
-    ml_credentials_taken(world->credentials, w.identity.generation);
+    ml_credentials_accepted(world->credentials, w.identity.generation);
     /* It is not taken again as long as the file says the same. */
     for (int i = 0; i < 10; i++) {
         world_wait(world, 11 * ML_NS_PER_S);
@@ -108,7 +108,7 @@ static void test_credentials_go_back_when_a_new_token_is_refused(void **state)
     world_put(world, "token", "header.payload.second");
     world_wait(world, 11 * ML_NS_PER_S);
     assert_string_equal(shown(world, &w), "header.payload.second");
-    ml_credentials_taken(world->credentials, w.identity.generation);
+    ml_credentials_accepted(world->credentials, w.identity.generation);
     /* Taken by the server: there is no way back any more. */
     assert_false(ml_credentials_refused(world->credentials, w.identity.generation, false));
     assert_string_equal(shown(world, &w), "header.payload.second");

@@ -33,7 +33,7 @@ static void test_exec_plugin_runs_once_for_all_who_wait(void **state)
     world_open(world, CONFIG_EXEC);
     for (size_t i = 0; i < ML_COUNT(waiters); i++)
         assert_null(shown(world, &waiters[i]));
-    ml_credentials_leave(&waiters[3].wait);
+    ml_credentials_cancel_wait(&waiters[3].wait);
     assert_int_equal(plugin.starts, 1);
     plugin_give("t", 0);
     for (size_t i = 0; i < ML_COUNT(waiters); i++)
@@ -52,7 +52,7 @@ static void test_exec_plugin_is_asked_again_before_its_token_expires(void **stat
     world_open(world, CONFIG_EXEC);
     shown(world, &w);
     plugin_give("one", 600);
-    ml_credentials_taken(world->credentials, w.identity.generation);
+    ml_credentials_accepted(world->credentials, w.identity.generation);
     world_wait(world, 479 * ML_NS_PER_S);
     assert_string_equal(shown(world, &w), "one");
     assert_int_equal(plugin.starts, 1);
@@ -80,7 +80,7 @@ static void test_exec_plugin_that_fails_leaves_what_has_not_expired(void **state
     world_open(world, CONFIG_EXEC);
     shown(world, &w);
     plugin_give("one", 600);
-    ml_credentials_taken(world->credentials, w.identity.generation);
+    ml_credentials_accepted(world->credentials, w.identity.generation);
     world_wait(world, 500 * ML_NS_PER_S);
     assert_string_equal(shown(world, &w), "one");
     plugin_end(&(struct ml_child_end){.code = 1, .errors = ML_STR("no network\n")});
@@ -125,11 +125,11 @@ test_exec_plugin_that_fails_while_its_token_is_good_is_not_run_in_a_hot_loop(voi
     world_open(world, CONFIG_EXEC);
     shown(world, &w);
     plugin_give("one", 600);
-    ml_credentials_taken(world->credentials, w.identity.generation);
+    ml_credentials_accepted(world->credentials, w.identity.generation);
     world_wait(world, 480 * ML_NS_PER_S);
     for (int i = 0; i < 11000; i++) { /* a request each 10 ms to the end of the token */
         assert_string_equal(shown(world, &w), "one");
-        ml_credentials_taken(world->credentials, w.identity.generation);
+        ml_credentials_accepted(world->credentials, w.identity.generation);
         if (plugin.child)
             plugin_end(&(struct ml_child_end){.code = 1});
         world_wait(world, 10 * ML_NS_PER_MS);
@@ -145,7 +145,7 @@ static void test_exec_plugin_is_asked_again_after_a_refusal(void **state)
     shown(world, &w);
     plugin_give("one", 0);
     uint64_t first = w.identity.generation;
-    ml_credentials_taken(world->credentials, first);
+    ml_credentials_accepted(world->credentials, first);
     /* Two were refused; the plugin runs once, and all wait for it. */
     assert_true(ml_credentials_refused(world->credentials, first, false));
     assert_null(shown(world, &w));
@@ -269,7 +269,7 @@ static void test_exec_plugin_gives_a_certificate(void **state)
     give_pair(&world->one);
     assert_string_equal(w.authorization, "");
     assert_str_eq(w.identity.tls->cert_pem, world->one.cert_pem);
-    ml_credentials_taken(world->credentials, w.identity.generation);
+    ml_credentials_accepted(world->credentials, w.identity.generation);
     /* It lives for an hour; that counts as if the plugin had said so. */
     world_wait(world, 3500 * ML_NS_PER_S);
     shown(world, &w);
@@ -277,7 +277,7 @@ static void test_exec_plugin_gives_a_certificate(void **state)
     give_pair(&world->two);
     shown(world, &w);
     assert_str_eq(w.identity.tls->key_pem, world->two.key_pem);
-    ml_credentials_taken(world->credentials, w.identity.generation);
+    ml_credentials_accepted(world->credentials, w.identity.generation);
     /* A handshake that fails may be because of it. */
     assert_true(ml_credentials_refused(world->credentials, w.identity.generation, true));
     assert_int_equal(plugin.starts, 3);
@@ -301,7 +301,7 @@ static void test_exec_plugin_whose_token_has_expired_already_is_not_run_at_once(
     shown(world, &w);
     plugin_give("old", -5);
     assert_string_equal(w.authorization, "Bearer old"); /* maybe it is our clock */
-    ml_credentials_taken(world->credentials, w.identity.generation);
+    ml_credentials_accepted(world->credentials, w.identity.generation);
     for (int i = 0; i < 47; i++) {
         assert_string_equal(shown(world, &w), "old");
         world_wait(world, ML_NS_PER_S);
@@ -317,7 +317,7 @@ static void test_exec_plugin_under_way_at_the_end_is_killed(void **state)
     world_open(world, CONFIG_EXEC);
     shown(world, &w);
     assert_non_null(plugin.child);
-    ml_credentials_leave(&w.wait);
+    ml_credentials_cancel_wait(&w.wait);
 }
 
 int main(void)

@@ -120,7 +120,6 @@ static int teardown(void **state)
     ml_tls_identity_fini(&world->tls);
     free(world->config.server);
     free(world->config.authorization);
-    free(world->config.refused);
     unlink(world->token_path);
     free(world);
     return 0;
