@@ -23,7 +23,7 @@
 #define RETRY_AFTER_MS_MIN INT64_C(1000)
 #define RETRY_AFTER_MS_MAX INT64_C(60000)
 
-#define PROBE_NS        (1 * ML_NS_PER_S) /* and up to as much again, by chance */
+#define PROBE_NS        (1 * ML_NS_PER_S) /* and up to as much again, at random */
 #define SERVER_CODE_MAX 499 /* above, a proxy may speak for a server that is still away */
 
 static const struct ml_http_deadlines ordinary_deadlines = {
@@ -204,7 +204,7 @@ static bool call_writes(const struct ml_client_call *call)
     return strcmp(call->wire.method, "GET") != 0;
 }
 
-static void call_set_state(struct ml_client_call *call, enum call_state state)
+static void client_call_set_state(struct ml_client_call *call, enum call_state state)
 {
     struct ml_client *client = call->client;
     if (call->state == CALL_WAITING)
@@ -221,9 +221,9 @@ static void call_set_state(struct ml_client_call *call, enum call_state state)
 }
 
 /* It must not be under way. */
-static void call_free(struct ml_client_call *call)
+static void client_call_free(struct ml_client_call *call)
 {
-    call_set_state(call, CALL_NEW);
+    client_call_set_state(call, CALL_NEW);
     call->client->calls--;
     ml_timer_stop(&call->backoff);
     ml_task_cancel(&call->refused);
@@ -265,7 +265,7 @@ static int ask_fence_before_bytes_leave(void *context, struct ml_err *err)
     return ask_fence(context, err);
 }
 
-static void call_submit(struct ml_client_call *call, const struct ml_http_handler *handler)
+static void client_call_submit(struct ml_client_call *call, const struct ml_http_handler *handler)
 {
     struct ml_transport *transport = call->client->transport;
     const struct ml_transport_request request = {
@@ -278,7 +278,7 @@ static void call_submit(struct ml_client_call *call, const struct ml_http_handle
         .streaming = call_is_stream(call),
         .may_send = call_writes(call) ? ask_fence_before_bytes_leave : NULL,
     };
-    call_set_state(call, CALL_SENT);
+    client_call_set_state(call, CALL_SENT);
     call->status = 0;
     call->retry_after_ms = -1;
     ml_buf_fini(&call->answer); /* of the attempt before */
@@ -342,8 +342,8 @@ static int attempt_result(const struct ml_client_call *call, const struct ml_err
     return err->kind;
 }
 
-static int call_end_attempt(struct ml_client_call *call, const struct ml_err *transport_err,
-                            struct ml_err *err)
+static int end_attempt(struct ml_client_call *call, const struct ml_err *transport_err,
+                       struct ml_err *err)
 {
     call->sent = NULL;
     if (call->status == 0)
@@ -363,7 +363,7 @@ static void request_finish(struct ml_client_call *call, const struct ml_err *err
     void *context = call->context;
     ML_AUTO(ml_buf_fini) struct ml_buf answer = call->answer;
     call->answer = ML_BUF_INIT;
-    call_free(call);
+    client_call_free(call);
     done(context, ml_buf_str(&answer), err);
 }
 
@@ -377,7 +377,7 @@ static void on_request_refused(void *context)
 /* Ends it with call->refusal; nothing is sent. */
 static void request_refuse(struct ml_client_call *call)
 {
-    call_set_state(call, CALL_REFUSED);
+    client_call_set_state(call, CALL_REFUSED);
     ml_task_defer(&call->refused, call->client->loop);
 }
 
@@ -418,7 +418,7 @@ static void client_pump(struct ml_client *client);
 static void on_backoff_over(void *context)
 {
     struct ml_client_call *call = context;
-    call_set_state(call, CALL_WAITING);
+    client_call_set_state(call, CALL_WAITING);
     client_pump(call->client);
 }
 
@@ -428,12 +428,12 @@ static void on_request_done(void *context, const struct ml_err *transport_err)
     struct ml_client *client = call->client;
     struct ml_err err = ML_ERR_INIT;
     client->in_flight--;
-    bool failed = call_end_attempt(call, transport_err, &err) < 0;
+    bool failed = end_attempt(call, transport_err, &err) < 0;
     int64_t delay_ns = failed ? retry_delay(call, &err) : -1;
     if (delay_ns == 0) {
-        call_set_state(call, CALL_WAITING);
+        client_call_set_state(call, CALL_WAITING);
     } else if (delay_ns > 0) {
-        call_set_state(call, CALL_BACKOFF);
+        client_call_set_state(call, CALL_BACKOFF);
         ml_timer_start(&call->backoff, delay_ns);
     }
     client_pump(client);
@@ -457,11 +457,11 @@ static void client_pump(struct ml_client *client)
             continue;
         }
         client->in_flight++;
-        call_submit(call, &handler);
+        client_call_submit(call, &handler);
     }
 }
 
-static struct ml_client_call *call_new(struct ml_client *client, void *context)
+static struct ml_client_call *client_call_new(struct ml_client *client, void *context)
 {
     struct ml_client_call *call = ml_new(struct ml_client_call);
     call->client = client;
@@ -489,7 +489,7 @@ struct ml_client_call *ml_client_send(struct ml_client *client,
                                       void *context)
 {
     ml_assert(done);
-    struct ml_client_call *call = call_new(client, context);
+    struct ml_client_call *call = client_call_new(client, context);
     call->done = done;
     call->flow = ml_strdup(request->flow);
     call->yields = request->yields;
@@ -507,7 +507,7 @@ struct ml_client_call *ml_client_send(struct ml_client *client,
         request_refuse(call);
         return call;
     }
-    call_set_state(call, CALL_WAITING);
+    client_call_set_state(call, CALL_WAITING);
     client_pump(client);
     return call;
 }
@@ -534,10 +534,10 @@ static void on_stream_done(void *context, const struct ml_err *transport_err)
 {
     struct ml_client_call *call = context;
     struct ml_err err = ML_ERR_INIT;
-    bool failed = call_end_attempt(call, transport_err, &err) < 0;
+    bool failed = end_attempt(call, transport_err, &err) < 0;
     struct ml_client_stream handler = call->stream;
     void *user = call->context;
-    call_free(call);
+    client_call_free(call);
     handler.done(user, failed ? &err : NULL);
 }
 
@@ -548,7 +548,7 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
                                         const struct ml_http_deadlines *deadlines,
                                         const struct ml_client_stream *handler, void *context)
 {
-    struct ml_client_call *call = call_new(client, context);
+    struct ml_client_call *call = client_call_new(client, context);
     call->stream = *handler;
     call->deadlines = *deadlines;
     call->wire = (struct ml_client_wire){
@@ -558,9 +558,9 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
     };
     ml_buf_init(&call->answer, REFUSAL_MAX);
     if (ml_client_paused(&client->pause))
-        call_set_state(call, CALL_HELD);
+        client_call_set_state(call, CALL_HELD);
     else
-        call_submit(call, &stream_handler);
+        client_call_submit(call, &stream_handler);
     return call;
 }
 
@@ -573,7 +573,7 @@ void ml_client_cancel(struct ml_client_call *call)
         client->transport->cancel(client->transport, call->sent);
     if (call->state == CALL_SENT && !call_is_stream(call))
         client->in_flight--;
-    call_free(call);
+    client_call_free(call);
     client_pump(client);
 }
 
@@ -583,7 +583,7 @@ static void on_pause_over(void *context)
     while (!ml_list_empty(&client->held)) {
         struct ml_client_waiter *waiter = ml_container_of(client->held.next,
                                                           struct ml_client_waiter, node);
-        call_submit(ml_container_of(waiter, struct ml_client_call, waiter), &stream_handler);
+        client_call_submit(ml_container_of(waiter, struct ml_client_call, waiter), &stream_handler);
     }
     client_pump(client);
 }

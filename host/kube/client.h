@@ -5,9 +5,9 @@
  * budgets are one check. Reads (GET) are tried again on a lost connection; writes never, their
  * outcome is unknown: ML_ENETWORK or ML_ETIMEOUT tells the caller to read before deciding.
  *
- * Load is bounded: so many requests are in flight, so many wait for a place (the next is refused
- * with ML_EUNAVAILABLE and without an http code), and after a 429 none at all leaves for as long
- * as the server asked, a second at least and a minute at most. */
+ * Load is bounded: a limited number of requests is in flight, and 1000 wait for a place (one more
+ * is refused with ML_EUNAVAILABLE and without an http code). After a 429 nothing is sent for as
+ * long as the server asked, a second at least and a minute at most. */
 #pragma once
 
 #include "base/budget.h"
@@ -29,7 +29,7 @@ struct ml_client_opts {
     struct ml_log *log;   /* Warning headers, each text once; and pauses */
     size_t in_flight_max; /* further requests wait; 0: 100, what one HTTP/2 connection carries at
                              once; streams do not count */
-    bool exempt;          /* for leases: a 429 goes up at once, and nothing pauses */
+    bool exempt;          /* for leases: a 429 is returned at once and pauses nothing */
 };
 
 struct ml_client *ml_client_new(const struct ml_client_opts *opts);
@@ -59,13 +59,13 @@ struct ml_client_request {
     struct ml_str body;        /* JSON; copied */
     const char *field_manager; /* for writes; NULL: the User-Agent's default */
     bool force;                /* apply: take over fields of others */
-    const char *flow;          /* who asks: those that wait are served in turns; copied; NULL:
-                                  the host */
-    bool yields; /* stands behind all others that wait: what tells of work done must not hold
-                    up work that is due */
-    struct ml_budget *budget; /* who pays for the memory of request and answer as long as the call
-                                 lives; what does not fit is ML_ELIMIT. There until done(); NULL:
-                                 the host, and an answer has at most 32 MiB */
+    const char
+        *flow;   /* the controller that sends: flows are served in turns; copied; NULL: the host */
+    bool yields; /* waits behind all others: Events about work that is done must not delay work that
+                    is due */
+    struct ml_budget *budget; /* charged for request and answer as long as the call lives; what does
+                                 not fit is ML_ELIMIT. Must outlive the call. NULL: nobody is
+                                 charged. An answer has at most 32 MiB */
     const char *uid, *resource_version; /* delete: preconditions, or NULL */
     int64_t timeout_ms; /* of each attempt, as a whole; 0: what the API server gives a request */
 };
@@ -83,7 +83,7 @@ void ml_client_cancel(struct ml_client_call *call); /* done comes no more */
 /* A list or watch: GET of `path` with the body streamed to `data` as it comes. A non-2xx
  * answer never reaches data: done gets its error. `err` NULL: regular end. */
 struct ml_client_stream {
-    void (*open)(void *context); /* 200 was had; may be NULL */
+    void (*open)(void *context); /* the answer is a 200; may be NULL */
     int (*data)(void *context, struct ml_str piece, struct ml_err *err);
     void (*done)(void *context, const struct ml_err *err);
     const char *accept; /* NULL: application/json */
@@ -93,14 +93,15 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
                                         const struct ml_http_deadlines *deadlines,
                                         const struct ml_client_stream *handler, void *context);
 
-/* What waits because the API server could not be reached. It need not wait out its time: every
- * second or two one of those who wait is to look, and all of them as soon as any call of this
- * client is answered, with anything but a 5xx, which may be a proxy's. Lives in its user's struct;
- * zero but for `again` and `context` to begin with. */
+/* Somebody who backs off because the API server could not be reached. The backoff may end early:
+ * every second or two one of them is told to try, and all of them as soon as any call of this
+ * client is answered with anything but a 5xx, which a proxy may have sent. Lives in its user's
+ * struct; zeros but for `again` and `context` at first. */
 struct ml_client_await {
     struct ml_list node; /* private */
-    /* Once, and it waits no more. `answered`: the server is there, and others come back as well, so
-     * not at once; else: go and look. Called from within other calls' answers: sends nothing. */
+    /* Called once; the wait is over then. `answered`: the server is back, and others return as
+     * well, so add a delay; otherwise try now. Runs inside another call's answer and must not send.
+     */
     void (*again)(void *context, bool answered);
     void *context;
 };

@@ -43,7 +43,7 @@ static char *make_request_path(const struct ml_client_request *request)
     return ml_buf_take(&path);
 }
 
-/* DeleteOptions. Background says what is the default for most kinds, and for Jobs is not. */
+/* DeleteOptions. Background is the default for most kinds, but not for Jobs. */
 static void make_delete_body(const struct ml_client_request *request, struct ml_buf *out)
 {
     struct ml_json_writer writer;
@@ -194,7 +194,7 @@ static void clean_status_line(struct ml_str text, size_t len_max, char *out)
     out[text.len] = '\0';
 }
 
-/* "HTTP 502 Bad Gateway", and what of the text a person can use. */
+/* "HTTP 502 Bad Gateway", and as much of the body as helps a person. */
 static int set_error_without_status(struct ml_err *err, struct ml_str body, int http)
 {
     const char *text = text_of_code(http);

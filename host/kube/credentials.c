@@ -1,5 +1,5 @@
 /* Keeps what a request shows the server fresh: rereads the files of the kubeconfig, asks its exec
- * plugin anew, and goes back to the token before when a new one is refused. Called by
+ * plugin anew, and goes back to the token before when a new one is rejected. Called by
  * transport_http.c for each request. */
 #include "kube/credentials.h"
 
@@ -11,7 +11,7 @@
 #include <strings.h>
 
 #define FRESH_NS       (10 * ML_NS_PER_S)
-#define REREAD_NS      (1 * ML_NS_PER_S)   /* after a refusal, or a file that was no good */
+#define REREAD_NS      (1 * ML_NS_PER_S)   /* after a rejection, or a file that cannot be used */
 #define AHEAD_MAX_NS   (120 * ML_NS_PER_S) /* how long before its end a credential is renewed */
 #define EXPIRED_USE_NS (60 * ML_NS_PER_S)  /* how long one that comes expired is used */
 
@@ -26,7 +26,7 @@ struct ml_credentials {
     int64_t read_due_ns;  /* monotonic */
     char *token_before;   /* an authorization the server accepted; the one there is now it has not
                              accepted yet: the file may have been half written */
-    char *rejected_token; /* an authorization the server refused: not to be read again; or NULL */
+    char *rejected_token; /* an authorization the server rejected: not to be read again; or NULL */
     char *logged_problem; /* the last one with a file, while it lasts */
 
     struct ml_exec_plugin *plugin; /* NULL: none */
@@ -122,9 +122,9 @@ static bool reread_certificate(struct ml_kubeconfig *config, struct ml_err *prob
     return replace_if_changed(&config->key_pem, &key) || cert_is_new;
 }
 
-/* Reads all files again that token, certificate, key and CA came from. What cannot be read, is half
- * written or does not fit together leaves what was there, and fills `problem` (kind 0 when all is
- * well). Returns whether anything changed. */
+/* Reads all files again that token, certificate, key and CA came from. A file that cannot be read,
+ * is half written or does not fit the others leaves what was there, and fills `problem` (kind 0
+ * when all is well). Returns whether anything changed. */
 static bool reread_files(struct ml_credentials *self, struct ml_err *problem)
 {
     struct ml_kubeconfig *config = self->config;
@@ -145,7 +145,8 @@ static void log_file_problem(struct ml_credentials *self, const struct ml_err *p
     free(self->logged_problem);
     self->logged_problem = problem->kind ? ml_strdup(problem->message) : NULL;
     if (problem->kind)
-        ml_warn(self->log, "credentials", "a file was not taken; what was read before stays",
+        ml_warn(self->log, "credentials",
+                "a credentials file cannot be used; what was read before stays in use",
                 ML_ERR(problem));
 }
 
@@ -174,7 +175,7 @@ static bool reread_and_log(struct ml_credentials *self)
     return true;
 }
 
-/* The server refuses a new token, and the file still has it: back to the token before. The one in
+/* The server rejects a new token, and the file still has it: back to the token before. The one in
  * the file is not used again until it changes. */
 static bool fall_back_to_token_before(struct ml_credentials *self)
 {
@@ -185,7 +186,7 @@ static bool fall_back_to_token_before(struct ml_credentials *self)
     config->authorization = ml_take(&self->token_before);
     self->generation++;
     self->read_due_ns = ml_clock_monotonic(self->clock) + REREAD_NS;
-    ml_warn(self->log, "credentials", "the new token is refused; trying the one before it");
+    ml_warn(self->log, "credentials", "the new token is rejected; trying the one before it");
     return true;
 }
 
@@ -217,9 +218,10 @@ static void set_expiry(struct ml_credentials *self, int64_t expires_ns)
 {
     int64_t now_ns = credentials_now_ns(self);
     if (expires_ns <= now_ns) {
-        ml_warn(self->log, "credentials",
-                "what the exec plugin gave has expired already; trying it (are the clocks right?)",
-                ML_S("command", self->config->exec->command));
+        ml_warn(
+            self->log, "credentials",
+            "the exec plugin's credential has expired already; trying it (are the clocks right?)",
+            ML_S("command", self->config->exec->command));
         expires_ns = now_ns + EXPIRED_USE_NS;
     }
     self->expires_ns = expires_ns;
@@ -307,7 +309,7 @@ static void on_plugin_done(void *context, struct ml_exec_credential *credential,
     if (err)
         self->why = *err;
     else if (accept_plugin_credential(self, credential, &self->why) < 0)
-        ml_warn(self->log, "credentials", "what the exec plugin gave is of no use",
+        ml_warn(self->log, "credentials", "the exec plugin's credential cannot be used",
                 ML_ERR(&self->why));
     if (self->why.kind)
         self->why.kind = ML_EUNAUTHORIZED;
@@ -380,7 +382,7 @@ bool ml_credentials_get(struct ml_credentials *self, struct ml_identity *out,
         return false;
     if (!self->why.kind)
         ml_err_set(&self->why, ML_EUNAUTHORIZED,
-                   "exec plugin %s: what it gave has expired, and it was asked a moment ago",
+                   "exec plugin %s: its credential has expired, and it was run a moment ago",
                    self->config->exec->command);
     ml_task_defer(&self->answer, self->loop);
     return false;
@@ -402,11 +404,11 @@ static bool ask_exec_plugin_anew(struct ml_credentials *self, bool in_handshake)
     return run_exec_plugin(self);
 }
 
-bool ml_credentials_refused(struct ml_credentials *self, uint64_t generation, bool in_handshake)
+bool ml_credentials_rejected(struct ml_credentials *self, uint64_t generation, bool in_handshake)
 {
     if (generation != self->generation)
         return true;
-    /* The server refuses what took its place as well. */
+    /* The server rejects what took its place as well. */
     ml_wipe_free(ml_take(&self->rejected_token));
     if (reread_and_log(self))
         return true;

@@ -1,14 +1,13 @@
-/* L3 kube. Who we are towards the API server at this moment, for all transports of a host: what
- * the kubeconfig says, read again from its files in time, and what its exec plugin gives.
+/* L3 kube. The credentials that requests show the API server, for all transports of a host: from
+ * the kubeconfig, whose files are read again, and from its exec plugin.
  *
  *   files   read again when they were read 10 s ago (client-go: a minute), and after a refusal.
- *           What is half written or does not fit together is not taken.
+ *           A file that is half written, or does not fit the others, is not used.
  *   plugin  asked when there is nothing, shortly before what it gave expires, and after a
- *           refusal. One run serves all who wait. As long as what there is has not expired,
- *           requests go on with it while the plugin runs, and when it fails.
+ *           refusal. One run serves all who wait. Until a credential expires, requests use it while
+ * the plugin runs, and when it fails.
  *
- * Logs, because nobody above sees it: new credentials, and what is wrong with those that were
- * not taken. */
+ * Logs, because nobody above sees it: new credentials, and why others are not used. */
 #pragma once
 
 #include "base/list.h"
@@ -27,13 +26,14 @@ struct ml_credentials_opts {
 };
 
 struct ml_credentials *ml_credentials_new(const struct ml_credentials_opts *opts);
-void ml_credentials_free(struct ml_credentials *credentials); /* nobody waits; NULL is fine */
+void ml_credentials_free(
+    struct ml_credentials *credentials); /* nobody may wait any more; NULL is fine */
 
 const char *ml_credentials_server(const struct ml_credentials *credentials); /* "https://…" */
 
 /* What one request shows. Valid until control goes back to the loop. */
 struct ml_identity {
-    uint64_t generation;       /* for ml_credentials_refused */
+    uint64_t generation;       /* for ml_credentials_rejected */
     const char *authorization; /* value of that header, or NULL */
     const struct ml_http_header *impersonation;
     size_t impersonation_count;
@@ -53,10 +53,10 @@ bool ml_credentials_get(struct ml_credentials *credentials, struct ml_identity *
                         struct ml_credentials_wait *wait);
 void ml_credentials_cancel_wait(struct ml_credentials_wait *wait); /* ready() comes no more */
 
-/* The server did not take what a request of that generation showed: 401, or `in_handshake`, then
- * maybe because it is us who do not trust it any more. True: there is, or soon will be, something
- * else to show, so that it is worth asking again once. */
-bool ml_credentials_refused(struct ml_credentials *credentials, uint64_t generation,
-                            bool in_handshake);
-/* It took it: any answer but 401. */
+/* The server rejected a request of that generation: with 401, or `in_handshake`, where it may also
+ * be us who no longer trust the server. True: there are, or soon will be, other credentials, so it
+ * is worth sending the request once more. */
+bool ml_credentials_rejected(struct ml_credentials *credentials, uint64_t generation,
+                             bool in_handshake);
+/* The server knew who asks: any answer but 401, 407 and 5xx. */
 void ml_credentials_accepted(struct ml_credentials *credentials, uint64_t generation);

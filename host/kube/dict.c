@@ -1,3 +1,4 @@
+/* zstd dictionaries, made of the first objects of a kind. Called by object.c. */
 #include "kube/dict.h"
 
 #include <zdict.h>
@@ -6,9 +7,9 @@
 /* At this size zstd's tables for a dictionary take 80 KiB, one byte further 150. */
 #define TEXT_LEN_MAX 7679
 #define GROWTHS_MAX  8
-#define PACKS_WELL   16 /* to one sixteenth or less: nothing to learn from such a text */
-/* A kind with more texts than TRAIN_AFTER gets tables of how often what stands in them, made of
- * the next SAMPLES: a fifth less for each, packed and unpacked in a third of the time, for 35 KiB.
+#define PACKS_WELL   16 /* to one sixteenth or less: such a text adds nothing to the dictionary */
+/* After TRAIN_AFTER texts the dictionary gets entropy tables, made of the next SAMPLES texts. For
+ * 35 KiB a packed text is a fifth smaller, and packing and unpacking take a third of the time.
  */
 #define TRAIN_AFTER     64
 #define SAMPLES         16
@@ -49,7 +50,7 @@ struct ml_dict {
 
 static _Thread_local struct context *thread_context;
 
-static struct context *context_ref(void)
+static struct context *zstd_context_ref(void)
 {
     struct context *context = thread_context;
     if (!context) {
@@ -67,7 +68,7 @@ static struct context *context_ref(void)
     return context;
 }
 
-static void context_unref(struct context *context)
+static void zstd_context_unref(struct context *context)
 {
     if (--context->refs > 0)
         return;
@@ -79,11 +80,11 @@ static void context_unref(struct context *context)
     free(context);
 }
 
-static struct ml_dict_text *text_new(struct ml_str head, struct ml_str tail)
+static struct ml_dict_text *dict_text_new(struct ml_str head, struct ml_str tail)
 {
     struct ml_dict_text *text = ml_alloc(sizeof *text + head.len + tail.len);
     text->refs = 1;
-    text->context = context_ref();
+    text->context = zstd_context_ref();
     text->trained = NULL;
     text->len = head.len + tail.len;
     if (head.len > 0)
@@ -96,7 +97,7 @@ void ml_dict_text_unref(struct ml_dict_text *text)
 {
     if (!text || --text->refs > 0)
         return;
-    context_unref(text->context);
+    zstd_context_unref(text->context);
     ZSTD_freeDDict(text->trained);
     free(text);
 }
@@ -118,7 +119,7 @@ void ml_dict_unref(struct ml_dict *dict)
     free(dict);
 }
 
-/* `bytes` are what zstd is given, text or trained. */
+/* `bytes`: the dictionary as zstd gets it, plain or trained. */
 static void dict_set(struct ml_dict *dict, struct ml_dict_text *text, struct ml_str bytes)
 {
     ml_dict_text_unref(dict->text);
@@ -135,12 +136,13 @@ static void dict_grow(struct ml_dict *dict, struct ml_str plain)
     if (dict->text)
         old = (struct ml_str){dict->text->bytes, dict->text->len};
     plain.len = ML_MIN(plain.len, TEXT_LEN_MAX - old.len);
-    struct ml_dict_text *text = text_new(old, plain);
+    struct ml_dict_text *text = dict_text_new(old, plain);
     dict_set(dict, text, (struct ml_str){text->bytes, text->len});
     dict->growths++;
 }
 
-/* Where the samples allow no tables, too short ones for example, it stays as it is. */
+/* Where no tables can be made of the samples, because they are too short for example, the
+ * dictionary stays as it is. */
 static void dict_train(struct ml_dict *dict)
 {
     const ZDICT_params_t params = {.compressionLevel = LEVEL};
@@ -152,7 +154,7 @@ static void dict_train(struct ml_dict *dict)
     dict->growths = GROWTHS_MAX;
     if (ZDICT_isError(len))
         return;
-    struct ml_dict_text *trained = text_new((struct ml_str){NULL, 0}, ML_STR(""));
+    struct ml_dict_text *trained = dict_text_new((struct ml_str){NULL, 0}, ML_STR(""));
     trained->trained = ZSTD_createDDict(room, len);
     ml_assert(trained->trained);
     dict_set(dict, trained, (struct ml_str){room, len});
@@ -169,7 +171,7 @@ static void dict_sample(struct ml_dict *dict, struct ml_str plain)
         dict_train(dict);
 }
 
-static struct ml_str pack(struct ml_dict *dict, struct ml_str plain)
+static struct ml_str pack_with_dict(struct ml_dict *dict, struct ml_str plain)
 {
     struct context *context = dict->text->context;
     size_t room_len = ZSTD_compressBound(plain.len);
@@ -196,10 +198,10 @@ struct ml_str ml_dict_pack(struct ml_dict *dict, struct ml_str plain,
 {
     if (!dict->text)
         dict_grow(dict, plain);
-    struct ml_str packed = pack(dict, plain);
+    struct ml_str packed = pack_with_dict(dict, plain);
     if (growth_would_help(dict, plain, packed)) {
         dict_grow(dict, plain);
-        packed = pack(dict, plain);
+        packed = pack_with_dict(dict, plain);
     }
     dict->text->refs++;
     *out_text = dict->text;
@@ -221,7 +223,8 @@ void ml_dict_unpack(const struct ml_dict_text *text, struct ml_str packed, char 
     if (text->trained)
         len = ZSTD_decompress_usingDDict(unpack, out, plain_len, packed.ptr, packed.len,
                                          text->trained);
-    else /* that is JSON and never starts with a dictionary's magic number: taken as it is */
+    else /* JSON never starts with a dictionary's magic number, so zstd uses the bytes as they are
+          */
         len = ZSTD_decompress_usingDict(unpack, out, plain_len, packed.ptr, packed.len, text->bytes,
                                         text->len);
     ml_assert(len == plain_len);

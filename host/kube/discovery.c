@@ -19,7 +19,7 @@ struct known {
     bool forgotten;
 };
 
-/* A group and version that was, or is being, asked for. */
+/* A group and version that the server was asked for, or is being asked for. */
 struct group {
     struct ml_discovery *discovery;
     char *api_version;
@@ -56,7 +56,7 @@ struct ml_discovery {
     struct ml_list settled;
 };
 
-static char *make_key(struct ml_str api_version, struct ml_str kind)
+static char *make_kind_key(struct ml_str api_version, struct ml_str kind)
 {
     return ml_asprintf(ML_STR_FMT " " ML_STR_FMT, ML_STR_ARG(api_version), ML_STR_ARG(kind));
 }
@@ -81,7 +81,7 @@ static void known_set_string(struct known *known, size_t index, const char **fie
 static void learn_kind(struct ml_discovery *discovery, struct ml_str api_version,
                        const struct resource *resource)
 {
-    ML_AUTO_FREE char *key = make_key(api_version, resource->kind);
+    ML_AUTO_FREE char *key = make_kind_key(api_version, resource->kind);
     struct known *known = ml_map_get(&discovery->kinds, ml_str_of(key));
     if (!known) {
         if (discovery->kinds.len >= KINDS_MAX)
@@ -133,7 +133,7 @@ struct ml_discovery *ml_discovery_new(struct ml_client *client, struct ml_loop *
     return discovery;
 }
 
-static void wait_free(struct ml_discovery_wait *wait)
+static void discovery_wait_free(struct ml_discovery_wait *wait)
 {
     ml_list_remove(&wait->node);
     ml_task_cancel(&wait->task);
@@ -141,10 +141,10 @@ static void wait_free(struct ml_discovery_wait *wait)
     free(wait);
 }
 
-static void waits_free(struct ml_list *waits)
+static void discovery_waits_free(struct ml_list *waits)
 {
     ml_list_each (node, waits)
-        wait_free(ml_container_of(node, struct ml_discovery_wait, node));
+        discovery_wait_free(ml_container_of(node, struct ml_discovery_wait, node));
 }
 
 static void known_free(struct known *known)
@@ -159,12 +159,12 @@ void ml_discovery_free(struct ml_discovery *discovery)
 {
     if (!discovery)
         return;
-    waits_free(&discovery->settled);
+    discovery_waits_free(&discovery->settled);
     ml_map_each (&discovery->groups, group_cursor, entry) {
         struct group *group = entry;
         if (group->call)
             ml_client_cancel(group->call);
-        waits_free(&group->waits);
+        discovery_waits_free(&group->waits);
         free(group->api_version);
         free(group);
     }
@@ -175,7 +175,7 @@ void ml_discovery_free(struct ml_discovery *discovery)
     free(discovery);
 }
 
-static const struct ml_kind *find_kind(const struct ml_discovery *discovery, const char *key)
+static const struct ml_kind *find_known_kind(const struct ml_discovery *discovery, const char *key)
 {
     const struct known *known = ml_map_get(&discovery->kinds, ml_str_of(key));
     return known && !known->forgotten ? &known->kind : NULL;
@@ -185,13 +185,13 @@ const struct ml_kind *ml_discovery_known(const struct ml_discovery *discovery,
                                          const struct ml_gvk *gvk)
 {
     ML_AUTO_FREE char *api_version = make_api_version(gvk);
-    ML_AUTO_FREE char *key = make_key(ml_str_of(api_version), gvk->kind);
-    return find_kind(discovery, key);
+    ML_AUTO_FREE char *key = make_kind_key(ml_str_of(api_version), gvk->kind);
+    return find_known_kind(discovery, key);
 }
 
 void ml_discovery_forget(struct ml_discovery *discovery, const struct ml_kind *kind)
 {
-    ML_AUTO_FREE char *key = make_key(ml_str_of(kind->api_version), ml_str_of(kind->kind));
+    ML_AUTO_FREE char *key = make_kind_key(ml_str_of(kind->api_version), ml_str_of(kind->kind));
     struct known *known = ml_map_get(&discovery->kinds, ml_str_of(key));
     ml_assert(known && &known->kind == kind);
     known->forgotten = true;
@@ -205,7 +205,7 @@ static void notify_resolved(void *context)
 {
     struct ml_discovery_wait *wait = context;
     struct ml_discovery_wait copy = *wait;
-    wait_free(wait);
+    discovery_wait_free(wait);
     copy.done(copy.context, copy.kind, copy.kind ? NULL : &copy.err);
 }
 
@@ -214,7 +214,7 @@ static void notify_resolved(void *context)
 static void settle_wait(struct ml_discovery_wait *wait, const struct ml_err *err)
 {
     struct ml_discovery *discovery = wait->discovery;
-    wait->kind = find_kind(discovery, wait->key);
+    wait->kind = find_known_kind(discovery, wait->key);
     const char *space = strchr(wait->key, ' ');
     if (!wait->kind && err && err->kind != ML_ENOT_FOUND)
         wait->err = *err;
@@ -236,14 +236,14 @@ struct entry {
     bool namespaced;
 };
 
-static void entry_fini(struct entry *entry)
+static void resource_entry_fini(struct entry *entry)
 {
     ml_buf_fini(&entry->name);
     ml_buf_fini(&entry->kind);
 }
 
 /* The reader stands behind the entry's '{'. */
-static void entry_read(struct ml_json_reader *reader, struct entry *entry)
+static void resource_entry_read(struct ml_json_reader *reader, struct entry *entry)
 {
     ml_buf_clear(&entry->name);
     ml_buf_clear(&entry->kind);
@@ -262,7 +262,7 @@ static void entry_read(struct ml_json_reader *reader, struct entry *entry)
     }
 }
 
-static bool entry_valid(const struct entry *entry)
+static bool resource_entry_valid(const struct entry *entry)
 {
     struct ml_gvk ignored;
     return ml_name_valid(ml_buf_str(&entry->name)) &&
@@ -294,18 +294,18 @@ static void read_entries(struct ml_str resources, struct ml_map *statuses,
                          const struct group *group)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ML_AUTO(entry_fini) struct entry entry = {.namespaced = false};
+    ML_AUTO(resource_entry_fini) struct entry entry = {.namespaced = false};
     ml_json_reader_init(&reader, resources, 0);
     if (ml_json_next(&reader) != ML_JSON_ARRAY)
         return;
     while (ml_json_next(&reader) == ML_JSON_OBJECT) {
-        entry_read(&reader, &entry);
+        resource_entry_read(&reader, &entry);
         struct ml_str name = ml_buf_str(&entry.name);
         if (!group) {
             note_status_subresource(statuses, name);
             continue;
         }
-        if (!entry_valid(&entry))
+        if (!resource_entry_valid(&entry))
             continue;
         const struct resource found = {
             .kind = ml_buf_str(&entry.kind),
@@ -382,12 +382,12 @@ struct ml_discovery_wait *ml_discovery_resolve(struct ml_discovery *discovery,
     ML_AUTO_FREE char *api_version = make_api_version(gvk);
     struct ml_discovery_wait *wait = ml_new(struct ml_discovery_wait);
     wait->discovery = discovery;
-    wait->key = make_key(ml_str_of(api_version), gvk->kind);
+    wait->key = make_kind_key(ml_str_of(api_version), gvk->kind);
     wait->done = done;
     wait->context = context;
     ml_task_init(&wait->task, notify_resolved, wait);
     ml_list_init(&wait->node);
-    if (find_kind(discovery, wait->key)) {
+    if (find_known_kind(discovery, wait->key)) {
         settle_wait(wait, NULL);
         return wait;
     }
@@ -404,5 +404,5 @@ struct ml_discovery_wait *ml_discovery_resolve(struct ml_discovery *discovery,
 
 void ml_discovery_cancel(struct ml_discovery_wait *wait)
 {
-    wait_free(wait);
+    discovery_wait_free(wait);
 }

@@ -26,6 +26,6 @@ void ml_discovery_cancel(struct ml_discovery_wait *wait);
 const struct ml_kind *ml_discovery_known(const struct ml_discovery *discovery,
                                          const struct ml_gvk *gvk);
 
-/* Forgets a kind whose URL answered 404, so that it is asked for again; the struct stays, and
- * a later answer brings its fields up to date (strings included: read them afresh). */
+/* Forgets a kind whose URL answered 404, so that the next resolve asks the server. The struct
+ * stays; a later answer updates its fields (strings included: do not keep them). */
 void ml_discovery_forget(struct ml_discovery *discovery, const struct ml_kind *kind);

@@ -1,3 +1,5 @@
+/* Writes the ExecCredential that a plugin is started with, and reads the one it answers. Called by
+ * exec_plugin.c. */
 #include "kube/exec_credential.h"
 
 #include "base/wipe.h"
@@ -6,25 +8,25 @@
 #include "codec/rfc3339.h"
 #include "net/tls_check.h"
 
-static void put(struct ml_json_writer *writer, const char *key, const char *text)
+static void put_if_set(struct ml_json_writer *writer, const char *key, const char *text)
 {
     if (text && *text)
         ml_json_put_string(writer, key, ml_str_of(text));
 }
 
-static void write_cluster(struct ml_json_writer *writer, const struct ml_exec_cluster *cluster)
+static void write_exec_cluster(struct ml_json_writer *writer, const struct ml_exec_cluster *cluster)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf ca = ML_BUF_INIT;
     if (cluster->ca_pem)
         ml_base64_encode(ml_str_of(cluster->ca_pem), &ca);
     ml_json_key(writer, ML_STR("cluster"));
     ml_json_begin_object(writer);
-    put(writer, "server", cluster->server);
-    put(writer, "tls-server-name", cluster->server_name);
+    put_if_set(writer, "server", cluster->server);
+    put_if_set(writer, "tls-server-name", cluster->server_name);
     if (cluster->insecure)
         ml_json_put_bool(writer, "insecure-skip-tls-verify", true);
-    put(writer, "certificate-authority-data", ml_buf_cstr(&ca));
-    put(writer, "proxy-url", cluster->proxy_url);
+    put_if_set(writer, "certificate-authority-data", ml_buf_cstr(&ca));
+    put_if_set(writer, "proxy-url", cluster->proxy_url);
     if (cluster->config)
         ml_json_put_raw(writer, "config", ml_str_of(cluster->config));
     ml_json_end_object(writer);
@@ -41,13 +43,13 @@ void ml_exec_info_write(const char *api_version, const struct ml_exec_cluster *c
     ml_json_key(&writer, ML_STR("spec"));
     ml_json_begin_object(&writer);
     if (cluster)
-        write_cluster(&writer, cluster);
+        write_exec_cluster(&writer, cluster);
     ml_json_put_bool(&writer, "interactive", false);
     ml_json_end_object(&writer);
     ml_json_end_object(&writer);
 }
 
-static char *take_text(struct ml_str output, const char *key)
+static char *find_status_text(struct ml_str output, const char *key)
 {
     char *text = ml_json_find_string(output, "status", key, NULL);
     if (text && !*text)
@@ -55,7 +57,8 @@ static char *take_text(struct ml_str output, const char *key)
     return text;
 }
 
-static int check_kind(struct ml_str output, const char *api_version, struct ml_err *err)
+static int check_exec_credential_kind(struct ml_str output, const char *api_version,
+                                      struct ml_err *err)
 {
     if (ml_json_check(output, 0, err) < 0)
         return ml_err_wrap(err, "it wrote no JSON");
@@ -74,25 +77,26 @@ static int check_kind(struct ml_str output, const char *api_version, struct ml_e
     return 0;
 }
 
-static int read_expiry(struct ml_str output, int64_t *out, struct ml_err *err)
+static int read_exec_expiry(struct ml_str output, int64_t *out, struct ml_err *err)
 {
     struct ml_str raw;
     *out = INT64_MAX;
     if (!ml_json_find(output, &raw, "status", "expirationTimestamp", NULL) ||
         ml_str_is(raw, "null"))
         return 0;
-    ML_AUTO_FREE char *text = take_text(output, "expirationTimestamp");
+    ML_AUTO_FREE char *text = find_status_text(output, "expirationTimestamp");
     if (!text || !ml_rfc3339_parse(ml_str_of(text), out))
-        return ml_err_set(err, ML_EINVALID, "its expirationTimestamp %.64s is no time of RFC 3339",
+        return ml_err_set(err, ML_EINVALID,
+                          "its expirationTimestamp %.64s is not a time of RFC 3339",
                           text ? text : "");
     return 0;
 }
 
-static int read_pair(struct ml_str output, struct ml_exec_credential *credential,
-                     struct ml_err *err)
+static int read_exec_certificate(struct ml_str output, struct ml_exec_credential *credential,
+                                 struct ml_err *err)
 {
-    credential->cert_pem = take_text(output, "clientCertificateData");
-    credential->key_pem = take_text(output, "clientKeyData");
+    credential->cert_pem = find_status_text(output, "clientCertificateData");
+    credential->key_pem = find_status_text(output, "clientKeyData");
     if (!credential->cert_pem != !credential->key_pem)
         return ml_err_set(err, ML_EINVALID, "it gave a certificate or a key, not both");
     struct ml_tls_validity validity;
@@ -110,9 +114,10 @@ int ml_exec_credential_parse(struct ml_str output, const char *api_version,
                              struct ml_exec_credential *out, struct ml_err *err)
 {
     struct ml_exec_credential got = {0};
-    if (check_kind(output, api_version, err) == 0 &&
-        read_expiry(output, &got.expires_ns, err) == 0 && read_pair(output, &got, err) == 0) {
-        got.token = take_text(output, "token");
+    if (check_exec_credential_kind(output, api_version, err) == 0 &&
+        read_exec_expiry(output, &got.expires_ns, err) == 0 &&
+        read_exec_certificate(output, &got, err) == 0) {
+        got.token = find_status_text(output, "token");
         if (got.token || got.cert_pem) {
             *out = got;
             return 0;

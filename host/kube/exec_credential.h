@@ -1,4 +1,4 @@
-/* L3 kube. What an exec plugin is told and what it answers: the API group
+/* L3 kube. What an exec plugin is started with and what it answers: the API group
  * client.authentication.k8s.io, v1 and v1beta1. */
 #pragma once
 
@@ -32,8 +32,8 @@ struct ml_exec_credential {
     int64_t not_after_ns;
 };
 
-/* Reads what a plugin wrote. ML_EINVALID: no ExecCredential of that apiVersion, nothing in it,
- * certificate and key that do not belong together. */
+/* Reads what a plugin wrote. ML_EINVALID: not an ExecCredential of that apiVersion, without token
+ * and certificate, or with a certificate and key that do not belong together. */
 ML_NODISCARD int ml_exec_credential_parse(struct ml_str output, const char *api_version,
                                           struct ml_exec_credential *out, struct ml_err *err);
 void ml_exec_credential_fini(struct ml_exec_credential *credential); /* wipes it */

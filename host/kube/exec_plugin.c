@@ -38,10 +38,10 @@ struct ml_exec_plugin {
     void *context;
 
     struct ml_child *child; /* a run under way */
-    struct ml_task failed;  /* a run that could not be started ends from the loop, too */
+    struct ml_task failed;  /* calls done() from the loop when a run could not be started */
     struct ml_err start_err;
     bool running;
-    int unproved;          /* runs since one was of use */
+    int unproved;          /* runs since the server accepted what one gave */
     int64_t not_before_ns; /* of the next run, monotonic */
 };
 
@@ -138,7 +138,7 @@ static void measure_certificate(struct exec_metrics *self,
     self->not_after_ns = credential->not_after_ns;
 }
 
-/* ---- what it is started with ---- */
+/* ---- arguments and environment ---- */
 
 struct strings {
     const char **items; /* ends with NULL */
@@ -172,7 +172,7 @@ static bool is_overridden(const struct ml_exec_config *config, const char *entry
     return is_same_variable(INFO_NAME "=", entry);
 }
 
-/* Our environment, over it what the kubeconfig sets, and the spec. */
+/* Our environment, what the kubeconfig sets over it, and KUBERNETES_EXEC_INFO. */
 static void fill_plugin_env(const struct ml_exec_config *config, const char *info,
                             struct strings *out)
 {
@@ -192,9 +192,9 @@ static void fill_plugin_argv(const struct ml_exec_config *config, struct strings
         strings_add(out, *arg);
 }
 
-/* ---- its end ---- */
+/* ---- the end of a run ---- */
 
-/* One printable line of what a stranger wrote. */
+/* One printable line of what the plugin wrote. */
 static void clean_plugin_line(struct ml_str text, char *out, size_t size)
 {
     text = ml_str_trim(text);
@@ -319,7 +319,7 @@ void ml_exec_plugin_free(struct ml_exec_plugin *plugin)
     free(plugin);
 }
 
-/* When the run after this one may be, should this one not help. */
+/* Sets when the next run may start, if this one gives nothing that the server accepts. */
 static void set_backoff(struct ml_exec_plugin *plugin, int64_t now_ns)
 {
     int64_t delay_ns = BACKOFF_FIRST_NS << ML_MIN(plugin->unproved, 6);

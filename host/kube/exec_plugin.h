@@ -1,6 +1,6 @@
-/* L3 kube. Asks an exec plugin of a kubeconfig for credentials: one run at a time, bounded in
- * time and output, and after a run that did not help not again before a while. Rules as
- * client-go's plugin/pkg/client/auth/exec. Who waits for it is credentials.c's concern. */
+/* L3 kube. Asks an exec plugin of a kubeconfig for credentials: one run at a time, bounded in time
+ * and output, with a backoff between runs. Rules as client-go's plugin/pkg/client/auth/exec. Who
+ * waits for it is credentials.c's concern. */
 #pragma once
 
 #include "base/log.h"
@@ -22,7 +22,7 @@ struct ml_exec_config {
 
 void ml_exec_config_free(struct ml_exec_config *config); /* NULL is fine */
 
-/* How programs are run: ml_child_start and ml_child_free, or what a test has instead. */
+/* How programs are run: ml_child_start and ml_child_free, or a test's stand-ins. */
 struct ml_exec_runner {
     int (*start)(struct ml_loop *loop, const struct ml_child_opts *opts, struct ml_child **out,
                  struct ml_err *err);
@@ -38,8 +38,8 @@ struct ml_exec_plugin_opts {
     struct ml_metrics *metrics;          /* rest_client_exec_plugin_*, or NULL */
     struct ml_random *random;
     const struct ml_exec_runner *runner; /* NULL: real programs */
-    /* The end of a run, from the loop: what it gave, to be taken or left, or NULL and why not
-     * (ML_EUNAUTHORIZED). */
+    /* A run ended; called from the loop. What the plugin gave, whose strings the callee may keep by
+     * taking them out, or NULL and why there is nothing (ML_EUNAUTHORIZED). */
     void (*done)(void *context, struct ml_exec_credential *credential, const struct ml_err *err);
     void *context;
 };
@@ -47,10 +47,10 @@ struct ml_exec_plugin_opts {
 struct ml_exec_plugin *ml_exec_plugin_new(const struct ml_exec_plugin_opts *opts);
 void ml_exec_plugin_free(struct ml_exec_plugin *plugin); /* kills a run under way; NULL is fine */
 
-/* Starts a run, unless one is under way or it is too soon for another. Returns whether one is
- * under way now: done() will come. `cluster` is used during the call only. */
+/* Starts a run, unless one is under way or the backoff is not over. Returns whether one is under
+ * way now: done() will come. `cluster` is used during the call only. */
 bool ml_exec_plugin_run(struct ml_exec_plugin *plugin, const struct ml_exec_cluster *cluster);
 bool ml_exec_plugin_running(const struct ml_exec_plugin *plugin);
-/* What it gave was of use: the next run may be at once. Otherwise it waits 1 s after the first,
- * twice as long after each further one, at most 60 s. */
+/* The server accepted what it gave: the next run may start at once. Without this call, the next run
+ * waits 1 s after the first, twice as long after each further one, at most 60 s. */
 void ml_exec_plugin_reset_backoff(struct ml_exec_plugin *plugin);

@@ -1,3 +1,4 @@
+/* Names of kinds and objects, checked, and the URLs made of them. Called by all above. */
 #include "kube/kind.h"
 
 #define GROUP_LEN_MAX 253 /* DNS-1123 subdomain */
@@ -25,7 +26,7 @@ static bool is_alphanumeric(char c)
 }
 
 /* Letters, digits and '-', starting with a letter, not ending with '-'. */
-static bool label_valid(struct ml_str text, bool upper_too)
+static bool is_dns_label(struct ml_str text, bool upper_too)
 {
     if (text.len == 0 || text.len > LABEL_LEN_MAX || text.ptr[text.len - 1] == '-')
         return false;
@@ -39,11 +40,12 @@ static bool label_valid(struct ml_str text, bool upper_too)
     return true;
 }
 
-static bool subdomain_valid(struct ml_str text)
+static bool is_dns_subdomain(struct ml_str text)
 {
     if (text.len == 0 || text.len > GROUP_LEN_MAX)
         return false;
-    char before = '.'; /* as if a label had just ended: each starts and ends alphanumeric */
+    char before =
+        '.'; /* as if a label had just ended: each starts and ends with a letter or digit */
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         bool edge = c == '-' || c == '.';
@@ -66,9 +68,9 @@ bool ml_gvk_parse(struct ml_str api_version, struct ml_str kind, struct ml_gvk *
         version = group;
         group = ML_STR("");
     }
-    if (!core && !subdomain_valid(group))
+    if (!core && !is_dns_subdomain(group))
         return false;
-    if (!label_valid(version, false) || !label_valid(kind, true))
+    if (!is_dns_label(version, false) || !is_dns_label(kind, true))
         return false;
     *out = (struct ml_gvk){group, version, kind};
     return true;
@@ -79,8 +81,8 @@ static bool is_unreserved(char c) /* RFC 3986, 2.3 */
     return is_alphanumeric(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-/* In a path ':' may stand as it is: RBAC names have it. */
-static void append_encoded(struct ml_buf *out, struct ml_str text, bool in_path)
+/* A path may have a plain ':', which RBAC names use. */
+static void append_percent_encoded(struct ml_buf *out, struct ml_str text, bool in_path)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
@@ -91,10 +93,10 @@ static void append_encoded(struct ml_buf *out, struct ml_str text, bool in_path)
     }
 }
 
-static void append_segment(struct ml_buf *out, struct ml_str text)
+static void append_path_segment(struct ml_buf *out, struct ml_str text)
 {
     ml_buf_putc(out, '/');
-    append_encoded(out, text, true);
+    append_percent_encoded(out, text, true);
 }
 
 void ml_kind_path(const struct ml_kind *kind, struct ml_str ns, struct ml_str name,
@@ -104,22 +106,22 @@ void ml_kind_path(const struct ml_kind *kind, struct ml_str ns, struct ml_str na
     ml_buf_puts(out, kind->api_version);
     if (kind->namespaced && ns.len > 0) {
         ml_buf_puts(out, "/namespaces");
-        append_segment(out, ns);
+        append_path_segment(out, ns);
     }
-    append_segment(out, ml_str_of(kind->plural));
+    append_path_segment(out, ml_str_of(kind->plural));
     if (name.len > 0)
-        append_segment(out, name);
+        append_path_segment(out, name);
     if (subresource.len > 0)
-        append_segment(out, subresource);
+        append_path_segment(out, subresource);
 }
 
 void ml_url_query(struct ml_buf *url, const char *key, struct ml_str value)
 {
     bool first = url->len == 0 || memchr(url->ptr, '?', url->len) == NULL;
     ml_buf_putc(url, first ? '?' : '&');
-    append_encoded(url, ml_str_of(key), false);
+    append_percent_encoded(url, ml_str_of(key), false);
     ml_buf_putc(url, '=');
-    append_encoded(url, value, false);
+    append_percent_encoded(url, value, false);
 }
 
 struct ml_str ml_key_namespace(struct ml_str key)

@@ -1,5 +1,5 @@
 /* Finds the kubeconfig or the pod's service account, and takes from it how to reach the API server.
- * Called when moonloop starts; what the files say later is for credentials.c. */
+ * Called when moonloop starts; credentials.c reads changed files later. */
 #include "kube/kubeconfig_internal.h"
 
 #include "base/wipe.h"
@@ -104,7 +104,7 @@ static int fill_server(struct ml_kubeconfig *config, const struct ml_kubeentry *
     return 0;
 }
 
-/* What client-go's net/http can go through. */
+/* The schemes of proxies that client-go supports. */
 static int check_cluster_proxy(const struct ml_kubeconfig *config,
                                const struct ml_kubeentry *cluster, struct ml_err *err)
 {
@@ -137,7 +137,8 @@ static int fill_cluster_tls(struct ml_kubeconfig *config, const struct ml_kubeen
     return check_cluster_proxy(config, cluster, err);
 }
 
-/* The entry that the context names under `section`; ML_ENOT_FOUND becomes the context's fault. */
+/* The entry that the context names under `section`. Where it does not exist, the error names the
+ * context. */
 static int find_entry_of_context(const struct ml_kubeentry *context,
                                  const struct ml_kubefile *files, size_t file_count,
                                  const char *section, const char *name, struct ml_kubeentry *out,
@@ -249,7 +250,7 @@ static int files_add(struct files *files, const char *path, struct ml_err *err)
     return 0;
 }
 
-/* What is wrong with a file makes the configuration invalid, unless it may be missing. */
+/* Any error of a file makes the configuration invalid. */
 static int files_add_required(struct files *files, const char *path, struct ml_err *err)
 {
     if (files_add(files, path, err) < 0)
@@ -293,7 +294,8 @@ static bool load_from_pod(struct ml_kubeconfig *config, const struct ml_kubeconf
                                  env->service_port);
     config->ca_file = ml_asprintf("%s/ca.crt", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ca = {.len_max = ML_KUBEFILE_SIZE_MAX};
-    if (ml_file_read(config->ca_file, &ca, &err) == 0) /* otherwise the system's roots, for now */
+    if (ml_file_read(config->ca_file, &ca, &err) ==
+        0) /* otherwise the system's roots, until it can be read */
         config->ca_pem = ml_buf_take(&ca);
     ML_AUTO_FREE char *ns_path = ml_asprintf("%s/namespace", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ns = {.len_max = ML_TOKEN_SIZE_MAX};
@@ -333,7 +335,7 @@ static int load_first_found(struct ml_kubeconfig *config, const struct ml_kubeco
             return err->kind;
         return ml_kubeconfig_resolve(config, files.list, files.count, opts->context, err);
     }
-    /* Who asks for a context means a kubeconfig, also inside a pod. */
+    /* --context means a kubeconfig, also inside a pod. */
     if (!opts->context && load_from_pod(config, env))
         return 0;
     return load_from_home(config, &files, opts, env, err);

@@ -1,5 +1,6 @@
-/* L3 kube. Where the API server is and how to show who we are: kubeconfig files or the
- * service account of the pod we run in. Rules as client-go's clientcmd and rest packages.
+/* L3 kube. Where the API server is and which credentials it gets: from kubeconfig files, or from
+ * the service account of the pod that moonloop runs in. Rules as client-go's clientcmd and rest
+ * packages.
  *
  * This is what was found; ml_credentials (credentials.h) keeps it fresh. */
 #pragma once

@@ -47,7 +47,7 @@ static int read_to_end(int fd, char piece[PIECE_LEN], const char *path, struct m
     }
 }
 
-/* `flags` besides those that reading always has. */
+/* `flags`: further ones for open(). */
 static int read_config_file(const char *path, int flags, bool pipe_too, struct ml_buf *out,
                             struct ml_err *err)
 {
@@ -59,13 +59,13 @@ static int read_config_file(const char *path, int flags, bool pipe_too, struct m
         return ml_err_set(err, ML_EIO, "%s: not a file", path);
     char piece[PIECE_LEN];
     int r = read_to_end(fd, piece, path, out, err);
-    explicit_bzero(piece, sizeof piece); /* of a key, maybe */
+    explicit_bzero(piece, sizeof piece); /* it may have been a private key */
     return r;
 }
 
 int ml_file_read(const char *path, struct ml_buf *out, struct ml_err *err)
 {
-    /* A pipe is what a shell makes of --kubeconfig <(command). */
+    /* A shell makes a pipe of --kubeconfig <(command). */
     return read_config_file(path, 0, true, out, err);
 }
 
@@ -85,7 +85,8 @@ int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *
     if (rest.len > 0)
         return ml_err_set(err, ML_EINVALID, "%s: more than one YAML document; keep one", path);
     if (document.len > 0 && document.ptr[0] != '{')
-        return ml_err_set(err, ML_EINVALID, "%s: not a kubeconfig: its top is no mapping", path);
+        return ml_err_set(err, ML_EINVALID, "%s: not a kubeconfig: its top level is not a mapping",
+                          path);
     out->path = ml_strdup(path);
     out->json = json;
     json = ML_BUF_INIT;

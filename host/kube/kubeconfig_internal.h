@@ -10,7 +10,7 @@
 #define ML_KUBEFILES_MAX     32 /* in $KUBECONFIG */
 #define ML_TOKEN_SIZE_MAX    ((size_t)64 * 1024)
 
-/* What ml_kubeconfig_load takes from the process; NULL: not set. */
+/* What ml_kubeconfig_load reads from the process; NULL: not set. */
 struct ml_kubeconfig_env {
     const char *kubeconfig;   /* KUBECONFIG */
     const char *home;         /* HOME */
@@ -32,7 +32,7 @@ struct ml_kubeconfig {
     char *ca_file, *cert_file, *key_file; /* the same; NULL: never read again */
     struct ml_http_header *impersonation; /* headers, strings owned */
     size_t impersonation_count;
-    struct ml_exec_config *exec; /* who is to be asked for token or certificate, or NULL */
+    struct ml_exec_config *exec; /* the plugin that gives a token or certificate, or NULL */
 };
 
 /* Makes `tls` show the texts as they are now. */
@@ -51,8 +51,8 @@ ML_NODISCARD int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct m
  * with the path. */
 ML_NODISCARD int ml_file_read(const char *path, struct ml_buf *out, struct ml_err *err);
 
-/* The same for a file that was read before and may be another now: never waits for a writer, so
- * that a pipe, whose contents are gone, is ML_EIO. */
+/* The same for a file that was read before and may have changed: never waits for a writer, so a
+ * pipe, whose contents are gone, is ML_EIO. */
 ML_NODISCARD int ml_file_read_again(const char *path, struct ml_buf *out, struct ml_err *err);
 
 /* One kubeconfig file as JSON. */
@@ -81,10 +81,10 @@ ML_NODISCARD int ml_kubeentry_find(const struct ml_kubefile *files, size_t file_
 void ml_kubeentry_fini(struct ml_kubeentry *entry);
 
 bool ml_kubeentry_has(const struct ml_kubeentry *entry, const char *key); /* and not null */
-/* Each leaves `out` as it is when the entry lacks the key. ML_EINVALID: of another type. A
- * string is at least one and has no line ends or other control characters in it, a path is
- * made relative to the file that names it, a PEM is `key`-data decoded or the contents of the file
- * `key`, whose path goes to `out_file`. */
+/* Each leaves `out` as it is when the entry lacks the key. ML_EINVALID: of another type. A string
+ * has at least one character, and no line ends or other control characters, a path is made relative
+ * to the file that names it, a PEM is `key`-data decoded or the contents of the file `key`, whose
+ * path goes to `out_file`. */
 ML_NODISCARD int ml_kubeentry_string(const struct ml_kubeentry *entry, const char *key, char **out,
                                      struct ml_err *err);
 ML_NODISCARD int ml_kubeentry_bool(const struct ml_kubeentry *entry, const char *key, bool *out,
@@ -107,7 +107,7 @@ void ml_kubelist_fini(struct ml_kubelist *list);
 ML_NODISCARD int ml_kubeentry_strings(const struct ml_kubeentry *entry, const char *key,
                                       struct ml_kubelist *out, struct ml_err *err);
 /* What stands under `key` as an entry of its own, which messages call `section` ("exec of user");
- * false when there is nothing. The caller ends it. */
+ * false when there is nothing. To be ended with ml_kubeentry_fini. */
 bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const char *section,
                       struct ml_kubeentry *out);
 
@@ -115,7 +115,8 @@ bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const c
 int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, const char *format, ...)
     ML_PRINTF(3, 4);
 
-/* Fills in what the user's entry says, and what a plugin needs to know of the cluster. */
+/* Fills in what the user's entry says: certificate, authorization, impersonation, exec plugin.
+ * `cluster`: the plugin gets its extension. */
 ML_NODISCARD int ml_kubeconfig_fill_user(struct ml_kubeconfig *config,
                                          const struct ml_kubeentry *user,
                                          const struct ml_kubeentry *cluster, struct ml_err *err);

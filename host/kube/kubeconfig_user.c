@@ -124,7 +124,7 @@ static int add_impersonation_headers(struct ml_kubeconfig *config, const struct 
     return 0;
 }
 
-/* What may not stand in the name of a header is percent-encoded, and the percent sign too. */
+/* Characters that header names cannot have are percent-encoded, and so is the percent sign. */
 static char *extra_header(struct ml_str key)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
@@ -220,7 +220,7 @@ static int fill_exec_version(struct ml_exec_config *config, const struct ml_kube
     return 0;
 }
 
-/* Nobody sits before an operator: what needs a terminal cannot work. */
+/* An operator has no terminal: a plugin that needs one cannot work. */
 static int check_exec_mode(const struct ml_exec_config *config, const struct ml_kubeentry *exec,
                            struct ml_err *err)
 {
@@ -277,7 +277,7 @@ static int fill_exec_env(struct ml_kubelist *out, const struct ml_kubeentry *exe
     }
 }
 
-/* The cluster's own words to the plugin. */
+/* The cluster's extension for exec plugins. */
 static void fill_exec_cluster_config(struct ml_exec_config *config,
                                      const struct ml_kubeentry *cluster)
 {
@@ -320,7 +320,7 @@ static int fill_exec(struct ml_kubeconfig *config, const struct ml_kubeentry *us
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the entry ---- */
 
 int ml_kubeconfig_fill_user(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
                             const struct ml_kubeentry *cluster, struct ml_err *err)
@@ -329,8 +329,8 @@ int ml_kubeconfig_fill_user(struct ml_kubeconfig *config, const struct ml_kubeen
         fill_authorization(config, user, err) < 0 || fill_impersonation(config, user, err) < 0)
         return err->kind;
     if (config->authorization || config->cert_pem)
-        return 0; /* client-go, too, asks no plugin then */
-    /* What would change who we are, but is not understood, must not be passed over. */
+        return 0; /* client-go does not run the plugin then either */
+    /* It would change the identity: ignoring it is not safe. */
     if (ml_kubeentry_has(user, "auth-provider"))
         return ml_kubeentry_fail(user, err,
                                  "auth-provider was removed from Kubernetes in 1.26 and is not "

@@ -1,4 +1,4 @@
-/* An object as the cache holds it. Reads the metadata off the server's JSON, leaves managedFields
+/* An object as the cache holds it. Reads the metadata from the server's JSON, leaves managedFields
  * out, and packs the rest with dict.c. Called by the stores of state/ when a list or a watch brings
  * an object, and by whoever reads one. */
 #include "kube/object.h"
@@ -13,7 +13,8 @@
 
 /* What the block stands for: the object's JSON, except that strings the object keeps open
  * anyway (uid, name, …) are holes, a byte that JSON never holds raw and one that names the
- * string. Nothing is kept twice, and what differs from object to object is not zstd's to pack. */
+ * string. So nothing is kept twice, and zstd does not have to pack what differs from object to
+ * object. */
 #define HOLE          '\x01'
 #define HOLE_LEN      2
 #define HOLE_TEXT_MIN 3 /* every hole is shorter than its text: see fill_holes() */
@@ -172,7 +173,7 @@ struct member {
 };
 
 /* The next member of the object the reader is in. False at its end, or on an error. */
-static bool read_member(struct ml_json_reader *reader, struct member *out)
+static bool read_object_member(struct ml_json_reader *reader, struct member *out)
 {
     if (ml_json_next(reader) != ML_JSON_KEY)
         return false;
@@ -212,7 +213,7 @@ static void read_owner(struct meta *meta, struct ml_json_reader *reader)
 {
     struct owner owner = {0};
     struct member member;
-    while (read_member(reader, &member)) {
+    while (read_object_member(reader, &member)) {
         if (ml_str_is(member.key, "apiVersion"))
             read_meta_string(meta, member.value, &owner.api_version);
         else if (ml_str_is(member.key, "kind"))
@@ -233,7 +234,7 @@ static void read_owner(struct meta *meta, struct ml_json_reader *reader)
     meta->owner_uid = owner.uid;
 }
 
-/* Anything but an array of objects, null for one, holds no owner. */
+/* Anything but an array of objects, null for example, has no owner. */
 static void read_owners(struct meta *meta, struct ml_str raw)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
@@ -284,7 +285,7 @@ static void read_metadata(struct meta *meta, struct ml_str raw)
     if (ml_json_next(&reader) != ML_JSON_OBJECT)
         return;
     struct member member;
-    for (const char *before = raw.ptr; read_member(&reader, &member);) {
+    for (const char *before = raw.ptr; read_object_member(&reader, &member);) {
         if (ml_str_is(member.key, "managedFields"))
             meta->managed_fields = whole_member(before, member.value);
         else
@@ -323,7 +324,7 @@ static int check_metadata(const struct meta *meta, struct ml_err *err)
         if (here && check_meta_text(texts[i].text, texts[i].what, err) < 0)
             return err->kind;
     }
-    /* A key "ns/name" must come apart again as it was put together. */
+    /* A key "ns/name" must split into the same two parts again. */
     if (memchr(meta->name.text.ptr, '/', meta->name.text.len))
         return ml_err_set(err, ML_EINVALID, "metadata.name has a '/'");
     if (meta->ns.text.len > 0 && memchr(meta->ns.text.ptr, '/', meta->ns.text.len))
@@ -344,7 +345,7 @@ static int meta_read(struct ml_str json, struct meta *meta, struct ml_err *err)
         return ml_err_set(err, ML_EINVALID, "not an object");
     struct member member;
     struct ml_str metadata = {NULL, 0};
-    while (read_member(&reader, &member)) {
+    while (read_object_member(&reader, &member)) {
         if (ml_str_is(member.key, "metadata"))
             metadata = member.value;
         meta->has_api_version = meta->has_api_version || ml_str_is(member.key, "apiVersion");
@@ -458,7 +459,7 @@ static struct ml_str group_of_api_version(struct ml_str api_version)
     return rest.ptr ? group : ML_STR("");
 }
 
-static char *append_text(char *at, struct ml_str text)
+static char *copy_text_to(char *at, struct ml_str text)
 {
     if (text.len > 0)
         memcpy(at, text.ptr, text.len);
@@ -503,7 +504,7 @@ static struct ml_object *object_of_parts(const struct meta *meta, struct ml_str 
     };
     char *at = object->bytes;
     for (size_t i = 0; i < ML_COUNT(strings); i++)
-        at = append_text(at, strings[i]);
+        at = copy_text_to(at, strings[i]);
     return object;
 }
 
@@ -577,7 +578,7 @@ static void fill_holes(const struct ml_object *object, char *to, const char *fro
     while ((hole = memchr(from, HOLE, (size_t)(end - from)))) {
         size_t len = (size_t)(hole - from);
         memmove(to, from, len);
-        to = append_text(to + len, hole_text(object, hole[1]));
+        to = copy_text_to(to + len, hole_text(object, hole[1]));
         from = hole + HOLE_LEN;
     }
     ml_assert(to == from);

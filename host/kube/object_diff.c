@@ -1,3 +1,5 @@
+/* Which parts of an object changed. Called by the filters of operator/ that decide whether a change
+ * is worth a reconcile. */
 #include "kube/object_diff.h"
 
 #include "codec/json.h"
@@ -23,7 +25,7 @@ static bool is_metadata(const struct place *place, const char *key)
            ml_str_is(place->key, key);
 }
 
-static enum ml_object_part part_of(const struct place *place)
+static enum ml_object_part part_of_place(const struct place *place)
 {
     if (is_metadata(place, "generation"))
         return ML_PART_GENERATION;
@@ -41,20 +43,20 @@ static enum ml_object_part part_of(const struct place *place)
     return is_metadata(second, "annotations") ? ML_PART_ANNOTATIONS : ML_PART_METADATA;
 }
 
-static void name(const struct place *place, struct ml_buf *out)
+static void append_field_name(const struct place *place, struct ml_buf *out)
 {
     if (place->parent)
-        name(place->parent, out);
+        append_field_name(place->parent, out);
     bool plain = !memchr(place->key.ptr, '.', place->key.len);
     ml_buf_printf(out, plain ? "%s" ML_STR_FMT : "%s[" ML_STR_FMT "]",
                   plain && place->parent ? "." : "", ML_STR_ARG(place->key));
 }
 
-static void leaf(struct walk *walk, const struct place *place)
+static void note_changed_field(struct walk *walk, const struct place *place)
 {
     if (is_metadata(place, "resourceVersion"))
         return;
-    enum ml_object_part part = part_of(place);
+    enum ml_object_part part = part_of_place(place);
     walk->parts |= part;
     if (!walk->fields || part == ML_PART_GENERATION || walk->count > FIELDS_MAX)
         return;
@@ -63,13 +65,13 @@ static void leaf(struct walk *walk, const struct place *place)
         return;
     }
     ml_buf_puts(walk->fields, walk->count > 1 ? ", " : "");
-    name(place, walk->fields);
+    append_field_name(place, walk->fields);
 }
 
-/* The reader stands behind the '{' of a part of a difference, so that an object in it is either a
- * way further down or was added whole. One reader all the way: depth does not multiply the work.
- * False: it has no members. */
-static bool descend(struct walk *walk, const struct place *parent, struct ml_json_reader *reader)
+/* The reader stands behind the '{' of a merge patch. An object in it holds further changes, or was
+ * added whole. One reader for all levels: depth does not multiply the work. False: no members. */
+static bool walk_changes(struct walk *walk, const struct place *parent,
+                         struct ml_json_reader *reader)
 {
     bool has_members = false;
     while (ml_json_next(reader) == ML_JSON_KEY) {
@@ -77,8 +79,8 @@ static bool descend(struct walk *walk, const struct place *parent, struct ml_jso
         const struct place place = {parent, ml_str_of(key)};
         has_members = true;
         bool is_object = ml_json_next(reader) == ML_JSON_OBJECT;
-        if (!is_object || !descend(walk, &place, reader))
-            leaf(walk, &place);
+        if (!is_object || !walk_changes(walk, &place, reader))
+            note_changed_field(walk, &place);
         if (reader->token == ML_JSON_ARRAY)
             while (ml_json_skip(reader).len > 0)
                 continue;
@@ -101,6 +103,6 @@ unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, ml_buf_str(&difference), 0);
     if (ml_json_next(&reader) == ML_JSON_OBJECT)
-        descend(&walk, NULL, &reader);
+        walk_changes(&walk, NULL, &reader);
     return walk.parts;
 }

@@ -1,3 +1,4 @@
+/* Parses label and field selectors, and matches labels. Called by the bindings of host/script. */
 #include "kube/selector.h"
 
 #include "base/buf.h"
@@ -17,76 +18,77 @@ enum operation {
 };
 
 struct requirement {
-    struct ml_str text; /* all of it */
+    struct ml_str text; /* the whole requirement */
     struct ml_str key;
     enum operation operation;
     struct ml_str values; /* as written, with commas between them */
 };
 
-static bool is_space(char c)
+static bool is_selector_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static void advance(struct ml_str *rest, size_t bytes)
+static void skip_bytes(struct ml_str *rest, size_t bytes)
 {
     rest->ptr += bytes;
     rest->len -= bytes;
 }
 
-static void skip_spaces(struct ml_str *rest)
+static void skip_selector_spaces(struct ml_str *rest)
 {
-    while (rest->len > 0 && is_space(rest->ptr[0]))
-        advance(rest, 1);
+    while (rest->len > 0 && is_selector_space(rest->ptr[0]))
+        skip_bytes(rest, 1);
 }
 
-/* Goes past the symbol when it is what comes next. */
-static bool take(struct ml_str *rest, const char *symbol)
+/* Skips the symbol if it comes next. */
+static bool accept_symbol(struct ml_str *rest, const char *symbol)
 {
-    skip_spaces(rest);
+    skip_selector_spaces(rest);
     if (!ml_str_starts(*rest, symbol))
         return false;
-    advance(rest, strlen(symbol));
+    skip_bytes(rest, strlen(symbol));
     return true;
 }
 
 /* What comes next up to a space or a symbol; may be empty. */
-static struct ml_str take_word(struct ml_str *rest)
+static struct ml_str read_word(struct ml_str *rest)
 {
-    skip_spaces(rest);
+    skip_selector_spaces(rest);
     struct ml_str word = {rest->ptr, 0};
-    while (rest->len > 0 && !is_space(rest->ptr[0]) && !memchr("=!(),<>", rest->ptr[0], 7)) {
+    while (rest->len > 0 && !is_selector_space(rest->ptr[0]) &&
+           !memchr("=!(),<>", rest->ptr[0], 7)) {
         word.len++;
-        advance(rest, 1);
+        skip_bytes(rest, 1);
     }
     return word;
 }
 
-static bool is_alphanumeric(char c)
+static bool is_letter_or_digit(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 /* A label's name: it begins and ends with a letter or digit. */
-static bool is_name(struct ml_str name)
+static bool is_label_name(struct ml_str name)
 {
-    if (name.len == 0 || name.len > NAME_MAX_BYTES || !is_alphanumeric(name.ptr[0]) ||
-        !is_alphanumeric(name.ptr[name.len - 1]))
+    if (name.len == 0 || name.len > NAME_MAX_BYTES || !is_letter_or_digit(name.ptr[0]) ||
+        !is_letter_or_digit(name.ptr[name.len - 1]))
         return false;
     for (size_t i = 0; i < name.len; i++)
-        if (!is_alphanumeric(name.ptr[i]) && !memchr("-_.", name.ptr[i], 3))
+        if (!is_letter_or_digit(name.ptr[i]) && !memchr("-_.", name.ptr[i], 3))
             return false;
     return true;
 }
 
 /* DNS-1123: lower case labels, dots between them. */
-static bool is_prefix(struct ml_str prefix)
+static bool is_label_prefix(struct ml_str prefix)
 {
     if (prefix.len == 0 || prefix.len > PREFIX_MAX_BYTES)
         return false;
     while (prefix.ptr) {
         struct ml_str label = ml_str_cut(&prefix, '.');
-        if (!is_name(label))
+        if (!is_label_name(label))
             return false;
         for (size_t i = 0; i < label.len; i++)
             if (label.ptr[i] == '_' || (label.ptr[i] >= 'A' && label.ptr[i] <= 'Z'))
@@ -95,16 +97,16 @@ static bool is_prefix(struct ml_str prefix)
     return true;
 }
 
-static bool is_key(struct ml_str key)
+static bool is_label_key(struct ml_str key)
 {
     struct ml_str name = key;
     if (!key.ptr || !memchr(key.ptr, '/', key.len))
-        return is_name(key);
+        return is_label_name(key);
     struct ml_str prefix = ml_str_cut(&name, '/');
-    return is_prefix(prefix) && is_name(name);
+    return is_label_prefix(prefix) && is_label_name(name);
 }
 
-static int check_values(const struct requirement *self, struct ml_err *err)
+static int check_requirement_values(const struct requirement *self, struct ml_err *err)
 {
     struct ml_str rest = self->values;
     int64_t number;
@@ -113,7 +115,7 @@ static int check_values(const struct requirement *self, struct ml_err *err)
         if (self->operation >= ABOVE && !ml_str_to_i64(value, &number))
             return ml_err_set(err, ML_EINVALID, "'" ML_STR_FMT "': expected a whole number",
                               ML_STR_ARG(self->text));
-        if (value.len > 0 && !is_name(value))
+        if (value.len > 0 && !is_label_name(value))
             return ml_err_set(err, ML_EINVALID,
                               "'" ML_STR_FMT "': no label has the value '" ML_STR_FMT "'",
                               ML_STR_ARG(self->text), ML_STR_ARG(value));
@@ -121,52 +123,52 @@ static int check_values(const struct requirement *self, struct ml_err *err)
     return 0;
 }
 
-/* "(a, b)"; false when it is none. */
-static bool take_set(struct ml_str *rest, struct ml_str *out)
+/* "(a, b)". False: something else. */
+static bool read_value_set(struct ml_str *rest, struct ml_str *out)
 {
-    if (!take(rest, "("))
+    if (!accept_symbol(rest, "("))
         return false;
     *out = (struct ml_str){rest->ptr, 0};
     do
-        take_word(rest);
-    while (take(rest, ","));
+        read_word(rest);
+    while (accept_symbol(rest, ","));
     out->len = (size_t)(rest->ptr - out->ptr);
-    return take(rest, ")") && ml_str_trim(*out).len > 0;
+    return accept_symbol(rest, ")") && ml_str_trim(*out).len > 0;
 }
 
-/* What stands behind the key. */
-static bool take_operator(struct ml_str *rest, struct requirement *self)
+/* Operator and values, behind the key. */
+static bool read_operator(struct ml_str *rest, struct requirement *self)
 {
     static const struct {
         const char *symbol;
         enum operation operation;
     } symbols[] = {{"==", IN}, {"=", IN}, {"!=", NOT_IN}, {">", ABOVE}, {"<", BELOW}};
     for (size_t i = 0; i < ML_COUNT(symbols); i++) {
-        if (!take(rest, symbols[i].symbol))
+        if (!accept_symbol(rest, symbols[i].symbol))
             continue;
         self->operation = symbols[i].operation;
-        self->values = take_word(rest);
+        self->values = read_word(rest);
         return true;
     }
-    struct ml_str word = take_word(rest);
+    struct ml_str word = read_word(rest);
     self->operation = ml_str_is(word, "in") ? IN : ml_str_is(word, "notin") ? NOT_IN : HAS;
-    return self->operation == HAS ? word.len == 0 : take_set(rest, &self->values);
+    return self->operation == HAS ? word.len == 0 : read_value_set(rest, &self->values);
 }
 
-/* The next requirement: false when there is none as it should be. `rest` is behind its comma, and
- * has ptr NULL behind the last. */
+/* Reads the next requirement; false when it is malformed. `rest` is behind its comma then, with ptr
+ * NULL behind the last. */
 static bool next_requirement(struct ml_str *rest, struct requirement *out)
 {
-    skip_spaces(rest);
+    skip_selector_spaces(rest);
     *out = (struct requirement){.text = {rest->ptr, 0}};
-    bool absent = take(rest, "!");
-    out->key = take_word(rest);
-    bool is_whole = out->key.len > 0 && (absent || take_operator(rest, out));
+    bool absent = accept_symbol(rest, "!");
+    out->key = read_word(rest);
+    bool is_whole = out->key.len > 0 && (absent || read_operator(rest, out));
     if (absent)
         out->operation = HAS_NOT;
     out->text.len = (size_t)(rest->ptr - out->text.ptr);
     out->text = ml_str_trim(out->text);
-    if (take(rest, ","))
+    if (accept_symbol(rest, ","))
         return is_whole;
     is_whole = is_whole && rest->len == 0;
     *rest = (struct ml_str){NULL, 0};
@@ -185,18 +187,18 @@ int ml_label_selector_check(struct ml_str selector, struct ml_err *err)
                               "app in (a, b), app notin (a, b), app, !app, size>1 or size<9, with "
                               "commas between them",
                               ML_STR_ARG(here));
-        if (!is_key(requirement.key))
+        if (!is_label_key(requirement.key))
             return ml_err_set(err, ML_EINVALID,
                               "'" ML_STR_FMT "': no label has the name '" ML_STR_FMT "'",
                               ML_STR_ARG(requirement.text), ML_STR_ARG(requirement.key));
-        int r = check_values(&requirement, err);
+        int r = check_requirement_values(&requirement, err);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static bool has_value(const struct requirement *self, struct ml_str value)
+static bool requirement_has_value(const struct requirement *self, struct ml_str value)
 {
     struct ml_str rest = self->values;
     while (rest.ptr)
@@ -205,7 +207,7 @@ static bool has_value(const struct requirement *self, struct ml_str value)
     return false;
 }
 
-static bool compares(const struct requirement *self, struct ml_str value)
+static bool requirement_compares(const struct requirement *self, struct ml_str value)
 {
     int64_t is, limit;
     if (!ml_str_to_i64(value, &is) || !ml_str_to_i64(self->values, &limit))
@@ -214,7 +216,7 @@ static bool compares(const struct requirement *self, struct ml_str value)
 }
 
 /* `value`: of the label, or NULL. */
-static bool is_met(const struct requirement *self, const char *value)
+static bool requirement_is_met(const struct requirement *self, const char *value)
 {
     switch (self->operation) {
     case HAS:
@@ -222,18 +224,18 @@ static bool is_met(const struct requirement *self, const char *value)
     case HAS_NOT:
         return value == NULL;
     case IN:
-        return value && has_value(self, ml_str_of(value));
+        return value && requirement_has_value(self, ml_str_of(value));
     case NOT_IN:
-        return !value || !has_value(self, ml_str_of(value));
+        return !value || !requirement_has_value(self, ml_str_of(value));
     case ABOVE:
     case BELOW:
-        return value && compares(self, ml_str_of(value));
+        return value && requirement_compares(self, ml_str_of(value));
     }
     ML_UNREACHABLE();
 }
 
 /* The value of a label as a terminated copy; NULL when there is none. */
-static char *value_of(const struct ml_json_members *labels, struct ml_str key)
+static char *find_label_value(const struct ml_json_members *labels, struct ml_str key)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     const struct ml_json_member *label = ml_json_members_find(labels, key);
@@ -242,7 +244,7 @@ static char *value_of(const struct ml_json_members *labels, struct ml_str key)
 
 bool ml_label_valid(struct ml_str key, struct ml_str value)
 {
-    return is_key(key) && (value.len == 0 || is_name(value));
+    return is_label_key(key) && (value.len == 0 || is_label_name(value));
 }
 
 bool ml_label_selector_matches(struct ml_str selector, struct ml_str labels,
@@ -255,8 +257,8 @@ bool ml_label_selector_matches(struct ml_str selector, struct ml_str labels,
     if (rest.len > 0 && labels.len > 0 && !ml_json_members_read(&known, labels, 0, &err))
         known.len = 0; /* no object: it has no labels */
     while (rest.len > 0 && next_requirement(&rest, &requirement)) {
-        ML_AUTO_FREE char *value = value_of(&known, requirement.key);
-        if (is_met(&requirement, value))
+        ML_AUTO_FREE char *value = find_label_value(&known, requirement.key);
+        if (requirement_is_met(&requirement, value))
             continue;
         *out_missed = requirement.text;
         return false;
@@ -266,8 +268,8 @@ bool ml_label_selector_matches(struct ml_str selector, struct ml_str labels,
 
 /* ---- fields ---- */
 
-/* A value with its escapes: \\ \, \= and no other; a bare = is none either. */
-static bool is_escaped(struct ml_str value)
+/* Only the escapes \\ \, \= are allowed, and no bare =. */
+static bool is_escaped_field_value(struct ml_str value)
 {
     for (size_t i = 0; i < value.len; i++) {
         if (value.ptr[i] == '=')
@@ -279,13 +281,13 @@ static bool is_escaped(struct ml_str value)
 }
 
 /* Cuts at the first comma that has no backslash before it. */
-static struct ml_str cut_term(struct ml_str *rest)
+static struct ml_str cut_field_term(struct ml_str *rest)
 {
     struct ml_str term = *rest;
     for (size_t i = 0; i < rest->len; i++) {
         if (rest->ptr[i] == ',') {
             term.len = i;
-            advance(rest, i + 1);
+            skip_bytes(rest, i + 1);
             return term;
         }
         if (rest->ptr[i] == '\\')
@@ -299,13 +301,13 @@ int ml_field_selector_check(struct ml_str selector, struct ml_err *err)
 {
     struct ml_str rest = selector;
     while (rest.ptr) {
-        struct ml_str term = cut_term(&rest), value = term;
+        struct ml_str term = cut_field_term(&rest), value = term;
         struct ml_str key = ml_str_cut(&value, '=');
         if (ml_str_ends(key, "!"))
             key.len--;
         else if (ml_str_starts(value, "="))
-            advance(&value, 1);
-        if (key.len == 0 || !value.ptr || !is_escaped(value))
+            skip_bytes(&value, 1);
+        if (key.len == 0 || !value.ptr || !is_escaped_field_value(value))
             return ml_err_set(err, ML_EINVALID,
                               "'" ML_STR_FMT "': expected terms like spec.nodeName=n1 or "
                               "status.phase!=Failed, with commas between them",

@@ -1,6 +1,6 @@
 /* L3 kube. Label and field selectors, in the grammar of the API server (apimachinery,
- * pkg/labels/selector.go, pkg/fields/selector.go): told wrong where they are written, instead of by
- * a list that is refused. */
+ * pkg/labels/selector.go, pkg/fields/selector.go): so that a wrong one is reported where it is
+ * written, and not by a list that the server refuses. */
 #pragma once
 
 #include "base/err.h"

@@ -1,3 +1,5 @@
+/* Sends what the client submits through net/http_client, with the credentials of the moment, and
+ * once more when the server rejects them and there are others. Made by operator/connect.c. */
 #include "kube/transport_http.h"
 
 #include <stdio.h>
@@ -23,13 +25,13 @@ struct ml_transport_call {
 
     struct ml_credentials_wait wait; /* for credentials, until `sent` */
     struct ml_http_call *sent;
-    uint64_t generation; /* of what was shown */
+    uint64_t generation; /* of the credentials that were sent */
     bool written;        /* a connection took the request, or part of it */
-    bool repeated;       /* this is the second time */
-    bool repeat;         /* what is left of this answer is for nobody */
+    bool repeated;       /* the request is sent for the second time */
+    bool repeat;         /* send it again; the rest of this answer is dropped */
 };
 
-static void call_free(struct ml_transport_call *call)
+static void transport_call_free(struct ml_transport_call *call)
 {
     free(call->path);
     free(call->accept);
@@ -38,34 +40,34 @@ static void call_free(struct ml_transport_call *call)
     free(call);
 }
 
-static void begin(struct ml_transport_call *call);
+static void get_credentials_and_send(struct ml_transport_call *call);
 
 static bool is_worth_repeating(struct ml_transport_call *call, bool in_handshake)
 {
-    return ml_credentials_refused(call->transport->credentials, call->generation, in_handshake) &&
+    return ml_credentials_rejected(call->transport->credentials, call->generation, in_handshake) &&
            !call->repeated;
 }
 
-/* Did the API server itself answer, knowing who asks? */
-static bool is_known(int status)
+/* The API server itself answered, and accepted the credentials. */
+static bool is_answer_to_known_user(int status)
 {
     return status < 500 && status != 401 && status != 407;
 }
 
-static void on_head(void *context, const struct ml_http_head *head)
+static void on_transport_head(void *context, const struct ml_http_head *head)
 {
     struct ml_transport_call *call = context;
     if (head->status == 401 && is_worth_repeating(call, false)) {
         call->repeat = true;
         return;
     }
-    if (is_known(head->status))
+    if (is_answer_to_known_user(head->status))
         ml_credentials_accepted(call->transport->credentials, call->generation);
     if (call->handler.head)
-        call->handler.head(call->context, head); /* may be the end of the call */
+        call->handler.head(call->context, head); /* may cancel the call */
 }
 
-static int on_data(void *context, struct ml_str piece, struct ml_err *err)
+static int on_transport_data(void *context, struct ml_str piece, struct ml_err *err)
 {
     struct ml_transport_call *call = context;
     if (call->repeat || !call->handler.data)
@@ -73,8 +75,8 @@ static int on_data(void *context, struct ml_str piece, struct ml_err *err)
     return call->handler.data(call->context, piece, err);
 }
 
-/* The last moment before it is written. */
-static int may_send(void *context, struct ml_err *err)
+/* Called when a connection is about to write the request. */
+static int mark_written_if_allowed(void *context, struct ml_err *err)
 {
     struct ml_transport_call *call = context;
     int r = call->may_send ? call->may_send(call->context, err) : 0;
@@ -82,15 +84,15 @@ static int may_send(void *context, struct ml_err *err)
     return r;
 }
 
-static void finish(struct ml_transport_call *call, const struct ml_err *err)
+static void transport_call_finish(struct ml_transport_call *call, const struct ml_err *err)
 {
     struct ml_http_handler handler = call->handler;
     void *user = call->context;
-    call_free(call);
+    transport_call_free(call);
     handler.done(user, err);
 }
 
-static void on_done(void *context, const struct ml_err *err)
+static void on_transport_done(void *context, const struct ml_err *err)
 {
     struct ml_transport_call *call = context;
     call->sent = NULL;
@@ -98,17 +100,18 @@ static void on_done(void *context, const struct ml_err *err)
     if (in_handshake && is_worth_repeating(call, true))
         call->repeat = !call->written;
     if (!call->repeat) {
-        finish(call, err);
+        transport_call_finish(call, err);
         return;
     }
     call->repeat = false;
     call->repeated = true;
-    begin(call);
+    get_credentials_and_send(call);
 }
 
-static void send_as(struct ml_transport_call *call, const struct ml_identity *identity)
+static void send_with_identity(struct ml_transport_call *call, const struct ml_identity *identity)
 {
-    static const struct ml_http_handler between = {on_head, on_data, on_done};
+    static const struct ml_http_handler between = {on_transport_head, on_transport_data,
+                                                   on_transport_done};
     const struct ml_transport_request *request = &call->request;
     const char *server = ml_credentials_server(call->transport->credentials);
     ML_AUTO_FREE char *url = ml_asprintf("%s%s", server, request->path);
@@ -131,27 +134,28 @@ static void send_as(struct ml_transport_call *call, const struct ml_identity *id
         .tls = identity->tls,
         .deadlines = request->deadlines,
         .streaming = request->streaming,
-        .may_send = may_send,
+        .may_send = mark_written_if_allowed,
     };
     call->generation = identity->generation;
     call->sent = ml_http_send(call->transport->client, &http, &between, call);
 }
 
-static void on_ready(void *context, const struct ml_identity *identity, const struct ml_err *err)
+static void on_credentials_ready(void *context, const struct ml_identity *identity,
+                                 const struct ml_err *err)
 {
     struct ml_transport_call *call = context;
     if (identity)
-        send_as(call, identity);
+        send_with_identity(call, identity);
     else
-        finish(call, err);
+        transport_call_finish(call, err);
 }
 
-static void begin(struct ml_transport_call *call)
+static void get_credentials_and_send(struct ml_transport_call *call)
 {
     struct ml_identity identity;
-    call->wait = (struct ml_credentials_wait){.ready = on_ready, .context = call};
+    call->wait = (struct ml_credentials_wait){.ready = on_credentials_ready, .context = call};
     if (ml_credentials_get(call->transport->credentials, &identity, &call->wait))
-        send_as(call, &identity);
+        send_with_identity(call, &identity);
 }
 
 static struct ml_transport_call *http_submit(struct ml_transport *seam,
@@ -172,7 +176,7 @@ static struct ml_transport_call *http_submit(struct ml_transport *seam,
     call->request.accept = call->accept;
     call->request.content_type = call->content_type;
     call->request.body.ptr = call->body;
-    begin(call);
+    get_credentials_and_send(call);
     return call;
 }
 
@@ -181,7 +185,7 @@ static void http_cancel(struct ml_transport *seam, struct ml_transport_call *cal
     (void)seam;
     ml_credentials_cancel_wait(&call->wait);
     ml_http_cancel(call->sent);
-    call_free(call);
+    transport_call_free(call);
 }
 
 static void http_free(struct ml_transport *seam)
@@ -192,7 +196,7 @@ static void http_free(struct ml_transport *seam)
 }
 
 /* "host:port" of a URL. */
-static char *host_of(const char *url)
+static char *host_of_url(const char *url)
 {
     const char *scheme_end = strstr(url, "://");
     const char *host = scheme_end ? scheme_end + 3 : url;
@@ -203,7 +207,7 @@ struct ml_transport *ml_transport_http_new(struct ml_http_client *client,
                                            struct ml_credentials *credentials)
 {
     struct transport_http *transport = ml_new(struct transport_http);
-    transport->host = host_of(ml_credentials_server(credentials));
+    transport->host = host_of_url(ml_credentials_server(credentials));
     transport->seam = (struct ml_transport){http_submit, http_cancel, http_free, transport->host};
     transport->client = client;
     transport->credentials = credentials;

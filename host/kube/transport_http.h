@@ -1,7 +1,7 @@
 /* L3 kube. The transport over real sockets: http_client plus server address and credentials.
- * A request waits for the credentials where they have to be fetched first. One that the server
- * does not know (401), or whose handshake fails, is sent once more when there is something else
- * to show: that answer or failure is not passed on, and nothing was executed. */
+ * A request waits for the credentials where they have to be fetched first. A request that is
+ * answered with 401, or whose handshake fails, is sent once more when there are other credentials:
+ * that answer or failure is not passed on, and the server executed nothing. */
 #pragma once
 
 #include "kube/credentials.h"

@@ -257,7 +257,7 @@ extendedKeyUsage = clientAuth
       users[event.user.username or ""] = (users[event.user.username or ""] or 0) + 1
     end
     assert.is_truthy(users["cert-one"] and users["cert-two"], cjson.encode(users))
-    assert.is_true(#moonloop:lines { msg = "a file was not taken" } <= 1)
+    assert.is_true(#moonloop:lines { msg = "a credentials file cannot be used" } <= 1)
     for _, line in ipairs(moonloop:log()) do
       assert.is_true(line.logger == "credentials" or line.level == "info", cjson.encode(line))
     end

@@ -32,7 +32,7 @@ static bool request(struct credentials_world *world, struct server *server)
             ml_credentials_accepted(world->credentials, w.identity.generation);
             return true;
         }
-        if (!ml_credentials_refused(world->credentials, w.identity.generation, false))
+        if (!ml_credentials_rejected(world->credentials, w.identity.generation, false))
             return false;
     }
     return false;

@@ -34,7 +34,7 @@ static void test_credentials_keep_a_token_while_its_file_is_no_good(void **state
         assert_string_equal(shown(world, &w), "one");
     }
     /* Empty and blank are one problem. */
-    assert_int_equal(world_logged(world, "a file was not taken"), 3);
+    assert_int_equal(world_logged(world, "a credentials file cannot be used"), 3);
     /* It is looked for again soon, not only after a minute. */
     world_put(world, "token", "two");
     world_wait(world, 2 * ML_NS_PER_S);
@@ -65,7 +65,7 @@ static void test_credentials_find_a_ca_that_was_missing_at_the_start(void **stat
     free(ml_take(&world->config->ca_pem)); /* as in a pod whose ca.crt came late */
     ml_kubeconfig_point_tls(world->config);
     shown(world, &w);
-    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    assert_true(ml_credentials_rejected(world->credentials, w.identity.generation, true));
     assert_str_eq(w.identity.tls->ca_pem, world->one.ca_pem);
 }
 
@@ -77,13 +77,13 @@ static void test_credentials_read_again_after_a_refusal(void **state)
     world_open(world, CONFIG("tokenFile: token"));
     assert_string_equal(shown(world, &w), "one");
     uint64_t old = w.identity.generation;
-    assert_false(ml_credentials_refused(world->credentials, old, false)); /* nothing new */
+    assert_false(ml_credentials_rejected(world->credentials, old, false)); /* nothing new */
     world_put(world, "token", "two");
-    assert_true(ml_credentials_refused(world->credentials, old, false));
+    assert_true(ml_credentials_rejected(world->credentials, old, false));
     assert_string_equal(shown(world, &w), "two");
     assert_true(w.identity.generation != old);
     /* Others were on the way with the old one. */
-    assert_true(ml_credentials_refused(world->credentials, old, false));
+    assert_true(ml_credentials_rejected(world->credentials, old, false));
 }
 
 static void test_credentials_go_back_when_a_new_token_is_refused(void **state)
@@ -97,7 +97,7 @@ static void test_credentials_go_back_when_a_new_token_is_refused(void **state)
     world_put(world, "token", "header.pay"); /* half written */
     world_wait(world, 11 * ML_NS_PER_S);
     assert_string_equal(shown(world, &w), "header.pay");
-    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, false));
+    assert_true(ml_credentials_rejected(world->credentials, w.identity.generation, false));
     assert_string_equal(shown(world, &w), "header.payload.signature");
     ml_credentials_accepted(world->credentials, w.identity.generation);
     /* It is not taken again as long as the file says the same. */
@@ -110,7 +110,7 @@ static void test_credentials_go_back_when_a_new_token_is_refused(void **state)
     assert_string_equal(shown(world, &w), "header.payload.second");
     ml_credentials_accepted(world->credentials, w.identity.generation);
     /* Taken by the server: there is no way back any more. */
-    assert_false(ml_credentials_refused(world->credentials, w.identity.generation, false));
+    assert_false(ml_credentials_rejected(world->credentials, w.identity.generation, false));
     assert_string_equal(shown(world, &w), "header.payload.second");
 }
 
@@ -123,9 +123,9 @@ static void test_credentials_try_both_tokens_when_both_are_refused(void **state)
     world_put(world, "token", "two");
     world_wait(world, 11 * ML_NS_PER_S);
     assert_string_equal(shown(world, &w), "two");
-    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, false));
+    assert_true(ml_credentials_rejected(world->credentials, w.identity.generation, false));
     assert_string_equal(shown(world, &w), "one");
-    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, false));
+    assert_true(ml_credentials_rejected(world->credentials, w.identity.generation, false));
     assert_string_equal(shown(world, &w), "two");
 }
 
@@ -194,12 +194,12 @@ static void test_credentials_take_a_new_ca_after_a_failed_handshake(void **state
     struct waiter w;
     world_open(world, CONFIG("token: abc"));
     shown(world, &w);
-    assert_false(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    assert_false(ml_credentials_rejected(world->credentials, w.identity.generation, true));
     world_put(world, "ca.crt", "");
-    assert_false(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    assert_false(ml_credentials_rejected(world->credentials, w.identity.generation, true));
     assert_str_eq(w.identity.tls->ca_pem, world->one.ca_pem);
     world_put(world, "ca.crt", world->two.ca_pem);
-    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    assert_true(ml_credentials_rejected(world->credentials, w.identity.generation, true));
     assert_str_eq(w.identity.tls->ca_pem, world->two.ca_pem);
 }
 

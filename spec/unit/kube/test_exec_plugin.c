@@ -147,16 +147,16 @@ static void test_exec_plugin_is_asked_again_after_a_refusal(void **state)
     uint64_t first = w.identity.generation;
     ml_credentials_accepted(world->credentials, first);
     /* Two were refused; the plugin runs once, and all wait for it. */
-    assert_true(ml_credentials_refused(world->credentials, first, false));
+    assert_true(ml_credentials_rejected(world->credentials, first, false));
     assert_null(shown(world, &w));
-    assert_true(ml_credentials_refused(world->credentials, first, false));
+    assert_true(ml_credentials_rejected(world->credentials, first, false));
     assert_null(shown(world, &other));
     assert_int_equal(plugin.starts, 2);
     plugin_give("two", 0);
     assert_string_equal(w.authorization, "Bearer two");
     assert_string_equal(other.authorization, "Bearer two");
     /* A token says nothing in a handshake. */
-    assert_false(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    assert_false(ml_credentials_rejected(world->credentials, w.identity.generation, true));
     assert_int_equal(plugin.starts, 2);
 }
 
@@ -170,7 +170,7 @@ static void test_exec_plugin_that_helps_nothing_is_run_less_and_less(void **stat
         if (!ask(world, &w))
             plugin_give("same", 0);
         refusals++;
-        worth += ml_credentials_refused(world->credentials, w.identity.generation, false);
+        worth += ml_credentials_rejected(world->credentials, w.identity.generation, false);
         if (plugin.child)
             plugin_give("same", 0);
         world_wait(world, 10 * ML_NS_PER_MS);
@@ -228,7 +228,7 @@ static void test_exec_plugin_says_what_is_wrong_with_its_answer(void **state)
                               "}")},
          "the certificate cannot be read"},
         {{.output = ML_STR(V1 "\"status\":{\"token\":\"t\",\"expirationTimestamp\":\"soon\"}}")},
-         "expirationTimestamp soon is no time"},
+         "expirationTimestamp soon is not a time"},
     };
     struct waiter w;
     world_open(world, CONFIG_EXEC);
@@ -279,7 +279,7 @@ static void test_exec_plugin_gives_a_certificate(void **state)
     assert_str_eq(w.identity.tls->key_pem, world->two.key_pem);
     ml_credentials_accepted(world->credentials, w.identity.generation);
     /* A handshake that fails may be because of it. */
-    assert_true(ml_credentials_refused(world->credentials, w.identity.generation, true));
+    assert_true(ml_credentials_rejected(world->credentials, w.identity.generation, true));
     assert_int_equal(plugin.starts, 3);
     plugin_end(&(struct ml_child_end){.code = 7});
     ml_buf_clear(&metrics);
