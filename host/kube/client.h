@@ -59,8 +59,7 @@ struct ml_client_request {
     struct ml_str body;        /* JSON; copied */
     const char *field_manager; /* for writes; NULL: the User-Agent's default */
     bool force;                /* apply: take over fields of others */
-    const char
-        *flow;   /* the controller that sends: flows are served in turns; copied; NULL: the host */
+    const char *flow; /* the controller that sends: flows take turns; copied; NULL: the host */
     bool yields; /* waits behind all others: Events about work that is done must not delay work that
                     is due */
     struct ml_budget *budget; /* charged for request and answer as long as the call lives; what does
@@ -100,8 +99,7 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
 struct ml_client_await {
     struct ml_list node; /* private */
     /* Called once; the wait is over then. `answered`: the server is back, and others return as
-     * well, so add a delay; otherwise try now. Runs inside another call's answer and must not send.
-     */
+     * well, so add a delay; otherwise try now. Runs inside another call's answer: must not send. */
     void (*again)(void *context, bool answered);
     void *context;
 };

@@ -32,13 +32,13 @@ struct ml_credentials {
     struct ml_exec_plugin *plugin; /* NULL: none */
     bool has_plugin_credential;
     bool gave_certificate;
-    bool accepted;      /* by the server since the plugin gave it */
-    bool rejected;      /* since then */
-    int64_t renew_ns;   /* wall time */
-    int64_t expires_ns; /* wall time */
-    struct ml_err why;  /* of the plugin's last run */
+    bool accepted;            /* by the server since the plugin gave it */
+    bool rejected;            /* since then */
+    int64_t renew_ns;         /* wall time */
+    int64_t expires_ns;       /* wall time */
+    struct ml_err plugin_err; /* of its last run */
     struct ml_list waiting;
-    struct ml_task answer; /* those who wait, when no run will */
+    struct ml_task answer; /* answers those who wait, when no run will */
 };
 
 /* ---- files ---- */
@@ -211,9 +211,8 @@ static bool run_exec_plugin(struct ml_credentials *self)
     return ml_exec_plugin_run(self->plugin, &cluster);
 }
 
-/* It is renewed when a fifth of its life is left, so that nobody has to wait for the plugin. A
- * plugin that hangs for its full minute goes unnoticed when the credential lives for five or more.
- */
+/* It is renewed when a fifth of its life is left, so that nobody waits for the plugin. Where it
+ * lives for five minutes or more, not even a plugin that hangs for its full minute is noticed. */
 static void set_expiry(struct ml_credentials *self, int64_t expires_ns)
 {
     int64_t now_ns = credentials_now_ns(self);
@@ -297,7 +296,7 @@ static void answer_waiting(void *context)
         struct ml_credentials_wait *wait = ml_container_of(node, struct ml_credentials_wait, node);
         bool usable = has_usable_credentials(self);
         fill_identity(self, &identity);
-        wait->ready(wait->context, usable ? &identity : NULL, usable ? NULL : &self->why);
+        wait->ready(wait->context, usable ? &identity : NULL, usable ? NULL : &self->plugin_err);
     }
 }
 
@@ -305,14 +304,14 @@ static void on_plugin_done(void *context, struct ml_exec_credential *credential,
                            const struct ml_err *err)
 {
     struct ml_credentials *self = context;
-    self->why = ML_ERR_INIT;
+    self->plugin_err = ML_ERR_INIT;
     if (err)
-        self->why = *err;
-    else if (accept_plugin_credential(self, credential, &self->why) < 0)
+        self->plugin_err = *err;
+    else if (accept_plugin_credential(self, credential, &self->plugin_err) < 0)
         ml_warn(self->log, "credentials", "the exec plugin's credential cannot be used",
-                ML_ERR(&self->why));
-    if (self->why.kind)
-        self->why.kind = ML_EUNAUTHORIZED;
+                ML_ERR(&self->plugin_err));
+    if (self->plugin_err.kind)
+        self->plugin_err.kind = ML_EUNAUTHORIZED;
     answer_waiting(self);
 }
 
@@ -380,8 +379,8 @@ bool ml_credentials_get(struct ml_credentials *self, struct ml_identity *out,
     ml_list_push(&self->waiting, &wait->node);
     if (running)
         return false;
-    if (!self->why.kind)
-        ml_err_set(&self->why, ML_EUNAUTHORIZED,
+    if (!self->plugin_err.kind)
+        ml_err_set(&self->plugin_err, ML_EUNAUTHORIZED,
                    "exec plugin %s: its credential has expired, and it was run a moment ago",
                    self->config->exec->command);
     ml_task_defer(&self->answer, self->loop);

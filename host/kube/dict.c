@@ -9,8 +9,7 @@
 #define GROWTHS_MAX  8
 #define PACKS_WELL   16 /* to one sixteenth or less: such a text adds nothing to the dictionary */
 /* After TRAIN_AFTER texts the dictionary gets entropy tables, made of the next SAMPLES texts. For
- * 35 KiB a packed text is a fifth smaller, and packing and unpacking take a third of the time.
- */
+ * 35 KiB a packed text is a fifth smaller; packing and unpacking take a third of the time. */
 #define TRAIN_AFTER     64
 #define SAMPLES         16
 #define SAMPLES_LEN_MAX ((size_t)64 * 1024)
@@ -223,8 +222,7 @@ void ml_dict_unpack(const struct ml_dict_text *text, struct ml_str packed, char 
     if (text->trained)
         len = ZSTD_decompress_usingDDict(unpack, out, plain_len, packed.ptr, packed.len,
                                          text->trained);
-    else /* JSON never starts with a dictionary's magic number, so zstd uses the bytes as they are
-          */
+    else /* JSON never starts with a dictionary's magic number: the bytes are used as they are */
         len = ZSTD_decompress_usingDict(unpack, out, plain_len, packed.ptr, packed.len, text->bytes,
                                         text->len);
     ml_assert(len == plain_len);
