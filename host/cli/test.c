@@ -5,7 +5,7 @@
 #include "codec/json.h"
 #include "include/moonloop.h"
 #include "operator/path_watch.h"
-#include "cluster/world_lua.h"
+#include "cluster/world.h"
 
 #include <errno.h>
 #include <signal.h>

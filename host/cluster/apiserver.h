@@ -9,8 +9,8 @@
  * and answered with a Status of 500, or when an answer has begun, by its abort. */
 #pragma once
 
-#include "net/http_server.h"
 #include "cluster/trusted.h"
+#include "net/http_server.h"
 
 struct ml_apiserver;
 struct ml_apiserver_call; /* a request whose answer has not ended */

@@ -1,23 +1,48 @@
+/* `moonloop dev`: builds the cluster of dev.h from its parts, ends it when nothing is left to do
+ * (--until-idle), and keeps its files: a folder of its own, the kubeconfig, and the manifests that
+ * are applied whenever they change. Called by cli/dev.c. */
 #include "cluster/dev.h"
 
-#include "codec/json.h"
-#include "include/moonloop.h"
-#include "cluster/dev_files.h"
-#include "cluster/dev_manifests.h"
-#include "cluster/embedded_http.h"
-#include "operator/operator.h"
-#include "cluster/transport_embedded.h"
-#include "cluster/process_lua.h"
-
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define DRAIN_NS     (2 * ML_NS_PER_S)
-#define IDLE_LOOK_NS (50 * ML_NS_PER_MS)
-#define IDLE_LOOKS   4                  /* in a row: what one change sets off is seen by then */
-#define IDLE_WITHIN  (60 * ML_NS_PER_S) /* work that is due by itself later is not waited for */
-#define STUCK_LOOKS  200 /* nothing happens, and still a script waits for its kinds */
+#include "cluster/embedded_http.h"
+#include "cluster/process_lua.h"
+#include "cluster/transport_embedded.h"
+#include "codec/base64.h"
+#include "codec/json.h"
+#include "include/moonloop.h"
+#include "operator/files.h"
+#include "operator/operator.h"
+#include "operator/path_watch.h"
+
+#define TOKEN_LEN     40
+#define FOLDER_PREFIX "moonloop-"
+#define LOCK_NAME     ".lock" /* in each folder; locked as long as its maker lives */
+#define DRAIN_NS      (2 * ML_NS_PER_S)
+#define IDLE_CHECK_NS (50 * ML_NS_PER_MS)
+#define IDLE_COUNT    4                  /* in a row: what one change sets off is seen by then */
+#define IDLE_WITHIN   (60 * ML_NS_PER_S) /* work that is due by itself later is not waited for */
+#define STUCK_COUNT   200 /* nothing happens, and still a script waits for its kinds */
+
+/* A file or folder of --apply: applied by the Lua beside the server, now and whenever it changes.
+ */
+struct manifest_path {
+    struct ml_dev *dev;
+    const char *path;
+    struct ml_path_watch *watch;
+    bool was_tried;
+    bool is_read;
+    struct ml_err last;
+};
 
 struct ml_dev {
     struct ml_dev_opts opts;
@@ -30,16 +55,21 @@ struct ml_dev {
     struct ml_metrics *metrics;
     struct ml_processes *processes;
     struct ml_http_client *prober; /* of pods' HTTP probes */
-    struct ml_dev_files files;
-    char token[ML_DEV_TOKEN_LEN + 1];
+    char *folder;                  /* of our own, for logs and pods; NULL: not made yet */
+    int folder_lock;               /* who can take it knows that we have ended */
+    char *kubeconfig;              /* the file that was written */
+    char token[TOKEN_LEN + 1];
     struct ml_apiserver *server;
     struct ml_embedded_http *http;
     struct ml_transport *transport;
     struct ml_operator *operator;
-    struct ml_dev_manifests *manifests;
 
-    struct ml_timer look; /* --until-idle */
-    int idle_looks, stuck_looks;
+    struct manifest_path *manifests;
+    size_t manifests_count, untried;
+    struct ml_task manifests_applied; /* all have been tried once; also when none was given */
+
+    struct ml_timer idle_check; /* --until-idle */
+    int idle_count, stuck_count;
 };
 
 static void leave_loop(void *context)
@@ -48,16 +78,16 @@ static void leave_loop(void *context)
     ml_loop_stop(self->loop);
 }
 
-static void stop(struct ml_dev *self)
+static void stop_dev(struct ml_dev *self)
 {
-    ml_timer_stop(&self->look);
+    ml_timer_stop(&self->idle_check);
     ml_operator_stop(self->operator, DRAIN_NS, leave_loop, self);
 }
 
-static void on_signal(void *context, int signo)
+static void stop_on_signal(void *context, int signo)
 {
     (void)signo;
-    stop(context);
+    stop_dev(context);
 }
 
 /* SIGHUP: the terminal has been closed. */
@@ -68,11 +98,247 @@ static void catch_signals(struct ml_dev *self, void (*fire)(void *context, int s
     ml_loop_on_signal(self->loop, SIGHUP, fire, self);
 }
 
-static int call(struct ml_dev *self, const char *function, struct ml_str argument,
-                struct ml_buf *result, struct ml_err *err)
+static int call_lua(struct ml_dev *self, const char *function, struct ml_str argument,
+                    struct ml_buf *result, struct ml_err *err)
 {
     struct ml_trusted *trusted = ml_apiserver_trusted(self->server);
     return ml_trusted_call(trusted, "cluster.dev", function, argument, result, err);
+}
+
+/* ---- a folder of its own, kubeconfig and token ---- */
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
+{
+    (void)info, (void)type, (void)at;
+    return remove(path);
+}
+
+static void remove_folder(const char *folder)
+{
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* A folder of ours, whose maker has ended without taking it away. */
+static bool is_abandoned_folder(const char *folder)
+{
+    struct stat info;
+    if (lstat(folder, &info) < 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
+        return false;
+    ML_AUTO_FREE char *lock = ml_asprintf("%s/" LOCK_NAME, folder);
+    int fd = open(lock, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool left = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    return left;
+}
+
+/* Removes the folders of processes that were killed before they could. */
+static void remove_abandoned_folders(const char *parent)
+{
+    DIR *all = opendir(parent);
+    const struct dirent *entry;
+    while (all && (entry = readdir(all))) {
+        if (strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) != 0)
+            continue;
+        ML_AUTO_FREE char *folder = ml_asprintf("%s/%s", parent, entry->d_name);
+        if (is_abandoned_folder(folder))
+            remove_folder(folder);
+    }
+    if (all)
+        closedir(all);
+}
+
+/* Under its name there is only a file that is locked: who sweeps takes any other for left. */
+static int lock_folder(struct ml_dev *self)
+{
+    ML_AUTO_FREE char *beside = ml_asprintf("%s/" LOCK_NAME ".new", self->folder);
+    ML_AUTO_FREE char *lock = ml_asprintf("%s/" LOCK_NAME, self->folder);
+    self->folder_lock = open(beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (self->folder_lock < 0 || flock(self->folder_lock, LOCK_EX | LOCK_NB) < 0)
+        return -1;
+    return rename(beside, lock);
+}
+
+/* For logs and pods, mode 0700, in $TMPDIR or /tmp. */
+static int make_folder(struct ml_dev *self)
+{
+    const char *parent = getenv("TMPDIR");
+    parent = parent && *parent ? parent : "/tmp";
+    remove_abandoned_folders(parent);
+    char *folder = ml_asprintf("%s/" FOLDER_PREFIX "XXXXXX", parent);
+    if (!mkdtemp(folder)) {
+        int r = ml_err_set(self->err, ML_EIO, "%s: cannot be made: %s", folder, strerror(errno));
+        free(folder);
+        return r;
+    }
+    self->folder = folder;
+    if (lock_folder(self) < 0)
+        return ml_err_set(self->err, ML_EIO, "%s/" LOCK_NAME ": cannot be made: %s", folder,
+                          strerror(errno));
+    return 0;
+}
+
+static void write_kubeconfig_text(const struct ml_dev *self, struct ml_buf *out)
+{
+    ml_buf_puts(out, "apiVersion: v1\nkind: Config\ncurrent-context: moonloop\n"
+                     "clusters:\n- name: moonloop\n  cluster:\n");
+    ml_buf_printf(out, "    server: https://127.0.0.1:%d\n    certificate-authority-data: ",
+                  ml_embedded_http_port(self->http));
+    ml_base64_encode(ml_str_of(ml_embedded_http_ca(self->http)), out);
+    ml_buf_printf(out, "\nusers:\n- name: moonloop\n  user:\n    token: %s\n", self->token);
+    ml_buf_puts(out, "contexts:\n- name: moonloop\n  context:\n    cluster: moonloop\n"
+                     "    user: moonloop\n    namespace: default\n");
+}
+
+static int write_all(int fd, struct ml_str text)
+{
+    while (text.len) {
+        ssize_t sent = write(fd, text.ptr, text.len);
+        if (sent < 0)
+            return -1;
+        text.ptr += sent;
+        text.len -= (size_t)sent;
+    }
+    return 0;
+}
+
+/* Beside the place and then into it: nobody reads half a file, or one of another's mode. */
+static int write_kubeconfig(struct ml_dev *self)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    const char *path = self->opts.kubeconfig;
+    char *name = path ? ml_strdup(path) : ml_asprintf("%s/kubeconfig", self->folder);
+    ML_AUTO_FREE char *beside = ml_asprintf("%s.XXXXXX", name);
+    write_kubeconfig_text(self, &text);
+    int fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
+    int r = fd < 0 ? -1 : write_all(fd, ml_buf_str(&text));
+    if (fd >= 0 && close(fd) < 0)
+        r = -1;
+    if (r == 0)
+        r = rename(beside, name);
+    if (r < 0) {
+        ml_err_set(self->err, ML_EIO, "%s: cannot be written: %s", name, strerror(errno));
+        if (fd >= 0)
+            unlink(beside);
+        free(name);
+        return self->err->kind;
+    }
+    self->kubeconfig = name;
+    return 0;
+}
+
+static void remove_files(struct ml_dev *self)
+{
+    if (self->kubeconfig)
+        unlink(self->kubeconfig);
+    if (self->folder)
+        remove_folder(self->folder);
+    if (self->folder && self->folder_lock >= 0)
+        close(self->folder_lock);
+    free(self->kubeconfig);
+    free(self->folder);
+}
+
+/* TOKEN_LEN letters that cannot be guessed. */
+static int make_token(struct ml_dev *self)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567"; /* 32: no bias */
+    unsigned char bytes[TOKEN_LEN];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return ml_err_set(self->err, ML_EIO, "no random bytes: %s", strerror(errno));
+    for (size_t i = 0; i < TOKEN_LEN; i++)
+        self->token[i] = letters[bytes[i] % 32];
+    self->token[TOKEN_LEN] = '\0';
+    return 0;
+}
+
+/* ---- manifests ---- */
+
+static void write_apply_argument(struct ml_buf *out, const char *path, const struct ml_files *files)
+{
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "path", ml_str_of(path));
+    ml_json_key(&writer, ML_STR("files"));
+    ml_json_begin_array(&writer);
+    for (size_t i = 0; i < files->count; i++) {
+        ml_json_begin_object(&writer);
+        ml_json_put_string(&writer, "name", files->files[i].name);
+        ml_json_put_string(&writer, "text", files->files[i].text);
+        ml_json_end_object(&writer);
+    }
+    ml_json_end_array(&writer);
+    ml_json_end_object(&writer);
+}
+
+/* Manifests that fail are told of by Lua, each with its file. An entry that is no good as a file
+ * keeps none of the others; the first such is told. */
+static int apply_manifests(const struct manifest_path *manifests, struct ml_err *err)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf argument = ML_BUF_INIT;
+    int r = ml_files_read(&files, &ml_files_manifests, manifests->path, err);
+    if (r < 0)
+        return r;
+    write_apply_argument(&argument, manifests->path, &files);
+    r = call_lua(manifests->dev, "apply", ml_buf_str(&argument), NULL, err);
+    if (r == 0 && files.refused_count) {
+        *err = files.refused[0].err;
+        r = err->kind;
+    }
+    return r;
+}
+
+static bool on_manifests_changed(void *context)
+{
+    struct manifest_path *manifests = context;
+    struct ml_dev *self = manifests->dev;
+    struct ml_err err = ML_ERR_INIT;
+    manifests->is_read = apply_manifests(manifests, &err) == 0;
+    if (err.kind && strcmp(err.message, manifests->last.message) != 0)
+        ml_error(&self->log, "dev", "manifests", ML_ERR(&err));
+    manifests->last = err;
+    if (!manifests->was_tried && --self->untried == 0)
+        ml_task_defer(&self->manifests_applied, self->loop);
+    manifests->was_tried = true;
+    return err.kind != ML_EIO;
+}
+
+static void watch_manifests(struct ml_dev *self)
+{
+    const char *const *paths = self->opts.manifests;
+    while (paths[self->manifests_count])
+        self->manifests_count++;
+    self->untried = self->manifests_count;
+    self->manifests = ml_zalloc((self->manifests_count + 1) * sizeof *self->manifests);
+    for (size_t i = 0; i < self->manifests_count; i++) {
+        struct manifest_path *manifests = &self->manifests[i];
+        *manifests = (struct manifest_path){.dev = self, .path = paths[i], .last = ML_ERR_INIT};
+        manifests->watch = ml_path_watch_new(self->loop, paths[i], on_manifests_changed, manifests);
+    }
+    if (self->manifests_count == 0)
+        ml_task_defer(&self->manifests_applied, self->loop);
+}
+
+static void unwatch_manifests(struct ml_dev *self)
+{
+    if (!self->manifests)
+        return;
+    for (size_t i = 0; i < self->manifests_count; i++)
+        ml_path_watch_free(self->manifests[i].watch);
+    ml_task_cancel(&self->manifests_applied);
+    free(self->manifests);
+}
+
+/* Whether all could be read when they were read last. What became of them Lua knows. */
+static bool are_manifests_read(const struct ml_dev *self)
+{
+    for (size_t i = 0; i < self->manifests_count; i++)
+        if (!self->manifests[i].is_read)
+            return false;
+    return true;
 }
 
 /* ---- until idle ---- */
@@ -82,7 +348,7 @@ static bool is_busy(struct ml_dev *self)
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
     int64_t horizon = ml_clock_monotonic(ml_loop_clock(self->loop)) + IDLE_WITHIN;
-    if (call(self, "is_busy", ML_STR(""), &answer, &err) < 0 ||
+    if (call_lua(self, "is_busy", ML_STR(""), &answer, &err) < 0 ||
         !ml_str_is(ml_buf_str(&answer), "false"))
         return true;
     return ml_operator_next(self->operator) < horizon;
@@ -92,13 +358,12 @@ static bool has_failures(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
-    return !ml_dev_manifests_read(self->manifests) ||
-           call(self, "failed", ML_STR(""), &answer, &err) < 0 ||
+    return !are_manifests_read(self) || call_lua(self, "failed", ML_STR(""), &answer, &err) < 0 ||
            !ml_str_is(ml_buf_str(&answer), "0");
 }
 
 /* Nothing is left to do: was it what was wanted? */
-static void end_idle(struct ml_dev *self, bool is_ready, struct ml_buf *why)
+static void end_when_idle(struct ml_dev *self, bool is_ready, struct ml_buf *why)
 {
     struct ml_str rest = ml_buf_str(why);
     struct ml_str line = ml_str_cut(&rest, '\n');
@@ -108,33 +373,33 @@ static void end_idle(struct ml_dev *self, bool is_ready, struct ml_buf *why)
         ml_err_set(self->err, ML_EINVALID, "not all manifests could be applied");
     if (self->err->kind)
         self->exit_code = MOONLOOP_EXIT_BAD;
-    stop(self);
+    stop_dev(self);
 }
 
-static void on_look(void *context)
+static void check_idle(void *context)
 {
     struct ml_dev *self = context;
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
     bool is_ready = ml_operator_ready(self->operator, & why);
-    self->idle_looks = is_busy(self) ? 0 : self->idle_looks + 1;
-    self->stuck_looks = is_ready ? 0 : self->stuck_looks + 1;
-    if (self->idle_looks >= IDLE_LOOKS || self->stuck_looks >= STUCK_LOOKS)
-        end_idle(self, is_ready, &why);
+    self->idle_count = is_busy(self) ? 0 : self->idle_count + 1;
+    self->stuck_count = is_ready ? 0 : self->stuck_count + 1;
+    if (self->idle_count >= IDLE_COUNT || self->stuck_count >= STUCK_COUNT)
+        end_when_idle(self, is_ready, &why);
     else
-        ml_timer_start(&self->look, IDLE_LOOK_NS);
+        ml_timer_start(&self->idle_check, IDLE_CHECK_NS);
 }
 
 /* ---- start ---- */
 
-static void on_applied(void *context)
+static void start_operator(void *context)
 {
     struct ml_dev *self = context;
     ml_operator_start(self->operator);
     if (self->opts.until_idle)
-        ml_timer_start(&self->look, IDLE_LOOK_NS);
+        ml_timer_start(&self->idle_check, IDLE_CHECK_NS);
 }
 
-static void put_user(struct ml_json_writer *writer, const char *token)
+static void put_admin_user(struct ml_json_writer *writer, const char *token)
 {
     ml_json_key(writer, ML_STR("tokens"));
     ml_json_begin_object(writer);
@@ -160,7 +425,7 @@ static int make_server(struct ml_dev *self)
     ml_json_put_string(&writer, "authorization", ml_str_of(rbac ? "rbac" : "always"));
     if (self->opts.data)
         ml_json_put_string(&writer, "data", ml_str_of(self->opts.data));
-    put_user(&writer, self->token);
+    put_admin_user(&writer, self->token);
     ml_json_end_object(&writer);
     const struct ml_apiserver_options options = {
         .loop = self->loop,
@@ -176,7 +441,7 @@ static int make_server(struct ml_dev *self)
     return 0;
 }
 
-static int open_address(struct ml_dev *self)
+static int serve_https(struct ml_dev *self)
 {
     const struct ml_embedded_http_opts opts = {
         .loop = self->loop,
@@ -184,14 +449,7 @@ static int open_address(struct ml_dev *self)
         .address = self->opts.bind_address ? self->opts.bind_address : "127.0.0.1:0",
     };
     int r = ml_embedded_http_new(&opts, &self->http, self->err);
-    if (r < 0)
-        return r;
-    const struct ml_dev_access access = {
-        .port = ml_embedded_http_port(self->http),
-        .ca_pem = ml_embedded_http_ca(self->http),
-        .token = self->token,
-    };
-    return ml_dev_files_write_kubeconfig(&self->files, self->opts.kubeconfig, &access, self->err);
+    return r < 0 ? r : write_kubeconfig(self);
 }
 
 static int start_cluster(struct ml_dev *self)
@@ -201,12 +459,12 @@ static int start_cluster(struct ml_dev *self)
     ml_json_writer_init(&writer, &settings);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "pods", ml_str_of(self->opts.pods ? self->opts.pods : "process"));
-    ml_json_put_string(&writer, "directory", ml_str_of(self->files.folder));
+    ml_json_put_string(&writer, "directory", ml_str_of(self->folder));
     ml_json_put_string(&writer, "ca", ml_str_of(ml_embedded_http_ca(self->http)));
     if (self->opts.audit_log)
         ml_json_put_string(&writer, "audit_log", ml_str_of(self->opts.audit_log));
     ml_json_end_object(&writer);
-    return call(self, "start", ml_buf_str(&settings), NULL, self->err);
+    return call_lua(self, "start", ml_buf_str(&settings), NULL, self->err);
 }
 
 static void make_operator(struct ml_dev *self)
@@ -224,19 +482,6 @@ static void make_operator(struct ml_dev *self)
     self->operator= ml_operator_new(&opts);
     for (size_t i = 0; self->opts.scripts[i]; i++)
         ml_operator_add_path(self->operator, self->opts.scripts[i]);
-}
-
-static void watch_manifests(struct ml_dev *self)
-{
-    const struct ml_dev_manifests_opts opts = {
-        .loop = self->loop,
-        .trusted = ml_apiserver_trusted(self->server),
-        .log = &self->log,
-        .paths = self->opts.manifests,
-        .first = on_applied,
-        .context = self,
-    };
-    self->manifests = ml_dev_manifests_new(&opts);
 }
 
 static int check_opts(struct ml_dev *self)
@@ -264,31 +509,31 @@ static int check_opts(struct ml_dev *self)
     return 0;
 }
 
-static void greet(const struct ml_dev *self)
+static void print_address(const struct ml_dev *self)
 {
     printf("moonloop dev: a cluster at https://127.0.0.1:%d; in another terminal:\n\n"
            "  export KUBECONFIG=%s\n\n",
-           ml_embedded_http_port(self->http), self->files.kubeconfig);
+           ml_embedded_http_port(self->http), self->kubeconfig);
     fflush(stdout);
 }
 
-static int build(struct ml_dev *self)
+static int build_dev(struct ml_dev *self)
 {
     if (check_opts(self) < 0)
         return MOONLOOP_EXIT_USAGE;
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();
-    ml_timer_init(&self->look, self->loop, on_look, self);
+    ml_task_init(&self->manifests_applied, start_operator, self);
+    ml_timer_init(&self->idle_check, self->loop, check_idle, self);
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
     if (ml_processes_new(self->loop, &self->processes, self->err) < 0)
         return MOONLOOP_EXIT_BAD;
     /* From here on there is something to take away again; a signal waits for the loop. */
-    catch_signals(self, on_signal);
-    if (ml_dev_files_make(&self->files, self->err) < 0 ||
-        ml_dev_token(self->token, self->err) < 0 || make_server(self) < 0)
+    catch_signals(self, stop_on_signal);
+    if (make_folder(self) < 0 || make_token(self) < 0 || make_server(self) < 0)
         return MOONLOOP_EXIT_BAD;
-    int r = open_address(self);
+    int r = serve_https(self);
     if (r == ML_EINVALID) /* --bind-address */
         return MOONLOOP_EXIT_USAGE;
     if (r < 0 || start_cluster(self) < 0)
@@ -296,19 +541,19 @@ static int build(struct ml_dev *self)
     self->transport = ml_transport_embedded_new(self->loop, self->server, self->token);
     make_operator(self);
     watch_manifests(self);
-    greet(self);
+    print_address(self);
     return 0;
 }
 
 /* In the reverse order of making; everything takes NULL. */
-static void unbuild(struct ml_dev *self)
+static void free_dev(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
-    ml_dev_manifests_free(self->manifests);
+    unwatch_manifests(self);
     ml_operator_free(self->operator);
     if (self->transport)
         self->transport->free(self->transport);
-    if (self->server && call(self, "stop", ML_STR(""), NULL, &err) < 0)
+    if (self->server && call_lua(self, "stop", ML_STR(""), NULL, &err) < 0)
         ml_error(&self->log, "dev", "pods may be left", ML_ERR(&err));
     ml_embedded_http_free(self->http);
     ml_apiserver_free(self->server);
@@ -316,19 +561,19 @@ static void unbuild(struct ml_dev *self)
     ml_http_client_free(self->prober);
     if (self->loop) {
         catch_signals(self, NULL);
-        ml_timer_stop(&self->look);
+        ml_timer_stop(&self->idle_check);
         ml_loop_free(self->loop);
     }
     ml_metrics_free(self->metrics);
-    ml_dev_files_fini(&self->files);
+    remove_files(self);
 }
 
 int ml_dev_run(const struct ml_dev_opts *opts, struct ml_err *err)
 {
-    struct ml_dev self = {.opts = *opts, .err = err};
-    self.exit_code = build(&self);
+    struct ml_dev self = {.opts = *opts, .err = err, .folder_lock = -1};
+    self.exit_code = build_dev(&self);
     if (self.exit_code == MOONLOOP_EXIT_OK)
         ml_loop_run(self.loop);
-    unbuild(&self);
+    free_dev(&self);
     return self.exit_code;
 }

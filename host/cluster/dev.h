@@ -1,5 +1,5 @@
-/* L6 operator. A cluster in one process, for a laptop: the embedded API server on loopback, an operator
- * on it, pods as local processes, and manifests that are applied whenever they are saved.
+/* L6 operator. A cluster in one process, for a laptop: the embedded API server on loopback, an
+ * operator on it, pods as local processes, and manifests that are applied whenever they are saved.
  *
  *   start   server, controllers and node; its address; manifests; scripts
  *   stop    scripts, pods, the address, and every file that was made */

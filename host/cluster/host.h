@@ -9,8 +9,8 @@
 #include <lauxlib.h>
 #include <lua.h>
 
-#include "codec/json.h"
 #include "cluster/trusted.h"
+#include "codec/json.h"
 
 #define ML_RAISES
 

@@ -1,5 +1,317 @@
-/* host.json. */
+/* host.json and host.yaml for the host's own Lua, and its values. An object is a plain table; an
+ * array carries a shared, empty metatable as its mark; null is a light userdata. What is the other
+ * way, a table to text, is host_json_encode.c. */
+#include <math.h>
+
 #include "cluster/host.h"
+#include "codec/yaml.h"
+
+#define DEPTH_MAX      10000 /* the API server's own limit */
+#define LEVELS_SMALL   32
+#define GATHERED_MAX   64  /* values of one level on the stack; even, as keys and values pair up */
+#define DUPLICATES_MAX 100 /* sigs.k8s.io/json stops counting there too */
+#define YAML_JSON_MAX  ((size_t)64 * 1024 * 1024)
+
+static const char null_address, mark_key;
+
+void host_push_null(lua_State *L)
+{
+    lua_pushlightuserdata(L, (void *)&null_address);
+}
+
+bool host_is_null(lua_State *L, int index)
+{
+    return lua_touserdata(L, index) == &null_address;
+}
+
+void host_make_array_mark(lua_State *L)
+{
+    lua_newtable(L);
+    host_of(L)->array_mark = lua_topointer(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &mark_key);
+}
+
+void host_push_array_mark(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &mark_key);
+}
+
+void host_mark_array(lua_State *L, int index)
+{
+    index = lua_absindex(L, index);
+    host_push_array_mark(L);
+    lua_setmetatable(L, index);
+}
+
+static bool is_marked(lua_State *L, int index)
+{
+    if (!lua_getmetatable(L, index))
+        return false;
+    bool marked = lua_topointer(L, -1) == host_of(L)->array_mark;
+    lua_pop(L, 1);
+    return marked;
+}
+
+bool host_is_array(lua_State *L, int index)
+{
+    if (is_marked(L, index))
+        return true;
+    bool has_first = lua_rawgeti(L, index, 1) != LUA_TNIL;
+    lua_pop(L, 1);
+    return has_first;
+}
+
+/* ---- JSON text to Lua tables ----
+ *
+ * Without recursion: the levels that are open stand in an array, their keys and values on the Lua
+ * stack. What a level has gathered moves into its table when the level ends, so that the table is
+ * made in its final size, or earlier when it is much. Nothing here raises: the stack is asked for
+ * room, and memory does not run out. */
+
+struct level {
+    int table; /* its place on the stack, nil until something moves in; the gathered follow */
+    lua_Integer moved; /* elements of an array */
+    uint64_t seen;     /* a bit for each key of an object; some share one */
+    bool object;
+};
+
+struct decoder {
+    lua_State *L;
+    struct ml_json_reader reader;
+    struct level *levels, small[LEVELS_SMALL];
+    size_t depth, capacity;
+    int mark;       /* place of the metatable of arrays on the stack */
+    int duplicates; /* place of their list; 0: they are not looked for */
+    lua_Integer duplicate_count;
+    const char *problem; /* one that the reader does not know of */
+};
+
+static void grow(struct decoder *decoder)
+{
+    size_t size = decoder->capacity * sizeof(struct level);
+    struct level *grown = ml_alloc(size * 2);
+    memcpy(grown, decoder->levels, size);
+    if (decoder->levels != decoder->small)
+        free(decoder->levels);
+    decoder->levels = grown;
+    decoder->capacity *= 2;
+}
+
+static bool open_level(struct decoder *decoder, bool object)
+{
+    if (!lua_checkstack(decoder->L, GATHERED_MAX + LUA_MINSTACK)) {
+        decoder->problem = "nested too deep";
+        return false;
+    }
+    if (ML_UNLIKELY(decoder->depth == decoder->capacity))
+        grow(decoder);
+    lua_pushnil(decoder->L);
+    decoder->levels[decoder->depth++] = (struct level){.table = lua_gettop(decoder->L),
+                                                       .object = object};
+    return true;
+}
+
+/* Moves what the level has gathered into its table. */
+static void move(struct decoder *decoder, struct level *level)
+{
+    lua_State *L = decoder->L;
+    int table = level->table, count = lua_gettop(L) - table;
+    if (lua_isnil(L, table)) {
+        lua_createtable(L, level->object ? 0 : count, level->object ? count / 2 : 0);
+        lua_replace(L, table);
+    }
+    if (level->object) {
+        for (int i = 1; i < count; i += 2) { /* of duplicate keys the last counts */
+            lua_pushvalue(L, table + i);
+            lua_pushvalue(L, table + i + 1);
+            lua_rawset(L, table);
+        }
+        lua_settop(L, table);
+    } else {
+        for (int i = count; i > 0; i--)
+            lua_rawseti(L, table, level->moved + i);
+        level->moved += count;
+    }
+}
+
+static void close_level(struct decoder *decoder)
+{
+    struct level *level = &decoder->levels[--decoder->depth];
+    move(decoder, level);
+    if (!level->object) {
+        lua_pushvalue(decoder->L, decoder->mark);
+        lua_setmetatable(decoder->L, level->table);
+    }
+}
+
+/* Has the level the key on top already, the one below it not counted? */
+static bool has_key(lua_State *L, const struct level *level)
+{
+    int top = lua_gettop(L);
+    for (int i = level->table + 1; i < top; i += 2)
+        if (lua_rawequal(L, i, top))
+            return true;
+    if (lua_isnil(L, level->table))
+        return false;
+    lua_pushvalue(L, top);
+    bool has = lua_rawget(L, level->table) != LUA_TNIL;
+    lua_pop(L, 1);
+    return has;
+}
+
+/* The path of the key on top, as upstream's strict decoder names it: "spec.containers[0].name".
+ * The index of an element is the count of those before it. */
+static void note_duplicate(struct decoder *decoder)
+{
+    lua_State *L = decoder->L;
+    struct ml_buf path = ML_BUF_INIT;
+    for (size_t i = 0; i < decoder->depth; i++) {
+        const struct level *level = &decoder->levels[i];
+        int next = i + 1 < decoder->depth ? level[1].table : lua_gettop(L) + 1;
+        if (level->object) {
+            size_t len;
+            const char *key = lua_tolstring(L, next - 1, &len);
+            ml_buf_puts(&path, path.len ? "." : "");
+            ml_buf_append(&path, key, len);
+        } else {
+            ml_buf_printf(&path, "[%lld]", (long long)level->moved + next - level->table - 1);
+        }
+    }
+    lua_pushlstring(L, path.ptr, path.len);
+    ml_buf_fini(&path);
+    lua_rawseti(L, decoder->duplicates, ++decoder->duplicate_count);
+}
+
+static void check_key(struct decoder *decoder)
+{
+    struct level *level = &decoder->levels[decoder->depth - 1];
+    struct ml_str key = decoder->reader.text;
+    /* Length, first and last byte tell most keys of an object apart. */
+    uint64_t hash = key.len == 0 ? 0
+                                 : key.len * 31 + (unsigned char)key.ptr[0] * 7 +
+                                       (unsigned char)key.ptr[key.len - 1];
+    uint64_t bit = UINT64_C(1) << (hash % 64);
+    if (ML_UNLIKELY((level->seen & bit) && decoder->duplicate_count < DUPLICATES_MAX &&
+                    has_key(decoder->L, level)))
+        note_duplicate(decoder);
+    level->seen |= bit;
+}
+
+/* A number that int64 does not hold; upstream keeps it as a double. */
+static bool push_number(struct decoder *decoder)
+{
+    ML_AUTO_FREE char *text = ml_str_dup(decoder->reader.text);
+    double value = strtod(text, NULL);
+    if (!isfinite(value)) {
+        decoder->problem = "a number that is too large";
+        return false;
+    }
+    lua_pushnumber(decoder->L, value);
+    return true;
+}
+
+/* Pushes what the token stands for. False: the value ends or goes no further. */
+static bool push_token(struct decoder *decoder, enum ml_json_token token)
+{
+    lua_State *L = decoder->L;
+    const struct ml_json_reader *reader = &decoder->reader;
+    switch (token) {
+    case ML_JSON_STRING:
+    case ML_JSON_KEY:
+        lua_pushlstring(L, reader->text.ptr, reader->text.len);
+        if (token == ML_JSON_KEY && decoder->duplicates)
+            check_key(decoder);
+        return true;
+    case ML_JSON_OBJECT:
+    case ML_JSON_ARRAY:
+        return open_level(decoder, token == ML_JSON_OBJECT);
+    case ML_JSON_OBJECT_END:
+    case ML_JSON_ARRAY_END:
+        close_level(decoder);
+        return true;
+    case ML_JSON_INT:
+        lua_pushinteger(L, reader->integer);
+        return true;
+    case ML_JSON_REAL:
+        lua_pushnumber(L, reader->real);
+        return true;
+    case ML_JSON_NUMBER:
+        return push_number(decoder);
+    case ML_JSON_TRUE:
+    case ML_JSON_FALSE:
+        lua_pushboolean(L, token == ML_JSON_TRUE);
+        return true;
+    case ML_JSON_NULL:
+        host_push_null(L);
+        return true;
+    case ML_JSON_END:
+    case ML_JSON_ERROR:
+        return false;
+    }
+    ML_UNREACHABLE();
+}
+
+static void decode(struct decoder *decoder)
+{
+    while (push_token(decoder, ml_json_next(&decoder->reader))) {
+        if (decoder->depth == 0)
+            continue;
+        struct level *level = &decoder->levels[decoder->depth - 1];
+        int count = lua_gettop(decoder->L) - level->table;
+        if (ML_UNLIKELY(count >= GATHERED_MAX))
+            move(decoder, level);
+    }
+}
+
+static void decoder_init(struct decoder *decoder, lua_State *L, struct ml_str text)
+{
+    decoder->L = L;
+    decoder->levels = decoder->small;
+    decoder->depth = 0;
+    decoder->capacity = LEVELS_SMALL;
+    decoder->duplicates = 0;
+    decoder->duplicate_count = 0;
+    decoder->problem = NULL;
+    ml_json_reader_init(&decoder->reader, text, DEPTH_MAX);
+}
+
+static int decoder_fini(struct decoder *decoder, struct ml_err *err)
+{
+    int r = 0;
+    if (decoder->problem)
+        r = ml_err_set(err, ML_EINVALID, "%s", decoder->problem);
+    else if (decoder->reader.token == ML_JSON_ERROR)
+        r = ml_json_error(&decoder->reader, err);
+    ml_json_reader_fini(&decoder->reader);
+    if (decoder->levels != decoder->small)
+        free(decoder->levels);
+    return r;
+}
+
+int host_decode(lua_State *L, struct ml_str text, bool duplicates, struct ml_err *err)
+{
+    int top = lua_gettop(L);
+    struct decoder decoder; /* not cleared as a whole: it is large */
+    decoder_init(&decoder, L, text);
+    if (duplicates) {
+        lua_newtable(L);
+        decoder.duplicates = top + 1;
+    }
+    host_push_array_mark(L);
+    decoder.mark = lua_gettop(L);
+    decode(&decoder);
+    int r = decoder_fini(&decoder, err);
+    if (r < 0) {
+        lua_settop(L, top);
+        return r;
+    }
+    lua_remove(L, decoder.mark);
+    if (duplicates)
+        lua_insert(L, top + 1); /* the value first, then the list */
+    return 0;
+}
+
+/* ---- host.json ---- */
 
 ML_RAISES
 static int push_failure(lua_State *L, const struct ml_err *err)
@@ -181,5 +493,50 @@ int host_open_json(lua_State *L)
     luaL_newlib(L, functions);
     host_push_null(L);
     lua_setfield(L, -2, "null");
+    return 1;
+}
+
+/* ---- host.yaml: YAML by way of JSON (codec/yaml.h) ---- */
+
+/* [+1] The list of the documents, each of which ends a line of `lines`. */
+static int decode_lines(lua_State *L, struct ml_str lines, struct ml_err *err)
+{
+    int list = lua_gettop(L) + 1;
+    lua_newtable(L);
+    host_mark_array(L, list);
+    for (lua_Integer count = 1; lines.len > 0; count++) {
+        struct ml_str line = ml_str_cut(&lines, '\n');
+        int r = host_decode(L, line, false, err);
+        if (r < 0)
+            return r;
+        lua_rawseti(L, list, count);
+    }
+    return 0;
+}
+
+/* decode(text) -> list of values | nil, message */
+ML_RAISES
+static int yaml_decode(lua_State *L)
+{
+    struct ml_str text;
+    text.ptr = luaL_checklstring(L, 1, &text.len);
+    struct ml_buf json;
+    ml_buf_init(&json, YAML_JSON_MAX);
+    struct ml_err err;
+    int r = ml_yaml_to_json(text, YAML_JSON_MAX, &json, &err);
+    if (r == 0)
+        r = decode_lines(L, ml_buf_str(&json), &err);
+    ml_buf_fini(&json);
+    if (r == 0)
+        return 1;
+    lua_pushnil(L);
+    lua_pushstring(L, err.message);
+    return 2;
+}
+
+int host_open_yaml(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"decode", yaml_decode}, {NULL, NULL}};
+    luaL_newlib(L, functions);
     return 1;
 }

@@ -1,5 +1,5 @@
-/* L2 net. What the host (process.c) and the processes it forks (process_warden.c,
- * process_keeper.c) tell each other. */
+/* L2 net. What the host (process.c) and the processes it forks (process_keeper.c)
+ * tell each other. */
 #pragma once
 
 #include <sys/types.h>
@@ -33,27 +33,3 @@ typedef int process_command;
 
 /* Never returns. `socket` is the host's other end. */
 ML_NORETURN void process_warden(int socket);
-
-/* Never returns. Closes the descriptors. */
-ML_NORETURN void process_keeper(const int fds[PROCESS_FD_COUNT]);
-
-/* ---- process_tree.c: who descends from whom, as /proc tells ---- */
-
-struct process_entry {
-    pid_t parent;
-    pid_t pid;
-};
-
-struct process_tree {
-    struct process_entry *entries; /* by parent */
-    size_t count;
-    size_t capacity;
-    pid_t *found; /* work space */
-    size_t found_capacity;
-};
-
-/* Reads all processes anew. */
-void process_tree_read(struct process_tree *tree);
-/* The descendants of `root`, without it; valid until the next call. Returns how many. */
-size_t process_tree_below(struct process_tree *tree, pid_t root, const pid_t **out);
-void process_tree_fini(struct process_tree *tree);

@@ -1,6 +1,11 @@
-/* The keeper of one process: its parent, and by PR_SET_CHILD_SUBREAPER that of everything below it
- * whose own parent has ended. Forked from the warden; reports over its control socket. */
+/* The processes that the host forks to start others, see process.h: the warden, forked once by
+ * process.c, and the keepers, which it forks, one for each process that the host asks for. A keeper
+ * is the parent of its process, and by PR_SET_CHILD_SUBREAPER that of everything below it whose own
+ * parent has ended. None of this touches anything of the host's but its socket. */
+#include "cluster/process_internal.h"
+
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,11 +21,127 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cluster/process_internal.h"
+#define PATH_DEFAULT   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define KILL_AGAIN_NS  (2 * ML_NS_PER_MS)
+#define LEAVE_WITHIN_S 5
+#define COUNT_EVERY_MS 200
+#define COUNT_SHARE    50 /* counting takes at most one part in so many of a core */
 
-#define PATH_DEFAULT  "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#define KILL_AGAIN_NS (2 * ML_NS_PER_MS)
+/* ---- who descends from whom, as /proc tells ---- */
 
+struct process_entry {
+    pid_t parent;
+    pid_t pid;
+};
+
+struct process_tree {
+    struct process_entry *entries; /* by parent */
+    size_t count;
+    size_t capacity;
+    pid_t *found; /* work space */
+    size_t found_capacity;
+};
+
+/* The parent as /proc/PID/stat has it: "PID (name) S PARENT …"; 0 when the process is gone. */
+static pid_t parent_of(int proc, const char *pid)
+{
+    char path[32], text[512];
+    snprintf(path, sizeof path, "%.10s/stat", pid);
+    int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t len = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[ML_MAX(len, 0)] = '\0';
+    /* The name may hold anything, parentheses too; behind it they do not occur. */
+    const char *behind = strrchr(text, ')');
+    int parent = 0;
+    if (!behind || sscanf(behind, ") %*c %d", &parent) != 1)
+        return 0;
+    return parent;
+}
+
+static void add_tree_entry(struct process_tree *tree, struct process_entry entry)
+{
+    if (tree->count == tree->capacity) {
+        tree->capacity = ML_MAX(tree->capacity * 2, (size_t)256);
+        tree->entries = ml_realloc(tree->entries, tree->capacity * sizeof(*tree->entries));
+    }
+    tree->entries[tree->count++] = entry;
+}
+
+static int by_parent(const void *a, const void *b)
+{
+    const struct process_entry *x = a, *y = b;
+    return (x->parent > y->parent) - (x->parent < y->parent);
+}
+
+/* Reads all processes anew. */
+static void process_tree_read(struct process_tree *tree)
+{
+    tree->count = 0;
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return;
+    for (const struct dirent *entry; (entry = readdir(proc));) {
+        uint64_t pid = 0;
+        if (!ml_str_to_u64(ml_str_of(entry->d_name), &pid))
+            continue;
+        pid_t parent = parent_of(dirfd(proc), entry->d_name);
+        if (parent > 0)
+            add_tree_entry(tree, (struct process_entry){parent, (pid_t)pid});
+    }
+    closedir(proc);
+    if (tree->count)
+        qsort(tree->entries, tree->count, sizeof(*tree->entries), by_parent);
+}
+
+/* The first entry whose parent is not below `parent`. */
+static size_t first_of(const struct process_tree *tree, pid_t parent)
+{
+    size_t low = 0, high = tree->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (tree->entries[middle].parent < parent)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static size_t add_children(struct process_tree *tree, size_t found, pid_t parent)
+{
+    for (size_t i = first_of(tree, parent); i < tree->count && tree->entries[i].parent == parent;
+         i++)
+        tree->found[found++] = tree->entries[i].pid;
+    return found;
+}
+
+/* The descendants of `root`, without it; valid until the next call. Returns how many. */
+static size_t process_tree_below(struct process_tree *tree, pid_t root, const pid_t **out)
+{
+    /* /proc is read while processes come and go, so that a number used anew could close a circle;
+     * none is added twice as often as there are entries. */
+    if (tree->found_capacity < 2 * tree->count + 1) {
+        tree->found_capacity = 2 * tree->capacity + 1;
+        tree->found = ml_realloc(tree->found, tree->found_capacity * sizeof(*tree->found));
+    }
+    size_t found = add_children(tree, 0, root);
+    for (size_t i = 0; i < found && found <= tree->count; i++)
+        found = add_children(tree, found, tree->found[i]);
+    *out = tree->found;
+    return found;
+}
+
+static void process_tree_fini(struct process_tree *tree)
+{
+    free(tree->entries);
+    free(tree->found);
+    *tree = (struct process_tree){0};
+}
+
+/* The keeper of one process; it reports over its control socket. */
 struct keeper {
     int control;
     int signals; /* signalfd */
@@ -33,7 +154,7 @@ struct keeper {
     bool too_many;
 };
 
-/* ---- the request ---- */
+/* ---- a keeper: its request ---- */
 
 static char *read_all(int fd, size_t *out_len)
 {
@@ -270,7 +391,8 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-void process_keeper(const int fds[PROCESS_FD_COUNT])
+/* Never returns. Closes the descriptors. */
+ML_NORETURN static void process_keeper(const int fds[PROCESS_FD_COUNT])
 {
     struct keeper keeper = {.control = fds[PROCESS_FD_CONTROL], .signals = open_signals()};
     prctl(PR_SET_NAME, "moonloop-keeper");
@@ -291,5 +413,181 @@ void process_keeper(const int fds[PROCESS_FD_COUNT])
             on_signals(&keeper);
         if (ready[0].revents)
             on_command(&keeper);
+    }
+}
+
+/* ---- the warden: forks keepers, and counts what each has below it ---- */
+
+struct kept {
+    pid_t pid;
+    size_t count_max;
+};
+
+struct warden {
+    int socket;
+    int children; /* signalfd of SIGCHLD */
+    struct kept *keepers;
+    size_t keeper_count;
+    size_t keeper_capacity;
+    struct process_tree tree;
+    int pause_ms; /* between two counts */
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / ML_NS_PER_MS;
+}
+
+static void add_kept(struct warden *warden, struct kept keeper)
+{
+    if (warden->keeper_count == warden->keeper_capacity) {
+        warden->keeper_capacity = ML_MAX(warden->keeper_capacity * 2, (size_t)16);
+        warden->keepers = ml_realloc(warden->keepers,
+                                     warden->keeper_capacity * sizeof(*warden->keepers));
+    }
+    warden->keepers[warden->keeper_count++] = keeper;
+}
+
+static void forget_kept(struct warden *warden, pid_t pid)
+{
+    for (size_t i = 0; i < warden->keeper_count; i++) {
+        if (warden->keepers[i].pid == pid)
+            warden->keepers[i--] = warden->keepers[--warden->keeper_count];
+    }
+}
+
+static void reap_keepers(struct warden *warden)
+{
+    struct signalfd_siginfo info;
+    pid_t pid;
+    while (read(warden->children, &info, sizeof info) > 0)
+        ;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        forget_kept(warden, pid);
+}
+
+static void fork_keeper(struct warden *warden, const int fds[PROCESS_FD_COUNT])
+{
+    struct process_request request;
+    if (pread(fds[PROCESS_FD_REQUEST], &request, sizeof request, 0) != sizeof request)
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(warden->socket);
+        close(warden->children);
+        process_keeper(fds);
+    }
+    if (pid > 0)
+        add_kept(warden, (struct kept){pid, request.count_max});
+}
+
+/* The descriptors of one request; false at the host's end. */
+static bool receive(int socket, int fds[PROCESS_FD_COUNT])
+{
+    char byte;
+    union {
+        struct cmsghdr head; /* for its alignment */
+        char space[CMSG_SPACE(sizeof(int) * PROCESS_FD_COUNT)];
+    } control;
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
+    ssize_t len;
+    do
+        len = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (len < 0 && errno == EINTR);
+    const struct cmsghdr *head = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!head || head->cmsg_len != CMSG_LEN(sizeof(int) * PROCESS_FD_COUNT))
+        return false;
+    memcpy(fds, CMSG_DATA(head), sizeof(int) * PROCESS_FD_COUNT);
+    return true;
+}
+
+/* The host is gone, or frees us and waits: keepers see it for themselves, and kill what they have.
+ * What cannot be killed is not waited for without end. */
+ML_NORETURN static void leave(void)
+{
+    alarm(LEAVE_WITHIN_S);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+        ;
+    _exit(0);
+}
+
+static void serve(struct warden *warden)
+{
+    int fds[PROCESS_FD_COUNT];
+    if (!receive(warden->socket, fds))
+        leave();
+    fork_keeper(warden, fds);
+    for (size_t i = 0; i < PROCESS_FD_COUNT; i++)
+        close(fds[i]); /* without a keeper the host sees its sockets closed */
+}
+
+static void count_processes(struct warden *warden)
+{
+    int64_t start = now_ms();
+    process_tree_read(&warden->tree);
+    for (size_t i = 0; i < warden->keeper_count; i++) {
+        const struct kept *keeper = &warden->keepers[i];
+        const pid_t *below;
+        if (process_tree_below(&warden->tree, keeper->pid, &below) > keeper->count_max)
+            kill(keeper->pid, PROCESS_SIGNAL_TOO_MANY);
+    }
+    int64_t took = now_ms() - start;
+    warden->pause_ms = (int)ML_MAX(took * COUNT_SHARE, (int64_t)COUNT_EVERY_MS);
+}
+
+/* Nothing of the host's stays open, or its peers would not see the end of it. */
+static void close_others(int socket)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, 0);
+    dup2(null, 1);
+    if (socket > 3)
+        close_range(3, (unsigned)socket - 1, 0);
+    close_range((unsigned)socket + 1, ~0U, 0);
+}
+
+/* The host's handlers must not run here, and its blocked or ignored signals are not for what is
+ * started. SIGCHLD and the one of process_keeper.c stay blocked: they are read from descriptors. */
+static void reset_signals(void)
+{
+    sigset_t blocked;
+    for (int signo = 1; signo < NSIG; signo++)
+        signal(signo, SIG_DFL);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGCHLD);
+    sigaddset(&blocked, PROCESS_SIGNAL_TOO_MANY);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+void process_warden(int socket)
+{
+    struct warden warden = {.socket = socket, .pause_ms = COUNT_EVERY_MS};
+    sigset_t child;
+    setsid(); /* ^C at the terminal is the host's to answer */
+    prctl(PR_SET_NAME, "moonloop-warden");
+    close_others(socket);
+    reset_signals();
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    warden.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    int64_t last = 0;
+    for (;;) {
+        struct pollfd ready[] = {{socket, POLLIN, 0}, {warden.children, POLLIN, 0}};
+        int64_t wait = ML_MAX(last + warden.pause_ms - now_ms(), INT64_C(0));
+        poll(ready, ML_COUNT(ready), warden.keeper_count ? (int)wait : -1);
+        if (ready[1].revents)
+            reap_keepers(&warden);
+        if (ready[0].revents)
+            serve(&warden);
+        if (warden.keeper_count && now_ms() >= last + warden.pause_ms) {
+            count_processes(&warden);
+            last = now_ms();
+        }
     }
 }

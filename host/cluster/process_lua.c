@@ -1,8 +1,34 @@
-/* cluster.process: starting local processes. */
-#include "cluster/process_lua_internal.h"
+/* cluster.process for the host's own Lua, which the kubelet of `moonloop dev` uses: starts local
+ * processes, asks whether they answer, makes their folders, and says what machine this is. */
+#include "cluster/process_lua.h"
 
-#define PROCESS   "cluster.process"
-#define WORDS_MAX 100000
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cluster/host.h"
+#include "net/tcp_check.h"
+
+#define PROCESS      "cluster.process"
+#define WORDS_MAX    100000
+#define CHECK        "cluster.process.check"
+#define HEADERS_MAX  64
+#define OPEN_AT_ONCE 16
+
+/* The library that the module was opened with; each function has it as its upvalue. */
+static inline const struct ml_process_library *process_library(lua_State *L)
+{
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* ---- processes ---- */
 
 enum { ON_OUTPUT = 1, ON_END }; /* user values */
 
@@ -180,7 +206,7 @@ static int process_gc(lua_State *L)
     return 0;
 }
 
-static void open_handle(lua_State *L)
+static void open_process(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"signal", process_signal},
                                        {"stop", process_stop},
@@ -195,28 +221,336 @@ static void open_handle(lua_State *L)
     lua_pop(L, 1);
 }
 
-static void add_functions(lua_State *L, const luaL_Reg *functions)
+/* ---- does a process answer? ---- */
+
+/* A full userdata, held by the registry under its own address until it has an answer; its user
+ * value is the function that is told. */
+struct check {
+    struct ml_trusted *trusted;
+    struct ml_tcp_check *tcp;
+    struct ml_http_call *http;
+    int status;
+};
+
+/* Calls fn(value), or fn(nil, message) when there is an error. The check may be collected then. */
+static void tell(struct check *check, lua_Integer value, const struct ml_err *err)
 {
-    lua_pushvalue(L, -2); /* the library */
-    luaL_setfuncs(L, functions, 1);
+    struct ml_trusted *trusted = check->trusted;
+    lua_State *L = trusted->running;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, check);
+    lua_getiuservalue(L, -1, 1);
+    lua_remove(L, -2);
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, check);
+    if (err)
+        lua_pushnil(L);
+    else
+        lua_pushinteger(L, value);
+    lua_pushstring(L, err ? err->message : NULL);
+    host_call_back(trusted, 2);
 }
+
+static void on_connected(void *context, const struct ml_err *err)
+{
+    struct check *check = context;
+    check->tcp = NULL;
+    tell(check, 0, err);
+}
+
+static void on_head(void *context, const struct ml_http_head *head)
+{
+    struct check *check = context;
+    check->status = head->status;
+}
+
+static int on_data(void *context, struct ml_str piece, struct ml_err *err)
+{
+    (void)context, (void)piece, (void)err; /* only the status counts */
+    return 0;
+}
+
+static void on_done(void *context, const struct ml_err *err)
+{
+    struct check *check = context;
+    check->http = NULL;
+    tell(check, check->status, err);
+}
+
+/* [+1] */
+ML_RAISES
+static struct check *push_check(lua_State *L, int function)
+{
+    luaL_checktype(L, function, LUA_TFUNCTION);
+    struct check *check = lua_newuserdatauv(L, sizeof *check, 1);
+    *check = (struct check){.trusted = host_of(L)};
+    luaL_setmetatable(L, CHECK);
+    lua_pushvalue(L, function);
+    lua_setiuservalue(L, -2, 1);
+    return check;
+}
+
+/* [-1] Keeps the check on top until it has an answer. */
+static void hold(lua_State *L, struct check *check)
+{
+    lua_rawsetp(L, LUA_REGISTRYINDEX, check);
+}
+
+ML_RAISES
+static double check_seconds(lua_State *L, int index)
+{
+    double seconds = luaL_checknumber(L, index);
+    luaL_argcheck(L, seconds > 0 && seconds < 1e6, index, "seconds, above 0");
+    return seconds;
+}
+
+/* connect(address, port, seconds, fn): fn(0), or fn(nil, message), from the loop */
+ML_RAISES
+static int process_connect(lua_State *L)
+{
+    struct ml_err err = ML_ERR_INIT;
+    const char *address = luaL_checkstring(L, 1);
+    lua_Integer port = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, port > 0 && port < 65536, 2, "a port");
+    int64_t timeout_ns = (int64_t)(check_seconds(L, 3) * (double)ML_NS_PER_S);
+    struct check *check = push_check(L, 4);
+    if (ml_tcp_check_start(check->trusted->options.loop, address, (uint16_t)port, timeout_ns,
+                           on_connected, check, &check->tcp, &err) < 0)
+        return luaL_error(L, "process.connect: %s", err.message);
+    hold(L, check);
+    return 0;
+}
+
+/* The list at `index` of { name, value } pairs; their texts belong to the tables there. */
+ML_RAISES
+static size_t check_headers(lua_State *L, int index, struct ml_http_header *headers)
+{
+    luaL_checktype(L, index, LUA_TTABLE);
+    size_t count = (size_t)lua_rawlen(L, index);
+    luaL_argcheck(L, count <= HEADERS_MAX, index, "too many headers");
+    for (size_t i = 0; i < count; i++) {
+        lua_rawgeti(L, index, (lua_Integer)i + 1);
+        luaL_argcheck(L, lua_istable(L, -1), index, "pairs of name and value");
+        bool texts = lua_rawgeti(L, -1, 1) == LUA_TSTRING && lua_rawgeti(L, -2, 2) == LUA_TSTRING;
+        luaL_argcheck(L, texts, index, "pairs of name and value");
+        headers[i] = (struct ml_http_header){lua_tostring(L, -2), lua_tostring(L, -1)};
+        lua_pop(L, 3);
+    }
+    return count;
+}
+
+/* get(url, headers, seconds, fn): fn(status), or fn(nil, message), from the loop. Certificates
+ * are not verified, redirects not followed, as with probes of the kubelet. */
+ML_RAISES
+static int process_get(lua_State *L)
+{
+    static const struct ml_http_tls anybody = {.insecure = true};
+    static const struct ml_http_handler handler = {on_head, on_data, on_done};
+    struct ml_http_header headers[HEADERS_MAX];
+    struct ml_http_request request = {
+        .method = "GET", .url = luaL_checkstring(L, 1), .headers = headers, .tls = &anybody};
+    request.header_count = check_headers(L, 2, headers);
+    request.deadlines.total_ms = (int64_t)(check_seconds(L, 3) * 1000) + 1;
+    struct check *check = push_check(L, 4);
+    check->http = ml_http_send(process_library(L)->http, &request, &handler, check);
+    hold(L, check);
+    return 0;
+}
+
+/* Of one without an answer only as the state is closed. */
+static int check_gc(lua_State *L)
+{
+    struct check *check = lua_touserdata(L, 1);
+    ml_tcp_check_free(ml_take(&check->tcp));
+    if (check->http)
+        ml_http_cancel(ml_take(&check->http));
+    return 0;
+}
+
+static void open_check(lua_State *L)
+{
+    luaL_newmetatable(L, CHECK);
+    lua_pushcfunction(L, check_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+}
+
+/* ---- the folders that processes live in ---- */
+
+static int answer(lua_State *L, bool done)
+{
+    if (done) {
+        lua_pushboolean(L, true);
+        return 1;
+    }
+    int problem = errno;
+    lua_pushnil(L);
+    lua_pushstring(L, strerror(problem));
+    return 2;
+}
+
+/* make_folder(path) -> true, or nil and why not. Those above it are made too; all for their owner
+ * alone, who is also the one that pods run as. */
+ML_RAISES
+static int process_make_folder(lua_State *L)
+{
+    size_t len;
+    const char *path = luaL_checklstring(L, 1, &len);
+    char *part = lua_newuserdatauv(L, len + 1, 0);
+    memcpy(part, path, len + 1);
+    for (size_t i = 1; i < len; i++) {
+        if (part[i] != '/')
+            continue;
+        part[i] = '\0';
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            return answer(L, false);
+        part[i] = '/';
+    }
+    return answer(L, mkdir(path, 0700) == 0 || errno == EEXIST);
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info, (void)type, (void)walk;
+    return remove(path);
+}
+
+/* remove(path) -> true, or nil and why not: a file, or a folder with all that is in it. Links are
+ * not followed. */
+ML_RAISES
+static int process_remove(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    bool removed = nftw(path, remove_entry, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS) == 0;
+    return answer(L, removed || errno == ENOENT);
+}
+
+static bool write_file(const char *path, mode_t mode, struct ml_str text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool written = write(fd, text.ptr, text.len) == (ssize_t)text.len && fchmod(fd, mode) == 0;
+    int problem = errno;
+    close(fd);
+    errno = problem;
+    return written;
+}
+
+/* write(path, text, mode) -> true, or nil and why not */
+ML_RAISES
+static int process_write(lua_State *L)
+{
+    struct ml_str text;
+    const char *path = luaL_checkstring(L, 1);
+    text.ptr = luaL_checklstring(L, 2, &text.len);
+    lua_Integer mode = luaL_checkinteger(L, 3);
+    luaL_argcheck(L, mode >= 0 && mode <= 0777, 3, "permissions, 0 to 0777");
+    return answer(L, write_file(path, (mode_t)mode, text));
+}
+
+/* link(target, path) -> true, or nil and why not: a symbolic link; one that is there already stays
+ */
+ML_RAISES
+static int process_link(lua_State *L)
+{
+    const char *target = luaL_checkstring(L, 1);
+    return answer(L, symlink(target, luaL_checkstring(L, 2)) == 0 || errno == EEXIST);
+}
+
+/* exists(path) -> bool */
+ML_RAISES
+static int process_exists(lua_State *L)
+{
+    lua_pushboolean(L, access(luaL_checkstring(L, 1), F_OK) == 0);
+    return 1;
+}
+
+/* ---- the machine ---- */
+
+static bool is_usable(const struct ifaddrs *entry)
+{
+    return entry->ifa_addr && entry->ifa_addr->sa_family == AF_INET &&
+           (entry->ifa_flags & IFF_UP) && !(entry->ifa_flags & IFF_LOOPBACK);
+}
+
+/* The first address that others could reach; false when there is none. */
+static bool find_address(char out[NI_MAXHOST])
+{
+    struct ifaddrs *list;
+    bool found = false;
+    if (getifaddrs(&list) < 0)
+        return false;
+    for (const struct ifaddrs *entry = list; entry && !found; entry = entry->ifa_next)
+        found = is_usable(entry) && getnameinfo(entry->ifa_addr, sizeof(struct sockaddr_in), out,
+                                                NI_MAXHOST, NULL, 0, NI_NUMERICHOST) == 0;
+    freeifaddrs(list);
+    return found;
+}
+
+/* As Go calls it, which is what Kubernetes shows. */
+static const char *architecture(const char *machine)
+{
+    static const char *const names[][2] = {
+        {"x86_64", "amd64"}, {"aarch64", "arm64"}, {"armv7l", "arm"}, {"i686", "386"}};
+    for (size_t i = 0; i < ML_COUNT(names); i++)
+        if (strcmp(machine, names[i][0]) == 0)
+            return names[i][1];
+    return machine;
+}
+
+/* machine() -> { address = nil or text, architecture =, kernel = } */
+ML_RAISES
+static int process_machine(lua_State *L)
+{
+    char address[NI_MAXHOST];
+    struct utsname name = {0};
+    bool found = find_address(address);
+    uname(&name);
+    lua_createtable(L, 0, 3);
+    if (found)
+        lua_pushstring(L, address);
+    else
+        lua_pushnil(L);
+    lua_setfield(L, -2, "address");
+    lua_pushstring(L, architecture(name.machine));
+    lua_setfield(L, -2, "architecture");
+    lua_pushstring(L, name.release);
+    lua_setfield(L, -2, "kernel");
+    return 1;
+}
+
+/* user() -> the number of the user that everything runs as */
+static int process_user(lua_State *L)
+{
+    lua_pushinteger(L, geteuid());
+    return 1;
+}
+
+/* ---- the module ---- */
 
 void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_process_library *library)
 {
-    static const luaL_Reg functions[] = {{"start", process_start}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"start", process_start},
+                                         {"connect", process_connect},
+                                         {"get", process_get},
+                                         {"make_folder", process_make_folder},
+                                         {"remove", process_remove},
+                                         {"write", process_write},
+                                         {"link", process_link},
+                                         {"exists", process_exists},
+                                         {"machine", process_machine},
+                                         {"user", process_user},
+                                         {NULL, NULL}};
     lua_State *L = trusted->running;
     ml_assert(trusted->options.loop != NULL);
-    open_handle(L);
-    process_open_checks(L);
+    open_process(L);
+    open_check(L);
+    lua_newtable(L);
     struct ml_process_library *own = lua_newuserdatauv(L, sizeof *own, 0);
     *own = *library;
-    lua_newtable(L);
-    add_functions(L, functions);
-    add_functions(L, process_checks);
-    add_functions(L, process_files);
-    add_functions(L, process_machines);
+    luaL_setfuncs(L, functions, 1); /* each has the library as its upvalue */
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_pushvalue(L, -2);
     lua_setfield(L, -2, "cluster.process");
-    lua_pop(L, 3);
+    lua_pop(L, 2);
 }

@@ -2,9 +2,9 @@
  * them, and looking whether they answer. What it gives is told in lua/cluster/meta/process.lua. */
 #pragma once
 
-#include "net/http_client.h"
 #include "cluster/process.h"
 #include "cluster/trusted.h"
+#include "net/http_client.h"
 
 struct ml_process_library {
     struct ml_processes *processes;

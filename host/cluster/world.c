@@ -1,7 +1,8 @@
+/* The world of `moonloop test`: server, faults and operator in one process on a clock that stands
+ * still. Driven by Lua through world_lua.c, by specs in C directly. */
 #include "cluster/world.h"
 
 #include "cluster/transport_embedded.h"
-#include "cluster/world_source.h"
 
 #define ROUNDS_MAX  10000 /* of one settle */
 #define ROUNDS_MORE 200   /* beyond them, to see what does not end */
@@ -11,6 +12,49 @@
 /* A world is small and soon over: collecting its garbage as often as in a server that lasts would
  * be a third of what its tests take. */
 #define GARBAGE_PERCENT 400
+
+struct world_source {
+    struct ml_source source;
+    struct ml_loop *loop;
+    struct ml_task read;
+};
+
+static void on_read(void *context)
+{
+    struct world_source *self = context;
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_files_read(&files, &ml_files_scripts, self->source.name, &err) == 0)
+        ml_source_tell_files(&self->source, &files);
+    else
+        ml_source_tell_trouble(&self->source, &err);
+}
+
+static void world_source_start(struct ml_source *source)
+{
+    struct world_source *self = ml_container_of(source, struct world_source, source);
+    ml_task_defer(&self->read, self->loop);
+}
+
+static void world_source_free(struct ml_source *source)
+{
+    struct world_source *self = ml_container_of(source, struct world_source, source);
+    ml_task_cancel(&self->read);
+    free(self);
+}
+
+static const struct ml_source_class world_source_class = {.start = world_source_start,
+                                                          .free = world_source_free};
+
+struct ml_source *ml_world_source_new(struct ml_loop *loop, const char *path)
+{
+    struct world_source *self = ml_new(struct world_source);
+    self->source.class = &world_source_class;
+    self->source.name = ml_strdup(path);
+    self->loop = loop;
+    ml_task_init(&self->read, on_read, self);
+    return &self->source;
+}
 
 /* A request, and how often it was made in the rounds that should not have been. */
 struct tally {
@@ -99,7 +143,8 @@ static void make_operator(struct ml_world *world)
     };
     world->operator= ml_operator_new(&opts);
     for (size_t i = 0; world->scripts[i]; i++)
-        ml_operator_add_source(world->operator, world_source_new(world->loop, world->scripts[i]));
+        ml_operator_add_source(world->operator,
+                               ml_world_source_new(world->loop, world->scripts[i]));
     world->life = LIFE_AHEAD;
 }
 

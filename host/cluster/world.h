@@ -1,14 +1,15 @@
-/* L6 operator. A world in virtual time: the embedded API server and an operator on it, in one process,
- * without sockets, on a clock that stands still until it is moved. The same seed and the same calls
- * give the same world. For `moonloop test`, and for specs of what faults do.
+/* L6 operator. A world in virtual time: the embedded API server and an operator on it, in one
+ * process, without sockets, on a clock that stands still until it is moved. The same seed and the
+ * same calls give the same world. For `moonloop test`, and for specs of what faults do.
  *
  * Nothing happens outside of settle and advance. What they run must not call them: a handler or a
  * timer of the server's Lua gets an error for it. */
 #pragma once
 
+#include "cluster/apiserver.h"
 #include "cluster/transport_faults.h"
 #include "operator/operator.h"
-#include "cluster/apiserver.h"
+#include "operator/source.h"
 
 struct ml_world;
 
@@ -73,3 +74,13 @@ ML_NODISCARD int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_
 struct ml_operator *ml_world_operator(struct ml_world *world); /* until restart or reset */
 struct ml_apiserver *ml_world_server(struct ml_world *world);
 struct ml_trusted *ml_world_trusted(struct ml_world *world);
+
+/* Gives the server's Lua all of this as `require "cluster.world"` (lua/cluster/meta/world.lua says
+ * how); once, after ml_world_new. Lua calls settle, which runs the loop, which calls into the same
+ * state: such a call stands above the caller on the caller's own Lua thread, so tests may run in
+ * coroutines; only a yield cannot cross it. */
+void ml_world_lua_open(struct ml_world *world);
+
+/* A file or folder of scripts that is read once, when the operator begins: in virtual time nothing
+ * is watched, and the kernel takes milliseconds to end a watch. */
+struct ml_source *ml_world_source_new(struct ml_loop *loop, const char *path);

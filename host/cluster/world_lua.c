@@ -1,6 +1,6 @@
 /* The world for Lua. Each function takes one JSON value and gives one; lua/cluster/meta/world.lua
  * says which. */
-#include "cluster/world_lua.h"
+#include "cluster/world.h"
 
 #include <math.h>
 #include <stdio.h>

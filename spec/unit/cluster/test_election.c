@@ -4,7 +4,7 @@
 #include "cluster/transport_faults.h"
 #include "operator/operator.h"
 #include "cluster/transport_embedded.h"
-#include "cluster/world_source.h"
+#include "cluster/world.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -99,7 +99,7 @@ static void replica_init(struct pair *pair, struct replica *self, const char *id
         .replica = &replica,
     };
     self->operator= ml_operator_new(&opts);
-    ml_operator_add_source(self->operator, world_source_new(pair->loop, pair->script));
+    ml_operator_add_source(self->operator, ml_world_source_new(pair->loop, pair->script));
 }
 
 static void replica_fini(struct replica *self)

@@ -1,7 +1,7 @@
 /* The world in virtual time: scripts of this test and the embedded server as it is shipped. */
 #include "unit.h"
 
-#include "cluster/world_lua.h"
+#include "cluster/world.h"
 
 #include <stdio.h>
 #include <unistd.h>

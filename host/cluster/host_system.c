@@ -1,15 +1,18 @@
-/* The plain functions of cluster.host: base64, digests, clock, random, escape, log. */
+/* What the host's own Lua has of clock, loop, random, digests and log: the plain functions of
+ * cluster.host, and host.after and host.defer, whose functions the loop calls. */
+#include <math.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <sys/random.h>
 
 #include "base/escape.h"
+#include "cluster/host.h"
 #include "codec/base64.h"
 #include "codec/rfc3339.h"
-#include "cluster/host.h"
 
 #define SECRET_MAX     256 /* bytes; what getrandom gives in one piece */
 #define LOG_FIELDS_MAX 16
+#define TIMER          "moonloop.timer"
 
 /* The work buffer, empty. */
 static struct ml_buf *work_of(lua_State *L)
@@ -240,4 +243,149 @@ void host_add_misc(lua_State *L)
     luaL_setfuncs(L, functions, 0);
     luaL_newlib(L, base64);
     lua_setfield(L, -2, "base64");
+}
+
+/* ---- timers and deferred functions ---- */
+
+static const char queue_key; /* registry: the functions of host.defer, by number */
+
+/* A full userdata; its user value is the function. While it waits the registry holds it, under
+ * its own address. */
+struct timer {
+    struct ml_list node;
+    struct ml_trusted *trusted;
+    struct ml_timer timer;
+};
+
+ML_RAISES
+static void check_loop(lua_State *L)
+{
+    if (!host_of(L)->options.loop)
+        luaL_error(L, "there is no event loop to wait on");
+}
+
+static void timer_fire(void *context)
+{
+    struct timer *timer = context;
+    lua_State *L = timer->trusted->running;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, timer);
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, timer);
+    lua_getiuservalue(L, -1, 1);
+    lua_remove(L, -2);
+    host_call_back(timer->trusted, 0);
+}
+
+/* after(seconds, fn) -> timer */
+ML_RAISES
+static int host_after(lua_State *L)
+{
+    double seconds = luaL_checknumber(L, 1);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    check_loop(L);
+    luaL_argcheck(L, seconds >= 0 && seconds < 1e9, 1, "seconds, from 0 on");
+    struct timer *timer = lua_newuserdatauv(L, sizeof *timer, 1);
+    timer->trusted = host_of(L);
+    ml_timer_init(&timer->timer, timer->trusted->options.loop, timer_fire, timer);
+    ml_list_push(&timer->trusted->timers, &timer->node);
+    luaL_setmetatable(L, TIMER);
+    lua_pushvalue(L, 2);
+    lua_setiuservalue(L, -2, 1);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, timer);
+    /* Up: one that came early would be started again for what is left, which is less than a ns. */
+    ml_timer_start(&timer->timer, (int64_t)ceil(seconds * (double)ML_NS_PER_S));
+    return 1;
+}
+
+static void stop_timer(struct timer *timer)
+{
+    lua_State *L = timer->trusted->running;
+    ml_timer_stop(&timer->timer);
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, timer);
+}
+
+/* timer:stop_timer(): the function will not be called any more; safe at any time */
+ML_RAISES
+static int timer_stop(lua_State *L)
+{
+    stop_timer(luaL_checkudata(L, 1, TIMER));
+    return 0;
+}
+
+static int timer_gc(lua_State *L)
+{
+    struct timer *timer = lua_touserdata(L, 1);
+    ml_timer_stop(&timer->timer);
+    ml_list_remove(&timer->node);
+    return 0;
+}
+
+static void empty_queue(struct ml_trusted *trusted)
+{
+    lua_State *L = trusted->running;
+    trusted->deferred_first = trusted->deferred_last = 0;
+    lua_newtable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &queue_key);
+}
+
+/* Calls what waits now; what that defers waits for the next turn of the loop. */
+static void run_deferred(void *context)
+{
+    struct ml_trusted *trusted = context;
+    lua_State *L = trusted->running;
+    lua_Integer end = trusted->deferred_last;
+    while (trusted->deferred_first < end) {
+        lua_Integer place = ++trusted->deferred_first;
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
+        lua_rawgeti(L, -1, place);
+        lua_pushnil(L);
+        lua_rawseti(L, -3, place);
+        lua_remove(L, -2);
+        host_call_back(trusted, 0);
+    }
+    if (trusted->deferred_first == trusted->deferred_last)
+        empty_queue(trusted); /* a table of its first size, and places from 1 again */
+}
+
+void host_forget(struct ml_trusted *trusted)
+{
+    ml_list_each (node, &trusted->timers)
+        stop_timer(ml_container_of(node, struct timer, node));
+    ml_task_cancel(&trusted->deferred);
+    empty_queue(trusted);
+}
+
+/* defer(fn) */
+ML_RAISES
+static int host_defer(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    check_loop(L);
+    struct ml_trusted *trusted = host_of(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
+    lua_pushvalue(L, 1);
+    lua_rawseti(L, -2, ++trusted->deferred_last);
+    ml_task_defer(&trusted->deferred, trusted->options.loop);
+    return 0;
+}
+
+void host_add_timers(lua_State *L)
+{
+    static const luaL_Reg methods[] = {{"stop", timer_stop}, {NULL, NULL}};
+    struct ml_trusted *trusted = host_of(L);
+    ml_list_init(&trusted->timers);
+    ml_task_init(&trusted->deferred, run_deferred, trusted);
+    empty_queue(trusted);
+    luaL_newmetatable(L, TIMER);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, timer_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+    lua_pushcfunction(L, host_after);
+    lua_setfield(L, -2, "after");
+    lua_pushcfunction(L, host_defer);
+    lua_setfield(L, -2, "defer");
 }
