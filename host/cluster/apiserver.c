@@ -33,7 +33,7 @@ struct ml_apiserver_call {
 /* ---- the reply, as Lua has it ---- */
 
 /* Nothing more goes to the sink; Lua's collector may free it. */
-static void reply_end(struct ml_apiserver_call *call)
+static void end_reply(struct ml_apiserver_call *call)
 {
     lua_State *L = call->trusted->running;
     call->state = REPLY_OVER;
@@ -58,7 +58,7 @@ static struct ml_apiserver_call *check_reply(lua_State *L, const char *method,
 
 /* The headers at `index`, sorted by name; their texts belong to the table there. */
 ML_RAISES
-static size_t check_headers(lua_State *L, int index, struct ml_http_header *headers)
+static size_t check_reply_headers(lua_State *L, int index, struct ml_http_header *headers)
 {
     size_t count = 0;
     if (lua_isnoneornil(L, index))
@@ -79,7 +79,7 @@ static size_t check_headers(lua_State *L, int index, struct ml_http_header *head
 }
 
 ML_RAISES
-static int check_status(lua_State *L)
+static int check_reply_status(lua_State *L)
 {
     lua_Integer status = luaL_checkinteger(L, 2);
     luaL_argcheck(L, status >= 200 && status <= 599, 2, "a status code");
@@ -92,11 +92,11 @@ static int reply_send(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "send", REPLY_OPEN);
     struct ml_http_header headers[HEADERS_MAX];
-    struct ml_http_answer answer = {.status = check_status(L), .headers = headers};
+    struct ml_http_answer answer = {.status = check_reply_status(L), .headers = headers};
     answer.content_type = luaL_optstring(L, 3, NULL);
     answer.body.ptr = luaL_checklstring(L, 4, &answer.body.len);
-    answer.header_count = check_headers(L, 5, headers);
-    reply_end(call);
+    answer.header_count = check_reply_headers(L, 5, headers);
+    end_reply(call);
     call->sink->send(call->context, &answer);
     return 0;
 }
@@ -107,9 +107,9 @@ static int reply_start(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "start", REPLY_OPEN);
     struct ml_http_header headers[HEADERS_MAX];
-    struct ml_http_answer head = {.status = check_status(L), .headers = headers};
+    struct ml_http_answer head = {.status = check_reply_status(L), .headers = headers};
     head.content_type = luaL_optstring(L, 3, NULL);
-    head.header_count = check_headers(L, 4, headers);
+    head.header_count = check_reply_headers(L, 4, headers);
     call->state = REPLY_STARTED;
     call->sink->start(call->context, &head);
     return 0;
@@ -131,7 +131,7 @@ ML_RAISES
 static int reply_finish(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "finish", REPLY_STARTED);
-    reply_end(call);
+    end_reply(call);
     call->sink->finish(call->context);
     return 0;
 }
@@ -143,7 +143,7 @@ static int reply_abort(lua_State *L)
     struct ml_apiserver_call *call = luaL_checkudata(L, 1, REPLY);
     if (call->state == REPLY_OVER)
         return 0;
-    reply_end(call);
+    end_reply(call);
     call->sink->abort(call->context);
     return 0;
 }
@@ -179,7 +179,7 @@ static int reply_newindex(lua_State *L)
 }
 
 /* Makes the type known to the state. */
-static void reply_open(lua_State *L)
+static void open_reply_type(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"send", reply_send},   {"start", reply_start},
                                        {"write", reply_write}, {"finish", reply_finish},
@@ -194,8 +194,8 @@ static void reply_open(lua_State *L)
 }
 
 /* [+1] A new reply on the running thread; in no list yet. */
-static struct ml_apiserver_call *reply_push(struct ml_trusted *trusted,
-                                            const struct ml_apiserver_sink *sink, void *context)
+static struct ml_apiserver_call *push_new_reply(struct ml_trusted *trusted,
+                                                const struct ml_apiserver_sink *sink, void *context)
 {
     lua_State *L = trusted->running;
     struct ml_apiserver_call *call = lua_newuserdatauv(L, sizeof *call, 1);
@@ -229,13 +229,13 @@ static int open_server(lua_State *L)
 }
 
 /* An error in a timer, a deferred function or on_close. */
-static void on_failed(void *context, const char *message)
+static void log_callback_failure(void *context, const char *message)
 {
     struct ml_apiserver *server = context;
     ml_error(server->log, "apiserver", "a callback failed", ML_S("error", message));
 }
 
-static int start(struct ml_apiserver *server, struct ml_str settings, struct ml_err *err)
+static int start_server(struct ml_apiserver *server, struct ml_str settings, struct ml_err *err)
 {
     lua_State *L = server->trusted->running;
     lua_pushcfunction(L, open_server);
@@ -266,11 +266,11 @@ int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apise
         .logger = "apiserver",
         .files_first = options->files_first,
         .garbage_percent = options->garbage_percent,
-        .failed = on_failed,
+        .failed = log_callback_failure,
         .context = server,
     });
-    reply_open(server->trusted->L);
-    int r = start(server, options->settings, err);
+    open_reply_type(server->trusted->L);
+    int r = start_server(server, options->settings, err);
     if (r < 0) {
         ml_apiserver_free(server);
         return r;
@@ -279,13 +279,13 @@ int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apise
     return 0;
 }
 
-static void abort_all(struct ml_apiserver *server)
+static void abort_all_calls(struct ml_apiserver *server)
 {
     ml_list_each (node, &server->calls) {
         struct ml_apiserver_call *call = ml_container_of(node, struct ml_apiserver_call, node);
         const struct ml_apiserver_sink *sink = call->sink;
         void *context = call->context;
-        reply_end(call);
+        end_reply(call);
         sink->abort(context);
     }
 }
@@ -294,16 +294,16 @@ void ml_apiserver_free(struct ml_apiserver *server)
 {
     if (!server)
         return;
-    abort_all(server);
+    abort_all_calls(server);
     ml_trusted_free(server->trusted);
     free(server);
 }
 
 int ml_apiserver_reset(struct ml_apiserver *server, struct ml_str settings, struct ml_err *err)
 {
-    abort_all(server);
+    abort_all_calls(server);
     host_forget(server->trusted);
-    return start(server, settings, err);
+    return start_server(server, settings, err);
 }
 
 struct ml_trusted *ml_apiserver_trusted(struct ml_apiserver *server)
@@ -337,7 +337,7 @@ static void push_headers(struct ml_trusted *trusted, const struct ml_apiserver_r
     }
 }
 
-static void set_text(lua_State *L, const char *name, struct ml_str text)
+static void set_text_field(lua_State *L, const char *name, struct ml_str text)
 {
     lua_pushlstring(L, text.ptr ? text.ptr : "", text.len);
     lua_setfield(L, -2, name);
@@ -348,15 +348,15 @@ static void push_request(struct ml_trusted *trusted, const struct ml_apiserver_r
 {
     lua_State *L = trusted->running;
     lua_createtable(L, 0, 5);
-    set_text(L, "method", ml_str_of(request->method));
-    set_text(L, "path", request->path);
-    set_text(L, "query", request->query);
-    set_text(L, "body", request->body);
+    set_text_field(L, "method", ml_str_of(request->method));
+    set_text_field(L, "path", request->path);
+    set_text_field(L, "query", request->query);
+    set_text_field(L, "body", request->body);
     push_headers(trusted, request);
     lua_setfield(L, -2, "headers");
 }
 
-static void answer_500(struct ml_apiserver_call *call, struct ml_str problem)
+static void answer_internal_error(struct ml_apiserver_call *call, struct ml_str problem)
 {
     struct ml_buf body = ML_BUF_INIT, message = ML_BUF_INIT;
     struct ml_json_writer writer;
@@ -373,24 +373,24 @@ static void answer_500(struct ml_apiserver_call *call, struct ml_str problem)
     ml_json_end_object(&writer);
     const struct ml_http_answer answer = {
         .status = 500, .content_type = "application/json", .body = ml_buf_str(&body)};
-    reply_end(call);
+    end_reply(call);
     call->sink->send(call->context, &answer);
     ml_buf_fini(&message);
     ml_buf_fini(&body);
 }
 
 /* What becomes of a request whose handler raised. */
-static void fail(struct ml_apiserver *server, struct ml_apiserver_call *call,
-                 const struct ml_apiserver_request *request)
+static void fail_request(struct ml_apiserver *server, struct ml_apiserver_call *call,
+                         const struct ml_apiserver_request *request)
 {
     const char *traceback = ml_trusted_traceback(server->trusted);
     ml_error(server->log, "apiserver", "a request failed", ML_S("method", request->method),
              ML_STR_FIELD("path", request->path), ML_S("error", traceback));
     struct ml_str rest = ml_str_of(traceback);
     if (call->state == REPLY_OPEN) {
-        answer_500(call, ml_str_cut(&rest, '\n'));
+        answer_internal_error(call, ml_str_cut(&rest, '\n'));
     } else if (call->state == REPLY_STARTED) {
-        reply_end(call);
+        end_reply(call);
         call->sink->abort(call->context);
     }
 }
@@ -400,7 +400,7 @@ struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
                                               const struct ml_apiserver_sink *sink, void *context)
 {
     lua_State *L = server->trusted->running;
-    struct ml_apiserver_call *call = reply_push(server->trusted, sink, context);
+    struct ml_apiserver_call *call = push_new_reply(server->trusted, sink, context);
     ml_list_push(&server->calls, &call->node);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &server_key);
     lua_getfield(L, -1, "handle");
@@ -408,7 +408,7 @@ struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
     push_request(server->trusted, request);
     lua_pushvalue(L, -4);
     if (host_call(server->trusted, 3, 0) < 0)
-        fail(server, call, request);
+        fail_request(server, call, request);
     bool over = call->state == REPLY_OVER;
     lua_pop(L, 1); /* the reply, which may go now */
     return over ? NULL : call;
@@ -420,7 +420,7 @@ void ml_apiserver_gone(struct ml_apiserver_call *call)
     lua_State *L = trusted->running;
     lua_rawgetp(L, LUA_REGISTRYINDEX, call);
     lua_getiuservalue(L, -1, 1);
-    reply_end(call);
+    end_reply(call);
     if (lua_isnil(L, -1))
         lua_pop(L, 1);
     else

@@ -72,7 +72,7 @@ struct ml_dev {
     int idle_count, stuck_count;
 };
 
-static void leave_loop(void *context)
+static void leave_dev_loop(void *context)
 {
     struct ml_dev *self = context;
     ml_loop_stop(self->loop);
@@ -81,7 +81,7 @@ static void leave_loop(void *context)
 static void stop_dev(struct ml_dev *self)
 {
     ml_timer_stop(&self->idle_check);
-    ml_operator_stop(self->operator, DRAIN_NS, leave_loop, self);
+    ml_operator_stop(self->operator, DRAIN_NS, leave_dev_loop, self);
 }
 
 static void stop_on_signal(void *context, int signo)
@@ -91,15 +91,15 @@ static void stop_on_signal(void *context, int signo)
 }
 
 /* SIGHUP: the terminal has been closed. */
-static void catch_signals(struct ml_dev *self, void (*fire)(void *context, int signo))
+static void catch_stop_signals(struct ml_dev *self, void (*fire)(void *context, int signo))
 {
     ml_loop_on_signal(self->loop, SIGTERM, fire, self);
     ml_loop_on_signal(self->loop, SIGINT, fire, self);
     ml_loop_on_signal(self->loop, SIGHUP, fire, self);
 }
 
-static int call_lua(struct ml_dev *self, const char *function, struct ml_str argument,
-                    struct ml_buf *result, struct ml_err *err)
+static int call_dev_lua(struct ml_dev *self, const char *function, struct ml_str argument,
+                        struct ml_buf *result, struct ml_err *err)
 {
     struct ml_trusted *trusted = ml_apiserver_trusted(self->server);
     return ml_trusted_call(trusted, "cluster.dev", function, argument, result, err);
@@ -107,15 +107,15 @@ static int call_lua(struct ml_dev *self, const char *function, struct ml_str arg
 
 /* ---- a folder of its own, kubeconfig and token ---- */
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
+static int dev_remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
 {
     (void)info, (void)type, (void)at;
     return remove(path);
 }
 
-static void remove_folder(const char *folder)
+static void remove_dev_folder(const char *folder)
 {
-    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    nftw(folder, dev_remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 /* A folder of ours, whose maker has ended without taking it away. */
@@ -143,14 +143,14 @@ static void remove_abandoned_folders(const char *parent)
             continue;
         ML_AUTO_FREE char *folder = ml_asprintf("%s/%s", parent, entry->d_name);
         if (is_abandoned_folder(folder))
-            remove_folder(folder);
+            remove_dev_folder(folder);
     }
     if (all)
         closedir(all);
 }
 
 /* Under its name there is only a file that is locked: who sweeps takes any other for left. */
-static int lock_folder(struct ml_dev *self)
+static int lock_dev_folder(struct ml_dev *self)
 {
     ML_AUTO_FREE char *beside = ml_asprintf("%s/" LOCK_NAME ".new", self->folder);
     ML_AUTO_FREE char *lock = ml_asprintf("%s/" LOCK_NAME, self->folder);
@@ -161,7 +161,7 @@ static int lock_folder(struct ml_dev *self)
 }
 
 /* For logs and pods, mode 0700, in $TMPDIR or /tmp. */
-static int make_folder(struct ml_dev *self)
+static int make_dev_folder(struct ml_dev *self)
 {
     const char *parent = getenv("TMPDIR");
     parent = parent && *parent ? parent : "/tmp";
@@ -173,7 +173,7 @@ static int make_folder(struct ml_dev *self)
         return r;
     }
     self->folder = folder;
-    if (lock_folder(self) < 0)
+    if (lock_dev_folder(self) < 0)
         return ml_err_set(self->err, ML_EIO, "%s/" LOCK_NAME ": cannot be made: %s", folder,
                           strerror(errno));
     return 0;
@@ -191,7 +191,7 @@ static void write_kubeconfig_text(const struct ml_dev *self, struct ml_buf *out)
                      "    user: moonloop\n    namespace: default\n");
 }
 
-static int write_all(int fd, struct ml_str text)
+static int write_kubeconfig_bytes(int fd, struct ml_str text)
 {
     while (text.len) {
         ssize_t sent = write(fd, text.ptr, text.len);
@@ -212,7 +212,7 @@ static int write_kubeconfig(struct ml_dev *self)
     ML_AUTO_FREE char *beside = ml_asprintf("%s.XXXXXX", name);
     write_kubeconfig_text(self, &text);
     int fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
-    int r = fd < 0 ? -1 : write_all(fd, ml_buf_str(&text));
+    int r = fd < 0 ? -1 : write_kubeconfig_bytes(fd, ml_buf_str(&text));
     if (fd >= 0 && close(fd) < 0)
         r = -1;
     if (r == 0)
@@ -228,12 +228,12 @@ static int write_kubeconfig(struct ml_dev *self)
     return 0;
 }
 
-static void remove_files(struct ml_dev *self)
+static void remove_dev_files(struct ml_dev *self)
 {
     if (self->kubeconfig)
         unlink(self->kubeconfig);
     if (self->folder)
-        remove_folder(self->folder);
+        remove_dev_folder(self->folder);
     if (self->folder && self->folder_lock >= 0)
         close(self->folder_lock);
     free(self->kubeconfig);
@@ -241,7 +241,7 @@ static void remove_files(struct ml_dev *self)
 }
 
 /* TOKEN_LEN letters that cannot be guessed. */
-static int make_token(struct ml_dev *self)
+static int make_admin_token(struct ml_dev *self)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567"; /* 32: no bias */
     unsigned char bytes[TOKEN_LEN];
@@ -283,7 +283,7 @@ static int apply_manifests(const struct manifest_path *manifests, struct ml_err 
     if (r < 0)
         return r;
     write_apply_argument(&argument, manifests->path, &files);
-    r = call_lua(manifests->dev, "apply", ml_buf_str(&argument), NULL, err);
+    r = call_dev_lua(manifests->dev, "apply", ml_buf_str(&argument), NULL, err);
     if (r == 0 && files.refused_count) {
         *err = files.refused[0].err;
         r = err->kind;
@@ -343,22 +343,23 @@ static bool are_manifests_read(const struct ml_dev *self)
 
 /* ---- until idle ---- */
 
-static bool is_busy(struct ml_dev *self)
+static bool is_cluster_busy(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
     int64_t horizon = ml_clock_monotonic(ml_loop_clock(self->loop)) + IDLE_WITHIN;
-    if (call_lua(self, "is_busy", ML_STR(""), &answer, &err) < 0 ||
+    if (call_dev_lua(self, "is_busy", ML_STR(""), &answer, &err) < 0 ||
         !ml_str_is(ml_buf_str(&answer), "false"))
         return true;
     return ml_operator_next(self->operator) < horizon;
 }
 
-static bool has_failures(struct ml_dev *self)
+static bool have_manifests_failed(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
-    return !are_manifests_read(self) || call_lua(self, "failed", ML_STR(""), &answer, &err) < 0 ||
+    return !are_manifests_read(self) ||
+           call_dev_lua(self, "failed", ML_STR(""), &answer, &err) < 0 ||
            !ml_str_is(ml_buf_str(&answer), "0");
 }
 
@@ -369,7 +370,7 @@ static void end_when_idle(struct ml_dev *self, bool is_ready, struct ml_buf *why
     struct ml_str line = ml_str_cut(&rest, '\n');
     if (!is_ready)
         ml_err_set(self->err, ML_ESCRIPT, ML_STR_FMT, ML_STR_ARG(line));
-    else if (has_failures(self))
+    else if (have_manifests_failed(self))
         ml_err_set(self->err, ML_EINVALID, "not all manifests could be applied");
     if (self->err->kind)
         self->exit_code = MOONLOOP_EXIT_BAD;
@@ -381,7 +382,7 @@ static void check_idle(void *context)
     struct ml_dev *self = context;
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
     bool is_ready = ml_operator_ready(self->operator, & why);
-    self->idle_count = is_busy(self) ? 0 : self->idle_count + 1;
+    self->idle_count = is_cluster_busy(self) ? 0 : self->idle_count + 1;
     self->stuck_count = is_ready ? 0 : self->stuck_count + 1;
     if (self->idle_count >= IDLE_COUNT || self->stuck_count >= STUCK_COUNT)
         end_when_idle(self, is_ready, &why);
@@ -391,7 +392,7 @@ static void check_idle(void *context)
 
 /* ---- start ---- */
 
-static void start_operator(void *context)
+static void start_dev_operator(void *context)
 {
     struct ml_dev *self = context;
     ml_operator_start(self->operator);
@@ -415,7 +416,7 @@ static void put_admin_user(struct ml_json_writer *writer, const char *token)
     ml_json_end_object(writer);
 }
 
-static int make_server(struct ml_dev *self)
+static int make_dev_server(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf settings = ML_BUF_INIT;
     struct ml_json_writer writer;
@@ -452,7 +453,7 @@ static int serve_https(struct ml_dev *self)
     return r < 0 ? r : write_kubeconfig(self);
 }
 
-static int start_cluster(struct ml_dev *self)
+static int start_dev_cluster(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf settings = ML_BUF_INIT;
     struct ml_json_writer writer;
@@ -464,10 +465,10 @@ static int start_cluster(struct ml_dev *self)
     if (self->opts.audit_log)
         ml_json_put_string(&writer, "audit_log", ml_str_of(self->opts.audit_log));
     ml_json_end_object(&writer);
-    return call_lua(self, "start", ml_buf_str(&settings), NULL, self->err);
+    return call_dev_lua(self, "start", ml_buf_str(&settings), NULL, self->err);
 }
 
-static void make_operator(struct ml_dev *self)
+static void make_dev_operator(struct ml_dev *self)
 {
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-dev-%d", (int)getpid());
     const struct ml_operator_opts opts = {
@@ -484,7 +485,7 @@ static void make_operator(struct ml_dev *self)
         ml_operator_add_path(self->operator, self->opts.scripts[i]);
 }
 
-static int check_opts(struct ml_dev *self)
+static int check_dev_opts(struct ml_dev *self)
 {
     enum ml_log_level level = ML_LOG_INFO;
     const char *pods = self->opts.pods, *mode = self->opts.authorization;
@@ -519,27 +520,27 @@ static void print_address(const struct ml_dev *self)
 
 static int build_dev(struct ml_dev *self)
 {
-    if (check_opts(self) < 0)
+    if (check_dev_opts(self) < 0)
         return MOONLOOP_EXIT_USAGE;
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();
-    ml_task_init(&self->manifests_applied, start_operator, self);
+    ml_task_init(&self->manifests_applied, start_dev_operator, self);
     ml_timer_init(&self->idle_check, self->loop, check_idle, self);
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
     if (ml_processes_new(self->loop, &self->processes, self->err) < 0)
         return MOONLOOP_EXIT_BAD;
     /* From here on there is something to take away again; a signal waits for the loop. */
-    catch_signals(self, stop_on_signal);
-    if (make_folder(self) < 0 || make_token(self) < 0 || make_server(self) < 0)
+    catch_stop_signals(self, stop_on_signal);
+    if (make_dev_folder(self) < 0 || make_admin_token(self) < 0 || make_dev_server(self) < 0)
         return MOONLOOP_EXIT_BAD;
     int r = serve_https(self);
     if (r == ML_EINVALID) /* --bind-address */
         return MOONLOOP_EXIT_USAGE;
-    if (r < 0 || start_cluster(self) < 0)
+    if (r < 0 || start_dev_cluster(self) < 0)
         return MOONLOOP_EXIT_BAD;
     self->transport = ml_transport_embedded_new(self->loop, self->server, self->token);
-    make_operator(self);
+    make_dev_operator(self);
     watch_manifests(self);
     print_address(self);
     return 0;
@@ -553,19 +554,19 @@ static void free_dev(struct ml_dev *self)
     ml_operator_free(self->operator);
     if (self->transport)
         self->transport->free(self->transport);
-    if (self->server && call_lua(self, "stop", ML_STR(""), NULL, &err) < 0)
+    if (self->server && call_dev_lua(self, "stop", ML_STR(""), NULL, &err) < 0)
         ml_error(&self->log, "dev", "pods may be left", ML_ERR(&err));
     ml_embedded_http_free(self->http);
     ml_apiserver_free(self->server);
     ml_processes_free(self->processes);
     ml_http_client_free(self->prober);
     if (self->loop) {
-        catch_signals(self, NULL);
+        catch_stop_signals(self, NULL);
         ml_timer_stop(&self->idle_check);
         ml_loop_free(self->loop);
     }
     ml_metrics_free(self->metrics);
-    remove_files(self);
+    remove_dev_files(self);
 }
 
 int ml_dev_run(const struct ml_dev_opts *opts, struct ml_err *err)

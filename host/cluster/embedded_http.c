@@ -22,52 +22,52 @@ struct call {
 /* ---- answers, from Lua to the client ---- */
 
 /* The answer has ended. */
-static struct ml_http_exchange *end(struct call *call)
+static struct ml_http_exchange *end_http_call(struct call *call)
 {
     struct ml_http_exchange *exchange = call->exchange;
     free(call);
     return exchange;
 }
 
-static void sink_send(void *call, const struct ml_http_answer *answer)
+static void http_sink_send(void *call, const struct ml_http_answer *answer)
 {
-    ml_http_answer(end(call), answer);
+    ml_http_answer(end_http_call(call), answer);
 }
 
-static void sink_start(void *context, const struct ml_http_answer *head)
+static void http_sink_start(void *context, const struct ml_http_answer *head)
 {
     struct call *call = context;
     ml_http_stream(call->exchange, head);
 }
 
-static size_t sink_write(void *context, struct ml_str bytes)
+static size_t http_sink_write(void *context, struct ml_str bytes)
 {
     struct call *call = context;
     return ml_http_write(call->exchange, bytes);
 }
 
-static void sink_finish(void *call)
+static void http_sink_finish(void *call)
 {
-    ml_http_finish(end(call));
+    ml_http_finish(end_http_call(call));
 }
 
-static void sink_abort(void *call)
+static void http_sink_abort(void *call)
 {
-    ml_http_abort(end(call));
+    ml_http_abort(end_http_call(call));
 }
 
 static const struct ml_apiserver_sink sink = {
-    .send = sink_send,
-    .start = sink_start,
-    .write = sink_write,
-    .finish = sink_finish,
-    .abort = sink_abort,
+    .send = http_sink_send,
+    .start = http_sink_start,
+    .write = http_sink_write,
+    .finish = http_sink_finish,
+    .abort = http_sink_abort,
 };
 
 /* ---- requests, from the client to Lua ---- */
 
 /* The client has gone first. */
-static void on_closed(void *context)
+static void on_client_closed(void *context)
 {
     struct call *call = context;
     struct ml_apiserver_call *handle = call->handle;
@@ -75,12 +75,12 @@ static void on_closed(void *context)
     ml_apiserver_gone(handle);
 }
 
-static void on_request(void *context, struct ml_http_exchange *exchange)
+static void on_client_request(void *context, struct ml_http_exchange *exchange)
 {
     struct ml_embedded_http *self = context;
     struct call *call = ml_new(struct call);
     call->exchange = exchange;
-    exchange->closed = on_closed;
+    exchange->closed = on_client_closed;
     exchange->context = call;
     struct ml_apiserver_call *handle = ml_apiserver_handle(
         self->apiserver,
@@ -97,7 +97,7 @@ static void on_request(void *context, struct ml_http_exchange *exchange)
 
 /* As kube-apiserver: apimachinery/pkg/api/errors (NewRequestEntityTooLargeError,
  * NewGenericServerResponse), without naming a resource, because none has been looked for. */
-static void refusal(void *context, int status, struct ml_http_answer *answer)
+static void fill_http_refusal(void *context, int status, struct ml_http_answer *answer)
 {
     (void)context;
     answer->content_type = "application/json";
@@ -126,8 +126,8 @@ static void refusal(void *context, int status, struct ml_http_answer *answer)
 
 /* ---- start and end ---- */
 
-static int make_tls(struct ml_embedded_http *self, const struct ml_embedded_http_opts *opts,
-                    struct ssl_ctx_st **out, struct ml_err *err)
+static int make_server_tls(struct ml_embedded_http *self, const struct ml_embedded_http_opts *opts,
+                           struct ssl_ctx_st **out, struct ml_err *err)
 {
     struct ml_tls_identity identity;
     const struct ml_tls_authority_opts authority = {
@@ -153,14 +153,14 @@ int ml_embedded_http_new(const struct ml_embedded_http_opts *opts, struct ml_emb
     struct ml_http_limits limits = opts->limits;
     limits.body_bytes_max = BODY_BYTES_MAX;
     self->apiserver = opts->server;
-    int r = make_tls(self, opts, &tls, err);
+    int r = make_server_tls(self, opts, &tls, err);
     if (r == 0)
         r = ml_http_server_new(&(struct ml_http_server_opts){.loop = opts->loop,
                                                              .address = opts->address,
                                                              .tls = tls,
-                                                             .handle = on_request,
+                                                             .handle = on_client_request,
                                                              .context = self,
-                                                             .refusal = refusal,
+                                                             .refusal = fill_http_refusal,
                                                              .limits = limits},
                                &self->http, err);
     SSL_CTX_free(tls);

@@ -15,7 +15,7 @@ struct host_file {
 
 /* nil, "PATH: what is wrong" */
 ML_RAISES
-static int fail(lua_State *L, const char *what)
+static int push_file_error(lua_State *L, const char *what)
 {
     const char *why = strerror(errno);
     lua_pushnil(L);
@@ -27,14 +27,14 @@ static int fail(lua_State *L, const char *what)
 }
 
 ML_RAISES
-static int succeed(lua_State *L)
+static int push_true(lua_State *L)
 {
     lua_pushboolean(L, 1);
     return 1;
 }
 
 ML_RAISES
-static struct host_file *check(lua_State *L)
+static struct host_file *check_open_file(lua_State *L)
 {
     struct host_file *file = luaL_checkudata(L, 1, FILE_TYPE);
     luaL_argcheck(L, file->fd >= 0, 1, "the file is closed");
@@ -52,7 +52,7 @@ static int file_open(lua_State *L)
     luaL_setmetatable(L, FILE_TYPE);
     file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (file->fd < 0)
-        return fail(L, path);
+        return push_file_error(L, path);
     if (flock(file->fd, LOCK_EX | LOCK_NB) == 0)
         return 1;
     lua_pushnil(L);
@@ -63,7 +63,7 @@ static int file_open(lua_State *L)
     return 2;
 }
 
-static int write_all(int fd, const char *text, size_t len)
+static int write_or_fail(int fd, const char *text, size_t len)
 {
     while (len > 0) {
         ssize_t sent = write(fd, text, len);
@@ -81,23 +81,23 @@ static int write_all(int fd, const char *text, size_t len)
 ML_RAISES
 static int file_write(lua_State *L)
 {
-    struct host_file *file = check(L);
+    struct host_file *file = check_open_file(L);
     size_t len;
     const char *text = luaL_checklstring(L, 2, &len);
     off_t before = lseek(file->fd, 0, SEEK_END);
-    if (write_all(file->fd, text, len) == 0)
-        return succeed(L);
+    if (write_or_fail(file->fd, text, len) == 0)
+        return push_true(L);
     int why = errno;
     int cut = ftruncate(file->fd, before);
     errno = cut < 0 ? errno : why;
-    return fail(L, NULL);
+    return push_file_error(L, NULL);
 }
 
 /* file:read() -> text | nil, message: the whole file. */
 ML_RAISES
 static int file_read(lua_State *L)
 {
-    struct host_file *file = check(L);
+    struct host_file *file = check_open_file(L);
     luaL_Buffer text;
     lseek(file->fd, 0, SEEK_SET);
     luaL_buffinit(L, &text);
@@ -106,7 +106,7 @@ static int file_read(lua_State *L)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return fail(L, NULL);
+            return push_file_error(L, NULL);
         if (got == 0)
             break;
         luaL_addsize(&text, (size_t)got);
@@ -119,17 +119,17 @@ static int file_read(lua_State *L)
 ML_RAISES
 static int file_cut(lua_State *L)
 {
-    struct host_file *file = check(L);
+    struct host_file *file = check_open_file(L);
     lua_Integer size = luaL_checkinteger(L, 2);
     luaL_argcheck(L, size >= 0, 2, "below 0");
-    return ftruncate(file->fd, (off_t)size) < 0 ? fail(L, NULL) : succeed(L);
+    return ftruncate(file->fd, (off_t)size) < 0 ? push_file_error(L, NULL) : push_true(L);
 }
 
 /* file:sync() -> true | nil, message: what was written is on the disk. */
 ML_RAISES
 static int file_sync(lua_State *L)
 {
-    return fdatasync(check(L)->fd) < 0 ? fail(L, NULL) : succeed(L);
+    return fdatasync(check_open_file(L)->fd) < 0 ? push_file_error(L, NULL) : push_true(L);
 }
 
 static int file_close(lua_State *L)
@@ -150,7 +150,7 @@ static int file_make(lua_State *L)
     const char *path = luaL_checkstring(L, 1);
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return succeed(L);
+        return push_true(L);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
     int r = fd < 0 || fstat(fd, &info) < 0 ? -1 : 0;
     if (r == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
@@ -159,22 +159,22 @@ static int file_make(lua_State *L)
     if (fd >= 0)
         close(fd);
     errno = why;
-    return r < 0 ? fail(L, path) : succeed(L);
+    return r < 0 ? push_file_error(L, path) : push_true(L);
 }
 
 /* make_folder(path) -> true | nil, message: for its owner alone; fine when it is there. */
 ML_RAISES
-static int make_folder(lua_State *L)
+static int file_make_folder(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return fail(L, path);
-    return succeed(L);
+        return push_file_error(L, path);
+    return push_true(L);
 }
 
 /* sync_folder(path) -> true | nil, message: renames in it are on the disk. */
 ML_RAISES
-static int sync_folder(lua_State *L)
+static int file_sync_folder(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -183,7 +183,7 @@ static int sync_folder(lua_State *L)
     if (fd >= 0)
         close(fd);
     errno = why;
-    return r < 0 ? fail(L, path) : succeed(L);
+    return r < 0 ? push_file_error(L, path) : push_true(L);
 }
 
 ML_RAISES
@@ -194,8 +194,8 @@ int host_open_file(lua_State *L)
                                        {"close", file_close}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"open", file_open},
                                          {"make", file_make},
-                                         {"make_folder", make_folder},
-                                         {"sync_folder", sync_folder},
+                                         {"make_folder", file_make_folder},
+                                         {"sync_folder", file_sync_folder},
                                          {NULL, NULL}};
     luaL_newmetatable(L, FILE_TYPE);
     luaL_newlib(L, methods);

@@ -43,7 +43,7 @@ void host_mark_array(lua_State *L, int index)
     lua_setmetatable(L, index);
 }
 
-static bool is_marked(lua_State *L, int index)
+static bool is_marked_array(lua_State *L, int index)
 {
     if (!lua_getmetatable(L, index))
         return false;
@@ -54,7 +54,7 @@ static bool is_marked(lua_State *L, int index)
 
 bool host_is_array(lua_State *L, int index)
 {
-    if (is_marked(L, index))
+    if (is_marked_array(L, index))
         return true;
     bool has_first = lua_rawgeti(L, index, 1) != LUA_TNIL;
     lua_pop(L, 1);
@@ -86,7 +86,7 @@ struct decoder {
     const char *problem; /* one that the reader does not know of */
 };
 
-static void grow(struct decoder *decoder)
+static void decoder_grow(struct decoder *decoder)
 {
     size_t size = decoder->capacity * sizeof(struct level);
     struct level *grown = ml_alloc(size * 2);
@@ -97,14 +97,14 @@ static void grow(struct decoder *decoder)
     decoder->capacity *= 2;
 }
 
-static bool open_level(struct decoder *decoder, bool object)
+static bool decoder_open_level(struct decoder *decoder, bool object)
 {
     if (!lua_checkstack(decoder->L, GATHERED_MAX + LUA_MINSTACK)) {
         decoder->problem = "nested too deep";
         return false;
     }
     if (ML_UNLIKELY(decoder->depth == decoder->capacity))
-        grow(decoder);
+        decoder_grow(decoder);
     lua_pushnil(decoder->L);
     decoder->levels[decoder->depth++] = (struct level){.table = lua_gettop(decoder->L),
                                                        .object = object};
@@ -112,7 +112,7 @@ static bool open_level(struct decoder *decoder, bool object)
 }
 
 /* Moves what the level has gathered into its table. */
-static void move(struct decoder *decoder, struct level *level)
+static void decoder_flush_level(struct decoder *decoder, struct level *level)
 {
     lua_State *L = decoder->L;
     int table = level->table, count = lua_gettop(L) - table;
@@ -134,10 +134,10 @@ static void move(struct decoder *decoder, struct level *level)
     }
 }
 
-static void close_level(struct decoder *decoder)
+static void decoder_close_level(struct decoder *decoder)
 {
     struct level *level = &decoder->levels[--decoder->depth];
-    move(decoder, level);
+    decoder_flush_level(decoder, level);
     if (!level->object) {
         lua_pushvalue(decoder->L, decoder->mark);
         lua_setmetatable(decoder->L, level->table);
@@ -145,7 +145,7 @@ static void close_level(struct decoder *decoder)
 }
 
 /* Has the level the key on top already, the one below it not counted? */
-static bool has_key(lua_State *L, const struct level *level)
+static bool level_has_key(lua_State *L, const struct level *level)
 {
     int top = lua_gettop(L);
     for (int i = level->table + 1; i < top; i += 2)
@@ -161,7 +161,7 @@ static bool has_key(lua_State *L, const struct level *level)
 
 /* The path of the key on top, as upstream's strict decoder names it: "spec.containers[0].name".
  * The index of an element is the count of those before it. */
-static void note_duplicate(struct decoder *decoder)
+static void decoder_note_duplicate_key(struct decoder *decoder)
 {
     lua_State *L = decoder->L;
     struct ml_buf path = ML_BUF_INIT;
@@ -182,7 +182,7 @@ static void note_duplicate(struct decoder *decoder)
     lua_rawseti(L, decoder->duplicates, ++decoder->duplicate_count);
 }
 
-static void check_key(struct decoder *decoder)
+static void decoder_check_key(struct decoder *decoder)
 {
     struct level *level = &decoder->levels[decoder->depth - 1];
     struct ml_str key = decoder->reader.text;
@@ -192,13 +192,13 @@ static void check_key(struct decoder *decoder)
                                        (unsigned char)key.ptr[key.len - 1];
     uint64_t bit = UINT64_C(1) << (hash % 64);
     if (ML_UNLIKELY((level->seen & bit) && decoder->duplicate_count < DUPLICATES_MAX &&
-                    has_key(decoder->L, level)))
-        note_duplicate(decoder);
+                    level_has_key(decoder->L, level)))
+        decoder_note_duplicate_key(decoder);
     level->seen |= bit;
 }
 
 /* A number that int64 does not hold; upstream keeps it as a double. */
-static bool push_number(struct decoder *decoder)
+static bool decoder_push_number(struct decoder *decoder)
 {
     ML_AUTO_FREE char *text = ml_str_dup(decoder->reader.text);
     double value = strtod(text, NULL);
@@ -211,7 +211,7 @@ static bool push_number(struct decoder *decoder)
 }
 
 /* Pushes what the token stands for. False: the value ends or goes no further. */
-static bool push_token(struct decoder *decoder, enum ml_json_token token)
+static bool decoder_push_token(struct decoder *decoder, enum ml_json_token token)
 {
     lua_State *L = decoder->L;
     const struct ml_json_reader *reader = &decoder->reader;
@@ -220,14 +220,14 @@ static bool push_token(struct decoder *decoder, enum ml_json_token token)
     case ML_JSON_KEY:
         lua_pushlstring(L, reader->text.ptr, reader->text.len);
         if (token == ML_JSON_KEY && decoder->duplicates)
-            check_key(decoder);
+            decoder_check_key(decoder);
         return true;
     case ML_JSON_OBJECT:
     case ML_JSON_ARRAY:
-        return open_level(decoder, token == ML_JSON_OBJECT);
+        return decoder_open_level(decoder, token == ML_JSON_OBJECT);
     case ML_JSON_OBJECT_END:
     case ML_JSON_ARRAY_END:
-        close_level(decoder);
+        decoder_close_level(decoder);
         return true;
     case ML_JSON_INT:
         lua_pushinteger(L, reader->integer);
@@ -236,7 +236,7 @@ static bool push_token(struct decoder *decoder, enum ml_json_token token)
         lua_pushnumber(L, reader->real);
         return true;
     case ML_JSON_NUMBER:
-        return push_number(decoder);
+        return decoder_push_number(decoder);
     case ML_JSON_TRUE:
     case ML_JSON_FALSE:
         lua_pushboolean(L, token == ML_JSON_TRUE);
@@ -251,15 +251,15 @@ static bool push_token(struct decoder *decoder, enum ml_json_token token)
     ML_UNREACHABLE();
 }
 
-static void decode(struct decoder *decoder)
+static void decoder_run(struct decoder *decoder)
 {
-    while (push_token(decoder, ml_json_next(&decoder->reader))) {
+    while (decoder_push_token(decoder, ml_json_next(&decoder->reader))) {
         if (decoder->depth == 0)
             continue;
         struct level *level = &decoder->levels[decoder->depth - 1];
         int count = lua_gettop(decoder->L) - level->table;
         if (ML_UNLIKELY(count >= GATHERED_MAX))
-            move(decoder, level);
+            decoder_flush_level(decoder, level);
     }
 }
 
@@ -299,7 +299,7 @@ int host_decode(lua_State *L, struct ml_str text, bool duplicates, struct ml_err
     }
     host_push_array_mark(L);
     decoder.mark = lua_gettop(L);
-    decode(&decoder);
+    decoder_run(&decoder);
     int r = decoder_fini(&decoder, err);
     if (r < 0) {
         lua_settop(L, top);
@@ -314,7 +314,7 @@ int host_decode(lua_State *L, struct ml_str text, bool duplicates, struct ml_err
 /* ---- host.json ---- */
 
 ML_RAISES
-static int push_failure(lua_State *L, const struct ml_err *err)
+static int push_decode_error(lua_State *L, const struct ml_err *err)
 {
     lua_pushnil(L);
     lua_pushstring(L, err->message);
@@ -328,7 +328,7 @@ static int json_decode(lua_State *L)
     struct ml_str text;
     text.ptr = luaL_checklstring(L, 1, &text.len);
     struct ml_err err;
-    return host_decode(L, text, false, &err) < 0 ? push_failure(L, &err) : 1;
+    return host_decode(L, text, false, &err) < 0 ? push_decode_error(L, &err) : 1;
 }
 
 /* decode_strict(text) -> value, duplicates | nil, message */
@@ -338,7 +338,7 @@ static int json_decode_strict(lua_State *L)
     struct ml_str text;
     text.ptr = luaL_checklstring(L, 1, &text.len);
     struct ml_err err;
-    return host_decode(L, text, true, &err) < 0 ? push_failure(L, &err) : 2;
+    return host_decode(L, text, true, &err) < 0 ? push_decode_error(L, &err) : 2;
 }
 
 /* encode(value) -> text; raises for what JSON cannot hold */
@@ -376,7 +376,7 @@ static int json_is_array(lua_State *L)
 }
 
 /* [+1] An empty table with room for what the one at `index` has, and with its mark. */
-static void push_like(lua_State *L, int index)
+static void push_empty_copy(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
     lua_Unsigned elements = lua_rawlen(L, index);
@@ -398,7 +398,7 @@ static int json_copy(lua_State *L)
     lua_settop(L, 1);
     if (!lua_istable(L, 1))
         return 1;
-    push_like(L, 1);
+    push_empty_copy(L, 1);
     lua_pushnil(L);
     for (;;) {
         luaL_checkstack(L, 8, "a value nested too deep to be copied");
@@ -407,7 +407,7 @@ static int json_copy(lua_State *L)
             if (lua_gettop(L) == 1)
                 return 1;
         } else if (lua_istable(L, -1)) {
-            push_like(L, -1);
+            push_empty_copy(L, -1);
             lua_pushnil(L);
             continue;
         }
@@ -417,7 +417,7 @@ static int json_copy(lua_State *L)
     }
 }
 
-static size_t count_members(lua_State *L, int index)
+static size_t count_table_keys(lua_State *L, int index)
 {
     size_t count = 0;
     index = lua_absindex(L, index);
@@ -427,22 +427,22 @@ static size_t count_members(lua_State *L, int index)
 }
 
 /* The two tables on top: can they be equal, as far as can be told from outside? */
-static bool look_alike(lua_State *L)
+static bool may_be_equal(lua_State *L)
 {
     return host_is_array(L, -2) == host_is_array(L, -1) &&
-           count_members(L, -2) == count_members(L, -1);
+           count_table_keys(L, -2) == count_table_keys(L, -1);
 }
 
 /* [-2, +0, or +0 when `below`] Compares the two values on top; tables that may be equal stay
  * there, for their members to be looked at. */
-static bool equal_so_far(lua_State *L, bool *below)
+static bool compare_top_values(lua_State *L, bool *below)
 {
     *below = false;
     if (lua_rawequal(L, -1, -2)) {
         lua_pop(L, 2);
         return true;
     }
-    *below = lua_istable(L, -1) && lua_istable(L, -2) && look_alike(L);
+    *below = lua_istable(L, -1) && lua_istable(L, -2) && may_be_equal(L);
     return *below;
 }
 
@@ -463,7 +463,7 @@ static bool equal_tables(lua_State *L)
         }
         lua_pushvalue(L, -2);
         lua_rawget(L, -4);
-        if (!equal_so_far(L, &below))
+        if (!compare_top_values(L, &below))
             return false;
         if (below)
             lua_pushnil(L);
@@ -477,7 +477,7 @@ static int json_equal(lua_State *L)
     luaL_checkany(L, 2);
     lua_settop(L, 2);
     bool below;
-    bool equal = equal_so_far(L, &below) && (!below || equal_tables(L));
+    bool equal = compare_top_values(L, &below) && (!below || equal_tables(L));
     lua_pushboolean(L, equal);
     return 1;
 }
@@ -499,7 +499,7 @@ int host_open_json(lua_State *L)
 /* ---- host.yaml: YAML by way of JSON (codec/yaml.h) ---- */
 
 /* [+1] The list of the documents, each of which ends a line of `lines`. */
-static int decode_lines(lua_State *L, struct ml_str lines, struct ml_err *err)
+static int decode_yaml_lines(lua_State *L, struct ml_str lines, struct ml_err *err)
 {
     int list = lua_gettop(L) + 1;
     lua_newtable(L);
@@ -525,7 +525,7 @@ static int yaml_decode(lua_State *L)
     struct ml_err err;
     int r = ml_yaml_to_json(text, YAML_JSON_MAX, &json, &err);
     if (r == 0)
-        r = decode_lines(L, ml_buf_str(&json), &err);
+        r = decode_yaml_lines(L, ml_buf_str(&json), &err);
     ml_buf_fini(&json);
     if (r == 0)
         return 1;

@@ -38,7 +38,7 @@ void host_encoder_fini(struct host_encoder *encoder)
     free(encoder->levels);
 }
 
-static struct json_member *add_member(struct host_encoder *encoder)
+static struct json_member *encoder_add_member(struct host_encoder *encoder)
 {
     if (ML_UNLIKELY(encoder->member_count == encoder->member_capacity)) {
         encoder->member_capacity = ML_MAX(encoder->member_capacity * 2, (size_t)64);
@@ -48,7 +48,7 @@ static struct json_member *add_member(struct host_encoder *encoder)
     return &encoder->members[encoder->member_count++];
 }
 
-static struct json_level *add_level(struct host_encoder *encoder)
+static struct json_level *encoder_add_level(struct host_encoder *encoder)
 {
     if (ML_UNLIKELY(encoder->depth == encoder->level_capacity)) {
         encoder->level_capacity = ML_MAX(encoder->level_capacity * 2, (size_t)32);
@@ -58,7 +58,7 @@ static struct json_level *add_level(struct host_encoder *encoder)
     return &encoder->levels[encoder->depth++];
 }
 
-static int compare(const void *a, const void *b)
+static int compare_members(const void *a, const void *b)
 {
     return ml_str_cmp(((const struct json_member *)a)->key, ((const struct json_member *)b)->key);
 }
@@ -66,26 +66,26 @@ static int compare(const void *a, const void *b)
 static void sort_members(struct json_member *members, size_t count)
 {
     if (count > MEMBERS_SORT) {
-        qsort(members, count, sizeof *members, compare);
+        qsort(members, count, sizeof *members, compare_members);
         return;
     }
     for (size_t i = 1; i < count; i++) {
         struct json_member member = members[i];
         size_t place = i;
-        for (; place > 0 && compare(&members[place - 1], &member) > 0; place--)
+        for (; place > 0 && compare_members(&members[place - 1], &member) > 0; place--)
             members[place] = members[place - 1];
         members[place] = member;
     }
 }
 
-static bool refuse(struct encoding *encoding, const char *problem)
+static bool refuse_value(struct encoding *encoding, const char *problem)
 {
     encoding->problem = problem;
     return false;
 }
 
 /* Leaves keys and values of the table on the stack. */
-static bool open_object(struct encoding *encoding, struct json_level *level)
+static bool encode_open_object(struct encoding *encoding, struct json_level *level)
 {
     lua_State *L = encoding->L;
     struct host_encoder *encoder = encoding->encoder;
@@ -93,10 +93,10 @@ static bool open_object(struct encoding *encoding, struct json_level *level)
     lua_pushnil(L);
     while (lua_next(L, level->table)) {
         if (lua_type(L, -2) != LUA_TSTRING)
-            return refuse(encoding, "an object with a key that is no string");
+            return refuse_value(encoding, "an object with a key that is no string");
         if (!lua_checkstack(L, LUA_MINSTACK))
-            return refuse(encoding, "too large to be encoded");
-        struct json_member *member = add_member(encoder);
+            return refuse_value(encoding, "too large to be encoded");
+        struct json_member *member = encoder_add_member(encoder);
         member->key.ptr = lua_tolstring(L, -2, &member->key.len);
         member->value = lua_gettop(L);
         lua_pushvalue(L, -2);
@@ -108,7 +108,7 @@ static bool open_object(struct encoding *encoding, struct json_level *level)
     return true;
 }
 
-static bool open_array(struct encoding *encoding, struct json_level *level)
+static bool encode_open_array(struct encoding *encoding, struct json_level *level)
 {
     lua_State *L = encoding->L;
     lua_Integer keys = 0;
@@ -117,29 +117,29 @@ static bool open_array(struct encoding *encoding, struct json_level *level)
     for (lua_pushnil(L); lua_next(L, level->table); lua_pop(L, 1))
         keys++;
     if (keys != level->count)
-        return refuse(encoding, "an array with holes, or with keys that are no index");
+        return refuse_value(encoding, "an array with holes, or with keys that are no index");
     ml_json_begin_array(&encoding->writer);
     return true;
 }
 
 /* The table on top of the stack or at `index`. */
-static bool open_level(struct encoding *encoding, int index)
+static bool encode_open_table(struct encoding *encoding, int index)
 {
     if (encoding->encoder->depth == DEPTH_MAX)
-        return refuse(encoding, "nested too deep, or a table that contains itself");
+        return refuse_value(encoding, "nested too deep, or a table that contains itself");
     if (!lua_checkstack(encoding->L, LUA_MINSTACK))
-        return refuse(encoding, "too large to be encoded");
+        return refuse_value(encoding, "too large to be encoded");
     bool object = !host_is_array(encoding->L, index);
-    struct json_level *level = add_level(encoding->encoder);
+    struct json_level *level = encoder_add_level(encoding->encoder);
     level->table = index;
     level->object = object;
-    bool opened = object ? open_object(encoding, level) : open_array(encoding, level);
+    bool opened = object ? encode_open_object(encoding, level) : encode_open_array(encoding, level);
     level->top = lua_gettop(encoding->L);
     return opened;
 }
 
 /* The shortest digits that read back the same, as d.ddde±dd. Returns where the 'e' stands. */
-static char *shortest(double value, char *text, size_t size)
+static char *format_shortest_digits(double value, char *text, size_t size)
 {
     int digits = 1;
     do
@@ -150,11 +150,11 @@ static char *shortest(double value, char *text, size_t size)
 
 /* As Go's encoding/json writes a float64: those digits, padded with zeros; with an exponent only
  * below 1e-6 and from 1e21 on. */
-static void put_real(struct encoding *encoding, double value)
+static void encode_real(struct encoding *encoding, double value)
 {
     char text[32], plain[64];
     double magnitude = fabs(value);
-    char *exponent = shortest(magnitude, text, sizeof text);
+    char *exponent = format_shortest_digits(magnitude, text, sizeof text);
     int power = atoi(exponent + 1);
     const char *sign = signbit(value) ? "-" : "";
     *exponent = '\0';
@@ -176,7 +176,7 @@ static void put_real(struct encoding *encoding, double value)
     ml_json_raw(&encoding->writer, ml_str_of(plain));
 }
 
-static bool put_number(struct encoding *encoding, int index)
+static bool encode_number(struct encoding *encoding, int index)
 {
     if (lua_isinteger(encoding->L, index)) {
         ml_json_int(&encoding->writer, lua_tointeger(encoding->L, index));
@@ -184,24 +184,24 @@ static bool put_number(struct encoding *encoding, int index)
     }
     double value = lua_tonumber(encoding->L, index);
     if (!isfinite(value))
-        return refuse(encoding, "a number that is infinite or not a number");
-    put_real(encoding, value);
+        return refuse_value(encoding, "a number that is infinite or not a number");
+    encode_real(encoding, value);
     return true;
 }
 
-static bool put_value(struct encoding *encoding, int index)
+static bool encode_value(struct encoding *encoding, int index)
 {
     lua_State *L = encoding->L;
     struct ml_str text;
     switch (lua_type(L, index)) {
     case LUA_TTABLE:
-        return open_level(encoding, index);
+        return encode_open_table(encoding, index);
     case LUA_TSTRING:
         text.ptr = lua_tolstring(L, index, &text.len);
         ml_json_string(&encoding->writer, text);
         return true;
     case LUA_TNUMBER:
-        return put_number(encoding, index);
+        return encode_number(encoding, index);
     case LUA_TBOOLEAN:
         ml_json_bool(&encoding->writer, lua_toboolean(L, index));
         return true;
@@ -214,11 +214,11 @@ static bool put_value(struct encoding *encoding, int index)
     default:
         break;
     }
-    return refuse(encoding, lua_isfunction(L, index) ? "a function" : "no value of JSON");
+    return refuse_value(encoding, lua_isfunction(L, index) ? "a function" : "no value of JSON");
 }
 
 /* The next value of the innermost level, or the level's end. */
-static bool step(struct encoding *encoding)
+static bool encode_next(struct encoding *encoding)
 {
     lua_State *L = encoding->L;
     struct host_encoder *encoder = encoding->encoder;
@@ -227,11 +227,11 @@ static bool step(struct encoding *encoding)
     if (level->object && level->next < level->end) {
         const struct json_member *member = &encoder->members[level->next++];
         ml_json_key(&encoding->writer, member->key);
-        return put_value(encoding, member->value);
+        return encode_value(encoding, member->value);
     }
     if (!level->object && level->index < level->count) {
         lua_rawgeti(L, level->table, ++level->index);
-        return put_value(encoding, level->top + 1);
+        return encode_value(encoding, level->top + 1);
     }
     if (level->object) {
         ml_json_end_object(&encoding->writer);
@@ -244,7 +244,7 @@ static bool step(struct encoding *encoding)
 }
 
 /* "spec.ports[1].name", of the value at hand; of a very long one the beginning. */
-static void put_path(const struct host_encoder *encoder, struct ml_buf *out)
+static void append_value_path(const struct host_encoder *encoder, struct ml_buf *out)
 {
     for (size_t i = 0; i < encoder->depth && out->len < PATH_TEXT_MAX; i++) {
         const struct json_level *level = &encoder->levels[i];
@@ -257,10 +257,10 @@ static void put_path(const struct host_encoder *encoder, struct ml_buf *out)
     }
 }
 
-static int fail(struct encoding *encoding, struct ml_err *err)
+static int fail_encoding(struct encoding *encoding, struct ml_err *err)
 {
     struct ml_buf path = ML_BUF_INIT;
-    put_path(encoding->encoder, &path);
+    append_value_path(encoding->encoder, &path);
     int r = ml_err_set(err, ML_EINVALID, "%s%s%s", ml_buf_cstr(&path), path.len ? ": " : "",
                        encoding->problem);
     ml_buf_fini(&path);
@@ -275,11 +275,11 @@ int host_encode(lua_State *L, int index, struct ml_err *err)
     encoder->member_count = encoder->depth = 0;
     ml_buf_clear(&encoder->out);
     ml_json_writer_init(&encoding.writer, &encoder->out);
-    bool good = put_value(&encoding, lua_absindex(L, index));
+    bool good = encode_value(&encoding, lua_absindex(L, index));
     while (good && encoder->depth > 0)
-        good = step(&encoding);
+        good = encode_next(&encoding);
     lua_settop(L, top);
     if (good && encoder->out.failed)
-        good = refuse(&encoding, "larger than 512 MiB as JSON");
-    return good ? 0 : fail(&encoding, err);
+        good = refuse_value(&encoding, "larger than 512 MiB as JSON");
+    return good ? 0 : fail_encoding(&encoding, err);
 }

@@ -33,7 +33,7 @@ struct matching {
     int workspace[WORKSPACE_SIZE];
 };
 
-static struct matching *matching_of(lua_State *L)
+static struct matching *matching_context_of(lua_State *L)
 {
     struct ml_trusted *trusted = host_of(L);
     if (trusted->matching)
@@ -63,7 +63,7 @@ void host_regex_fini(struct ml_trusted *trusted)
 }
 
 /* [+2] nil and PCRE2's message. */
-static int push_problem(lua_State *L, int code)
+static int push_pcre2_error(lua_State *L, int code)
 {
     PCRE2_UCHAR message[MESSAGE_MAX];
     pcre2_get_error_message(code, message, sizeof message);
@@ -73,12 +73,12 @@ static int push_problem(lua_State *L, int code)
 }
 
 /* NULL: `*code` says why. */
-static pcre2_code *compile(lua_State *L, struct ml_str pattern, uint32_t flags, int *code)
+static pcre2_code *compile_pcre2(lua_State *L, struct ml_str pattern, uint32_t flags, int *code)
 {
     PCRE2_SIZE at;
     const char *text = pattern.ptr ? pattern.ptr : "";
     return pcre2_compile((PCRE2_SPTR)text, pattern.len, PATTERN_FLAGS | flags, code, &at,
-                         matching_of(L)->compile);
+                         matching_context_of(L)->compile);
 }
 
 /* compile(pattern) -> re | nil, message */
@@ -101,12 +101,12 @@ static int regex_compile(lua_State *L)
     }
     lua_setiuservalue(L, -2, 1);
     int code;
-    regex->code = compile(L, ml_buf_str(text), 0, &code);
-    return regex->code ? 1 : push_problem(L, code);
+    regex->code = compile_pcre2(L, ml_buf_str(text), 0, &code);
+    return regex->code ? 1 : push_pcre2_error(L, code);
 }
 
 /* The steps that a match may take at each place where it may begin, so that all together end. */
-static uint32_t steps_of(const pcre2_code *code, size_t len)
+static uint32_t match_steps_max(const pcre2_code *code, size_t len)
 {
     uint32_t options = 0;
     pcre2_pattern_info(code, PCRE2_INFO_ALLOPTIONS, &options);
@@ -116,7 +116,7 @@ static uint32_t steps_of(const pcre2_code *code, size_t len)
 }
 
 /* Whatever stands before the match is part of it: with one beginning there is one pass. */
-static pcre2_code *compile_scan(lua_State *L, struct ml_str pattern)
+static pcre2_code *compile_dfa_pattern(lua_State *L, struct ml_str pattern)
 {
     struct ml_buf *text = &host_of(L)->work;
     int code;
@@ -124,18 +124,18 @@ static pcre2_code *compile_scan(lua_State *L, struct ml_str pattern)
     ml_buf_puts(text, "(?s:.*?)(?:");
     ml_buf_append_str(text, pattern);
     ml_buf_puts(text, ")");
-    return compile(L, ml_buf_str(text), PCRE2_ANCHORED, &code);
+    return compile_pcre2(L, ml_buf_str(text), PCRE2_ANCHORED, &code);
 }
 
 /* Follows all ways at once. The regex is at index 1. */
-static int match_slowly(lua_State *L, struct regex *regex, struct ml_str text)
+static int match_with_dfa(lua_State *L, struct regex *regex, struct ml_str text)
 {
-    struct matching *matching = matching_of(L);
+    struct matching *matching = matching_context_of(L);
     if (!regex->scan) {
         struct ml_str pattern;
         lua_getiuservalue(L, 1, 1);
         pattern.ptr = lua_tolstring(L, -1, &pattern.len);
-        regex->scan = compile_scan(L, pattern);
+        regex->scan = compile_dfa_pattern(L, pattern);
         lua_pop(L, 1);
     }
     if (!regex->scan)
@@ -154,15 +154,15 @@ static int regex_match(lua_State *L)
     struct ml_str text;
     text.ptr = luaL_checklstring(L, 2, &text.len);
     luaL_argcheck(L, regex->code != NULL, 1, "not compiled");
-    struct matching *matching = matching_of(L);
-    pcre2_set_match_limit(matching->context, steps_of(regex->code, text.len));
+    struct matching *matching = matching_context_of(L);
+    pcre2_set_match_limit(matching->context, match_steps_max(regex->code, text.len));
     int r = pcre2_match(regex->code, (PCRE2_SPTR)text.ptr, text.len, 0, 0, matching->data,
                         matching->context);
     bool given_up = r == PCRE2_ERROR_MATCHLIMIT || r == PCRE2_ERROR_HEAPLIMIT;
     if (given_up && text.len <= SLOW_TEXT_MAX)
-        r = match_slowly(L, regex, text);
+        r = match_with_dfa(L, regex, text);
     if (r < 0 && r != PCRE2_ERROR_NOMATCH) {
-        push_problem(L, r);
+        push_pcre2_error(L, r);
         lua_pushboolean(L, false);
         lua_replace(L, -3);
         return 2;

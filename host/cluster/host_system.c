@@ -15,7 +15,7 @@
 #define TIMER          "moonloop.timer"
 
 /* The work buffer, empty. */
-static struct ml_buf *work_of(lua_State *L)
+static struct ml_buf *clear_work_buffer(lua_State *L)
 {
     struct ml_buf *work = &host_of(L)->work;
     ml_buf_clear(work);
@@ -23,7 +23,7 @@ static struct ml_buf *work_of(lua_State *L)
 }
 
 ML_RAISES
-static struct ml_str check_bytes(lua_State *L, int argument)
+static struct ml_str check_byte_string(lua_State *L, int argument)
 {
     struct ml_str bytes;
     bytes.ptr = luaL_checklstring(L, argument, &bytes.len);
@@ -34,8 +34,8 @@ static struct ml_str check_bytes(lua_State *L, int argument)
 ML_RAISES
 static int base64_encode(lua_State *L)
 {
-    struct ml_str bytes = check_bytes(L, 1);
-    struct ml_buf *out = work_of(L);
+    struct ml_str bytes = check_byte_string(L, 1);
+    struct ml_buf *out = clear_work_buffer(L);
     if (!ml_base64_encode(bytes, out))
         return luaL_error(L, "base64.encode: too large");
     lua_pushlstring(L, out->ptr, out->len);
@@ -46,8 +46,8 @@ static int base64_encode(lua_State *L)
 ML_RAISES
 static int base64_decode(lua_State *L)
 {
-    struct ml_str text = check_bytes(L, 1);
-    struct ml_buf *out = work_of(L);
+    struct ml_str text = check_byte_string(L, 1);
+    struct ml_buf *out = clear_work_buffer(L);
     if (ml_base64_decode(text, out))
         lua_pushlstring(L, out->ptr, out->len);
     else
@@ -70,7 +70,7 @@ static void push_hex(lua_State *L, const unsigned char *bytes, size_t len)
 ML_RAISES
 static int host_sha256(lua_State *L)
 {
-    struct ml_str bytes = check_bytes(L, 1);
+    struct ml_str bytes = check_byte_string(L, 1);
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     int done = EVP_Digest(bytes.ptr, bytes.len, digest, &len, EVP_sha256(), NULL);
@@ -83,7 +83,7 @@ static int host_sha256(lua_State *L)
 ML_RAISES
 static int host_hmac_sha256(lua_State *L)
 {
-    struct ml_str key = check_bytes(L, 1), bytes = check_bytes(L, 2);
+    struct ml_str key = check_byte_string(L, 1), bytes = check_byte_string(L, 2);
     luaL_argcheck(L, key.len <= INT32_MAX, 1, "too long a key");
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
@@ -163,7 +163,7 @@ static int host_secret(lua_State *L)
 /* [+1 each] The fields of the table at `index`, sorted by key: texts as they are, the rest as
  * JSON, which stays on the stack as long as the slices are needed. */
 ML_RAISES
-static size_t gather_fields(lua_State *L, int index, struct ml_field *fields)
+static size_t gather_log_fields(lua_State *L, int index, struct ml_field *fields)
 {
     size_t count = 0;
     luaL_checkstack(L, 2 * LOG_FIELDS_MAX + LUA_MINSTACK, NULL);
@@ -195,8 +195,8 @@ static size_t gather_fields(lua_State *L, int index, struct ml_field *fields)
 ML_RAISES
 static int host_escape(lua_State *L)
 {
-    struct ml_str text = check_bytes(L, 1);
-    struct ml_buf *out = work_of(L);
+    struct ml_str text = check_byte_string(L, 1);
+    struct ml_buf *out = clear_work_buffer(L);
     if (!ml_escape_text(out, text))
         return luaL_error(L, "escape: too large");
     lua_pushlstring(L, out->ptr, out->len);
@@ -217,7 +217,7 @@ static int host_log(lua_State *L)
     size_t count = 0;
     if (!lua_isnoneornil(L, 3)) {
         luaL_checktype(L, 3, LUA_TTABLE);
-        count = gather_fields(L, 3, fields);
+        count = gather_log_fields(L, 3, fields);
     }
     fields[count].key = NULL;
     ml_log_write(options->log, level, options->logger ? options->logger : "lua", message, fields);
@@ -258,13 +258,13 @@ struct timer {
 };
 
 ML_RAISES
-static void check_loop(lua_State *L)
+static void check_has_loop(lua_State *L)
 {
     if (!host_of(L)->options.loop)
         luaL_error(L, "there is no event loop to wait on");
 }
 
-static void timer_fire(void *context)
+static void timer_call_function(void *context)
 {
     struct timer *timer = context;
     lua_State *L = timer->trusted->running;
@@ -282,11 +282,11 @@ static int host_after(lua_State *L)
 {
     double seconds = luaL_checknumber(L, 1);
     luaL_checktype(L, 2, LUA_TFUNCTION);
-    check_loop(L);
+    check_has_loop(L);
     luaL_argcheck(L, seconds >= 0 && seconds < 1e9, 1, "seconds, from 0 on");
     struct timer *timer = lua_newuserdatauv(L, sizeof *timer, 1);
     timer->trusted = host_of(L);
-    ml_timer_init(&timer->timer, timer->trusted->options.loop, timer_fire, timer);
+    ml_timer_init(&timer->timer, timer->trusted->options.loop, timer_call_function, timer);
     ml_list_push(&timer->trusted->timers, &timer->node);
     luaL_setmetatable(L, TIMER);
     lua_pushvalue(L, 2);
@@ -298,7 +298,7 @@ static int host_after(lua_State *L)
     return 1;
 }
 
-static void stop_timer(struct timer *timer)
+static void timer_cancel(struct timer *timer)
 {
     lua_State *L = timer->trusted->running;
     ml_timer_stop(&timer->timer);
@@ -310,7 +310,7 @@ static void stop_timer(struct timer *timer)
 ML_RAISES
 static int timer_stop(lua_State *L)
 {
-    stop_timer(luaL_checkudata(L, 1, TIMER));
+    timer_cancel(luaL_checkudata(L, 1, TIMER));
     return 0;
 }
 
@@ -322,7 +322,7 @@ static int timer_gc(lua_State *L)
     return 0;
 }
 
-static void empty_queue(struct ml_trusted *trusted)
+static void empty_deferred_queue(struct ml_trusted *trusted)
 {
     lua_State *L = trusted->running;
     trusted->deferred_first = trusted->deferred_last = 0;
@@ -331,7 +331,7 @@ static void empty_queue(struct ml_trusted *trusted)
 }
 
 /* Calls what waits now; what that defers waits for the next turn of the loop. */
-static void run_deferred(void *context)
+static void call_deferred_functions(void *context)
 {
     struct ml_trusted *trusted = context;
     lua_State *L = trusted->running;
@@ -346,15 +346,15 @@ static void run_deferred(void *context)
         host_call_back(trusted, 0);
     }
     if (trusted->deferred_first == trusted->deferred_last)
-        empty_queue(trusted); /* a table of its first size, and places from 1 again */
+        empty_deferred_queue(trusted); /* a table of its first size, and places from 1 again */
 }
 
 void host_forget(struct ml_trusted *trusted)
 {
     ml_list_each (node, &trusted->timers)
-        stop_timer(ml_container_of(node, struct timer, node));
+        timer_cancel(ml_container_of(node, struct timer, node));
     ml_task_cancel(&trusted->deferred);
-    empty_queue(trusted);
+    empty_deferred_queue(trusted);
 }
 
 /* defer(fn) */
@@ -362,7 +362,7 @@ ML_RAISES
 static int host_defer(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
-    check_loop(L);
+    check_has_loop(L);
     struct ml_trusted *trusted = host_of(L);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
     lua_pushvalue(L, 1);
@@ -376,8 +376,8 @@ void host_add_timers(lua_State *L)
     static const luaL_Reg methods[] = {{"stop", timer_stop}, {NULL, NULL}};
     struct ml_trusted *trusted = host_of(L);
     ml_list_init(&trusted->timers);
-    ml_task_init(&trusted->deferred, run_deferred, trusted);
-    empty_queue(trusted);
+    ml_task_init(&trusted->deferred, call_deferred_functions, trusted);
+    empty_deferred_queue(trusted);
     luaL_newmetatable(L, TIMER);
     luaL_newlib(L, methods);
     lua_setfield(L, -2, "__index");

@@ -85,12 +85,12 @@ static size_t count_strings(const char *const *list)
     return count;
 }
 
-static void append_string(struct ml_buf *out, const char *text)
+static void append_request_string(struct ml_buf *out, const char *text)
 {
     ml_buf_append(out, text, strlen(text) + 1);
 }
 
-static void write_request(struct ml_buf *out, const struct ml_process_opts *opts)
+static void append_start_request(struct ml_buf *out, const struct ml_process_opts *opts)
 {
     struct process_request head = {
         .count_max = opts->count_max ? opts->count_max : ML_PROCESS_COUNT_MAX,
@@ -101,19 +101,19 @@ static void write_request(struct ml_buf *out, const struct ml_process_opts *opts
     ml_assert(head.argc > 0);
     ml_buf_append(out, &head, sizeof head);
     for (uint32_t i = 0; i < head.argc; i++)
-        append_string(out, opts->argv[i]);
+        append_request_string(out, opts->argv[i]);
     for (uint32_t i = 0; i < head.envc; i++)
-        append_string(out, opts->env[i]);
+        append_request_string(out, opts->env[i]);
     if (opts->directory)
-        append_string(out, opts->directory);
+        append_request_string(out, opts->directory);
 }
 
 /* The request in a file of memory, or -1 and errno. */
-static int open_request(const struct ml_process_opts *opts)
+static int open_request_memfd(const struct ml_process_opts *opts)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     ml_buf_init(&text, REQUEST_MAX);
-    write_request(&text, opts);
+    append_start_request(&text, opts);
     if (text.failed) {
         errno = E2BIG;
         return -1;
@@ -126,7 +126,7 @@ static int open_request(const struct ml_process_opts *opts)
     return -1;
 }
 
-static bool send_fds(int socket, const int fds[PROCESS_FD_COUNT])
+static bool send_fds_to_warden(int socket, const int fds[PROCESS_FD_COUNT])
 {
     char byte = 0;
     union {
@@ -146,7 +146,7 @@ static bool send_fds(int socket, const int fds[PROCESS_FD_COUNT])
     return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
-static void close_all(const int *fds, size_t count)
+static void close_open_fds(const int *fds, size_t count)
 {
     int saved = errno;
     for (size_t i = 0; i < count; i++) {
@@ -157,16 +157,16 @@ static void close_all(const int *fds, size_t count)
 }
 
 /* Hands the request to the warden; out_fds are our ends of output and control. */
-static bool submit(struct ml_processes *processes, const struct ml_process_opts *opts,
-                   int *out_output, int *out_control)
+static bool submit_to_warden(struct ml_processes *processes, const struct ml_process_opts *opts,
+                             int *out_output, int *out_control)
 {
-    int request = open_request(opts), output[2] = {-1, -1}, control[2] = {-1, -1};
+    int request = open_request_memfd(opts), output[2] = {-1, -1}, control[2] = {-1, -1};
     bool sent = request >= 0 && pipe2(output, O_CLOEXEC) == 0 &&
                 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) == 0 &&
-                send_fds(processes->socket, (int[]){request, output[1], control[1]});
-    close_all((int[]){request, output[1], control[1]}, 3);
+                send_fds_to_warden(processes->socket, (int[]){request, output[1], control[1]});
+    close_open_fds((int[]){request, output[1], control[1]}, 3);
     if (!sent) {
-        close_all((int[]){output[0], control[0]}, 2);
+        close_open_fds((int[]){output[0], control[0]}, 2);
         return false;
     }
     fcntl(output[0], F_SETFL, O_NONBLOCK);
@@ -178,7 +178,7 @@ static bool submit(struct ml_processes *processes, const struct ml_process_opts 
 
 /* ---- output and end ---- */
 
-static void close_watched(struct ml_loop_watch **watch, int *fd)
+static void close_watched_fd(struct ml_loop_watch **watch, int *fd)
 {
     ml_loop_watch_free(ml_take(watch));
     if (*fd >= 0)
@@ -186,48 +186,48 @@ static void close_watched(struct ml_loop_watch **watch, int *fd)
     *fd = -1;
 }
 
-static void finish(struct ml_process *process)
+static void notify_process_ended(struct ml_process *process)
 {
-    close_watched(&process->output, &process->output_fd);
+    close_watched_fd(&process->output, &process->output_fd);
     if (process->opts.ended)
         process->opts.ended(process->opts.context, &process->end); /* may free it */
 }
 
 /* Hands over one piece; false when there is none now, or none any more. */
-static bool read_piece(struct ml_process *process)
+static bool read_output_piece(struct ml_process *process)
 {
     static char bytes[PIECE_BYTES];
     ssize_t len = process->output_fd < 0 ? 0 : read(process->output_fd, bytes, sizeof bytes);
     if (len > 0)
         process->opts.output(process->opts.context, (struct ml_str){bytes, (size_t)len});
     else if (len == 0)
-        close_watched(&process->output, &process->output_fd);
+        close_watched_fd(&process->output, &process->output_fd);
     return len > 0;
 }
 
-static void on_output(void *context)
+static void on_process_output(void *context)
 {
     struct ml_process *process = context;
-    bool more = read_piece(process);
+    bool more = read_output_piece(process);
     if (!process->over)
         return;
     /* Nothing of it runs, so what is in the pipe is the last, whoever else has it open. */
     for (int i = 0; more && !process->paused && i < PIECES_AT_ONCE; i++)
-        more = read_piece(process);
+        more = read_output_piece(process);
     if (!process->paused)
-        finish(process);
+        notify_process_ended(process);
 }
 
-static void end(struct ml_process *process)
+static void end_process(struct ml_process *process)
 {
-    close_watched(&process->control, &process->control_fd);
+    close_watched_fd(&process->control, &process->control_fd);
     ml_timer_stop(&process->killer);
     process->over = true;
     if (!process->paused)
-        on_output(process);
+        on_process_output(process);
 }
 
-static void fill_end(struct ml_process *process, const struct process_report *report)
+static void fill_process_end(struct ml_process *process, const struct process_report *report)
 {
     struct ml_process_end *out = &process->end;
     int status = report->value;
@@ -240,7 +240,7 @@ static void fill_end(struct ml_process *process, const struct process_report *re
 }
 
 /* Its keeper reports, or has gone without a word: killed by somebody, with all it kept. */
-static void on_report(void *context)
+static void on_keeper_report(void *context)
 {
     struct ml_process *process = context;
     struct process_report report;
@@ -253,23 +253,23 @@ static void on_report(void *context)
     if (len != sizeof report) {
         process->end.code = process->pid ? 128 + SIGKILL : 128;
         snprintf(process->end.message, sizeof process->end.message, "its keeper has gone");
-        end(process);
+        end_process(process);
     } else if (report.what == PROCESS_STARTED) {
         process->pid = report.value;
         process->end.started = true;
     } else if (report.what == PROCESS_FAILED) {
         process->end.code = 128;
         memcpy(process->end.message, report.message, sizeof report.message);
-        end(process);
+        end_process(process);
     } else {
-        fill_end(process, &report);
-        end(process);
+        fill_process_end(process, &report);
+        end_process(process);
     }
 }
 
 /* ---- the interface ---- */
 
-static void kill_all(void *context)
+static void kill_whole_process(void *context)
 {
     ml_process_signal(context, SIGKILL);
 }
@@ -278,7 +278,7 @@ int ml_process_start(struct ml_processes *processes, const struct ml_process_opt
                      struct ml_process **out, struct ml_err *err)
 {
     int output, control;
-    if (!submit(processes, opts, &output, &control))
+    if (!submit_to_warden(processes, opts, &output, &control))
         return ml_err_set(err, ML_EIO, "start %s: %s", opts->argv[0], strerror(errno));
     struct ml_process *process = ml_new(struct ml_process);
     process->processes = processes;
@@ -286,10 +286,10 @@ int ml_process_start(struct ml_processes *processes, const struct ml_process_opt
     process->opts.count_max = opts->count_max ? opts->count_max : ML_PROCESS_COUNT_MAX;
     process->output_fd = output;
     process->control_fd = control;
-    process->output = ml_loop_watch_fd(processes->loop, output, on_output, process);
-    process->control = ml_loop_watch_fd(processes->loop, control, on_report, process);
-    ml_timer_init(&process->killer, processes->loop, kill_all, process);
-    ml_task_init(&process->resume, on_output, process);
+    process->output = ml_loop_watch_fd(processes->loop, output, on_process_output, process);
+    process->control = ml_loop_watch_fd(processes->loop, control, on_keeper_report, process);
+    ml_timer_init(&process->killer, processes->loop, kill_whole_process, process);
+    ml_task_init(&process->resume, on_process_output, process);
     processes->count++;
     *out = process;
     return 0;
@@ -299,8 +299,8 @@ void ml_process_free(struct ml_process *process)
 {
     if (!process)
         return;
-    close_watched(&process->control, &process->control_fd); /* the keeper kills all then */
-    close_watched(&process->output, &process->output_fd);
+    close_watched_fd(&process->control, &process->control_fd); /* the keeper kills all then */
+    close_watched_fd(&process->output, &process->output_fd);
     ml_timer_stop(&process->killer);
     ml_task_cancel(&process->resume);
     process->processes->count--;
@@ -319,7 +319,7 @@ void ml_process_stop(struct ml_process *process, int64_t grace_ns)
     if (process->control_fd < 0)
         return;
     if (grace_ns <= 0) {
-        kill_all(process);
+        kill_whole_process(process);
         return;
     }
     if (!process->asked_to_end)
@@ -342,8 +342,8 @@ void ml_process_pause(struct ml_process *process, bool paused)
     else if (process->over)
         ml_task_defer(&process->resume, process->processes->loop);
     else if (process->output_fd >= 0)
-        process->output = ml_loop_watch_fd(process->processes->loop, process->output_fd, on_output,
-                                           process);
+        process->output = ml_loop_watch_fd(process->processes->loop, process->output_fd,
+                                           on_process_output, process);
 }
 
 int ml_process_pid(const struct ml_process *process)

@@ -43,7 +43,7 @@ struct process_tree {
 };
 
 /* The parent as /proc/PID/stat has it: "PID (name) S PARENT …"; 0 when the process is gone. */
-static pid_t parent_of(int proc, const char *pid)
+static pid_t read_parent_pid(int proc, const char *pid)
 {
     char path[32], text[512];
     snprintf(path, sizeof path, "%.10s/stat", pid);
@@ -61,7 +61,7 @@ static pid_t parent_of(int proc, const char *pid)
     return parent;
 }
 
-static void add_tree_entry(struct process_tree *tree, struct process_entry entry)
+static void process_tree_add(struct process_tree *tree, struct process_entry entry)
 {
     if (tree->count == tree->capacity) {
         tree->capacity = ML_MAX(tree->capacity * 2, (size_t)256);
@@ -70,7 +70,7 @@ static void add_tree_entry(struct process_tree *tree, struct process_entry entry
     tree->entries[tree->count++] = entry;
 }
 
-static int by_parent(const void *a, const void *b)
+static int compare_by_parent(const void *a, const void *b)
 {
     const struct process_entry *x = a, *y = b;
     return (x->parent > y->parent) - (x->parent < y->parent);
@@ -87,17 +87,17 @@ static void process_tree_read(struct process_tree *tree)
         uint64_t pid = 0;
         if (!ml_str_to_u64(ml_str_of(entry->d_name), &pid))
             continue;
-        pid_t parent = parent_of(dirfd(proc), entry->d_name);
+        pid_t parent = read_parent_pid(dirfd(proc), entry->d_name);
         if (parent > 0)
-            add_tree_entry(tree, (struct process_entry){parent, (pid_t)pid});
+            process_tree_add(tree, (struct process_entry){parent, (pid_t)pid});
     }
     closedir(proc);
     if (tree->count)
-        qsort(tree->entries, tree->count, sizeof(*tree->entries), by_parent);
+        qsort(tree->entries, tree->count, sizeof(*tree->entries), compare_by_parent);
 }
 
 /* The first entry whose parent is not below `parent`. */
-static size_t first_of(const struct process_tree *tree, pid_t parent)
+static size_t find_first_child(const struct process_tree *tree, pid_t parent)
 {
     size_t low = 0, high = tree->count;
     while (low < high) {
@@ -110,10 +110,10 @@ static size_t first_of(const struct process_tree *tree, pid_t parent)
     return low;
 }
 
-static size_t add_children(struct process_tree *tree, size_t found, pid_t parent)
+static size_t append_children(struct process_tree *tree, size_t found, pid_t parent)
 {
-    for (size_t i = first_of(tree, parent); i < tree->count && tree->entries[i].parent == parent;
-         i++)
+    for (size_t i = find_first_child(tree, parent);
+         i < tree->count && tree->entries[i].parent == parent; i++)
         tree->found[found++] = tree->entries[i].pid;
     return found;
 }
@@ -127,9 +127,9 @@ static size_t process_tree_below(struct process_tree *tree, pid_t root, const pi
         tree->found_capacity = 2 * tree->capacity + 1;
         tree->found = ml_realloc(tree->found, tree->found_capacity * sizeof(*tree->found));
     }
-    size_t found = add_children(tree, 0, root);
+    size_t found = append_children(tree, 0, root);
     for (size_t i = 0; i < found && found <= tree->count; i++)
-        found = add_children(tree, found, tree->found[i]);
+        found = append_children(tree, found, tree->found[i]);
     *out = tree->found;
     return found;
 }
@@ -156,7 +156,7 @@ struct keeper {
 
 /* ---- a keeper: its request ---- */
 
-static char *read_all(int fd, size_t *out_len)
+static char *read_request_file(int fd, size_t *out_len)
 {
     struct stat info;
     if (fstat(fd, &info) < 0 || info.st_size < (off_t)sizeof(struct process_request))
@@ -169,7 +169,7 @@ static char *read_all(int fd, size_t *out_len)
 }
 
 /* A list of `count` strings that stand one behind the other at `*at`. */
-static char **read_list(char **at, size_t count)
+static char **split_string_list(char **at, size_t count)
 {
     char **list = ml_alloc((count + 1) * sizeof(*list));
     for (size_t i = 0; i < count; i++) {
@@ -180,24 +180,24 @@ static char **read_list(char **at, size_t count)
     return list;
 }
 
-static bool read_request(struct keeper *keeper, int fd)
+static bool keeper_read_request(struct keeper *keeper, int fd)
 {
     struct process_request request;
     size_t len = 0;
-    keeper->text = read_all(fd, &len);
+    keeper->text = read_request_file(fd, &len);
     if (!keeper->text)
         return false;
     memcpy(&request, keeper->text, sizeof request);
     char *at = keeper->text + sizeof request;
-    keeper->argv = read_list(&at, request.argc);
-    keeper->env = read_list(&at, request.envc);
+    keeper->argv = split_string_list(&at, request.argc);
+    keeper->env = split_string_list(&at, request.envc);
     keeper->directory = request.has_directory ? at : NULL;
     return true;
 }
 
 /* ---- the process, until it is another program ---- */
 
-static const char *path_of(char *const *env)
+static const char *find_path_variable(char *const *env)
 {
     for (; *env; env++) {
         if (strncmp(*env, "PATH=", 5) == 0)
@@ -207,14 +207,14 @@ static const char *path_of(char *const *env)
 }
 
 /* Returns only when there is no such program, with errno. As execvpe, but never by a shell. */
-static void exec_found(char *const *argv, char *const *env)
+static void exec_from_path(char *const *argv, char *const *env)
 {
     int found = ENOENT;
     if (strchr(argv[0], '/')) {
         execve(argv[0], argv, env);
         return;
     }
-    struct ml_str rest = ml_str_of(path_of(env));
+    struct ml_str rest = ml_str_of(find_path_variable(env));
     while (rest.len && argv[0][0]) {
         struct ml_str folder = ml_str_cut(&rest, ':');
         ML_AUTO_FREE char *path = ml_asprintf(ML_STR_FMT "/%s", ML_STR_ARG(folder), argv[0]);
@@ -226,9 +226,10 @@ static void exec_found(char *const *argv, char *const *env)
     errno = found;
 }
 
-static void say(struct process_report *report, const char *format, ...) ML_PRINTF(2, 3);
+static void set_start_failure(struct process_report *report, const char *format, ...)
+    ML_PRINTF(2, 3);
 
-static void say(struct process_report *report, const char *format, ...)
+static void set_start_failure(struct process_report *report, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -238,7 +239,7 @@ static void say(struct process_report *report, const char *format, ...)
 }
 
 /* errno in words, as Go writes them: "no such file or directory". */
-static const char *reason(void)
+static const char *errno_text(void)
 {
     static char text[128];
     snprintf(text, sizeof text, "%s", strerror(errno));
@@ -247,18 +248,19 @@ static const char *reason(void)
 }
 
 /* In the words of Go's os/exec and of runc. */
-static void say_why(struct process_report *report, const struct keeper *keeper, bool in_folder)
+static void describe_exec_failure(struct process_report *report, const struct keeper *keeper,
+                                  bool in_folder)
 {
-    const char *command = keeper->argv[0], *why = reason();
+    const char *command = keeper->argv[0], *why = errno_text();
     if (!in_folder)
-        say(report, "chdir to cwd (\"%s\"): %s", keeper->directory, why);
+        set_start_failure(report, "chdir to cwd (\"%s\"): %s", keeper->directory, why);
     else if (errno == ENOENT && !strchr(command, '/'))
-        say(report, "exec: \"%s\": executable file not found in $PATH", command);
+        set_start_failure(report, "exec: \"%s\": executable file not found in $PATH", command);
     else
-        say(report, "exec: \"%s\": %s", command, why);
+        set_start_failure(report, "exec: \"%s\": %s", command, why);
 }
 
-ML_NORETURN static void become(struct keeper *keeper, int output, int tell)
+ML_NORETURN static void exec_kept_process(struct keeper *keeper, int output, int exec_error)
 {
     static const struct rlimit no_core;
     sigset_t none;
@@ -274,36 +276,37 @@ ML_NORETURN static void become(struct keeper *keeper, int output, int tell)
     sigprocmask(SIG_SETMASK, &none, NULL);
     bool in_folder = !keeper->directory || chdir(keeper->directory) == 0;
     if (in_folder)
-        exec_found(keeper->argv, keeper->env);
+        exec_from_path(keeper->argv, keeper->env);
     struct process_report report = {0};
-    say_why(&report, keeper, in_folder);
-    ssize_t written = write(tell, &report, sizeof report);
+    describe_exec_failure(&report, keeper, in_folder);
+    ssize_t written = write(exec_error, &report, sizeof report);
     (void)written; /* a keeper that cannot be told is gone, and with it this process */
     _exit(127);
 }
 
-static void report(const struct keeper *keeper, const struct process_report *message)
+static void send_report(const struct keeper *keeper, const struct process_report *message)
 {
     send(keeper->control, message, sizeof *message, MSG_NOSIGNAL);
 }
 
 /* False when it could not be started; `message` tells either way. The process says on a pipe why
  * it has not become another program; when it has, the pipe is closed. */
-static bool start(struct keeper *keeper, int output, struct process_report *message)
+static bool keeper_start_process(struct keeper *keeper, int output, struct process_report *message)
 {
-    int tell[2];
-    if (pipe2(tell, O_CLOEXEC) < 0) {
-        say(message, "pipe: %s", reason());
+    int exec_error[2];
+    if (pipe2(exec_error, O_CLOEXEC) < 0) {
+        set_start_failure(message, "pipe: %s", errno_text());
         return false;
     }
     keeper->pid = fork();
     if (keeper->pid == 0)
-        become(keeper, output, tell[1]);
+        exec_kept_process(keeper, output, exec_error[1]);
     if (keeper->pid < 0)
-        say(message, "fork: %s", reason());
-    close(tell[1]);
-    bool failed = keeper->pid < 0 || read(tell[0], message, sizeof *message) == sizeof *message;
-    close(tell[0]);
+        set_start_failure(message, "fork: %s", errno_text());
+    close(exec_error[1]);
+    bool failed = keeper->pid < 0 ||
+                  read(exec_error[0], message, sizeof *message) == sizeof *message;
+    close(exec_error[0]);
     if (!failed)
         *message = (struct process_report){.what = PROCESS_STARTED, .value = keeper->pid};
     return !failed;
@@ -311,7 +314,7 @@ static bool start(struct keeper *keeper, int output, struct process_report *mess
 
 /* ---- keeping it ---- */
 
-static void note_end(struct keeper *keeper, pid_t pid, int status)
+static void keeper_note_exit(struct keeper *keeper, pid_t pid, int status)
 {
     if (pid != keeper->pid)
         return;
@@ -319,7 +322,7 @@ static void note_end(struct keeper *keeper, pid_t pid, int status)
     keeper->status = status;
 }
 
-static void kill_below(struct process_tree *tree)
+static void kill_descendants(struct process_tree *tree)
 {
     const pid_t *pids;
     process_tree_read(tree);
@@ -330,7 +333,7 @@ static void kill_below(struct process_tree *tree)
 
 /* Kills all there is below, until nothing is left. What loses its parent comes to us, so nothing
  * escapes; the group goes first, in one step against which it cannot fork. */
-static void kill_all(struct keeper *keeper)
+static void keeper_kill_all(struct keeper *keeper)
 {
     const struct timespec again = {.tv_nsec = KILL_AGAIN_NS};
     struct process_tree tree = {0};
@@ -340,36 +343,36 @@ static void kill_all(struct keeper *keeper)
         kill(-keeper->pid, SIGKILL);
     for (;;) {
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-            note_end(keeper, pid, status);
+            keeper_note_exit(keeper, pid, status);
         if (pid < 0 && errno == ECHILD)
             break;
-        kill_below(&tree);
+        kill_descendants(&tree);
         nanosleep(&again, NULL);
     }
     process_tree_fini(&tree);
 }
 
-ML_NORETURN static void end(struct keeper *keeper)
+ML_NORETURN static void keeper_finish(struct keeper *keeper)
 {
-    kill_all(keeper);
+    keeper_kill_all(keeper);
     struct process_report message = {
         .what = PROCESS_ENDED, .value = keeper->status, .too_many = keeper->too_many};
-    report(keeper, &message);
+    send_report(keeper, &message);
     _exit(0);
 }
 
-static void on_command(struct keeper *keeper)
+static void keeper_on_command(struct keeper *keeper)
 {
     process_command signo;
     ssize_t len = recv(keeper->control, &signo, sizeof signo, 0);
     if (len < 0 && errno == EINTR)
         return;
     if (len != sizeof signo || signo == SIGKILL)
-        end(keeper);
+        keeper_finish(keeper);
     kill(-keeper->pid, signo);
 }
 
-static void on_signals(struct keeper *keeper)
+static void keeper_on_signals(struct keeper *keeper)
 {
     struct signalfd_siginfo info;
     pid_t pid;
@@ -377,12 +380,12 @@ static void on_signals(struct keeper *keeper)
     while (read(keeper->signals, &info, sizeof info) == sizeof info)
         keeper->too_many |= info.ssi_signo == PROCESS_SIGNAL_TOO_MANY;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        note_end(keeper, pid, status);
+        keeper_note_exit(keeper, pid, status);
     if (keeper->too_many || keeper->pid == 0)
-        end(keeper);
+        keeper_finish(keeper);
 }
 
-static int open_signals(void)
+static int keeper_open_signalfd(void)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -394,25 +397,25 @@ static int open_signals(void)
 /* Never returns. Closes the descriptors. */
 ML_NORETURN static void process_keeper(const int fds[PROCESS_FD_COUNT])
 {
-    struct keeper keeper = {.control = fds[PROCESS_FD_CONTROL], .signals = open_signals()};
+    struct keeper keeper = {.control = fds[PROCESS_FD_CONTROL], .signals = keeper_open_signalfd()};
     prctl(PR_SET_NAME, "moonloop-keeper");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (!read_request(&keeper, fds[PROCESS_FD_REQUEST]))
+    if (!keeper_read_request(&keeper, fds[PROCESS_FD_REQUEST]))
         _exit(1);
     struct process_report message = {0};
-    bool started = start(&keeper, fds[PROCESS_FD_OUTPUT], &message);
+    bool started = keeper_start_process(&keeper, fds[PROCESS_FD_OUTPUT], &message);
     close(fds[PROCESS_FD_REQUEST]);
     close(fds[PROCESS_FD_OUTPUT]);
-    report(&keeper, &message);
+    send_report(&keeper, &message);
     if (!started)
         _exit(1);
     for (;;) {
         struct pollfd ready[] = {{keeper.control, POLLIN, 0}, {keeper.signals, POLLIN, 0}};
         poll(ready, ML_COUNT(ready), -1);
         if (ready[1].revents)
-            on_signals(&keeper);
+            keeper_on_signals(&keeper);
         if (ready[0].revents)
-            on_command(&keeper);
+            keeper_on_command(&keeper);
     }
 }
 
@@ -433,14 +436,14 @@ struct warden {
     int pause_ms; /* between two counts */
 };
 
-static int64_t now_ms(void)
+static int64_t monotonic_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / ML_NS_PER_MS;
 }
 
-static void add_kept(struct warden *warden, struct kept keeper)
+static void warden_add_keeper(struct warden *warden, struct kept keeper)
 {
     if (warden->keeper_count == warden->keeper_capacity) {
         warden->keeper_capacity = ML_MAX(warden->keeper_capacity * 2, (size_t)16);
@@ -450,7 +453,7 @@ static void add_kept(struct warden *warden, struct kept keeper)
     warden->keepers[warden->keeper_count++] = keeper;
 }
 
-static void forget_kept(struct warden *warden, pid_t pid)
+static void warden_forget_keeper(struct warden *warden, pid_t pid)
 {
     for (size_t i = 0; i < warden->keeper_count; i++) {
         if (warden->keepers[i].pid == pid)
@@ -458,17 +461,17 @@ static void forget_kept(struct warden *warden, pid_t pid)
     }
 }
 
-static void reap_keepers(struct warden *warden)
+static void warden_reap_keepers(struct warden *warden)
 {
     struct signalfd_siginfo info;
     pid_t pid;
     while (read(warden->children, &info, sizeof info) > 0)
         ;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-        forget_kept(warden, pid);
+        warden_forget_keeper(warden, pid);
 }
 
-static void fork_keeper(struct warden *warden, const int fds[PROCESS_FD_COUNT])
+static void warden_fork_keeper(struct warden *warden, const int fds[PROCESS_FD_COUNT])
 {
     struct process_request request;
     if (pread(fds[PROCESS_FD_REQUEST], &request, sizeof request, 0) != sizeof request)
@@ -480,11 +483,11 @@ static void fork_keeper(struct warden *warden, const int fds[PROCESS_FD_COUNT])
         process_keeper(fds);
     }
     if (pid > 0)
-        add_kept(warden, (struct kept){pid, request.count_max});
+        warden_add_keeper(warden, (struct kept){pid, request.count_max});
 }
 
 /* The descriptors of one request; false at the host's end. */
-static bool receive(int socket, int fds[PROCESS_FD_COUNT])
+static bool receive_request_fds(int socket, int fds[PROCESS_FD_COUNT])
 {
     char byte;
     union {
@@ -509,7 +512,7 @@ static bool receive(int socket, int fds[PROCESS_FD_COUNT])
 
 /* The host is gone, or frees us and waits: keepers see it for themselves, and kill what they have.
  * What cannot be killed is not waited for without end. */
-ML_NORETURN static void leave(void)
+ML_NORETURN static void warden_leave(void)
 {
     alarm(LEAVE_WITHIN_S);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
@@ -517,19 +520,19 @@ ML_NORETURN static void leave(void)
     _exit(0);
 }
 
-static void serve(struct warden *warden)
+static void warden_serve_request(struct warden *warden)
 {
     int fds[PROCESS_FD_COUNT];
-    if (!receive(warden->socket, fds))
-        leave();
-    fork_keeper(warden, fds);
+    if (!receive_request_fds(warden->socket, fds))
+        warden_leave();
+    warden_fork_keeper(warden, fds);
     for (size_t i = 0; i < PROCESS_FD_COUNT; i++)
         close(fds[i]); /* without a keeper the host sees its sockets closed */
 }
 
-static void count_processes(struct warden *warden)
+static void warden_count_processes(struct warden *warden)
 {
-    int64_t start = now_ms();
+    int64_t start = monotonic_ms();
     process_tree_read(&warden->tree);
     for (size_t i = 0; i < warden->keeper_count; i++) {
         const struct kept *keeper = &warden->keepers[i];
@@ -537,12 +540,12 @@ static void count_processes(struct warden *warden)
         if (process_tree_below(&warden->tree, keeper->pid, &below) > keeper->count_max)
             kill(keeper->pid, PROCESS_SIGNAL_TOO_MANY);
     }
-    int64_t took = now_ms() - start;
+    int64_t took = monotonic_ms() - start;
     warden->pause_ms = (int)ML_MAX(took * COUNT_SHARE, (int64_t)COUNT_EVERY_MS);
 }
 
 /* Nothing of the host's stays open, or its peers would not see the end of it. */
-static void close_others(int socket)
+static void close_inherited_fds(int socket)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 0);
@@ -554,7 +557,7 @@ static void close_others(int socket)
 
 /* The host's handlers must not run here, and its blocked or ignored signals are not for what is
  * started. SIGCHLD and the one of process_keeper.c stay blocked: they are read from descriptors. */
-static void reset_signals(void)
+static void reset_inherited_signals(void)
 {
     sigset_t blocked;
     for (int signo = 1; signo < NSIG; signo++)
@@ -571,23 +574,23 @@ void process_warden(int socket)
     sigset_t child;
     setsid(); /* ^C at the terminal is the host's to answer */
     prctl(PR_SET_NAME, "moonloop-warden");
-    close_others(socket);
-    reset_signals();
+    close_inherited_fds(socket);
+    reset_inherited_signals();
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     warden.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     int64_t last = 0;
     for (;;) {
         struct pollfd ready[] = {{socket, POLLIN, 0}, {warden.children, POLLIN, 0}};
-        int64_t wait = ML_MAX(last + warden.pause_ms - now_ms(), INT64_C(0));
+        int64_t wait = ML_MAX(last + warden.pause_ms - monotonic_ms(), INT64_C(0));
         poll(ready, ML_COUNT(ready), warden.keeper_count ? (int)wait : -1);
         if (ready[1].revents)
-            reap_keepers(&warden);
+            warden_reap_keepers(&warden);
         if (ready[0].revents)
-            serve(&warden);
-        if (warden.keeper_count && now_ms() >= last + warden.pause_ms) {
-            count_processes(&warden);
-            last = now_ms();
+            warden_serve_request(&warden);
+        if (warden.keeper_count && monotonic_ms() >= last + warden.pause_ms) {
+            warden_count_processes(&warden);
+            last = monotonic_ms();
         }
     }
 }

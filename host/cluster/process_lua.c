@@ -23,7 +23,7 @@
 #define OPEN_AT_ONCE 16
 
 /* The library that the module was opened with; each function has it as its upvalue. */
-static inline const struct ml_process_library *process_library(lua_State *L)
+static inline const struct ml_process_library *library_of(lua_State *L)
 {
     return lua_touserdata(L, lua_upvalueindex(1));
 }
@@ -39,7 +39,7 @@ struct process {
 };
 
 /* [+1] The function that is user value `which` of a process that runs. */
-static void push_callback(struct process *process, int which)
+static void push_process_callback(struct process *process, int which)
 {
     lua_State *L = process->trusted->running;
     lua_rawgetp(L, LUA_REGISTRYINDEX, process);
@@ -47,16 +47,16 @@ static void push_callback(struct process *process, int which)
     lua_remove(L, -2);
 }
 
-static void on_output(void *context, struct ml_str bytes)
+static void call_output_function(void *context, struct ml_str bytes)
 {
     struct process *process = context;
-    push_callback(process, ON_OUTPUT);
+    push_process_callback(process, ON_OUTPUT);
     lua_pushlstring(process->trusted->running, bytes.ptr, bytes.len);
     host_call_back(process->trusted, 1);
 }
 
 /* [+1] */
-static void push_end(lua_State *L, const struct ml_process_end *end)
+static void push_process_end(lua_State *L, const struct ml_process_end *end)
 {
     lua_createtable(L, 0, 5);
     lua_pushinteger(L, end->code);
@@ -73,13 +73,13 @@ static void push_end(lua_State *L, const struct ml_process_end *end)
     lua_setfield(L, -2, "message");
 }
 
-static void on_end(void *context, const struct ml_process_end *end)
+static void call_ended_function(void *context, const struct ml_process_end *end)
 {
     struct process *process = context;
     struct ml_trusted *trusted = process->trusted;
     lua_State *L = trusted->running;
-    push_callback(process, ON_END);
-    push_end(L, end);
+    push_process_callback(process, ON_END);
+    push_process_end(L, end);
     ml_process_free(ml_take(&process->process));
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, process); /* may be collected from here on */
@@ -89,7 +89,7 @@ static void on_end(void *context, const struct ml_process_end *end)
 /* [+1] The strings of options[name] as a list that ends with NULL. It lives as long as the
  * userdata that is pushed; the strings, as long as the table. */
 ML_RAISES
-static const char *const *check_words(lua_State *L, const char *name)
+static const char *const *check_string_list(lua_State *L, const char *name)
 {
     lua_getfield(L, 1, name);
     luaL_argcheck(L, lua_istable(L, -1), 1, name);
@@ -109,12 +109,12 @@ static const char *const *check_words(lua_State *L, const char *name)
 }
 
 ML_RAISES
-static void check_options(lua_State *L, struct ml_process_opts *opts)
+static void check_start_options(lua_State *L, struct ml_process_opts *opts)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    opts->argv = check_words(L, "argv");
-    opts->env = check_words(L, "env");
+    opts->argv = check_string_list(L, "argv");
+    opts->env = check_string_list(L, "env");
     luaL_argcheck(L, opts->argv[0], 1, "argv is empty");
     lua_getfield(L, 1, "directory");
     opts->directory = luaL_optstring(L, -1, NULL);
@@ -129,9 +129,9 @@ ML_RAISES
 static int process_start(lua_State *L)
 {
     static const char *const callbacks[] = {[ON_OUTPUT] = "output", [ON_END] = "ended"};
-    struct ml_process_opts opts = {.output = on_output, .ended = on_end};
+    struct ml_process_opts opts = {.output = call_output_function, .ended = call_ended_function};
     struct ml_err err = ML_ERR_INIT;
-    check_options(L, &opts);
+    check_start_options(L, &opts);
     struct process *process = lua_newuserdatauv(L, sizeof *process, 2);
     *process = (struct process){.trusted = host_of(L)};
     luaL_setmetatable(L, PROCESS);
@@ -140,7 +140,7 @@ static int process_start(lua_State *L)
         lua_setiuservalue(L, -2, i);
     }
     opts.context = process;
-    if (ml_process_start(process_library(L)->processes, &opts, &process->process, &err) < 0) {
+    if (ml_process_start(library_of(L)->processes, &opts, &process->process, &err) < 0) {
         lua_pushnil(L);
         lua_pushstring(L, err.message);
         return 2;
@@ -206,7 +206,7 @@ static int process_gc(lua_State *L)
     return 0;
 }
 
-static void open_process(lua_State *L)
+static void open_process_type(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"signal", process_signal},
                                        {"stop", process_stop},
@@ -233,7 +233,7 @@ struct check {
 };
 
 /* Calls fn(value), or fn(nil, message) when there is an error. The check may be collected then. */
-static void tell(struct check *check, lua_Integer value, const struct ml_err *err)
+static void call_check_function(struct check *check, lua_Integer value, const struct ml_err *err)
 {
     struct ml_trusted *trusted = check->trusted;
     lua_State *L = trusted->running;
@@ -250,35 +250,35 @@ static void tell(struct check *check, lua_Integer value, const struct ml_err *er
     host_call_back(trusted, 2);
 }
 
-static void on_connected(void *context, const struct ml_err *err)
+static void on_check_connected(void *context, const struct ml_err *err)
 {
     struct check *check = context;
     check->tcp = NULL;
-    tell(check, 0, err);
+    call_check_function(check, 0, err);
 }
 
-static void on_head(void *context, const struct ml_http_head *head)
+static void on_check_head(void *context, const struct ml_http_head *head)
 {
     struct check *check = context;
     check->status = head->status;
 }
 
-static int on_data(void *context, struct ml_str piece, struct ml_err *err)
+static int on_check_data(void *context, struct ml_str piece, struct ml_err *err)
 {
     (void)context, (void)piece, (void)err; /* only the status counts */
     return 0;
 }
 
-static void on_done(void *context, const struct ml_err *err)
+static void on_check_done(void *context, const struct ml_err *err)
 {
     struct check *check = context;
     check->http = NULL;
-    tell(check, check->status, err);
+    call_check_function(check, check->status, err);
 }
 
 /* [+1] */
 ML_RAISES
-static struct check *push_check(lua_State *L, int function)
+static struct check *push_new_check(lua_State *L, int function)
 {
     luaL_checktype(L, function, LUA_TFUNCTION);
     struct check *check = lua_newuserdatauv(L, sizeof *check, 1);
@@ -290,13 +290,13 @@ static struct check *push_check(lua_State *L, int function)
 }
 
 /* [-1] Keeps the check on top until it has an answer. */
-static void hold(lua_State *L, struct check *check)
+static void hold_check(lua_State *L, struct check *check)
 {
     lua_rawsetp(L, LUA_REGISTRYINDEX, check);
 }
 
 ML_RAISES
-static double check_seconds(lua_State *L, int index)
+static double check_timeout_seconds(lua_State *L, int index)
 {
     double seconds = luaL_checknumber(L, index);
     luaL_argcheck(L, seconds > 0 && seconds < 1e6, index, "seconds, above 0");
@@ -311,18 +311,18 @@ static int process_connect(lua_State *L)
     const char *address = luaL_checkstring(L, 1);
     lua_Integer port = luaL_checkinteger(L, 2);
     luaL_argcheck(L, port > 0 && port < 65536, 2, "a port");
-    int64_t timeout_ns = (int64_t)(check_seconds(L, 3) * (double)ML_NS_PER_S);
-    struct check *check = push_check(L, 4);
+    int64_t timeout_ns = (int64_t)(check_timeout_seconds(L, 3) * (double)ML_NS_PER_S);
+    struct check *check = push_new_check(L, 4);
     if (ml_tcp_check_start(check->trusted->options.loop, address, (uint16_t)port, timeout_ns,
-                           on_connected, check, &check->tcp, &err) < 0)
+                           on_check_connected, check, &check->tcp, &err) < 0)
         return luaL_error(L, "process.connect: %s", err.message);
-    hold(L, check);
+    hold_check(L, check);
     return 0;
 }
 
 /* The list at `index` of { name, value } pairs; their texts belong to the tables there. */
 ML_RAISES
-static size_t check_headers(lua_State *L, int index, struct ml_http_header *headers)
+static size_t check_header_pairs(lua_State *L, int index, struct ml_http_header *headers)
 {
     luaL_checktype(L, index, LUA_TTABLE);
     size_t count = (size_t)lua_rawlen(L, index);
@@ -344,15 +344,15 @@ ML_RAISES
 static int process_get(lua_State *L)
 {
     static const struct ml_http_tls anybody = {.insecure = true};
-    static const struct ml_http_handler handler = {on_head, on_data, on_done};
+    static const struct ml_http_handler handler = {on_check_head, on_check_data, on_check_done};
     struct ml_http_header headers[HEADERS_MAX];
     struct ml_http_request request = {
         .method = "GET", .url = luaL_checkstring(L, 1), .headers = headers, .tls = &anybody};
-    request.header_count = check_headers(L, 2, headers);
-    request.deadlines.total_ms = (int64_t)(check_seconds(L, 3) * 1000) + 1;
-    struct check *check = push_check(L, 4);
-    check->http = ml_http_send(process_library(L)->http, &request, &handler, check);
-    hold(L, check);
+    request.header_count = check_header_pairs(L, 2, headers);
+    request.deadlines.total_ms = (int64_t)(check_timeout_seconds(L, 3) * 1000) + 1;
+    struct check *check = push_new_check(L, 4);
+    check->http = ml_http_send(library_of(L)->http, &request, &handler, check);
+    hold_check(L, check);
     return 0;
 }
 
@@ -366,7 +366,7 @@ static int check_gc(lua_State *L)
     return 0;
 }
 
-static void open_check(lua_State *L)
+static void open_check_type(lua_State *L)
 {
     luaL_newmetatable(L, CHECK);
     lua_pushcfunction(L, check_gc);
@@ -376,7 +376,7 @@ static void open_check(lua_State *L)
 
 /* ---- the folders that processes live in ---- */
 
-static int answer(lua_State *L, bool done)
+static int push_errno_result(lua_State *L, bool done)
 {
     if (done) {
         lua_pushboolean(L, true);
@@ -402,13 +402,14 @@ static int process_make_folder(lua_State *L)
             continue;
         part[i] = '\0';
         if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return answer(L, false);
+            return push_errno_result(L, false);
         part[i] = '/';
     }
-    return answer(L, mkdir(path, 0700) == 0 || errno == EEXIST);
+    return push_errno_result(L, mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
+static int process_remove_entry(const char *path, const struct stat *info, int type,
+                                struct FTW *walk)
 {
     (void)info, (void)type, (void)walk;
     return remove(path);
@@ -420,11 +421,11 @@ ML_RAISES
 static int process_remove(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
-    bool removed = nftw(path, remove_entry, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS) == 0;
-    return answer(L, removed || errno == ENOENT);
+    bool removed = nftw(path, process_remove_entry, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS) == 0;
+    return push_errno_result(L, removed || errno == ENOENT);
 }
 
-static bool write_file(const char *path, mode_t mode, struct ml_str text)
+static bool write_pod_file(const char *path, mode_t mode, struct ml_str text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -445,7 +446,7 @@ static int process_write(lua_State *L)
     text.ptr = luaL_checklstring(L, 2, &text.len);
     lua_Integer mode = luaL_checkinteger(L, 3);
     luaL_argcheck(L, mode >= 0 && mode <= 0777, 3, "permissions, 0 to 0777");
-    return answer(L, write_file(path, (mode_t)mode, text));
+    return push_errno_result(L, write_pod_file(path, (mode_t)mode, text));
 }
 
 /* link(target, path) -> true, or nil and why not: a symbolic link; one that is there already stays
@@ -454,7 +455,7 @@ ML_RAISES
 static int process_link(lua_State *L)
 {
     const char *target = luaL_checkstring(L, 1);
-    return answer(L, symlink(target, luaL_checkstring(L, 2)) == 0 || errno == EEXIST);
+    return push_errno_result(L, symlink(target, luaL_checkstring(L, 2)) == 0 || errno == EEXIST);
 }
 
 /* exists(path) -> bool */
@@ -467,28 +468,29 @@ static int process_exists(lua_State *L)
 
 /* ---- the machine ---- */
 
-static bool is_usable(const struct ifaddrs *entry)
+static bool is_reachable_address(const struct ifaddrs *entry)
 {
     return entry->ifa_addr && entry->ifa_addr->sa_family == AF_INET &&
            (entry->ifa_flags & IFF_UP) && !(entry->ifa_flags & IFF_LOOPBACK);
 }
 
 /* The first address that others could reach; false when there is none. */
-static bool find_address(char out[NI_MAXHOST])
+static bool find_machine_address(char out[NI_MAXHOST])
 {
     struct ifaddrs *list;
     bool found = false;
     if (getifaddrs(&list) < 0)
         return false;
     for (const struct ifaddrs *entry = list; entry && !found; entry = entry->ifa_next)
-        found = is_usable(entry) && getnameinfo(entry->ifa_addr, sizeof(struct sockaddr_in), out,
-                                                NI_MAXHOST, NULL, 0, NI_NUMERICHOST) == 0;
+        found = is_reachable_address(entry) &&
+                getnameinfo(entry->ifa_addr, sizeof(struct sockaddr_in), out, NI_MAXHOST, NULL, 0,
+                            NI_NUMERICHOST) == 0;
     freeifaddrs(list);
     return found;
 }
 
 /* As Go calls it, which is what Kubernetes shows. */
-static const char *architecture(const char *machine)
+static const char *go_architecture(const char *machine)
 {
     static const char *const names[][2] = {
         {"x86_64", "amd64"}, {"aarch64", "arm64"}, {"armv7l", "arm"}, {"i686", "386"}};
@@ -504,7 +506,7 @@ static int process_machine(lua_State *L)
 {
     char address[NI_MAXHOST];
     struct utsname name = {0};
-    bool found = find_address(address);
+    bool found = find_machine_address(address);
     uname(&name);
     lua_createtable(L, 0, 3);
     if (found)
@@ -512,7 +514,7 @@ static int process_machine(lua_State *L)
     else
         lua_pushnil(L);
     lua_setfield(L, -2, "address");
-    lua_pushstring(L, architecture(name.machine));
+    lua_pushstring(L, go_architecture(name.machine));
     lua_setfield(L, -2, "architecture");
     lua_pushstring(L, name.release);
     lua_setfield(L, -2, "kernel");
@@ -543,8 +545,8 @@ void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_proces
                                          {NULL, NULL}};
     lua_State *L = trusted->running;
     ml_assert(trusted->options.loop != NULL);
-    open_process(L);
-    open_check(L);
+    open_process_type(L);
+    open_check_type(L);
     lua_newtable(L);
     struct ml_process_library *own = lua_newuserdatauv(L, sizeof *own, 0);
     *own = *library;

@@ -32,7 +32,7 @@ struct ml_transport_call {
     bool canceled; /* there */
     struct ml_apiserver_call *asked;
     struct ml_http_head_parser head;
-    bool head_told;
+    bool head_delivered;
     struct ml_buf waiting; /* bytes of the answer that the caller does not have yet */
     struct ml_err err;     /* CUT */
 
@@ -41,7 +41,7 @@ struct ml_transport_call {
     struct ml_timer total, quiet; /* quiet: up to the head, then between bytes */
 };
 
-static void call_release(struct ml_transport_call *call)
+static void embedded_call_release(struct ml_transport_call *call)
 {
     ml_task_cancel(&call->turn);
     ml_list_remove(&call->node);
@@ -56,7 +56,7 @@ static void call_release(struct ml_transport_call *call)
 }
 
 /* The call is over. Its memory goes with its next turn: this may be one, or the server's. */
-static void call_free(struct ml_transport_call *call)
+static void embedded_call_free(struct ml_transport_call *call)
 {
     ml_timer_stop(&call->total);
     ml_timer_stop(&call->quiet);
@@ -67,89 +67,89 @@ static void call_free(struct ml_transport_call *call)
 }
 
 /* The server is not to be heard of any more. */
-static void leave_server(struct ml_transport_call *call)
+static void embedded_leave_server(struct ml_transport_call *call)
 {
     struct ml_apiserver_call *asked = ml_take(&call->asked);
     if (asked)
         ml_apiserver_gone(asked);
 }
 
-static void call_done(struct ml_transport_call *call, const struct ml_err *err)
+static void embedded_call_done(struct ml_transport_call *call, const struct ml_err *err)
 {
     const struct ml_http_handler handler = call->handler;
     void *context = call->context;
     const struct ml_err copy = err ? *err : ML_ERR_INIT;
-    leave_server(call);
-    call_free(call);
+    embedded_leave_server(call);
+    embedded_call_free(call);
     handler.done(context, err ? &copy : NULL);
 }
 
-static void wake(struct ml_transport_call *call)
+static void embedded_call_wake(struct ml_transport_call *call)
 {
     if (!call->handling) /* else its turn goes on */
         ml_task_defer(&call->turn, call->transport->loop);
 }
 
-static void cut(struct ml_transport_call *call, const char *why)
+static void embedded_call_cut(struct ml_transport_call *call, const char *why)
 {
     call->stage = CALL_CUT;
     ml_err_set(&call->err, ML_ENETWORK, "%s: %s", call->transport->seam.host, why);
-    wake(call);
+    embedded_call_wake(call);
 }
 
 /* The sink: what the server does to the answer. Nothing of it reaches the caller before the loop's
  * next turn. The server's side of the call is over with send, finish and abort. */
 
-static void put_field(struct ml_transport_call *call, const char *name, const char *value)
+static void put_head_field(struct ml_transport_call *call, const char *name, const char *value)
 {
     ML_AUTO_FREE char *line = ml_asprintf("%s: %s", name, value);
     (void)ml_http_head_line(&call->head, ml_str_of(line));
 }
 
-static void sink_start(void *context, const struct ml_http_answer *head)
+static void embedded_sink_start(void *context, const struct ml_http_answer *head)
 {
     struct ml_transport_call *call = context;
     if (head->content_type)
-        put_field(call, "Content-Type", head->content_type);
+        put_head_field(call, "Content-Type", head->content_type);
     for (size_t i = 0; i < head->header_count; i++)
-        put_field(call, head->headers[i].name, head->headers[i].value);
+        put_head_field(call, head->headers[i].name, head->headers[i].value);
     call->head.head.status = head->status;
     call->head.complete = true;
-    wake(call);
+    embedded_call_wake(call);
 }
 
-static size_t sink_write(void *context, struct ml_str bytes)
+static size_t embedded_sink_write(void *context, struct ml_str bytes)
 {
     struct ml_transport_call *call = context;
     ml_buf_append_str(&call->waiting, bytes);
-    wake(call);
+    embedded_call_wake(call);
     return call->waiting.len;
 }
 
-static void sink_finish(void *context)
+static void embedded_sink_finish(void *context)
 {
     struct ml_transport_call *call = context;
     call->asked = NULL;
     call->stage = CALL_ENDED;
-    wake(call);
+    embedded_call_wake(call);
 }
 
-static void sink_send(void *context, const struct ml_http_answer *answer)
+static void embedded_sink_send(void *context, const struct ml_http_answer *answer)
 {
-    sink_start(context, answer);
-    (void)sink_write(context, answer->body);
-    sink_finish(context);
+    embedded_sink_start(context, answer);
+    (void)embedded_sink_write(context, answer->body);
+    embedded_sink_finish(context);
 }
 
-static void sink_abort(void *context)
+static void embedded_sink_abort(void *context)
 {
     struct ml_transport_call *call = context;
     call->asked = NULL;
-    cut(call, "connection cut in the middle of an answer");
+    embedded_call_cut(call, "connection cut in the middle of an answer");
 }
 
 /* "/path" and what stands behind the '?'. */
-static void split_path(const char *path, struct ml_apiserver_request *request)
+static void split_path_and_query(const char *path, struct ml_apiserver_request *request)
 {
     struct ml_str rest = ml_str_of(path);
     request->path = ml_str_cut(&rest, '?');
@@ -157,10 +157,11 @@ static void split_path(const char *path, struct ml_apiserver_request *request)
 }
 
 /* Hands the request over. */
-static void ask(struct ml_transport_call *call)
+static void embedded_call_ask_server(struct ml_transport_call *call)
 {
-    static const struct ml_apiserver_sink sink = {sink_send, sink_start, sink_write, sink_finish,
-                                                  sink_abort};
+    static const struct ml_apiserver_sink sink = {embedded_sink_send, embedded_sink_start,
+                                                  embedded_sink_write, embedded_sink_finish,
+                                                  embedded_sink_abort};
     struct transport_embedded *transport = call->transport;
     struct ml_http_header headers[HEADERS_MAX];
     struct ml_apiserver_request request = {
@@ -173,25 +174,25 @@ static void ask(struct ml_transport_call *call)
     if (transport->authorization)
         headers[count++] = (struct ml_http_header){"authorization", transport->authorization};
     request.header_count = count;
-    split_path(call->path, &request);
+    split_path_and_query(call->path, &request);
     call->stage = CALL_OPEN;
     call->handling = true;
     call->asked = ml_apiserver_handle(transport->server, &request, &sink, call);
     call->handling = false;
     if (!call->canceled)
         return;
-    leave_server(call);
-    call_free(call);
+    embedded_leave_server(call);
+    embedded_call_free(call);
 }
 
-static void tell_head(struct ml_transport_call *call)
+static void deliver_answer_head(struct ml_transport_call *call)
 {
-    call->head_told = true;
+    call->head_delivered = true;
     if (call->handler.head)
         call->handler.head(call->context, &call->head.head);
 }
 
-static void tell_bytes(struct ml_transport_call *call)
+static void deliver_answer_bytes(struct ml_transport_call *call)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf bytes = call->waiting;
     struct ml_err err = ML_ERR_INIT;
@@ -203,72 +204,72 @@ static void tell_bytes(struct ml_transport_call *call)
     else if (call->handler.data)
         r = call->handler.data(call->context, ml_buf_str(&bytes), &err);
     if (!call->is_gone && r != 0)
-        call_done(call, &err);
+        embedded_call_done(call, &err);
 }
 
 /* All is told that is there. */
-static void end_turn(struct ml_transport_call *call)
+static void finish_call_turn(struct ml_transport_call *call)
 {
     if (call->stage == CALL_CUT)
-        call_done(call, &call->err);
+        embedded_call_done(call, &call->err);
     else if (call->stage == CALL_ENDED)
-        call_done(call, NULL);
-    else if (call->head_told && call->deadlines.idle_ms > 0)
+        embedded_call_done(call, NULL);
+    else if (call->head_delivered && call->deadlines.idle_ms > 0)
         ml_timer_start(&call->quiet, call->deadlines.idle_ms * ML_NS_PER_MS);
-    else if (call->head_told)
+    else if (call->head_delivered)
         ml_timer_stop(&call->quiet);
 }
 
 /* Each step may be the end of the call. */
-static void on_turn(void *context)
+static void on_call_turn(void *context)
 {
     struct ml_transport_call *call = context;
     if (call->is_gone) {
-        call_release(call);
+        embedded_call_release(call);
         return;
     }
     if (call->stage == CALL_WAITS && !call->transport->server)
-        cut(call, "connection refused");
+        embedded_call_cut(call, "connection refused");
     if (call->stage == CALL_WAITS)
-        ask(call);
-    if (!call->is_gone && call->head.complete && !call->head_told)
-        tell_head(call);
+        embedded_call_ask_server(call);
+    if (!call->is_gone && call->head.complete && !call->head_delivered)
+        deliver_answer_head(call);
     if (!call->is_gone && call->waiting.len > 0)
-        tell_bytes(call);
+        deliver_answer_bytes(call);
     if (!call->is_gone)
-        end_turn(call);
+        finish_call_turn(call);
 }
 
 /* What http_client.c says of its deadlines, of ours. */
 
-static void on_total(void *context)
+static void on_total_deadline(void *context)
 {
     struct ml_transport_call *call = context;
     struct ml_err err;
     ml_err_set(&err, ML_ETIMEOUT, "request to %s: not done within %g s", call->transport->seam.host,
                (double)call->deadlines.total_ms / 1000);
-    call_done(call, &err);
+    embedded_call_done(call, &err);
 }
 
-static void on_quiet(void *context)
+static void on_quiet_deadline(void *context)
 {
     struct ml_transport_call *call = context;
     const char *host = call->transport->seam.host;
     struct ml_err err;
-    if (call->head_told)
+    if (call->head_delivered)
         ml_err_set(&err, ML_ETIMEOUT, "answer of %s stalled: no byte for %g s", host,
                    (double)call->deadlines.idle_ms / 1000);
     else
         ml_err_set(&err, ML_ETIMEOUT, "no answer from %s within %g s", host,
                    (double)call->deadlines.first_byte_ms / 1000);
-    call_done(call, &err);
+    embedded_call_done(call, &err);
 }
 
-static void start_deadlines(struct ml_transport_call *call)
+static void start_call_deadlines(struct ml_transport_call *call)
 {
     struct ml_loop *loop = call->transport->loop;
-    ml_timer_init(&call->total, loop, on_total, call);
-    ml_timer_init(&call->quiet, loop, on_quiet, call);
+    ml_timer_init(&call->total, loop, on_total_deadline, call);
+    ml_timer_init(&call->quiet, loop, on_quiet_deadline, call);
     if (call->deadlines.total_ms > 0)
         ml_timer_start(&call->total, call->deadlines.total_ms * ML_NS_PER_MS);
     if (call->deadlines.first_byte_ms > 0)
@@ -295,10 +296,10 @@ static struct ml_transport_call *embedded_submit(struct ml_transport *seam,
     ml_buf_init(&call->body, request->body.len + 1);
     ml_buf_append_str(&call->body, request->body);
     ml_http_head_init(&call->head);
-    ml_task_init(&call->turn, on_turn, call);
+    ml_task_init(&call->turn, on_call_turn, call);
     ml_list_push(&transport->calls, &call->node);
-    start_deadlines(call);
-    wake(call);
+    start_call_deadlines(call);
+    embedded_call_wake(call);
     return call;
 }
 
@@ -308,8 +309,8 @@ static void embedded_cancel(struct ml_transport *seam, struct ml_transport_call 
     call->canceled = true;
     if (call->handling)
         return;
-    leave_server(call);
-    call_free(call);
+    embedded_leave_server(call);
+    embedded_call_free(call);
 }
 
 static void embedded_free(struct ml_transport *seam)
@@ -317,7 +318,7 @@ static void embedded_free(struct ml_transport *seam)
     struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
     ml_assert(ml_list_empty(&transport->calls));
     ml_list_each (node, &transport->gone)
-        call_release(ml_container_of(node, struct ml_transport_call, node));
+        embedded_call_release(ml_container_of(node, struct ml_transport_call, node));
     free(transport->authorization);
     free(transport);
 }
@@ -344,7 +345,7 @@ void ml_transport_embedded_set_server(struct ml_transport *seam, struct ml_apise
         struct ml_transport_call *call = ml_container_of(node, struct ml_transport_call, node);
         if (call->stage != CALL_OPEN)
             continue;
-        leave_server(call);
-        cut(call, "connection cut in the middle of an answer");
+        embedded_leave_server(call);
+        embedded_call_cut(call, "connection cut in the middle of an answer");
     }
 }

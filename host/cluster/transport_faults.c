@@ -30,7 +30,7 @@ struct ml_transport_call {
     char *method;
     char *path;
     bool streaming;
-    bool is_telling;  /* inside one of its caller's callbacks */
+    bool in_callback; /* inside one of its caller's callbacks */
     bool is_canceled; /* and canceled there: whoever called back frees it */
 
     bool is_faulty;
@@ -45,10 +45,10 @@ struct ml_transport_call {
     struct ml_err err;    /* kind 0: a regular one */
 };
 
-static void call_free(struct ml_transport_call *call)
+static void faults_call_free(struct ml_transport_call *call)
 {
     ml_task_cancel(&call->later);
-    if (call->is_telling) {
+    if (call->in_callback) {
         call->is_canceled = true;
         return;
     }
@@ -60,34 +60,35 @@ static void call_free(struct ml_transport_call *call)
     free(call);
 }
 
-static void call_done(struct ml_transport_call *call, const struct ml_err *err)
+static void faults_call_done(struct ml_transport_call *call, const struct ml_err *err)
 {
     const struct ml_http_handler handler = call->handler;
     void *context = call->context;
     const struct ml_err copy = err ? *err : ML_ERR_INIT;
-    call_free(call);
+    faults_call_free(call);
     handler.done(context, err ? &copy : NULL);
 }
 
-static bool fits(const struct ml_fault *fault, const char *method, const char *path)
+static bool fault_fits_request(const struct ml_fault *fault, const char *method, const char *path)
 {
     return (!fault->method || strcmp(fault->method, method) == 0) &&
            (!fault->path || strstr(path, fault->path));
 }
 
-static bool is_held(const struct ml_transport_call *call)
+static bool is_stream_held(const struct ml_transport_call *call)
 {
     if (!call->streaming)
         return false;
     ml_list_each (node, &call->faults->rules) {
         const struct rule *rule = ml_container_of(node, struct rule, node);
-        if (rule->fault.kind == ML_FAULT_HOLD && fits(&rule->fault, call->method, call->path))
+        if (rule->fault.kind == ML_FAULT_HOLD &&
+            fault_fits_request(&rule->fault, call->method, call->path))
             return true;
     }
     return false;
 }
 
-static void fault_error(const struct ml_transport_call *call, struct ml_err *err)
+static void set_injected_error(const struct ml_transport_call *call, struct ml_err *err)
 {
     if (call->kind == ML_FAULT_TIME_OUT)
         ml_err_set(err, ML_ETIMEOUT, "%s: no answer in time (injected)", call->faults->seam.host);
@@ -96,45 +97,46 @@ static void fault_error(const struct ml_transport_call *call, struct ml_err *err
 }
 
 /* The answer of a call whose reply the fault swallows. */
-static bool is_swallowed(const struct ml_transport_call *call)
+static bool is_reply_lost(const struct ml_transport_call *call)
 {
     return call->is_faulty &&
            (call->kind == ML_FAULT_LOSE_REPLY || call->kind == ML_FAULT_TIME_OUT);
 }
 
-static void on_head(void *context, const struct ml_http_head *head)
+static void faults_on_head(void *context, const struct ml_http_head *head)
 {
     struct ml_transport_call *call = context;
-    if (!is_swallowed(call) && call->handler.head)
+    if (!is_reply_lost(call) && call->handler.head)
         call->handler.head(call->context, head);
 }
 
 /* Behind a callback. False when the caller canceled inside: there is no call any more. */
-static bool told(struct ml_transport_call *call)
+static bool after_callback(struct ml_transport_call *call)
 {
-    call->is_telling = false;
+    call->in_callback = false;
     if (!call->is_canceled)
         return true;
-    call_free(call);
+    faults_call_free(call);
     return false;
 }
 
-static bool give(struct ml_transport_call *call, struct ml_str piece, struct ml_err *err, int *out)
+static bool deliver_piece(struct ml_transport_call *call, struct ml_str piece, struct ml_err *err,
+                          int *out)
 {
     *out = 0;
     if (!call->handler.data || piece.len == 0)
         return true;
-    call->is_telling = true;
+    call->in_callback = true;
     *out = call->handler.data(call->context, piece, err);
-    return told(call);
+    return after_callback(call);
 }
 
-static int on_data(void *context, struct ml_str piece, struct ml_err *err)
+static int faults_on_data(void *context, struct ml_str piece, struct ml_err *err)
 {
     struct ml_transport_call *call = context;
-    if (is_swallowed(call))
+    if (is_reply_lost(call))
         return 0;
-    if (is_held(call) || call->held.len) {
+    if (is_stream_held(call) || call->held.len) {
         ml_buf_append_str(&call->held, piece);
         return 0;
     }
@@ -144,30 +146,30 @@ static int on_data(void *context, struct ml_str piece, struct ml_err *err)
         call->bytes_left -= piece.len;
     }
     int r;
-    if (!give(call, piece, err, &r) || r != 0 || !is_cut)
+    if (!deliver_piece(call, piece, err, &r) || r != 0 || !is_cut)
         return r;
-    fault_error(call, err);
+    set_injected_error(call, err);
     return err->kind;
 }
 
-static void on_done(void *context, const struct ml_err *err)
+static void faults_on_done(void *context, const struct ml_err *err)
 {
     struct ml_transport_call *call = context;
     struct ml_err injected;
     call->inner = NULL;
-    if (is_held(call) || call->held.len) {
+    if (is_stream_held(call) || call->held.len) {
         call->over = true;
         call->err = err ? *err : ML_ERR_INIT;
         return;
     }
-    if (is_swallowed(call)) {
-        fault_error(call, &injected);
+    if (is_reply_lost(call)) {
+        set_injected_error(call, &injected);
         err = &injected;
     }
-    call_done(call, err);
+    faults_call_done(call, err);
 }
 
-static void tell_refusal(struct ml_transport_call *call)
+static void deliver_refusal(struct ml_transport_call *call)
 {
     const struct ml_http_head head = {
         .status = call->status,
@@ -176,44 +178,44 @@ static void tell_refusal(struct ml_transport_call *call)
     };
     struct ml_err err = ML_ERR_INIT;
     int r;
-    call->is_telling = true;
+    call->in_callback = true;
     if (call->handler.head)
         call->handler.head(call->context, &head);
-    if (told(call) && give(call, ml_buf_str(&call->refusal), &err, &r))
-        call_done(call, r ? &err : NULL);
+    if (after_callback(call) && deliver_piece(call, ml_buf_str(&call->refusal), &err, &r))
+        faults_call_done(call, r ? &err : NULL);
 }
 
-static void tell_held(struct ml_transport_call *call)
+static void deliver_held(struct ml_transport_call *call)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf held = call->held;
     struct ml_err err = ML_ERR_INIT;
     int r;
     call->held = ML_BUF_INIT;
-    if (!give(call, ml_buf_str(&held), &err, &r))
+    if (!deliver_piece(call, ml_buf_str(&held), &err, &r))
         return;
     if (r && call->inner)
         call->faults->inner->cancel(call->faults->inner, call->inner);
     if (r)
-        call_done(call, &err);
+        faults_call_done(call, &err);
     else if (call->over)
-        call_done(call, call->err.kind ? &call->err : NULL);
+        faults_call_done(call, call->err.kind ? &call->err : NULL);
 }
 
-static void on_later(void *context)
+static void on_deferred_delivery(void *context)
 {
     struct ml_transport_call *call = context;
     struct ml_err err;
     if (!call->is_faulty || call->kind == ML_FAULT_CUT) {
-        tell_held(call);
+        deliver_held(call);
     } else if (call->kind == ML_FAULT_REFUSE) {
-        tell_refusal(call);
+        deliver_refusal(call);
     } else {
-        fault_error(call, &err);
-        call_done(call, &err);
+        set_injected_error(call, &err);
+        faults_call_done(call, &err);
     }
 }
 
-static void rule_free(struct rule *rule)
+static void fault_rule_free(struct rule *rule)
 {
     ml_list_remove(&rule->node);
     free((char *)rule->fault.method);
@@ -222,7 +224,7 @@ static void rule_free(struct rule *rule)
     free(rule);
 }
 
-static void write_refusal(struct ml_transport_call *call, const struct ml_fault *fault)
+static void write_refusal_status(struct ml_transport_call *call, const struct ml_fault *fault)
 {
     struct ml_json_writer writer;
     const char *reason = fault->reason ? fault->reason : "";
@@ -239,19 +241,20 @@ static void write_refusal(struct ml_transport_call *call, const struct ml_fault 
 }
 
 /* Finds the fault for a new call, and counts it. */
-static void strike(struct ml_transport_call *call)
+static void find_fault_for_call(struct ml_transport_call *call)
 {
     ml_list_each (node, &call->faults->rules) {
         struct rule *rule = ml_container_of(node, struct rule, node);
-        if (rule->fault.kind == ML_FAULT_HOLD || !fits(&rule->fault, call->method, call->path))
+        if (rule->fault.kind == ML_FAULT_HOLD ||
+            !fault_fits_request(&rule->fault, call->method, call->path))
             continue;
         call->is_faulty = true;
         call->kind = rule->fault.kind;
         call->bytes_left = rule->fault.bytes;
         if (call->kind == ML_FAULT_REFUSE)
-            write_refusal(call, &rule->fault);
+            write_refusal_status(call, &rule->fault);
         if (rule->left && --rule->left == 0)
-            rule_free(rule);
+            fault_rule_free(rule);
         return;
     }
 }
@@ -260,7 +263,7 @@ static struct ml_transport_call *faults_submit(struct ml_transport *seam,
                                                const struct ml_transport_request *request,
                                                const struct ml_http_handler *handler, void *context)
 {
-    static const struct ml_http_handler between = {on_head, on_data, on_done};
+    static const struct ml_http_handler between = {faults_on_head, faults_on_data, faults_on_done};
     struct ml_transport_faults *faults = ml_container_of(seam, struct ml_transport_faults, seam);
     struct ml_transport_call *call = ml_new(struct ml_transport_call);
     call->faults = faults;
@@ -270,9 +273,9 @@ static struct ml_transport_call *faults_submit(struct ml_transport *seam,
     call->path = ml_strdup(request->path);
     call->streaming = request->streaming;
     call->err = ML_ERR_INIT;
-    ml_task_init(&call->later, on_later, call);
+    ml_task_init(&call->later, on_deferred_delivery, call);
     ml_list_push(&faults->calls, &call->node);
-    strike(call);
+    find_fault_for_call(call);
     struct ml_transport_request passed_on = *request;
     passed_on.may_send = NULL; /* it would be asked about `call` */
     if (call->is_faulty && (call->kind == ML_FAULT_REFUSE || call->kind == ML_FAULT_LOSE))
@@ -287,7 +290,7 @@ static void faults_cancel(struct ml_transport *seam, struct ml_transport_call *c
     struct ml_transport_faults *faults = ml_container_of(seam, struct ml_transport_faults, seam);
     if (call->inner)
         faults->inner->cancel(faults->inner, call->inner);
-    call_free(call);
+    faults_call_free(call);
 }
 
 static void faults_free(struct ml_transport *seam)
@@ -295,7 +298,7 @@ static void faults_free(struct ml_transport *seam)
     struct ml_transport_faults *faults = ml_container_of(seam, struct ml_transport_faults, seam);
     ml_assert(ml_list_empty(&faults->calls));
     ml_list_each (node, &faults->rules)
-        rule_free(ml_container_of(node, struct rule, node));
+        fault_rule_free(ml_container_of(node, struct rule, node));
     faults->inner->free(faults->inner);
     free(faults);
 }
@@ -331,11 +334,11 @@ void ml_transport_faults_remove(struct ml_transport_faults *faults, int number)
     ml_list_each (node, &faults->rules) {
         struct rule *rule = ml_container_of(node, struct rule, node);
         if (rule->number == number)
-            rule_free(rule);
+            fault_rule_free(rule);
     }
     ml_list_each (node, &faults->calls) {
         struct ml_transport_call *call = ml_container_of(node, struct ml_transport_call, node);
-        if ((call->held.len || call->over) && !is_held(call))
+        if ((call->held.len || call->over) && !is_stream_held(call))
             ml_task_defer(&call->later, faults->loop);
     }
 }

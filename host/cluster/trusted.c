@@ -10,7 +10,7 @@
 
 /* Turns what was raised into text with a traceback. */
 ML_RAISES
-static int describe(lua_State *L)
+static int add_traceback(lua_State *L)
 {
     const char *message = luaL_tolstring(L, 1, NULL);
     luaL_traceback(L, L, message, 1);
@@ -21,7 +21,7 @@ int host_call(struct ml_trusted *trusted, int arguments, int results)
 {
     lua_State *L = trusted->running;
     int function = lua_gettop(L) - arguments;
-    lua_pushcfunction(L, describe);
+    lua_pushcfunction(L, add_traceback);
     lua_insert(L, function);
     int status = lua_pcall(L, arguments, results, function);
     lua_remove(L, function);
@@ -67,7 +67,7 @@ const char *ml_trusted_traceback(const struct ml_trusted *trusted)
     return ml_buf_cstr((struct ml_buf *)&trusted->traceback);
 }
 
-static void *allocate(void *context, void *ptr, size_t osize, size_t nsize)
+static void *trusted_allocate(void *context, void *ptr, size_t osize, size_t nsize)
 {
     (void)context, (void)osize;
     if (nsize == 0) {
@@ -79,7 +79,7 @@ static void *allocate(void *context, void *ptr, size_t osize, size_t nsize)
 
 /* lua/cluster/ and lua/moonloop/, together. What tests of scripts require stands in the former by
  * the name that scripts know. */
-static const struct script_library *find_embedded(const char *name)
+static const struct script_library *find_embedded_module(const char *name)
 {
     static const struct script_library *const libraries[] = {cluster_library, script_library};
     if (strcmp(name, "moonloop.testing") == 0)
@@ -93,10 +93,10 @@ static const struct script_library *find_embedded(const char *name)
 
 /* The searcher of embedded modules: a loader and the file's name, or why there is none. */
 ML_RAISES
-static int search_embedded(lua_State *L)
+static int search_embedded_module(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
-    const struct script_library *module = find_embedded(name);
+    const struct script_library *module = find_embedded_module(name);
     if (!module) {
         lua_pushfstring(L, "no embedded module '%s'", name);
         return 1;
@@ -110,7 +110,7 @@ static int search_embedded(lua_State *L)
 }
 
 /* Puts it in front of the searcher of files (the second, behind package.preload) or behind. */
-static void add_searcher(lua_State *L, bool files_first)
+static void add_embedded_searcher(lua_State *L, bool files_first)
 {
     lua_getglobal(L, "package");
     lua_getfield(L, -1, "searchers");
@@ -119,13 +119,13 @@ static void add_searcher(lua_State *L, bool files_first)
         lua_rawgeti(L, -1, i);
         lua_rawseti(L, -2, i + 1);
     }
-    lua_pushcfunction(L, search_embedded);
+    lua_pushcfunction(L, search_embedded_module);
     lua_rawseti(L, -2, place);
     lua_pop(L, 2);
 }
 
 ML_RAISES
-static int open_host(lua_State *L)
+static int open_host_module(lua_State *L)
 {
     lua_newtable(L);
     host_open_json(L);
@@ -142,11 +142,11 @@ static int open_host(lua_State *L)
 }
 
 ML_RAISES
-static int open_state(lua_State *L)
+static int open_trusted_state(lua_State *L)
 {
     luaL_openlibs(L);
-    add_searcher(L, host_of(L)->options.files_first);
-    luaL_requiref(L, "cluster.host", open_host, 0);
+    add_embedded_searcher(L, host_of(L)->options.files_first);
+    luaL_requiref(L, "cluster.host", open_host_module, 0);
     return 0;
 }
 
@@ -163,13 +163,13 @@ struct ml_trusted *ml_trusted_new(const struct ml_trusted_options *options)
     ml_buf_init(&trusted->traceback, 0);
     ml_buf_init(&trusted->work, HOST_JSON_MAX);
     ml_buf_init(&trusted->encoder.out, HOST_JSON_MAX);
-    trusted->L = lua_newstate(allocate, NULL);
+    trusted->L = lua_newstate(trusted_allocate, NULL);
     ml_assert(trusted->L != NULL);
     if (options->garbage_percent)
         lua_gc(trusted->L, LUA_GCINC, options->garbage_percent, 0, 0);
     trusted->running = trusted->L;
     *(struct ml_trusted **)lua_getextraspace(trusted->L) = trusted;
-    lua_pushcfunction(trusted->L, open_state);
+    lua_pushcfunction(trusted->L, open_trusted_state);
     int r = host_call(trusted, 0, 0);
     ml_assert(r == 0);
     return trusted;
@@ -190,7 +190,7 @@ void ml_trusted_free(struct ml_trusted *trusted)
 }
 
 /* [-1, +0] The message of a chunk that does not compile. */
-static int fail_to_compile(struct ml_trusted *trusted, struct ml_err *err)
+static int fail_chunk_compile(struct ml_trusted *trusted, struct ml_err *err)
 {
     ml_buf_clear(&trusted->traceback);
     ml_buf_puts(&trusted->traceback, lua_tostring(trusted->running, -1));
@@ -206,12 +206,12 @@ int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str 
     int status = luaL_loadbufferx(L, text.ptr, text.len, lua_tostring(L, -1), "t");
     lua_remove(L, -2);
     if (status != LUA_OK)
-        return fail_to_compile(trusted, err);
+        return fail_chunk_compile(trusted, err);
     return host_call(trusted, 0, 0) < 0 ? host_fail(trusted, err) : 0;
 }
 
 /* The words of the command line as the global `arg`, the script's at 0. */
-static void set_arg(lua_State *L, int argc, char **argv, int script)
+static void set_arg_global(lua_State *L, int argc, char **argv, int script)
 {
     lua_createtable(L, argc - script, script + 1);
     for (int i = 0; i < argc; i++) {
@@ -225,9 +225,9 @@ int ml_trusted_run_file(struct ml_trusted *trusted, int argc, char **argv, int s
                         struct ml_err *err)
 {
     lua_State *L = trusted->running;
-    set_arg(L, argc, argv, script);
+    set_arg_global(L, argc, argv, script);
     if (luaL_loadfilex(L, argv[script], "t") != LUA_OK)
-        return fail_to_compile(trusted, err);
+        return fail_chunk_compile(trusted, err);
     for (int i = script + 1; i < argc; i++)
         lua_pushstring(L, argv[i]);
     return host_call(trusted, argc - script - 1, 0) < 0 ? host_fail(trusted, err) : 0;
@@ -242,7 +242,7 @@ struct call {
 
 /* call -> nothing. Whatever goes wrong is raised. */
 ML_RAISES
-static int run_call(lua_State *L)
+static int run_module_call(lua_State *L)
 {
     const struct call *call = lua_touserdata(L, 1);
     struct ml_err err = ML_ERR_INIT;
@@ -268,7 +268,7 @@ int ml_trusted_call(struct ml_trusted *trusted, const char *module, const char *
 {
     struct call call = {module, function, argument, result};
     lua_State *L = trusted->running;
-    lua_pushcfunction(L, run_call);
+    lua_pushcfunction(L, run_module_call);
     lua_pushlightuserdata(L, &call);
     if (host_call(trusted, 1, 0) == 0)
         return 0;
@@ -281,8 +281,8 @@ struct defined {
 };
 
 /* [-0, +1] Makes the call; on failure nothing pushed and `err` filled. */
-static int call_defined(lua_State *L, const struct defined *defined, struct ml_str argument,
-                        struct ml_err *err)
+static int call_defined_function(lua_State *L, const struct defined *defined,
+                                 struct ml_str argument, struct ml_err *err)
 {
     struct ml_buf result;
     ml_buf_init(&result, HOST_JSON_MAX);
@@ -299,7 +299,7 @@ static int call_defined(lua_State *L, const struct defined *defined, struct ml_s
 
 /* fn(value?) -> value | nil, message */
 ML_RAISES
-static int run_defined(lua_State *L)
+static int run_defined_function(lua_State *L)
 {
     const struct defined *defined = lua_touserdata(L, lua_upvalueindex(1));
     struct ml_err err = ML_ERR_INIT;
@@ -312,7 +312,7 @@ static int run_defined(lua_State *L)
         argument.ptr = lua_pushlstring(L, text->ptr, text->len); /* others encode meanwhile */
         argument.len = text->len;
     }
-    if (call_defined(L, defined, argument, &err) == 0)
+    if (call_defined_function(L, defined, argument, &err) == 0)
         return 1;
     lua_pushnil(L);
     lua_pushstring(L, err.message);
@@ -327,7 +327,7 @@ void ml_trusted_define(struct ml_trusted *trusted, const char *module, const cha
     luaL_getsubtable(L, -1, module);
     struct defined *defined = lua_newuserdatauv(L, sizeof *defined, 0);
     *defined = (struct defined){function, context};
-    lua_pushcclosure(L, run_defined, 1);
+    lua_pushcclosure(L, run_defined_function, 1);
     lua_setfield(L, -2, name);
     lua_pop(L, 2);
 }

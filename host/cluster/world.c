@@ -19,7 +19,7 @@ struct world_source {
     struct ml_task read;
 };
 
-static void on_read(void *context)
+static void world_source_read(void *context)
 {
     struct world_source *self = context;
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
@@ -52,7 +52,7 @@ struct ml_source *ml_world_source_new(struct ml_loop *loop, const char *path)
     self->source.class = &world_source_class;
     self->source.name = ml_strdup(path);
     self->loop = loop;
-    ml_task_init(&self->read, on_read, self);
+    ml_task_init(&self->read, world_source_read, self);
     return &self->source;
 }
 
@@ -92,7 +92,7 @@ struct ml_world {
     size_t tally_count;
 };
 
-static void count_request(struct ml_world *world, const struct ml_transport_request *request)
+static void tally_request(struct ml_world *world, const struct ml_transport_request *request)
 {
     ML_AUTO_FREE char *text = ml_asprintf("%s %s", request->method, request->path);
     for (size_t i = 0; i < world->tally_count; i++) {
@@ -111,7 +111,7 @@ static struct ml_transport_call *tap_submit(struct ml_transport *tap,
 {
     struct ml_world *world = ml_container_of(tap, struct ml_world, tap);
     if (world->is_counting)
-        count_request(world, request);
+        tally_request(world, request);
     return world->seam->submit(world->seam, request, handler, context);
 }
 
@@ -127,7 +127,7 @@ static void tap_free(struct ml_transport *tap)
     (void)tap;
 }
 
-static void make_operator(struct ml_world *world)
+static void make_world_operator(struct ml_world *world)
 {
     static const char *const everywhere[] = {NULL};
     world->metrics = ml_metrics_new();
@@ -148,13 +148,13 @@ static void make_operator(struct ml_world *world)
     world->life = LIFE_AHEAD;
 }
 
-static void end_operator(struct ml_world *world)
+static void free_world_operator(struct ml_world *world)
 {
     ml_operator_free(ml_take(&world->operator));
     ml_metrics_free(ml_take(&world->metrics));
 }
 
-static void free_scripts(struct ml_world *world)
+static void free_world_scripts(struct ml_world *world)
 {
     for (char **script = world->scripts; script && *script; script++)
         free(*script);
@@ -162,7 +162,7 @@ static void free_scripts(struct ml_world *world)
     world->scripts = NULL;
 }
 
-static void copy_scripts(struct ml_world *world, const char *const *scripts)
+static void copy_world_scripts(struct ml_world *world, const char *const *scripts)
 {
     size_t count = 0;
     while (scripts && scripts[count])
@@ -170,7 +170,7 @@ static void copy_scripts(struct ml_world *world, const char *const *scripts)
     char **copies = ml_zalloc((count + 1) * sizeof *copies);
     for (size_t i = 0; i < count; i++)
         copies[i] = ml_strdup(scripts[i]);
-    free_scripts(world); /* which `scripts` may be */
+    free_world_scripts(world); /* which `scripts` may be */
     world->scripts = copies;
 }
 
@@ -181,18 +181,18 @@ static void set_time_and_seed(struct ml_world *world, const struct ml_world_setu
 }
 
 /* What stands on the server: seams and operator. */
-static void build(struct ml_world *world, const struct ml_world_setup *setup)
+static void build_on_server(struct ml_world *world, const struct ml_world_setup *setup)
 {
     struct ml_transport *embedded = ml_transport_embedded_new(world->loop, world->server, NULL);
     world->seam = ml_transport_faults_new(world->loop, embedded, &world->faults);
     world->tap = (struct ml_transport){tap_submit, tap_cancel, tap_free, world->seam->host};
-    copy_scripts(world, setup->scripts);
-    make_operator(world);
+    copy_world_scripts(world, setup->scripts);
+    make_world_operator(world);
 }
 
-static void tear_down(struct ml_world *world)
+static void tear_down_on_server(struct ml_world *world)
 {
-    end_operator(world);
+    free_world_operator(world);
     if (world->seam)
         world->seam->free(ml_take(&world->seam));
 }
@@ -217,7 +217,7 @@ int ml_world_new(const struct ml_world_options *options, struct ml_world **out, 
         ml_world_free(world);
         return r;
     }
-    build(world, &options->setup);
+    build_on_server(world, &options->setup);
     *out = world;
     return 0;
 }
@@ -226,15 +226,15 @@ void ml_world_free(struct ml_world *world)
 {
     if (!world)
         return;
-    tear_down(world);
+    tear_down_on_server(world);
     ml_apiserver_free(world->server);
     ml_loop_free(world->loop);
-    free_scripts(world);
+    free_world_scripts(world);
     free(world);
 }
 
 /* What only the outside may do. */
-static int check_outside(const struct ml_world *world, const char *what, struct ml_err *err)
+static int check_not_running(const struct ml_world *world, const char *what, struct ml_err *err)
 {
     if (!world->running)
         return 0;
@@ -243,18 +243,18 @@ static int check_outside(const struct ml_world *world, const char *what, struct 
 
 int ml_world_reset(struct ml_world *world, const struct ml_world_setup *setup, struct ml_err *err)
 {
-    int r = check_outside(world, "reset", err);
+    int r = check_not_running(world, "reset", err);
     if (r < 0)
         return r;
-    tear_down(world);
+    tear_down_on_server(world);
     set_time_and_seed(world, setup);
     r = ml_apiserver_reset(world->server, setup->settings, err);
-    build(world, setup); /* on failure, too: a world is always whole */
+    build_on_server(world, setup); /* on failure, too: a world is always whole */
     return r;
 }
 
 /* Goes on for some rounds to see which request comes again and again. */
-static int fail_without_end(struct ml_world *world, struct ml_err *err)
+static int fail_endless_settle(struct ml_world *world, struct ml_err *err)
 {
     const struct tally *most = NULL;
     world->is_counting = true;
@@ -277,66 +277,66 @@ static int fail_without_end(struct ml_world *world, struct ml_err *err)
     return err->kind;
 }
 
-static void replace_operator(struct ml_world *world)
+static void replace_world_operator(struct ml_world *world)
 {
-    end_operator(world);
-    make_operator(world);
+    free_world_operator(world);
+    make_world_operator(world);
 }
 
-static int run_to_the_end(struct ml_world *world, struct ml_err *err)
+static int poll_until_idle(struct ml_world *world, struct ml_err *err)
 {
     for (size_t rounds = 0; rounds < ROUNDS_MAX; rounds++) {
         bool is_idle = ml_loop_poll_rounds(world->loop, 1);
         if (world->life == LIFE_OVER)
-            replace_operator(world);
+            replace_world_operator(world);
         else if (is_idle)
             return 0;
     }
-    return fail_without_end(world, err);
+    return fail_endless_settle(world, err);
 }
 
-static int settle(struct ml_world *world, struct ml_err *err)
+static int settle_world(struct ml_world *world, struct ml_err *err)
 {
-    int r = run_to_the_end(world, err);
+    int r = poll_until_idle(world, err);
     while (r == 0 && world->life == LIFE_AHEAD) {
         world->life = LIFE_BEGUN;
         ml_operator_start(world->operator);
-        r = run_to_the_end(world, err);
+        r = poll_until_idle(world, err);
     }
     return r;
 }
 
 int ml_world_settle(struct ml_world *world, struct ml_err *err)
 {
-    int r = check_outside(world, "settle", err);
+    int r = check_not_running(world, "settle", err);
     if (r < 0)
         return r;
     world->running = true;
-    r = settle(world, err);
+    r = settle_world(world, err);
     world->running = false;
     return r;
 }
 
-static int advance(struct ml_world *world, int64_t ns, struct ml_err *err)
+static int advance_world(struct ml_world *world, int64_t ns, struct ml_err *err)
 {
     struct ml_clock *clock = &world->clock.clock;
     int64_t end = ml_clock_monotonic(clock) + ns;
-    int r = settle(world, err);
+    int r = settle_world(world, err);
     while (r == 0 && ml_clock_monotonic(clock) < end) {
         int64_t next = ML_MIN(ml_loop_next(world->loop), end);
         ml_clock_fake_advance(&world->clock, next - ml_clock_monotonic(clock));
-        r = settle(world, err);
+        r = settle_world(world, err);
     }
     return r;
 }
 
 int ml_world_advance(struct ml_world *world, int64_t ns, struct ml_err *err)
 {
-    int r = check_outside(world, "advance", err);
+    int r = check_not_running(world, "advance", err);
     if (r < 0)
         return r;
     world->running = true;
-    r = advance(world, ns, err);
+    r = advance_world(world, ns, err);
     world->running = false;
     return r;
 }
@@ -356,10 +356,10 @@ void ml_world_restart(struct ml_world *world)
     if (world->running)
         world->life = LIFE_OVER;
     else
-        replace_operator(world);
+        replace_world_operator(world);
 }
 
-static void on_stopped(void *context)
+static void on_operator_stopped(void *context)
 {
     struct ml_world *world = context;
     world->life = LIFE_OVER;
@@ -368,7 +368,7 @@ static void on_stopped(void *context)
 void ml_world_stop(struct ml_world *world, int64_t drain_ns)
 {
     if (world->life == LIFE_BEGUN)
-        ml_operator_stop(world->operator, drain_ns, on_stopped, world);
+        ml_operator_stop(world->operator, drain_ns, on_operator_stopped, world);
 }
 
 void ml_world_set_wall_clock(struct ml_world *world, int64_t delta_ns)
@@ -378,7 +378,7 @@ void ml_world_set_wall_clock(struct ml_world *world, int64_t delta_ns)
 
 int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_err *err)
 {
-    int r = check_outside(world, "suspend", err);
+    int r = check_not_running(world, "suspend", err);
     if (r == 0)
         ml_clock_fake_advance(&world->clock, ns);
     return r;

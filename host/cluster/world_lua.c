@@ -10,15 +10,16 @@
 #define SCRIPTS_MAX 64
 #define SECONDS_MAX 1e9
 
-static int settle(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_settle(void *world, struct ml_str argument, struct ml_buf *result,
+                      struct ml_err *err)
 {
     (void)argument, (void)result;
     return ml_world_settle(world, err);
 }
 
 /* A number, as JSON; `absent` when there is none. */
-static int any_number_of(struct ml_str json, const char *name, double absent, double *out,
-                         struct ml_err *err)
+static int parse_number(struct ml_str json, const char *name, double absent, double *out,
+                        struct ml_err *err)
 {
     ML_AUTO_FREE char *text = ml_str_dup(json);
     char *end = text;
@@ -28,40 +29,42 @@ static int any_number_of(struct ml_str json, const char *name, double absent, do
     return 0;
 }
 
-static int number_of(struct ml_str json, const char *name, double absent, double *out,
-                     struct ml_err *err)
+static int parse_nonnegative_number(struct ml_str json, const char *name, double absent,
+                                    double *out, struct ml_err *err)
 {
-    int r = any_number_of(json, name, absent, out, err);
+    int r = parse_number(json, name, absent, out, err);
     if (r == 0 && *out < 0)
         r = ml_err_set(err, ML_EINVALID, "%s: a number from 0 on", name);
     return r;
 }
 
-static int seconds_of(struct ml_str json, const char *name, double *out, struct ml_err *err)
+static int parse_seconds(struct ml_str json, const char *name, double *out, struct ml_err *err)
 {
-    int r = number_of(json, name, 0, out, err);
+    int r = parse_nonnegative_number(json, name, 0, out, err);
     if (r == 0 && *out > SECONDS_MAX)
         r = ml_err_set(err, ML_EINVALID, "%s: seconds, at most 1e9", name);
     return r;
 }
 
 /* advance(seconds) */
-static int advance(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_advance(void *world, struct ml_str argument, struct ml_buf *result,
+                       struct ml_err *err)
 {
     double seconds;
     (void)result;
-    int r = seconds_of(argument, "advance", &seconds, err);
+    int r = parse_seconds(argument, "advance", &seconds, err);
     return r < 0 ? r : ml_world_advance(world, (int64_t)(seconds * (double)ML_NS_PER_S), err);
 }
 
-static int field_number(struct ml_str object, const char *name, double *out, struct ml_err *err)
+static int parse_field_number(struct ml_str object, const char *name, double *out,
+                              struct ml_err *err)
 {
     struct ml_str raw = {NULL, 0};
     (void)ml_json_find(object, &raw, name, NULL);
-    return number_of(raw, name, 0, out, err);
+    return parse_nonnegative_number(raw, name, 0, out, err);
 }
 
-static int kind_of(struct ml_str name, enum ml_fault_kind *out, struct ml_err *err)
+static int parse_fault_kind(struct ml_str name, enum ml_fault_kind *out, struct ml_err *err)
 {
     static const char *const names[] = {[ML_FAULT_REFUSE] = "refuse",
                                         [ML_FAULT_LOSE] = "lose",
@@ -80,7 +83,7 @@ static int kind_of(struct ml_str name, enum ml_fault_kind *out, struct ml_err *e
 }
 
 /* fault{kind=, method=, path=, times=, status=, reason=, bytes=} -> number */
-static int fault(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_fault(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
 {
     double times = 0, status = 0, bytes = 0;
     ML_AUTO_FREE char *kind = ml_json_find_string(argument, "kind", NULL);
@@ -88,13 +91,13 @@ static int fault(void *world, struct ml_str argument, struct ml_buf *result, str
     ML_AUTO_FREE char *path = ml_json_find_string(argument, "path", NULL);
     ML_AUTO_FREE char *reason = ml_json_find_string(argument, "reason", NULL);
     struct ml_fault fault = {.method = method, .path = path, .reason = reason};
-    int r = kind_of(ml_str_of(kind), &fault.kind, err);
+    int r = parse_fault_kind(ml_str_of(kind), &fault.kind, err);
     if (r == 0)
-        r = field_number(argument, "times", &times, err);
+        r = parse_field_number(argument, "times", &times, err);
     if (r == 0)
-        r = field_number(argument, "status", &status, err);
+        r = parse_field_number(argument, "status", &status, err);
     if (r == 0)
-        r = field_number(argument, "bytes", &bytes, err);
+        r = parse_field_number(argument, "bytes", &bytes, err);
     if (r < 0)
         return r;
     if (fault.kind == ML_FAULT_REFUSE && (status < 400 || status > 599))
@@ -107,17 +110,18 @@ static int fault(void *world, struct ml_str argument, struct ml_buf *result, str
 }
 
 /* heal(number) */
-static int heal(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_heal(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
 {
     double number;
     (void)result;
-    int r = number_of(argument, "heal", 0, &number, err);
+    int r = parse_nonnegative_number(argument, "heal", 0, &number, err);
     if (r == 0)
         ml_world_heal(world, (int)number);
     return r;
 }
 
-static int restart(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_restart(void *world, struct ml_str argument, struct ml_buf *result,
+                       struct ml_err *err)
 {
     (void)argument, (void)result, (void)err;
     ml_world_restart(world);
@@ -125,38 +129,39 @@ static int restart(void *world, struct ml_str argument, struct ml_buf *result, s
 }
 
 /* stop(seconds) */
-static int stop(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_stop(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
 {
     double seconds;
     (void)result;
-    int r = seconds_of(argument, "stop", &seconds, err);
+    int r = parse_seconds(argument, "stop", &seconds, err);
     if (r == 0)
         ml_world_stop(world, (int64_t)(seconds * (double)ML_NS_PER_S));
     return r;
 }
 
 /* set_wall_clock(seconds), which may be below 0 */
-static int set_wall_clock(void *world, struct ml_str argument, struct ml_buf *result,
-                          struct ml_err *err)
+static int lua_set_wall_clock(void *world, struct ml_str argument, struct ml_buf *result,
+                              struct ml_err *err)
 {
     double seconds;
     (void)result;
-    int r = any_number_of(argument, "set_wall_clock", 0, &seconds, err);
+    int r = parse_number(argument, "set_wall_clock", 0, &seconds, err);
     if (r == 0)
         ml_world_set_wall_clock(world, (int64_t)(seconds * (double)ML_NS_PER_S));
     return r;
 }
 
 /* suspend(seconds) */
-static int suspend(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_suspend(void *world, struct ml_str argument, struct ml_buf *result,
+                       struct ml_err *err)
 {
     double seconds;
     (void)result;
-    int r = seconds_of(argument, "suspend", &seconds, err);
+    int r = parse_seconds(argument, "suspend", &seconds, err);
     return r < 0 ? r : ml_world_suspend(world, (int64_t)(seconds * (double)ML_NS_PER_S), err);
 }
 
-static void put_informer(struct ml_json_writer *writer, struct ml_informer *informer)
+static void put_informer_objects(struct ml_json_writer *writer, struct ml_informer *informer)
 {
     const struct ml_kind *kind = ml_informer_kind(informer);
     const struct ml_store *store = ml_informer_store(informer);
@@ -173,7 +178,8 @@ static void put_informer(struct ml_json_writer *writer, struct ml_informer *info
 }
 
 /* cached() -> list of { apiVersion, kind, key, uid, resourceVersion } */
-static int cached(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_cached(void *world, struct ml_str argument, struct ml_buf *result,
+                      struct ml_err *err)
 {
     struct ml_informers *informers = ml_operator_informers(ml_world_operator(world));
     struct ml_json_writer writer;
@@ -181,13 +187,13 @@ static int cached(void *world, struct ml_str argument, struct ml_buf *result, st
     ml_json_writer_init(&writer, result);
     ml_json_begin_array(&writer);
     for (struct ml_informer *each = NULL; (each = ml_informers_next(informers, each));)
-        put_informer(&writer, each);
+        put_informer_objects(&writer, each);
     ml_json_end_array(&writer);
     return 0;
 }
 
 /* ready() -> true, or a text of what is missing */
-static int ready(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_ready(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
     struct ml_json_writer writer;
@@ -201,7 +207,7 @@ static int ready(void *world, struct ml_str argument, struct ml_buf *result, str
 }
 
 /* The texts of the list at `scripts`, into `out`, NULL behind them. */
-static int read_scripts(struct ml_str argument, char **out, struct ml_err *err)
+static int read_reset_scripts(struct ml_str argument, char **out, struct ml_err *err)
 {
     char index[24];
     struct ml_str raw;
@@ -219,18 +225,18 @@ static int read_scripts(struct ml_str argument, char **out, struct ml_err *err)
 }
 
 /* reset{scripts=, settings=, seed=, now=} */
-static int reset(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
+static int lua_reset(void *world, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
 {
     char *scripts[SCRIPTS_MAX + 1] = {NULL};
     double seed, now;
     struct ml_world_setup setup = {.scripts = (const char *const *)scripts};
     (void)result;
     (void)ml_json_find(argument, &setup.settings, "settings", NULL);
-    int r = read_scripts(argument, scripts, err);
+    int r = read_reset_scripts(argument, scripts, err);
     if (r == 0)
-        r = field_number(argument, "seed", &seed, err);
+        r = parse_field_number(argument, "seed", &seed, err);
     if (r == 0)
-        r = field_number(argument, "now", &now, err);
+        r = parse_field_number(argument, "now", &now, err);
     if (r == 0) {
         setup.seed = (uint64_t)seed;
         setup.wall_ns = (int64_t)(now * (double)ML_NS_PER_S);
@@ -246,17 +252,17 @@ void ml_world_lua_open(struct ml_world *world)
     static const struct {
         const char *name;
         ml_trusted_function *function;
-    } functions[] = {{"settle", settle},
-                     {"advance", advance},
-                     {"fault", fault},
-                     {"heal", heal},
-                     {"restart", restart},
-                     {"stop", stop},
-                     {"set_wall_clock", set_wall_clock},
-                     {"suspend", suspend},
-                     {"cached", cached},
-                     {"ready", ready},
-                     {"reset", reset}};
+    } functions[] = {{"settle", lua_settle},
+                     {"advance", lua_advance},
+                     {"fault", lua_fault},
+                     {"heal", lua_heal},
+                     {"restart", lua_restart},
+                     {"stop", lua_stop},
+                     {"set_wall_clock", lua_set_wall_clock},
+                     {"suspend", lua_suspend},
+                     {"cached", lua_cached},
+                     {"ready", lua_ready},
+                     {"reset", lua_reset}};
     for (size_t i = 0; i < ML_COUNT(functions); i++)
         ml_trusted_define(ml_world_trusted(world), "cluster.world", functions[i].name,
                           functions[i].function, world);
