@@ -15,6 +15,8 @@ for build in ${BUILDS:-release asan}; do
   echo "== attacks, $build build"
   cmake --preset "$build" >/dev/null &&
     cmake --build --preset "$build" --target attacks >/dev/null || exit
+  start=$EPOCHREALTIME
   tally_script "build/$build/spec/attacks/attacks" "$@"
+  tally_time "$(tally_seconds "$start")" "attacks, $build build"
 done
 tally_end

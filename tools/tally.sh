@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Sourced. Runs test runners one after another and adds their counts up.
+# Sourced. Runs test runners, prints how long each took, and adds their counts up. Runners that are scripts of
+# their own hand their times on in the file $TALLY_TIMES, when there is one: lines of "SECONDS NAME".
 passed=0
 failed=0
 skipped=0
@@ -11,19 +12,32 @@ tally_add() {
   skipped=$((skipped + $3))
 }
 
+# tally_seconds START: the seconds since then, a value of $EPOCHREALTIME.
+tally_seconds() {
+  local us=$((${EPOCHREALTIME/[.,]/} - ${1/[.,]/}))
+  printf '%d.%d' $((us / 1000000)) $((us / 100000 % 10))
+}
+
+# tally_time SECONDS NAME: for tally_slowest.
+tally_time() {
+  [ -z "${TALLY_TIMES:-}" ] || echo "$1 $2" >>"$TALLY_TIMES"
+}
+
 # tally_program PROGRAM: a cmocka program. One that ends badly without a failed test of its own (a
 # sanitizer's report, a crash) counts as one failure, and so does one that is not there.
 tally_program() {
-  local out code bad
+  local out code bad start=$EPOCHREALTIME seconds
   out=$(timeout "${TALLY_SECONDS:-300}" "$1" 2>&1)
   code=$?
+  seconds=$(tally_seconds "$start")
+  tally_time "$seconds" "$(basename "$1")"
   bad=$(grep '^\[  FAILED  \] test_' <<<"$out" | sort -u | wc -l)
   [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
   tally_add "$(grep -c '^\[       OK \]' <<<"$out")" "$bad" "$(grep -c '^\[  SKIPPED \]' <<<"$out")"
   if [ "$code" = 0 ]; then
-    echo "ok   $(basename "$1")"
+    echo "ok   $(basename "$1") ($seconds s)"
   else
-    echo "FAIL $(basename "$1") (exit $code)"
+    echo "FAIL $(basename "$1") (exit $code, $seconds s)"
     # A sanitizer's report of what the failed test left behind may be long.
     grep -E '^ERROR: |\[  ERROR   \]|^\[  FAILED  \] test_' <<<"$out" | sort -u
     tail -n 60 <<<"$out"
@@ -31,10 +45,10 @@ tally_program() {
 }
 
 # tally_each FUNCTION ARGUMENT…: calls it for each of them, for as many at once as there are processors,
-# and prints what they print in their order. What it sets is lost, but for the counts. Ctrl-C ends them too:
-# each is a process group, as what runs in the background would ignore it.
+# and prints what they print in their order, as soon as those before are done. What it sets is lost, but for the
+# counts. Ctrl-C ends them too: each is a process group, as what runs in the background would ignore it.
 tally_each() {
-  local function=$1 results number=0 counts argument
+  local function=$1 results number=0 printed=0 argument
   shift
   results=$(mktemp -d -t moonloop-tally.XXXXXX)
   trap 'tally_stop INT' INT
@@ -42,22 +56,34 @@ tally_each() {
   set -m
   for argument in "$@"; do
     [ "$(jobs -rp | wc -l)" -lt "$(nproc)" ] || wait -n
+    tally_print_done
     number=$((number + 1))
     (
       passed=0 failed=0 skipped=0
       "$function" "$argument" </dev/null >"$results/$number.out" 2>&1
-      echo "$passed $failed $skipped" >"$results/$number.counts"
+      echo "$passed $failed $skipped" >"$results/$number.new"
+      mv "$results/$number.new" "$results/$number.counts"
     ) &
   done
   wait
   set +m
   trap - INT TERM
-  for number in $(seq $#); do
-    cat "$results/$number.out"
-    read -ra counts <"$results/$number.counts" || counts=(0 1 0)
+  for number in $(seq $#); do # one that was killed has left no counts: it counts as a failure
+    [ -e "$results/$number.counts" ] || echo 0 1 0 >"$results/$number.counts"
+  done
+  tally_print_done
+  rm -rf "$results"
+}
+
+# Of tally_each: prints and counts the results that are there, up to the first that is not.
+tally_print_done() {
+  local counts
+  while [ -e "$results/$((printed + 1)).counts" ]; do
+    printed=$((printed + 1))
+    cat "$results/$printed.out"
+    read -ra counts <"$results/$printed.counts"
     tally_add "${counts[@]}"
   done
-  rm -rf "$results"
 }
 
 # tally_stop SIGNAL: ends what tally_each has begun and, once that is over, as the signal does.
@@ -72,24 +98,18 @@ tally_stop() {
   kill "-$1" "$$"
 }
 
-# tally_units FOLDER: every cmocka program in it.
-tally_units() {
-  local program found=()
-  for program in "$1"/test_*; do
-    [ -x "$program" ] && [ -f "$program" ] && found+=("$program")
-  done
-  tally_each tally_program "${found[@]}"
-}
-
 # tally_specs TITLE COMMAND…: a command that runs specs and ends with busted's line of counts. No
 # such line is a failure, and so is an exit code that the line does not explain.
 tally_specs() {
-  local title=$1 out code line
+  local title=$1 out code line start=$EPOCHREALTIME seconds
   shift
   echo "== $title"
   out=$(mktemp)
   "$@" 2>&1 | tee "$out"
   code=${PIPESTATUS[0]}
+  seconds=$(tally_seconds "$start")
+  tally_time "$seconds" "$title"
+  echo "== $title: $seconds s"
   line=$(grep -E '^[0-9]+ success(es)? / ' "$out" | tail -n 1)
   rm -f "$out"
   if [[ $line =~ ^([0-9]+)\ success(es)?\ /\ ([0-9]+)\ failures?\ /\ ([0-9]+)\ errors?\ /\ ([0-9]+)\ pending ]]; then
@@ -118,12 +138,13 @@ tally_trusted() {
     --lua="$PWD/build/asan/spec/hostlua/hostlua" -o utfTerminal --pattern='_spec%.lua$' "$@"
 }
 
-# tally_script COMMAND…: a command that ends with the line of tally_end.
+# tally_script COMMAND…: a command that ends with the line of tally_end. Its runners hand their own times on.
 tally_script() {
-  local out code line
+  local out code line start=$EPOCHREALTIME
   out=$(mktemp)
   "$@" 2>&1 | tee "$out"
   code=${PIPESTATUS[0]}
+  echo "== $1: $(tally_seconds "$start") s"
   line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$out" | tail -n 1)
   rm -f "$out"
   if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
@@ -134,6 +155,14 @@ tally_script() {
     echo "FAIL $1: no result (exit $code)"
     tally_add 0 1 0
   fi
+}
+
+# tally_slowest COUNT: the time since the script began, and the slowest of $TALLY_TIMES.
+tally_slowest() {
+  echo "== $SECONDS s; the slowest of $(wc -l <"$TALLY_TIMES"):"
+  sort -rn "$TALLY_TIMES" | head -n "$1" | while read -r seconds name; do
+    printf '%8s s  %s\n' "$seconds" "$name"
+  done
 }
 
 tally_end() {
