@@ -20,8 +20,8 @@ struct ml_apiserver {
 
 enum reply_state { REPLY_OPEN, REPLY_STARTED, REPLY_OVER };
 
-/* A full userdata; its user value is on_close. Until it is over the registry holds it, under its
- * own address. */
+/* A full userdata with on_close as its user value. The registry holds it, under its own address,
+ * until the answer ends. */
 struct ml_apiserver_call {
     struct ml_list node; /* among those of its server */
     struct ml_trusted *trusted;
@@ -35,11 +35,9 @@ struct ml_apiserver_call {
 /* Nothing more goes to the sink; Lua's collector may free it. */
 static void end_reply(struct ml_apiserver_call *call)
 {
-    lua_State *L = call->trusted->running;
     call->state = REPLY_OVER;
     ml_list_remove(&call->node);
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, call);
+    host_release(call->trusted->running, call);
 }
 
 /* The reply that a method is called on, in the state it needs. */
@@ -120,8 +118,7 @@ ML_RAISES
 static int reply_write(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "write", REPLY_STARTED);
-    struct ml_str bytes;
-    bytes.ptr = luaL_checklstring(L, 2, &bytes.len);
+    struct ml_str bytes = host_check_str(L, 2);
     lua_pushinteger(L, (lua_Integer)call->sink->write(call->context, bytes));
     return 1;
 }
@@ -202,8 +199,7 @@ static struct ml_apiserver_call *push_new_reply(struct ml_trusted *trusted,
     *call = (struct ml_apiserver_call){.trusted = trusted, .sink = sink, .context = context};
     ml_list_init(&call->node);
     luaL_setmetatable(L, REPLY);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, call);
+    host_hold(L, call);
     return call;
 }
 
@@ -228,7 +224,6 @@ static int open_server(lua_State *L)
     return 0;
 }
 
-/* An error in a timer, a deferred function or on_close. */
 static void log_callback_failure(void *context, const char *message)
 {
     struct ml_apiserver *server = context;

@@ -1,12 +1,12 @@
-/* L5 script. The embedded API server, asked from C: lua/cluster/apiserver/ in a trusted state of
- * its own. It knows no sockets: who brings a request also brings a sink for the answer.
+/* cluster. The embedded API server for callers in C: lua/cluster/apiserver/ in a trusted Lua state
+ * of its own. It has no sockets: the caller passes each request with a sink for its answer.
  *
- * A request is handled at once, on the caller's stack; the sink's functions are called then or
- * later, from the loop. They must not call back into the server or into Lua.
+ * A request is handled at once, on the caller's stack. The sink's functions are called during that
+ * call or later from the loop; they must not call the server or Lua.
  *
  * In Lua the answer is a userdata with send, start, write, finish, abort and the field on_close, as
- * lua/cluster/meta/host.lua has it. An error that a handler raises is logged with its traceback
- * and answered with a Status of 500, or when an answer has begun, by its abort. */
+ * lua/cluster/meta/host.lua has it. An error that a handler raises is logged with its traceback.
+ * The client gets a Status with code 500, or an aborted answer if it had begun. */
 #pragma once
 
 #include "cluster/trusted.h"
@@ -30,17 +30,17 @@ struct ml_apiserver_options {
  * when Lua raises. */
 ML_NODISCARD int ml_apiserver_new(const struct ml_apiserver_options *options,
                                   struct ml_apiserver **out, struct ml_err *err);
-/* Answers under way are aborted. Not from inside Lua. NULL is fine. */
+/* Aborts answers in progress. Not to be called from inside Lua. NULL is fine. */
 void ml_apiserver_free(struct ml_apiserver *server);
 
-/* A new server in place of this one, in the same state: modules stay loaded, which is most of the
- * work. Answers under way are aborted; timers and deferred functions of the state, others' too,
- * are forgotten. On failure the server that was there stays, without what is forgotten. Not from
- * what the loop calls. */
+/* Replaces the server by a new one in the same Lua state: modules stay loaded, which is most of the
+ * start-up cost. Answers in progress are aborted; all timers and deferred functions of the state
+ * are cancelled. On failure the old server stays, without its timers. Not to be called from a
+ * callback of the loop. */
 ML_NODISCARD int ml_apiserver_reset(struct ml_apiserver *server, struct ml_str settings,
                                     struct ml_err *err);
 
-/* The state it lives in, for other Lua of the host's own beside it. */
+/* The Lua state of the server, for the host's other Lua modules. */
 struct ml_trusted *ml_apiserver_trusted(struct ml_apiserver *server);
 
 /* All borrowed during the call. */
@@ -53,8 +53,8 @@ struct ml_apiserver_request {
     struct ml_str body;
 };
 
-/* Where the answer goes: send, alone; or start, any number of writes, and finish. Abort may come
- * at any time. After send, finish and abort nothing comes. */
+/* Receives the answer: either one send, or start, any number of writes, and finish. Abort may come
+ * at any time. Nothing follows send, finish or abort. */
 struct ml_apiserver_sink {
     void (*send)(void *context, const struct ml_http_answer *answer);
     void (*start)(void *context, const struct ml_http_answer *head); /* without a body */
@@ -64,12 +64,11 @@ struct ml_apiserver_sink {
     void (*abort)(void *context);
 };
 
-/* `sink` is borrowed as long as the answer has not ended. Returns NULL when it has ended before
- * this function does; else the call, which is gone when the answer ends or with
- * ml_apiserver_gone. */
+/* `sink` is borrowed until the answer ends. Returns NULL if the answer ended during this call; else
+ * the call, which is freed when the answer ends or by ml_apiserver_gone. */
 struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
                                               const struct ml_apiserver_request *request,
                                               const struct ml_apiserver_sink *sink, void *context);
 
-/* The client has left: nothing goes to the sink any more, and Lua's on_close is called. */
+/* The client has disconnected: the sink gets nothing more, and Lua's on_close is called. */
 void ml_apiserver_gone(struct ml_apiserver_call *call);

@@ -29,12 +29,11 @@
 #define LOCK_NAME     ".lock" /* in each folder; locked as long as its maker lives */
 #define DRAIN_NS      (2 * ML_NS_PER_S)
 #define IDLE_CHECK_NS (50 * ML_NS_PER_MS)
-#define IDLE_COUNT    4                  /* in a row: what one change sets off is seen by then */
-#define IDLE_WITHIN   (60 * ML_NS_PER_S) /* work that is due by itself later is not waited for */
-#define STUCK_COUNT   200 /* nothing happens, and still a script waits for its kinds */
+#define IDLE_COUNT    4                  /* checks in a row: by then a change has had its effects */
+#define IDLE_WITHIN   (60 * ML_NS_PER_S) /* does not wait for work that is scheduled later */
+#define STUCK_COUNT   200                /* idle, but a script still waits for its kinds */
 
-/* A file or folder of --apply: applied by the Lua beside the server, now and whenever it changes.
- */
+/* A file or folder of --apply: the server's Lua applies it now and whenever it changes. */
 struct manifest_path {
     struct ml_dev *dev;
     const char *path;
@@ -56,8 +55,8 @@ struct ml_dev {
     struct ml_processes *processes;
     struct ml_http_client *prober; /* of pods' HTTP probes */
     char *folder;                  /* of our own, for logs and pods; NULL: not made yet */
-    int folder_lock;               /* who can take it knows that we have ended */
-    char *kubeconfig;              /* the file that was written */
+    int folder_lock;  /* another process that can lock it knows that this one has ended */
+    char *kubeconfig; /* the file that was written */
     char token[TOKEN_LEN + 1];
     struct ml_apiserver *server;
     struct ml_embedded_http *http;
@@ -66,7 +65,8 @@ struct ml_dev {
 
     struct manifest_path *manifests;
     size_t manifests_count, untried;
-    struct ml_task manifests_applied; /* all have been tried once; also when none was given */
+    /* Runs when each path was tried once, also without any path. */
+    struct ml_task manifests_applied;
 
     struct ml_timer idle_check; /* --until-idle */
     int idle_count, stuck_count;
@@ -118,7 +118,7 @@ static void remove_dev_folder(const char *folder)
     nftw(folder, dev_remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* A folder of ours, whose maker has ended without taking it away. */
+/* A folder of an earlier `moonloop dev` that ended without removing it. */
 static bool is_abandoned_folder(const char *folder)
 {
     struct stat info;
@@ -149,7 +149,8 @@ static void remove_abandoned_folders(const char *parent)
         closedir(all);
 }
 
-/* Under its name there is only a file that is locked: who sweeps takes any other for left. */
+/* The lock file gets its name only once it is locked: remove_abandoned_folders of another process
+ * would take an unlocked one for abandoned. */
 static int lock_dev_folder(struct ml_dev *self)
 {
     ML_AUTO_FREE char *beside = ml_asprintf("%s/" LOCK_NAME ".new", self->folder);
@@ -203,7 +204,8 @@ static int write_kubeconfig_bytes(int fd, struct ml_str text)
     return 0;
 }
 
-/* Beside the place and then into it: nobody reads half a file, or one of another's mode. */
+/* Written to a temporary file and renamed, so that nobody reads half a file, and its mode is 0600
+ * from the start. */
 static int write_kubeconfig(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
@@ -273,8 +275,8 @@ static void write_apply_argument(struct ml_buf *out, const char *path, const str
     ml_json_end_object(&writer);
 }
 
-/* Manifests that fail are told of by Lua, each with its file. An entry that is no good as a file
- * keeps none of the others; the first such is told. */
+/* Lua logs manifests that fail, each with its file. An entry that cannot be read does not stop the
+ * others; the first such entry is the error. */
 static int apply_manifests(const struct manifest_path *manifests, struct ml_err *err)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
@@ -332,7 +334,7 @@ static void unwatch_manifests(struct ml_dev *self)
     free(self->manifests);
 }
 
-/* Whether all could be read when they were read last. What became of them Lua knows. */
+/* Whether the last read of each path succeeded. Lua knows whether applying them did. */
 static bool are_manifests_read(const struct ml_dev *self)
 {
     for (size_t i = 0; i < self->manifests_count; i++)
@@ -363,7 +365,7 @@ static bool have_manifests_failed(struct ml_dev *self)
            !ml_str_is(ml_buf_str(&answer), "0");
 }
 
-/* Nothing is left to do: was it what was wanted? */
+/* Nothing is left to do: sets the exit code and stops. */
 static void end_when_idle(struct ml_dev *self, bool is_ready, struct ml_buf *why)
 {
     struct ml_str rest = ml_buf_str(why);
@@ -530,7 +532,7 @@ static int build_dev(struct ml_dev *self)
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
     if (ml_processes_new(self->loop, &self->processes, self->err) < 0)
         return MOONLOOP_EXIT_BAD;
-    /* From here on there is something to take away again; a signal waits for the loop. */
+    /* From here on there are files and processes to clean up, so signals wait for the loop. */
     catch_stop_signals(self, stop_on_signal);
     if (make_dev_folder(self) < 0 || make_admin_token(self) < 0 || make_dev_server(self) < 0)
         return MOONLOOP_EXIT_BAD;
@@ -546,7 +548,7 @@ static int build_dev(struct ml_dev *self)
     return 0;
 }
 
-/* In the reverse order of making; everything takes NULL. */
+/* In the reverse order of build_dev; all of these accept NULL. */
 static void free_dev(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;

@@ -1,8 +1,8 @@
-/* L6 operator. A cluster in one process, for a laptop: the embedded API server on loopback, an
- * operator on it, pods as local processes, and manifests that are applied whenever they are saved.
+/* cluster. A cluster in one process for a laptop: the embedded API server on loopback, an operator,
+ * pods as local processes, and manifests that are applied whenever they are saved.
  *
  *   start   server, controllers and node; its address; manifests; scripts
- *   stop    scripts, pods, the address, and every file that was made */
+ *   stop    in reverse: scripts, pods, the address; every file it made is removed */
 #pragma once
 
 #include "base/err.h"

@@ -21,7 +21,7 @@ struct call {
 
 /* ---- answers, from Lua to the client ---- */
 
-/* The answer has ended. */
+/* Frees the call; its exchange gets the end of the answer. */
 static struct ml_http_exchange *end_http_call(struct call *call)
 {
     struct ml_http_exchange *exchange = call->exchange;
@@ -66,7 +66,7 @@ static const struct ml_apiserver_sink sink = {
 
 /* ---- requests, from the client to Lua ---- */
 
-/* The client has gone first. */
+/* The client disconnected before the answer ended. */
 static void on_client_closed(void *context)
 {
     struct call *call = context;

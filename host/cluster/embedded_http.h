@@ -1,10 +1,10 @@
-/* L6 operator. The embedded API server on HTTPS: takes requests from a socket to the server's Lua
- * and its answers back, whole or as a stream. The certificate is made at each start; its key never
+/* cluster. The embedded API server on HTTPS: passes requests from a socket to the server's Lua, and
+ * its answers back, whole or as a stream. The certificate is made at each start; its key never
  * leaves the process.
  *
- * Limits are those of net/http_server.h. What is beyond them is answered with the Status that
- * kube-apiserver gives. A stream has no limit of its own: Lua is told how much waits for the
- * client, and cuts one that does not read. */
+ * Limits are those of net/http_server.h. Requests beyond them get the Status that kube-apiserver
+ * gives. A stream has no limit of its own: write returns to Lua how many bytes wait for the client,
+ * and Lua cuts a client that does not read. */
 #pragma once
 
 #include "cluster/apiserver.h"
@@ -25,10 +25,10 @@ struct ml_embedded_http_opts {
 /* ML_EINVALID: a bad address or name; ML_EIO: cannot listen; ML_ETLS. */
 ML_NODISCARD int ml_embedded_http_new(const struct ml_embedded_http_opts *opts,
                                       struct ml_embedded_http **out, struct ml_err *err);
-/* Closes all connections; the server is told of requests under way. Not from inside Lua. NULL
- * is fine. */
+/* Closes all connections and ends requests in progress. Not to be called from inside Lua. NULL is
+ * fine. */
 void ml_embedded_http_free(struct ml_embedded_http *http);
 
 int ml_embedded_http_port(const struct ml_embedded_http *http);
-/* What clients trust, PEM; lives as long as `http`. */
+/* The CA certificate for clients, PEM; lives as long as `http`. */
 const char *ml_embedded_http_ca(const struct ml_embedded_http *http);

@@ -1,4 +1,4 @@
-/* L5 script, private. What the files behind `require "cluster.host"` share: the trusted state,
+/* cluster, private. What the files behind `require "cluster.host"` share: the trusted state,
  * and how each table is opened.
  *
  * Lua never runs out of memory here (the process ends first), so an API call raises only where
@@ -49,23 +49,43 @@ static inline struct ml_trusted *host_of(lua_State *L)
     return *(struct ml_trusted **)lua_getextraspace(L);
 }
 
-/* trusted_door.c. [-(arguments + 1), +results or +0] Calls the function below `arguments` on top.
+ML_RAISES
+static inline struct ml_str host_check_str(lua_State *L, int argument)
+{
+    struct ml_str text;
+    text.ptr = luaL_checklstring(L, argument, &text.len);
+    return text;
+}
+
+/* trusted.c. [+2] nil and the message, for a function to return. */
+int host_push_error(lua_State *L, const char *message);
+
+/* Makes the type of a userdata known to the state. `methods` may be NULL. */
+void host_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction gc);
+
+/* What the loop calls back is a userdata that the registry holds, under its own address, from
+ * host_hold, for which it is on top, to host_release; its callbacks are user values. */
+void host_hold(lua_State *L, const void *userdata);
+void host_release(lua_State *L, const void *userdata);
+void host_push_callback(lua_State *L, const void *userdata, int which); /* [+1] */
+
+/* trusted.c. [-(arguments + 1), +results or +0] Calls the function below `arguments` on top.
  * On failure ML_ESCRIPT, and the message with its traceback is in trusted->traceback. */
 ML_NODISCARD int host_call(struct ml_trusted *trusted, int arguments, int results);
 
-/* The same for what the loop calls: a failure goes to `failed`, and results are dropped. */
+/* As host_call, for callbacks of the loop: a failure goes to `failed`, results are dropped. */
 void host_call_back(struct ml_trusted *trusted, int arguments);
 
 /* Fills `err` from the first line of the traceback. Returns ML_ESCRIPT. */
 int host_fail(struct ml_trusted *trusted, struct ml_err *err);
 
-/* A binding that may run the event loop stands between these two. What the loop calls meanwhile
- * runs on the binding's own thread, above it: the main thread may stand still in a resume. They
- * nest; nothing in between may raise. Enter returns what leave takes. */
+/* A binding that may run the event loop calls host_enter before and host_leave after, with what
+ * host_enter returned. Callbacks of the loop then run on the binding's own Lua thread, because the
+ * main thread may be suspended in a resume. The pairs nest. Nothing between them may raise. */
 ML_NODISCARD lua_State *host_enter(lua_State *L);
 void host_leave(lua_State *L, lua_State *before);
 
-/* host_value.c: objects, arrays and null. */
+/* host_json.c: objects, arrays and null. */
 void host_make_array_mark(lua_State *L); /* once a state, before any of the others */
 void host_push_null(lua_State *L);
 bool host_is_null(lua_State *L, int index);
@@ -73,16 +93,16 @@ void host_push_array_mark(lua_State *L); /* the metatable of marked arrays */
 void host_mark_array(lua_State *L, int index);
 bool host_is_array(lua_State *L, int index); /* a table: marked, or t[1] ~= nil */
 
-/* host_json_decode.c. [+1] The value of `text`; or ML_EINVALID and nothing pushed. With
- * `duplicates` another list follows it on the stack [+2]: paths of keys that came twice. */
+/* host_json.c. [+1] Pushes the value of `text`; on ML_EINVALID it pushes nothing. With `duplicates`
+ * it also pushes the list of the paths of duplicate keys [+2]. */
 ML_NODISCARD int host_decode(lua_State *L, struct ml_str text, bool duplicates, struct ml_err *err);
 
-/* host_json_encode.c. The value at `index` as JSON in trusted->encoder.out, until the next call.
- * ML_EINVALID with the path of what cannot be encoded. */
+/* host_json_encode.c. Writes the value at `index` as JSON to trusted->encoder.out, which the next
+ * call overwrites. ML_EINVALID names the path of the value that cannot be encoded. */
 ML_NODISCARD int host_encode(lua_State *L, int index, struct ml_err *err);
 void host_encoder_fini(struct host_encoder *encoder);
 
-/* Each pushes its table, or puts its functions into the table on top. */
+/* open_ pushes the module's table; add_ puts functions into the table on top. */
 int host_open_json(lua_State *L);
 int host_open_yaml(lua_State *L);
 int host_open_regex(lua_State *L);
@@ -92,9 +112,9 @@ void host_add_timers(lua_State *L);
 
 void host_regex_fini(struct ml_trusted *trusted);
 
-/* host_re2.c. A pattern of Go's regexp as one of PCRE2's, without groups that capture, appended to
- * `out`. False: `out` has Go's message instead. */
+/* host_re2.c. Appends to `out` the PCRE2 pattern for a pattern of Go's regexp, without capturing
+ * groups. False: `out` holds Go's error message instead. */
 ML_NODISCARD bool host_re2_translate(struct ml_str pattern, struct ml_buf *out);
 
-/* host_timer.c. Forgets timers and deferred functions that wait. */
+/* host_system.c. Cancels pending timers and deferred functions. */
 void host_forget(struct ml_trusted *trusted);

@@ -1,4 +1,5 @@
-/* host.file: files that must survive a crash. Lua's io cannot lock, cut or sync. */
+/* host.file: files that must survive a crash, for the store of `moonloop dev --data` and the audit
+ * log. Lua's io cannot lock, cut or sync. */
 #include "cluster/host.h"
 
 #include <errno.h>
@@ -41,8 +42,8 @@ static struct host_file *check_open_file(lua_State *L)
     return file;
 }
 
-/* open(path) -> file | nil, message: for reading and appending; made when it is not there, with
- * mode 0600; locked against other processes until it is closed. */
+/* open(path) -> file | nil, message: opens for reading and appending, creates it with mode 0600 if
+ * missing, and locks it against other processes until it is closed. */
 ML_RAISES
 static int file_open(lua_State *L)
 {
@@ -77,7 +78,7 @@ static int write_or_fail(int fd, const char *text, size_t len)
     return 0;
 }
 
-/* file:write(text) -> true | nil, message: all of it, or the file is as before. */
+/* file:write(text) -> true | nil, message: writes all of it, or leaves the file as before. */
 ML_RAISES
 static int file_write(lua_State *L)
 {
@@ -115,7 +116,7 @@ static int file_read(lua_State *L)
     return 1;
 }
 
-/* file:cut(size) -> true | nil, message: nothing stays behind that many bytes. */
+/* file:cut(size) -> true | nil, message: truncates the file to that size. */
 ML_RAISES
 static int file_cut(lua_State *L)
 {
@@ -125,7 +126,7 @@ static int file_cut(lua_State *L)
     return ftruncate(file->fd, (off_t)size) < 0 ? push_file_error(L, NULL) : push_true(L);
 }
 
-/* file:sync() -> true | nil, message: what was written is on the disk. */
+/* file:sync() -> true | nil, message: flushes what was written to the disk. */
 ML_RAISES
 static int file_sync(lua_State *L)
 {
@@ -141,9 +142,9 @@ static int file_close(lua_State *L)
     return 0;
 }
 
-/* make(path) -> true | nil, message: an empty file for its owner alone, for those who then write it
- * by other means; one that is there keeps what it has, and nobody else reads it from now on. What
- * is no plain file (/dev/stdout) is left alone. */
+/* make(path) -> true | nil, message: creates an empty file for its owner only, which io.open then
+ * writes; an existing one keeps its content but loses access for others. Other than plain files
+ * (/dev/stdout) are left alone. */
 ML_RAISES
 static int file_make(lua_State *L)
 {
@@ -162,7 +163,7 @@ static int file_make(lua_State *L)
     return r < 0 ? push_file_error(L, path) : push_true(L);
 }
 
-/* make_folder(path) -> true | nil, message: for its owner alone; fine when it is there. */
+/* make_folder(path) -> true | nil, message: creates it for its owner only; true if it exists. */
 ML_RAISES
 static int file_make_folder(lua_State *L)
 {
@@ -172,7 +173,7 @@ static int file_make_folder(lua_State *L)
     return push_true(L);
 }
 
-/* sync_folder(path) -> true | nil, message: renames in it are on the disk. */
+/* sync_folder(path) -> true | nil, message: flushes renames in it to the disk. */
 ML_RAISES
 static int file_sync_folder(lua_State *L)
 {
@@ -197,12 +198,7 @@ int host_open_file(lua_State *L)
                                          {"make_folder", file_make_folder},
                                          {"sync_folder", file_sync_folder},
                                          {NULL, NULL}};
-    luaL_newmetatable(L, FILE_TYPE);
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, file_close);
-    lua_setfield(L, -2, "__gc");
-    lua_pop(L, 1);
+    host_new_type(L, FILE_TYPE, methods, file_close);
     luaL_newlib(L, functions);
     return 1;
 }

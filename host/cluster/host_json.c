@@ -1,6 +1,6 @@
 /* host.json and host.yaml for the host's own Lua, and its values. An object is a plain table; an
- * array carries a shared, empty metatable as its mark; null is a light userdata. What is the other
- * way, a table to text, is host_json_encode.c. */
+ * array carries a shared, empty metatable as its mark; null is a light userdata. Encoding a table
+ * is in host_json_encode.c. */
 #include <math.h>
 
 #include "cluster/host.h"
@@ -8,7 +8,7 @@
 
 #define DEPTH_MAX      10000 /* the API server's own limit */
 #define LEVELS_SMALL   32
-#define GATHERED_MAX   64  /* values of one level on the stack; even, as keys and values pair up */
+#define GATHERED_MAX   64  /* values of a level on the stack; even: keys and values */
 #define DUPLICATES_MAX 100 /* sigs.k8s.io/json stops counting there too */
 #define YAML_JSON_MAX  ((size_t)64 * 1024 * 1024)
 
@@ -63,14 +63,14 @@ bool host_is_array(lua_State *L, int index)
 
 /* ---- JSON text to Lua tables ----
  *
- * Without recursion: the levels that are open stand in an array, their keys and values on the Lua
- * stack. What a level has gathered moves into its table when the level ends, so that the table is
- * made in its final size, or earlier when it is much. Nothing here raises: the stack is asked for
- * room, and memory does not run out. */
+ * Without recursion: the open levels are in an array, their keys and values on the Lua stack. They
+ * move into the level's table when the level ends, so that the table is created in its final size,
+ * or earlier when there are many. Nothing here raises: the stack is checked for room, and the
+ * process ends when memory runs out. */
 
 struct level {
-    int table; /* its place on the stack, nil until something moves in; the gathered follow */
-    lua_Integer moved; /* elements of an array */
+    int table;         /* its index on the stack, nil until the first flush; its values follow */
+    lua_Integer moved; /* elements of an array in the table */
     uint64_t seen;     /* a bit for each key of an object; some share one */
     bool object;
 };
@@ -80,10 +80,10 @@ struct decoder {
     struct ml_json_reader reader;
     struct level *levels, small[LEVELS_SMALL];
     size_t depth, capacity;
-    int mark;       /* place of the metatable of arrays on the stack */
-    int duplicates; /* place of their list; 0: they are not looked for */
+    int mark;       /* stack index of the metatable of arrays */
+    int duplicates; /* stack index of their list; 0: not wanted */
     lua_Integer duplicate_count;
-    const char *problem; /* one that the reader does not know of */
+    const char *problem; /* an error of ours, not of the reader; NULL: none */
 };
 
 static void decoder_grow(struct decoder *decoder)
@@ -111,7 +111,7 @@ static bool decoder_open_level(struct decoder *decoder, bool object)
     return true;
 }
 
-/* Moves what the level has gathered into its table. */
+/* Moves the level's values from the stack into its table. */
 static void decoder_flush_level(struct decoder *decoder, struct level *level)
 {
     lua_State *L = decoder->L;
@@ -144,7 +144,7 @@ static void decoder_close_level(struct decoder *decoder)
     }
 }
 
-/* Has the level the key on top already, the one below it not counted? */
+/* Whether the level already has the key that is on top of the stack. */
 static bool level_has_key(lua_State *L, const struct level *level)
 {
     int top = lua_gettop(L);
@@ -197,7 +197,7 @@ static void decoder_check_key(struct decoder *decoder)
     level->seen |= bit;
 }
 
-/* A number that int64 does not hold; upstream keeps it as a double. */
+/* A number beyond int64; upstream keeps it as a double. */
 static bool decoder_push_number(struct decoder *decoder)
 {
     ML_AUTO_FREE char *text = ml_str_dup(decoder->reader.text);
@@ -210,7 +210,7 @@ static bool decoder_push_number(struct decoder *decoder)
     return true;
 }
 
-/* Pushes what the token stands for. False: the value ends or goes no further. */
+/* Pushes the token's value. False: the end of the text, or an error. */
 static bool decoder_push_token(struct decoder *decoder, enum ml_json_token token)
 {
     lua_State *L = decoder->L;
@@ -313,32 +313,22 @@ int host_decode(lua_State *L, struct ml_str text, bool duplicates, struct ml_err
 
 /* ---- host.json ---- */
 
-ML_RAISES
-static int push_decode_error(lua_State *L, const struct ml_err *err)
-{
-    lua_pushnil(L);
-    lua_pushstring(L, err->message);
-    return 2;
-}
-
 /* decode(text) -> value | nil, message */
 ML_RAISES
 static int json_decode(lua_State *L)
 {
-    struct ml_str text;
-    text.ptr = luaL_checklstring(L, 1, &text.len);
+    struct ml_str text = host_check_str(L, 1);
     struct ml_err err;
-    return host_decode(L, text, false, &err) < 0 ? push_decode_error(L, &err) : 1;
+    return host_decode(L, text, false, &err) < 0 ? host_push_error(L, err.message) : 1;
 }
 
 /* decode_strict(text) -> value, duplicates | nil, message */
 ML_RAISES
 static int json_decode_strict(lua_State *L)
 {
-    struct ml_str text;
-    text.ptr = luaL_checklstring(L, 1, &text.len);
+    struct ml_str text = host_check_str(L, 1);
     struct ml_err err;
-    return host_decode(L, text, true, &err) < 0 ? push_decode_error(L, &err) : 2;
+    return host_decode(L, text, true, &err) < 0 ? host_push_error(L, err.message) : 2;
 }
 
 /* encode(value) -> text; raises for what JSON cannot hold */
@@ -389,8 +379,8 @@ static void push_empty_copy(lua_State *L, int index)
         lua_setmetatable(L, -2);
 }
 
-/* copy(value) -> a deep copy. The stack is the only memory of the walk: each level has source,
- * copy and the key at hand on it. */
+/* copy(value) -> a deep copy. The walk keeps its state on the stack: source, copy and current key
+ * of each level. */
 ML_RAISES
 static int json_copy(lua_State *L)
 {
@@ -426,15 +416,15 @@ static size_t count_table_keys(lua_State *L, int index)
     return count;
 }
 
-/* The two tables on top: can they be equal, as far as can be told from outside? */
+/* Whether the two tables on top are both arrays or both objects, with as many keys. */
 static bool may_be_equal(lua_State *L)
 {
     return host_is_array(L, -2) == host_is_array(L, -1) &&
            count_table_keys(L, -2) == count_table_keys(L, -1);
 }
 
-/* [-2, +0, or +0 when `below`] Compares the two values on top; tables that may be equal stay
- * there, for their members to be looked at. */
+/* [-2, +0, or +0 when `below`] Compares the two values on top. Tables that may be equal stay on the
+ * stack, for equal_tables to compare their members. */
 static bool compare_top_values(lua_State *L, bool *below)
 {
     *below = false;
@@ -446,8 +436,8 @@ static bool compare_top_values(lua_State *L, bool *below)
     return *below;
 }
 
-/* Walks the two tables on top of the stack, which then are gone. Each level has both tables and
- * the key at hand on the stack. */
+/* [-2] Compares the two tables on top. Each level keeps both tables and the current key on the
+ * stack. */
 ML_RAISES
 static bool equal_tables(lua_State *L)
 {
@@ -498,7 +488,7 @@ int host_open_json(lua_State *L)
 
 /* ---- host.yaml: YAML by way of JSON (codec/yaml.h) ---- */
 
-/* [+1] The list of the documents, each of which ends a line of `lines`. */
+/* [+1] The list of the documents, one a line of `lines`. */
 static int decode_yaml_lines(lua_State *L, struct ml_str lines, struct ml_err *err)
 {
     int list = lua_gettop(L) + 1;
@@ -518,8 +508,7 @@ static int decode_yaml_lines(lua_State *L, struct ml_str lines, struct ml_err *e
 ML_RAISES
 static int yaml_decode(lua_State *L)
 {
-    struct ml_str text;
-    text.ptr = luaL_checklstring(L, 1, &text.len);
+    struct ml_str text = host_check_str(L, 1);
     struct ml_buf json;
     ml_buf_init(&json, YAML_JSON_MAX);
     struct ml_err err;
@@ -527,11 +516,7 @@ static int yaml_decode(lua_State *L)
     if (r == 0)
         r = decode_yaml_lines(L, ml_buf_str(&json), &err);
     ml_buf_fini(&json);
-    if (r == 0)
-        return 1;
-    lua_pushnil(L);
-    lua_pushstring(L, err.message);
-    return 2;
+    return r == 0 ? 1 : host_push_error(L, err.message);
 }
 
 int host_open_yaml(lua_State *L)

@@ -1,27 +1,28 @@
-/* Lua tables to JSON text, without recursion. The keys of an object come sorted bytewise: its
- * members are gathered on the Lua stack, and what is sorted are slices with their places there.
- * No code of Lua runs meanwhile, metamethods are not asked, and nothing raises. */
+/* Lua tables to JSON text, without recursion. The keys of an object are sorted bytewise: its
+ * members are pushed on the Lua stack, and slices with their stack indices are sorted. No Lua code
+ * runs meanwhile, metamethods are not called, and nothing raises. Called by host_json.c and
+ * trusted.c. */
 #include <math.h>
 #include <stdio.h>
 
 #include "cluster/host.h"
 
 #define DEPTH_MAX     10000 /* as decode */
-#define MEMBERS_SORT  12    /* up to here an insertion sort is the fastest */
+#define MEMBERS_SORT  12    /* up to so many, insertion sort is fastest */
 #define PATH_TEXT_MAX 200   /* bytes of a message */
 #define DIGITS_MAX    17    /* of a double, so that it reads back the same */
 
 struct json_member {
     struct ml_str key;
-    int value; /* its place on the stack */
+    int value; /* its index on the stack */
 };
 
 struct json_level {
     int table;
-    int top; /* of the stack, with nothing of a member on it */
+    int top; /* of the stack, without the values of a member */
     bool object;
     size_t first, next, end;  /* members of an object, in the encoder's array */
-    lua_Integer index, count; /* elements of an array: at hand, and all */
+    lua_Integer index, count; /* elements of an array: the current one, and all */
 };
 
 struct encoding {
@@ -217,7 +218,7 @@ static bool encode_value(struct encoding *encoding, int index)
     return refuse_value(encoding, lua_isfunction(L, index) ? "a function" : "no value of JSON");
 }
 
-/* The next value of the innermost level, or the level's end. */
+/* Encodes the next value of the innermost level, or its end. */
 static bool encode_next(struct encoding *encoding)
 {
     lua_State *L = encoding->L;
@@ -243,7 +244,7 @@ static bool encode_next(struct encoding *encoding)
     return true;
 }
 
-/* "spec.ports[1].name", of the value at hand; of a very long one the beginning. */
+/* "spec.ports[1].name", the path of the current value, cut when it is very long. */
 static void append_value_path(const struct host_encoder *encoder, struct ml_buf *out)
 {
     for (size_t i = 0; i < encoder->depth && out->len < PATH_TEXT_MAX; i++) {

@@ -1,12 +1,12 @@
-/* Patterns in the syntax of Go's regexp (RE2), made into PCRE2's. What Go refuses is refused in its
- * words; what PCRE2 would read in another way is written so that it does not. Groups lose their
- * numbers: nobody asks for them. Follows Go's regexp/syntax, parse.go. */
+/* Translates patterns of Go's regexp (RE2) to PCRE2, for host_regex.c. Patterns that Go rejects are
+ * rejected with Go's message; syntax that PCRE2 reads differently is rewritten. Groups do not
+ * capture, because nobody asks for them. Follows Go's regexp/syntax, parse.go. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 #include "cluster/host.h"
 
-#define COUNT_MAX     1000 /* of one repetition, and of those inside of each other multiplied */
+#define COUNT_MAX     1000 /* of one repetition, and of nested ones multiplied */
 #define RE2_DEPTH_MAX 1000
 #define RE2_ALNUM     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #define SPACE         "\\t\\n\\f\\r\\x20" /* Go's \s has no \v */
@@ -15,12 +15,12 @@
 
 struct re2 {
     const char *begin, *at, *end;
-    struct ml_buf *out; /* the pattern for PCRE2, or what is wrong */
-    bool repeatable;    /* something stands before, in this alternative */
-    const char *repeat; /* where the repetition begins that has just been read; else NULL */
-    int item;           /* how often what has just been read may come, times those within */
+    struct ml_buf *out; /* the pattern for PCRE2, or the error message */
+    bool repeatable;    /* this alternative has an item that can be repeated */
+    const char *repeat; /* start of the repetition just read; else NULL */
+    int item;           /* repeat count of the last item, multiplied by those nested in it */
     size_t depth;
-    int highest[RE2_DEPTH_MAX + 1]; /* item's highest, of each open group */
+    int highest[RE2_DEPTH_MAX + 1]; /* the highest `item` of each open group */
 };
 
 static size_t re2_left(const struct re2 *re)
@@ -28,7 +28,7 @@ static size_t re2_left(const struct re2 *re)
     return (size_t)(re->end - re->at);
 }
 
-/* The byte at hand; 0 at the end, as well as for a NUL, which nothing looks for. */
+/* The byte `ahead` of the current one; 0 at the end, and for a NUL, which no syntax uses. */
 static char re2_peek(const struct re2 *re, size_t ahead)
 {
     return ahead < re2_left(re) ? re->at[ahead] : '\0';
@@ -135,7 +135,7 @@ static bool re2_take_escape(struct re2 *re, uint32_t *out)
     return *out != NO_CHARACTER || re2_refuse(re, "invalid escape sequence", from, re->at);
 }
 
-/* Whether PCRE2 knows a property of that name: all of them that Go does but for some synonyms. */
+/* Whether PCRE2 knows this property. It knows all of Go's but some synonyms. */
 static bool is_property(const char *text, size_t len)
 {
     int code;
@@ -264,7 +264,7 @@ static bool refuse_all(struct re2 *re, const char *what)
     return re2_refuse(re, what, re->begin, re->end);
 }
 
-/* What has been read before is complete. */
+/* The last item is complete. */
 static void end_item(struct re2 *re)
 {
     re->highest[re->depth] = ML_MAX(re->highest[re->depth], re->item);
@@ -371,8 +371,8 @@ static bool take_count(const char **at, const char *end, int *out)
     return true;
 }
 
-/* "{2}", "{2,}", "{2,5}": its end, or NULL when the brace stands for itself. `*most` is -1 for no
- * end, `*least` -1 for counts that are too large. */
+/* "{2}", "{2,}", "{2,5}": returns its end, or NULL when the brace is a literal. `*most` is -1 for
+ * no upper bound, `*least` -1 for counts that are too large. */
 static const char *read_counts(const struct re2 *re, int *least, int *most)
 {
     const char *at = re->at + 1;
@@ -423,7 +423,7 @@ static bool take_braces(struct re2 *re)
         return re2_refuse(re, "invalid repeat count", re->at, end);
     bool taken = take_repeat(re, end, least, most);
     if (taken && most == 0)
-        re->item = 1; /* what never comes does not count */
+        re->item = 1; /* an item repeated 0 times does not count */
     return taken;
 }
 
@@ -474,7 +474,8 @@ static bool take_backslash(struct re2 *re)
     return true;
 }
 
-/* What begins at re->at. What matches no character is bracketed: then PCRE2, too, repeats it. */
+/* Translates the item at re->at. Assertions are put in a group, because PCRE2 repeats them only
+ * there. */
 static bool take_next(struct re2 *re)
 {
     switch (*re->at) {

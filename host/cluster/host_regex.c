@@ -1,31 +1,31 @@
-/* host.regex: the patterns of schemas, by PCRE2. They are written for Go's RE2, which answers in
- * time linear in the text (docs/decisions/0005-pcre2.md).
+/* host.regex: the patterns of CRD schemas, matched by PCRE2. They are written for Go's RE2, which
+ * matches in linear time (docs/decisions/0005-pcre2.md).
  *
- * A pattern is tried by backtracking first, which is fast, within a number of steps. When they are
- * used up PCRE2's other matcher decides, which follows all ways at once, within limits, too. Where
- * both give up there is no match. */
+ * Backtracking, which is fast, is tried first, with a limit of steps. Beyond it PCRE2's DFA
+ * matcher, which follows all alternatives at once, decides, within limits as well. If both give up,
+ * there is no match. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 #include "cluster/host.h"
 
 #define REGEX          "moonloop.regex"
-#define STEPS_MAX      200000 /* of one match that begins at one place, about 10 ms */
-#define STEPS_MIN      200    /* at each place, when there are many */
-#define HEAP_KIB_MAX   32768  /* of one match by backtracking */
-#define WORKSPACE_SIZE 6000   /* of the other one: some 1000 ways at once */
-#define SLOW_TEXT_MAX  2048   /* bytes that it reads */
-#define NESTED_MAX     1100   /* groups; somewhat more than what host_re2.c lets through */
+#define STEPS_MAX      200000 /* of a match at one start offset, about 10 ms */
+#define STEPS_MIN      200    /* at each start offset of a long text */
+#define HEAP_KIB_MAX   32768  /* of a match by backtracking */
+#define WORKSPACE_SIZE 6000   /* of the DFA matcher: some 1000 alternatives at once */
+#define SLOW_TEXT_MAX  2048   /* bytes of a text that the DFA matcher gets */
+#define NESTED_MAX     1100   /* groups; a little more than host_re2.c accepts */
 #define MESSAGE_MAX    256
 #define PATTERN_FLAGS  (PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C)
 
 /* A full userdata; its user value is the pattern, in PCRE2's syntax. */
 struct regex {
     pcre2_code *code;
-    pcre2_code *scan; /* for the other matcher, begins with the passing over; NULL until needed */
+    pcre2_code *scan; /* for the DFA matcher; NULL until needed */
 };
 
-/* What all matches of a state share; only whether a text matches is asked. */
+/* Shared by all matches of a Lua state; room for one pair: no groups are asked for. */
 struct matching {
     pcre2_compile_context *compile;
     pcre2_match_data *data;
@@ -67,9 +67,7 @@ static int push_pcre2_error(lua_State *L, int code)
 {
     PCRE2_UCHAR message[MESSAGE_MAX];
     pcre2_get_error_message(code, message, sizeof message);
-    lua_pushnil(L);
-    lua_pushstring(L, (const char *)message);
-    return 2;
+    return host_push_error(L, (const char *)message);
 }
 
 /* NULL: `*code` says why. */
@@ -85,8 +83,7 @@ static pcre2_code *compile_pcre2(lua_State *L, struct ml_str pattern, uint32_t f
 ML_RAISES
 static int regex_compile(lua_State *L)
 {
-    struct ml_str pattern;
-    pattern.ptr = luaL_checklstring(L, 1, &pattern.len);
+    struct ml_str pattern = host_check_str(L, 1);
     struct regex *regex = lua_newuserdatauv(L, sizeof *regex, 1);
     *regex = (struct regex){NULL, NULL};
     luaL_setmetatable(L, REGEX);
@@ -105,7 +102,7 @@ static int regex_compile(lua_State *L)
     return regex->code ? 1 : push_pcre2_error(L, code);
 }
 
-/* The steps that a match may take at each place where it may begin, so that all together end. */
+/* The limit of steps at each start offset, such that all of them together end in time. */
 static uint32_t match_steps_max(const pcre2_code *code, size_t len)
 {
     uint32_t options = 0;
@@ -115,7 +112,7 @@ static uint32_t match_steps_max(const pcre2_code *code, size_t len)
     return (uint32_t)ML_MAX(2 * STEPS_MAX / (len + 1), (size_t)STEPS_MIN);
 }
 
-/* Whatever stands before the match is part of it: with one beginning there is one pass. */
+/* The pattern behind ".*?", anchored: with a single start offset there is a single pass. */
 static pcre2_code *compile_dfa_pattern(lua_State *L, struct ml_str pattern)
 {
     struct ml_buf *text = &host_of(L)->work;
@@ -127,7 +124,7 @@ static pcre2_code *compile_dfa_pattern(lua_State *L, struct ml_str pattern)
     return compile_pcre2(L, ml_buf_str(text), PCRE2_ANCHORED, &code);
 }
 
-/* Follows all ways at once. The regex is at index 1. */
+/* The regex is at index 1. */
 static int match_with_dfa(lua_State *L, struct regex *regex, struct ml_str text)
 {
     struct matching *matching = matching_context_of(L);
@@ -146,13 +143,12 @@ static int match_with_dfa(lua_State *L, struct regex *regex, struct ml_str text)
                            matching->context, matching->workspace, WORKSPACE_SIZE);
 }
 
-/* re:match(text) -> bool; false and a message when there is no telling */
+/* re:match(text) -> bool; false and a message when both matchers gave up */
 ML_RAISES
 static int regex_match(lua_State *L)
 {
     struct regex *regex = luaL_checkudata(L, 1, REGEX);
-    struct ml_str text;
-    text.ptr = luaL_checklstring(L, 2, &text.len);
+    struct ml_str text = host_check_str(L, 2);
     luaL_argcheck(L, regex->code != NULL, 1, "not compiled");
     struct matching *matching = matching_context_of(L);
     pcre2_set_match_limit(matching->context, match_steps_max(regex->code, text.len));
@@ -184,12 +180,7 @@ int host_open_regex(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"compile", regex_compile}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"match", regex_match}, {NULL, NULL}};
-    luaL_newmetatable(L, REGEX);
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, regex_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_pop(L, 1);
+    host_new_type(L, REGEX, methods, regex_gc);
     luaL_newlib(L, functions);
     return 1;
 }

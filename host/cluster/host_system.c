@@ -1,5 +1,5 @@
-/* What the host's own Lua has of clock, loop, random, digests and log: the plain functions of
- * cluster.host, and host.after and host.defer, whose functions the loop calls. */
+/* cluster.host: clock, random numbers, digests, base64 and log for the host's own Lua, and
+ * host.after and host.defer, whose functions the loop calls. Added to the module by trusted.c. */
 #include <math.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -10,7 +10,7 @@
 #include "codec/base64.h"
 #include "codec/rfc3339.h"
 
-#define SECRET_MAX     256 /* bytes; what getrandom gives in one piece */
+#define SECRET_MAX     256 /* bytes; getrandom never returns fewer */
 #define LOG_FIELDS_MAX 16
 #define TIMER          "moonloop.timer"
 
@@ -22,19 +22,11 @@ static struct ml_buf *clear_work_buffer(lua_State *L)
     return work;
 }
 
-ML_RAISES
-static struct ml_str check_byte_string(lua_State *L, int argument)
-{
-    struct ml_str bytes;
-    bytes.ptr = luaL_checklstring(L, argument, &bytes.len);
-    return bytes;
-}
-
 /* base64.encode(s) -> s */
 ML_RAISES
 static int base64_encode(lua_State *L)
 {
-    struct ml_str bytes = check_byte_string(L, 1);
+    struct ml_str bytes = host_check_str(L, 1);
     struct ml_buf *out = clear_work_buffer(L);
     if (!ml_base64_encode(bytes, out))
         return luaL_error(L, "base64.encode: too large");
@@ -46,7 +38,7 @@ static int base64_encode(lua_State *L)
 ML_RAISES
 static int base64_decode(lua_State *L)
 {
-    struct ml_str text = check_byte_string(L, 1);
+    struct ml_str text = host_check_str(L, 1);
     struct ml_buf *out = clear_work_buffer(L);
     if (ml_base64_decode(text, out))
         lua_pushlstring(L, out->ptr, out->len);
@@ -70,7 +62,7 @@ static void push_hex(lua_State *L, const unsigned char *bytes, size_t len)
 ML_RAISES
 static int host_sha256(lua_State *L)
 {
-    struct ml_str bytes = check_byte_string(L, 1);
+    struct ml_str bytes = host_check_str(L, 1);
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     int done = EVP_Digest(bytes.ptr, bytes.len, digest, &len, EVP_sha256(), NULL);
@@ -83,7 +75,7 @@ static int host_sha256(lua_State *L)
 ML_RAISES
 static int host_hmac_sha256(lua_State *L)
 {
-    struct ml_str key = check_byte_string(L, 1), bytes = check_byte_string(L, 2);
+    struct ml_str key = host_check_str(L, 1), bytes = host_check_str(L, 2);
     luaL_argcheck(L, key.len <= INT32_MAX, 1, "too long a key");
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
@@ -147,7 +139,7 @@ static int host_uuid(lua_State *L)
     return 1;
 }
 
-/* secret(n) -> n bytes from the kernel, whatever the random seam says */
+/* secret(n) -> n bytes from the kernel, never from the random seam */
 ML_RAISES
 static int host_secret(lua_State *L)
 {
@@ -160,8 +152,8 @@ static int host_secret(lua_State *L)
     return 1;
 }
 
-/* [+1 each] The fields of the table at `index`, sorted by key: texts as they are, the rest as
- * JSON, which stays on the stack as long as the slices are needed. */
+/* [+1 each] Collects the fields of the table at `index`, sorted by key: strings as they are, other
+ * values as JSON. Both stay on the stack, because `fields` points into them. */
 ML_RAISES
 static size_t gather_log_fields(lua_State *L, int index, struct ml_field *fields)
 {
@@ -191,11 +183,11 @@ static size_t gather_log_fields(lua_State *L, int index, struct ml_field *fields
     return count;
 }
 
-/* escape(s) -> what of it may stand in a line of a terminal */
+/* escape(s) -> s with control characters escaped, safe for a line of a terminal */
 ML_RAISES
 static int host_escape(lua_State *L)
 {
-    struct ml_str text = check_byte_string(L, 1);
+    struct ml_str text = host_check_str(L, 1);
     struct ml_buf *out = clear_work_buffer(L);
     if (!ml_escape_text(out, text))
         return luaL_error(L, "escape: too large");
@@ -249,8 +241,8 @@ void host_add_misc(lua_State *L)
 
 static const char queue_key; /* registry: the functions of host.defer, by number */
 
-/* A full userdata; its user value is the function. While it waits the registry holds it, under
- * its own address. */
+/* A full userdata with the function as its user value. The registry holds it, under its own
+ * address, while it is pending. */
 struct timer {
     struct ml_list node;
     struct ml_trusted *trusted;
@@ -268,11 +260,8 @@ static void timer_call_function(void *context)
 {
     struct timer *timer = context;
     lua_State *L = timer->trusted->running;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, timer);
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, timer);
-    lua_getiuservalue(L, -1, 1);
-    lua_remove(L, -2);
+    host_push_callback(L, timer, 1);
+    host_release(L, timer);
     host_call_back(timer->trusted, 0);
 }
 
@@ -291,22 +280,19 @@ static int host_after(lua_State *L)
     luaL_setmetatable(L, TIMER);
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, -2, 1);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, timer);
-    /* Up: one that came early would be started again for what is left, which is less than a ns. */
+    host_hold(L, timer);
+    /* Rounded up: a timer that fires too early would be started again for less than a ns. */
     ml_timer_start(&timer->timer, (int64_t)ceil(seconds * (double)ML_NS_PER_S));
     return 1;
 }
 
 static void timer_cancel(struct timer *timer)
 {
-    lua_State *L = timer->trusted->running;
     ml_timer_stop(&timer->timer);
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, timer);
+    host_release(timer->trusted->running, timer);
 }
 
-/* timer:stop_timer(): the function will not be called any more; safe at any time */
+/* timer:stop(): cancels it; safe at any time */
 ML_RAISES
 static int timer_stop(lua_State *L)
 {
@@ -330,7 +316,7 @@ static void empty_deferred_queue(struct ml_trusted *trusted)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &queue_key);
 }
 
-/* Calls what waits now; what that defers waits for the next turn of the loop. */
+/* Calls the functions deferred so far; what they defer runs in the next turn of the loop. */
 static void call_deferred_functions(void *context)
 {
     struct ml_trusted *trusted = context;
@@ -346,7 +332,7 @@ static void call_deferred_functions(void *context)
         host_call_back(trusted, 0);
     }
     if (trusted->deferred_first == trusted->deferred_last)
-        empty_deferred_queue(trusted); /* a table of its first size, and places from 1 again */
+        empty_deferred_queue(trusted); /* a small table again, with indices from 1 */
 }
 
 void host_forget(struct ml_trusted *trusted)
@@ -378,12 +364,7 @@ void host_add_timers(lua_State *L)
     ml_list_init(&trusted->timers);
     ml_task_init(&trusted->deferred, call_deferred_functions, trusted);
     empty_deferred_queue(trusted);
-    luaL_newmetatable(L, TIMER);
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, timer_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_pop(L, 1);
+    host_new_type(L, TIMER, methods, timer_gc);
     lua_pushcfunction(L, host_after);
     lua_setfield(L, -2, "after");
     lua_pushcfunction(L, host_defer);

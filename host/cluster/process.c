@@ -36,7 +36,7 @@ struct ml_process {
     pid_t pid;
     bool asked_to_end;
     bool paused;
-    bool over; /* `end` is filled in, the last output is not read yet */
+    bool over; /* `end` is set; the last output may not be read yet */
     struct ml_process_end end;
 };
 
@@ -108,7 +108,7 @@ static void append_start_request(struct ml_buf *out, const struct ml_process_opt
         append_request_string(out, opts->directory);
 }
 
-/* The request in a file of memory, or -1 and errno. */
+/* The request in a memfd, or -1 and errno. */
 static int open_request_memfd(const struct ml_process_opts *opts)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
@@ -156,7 +156,7 @@ static void close_open_fds(const int *fds, size_t count)
     errno = saved;
 }
 
-/* Hands the request to the warden; out_fds are our ends of output and control. */
+/* Sends the request to the warden and returns our ends of output and control. */
 static bool submit_to_warden(struct ml_processes *processes, const struct ml_process_opts *opts,
                              int *out_output, int *out_control)
 {
@@ -193,7 +193,7 @@ static void notify_process_ended(struct ml_process *process)
         process->opts.ended(process->opts.context, &process->end); /* may free it */
 }
 
-/* Hands over one piece; false when there is none now, or none any more. */
+/* Delivers one piece; false when there is none now, or at the end. */
 static bool read_output_piece(struct ml_process *process)
 {
     static char bytes[PIECE_BYTES];
@@ -211,7 +211,7 @@ static void on_process_output(void *context)
     bool more = read_output_piece(process);
     if (!process->over)
         return;
-    /* Nothing of it runs, so what is in the pipe is the last, whoever else has it open. */
+    /* Nothing of it runs any more: the pipe holds the last output, whoever has it open. */
     for (int i = 0; more && !process->paused && i < PIECES_AT_ONCE; i++)
         more = read_output_piece(process);
     if (!process->paused)
@@ -239,13 +239,13 @@ static void fill_process_end(struct ml_process *process, const struct process_re
                  process->opts.count_max);
 }
 
-/* Its keeper reports, or has gone without a word: killed by somebody, with all it kept. */
+/* The keeper reports; a socket that closes without a report: the keeper was killed. */
 static void on_keeper_report(void *context)
 {
     struct ml_process *process = context;
     struct process_report report;
     ssize_t len;
-    do /* a keeper that left a command unread resets its socket, in front of what it has said */
+    do /* a keeper that exits with an unread command resets the socket before its report is read */
         len = recv(process->control_fd, &report, sizeof report, 0);
     while (len < 0 && (errno == EINTR || errno == ECONNRESET));
     if (len < 0 && errno == EAGAIN)
@@ -299,7 +299,7 @@ void ml_process_free(struct ml_process *process)
 {
     if (!process)
         return;
-    close_watched_fd(&process->control, &process->control_fd); /* the keeper kills all then */
+    close_watched_fd(&process->control, &process->control_fd); /* upon which the keeper kills all */
     close_watched_fd(&process->output, &process->output_fd);
     ml_timer_stop(&process->killer);
     ml_task_cancel(&process->resume);

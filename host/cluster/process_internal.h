@@ -1,5 +1,5 @@
-/* L2 net. What the host (process.c) and the processes it forks (process_keeper.c)
- * tell each other. */
+/* cluster. The protocol between the host (process.c) and the processes that it forks
+ * (process_keeper.c). */
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
-/* The processes that the host forks to start others, see process.h: the warden, forked once by
- * process.c, and the keepers, which it forks, one for each process that the host asks for. A keeper
- * is the parent of its process, and by PR_SET_CHILD_SUBREAPER that of everything below it whose own
- * parent has ended. None of this touches anything of the host's but its socket. */
+/* The warden and the keepers of process.h. process.c forks the warden once; the warden forks a
+ * keeper for each process that the host asks for. A keeper is the parent of its process, and by
+ * PR_SET_CHILD_SUBREAPER of every descendant whose own parent has ended. Nothing here may use
+ * anything of the host's but the socket. */
 #include "cluster/process_internal.h"
 
 #include <ctype.h>
@@ -25,9 +25,9 @@
 #define KILL_AGAIN_NS  (2 * ML_NS_PER_MS)
 #define LEAVE_WITHIN_S 5
 #define COUNT_EVERY_MS 200
-#define COUNT_SHARE    50 /* counting takes at most one part in so many of a core */
+#define COUNT_SHARE    50 /* counting uses at most 1/50 of a core */
 
-/* ---- who descends from whom, as /proc tells ---- */
+/* ---- the tree of all processes, from /proc ---- */
 
 struct process_entry {
     pid_t parent;
@@ -53,7 +53,7 @@ static pid_t read_parent_pid(int proc, const char *pid)
     ssize_t len = read(fd, text, sizeof text - 1);
     close(fd);
     text[ML_MAX(len, 0)] = '\0';
-    /* The name may hold anything, parentheses too; behind it they do not occur. */
+    /* The name may contain parentheses; nothing after it does. */
     const char *behind = strrchr(text, ')');
     int parent = 0;
     if (!behind || sscanf(behind, ") %*c %d", &parent) != 1)
@@ -96,7 +96,7 @@ static void process_tree_read(struct process_tree *tree)
         qsort(tree->entries, tree->count, sizeof(*tree->entries), compare_by_parent);
 }
 
-/* The first entry whose parent is not below `parent`. */
+/* The index of the first entry whose parent is `parent` or greater. */
 static size_t find_first_child(const struct process_tree *tree, pid_t parent)
 {
     size_t low = 0, high = tree->count;
@@ -121,8 +121,8 @@ static size_t append_children(struct process_tree *tree, size_t found, pid_t par
 /* The descendants of `root`, without it; valid until the next call. Returns how many. */
 static size_t process_tree_below(struct process_tree *tree, pid_t root, const pid_t **out)
 {
-    /* /proc is read while processes come and go, so that a number used anew could close a circle;
-     * none is added twice as often as there are entries. */
+    /* /proc is read while processes come and go, so that a reused pid could make a cycle; the loop
+     * below stops after as many pids as there are entries. */
     if (tree->found_capacity < 2 * tree->count + 1) {
         tree->found_capacity = 2 * tree->capacity + 1;
         tree->found = ml_realloc(tree->found, tree->found_capacity * sizeof(*tree->found));
@@ -145,7 +145,7 @@ static void process_tree_fini(struct process_tree *tree)
 struct keeper {
     int control;
     int signals; /* signalfd */
-    char *text;  /* what argv, env and directory point into */
+    char *text;  /* argv, env and directory point into it */
     char **argv;
     char **env;
     const char *directory;
@@ -168,7 +168,7 @@ static char *read_request_file(int fd, size_t *out_len)
     return text;
 }
 
-/* A list of `count` strings that stand one behind the other at `*at`. */
+/* A list of the `count` consecutive strings at `*at`. */
 static char **split_string_list(char **at, size_t count)
 {
     char **list = ml_alloc((count + 1) * sizeof(*list));
@@ -206,7 +206,7 @@ static const char *find_path_variable(char *const *env)
     return PATH_DEFAULT;
 }
 
-/* Returns only when there is no such program, with errno. As execvpe, but never by a shell. */
+/* As execvpe, but never runs a shell. Returns, with errno, only if there is no such program. */
 static void exec_from_path(char *const *argv, char *const *env)
 {
     int found = ENOENT;
@@ -280,7 +280,7 @@ ML_NORETURN static void exec_kept_process(struct keeper *keeper, int output, int
     struct process_report report = {0};
     describe_exec_failure(&report, keeper, in_folder);
     ssize_t written = write(exec_error, &report, sizeof report);
-    (void)written; /* a keeper that cannot be told is gone, and with it this process */
+    (void)written; /* if the keeper is gone, so is this process */
     _exit(127);
 }
 
@@ -289,8 +289,8 @@ static void send_report(const struct keeper *keeper, const struct process_report
     send(keeper->control, message, sizeof *message, MSG_NOSIGNAL);
 }
 
-/* False when it could not be started; `message` tells either way. The process says on a pipe why
- * it has not become another program; when it has, the pipe is closed. */
+/* Forks and executes the process; `message` reports the outcome. The child writes to a pipe why
+ * exec failed; a successful exec closes the pipe. */
 static bool keeper_start_process(struct keeper *keeper, int output, struct process_report *message)
 {
     int exec_error[2];
@@ -331,8 +331,8 @@ static void kill_descendants(struct process_tree *tree)
         kill(pids[i], SIGKILL);
 }
 
-/* Kills all there is below, until nothing is left. What loses its parent comes to us, so nothing
- * escapes; the group goes first, in one step against which it cannot fork. */
+/* Kills all descendants, until none is left. Orphans become our children, so nothing escapes. The
+ * group is killed first, in a single step that a fork cannot outrun. */
 static void keeper_kill_all(struct keeper *keeper)
 {
     const struct timespec again = {.tv_nsec = KILL_AGAIN_NS};
@@ -510,8 +510,8 @@ static bool receive_request_fds(int socket, int fds[PROCESS_FD_COUNT])
     return true;
 }
 
-/* The host is gone, or frees us and waits: keepers see it for themselves, and kill what they have.
- * What cannot be killed is not waited for without end. */
+/* The host is gone, or waits for us to exit: the keepers notice it themselves and kill their
+ * processes. The alarm ends the wait for one that cannot be killed. */
 ML_NORETURN static void warden_leave(void)
 {
     alarm(LEAVE_WITHIN_S);
@@ -527,7 +527,7 @@ static void warden_serve_request(struct warden *warden)
         warden_leave();
     warden_fork_keeper(warden, fds);
     for (size_t i = 0; i < PROCESS_FD_COUNT; i++)
-        close(fds[i]); /* without a keeper the host sees its sockets closed */
+        close(fds[i]); /* if no keeper was forked, the host sees its sockets closed */
 }
 
 static void warden_count_processes(struct warden *warden)
@@ -544,7 +544,7 @@ static void warden_count_processes(struct warden *warden)
     warden->pause_ms = (int)ML_MAX(took * COUNT_SHARE, (int64_t)COUNT_EVERY_MS);
 }
 
-/* Nothing of the host's stays open, or its peers would not see the end of it. */
+/* Closes the host's descriptors, or its peers would not see them closed when it ends. */
 static void close_inherited_fds(int socket)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -555,8 +555,8 @@ static void close_inherited_fds(int socket)
     close_range((unsigned)socket + 1, ~0U, 0);
 }
 
-/* The host's handlers must not run here, and its blocked or ignored signals are not for what is
- * started. SIGCHLD and the one of process_keeper.c stay blocked: they are read from descriptors. */
+/* Resets handlers, and blocked or ignored signals, which started processes would inherit. SIGCHLD
+ * and PROCESS_SIGNAL_TOO_MANY stay blocked: they are read from a signalfd. */
 static void reset_inherited_signals(void)
 {
     sigset_t blocked;
@@ -572,7 +572,7 @@ void process_warden(int socket)
 {
     struct warden warden = {.socket = socket, .pause_ms = COUNT_EVERY_MS};
     sigset_t child;
-    setsid(); /* ^C at the terminal is the host's to answer */
+    setsid(); /* ^C at the terminal goes to the host only */
     prctl(PR_SET_NAME, "moonloop-warden");
     close_inherited_fds(socket);
     reset_inherited_signals();

@@ -32,26 +32,18 @@ static inline const struct ml_process_library *library_of(lua_State *L)
 
 enum { ON_OUTPUT = 1, ON_END }; /* user values */
 
-/* A full userdata. While it runs the registry holds it, under its own address. */
+/* A full userdata. The registry holds it, under its own address, while it runs. */
 struct process {
     struct ml_trusted *trusted;
     struct ml_process *process; /* NULL: it has ended */
 };
 
-/* [+1] The function that is user value `which` of a process that runs. */
-static void push_process_callback(struct process *process, int which)
-{
-    lua_State *L = process->trusted->running;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, process);
-    lua_getiuservalue(L, -1, which);
-    lua_remove(L, -2);
-}
-
 static void call_output_function(void *context, struct ml_str bytes)
 {
     struct process *process = context;
-    push_process_callback(process, ON_OUTPUT);
-    lua_pushlstring(process->trusted->running, bytes.ptr, bytes.len);
+    lua_State *L = process->trusted->running;
+    host_push_callback(L, process, ON_OUTPUT);
+    lua_pushlstring(L, bytes.ptr, bytes.len);
     host_call_back(process->trusted, 1);
 }
 
@@ -78,16 +70,15 @@ static void call_ended_function(void *context, const struct ml_process_end *end)
     struct process *process = context;
     struct ml_trusted *trusted = process->trusted;
     lua_State *L = trusted->running;
-    push_process_callback(process, ON_END);
+    host_push_callback(L, process, ON_END);
     push_process_end(L, end);
     ml_process_free(ml_take(&process->process));
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, process); /* may be collected from here on */
+    host_release(L, process); /* may be collected from now on */
     host_call_back(trusted, 1);
 }
 
-/* [+1] The strings of options[name] as a list that ends with NULL. It lives as long as the
- * userdata that is pushed; the strings, as long as the table. */
+/* [+1] Pushes a userdata with the strings of options[name] as a list that ends with NULL; the
+ * strings belong to the table. */
 ML_RAISES
 static const char *const *check_string_list(lua_State *L, const char *name)
 {
@@ -140,13 +131,9 @@ static int process_start(lua_State *L)
         lua_setiuservalue(L, -2, i);
     }
     opts.context = process;
-    if (ml_process_start(library_of(L)->processes, &opts, &process->process, &err) < 0) {
-        lua_pushnil(L);
-        lua_pushstring(L, err.message);
-        return 2;
-    }
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, process);
+    if (ml_process_start(library_of(L)->processes, &opts, &process->process, &err) < 0)
+        return host_push_error(L, err.message);
+    host_hold(L, process);
     return 1;
 }
 
@@ -198,7 +185,7 @@ static int process_pid(lua_State *L)
     return 1;
 }
 
-/* Of one that runs only as the state is closed: the registry holds it till then. */
+/* Called for a running process only when the state is closed: the registry holds it until then. */
 static int process_gc(lua_State *L)
 {
     struct process *process = lua_touserdata(L, 1);
@@ -213,18 +200,13 @@ static void open_process_type(lua_State *L)
                                        {"pause", process_pause},
                                        {"pid", process_pid},
                                        {NULL, NULL}};
-    luaL_newmetatable(L, PROCESS);
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, process_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_pop(L, 1);
+    host_new_type(L, PROCESS, methods, process_gc);
 }
 
-/* ---- does a process answer? ---- */
+/* ---- checks of processes (probes) ---- */
 
-/* A full userdata, held by the registry under its own address until it has an answer; its user
- * value is the function that is told. */
+/* A full userdata with the callback as its user value; the registry holds it, under its own
+ * address, until there is an answer. */
 struct check {
     struct ml_trusted *trusted;
     struct ml_tcp_check *tcp;
@@ -232,16 +214,13 @@ struct check {
     int status;
 };
 
-/* Calls fn(value), or fn(nil, message) when there is an error. The check may be collected then. */
+/* Calls fn(value), or fn(nil, message) for an error, and releases the check. */
 static void call_check_function(struct check *check, lua_Integer value, const struct ml_err *err)
 {
     struct ml_trusted *trusted = check->trusted;
     lua_State *L = trusted->running;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, check);
-    lua_getiuservalue(L, -1, 1);
-    lua_remove(L, -2);
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, check);
+    host_push_callback(L, check, 1);
+    host_release(L, check);
     if (err)
         lua_pushnil(L);
     else
@@ -289,12 +268,6 @@ static struct check *push_new_check(lua_State *L, int function)
     return check;
 }
 
-/* [-1] Keeps the check on top until it has an answer. */
-static void hold_check(lua_State *L, struct check *check)
-{
-    lua_rawsetp(L, LUA_REGISTRYINDEX, check);
-}
-
 ML_RAISES
 static double check_timeout_seconds(lua_State *L, int index)
 {
@@ -316,7 +289,7 @@ static int process_connect(lua_State *L)
     if (ml_tcp_check_start(check->trusted->options.loop, address, (uint16_t)port, timeout_ns,
                            on_check_connected, check, &check->tcp, &err) < 0)
         return luaL_error(L, "process.connect: %s", err.message);
-    hold_check(L, check);
+    host_hold(L, check);
     return 0;
 }
 
@@ -352,11 +325,11 @@ static int process_get(lua_State *L)
     request.deadlines.total_ms = (int64_t)(check_timeout_seconds(L, 3) * 1000) + 1;
     struct check *check = push_new_check(L, 4);
     check->http = ml_http_send(library_of(L)->http, &request, &handler, check);
-    hold_check(L, check);
+    host_hold(L, check);
     return 0;
 }
 
-/* Of one without an answer only as the state is closed. */
+/* Called for an unanswered check only when the state is closed. */
 static int check_gc(lua_State *L)
 {
     struct check *check = lua_touserdata(L, 1);
@@ -366,30 +339,18 @@ static int check_gc(lua_State *L)
     return 0;
 }
 
-static void open_check_type(lua_State *L)
-{
-    luaL_newmetatable(L, CHECK);
-    lua_pushcfunction(L, check_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_pop(L, 1);
-}
-
 /* ---- the folders that processes live in ---- */
 
 static int push_errno_result(lua_State *L, bool done)
 {
-    if (done) {
-        lua_pushboolean(L, true);
-        return 1;
-    }
-    int problem = errno;
-    lua_pushnil(L);
-    lua_pushstring(L, strerror(problem));
-    return 2;
+    if (!done)
+        return host_push_error(L, strerror(errno));
+    lua_pushboolean(L, true);
+    return 1;
 }
 
-/* make_folder(path) -> true, or nil and why not. Those above it are made too; all for their owner
- * alone, who is also the one that pods run as. */
+/* make_folder(path) -> true, or nil and why not. Creates missing parents too, all for their owner
+ * only, who is also the user that pods run as. */
 ML_RAISES
 static int process_make_folder(lua_State *L)
 {
@@ -441,16 +402,14 @@ static bool write_pod_file(const char *path, mode_t mode, struct ml_str text)
 ML_RAISES
 static int process_write(lua_State *L)
 {
-    struct ml_str text;
     const char *path = luaL_checkstring(L, 1);
-    text.ptr = luaL_checklstring(L, 2, &text.len);
+    struct ml_str text = host_check_str(L, 2);
     lua_Integer mode = luaL_checkinteger(L, 3);
     luaL_argcheck(L, mode >= 0 && mode <= 0777, 3, "permissions, 0 to 0777");
     return push_errno_result(L, write_pod_file(path, (mode_t)mode, text));
 }
 
-/* link(target, path) -> true, or nil and why not: a symbolic link; one that is there already stays
- */
+/* link(target, path) -> true, or nil and why not: a symbolic link; an existing one stays */
 ML_RAISES
 static int process_link(lua_State *L)
 {
@@ -489,7 +448,7 @@ static bool find_machine_address(char out[NI_MAXHOST])
     return found;
 }
 
-/* As Go calls it, which is what Kubernetes shows. */
+/* The name that Go, and so Kubernetes, has for it. */
 static const char *go_architecture(const char *machine)
 {
     static const char *const names[][2] = {
@@ -546,7 +505,7 @@ void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_proces
     lua_State *L = trusted->running;
     ml_assert(trusted->options.loop != NULL);
     open_process_type(L);
-    open_check_type(L);
+    host_new_type(L, CHECK, NULL, check_gc);
     lua_newtable(L);
     struct ml_process_library *own = lua_newuserdatauv(L, sizeof *own, 0);
     *own = *library;

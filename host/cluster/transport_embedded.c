@@ -11,10 +11,10 @@ struct transport_embedded {
     struct ml_apiserver *server; /* NULL: nobody listens */
     char *authorization;
     struct ml_list calls;
-    struct ml_list gone; /* calls that wait for their last turn */
+    struct ml_list gone; /* calls that are over, freed in their next turn */
 };
 
-/* How far the server's side of a call is; the caller's side follows from the loop. */
+/* The server's side of a call; the caller's side follows from the loop. */
 enum call_stage { CALL_WAITS, CALL_OPEN, CALL_ENDED, CALL_CUT };
 
 struct ml_transport_call {
@@ -22,18 +22,18 @@ struct ml_transport_call {
     struct transport_embedded *transport;
     struct ml_http_handler handler;
     void *context;
-    bool is_gone; /* over for its caller; its next turn is its last */
+    bool is_gone; /* over for its caller; its next turn frees it */
 
     char *method, *path, *accept, *content_type; /* as in the request; copies */
     struct ml_buf body;
 
     enum call_stage stage;
-    bool handling; /* inside of ml_apiserver_handle: the call has to stay */
+    bool handling; /* inside ml_apiserver_handle: the call must not be freed */
     bool canceled; /* there */
     struct ml_apiserver_call *asked;
     struct ml_http_head_parser head;
     bool head_delivered;
-    struct ml_buf waiting; /* bytes of the answer that the caller does not have yet */
+    struct ml_buf waiting; /* bytes of the answer not delivered yet */
     struct ml_err err;     /* CUT */
 
     struct ml_task turn;
@@ -55,7 +55,8 @@ static void embedded_call_release(struct ml_transport_call *call)
     free(call);
 }
 
-/* The call is over. Its memory goes with its next turn: this may be one, or the server's. */
+/* The call is over. Its next turn frees it, because its own turn or the server may be on the stack
+ * now. */
 static void embedded_call_free(struct ml_transport_call *call)
 {
     ml_timer_stop(&call->total);
@@ -66,7 +67,7 @@ static void embedded_call_free(struct ml_transport_call *call)
     ml_task_defer(&call->turn, call->transport->loop);
 }
 
-/* The server is not to be heard of any more. */
+/* Tells the server that the client has gone. */
 static void embedded_leave_server(struct ml_transport_call *call)
 {
     struct ml_apiserver_call *asked = ml_take(&call->asked);
@@ -97,8 +98,8 @@ static void embedded_call_cut(struct ml_transport_call *call, const char *why)
     embedded_call_wake(call);
 }
 
-/* The sink: what the server does to the answer. Nothing of it reaches the caller before the loop's
- * next turn. The server's side of the call is over with send, finish and abort. */
+/* The sink. Nothing reaches the caller before the loop's next turn. Send, finish and abort end the
+ * server's side of the call. */
 
 static void put_head_field(struct ml_transport_call *call, const char *name, const char *value)
 {
@@ -156,7 +157,6 @@ static void split_path_and_query(const char *path, struct ml_apiserver_request *
     request->query = rest;
 }
 
-/* Hands the request over. */
 static void embedded_call_ask_server(struct ml_transport_call *call)
 {
     static const struct ml_apiserver_sink sink = {embedded_sink_send, embedded_sink_start,
@@ -207,7 +207,7 @@ static void deliver_answer_bytes(struct ml_transport_call *call)
         embedded_call_done(call, &err);
 }
 
-/* All is told that is there. */
+/* All that came has been delivered. */
 static void finish_call_turn(struct ml_transport_call *call)
 {
     if (call->stage == CALL_CUT)
@@ -220,7 +220,7 @@ static void finish_call_turn(struct ml_transport_call *call)
         ml_timer_stop(&call->quiet);
 }
 
-/* Each step may be the end of the call. */
+/* Each step may end the call. */
 static void on_call_turn(void *context)
 {
     struct ml_transport_call *call = context;
@@ -240,7 +240,7 @@ static void on_call_turn(void *context)
         finish_call_turn(call);
 }
 
-/* What http_client.c says of its deadlines, of ours. */
+/* The same messages as http_client.c. */
 
 static void on_total_deadline(void *context)
 {

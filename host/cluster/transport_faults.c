@@ -19,8 +19,8 @@ struct ml_transport_faults {
     int last_number;
 };
 
-/* An inner call may be over while its caller is still to be told: what is held, or a refusal that
- * may not come inside submit. */
+/* An inner call may be over while its caller still has to get its end: held bytes, or a refusal,
+ * which must not come inside submit. */
 struct ml_transport_call {
     struct ml_list node;
     struct ml_transport_faults *faults;
@@ -31,17 +31,17 @@ struct ml_transport_call {
     char *path;
     bool streaming;
     bool in_callback; /* inside one of its caller's callbacks */
-    bool is_canceled; /* and canceled there: whoever called back frees it */
+    bool is_canceled; /* canceled inside the callback: after_callback frees it */
 
     bool is_faulty;
-    enum ml_fault_kind kind; /* of the fault that struck it, never HOLD */
+    enum ml_fault_kind kind; /* of the fault that applies, never HOLD */
     size_t bytes_left;       /* CUT */
     int status;              /* REFUSE */
     struct ml_buf refusal;   /* REFUSE: the Status */
 
-    struct ml_task later; /* tells what could not be told at once */
+    struct ml_task later; /* delivers what could not be delivered at once */
     struct ml_buf held;   /* HOLD: the body so far */
-    bool over;            /* HOLD: and then its end */
+    bool over;            /* HOLD: the inner call has ended */
     struct ml_err err;    /* kind 0: a regular one */
 };
 
@@ -96,7 +96,6 @@ static void set_injected_error(const struct ml_transport_call *call, struct ml_e
         ml_err_set(err, ML_ENETWORK, "%s: connection lost (injected)", call->faults->seam.host);
 }
 
-/* The answer of a call whose reply the fault swallows. */
 static bool is_reply_lost(const struct ml_transport_call *call)
 {
     return call->is_faulty &&
@@ -110,7 +109,7 @@ static void faults_on_head(void *context, const struct ml_http_head *head)
         call->handler.head(call->context, head);
 }
 
-/* Behind a callback. False when the caller canceled inside: there is no call any more. */
+/* To be called after each callback. False: the caller canceled inside it, the call is freed. */
 static bool after_callback(struct ml_transport_call *call)
 {
     call->in_callback = false;
@@ -240,7 +239,7 @@ static void write_refusal_status(struct ml_transport_call *call, const struct ml
     ml_json_end_object(&writer);
 }
 
-/* Finds the fault for a new call, and counts it. */
+/* Finds the fault for a new call and counts down its `times`. */
 static void find_fault_for_call(struct ml_transport_call *call)
 {
     ml_list_each (node, &call->faults->rules) {
@@ -277,7 +276,7 @@ static struct ml_transport_call *faults_submit(struct ml_transport *seam,
     ml_list_push(&faults->calls, &call->node);
     find_fault_for_call(call);
     struct ml_transport_request passed_on = *request;
-    passed_on.may_send = NULL; /* it would be asked about `call` */
+    passed_on.may_send = NULL; /* it would be called with our `call` */
     if (call->is_faulty && (call->kind == ML_FAULT_REFUSE || call->kind == ML_FAULT_LOSE))
         ml_task_defer(&call->later, faults->loop);
     else

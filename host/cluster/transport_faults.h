@@ -1,6 +1,5 @@
-/* L3 kube. A transport with faults: stands before another one and, for requests that a fault is
- * meant for, does to them what networks and servers do. For tests: of scripts (moonloop test) and
- * of the host itself. */
+/* cluster. A transport that wraps another one and injects faults of networks and servers into the
+ * requests that a fault matches. For tests of scripts (moonloop test) and of the host itself. */
 #pragma once
 
 #include "kube/transport.h"
@@ -10,11 +9,11 @@ struct ml_transport_faults;
 
 enum ml_fault_kind {
     ML_FAULT_REFUSE,     /* answered with a Status instead of reaching the server */
-    ML_FAULT_LOSE,       /* never reaches the server; ends with ML_ENETWORK */
-    ML_FAULT_LOSE_REPLY, /* the server does it; its answer is lost, ends with ML_ENETWORK */
-    ML_FAULT_TIME_OUT,   /* the server does it; ends with ML_ETIMEOUT */
+    ML_FAULT_LOSE,       /* does not reach the server; ends with ML_ENETWORK */
+    ML_FAULT_LOSE_REPLY, /* the server handles it; its answer is lost; ends with ML_ENETWORK */
+    ML_FAULT_TIME_OUT,   /* the server handles it; ends with ML_ETIMEOUT */
     ML_FAULT_CUT,        /* the answer is cut after `bytes` of the body; ends with ML_ENETWORK */
-    ML_FAULT_HOLD,       /* streams: bytes wait until the fault is taken away (a stale cache) */
+    ML_FAULT_HOLD,       /* streams: bytes wait until the fault is removed (a stale cache) */
 };
 
 /* Strings are copied. */
@@ -22,19 +21,19 @@ struct ml_fault {
     enum ml_fault_kind kind;
     const char *method; /* NULL: any */
     const char *path;   /* part of path and query; NULL: any */
-    size_t times;       /* requests it is good for; 0: all, until taken away. HOLD: ignored */
+    size_t times;       /* requests it applies to; 0: all, until removed. HOLD: ignored */
     int status;         /* REFUSE: 409, … */
     const char *reason; /* REFUSE: "Conflict", … */
     size_t bytes;       /* CUT */
 };
 
-/* Takes `inner` over. The seam's free ends both. */
+/* Owns `inner`: freeing the seam frees both. */
 struct ml_transport *ml_transport_faults_new(struct ml_loop *loop, struct ml_transport *inner,
                                              struct ml_transport_faults **out);
 
-/* From the next request on; HOLD also for streams under way. The oldest fault that fits a request
- * counts. Returns its number, above 0. */
+/* Applies from the next request on; HOLD also to open streams. The oldest fault that fits a request
+ * applies. Returns its number, above 0. */
 int ml_transport_faults_add(struct ml_transport_faults *faults, const struct ml_fault *fault);
 
-/* Takes it away; what it held goes on, from the loop. Nothing for a number that is not there. */
+/* Removes it; held streams continue, from the loop. Does nothing for an unknown number. */
 void ml_transport_faults_remove(struct ml_transport_faults *faults, int number);

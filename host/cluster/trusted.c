@@ -8,7 +8,7 @@
 #include "cluster/host.h"
 #include "script/library.h"
 
-/* Turns what was raised into text with a traceback. */
+/* Message handler: turns the error value into text with a traceback. */
 ML_RAISES
 static int add_traceback(lua_State *L)
 {
@@ -29,7 +29,7 @@ int host_call(struct ml_trusted *trusted, int arguments, int results)
         return 0;
     ml_buf_clear(&trusted->traceback);
     const char *message = lua_tostring(L, -1);
-    ml_buf_puts(&trusted->traceback, message ? message : "an error while an error was told of");
+    ml_buf_puts(&trusted->traceback, message ? message : "an error in the error handler");
     lua_pop(L, 1);
     return ML_ESCRIPT;
 }
@@ -44,7 +44,7 @@ lua_State *host_enter(lua_State *L)
 {
     struct ml_trusted *trusted = host_of(L);
     lua_State *before = trusted->running;
-    bool room = lua_checkstack(L, LUA_MINSTACK); /* what each of the doors may count on */
+    bool room = lua_checkstack(L, LUA_MINSTACK); /* all entry points count on it */
     ml_assert(room);
     trusted->running = L;
     return before;
@@ -77,8 +77,8 @@ static void *trusted_allocate(void *context, void *ptr, size_t osize, size_t nsi
     return ml_realloc(ptr, nsize);
 }
 
-/* lua/cluster/ and lua/moonloop/, together. What tests of scripts require stands in the former by
- * the name that scripts know. */
+/* lua/cluster/ and lua/moonloop/, together. Tests require "moonloop.testing", which is
+ * cluster.testing. */
 static const struct script_library *find_embedded_module(const char *name)
 {
     static const struct script_library *const libraries[] = {cluster_library, script_library};
@@ -109,7 +109,7 @@ static int search_embedded_module(lua_State *L)
     return 2;
 }
 
-/* Puts it in front of the searcher of files (the second, behind package.preload) or behind. */
+/* Inserts it before the searcher of files (the second, after package.preload) or after it. */
 static void add_embedded_searcher(lua_State *L, bool files_first)
 {
     lua_getglobal(L, "package");
@@ -189,7 +189,7 @@ void ml_trusted_free(struct ml_trusted *trusted)
     free(trusted);
 }
 
-/* [-1, +0] The message of a chunk that does not compile. */
+/* [-1, +0] Fails with the message of a chunk that does not compile. */
 static int fail_chunk_compile(struct ml_trusted *trusted, struct ml_err *err)
 {
     ml_buf_clear(&trusted->traceback);
@@ -210,7 +210,7 @@ int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str 
     return host_call(trusted, 0, 0) < 0 ? host_fail(trusted, err) : 0;
 }
 
-/* The words of the command line as the global `arg`, the script's at 0. */
+/* Sets the global `arg` to the command line, with the script's name at 0. */
 static void set_arg_global(lua_State *L, int argc, char **argv, int script)
 {
     lua_createtable(L, argc - script, script + 1);
@@ -233,6 +233,45 @@ int ml_trusted_run_file(struct ml_trusted *trusted, int argc, char **argv, int s
     return host_call(trusted, argc - script - 1, 0) < 0 ? host_fail(trusted, err) : 0;
 }
 
+int host_push_error(lua_State *L, const char *message)
+{
+    lua_pushnil(L);
+    lua_pushstring(L, message);
+    return 2;
+}
+
+void host_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction gc)
+{
+    luaL_newmetatable(L, name);
+    if (methods) {
+        lua_newtable(L);
+        luaL_setfuncs(L, methods, 0);
+        lua_setfield(L, -2, "__index");
+    }
+    lua_pushcfunction(L, gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+}
+
+void host_hold(lua_State *L, const void *userdata)
+{
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, userdata);
+}
+
+void host_release(lua_State *L, const void *userdata)
+{
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, userdata);
+}
+
+void host_push_callback(lua_State *L, const void *userdata, int which)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, userdata);
+    lua_getiuservalue(L, -1, which);
+    lua_remove(L, -2);
+}
+
 struct call {
     const char *module;
     const char *function;
@@ -240,7 +279,7 @@ struct call {
     struct ml_buf *result; /* NULL: not wanted */
 };
 
-/* call -> nothing. Whatever goes wrong is raised. */
+/* call -> nothing. Raises every failure. */
 ML_RAISES
 static int run_module_call(lua_State *L)
 {
@@ -314,9 +353,7 @@ static int run_defined_function(lua_State *L)
     }
     if (call_defined_function(L, defined, argument, &err) == 0)
         return 1;
-    lua_pushnil(L);
-    lua_pushstring(L, err.message);
-    return 2;
+    return host_push_error(L, err.message);
 }
 
 void ml_trusted_define(struct ml_trusted *trusted, const char *module, const char *name,

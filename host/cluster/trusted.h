@@ -1,6 +1,6 @@
-/* L5 script. A Lua state for the host's own Lua: the embedded API server, the test harness. It
- * is trusted: the whole standard library, no CPU limit, no memory budget; when memory is gone
- * the process ends, as elsewhere in the host. What users write never runs in it.
+/* cluster. The Lua state for the host's own Lua: the embedded API server and the test harness. It
+ * is trusted: it has the whole standard library, no CPU limit and no memory budget; the process
+ * ends when memory runs out. Users' scripts never run in it.
  *
  * `require` finds the embedded library (lua/moonloop/ without its stubs), then files by
  * package.path; "cluster.host" is what the bindings of host.h give. An error in a callback that

@@ -5,12 +5,12 @@
 #include "cluster/transport_embedded.h"
 
 #define ROUNDS_MAX  10000 /* of one settle */
-#define ROUNDS_MORE 200   /* beyond them, to see what does not end */
+#define ROUNDS_MORE 200   /* after those, to find what does not end */
 #define TALLIES_MAX 16
 #define WALL_NS     (INT64_C(1767225600) * ML_NS_PER_S)
 #define INSTANCE    "moonloop-world"
-/* A world is small and soon over: collecting its garbage as often as in a server that lasts would
- * be a third of what its tests take. */
+/* A world is small and short-lived: collecting its garbage as often as a long-lived server's would
+ * take a third of the time of its tests. */
 #define GARBAGE_PERCENT 400
 
 struct world_source {
@@ -56,7 +56,7 @@ struct ml_source *ml_world_source_new(struct ml_loop *loop, const char *path)
     return &self->source;
 }
 
-/* A request, and how often it was made in the rounds that should not have been. */
+/* A request, and how often it was made in the rounds after ROUNDS_MAX. */
 struct tally {
     char *request; /* "PATCH /api/v1/…" */
     size_t count;
@@ -64,9 +64,9 @@ struct tally {
 
 /* Of an operator. */
 enum life {
-    LIFE_AHEAD, /* begins when the server has nothing left to do */
+    LIFE_AHEAD, /* starts once the server is idle */
     LIFE_BEGUN,
-    LIFE_OVER, /* another one takes its place when the round of the loop has ended */
+    LIFE_OVER, /* replaced at the end of the loop's round */
 };
 
 struct ml_world {
@@ -76,10 +76,10 @@ struct ml_world {
     struct ml_loop *loop;
     struct ml_apiserver *server;
     char **scripts; /* as in the setup; copies */
-    bool running;   /* inside of settle or advance */
+    bool running;   /* inside settle or advance */
 
-    /* From the operator down: tap, faults, embedded. Anew with each operator's life but the
-     * faults, which outlive a restart. */
+    /* From the operator down: tap, faults, embedded transport. Metrics and operator are made anew
+     * for each life; the faults outlive a restart. */
     struct ml_transport tap;
     struct ml_transport *seam; /* of the faults */
     struct ml_transport_faults *faults;
@@ -121,7 +121,7 @@ static void tap_cancel(struct ml_transport *tap, struct ml_transport_call *call)
     world->seam->cancel(world->seam, call);
 }
 
-/* The seams belong to the world. */
+/* The world owns the seams. */
 static void tap_free(struct ml_transport *tap)
 {
     (void)tap;
@@ -180,7 +180,7 @@ static void set_time_and_seed(struct ml_world *world, const struct ml_world_setu
     ml_random_init(&world->random, setup->seed);
 }
 
-/* What stands on the server: seams and operator. */
+/* Makes what uses the server: seams and operator. */
 static void build_on_server(struct ml_world *world, const struct ml_world_setup *setup)
 {
     struct ml_transport *embedded = ml_transport_embedded_new(world->loop, world->server, NULL);
@@ -233,7 +233,7 @@ void ml_world_free(struct ml_world *world)
     free(world);
 }
 
-/* What only the outside may do. */
+/* ML_EINVALID inside settle and advance. */
 static int check_not_running(const struct ml_world *world, const char *what, struct ml_err *err)
 {
     if (!world->running)
@@ -249,11 +249,11 @@ int ml_world_reset(struct ml_world *world, const struct ml_world_setup *setup, s
     tear_down_on_server(world);
     set_time_and_seed(world, setup);
     r = ml_apiserver_reset(world->server, setup->settings, err);
-    build_on_server(world, setup); /* on failure, too: a world is always whole */
+    build_on_server(world, setup); /* also on failure: a world is never without an operator */
     return r;
 }
 
-/* Goes on for some rounds to see which request comes again and again. */
+/* Runs some more rounds to find the request that is repeated. */
 static int fail_endless_settle(struct ml_world *world, struct ml_err *err)
 {
     const struct tally *most = NULL;

@@ -1,9 +1,9 @@
-/* L6 operator. A world in virtual time: the embedded API server and an operator on it, in one
- * process, without sockets, on a clock that stands still until it is moved. The same seed and the
- * same calls give the same world. For `moonloop test`, and for specs of what faults do.
+/* cluster. A world in virtual time for `moonloop test` and for fault specs: the embedded API server
+ * and an operator in one process, without sockets, on a clock that only moves when told to. The
+ * same seed and the same calls give the same world.
  *
- * Nothing happens outside of settle and advance. What they run must not call them: a handler or a
- * timer of the server's Lua gets an error for it. */
+ * Nothing happens outside settle and advance. Handlers and timers that they run must not call them,
+ * and get an error if they do. */
 #pragma once
 
 #include "cluster/apiserver.h"
@@ -13,13 +13,13 @@
 
 struct ml_world;
 
-/* What of it may change with a reset. All borrowed during the call. */
+/* What a reset may change. All borrowed during the call. */
 struct ml_world_setup {
     const char *const *scripts; /* files and folders that each operator reads when it begins;
                                    NULL-terminated, or NULL */
     struct ml_str settings;     /* JSON, for the server; empty: {} */
     uint64_t seed;
-    int64_t wall_ns; /* what time it is at first; 0: 2026-01-01T00:00:00Z */
+    int64_t wall_ns; /* the wall clock at the start; 0: 2026-01-01T00:00:00Z */
 };
 
 struct ml_world_options {
@@ -29,16 +29,16 @@ struct ml_world_options {
     bool files_first; /* as in ml_trusted_options */
 };
 
-/* Nothing has run yet. An operator, here and after reset and restart, begins with the next settle,
- * when the server has nothing left to do: what it is given before is there, and served, when the
- * operator looks. ML_EINVALID, ML_ESCRIPT: as ml_apiserver_new. */
+/* Nothing has run yet. The operator, also after reset and restart, starts within the next settle,
+ * once the server is idle: objects created before are served when the operator lists them.
+ * ML_EINVALID, ML_ESCRIPT: as ml_apiserver_new. */
 ML_NODISCARD int ml_world_new(const struct ml_world_options *options, struct ml_world **out,
                               struct ml_err *err);
 void ml_world_free(struct ml_world *world); /* not from inside its Lua; NULL is fine */
 
-/* Begins again: an empty server, no faults, a new operator, the clock at its start. What the
- * server's Lua has loaded stays, so this costs little. On failure what is on the server is
- * undefined until a reset succeeds. */
+/* Begins again: an empty server, no faults, a new operator, the clock at its start. It is cheap,
+ * because the server's Lua modules stay loaded. After a failure the server's content is undefined
+ * until a reset succeeds. */
 ML_NODISCARD int ml_world_reset(struct ml_world *world, const struct ml_world_setup *setup,
                                 struct ml_err *err);
 
@@ -46,29 +46,29 @@ ML_NODISCARD int ml_world_reset(struct ml_world *world, const struct ml_world_se
  * rounds of the loop; the message names the request that is made most. */
 ML_NODISCARD int ml_world_settle(struct ml_world *world, struct ml_err *err);
 
-/* Settles, then goes from timer to timer, settling at each, until `ns` have passed. On failure the
- * clock stands where it went wrong. */
+/* Settles, then moves the clock from timer to timer, settling at each, until `ns` have passed. On
+ * failure the clock stays at that time. */
 ML_NODISCARD int ml_world_advance(struct ml_world *world, int64_t ns, struct ml_err *err);
 
 /* As ml_transport_faults_add and _remove, for the operator's requests. */
 int ml_world_fault(struct ml_world *world, const struct ml_fault *fault);
 void ml_world_heal(struct ml_world *world, int fault);
 
-/* The operator dies where it stands and another one takes its place, as after the kill of a
- * process: no work ends, requests under way are left, nothing is remembered. Faults and server
- * stay. From inside of what settle and advance run, too: it then dies when the round of the loop
- * has ended, and what it asks for until then reaches nobody. */
+/* Replaces the operator as SIGKILL and a restart would: work and requests in progress are dropped,
+ * nothing is remembered; server and faults stay. May be called from inside settle and advance, too:
+ * the operator then dies at the end of the loop's round, and answers until then reach nobody. */
 void ml_world_restart(struct ml_world *world);
 
-/* As SIGTERM: work under way may end for `drain_ns`, then another operator takes its place. From
- * inside, too. Nothing for an operator that has not begun; a second one ends it at once. */
+/* As SIGTERM: the operator drains for up to `drain_ns`, then another one replaces it. May be called
+ * from inside. Does nothing before the operator has started; a second call ends it at once. */
 void ml_world_stop(struct ml_world *world, int64_t drain_ns);
 
-/* Somebody sets the wall clock, forth or back; the monotonic one goes on. From inside, too. */
+/* Sets the wall clock forward or back; the monotonic clock is not changed. May be called from
+ * inside. */
 void ml_world_set_wall_clock(struct ml_world *world, int64_t delta_ns);
 
-/* The machine stands still for so long, server and operator with it: both clocks go on, and no
- * timer comes before the next settle. */
+/* Suspends the machine, server and operator: both clocks move on, and no timer fires before the
+ * next settle. */
 ML_NODISCARD int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_err *err);
 
 struct ml_operator *ml_world_operator(struct ml_world *world); /* until restart or reset */
@@ -77,8 +77,8 @@ struct ml_trusted *ml_world_trusted(struct ml_world *world);
 
 /* Gives the server's Lua all of this as `require "cluster.world"` (lua/cluster/meta/world.lua says
  * how); once, after ml_world_new. Lua calls settle, which runs the loop, which calls into the same
- * state: such a call stands above the caller on the caller's own Lua thread, so tests may run in
- * coroutines; only a yield cannot cross it. */
+ * state: such a call runs on the caller's own Lua thread, so tests may run in coroutines; only a
+ * yield cannot cross it. */
 void ml_world_lua_open(struct ml_world *world);
 
 /* A file or folder of scripts that is read once, when the operator begins: in virtual time nothing

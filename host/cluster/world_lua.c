@@ -1,5 +1,5 @@
-/* The world for Lua. Each function takes one JSON value and gives one; lua/cluster/meta/world.lua
- * says which. */
+/* `require "cluster.world"`: the functions of world.h for Lua, each with one JSON value as argument
+ * and result; see lua/cluster/meta/world.lua. Opened by cli/test.c. */
 #include "cluster/world.h"
 
 #include <math.h>
@@ -206,7 +206,7 @@ static int lua_ready(void *world, struct ml_str argument, struct ml_buf *result,
     return 0;
 }
 
-/* The texts of the list at `scripts`, into `out`, NULL behind them. */
+/* Copies the strings of the list `scripts` to `out`, which ends with NULL. */
 static int read_reset_scripts(struct ml_str argument, char **out, struct ml_err *err)
 {
     char index[24];
