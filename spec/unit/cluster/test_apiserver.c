@@ -1,5 +1,6 @@
-/* The door to the embedded API server: requests in, answers out, clients that leave, handlers that
- * raise. The server itself is a stand-in of a few lines, in a folder of the test's. */
+/* The embedded API server called from C: requests in, answers out, clients that disconnect,
+ * handlers that raise. The server itself is a stand-in of a few lines, in a folder of the test's.
+ */
 #include "stand_in.h"
 
 #include "cluster/apiserver.h"
@@ -167,7 +168,7 @@ static void assert_logged(struct world *world, const char *part)
         fail_msg("'%s' is not in the log: %s", part, text);
 }
 
-/* A request for what the stand-in calls by this name. */
+/* A request for the handler of this name in the stand-in. */
 static struct ml_apiserver_call *ask(struct world *world, const char *path)
 {
     static const struct ml_http_header headers[] = {
@@ -331,7 +332,7 @@ static int ask_echo(void *context, struct ml_str argument, struct ml_buf *result
     return 0;
 }
 
-/* Lua asks C, in a coroutine, which asks the server, in the same state. */
+/* Lua calls C in a coroutine, and C calls the server in the same Lua state. */
 static void test_apiserver_is_asked_from_inside_its_own_lua(void **state)
 {
     struct world *world = *state;

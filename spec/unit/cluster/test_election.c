@@ -1,10 +1,10 @@
 /* Two replicas of the operator on one embedded server, in virtual time. */
 #include "unit.h"
 
-#include "cluster/transport_faults.h"
-#include "operator/operator.h"
 #include "cluster/transport_embedded.h"
+#include "cluster/transport_faults.h"
 #include "cluster/world.h"
+#include "operator/operator.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ static const char *const counter =
     "    assert(ctx.patch(map, { data = { n = tostring(n + 1) } }))\n"
     "  end }\n";
 
-/* Makes a Secret, and when the cache shows it says so. */
+/* Makes a Secret, and reports when the cache shows it. */
 static const char *const maker =
     "local moonloop = require 'moonloop'\n"
     "local ConfigMap = moonloop.kind('v1', 'ConfigMap')\n"
@@ -156,7 +156,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* From timer to timer. */
+/* Moves the clock from timer to timer. */
 static void run(struct pair *pair, int64_t ms)
 {
     int64_t end = ml_clock_monotonic(&pair->clock.clock) + ms * ML_NS_PER_MS;
@@ -248,7 +248,7 @@ static void test_election_clean_end_hands_the_work_over(void **state)
     assert_int_equal(pair->a.lost, 0);
 }
 
-/* A reconcile that is still under way may write once more: the other one has to wait for it. */
+/* A reconcile in progress may write once more: the other replica has to wait for it. */
 static void test_election_clean_end_gives_the_lease_back_last(void **state)
 {
     struct pair *pair = *state;
@@ -269,7 +269,7 @@ static void test_election_clean_end_gives_the_lease_back_last(void **state)
     lua(pair, "assert(get(LEASE).spec.holderIdentity == 'b')");
 }
 
-/* Nobody would wait for the answer to one that leaves so late. */
+/* A request that leaves so late would get no answer in time. */
 static void test_election_end_lets_no_write_leave_in_its_last_fifth(void **state)
 {
     struct pair *pair = *state;
@@ -304,7 +304,7 @@ static void test_election_crash_is_followed_when_the_lease_is_over(void **state)
     lua(pair, "assert(n 'm' == 20)");
 }
 
-/* Its work goes on being possible; only the Lease cannot be renewed. */
+/* Its work remains possible; only the Lease cannot be renewed. */
 static void test_election_no_write_leaves_after_the_renew_deadline(void **state)
 {
     struct pair *pair = *state;

@@ -2,7 +2,7 @@
 
 #include "cluster/embedded_http.h"
 
-/* What stands in for the server's own handler: does what the path says. */
+/* A handler in place of the server's: does what the path says. */
 static const char handler[] =
     "local server = require 'cluster.apiserver.running'\n"
     "closes, held = 0, nil\n"
@@ -69,7 +69,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Runs Lua in the server's state; an assert of it fails the test. */
+/* Runs Lua in the server's state; a failed assert in it fails the test. */
 static void lua(struct fixture *f, const char *text)
 {
     struct ml_err err = ML_ERR_INIT;

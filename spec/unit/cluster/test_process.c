@@ -107,7 +107,7 @@ static void wait_said(struct fixture *f, const char *text)
     f->until = NULL;
 }
 
-/* Is there such a process, not counting those that have ended and wait to be reaped? */
+/* Whether the process exists and is not a zombie. */
 static bool runs(pid_t pid)
 {
     char path[64], text[512] = "";
@@ -122,7 +122,7 @@ static bool runs(pid_t pid)
     return behind && behind[2] != 'Z';
 }
 
-/* The number behind `label` in what was said. */
+/* The number after `label` in the output. */
 static pid_t said_pid(struct fixture *f, const char *label)
 {
     const char *at = strstr(ml_buf_cstr(&f->said), label);
@@ -245,7 +245,7 @@ static void test_process_is_killed_after_its_grace(void **state)
     }
 }
 
-/* What the keeper does not read any more must not take its last report from us. */
+/* A command that the keeper does not read must not cost us its last report. */
 static void test_process_tells_its_end_whatever_it_is_sent_meanwhile(void **state)
 {
     struct fixture *f = *state;
@@ -300,7 +300,7 @@ static void test_process_leaves_nothing_behind(void **state)
     }
 }
 
-/* A host of its own, which is killed without a chance to clean up. */
+/* A second host, which is killed without a chance to clean up. */
 static void test_process_does_not_outlive_a_killed_host(void **state)
 {
     struct fixture *f = *state;

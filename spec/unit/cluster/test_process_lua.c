@@ -6,8 +6,8 @@
 
 #include "net_unit.h"
 
-#include "net/http_routes.h"
 #include "cluster/process_lua.h"
+#include "net/http_routes.h"
 
 struct fixture {
     struct net net;
@@ -82,7 +82,7 @@ static void lua(struct fixture *f, const char *text)
         fail_msg("%s", ml_trusted_traceback(f->trusted));
 }
 
-/* Runs Lua that calls done() in the end. */
+/* Runs Lua that calls done() at its end. */
 static void lua_wait(struct fixture *f, const char *text)
 {
     lua(f, text);
@@ -396,7 +396,7 @@ static void test_runtime_kills_who_has_too_many_processes(void **state)
                      "assert(open_runtime { count_max = 20 }:start(asked))\n");
 }
 
-/* Others have their turn while it prints, and what is kept of it has a bound. */
+/* Others get their turn while it prints, and the output that is kept is bounded. */
 static void test_runtime_slows_down_who_prints_without_end(void **state)
 {
     lua_wait(*state, "local asked = new_run 'exec yes \"a line that comes again and again\"'\n"

@@ -15,8 +15,8 @@ static void fail_at(const struct replicas *all, size_t index, const char *why)
              request->start, request->method, request->path, request->status, request->body);
 }
 
-/* Each value was written once, one after the other, and no write met another's: with one who acts
- * on an object at any time there is nobody to be in conflict with. */
+/* Each value was written once, in order, and no write conflicted: at any time only one replica
+ * works on an object. */
 static void check_values(const struct replicas *all)
 {
     int64_t n[OBJECTS + 1] = {0};
@@ -33,15 +33,15 @@ static void check_values(const struct replicas *all)
     }
 }
 
-/* What one life of a replica says about one object, in the order of the server. */
+/* The values that one life of a replica wrote to one object, in the order of the server. */
 struct turn {
     size_t replica;
     int start;
 };
 
-/* Between two changes of the membership an object changes hands once at most: who has given it away
- * does not write it any more. `changes` are the times of the changes, ascending, with the last one
- * behind all. */
+/* Between two changes of the membership an object changes hands at most once: a replica that has
+ * given it away does not write it any more. `changes_ms` ascends; its last time is after all
+ * requests. */
 static void check_turns(const struct replicas *all, const int64_t *changes_ms, size_t change_count)
 {
     struct turn turns[OBJECTS + 1] = {0};
@@ -63,7 +63,7 @@ static void check_turns(const struct replicas *all, const int64_t *changes_ms, s
     }
 }
 
-/* Writes since then, by each. */
+/* Counts the writes of each replica since then. */
 static size_t writes_since(const struct replicas *all, int64_t from_ms, size_t replica)
 {
     size_t count = 0;
@@ -73,7 +73,7 @@ static size_t writes_since(const struct replicas *all, int64_t from_ms, size_t r
     return count;
 }
 
-/* All objects are worked on, each by one, and each replica of the first `count` has some. */
+/* Every object has exactly one replica, and each of the first `count` replicas has some. */
 static void assert_shared(struct replicas *all, size_t count)
 {
     size_t owners[OBJECTS + 1] = {0}, shares[REPLICAS_MAX] = {0};
@@ -178,7 +178,7 @@ static void test_shard_sleeper_writes_nothing_when_it_wakes(void **state)
     replicas_free(all);
 }
 
-/* It asks for a minute; who waits that long has lost its Lease. */
+/* The server asks for a pause of a minute; a replica that waits so long has lost its Lease. */
 static void test_shard_overloaded_server_costs_no_member_its_lease(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void test_shard_overloaded_server_costs_no_member_its_lease(void **state)
     replicas_free(all);
 }
 
-/* All that the server was asked for in the first seconds of two replicas, as one text. */
+/* All requests in the first seconds of two replicas, as one text. */
 static char *requests_under(uint64_t hash_seed)
 {
     ml_hash_seed(hash_seed, ~hash_seed);

@@ -1,7 +1,7 @@
-/* Faults before a transport: what the caller sees of each, and what the server behind. */
+/* Injected faults: what the caller and the server see of each. */
 #include "base/buf.h"
-#include "fake_transport.h"
 #include "cluster/transport_faults.h"
+#include "fake_transport.h"
 #include "unit.h"
 
 struct world {

@@ -1,5 +1,5 @@
-/* The state of the host's own Lua: how it runs texts and files, finds modules, tells of errors, and
- * what of it goes with it. */
+/* The Lua state of the host's own Lua: how it runs texts and files, finds modules, reports errors,
+ * and what of it goes with it. */
 #include "unit.h"
 
 #include "cluster/trusted.h"

@@ -28,7 +28,7 @@ static const char *const maker =
     "      metadata = { name = map.metadata.name } }\n"
     "  end }\n";
 
-/* Answers each of its own changes with another one. */
+/* Reacts to each of its own changes with another one. */
 static const char *const restless =
     "local moonloop = require 'moonloop'\n"
     "local ConfigMap = moonloop.kind('v1', 'ConfigMap')\n"
