@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Which system calls does `moonloop run` make while specs run, and which of them does its filter
-# (host/operator/syscalls.c) refuse? Wants strace. Prints a line a call: how often, and with an `!` each that was
+# (host/operator/lockdown.c) refuse? Wants strace. Prints a line a call: how often, and with an `!` each that was
 # answered with EPERM, ENOSYS or the end of the process; exits 1 when there is one that is not known below.
 #
 #   tools/syscalls.sh COMMAND…     a command that runs $MOONLOOP, the release build unless it is set:

@@ -4,7 +4,7 @@
 #include "cli/crds.h"
 #include "cli/options.h"
 #include "include/moonloop.h"
-#include "operator/scripts.h"
+#include "operator/loader.h"
 
 #include <stdio.h>
 
@@ -60,8 +60,8 @@ static void check_path(struct check *check, const struct ml_script_limits *limit
         on_bad(check, &err);
         return;
     }
-    const struct ml_scripts_check callbacks = {on_bad, on_good, check};
-    ml_scripts_check(limits, &files, &callbacks);
+    const struct ml_batch_check callbacks = {on_bad, on_good, check};
+    ml_batch_check(limits, &files, &callbacks);
     if (files.count + files.refused_count == 0) {
         ml_err_set(&err, ML_EINVALID, "%s: no script in it", path);
         on_bad(check, &err);

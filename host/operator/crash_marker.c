@@ -1,4 +1,9 @@
+/* What --state-dir keeps from one process to the next: which version of a script was at work when
+ * the process died (the crash marker), and the last good set of files to run instead. moonloop.c
+ * opens the marker, scripts.c the sets, loader.c asks both. */
 #include "operator/crash_marker.h"
+
+#include "operator/loader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_NAME  "crash-marker"
-#define MAGIC      UINT64_C(0x316b72616d6f6f6d) /* "moomark1" */
-#define DEATHS_MAX 2                            /* in a row; then it is quarantined */
+#define FILE_NAME    "crash-marker"
+#define MARKER_MAGIC UINT64_C(0x316b72616d6f6f6d) /* "moomark1" */
+#define DEATHS_MAX   2                            /* in a row; then it is quarantined */
 
 struct deaths {
     uint64_t version; /* 0: the entry is free, and so are those behind it */
@@ -17,7 +22,7 @@ struct deaths {
 };
 
 /* The file, in the byte order of the machine. */
-struct page {
+struct marker_page {
     uint64_t magic;
     volatile uint64_t at_work;
     struct deaths deaths[ML_CRASH_MARKER_VERSIONS_MAX]; /* oldest first */
@@ -26,12 +31,12 @@ struct page {
 struct ml_crash_marker {
     char *folder;
     int fd; /* holds the lock */
-    struct page *page;
+    struct marker_page *page;
 };
 
 /* ---- what stands in the page ---- */
 
-static bool is_sound(const struct page *page)
+static bool page_is_sound(const struct marker_page *page)
 {
     bool free_before = false;
     for (size_t i = 0; i < ML_COUNT(page->deaths); i++) {
@@ -41,11 +46,11 @@ static bool is_sound(const struct page *page)
             return false;
         free_before = !deaths->version;
     }
-    return page->magic == MAGIC;
+    return page->magic == MARKER_MAGIC;
 }
 
 /* That of the version, or the one to note it in. */
-static struct deaths *find_or_make_room(struct page *page, uint64_t version)
+static struct deaths *page_find_or_make_room(struct marker_page *page, uint64_t version)
 {
     size_t last = ML_COUNT(page->deaths) - 1;
     for (size_t i = 0; i <= last; i++)
@@ -57,13 +62,13 @@ static struct deaths *find_or_make_room(struct page *page, uint64_t version)
 }
 
 /* How often what was at work has died in a row; 0: nothing was. */
-static uint64_t count_death(struct page *page)
+static uint64_t page_count_death(struct marker_page *page)
 {
     uint64_t version = page->at_work;
     if (!version)
         return 0;
     page->at_work = 0;
-    struct deaths *deaths = find_or_make_room(page, version);
+    struct deaths *deaths = page_find_or_make_room(page, version);
     *deaths = (struct deaths){version, ML_MIN(deaths->count + 1, (uint64_t)DEATHS_MAX)};
     return deaths->count;
 }
@@ -105,7 +110,7 @@ const char *ml_crash_marker_folder(const struct ml_crash_marker *self)
 
 /* ---- the file ---- */
 
-static int open_file(const char *path, struct ml_err *err)
+static int open_private_file(const char *path, struct ml_err *err)
 {
     struct stat info;
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
@@ -115,30 +120,36 @@ static int open_file(const char *path, struct ml_err *err)
         ml_err_set(err, ML_EINVALID, "%s: is not a file", path);
     else if (fchmod(fd, 0600) < 0)
         ml_err_set(err, ML_EIO, "%s: cannot be made private: %s", path, strerror(errno));
-    else if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        ml_err_set(err, ML_EALREADY_EXISTS,
-                   "%s: another process has it; give each process a folder of its own", path);
     else
         return fd;
     close(fd);
     return err->kind;
 }
 
+/* Held until the process ends. */
+static int marker_lock(int fd, const char *path, struct ml_err *err)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    return ml_err_set(err, ML_EALREADY_EXISTS,
+                      "%s: another process has it; give each process a folder of its own", path);
+}
+
 /* A page that is not sound becomes an empty one. True: it was not, and was not new either. */
-static bool read_page(int fd, struct page *out)
+static bool page_read(int fd, struct marker_page *out)
 {
     struct stat info = {.st_size = -1};
     ssize_t got = pread(fd, out, sizeof *out, 0);
     int r = fstat(fd, &info);
-    if (r == 0 && got == (ssize_t)sizeof *out && info.st_size == got && is_sound(out))
+    if (r == 0 && got == (ssize_t)sizeof *out && info.st_size == got && page_is_sound(out))
         return false;
-    *out = (struct page){.magic = MAGIC};
+    *out = (struct marker_page){.magic = MARKER_MAGIC};
     return got != 0;
 }
 
 /* Written whole before it is mapped: a page that the disk has no room for ends the process. */
-static int map_page(int fd, const char *path, const struct page *page, struct page **out,
-                    struct ml_err *err)
+static int page_map(int fd, const char *path, const struct marker_page *page,
+                    struct marker_page **out, struct ml_err *err)
 {
     ssize_t put = pwrite(fd, page, sizeof *page, 0);
     if (put >= 0 && put != (ssize_t)sizeof *page)
@@ -156,18 +167,22 @@ int ml_crash_marker_open(const char *folder, struct ml_log *log, struct ml_crash
                          struct ml_err *err)
 {
     ML_AUTO_FREE char *path = ml_asprintf("%s/" FILE_NAME, folder);
-    struct page page, *mapped = NULL;
-    int fd = open_file(path, err);
+    struct marker_page page, *mapped = NULL;
+    int fd = open_private_file(path, err);
     if (fd < 0)
         return err->kind;
-    if (read_page(fd, &page))
+    if (marker_lock(fd, path, err) < 0) {
+        close(fd);
+        return err->kind;
+    }
+    if (page_read(fd, &page))
         ml_warn(log, "host", "the crash marker is damaged; beginning a new one",
                 ML_S("file", path));
-    uint64_t deaths = count_death(&page);
+    uint64_t deaths = page_count_death(&page);
     if (deaths)
         ml_warn(log, "host", "the process died while a script was at work",
                 ML_I("deaths", (int64_t)deaths));
-    if (map_page(fd, path, &page, &mapped, err) < 0) {
+    if (page_map(fd, path, &page, &mapped, err) < 0) {
         close(fd);
         return err->kind;
     }
@@ -185,4 +200,173 @@ void ml_crash_marker_close(struct ml_crash_marker *self)
     close(self->fd);
     free(self->folder);
     free(self);
+}
+
+/* ---- the last good set ---- */
+
+#define GOOD_MAGIC UINT64_C(0x31746573646f6f67) /* "goodset1" */
+#define NONE       SIZE_MAX
+
+/* The beginning of a file; each name and text follow as a struct good_record and their bytes. All
+ * in the byte order of the machine. What stands behind the last one is of no meaning. */
+struct good_header {
+    uint64_t magic;
+    uint64_t revision; /* of two good ones the higher counts; 0: not good */
+    uint64_t fingerprint;
+    uint64_t count;
+};
+
+struct good_record {
+    uint64_t name_len, text_len;
+};
+
+struct ml_last_good {
+    int fds[2];
+    struct good_header headers[2];
+    size_t good;     /* index of the one to read, or NONE */
+    size_t proposed; /* of the one that waits to be good, or NONE */
+};
+
+static bool read_whole(int fd, void *into, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t got = read(fd, (char *)into + done, size - done);
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static int good_write(int fd, const void *bytes, size_t size, struct ml_err *err)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t put = write(fd, (const char *)bytes + done, size - done);
+        if (put <= 0)
+            return ml_err_set(err, ML_EIO, "the last good scripts cannot be kept: %s",
+                              strerror(put < 0 ? errno : ENOSPC));
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+static int good_write_header(struct ml_last_good *self, size_t index, struct ml_err *err)
+{
+    if (lseek(self->fds[index], 0, SEEK_SET) < 0)
+        return ml_err_set(err, ML_EIO, "the last good scripts cannot be kept: %s", strerror(errno));
+    return good_write(self->fds[index], &self->headers[index], sizeof self->headers[index], err);
+}
+
+static int good_write_records(int fd, const struct ml_files *files, struct ml_err *err)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        const struct ml_script_file *file = &files->files[i];
+        const struct good_record record = {file->name.len, file->text.len};
+        if (good_write(fd, &record, sizeof record, err) < 0 ||
+            good_write(fd, file->name.ptr, file->name.len, err) < 0 ||
+            good_write(fd, file->text.ptr, file->text.len, err) < 0)
+            return err->kind;
+    }
+    return 0;
+}
+
+static bool good_read_record(int fd, struct ml_files *files)
+{
+    struct good_record record;
+    struct ml_err err;
+    if (!read_whole(fd, &record, sizeof record) || record.name_len > ML_FILE_NAME_MAX ||
+        record.text_len > ML_SCRIPT_SOURCE_MAX)
+        return false;
+    ML_AUTO_FREE char *bytes = ml_alloc(record.name_len + record.text_len + 1);
+    return read_whole(fd, bytes, record.name_len + record.text_len) &&
+           ml_files_add(files, &ml_files_scripts, (struct ml_str){bytes, record.name_len},
+                        (struct ml_str){bytes + record.name_len, record.text_len}, &err) == 0;
+}
+
+static bool good_read_set(int fd, const struct good_header *header, struct ml_files *files)
+{
+    if (header->count > ML_FILES_MAX || lseek(fd, sizeof *header, SEEK_SET) < 0)
+        return false;
+    for (uint64_t i = 0; i < header->count; i++)
+        if (!good_read_record(fd, files))
+            return false;
+    return files->refused_count == 0 && ml_batch_fingerprint(files, NULL) == header->fingerprint;
+}
+
+static uint64_t good_newest_revision(const struct ml_last_good *self)
+{
+    return self->good == NONE ? 0 : self->headers[self->good].revision;
+}
+
+int ml_last_good_open(const char *folder, const char *source, struct ml_last_good **out,
+                      struct ml_err *err)
+{
+    struct ml_last_good *self = ml_new(struct ml_last_good);
+    *self = (struct ml_last_good){.fds = {-1, -1}, .good = NONE, .proposed = NONE};
+    for (size_t i = 0; i < ML_COUNT(self->fds); i++) {
+        ML_AUTO_FREE char *path = ml_asprintf("%s/last-good-%016llx-%d", folder,
+                                              (unsigned long long)ml_str_hash(ml_str_of(source)),
+                                              (int)i);
+        self->fds[i] = open_private_file(path, err);
+        if (self->fds[i] < 0) {
+            ml_last_good_close(self);
+            return err->kind;
+        }
+        struct good_header *header = &self->headers[i];
+        if (!read_whole(self->fds[i], header, sizeof *header) || header->magic != GOOD_MAGIC)
+            *header = (struct good_header){.magic = GOOD_MAGIC};
+        if (header->revision > good_newest_revision(self))
+            self->good = i;
+    }
+    *out = self;
+    return 0;
+}
+
+void ml_last_good_close(struct ml_last_good *self)
+{
+    for (size_t i = 0; self && i < ML_COUNT(self->fds); i++)
+        if (self->fds[i] >= 0)
+            close(self->fds[i]);
+    free(self);
+}
+
+int ml_last_good_propose(struct ml_last_good *self, const struct ml_files *files,
+                         struct ml_err *err)
+{
+    size_t index = self->good == 0 ? 1 : 0;
+    self->proposed = NONE;
+    self->headers[index] = (struct good_header){
+        .magic = GOOD_MAGIC,
+        .fingerprint = ml_batch_fingerprint(files, NULL),
+        .count = files->count,
+    };
+    if (good_write_header(self, index, err) < 0 ||
+        good_write_records(self->fds[index], files, err) < 0)
+        return err->kind;
+    self->proposed = index;
+    return 0;
+}
+
+int ml_last_good_accept(struct ml_last_good *self, struct ml_err *err)
+{
+    size_t index = self->proposed;
+    if (index == NONE)
+        return 0;
+    self->proposed = NONE;
+    self->headers[index].revision = good_newest_revision(self) + 1;
+    if (good_write_header(self, index, err) < 0)
+        return err->kind;
+    self->good = index;
+    return 0;
+}
+
+bool ml_last_good_read(struct ml_last_good *self, struct ml_files *files)
+{
+    *files = ML_FILES_INIT;
+    if (self->good == NONE)
+        return false;
+    if (good_read_set(self->fds[self->good], &self->headers[self->good], files))
+        return true;
+    ml_files_fini(files);
+    return false;
 }

@@ -1,6 +1,6 @@
-/* L6 operator. Which version of a script was at work when the process died: a page in a file, written
- * as plain memory, that the next process reads. A version that was at work when the process died
- * twice in a row is quarantined: it is not loaded again by itself.
+/* L6 operator. Which version of a script was at work when the process died: a page in a file,
+ * written as plain memory, that the next process reads. A version that was at work when the process
+ * died twice in a row is quarantined: it is not loaded again by itself.
  *
  * All that it needs is opened by ml_crash_marker_open, so the lockdown has nothing to allow it.
  *
@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/log.h"
-#include "script/script.h"
+#include "operator/files.h"
 
 /* When a version counts as good. As long as the kubelet waits before it forgets how often a
  * container has died. */
@@ -38,3 +38,25 @@ bool ml_crash_marker_quarantined(const struct ml_crash_marker *marker, uint64_t 
 
 /* The process ends in order, or has worked for long enough: single deaths are forgotten. */
 void ml_crash_marker_forgive(struct ml_crash_marker *marker);
+
+/* ---- the last good set ----
+ *
+ * The last set of files of a source whose scripts have all worked, kept for when a version
+ * of one of them is quarantined (crash_marker.h). Two files in the folder of state, written in
+ * turns, so that one is whole at any time; all is opened by ml_last_good_open, before the
+ * lockdown, and only ever read and written after it. */
+struct ml_last_good;
+
+/* `source` is its name, from one process to the next. ML_EIO, ML_EINVALID. */
+ML_NODISCARD int ml_last_good_open(const char *folder, const char *source,
+                                   struct ml_last_good **out, struct ml_err *err);
+void ml_last_good_close(struct ml_last_good *kept); /* NULL is fine */
+
+/* Writes the set. It is read by nobody before ml_last_good_accept. ML_EIO. */
+ML_NODISCARD int ml_last_good_propose(struct ml_last_good *kept, const struct ml_files *files,
+                                      struct ml_err *err);
+/* What was proposed last is good. Without effect when nothing is. ML_EIO. */
+ML_NODISCARD int ml_last_good_accept(struct ml_last_good *kept, struct ml_err *err);
+
+/* Fills `files`, which the caller frees. False: there is no good set, or it is damaged. */
+bool ml_last_good_read(struct ml_last_good *kept, struct ml_files *files);

@@ -1,18 +1,88 @@
+/* The servers of probes and metrics, and the metrics of the process itself, which are read from
+ * /proc at each collection. moonloop.c opens them before anything is connected. */
 #include "operator/endpoints.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 struct ml_endpoints {
     struct ml_endpoints_opts opts;
     struct ml_http_routes *health;
     struct ml_http_routes *metrics; /* may be the same as health */
+    struct ml_metrics_collector collector;
 };
 
-static void healthz(void *context, struct ml_http_page *page)
+static double resident_bytes(void)
+{
+    long pages_total = 0, pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "re");
+    if (!statm)
+        return 0;
+    if (fscanf(statm, "%ld %ld", &pages_total, &pages) != 2)
+        pages = 0;
+    fclose(statm);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) < 0)
+        return 0;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static double max_descriptors(void)
+{
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return (double)limit.rlim_cur;
+}
+
+static double open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    if (!dir)
+        return errno == EMFILE ? max_descriptors() : 0;
+    int count = -3; /* ".", "..", and the descriptor of this very listing */
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void collect_process_metrics(void *context)
+{
+    const struct ml_endpoints_opts *opts = context;
+    struct ml_metrics *metrics = opts->metrics;
+    ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, "process_resident_memory_bytes",
+                                                  "Resident memory.", NULL)),
+                  resident_bytes());
+    ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, "process_open_fds",
+                                                  "Open file descriptors.", NULL)),
+                  open_descriptors());
+    ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, "process_max_fds",
+                                                  "Limit of open file descriptors.", NULL)),
+                  max_descriptors());
+    struct ml_metric *cpu = ml_metric_only(ml_metrics_counter(metrics, "process_cpu_seconds_total",
+                                                              "User and system CPU time.", NULL));
+    ml_metric_add(cpu, cpu_seconds() - ml_metric_value(cpu));
+    struct ml_metric *lost = ml_metric_only(ml_metrics_counter(
+        metrics, "moonloop_log_lines_dropped_total", "Log lines that could not be written.", NULL));
+    ml_metric_add(lost, (double)opts->log->dropped - ml_metric_value(lost));
+}
+
+static void serve_healthz(void *context, struct ml_http_page *page)
 {
     (void)context;
     ml_buf_puts(&page->reply, "ok");
 }
 
-static void readyz(void *context, struct ml_http_page *page)
+static void serve_readyz(void *context, struct ml_http_page *page)
 {
     struct ml_endpoints *self = context;
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
@@ -27,7 +97,7 @@ static void readyz(void *context, struct ml_http_page *page)
         ml_buf_puts(&page->reply, "[-]scripts failed: reason withheld (see ?verbose)\n");
 }
 
-static void metrics(void *context, struct ml_http_page *page)
+static void serve_metrics(void *context, struct ml_http_page *page)
 {
     struct ml_endpoints *self = context;
     page->content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -64,19 +134,22 @@ int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints *
 {
     struct ml_endpoints *self = ml_new(struct ml_endpoints);
     self->opts = *opts;
+    self->collector = (struct ml_metrics_collector){.collect = collect_process_metrics,
+                                                    .context = &self->opts};
+    ml_metrics_on_collect(opts->metrics, &self->collector);
     int r = open_servers(self, err);
     if (r < 0) {
         ml_endpoints_free(self);
         return r;
     }
     if (self->health) {
-        ml_http_routes_add(self->health, "/healthz", healthz, self);
-        ml_http_routes_add(self->health, "/healthz/", healthz, self);
-        ml_http_routes_add(self->health, "/readyz", readyz, self);
-        ml_http_routes_add(self->health, "/readyz/", readyz, self);
+        ml_http_routes_add(self->health, "/healthz", serve_healthz, self);
+        ml_http_routes_add(self->health, "/healthz/", serve_healthz, self);
+        ml_http_routes_add(self->health, "/readyz", serve_readyz, self);
+        ml_http_routes_add(self->health, "/readyz/", serve_readyz, self);
     }
     if (self->metrics)
-        ml_http_routes_add(self->metrics, "/metrics", metrics, self);
+        ml_http_routes_add(self->metrics, "/metrics", serve_metrics, self);
     *out = self;
     return 0;
 }
@@ -85,6 +158,7 @@ void ml_endpoints_free(struct ml_endpoints *self)
 {
     if (!self)
         return;
+    ml_metrics_collector_remove(&self->collector);
     if (self->metrics != self->health)
         ml_http_routes_free(self->metrics);
     ml_http_routes_free(self->health);

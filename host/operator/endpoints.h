@@ -1,6 +1,7 @@
 /* L6 operator. The two small servers for machines: probes and metrics. */
 #pragma once
 
+#include "base/log.h"
 #include "base/metrics.h"
 #include "net/http_routes.h"
 
@@ -8,7 +9,8 @@ struct ml_endpoints;
 
 struct ml_endpoints_opts {
     struct ml_loop *loop;
-    struct ml_metrics *metrics;
+    struct ml_metrics *metrics;  /* gets those of the process as well */
+    const struct ml_log *log;    /* borrowed: its lines that could not be written are counted */
     const char *health_address;  /* "host:port"; NULL or "0": none */
     const char *metrics_address; /* the same; may equal health_address */
     /* Is the host ready? Appends why not, a line each. */

@@ -1,4 +1,263 @@
+/* From files to scripts. A batch loads one set of files and decides what each is: a controller, a
+ * module, or refused, and why. A loader does so in turns of the event loop; scripts.c has one for
+ * each source, `moonloop check` loads a batch at once. */
 #include "operator/loader.h"
+
+/* ---- a batch ---- */
+
+uint64_t ml_batch_fingerprint(const struct ml_files *files, const struct ml_script *script)
+{
+    uint64_t print = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        const struct ml_script_file *file = &files->files[i];
+        if (script && !ml_script_loaded_file(script, file->name))
+            continue;
+        /* Rotated so that two files that change places do not cancel out. */
+        print = (print << 7 | print >> 57) ^ ml_str_hash(file->name);
+        print = (print << 7 | print >> 57) ^ ml_str_hash(file->text);
+    }
+    return print;
+}
+
+static bool file_is_quarantined(const struct ml_batch *batch, const struct ml_script_file *file)
+{
+    return batch->opts.marker &&
+           ml_crash_marker_quarantined(batch->opts.marker, ml_crash_marker_version(file));
+}
+
+static void batch_load_file(struct ml_batch *batch, const struct ml_files *files, size_t index,
+                            struct ml_batch_entry *entry)
+{
+    const struct ml_batch_opts *opts = &batch->opts;
+    const struct ml_script_files view = ml_files_view(files);
+    struct ml_script_limits limits = opts->limits ? *opts->limits : (struct ml_script_limits){0};
+    struct ml_script *script = NULL;
+    if (opts->marker) {
+        limits.at_work = ml_crash_marker_at_work(opts->marker);
+        limits.version = ml_crash_marker_version(&files->files[index]);
+    }
+    if (ml_script_load(opts->cluster, &limits, &view, index, &script, &entry->err) < 0) {
+        entry->verdict = ML_BATCH_REFUSED;
+        return;
+    }
+    entry->script = script;
+    entry->verdict = ml_script_declaration(script) ? ML_BATCH_CONTROLLER : ML_BATCH_MODULE;
+}
+
+/* A controller of this name in the last good set, or NULL. */
+static struct ml_script *batch_load_last_good(struct ml_batch *batch, size_t index)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    struct ml_batch_entry entry = {.err = ML_ERR_INIT};
+    const struct ml_batch_opts *opts = &batch->opts;
+    if (!opts->last_good || !opts->last_good(opts->context, batch, index, &files))
+        return NULL;
+    for (size_t i = 0; i < files.count && !entry.script; i++)
+        if (ml_str_eq(files.files[i].name, batch->files->files[index].name) &&
+            !file_is_quarantined(batch, &files.files[i]))
+            batch_load_file(batch, &files, i, &entry);
+    if (entry.verdict == ML_BATCH_CONTROLLER)
+        return entry.script;
+    ml_script_unref(entry.script);
+    return NULL;
+}
+
+static void batch_replace_quarantined(struct ml_batch *batch, size_t index)
+{
+    struct ml_batch_entry *entry = &batch->entries[index];
+    entry->quarantined = true;
+    entry->script = batch_load_last_good(batch, index);
+    entry->verdict = entry->script ? ML_BATCH_CONTROLLER : ML_BATCH_REFUSED;
+    ml_err_set(&entry->err, ML_ESCRIPT,
+               ML_STR_FMT ": this version was at work when the process died twice in a row; change "
+                          "it to have it loaded again%s",
+               ML_STR_ARG(batch->files->files[index].name),
+               entry->script ? "; till then the last good version runs" : "");
+}
+
+static void batch_load_next(struct ml_batch *batch, size_t index)
+{
+    if (file_is_quarantined(batch, &batch->files->files[index]))
+        batch_replace_quarantined(batch, index);
+    else
+        batch_load_file(batch, batch->files, index, &batch->entries[index]);
+}
+
+static bool module_is_required(const struct ml_batch *batch, size_t index)
+{
+    struct ml_str name = batch->files->files[index].name;
+    for (size_t i = 0; i < batch->files->count; i++) {
+        const struct ml_batch_entry *entry = &batch->entries[i];
+        /* A broken file may be the one that requires it: blame only one of the two. */
+        if (i != index && (entry->verdict == ML_BATCH_REFUSED ||
+                           (entry->script && ml_script_loaded_file(entry->script, name))))
+            return true;
+    }
+    return false;
+}
+
+static void entry_refuse(struct ml_batch_entry *entry, struct ml_err *err)
+{
+    ml_script_unref(ml_take(&entry->script));
+    entry->verdict = ML_BATCH_REFUSED;
+    entry->err = *err;
+}
+
+static void batch_notify_judged(const struct ml_batch *batch, size_t index)
+{
+    if (batch->opts.judged)
+        batch->opts.judged(batch->opts.context, batch, index);
+}
+
+/* Who requires a module is known when all are loaded. */
+static void batch_refuse_unused_modules(struct ml_batch *batch)
+{
+    struct ml_err err;
+    for (size_t i = 0; i < batch->files->count; i++) {
+        if (batch->entries[i].verdict != ML_BATCH_MODULE)
+            continue;
+        if (!module_is_required(batch, i)) {
+            ml_err_set(&err, ML_ESCRIPT,
+                       ML_STR_FMT ": returns a table that is no moonloop.controller{…}, and no "
+                                  "other script requires it",
+                       ML_STR_ARG(batch->files->files[i].name));
+            entry_refuse(&batch->entries[i], &err);
+        }
+        batch_notify_judged(batch, i);
+    }
+}
+
+static const struct ml_declaration *entry_declaration(const struct ml_batch *batch, size_t index)
+{
+    const struct ml_script *script = batch->entries[index].script;
+    return script ? ml_script_declaration(script) : NULL;
+}
+
+static void batch_refuse_second_name(struct ml_batch *batch, size_t index)
+{
+    const struct ml_script_file *files = batch->files->files;
+    for (size_t i = 0; i < batch->next; i++) {
+        const struct ml_declaration *first = entry_declaration(batch, batch->order[i]);
+        const struct ml_declaration *second = entry_declaration(batch, index);
+        if (!first || !second || strcmp(first->name, second->name) != 0)
+            continue;
+        struct ml_err err;
+        ml_err_set(&err, ML_ESCRIPT,
+                   ML_STR_FMT ": the name \"%s\" is taken by " ML_STR_FMT
+                              "; give this controller another one",
+                   ML_STR_ARG(files[index].name), second->name,
+                   ML_STR_ARG(files[batch->order[i]].name));
+        entry_refuse(&batch->entries[index], &err);
+    }
+}
+
+static void batch_sort(struct ml_batch *batch)
+{
+    const struct ml_batch_opts *opts = &batch->opts;
+    const struct ml_files *files = batch->files;
+    size_t count = 0;
+    for (int late = 0; late <= 1; late++)
+        for (size_t i = 0; i < files->count; i++)
+            if ((opts->late && opts->late(opts->context, &files->files[i])) == (late == 1))
+                batch->order[count++] = i;
+    ml_assert(count == files->count);
+}
+
+void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
+                    const struct ml_batch_opts *opts)
+{
+    *batch = (struct ml_batch){.files = files, .opts = *opts};
+    batch->fingerprint = ml_batch_fingerprint(files, NULL);
+    batch->entries = ml_zalloc(ML_MAX(files->count, 1u) * sizeof *batch->entries);
+    batch->order = ml_zalloc(ML_MAX(files->count, 1u) * sizeof *batch->order);
+    for (size_t i = 0; i < files->count; i++)
+        batch->entries[i].err = ML_ERR_INIT;
+    batch_sort(batch);
+}
+
+/* What the batch before had loaded already, from the same text. */
+static bool entry_copy_from_before(struct ml_batch *batch, size_t index)
+{
+    const struct ml_batch *before = batch->before;
+    struct ml_str name = batch->files->files[index].name;
+    for (size_t i = 0; before && i < before->files->count; i++) {
+        struct ml_script *script = before->entries[i].script;
+        if (!script || !ml_str_eq(before->files->files[i].name, name) ||
+            ml_batch_fingerprint(before->files, script) !=
+                ml_batch_fingerprint(batch->files, script))
+            continue;
+        batch->entries[index] = before->entries[i];
+        ml_script_ref(script);
+        return true;
+    }
+    return false;
+}
+
+static bool entry_is_known(struct ml_batch *batch, size_t index)
+{
+    const struct ml_batch_opts *opts = &batch->opts;
+    return (opts->known && opts->known(opts->context, batch, index, &batch->entries[index])) ||
+           entry_copy_from_before(batch, index);
+}
+
+bool ml_batch_step(struct ml_batch *batch)
+{
+    for (bool loaded = false; batch->next < batch->files->count; batch->next++) {
+        size_t index = batch->order[batch->next];
+        if (!entry_is_known(batch, index)) {
+            if (loaded)
+                return true;
+            batch_load_next(batch, index);
+            loaded = true;
+        }
+        batch_refuse_second_name(batch, index);
+        if (batch->entries[index].verdict != ML_BATCH_MODULE)
+            batch_notify_judged(batch, index);
+    }
+    batch_refuse_unused_modules(batch);
+    return false;
+}
+
+void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
+                   const struct ml_batch_opts *opts)
+{
+    ml_batch_begin(batch, files, opts);
+    while (ml_batch_step(batch))
+        ;
+}
+
+void ml_batch_fini(struct ml_batch *batch)
+{
+    for (size_t i = 0; batch->files && i < batch->files->count; i++)
+        ml_script_unref(batch->entries[i].script);
+    free(batch->entries);
+    free(batch->order);
+    *batch = (struct ml_batch){0};
+}
+
+size_t ml_batch_check(const struct ml_script_limits *limits, const struct ml_files *files,
+                      const struct ml_batch_check *check)
+{
+    const struct ml_batch_opts opts = {.limits = limits};
+    struct ml_batch batch;
+    size_t bad = 0;
+    ml_batch_load(&batch, files, &opts);
+    for (size_t i = 0; i < files->refused_count; i++, bad++)
+        check->bad(check->context, &files->refused[i].err);
+    for (size_t i = 0; i < files->count; i++) {
+        const struct ml_batch_entry *entry = &batch.entries[i];
+        if (entry->verdict == ML_BATCH_REFUSED) {
+            bad++;
+            check->bad(check->context, &entry->err);
+        } else if (entry->verdict == ML_BATCH_CONTROLLER) {
+            check->good(check->context, entry->script);
+        }
+    }
+    ml_batch_fini(&batch);
+    return bad;
+}
+
+/* ---- in turns of the loop ---- */
 
 /* A set, and what came of it as far as it is loaded. */
 struct round {
@@ -7,12 +266,9 @@ struct round {
 };
 
 struct ml_loader {
-    struct ml_cluster *cluster;
-    struct ml_script_limits limits;
-    struct ml_crash_marker *marker;
-    struct ml_source *source;
-    const struct ml_loader_handler *handler;
-    void *context;
+    struct ml_batch_opts opts;
+    struct ml_script_limits limits; /* of `opts`, and who pays */
+    void (*loaded)(void *context, const struct ml_batch *batch);
     struct ml_payer payer;
     struct ml_turn turn;
     struct round *now;    /* NULL: nothing is on its way */
@@ -28,50 +284,7 @@ static void round_free(struct round *round)
     free(round);
 }
 
-/* What the set before had loaded already, from the same text. */
-static bool known_before(const struct ml_loader *self, size_t index, struct ml_batch_entry *entry)
-{
-    const struct round *before = self->before;
-    struct ml_str name = self->now->files.files[index].name;
-    for (size_t i = 0; before && i < before->files.count; i++) {
-        struct ml_script *script = before->batch.entries[i].script;
-        if (!script || !ml_str_eq(before->files.files[i].name, name) ||
-            ml_batch_fingerprint(&before->files, script) !=
-                ml_batch_fingerprint(&self->now->files, script))
-            continue;
-        *entry = before->batch.entries[i];
-        ml_script_ref(script);
-        return true;
-    }
-    return false;
-}
-
-static bool known(void *context, size_t index, struct ml_batch_entry *entry)
-{
-    const struct ml_loader *self = context;
-    return self->handler->known(self->context, self->source, &self->now->batch, index, entry) ||
-           known_before(self, index, entry);
-}
-
-static bool late(void *context, const struct ml_script_file *file)
-{
-    const struct ml_loader *self = context;
-    return self->handler->late(self->context, self->source, file);
-}
-
-static void on_judged(void *context, size_t index)
-{
-    const struct ml_loader *self = context;
-    self->handler->judged(self->context, self->source, &self->now->batch, index);
-}
-
-static bool last_good(void *context, size_t index, struct ml_files *out)
-{
-    const struct ml_loader *self = context;
-    return self->handler->last_good(self->context, self->source, &self->now->batch, index, out);
-}
-
-static void on_turn(void *context)
+static void loader_on_turn(void *context)
 {
     struct ml_loader *self = context;
     if (ml_batch_step(&self->now->batch)) {
@@ -80,27 +293,26 @@ static void on_turn(void *context)
     }
     struct round *done = ml_take(&self->now);
     round_free(ml_take(&self->before));
-    self->handler->loaded(self->context, self->source, &done->batch);
+    self->loaded(self->opts.context, &done->batch);
     round_free(done);
 }
 
-static void on_idle(void *context)
+static void loader_on_idle(void *context)
 {
     (void)context; /* whenever there is something to load, a turn waits */
 }
 
-struct ml_loader *ml_loader_new(const struct ml_loader_opts *opts)
+struct ml_loader *ml_loader_new(const struct ml_batch_opts *opts,
+                                void (*loaded)(void *context, const struct ml_batch *batch))
 {
     struct ml_loader *self = ml_new(struct ml_loader);
-    self->cluster = opts->cluster;
+    self->opts = *opts;
     self->limits = *opts->limits;
     self->limits.load_payer = &self->payer;
-    self->marker = opts->marker;
-    self->source = opts->source;
-    self->handler = opts->handler;
-    self->context = opts->context;
-    ml_payer_init(&self->payer, self->cluster->turns, on_idle, self);
-    ml_turn_init(&self->turn, on_turn, self);
+    self->opts.limits = &self->limits;
+    self->loaded = loaded;
+    ml_payer_init(&self->payer, opts->cluster->turns, loader_on_idle, self);
+    ml_turn_init(&self->turn, loader_on_turn, self);
     return self;
 }
 
@@ -119,22 +331,13 @@ void ml_loader_load(struct ml_loader *self, const struct ml_files *files)
 {
     if (self->now && ml_files_same(&self->now->files, files))
         return;
-    const struct ml_batch_opts opts = {
-        .cluster = self->cluster,
-        .limits = &self->limits,
-        .marker = self->marker,
-        .known = known,
-        .last_good = last_good,
-        .late = late,
-        .judged = on_judged,
-        .context = self,
-    };
     struct round *round = ml_new(struct round);
     ml_files_copy(&round->files, files);
-    ml_batch_begin(&round->batch, &round->files, &opts);
+    ml_batch_begin(&round->batch, &round->files, &self->opts);
     if (self->now) {
         round_free(self->before);
         self->before = self->now;
+        round->batch.before = &self->before->batch;
     }
     self->now = round;
     if (!ml_turn_waits(&self->turn))

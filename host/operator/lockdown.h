@@ -10,8 +10,12 @@
 
 struct ml_lockdown_opts {
     bool runs_programs; /* credential plugins; they inherit what is given up, so it is less */
-    const char *const *readable; /* as in file_rights.h: scripts, credentials */
-    const char *const *writable; /* folders that the host writes files in; NULL: none */
+    /* Files and folders that may be read: scripts, credentials. All beneath the folder that one
+     * stands in can be read, as it may be replaced by another of that name, and beneath the one it
+     * links to. One that is not there yet may come. A NULL behind the last, or NULL. What the C
+     * library, OpenSSL and process metrics read (/etc, /usr, /lib, /proc, /sys) may always be. */
+    const char *const *readable;
+    const char *const *writable; /* folders that the host writes files in; the same */
     struct ml_log *log;
 };
 

@@ -9,10 +9,8 @@
 #include "operator/connect.h"
 #include "operator/crash_marker.h"
 #include "operator/endpoints.h"
-#include "operator/host_opts.h"
 #include "operator/lockdown.h"
 #include "operator/operator.h"
-#include "operator/process_metrics.h"
 #include "operator/watchdog.h"
 
 #include <errno.h>
@@ -26,7 +24,7 @@
 #define DRAIN_SECONDS_DEFAULT 25
 
 struct moonloop {
-    struct moonloop_opts opts; /* strings owned, ml_host_opts_own */
+    struct moonloop_opts opts; /* strings owned, opts_own */
     struct ml_err err;
     int exit_code;
 
@@ -34,7 +32,6 @@ struct moonloop {
     struct ml_random random;
     struct ml_loop *loop;
     struct ml_metrics *metrics;
-    struct ml_process_metrics process_metrics;
     struct ml_kubeconfig *kubeconfig;
     struct ml_credentials *credentials; /* of both transports */
     struct ml_http_client *http;
@@ -54,6 +51,134 @@ struct moonloop {
     atomic_int stops;
 };
 
+/* ---- the options: copied, as the caller's strings may go after moonloop_new ---- */
+
+static const char *const *opts_own_list(const char *const *list)
+{
+    size_t count = 0;
+    while (list && list[count])
+        count++;
+    const char **copy = ml_zalloc((count + 1) * sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = ml_strdup(list[i]);
+    return copy;
+}
+
+static void opts_free_list(const char *const *list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free((char *)list[i]);
+    free((void *)list);
+}
+
+static void opts_own(struct moonloop_opts *opts)
+{
+    opts->kubeconfig = ml_strdup(opts->kubeconfig);
+    opts->context = ml_strdup(opts->context);
+    opts->metrics_bind_address = ml_strdup(opts->metrics_bind_address);
+    opts->health_probe_bind_address = ml_strdup(opts->health_probe_bind_address);
+    opts->state_dir = ml_strdup(opts->state_dir);
+    opts->log_format = ml_strdup(opts->log_format);
+    opts->log_level = ml_strdup(opts->log_level);
+    opts->leader_election_id = ml_strdup(opts->leader_election_id);
+    opts->leader_election_namespace = ml_strdup(opts->leader_election_namespace);
+    opts->namespaces = opts_own_list(opts->namespaces);
+    opts->scripts = opts_own_list(opts->scripts);
+    opts->scripts_configmaps = opts_own_list(opts->scripts_configmaps);
+}
+
+static void opts_free(struct moonloop_opts *opts)
+{
+    free((char *)opts->kubeconfig);
+    free((char *)opts->context);
+    free((char *)opts->metrics_bind_address);
+    free((char *)opts->health_probe_bind_address);
+    free((char *)opts->state_dir);
+    free((char *)opts->log_format);
+    free((char *)opts->log_level);
+    free((char *)opts->leader_election_id);
+    free((char *)opts->leader_election_namespace);
+    opts_free_list(opts->namespaces);
+    opts_free_list(opts->scripts);
+    opts_free_list(opts->scripts_configmaps);
+}
+
+static bool opts_is_replica(const struct moonloop_opts *opts)
+{
+    return opts->leader_elect || opts->shard;
+}
+
+static const char *opts_lease_name(const struct moonloop_opts *opts)
+{
+    return opts->leader_election_id ? opts->leader_election_id : "moonloop";
+}
+
+static struct ml_lease_times opts_lease_times(const struct moonloop_opts *opts)
+{
+    struct ml_lease_times times = ML_LEASE_TIMES_DEFAULT;
+    if (opts->leader_election_lease_duration_ms)
+        times.lease_ns = opts->leader_election_lease_duration_ms * ML_NS_PER_MS;
+    if (opts->leader_election_renew_deadline_ms)
+        times.renew_ns = opts->leader_election_renew_deadline_ms * ML_NS_PER_MS;
+    if (opts->leader_election_retry_period_ms)
+        times.retry_ns = opts->leader_election_retry_period_ms * ML_NS_PER_MS;
+    return times;
+}
+
+static int opts_log(const struct moonloop_opts *opts, enum ml_log_format *out_format,
+                    enum ml_log_level *out_level, struct ml_err *err)
+{
+    *out_format = ML_LOG_JSON;
+    *out_level = ML_LOG_INFO;
+    if (opts->log_format && !ml_log_format_parse(opts->log_format, out_format))
+        return ml_err_set(err, ML_EINVALID, "--log-format %s: expected json or text",
+                          opts->log_format);
+    if (opts->log_level && !ml_log_level_parse(opts->log_level, out_level))
+        return ml_err_set(err, ML_EINVALID, "--log-level %s: expected debug, info, warn or error",
+                          opts->log_level);
+    return 0;
+}
+
+static int opts_check_sources(const struct moonloop_opts *opts, struct ml_err *err)
+{
+    const char *const *configmaps = opts->scripts_configmaps;
+    if (!opts->scripts[0] && !configmaps[0])
+        return ml_err_set(err, ML_EINVALID,
+                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
+    for (size_t i = 0; configmaps[i]; i++) {
+        int r = ml_source_configmap_check(configmaps[i], err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int opts_check_replica(const struct moonloop_opts *opts, struct ml_err *err)
+{
+    const char *ns = opts->leader_election_namespace, *name = opts_lease_name(opts);
+    const struct ml_lease_times times = opts_lease_times(opts);
+    if (!opts_is_replica(opts))
+        return 0;
+    if (opts->leader_elect && opts->shard)
+        return ml_err_set(err, ML_EINVALID,
+                          "--shard and --leader-elect exclude each other: with the first all "
+                          "replicas work, with the second one does; leave one out");
+    if (!ml_name_valid(ml_str_of(name)))
+        return ml_err_set(err, ML_EINVALID, "--leader-election-id %s: no name of an object", name);
+    if (ns && !ml_name_valid(ml_str_of(ns)))
+        return ml_err_set(err, ML_EINVALID,
+                          "--leader-election-namespace %s: no name of a namespace", ns);
+    return ml_lease_times_check(&times, err);
+}
+
+static int opts_check(const struct moonloop_opts *opts, struct ml_err *err)
+{
+    int r = opts_check_sources(opts, err);
+    return r < 0 ? r : opts_check_replica(opts, err);
+}
+
+/* ---- the host ---- */
+
 const char *moonloop_version(void)
 {
     return MOONLOOP_VERSION;
@@ -63,7 +188,7 @@ struct moonloop *moonloop_new(const struct moonloop_opts *opts)
 {
     struct moonloop *self = ml_new(struct moonloop);
     self->opts = *opts;
-    ml_host_opts_own(&self->opts);
+    opts_own(&self->opts);
     self->err = ML_ERR_INIT;
     self->wake[0] = self->wake[1] = -1;
     if (pipe2(self->wake, O_NONBLOCK | O_CLOEXEC) < 0)
@@ -153,7 +278,7 @@ static int open_log(struct moonloop *self)
 {
     enum ml_log_format format;
     enum ml_log_level level;
-    int r = ml_host_opts_log(&self->opts, &format, &level, &self->err);
+    int r = opts_log(&self->opts, &format, &level, &self->err);
     if (r == 0)
         ml_log_init(&self->log, ml_clock_real(),
                     self->opts.log_fd ? self->opts.log_fd : STDOUT_FILENO, format, level);
@@ -199,9 +324,9 @@ static void open_replica(struct moonloop *self, struct ml_replica_opts *out, con
     *out = (struct ml_replica_opts){
         .transport = self->lease_transport,
         .ns = ns ? ns : ml_kubeconfig_namespace(self->kubeconfig),
-        .name = ml_host_opts_lease_name(&self->opts),
+        .name = opts_lease_name(&self->opts),
         .identity = identity,
-        .times = ml_host_opts_lease_times(&self->opts),
+        .times = opts_lease_times(&self->opts),
         .shares = self->opts.shard,
         .lost = on_lost,
         .context = self,
@@ -226,7 +351,7 @@ static void make_operator(struct moonloop *self)
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
     ML_AUTO_FREE char *identity = ml_asprintf("%s_%s", host, uuid);
     struct ml_replica_opts replica;
-    if (ml_host_opts_is_replica(&self->opts))
+    if (opts_is_replica(&self->opts))
         open_replica(self, &replica, identity);
     const struct ml_operator_opts opts = {
         .loop = self->loop,
@@ -239,7 +364,7 @@ static void make_operator(struct moonloop *self)
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
         .marker = self->marker,
-        .replica = ml_host_opts_is_replica(&self->opts) ? &replica : NULL,
+        .replica = opts_is_replica(&self->opts) ? &replica : NULL,
     };
     self->operator= ml_operator_new(&opts);
     for (size_t i = 0; self->opts.scripts[i]; i++)
@@ -267,6 +392,7 @@ static int open_endpoints(struct moonloop *self)
     const struct ml_endpoints_opts opts = {
         .loop = self->loop,
         .metrics = self->metrics,
+        .log = &self->log,
         .health_address = self->opts.health_probe_bind_address,
         .metrics_address = self->opts.metrics_bind_address,
         .ready = is_ready,
@@ -325,14 +451,13 @@ static int build(struct moonloop *self)
 {
     if (self->err.kind)
         return fail(self, MOONLOOP_EXIT_BAD);
-    if (open_log(self) < 0 || ml_host_opts_check(&self->opts, &self->err) < 0)
+    if (open_log(self) < 0 || opts_check(&self->opts, &self->err) < 0)
         return fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
     ml_timer_init(&self->worked, self->loop, on_worked, self);
     catch_signals(self, on_signal);
     self->metrics = ml_metrics_new();
-    ml_process_metrics_init(&self->process_metrics, self->metrics, &self->log);
     if (open_transport(self) < 0)
         return fail(self, MOONLOOP_EXIT_UNREACHABLE);
     open_marker(self);
@@ -391,11 +516,10 @@ void moonloop_free(struct moonloop *self)
         ml_loop_watch_free(self->woken);
         ml_loop_free(self->loop);
     }
-    ml_process_metrics_fini(&self->process_metrics);
     ml_metrics_free(self->metrics);
     for (int i = 0; i < 2; i++)
         if (self->wake[i] >= 0)
             close(self->wake[i]);
-    ml_host_opts_free(&self->opts);
+    opts_free(&self->opts);
     free(self);
 }

@@ -1,9 +1,15 @@
+/* The operator: makes client, caches and scripts, runs them alone or as one of several replicas,
+ * and stops them in the steps of shutdown.h. moonloop.c runs one against a cluster, host/cluster
+ * one against the embedded server. */
 #include "operator/operator.h"
 
+#include "operator/scripts.h"
 #include "operator/shutdown.h"
-#include "operator/wall_watch.h"
+#include "state/election.h"
 
 #define RELEASE_MAX_NS (2 * ML_NS_PER_S)
+#define WALL_CHECK_NS  (10 * ML_NS_PER_S)
+#define WALL_WRONG_NS  (500 * ML_NS_PER_MS)
 #define SCRIPTS_MEMORY ((size_t)16 * 1024 * 1024) /* all together; fits a pod of 30Mi */
 
 struct ml_operator {
@@ -11,9 +17,16 @@ struct ml_operator {
     struct ml_cluster cluster;
     struct ml_scripts *scripts;
 
-    struct ml_replica *replica; /* NULL: the only one */
+    /* As one of several replicas; all NULL when it is the only one. */
+    struct ml_client *lease_client; /* on a connection of its own */
+    struct ml_election *election;   /* one replica works, */
+    struct ml_shard *shard;         /* or all share the keys */
+    char *lease_ns, *lease_name, *identity;
+    void (*lost)(void *context, const struct ml_err *err);
+    void *lost_context;
 
-    struct ml_wall_watch wall;
+    struct ml_timer wall;
+    int64_t wall_ahead_ns; /* of the wall clock over the monotonic one, when last checked */
     struct ml_shutdown shutdown;
     bool stopping;
     bool closed; /* for writes, at the end */
@@ -32,7 +45,160 @@ static int may_write(void *context, const char *method, const char *path, struct
     const struct ml_operator *self = context;
     if (self->closed && !is_event(path))
         return ml_err_set(err, ML_ECANCELED, "%s %s was not sent: the host ends", method, path);
-    return self->replica ? ml_replica_fence(self->replica, method, path, err) : 0;
+    if (self->election)
+        return ml_election_fence(self->election, method, path, err);
+    return self->shard ? ml_shard_fence(self->shard, method, path, err) : 0;
+}
+
+/* ---- one of several replicas ---- */
+
+/* client-go's words (tools/leaderelection/resourcelock). */
+static void record_lease_event(struct ml_operator *self, const char *what)
+{
+    ML_AUTO_FREE char *note = ml_asprintf("%s %s", self->identity, what);
+    const struct ml_event event = {
+        .api_version = ML_STR("coordination.k8s.io/v1"),
+        .kind = ML_STR("Lease"),
+        .ns = ml_str_of(self->lease_ns),
+        .name = ml_str_of(self->lease_name),
+        .reason = ML_STR("LeaderElection"),
+        .action = ML_STR("LeaderElection"),
+        .note = ml_str_of(note),
+    };
+    ml_recorder_event(self->cluster.recorder, &event);
+}
+
+static void on_lease_lost(void *context, const struct ml_err *err)
+{
+    struct ml_operator *self = context;
+    self->cluster.standby = true;
+    self->lost(self->lost_context, err);
+}
+
+static void on_leading(void *context)
+{
+    struct ml_operator *self = context;
+    self->cluster.standby = false;
+    record_lease_event(self, "became leader");
+    ml_scripts_resync(self->scripts);
+}
+
+static void make_election(struct ml_operator *self, const struct ml_replica_opts *opts)
+{
+    static const struct ml_election_handler handler = {on_leading, on_lease_lost};
+    const struct ml_election_opts candidate = {
+        .client = self->lease_client,
+        .loop = self->cluster.loop,
+        .random = self->cluster.random,
+        .log = self->cluster.log,
+        .metrics = self->cluster.metrics,
+        .ns = opts->ns,
+        .name = opts->name,
+        .identity = opts->identity,
+        .times = opts->times,
+        .handler = &handler,
+        .context = self,
+    };
+    self->election = ml_election_new(&candidate);
+    self->cluster.standby = true;
+}
+
+static void on_shard_changed(void *context)
+{
+    struct ml_operator *self = context;
+    ml_scripts_reshard(self->scripts);
+}
+
+static bool hand_keys_over(void *context, bool cut)
+{
+    struct ml_operator *self = context;
+    return ml_scripts_hand_over(self->scripts, cut);
+}
+
+static void make_shard(struct ml_operator *self, const struct ml_replica_opts *opts)
+{
+    static const struct ml_shard_handler handler = {on_shard_changed, hand_keys_over,
+                                                    on_lease_lost};
+    const struct ml_shard_opts member = {
+        .client = self->lease_client,
+        .loop = self->cluster.loop,
+        .random = self->cluster.random,
+        .log = self->cluster.log,
+        .metrics = self->cluster.metrics,
+        .ns = opts->ns,
+        .group = opts->name,
+        .identity = opts->identity,
+        .times = opts->times,
+        .handler = &handler,
+        .context = self,
+    };
+    self->shard = ml_shard_new(&member);
+    self->cluster.shard = self->shard;
+}
+
+static void make_replica(struct ml_operator *self, const struct ml_replica_opts *opts)
+{
+    const struct ml_client_opts client = {
+        .loop = self->cluster.loop,
+        .transport = opts->transport,
+        .metrics = self->cluster.metrics,
+        .random = self->cluster.random,
+        .log = self->cluster.log,
+        .exempt = true,
+    };
+    self->lease_client = ml_client_new(&client);
+    self->lease_ns = ml_strdup(opts->ns);
+    self->lease_name = ml_strdup(opts->name);
+    self->identity = ml_strdup(opts->identity);
+    self->lost = opts->lost;
+    self->lost_context = opts->context;
+    if (opts->shares)
+        make_shard(self, opts);
+    else
+        make_election(self, opts);
+}
+
+static void free_replica(struct ml_operator *self)
+{
+    ml_election_free(self->election);
+    ml_shard_free(self->shard);
+    ml_client_free(self->lease_client);
+    free(self->lease_ns);
+    free(self->lease_name);
+    free(self->identity);
+}
+
+static void release_lease(struct ml_operator *self, void (*done)(void *context))
+{
+    if (self->election)
+        ml_election_release(self->election, RELEASE_MAX_NS, done, self);
+    else if (self->shard)
+        ml_shard_leave(self->shard, RELEASE_MAX_NS, done, self);
+    else
+        done(self);
+}
+
+/* ---- the wall clock ---- */
+
+static int64_t wall_ahead_ns(const struct ml_operator *self)
+{
+    return ml_clock_wall(self->cluster.clock) - ml_clock_monotonic(self->cluster.clock);
+}
+
+/* A script's requeue_at is waited for as a delay, so all keys are reconciled again when the wall
+ * clock was set, or has drifted. The kernel notifies only by a descriptor of its own; a look each
+ * ten seconds costs nothing, and works on every clock. */
+static void check_wall_clock(void *context)
+{
+    struct ml_operator *self = context;
+    int64_t delta_ns = wall_ahead_ns(self) - self->wall_ahead_ns;
+    ml_timer_start(&self->wall, WALL_CHECK_NS);
+    if (delta_ns > -WALL_WRONG_NS && delta_ns < WALL_WRONG_NS)
+        return;
+    self->wall_ahead_ns += delta_ns;
+    ml_info(self->cluster.log, "host", "the wall clock was set; looking at all objects again",
+            ML_F("seconds", (double)delta_ns / (double)ML_NS_PER_S));
+    ml_scripts_resync(self->scripts);
 }
 
 /* ---- the end ---- */
@@ -64,15 +230,12 @@ static void begin_step(void *context, enum ml_shutdown_step step)
         return;
     case ML_SHUTDOWN_EVENTS:
         self->closed = true;
-        if (self->replica)
-            ml_replica_tell_end(self->replica);
+        if (self->election && ml_election_leads(self->election))
+            record_lease_event(self, "stopped leading");
         ml_recorder_flush(self->cluster.recorder, on_flushed, self);
         return;
     case ML_SHUTDOWN_LEASE:
-        if (self->replica)
-            ml_replica_release(self->replica, RELEASE_MAX_NS, on_released, self);
-        else
-            on_released(self);
+        release_lease(self, on_released);
         return;
     case ML_SHUTDOWN_STEPS:
         break;
@@ -91,15 +254,6 @@ static void on_over(void *context, bool clean)
 static const struct ml_shutdown_handler shutdown_handler = {begin_step, on_over};
 
 /* ---- life ---- */
-
-/* Every instant that a script asked for is waited for as a delay: it has to be asked again. */
-static void on_wall_jumped(void *context, int64_t delta_ns)
-{
-    struct ml_operator *self = context;
-    ml_info(self->cluster.log, "host", "the wall clock was set; looking at all objects again",
-            ML_F("seconds", (double)delta_ns / (double)ML_NS_PER_S));
-    ml_scripts_resync(self->scripts);
-}
 
 /* So that one script can have what --script-memory gives it: seven eighths are the most. */
 static size_t memory_of_all(size_t memory_of_one)
@@ -152,9 +306,10 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     };
     self->scripts = ml_scripts_new(&self->cluster, &opts->limits);
     ml_scripts_mark(self->scripts, opts->marker);
+    ml_timer_init(&self->wall, opts->loop, check_wall_clock, self);
     ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);
     if (opts->replica)
-        self->replica = ml_replica_new(&self->cluster, self->scripts, opts->replica);
+        make_replica(self, opts->replica);
     return self;
 }
 
@@ -164,14 +319,14 @@ void ml_operator_free(struct ml_operator *self)
     if (!self)
         return;
     ml_shutdown_fini(&self->shutdown);
-    ml_wall_watch_stop(&self->wall);
+    ml_timer_stop(&self->wall);
     ml_scripts_free(self->scripts);
     ml_turns_free(self->cluster.turns);
     ml_recorder_free(self->cluster.recorder);
     ml_informers_free(self->cluster.informers);
     ml_discovery_free(self->cluster.discovery);
     ml_client_free(self->client);
-    ml_replica_free(self->replica);
+    free_replica(self);
     free(self);
 }
 
@@ -192,10 +347,13 @@ void ml_operator_add_source(struct ml_operator *self, struct ml_source *source)
 
 void ml_operator_start(struct ml_operator *self)
 {
-    ml_wall_watch_start(&self->wall, self->cluster.loop, on_wall_jumped, self);
+    self->wall_ahead_ns = wall_ahead_ns(self);
+    ml_timer_start(&self->wall, WALL_CHECK_NS);
     ml_scripts_start(self->scripts);
-    if (self->replica)
-        ml_replica_start(self->replica);
+    if (self->election)
+        ml_election_start(self->election);
+    if (self->shard)
+        ml_shard_start(self->shard);
 }
 
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),

@@ -1,14 +1,32 @@
-/* L6 operator. An operator on a transport: client, caches, events, scripts. It neither knows where the
- * API server stands nor what time it is: both come with the loop and the transport, so the same
+/* L6 operator. An operator on a transport: client, caches, events, scripts. It neither knows where
+ * the API server stands nor what time it is: both come with the loop and the transport, so the same
  * struct runs against a cluster, in `moonloop dev`, and in a test's virtual time.
  *
  *   start   scripts, each when its caches are synced; with an election they work once it is won, as
- * one of a shard group once it has joined stop    in the steps of shutdown.h */
+ *           one of a shard group once it has joined
+ *   stop    in the steps of shutdown.h */
 #pragma once
 
-#include "operator/replica.h"
+#include "operator/crash_marker.h"
+#include "operator/source.h"
+#include "state/lease_times.h"
 
 struct ml_operator;
+
+/* What an operator does as one of several replicas: either one of them works, the holder of a Lease
+ * (state/election.h), or all share the keys (state/shard.h). Borrowed during ml_operator_new, but
+ * for the transport. */
+struct ml_replica_opts {
+    struct ml_transport *transport; /* on a connection of its own */
+    const char *ns, *name;          /* of the Lease, or of the group */
+    const char *identity;           /* of this start of the process */
+    struct ml_lease_times times;
+    bool shares; /* the keys; else one works */
+    /* Nothing is written from now on; the process is to end. The operator must not be freed
+     * inside. */
+    void (*lost)(void *context, const struct ml_err *err);
+    void *context;
+};
 
 /* Borrowed until ml_operator_free, but for `instance`, which is copied. */
 struct ml_operator_opts {

@@ -1,30 +1,102 @@
-#include "operator/scripts_internal.h"
+/* All scripts of a host: which file has which controller, what is offered to it, what is refused.
+ * Its sources notify it of files, a loader each loads them, controllers run them; operator.c owns
+ * it. */
+#include "operator/scripts.h"
 
 #include "base/print.h"
+#include "operator/controller.h"
+#include "operator/loader.h"
+
+#define SOURCES_MAX     64
+#define CONTROLLERS_MAX 100 /* of a process; what lost its file keeps running and counts */
+
+/* One file of one source, and what came of it. */
+struct slot {
+    struct ml_scripts *scripts;
+    struct ml_source *source;
+    char *file;
+    struct ml_controller *controller; /* works; NULL as long as no version was good */
+    struct ml_controller *successor;  /* same file, other name: takes over when it is live */
+    uint64_t fingerprint;             /* of the version offered last */
+    uint64_t refused;                 /* of the set that was refused last; 0: none is */
+    uint64_t refused_text;            /* of the file alone, when it was */
+    struct ml_err why;                /* it was refused, or is not there */
+    bool missing;                     /* the source has no such file any more */
+    struct ml_list node;
+};
+
+/* A controller whose file has another one by now; it ends when its work is done. */
+struct draining {
+    struct ml_controller *controller;
+    struct ml_list node;
+};
+
+struct feed {
+    struct ml_scripts *scripts;
+    struct ml_source *source;
+    struct ml_loader *loader;
+    bool loaded;                    /* its files were, at least once */
+    struct ml_last_good *last_good; /* NULL: none is kept */
+    uint64_t proposed;              /* fingerprint of the set that is to become it; 0: none */
+    struct ml_timer proof;
+};
+
+struct ml_scripts {
+    struct ml_cluster *cluster;
+    struct ml_script_limits limits;
+    struct ml_crash_marker *marker; /* NULL: none is kept */
+    struct feed feeds[SOURCES_MAX];
+    size_t feed_count;
+    struct ml_list slots;
+    struct ml_list draining;
+    bool stopping;
+    size_t running; /* controllers that have not stopped yet */
+    void (*stopped)(void *context);
+    void *stopped_context;
+    struct ml_metric_family *refusals;
+    struct ml_metric_family *quarantines;
+    struct ml_metric_family *loads;
+    struct ml_metric *without_file;
+};
+
+/* The newest version of a file that was good: on its way or at work. */
+static inline struct ml_script *slot_script(const struct slot *slot)
+{
+    const struct ml_controller *controller = slot->successor ? slot->successor : slot->controller;
+    if (!controller)
+        return NULL;
+    struct ml_script *offered = ml_controller_offered(controller);
+    return offered ? offered : ml_controller_current(controller);
+}
+
+static inline bool slot_works(const struct slot *slot)
+{
+    return slot->controller && ml_controller_current(slot->controller);
+}
 
 static const struct ml_controller_handler controller_handler;
 
-static struct slot *slot_find(struct ml_scripts *self, struct ml_source *source, struct ml_str file)
+static struct slot *slot_find(const struct feed *feed, struct ml_str file)
 {
-    ml_list_each (node, &self->slots) {
+    ml_list_each (node, &feed->scripts->slots) {
         struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot->source == source && ml_str_is(file, slot->file))
+        if (slot->source == feed->source && ml_str_is(file, slot->file))
             return slot;
     }
     return NULL;
 }
 
-static struct slot *slot_get(struct ml_scripts *self, struct ml_source *source, struct ml_str file)
+static struct slot *slot_get(struct feed *feed, struct ml_str file)
 {
-    struct slot *slot = slot_find(self, source, file);
+    struct slot *slot = slot_find(feed, file);
     if (slot)
         return slot;
     slot = ml_new(struct slot);
-    slot->scripts = self;
-    slot->source = source;
+    slot->scripts = feed->scripts;
+    slot->source = feed->source;
     slot->file = ml_str_dup(file);
     slot->why = ML_ERR_INIT;
-    ml_list_push(&self->slots, &slot->node);
+    ml_list_push(&feed->scripts->slots, &slot->node);
     return slot;
 }
 
@@ -152,10 +224,11 @@ static void offer(struct slot *slot, struct ml_script *script, uint64_t fingerpr
 
 /* Neither what works nor what was refused is loaded again as long as all it was made from is the
  * same: for what was refused, that is the whole set. */
-static bool known(void *context, struct ml_source *source, const struct ml_batch *batch,
-                  size_t index, struct ml_batch_entry *entry)
+static bool feed_knows(void *context, const struct ml_batch *batch, size_t index,
+                       struct ml_batch_entry *entry)
 {
-    const struct slot *slot = slot_find(context, source, batch->files->files[index].name);
+    const struct feed *feed = context;
+    const struct slot *slot = slot_find(feed, batch->files->files[index].name);
     struct ml_script *script = slot ? slot_script(slot) : NULL;
     if (slot && slot->refused && slot->refused == batch->fingerprint) {
         entry->verdict = ML_BATCH_REFUSED;
@@ -187,22 +260,21 @@ static void drop_unless_controller(struct slot *slot)
 
 /* What was refused, and has not been edited since, is seldom better now, and may use up all the
  * time that there is for loading. */
-static bool late(void *context, struct ml_source *source, const struct ml_script_file *file)
+static bool feed_loads_late(void *context, const struct ml_script_file *file)
 {
-    const struct slot *slot = slot_find(context, source, file->name);
+    const struct slot *slot = slot_find(context, file->name);
     return slot && slot->refused && slot->refused_text == ml_str_hash(file->text);
 }
 
-static void on_judged(void *context, struct ml_source *source, const struct ml_batch *batch,
-                      size_t index)
+static void feed_on_judged(void *context, const struct ml_batch *batch, size_t index)
 {
-    struct ml_scripts *self = context;
+    struct feed *feed = context;
     const struct ml_batch_entry *entry = &batch->entries[index];
     if (entry->verdict == ML_BATCH_MODULE) {
-        drop_unless_controller(slot_find(self, source, batch->files->files[index].name));
+        drop_unless_controller(slot_find(feed, batch->files->files[index].name));
         return;
     }
-    struct slot *slot = slot_get(self, source, batch->files->files[index].name);
+    struct slot *slot = slot_get(feed, batch->files->files[index].name);
     slot->missing = false;
     if (entry->verdict == ML_BATCH_CONTROLLER) {
         uint64_t fingerprint = ml_batch_fingerprint(batch->files, entry->script);
@@ -218,10 +290,9 @@ static void on_judged(void *context, struct ml_source *source, const struct ml_b
 }
 
 /* An entry that is no good as a file: told again when something else is wrong with it. */
-static void judge_refused(struct ml_scripts *self, struct ml_source *source,
-                          const struct ml_file_refused *refused)
+static void feed_refuse_file(struct feed *feed, const struct ml_file_refused *refused)
 {
-    struct slot *slot = slot_get(self, source, ml_str_of(refused->name));
+    struct slot *slot = slot_get(feed, ml_str_of(refused->name));
     uint64_t fingerprint = ml_str_hash(ml_str_of(refused->err.message));
     slot->missing = false;
     if (slot->refused != fingerprint)
@@ -240,27 +311,18 @@ static bool has_file(const struct ml_files *files, const char *name)
     return false;
 }
 
-static void tell_missing(struct ml_scripts *self, struct ml_source *source,
-                         const struct ml_files *files)
+static void feed_report_missing(struct feed *feed, const struct ml_files *files)
 {
-    ml_list_each (node, &self->slots) {
+    ml_list_each (node, &feed->scripts->slots) {
         struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot->source != source || slot->missing || has_file(files, slot->file))
+        if (slot->source != feed->source || slot->missing || has_file(files, slot->file))
             continue;
         struct ml_err err;
         slot->missing = true;
-        ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", slot->file, source->name);
+        ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", slot->file, feed->source->name);
         refuse(slot, &err);
         drop_unless_controller(slot);
     }
-}
-
-static struct feed *feed_of(struct ml_scripts *self, const struct ml_source *source)
-{
-    for (size_t i = 0; i < self->feed_count; i++)
-        if (self->feeds[i].source == source)
-            return &self->feeds[i];
-    ML_UNREACHABLE();
 }
 
 /* ---- the last good set ---- */
@@ -271,11 +333,11 @@ static void tell_not_kept(const struct feed *feed, const struct ml_err *err)
             ML_S("source", feed->source->name), ML_ERR(err));
 }
 
-static bool last_good(void *context, struct ml_source *source, const struct ml_batch *batch,
-                      size_t index, struct ml_files *out)
+static bool feed_read_last_good(void *context, const struct ml_batch *batch, size_t index,
+                                struct ml_files *out)
 {
-    const struct feed *feed = feed_of(context, source);
-    const struct slot *slot = slot_find(context, source, batch->files->files[index].name);
+    const struct feed *feed = context;
+    const struct slot *slot = slot_find(feed, batch->files->files[index].name);
     if (!feed->last_good || (slot && slot_script(slot))) /* what runs is at least as good */
         return false;
     return ml_last_good_read(feed->last_good, out);
@@ -289,10 +351,26 @@ static void accept_last_good(struct feed *feed)
         tell_not_kept(feed, &err);
 }
 
+/* Every file of the source runs as it is now, at work and not standing by. */
+static bool feed_works(const struct feed *feed)
+{
+    const struct ml_scripts *self = feed->scripts;
+    if (self->cluster->standby)
+        return false;
+    ml_list_each (node, &self->slots) {
+        const struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->source == feed->source && !slot->missing &&
+            (!slot_works(slot) || slot->refused || slot->successor ||
+             ml_controller_offered(slot->controller)))
+            return false;
+    }
+    return true;
+}
+
 static void on_proven(void *context)
 {
     struct feed *feed = context;
-    if (scripts_of_source_work(feed->scripts, feed->source))
+    if (feed_works(feed))
         accept_last_good(feed);
     else
         ml_timer_start(&feed->proof, ML_CRASH_MARKER_WORKED_NS);
@@ -325,44 +403,37 @@ static void propose_last_good(struct feed *feed, const struct ml_batch *batch)
     ml_timer_start(&feed->proof, ML_CRASH_MARKER_WORKED_NS);
 }
 
-static void on_loaded(void *context, struct ml_source *source, const struct ml_batch *batch)
+static void feed_on_loaded(void *context, const struct ml_batch *batch)
 {
-    struct ml_scripts *self = context;
-    propose_last_good(feed_of(self, source), batch);
-    feed_of(self, source)->loaded = true;
-    tell_missing(self, source, batch->files);
+    struct feed *feed = context;
     ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
-    ml_metric_set(self->without_file, (double)list_without_file(self, &names));
+    propose_last_good(feed, batch);
+    feed->loaded = true;
+    feed_report_missing(feed, batch->files);
+    ml_metric_set(feed->scripts->without_file, (double)list_without_file(feed->scripts, &names));
 }
 
-static const struct ml_loader_handler loader_handler = {
-    .known = known,
-    .last_good = last_good,
-    .late = late,
-    .judged = on_judged,
-    .loaded = on_loaded,
-};
-
-static void on_files(void *context, struct ml_source *source, const struct ml_files *files)
+static void feed_on_files(void *context, struct ml_source *source, const struct ml_files *files)
 {
-    struct ml_scripts *self = context;
-    if (self->stopping)
+    struct feed *feed = context;
+    (void)source;
+    if (feed->scripts->stopping)
         return;
     for (size_t i = 0; i < files->refused_count; i++)
-        judge_refused(self, source, &files->refused[i]);
-    ml_loader_load(feed_of(self, source)->loader, files);
+        feed_refuse_file(feed, &files->refused[i]);
+    ml_loader_load(feed->loader, files);
 }
 
-static void on_trouble(void *context, struct ml_source *source, const struct ml_err *err)
+static void feed_on_trouble(void *context, struct ml_source *source, const struct ml_err *err)
 {
-    struct ml_scripts *self = context;
+    const struct ml_scripts *self = ((struct feed *)context)->scripts;
     ml_error(self->cluster->log, "scripts", "no scripts to read; what runs keeps running",
              ML_S("source", source->name), ML_ERR(err));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels("")), 1);
     ml_source_report(source, true, "ScriptsMissing", err->message);
 }
 
-static const struct ml_source_handler source_handler = {.files = on_files, .trouble = on_trouble};
+static const struct ml_source_handler source_handler = {feed_on_files, feed_on_trouble};
 
 static void leave(struct ml_scripts *self, struct ml_controller *controller)
 {
@@ -480,17 +551,23 @@ static void open_last_good(struct feed *feed)
 
 void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
 {
-    const struct ml_loader_opts opts = {
+    ml_assert(self->feed_count < SOURCES_MAX);
+    struct feed *feed = &self->feeds[self->feed_count++];
+    const struct ml_batch_opts opts = {
         .cluster = self->cluster,
         .limits = &self->limits,
         .marker = self->marker,
-        .source = source,
-        .handler = &loader_handler,
-        .context = self,
+        .known = feed_knows,
+        .last_good = feed_read_last_good,
+        .late = feed_loads_late,
+        .judged = feed_on_judged,
+        .context = feed,
     };
-    ml_assert(self->feed_count < SOURCES_MAX);
-    struct feed *feed = &self->feeds[self->feed_count++];
-    *feed = (struct feed){.scripts = self, .source = source, .loader = ml_loader_new(&opts)};
+    *feed = (struct feed){
+        .scripts = self,
+        .source = source,
+        .loader = ml_loader_new(&opts, feed_on_loaded),
+    };
     ml_timer_init(&feed->proof, self->cluster->loop, on_proven, feed);
     open_last_good(feed);
 }
@@ -498,7 +575,7 @@ void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
 void ml_scripts_start(struct ml_scripts *self)
 {
     for (size_t i = 0; i < self->feed_count; i++)
-        ml_source_start(self->feeds[i].source, &source_handler, self);
+        ml_source_start(self->feeds[i].source, &source_handler, &self->feeds[i]);
 }
 
 void ml_scripts_resync(struct ml_scripts *self)
@@ -545,7 +622,7 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
         struct feed *feed = &self->feeds[i];
         ml_loader_free(ml_take(&feed->loader));
         ml_timer_stop(&feed->proof);
-        if (feed->proposed && scripts_of_source_work(self, feed->source))
+        if (feed->proposed && feed_works(feed))
             accept_last_good(feed);
     }
     self->stopped = done;
@@ -561,4 +638,51 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
         if (slot->controller)
             ml_controller_stop(slot->controller);
     }
+}
+
+bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
+{
+    bool ready = true;
+    for (size_t i = 0; i < self->feed_count; i++) {
+        const struct feed *feed = &self->feeds[i];
+        if (feed->loaded)
+            continue;
+        ready = false;
+        ml_append_line(why, "%s %s", feed->source->name,
+                       feed->source->read ? "is being loaded" : "has not been read yet");
+    }
+    ml_list_each (node, &self->slots) {
+        const struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot_works(slot)) {
+            ready = ml_controller_sees(slot->controller, why) && ready;
+            continue;
+        }
+        ready = false;
+        if (slot->why.kind)
+            ml_append_line(why, "%s", slot->why.message);
+        else
+            ml_append_line(why, "%s: waits for the kinds it watches", slot->file);
+    }
+    return ready;
+}
+
+static bool feed_is_loading(const struct feed *feed)
+{
+    return feed->loader && ml_loader_busy(feed->loader);
+}
+
+int64_t ml_scripts_next(const struct ml_scripts *self)
+{
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; i < self->feed_count; i++)
+        if (!self->feeds[i].source->read || feed_is_loading(&self->feeds[i]))
+            return 0;
+    ml_list_each (node, &self->slots) {
+        const struct slot *slot = ml_container_of(node, struct slot, node);
+        if (slot->controller)
+            next = ML_MIN(next, ml_controller_next(slot->controller));
+        if (slot->successor)
+            next = ML_MIN(next, ml_controller_next(slot->successor));
+    }
+    return next;
 }

@@ -38,15 +38,3 @@ bool ml_scripts_ready(const struct ml_scripts *scripts, struct ml_buf *why);
 /* When one of them works next by itself, as ml_workqueue_next; 0 also before the sources have been
  * read. */
 int64_t ml_scripts_next(const struct ml_scripts *scripts);
-
-/* How many files of this set are no good, each told through `tell` with ML_ESCRIPT or
- * ML_EINVALID and "file:line: message". For moonloop check: nothing is started. `good` is
- * called with each controller. */
-struct ml_scripts_check {
-    void (*bad)(void *context, const struct ml_err *err);
-    void (*good)(void *context, const struct ml_script *script);
-    void *context;
-};
-
-size_t ml_scripts_check(const struct ml_script_limits *limits, const struct ml_files *files,
-                        const struct ml_scripts_check *check);

@@ -1,4 +1,9 @@
+/* Where scripts come from: a path, read again whenever it may have changed, or a ConfigMap, an
+ * informer of that one object. scripts.c starts a source and is notified of its files. */
 #include "operator/source.h"
+
+#include "codec/json.h"
+#include "operator/path_watch.h"
 
 void ml_source_start(struct ml_source *source, const struct ml_source_handler *handler,
                      void *context)
@@ -32,4 +37,227 @@ void ml_source_tell_files(struct ml_source *source, const struct ml_files *files
 void ml_source_tell_trouble(struct ml_source *source, const struct ml_err *err)
 {
     source->handler->trouble(source->context, source, err);
+}
+
+/* ---- a path ---- */
+
+struct path_source {
+    struct ml_source source;
+    struct ml_loop *loop;
+    char *path;
+    struct ml_path_watch *watch;
+    struct ml_err last;
+};
+
+static struct path_source *path_source_of(struct ml_source *source)
+{
+    return ml_container_of(source, struct path_source, source);
+}
+
+static bool path_source_read(void *context)
+{
+    struct path_source *self = context;
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    bool read = ml_files_read(&files, &ml_files_scripts, self->path, &err) == 0;
+    if (read)
+        ml_source_tell_files(&self->source, &files);
+    else if (strcmp(err.message, self->last.message) != 0)
+        ml_source_tell_trouble(&self->source, &err);
+    self->last = err;
+    return read && !ml_files_may_mend(&files);
+}
+
+static void path_start(struct ml_source *source)
+{
+    struct path_source *self = path_source_of(source);
+    self->watch = ml_path_watch_new(self->loop, self->path, path_source_read, self);
+}
+
+static void path_free(struct ml_source *source)
+{
+    struct path_source *self = path_source_of(source);
+    ml_path_watch_free(self->watch);
+    free(self->path);
+    free(self);
+}
+
+static const struct ml_source_class path_class = {.start = path_start, .free = path_free};
+
+struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path)
+{
+    struct path_source *self = ml_new(struct path_source);
+    self->source.class = &path_class;
+    self->source.name = ml_strdup(path);
+    self->loop = loop;
+    self->path = ml_strdup(path);
+    self->last = ML_ERR_INIT;
+    return &self->source;
+}
+
+/* ---- a ConfigMap ---- */
+
+struct configmap_source {
+    struct ml_source source;
+    struct ml_cluster *cluster;
+    char *where; /* "namespace/name" */
+    struct ml_str ns, name;
+    struct ml_informer *informer;
+    struct ml_listener listener;
+    struct ml_object *object; /* as last seen: what Events are about; NULL before */
+};
+
+static const struct ml_kind configmap_kind = {
+    .api_version = "v1",
+    .group = "",
+    .version = "v1",
+    .kind = "ConfigMap",
+    .plural = "configmaps",
+    .namespaced = true,
+};
+
+static struct configmap_source *configmap_source_of(struct ml_source *source)
+{
+    return ml_container_of(source, struct configmap_source, source);
+}
+
+static int configmap_collect_files(struct ml_files *files, struct ml_str data, struct ml_err *err)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    ml_json_reader_init(&reader, data, 0);
+    if (ml_json_next(&reader) != ML_JSON_OBJECT)
+        return 0;
+    while (ml_json_next(&reader) == ML_JSON_KEY) {
+        ml_buf_clear(&name);
+        ml_buf_clear(&text);
+        ml_buf_append_str(&name, reader.text);
+        struct ml_str raw = ml_json_skip(&reader);
+        if (!ml_files_scripts.wanted(ml_buf_str(&name)) || !ml_json_to_string(raw, &text))
+            continue;
+        int r = ml_files_add(files, &ml_files_scripts, ml_buf_str(&name), ml_buf_str(&text), err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void configmap_notify_files(struct configmap_source *self, struct ml_object *object)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_str data;
+    ml_object_json(object, &json);
+    int r = 0;
+    if (ml_json_find(ml_buf_str(&json), &data, "data", NULL))
+        r = configmap_collect_files(&files, data, &err);
+    if (r == 0 && files.count + files.refused_count == 0)
+        r = ml_err_set(&err, ML_ENOT_FOUND, "%s has no key that ends in .lua", self->source.name);
+    if (r < 0)
+        ml_source_tell_trouble(&self->source, &err);
+    else
+        ml_source_tell_files(&self->source, &files);
+}
+
+static void configmap_on_change(void *context, struct ml_informer *informer, struct ml_object *old,
+                                struct ml_object *new)
+{
+    struct configmap_source *self = context;
+    (void)informer;
+    (void)old;
+    if (!new) {
+        struct ml_err err;
+        ml_err_set(&err, ML_ENOT_FOUND, "%s was deleted", self->source.name);
+        ml_source_tell_trouble(&self->source, &err);
+        return;
+    }
+    ml_object_unref(self->object);
+    self->object = ml_object_ref(new);
+    configmap_notify_files(self, new);
+}
+
+static void configmap_on_synced(void *context, struct ml_informer *informer)
+{
+    struct configmap_source *self = context;
+    if (ml_store_len(ml_informer_store(informer)) > 0)
+        return;
+    struct ml_err err;
+    ml_err_set(&err, ML_ENOT_FOUND, "%s does not exist yet", self->source.name);
+    ml_source_tell_trouble(&self->source, &err);
+}
+
+static void configmap_start(struct ml_source *source)
+{
+    struct configmap_source *self = configmap_source_of(source);
+    self->informer = ml_informers_get_scoped(self->cluster->informers, &configmap_kind, self->ns,
+                                             self->name);
+    self->listener = (struct ml_listener){
+        .change = configmap_on_change,
+        .synced = configmap_on_synced,
+        .context = self,
+    };
+    ml_informer_listen(self->informer, &self->listener);
+}
+
+static void configmap_report(struct ml_source *source, bool warning, const char *reason,
+                             const char *note)
+{
+    struct configmap_source *self = configmap_source_of(source);
+    struct ml_event event = {
+        .api_version = ML_STR("v1"),
+        .kind = ML_STR("ConfigMap"),
+        .ns = self->ns,
+        .name = self->name,
+        .warning = warning,
+        .reason = ml_str_of(reason),
+        .action = ML_STR("LoadScript"),
+        .note = ml_str_of(note),
+    };
+    if (self->object) {
+        event.uid = ml_object_uid(self->object);
+        event.rv = ml_object_rv(self->object);
+    }
+    ml_recorder_event(self->cluster->recorder, &event);
+}
+
+static void configmap_free(struct ml_source *source)
+{
+    struct configmap_source *self = configmap_source_of(source);
+    if (self->informer) {
+        ml_informer_unlisten(&self->listener);
+        ml_informer_put(self->informer);
+    }
+    ml_object_unref(self->object);
+    free(self->where);
+    free(self);
+}
+
+static const struct ml_source_class configmap_class = {
+    .start = configmap_start,
+    .report = configmap_report,
+    .free = configmap_free,
+};
+
+int ml_source_configmap_check(const char *where, struct ml_err *err)
+{
+    struct ml_str name = ml_str_of(where);
+    struct ml_str ns = ml_str_cut(&name, '/');
+    if (ml_name_valid(ns) && ml_name_valid(name))
+        return 0;
+    return ml_err_set(err, ML_EINVALID,
+                      "--scripts-configmap %s: expected NAMESPACE/NAME of a ConfigMap", where);
+}
+
+struct ml_source *ml_source_configmap_new(struct ml_cluster *cluster, const char *where)
+{
+    struct configmap_source *self = ml_new(struct configmap_source);
+    self->source.class = &configmap_class;
+    self->source.name = ml_asprintf("configmap %s", where);
+    self->cluster = cluster;
+    self->where = ml_strdup(where);
+    self->name = ml_str_of(self->where);
+    self->ns = ml_str_cut(&self->name, '/');
+    return &self->source;
 }

@@ -2,7 +2,7 @@
  * marker: the page stays as it is, as after a kill. */
 #include "unit.h"
 
-#include "operator/batch.h"
+#include "operator/loader.h"
 
 #include <fcntl.h>
 #include <signal.h>

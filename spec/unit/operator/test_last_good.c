@@ -1,7 +1,7 @@
 /* The set of files that is kept for when a version is quarantined, and what damage makes of it. */
 #include "unit.h"
 
-#include "operator/last_good.h"
+#include "operator/crash_marker.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -58,6 +58,7 @@ static int setup(void **state)
     const struct ml_endpoints_opts endpoints = {
         .loop = f->net.loop,
         .metrics = f->metrics,
+        .log = &f->log,
         .health_address = "127.0.0.1:0",
         .ready = is_ready,
     };
