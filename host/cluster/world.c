@@ -25,9 +25,9 @@ static void world_source_read(void *context)
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     struct ml_err err = ML_ERR_INIT;
     if (ml_files_read(&files, &ml_files_scripts, self->source.name, &err) == 0)
-        ml_source_tell_files(&self->source, &files);
+        ml_source_notify_files(&self->source, &files);
     else
-        ml_source_tell_trouble(&self->source, &err);
+        ml_source_notify_trouble(&self->source, &err);
 }
 
 static void world_source_start(struct ml_source *source)

@@ -1,3 +1,5 @@
+/* GET /version until it succeeds, fails for good, or time is up. moonloop.c calls it before the
+ * start. */
 #include "operator/connect.h"
 
 #include "codec/json.h"
@@ -17,15 +19,15 @@ struct ml_connect {
     void *context;
 };
 
-/* A server that starts, or is too busy, may answer soon. One with another certificate, or that
- * does not know us after the credentials were read anew, will not. */
-static bool may_recover(int kind)
+/* A server that is starting or overloaded may answer soon. A wrong certificate, or credentials that
+ * are rejected after they were read again, will not get better. */
+static bool connect_may_recover(int kind)
 {
     return kind == ML_ENETWORK || kind == ML_ETIMEOUT || kind == ML_EUNAVAILABLE ||
            kind == ML_ETOO_MANY || kind == ML_ESERVER;
 }
 
-static void on_version(void *context, struct ml_str body, const struct ml_err *err)
+static void connect_on_version(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_connect *self = context;
     self->call = NULL;
@@ -40,22 +42,22 @@ static void on_version(void *context, struct ml_str body, const struct ml_err *e
                    "it answers, but not as a Kubernetes API server does");
         err = &stranger;
     }
-    if (!may_recover(err->kind) ||
+    if (!connect_may_recover(err->kind) ||
         ml_clock_monotonic(self->clock) + self->delay_ns > self->give_up_ns) {
         self->done(self->context, NULL, err);
         return;
     }
-    ml_warn(self->log, "connect", "the API server does not answer yet; trying again", ML_ERR(err),
+    ml_warn(self->log, "connect", "the API server does not answer yet; retrying", ML_ERR(err),
             ML_F("retry_seconds", (double)self->delay_ns / (double)ML_NS_PER_S));
     ml_timer_start(&self->retry, self->delay_ns);
     self->delay_ns = ML_MIN(self->delay_ns * 2, RETRY_MAX_NS);
 }
 
-static void ask(void *context)
+static void connect_ask_version(void *context)
 {
     struct ml_connect *self = context;
     const struct ml_client_request request = {.verb = ML_VERB_GET, .path = "/version"};
-    self->call = ml_client_send(self->client, &request, on_version, self);
+    self->call = ml_client_send(self->client, &request, connect_on_version, self);
 }
 
 struct ml_connect *ml_connect_start(struct ml_client *client, struct ml_loop *loop,
@@ -70,8 +72,8 @@ struct ml_connect *ml_connect_start(struct ml_client *client, struct ml_loop *lo
     self->delay_ns = RETRY_FIRST_NS;
     self->done = done;
     self->context = context;
-    ml_timer_init(&self->retry, loop, ask, self);
-    ask(self);
+    ml_timer_init(&self->retry, loop, connect_ask_version, self);
+    connect_ask_version(self);
     return self;
 }
 

@@ -1,6 +1,6 @@
-/* What --state-dir keeps from one process to the next: which version of a script was at work when
- * the process died (the crash marker), and the last good set of files to run instead. moonloop.c
- * opens the marker, scripts.c the sets, loader.c asks both. */
+/* What --state-dir keeps from one process to the next: which version of a script ran when the
+ * process died (the crash marker), and the last good set of files to run instead. moonloop.c opens
+ * the marker, scripts.c the sets. */
 #include "operator/crash_marker.h"
 
 #include "operator/loader.h"
@@ -34,7 +34,7 @@ struct ml_crash_marker {
     struct marker_page *page;
 };
 
-/* ---- what stands in the page ---- */
+/* ---- the page ---- */
 
 static bool page_is_sound(const struct marker_page *page)
 {
@@ -49,7 +49,7 @@ static bool page_is_sound(const struct marker_page *page)
     return page->magic == MARKER_MAGIC;
 }
 
-/* That of the version, or the one to note it in. */
+/* The entry of the version, or a free one. */
 static struct deaths *page_find_or_make_room(struct marker_page *page, uint64_t version)
 {
     size_t last = ML_COUNT(page->deaths) - 1;
@@ -61,7 +61,7 @@ static struct deaths *page_find_or_make_room(struct marker_page *page, uint64_t 
     return &page->deaths[last];
 }
 
-/* How often what was at work has died in a row; 0: nothing was. */
+/* How many times in a row the process died in the version that ran; 0: none did. */
 static uint64_t page_count_death(struct marker_page *page)
 {
     uint64_t version = page->at_work;
@@ -135,7 +135,7 @@ static int marker_lock(int fd, const char *path, struct ml_err *err)
                       "%s: another process has it; give each process a folder of its own", path);
 }
 
-/* A page that is not sound becomes an empty one. True: it was not, and was not new either. */
+/* Replaces a damaged page by an empty one. True: it was damaged, and not just new. */
 static bool page_read(int fd, struct marker_page *out)
 {
     struct stat info = {.st_size = -1};
@@ -147,7 +147,8 @@ static bool page_read(int fd, struct marker_page *out)
     return got != 0;
 }
 
-/* Written whole before it is mapped: a page that the disk has no room for ends the process. */
+/* Written whole before it is mapped: writing to a mapped page that the disk has no room for would
+ * kill the process. */
 static int page_map(int fd, const char *path, const struct marker_page *page,
                     struct marker_page **out, struct ml_err *err)
 {
@@ -176,8 +177,7 @@ int ml_crash_marker_open(const char *folder, struct ml_log *log, struct ml_crash
         return err->kind;
     }
     if (page_read(fd, &page))
-        ml_warn(log, "host", "the crash marker is damaged; beginning a new one",
-                ML_S("file", path));
+        ml_warn(log, "host", "the crash marker is damaged; starting a new one", ML_S("file", path));
     uint64_t deaths = page_count_death(&page);
     if (deaths)
         ml_warn(log, "host", "the process died while a script was at work",
@@ -207,11 +207,11 @@ void ml_crash_marker_close(struct ml_crash_marker *self)
 #define GOOD_MAGIC UINT64_C(0x31746573646f6f67) /* "goodset1" */
 #define NONE       SIZE_MAX
 
-/* The beginning of a file; each name and text follow as a struct good_record and their bytes. All
- * in the byte order of the machine. What stands behind the last one is of no meaning. */
+/* At the start of a file; after it, for each file of the set, a struct good_record and the bytes of
+ * name and text. In the byte order of the machine. Bytes after the last one mean nothing. */
 struct good_header {
     uint64_t magic;
-    uint64_t revision; /* of two good ones the higher counts; 0: not good */
+    uint64_t revision; /* the higher of two wins; 0: proposed, not accepted */
     uint64_t fingerprint;
     uint64_t count;
 };
@@ -223,8 +223,8 @@ struct good_record {
 struct ml_last_good {
     int fds[2];
     struct good_header headers[2];
-    size_t good;     /* index of the one to read, or NONE */
-    size_t proposed; /* of the one that waits to be good, or NONE */
+    size_t good;     /* index of the file to read, or NONE */
+    size_t proposed; /* index of the file to be accepted, or NONE */
 };
 
 static bool read_whole(int fd, void *into, size_t size)

@@ -1,5 +1,5 @@
-/* The servers of probes and metrics, and the metrics of the process itself, which are read from
- * /proc at each collection. moonloop.c opens them before anything is connected. */
+/* The servers of probes and metrics, and the metrics of the process itself, read from /proc at each
+ * scrape. moonloop.c opens them before it connects. */
 #include "operator/endpoints.h"
 
 #include <dirent.h>
@@ -104,20 +104,20 @@ static void serve_metrics(void *context, struct ml_http_page *page)
     ml_metrics_write(self->opts.metrics, &page->reply);
 }
 
-static bool is_set(const char *address)
+static bool address_is_set(const char *address)
 {
     return address && *address && strcmp(address, "0") != 0;
 }
 
-static int open_servers(struct ml_endpoints *self, struct ml_err *err)
+static int endpoints_open_servers(struct ml_endpoints *self, struct ml_err *err)
 {
     const struct ml_endpoints_opts *opts = &self->opts;
     int r = 0;
-    if (is_set(opts->health_address))
+    if (address_is_set(opts->health_address))
         r = ml_http_routes_new(opts->loop, opts->health_address, &self->health, err);
     if (r < 0)
         return ml_err_wrap(err, "--health-probe-bind-address %s", opts->health_address);
-    if (!is_set(opts->metrics_address))
+    if (!address_is_set(opts->metrics_address))
         return 0;
     if (self->health && strcmp(opts->health_address, opts->metrics_address) == 0) {
         self->metrics = self->health;
@@ -137,7 +137,7 @@ int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints *
     self->collector = (struct ml_metrics_collector){.collect = collect_process_metrics,
                                                     .context = &self->opts};
     ml_metrics_on_collect(opts->metrics, &self->collector);
-    int r = open_servers(self, err);
+    int r = endpoints_open_servers(self, err);
     if (r < 0) {
         ml_endpoints_free(self);
         return r;

@@ -1,4 +1,4 @@
-/* L6 operator. The two small servers for machines: probes and metrics. */
+/* L6 operator. The servers of probes and metrics. */
 #pragma once
 
 #include "base/log.h"
@@ -9,7 +9,7 @@ struct ml_endpoints;
 
 struct ml_endpoints_opts {
     struct ml_loop *loop;
-    struct ml_metrics *metrics;  /* gets those of the process as well */
+    struct ml_metrics *metrics;  /* those of the process are added */
     const struct ml_log *log;    /* borrowed: its lines that could not be written are counted */
     const char *health_address;  /* "host:port"; NULL or "0": none */
     const char *metrics_address; /* the same; may equal health_address */

@@ -1,3 +1,5 @@
+/* Reads the files of a folder, with a limit on everything that a folder can make grow. source.c
+ * reads scripts with it, `moonloop dev` and `moonloop crds` manifests. */
 #include "operator/files.h"
 
 #include <dirent.h>
@@ -90,17 +92,17 @@ static bool is_printable(struct ml_str name)
     return true;
 }
 
-static bool name_good(struct ml_str name)
+static bool file_name_is_good(struct ml_str name)
 {
     return name.len > 0 && name.len <= ML_FILE_NAME_MAX && ml_str_is_utf8(name) &&
            is_printable(name) && !memchr(name.ptr, '/', name.len);
 }
 
-/* A bad name becomes one that a log and a terminal can bear: ASCII, and not too long. */
-static char *name_to_show(struct ml_str name)
+/* Makes a bad name safe for logs and terminals: ASCII, and not too long. */
+static char *file_name_to_show(struct ml_str name)
 {
     char *shown = ml_str_dup((struct ml_str){name.ptr, ML_MIN(name.len, ML_FILE_NAME_MAX)});
-    if (name_good(name))
+    if (file_name_is_good(name))
         return shown;
     for (char *at = shown; *at; at++)
         if (*at < 0x20 || *at > 0x7e || *at == '/')
@@ -108,26 +110,26 @@ static char *name_to_show(struct ml_str name)
     return shown;
 }
 
-static int count_one_more(const struct ml_files *files, const struct ml_files_kind *kind,
-                          struct ml_err *err)
+static int files_check_room(const struct ml_files *files, const struct ml_files_kind *kind,
+                            struct ml_err *err)
 {
     if (files->count + files->refused_count < ML_FILES_MAX)
         return 0;
     return ml_err_set(err, ML_ELIMIT, "more than %d %s", ML_FILES_MAX, kind->what);
 }
 
-static void refuse(struct ml_files *files, struct ml_str name, const struct ml_err *why)
+static void files_refuse(struct ml_files *files, struct ml_str name, const struct ml_err *why)
 {
     size_t size = (files->refused_count + 1) * sizeof *files->refused;
     files->refused = ml_realloc(files->refused, size);
     size_t at = files->refused_count++;
-    char *shown = name_to_show(name);
+    char *shown = file_name_to_show(name);
     for (; at > 0 && strcmp(files->refused[at - 1].name, shown) > 0; at--)
         files->refused[at] = files->refused[at - 1];
     files->refused[at] = (struct ml_file_refused){shown, *why};
 }
 
-static void insert(struct ml_files *files, struct ml_str name, struct ml_str text)
+static void files_insert(struct ml_files *files, struct ml_str name, struct ml_str text)
 {
     files->files = ml_realloc(files->files, (files->count + 1) * sizeof *files->files);
     size_t at = files->count;
@@ -146,10 +148,10 @@ int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struc
                  struct ml_str text, struct ml_err *err)
 {
     struct ml_err why = ML_ERR_INIT;
-    ML_AUTO_FREE char *shown = name_to_show(name);
-    if (count_one_more(files, kind, err) < 0)
+    ML_AUTO_FREE char *shown = file_name_to_show(name);
+    if (files_check_room(files, kind, err) < 0)
         return err->kind;
-    if (!name_good(name))
+    if (!file_name_is_good(name))
         ml_err_set(
             &why, ML_EINVALID,
             "%s: the name of a file has at most %d bytes, and characters that can be printed",
@@ -157,12 +159,12 @@ int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struc
     else if (text.len > kind->size_max)
         ml_err_set(&why, ML_ELIMIT, "%s: larger than %zu bytes", shown, kind->size_max);
     if (why.kind)
-        refuse(files, name, &why);
+        files_refuse(files, name, &why);
     else if (text.len > kind->total_max - files->bytes)
         return ml_err_set(err, ML_ELIMIT, "%s larger than %zu bytes in all", kind->what,
                           kind->total_max);
     else
-        insert(files, name, text);
+        files_insert(files, name, text);
     return 0;
 }
 
@@ -172,7 +174,7 @@ static void close_fd(int *fd)
         close(*fd);
 }
 
-static const char *type_name(mode_t mode)
+static const char *file_type_name(mode_t mode)
 {
     switch (mode & S_IFMT) {
     case S_IFDIR:
@@ -186,41 +188,41 @@ static const char *type_name(mode_t mode)
     }
 }
 
-static int judge_type_and_size(const struct stat *info, const struct ml_files_kind *kind,
+static int check_type_and_size(const struct stat *info, const struct ml_files_kind *kind,
                                const char *shown, struct ml_err *err)
 {
     if (!S_ISREG(info->st_mode))
         return ml_err_set(err, ML_EINVALID, "%s: is %s, not a file", shown,
-                          type_name(info->st_mode));
+                          file_type_name(info->st_mode));
     if (info->st_size > (off_t)kind->size_max)
         return ml_err_set(err, ML_ELIMIT, "%s: larger than %zu bytes", shown, kind->size_max);
     return 0;
 }
 
-/* Judged before it is opened, as opening alone does something to a device and waits at a pipe, and
- * again after: it may have been replaced in between. */
-static int open_file(const struct ml_files_kind *kind, int dir, const char *path, const char *shown,
-                     struct ml_err *err)
+/* Checked before it is opened, as opening alone has effects on a device and blocks on a pipe, and
+ * again afterwards, as it may have been replaced in between. */
+static int open_regular_file(const struct ml_files_kind *kind, int dir, const char *path,
+                             const char *shown, struct ml_err *err)
 {
     struct stat info;
     if (fstatat(dir, path, &info, 0) < 0)
         return ml_err_set(err, ML_EIO, "%s: cannot be opened: %s", shown, strerror(errno));
-    if (judge_type_and_size(&info, kind, shown, err) < 0)
+    if (check_type_and_size(&info, kind, shown, err) < 0)
         return err->kind;
     int fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return ml_err_set(err, ML_EIO, "%s: cannot be opened: %s", shown, strerror(errno));
     if (fstat(fd, &info) < 0)
         ml_err_set(err, ML_EIO, "%s: cannot be read: %s", shown, strerror(errno));
-    else if (judge_type_and_size(&info, kind, shown, err) == 0)
+    else if (check_type_and_size(&info, kind, shown, err) == 0)
         return fd;
     close(fd);
     return err->kind;
 }
 
-/* Of a file that grows meanwhile one byte more than it may have: ml_files_add refuses it. */
-static int read_text(int fd, size_t size_max, const char *shown, struct ml_buf *text,
-                     struct ml_err *err)
+/* Reads at most one byte more than a file may have, so that ml_files_add refuses one that grows. */
+static int read_file_text(int fd, size_t size_max, const char *shown, struct ml_buf *text,
+                          struct ml_err *err)
 {
     for (;;) {
         size_t room = ML_MIN((size_t)16 * 1024, size_max + 1 - text->len);
@@ -242,15 +244,16 @@ static struct ml_str base_name(const char *path)
     return ml_str_of(slash ? slash + 1 : path);
 }
 
-/* What is wrong with the file itself is told by `why`, which is empty otherwise. */
-static int read_file(struct ml_files *files, const struct ml_files_kind *kind, int dir,
-                     const char *path, const char *shown, struct ml_err *why, struct ml_err *err)
+/* `why` says what is wrong with the file itself, and is empty otherwise. */
+static int files_read_entry(struct ml_files *files, const struct ml_files_kind *kind, int dir,
+                            const char *path, const char *shown, struct ml_err *why,
+                            struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf text;
     *why = ML_ERR_INIT;
-    ML_AUTO(close_fd) int fd = open_file(kind, dir, path, shown, why);
+    ML_AUTO(close_fd) int fd = open_regular_file(kind, dir, path, shown, why);
     ml_buf_init(&text, kind->size_max + 1);
-    if (fd < 0 || read_text(fd, kind->size_max, shown, &text, why) < 0)
+    if (fd < 0 || read_file_text(fd, kind->size_max, shown, &text, why) < 0)
         return 0;
     return ml_files_add(files, kind, base_name(path), ml_buf_str(&text), err);
 }
@@ -261,8 +264,8 @@ static void close_dir(DIR **dir)
         closedir(*dir);
 }
 
-static int read_folder(struct ml_files *files, const struct ml_files_kind *kind, const char *path,
-                       struct ml_err *err)
+static int files_read_folder(struct ml_files *files, const struct ml_files_kind *kind,
+                             const char *path, struct ml_err *err)
 {
     ML_AUTO(close_dir) DIR *dir = opendir(path);
     if (!dir)
@@ -270,23 +273,23 @@ static int read_folder(struct ml_files *files, const struct ml_files_kind *kind,
     for (struct dirent *entry; (entry = readdir(dir));) {
         if (entry->d_name[0] == '.' || !kind->wanted(ml_str_of(entry->d_name)))
             continue;
-        ML_AUTO_FREE char *name = name_to_show(ml_str_of(entry->d_name));
+        ML_AUTO_FREE char *name = file_name_to_show(ml_str_of(entry->d_name));
         ML_AUTO_FREE char *shown = ml_asprintf("%s/%s", path, name);
         struct ml_err why;
-        int r = read_file(files, kind, dirfd(dir), entry->d_name, shown, &why, err);
-        if (r == 0 && why.kind && (r = count_one_more(files, kind, err)) == 0)
-            refuse(files, ml_str_of(entry->d_name), &why);
+        int r = files_read_entry(files, kind, dirfd(dir), entry->d_name, shown, &why, err);
+        if (r == 0 && why.kind && (r = files_check_room(files, kind, err)) == 0)
+            files_refuse(files, ml_str_of(entry->d_name), &why);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int read_one(struct ml_files *files, const struct ml_files_kind *kind, const char *path,
-                    struct ml_err *err)
+static int files_read_single(struct ml_files *files, const struct ml_files_kind *kind,
+                             const char *path, struct ml_err *err)
 {
     struct ml_err why;
-    int r = read_file(files, kind, AT_FDCWD, path, path, &why, err);
+    int r = files_read_entry(files, kind, AT_FDCWD, path, path, &why, err);
     if (r == 0 && files->refused_count)
         why = files->refused[0].err;
     if (r == 0 && why.kind) {
@@ -303,8 +306,8 @@ int ml_files_read(struct ml_files *files, const struct ml_files_kind *kind, cons
     if (stat(path, &info) < 0)
         return ml_err_set(err, ML_EIO, "%s: %s", path, strerror(errno));
     struct ml_files fresh = ML_FILES_INIT;
-    int r = S_ISDIR(info.st_mode) ? read_folder(&fresh, kind, path, err)
-                                  : read_one(&fresh, kind, path, err);
+    int r = S_ISDIR(info.st_mode) ? files_read_folder(&fresh, kind, path, err)
+                                  : files_read_single(&fresh, kind, path, err);
     if (r < 0) {
         ml_files_fini(&fresh);
         return r;
@@ -313,7 +316,7 @@ int ml_files_read(struct ml_files *files, const struct ml_files_kind *kind, cons
     return 0;
 }
 
-bool ml_files_may_mend(const struct ml_files *files)
+bool ml_files_may_recover(const struct ml_files *files)
 {
     for (size_t i = 0; i < files->refused_count; i++)
         if (files->refused[i].err.kind == ML_EIO)

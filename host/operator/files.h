@@ -19,7 +19,7 @@ extern const struct ml_files_kind ml_files_scripts;   /* "*.lua", no test ("*_te
 extern const struct ml_files_kind ml_files_manifests; /* "*.yaml", "*.yml", "*.json"; not what
                                                          kustomize reads */
 
-/* An entry that is no good as a file, whatever stands in it. */
+/* An entry that is refused whatever its content: not a regular file, too large, a bad name. */
 struct ml_file_refused {
     char *name;        /* fit to be shown */
     struct ml_err err; /* begins with the name, or with the path */
@@ -39,22 +39,22 @@ void ml_files_fini(struct ml_files *files);
 void ml_files_copy(struct ml_files *to, const struct ml_files *from); /* `to` is written anew */
 bool ml_files_same(const struct ml_files *a, const struct ml_files *b);
 
-/* Copies name and text in, keeping the order. What is too large, or has a name that is longer than
- * ML_FILE_NAME_MAX or cannot be printed, goes to `refused` alone. ML_ELIMIT: too many, or too much,
+/* Copies name and text in, keeping the order. A file that is too large, or whose name is longer
+ * than ML_FILE_NAME_MAX or cannot be printed, goes to `refused`. ML_ELIMIT: too many files or bytes
  * in all. */
 ML_NODISCARD int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind,
                               struct ml_str name, struct ml_str text, struct ml_err *err);
 
 /* Reads a file, of whatever name, or those of a folder that are wanted (not of its subfolders; no
  * hidden ones). A mounted ConfigMap is such a folder. Only regular files are opened, and only up to
- * the size that a file may have; links are followed. Of a folder, an entry that cannot be read is
- * refused alone; ML_EIO, ML_EINVALID or ML_ELIMIT tell of the path as a whole. */
+ * the size that a file may have; links are followed. An entry of a folder that cannot be read
+ * goes to `refused`; ML_EIO, ML_EINVALID and ML_ELIMIT are about the path as a whole. */
 ML_NODISCARD int ml_files_read(struct ml_files *files, const struct ml_files_kind *kind,
                                const char *path, struct ml_err *err);
 
-/* Was an entry refused that may become good without a change of the folder: a dangling link, a want
- * of rights? Look again, then. */
-bool ml_files_may_mend(const struct ml_files *files);
+/* Was an entry refused that may become readable without a change of the folder (a dangling link,
+ * missing rights)? Then read it again later. */
+bool ml_files_may_recover(const struct ml_files *files);
 
 static inline struct ml_script_files ml_files_view(const struct ml_files *files)
 {

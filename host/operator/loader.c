@@ -44,7 +44,7 @@ static void batch_load_file(struct ml_batch *batch, const struct ml_files *files
     entry->verdict = ml_script_declaration(script) ? ML_BATCH_CONTROLLER : ML_BATCH_MODULE;
 }
 
-/* A controller of this name in the last good set, or NULL. */
+/* The controller of this file in the last good set, or NULL. */
 static struct ml_script *batch_load_last_good(struct ml_batch *batch, size_t index)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
@@ -118,7 +118,7 @@ static void batch_refuse_unused_modules(struct ml_batch *batch)
             continue;
         if (!module_is_required(batch, i)) {
             ml_err_set(&err, ML_ESCRIPT,
-                       ML_STR_FMT ": returns a table that is no moonloop.controller{…}, and no "
+                       ML_STR_FMT ": returns a table that is not a moonloop.controller{…}, and no "
                                   "other script requires it",
                        ML_STR_ARG(batch->files->files[i].name));
             entry_refuse(&batch->entries[i], &err);
@@ -175,7 +175,7 @@ void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
     batch_sort(batch);
 }
 
-/* What the batch before had loaded already, from the same text. */
+/* Takes what the replaced batch has loaded already from the same text. */
 static bool entry_copy_from_before(struct ml_batch *batch, size_t index)
 {
     const struct ml_batch *before = batch->before;
@@ -259,7 +259,7 @@ size_t ml_batch_check(const struct ml_script_limits *limits, const struct ml_fil
 
 /* ---- in turns of the loop ---- */
 
-/* A set, and what came of it as far as it is loaded. */
+/* A set of files and its batch. */
 struct round {
     struct ml_files files;
     struct ml_batch batch;
@@ -267,12 +267,12 @@ struct round {
 
 struct ml_loader {
     struct ml_batch_opts opts;
-    struct ml_script_limits limits; /* of `opts`, and who pays */
+    struct ml_script_limits limits; /* of `opts`, with our payer */
     void (*loaded)(void *context, const struct ml_batch *batch);
     struct ml_payer payer;
     struct ml_turn turn;
-    struct round *now;    /* NULL: nothing is on its way */
-    struct round *before; /* was left when `now` came; NULL: none was */
+    struct round *now;    /* NULL: nothing is being loaded */
+    struct round *before; /* the unfinished one that `now` replaced, or NULL */
 };
 
 static void round_free(struct round *round)

@@ -1,6 +1,6 @@
-/* Gives up the rights that the host has no use for, in three parts: memory that nobody else may
- * read, files by landlock, system calls by a seccomp filter made here. No library is needed for
- * them, they hold for all threads, and for good. moonloop.c calls it once. */
+/* Gives up the rights that the host does not need: keeps its memory private, restricts files by
+ * landlock and system calls by a seccomp filter, both made here without a library. They hold for
+ * all threads, and for good. moonloop.c calls it once. */
 #include "operator/lockdown.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ struct landlock_handled {
 struct landlock_rules {
     int fd;
     struct landlock_handled handled;
-    bool reads_all; /* reading is not to be restricted */
+    bool reads_all; /* reading cannot be restricted */
     int failed;     /* an errno, or 0 */
 };
 
@@ -80,7 +80,7 @@ static void landlock_handled_by(int abi, struct landlock_handled *out)
     out->scoped |= abi >= 6 ? SCOPE_SIGNAL | SCOPE_SOCKETS : 0;
 }
 
-/* What is not there is no loss. */
+/* A path that does not exist is left out. */
 static void landlock_allow(struct landlock_rules *rules, const char *path, uint64_t access)
 {
     struct stat info;
@@ -99,7 +99,8 @@ static void landlock_allow(struct landlock_rules *rules, const char *path, uint6
     close(fd);
 }
 
-/* Cuts the last name off; "" is the current folder, written as ".". False: there is none. */
+/* Cuts off the last name; of a single name, "." is left. False: there is no name left to cut off.
+ */
 static bool cut_last_name(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -112,7 +113,7 @@ static bool cut_last_name(char *path)
     return true;
 }
 
-/* The folder that `path` stands in, or the next one above that is there. */
+/* Allows the folder of `path`, or the next one above it that exists. */
 static void landlock_allow_around(struct landlock_rules *rules, const char *path)
 {
     char folder[PATH_MAX], real[PATH_MAX];
@@ -196,23 +197,23 @@ static int landlock_restrict(const struct ml_lockdown_opts *opts, bool *out_read
 /* ---- system calls: seccomp ---- */
 
 enum syscalls {
-    /* What the host does at its work, and nothing else. What only an intruder would try (execve,
-     * ptrace, mount, bpf, io_uring, …) ends the process with SIGSYS. A listed call with other
-     * arguments (a new listening socket, a fork, memory to execute) is EPERM; all others are
-     * ENOSYS, as on a kernel that does not have them, for which libraries have a second way. */
+    /* Only the calls that the host makes. Calls that only an attacker makes (execve, ptrace, mount,
+     * bpf, io_uring, …) end the process with SIGSYS. A listed call with other arguments (a new
+     * listening socket, a fork, executable memory) gets EPERM; all others get ENOSYS, as on a
+     * kernel that does not have them, for which libraries have a fallback. */
     SYSCALLS_STRICT,
-    /* The same, and files may be opened for writing, made and renamed. Where: landlock says. */
+    /* The same, and files may be written, created and renamed where landlock allows it. */
     SYSCALLS_STRICT_AND_FILES,
-    /* The process starts other programs (a credential plugin), and these inherit the filter: all
-     * calls but those that only an intruder would try, which are EPERM. */
+    /* The process starts other programs (a credential plugin), which inherit the filter. All calls
+     * are allowed but those that only an attacker makes, which get EPERM. */
     SYSCALLS_WITH_PROGRAMS,
 };
 
 #define PROGRAM_MAX 1024 /* instructions; the kernel's limit is 4096 */
 #define TESTS_MAX   3    /* of one rule */
 
-/* Every bit of `mask` in an argument is as in `is`. The halves of a 64-bit argument are words of
- * their own; both machines have the lower one first. */
+/* The bits `mask` of an argument have the value `is`. A 64-bit argument is two words; both machines
+ * have the lower one first. */
 struct argument_test {
     int word;
     uint32_t mask, is;
@@ -230,7 +231,8 @@ struct argument_test {
         HIGH(argument), ALL_BITS, 0                                                                \
     }
 
-/* Allowed when all tests hold; one whose mask is 0 is none. A call may have several rules. */
+/* The call is allowed when all tests hold; the first with mask 0 ends them. A call may have several
+ * rules. */
 struct syscall_rule {
     int nr;
     struct argument_test tests[TESTS_MAX];
@@ -245,12 +247,12 @@ struct syscall_rule {
         .nr = SYS_##name, .tests = { __VA_ARGS__ }                                                 \
     }
 
-/* The bits of open's flags that make, change or empty a file. */
+/* The flags of open that create, change or truncate a file. */
 #define OPEN_WRITES ((uint32_t)(O_ACCMODE | O_CREAT | O_TRUNC))
 
 /* clang-format off */
 static const struct syscall_rule at_work[] = {
-    /* What each turn of the loop does comes first. */
+    /* The calls of every turn of the loop come first. */
     ANY(read), ANY(write), ANY(readv), ANY(writev), ANY(recvfrom), ANY(sendto), ANY(recvmsg),
     ANY(sendmsg), ANY(epoll_pwait), ANY(epoll_ctl), ANY(timer_settime), ANY(futex), ANY(ppoll),
     ANY(rt_sigreturn),
@@ -303,11 +305,11 @@ static const struct syscall_rule at_work[] = {
     WHEN(prctl, IS(0, PR_SET_NAME)), WHEN(prctl, IS(0, PR_GET_NAME)),
 };
 
-/* Besides those, where the C library is a shared one: it loads resolvers (nsswitch.conf). What is
- * executed still cannot be written. */
+/* Also allowed with a shared C library, which loads resolvers (nsswitch.conf). No memory is both
+ * written and executed. */
 static const struct syscall_rule with_libraries[] = {WHEN(mmap, {LOW(2), PROT_WRITE, 0})};
 
-/* Besides those, where something may be written. */
+/* Also allowed where something may be written. */
 static const struct syscall_rule with_files[] = {
     ANY(openat),   ANY(pwrite64), ANY(ftruncate), ANY(fsync), ANY(fdatasync), ANY(mkdirat),
     ANY(unlinkat), ANY(renameat), ANY(renameat2), ANY(flock), ANY(fchmod),
@@ -316,7 +318,7 @@ static const struct syscall_rule with_files[] = {
 #endif
 };
 
-/* Besides those, in a build with sanitizers: how they look for leaks at the end. */
+/* Also allowed in a build with sanitizers, which look for leaks at the end. */
 static const struct syscall_rule sanitized[] = {
     ANY(clone), ANY(ptrace), ANY(wait4), ANY(prctl), ANY(sched_getparam), ANY(sched_getscheduler),
 #ifdef __x86_64__
@@ -324,7 +326,7 @@ static const struct syscall_rule sanitized[] = {
 #endif
 };
 
-/* What nothing in here, and no library of ours, has a use for. */
+/* Calls that neither the host nor its libraries make. */
 static const int hostile[] = {
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_bpf,
     SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup, SYS_io_uring_enter,
@@ -342,7 +344,7 @@ static const int hostile[] = {
 #endif
 };
 
-/* Where no other program is ever started, neither are these. */
+/* Also hostile in a process that starts no other program. */
 static const int hostile_alone[] = {
     SYS_execve,   SYS_execveat,  SYS_memfd_create, SYS_setuid,    SYS_setgid, SYS_setreuid,
     SYS_setregid, SYS_setresuid, SYS_setresgid,    SYS_setgroups, SYS_capset, SYS_seccomp,
@@ -379,7 +381,7 @@ static void seccomp_load_number(struct seccomp_program *program)
     seccomp_load(program, offsetof(struct seccomp_data, nr));
 }
 
-/* What is loaded is the number of the call, before and after. */
+/* Expects the number of the call in the accumulator, and leaves it there. */
 static void seccomp_answer_number(struct seccomp_program *program, int nr, uint32_t action)
 {
     seccomp_emit(program, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr);
@@ -421,7 +423,7 @@ static void seccomp_allow_all(struct seccomp_program *program, const struct sysc
         seccomp_allow(program, &rules[i]);
 }
 
-/* Whatever got so far had other arguments than those allowed. */
+/* A listed call that reaches this point has other arguments than those allowed. */
 static void seccomp_refuse_other_arguments(struct seccomp_program *program,
                                            const struct syscall_rule *rules, size_t count)
 {
@@ -437,7 +439,7 @@ static void seccomp_answer_each(struct seccomp_program *program, const int *numb
         seccomp_answer_number(program, numbers[i], action);
 }
 
-/* Numbers mean other calls on another architecture: a way around every list. */
+/* On another architecture the same numbers are other calls, which would bypass every list. */
 static void seccomp_check_architecture(struct seccomp_program *program)
 {
     seccomp_load(program, offsetof(struct seccomp_data, arch));
@@ -474,8 +476,8 @@ static void seccomp_write_with_programs(struct seccomp_program *program)
     seccomp_answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* Without SPEC_ALLOW, kernels before 5.16 slow the whole process down against attacks by code
- * that is compiled at run time; there is none in here. */
+/* Without SPEC_ALLOW, kernels before 5.16 slow the whole process down to mitigate attacks by code
+ * compiled at run time, which this process does not have. */
 static bool seccomp_install(const struct seccomp_program *program)
 {
     const struct sock_fprog filter = {(unsigned short)program->count,
@@ -505,7 +507,8 @@ static int seccomp_restrict(enum syscalls which, struct ml_err *err)
 
 #define OWNER_ONLY 077
 
-/* Memory holds tokens and keys: no core dump has it, and no other process of this user. */
+/* Memory holds tokens and keys: no core dump may contain it, no other process of this user read it.
+ */
 static void keep_memory_private(void)
 {
     const struct rlimit none = {0, 0};

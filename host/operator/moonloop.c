@@ -1,8 +1,8 @@
-/* The host as a whole: what is made, in which order it starts, and in which it stops.
+/* The host as a whole, behind moonloop.h: what it consists of, in which order it starts and stops.
  *
  *   start   probes and metrics, connection, caches and scripts (each script when its caches are
  *           synced)
- *   stop    readiness, scripts (work under way ends), Events, the Lease, connections, probes */
+ *   stop    readiness, scripts (running reconciles end), Events, the Lease, connections, probes */
 #include "include/moonloop.h"
 
 #include "kube/transport_http.h"
@@ -36,7 +36,7 @@ struct moonloop {
     struct ml_credentials *credentials; /* of both transports */
     struct ml_http_client *http;
     struct ml_transport *transport;
-    struct ml_http_client *lease_http; /* renewals stand behind no other request */
+    struct ml_http_client *lease_http; /* of its own, so that renewals wait for no other request */
     struct ml_transport *lease_transport;
     struct ml_operator *operator;
     struct ml_endpoints *endpoints;
@@ -51,7 +51,7 @@ struct moonloop {
     atomic_int stops;
 };
 
-/* ---- the options: copied, as the caller's strings may go after moonloop_new ---- */
+/* ---- options: copied, as the caller may free its strings after moonloop_new ---- */
 
 static const char *const *opts_own_list(const char *const *list)
 {
@@ -164,10 +164,11 @@ static int opts_check_replica(const struct moonloop_opts *opts, struct ml_err *e
                           "--shard and --leader-elect exclude each other: with the first all "
                           "replicas work, with the second one does; leave one out");
     if (!ml_name_valid(ml_str_of(name)))
-        return ml_err_set(err, ML_EINVALID, "--leader-election-id %s: no name of an object", name);
+        return ml_err_set(err, ML_EINVALID,
+                          "--leader-election-id %s: not a valid name of an object", name);
     if (ns && !ml_name_valid(ml_str_of(ns)))
         return ml_err_set(err, ML_EINVALID,
-                          "--leader-election-namespace %s: no name of a namespace", ns);
+                          "--leader-election-namespace %s: not a valid name of a namespace", ns);
     return ml_lease_times_check(&times, err);
 }
 
@@ -196,54 +197,55 @@ struct moonloop *moonloop_new(const struct moonloop_opts *opts)
     return self;
 }
 
-static void leave_loop(void *context)
+static void host_leave_loop(void *context)
 {
     struct moonloop *self = context;
     ml_loop_stop(self->loop);
 }
 
-static int fail(struct moonloop *self, int exit_code)
+static int host_fail(struct moonloop *self, int exit_code)
 {
     self->exit_code = exit_code;
     return exit_code;
 }
 
-static void stop(struct moonloop *self, const char *why)
+static void host_stop(struct moonloop *self, const char *why)
 {
     int64_t seconds = self->opts.drain_seconds > 0 ? self->opts.drain_seconds
                                                    : DRAIN_SECONDS_DEFAULT;
     ml_info(&self->log, "host", self->stopping ? "stopping at once" : "stopping", ML_S("why", why));
     if (self->stopping) {
-        ml_err_set(&self->err, ML_ECANCELED, "asked to stop twice; left work under way");
-        fail(self, MOONLOOP_EXIT_BAD);
+        ml_err_set(&self->err, ML_ECANCELED,
+                   "asked to stop twice; running reconciles were abandoned");
+        host_fail(self, MOONLOOP_EXIT_BAD);
     }
     self->stopping = true;
     ml_connect_free(ml_take(&self->connecting));
-    ml_operator_stop(self->operator, seconds * ML_NS_PER_S, leave_loop, self);
+    ml_operator_stop(self->operator, seconds * ML_NS_PER_S, host_leave_loop, self);
 }
 
-static void on_wake(void *context)
+static void host_on_wake(void *context)
 {
     struct moonloop *self = context;
     char byte;
     while (read(self->wake[0], &byte, 1) == 1)
         ;
-    stop(self, atomic_load(&self->stops) > 1 ? "asked twice" : "asked to");
+    host_stop(self, atomic_load(&self->stops) > 1 ? "asked twice" : "asked to");
 }
 
 void moonloop_stop(struct moonloop *self)
 {
     atomic_fetch_add(&self->stops, 1);
     ssize_t sent = write(self->wake[1], "", 1);
-    (void)sent; /* a full pipe wakes just as well */
+    (void)sent; /* a full pipe wakes as well */
 }
 
-static void on_signal(void *context, int signo)
+static void host_on_signal(void *context, int signo)
 {
-    stop(context, signo == SIGTERM ? "SIGTERM" : "SIGINT");
+    host_stop(context, signo == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
-static void catch_signals(struct moonloop *self, void (*fire)(void *context, int signo))
+static void host_catch_signals(struct moonloop *self, void (*fire)(void *context, int signo))
 {
     if (!self->opts.handle_signals)
         return;
@@ -251,7 +253,7 @@ static void catch_signals(struct moonloop *self, void (*fire)(void *context, int
     ml_loop_on_signal(self->loop, SIGINT, fire, self);
 }
 
-static void on_connected(void *context, const char *version, const struct ml_err *err)
+static void host_on_connected(void *context, const char *version, const struct ml_err *err)
 {
     struct moonloop *self = context;
     ml_connect_free(ml_take(&self->connecting));
@@ -259,8 +261,8 @@ static void on_connected(void *context, const char *version, const struct ml_err
         ml_err_set(&self->err, err->kind, "cannot use the API server %s (%s): %s%s",
                    ml_kubeconfig_server(self->kubeconfig), ml_kubeconfig_source(self->kubeconfig),
                    err->message, ml_connect_advice(err));
-        fail(self, MOONLOOP_EXIT_UNREACHABLE);
-        leave_loop(self);
+        host_fail(self, MOONLOOP_EXIT_UNREACHABLE);
+        host_leave_loop(self);
         return;
     }
     ml_info(&self->log, "host", "connected", ML_S("server", ml_kubeconfig_server(self->kubeconfig)),
@@ -274,7 +276,7 @@ static void on_connected(void *context, const char *version, const struct ml_err
     ml_operator_start(self->operator);
 }
 
-static int open_log(struct moonloop *self)
+static int host_open_log(struct moonloop *self)
 {
     enum ml_log_format format;
     enum ml_log_level level;
@@ -285,7 +287,7 @@ static int open_log(struct moonloop *self)
     return r;
 }
 
-static int open_transport(struct moonloop *self)
+static int host_open_transport(struct moonloop *self)
 {
     const struct ml_kubeconfig_opts opts = {self->opts.kubeconfig, self->opts.context};
     int r = ml_kubeconfig_load(&opts, &self->kubeconfig, &self->err);
@@ -303,20 +305,21 @@ static int open_transport(struct moonloop *self)
     return 0;
 }
 
-/* Without waiting for anything: another replica may work by now. */
-static void on_lost(void *context, const struct ml_err *err)
+/* Ends at once: another replica may be reconciling by now. */
+static void host_on_lease_lost(void *context, const struct ml_err *err)
 {
     struct moonloop *self = context;
     self->err = *err;
     ml_error(&self->log, "host",
-             self->opts.shard ? "no longer a member of the shard group; ending"
-                              : "no longer the leader; ending",
+             self->opts.shard ? "no longer a member of the shard group; exiting"
+                              : "no longer the leader; exiting",
              ML_ERR(err));
-    fail(self, MOONLOOP_EXIT_LOST_LEASE);
-    leave_loop(self);
+    host_fail(self, MOONLOOP_EXIT_LOST_LEASE);
+    host_leave_loop(self);
 }
 
-static void open_replica(struct moonloop *self, struct ml_replica_opts *out, const char *identity)
+static void host_open_replica(struct moonloop *self, struct ml_replica_opts *out,
+                              const char *identity)
 {
     const char *ns = self->opts.leader_election_namespace;
     self->lease_http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
@@ -328,22 +331,23 @@ static void open_replica(struct moonloop *self, struct ml_replica_opts *out, con
         .identity = identity,
         .times = opts_lease_times(&self->opts),
         .shares = self->opts.shard,
-        .lost = on_lost,
+        .lost = host_on_lease_lost,
         .context = self,
     };
 }
 
-/* The work goes on without it. */
-static void open_marker(struct moonloop *self)
+/* The host runs without one when it cannot be opened. */
+static void host_open_marker(struct moonloop *self)
 {
     struct ml_err err = ML_ERR_INIT;
     if (self->opts.state_dir &&
         ml_crash_marker_open(self->opts.state_dir, &self->log, &self->marker, &err) < 0)
-        ml_warn(&self->log, "host", "nothing is remembered of the script the process dies in",
+        ml_warn(&self->log, "host",
+                "no crash marker; a script that kills the process will not be quarantined",
                 ML_ERR(&err));
 }
 
-static void make_operator(struct moonloop *self)
+static void host_make_operator(struct moonloop *self)
 {
     char host[64] = "localhost", uuid[ML_UUID_LEN + 1];
     gethostname(host, sizeof host - 1);
@@ -352,7 +356,7 @@ static void make_operator(struct moonloop *self)
     ML_AUTO_FREE char *identity = ml_asprintf("%s_%s", host, uuid);
     struct ml_replica_opts replica;
     if (opts_is_replica(&self->opts))
-        open_replica(self, &replica, identity);
+        host_open_replica(self, &replica, identity);
     const struct ml_operator_opts opts = {
         .loop = self->loop,
         .transport = self->transport,
@@ -373,7 +377,7 @@ static void make_operator(struct moonloop *self)
         ml_operator_add_configmap(self->operator, self->opts.scripts_configmaps[i]);
 }
 
-static bool is_ready(void *context, struct ml_buf *why)
+static bool host_is_ready(void *context, struct ml_buf *why)
 {
     struct moonloop *self = context;
     if (self->stopping) {
@@ -387,7 +391,7 @@ static bool is_ready(void *context, struct ml_buf *why)
     return ml_operator_ready(self->operator, why);
 }
 
-static int open_endpoints(struct moonloop *self)
+static int host_open_endpoints(struct moonloop *self)
 {
     const struct ml_endpoints_opts opts = {
         .loop = self->loop,
@@ -395,7 +399,7 @@ static int open_endpoints(struct moonloop *self)
         .log = &self->log,
         .health_address = self->opts.health_probe_bind_address,
         .metrics_address = self->opts.metrics_bind_address,
-        .ready = is_ready,
+        .ready = host_is_ready,
         .context = self,
     };
     int r = ml_endpoints_new(&opts, &self->endpoints, &self->err);
@@ -409,7 +413,7 @@ static int open_endpoints(struct moonloop *self)
     return 0;
 }
 
-static void lock_down(struct moonloop *self)
+static void host_lock_down(struct moonloop *self)
 {
     const char *files[ML_KUBECONFIG_FILES_MAX];
     size_t count = 0, file_count = ml_kubeconfig_files(self->kubeconfig, files);
@@ -427,13 +431,13 @@ static void lock_down(struct moonloop *self)
     });
 }
 
-static void on_worked(void *context)
+static void host_on_worked(void *context)
 {
     struct moonloop *self = context;
     ml_crash_marker_forgive(self->marker);
 }
 
-static void watch_loop(struct moonloop *self)
+static void host_start_watchdog(struct moonloop *self)
 {
     struct ml_err err = ML_ERR_INIT;
     const struct ml_watchdog_opts opts = {
@@ -442,47 +446,48 @@ static void watch_loop(struct moonloop *self)
         .listener = ml_endpoints_health_listener(self->endpoints),
     };
     if (ml_watchdog_new(&opts, &self->watchdog, &err) < 0)
-        ml_warn(&self->log, "host", "nobody watches whether the event loop turns", ML_ERR(&err));
+        ml_warn(&self->log, "host", "no watchdog thread; a blocked event loop will not be reported",
+                ML_ERR(&err));
 }
 
-/* Everything but the network. Leaves self->err and a half-built host on failure. A signal that
- * comes meanwhile waits for the loop: process 1 of a container would miss it for ever. */
-static int build(struct moonloop *self)
+/* Everything but the network. On failure self->err is set and moonloop_free frees what exists.
+ * Signals are caught first and wait for the loop: process 1 of a container would lose them. */
+static int host_build(struct moonloop *self)
 {
     if (self->err.kind)
-        return fail(self, MOONLOOP_EXIT_BAD);
-    if (open_log(self) < 0 || opts_check(&self->opts, &self->err) < 0)
-        return fail(self, MOONLOOP_EXIT_USAGE);
+        return host_fail(self, MOONLOOP_EXIT_BAD);
+    if (host_open_log(self) < 0 || opts_check(&self->opts, &self->err) < 0)
+        return host_fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
-    ml_timer_init(&self->worked, self->loop, on_worked, self);
-    catch_signals(self, on_signal);
+    ml_timer_init(&self->worked, self->loop, host_on_worked, self);
+    host_catch_signals(self, host_on_signal);
     self->metrics = ml_metrics_new();
-    if (open_transport(self) < 0)
-        return fail(self, MOONLOOP_EXIT_UNREACHABLE);
-    open_marker(self);
-    make_operator(self);
-    if (open_endpoints(self) < 0)
-        return fail(self, MOONLOOP_EXIT_BAD);
-    lock_down(self);
-    watch_loop(self);
+    if (host_open_transport(self) < 0)
+        return host_fail(self, MOONLOOP_EXIT_UNREACHABLE);
+    host_open_marker(self);
+    host_make_operator(self);
+    if (host_open_endpoints(self) < 0)
+        return host_fail(self, MOONLOOP_EXIT_BAD);
+    host_lock_down(self);
+    host_start_watchdog(self);
     return 0;
 }
 
 int moonloop_run(struct moonloop *self)
 {
     ml_assert(self->loop == NULL);
-    if (build(self) != 0)
+    if (host_build(self) != 0)
         return self->exit_code;
-    self->woken = ml_loop_watch_fd(self->loop, self->wake[0], on_wake, self);
+    self->woken = ml_loop_watch_fd(self->loop, self->wake[0], host_on_wake, self);
     self->connecting = ml_connect_start(ml_operator_client(self->operator), self->loop, &self->log,
-                                        CONNECT_PATIENCE_NS, on_connected, self);
+                                        CONNECT_PATIENCE_NS, host_on_connected, self);
     if (self->marker)
         ml_timer_start(&self->worked, ML_CRASH_MARKER_WORKED_NS);
     ml_loop_run(self->loop);
     if (self->marker && self->exit_code == MOONLOOP_EXIT_OK)
         ml_crash_marker_forgive(self->marker);
-    ml_watchdog_free(ml_take(&self->watchdog)); /* what is left may take its time */
+    ml_watchdog_free(ml_take(&self->watchdog)); /* what follows may take long */
     ml_info(&self->log, "host", "stopped", ML_I("exit_code", self->exit_code));
     return self->exit_code;
 }
@@ -492,7 +497,7 @@ const char *moonloop_error(const struct moonloop *self)
     return self->err.message;
 }
 
-/* In the reverse order of making; everything takes NULL. */
+/* In the reverse order of creation; everything takes NULL. */
 void moonloop_free(struct moonloop *self)
 {
     if (!self)
@@ -511,7 +516,7 @@ void moonloop_free(struct moonloop *self)
     ml_credentials_free(self->credentials);
     ml_kubeconfig_free(self->kubeconfig);
     if (self->loop) {
-        catch_signals(self, NULL);
+        host_catch_signals(self, NULL);
         ml_timer_stop(&self->worked);
         ml_loop_watch_free(self->woken);
         ml_loop_free(self->loop);

@@ -1,4 +1,4 @@
-/* The operator: makes client, caches and scripts, runs them alone or as one of several replicas,
+/* The operator: creates client, caches and scripts, runs them alone or as one of several replicas,
  * and stops them in the steps of shutdown.h. moonloop.c runs one against a cluster, host/cluster
  * one against the embedded server. */
 #include "operator/operator.h"
@@ -10,7 +10,7 @@
 #define RELEASE_MAX_NS (2 * ML_NS_PER_S)
 #define WALL_CHECK_NS  (10 * ML_NS_PER_S)
 #define WALL_WRONG_NS  (500 * ML_NS_PER_MS)
-#define SCRIPTS_MEMORY ((size_t)16 * 1024 * 1024) /* all together; fits a pod of 30Mi */
+#define SCRIPTS_MEMORY ((size_t)16 * 1024 * 1024) /* of all scripts; fits a pod of 30Mi */
 
 struct ml_operator {
     struct ml_client *client;
@@ -29,7 +29,7 @@ struct ml_operator {
     int64_t wall_ahead_ns; /* of the wall clock over the monotonic one, when last checked */
     struct ml_shutdown shutdown;
     bool stopping;
-    bool closed; /* for writes, at the end */
+    bool closed; /* shutting down: no write but Events may leave */
     void (*stopped)(void *context);
     void *context;
 };
@@ -39,12 +39,14 @@ static bool is_event(const char *path)
     return ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/");
 }
 
-/* The fence of all writes. */
-static int may_write(void *context, const char *method, const char *path, struct ml_err *err)
+/* The fence that every write passes. */
+static int operator_may_write(void *context, const char *method, const char *path,
+                              struct ml_err *err)
 {
     const struct ml_operator *self = context;
     if (self->closed && !is_event(path))
-        return ml_err_set(err, ML_ECANCELED, "%s %s was not sent: the host ends", method, path);
+        return ml_err_set(err, ML_ECANCELED, "%s %s was not sent: the host is shutting down",
+                          method, path);
     if (self->election)
         return ml_election_fence(self->election, method, path, err);
     return self->shard ? ml_shard_fence(self->shard, method, path, err) : 0;
@@ -68,14 +70,14 @@ static void record_lease_event(struct ml_operator *self, const char *what)
     ml_recorder_event(self->cluster.recorder, &event);
 }
 
-static void on_lease_lost(void *context, const struct ml_err *err)
+static void operator_on_lease_lost(void *context, const struct ml_err *err)
 {
     struct ml_operator *self = context;
     self->cluster.standby = true;
     self->lost(self->lost_context, err);
 }
 
-static void on_leading(void *context)
+static void operator_on_leading(void *context)
 {
     struct ml_operator *self = context;
     self->cluster.standby = false;
@@ -85,7 +87,7 @@ static void on_leading(void *context)
 
 static void make_election(struct ml_operator *self, const struct ml_replica_opts *opts)
 {
-    static const struct ml_election_handler handler = {on_leading, on_lease_lost};
+    static const struct ml_election_handler handler = {operator_on_leading, operator_on_lease_lost};
     const struct ml_election_opts candidate = {
         .client = self->lease_client,
         .loop = self->cluster.loop,
@@ -103,13 +105,13 @@ static void make_election(struct ml_operator *self, const struct ml_replica_opts
     self->cluster.standby = true;
 }
 
-static void on_shard_changed(void *context)
+static void operator_on_shard_changed(void *context)
 {
     struct ml_operator *self = context;
     ml_scripts_reshard(self->scripts);
 }
 
-static bool hand_keys_over(void *context, bool cut)
+static bool operator_hand_keys_over(void *context, bool cut)
 {
     struct ml_operator *self = context;
     return ml_scripts_hand_over(self->scripts, cut);
@@ -117,8 +119,8 @@ static bool hand_keys_over(void *context, bool cut)
 
 static void make_shard(struct ml_operator *self, const struct ml_replica_opts *opts)
 {
-    static const struct ml_shard_handler handler = {on_shard_changed, hand_keys_over,
-                                                    on_lease_lost};
+    static const struct ml_shard_handler handler = {
+        operator_on_shard_changed, operator_hand_keys_over, operator_on_lease_lost};
     const struct ml_shard_opts member = {
         .client = self->lease_client,
         .loop = self->cluster.loop,
@@ -185,9 +187,9 @@ static int64_t wall_ahead_ns(const struct ml_operator *self)
     return ml_clock_wall(self->cluster.clock) - ml_clock_monotonic(self->cluster.clock);
 }
 
-/* A script's requeue_at is waited for as a delay, so all keys are reconciled again when the wall
- * clock was set, or has drifted. The kernel notifies only by a descriptor of its own; a look each
- * ten seconds costs nothing, and works on every clock. */
+/* Waiting for a point in time is a delay on the monotonic clock, so all objects are reconciled
+ * again when the wall clock was set or has drifted. Polling costs next to nothing and, unlike the
+ * kernel's timerfd, works on every clock. */
 static void check_wall_clock(void *context)
 {
     struct ml_operator *self = context;
@@ -196,34 +198,34 @@ static void check_wall_clock(void *context)
     if (delta_ns > -WALL_WRONG_NS && delta_ns < WALL_WRONG_NS)
         return;
     self->wall_ahead_ns += delta_ns;
-    ml_info(self->cluster.log, "host", "the wall clock was set; looking at all objects again",
+    ml_info(self->cluster.log, "host", "the wall clock was set; reconciling all objects again",
             ML_F("seconds", (double)delta_ns / (double)ML_NS_PER_S));
     ml_scripts_resync(self->scripts);
 }
 
-/* ---- the end ---- */
+/* ---- shutdown ---- */
 
-static void on_worked(void *context)
+static void operator_on_worked(void *context)
 {
     ml_shutdown_done(&((struct ml_operator *)context)->shutdown, ML_SHUTDOWN_WORK);
 }
 
-static void on_flushed(void *context)
+static void operator_on_flushed(void *context)
 {
     ml_shutdown_done(&((struct ml_operator *)context)->shutdown, ML_SHUTDOWN_EVENTS);
 }
 
-static void on_released(void *context)
+static void operator_on_released(void *context)
 {
     ml_shutdown_done(&((struct ml_operator *)context)->shutdown, ML_SHUTDOWN_LEASE);
 }
 
-static void begin_step(void *context, enum ml_shutdown_step step)
+static void operator_begin_step(void *context, enum ml_shutdown_step step)
 {
     struct ml_operator *self = context;
     switch (step) {
     case ML_SHUTDOWN_WORK:
-        ml_scripts_stop(self->scripts, on_worked, self);
+        ml_scripts_stop(self->scripts, operator_on_worked, self);
         return;
     case ML_SHUTDOWN_BOUNDARY:
         self->closed = true;
@@ -232,10 +234,10 @@ static void begin_step(void *context, enum ml_shutdown_step step)
         self->closed = true;
         if (self->election && ml_election_leads(self->election))
             record_lease_event(self, "stopped leading");
-        ml_recorder_flush(self->cluster.recorder, on_flushed, self);
+        ml_recorder_flush(self->cluster.recorder, operator_on_flushed, self);
         return;
     case ML_SHUTDOWN_LEASE:
-        release_lease(self, on_released);
+        release_lease(self, operator_on_released);
         return;
     case ML_SHUTDOWN_STEPS:
         break;
@@ -243,19 +245,19 @@ static void begin_step(void *context, enum ml_shutdown_step step)
     ML_UNREACHABLE();
 }
 
-static void on_over(void *context, bool clean)
+static void operator_on_over(void *context, bool clean)
 {
     struct ml_operator *self = context;
     if (!clean)
-        ml_warn(self->cluster.log, "host", "work under way did not end in time; leaving it");
+        ml_warn(self->cluster.log, "host", "running reconciles did not end in time; abandoned");
     self->stopped(self->context);
 }
 
-static const struct ml_shutdown_handler shutdown_handler = {begin_step, on_over};
+static const struct ml_shutdown_handler shutdown_handler = {operator_begin_step, operator_on_over};
 
 /* ---- life ---- */
 
-/* So that one script can have what --script-memory gives it: seven eighths are the most. */
+/* One script can have at most seven eighths: enough for what --script-memory gives it. */
 static size_t memory_of_all(size_t memory_of_one)
 {
     return ML_MAX(SCRIPTS_MEMORY, memory_of_one + memory_of_one / 7 + 8);
@@ -272,7 +274,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .log = opts->log,
     };
     self->client = ml_client_new(&client);
-    ml_client_set_fence(self->client, may_write, self);
+    ml_client_set_fence(self->client, operator_may_write, self);
     struct ml_discovery *discovery = ml_discovery_new(self->client, opts->loop);
     const struct ml_informers_opts informers = {
         .client = self->client,
@@ -313,7 +315,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     return self;
 }
 
-/* In the reverse order of making. */
+/* In the reverse order of creation. */
 void ml_operator_free(struct ml_operator *self)
 {
     if (!self)

@@ -1,6 +1,6 @@
-/* L6 operator. An operator on a transport: client, caches, events, scripts. It neither knows where
- * the API server stands nor what time it is: both come with the loop and the transport, so the same
- * struct runs against a cluster, in `moonloop dev`, and in a test's virtual time.
+/* L6 operator. An operator on a transport: client, caches, events, scripts. The API
+ * server and the time are those of the transport and the loop, so the same struct runs against a
+ * cluster, in `moonloop dev`, and in a test's virtual time.
  *
  *   start   scripts, each when its caches are synced; with an election they work once it is won, as
  *           one of a shard group once it has joined
@@ -13,17 +13,17 @@
 
 struct ml_operator;
 
-/* What an operator does as one of several replicas: either one of them works, the holder of a Lease
- * (state/election.h), or all share the keys (state/shard.h). Borrowed during ml_operator_new, but
- * for the transport. */
+/* For one of several replicas: either the holder of a Lease reconciles (state/election.h), or all
+ * share the keys (state/shard.h). Borrowed during ml_operator_new; the transport until
+ * ml_operator_free. */
 struct ml_replica_opts {
     struct ml_transport *transport; /* on a connection of its own */
     const char *ns, *name;          /* of the Lease, or of the group */
-    const char *identity;           /* of this start of the process */
+    const char *identity;           /* of this process; another one after a restart */
     struct ml_lease_times times;
-    bool shares; /* the keys; else one works */
-    /* Nothing is written from now on; the process is to end. The operator must not be freed
-     * inside. */
+    bool shares; /* all replicas share the keys; else one leads */
+    /* The Lease is lost: nothing is written any more, and the process has to end. Must not free the
+     * operator. */
     void (*lost)(void *context, const struct ml_err *err);
     void *context;
 };
@@ -38,14 +38,14 @@ struct ml_operator_opts {
     const char *const *namespaces; /* NULL-terminated; empty: all */
     bool watch_list;               /* lists are asked for as streams */
     const char *instance;          /* this process, in Events: "moonloop-HOST-PID" */
-    bool virtual_time;             /* what scripts take of the real CPU decides nothing */
+    bool virtual_time;             /* the CPU time of scripts has no effect */
     struct ml_script_limits limits;
     struct ml_crash_marker *marker;        /* as ml_scripts_mark; NULL: none is kept */
     const struct ml_replica_opts *replica; /* NULL: the only one */
 };
 
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts);
-/* Cancels whatever is under way; NULL is fine. The transport may go after it. */
+/* Cancels what is running; NULL is fine. Free the transport after it. */
 void ml_operator_free(struct ml_operator *self);
 
 /* Where scripts come from; before the start. `where` has been checked. */
@@ -54,15 +54,15 @@ void ml_operator_add_configmap(struct ml_operator *self, const char *where);
 void ml_operator_add_source(struct ml_operator *self, struct ml_source *source); /* takes it over */
 void ml_operator_start(struct ml_operator *self);
 
-/* Ends its work, tells of it and gives the Lease back, all within `drain_ns`; `done` comes, once. A
- * second call, or ml_operator_free, ends it at once. */
+/* Ends reconciles, sends Events and gives the Lease back, all within `drain_ns`; then calls `done`
+ * once. A second call, or ml_operator_free, ends it at once. */
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),
                       void *context);
 
 /* As ml_scripts_ready. */
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why);
 
-/* When it works next by itself, as ml_workqueue_next. */
+/* When the next reconcile is due, as ml_workqueue_next. */
 int64_t ml_operator_next(const struct ml_operator *self);
 
 struct ml_client *ml_operator_client(struct ml_operator *self);       /* borrowed */

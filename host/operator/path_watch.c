@@ -1,3 +1,5 @@
+/* Watches a path with inotify. source.c watches scripts with it, `moonloop dev` and `moonloop test`
+ * manifests and tests. */
 #include "operator/path_watch.h"
 
 #include <errno.h>
@@ -18,12 +20,12 @@ struct ml_path_watch {
     int inotify;
     int watch; /* -1: the folder is not watched, because it is not there */
     struct ml_loop_watch *readable;
-    struct ml_timer settle; /* fires when the folder has been quiet for a moment */
+    struct ml_timer settle; /* fires when nothing has changed for SETTLE_NS */
     bool (*changed)(void *context);
     void *context;
 };
 
-static void watch_folder(struct ml_path_watch *self)
+static void path_watch_add_folder(struct ml_path_watch *self)
 {
     struct stat info;
     ML_AUTO_FREE char *folder = ml_strdup(self->path);
@@ -39,16 +41,16 @@ static void watch_folder(struct ml_path_watch *self)
     self->watch = inotify_add_watch(self->inotify, folder, WATCH_MASK);
 }
 
-static void on_settled(void *context)
+static void path_watch_on_settled(void *context)
 {
     struct ml_path_watch *self = context;
     if (self->watch < 0)
-        watch_folder(self);
+        path_watch_add_folder(self);
     if (!self->changed(self->context) || self->watch < 0)
         ml_timer_start(&self->settle, RETRY_NS);
 }
 
-static void on_inotify(void *context)
+static void path_watch_on_inotify(void *context)
 {
     struct ml_path_watch *self = context;
     char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -74,8 +76,8 @@ struct ml_path_watch *ml_path_watch_new(struct ml_loop *loop, const char *path,
     self->watch = -1;
     self->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (self->inotify >= 0)
-        self->readable = ml_loop_watch_fd(loop, self->inotify, on_inotify, self);
-    ml_timer_init(&self->settle, loop, on_settled, self);
+        self->readable = ml_loop_watch_fd(loop, self->inotify, path_watch_on_inotify, self);
+    ml_timer_init(&self->settle, loop, path_watch_on_settled, self);
     ml_timer_start(&self->settle, 0);
     return self;
 }

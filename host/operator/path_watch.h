@@ -1,6 +1,6 @@
-/* L6 operator. Tells when a file, or something in a folder, may have changed. The folder is watched, not
- * the file: editors replace a file, and the kubelet replaces the link ..data, by renaming a new
- * one over it. */
+/* L6 operator. Notifies when a file, or something in a folder, may have changed. The folder is
+ * watched, not the file: editors replace a file, and the kubelet replaces the link ..data, by
+ * renaming a new one over it. */
 #pragma once
 
 #include "net/loop.h"

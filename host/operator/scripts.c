@@ -1,6 +1,6 @@
-/* All scripts of a host: which file has which controller, what is offered to it, what is refused.
- * Its sources notify it of files, a loader each loads them, controllers run them; operator.c owns
- * it. */
+/* All scripts of a host: which file has which controller, which versions are offered to it, which
+ * are refused. Sources notify it of files, loaders load them, controllers run them. operator.c owns
+ * the one instance. */
 #include "operator/scripts.h"
 
 #include "base/print.h"
@@ -8,36 +8,37 @@
 #include "operator/loader.h"
 
 #define SOURCES_MAX     64
-#define CONTROLLERS_MAX 100 /* of a process; what lost its file keeps running and counts */
+#define CONTROLLERS_MAX 100 /* those without a file keep running and count */
 
-/* One file of one source, and what came of it. */
+/* One file of one source, and its controller. */
 struct slot {
     struct ml_scripts *scripts;
     struct ml_source *source;
     char *file;
-    struct ml_controller *controller; /* works; NULL as long as no version was good */
+    struct ml_controller *controller; /* NULL until a version was good */
     struct ml_controller *successor;  /* same file, other name: takes over when it is live */
     uint64_t fingerprint;             /* of the version offered last */
-    uint64_t refused;                 /* of the set that was refused last; 0: none is */
-    uint64_t refused_text;            /* of the file alone, when it was */
-    struct ml_err why;                /* it was refused, or is not there */
-    bool missing;                     /* the source has no such file any more */
+    uint64_t refused;                 /* of the set refused last; 0: the newest is not refused */
+    uint64_t refused_text;            /* of the text of the file in that set */
+    struct ml_err why;                /* why the newest version was refused */
+    bool missing;                     /* the file is gone from its source */
     struct ml_list node;
 };
 
-/* A controller whose file has another one by now; it ends when its work is done. */
+/* A controller that was replaced by one of another name; freed when its reconciles have ended. */
 struct draining {
     struct ml_controller *controller;
     struct ml_list node;
 };
 
+/* One source with its loader. */
 struct feed {
     struct ml_scripts *scripts;
     struct ml_source *source;
     struct ml_loader *loader;
-    bool loaded;                    /* its files were, at least once */
+    bool loaded;                    /* at least once */
     struct ml_last_good *last_good; /* NULL: none is kept */
-    uint64_t proposed;              /* fingerprint of the set that is to become it; 0: none */
+    uint64_t proposed;              /* fingerprint of the set that is to be accepted; 0: none */
     struct ml_timer proof;
 };
 
@@ -59,8 +60,8 @@ struct ml_scripts {
     struct ml_metric *without_file;
 };
 
-/* The newest version of a file that was good: on its way or at work. */
-static inline struct ml_script *slot_script(const struct slot *slot)
+/* The newest good version: offered, or else current. */
+static struct ml_script *slot_script(const struct slot *slot)
 {
     const struct ml_controller *controller = slot->successor ? slot->successor : slot->controller;
     if (!controller)
@@ -69,7 +70,7 @@ static inline struct ml_script *slot_script(const struct slot *slot)
     return offered ? offered : ml_controller_current(controller);
 }
 
-static inline bool slot_works(const struct slot *slot)
+static bool slot_works(const struct slot *slot)
 {
     return slot->controller && ml_controller_current(slot->controller);
 }
@@ -100,7 +101,8 @@ static struct slot *slot_get(struct feed *feed, struct ml_str file)
     return slot;
 }
 
-static struct slot *slot_of(struct ml_scripts *self, const struct ml_controller *controller)
+static struct slot *slot_of_controller(struct ml_scripts *self,
+                                       const struct ml_controller *controller)
 {
     ml_list_each (node, &self->slots) {
         struct slot *slot = ml_container_of(node, struct slot, node);
@@ -110,8 +112,8 @@ static struct slot *slot_of(struct ml_scripts *self, const struct ml_controller 
     return NULL;
 }
 
-/* Says it three times: in the log, as a metric, and to the author. */
-static void refuse_as(struct slot *slot, const char *reason, const struct ml_err *err)
+/* In the log, as a metric, and as an Event for the author. */
+static void slot_report_refused(struct slot *slot, const char *reason, const struct ml_err *err)
 {
     struct ml_scripts *self = slot->scripts;
     const char *message = slot_works(slot) ? "script refused; the last good version keeps running"
@@ -123,19 +125,19 @@ static void refuse_as(struct slot *slot, const char *reason, const struct ml_err
     ml_source_report(slot->source, true, reason, err->message);
 }
 
-static void refuse(struct slot *slot, const struct ml_err *err)
+static void slot_refuse(struct slot *slot, const struct ml_err *err)
 {
-    refuse_as(slot, "ScriptRefused", err);
+    slot_report_refused(slot, "ScriptRefused", err);
 }
 
-static void quarantine(struct slot *slot, const struct ml_err *err)
+static void slot_quarantine(struct slot *slot, const struct ml_err *err)
 {
     ml_metric_add(ml_metric_with(slot->scripts->quarantines, ml_metric_labels(slot->file)), 1);
-    refuse_as(slot, "ScriptQuarantined", err);
+    slot_report_refused(slot, "ScriptQuarantined", err);
 }
 
-/* Another file that has the name already, or NULL. */
-static const struct slot *name_taken(struct slot *mine, const char *name)
+/* Another file whose controller has the name, or NULL. */
+static const struct slot *slot_with_name(struct slot *mine, const char *name)
 {
     ml_list_each (node, &mine->scripts->slots) {
         struct slot *slot = ml_container_of(node, struct slot, node);
@@ -148,13 +150,13 @@ static const struct slot *name_taken(struct slot *mine, const char *name)
     return NULL;
 }
 
-static struct ml_controller *new_controller(struct ml_scripts *self, const char *name)
+static struct ml_controller *scripts_new_controller(struct ml_scripts *self, const char *name)
 {
     self->running++;
     return ml_controller_new(self->cluster, name, &controller_handler, self);
 }
 
-static void drop_successor(struct slot *slot)
+static void slot_drop_successor(struct slot *slot)
 {
     if (!slot->successor)
         return;
@@ -162,8 +164,8 @@ static void drop_successor(struct slot *slot)
     ml_controller_free(ml_take(&slot->successor));
 }
 
-/* The controllers that work on without a file: "a, b, c". */
-static size_t list_without_file(const struct ml_scripts *self, struct ml_buf *names)
+/* Names of the controllers that keep running without a file: "a, b, c". */
+static size_t scripts_list_without_file(const struct ml_scripts *self, struct ml_buf *names)
 {
     size_t count = 0;
     ml_list_each (node, &self->slots) {
@@ -175,55 +177,56 @@ static size_t list_without_file(const struct ml_scripts *self, struct ml_buf *na
     return count;
 }
 
-static bool has_room(struct slot *slot, struct ml_err *err)
+static bool slot_has_room(struct slot *slot, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
     if (slot->scripts->running < CONTROLLERS_MAX)
         return true;
-    list_without_file(slot->scripts, &names);
-    ml_err_set(err, ML_ELIMIT,
-               "%s: %d controllers are at work, which is the limit; a restart ends those without a "
-               "file: %s",
-               slot->file, CONTROLLERS_MAX, names.len ? ml_buf_cstr(&names) : "none");
+    scripts_list_without_file(slot->scripts, &names);
+    ml_err_set(
+        err, ML_ELIMIT,
+        "%s: the limit of %d controllers is reached; a restart ends those whose file is gone: "
+        "%s",
+        slot->file, CONTROLLERS_MAX, names.len ? ml_buf_cstr(&names) : "none");
     return false;
 }
 
-static bool needs_controller(const struct slot *slot, const char *name)
+static bool slot_needs_controller(const struct slot *slot, const char *name)
 {
     return !slot->controller ||
            (!slot->successor && strcmp(ml_controller_name(slot->controller), name));
 }
 
 /* Takes over the reference to `script`. */
-static void offer(struct slot *slot, struct ml_script *script, uint64_t fingerprint)
+static void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprint)
 {
     const char *name = ml_script_declaration(script)->name;
-    const struct slot *other = name_taken(slot, name);
+    const struct slot *other = slot_with_name(slot, name);
     struct ml_err err = ML_ERR_INIT;
     if (other)
         ml_err_set(&err, ML_ESCRIPT, "%s: the name \"%s\" is taken by %s of %s", slot->file, name,
                    other->file, other->source->name);
-    if (other || (needs_controller(slot, name) && !has_room(slot, &err))) {
-        refuse(slot, &err);
+    if (other || (slot_needs_controller(slot, name) && !slot_has_room(slot, &err))) {
+        slot_refuse(slot, &err);
         ml_script_unref(script);
         return;
     }
     slot->fingerprint = fingerprint;
     slot->refused = 0;
     slot->why = ML_ERR_INIT;
-    drop_successor(slot);
+    slot_drop_successor(slot);
     if (!slot->controller)
-        slot->controller = new_controller(slot->scripts, name);
+        slot->controller = scripts_new_controller(slot->scripts, name);
     if (!strcmp(ml_controller_name(slot->controller), name)) {
         ml_controller_offer(slot->controller, script);
         return;
     }
-    slot->successor = new_controller(slot->scripts, name);
+    slot->successor = scripts_new_controller(slot->scripts, name);
     ml_controller_offer(slot->successor, script);
 }
 
-/* Neither what works nor what was refused is loaded again as long as all it was made from is the
- * same: for what was refused, that is the whole set. */
+/* A version that runs is not loaded again while the files it was made from are unchanged; one that
+ * was refused, while the whole set is. */
 static bool feed_knows(void *context, const struct ml_batch *batch, size_t index,
                        struct ml_batch_entry *entry)
 {
@@ -251,15 +254,15 @@ static void slot_free(struct slot *slot)
     free(slot);
 }
 
-/* What never was a controller, and is not to become one, is not waited for. */
-static void drop_unless_controller(struct slot *slot)
+/* Readiness does not wait for a file that never was a controller and is gone, or is a module. */
+static void slot_free_unless_controller(struct slot *slot)
 {
     if (slot && !slot->controller)
         slot_free(slot);
 }
 
-/* What was refused, and has not been edited since, is seldom better now, and may use up all the
- * time that there is for loading. */
+/* A file that was refused and not edited since would most likely be refused again, and may use up
+ * the time that is left for loading. */
 static bool feed_loads_late(void *context, const struct ml_script_file *file)
 {
     const struct slot *slot = slot_find(context, file->name);
@@ -271,7 +274,7 @@ static void feed_on_judged(void *context, const struct ml_batch *batch, size_t i
     struct feed *feed = context;
     const struct ml_batch_entry *entry = &batch->entries[index];
     if (entry->verdict == ML_BATCH_MODULE) {
-        drop_unless_controller(slot_find(feed, batch->files->files[index].name));
+        slot_free_unless_controller(slot_find(feed, batch->files->files[index].name));
         return;
     }
     struct slot *slot = slot_get(feed, batch->files->files[index].name);
@@ -279,28 +282,28 @@ static void feed_on_judged(void *context, const struct ml_batch *batch, size_t i
     if (entry->verdict == ML_BATCH_CONTROLLER) {
         uint64_t fingerprint = ml_batch_fingerprint(batch->files, entry->script);
         if (entry->quarantined)
-            quarantine(slot, &entry->err);
-        offer(slot, ml_script_ref(entry->script), fingerprint);
+            slot_quarantine(slot, &entry->err);
+        slot_offer(slot, ml_script_ref(entry->script), fingerprint);
     } else if (entry->verdict == ML_BATCH_REFUSED) {
         if (slot->refused != batch->fingerprint)
-            (entry->quarantined ? quarantine : refuse)(slot, &entry->err);
+            (entry->quarantined ? slot_quarantine : slot_refuse)(slot, &entry->err);
         slot->refused = batch->fingerprint;
         slot->refused_text = ml_str_hash(batch->files->files[index].text);
     }
 }
 
-/* An entry that is no good as a file: told again when something else is wrong with it. */
+/* Reported again only when something else is wrong with the file. */
 static void feed_refuse_file(struct feed *feed, const struct ml_file_refused *refused)
 {
     struct slot *slot = slot_get(feed, ml_str_of(refused->name));
     uint64_t fingerprint = ml_str_hash(ml_str_of(refused->err.message));
     slot->missing = false;
     if (slot->refused != fingerprint)
-        refuse(slot, &refused->err);
+        slot_refuse(slot, &refused->err);
     slot->refused = fingerprint;
 }
 
-static bool has_file(const struct ml_files *files, const char *name)
+static bool files_have(const struct ml_files *files, const char *name)
 {
     for (size_t i = 0; i < files->count; i++)
         if (ml_str_is(files->files[i].name, name))
@@ -315,19 +318,19 @@ static void feed_report_missing(struct feed *feed, const struct ml_files *files)
 {
     ml_list_each (node, &feed->scripts->slots) {
         struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot->source != feed->source || slot->missing || has_file(files, slot->file))
+        if (slot->source != feed->source || slot->missing || files_have(files, slot->file))
             continue;
         struct ml_err err;
         slot->missing = true;
         ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", slot->file, feed->source->name);
-        refuse(slot, &err);
-        drop_unless_controller(slot);
+        slot_refuse(slot, &err);
+        slot_free_unless_controller(slot);
     }
 }
 
 /* ---- the last good set ---- */
 
-static void tell_not_kept(const struct feed *feed, const struct ml_err *err)
+static void feed_warn_not_kept(const struct feed *feed, const struct ml_err *err)
 {
     ml_warn(feed->scripts->cluster->log, "scripts", "the last good version is not kept",
             ML_S("source", feed->source->name), ML_ERR(err));
@@ -338,20 +341,21 @@ static bool feed_read_last_good(void *context, const struct ml_batch *batch, siz
 {
     const struct feed *feed = context;
     const struct slot *slot = slot_find(feed, batch->files->files[index].name);
-    if (!feed->last_good || (slot && slot_script(slot))) /* what runs is at least as good */
+    if (!feed->last_good ||
+        (slot && slot_script(slot))) /* the running version is at least as good */
         return false;
     return ml_last_good_read(feed->last_good, out);
 }
 
-static void accept_last_good(struct feed *feed)
+static void feed_accept_last_good(struct feed *feed)
 {
     struct ml_err err = ML_ERR_INIT;
     feed->proposed = 0;
     if (ml_last_good_accept(feed->last_good, &err) < 0)
-        tell_not_kept(feed, &err);
+        feed_warn_not_kept(feed, &err);
 }
 
-/* Every file of the source runs as it is now, at work and not standing by. */
+/* Every file of the source runs in its newest version, and this process reconciles. */
 static bool feed_works(const struct feed *feed)
 {
     const struct ml_scripts *self = feed->scripts;
@@ -367,16 +371,16 @@ static bool feed_works(const struct feed *feed)
     return true;
 }
 
-static void on_proven(void *context)
+static void feed_on_proven(void *context)
 {
     struct feed *feed = context;
     if (feed_works(feed))
-        accept_last_good(feed);
+        feed_accept_last_good(feed);
     else
         ml_timer_start(&feed->proof, ML_CRASH_MARKER_WORKED_NS);
 }
 
-static bool is_all_good(const struct ml_scripts *self, const struct ml_batch *batch)
+static bool batch_is_all_good(const struct ml_scripts *self, const struct ml_batch *batch)
 {
     for (size_t i = 0; i < batch->files->count; i++)
         if (batch->entries[i].verdict == ML_BATCH_REFUSED ||
@@ -386,17 +390,17 @@ static bool is_all_good(const struct ml_scripts *self, const struct ml_batch *ba
     return batch->files->refused_count == 0;
 }
 
-static void propose_last_good(struct feed *feed, const struct ml_batch *batch)
+static void feed_propose_last_good(struct feed *feed, const struct ml_batch *batch)
 {
     struct ml_err err = ML_ERR_INIT;
     if (!feed->last_good || feed->proposed == batch->fingerprint)
         return;
     feed->proposed = 0;
     ml_timer_stop(&feed->proof);
-    if (!is_all_good(feed->scripts, batch))
+    if (!batch_is_all_good(feed->scripts, batch))
         return;
     if (ml_last_good_propose(feed->last_good, batch->files, &err) < 0) {
-        tell_not_kept(feed, &err);
+        feed_warn_not_kept(feed, &err);
         return;
     }
     feed->proposed = batch->fingerprint;
@@ -407,10 +411,11 @@ static void feed_on_loaded(void *context, const struct ml_batch *batch)
 {
     struct feed *feed = context;
     ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
-    propose_last_good(feed, batch);
+    feed_propose_last_good(feed, batch);
     feed->loaded = true;
     feed_report_missing(feed, batch->files);
-    ml_metric_set(feed->scripts->without_file, (double)list_without_file(feed->scripts, &names));
+    ml_metric_set(feed->scripts->without_file,
+                  (double)scripts_list_without_file(feed->scripts, &names));
 }
 
 static void feed_on_files(void *context, struct ml_source *source, const struct ml_files *files)
@@ -427,7 +432,7 @@ static void feed_on_files(void *context, struct ml_source *source, const struct 
 static void feed_on_trouble(void *context, struct ml_source *source, const struct ml_err *err)
 {
     const struct ml_scripts *self = ((struct feed *)context)->scripts;
-    ml_error(self->cluster->log, "scripts", "no scripts to read; what runs keeps running",
+    ml_error(self->cluster->log, "scripts", "no scripts to read; running scripts keep running",
              ML_S("source", source->name), ML_ERR(err));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels("")), 1);
     ml_source_report(source, true, "ScriptsMissing", err->message);
@@ -435,7 +440,7 @@ static void feed_on_trouble(void *context, struct ml_source *source, const struc
 
 static const struct ml_source_handler source_handler = {feed_on_files, feed_on_trouble};
 
-static void leave(struct ml_scripts *self, struct ml_controller *controller)
+static void scripts_drain_controller(struct ml_scripts *self, struct ml_controller *controller)
 {
     struct draining *draining = ml_new(struct draining);
     draining->controller = controller;
@@ -443,13 +448,13 @@ static void leave(struct ml_scripts *self, struct ml_controller *controller)
     ml_controller_stop(controller);
 }
 
-static void on_live(void *context, struct ml_controller *controller, bool first)
+static void scripts_on_live(void *context, struct ml_controller *controller, bool first)
 {
     struct ml_scripts *self = context;
-    struct slot *slot = slot_of(self, controller);
+    struct slot *slot = slot_of_controller(self, controller);
     ml_assert(slot != NULL);
     if (controller == slot->successor) {
-        leave(self, slot->controller);
+        scripts_drain_controller(self, slot->controller);
         slot->controller = ml_take(&slot->successor);
     }
     const char *name = ml_controller_name(controller);
@@ -461,14 +466,15 @@ static void on_live(void *context, struct ml_controller *controller, bool first)
     ml_source_report(slot->source, false, "ScriptLoaded", note);
 }
 
-static void on_circuit(void *context, struct ml_controller *controller, bool open, const char *note)
+static void scripts_on_circuit(void *context, struct ml_controller *controller, bool open,
+                               const char *note)
 {
-    struct slot *slot = slot_of(context, controller);
+    struct slot *slot = slot_of_controller(context, controller);
     if (slot)
         ml_source_report(slot->source, open, open ? "CircuitOpen" : "CircuitClosed", note);
 }
 
-static void on_stopped(void *context, struct ml_controller *controller)
+static void scripts_on_stopped(void *context, struct ml_controller *controller)
 {
     struct ml_scripts *self = context;
     ml_list_each (node, &self->draining) {
@@ -485,9 +491,9 @@ static void on_stopped(void *context, struct ml_controller *controller)
 }
 
 static const struct ml_controller_handler controller_handler = {
-    .live = on_live,
-    .circuit = on_circuit,
-    .stopped = on_stopped,
+    .live = scripts_on_live,
+    .circuit = scripts_on_circuit,
+    .stopped = scripts_on_stopped,
 };
 
 struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_script_limits *limits)
@@ -498,18 +504,18 @@ struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_sc
     ml_list_init(&self->slots);
     ml_list_init(&self->draining);
     self->refusals = ml_metrics_counter(cluster->metrics, "moonloop_script_refused_total",
-                                        "Versions of a script that were refused, by file.",
+                                        "Script versions refused, by file.",
                                         ml_metric_labels("file"));
     self->quarantines = ml_metrics_counter(
         cluster->metrics, "moonloop_script_quarantined_total",
-        "Versions of a script that were refused as the process had died in them, by file.",
+        "Script versions refused because the process died while running them, by file.",
         ml_metric_labels("file"));
     self->loads = ml_metrics_counter(cluster->metrics, "moonloop_script_loaded_total",
-                                     "Versions of a script that went live.",
+                                     "Script versions that went live.",
                                      ml_metric_labels("controller"));
     self->without_file = ml_metric_only(ml_metrics_gauge(
         cluster->metrics, "moonloop_controllers_without_file",
-        "Controllers that work on though the file of their script is gone.", NULL));
+        "Controllers that keep running although their script file is gone.", NULL));
     return self;
 }
 
@@ -540,13 +546,13 @@ void ml_scripts_mark(struct ml_scripts *self, struct ml_crash_marker *marker)
     self->marker = marker;
 }
 
-static void open_last_good(struct feed *feed)
+static void feed_open_last_good(struct feed *feed)
 {
     struct ml_err err = ML_ERR_INIT;
     const struct ml_crash_marker *marker = feed->scripts->marker;
     if (marker && ml_last_good_open(ml_crash_marker_folder(marker), feed->source->name,
                                     &feed->last_good, &err) < 0)
-        tell_not_kept(feed, &err);
+        feed_warn_not_kept(feed, &err);
 }
 
 void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
@@ -568,8 +574,8 @@ void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
         .source = source,
         .loader = ml_loader_new(&opts, feed_on_loaded),
     };
-    ml_timer_init(&feed->proof, self->cluster->loop, on_proven, feed);
-    open_last_good(feed);
+    ml_timer_init(&feed->proof, self->cluster->loop, feed_on_proven, feed);
+    feed_open_last_good(feed);
 }
 
 void ml_scripts_start(struct ml_scripts *self)
@@ -598,7 +604,7 @@ void ml_scripts_reshard(struct ml_scripts *self)
     }
 }
 
-/* A successor has no work before it is live; one that leaves may still have some. */
+/* A successor has no reconciles before it is live; a draining controller may still have some. */
 bool ml_scripts_hand_over(struct ml_scripts *self, bool cut)
 {
     bool idle = true;
@@ -623,7 +629,7 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
         ml_loader_free(ml_take(&feed->loader));
         ml_timer_stop(&feed->proof);
         if (feed->proposed && feed_works(feed))
-            accept_last_good(feed);
+            feed_accept_last_good(feed);
     }
     self->stopped = done;
     self->stopped_context = context;

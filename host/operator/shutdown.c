@@ -1,43 +1,45 @@
+/* A timer that moves on to the next step when one takes too long. operator.c has what the steps do.
+ */
 #include "operator/shutdown.h"
 
 /* The share of the time at which each step ends, in percent. */
 static const int64_t ends_percent[ML_SHUTDOWN_STEPS] = {80, 88, 96, 100};
 
-static int64_t now_ns(const struct ml_shutdown *self)
+static int64_t shutdown_now_ns(const struct ml_shutdown *self)
 {
     return ml_clock_monotonic(ml_loop_clock(self->loop));
 }
 
-static void finish(struct ml_shutdown *self)
+static void shutdown_finish(struct ml_shutdown *self)
 {
     ml_timer_stop(&self->late);
     self->running = false;
     self->handler->over(self->context, self->worked);
 }
 
-static void enter(struct ml_shutdown *self, enum ml_shutdown_step step)
+static void shutdown_enter(struct ml_shutdown *self, enum ml_shutdown_step step)
 {
     self->step = step;
     if (step == ML_SHUTDOWN_STEPS || (step == ML_SHUTDOWN_LEASE && !self->worked)) {
-        finish(self);
+        shutdown_finish(self);
         return;
     }
     int64_t ends_ns = self->begun_ns + self->all_ns * ends_percent[step] / 100;
-    ml_timer_start(&self->late, ends_ns - now_ns(self));
+    ml_timer_start(&self->late, ends_ns - shutdown_now_ns(self));
     self->handler->begin(self->context, step);
 }
 
-static void on_late(void *context)
+static void shutdown_on_late(void *context)
 {
     struct ml_shutdown *self = context;
-    enter(self, self->step + 1);
+    shutdown_enter(self, self->step + 1);
 }
 
 void ml_shutdown_init(struct ml_shutdown *self, struct ml_loop *loop,
                       const struct ml_shutdown_handler *handler, void *context)
 {
     *self = (struct ml_shutdown){.loop = loop, .handler = handler, .context = context};
-    ml_timer_init(&self->late, loop, on_late, self);
+    ml_timer_init(&self->late, loop, shutdown_on_late, self);
 }
 
 void ml_shutdown_fini(struct ml_shutdown *self)
@@ -49,9 +51,9 @@ void ml_shutdown_fini(struct ml_shutdown *self)
 void ml_shutdown_start(struct ml_shutdown *self, int64_t all_ns)
 {
     self->running = true;
-    self->begun_ns = now_ns(self);
+    self->begun_ns = shutdown_now_ns(self);
     self->all_ns = all_ns;
-    enter(self, ML_SHUTDOWN_WORK);
+    shutdown_enter(self, ML_SHUTDOWN_WORK);
 }
 
 void ml_shutdown_done(struct ml_shutdown *self, enum ml_shutdown_step step)
@@ -60,9 +62,9 @@ void ml_shutdown_done(struct ml_shutdown *self, enum ml_shutdown_step step)
         return;
     if (step <= ML_SHUTDOWN_BOUNDARY && self->step <= ML_SHUTDOWN_BOUNDARY) {
         self->worked = true;
-        enter(self, ML_SHUTDOWN_EVENTS);
+        shutdown_enter(self, ML_SHUTDOWN_EVENTS);
     } else if (step == self->step) {
-        enter(self, step + 1);
+        shutdown_enter(self, step + 1);
     }
 }
 
@@ -71,5 +73,5 @@ void ml_shutdown_skip(struct ml_shutdown *self)
     if (!self->running)
         return;
     self->worked = false;
-    finish(self);
+    shutdown_finish(self);
 }

@@ -1,12 +1,12 @@
-/* L6 operator. The end of an operator, step by step and within its time. Each step begins when the one
- * before is over, or at the latest when its own share of the time begins: so that work which hangs
- * does not take the Events and the Lease with it.
+/* L6 operator. The steps of a shutdown, each within its share of the time. A step begins when the
+ * one before is done, or at the latest when its own share begins: so Events are sent and the Lease
+ * is given back even if reconciles hang.
  *
  *   step       until       what happens in it
- *   WORK       80 %        nothing new is begun; reconciles under way go on, and may write
- *   BOUNDARY   88 %        no write leaves any more; those that have left are answered
- *   EVENTS     96 %        what was recorded is sent
- *   LEASE      100 %       given back; left out, so that it expires, when work did not end
+ *   WORK       80 %        no new reconcile begins; running ones go on, and may write
+ *   BOUNDARY   88 %        no write is sent any more; those that were sent are answered
+ *   EVENTS     96 %        recorded Events are sent
+ *   LEASE      100 %       the Lease is given back; left to expire when a reconcile did not end
  */
 #pragma once
 
@@ -21,9 +21,9 @@ enum ml_shutdown_step {
 };
 
 struct ml_shutdown_handler {
-    /* What the step is for is to be begun; ml_shutdown_done tells of its end, then or later. */
+    /* Begins the step. ml_shutdown_done is called when it is done, inside or later. */
     void (*begin)(void *context, enum ml_shutdown_step step);
-    /* The last, once. `clean`: all work had ended. */
+    /* Called last, once. `clean`: all reconciles had ended. */
     void (*over)(void *context, bool clean);
 };
 
@@ -36,17 +36,17 @@ struct ml_shutdown {
     int64_t begun_ns;
     int64_t all_ns;
     bool running;
-    bool worked; /* all work has ended */
+    bool worked; /* all reconciles have ended */
     struct ml_timer late;
 };
 
 void ml_shutdown_init(struct ml_shutdown *shutdown, struct ml_loop *loop,
                       const struct ml_shutdown_handler *handler, void *context);
-void ml_shutdown_fini(struct ml_shutdown *shutdown); /* nothing more comes */
+void ml_shutdown_fini(struct ml_shutdown *shutdown); /* nothing is called any more */
 
 /* Begins with WORK; all of it takes at most `all_ns`. */
 void ml_shutdown_start(struct ml_shutdown *shutdown, int64_t all_ns);
-/* The step is over. The end of WORK ends BOUNDARY as well, which waits for the same. Nothing when
- * that step is not under way. */
+/* The step is done. The end of WORK is the end of BOUNDARY as well. No effect when the shutdown is
+ * in another step. */
 void ml_shutdown_done(struct ml_shutdown *shutdown, enum ml_shutdown_step step);
-void ml_shutdown_skip(struct ml_shutdown *shutdown); /* over at once, and not clean */
+void ml_shutdown_skip(struct ml_shutdown *shutdown); /* ends at once, not clean */

@@ -1,5 +1,5 @@
-/* Where scripts come from: a path, read again whenever it may have changed, or a ConfigMap, an
- * informer of that one object. scripts.c starts a source and is notified of its files. */
+/* Where scripts come from: a path, which is read again whenever it may have changed, or a
+ * ConfigMap, which an informer of that one object watches. scripts.c starts the sources. */
 #include "operator/source.h"
 
 #include "codec/json.h"
@@ -28,13 +28,13 @@ void ml_source_report(struct ml_source *source, bool warning, const char *reason
         source->class->report(source, warning, reason, note);
 }
 
-void ml_source_tell_files(struct ml_source *source, const struct ml_files *files)
+void ml_source_notify_files(struct ml_source *source, const struct ml_files *files)
 {
     source->read = true;
     source->handler->files(source->context, source, files);
 }
 
-void ml_source_tell_trouble(struct ml_source *source, const struct ml_err *err)
+void ml_source_notify_trouble(struct ml_source *source, const struct ml_err *err)
 {
     source->handler->trouble(source->context, source, err);
 }
@@ -61,11 +61,11 @@ static bool path_source_read(void *context)
     struct ml_err err = ML_ERR_INIT;
     bool read = ml_files_read(&files, &ml_files_scripts, self->path, &err) == 0;
     if (read)
-        ml_source_tell_files(&self->source, &files);
+        ml_source_notify_files(&self->source, &files);
     else if (strcmp(err.message, self->last.message) != 0)
-        ml_source_tell_trouble(&self->source, &err);
+        ml_source_notify_trouble(&self->source, &err);
     self->last = err;
-    return read && !ml_files_may_mend(&files);
+    return read && !ml_files_may_recover(&files);
 }
 
 static void path_start(struct ml_source *source)
@@ -104,7 +104,7 @@ struct configmap_source {
     struct ml_str ns, name;
     struct ml_informer *informer;
     struct ml_listener listener;
-    struct ml_object *object; /* as last seen: what Events are about; NULL before */
+    struct ml_object *object; /* as last seen, for Events; NULL before */
 };
 
 static const struct ml_kind configmap_kind = {
@@ -156,9 +156,9 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
     if (r == 0 && files.count + files.refused_count == 0)
         r = ml_err_set(&err, ML_ENOT_FOUND, "%s has no key that ends in .lua", self->source.name);
     if (r < 0)
-        ml_source_tell_trouble(&self->source, &err);
+        ml_source_notify_trouble(&self->source, &err);
     else
-        ml_source_tell_files(&self->source, &files);
+        ml_source_notify_files(&self->source, &files);
 }
 
 static void configmap_on_change(void *context, struct ml_informer *informer, struct ml_object *old,
@@ -170,7 +170,7 @@ static void configmap_on_change(void *context, struct ml_informer *informer, str
     if (!new) {
         struct ml_err err;
         ml_err_set(&err, ML_ENOT_FOUND, "%s was deleted", self->source.name);
-        ml_source_tell_trouble(&self->source, &err);
+        ml_source_notify_trouble(&self->source, &err);
         return;
     }
     ml_object_unref(self->object);
@@ -185,7 +185,7 @@ static void configmap_on_synced(void *context, struct ml_informer *informer)
         return;
     struct ml_err err;
     ml_err_set(&err, ML_ENOT_FOUND, "%s does not exist yet", self->source.name);
-    ml_source_tell_trouble(&self->source, &err);
+    ml_source_notify_trouble(&self->source, &err);
 }
 
 static void configmap_start(struct ml_source *source)

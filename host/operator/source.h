@@ -1,6 +1,6 @@
 /* L6 operator. Where scripts come from: a path, or a ConfigMap watched through the API. A source
- * tells each complete set of files it sees, and takes back what became of them, to show it
- * where the author looks. */
+ * notifies its handler of each complete set of files, and reports where the author looks what
+ * became of them. */
 #pragma once
 
 #include "operator/files.h"
@@ -9,10 +9,10 @@
 struct ml_source;
 
 struct ml_source_handler {
-    /* A complete set; borrowed. Also told when it is the same as before. */
+    /* A complete set; borrowed. Also called when it is the same as before. */
     void (*files)(void *context, struct ml_source *source, const struct ml_files *files);
-    /* There is nothing to read, or no longer: not found, deleted, unreadable. What runs goes
-     * on. Told on each change, not on each try. */
+    /* There is nothing to read: not found, deleted, unreadable. Called on each change, not on each
+     * attempt. Running scripts keep running. */
     void (*trouble)(void *context, struct ml_source *source, const struct ml_err *err);
 };
 
@@ -27,14 +27,14 @@ struct ml_source {
     char *name; /* "reconcilers/", "configmap moonloop-system/scripts": for messages */
     const struct ml_source_handler *handler;
     void *context;
-    bool read; /* its files have been told at least once */
+    bool read; /* `files` was called at least once */
 };
 
 /* A file or folder, watched with inotify; the swap of a mounted ConfigMap's ..data link counts
  * as one change. */
 struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path);
 
-/* "NAMESPACE/NAME", which ml_source_configmap_check has found good. */
+/* "NAMESPACE/NAME", checked by ml_source_configmap_check. */
 struct ml_source *ml_source_configmap_new(struct ml_cluster *cluster, const char *where);
 /* ML_EINVALID when it is not of that form. */
 ML_NODISCARD int ml_source_configmap_check(const char *where, struct ml_err *err);
@@ -43,9 +43,9 @@ void ml_source_start(struct ml_source *source, const struct ml_source_handler *h
                      void *context);
 void ml_source_free(struct ml_source *source); /* NULL is fine */
 
-/* Shows the author what became of a set: an Event on the ConfigMap; nothing for a path. */
+/* Reports to the author: an Event on the ConfigMap; nothing for a path. */
 void ml_source_report(struct ml_source *source, bool warning, const char *reason, const char *note);
 
 /* For the implementations. */
-void ml_source_tell_files(struct ml_source *source, const struct ml_files *files);
-void ml_source_tell_trouble(struct ml_source *source, const struct ml_err *err);
+void ml_source_notify_files(struct ml_source *source, const struct ml_files *files);
+void ml_source_notify_trouble(struct ml_source *source, const struct ml_err *err);

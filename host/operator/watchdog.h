@@ -1,13 +1,12 @@
-/* L6 operator. Tells when the event loop stands still: inside C code of ours or of a library, in a
- * collector or compiler that no hook interrupts. A process whose only thread hangs cannot say so,
- * and its probes time out without a reason. So a second thread looks whether a timer of the loop
- * still fires. When it has not for ten seconds, the thread writes a log line, and answers what
- * comes to the port of the probes with 503 until the loop turns again. It ends nothing: that is
- * for the kubelet to decide.
+/* L6 operator. Reports a blocked event loop: a hang in C code of ours or of a library, in a
+ * collector or compiler that no hook interrupts. A process whose only thread hangs cannot report
+ * it, and its probes time out without a reason. So a second thread checks whether a timer of the
+ * loop still fires. When it has not for ten seconds, the thread writes a log line, and answers
+ * probes with 503 until the loop runs again. It ends nothing: the kubelet decides that.
  *
- * The thread waits nearly always. It touches nothing of the host but the counter and the
- * descriptors that it got, takes no lock and no memory (the loop may hang with the allocator's
- * lock held), and gets no signals. docs/decisions/0008. */
+ * The thread nearly always sleeps. It uses nothing of the host but the counter and its descriptors,
+ * takes no lock and does not allocate (the loop may hang with the allocator's lock held), and gets
+ * no signals. docs/decisions/0008. */
 #pragma once
 
 #include "base/log.h"
@@ -18,13 +17,13 @@ struct ml_watchdog;
 struct ml_watchdog_opts {
     struct ml_loop *loop;
     const struct ml_log *log; /* descriptor and format are copied */
-    int listener;             /* of the probes, or -1 */
-    int64_t tick_ns;          /* the loop is to turn at least so often; 0: a second */
-    int ticks_max;            /* so many without a turn: it stands still; 0: ten */
+    int listener;             /* of the probes; duplicated; or -1 */
+    int64_t tick_ns;          /* how often the loop has to run; 0: a second */
+    int ticks_max;            /* so many missed ticks: it is blocked; 0: ten */
 };
 
-/* To be called where the loop is run, and before it runs; what ticks are counted from is its
- * first turn. ML_EIO: no thread is to be had. */
+/* To be called by the thread that runs the loop, before it does; ticks are counted from the loop's
+ * first turn. ML_EIO: the thread cannot be started. */
 ML_NODISCARD int ml_watchdog_new(const struct ml_watchdog_opts *opts, struct ml_watchdog **out,
                                  struct ml_err *err);
 /* Before the listener is closed. NULL is fine. */

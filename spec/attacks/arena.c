@@ -255,7 +255,7 @@ static void tell(struct arena *arena, bool with_program)
         make_entry(arena->folder, &program->entries[i]);
     begin_turn(arena);
     if (!arena->folder)
-        ml_source_tell_files(&arena->source, &files);
+        ml_source_notify_files(&arena->source, &files);
     end_turn(arena);
     ml_files_fini(&files);
 }

@@ -127,7 +127,7 @@ describe("--scripts with a folder", function()
 
   it("keeps its controllers when the folder goes, and takes them up again when it comes back", function()
     shell.must("mv " .. shell.line { folder, folder .. ".away" })
-    moonloop:till_log { level = "error", msg = "what runs keeps running" }
+    moonloop:till_log { level = "error", msg = "running scripts keep running" }
     assert.equal("busybox", probe.image(ns))
     shell.must("mkdir " .. shell.quote(folder))
     shell.write(folder .. "/cnat.lua", scripts.cnat_with_image "busybox:1.40")

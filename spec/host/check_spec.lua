@@ -82,7 +82,7 @@ describe("moonloop check", function()
     { "bytecode", BYTECODE, "^bad%.lua:1: .*bytecode" },
     { "nothing in it", "", "^bad%.lua" },
     { "a number for a controller", "return 42", "^bad%.lua.*number" },
-    { "a plain table for a controller", "return { name = 'x' }", "^bad%.lua: returns a table that is no moonloop" },
+    { "a plain table for a controller", "return { name = 'x' }", "^bad%.lua: returns a table that is not a moonloop" },
     { "an endless loop", "local n = 0\nwhile true do n = n + 1 end", "^bad%.lua:2: used more than %d+ ms of CPU time" },
     { "an endless loop in pcall", "while true do pcall(function() while true do end end) end", "^bad%.lua:1: .*CPU" },
     { "a loop inside a pattern", "return (('a'):rep(60)):find(('a*'):rep(30) .. 'b')", "^bad%.lua:1: .*CPU" },

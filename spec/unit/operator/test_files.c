@@ -118,7 +118,7 @@ static void test_files_dangling_link_is_refused_alone_and_may_mend(void **state)
     ML_AUTO_FREE char *path = path_in(folder, "x.lua");
     assert_int_equal(symlink("nowhere", path), 0);
     expect_refused(folder, "x.lua", ML_EIO, "No such file or directory");
-    assert_true(ml_files_may_mend(&folder->files));
+    assert_true(ml_files_may_recover(&folder->files));
 }
 
 static void test_files_unreadable_file_is_refused_alone(void **state)
@@ -137,7 +137,7 @@ static void test_files_largest_file_is_taken_and_a_larger_one_refused_alone(void
     struct folder *folder = *state;
     write_file(folder, "x.lua", ML_SCRIPT_SOURCE_MAX + 1);
     expect_refused(folder, "x.lua", ML_ELIMIT, "larger than 1048576 bytes");
-    assert_false(ml_files_may_mend(&folder->files));
+    assert_false(ml_files_may_recover(&folder->files));
     write_file(folder, "x.lua", ML_SCRIPT_SOURCE_MAX);
     read_folder(folder);
     assert_int_equal(folder->files.count, 2);

@@ -186,7 +186,7 @@ static void tell_loops_and(struct world *world, size_t count, const char *good, 
     }
     assert_int_equal(
         ml_files_add(&files, &ml_files_scripts, ml_str_of(good), ml_str_of(text), &err), 0);
-    ml_source_tell_files(&world->source, &files);
+    ml_source_notify_files(&world->source, &files);
     ml_files_fini(&files);
 }
 

@@ -48,7 +48,7 @@ static void test_scripts_refused_version_changes_nothing_that_runs(void **state)
         {"return 42", "Warning ScriptRefused: a.lua"},
         {"\x1bLua", "Warning ScriptRefused: a.lua:1: this is bytecode"},
         {"while true do end", "Warning ScriptRefused: a.lua:1: used more than"},
-        {"return {}", "Warning ScriptRefused: a.lua: returns a table that is no"},
+        {"return {}", "Warning ScriptRefused: a.lua: returns a table that is not a"},
     };
     tell(world, one, NULL);
     for (size_t i = 0; i < ML_COUNT(broken); i++) {
@@ -254,7 +254,7 @@ static void tell_renamed(struct world *world, int number)
     ML_AUTO_FREE char *text = script(name, "return");
     assert_int_equal(
         ml_files_add(&files, &ml_files_scripts, ml_str_of(file), ml_str_of(text), &err), 0);
-    ml_source_tell_files(&world->source, &files);
+    ml_source_notify_files(&world->source, &files);
     ml_files_fini(&files);
     advance(world, ML_NS_PER_S);
 }
@@ -268,8 +268,8 @@ static void test_scripts_controllers_without_a_file_are_counted_and_have_an_end(
     struct ml_buf why = ML_BUF_INIT;
     assert_false(ml_scripts_ready(world->scripts, &why));
     assert_non_null(strstr(ml_buf_cstr(&why),
-                           "r100.lua: 100 controllers are at work, which is the "
-                           "limit; a restart ends those without a file: r0, r1"));
+                           "r100.lua: the limit of 100 controllers is reached; a restart "
+                           "ends those whose file is gone: r0, r1"));
     ml_buf_clear(&why);
     ml_metrics_write(world->metrics, &why);
     assert_non_null(strstr(ml_buf_cstr(&why), "\nmoonloop_controllers_without_file 100\n"));

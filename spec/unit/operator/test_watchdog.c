@@ -139,7 +139,7 @@ static void hang_and_be_probed(void *context)
     for (int i = 0; i < 2; i++) {
         ask(connect_probe(f), answer, sizeof answer);
         assert_non_null(strstr(answer, "HTTP/1.1 503 "));
-        assert_non_null(strstr(answer, "\r\n\r\nthe event loop stands still"));
+        assert_non_null(strstr(answer, "\r\n\r\nthe event loop is blocked"));
     }
 }
 
@@ -157,10 +157,10 @@ static void test_probes_fail_while_the_loop_hangs(void **state)
 {
     struct fixture *f = *state;
     assert_healthy(f);
-    run_till_said(f, hang_and_be_probed, "turns again");
+    run_till_said(f, hang_and_be_probed, "runs again");
     assert_non_null(strstr(f->said, "{\"level\":\"error\",\"ts\":\"2"));
-    assert_non_null(strstr(f->said, "\"msg\":\"the event loop stands still\",\"seconds\":0}\n"));
-    assert_non_null(strstr(f->said, "\"msg\":\"the event loop turns again\",\"seconds\":0}\n"));
+    assert_non_null(strstr(f->said, "\"msg\":\"the event loop is blocked\",\"seconds\":0}\n"));
+    assert_non_null(strstr(f->said, "\"msg\":\"the event loop runs again\",\"seconds\":0}\n"));
     assert_healthy(f);
 }
 
@@ -174,7 +174,7 @@ static void hang_before_a_silent_client(void *context)
 
 static void test_a_client_that_says_nothing_does_not_keep_the_others(void **state)
 {
-    run_till_said(*state, hang_before_a_silent_client, "turns again");
+    run_till_said(*state, hang_before_a_silent_client, "runs again");
     assert_healthy(*state);
 }
 
@@ -206,7 +206,7 @@ static void hang_with_a_signal_pending(void *context)
 
 static void test_signals_are_for_the_loop(void **state)
 {
-    run_till_said(*state, hang_with_a_signal_pending, "turns again");
+    run_till_said(*state, hang_with_a_signal_pending, "runs again");
 }
 
 /* ---- what is no hang ---- */
