@@ -59,6 +59,17 @@ bool ml_files_same(const struct ml_files *a, const struct ml_files *b)
     return true;
 }
 
+bool ml_files_have(const struct ml_files *files, const char *name)
+{
+    for (size_t i = 0; i < files->count; i++)
+        if (ml_str_is(files->files[i].name, name))
+            return true;
+    for (size_t i = 0; i < files->refused_count; i++)
+        if (strcmp(files->refused[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static bool is_script(struct ml_str name)
 {
     return ml_str_ends(name, ".lua") && !ml_str_ends(name, "_test.lua");

@@ -38,6 +38,7 @@ struct ml_files {
 void ml_files_fini(struct ml_files *files);
 void ml_files_copy(struct ml_files *to, const struct ml_files *from); /* `to` is written anew */
 bool ml_files_same(const struct ml_files *a, const struct ml_files *b);
+bool ml_files_have(const struct ml_files *files, const char *name); /* refused or not */
 
 /* Copies name and text in, keeping the order. A file that is too large, or whose name is longer
  * than ML_FILE_NAME_MAX or cannot be printed, goes to `refused`. ML_ELIMIT: too many files or bytes

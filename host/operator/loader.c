@@ -235,6 +235,15 @@ void ml_batch_fini(struct ml_batch *batch)
     *batch = (struct ml_batch){0};
 }
 
+bool ml_batch_is_good(const struct ml_batch *batch)
+{
+    for (size_t i = 0; i < batch->files->count; i++)
+        if (batch->entries[i].verdict == ML_BATCH_REFUSED ||
+            file_is_quarantined(batch, &batch->files->files[i]))
+            return false;
+    return batch->files->refused_count == 0;
+}
+
 size_t ml_batch_check(const struct ml_script_limits *limits, const struct ml_files *files,
                       const struct ml_batch_check *check)
 {

@@ -63,6 +63,9 @@ void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
                    const struct ml_batch_opts *opts); /* all at once */
 void ml_batch_fini(struct ml_batch *batch);
 
+/* Of a loaded batch: no file is refused or in quarantine. */
+bool ml_batch_is_good(const struct ml_batch *batch);
+
 /* Over name and text of every file that `script` was made from, or of all when it is NULL. */
 uint64_t ml_batch_fingerprint(const struct ml_files *files, const struct ml_script *script);
 

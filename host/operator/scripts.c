@@ -25,12 +25,6 @@ struct slot {
     struct ml_list node;
 };
 
-/* A controller that was replaced by one of another name; freed when its reconciles have ended. */
-struct draining {
-    struct ml_controller *controller;
-    struct ml_list node;
-};
-
 /* One source with its loader. */
 struct feed {
     struct ml_scripts *scripts;
@@ -49,7 +43,9 @@ struct ml_scripts {
     struct feed feeds[SOURCES_MAX];
     size_t feed_count;
     struct ml_list slots;
-    struct ml_list draining;
+    /* Replaced by controllers of other names; freed when their reconciles have ended. */
+    struct ml_controller *draining[CONTROLLERS_MAX];
+    size_t draining_count;
     bool stopping;
     size_t running; /* controllers that have not stopped yet */
     void (*stopped)(void *context);
@@ -74,8 +70,6 @@ static bool slot_works(const struct slot *slot)
 {
     return slot->controller && ml_controller_current(slot->controller);
 }
-
-static const struct ml_controller_handler controller_handler;
 
 static struct slot *slot_find(const struct feed *feed, struct ml_str file)
 {
@@ -149,6 +143,59 @@ static const struct slot *slot_with_name(struct slot *mine, const char *name)
     }
     return NULL;
 }
+
+static void scripts_drain_controller(struct ml_scripts *self, struct ml_controller *controller)
+{
+    ml_assert(self->draining_count < CONTROLLERS_MAX);
+    self->draining[self->draining_count++] = controller;
+    ml_controller_stop(controller);
+}
+
+static void scripts_on_live(void *context, struct ml_controller *controller, bool first)
+{
+    struct ml_scripts *self = context;
+    struct slot *slot = slot_of_controller(self, controller);
+    ml_assert(slot != NULL);
+    if (controller == slot->successor) {
+        scripts_drain_controller(self, slot->controller);
+        slot->controller = ml_take(&slot->successor);
+    }
+    const char *name = ml_controller_name(controller);
+    ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", slot->file,
+                                          name);
+    ml_info(self->cluster->log, "scripts", first ? "script is live" : "new version is live",
+            ML_S("source", slot->source->name), ML_S("file", slot->file), ML_S("controller", name));
+    ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
+    ml_source_report(slot->source, false, "ScriptLoaded", note);
+}
+
+static void scripts_on_circuit(void *context, struct ml_controller *controller, bool open,
+                               const char *note)
+{
+    struct slot *slot = slot_of_controller(context, controller);
+    if (slot)
+        ml_source_report(slot->source, open, open ? "CircuitOpen" : "CircuitClosed", note);
+}
+
+static void scripts_on_stopped(void *context, struct ml_controller *controller)
+{
+    struct ml_scripts *self = context;
+    for (size_t i = 0; i < self->draining_count; i++) {
+        if (self->draining[i] != controller)
+            continue;
+        self->draining[i] = self->draining[--self->draining_count];
+        ml_controller_free(controller);
+        break;
+    }
+    if (--self->running == 0 && self->stopping)
+        self->stopped(self->stopped_context);
+}
+
+static const struct ml_controller_handler controller_handler = {
+    .live = scripts_on_live,
+    .circuit = scripts_on_circuit,
+    .stopped = scripts_on_stopped,
+};
 
 static struct ml_controller *scripts_new_controller(struct ml_scripts *self, const char *name)
 {
@@ -303,22 +350,11 @@ static void feed_refuse_file(struct feed *feed, const struct ml_file_refused *re
     slot->refused = fingerprint;
 }
 
-static bool files_have(const struct ml_files *files, const char *name)
-{
-    for (size_t i = 0; i < files->count; i++)
-        if (ml_str_is(files->files[i].name, name))
-            return true;
-    for (size_t i = 0; i < files->refused_count; i++)
-        if (strcmp(files->refused[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static void feed_report_missing(struct feed *feed, const struct ml_files *files)
 {
     ml_list_each (node, &feed->scripts->slots) {
         struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot->source != feed->source || slot->missing || files_have(files, slot->file))
+        if (slot->source != feed->source || slot->missing || ml_files_have(files, slot->file))
             continue;
         struct ml_err err;
         slot->missing = true;
@@ -380,16 +416,6 @@ static void feed_on_proven(void *context)
         ml_timer_start(&feed->proof, ML_CRASH_MARKER_WORKED_NS);
 }
 
-static bool batch_is_all_good(const struct ml_scripts *self, const struct ml_batch *batch)
-{
-    for (size_t i = 0; i < batch->files->count; i++)
-        if (batch->entries[i].verdict == ML_BATCH_REFUSED ||
-            ml_crash_marker_quarantined(self->marker,
-                                        ml_crash_marker_version(&batch->files->files[i])))
-            return false;
-    return batch->files->refused_count == 0;
-}
-
 static void feed_propose_last_good(struct feed *feed, const struct ml_batch *batch)
 {
     struct ml_err err = ML_ERR_INIT;
@@ -397,7 +423,7 @@ static void feed_propose_last_good(struct feed *feed, const struct ml_batch *bat
         return;
     feed->proposed = 0;
     ml_timer_stop(&feed->proof);
-    if (!batch_is_all_good(feed->scripts, batch))
+    if (!ml_batch_is_good(batch))
         return;
     if (ml_last_good_propose(feed->last_good, batch->files, &err) < 0) {
         feed_warn_not_kept(feed, &err);
@@ -440,69 +466,12 @@ static void feed_on_trouble(void *context, struct ml_source *source, const struc
 
 static const struct ml_source_handler source_handler = {feed_on_files, feed_on_trouble};
 
-static void scripts_drain_controller(struct ml_scripts *self, struct ml_controller *controller)
-{
-    struct draining *draining = ml_new(struct draining);
-    draining->controller = controller;
-    ml_list_push(&self->draining, &draining->node);
-    ml_controller_stop(controller);
-}
-
-static void scripts_on_live(void *context, struct ml_controller *controller, bool first)
-{
-    struct ml_scripts *self = context;
-    struct slot *slot = slot_of_controller(self, controller);
-    ml_assert(slot != NULL);
-    if (controller == slot->successor) {
-        scripts_drain_controller(self, slot->controller);
-        slot->controller = ml_take(&slot->successor);
-    }
-    const char *name = ml_controller_name(controller);
-    ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", slot->file,
-                                          name);
-    ml_info(self->cluster->log, "scripts", first ? "script is live" : "new version is live",
-            ML_S("source", slot->source->name), ML_S("file", slot->file), ML_S("controller", name));
-    ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
-    ml_source_report(slot->source, false, "ScriptLoaded", note);
-}
-
-static void scripts_on_circuit(void *context, struct ml_controller *controller, bool open,
-                               const char *note)
-{
-    struct slot *slot = slot_of_controller(context, controller);
-    if (slot)
-        ml_source_report(slot->source, open, open ? "CircuitOpen" : "CircuitClosed", note);
-}
-
-static void scripts_on_stopped(void *context, struct ml_controller *controller)
-{
-    struct ml_scripts *self = context;
-    ml_list_each (node, &self->draining) {
-        struct draining *draining = ml_container_of(node, struct draining, node);
-        if (draining->controller != controller)
-            continue;
-        ml_list_remove(&draining->node);
-        ml_controller_free(draining->controller);
-        free(draining);
-        break;
-    }
-    if (--self->running == 0 && self->stopping)
-        self->stopped(self->stopped_context);
-}
-
-static const struct ml_controller_handler controller_handler = {
-    .live = scripts_on_live,
-    .circuit = scripts_on_circuit,
-    .stopped = scripts_on_stopped,
-};
-
 struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_script_limits *limits)
 {
     struct ml_scripts *self = ml_new(struct ml_scripts);
     self->cluster = cluster;
     self->limits = *limits;
     ml_list_init(&self->slots);
-    ml_list_init(&self->draining);
     self->refusals = ml_metrics_counter(cluster->metrics, "moonloop_script_refused_total",
                                         "Script versions refused, by file.",
                                         ml_metric_labels("file"));
@@ -526,11 +495,8 @@ void ml_scripts_free(struct ml_scripts *self)
     ml_list_each (node, &self->slots) {
         slot_free(ml_container_of(node, struct slot, node));
     }
-    ml_list_each (node, &self->draining) {
-        struct draining *draining = ml_container_of(node, struct draining, node);
-        ml_controller_free(draining->controller);
-        free(draining);
-    }
+    for (size_t i = 0; i < self->draining_count; i++)
+        ml_controller_free(self->draining[i]);
     for (size_t i = 0; i < self->feed_count; i++) {
         ml_loader_free(self->feeds[i].loader);
         ml_timer_stop(&self->feeds[i].proof);
@@ -613,11 +579,9 @@ bool ml_scripts_hand_over(struct ml_scripts *self, bool cut)
         if (slot->controller && !ml_controller_hand_over(slot->controller, cut))
             idle = false;
     }
-    ml_list_each (node, &self->draining) {
-        struct draining *draining = ml_container_of(node, struct draining, node);
-        if (!ml_controller_hand_over(draining->controller, cut))
+    for (size_t i = self->draining_count; i-- > 0;) /* one that ends is taken out */
+        if (!ml_controller_hand_over(self->draining[i], cut))
             idle = false;
-    }
     return idle;
 }
 
