@@ -116,6 +116,7 @@ describe("moonloop run --state-dir", function()
     put("other")
     state = state .. "/none"
     local moonloop = start():till_ready()
-    moonloop:till_log { msg = "no crash marker; a script that kills the process will not be quarantined", error = "cannot be opened" }
+    moonloop:till_log { msg = "no crash marker; a script that kills the process will not be quarantined",
+      error = "cannot be opened" }
   end)
 end)
