@@ -1,8 +1,11 @@
-/* L0 base. Bytes that somebody may use. Who holds memory on another's account takes it from that
- * budget, and gives it back when the memory is gone. Several budgets may share a pool. */
+/* L0 base. Limits on what one owner may use: memory (struct ml_budget) and CPU time (struct
+ * ml_meter).
+ *
+ * Whoever holds memory for an owner takes it from the owner's budget, and gives it back when the
+ * memory is freed. Several budgets may share a pool. */
 #pragma once
 
-#include "base/base.h"
+#include "base/clock.h"
 
 /* What several budgets may use together. */
 struct ml_budget_pool {
@@ -57,3 +60,21 @@ static inline void ml_budget_give(struct ml_budget *budget, size_t bytes)
     if (budget->pool)
         budget->pool->used -= bytes;
 }
+
+/* CPU time used, against a share of the wall time; pure, over instants that the caller reads from a
+ * clock. A quarter of the time may be used, and of what was not used up to two seconds' worth at
+ * once; what goes beyond that is owed until enough time has passed. */
+
+#define ML_METER_SHARE_DIVISOR 4 /* 25 % of the wall time */
+#define ML_METER_WINDOW_NS     (2 * ML_NS_PER_S)
+
+/* All zero: nothing used. */
+struct ml_meter {
+    int64_t used_ns; /* as of at_ns, without what elapsed time has paid back */
+    int64_t at_ns;   /* monotonic */
+};
+
+void ml_meter_charge(struct ml_meter *meter, int64_t now_ns, int64_t cpu_ns);
+
+/* How long nothing may be used, in ns of wall time; 0: nothing is owed. */
+int64_t ml_meter_debt(const struct ml_meter *meter, int64_t now_ns);

@@ -1,6 +1,6 @@
 #include "operator/scripts_internal.h"
 
-#include "base/print.h"
+#include "base/escape.h"
 
 static const struct ml_controller_handler controller_handler;
 

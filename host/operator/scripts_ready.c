@@ -1,6 +1,6 @@
 #include "operator/scripts_internal.h"
 
-#include "base/print.h"
+#include "base/escape.h"
 
 bool scripts_of_source_work(const struct ml_scripts *self, const struct ml_source *source)
 {

@@ -4,7 +4,7 @@
 #include "base/log.h"
 
 #include "base/metrics.h"
-#include "base/print.h"
+#include "base/escape.h"
 
 #include <fcntl.h>
 #include <stdio.h>
