@@ -16,7 +16,7 @@ struct ml_embedded_http_opts {
     struct ml_loop *loop;
     struct ml_clock *clock;       /* for the certificate's time; NULL: the real one */
     struct ml_apiserver *server;  /* borrowed; outlives this */
-    const char *address;          /* "127.0.0.1:0", as ml_http_listen takes it */
+    const char *address;          /* "127.0.0.1:0", as ml_tcp_listen takes it */
     struct ml_http_limits limits; /* 0: the default; a body's is always 3 MiB */
     const char *const *names;     /* of the certificate, beside localhost, 127.0.0.1 and ::1 */
     size_t name_count;

@@ -1,7 +1,7 @@
 /* cluster.process: does a process answer? */
 #include <stdio.h>
 
-#include "net/tcp_check.h"
+#include "net/tcp.h"
 #include "cluster/process_lua_internal.h"
 
 #define CHECK       "cluster.process.check"

@@ -3,7 +3,7 @@
 #include "kube/kubeconfig_internal.h"
 
 #include "base/wipe.h"
-#include "net/tls_check.h"
+#include "net/tls.h"
 
 /* Puts `fresh` in the place of `*text`; false when they are the same. */
 static bool take_text(char **text, struct ml_buf *fresh)

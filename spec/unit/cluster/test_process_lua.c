@@ -6,7 +6,7 @@
 
 #include "net_unit.h"
 
-#include "net/http_routes.h"
+#include "net/http_server.h"
 #include "cluster/process_lua.h"
 
 struct fixture {
