@@ -29,12 +29,14 @@ bool ml_budget_take(struct ml_budget *budget, size_t bytes)
     return true;
 }
 
-#define METER_ALLOWANCE_NS (ML_METER_WINDOW_NS / ML_METER_SHARE_DIVISOR)
-#define METER_USED_MAX_NS  (600 * ML_NS_PER_S) /* nobody waits for longer than 40 minutes */
+#define METER_SHARE_DIVISOR 4 /* 25 % of the wall time */
+#define METER_WINDOW_NS     (2 * ML_NS_PER_S)
+#define METER_ALLOWANCE_NS  (METER_WINDOW_NS / METER_SHARE_DIVISOR)
+#define METER_USED_MAX_NS   (600 * ML_NS_PER_S) /* nobody waits for longer than 40 minutes */
 
 static int64_t meter_used(const struct ml_meter *meter, int64_t now_ns)
 {
-    int64_t good_ns = ml_ns_between(meter->at_ns, now_ns) / ML_METER_SHARE_DIVISOR;
+    int64_t good_ns = ml_ns_between(meter->at_ns, now_ns) / METER_SHARE_DIVISOR;
     return good_ns < 0 ? meter->used_ns : ML_MAX(meter->used_ns - good_ns, 0);
 }
 
@@ -48,5 +50,5 @@ void ml_meter_charge(struct ml_meter *meter, int64_t now_ns, int64_t cpu_ns)
 int64_t ml_meter_debt(const struct ml_meter *meter, int64_t now_ns)
 {
     int64_t over_ns = meter_used(meter, now_ns) - METER_ALLOWANCE_NS;
-    return over_ns > 0 ? over_ns * ML_METER_SHARE_DIVISOR : 0;
+    return over_ns > 0 ? over_ns * METER_SHARE_DIVISOR : 0;
 }

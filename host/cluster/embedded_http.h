@@ -1,5 +1,5 @@
-/* L6 operator. The embedded API server on HTTPS: takes requests from a socket to the server's Lua and
- * its answers back, whole or as a stream. The certificate is made at each start; its key never
+/* L6 operator. The embedded API server on HTTPS: takes requests from a socket to the server's Lua
+ * and its answers back, whole or as a stream. The certificate is made at each start; its key never
  * leaves the process.
  *
  * Limits are those of net/http_server.h. What is beyond them is answered with the Status that
@@ -7,8 +7,8 @@
  * client, and cuts one that does not read. */
 #pragma once
 
-#include "net/http_server.h"
 #include "cluster/apiserver.h"
+#include "net/http_server.h"
 
 struct ml_embedded_http;
 

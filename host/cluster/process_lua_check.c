@@ -1,8 +1,8 @@
 /* cluster.process: does a process answer? */
 #include <stdio.h>
 
-#include "net/tcp.h"
 #include "cluster/process_lua_internal.h"
+#include "net/tcp.h"
 
 #define CHECK       "cluster.process.check"
 #define HEADERS_MAX 64

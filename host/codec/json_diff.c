@@ -233,7 +233,7 @@ static int diff_member(struct ml_str key, struct value old, struct value new,
         }
         return 0;
     }
-    /* An object that turns out not to differ is taken back, key and comma included. */
+    /* When the objects do not differ after all, remove the key and its comma again. */
     struct ml_json_writer before = *writer;
     size_t len_before = writer->out->len;
     ml_json_key(writer, key);

@@ -8,7 +8,7 @@
 #include <emmintrin.h>
 #endif
 
-/* The first byte in [p, end) that a string cannot hold as it is or that needs a second look:
+/* The first byte in [p, end) that cannot stand in a string as it is, or that must be checked:
  * '"', '\\', a control character, anything but ASCII. `end` when there is none. */
 static inline const char *ml_json_plain_end(const char *p, const char *end)
 {

@@ -283,7 +283,7 @@ static int yaml_refuse_size(struct yaml *yaml)
                       yaml->event.start_mark.line + 1);
 }
 
-/* To be asked after each addition to the output. */
+/* Call after each addition to the output. */
 static int yaml_check_size(struct yaml *yaml)
 {
     return yaml->out->failed || yaml->out->len > yaml->out_max ? yaml_refuse_size(yaml) : 0;
@@ -356,13 +356,13 @@ static int write_alias(struct yaml *yaml)
     yaml->aliased_max -= len;
     if (yaml->out->len + len > yaml->out_max)
         return yaml_refuse_size(yaml);
-    /* Room first: to append is to move what is appended from. */
+    /* Reserve first: growing the buffer would move the bytes that are copied from it. */
     if (ml_buf_reserve(yaml->out, len))
         ml_buf_append(yaml->out, yaml->out->ptr + anchor->start, len);
     return yaml_check_size(yaml);
 }
 
-/* False for a tag that is not taken. */
+/* False for a tag that is not supported. */
 static bool scalar_type(const yaml_event_t *event, enum scalar_kind *out)
 {
     static const struct {
@@ -550,7 +550,7 @@ static bool is_empty_document(const yaml_event_t *root)
            !root->data.scalar.anchor;
 }
 
-/* The depth was watched, but an alias may stand deep and name what is deep itself. */
+/* Nesting was limited while it was read, but an alias deep inside may name something deep. */
 static int check_document(struct yaml *yaml, size_t start)
 {
     struct ml_err deep;

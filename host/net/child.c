@@ -130,7 +130,7 @@ static void stream_append(struct stream *stream, const char *bytes, size_t len)
     }
 }
 
-/* Reads what is there. */
+/* Reads without waiting. */
 static void stream_read(struct stream *stream)
 {
     char bytes[PIECE_BYTES];

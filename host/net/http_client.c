@@ -1,6 +1,6 @@
 /* Calls: from ml_http_send over the head and the pieces to done(). libcurl's handles may only be
  * added and removed while libcurl is not on the stack, so both happen in a task. Called by
- * kube/transport_http.c and by probes. */
+ * kube/transport_http.c and by the probes of `moonloop dev`. */
 #include "net/http_client.h"
 
 #include <pthread.h>
@@ -116,7 +116,7 @@ struct ml_http_client {
     struct ml_http_pools pools;
     struct ml_list starting; /* calls to hand to libcurl */
     struct ml_list running;
-    struct ml_list ending; /* canceled calls to take from libcurl */
+    struct ml_list ending; /* canceled calls, to remove from libcurl */
     struct ml_task work;
     bool in_done;
     CURL *spare[SPARE_MAX]; /* handles that are used again */

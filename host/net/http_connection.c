@@ -13,15 +13,15 @@
 #include "base/buf.h"
 
 #define LINGER_MS INT64_C(2000) /* for a refused client to stop sending and read why */
-/* What the system keeps for a client. Left to itself it takes up to 4 MiB before we hear that one
- * does not read. */
+/* The kernel's send buffer for a client. Left alone, the kernel accepts up to 4 MiB before we
+ * notice that a client does not read. */
 #define SEND_BYTES (256 * 1024)
-/* What a client may send ahead while a request is being answered, whatever others do. */
+/* A client may send this much ahead while its request is being answered, whatever others do. */
 #define AHEAD_BYTES ((size_t)64 * 1024)
 
 /* ---- blocks: pieces that many answers share ---- */
 
-/* What libevent and the heap take to keep one piece in a buffer, about. */
+/* The approximate memory that libevent and the heap need for one piece in a buffer. */
 #define PIECE_COST ((size_t)128)
 
 struct http_block {
@@ -138,13 +138,13 @@ void http_connection_set_held(struct http_connection *connection, size_t bytes)
     connection->held_bytes = bytes;
 }
 
-/* The most that may be read of one request: more than this cannot be within the limits. */
+/* A request with more bytes than this cannot be within the limits. */
 static size_t arrived_max(const struct ml_http_server *server)
 {
     return server->opts.limits.header_bytes_max + server->opts.limits.body_bytes_max;
 }
 
-/* Looks at a piece of a head; false for a NUL. */
+/* Checks a piece of a head; false for a NUL. */
 static bool connection_check_head_bytes(struct http_connection *connection, const char *bytes,
                                         size_t len)
 {
@@ -161,8 +161,8 @@ static bool connection_check_head_bytes(struct http_connection *connection, cons
     return true;
 }
 
-/* Looks at the last `len` bytes that came in. evhttp takes a line up to the first NUL for all of
- * it: a field would have another value for us than for who sent it. */
+/* Checks the last `len` bytes that came in. evhttp ends a line at the first NUL, so a field would
+ * have another value for us than for its sender. */
 static bool connection_check_head(struct http_connection *connection, size_t len)
 {
     struct evbuffer *input = bufferevent_get_input(connection->bev);
@@ -212,12 +212,12 @@ void http_connection_wait(struct http_connection *connection)
 
 void http_connection_abort(struct http_connection *connection)
 {
-    /* Later: the caller may stand in a callback of evhttp for this connection. */
+    /* Later: the caller may run inside a callback of evhttp for this connection. */
     connection->phase = HTTP_ABORTED;
     ml_task_defer(&connection->task, connection->server->opts.loop);
 }
 
-/* Those that evhttp has no words for, and one that has been renamed. */
+/* The reasons that evhttp does not know, and one that has been renamed. */
 const char *http_reason(int status)
 {
     switch (status) {
@@ -249,9 +249,9 @@ void http_refusal(const struct ml_http_server *server, int status, struct ml_htt
 
 /* ---- refusing a request before it is whole ---- */
 
-/* What a refused client goes on sending; closing with bytes unread would reset the connection
- * and take our answer from the client. `context` is not to be trusted: evhttp may have a call
- * of the read callback pending with an argument of its own. */
+/* Drops what a refused client goes on sending: closing with unread bytes would reset the
+ * connection, and the client would lose our answer. Don't use `context`: a pending call of evhttp's
+ * read callback may pass an argument of its own. */
 static void on_refused_input(struct bufferevent *bev, void *context)
 {
     struct evbuffer *input = bufferevent_get_input(bev);
@@ -295,8 +295,8 @@ static void connection_send_refusal(struct http_connection *connection)
     connection_start_timer(connection, LINGER_MS);
 }
 
-/* evhttp would read all of it, or answer with an HTML page and a reset. So it hears nothing
- * more of this connection, and we answer ourselves, off the stack of this callback. */
+/* evhttp would read all of the request, or answer with an HTML page and a reset. So evhttp is cut
+ * off from this connection, and we answer ourselves, in a task outside this callback. */
 static void connection_refuse(struct http_connection *connection, int status)
 {
     connection->phase = HTTP_REFUSED;
@@ -463,7 +463,7 @@ static void on_connection_timer(void *context)
     struct http_connection *connection = context;
     size_t unsent = evbuffer_get_length(bufferevent_get_output(connection->bev));
     if (connection->phase == HTTP_SENDING && unsent < connection->unsent_bytes) {
-        connection->unsent_bytes = unsent; /* slow, but it takes something */
+        connection->unsent_bytes = unsent; /* slow, but the client reads */
         connection_start_timer(connection, connection->server->opts.limits.arrival_ms);
         return;
     }
@@ -481,14 +481,14 @@ static void answer_plain_http(struct bufferevent *bev)
         is_http |= ERR_GET_REASON(error) == SSL_R_HTTP_REQUEST;
     if (!is_http)
         return;
-    /* What is left unread would make the close a reset. */
+    /* Unread bytes would make the close a reset. */
     while (recv(bufferevent_getfd(bev), rest, sizeof rest, MSG_DONTWAIT) > 0)
         ;
     send(bufferevent_getfd(bev), text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* libevent frees the TLS state without a close_notify, and a client could not tell the end of an
- * answer without a length from a cut. */
+/* libevent frees the TLS state without a close_notify; without one, a client cannot distinguish the
+ * end of an answer that has no length from a broken connection. */
 static void connection_end_tls(struct bufferevent *bev)
 {
     SSL *ssl = bufferevent_openssl_get_ssl(bev);
@@ -512,7 +512,7 @@ static void connection_forget(struct http_connection *connection)
     free(connection);
 }
 
-/* The connection closes under the request it has, if it has one. */
+/* The connection closes; a request that it has ends here. */
 static void connection_notify_handler(struct http_connection *connection)
 {
     struct evhttp_request *request = ml_take(&connection->request);
@@ -521,7 +521,7 @@ static void connection_notify_handler(struct http_connection *connection)
     if (connection->phase == HTTP_BUSY && connection->exchange.closed)
         connection->exchange.closed(connection->exchange.context);
     if (!evhttp_request_get_connection(request))
-        evhttp_request_free(request); /* evhttp has left it to us */
+        evhttp_request_free(request); /* evhttp left it to us */
 }
 
 static void on_connection_closed(struct evhttp_connection *evcon, void *context)

@@ -1,10 +1,10 @@
 /* L2 net, private to http_server.c and http_connection.c. One connection of the server: what it is
  * doing, the limits in bytes and time, its end. And what waits to be sent.
  *
- * evhttp (2.1.12) tells of a connection only when a request has come in whole. What happens
- * before and between is learned from the bufferevent below it: its input buffer reports
- * arriving bytes, its callbacks are taken over while an answer is made. What that is for stands
- * at each place. Facts it rests on:
+ * evhttp (2.1.12) reports a connection only when a request has arrived whole. What happens before
+ * and between requests we learn from the bufferevent below it: its input buffer reports arriving
+ * bytes, and we replace its callbacks while an answer is made; each place says why. This relies
+ * on:
  *   - evhttp makes its bufferevent through our hook and sets the callbacks' argument to its
  *     connection, so the two can be matched right after the accept (http_connection_adopt);
  *   - evhttp_connection_free() always calls the close callback first;
@@ -24,7 +24,7 @@
  * A piece of a stream that waits to be sent to many clients is kept once: a thousand who watch the
  * same cost the memory of one. */
 
-/* What a server's blocks take. Lives until the server and the last block have gone: libevent frees
+/* Memory of a server's blocks. Lives until the server and the last block have gone: libevent frees
  * buffers later than their connections. */
 struct http_unsent {
     size_t refs;
@@ -97,7 +97,7 @@ struct ml_http_server {
     size_t connection_count;
     struct ml_list fresh;   /* made by accept, evhttp's side not known yet */
     struct ml_list waiting; /* for a request; the longest waiting first */
-    struct ml_list busy;    /* who has taken nothing of what waits for the longest time first */
+    struct ml_list busy;    /* first the one whose client has read nothing for the longest time */
     size_t held_bytes;      /* of all connections */
     size_t unsent_bytes;    /* in the output buffers of all connections */
     struct http_unsent *unsent;

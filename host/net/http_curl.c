@@ -393,7 +393,7 @@ void ml_http_options_fini(struct ml_http_options *options)
 
 /* ---- failures ---- */
 
-/* NULL where the URL is none. */
+/* NULL when `url` is not a URL. */
 static char *url_peer(const char *url)
 {
     char *host = NULL, *port = NULL, *peer = NULL;

@@ -46,7 +46,7 @@ char *ml_http_url_peer(const char *url);
 /* The same of a proxy's URL, in words; nothing of a user and password in it. */
 char *ml_http_proxy_peer(const char *url);
 
-/* What libcurl tells about a transfer that ended with `code`. */
+/* What libcurl says about a transfer that ended with `code`. */
 struct ml_http_failure {
     CURLcode code;
     const char *url;

@@ -105,8 +105,8 @@ static void answer_refusal(struct http_connection *connection, int status)
     ml_http_answer(&connection->exchange, &answer);
 }
 
-/* evhttp takes HEAD, TRACE and methods unknown to it for requests without a body, and would
- * read the body they have all the same as the next request. */
+/* evhttp treats HEAD, TRACE and unknown methods as requests without a body; if they have one, it
+ * would read the body as the next request. */
 static bool request_leaves_body_unread(const struct ml_http_exchange *exchange)
 {
     const char *length = ml_http_header(exchange, "Content-Length");
@@ -122,7 +122,7 @@ static bool is_digits(const char *text)
 }
 
 /* Another reader of the same bytes might see other fields, or the end of the body elsewhere (RFC
- * 9112, 5.1 and 6.3). evhttp goes by the first of several lengths and takes signs. */
+ * 9112, 5.1 and 6.3). evhttp uses the first of several lengths and accepts signs. */
 static bool request_is_ambiguous(const struct ml_http_exchange *exchange)
 {
     const char *length = NULL, *host = NULL;
@@ -143,7 +143,7 @@ static bool request_is_ambiguous(const struct ml_http_exchange *exchange)
     return length && ml_http_header(exchange, "Transfer-Encoding");
 }
 
-/* Its end is unknown to us: evhttp takes it for a request without a body. */
+/* Nobody knows where its body ends: evhttp treats it as a request without one. */
 static bool request_has_unknown_coding(const struct ml_http_exchange *exchange)
 {
     const char *coding = ml_http_header(exchange, "Transfer-Encoding");
@@ -304,7 +304,7 @@ void ml_http_finish(struct ml_http_exchange *exchange)
 {
     struct http_connection *connection = exchange_connection(exchange);
     ml_assert(connection->streaming);
-    if (connection->cut) { /* the end would make what is missing look whole */
+    if (connection->cut) { /* a regular end would make the cut answer look complete */
         http_connection_abort(connection);
         return;
     }
@@ -354,8 +354,8 @@ static void on_connections_accepted(evutil_socket_t fd, short what, void *contex
     }
 }
 
-/* evhttp's hook for the bufferevent of a new connection, the first we hear of it. Must not
- * fail: evhttp would go on without TLS. */
+/* evhttp's hook for the bufferevent of a new connection, our first notice of it. Must not fail:
+ * evhttp would continue without TLS. */
 static struct bufferevent *on_accepting(struct event_base *base, void *context)
 {
     struct ml_http_server *server = context;
@@ -364,9 +364,8 @@ static struct bufferevent *on_accepting(struct event_base *base, void *context)
     return connection->bev;
 }
 
-/* No descriptors, most likely. The pending connection would wake us again at once, and for
- * ever. evhttp keeps the listener's context for itself, so that the way back is a timer that
- * always runs. */
+/* Most likely no descriptors are left. The pending connection would wake us again and again.
+ * evhttp keeps the listener's context for itself, so a timer that always runs enables it again. */
 static void on_accept_error(struct evconnlistener *listener, void *evhttp)
 {
     (void)evhttp;
@@ -382,7 +381,7 @@ static void on_accept_again(void *context)
 
 /* ---- the server ---- */
 
-/* So that clients that hold connections leave some for those to the API server. */
+/* Clients that hold connections must leave descriptors for those to the API server. */
 static size_t default_connections_max(void)
 {
     struct rlimit descriptors = {0};

@@ -1,19 +1,19 @@
 /* L2 net. A streaming HTTP/1.1 server on libevent's evhttp, plain or over TLS. A request is
  * handed over whole; the handler answers at once or later, with one body or piece by piece,
- * and is told when the client goes away, also while nothing is being sent.
+ * and learns when the client goes away, also while nothing is being sent.
  *
  * A head with a NUL, fields whose names are no tokens, several Hosts or Content-Lengths, a length
  * that is no number or stands beside a Transfer-Encoding are answered with 400.
  *
- * Keep-alive, pipelining, chunked requests, `Expect: 100-continue` and HTTP/1.0 are taken care
- * of. A client that closes its sending side counts as gone.
+ * Keep-alive, pipelining, chunked requests, `Expect: 100-continue` and HTTP/1.0 work. A client that
+ * closes its sending side counts as gone.
  *
  * Limits (struct ml_http_limits; 0 gives the default):
  *   header_bytes_max   64 KiB     request line and fields; beyond: 400
  *   body_bytes_max     3 MiB      beyond: 413, sent before more than this and the header's limit
  *                                 has been read; chunk framing counts
  *   arrival_ms         30 s       from accept, or a request's first byte, to its last; also how
- *                                 long a client may take nothing of an answer that has ended
+ *                                 long a client may read nothing of an answer that has ended
  *   unsent_bytes_max   64 MiB     memory of all answers together that wait to be sent; beyond:
  *                                 closes the connection that has taken nothing of its answer for
  *                                 the longest time, and the next, but not the one written to
@@ -89,12 +89,12 @@ struct ml_http_server_opts {
 /* ML_EINVALID, ML_EIO: as ml_tcp_listen. */
 ML_NODISCARD int ml_http_server_new(const struct ml_http_server_opts *opts,
                                     struct ml_http_server **out, struct ml_err *err);
-/* Closes all connections; exchanges under way are told. Not inside a handler. */
+/* Closes all connections; closed() is called for exchanges under way. Not inside a handler. */
 void ml_http_server_free(struct ml_http_server *server);
 int ml_http_server_port(const struct ml_http_server *server);
 int ml_http_server_listener(const struct ml_http_server *server);       /* the socket; borrowed */
 size_t ml_http_server_connections(const struct ml_http_server *server); /* open now */
-/* Memory that answers take while they wait to be sent, in bytes. */
+/* Memory of answers that wait to be sent, in bytes. */
 size_t ml_http_server_unsent(const struct ml_http_server *server);
 
 /* A field of the request by name, in any case; NULL when absent. */

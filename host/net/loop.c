@@ -1,4 +1,6 @@
-/* Timers and tasks live in our own heap and list, so that a fake clock moves them without
+/* Everything above hangs on this loop; operator/moonloop.c and cluster/dev.c run it.
+ *
+ * Timers and tasks live in our own heap and list, so that a fake clock moves them without
  * libevent; one libevent timer (`wake`) brings the real loop back for the earliest of them. */
 #include "net/loop.h"
 
@@ -81,7 +83,7 @@ static void loop_run_tasks(struct ml_loop *loop)
         struct ml_task *task = ml_container_of(node, struct ml_task, node);
         task->run(task->context);
     }
-    /* Out of time: what is left comes first in the next round. */
+    /* Out of time: the rest comes first in the next round. */
     while (!ml_list_empty(&round)) {
         struct ml_list *last = round.prev;
         ml_list_remove(last);

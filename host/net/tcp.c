@@ -1,4 +1,4 @@
-/* Called by the HTTP server, and by the probes of `moonloop dev` (cluster/process_lua_check.c). */
+/* Called by the HTTP server, and by the probes of `moonloop dev`. */
 #include "net/tcp.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
-/* Called by the embedded API server (cluster/embedded_http.c), which needs an authority, and where
- * the operator reads certificates from files and helper programs (kube/kubeconfig_reread.c,
- * exec_credential.c). */
+/* Called by the embedded API server, which needs an authority, and where the operator reads
+ * certificates from files and helper programs. */
 #include "net/tls.h"
 
 #include <openssl/bio.h>
@@ -247,7 +246,7 @@ void ml_tls_identity_fini(struct ml_tls_identity *identity)
 
 /* ---- serving ---- */
 
-/* HTTP/1.1 is all the server speaks: said to clients that would rather have HTTP/2. */
+/* The server speaks HTTP/1.1 only, and says so to clients that offer HTTP/2. */
 static int select_http_1_1(SSL *ssl, const unsigned char **out, unsigned char *out_len,
                            const unsigned char *offered, unsigned int offered_len, void *context)
 {

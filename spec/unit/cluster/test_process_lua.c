@@ -6,8 +6,8 @@
 
 #include "net_unit.h"
 
-#include "net/http_server.h"
 #include "cluster/process_lua.h"
+#include "net/http_server.h"
 
 struct fixture {
     struct net net;
