@@ -1,3 +1,4 @@
+/* Called everywhere. */
 #include "base/base.h"
 
 #include <stdarg.h>

@@ -1,8 +1,11 @@
-/* L0 base. Bytes that somebody may use. Who holds memory on another's account takes it from that
- * budget, and gives it back when the memory is gone. Several budgets may share a pool. */
+/* L0 base. Limits on what one owner may use: memory (struct ml_budget) and CPU time (struct
+ * ml_meter).
+ *
+ * Whoever holds memory for an owner takes it from the owner's budget, and gives it back when the
+ * memory is freed. Several budgets may share a pool. */
 #pragma once
 
-#include "base/base.h"
+#include "base/clock.h"
 
 /* What several budgets may use together. */
 struct ml_budget_pool {
@@ -15,17 +18,17 @@ struct ml_budget {
     size_t max;
     struct ml_budget_pool *pool; /* NULL: none */
     size_t pool_grants;          /* bytes that the pool gives whatever the others use */
-    bool pool_refused;           /* that, and not `max`, is what did not fit last */
-    void (*reclaim)(struct ml_budget *budget); /* gives back what is not needed; NULL: nothing */
+    bool pool_refused;           /* the last refusal was the pool's, not that of `max` */
+    void (*reclaim)(struct ml_budget *budget); /* frees what can be spared; NULL: nothing can */
 };
 
-/* The allocator of scripts asks all of these, so what is short is inline. */
+/* The allocator of scripts calls all of these, so the short ones are inline. */
 
 bool ml_budget_fits_pool(struct ml_budget *budget,
                          size_t bytes); /* the slow way of ml_budget_fits */
 
-/* Would so many more bytes fit? Of what the others leave in the pool, one gets seven eighths: so
- * there is something left for each, however many want it all. */
+/* Would so many more bytes fit? One budget may use seven eighths of what the others leave in the
+ * pool, so something is left for each, however many want it all. */
 static inline bool ml_budget_fits(struct ml_budget *budget, size_t bytes)
 {
     size_t granted = ML_MIN(budget->pool_grants, budget->max);
@@ -38,7 +41,8 @@ static inline bool ml_budget_fits(struct ml_budget *budget, size_t bytes)
 /* False, with nothing taken, when that many bytes do not fit, even after reclaim. A budget of
  * NULL has no end. */
 ML_NODISCARD bool ml_budget_take(struct ml_budget *budget, size_t bytes);
-/* For what is there already: may pass the maximum, so that nothing else fits until it is gone. */
+/* For memory that is allocated already: may exceed the maximum; then nothing else fits until enough
+ * has been given back. */
 static inline void ml_budget_force(struct ml_budget *budget, size_t bytes)
 {
     if (!budget)
@@ -57,3 +61,16 @@ static inline void ml_budget_give(struct ml_budget *budget, size_t bytes)
     if (budget->pool)
         budget->pool->used -= bytes;
 }
+
+/* CPU time used, against a share of the wall time; pure, over instants that the caller reads from a
+ * clock. A quarter of the time may be used, and of what was not used up to two seconds' worth at
+ * once; what goes beyond that is owed until enough time has passed. All zero: nothing used. */
+struct ml_meter {
+    int64_t used_ns; /* as of at_ns, without what elapsed time has paid back */
+    int64_t at_ns;   /* monotonic */
+};
+
+void ml_meter_charge(struct ml_meter *meter, int64_t now_ns, int64_t cpu_ns);
+
+/* How long nothing may be used, in ns of wall time; 0: nothing is owed. */
+int64_t ml_meter_debt(const struct ml_meter *meter, int64_t now_ns);

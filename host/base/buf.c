@@ -1,3 +1,4 @@
+/* Called everywhere. */
 #include "base/buf.h"
 
 #include <stdarg.h>
@@ -77,14 +78,6 @@ bool ml_buf_printf(struct ml_buf *buf, const char *format, ...)
     }
     va_end(again);
     return room != NULL;
-}
-
-void ml_buf_consume(struct ml_buf *buf, size_t len)
-{
-    ml_assert(len <= buf->len);
-    buf->len -= len;
-    if (buf->len)
-        memmove(buf->ptr, buf->ptr + len, buf->len);
 }
 
 const char *ml_buf_cstr(struct ml_buf *buf)

@@ -31,9 +31,6 @@ bool ml_buf_printf(struct ml_buf *buf, const char *format, ...) ML_PRINTF(2, 3);
 /* Room for `len` more bytes at ptr + len, or NULL; the caller then raises buf->len. */
 char *ml_buf_reserve(struct ml_buf *buf, size_t len);
 
-/* Drops the first `len` bytes. */
-void ml_buf_consume(struct ml_buf *buf, size_t len);
-
 /* Ends with a NUL that is not counted; valid until the next change. */
 const char *ml_buf_cstr(struct ml_buf *buf);
 

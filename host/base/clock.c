@@ -1,3 +1,4 @@
+/* Called by whoever needs the time, through the seam. */
 #include "base/clock.h"
 
 #include <time.h>

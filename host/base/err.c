@@ -1,3 +1,4 @@
+/* Called everywhere. */
 #include "base/err.h"
 
 #include <stdarg.h>

@@ -2,8 +2,9 @@
  * Kubernetes API server the code, reason and wait they carried.
  *
  * A fallible function returns 0 or a negative ML_E… kind, takes `struct ml_err *err` last
- * (never NULL), and leaves its out parameters untouched on failure. Layers below `run` never
- * log an error; who decides what to do about it logs it, once. Holds no memory of its own. */
+ * (never NULL), and leaves its out parameters untouched on failure. Layers below `operator` never
+ * log an error; the code that decides what to do about it logs it, once. Holds no memory of its
+ * own. */
 #pragma once
 
 #include "base/base.h"

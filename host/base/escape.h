@@ -4,6 +4,8 @@
 
 #include "base/buf.h"
 
+#include <stdio.h>
+
 /* Appends `text` as a quoted JSON string. What server-side apply's YAML 1.1 reader refuses or
  * changes when it stands raw (DEL, C1 controls, U+2028/9, U+FEFF, U+FFFE/F), and what turns the
  * direction of text on a terminal (U+202A to U+202E, U+2066 to U+2069), is written as \uXXXX,
@@ -17,3 +19,8 @@ bool ml_escape_json(struct ml_buf *buf, struct ml_str text);
  * direction of text \uXXXX. All else stays as it is, backslashes too. False when the buffer is
  * full. */
 bool ml_escape_text(struct ml_buf *buf, struct ml_str text);
+
+/* A line for a person at a terminal, with its line end. The whole line is escaped (ml_escape_text):
+ * an error's message, a file's name or anything else in it may be foreign. */
+void ml_print_line(FILE *to, const char *format, ...) ML_PRINTF(2, 3);
+void ml_append_line(struct ml_buf *to, const char *format, ...) ML_PRINTF(2, 3);

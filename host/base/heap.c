@@ -1,3 +1,4 @@
+/* Called by the loop, the work queue and the waits for the cache. */
 #include "base/heap.h"
 
 static bool before(const struct ml_heap_node *a, const struct ml_heap_node *b)

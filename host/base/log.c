@@ -1,3 +1,4 @@
+/* Called by every part of the host that logs. */
 #include "base/log.h"
 
 #include "base/buf.h"
@@ -21,13 +22,13 @@ void ml_log_init(struct ml_log *log, struct ml_clock *clock, int fd, enum ml_log
     *log = (struct ml_log){.clock = clock, .fd = fd, .level = level, .format = format};
 }
 
-/* What each line begins with. */
-struct head {
+/* The fields that every line has. */
+struct log_head {
     int64_t now; /* wall clock, ns */
     const char *level, *logger, *message;
 };
 
-static void append_time(struct ml_buf *line, int64_t wall_ns)
+static void append_timestamp(struct ml_buf *line, int64_t wall_ns)
 {
     time_t seconds = (time_t)(wall_ns / ML_NS_PER_S);
     struct tm parts;
@@ -38,7 +39,7 @@ static void append_time(struct ml_buf *line, int64_t wall_ns)
 }
 
 /* JSON without the line ends that may stand between its tokens. */
-static void append_raw(struct ml_buf *line, struct ml_str json)
+static void append_raw_json(struct ml_buf *line, struct ml_str json)
 {
     size_t from = line->len;
     ml_buf_append_str(line, json);
@@ -47,7 +48,7 @@ static void append_raw(struct ml_buf *line, struct ml_str json)
             line->ptr[i] = ' ';
 }
 
-static void append_value(struct ml_buf *line, const struct ml_field *field)
+static void append_field_value(struct ml_buf *line, const struct ml_field *field)
 {
     switch (field->type) {
     case ML_FIELD_STR:
@@ -60,45 +61,47 @@ static void append_value(struct ml_buf *line, const struct ml_field *field)
         ml_buf_printf(line, isfinite(field->real) ? "%.6g" : "null", field->real);
         break;
     case ML_FIELD_RAW:
-        append_raw(line, field->str);
+        append_raw_json(line, field->str);
         break;
     }
 }
 
-static struct ml_str name_of(const char *text)
+static struct ml_str shown_name(const char *text)
 {
     return ml_str_head(ml_str_of(text), LOG_NAME_MAX);
 }
 
-static void append_json(struct ml_buf *line, const struct head *head, const struct ml_field *fields)
+static void append_json_line(struct ml_buf *line, const struct log_head *head,
+                             const struct ml_field *fields)
 {
     ml_buf_printf(line, "{\"level\":\"%s\",\"ts\":\"", head->level);
-    append_time(line, head->now);
+    append_timestamp(line, head->now);
     ml_buf_puts(line, "\",\"logger\":");
-    ml_escape_json(line, name_of(head->logger));
+    ml_escape_json(line, shown_name(head->logger));
     ml_buf_puts(line, ",\"msg\":");
     ml_escape_json(line, ml_str_head(ml_str_of(head->message), LOG_MESSAGE_MAX));
     for (; fields->key; fields++) {
         ml_buf_putc(line, ',');
-        ml_escape_json(line, name_of(fields->key));
+        ml_escape_json(line, shown_name(fields->key));
         ml_buf_putc(line, ':');
-        append_value(line, fields);
+        append_field_value(line, fields);
     }
     ml_buf_puts(line, "}\n");
 }
 
 /* Escaped as a whole: nothing in it can begin a line of its own. */
-static void append_text(struct ml_buf *line, const struct head *head, const struct ml_field *fields)
+static void append_text_line(struct ml_buf *line, const struct log_head *head,
+                             const struct ml_field *fields)
 {
     struct ml_buf plain;
     ml_buf_init(&plain, LOG_LINE_MAX);
-    append_time(&plain, head->now);
+    append_timestamp(&plain, head->now);
     ml_buf_printf(&plain, " %-5s " ML_STR_FMT ": " ML_STR_FMT, head->level,
-                  ML_STR_ARG(name_of(head->logger)),
+                  ML_STR_ARG(shown_name(head->logger)),
                   ML_STR_ARG(ml_str_head(ml_str_of(head->message), LOG_MESSAGE_MAX)));
     for (; fields->key; fields++) {
-        ml_buf_printf(&plain, " " ML_STR_FMT "=", ML_STR_ARG(name_of(fields->key)));
-        append_value(&plain, fields);
+        ml_buf_printf(&plain, " " ML_STR_FMT "=", ML_STR_ARG(shown_name(fields->key)));
+        append_field_value(&plain, fields);
     }
     ml_escape_text(line, ml_buf_str(&plain));
     ml_buf_putc(line, '\n');
@@ -106,53 +109,53 @@ static void append_text(struct ml_buf *line, const struct head *head, const stru
     ml_buf_fini(&plain);
 }
 
-static void append_line(struct ml_buf *line, enum ml_log_format format, const struct head *head,
-                        const struct ml_field *fields)
+static void append_log_line(struct ml_buf *line, enum ml_log_format format,
+                            const struct log_head *head, const struct ml_field *fields)
 {
     if (format == ML_LOG_JSON)
-        append_json(line, head, fields);
+        append_json_line(line, head, fields);
     else
-        append_text(line, head, fields);
+        append_text_line(line, head, fields);
 }
 
-/* Without waiting, whatever the descriptor is: a pipe that has room takes PIPE_BUF bytes at once,
- * and its flags stay as others who share it want them. */
-static bool put(struct ml_log *log, struct ml_str text)
+/* Never blocks, whatever the descriptor is, and without O_NONBLOCK, which others who share the
+ * descriptor would see: a pipe that polls writable accepts PIPE_BUF bytes at once. */
+static bool write_without_blocking(struct ml_log *log, struct ml_str text)
 {
     bool begun = false;
     while (text.len > 0) {
         struct pollfd room = {.fd = log->fd, .events = POLLOUT};
-        ssize_t taken = -1;
+        ssize_t written = -1;
         if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))
-            taken = write(log->fd, text.ptr, ML_MIN(text.len, (size_t)PIPE_BUF));
-        if (taken <= 0) {
+            written = write(log->fd, text.ptr, ML_MIN(text.len, (size_t)PIPE_BUF));
+        if (written <= 0) {
             log->torn = log->torn || begun;
             return false;
         }
         begun = true;
-        text = (struct ml_str){text.ptr + taken, text.len - (size_t)taken};
+        text = (struct ml_str){text.ptr + written, text.len - (size_t)written};
     }
     return true;
 }
 
-/* What is left of a torn line becomes one of its own. */
-static bool mend(struct ml_log *log)
+/* The torn line stands alone; the next one begins on a new line. */
+static bool end_torn_line(struct ml_log *log)
 {
-    if (log->torn && put(log, ML_STR("\n")))
+    if (log->torn && write_without_blocking(log, ML_STR("\n")))
         log->torn = false;
     return !log->torn;
 }
 
-static bool tell_of_lost_lines(struct ml_log *log, int64_t now)
+static bool report_dropped_lines(struct ml_log *log, int64_t now)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf line = ML_BUF_INIT;
-    const struct ml_field count[] = {ML_I("lines", log->dropped - log->told), {.key = NULL}};
-    const struct head head = {now, "warn", "log", "lines were lost: they could not be written"};
+    const struct ml_field count[] = {ML_I("lines", log->dropped - log->reported), {.key = NULL}};
+    const struct log_head head = {now, "warn", "log", "lines were lost: they could not be written"};
     uint64_t dropped = log->dropped;
-    append_line(&line, log->format, &head, count);
-    if (!put(log, ml_buf_str(&line)))
+    append_log_line(&line, log->format, &head, count);
+    if (!write_without_blocking(log, ml_buf_str(&line)))
         return false;
-    log->told = dropped;
+    log->reported = dropped;
     return true;
 }
 
@@ -164,18 +167,18 @@ void ml_log_write(struct ml_log *log, enum ml_log_level level, const char *logge
     struct ml_buf line;
     ml_buf_init(&line, LOG_LINE_MAX);
     int64_t now = ml_clock_wall(log->clock);
-    struct head head = {now, level_names[level], logger, message};
-    append_line(&line, log->format, &head, fields);
+    struct log_head head = {now, level_names[level], logger, message};
+    append_log_line(&line, log->format, &head, fields);
     /* A line that is too long would be cut and no longer be JSON: say so instead. */
     if (line.failed) {
         ml_buf_clear(&line);
         struct ml_str about = ml_str_head(ml_str_of(message), LOG_MESSAGE_MAX);
         const struct ml_field note[] = {ML_STR_FIELD("about", about), {.key = NULL}};
         head.message = "log line too long";
-        append_line(&line, log->format, &head, note);
+        append_log_line(&line, log->format, &head, note);
     }
-    if (!mend(log) || (log->dropped > log->told && !tell_of_lost_lines(log, now)) ||
-        !put(log, ml_buf_str(&line)))
+    if (!end_torn_line(log) || (log->dropped > log->reported && !report_dropped_lines(log, now)) ||
+        !write_without_blocking(log, ml_buf_str(&line)))
         log->dropped++;
     ml_buf_fini(&line);
 }

@@ -1,10 +1,10 @@
 /* L0 base. Structured log lines: a constant message and key/value fields, as JSON (level, ts,
  * logger, msg, then the fields) or as text for a terminal. Whatever the strings hold, a line stays
- * one line: JSON, or text without control characters (base/escape.h). Of a message the first 1024
- * bytes are shown, of logger and keys 128; a line over 16 KiB says only that it was too long. A
- * line that cannot be written now, to a
- * pipe that nobody reads or a disk that is full, is dropped: logging never blocks or fails the
- * work it tells of. How many were lost is said as soon as lines are taken again. */
+ * one line: JSON, or text without control characters (base/escape.h). The first 1024 bytes of a
+ * message are shown, 128 of the logger and of each key; a line over 16 KiB says only that it was
+ * too long. A line that cannot be written now, because nobody reads the pipe or the disk is full,
+ * is dropped: logging never blocks or fails the work that it reports. A later line says how many
+ * were dropped, as soon as lines can be written again. */
 #pragma once
 
 #include "base/clock.h"
@@ -53,9 +53,9 @@ struct ml_log {
     int fd;
     enum ml_log_level level; /* lines below it are not made */
     enum ml_log_format format;
-    uint64_t dropped; /* lines that the descriptor did not take */
-    uint64_t told;    /* of those */
-    bool torn;        /* it took the beginning of the last one only */
+    uint64_t dropped;  /* lines that could not be written */
+    uint64_t reported; /* of those, in a line that could */
+    bool torn;         /* only the beginning of the last line was written */
 };
 
 /* `fd` is borrowed. A log of NULL swallows everything. */

@@ -1,3 +1,4 @@
+/* Called by every part of the host that counts; written out by operator/endpoints.c. */
 #include "base/metrics.h"
 
 #include "base/map.h"
@@ -124,7 +125,7 @@ static void append_label_value(struct ml_buf *out, const char *value)
     }
 }
 
-/* `values` NULL: the series that takes what is over the limit. */
+/* `values` NULL: the series for all that is over the limit. */
 static char *format_labels(const struct ml_metric_family *family, const char *const *values)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;

@@ -1,3 +1,4 @@
+/* Called for jitter, identifiers and simulated faults. */
 #include "base/random.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Slices of text: compared, cut, read as numbers, checked as UTF-8. Called everywhere. */
 #include "base/str.h"
 
 bool ml_str_starts(struct ml_str s, const char *prefix)
@@ -97,9 +98,9 @@ uint64_t ml_str_hash(struct ml_str s)
     return hash;
 }
 
-/* The number of bytes of the well-formed sequence at p, or 0. */
-static size_t utf8_sequence(const unsigned char *p, size_t len)
+size_t ml_utf8_len(const char *text, size_t len)
 {
+    const unsigned char *p = (const unsigned char *)text;
     unsigned char lead = p[0];
     if (lead < 0x80)
         return 1;
@@ -120,18 +121,17 @@ static size_t utf8_sequence(const unsigned char *p, size_t len)
 
 bool ml_str_is_utf8(struct ml_str s)
 {
-    const unsigned char *p = (const unsigned char *)s.ptr;
     size_t i = 0;
     while (i < s.len) {
         uint64_t block;
         if (s.len - i >= sizeof block) {
-            memcpy(&block, p + i, sizeof block);
+            memcpy(&block, s.ptr + i, sizeof block);
             if (!(block & UINT64_C(0x8080808080808080))) {
                 i += sizeof block;
                 continue;
             }
         }
-        size_t step = utf8_sequence(p + i, s.len - i);
+        size_t step = ml_utf8_len(s.ptr + i, s.len - i);
         if (step == 0)
             return false;
         i += step;

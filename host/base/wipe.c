@@ -1,3 +1,4 @@
+/* Called where credentials are held (kube/), and by libcurl (net/http_client.c). */
 #include "base/wipe.h"
 
 #include <malloc.h>
@@ -31,8 +32,8 @@ char *ml_join(struct ml_str a, struct ml_str b)
  * the beginning of what it is in. */
 #define WIPED_MAX 16384
 
-/* Most that libcurl frees is short. From 2 KiB on libc begins a string instruction, which takes
- * longer to start than such a piece. */
+/* Most of what libcurl frees is short. From 2 KiB on, libc's memset uses a string instruction whose
+ * start costs more than a whole short piece. */
 #define WIPED_PIECE 1024
 
 void ml_wiping_free(void *ptr)
@@ -43,7 +44,7 @@ void ml_wiping_free(void *ptr)
         memset(at, 0, WIPED_PIECE);
     if (ptr)
         memset(at, 0, len);
-    __asm__ volatile("" : : "r"(ptr) : "memory"); /* the compiler takes it for read */
+    __asm__ volatile("" : : "r"(ptr) : "memory"); /* so that the compiler keeps the memset */
     free(ptr);
 }
 

@@ -1,5 +1,5 @@
 /* moonloop check: what a running host would say of these scripts, without one. */
-#include "base/print.h"
+#include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/crds.h"
 #include "cli/options.h"

@@ -1,7 +1,7 @@
 /* moonloop dev: a cluster on a laptop. */
 #include "cluster/dev.h"
 
-#include "base/print.h"
+#include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "include/moonloop.h"

@@ -1,4 +1,4 @@
-#include "base/print.h"
+#include "base/escape.h"
 #include "cli/commands.h"
 #include "include/moonloop.h"
 

@@ -1,5 +1,5 @@
 /* moonloop run: the operator. */
-#include "base/print.h"
+#include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "include/moonloop.h"

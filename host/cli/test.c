@@ -1,5 +1,5 @@
 /* moonloop test: the *_test.lua beside scripts, by busted, on a world in virtual time. */
-#include "base/print.h"
+#include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "codec/json.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cluster/host.h"
-#include "net/tcp_check.h"
+#include "net/tcp.h"
 
 #define PROCESS      "cluster.process"
 #define WORDS_MAX    100000

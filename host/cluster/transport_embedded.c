@@ -1,6 +1,6 @@
 #include "cluster/transport_embedded.h"
 
-#include "net/http_head.h"
+#include "net/http_client.h"
 
 #define HEADERS_MAX 4
 #define WAITING_MAX ((size_t)256 * 1024 * 1024)

@@ -1,3 +1,4 @@
+/* Called for kubeconfigs, credentials, and by the embedded API server. */
 #include "codec/base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -33,19 +34,19 @@ static int sextet(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-static bool is_space(char c)
+static bool is_skipped_space(char c)
 {
     return c == '\r' || c == '\n' || c == ' ';
 }
 
 /* Writes to `bytes`, which has room; returns how many, or -1. */
-static ptrdiff_t decode(struct ml_str text, char *bytes)
+static ptrdiff_t decode_sextets(struct ml_str text, char *bytes)
 {
     unsigned group = 0;
     size_t seen = 0, padding = 0, written = 0;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
-        if (is_space(c))
+        if (is_skipped_space(c))
             continue;
         int value = c == '=' ? 0 : sextet(c);
         padding += c == '=';
@@ -66,7 +67,7 @@ static ptrdiff_t decode(struct ml_str text, char *bytes)
 bool ml_base64_decode(struct ml_str text, struct ml_buf *out)
 {
     char *room = ml_buf_reserve(out, text.len / 4 * 3);
-    ptrdiff_t len = room ? decode(text, room) : -1;
+    ptrdiff_t len = room ? decode_sextets(text, room) : -1;
     if (len < 0)
         return false;
     out->len += (size_t)len;

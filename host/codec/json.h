@@ -46,7 +46,7 @@ struct ml_json_reader {
     uint64_t in_object_small[4];
     struct ml_buf unescaped;
     const char *problem;
-    const struct ml_json_spans *spans; /* NULL: not known where things end (json_spans.h) */
+    const struct ml_json_spans *spans; /* NULL: not known where things end (json_members.h) */
     size_t span;                       /* the next object or array */
 };
 

@@ -1,11 +1,12 @@
-/* Comparing and merging recurse once a level, within ML_JSON_DEPTH_MAX. A level's members are
- * passed over whole first and read when their turn comes. In a long text that is a step for each,
- * as its spans are known; a short one is read again at each level. */
+/* Called where a status or an object is compared with the cached one, and for merge patches.
+ *
+ * Comparing and merging recurse once a level, within ML_JSON_DEPTH_MAX. A level's members are
+ * skipped whole first and read when their turn comes. In a long text each skip is one step, as its
+ * spans are known; a short one is read again at each level. */
 #include "codec/json_diff.h"
 
 #include "codec/json.h"
 #include "codec/json_members.h"
-#include "codec/json_spans.h"
 
 #define SHORT_TEXT 4096 /* bytes */
 
@@ -27,7 +28,7 @@ static void text_fini(struct text *text)
     ml_json_spans_fini(&text->spans);
 }
 
-static struct value whole(const struct text *text)
+static struct value whole_text(const struct text *text)
 {
     return (struct value){text->raw, text->spans.len > 0 ? &text->spans : NULL, 0};
 }
@@ -73,7 +74,7 @@ static int text_read(struct text *text, struct ml_str json, struct ml_err *err)
     return 0;
 }
 
-static bool equal(struct value a, struct value b);
+static bool equal_values(struct value a, struct value b);
 
 static bool equal_objects(struct value a, struct value b)
 {
@@ -83,7 +84,7 @@ static bool equal_objects(struct value a, struct value b)
         return false;
     for (size_t i = 0; i < left.len; i++) {
         struct ml_json_member *other = ml_json_members_find(&right, left.items[i].key);
-        if (!other || !equal(member_of(a, &left.items[i]), member_of(b, other)))
+        if (!other || !equal_values(member_of(a, &left.items[i]), member_of(b, other)))
             return false;
     }
     return true;
@@ -103,7 +104,7 @@ static bool equal_arrays(struct value a, struct value b)
         y.raw = ml_json_skip(&right);
         if (x.raw.len == 0 || y.raw.len == 0)
             return x.raw.len == y.raw.len;
-        if (!equal(x, y))
+        if (!equal_values(x, y))
             return false;
     }
 }
@@ -120,7 +121,7 @@ static bool equal_scalars(const struct ml_json_reader *a, const struct ml_json_r
 }
 
 /* Both are checked. */
-static bool equal(struct value a, struct value b)
+static bool equal_values(struct value a, struct value b)
 {
     if (ml_str_eq(a.raw, b.raw))
         return true;
@@ -141,11 +142,11 @@ bool ml_json_equal(struct ml_str a, struct ml_str b)
     ML_AUTO(text_fini) struct text left = {.raw = {NULL, 0}}, right = {.raw = {NULL, 0}};
     struct ml_err err;
     return text_read(&left, a, &err) == 0 && text_read(&right, b, &err) == 0 &&
-           equal(whole(&left), whole(&right));
+           equal_values(whole_text(&left), whole_text(&right));
 }
 
-static int merge(struct value target, struct value patch, struct ml_json_writer *writer,
-                 struct ml_err *err);
+static int merge_values(struct value target, struct value patch, struct ml_json_writer *writer,
+                        struct ml_err *err);
 
 /* RFC 7386, section 2; `patch` is an object, `target` one or empty. */
 static int merge_members(struct value target, struct value patch, struct ml_json_writer *writer,
@@ -164,7 +165,7 @@ static int merge_members(struct value target, struct value patch, struct ml_json
             continue;
         ml_json_key(writer, member->key);
         if (change)
-            r = merge(member_of(target, member), member_of(patch, change), writer, err);
+            r = merge_values(member_of(target, member), member_of(patch, change), writer, err);
         else
             ml_json_raw(writer, member->value);
     }
@@ -173,13 +174,13 @@ static int merge_members(struct value target, struct value patch, struct ml_json
         if (is_null(change->value) || ml_json_members_find(&old, change->key))
             continue;
         ml_json_key(writer, change->key);
-        r = merge(none, member_of(patch, change), writer, err);
+        r = merge_values(none, member_of(patch, change), writer, err);
     }
     return r;
 }
 
-static int merge(struct value target, struct value patch, struct ml_json_writer *writer,
-                 struct ml_err *err)
+static int merge_values(struct value target, struct value patch, struct ml_json_writer *writer,
+                        struct ml_err *err)
 {
     if (!is_object(patch.raw)) {
         ml_json_raw(writer, patch.raw);
@@ -194,7 +195,7 @@ static int merge(struct value target, struct value patch, struct ml_json_writer 
 }
 
 /* What both public functions end with: on failure `out` is as it was. */
-static int finish(struct ml_buf *out, size_t len_before, int r, struct ml_err *err)
+static int end_output(struct ml_buf *out, size_t len_before, int r, struct ml_err *err)
 {
     if (r == 0 && out->failed)
         r = ml_err_set(err, ML_ELIMIT, "the result is larger than %zu bytes",
@@ -214,29 +215,30 @@ int ml_json_merge(struct ml_str target, struct ml_str patch, struct ml_buf *out,
     size_t len_before = out->len;
     struct ml_json_writer writer;
     ml_json_writer_init(&writer, out);
-    return finish(out, len_before, merge(whole(&old), whole(&change), &writer, err), err);
+    return end_output(out, len_before,
+                      merge_values(whole_text(&old), whole_text(&change), &writer, err), err);
 }
 
-static int diff(struct value from, struct value to, struct ml_json_writer *writer,
-                struct ml_err *err);
+static int diff_objects(struct value from, struct value to, struct ml_json_writer *writer,
+                        struct ml_err *err);
 
 /* One member that stands in both and in the result is no null. */
 static int diff_member(struct ml_str key, struct value old, struct value new,
                        struct ml_json_writer *writer, struct ml_err *err)
 {
     if (!is_object(old.raw) || !is_object(new.raw)) {
-        if (!equal(old, new)) {
+        if (!equal_values(old, new)) {
             ml_json_key(writer, key);
             ml_json_raw(writer, new.raw);
         }
         return 0;
     }
-    /* An object that turns out not to differ is taken back, key and comma included. */
+    /* When the objects do not differ after all, remove the key and its comma again. */
     struct ml_json_writer before = *writer;
     size_t len_before = writer->out->len;
     ml_json_key(writer, key);
     size_t value_at = writer->out->len;
-    int r = diff(old, new, writer, err);
+    int r = diff_objects(old, new, writer, err);
     if (r == 0 && writer->out->len == value_at + strlen("{}")) {
         writer->out->len = len_before;
         *writer = before;
@@ -244,8 +246,8 @@ static int diff_member(struct ml_str key, struct value old, struct value new,
     return r;
 }
 
-static int diff(struct value from, struct value to, struct ml_json_writer *writer,
-                struct ml_err *err)
+static int diff_objects(struct value from, struct value to, struct ml_json_writer *writer,
+                        struct ml_err *err)
 {
     ML_AUTO(ml_json_members_fini) struct ml_json_members old = {0}, new = {0};
     if (!members_read(&old, from, err) || !members_read(&new, to, err))
@@ -289,5 +291,6 @@ int ml_json_merge_diff(struct ml_str from, struct ml_str to, struct ml_buf *out,
     size_t len_before = out->len;
     struct ml_json_writer writer;
     ml_json_writer_init(&writer, out);
-    return finish(out, len_before, diff(whole(&old), whole(&new), &writer, err), err);
+    return end_output(out, len_before,
+                      diff_objects(whole_text(&old), whole_text(&new), &writer, err), err);
 }

@@ -4,8 +4,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Equal as values: key order does not matter, 1 equals 1.0 no more than "1". Broken text is
- * equal to nothing. */
+/* Equal as values: key order does not matter; 1 equals neither 1.0 nor "1". Broken text equals
+ * nothing. */
 bool ml_json_equal(struct ml_str a, struct ml_str b);
 
 /* Appends to `out` the object `target` with `patch` merged over it: a null in the patch

@@ -1,6 +1,13 @@
+/* Lookups in a text: single values by their path (called all over the host), and an object's
+ * members where they are looked up more than once (json_diff.c, selectors, the objects that scripts
+ * see). */
 #include "codec/json_members.h"
 
-#include "codec/json_spans.h"
+#include "codec/json_scan.h"
+
+#include <stdarg.h>
+
+/* ---- an object's members ---- */
 
 /* Up to here keys are compared one by one: quicker than hashing, and most objects are small. */
 #define LINEAR_MAX 12
@@ -29,13 +36,13 @@ struct ml_json_member *ml_json_members_find(const struct ml_json_members *member
     return NULL;
 }
 
-static void index_from(struct ml_json_members *members, size_t first)
+static void members_index_from(struct ml_json_members *members, size_t first)
 {
     for (size_t i = first; i < members->len; i++)
         ml_map_put(&members->index, members->items[i].key, (void *)(uintptr_t)(i + 1));
 }
 
-static struct ml_json_member *add(struct ml_json_members *members)
+static struct ml_json_member *members_append(struct ml_json_members *members)
 {
     if (members->len == members->capacity) {
         members->capacity = members->capacity ? members->capacity * 2 : 8;
@@ -55,7 +62,7 @@ static void read_member(struct ml_json_members *members, struct ml_json_reader *
         member->value = ml_json_skip(reader);
         return;
     }
-    member = add(members);
+    member = members_append(members);
     member->key = reader->text;
     /* A key with escapes stands in the reader's own memory and goes with its next step. */
     if (reader->text.ptr == reader->unescaped.ptr)
@@ -63,7 +70,7 @@ static void read_member(struct ml_json_members *members, struct ml_json_reader *
     member->span = reader->span;
     member->value = ml_json_skip(reader);
     if (members->len > LINEAR_MAX)
-        index_from(members, members->len == LINEAR_MAX + 1 ? 0 : members->len - 1);
+        members_index_from(members, members->len == LINEAR_MAX + 1 ? 0 : members->len - 1);
 }
 
 static bool read_members(struct ml_json_members *members, struct ml_json_reader *reader,
@@ -100,4 +107,160 @@ bool ml_json_members_read_span(struct ml_json_members *members, struct ml_str ra
     if (spans)
         ml_json_reader_use(&reader, spans, span);
     return read_members(members, &reader, err);
+}
+
+/* ---- spans ---- */
+
+void ml_json_spans_fini(struct ml_json_spans *spans)
+{
+    if (!spans)
+        return;
+    free(spans->items);
+    *spans = (struct ml_json_spans){NULL};
+}
+
+static void spans_append(struct ml_json_spans *spans)
+{
+    if (spans->len == spans->capacity) {
+        spans->capacity = spans->capacity ? spans->capacity * 2 : 64;
+        spans->items = ml_realloc(spans->items, spans->capacity * sizeof spans->items[0]);
+    }
+    spans->len++;
+}
+
+/* Behind the string whose first byte is at p. */
+static const char *skip_string(const char *p, const char *end)
+{
+    for (;;) {
+        p = ml_json_quote_end(p, end);
+        if (p >= end || *p == '"')
+            return p + 1;
+        p += 2;
+    }
+}
+
+void ml_json_spans_read(struct ml_json_spans *spans, struct ml_str json)
+{
+    ml_assert(json.len <= UINT32_MAX);
+    size_t open[ML_JSON_DEPTH_MAX], depth = 0;
+    const char *end = json.ptr + json.len, *p = json.ptr;
+    spans->text = json.ptr;
+    while ((p = ml_json_structure_end(p, end, false)) < end) {
+        if (*p == '"') {
+            p = skip_string(p + 1, end);
+            continue;
+        }
+        if (*p == '{' || *p == '[') {
+            ml_assert(depth < ML_JSON_DEPTH_MAX);
+            open[depth++] = spans->len;
+            spans_append(spans);
+        } else {
+            ml_assert(depth > 0);
+            struct ml_json_span *span = &spans->items[open[--depth]];
+            span->end = (uint32_t)(p + 1 - json.ptr);
+            span->next = (uint32_t)spans->len;
+        }
+        p++;
+    }
+    ml_assert(depth == 0);
+}
+
+void ml_json_reader_use(struct ml_json_reader *reader, const struct ml_json_spans *spans,
+                        size_t span)
+{
+    reader->spans = spans;
+    reader->span = span + 1; /* its own bracket is read */
+}
+
+/* ---- values by path ---- */
+
+/* The value of the last member called `name`; the reader stands behind the '{'. */
+static struct ml_str find_member(struct ml_json_reader *reader, struct ml_str name)
+{
+    struct ml_str found = {NULL, 0};
+    while (ml_json_next(reader) == ML_JSON_KEY) {
+        bool wanted = ml_str_eq(reader->text, name);
+        struct ml_str value = ml_json_skip(reader);
+        if (wanted)
+            found = value;
+    }
+    return found;
+}
+
+/* The reader stands behind the '['. */
+static struct ml_str find_element(struct ml_json_reader *reader, struct ml_str name)
+{
+    uint64_t index;
+    if (!ml_str_to_u64(name, &index))
+        return (struct ml_str){NULL, 0};
+    struct ml_str element = ml_json_skip(reader);
+    while (index-- > 0 && element.len)
+        element = ml_json_skip(reader);
+    return element;
+}
+
+static struct ml_str find_child(struct ml_str json, struct ml_str name)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, json, 0);
+    enum ml_json_token token = ml_json_next(&reader);
+    if (token == ML_JSON_OBJECT)
+        return find_member(&reader, name);
+    if (token == ML_JSON_ARRAY)
+        return find_element(&reader, name);
+    return (struct ml_str){NULL, 0};
+}
+
+static bool find_by_path(struct ml_str json, struct ml_str *out_raw, va_list path)
+{
+    const char *name = va_arg(path, const char *);
+    if (!name) {
+        ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+        ml_json_reader_init(&reader, json, 0);
+        json = ml_json_skip(&reader);
+    }
+    for (; name && json.len; name = va_arg(path, const char *))
+        json = find_child(json, ml_str_of(name));
+    if (json.len == 0)
+        return false;
+    *out_raw = json;
+    return true;
+}
+
+bool ml_json_find(struct ml_str json, struct ml_str *out_raw, ...)
+{
+    va_list path;
+    va_start(path, out_raw);
+    bool found = find_by_path(json, out_raw, path);
+    va_end(path);
+    return found;
+}
+
+bool ml_json_to_string(struct ml_str raw, struct ml_buf *out)
+{
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, raw, 0);
+    if (ml_json_next(&reader) != ML_JSON_STRING)
+        return false;
+    /* The text may live in the reader, so the rest is judged only after it was copied. */
+    size_t len = out->len;
+    bool fits = ml_buf_append_str(out, reader.text);
+    if (fits && ml_json_next(&reader) == ML_JSON_END)
+        return true;
+    out->len = len;
+    return false;
+}
+
+char *ml_json_find_string(struct ml_str json, ...)
+{
+    struct ml_str raw;
+    va_list path;
+    va_start(path, json);
+    bool found = find_by_path(json, &raw, path);
+    va_end(path);
+    if (!found)
+        return NULL;
+    ML_AUTO(ml_buf_fini) struct ml_buf text;
+    ml_buf_init(&text, raw.len);
+    return ml_json_to_string(raw, &text) ? ml_buf_take(&text) : NULL;
 }

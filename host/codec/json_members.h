@@ -1,9 +1,35 @@
 /* L1 codec. The members of one JSON object as a table: in the text's order, looked up
- * by key, of duplicate keys the last one's value in the first one's place. */
+ * by key, of duplicate keys the last one's value in the first one's place. And spans: where each
+ * object and array of a text ends, for work that goes down level by level. A reader that knows the
+ * spans skips an object or array in one step; without them the innermost would be read as often as
+ * it is deep. */
 #pragma once
 
 #include "base/map.h"
 #include "codec/json.h"
+
+struct ml_json_span {
+    uint32_t end;  /* behind its last bracket, from the start of the text */
+    uint32_t next; /* the first that begins behind it */
+};
+
+struct ml_json_spans {
+    const char *text;
+    struct ml_json_span *items; /* in the order in which they begin */
+    size_t len;
+
+    /* Private. */
+    size_t capacity;
+};
+
+/* Of a text that was checked, within ML_JSON_DEPTH_MAX and 4 GiB. Start with {0}; fini. */
+void ml_json_spans_read(struct ml_json_spans *spans, struct ml_str json);
+void ml_json_spans_fini(struct ml_json_spans *spans);
+
+/* The reader, just made, is for a part of that text; what it skips it passes over in a step. When
+ * the part is an object or array it is number `span`. */
+void ml_json_reader_use(struct ml_json_reader *reader, const struct ml_json_spans *spans,
+                        size_t span);
 
 struct ml_json_member {
     struct ml_str key;   /* unescaped */

@@ -1,4 +1,6 @@
-/* The list splitter is a byte machine that tells only what it must: where strings begin and
+/* Called by the reflector and the watches of single objects.
+ *
+ * The list splitter is a byte machine that finds only what it must: where strings begin and
  * end, how deep the brackets are, which key of the outermost object is "items". What is not an
  * item is gathered as the envelope and checked as JSON at the end. */
 #include "codec/json_stream.h"
@@ -61,16 +63,16 @@ void ml_json_list_free(struct ml_json_list *list)
     free(list);
 }
 
-static int refuse(const struct ml_json_list *list, const struct cursor *at, const char *problem,
-                  struct ml_err *err)
+static int list_refuse(const struct ml_json_list *list, const struct cursor *at,
+                       const char *problem, struct ml_err *err)
 {
     return ml_err_set(err, ML_EINVALID, "at byte %zu of a list: %s",
                       list->fed + (size_t)(at->p - at->start), problem);
 }
 
 /* Adds what lies between `from` and the cursor to `buf`. */
-static int gather(const struct ml_json_list *list, struct ml_buf *buf, const char *from,
-                  const struct cursor *at, struct ml_err *err)
+static int list_gather(const struct ml_json_list *list, struct ml_buf *buf, const char *from,
+                       const struct cursor *at, struct ml_err *err)
 {
     if (ml_buf_append(buf, from, (size_t)(at->p - from)))
         return 0;
@@ -80,7 +82,7 @@ static int gather(const struct ml_json_list *list, struct ml_buf *buf, const cha
 }
 
 /* Passes over the rest of a string; true when its closing quote was passed. */
-static bool pass_string(struct ml_json_list *list, struct cursor *at)
+static bool list_pass_string(struct ml_json_list *list, struct cursor *at)
 {
     while (at->p < at->end) {
         if (list->escaped) {
@@ -99,9 +101,9 @@ static bool pass_string(struct ml_json_list *list, struct cursor *at)
 }
 
 /* Passes over a value; true when the cursor stands at the ',', ']' or '}' behind it. */
-static bool pass_value(struct ml_json_list *list, struct cursor *at)
+static bool list_pass_value(struct ml_json_list *list, struct cursor *at)
 {
-    if (list->in_string && !pass_string(list, at))
+    if (list->in_string && !list_pass_string(list, at))
         return false;
     list->in_string = false;
     for (;;) {
@@ -111,7 +113,7 @@ static bool pass_value(struct ml_json_list *list, struct cursor *at)
         char c = *at->p;
         if (c == '"') {
             at->p++;
-            list->in_string = !pass_string(list, at);
+            list->in_string = !list_pass_string(list, at);
             if (list->in_string)
                 return false;
             continue;
@@ -124,34 +126,34 @@ static bool pass_value(struct ml_json_list *list, struct cursor *at)
     }
 }
 
-/* The machine's moves, one for each state. Each takes at least one byte or changes the state.
- * White space was passed over where it has no meaning. */
+/* One function a state. Each consumes at least one byte or changes the state. White space was
+ * skipped where it has no meaning. */
 
-static int on_start(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_on_start(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     if (*at->p != '{')
-        return refuse(list, at, "not an object", err);
+        return list_refuse(list, at, "not an object", err);
     list->state = LIST_KEY;
     const char *from = at->p++;
-    return gather(list, &list->envelope, from, at, err);
+    return list_gather(list, &list->envelope, from, at, err);
 }
 
-static int on_key(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_on_key(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     if (*at->p != '"' && *at->p != '}')
-        return refuse(list, at, "not a key", err);
+        return list_refuse(list, at, "not a key", err);
     list->state = *at->p == '}' ? LIST_OVER : LIST_IN_KEY;
     list->key_at = list->envelope.len;
     const char *from = at->p++;
-    return gather(list, &list->envelope, from, at, err);
+    return list_gather(list, &list->envelope, from, at, err);
 }
 
-static int on_in_key(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_on_in_key(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     const char *from = at->p;
-    if (pass_string(list, at))
+    if (list_pass_string(list, at))
         list->state = LIST_COLON;
-    return gather(list, &list->envelope, from, at, err);
+    return list_gather(list, &list->envelope, from, at, err);
 }
 
 /* However the key is written: "\u0069tems" is one too. */
@@ -163,22 +165,22 @@ static bool key_is_items(const struct ml_json_list *list)
     return ml_json_to_string(raw, &key) && ml_str_is(ml_buf_str(&key), "items");
 }
 
-static int on_colon(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_on_colon(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     if (*at->p != ':')
-        return refuse(list, at, "no ':' behind a key", err);
+        return list_refuse(list, at, "no ':' behind a key", err);
     list->state = key_is_items(list) ? LIST_ITEMS : LIST_VALUE;
     const char *from = at->p++;
-    return gather(list, &list->envelope, from, at, err);
+    return list_gather(list, &list->envelope, from, at, err);
 }
 
 /* Go writes null for a list that was never made. */
-static int on_items(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_on_items(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     if (list->items_seen)
-        return refuse(list, at, "\"items\" twice", err);
+        return list_refuse(list, at, "\"items\" twice", err);
     if (*at->p != '[' && *at->p != 'n')
-        return refuse(list, at, "\"items\" is not an array", err);
+        return list_refuse(list, at, "\"items\" is not an array", err);
     list->items_seen = true;
     if (*at->p == 'n') {
         list->state = LIST_VALUE;
@@ -186,46 +188,46 @@ static int on_items(struct ml_json_list *list, struct cursor *at, struct ml_err 
     }
     list->state = LIST_ITEM_OR_CLOSE;
     const char *from = at->p++;
-    return gather(list, &list->envelope, from, at, err);
+    return list_gather(list, &list->envelope, from, at, err);
 }
 
-static int on_value(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_on_value(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     const char *from = at->p;
-    if (pass_value(list, at)) {
+    if (list_pass_value(list, at)) {
         if (*at->p == ']')
-            return refuse(list, at, "']' where nothing is open", err);
+            return list_refuse(list, at, "']' where nothing is open", err);
         list->state = *at->p == ',' ? LIST_KEY : LIST_OVER;
         at->p++;
     }
-    return gather(list, &list->envelope, from, at, err);
+    return list_gather(list, &list->envelope, from, at, err);
 }
 
 /* Behind the last item: the rest is part of the envelope again. */
-static int close_items(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_close_items(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     list->state = LIST_VALUE;
     const char *from = at->p++;
-    return gather(list, &list->envelope, from, at, err);
+    return list_gather(list, &list->envelope, from, at, err);
 }
 
-static int on_item(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_on_item(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     if (*at->p == ']' && list->state == LIST_ITEM_OR_CLOSE)
-        return close_items(list, at, err);
+        return list_close_items(list, at, err);
     if (*at->p == ',' || *at->p == ']' || *at->p == '}')
-        return refuse(list, at, "an item is missing", err);
+        return list_refuse(list, at, "an item is missing", err);
     list->state = LIST_IN_ITEM;
     return 0;
 }
 
 /* Hands the item on: straight from the piece when it holds all of it. */
-static int deliver(struct ml_json_list *list, const char *from, const struct cursor *at,
-                   struct ml_err *err)
+static int list_deliver_item(struct ml_json_list *list, const char *from, const struct cursor *at,
+                             struct ml_err *err)
 {
     struct ml_str raw = {from, (size_t)(at->p - from)};
     if (list->item.len > 0 || raw.len > list->item_max) {
-        int r = gather(list, &list->item, from, at, err);
+        int r = list_gather(list, &list->item, from, at, err);
         if (r < 0)
             return r;
         raw = ml_buf_str(&list->item);
@@ -235,45 +237,45 @@ static int deliver(struct ml_json_list *list, const char *from, const struct cur
     return r;
 }
 
-static int on_in_item(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_on_in_item(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     const char *from = at->p;
-    if (!pass_value(list, at))
-        return gather(list, &list->item, from, at, err);
+    if (!list_pass_value(list, at))
+        return list_gather(list, &list->item, from, at, err);
     if (*at->p == '}')
-        return refuse(list, at, "'}' where nothing is open", err);
-    int r = deliver(list, from, at, err);
+        return list_refuse(list, at, "'}' where nothing is open", err);
+    int r = list_deliver_item(list, from, at, err);
     if (r != 0)
         return r;
     if (*at->p == ']')
-        return close_items(list, at, err);
+        return list_close_items(list, at, err);
     at->p++;
     list->state = LIST_ITEM;
     return 0;
 }
 
-static int move(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
+static int list_step(struct ml_json_list *list, struct cursor *at, struct ml_err *err)
 {
     switch (list->state) {
     case LIST_START:
-        return on_start(list, at, err);
+        return list_on_start(list, at, err);
     case LIST_KEY:
-        return on_key(list, at, err);
+        return list_on_key(list, at, err);
     case LIST_IN_KEY:
-        return on_in_key(list, at, err);
+        return list_on_in_key(list, at, err);
     case LIST_COLON:
-        return on_colon(list, at, err);
+        return list_on_colon(list, at, err);
     case LIST_ITEMS:
-        return on_items(list, at, err);
+        return list_on_items(list, at, err);
     case LIST_VALUE:
-        return on_value(list, at, err);
+        return list_on_value(list, at, err);
     case LIST_ITEM_OR_CLOSE:
     case LIST_ITEM:
-        return on_item(list, at, err);
+        return list_on_item(list, at, err);
     case LIST_IN_ITEM:
-        return on_in_item(list, at, err);
+        return list_on_in_item(list, at, err);
     case LIST_OVER:
-        return refuse(list, at, "something behind the list", err);
+        return list_refuse(list, at, "something behind the list", err);
     case LIST_BROKEN:
         return ml_err_set(err, ML_EINVALID, "the list was given up before");
     }
@@ -292,7 +294,7 @@ int ml_json_list_feed(struct ml_json_list *list, struct ml_str piece, struct ml_
             at.p = ml_json_space_end(at.p, at.end);
         if (at.p == at.end)
             break;
-        int r = move(list, &at, err);
+        int r = list_step(list, &at, err);
         if (r != 0) {
             list->state = LIST_BROKEN;
             return r;
@@ -312,5 +314,57 @@ int ml_json_list_finish(struct ml_json_list *list, struct ml_str *out_envelope, 
     if (ml_json_check(ml_buf_str(&list->envelope), 0, err) < 0)
         return ml_err_wrap(err, "the list without its items");
     *out_envelope = ml_buf_str(&list->envelope);
+    return 0;
+}
+
+/* ---- lines ---- */
+
+void ml_json_lines_init(struct ml_json_lines *lines, size_t line_max)
+{
+    ml_buf_init(&lines->pending, line_max);
+}
+
+void ml_json_lines_fini(struct ml_json_lines *lines)
+{
+    if (lines)
+        ml_buf_fini(&lines->pending);
+}
+
+/* Appends `part` to what is pending. A line that is handed on straight from its piece obeys the
+ * maximum, too. */
+static int lines_gather(struct ml_json_lines *lines, struct ml_str part, bool keep,
+                        struct ml_str *out_line, struct ml_err *err)
+{
+    struct ml_buf *pending = &lines->pending;
+    size_t line_max = pending->len_max ? pending->len_max : ML_BUF_MAX_DEFAULT;
+    if (part.len > line_max - pending->len)
+        return ml_err_set(err, ML_ELIMIT, "a line is longer than %zu bytes", line_max);
+    *out_line = part;
+    if (keep || pending->len > 0) {
+        ml_buf_append_str(pending, part);
+        *out_line = ml_buf_str(pending);
+    }
+    return 0;
+}
+
+int ml_json_lines_feed(struct ml_json_lines *lines, struct ml_str piece,
+                       int (*line)(void *context, struct ml_str raw, struct ml_err *err),
+                       void *context, struct ml_err *err)
+{
+    struct ml_str whole;
+    while (piece.len > 0) {
+        const char *newline = memchr(piece.ptr, '\n', piece.len);
+        if (!newline)
+            return lines_gather(lines, piece, true, &whole, err);
+        struct ml_str part = {piece.ptr, (size_t)(newline - piece.ptr)};
+        piece.ptr += part.len + 1;
+        piece.len -= part.len + 1;
+        int r = lines_gather(lines, part, false, &whole, err);
+        if (r == 0 && ml_str_trim(whole).len > 0)
+            r = line(context, whole, err);
+        ml_buf_clear(&lines->pending);
+        if (r != 0)
+            return r;
+    }
     return 0;
 }

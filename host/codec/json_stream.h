@@ -1,5 +1,5 @@
 /* L1 codec. JSON that arrives in pieces: the items of a list response and the lines of a
- * watch, each handed on as soon as it is whole, so that no page and no stream is ever held. */
+ * watch, each passed on as soon as it is whole, so that no page and no stream is ever held. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,4 +1,5 @@
-/* The writer: appends tokens, and knows of the nesting only whether a comma is due. */
+/* The writer: appends tokens; all it keeps of the nesting is whether a comma is due. Called
+ * wherever JSON is made. */
 #include "codec/json.h"
 
 #include "base/escape.h"
@@ -16,21 +17,21 @@ void ml_json_writer_init(struct ml_json_writer *writer, struct ml_buf *out)
 }
 
 /* Before a key or a value: the comma, and from then on one is due. */
-static inline void separate(struct ml_json_writer *writer)
+static inline void write_due_comma(struct ml_json_writer *writer)
 {
     if (writer->comma)
         ml_buf_putc(writer->out, ',');
     writer->comma = true;
 }
 
-static void open_level(struct ml_json_writer *writer, char bracket)
+static void write_opening(struct ml_json_writer *writer, char bracket)
 {
-    separate(writer);
+    write_due_comma(writer);
     ml_buf_putc(writer->out, bracket);
     writer->comma = false;
 }
 
-static void close_level(struct ml_json_writer *writer, char bracket)
+static void write_closing(struct ml_json_writer *writer, char bracket)
 {
     ml_buf_putc(writer->out, bracket);
     writer->comma = true;
@@ -38,26 +39,26 @@ static void close_level(struct ml_json_writer *writer, char bracket)
 
 void ml_json_begin_object(struct ml_json_writer *writer)
 {
-    open_level(writer, '{');
+    write_opening(writer, '{');
 }
 
 void ml_json_end_object(struct ml_json_writer *writer)
 {
-    close_level(writer, '}');
+    write_closing(writer, '}');
 }
 
 void ml_json_begin_array(struct ml_json_writer *writer)
 {
-    open_level(writer, '[');
+    write_opening(writer, '[');
 }
 
 void ml_json_end_array(struct ml_json_writer *writer)
 {
-    close_level(writer, ']');
+    write_closing(writer, ']');
 }
 
 /* Nothing in it that ml_escape_json would change. */
-static bool is_plain(struct ml_str text)
+static bool needs_no_escape(struct ml_str text)
 {
     if (text.len == 0)
         return true;
@@ -66,9 +67,9 @@ static bool is_plain(struct ml_str text)
 }
 
 /* `tail` is what follows the closing quote. */
-static void put_quoted(struct ml_buf *out, struct ml_str text, struct ml_str tail)
+static void write_quoted(struct ml_buf *out, struct ml_str text, struct ml_str tail)
 {
-    char *room = is_plain(text) ? ml_buf_reserve(out, text.len + 2 + tail.len) : NULL;
+    char *room = needs_no_escape(text) ? ml_buf_reserve(out, text.len + 2 + tail.len) : NULL;
     if (!room) {
         ml_escape_json(out, text);
         ml_buf_append_str(out, tail);
@@ -84,15 +85,15 @@ static void put_quoted(struct ml_buf *out, struct ml_str text, struct ml_str tai
 
 void ml_json_key(struct ml_json_writer *writer, struct ml_str key)
 {
-    separate(writer);
-    put_quoted(writer->out, key, ML_STR(":"));
+    write_due_comma(writer);
+    write_quoted(writer->out, key, ML_STR(":"));
     writer->comma = false;
 }
 
 void ml_json_string(struct ml_json_writer *writer, struct ml_str text)
 {
-    separate(writer);
-    put_quoted(writer->out, text, ML_STR(""));
+    write_due_comma(writer);
+    write_quoted(writer->out, text, ML_STR(""));
 }
 
 void ml_json_int(struct ml_json_writer *writer, int64_t value)
@@ -106,7 +107,7 @@ void ml_json_int(struct ml_json_writer *writer, int64_t value)
     } while (magnitude);
     if (value < 0)
         text[--at] = '-';
-    separate(writer);
+    write_due_comma(writer);
     ml_buf_append(writer->out, text + at, sizeof text - at);
 }
 
@@ -118,7 +119,7 @@ void ml_json_real(struct ml_json_writer *writer, double value)
     do
         len = snprintf(text, sizeof text, "%.*g", digits, value);
     while (digits++ < 17 && strtod(text, NULL) != value);
-    separate(writer);
+    write_due_comma(writer);
     ml_buf_append(writer->out, text, (size_t)len);
     if (!strpbrk(text, ".e"))
         ml_buf_puts(writer->out, ".0");
@@ -136,7 +137,7 @@ void ml_json_null(struct ml_json_writer *writer)
 
 void ml_json_raw(struct ml_json_writer *writer, struct ml_str json)
 {
-    separate(writer);
+    write_due_comma(writer);
     ml_buf_append_str(writer->out, json);
 }
 

@@ -1,18 +1,251 @@
 /* libyaml's events, written as JSON while they come. What an anchor names is remembered as
- * its place in the output, and an alias copies it from there: no tree is built. */
+ * its place in the output, and an alias copies it from there: no tree is built. Called for
+ * kubeconfigs, manifests, and by the embedded API server. */
 #include "codec/yaml.h"
 
+#include "base/escape.h"
 #include "base/map.h"
 #include "codec/json.h"
-#include "codec/yaml_scalar.h"
 
 #include <yaml.h>
 
 /* Of one document. */
 #define ANCHORS_MAX ((size_t)10000)
-/* What aliases may add, beyond as much as the text itself has. An honest document's do not come
- * near to it, and a few that double what the one before names would fill any memory. */
+/* What aliases may add, beyond the length of the text itself. Honest documents stay far below; a
+ * few aliases that each double the one before would fill any memory. */
 #define ALIASED_BYTES_MAX ((size_t)1024 * 1024)
+
+/* ---- scalars: the core schema of YAML 1.2 (section 10.3.2) ---- */
+
+/* What a tag may ask for; SCALAR_ANY leaves it to the schema. */
+enum scalar_kind {
+    SCALAR_ANY,
+    SCALAR_STRING,
+    SCALAR_NULL,
+    SCALAR_BOOL,
+    SCALAR_INT,
+    SCALAR_FLOAT,
+};
+
+static bool is_one_of(struct ml_str text, const char *const *words)
+{
+    for (; *words; words++)
+        if (ml_str_is(text, *words))
+            return true;
+    return false;
+}
+
+static bool is_null(struct ml_str text)
+{
+    static const char *const words[] = {"", "~", "null", "Null", "NULL", NULL};
+    return is_one_of(text, words);
+}
+
+static bool is_true(struct ml_str text)
+{
+    static const char *const words[] = {"true", "True", "TRUE", NULL};
+    return is_one_of(text, words);
+}
+
+static bool is_false(struct ml_str text)
+{
+    static const char *const words[] = {"false", "False", "FALSE", NULL};
+    return is_one_of(text, words);
+}
+
+static bool is_sign(char c)
+{
+    return c == '+' || c == '-';
+}
+
+/* Infinity or not a number. */
+static bool is_not_finite(struct ml_str text)
+{
+    static const char *const infinity[] = {".inf", ".Inf", ".INF", NULL};
+    static const char *const nan[] = {".nan", ".NaN", ".NAN", NULL};
+    if (is_one_of(text, nan))
+        return true;
+    if (text.len && is_sign(text.ptr[0])) {
+        text.ptr++;
+        text.len--;
+    }
+    return is_one_of(text, infinity);
+}
+
+/* Takes the leading decimal digits off. */
+static struct ml_str cut_digits(struct ml_str *text)
+{
+    struct ml_str digits = {text->ptr, 0};
+    while (text->len && text->ptr[0] >= '0' && text->ptr[0] <= '9') {
+        text->ptr++;
+        text->len--;
+        digits.len++;
+    }
+    return digits;
+}
+
+static bool cut_any(struct ml_str *text, const char *choice, char *out)
+{
+    if (text->len == 0 || text->ptr[0] == '\0' || !strchr(choice, text->ptr[0]))
+        return false;
+    *out = text->ptr[0];
+    text->ptr++;
+    text->len--;
+    return true;
+}
+
+/* A decimal number in its parts; the exponent keeps its sign. */
+struct decimal {
+    bool negative, point;
+    struct ml_str whole, fraction, exponent;
+};
+
+static bool parse_decimal(struct ml_str text, struct decimal *decimal)
+{
+    char c = '+';
+    *decimal = (struct decimal){0};
+    cut_any(&text, "+-", &c);
+    decimal->negative = c == '-';
+    decimal->whole = cut_digits(&text);
+    decimal->point = cut_any(&text, ".", &c);
+    if (decimal->point)
+        decimal->fraction = cut_digits(&text);
+    if (decimal->whole.len + decimal->fraction.len == 0)
+        return false;
+    struct ml_str rest = text;
+    if (!cut_any(&text, "eE", &c))
+        return text.len == 0;
+    decimal->exponent = (struct ml_str){rest.ptr + 1, rest.len - 1};
+    cut_any(&text, "+-", &c);
+    return cut_digits(&text).len > 0 && text.len == 0;
+}
+
+static bool is_whole(const struct decimal *decimal)
+{
+    return !decimal->point && decimal->exponent.len == 0;
+}
+
+/* JSON wants digits on both sides of a point and no zero in front. */
+static void write_decimal(const struct decimal *decimal, bool as_float, struct ml_buf *out)
+{
+    struct ml_str whole = decimal->whole;
+    while (whole.len > 1 && whole.ptr[0] == '0') {
+        whole.ptr++;
+        whole.len--;
+    }
+    if (decimal->negative)
+        ml_buf_putc(out, '-');
+    ml_buf_append_str(out, whole.len ? whole : ML_STR("0"));
+    if (decimal->point || (as_float && is_whole(decimal))) {
+        ml_buf_putc(out, '.');
+        ml_buf_append_str(out, decimal->fraction.len ? decimal->fraction : ML_STR("0"));
+    }
+    if (decimal->exponent.len) {
+        ml_buf_putc(out, 'e');
+        ml_buf_append_str(out, decimal->exponent);
+    }
+}
+
+static int digit_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+}
+
+/* 0o17 and 0x1F. */
+static bool is_based(struct ml_str text, int *base)
+{
+    *base = ml_str_starts(text, "0o") ? 8 : 16;
+    if (text.len < 3 || (*base == 16 && !ml_str_starts(text, "0x")))
+        return false;
+    for (size_t i = 2; i < text.len; i++)
+        if (digit_value(text.ptr[i]) >= *base)
+            return false;
+    return true;
+}
+
+static const char *write_based_int(struct ml_str text, int base, struct ml_buf *out)
+{
+    uint64_t value = 0;
+    for (size_t i = 2; i < text.len; i++) {
+        if (value > UINT64_MAX / (uint64_t)base)
+            return "an octal or hexadecimal number has more than 64 bits";
+        value = value * (uint64_t)base + (uint64_t)digit_value(text.ptr[i]);
+    }
+    ml_buf_printf(out, "%llu", (unsigned long long)value);
+    return NULL;
+}
+
+static const char *write_int(struct ml_str text, struct ml_buf *out)
+{
+    int base;
+    struct decimal decimal;
+    if (is_based(text, &base))
+        return write_based_int(text, base, out);
+    if (!parse_decimal(text, &decimal) || !is_whole(&decimal))
+        return "tagged !!int but not an integer";
+    write_decimal(&decimal, false, out);
+    return NULL;
+}
+
+static const char *write_float(struct ml_str text, struct ml_buf *out)
+{
+    struct decimal decimal;
+    if (is_not_finite(text))
+        return "JSON has no infinity and no NaN";
+    if (!parse_decimal(text, &decimal))
+        return "tagged !!float but not a number";
+    write_decimal(&decimal, true, out);
+    return NULL;
+}
+
+static const char *write_untagged(struct ml_str text, struct ml_buf *out)
+{
+    int base;
+    struct decimal decimal;
+    if (is_null(text))
+        ml_buf_puts(out, "null");
+    else if (is_true(text))
+        ml_buf_puts(out, "true");
+    else if (is_false(text))
+        ml_buf_puts(out, "false");
+    else if (is_based(text, &base))
+        return write_based_int(text, base, out);
+    else if (is_not_finite(text))
+        return write_float(text, out);
+    else if (parse_decimal(text, &decimal))
+        write_decimal(&decimal, false, out);
+    else
+        ml_escape_json(out, text);
+    return NULL;
+}
+
+/* Appends the scalar `text` as JSON. NULL, or what is wrong with it. A full buffer is left for
+ * the caller to notice. */
+static const char *write_scalar_as(struct ml_str text, enum scalar_kind type, struct ml_buf *out)
+{
+    switch (type) {
+    case SCALAR_ANY:
+        return write_untagged(text, out);
+    case SCALAR_STRING:
+        ml_escape_json(out, text);
+        return NULL;
+    case SCALAR_NULL:
+        return is_null(text) ? write_untagged(text, out) : "tagged !!null but not null";
+    case SCALAR_BOOL:
+        return is_true(text) || is_false(text) ? write_untagged(text, out)
+                                               : "tagged !!bool but neither true nor false";
+    case SCALAR_INT:
+        return write_int(text, out);
+    case SCALAR_FLOAT:
+        return write_float(text, out);
+    }
+    ML_UNREACHABLE();
+}
+
+/* ---- events ---- */
 
 struct anchor {
     char *name;
@@ -34,29 +267,29 @@ struct yaml {
     struct ml_err *err;
 };
 
-static int refuse_at(struct yaml *yaml, const yaml_mark_t *mark, const char *problem)
+static int yaml_refuse_at(struct yaml *yaml, const yaml_mark_t *mark, const char *problem)
 {
     return ml_err_set(yaml->err, ML_EINVALID, "line %zu: %s", mark->line + 1, problem);
 }
 
-static int refuse(struct yaml *yaml, const char *problem)
+static int yaml_refuse(struct yaml *yaml, const char *problem)
 {
-    return refuse_at(yaml, &yaml->event.start_mark, problem);
+    return yaml_refuse_at(yaml, &yaml->event.start_mark, problem);
 }
 
-static int refuse_size(struct yaml *yaml)
+static int yaml_refuse_size(struct yaml *yaml)
 {
     return ml_err_set(yaml->err, ML_ELIMIT, "line %zu: as JSON the text becomes too large",
                       yaml->event.start_mark.line + 1);
 }
 
-/* To be asked after each addition to the output. */
-static int check_size(struct yaml *yaml)
+/* Call after each addition to the output. */
+static int yaml_check_size(struct yaml *yaml)
 {
-    return yaml->out->failed || yaml->out->len > yaml->out_max ? refuse_size(yaml) : 0;
+    return yaml->out->failed || yaml->out->len > yaml->out_max ? yaml_refuse_size(yaml) : 0;
 }
 
-static int next_event(struct yaml *yaml)
+static int yaml_next_event(struct yaml *yaml)
 {
     yaml_event_delete(&yaml->event);
     if (yaml_parser_parse(&yaml->parser, &yaml->event))
@@ -66,7 +299,7 @@ static int next_event(struct yaml *yaml)
     /* Trouble with the bytes themselves comes without a mark. */
     const yaml_mark_t *mark = parser->error == YAML_READER_ERROR ? &parser->mark
                                                                  : &parser->problem_mark;
-    return refuse_at(yaml, mark, problem);
+    return yaml_refuse_at(yaml, mark, problem);
 }
 
 static void forget_anchors(struct yaml *yaml)
@@ -85,7 +318,7 @@ static int open_anchor(struct yaml *yaml, const yaml_char_t *name, size_t *out)
     if (!name)
         return 0;
     if (yaml->anchors_len == ANCHORS_MAX)
-        return refuse(yaml, "more than 10000 anchors");
+        return yaml_refuse(yaml, "more than 10000 anchors");
     if (yaml->anchors_len == yaml->anchors_capacity) {
         yaml->anchors_capacity = yaml->anchors_capacity ? yaml->anchors_capacity * 2 : 8;
         yaml->anchors = ml_realloc(yaml->anchors, yaml->anchors_capacity * sizeof yaml->anchors[0]);
@@ -108,42 +341,41 @@ static void close_anchor(struct yaml *yaml, size_t place)
 }
 
 /* The current event is an alias. */
-static int put_alias(struct yaml *yaml)
+static int write_alias(struct yaml *yaml)
 {
     const char *name = (const char *)yaml->event.data.alias.anchor;
     uintptr_t place = (uintptr_t)ml_map_get(&yaml->anchor_by_name, ml_str_of(name));
     if (place == 0)
-        return refuse(yaml, "an alias to an anchor that is not defined");
+        return yaml_refuse(yaml, "an alias to an anchor that is not defined");
     const struct anchor *anchor = &yaml->anchors[place - 1];
     if (anchor->open)
-        return refuse(yaml, "an anchor inside what it names");
+        return yaml_refuse(yaml, "an anchor inside what it names");
     size_t len = anchor->end - anchor->start;
     if (len > yaml->aliased_max) /* the words of Kubernetes' parser */
         return ml_err_set(yaml->err, ML_ELIMIT, "document contains excessive aliasing");
     yaml->aliased_max -= len;
     if (yaml->out->len + len > yaml->out_max)
-        return refuse_size(yaml);
-    /* Room first: to append is to move what is appended from. */
+        return yaml_refuse_size(yaml);
+    /* Reserve first: growing the buffer would move the bytes that are copied from it. */
     if (ml_buf_reserve(yaml->out, len))
         ml_buf_append(yaml->out, yaml->out->ptr + anchor->start, len);
-    return check_size(yaml);
+    return yaml_check_size(yaml);
 }
 
-/* False for a tag that is not taken. */
-static bool type_of(const yaml_event_t *event, enum ml_yaml_type *out)
+/* False for a tag that is not supported. */
+static bool scalar_type(const yaml_event_t *event, enum scalar_kind *out)
 {
     static const struct {
         const char *tag;
-        enum ml_yaml_type type;
+        enum scalar_kind type;
     } types[] = {
-        {YAML_STR_TAG, ML_YAML_STRING},  {YAML_NULL_TAG, ML_YAML_NULL},
-        {YAML_BOOL_TAG, ML_YAML_BOOL},   {YAML_INT_TAG, ML_YAML_INT},
-        {YAML_FLOAT_TAG, ML_YAML_FLOAT},
+        {YAML_STR_TAG, SCALAR_STRING}, {YAML_NULL_TAG, SCALAR_NULL},   {YAML_BOOL_TAG, SCALAR_BOOL},
+        {YAML_INT_TAG, SCALAR_INT},    {YAML_FLOAT_TAG, SCALAR_FLOAT},
     };
     const char *tag = (const char *)event->data.scalar.tag;
     if (!tag) {
         bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-        *out = plain ? ML_YAML_ANY : ML_YAML_STRING;
+        *out = plain ? SCALAR_ANY : SCALAR_STRING;
         return true;
     }
     for (size_t i = 0; i < ML_COUNT(types); i++) {
@@ -155,20 +387,20 @@ static bool type_of(const yaml_event_t *event, enum ml_yaml_type *out)
     return false;
 }
 
-static int put_scalar(struct yaml *yaml)
+static int write_scalar(struct yaml *yaml)
 {
-    enum ml_yaml_type type;
-    if (!type_of(&yaml->event, &type))
-        return refuse(yaml, "a tag other than !!str, !!int, !!float, !!bool and !!null");
+    enum scalar_kind type;
+    if (!scalar_type(&yaml->event, &type))
+        return yaml_refuse(yaml, "a tag other than !!str, !!int, !!float, !!bool and !!null");
     struct ml_str text = {(const char *)yaml->event.data.scalar.value,
                           yaml->event.data.scalar.length};
     size_t anchor;
     int r = open_anchor(yaml, yaml->event.data.scalar.anchor, &anchor);
     if (r < 0)
         return r;
-    const char *problem = ml_yaml_scalar(text, type, yaml->out);
+    const char *problem = write_scalar_as(text, type, yaml->out);
     close_anchor(yaml, anchor);
-    return problem ? refuse(yaml, problem) : check_size(yaml);
+    return problem ? yaml_refuse(yaml, problem) : yaml_check_size(yaml);
 }
 
 /* The keys of one mapping, each the value of its own entry. */
@@ -181,11 +413,11 @@ static void free_keys(struct ml_map *keys)
 }
 
 /* Notes the key that stands in the output from `start` on. */
-static int note_key(struct yaml *yaml, struct ml_map *keys, size_t start)
+static int remember_key(struct yaml *yaml, struct ml_map *keys, size_t start)
 {
     struct ml_str text = {yaml->out->ptr + start, yaml->out->len - start};
     if (ml_map_get(keys, text))
-        return refuse(yaml, "a key that the mapping has already");
+        return yaml_refuse(yaml, "a key that the mapping has already");
     char *key = ml_str_dup(text);
     ml_map_put(keys, (struct ml_str){key, text.len}, key);
     return 0;
@@ -198,7 +430,7 @@ static int quote_key(struct yaml *yaml, size_t start, size_t anchors)
     struct ml_buf *out = yaml->out;
     size_t len = out->len - start;
     ml_buf_puts(out, "\"\"");
-    if (check_size(yaml) < 0)
+    if (yaml_check_size(yaml) < 0)
         return yaml->err->kind;
     memmove(out->ptr + start + 1, out->ptr + start, len);
     out->ptr[start] = '"';
@@ -210,74 +442,75 @@ static int quote_key(struct yaml *yaml, size_t start, size_t anchors)
 }
 
 /* Writes the current event as a key. */
-static int put_key(struct yaml *yaml, struct ml_map *keys)
+static int write_key(struct yaml *yaml, struct ml_map *keys)
 {
     size_t start = yaml->out->len, anchors = yaml->anchors_len;
-    int r = yaml->event.type == YAML_SCALAR_EVENT  ? put_scalar(yaml)
-            : yaml->event.type == YAML_ALIAS_EVENT ? put_alias(yaml)
-                                                   : refuse(yaml, "a key that is a collection");
+    int r = yaml->event.type == YAML_SCALAR_EVENT ? write_scalar(yaml)
+            : yaml->event.type == YAML_ALIAS_EVENT
+                ? write_alias(yaml)
+                : yaml_refuse(yaml, "a key that is a collection");
     if (r < 0)
         return r;
     char first = yaml->out->ptr[start];
     if (first == '{' || first == '[')
-        return refuse(yaml, "a key that is a collection");
+        return yaml_refuse(yaml, "a key that is a collection");
     if (first == 'n')
-        return refuse(yaml, "a key that is null");
+        return yaml_refuse(yaml, "a key that is null");
     if (first != '"')
         r = quote_key(yaml, start, anchors);
-    return r < 0 ? r : note_key(yaml, keys, start);
+    return r < 0 ? r : remember_key(yaml, keys, start);
 }
 
-static int put_node(struct yaml *yaml);
+static int write_node(struct yaml *yaml);
 
 /* Both begin at the collection's first event and end at its last. */
 
-static int put_sequence(struct yaml *yaml)
+static int write_sequence(struct yaml *yaml)
 {
     ml_buf_putc(yaml->out, '[');
     for (bool first = true;; first = false) {
-        int r = next_event(yaml);
+        int r = yaml_next_event(yaml);
         if (r < 0)
             return r;
         if (yaml->event.type == YAML_SEQUENCE_END_EVENT)
             break;
         if (!first)
             ml_buf_putc(yaml->out, ',');
-        r = put_node(yaml);
+        r = write_node(yaml);
         if (r < 0)
             return r;
     }
     ml_buf_putc(yaml->out, ']');
-    return check_size(yaml);
+    return yaml_check_size(yaml);
 }
 
-static int put_mapping(struct yaml *yaml)
+static int write_mapping(struct yaml *yaml)
 {
     ML_AUTO(free_keys) struct ml_map keys = {0};
     ml_buf_putc(yaml->out, '{');
     for (bool first = true;; first = false) {
-        int r = next_event(yaml);
+        int r = yaml_next_event(yaml);
         if (r < 0)
             return r;
         if (yaml->event.type == YAML_MAPPING_END_EVENT)
             break;
         if (!first)
             ml_buf_putc(yaml->out, ',');
-        r = put_key(yaml, &keys);
+        r = write_key(yaml, &keys);
         if (r < 0)
             return r;
         ml_buf_putc(yaml->out, ':');
-        r = next_event(yaml);
+        r = yaml_next_event(yaml);
         if (r == 0)
-            r = put_node(yaml);
+            r = write_node(yaml);
         if (r < 0)
             return r;
     }
     ml_buf_putc(yaml->out, '}');
-    return check_size(yaml);
+    return yaml_check_size(yaml);
 }
 
-static int put_collection(struct yaml *yaml)
+static int write_collection(struct yaml *yaml)
 {
     bool mapping = yaml->event.type == YAML_MAPPING_START_EVENT;
     const yaml_char_t *tag = mapping ? yaml->event.data.mapping_start.tag
@@ -285,28 +518,28 @@ static int put_collection(struct yaml *yaml)
     const yaml_char_t *name = mapping ? yaml->event.data.mapping_start.anchor
                                       : yaml->event.data.sequence_start.anchor;
     if (tag)
-        return refuse(yaml, "a tag on a collection");
+        return yaml_refuse(yaml, "a tag on a collection");
     if (yaml->depth == ML_JSON_DEPTH_MAX)
-        return refuse(yaml, "nested too deep");
+        return yaml_refuse(yaml, "nested too deep");
     size_t anchor;
     int r = open_anchor(yaml, name, &anchor);
     if (r < 0)
         return r;
     yaml->depth++;
-    r = mapping ? put_mapping(yaml) : put_sequence(yaml);
+    r = mapping ? write_mapping(yaml) : write_sequence(yaml);
     yaml->depth--;
     close_anchor(yaml, anchor);
     return r;
 }
 
 /* The current event begins a node. One level of recursion a level of nesting. */
-static int put_node(struct yaml *yaml)
+static int write_node(struct yaml *yaml)
 {
     if (yaml->event.type == YAML_ALIAS_EVENT)
-        return put_alias(yaml);
+        return write_alias(yaml);
     if (yaml->event.type == YAML_SCALAR_EVENT)
-        return put_scalar(yaml);
-    return put_collection(yaml);
+        return write_scalar(yaml);
+    return write_collection(yaml);
 }
 
 /* Nothing was written between two document marks, not even "null". */
@@ -317,39 +550,40 @@ static bool is_empty_document(const yaml_event_t *root)
            !root->data.scalar.anchor;
 }
 
-/* The depth was watched, but an alias may stand deep and name what is deep itself. */
+/* Nesting was limited while it was read, but an alias deep inside may name something deep. */
 static int check_document(struct yaml *yaml, size_t start)
 {
     struct ml_err deep;
     struct ml_str json = {yaml->out->ptr + start, yaml->out->len - start};
-    return ml_json_check(json, 0, &deep) < 0 ? refuse(yaml, "nested too deep through an alias") : 0;
+    return ml_json_check(json, 0, &deep) < 0 ? yaml_refuse(yaml, "nested too deep through an alias")
+                                             : 0;
 }
 
 /* The current event is the document's start; afterwards it is its end. */
-static int put_document(struct yaml *yaml)
+static int write_document(struct yaml *yaml)
 {
     size_t start = yaml->out->len;
-    int r = next_event(yaml);
+    int r = yaml_next_event(yaml);
     if (r == 0 && !is_empty_document(&yaml->event)) {
-        r = put_node(yaml);
+        r = write_node(yaml);
         if (r == 0)
             r = check_document(yaml, start);
         ml_buf_putc(yaml->out, '\n');
     }
     forget_anchors(yaml);
-    return r < 0 ? r : next_event(yaml);
+    return r < 0 ? r : yaml_next_event(yaml);
 }
 
-static int put_stream(struct yaml *yaml)
+static int write_stream(struct yaml *yaml)
 {
     int r = 0;
     while (r == 0 && yaml->event.type != YAML_STREAM_END_EVENT) {
         if (yaml->event.type == YAML_DOCUMENT_START_EVENT)
-            r = put_document(yaml);
+            r = write_document(yaml);
         if (r == 0)
-            r = next_event(yaml);
+            r = yaml_next_event(yaml);
     }
-    return r < 0 ? r : check_size(yaml);
+    return r < 0 ? r : yaml_check_size(yaml);
 }
 
 int ml_yaml_to_json(struct ml_str text, size_t json_max, struct ml_buf *out, struct ml_err *err)
@@ -366,7 +600,7 @@ int ml_yaml_to_json(struct ml_str text, size_t json_max, struct ml_buf *out, str
     yaml_parser_set_encoding(&yaml.parser, YAML_UTF8_ENCODING);
     const char *input = text.ptr ? text.ptr : "";
     yaml_parser_set_input_string(&yaml.parser, (const unsigned char *)input, text.len);
-    int r = put_stream(&yaml);
+    int r = write_stream(&yaml);
     yaml_event_delete(&yaml.event);
     yaml_parser_delete(&yaml.parser);
     free(yaml.anchors);

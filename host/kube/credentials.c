@@ -6,7 +6,7 @@
 #include "kube/kubeconfig_internal.h"
 
 #include "base/wipe.h"
-#include "net/tls_check.h"
+#include "net/tls.h"
 
 #include <strings.h>
 

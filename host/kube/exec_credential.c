@@ -6,7 +6,7 @@
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "codec/rfc3339.h"
-#include "net/tls_check.h"
+#include "net/tls.h"
 
 static void put_if_set(struct ml_json_writer *writer, const char *key, const char *text)
 {

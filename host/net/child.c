@@ -1,3 +1,4 @@
+/* Called by kube/exec_plugin.c, for programs that fetch credentials. */
 #include "net/child.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ static void close_pipe(int fds[2])
     close_fd(&fds[1]);
 }
 
-static void kill_group(const struct ml_child *child)
+static void child_kill_group(const struct ml_child *child)
 {
     kill(-child->pid, SIGKILL);
 }
@@ -56,7 +57,7 @@ static void kill_group(const struct ml_child *child)
 
 /* Signals as a program expects them, whatever the host ignores; a group of its own, so that what
  * it starts can be killed with it. */
-static void set_attributes(posix_spawnattr_t *attributes)
+static void set_spawn_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t none, ignored;
     sigemptyset(&none);
@@ -71,11 +72,11 @@ static void set_attributes(posix_spawnattr_t *attributes)
 }
 
 /* Returns an errno. */
-static int spawn(const struct ml_child_opts *opts, int output, int errors, pid_t *out_pid)
+static int spawn_child(const struct ml_child_opts *opts, int output, int errors, pid_t *out_pid)
 {
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
-    set_attributes(&attributes);
+    set_spawn_attributes(&attributes);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
@@ -95,12 +96,12 @@ static bool open_pipes(int output[2], int errors[2])
 }
 
 /* Our ends do not block; its ends do, as any program expects. */
-static void make_blocking(int fd)
+static void make_fd_blocking(int fd)
 {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
-static int fail_spawn(struct ml_err *err, const char *name, int failed)
+static int set_spawn_error(struct ml_err *err, const char *name, int failed)
 {
     int kind = failed == EAGAIN || failed == ENOMEM || failed == EMFILE || failed == ENFILE ||
                        failed == E2BIG
@@ -111,38 +112,25 @@ static int fail_spawn(struct ml_err *err, const char *name, int failed)
 
 /* ---- its output and its end ---- */
 
-static void on_readable(void *context);
-static void on_ended(void *context);
-static void on_timeout(void *context);
-
-static void stream_open(struct stream *stream, struct ml_child *child, struct ml_loop *loop, int fd,
-                        size_t len_max)
-{
-    stream->child = child;
-    stream->fd = fd;
-    stream->watch = ml_loop_watch_fd(loop, fd, on_readable, stream);
-    ml_buf_init(&stream->text, len_max);
-}
-
 static void stream_close(struct stream *stream)
 {
     ml_loop_watch_free(ml_take(&stream->watch));
     close_fd(&stream->fd);
 }
 
-/* Of standard error the beginning is kept; output is all or nothing. */
-static void keep(struct stream *stream, const char *bytes, size_t len)
+/* Standard error keeps its beginning; output is all or nothing. */
+static void stream_append(struct stream *stream, const char *bytes, size_t len)
 {
     struct ml_child *child = stream->child;
     if (stream == &child->errors) {
         ml_buf_append(&stream->text, bytes, ML_MIN(len, stream->text.len_max - stream->text.len));
     } else if (!child->too_long && !ml_buf_append(&stream->text, bytes, len)) {
         child->too_long = true;
-        kill_group(child);
+        child_kill_group(child);
     }
 }
 
-/* Reads what is there. */
+/* Reads without waiting. */
 static void stream_read(struct stream *stream)
 {
     char bytes[PIECE_BYTES];
@@ -155,16 +143,25 @@ static void stream_read(struct stream *stream)
         if (len <= 0)
             stream_close(stream);
         else
-            keep(stream, bytes, (size_t)len);
+            stream_append(stream, bytes, (size_t)len);
     }
 }
 
-static void on_readable(void *context)
+static void on_stream_readable(void *context)
 {
     stream_read(context);
 }
 
-static void reap(struct ml_child *child, struct ml_child_end *out)
+static void stream_open(struct stream *stream, struct ml_child *child, struct ml_loop *loop, int fd,
+                        size_t len_max)
+{
+    stream->child = child;
+    stream->fd = fd;
+    stream->watch = ml_loop_watch_fd(loop, fd, on_stream_readable, stream);
+    ml_buf_init(&stream->text, len_max);
+}
+
+static void child_reap(struct ml_child *child, struct ml_child_end *out)
 {
     siginfo_t info = {0};
     while (waitid(P_PIDFD, (id_t)child->pidfd, &info, WEXITED) < 0 && errno == EINTR)
@@ -176,11 +173,11 @@ static void reap(struct ml_child *child, struct ml_child_end *out)
     close_fd(&child->pidfd);
 }
 
-static void on_ended(void *context)
+static void on_child_exit(void *context)
 {
     struct ml_child *child = context;
     struct ml_child_end end = {0};
-    reap(child, &end);
+    child_reap(child, &end);
     ml_timer_stop(&child->timeout);
     stream_read(&child->output); /* a pipe holds no more than is read at once */
     stream_read(&child->errors);
@@ -193,11 +190,11 @@ static void on_ended(void *context)
     child->ended(child->context, &end); /* may free it */
 }
 
-static void on_timeout(void *context)
+static void on_child_timeout(void *context)
 {
     struct ml_child *child = context;
     child->timed_out = true;
-    kill_group(child);
+    child_kill_group(child);
 }
 
 /* ---- the interface ---- */
@@ -213,9 +210,9 @@ int ml_child_start(struct ml_loop *loop, const struct ml_child_opts *opts, struc
         close_pipe(errors);
         return ML_EIO;
     }
-    make_blocking(output[1]);
-    make_blocking(errors[1]);
-    int failed = spawn(opts, output[1], errors[1], &pid);
+    make_fd_blocking(output[1]);
+    make_fd_blocking(errors[1]);
+    int failed = spawn_child(opts, output[1], errors[1], &pid);
     close_fd(&output[1]);
     close_fd(&errors[1]);
     int pidfd = failed ? -1 : pidfd_open(pid, 0);
@@ -227,17 +224,17 @@ int ml_child_start(struct ml_loop *loop, const struct ml_child_opts *opts, struc
     if (failed) {
         close_pipe(output);
         close_pipe(errors);
-        return fail_spawn(err, opts->argv[0], failed);
+        return set_spawn_error(err, opts->argv[0], failed);
     }
     struct ml_child *child = ml_new(struct ml_child);
     child->pid = pid;
     child->pidfd = pidfd;
-    child->exit = ml_loop_watch_fd(loop, pidfd, on_ended, child);
+    child->exit = ml_loop_watch_fd(loop, pidfd, on_child_exit, child);
     child->ended = opts->ended;
     child->context = opts->context;
     stream_open(&child->output, child, loop, output[0], opts->output_max);
     stream_open(&child->errors, child, loop, errors[0], opts->errors_max);
-    ml_timer_init(&child->timeout, loop, on_timeout, child);
+    ml_timer_init(&child->timeout, loop, on_child_timeout, child);
     ml_timer_start(&child->timeout, opts->timeout_ns);
     *out = child;
     return 0;
@@ -250,8 +247,8 @@ void ml_child_free(struct ml_child *child)
         return;
     ml_timer_stop(&child->timeout);
     if (child->pidfd >= 0) {
-        kill_group(child);
-        reap(child, &ignored);
+        child_kill_group(child);
+        child_reap(child, &ignored);
     }
     stream_close(&child->output);
     stream_close(&child->errors);

@@ -1,6 +1,6 @@
 /* L2 net. A helper program, run to its end for what it writes. No shell, standard input empty,
  * output and errors kept apart and bounded, killed when it takes too long, always reaped. For
- * programs that stay, and for what they leave behind, there is process.h. */
+ * programs that stay, and for what they leave behind, there is cluster/process.h. */
 #pragma once
 
 #include "base/err.h"

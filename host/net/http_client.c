@@ -1,15 +1,111 @@
-/* Calls: from ml_http_send over the head and the pieces to done(). libcurl's handles may only
- * be added and removed while libcurl is not on the stack, so that both happen in a task. */
+/* Calls: from ml_http_send over the head and the pieces to done(). libcurl's handles may only be
+ * added and removed while libcurl is not on the stack, so both happen in a task. Called by
+ * kube/transport_http.c and by the probes of `moonloop dev`. */
 #include "net/http_client.h"
 
 #include <pthread.h>
 #include <strings.h>
 
 #include "base/wipe.h"
-#include "net/http_error.h"
-#include "net/http_head.h"
-#include "net/http_options.h"
+#include "net/http_curl.h"
 #include "net/http_pool.h"
+
+/* ---- the head of an answer ---- */
+
+void ml_http_head_init(struct ml_http_head_parser *parser)
+{
+    *parser = (struct ml_http_head_parser){.head.retry_after_ms = -1};
+}
+
+void ml_http_head_fini(struct ml_http_head_parser *parser)
+{
+    free(parser->content_type);
+    free(parser->warning);
+    ml_http_head_init(parser);
+}
+
+/* "HTTP/1.1 200 OK", "HTTP/2 200". */
+static int parse_status_line(struct ml_str line)
+{
+    int64_t status = 0;
+    (void)ml_str_cut(&line, ' ');
+    if (!ml_str_to_i64(ml_str_cut(&line, ' '), &status) || status > 999)
+        return 0;
+    return (int)status;
+}
+
+/* client-go reads seconds only; the date form counts as absent there and so it does here. */
+static int64_t parse_retry_after(struct ml_str value)
+{
+    uint64_t seconds = 0;
+    if (!ml_str_to_u64(value, &seconds))
+        return -1;
+    return (int64_t)ML_MIN(seconds, (uint64_t)INT64_MAX / 1000) * 1000;
+}
+
+/* The text in `299 agent "text"`, without the escapes of its quoted form; NULL when it is no
+ * such warning. The caller frees it. */
+static char *parse_warning(struct ml_str value)
+{
+    if (!ml_str_is(ml_str_cut(&value, ' '), "299"))
+        return NULL;
+    (void)ml_str_cut(&value, ' '); /* the agent; API servers write "-" */
+    if (value.len == 0 || value.ptr[0] != '"')
+        return NULL;
+    char *text = ml_alloc(value.len);
+    size_t len = 0;
+    for (size_t i = 1; i < value.len && value.ptr[i] != '"'; i++) {
+        if (value.ptr[i] == '\\' && i + 1 < value.len)
+            i++;
+        text[len++] = value.ptr[i];
+    }
+    text[len] = '\0';
+    return text;
+}
+
+static bool field_name_is(struct ml_str name, const char *want)
+{
+    return name.len == strlen(want) && strncasecmp(name.ptr, want, name.len) == 0;
+}
+
+static void head_accept_field(struct ml_http_head_parser *parser, struct ml_str name,
+                              struct ml_str value)
+{
+    struct ml_http_head *head = &parser->head;
+    if (field_name_is(name, "Retry-After")) {
+        head->retry_after_ms = parse_retry_after(value);
+    } else if (field_name_is(name, "Content-Type")) {
+        free(parser->content_type);
+        parser->content_type = ml_str_dup(value);
+        head->content_type = ml_str_of(parser->content_type);
+    } else if (field_name_is(name, "Warning") && !parser->warning) {
+        parser->warning = parse_warning(value);
+        head->warning = ml_str_of(parser->warning);
+    }
+}
+
+bool ml_http_head_line(struct ml_http_head_parser *parser, struct ml_str line)
+{
+    if (parser->complete)
+        return false;
+    line = ml_str_trim(line);
+    if (line.len == 0) {
+        /* 101 never comes: nothing here asks for an upgrade. */
+        parser->complete = parser->head.status >= 200;
+        return parser->complete;
+    }
+    if (ml_str_starts(line, "HTTP/")) {
+        ml_http_head_fini(parser);
+        parser->head.status = parse_status_line(line);
+        return false;
+    }
+    struct ml_str value = line;
+    struct ml_str name = ml_str_cut(&value, ':');
+    head_accept_field(parser, ml_str_trim(name), ml_str_trim(value));
+    return false;
+}
+
+/* ---- calls ---- */
 
 /* libcurl allocates 22 KiB for a handle that has made a request. */
 #define SPARE_MAX 4
@@ -20,7 +116,7 @@ struct ml_http_client {
     struct ml_http_pools pools;
     struct ml_list starting; /* calls to hand to libcurl */
     struct ml_list running;
-    struct ml_list ending; /* canceled calls to take from libcurl */
+    struct ml_list ending; /* canceled calls, to remove from libcurl */
     struct ml_task work;
     bool in_done;
     CURL *spare[SPARE_MAX]; /* handles that are used again */
@@ -56,7 +152,7 @@ struct ml_http_call {
     char detail[CURL_ERROR_SIZE];
 };
 
-static CURL *take_handle(struct ml_http_client *client)
+static CURL *client_get_easy(struct ml_http_client *client)
 {
     if (client->spare_count > 0)
         return client->spare[--client->spare_count];
@@ -65,7 +161,7 @@ static CURL *take_handle(struct ml_http_client *client)
     return easy;
 }
 
-static void give_handle(struct ml_http_client *client, CURL *easy)
+static void client_keep_easy(struct ml_http_client *client, CURL *easy)
 {
     if (client->spare_count == SPARE_MAX) {
         curl_easy_cleanup(easy);
@@ -79,7 +175,7 @@ static void call_free(struct ml_http_call *call)
 {
     if (call->added)
         curl_multi_remove_handle(call->pool->multi, call->easy);
-    give_handle(call->client, call->easy);
+    client_keep_easy(call->client, call->easy);
     ml_http_options_fini(&call->options);
     ml_http_pool_put(call->pool);
     ml_timer_stop(&call->timer);
@@ -152,8 +248,8 @@ static void call_enter(struct ml_http_call *call, enum call_phase phase)
     call_arm(call);
 }
 
-/* With whom the call is, for messages. On the way to the server that may be a proxy: it is, until
- * that says 2xx to a CONNECT. Of SOCKS libcurl does not tell how far it came. */
+/* Whom the call talks to, for messages: a proxy until it answers 2xx to a CONNECT, then the server.
+ * For SOCKS, libcurl does not say how far it got. */
 static char *call_peer(const struct ml_http_call *call)
 {
     long answer = 0;
@@ -168,8 +264,8 @@ static char *call_peer(const struct ml_http_call *call)
     return ml_asprintf("%s through %s", server, at_proxy);
 }
 
-/* Which deadline it was that passed, and with whom. */
-static void set_timeout(struct ml_http_call *call, struct ml_err *err)
+/* Says which deadline passed, and who did not answer. */
+static void call_set_timeout(struct ml_http_call *call, struct ml_err *err)
 {
     ML_AUTO_FREE char *peer = call_peer(call);
     double limit_s = (double)phase_limit_ms(call) / 1000;
@@ -185,18 +281,19 @@ static void set_timeout(struct ml_http_call *call, struct ml_err *err)
         ml_err_set(err, ML_ETIMEOUT, "answer of %s stalled: no byte for %g s", peer, limit_s);
 }
 
-static void on_deadline(void *context)
+static void on_call_deadline(void *context)
 {
     struct ml_http_call *call = context;
-    set_timeout(call, call_err(call));
-    /* Maybe it is the connection that is dead: the next request gets another one. */
+    call_set_timeout(call, call_err(call));
+    /* The connection may be dead: the next request gets another one. */
     curl_easy_setopt(call->easy, CURLOPT_FORBID_REUSE, 1L);
     call_finish(call, call->err);
 }
 
-/* libcurl sends again what a used connection broke under, whatever it is, because it may have died
- * of age. But it may have broken after the server got the request, and a write is done then. */
-static int refuse_second_time(struct ml_http_call *call)
+/* libcurl repeats any request when a kept connection breaks, because the connection may have died
+ * of age. But it may have broken after the server got the request, and then a write has been done.
+ */
+static int call_refuse_resend(struct ml_http_call *call)
 {
     ML_AUTO_FREE char *peer = ml_http_url_peer(call->url);
     return ml_err_set(call_err(call), ML_ENETWORK,
@@ -204,14 +301,15 @@ static int refuse_second_time(struct ml_http_call *call)
 }
 
 /* libcurl has a connection and is about to send. */
-static int on_connected(void *context, char *peer_ip, char *local_ip, int peer_port, int local_port)
+static int on_call_connected(void *context, char *peer_ip, char *local_ip, int peer_port,
+                             int local_port)
 {
     struct ml_http_call *call = context;
     struct ml_err err = ML_ERR_INIT;
     (void)peer_ip, (void)local_ip, (void)peer_port, (void)local_port;
     if (call->phase == CALL_CANCELED)
         return CURL_PREREQFUNC_ABORT;
-    if (call->phase != CALL_CONNECTING && call->writes && refuse_second_time(call) < 0)
+    if (call->phase != CALL_CONNECTING && call->writes && call_refuse_resend(call) < 0)
         return CURL_PREREQFUNC_ABORT;
     if (call->may_send && call->may_send(call->context, &err) < 0) {
         *call_err(call) = err;
@@ -236,7 +334,7 @@ static size_t on_head_line(char *bytes, size_t one, size_t len, void *context)
     return call->phase == CALL_CANCELED ? CURL_WRITEFUNC_ERROR : len;
 }
 
-static size_t on_piece(char *bytes, size_t one, size_t len, void *context)
+static size_t on_body_piece(char *bytes, size_t one, size_t len, void *context)
 {
     struct ml_http_call *call = context;
     struct ml_err err = ML_ERR_INIT;
@@ -253,7 +351,7 @@ static size_t on_piece(char *bytes, size_t one, size_t len, void *context)
     return CURL_WRITEFUNC_ERROR;
 }
 
-static void set_failure(struct ml_http_call *call, CURLcode code, struct ml_err *err)
+static void call_set_failure(struct ml_http_call *call, CURLcode code, struct ml_err *err)
 {
     ML_AUTO_FREE char *peer = call_peer(call);
     struct ml_http_failure failure = {
@@ -261,12 +359,12 @@ static void set_failure(struct ml_http_call *call, CURLcode code, struct ml_err 
     curl_easy_getinfo(call->easy, CURLINFO_OS_ERRNO, &failure.os_errno);
     bool connecting = call->phase == CALL_CONNECTING && call->deadlines.connect_ms > 0;
     if (code == CURLE_OPERATION_TIMEDOUT && connecting)
-        set_timeout(call, err); /* libcurl was a moment ahead of our timer */
+        call_set_timeout(call, err); /* libcurl was a moment ahead of our timer */
     else
         ml_http_error_set(err, &failure);
 }
 
-static void on_ended(CURL *easy, CURLcode code)
+static void on_transfer_ended(CURL *easy, CURLcode code)
 {
     struct ml_http_call *call = NULL;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call);
@@ -275,7 +373,7 @@ static void on_ended(CURL *easy, CURLcode code)
         return;
     }
     if (code != CURLE_OK && !call->err)
-        set_failure(call, code, call_err(call));
+        call_set_failure(call, code, call_err(call));
     call_finish(call, call->err);
 }
 
@@ -291,13 +389,13 @@ static void call_start(struct ml_http_call *call)
     ml_assert(code == CURLM_OK);
 }
 
-static void client_work(void *context)
+static void on_client_task(void *context)
 {
     struct ml_http_client *client = context;
     struct ml_list *node;
     while ((node = ml_list_shift(&client->ending)))
         call_free(ml_container_of(node, struct ml_http_call, node));
-    /* What done() of a hopeless call sends in here waits for its own task. */
+    /* A request that the done() of a failed call sends waits for a task of its own. */
     struct ml_list *last = client->starting.prev;
     while ((node = ml_list_shift(&client->starting))) {
         call_start(ml_container_of(node, struct ml_http_call, node));
@@ -306,8 +404,8 @@ static void client_work(void *context)
     }
 }
 
-/* Its buffers and copies of headers have tokens in them. */
-static void global_init(void)
+/* libcurl's buffers and copies of headers have tokens in them: they are wiped. */
+static void curl_init_once(void)
 {
     CURLcode code = curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, ml_wiping_free,
                                          ml_wiping_realloc, strdup, calloc);
@@ -318,15 +416,15 @@ struct ml_http_client *ml_http_client_new(struct ml_loop *loop, const char *user
 {
     /* libcurl's tables, set up once a process and left to its end. */
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, global_init);
+    pthread_once(&once, curl_init_once);
     struct ml_http_client *client = ml_new(struct ml_http_client);
     client->loop = loop;
     client->user_agent = ml_strdup(user_agent);
-    ml_http_pools_init(&client->pools, loop, on_ended);
+    ml_http_pools_init(&client->pools, loop, on_transfer_ended);
     ml_list_init(&client->starting);
     ml_list_init(&client->running);
     ml_list_init(&client->ending);
-    ml_task_init(&client->work, client_work, client);
+    ml_task_init(&client->work, on_client_task, client);
     return client;
 }
 
@@ -352,17 +450,17 @@ void ml_http_client_free(struct ml_http_client *client)
     free(client);
 }
 
-static void call_hook(struct ml_http_call *call)
+static void call_set_callbacks(struct ml_http_call *call)
 {
     CURL *easy = call->easy;
     curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->detail);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, call->client->user_agent);
-    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_call_connected);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head_line);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_piece);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body_piece);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
 }
 
@@ -383,11 +481,11 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     if (request->deadlines.total_ms > 0)
         call->total_due = ml_clock_monotonic(ml_loop_clock(client->loop)) +
                           request->deadlines.total_ms * ML_NS_PER_MS;
-    ml_timer_init(&call->timer, client->loop, on_deadline, call);
+    ml_timer_init(&call->timer, client->loop, on_call_deadline, call);
     ml_http_head_init(&call->head);
     call->pool = ml_http_pool_get(&client->pools, request->tls, request->streaming);
-    call->easy = take_handle(client);
-    call_hook(call);
+    call->easy = client_get_easy(client);
+    call_set_callbacks(call);
     if (ml_http_options_apply(&call->options, call->easy, request, &call->pool->tls, &err) < 0)
         *call_err(call) = err;
     call_enter(call, CALL_CONNECTING);

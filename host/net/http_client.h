@@ -60,6 +60,22 @@ struct ml_http_head {
     struct ml_str warning; /* text of the first `Warning: 299` header, or empty */
 };
 
+/* Gathers an answer's head from its lines, one at a time, over interim (1xx) answers and up to the
+ * blank line. For the client itself, and for a transport that has no socket
+ * (cluster/transport_embedded.c). */
+struct ml_http_head_parser {
+    struct ml_http_head head; /* its slices point into the two texts below */
+    char *content_type;
+    char *warning;
+    bool complete; /* what comes now are trailers, which nobody reads */
+};
+
+void ml_http_head_init(struct ml_http_head_parser *parser);
+void ml_http_head_fini(struct ml_http_head_parser *parser);
+
+/* Takes a line with or without its line end. True for the one that completes the head. */
+bool ml_http_head_line(struct ml_http_head_parser *parser, struct ml_str line);
+
 struct ml_http_handler {
     void (*head)(void *context, const struct ml_http_head *head);
     /* Non-zero ends the call: done() comes with that error. Slices live during the call. */

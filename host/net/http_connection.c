@@ -1,3 +1,4 @@
+/* Called by http_server.c. */
 #include "net/http_connection.h"
 
 #include <event2/buffer.h>
@@ -12,18 +13,101 @@
 #include "base/buf.h"
 
 #define LINGER_MS INT64_C(2000) /* for a refused client to stop sending and read why */
-/* What the system keeps for a client. Left to itself it takes up to 4 MiB before we hear that one
- * does not read. */
+/* The kernel's send buffer for a client. Left alone, the kernel accepts up to 4 MiB before we
+ * notice that a client does not read. */
 #define SEND_BYTES (256 * 1024)
-/* What a client may send ahead while a request is being answered, whatever others do. */
+/* A client may send this much ahead while its request is being answered, whatever others do. */
 #define AHEAD_BYTES ((size_t)64 * 1024)
 
-static void timer_start(struct http_connection *connection, int64_t ms)
+/* ---- blocks: pieces that many answers share ---- */
+
+/* The approximate memory that libevent and the heap need for one piece in a buffer. */
+#define PIECE_COST ((size_t)128)
+
+struct http_block {
+    struct http_unsent *unsent;
+    size_t refs;
+    size_t before, after; /* bytes around the text */
+    size_t len;           /* of all */
+    char bytes[];
+};
+
+struct http_unsent *http_unsent_new(void)
+{
+    struct http_unsent *unsent = ml_new(struct http_unsent);
+    unsent->refs = 1;
+    return unsent;
+}
+
+void http_unsent_unref(struct http_unsent *unsent)
+{
+    if (unsent && --unsent->refs == 0)
+        free(unsent);
+}
+
+struct http_block *http_block_new(struct http_unsent *unsent, struct ml_str before,
+                                  struct ml_str text, struct ml_str after)
+{
+    size_t len = before.len + text.len + after.len;
+    struct http_block *block = ml_alloc(sizeof *block + len);
+    *block = (struct http_block){
+        .unsent = unsent, .refs = 1, .before = before.len, .after = after.len, .len = len};
+    if (before.len)
+        memcpy(block->bytes, before.ptr, before.len);
+    if (text.len)
+        memcpy(block->bytes + before.len, text.ptr, text.len);
+    if (after.len)
+        memcpy(block->bytes + before.len + text.len, after.ptr, after.len);
+    unsent->refs++;
+    unsent->block_bytes += sizeof *block + len;
+    return block;
+}
+
+void http_block_unref(struct http_block *block)
+{
+    if (!block || --block->refs > 0)
+        return;
+    block->unsent->block_bytes -= sizeof *block + block->len;
+    http_unsent_unref(block->unsent);
+    free(block);
+}
+
+bool http_block_is(const struct http_block *block, struct ml_str text)
+{
+    return block->len - block->before - block->after == text.len &&
+           memcmp(block->bytes + block->before, text.ptr, text.len) == 0;
+}
+
+/* The buffer has sent, or dropped, a piece of a block. */
+static void on_block_piece_gone(const void *data, size_t len, void *context)
+{
+    struct http_block *block = context;
+    (void)data;
+    block->unsent->block_bytes -= PIECE_COST;
+    block->unsent->referenced -= len;
+    http_block_unref(block);
+}
+
+void http_block_send(struct http_block *block, struct evbuffer *output)
+{
+    for (size_t at = 0, len; at < block->len; at += len) {
+        len = ML_MIN(block->len - at, HTTP_PIECE_BYTES);
+        int r = evbuffer_add_reference(output, block->bytes + at, len, on_block_piece_gone, block);
+        ml_assert(r == 0);
+        block->refs++;
+        block->unsent->block_bytes += PIECE_COST;
+        block->unsent->referenced += len;
+    }
+}
+
+/* ---- connections ---- */
+
+static void connection_start_timer(struct http_connection *connection, int64_t ms)
 {
     ml_timer_start(&connection->timer, ms * ML_NS_PER_MS);
 }
 
-static void move_to(struct http_connection *connection, struct ml_list *list)
+static void connection_move_to(struct http_connection *connection, struct ml_list *list)
 {
     ml_list_remove(&connection->node);
     ml_list_push(list, &connection->node);
@@ -31,7 +115,7 @@ static void move_to(struct http_connection *connection, struct ml_list *list)
 
 void http_connection_end(struct http_connection *connection)
 {
-    evhttp_connection_free(connection->evcon); /* on_closed frees the rest */
+    evhttp_connection_free(connection->evcon); /* on_connection_closed frees the rest */
 }
 
 static struct ml_str evcon_key(const struct http_connection *connection)
@@ -54,14 +138,15 @@ void http_connection_set_held(struct http_connection *connection, size_t bytes)
     connection->held_bytes = bytes;
 }
 
-/* The most that may be read of one request: more than this cannot be within the limits. */
+/* A request with more bytes than this cannot be within the limits. */
 static size_t arrived_max(const struct ml_http_server *server)
 {
     return server->opts.limits.header_bytes_max + server->opts.limits.body_bytes_max;
 }
 
-/* Looks at a piece of a head; false for a NUL. */
-static bool check_bytes(struct http_connection *connection, const char *bytes, size_t len)
+/* Checks a piece of a head; false for a NUL. */
+static bool connection_check_head_bytes(struct http_connection *connection, const char *bytes,
+                                        size_t len)
 {
     for (size_t i = 0; i < len && connection->in_head; i++) {
         if (bytes[i] == '\0')
@@ -76,9 +161,9 @@ static bool check_bytes(struct http_connection *connection, const char *bytes, s
     return true;
 }
 
-/* Looks at the last `len` bytes that came in. evhttp takes a line up to the first NUL for all of
- * it: a field would have another value for us than for who sent it. */
-static bool check_head(struct http_connection *connection, size_t len)
+/* Checks the last `len` bytes that came in. evhttp ends a line at the first NUL, so a field would
+ * have another value for us than for its sender. */
+static bool connection_check_head(struct http_connection *connection, size_t len)
 {
     struct evbuffer *input = bufferevent_get_input(connection->bev);
     struct evbuffer_ptr at;
@@ -88,7 +173,7 @@ static bool check_head(struct http_connection *connection, size_t len)
            evbuffer_ptr_set(input, &at, begin, EVBUFFER_PTR_SET) == 0 &&
            evbuffer_peek(input, (ev_ssize_t)len, &at, &piece, 1) > 0) {
         size_t got = ML_MIN(piece.iov_len, len);
-        if (!check_bytes(connection, piece.iov_base, got))
+        if (!connection_check_head_bytes(connection, piece.iov_base, got))
             return false;
         begin += got;
         len -= got;
@@ -96,18 +181,18 @@ static bool check_head(struct http_connection *connection, size_t len)
     return true;
 }
 
-void http_connection_take(struct http_connection *connection)
+void http_connection_begin_request(struct http_connection *connection)
 {
     connection->phase = HTTP_BUSY;
     ml_timer_stop(&connection->timer);
-    move_to(connection, &connection->server->busy);
+    connection_move_to(connection, &connection->server->busy);
 }
 
 void http_connection_sending(struct http_connection *connection)
 {
     connection->phase = HTTP_SENDING;
     connection->unsent_bytes = SIZE_MAX;
-    timer_start(connection, connection->server->opts.limits.arrival_ms);
+    connection_start_timer(connection, connection->server->opts.limits.arrival_ms);
 }
 
 void http_connection_wait(struct http_connection *connection)
@@ -119,19 +204,20 @@ void http_connection_wait(struct http_connection *connection)
     connection->in_head = true;
     connection->line_len = 0;
     connection->phase = connection->arrived_bytes ? HTTP_ARRIVING : HTTP_IDLE;
-    timer_start(connection, connection->arrived_bytes ? limits->arrival_ms : limits->idle_ms);
-    move_to(connection, &connection->server->waiting);
-    connection->has_bad_head = !check_head(connection, connection->arrived_bytes);
+    connection_start_timer(connection,
+                           connection->arrived_bytes ? limits->arrival_ms : limits->idle_ms);
+    connection_move_to(connection, &connection->server->waiting);
+    connection->has_bad_head = !connection_check_head(connection, connection->arrived_bytes);
 }
 
 void http_connection_abort(struct http_connection *connection)
 {
-    /* Later: the caller may stand in a callback of evhttp for this connection. */
+    /* Later: the caller may run inside a callback of evhttp for this connection. */
     connection->phase = HTTP_ABORTED;
     ml_task_defer(&connection->task, connection->server->opts.loop);
 }
 
-/* Those that evhttp has no words for, and one that has been renamed. */
+/* The reasons that evhttp does not know, and one that has been renamed. */
 const char *http_reason(int status)
 {
     switch (status) {
@@ -163,10 +249,10 @@ void http_refusal(const struct ml_http_server *server, int status, struct ml_htt
 
 /* ---- refusing a request before it is whole ---- */
 
-/* What a refused client goes on sending; closing with bytes unread would reset the connection
- * and take our answer from the client. `context` is not to be trusted: evhttp may have a call
- * of the read callback pending with an argument of its own. */
-static void drop_input(struct bufferevent *bev, void *context)
+/* Drops what a refused client goes on sending: closing with unread bytes would reset the
+ * connection, and the client would lose our answer. Don't use `context`: a pending call of evhttp's
+ * read callback may pass an argument of its own. */
+static void on_refused_input(struct bufferevent *bev, void *context)
 {
     struct evbuffer *input = bufferevent_get_input(bev);
     (void)context;
@@ -185,54 +271,55 @@ static void on_refusal_sent(struct bufferevent *bev, void *context)
     shutdown(bufferevent_getfd(bev), SHUT_WR);
 }
 
-static void on_refused_gone(struct bufferevent *bev, short what, void *context)
+static void on_refused_closed(struct bufferevent *bev, short what, void *context)
 {
     (void)bev, (void)what;
     http_connection_end(context);
 }
 
-static void send_refusal(struct http_connection *connection)
+static void connection_send_refusal(struct http_connection *connection)
 {
     struct evbuffer *output = bufferevent_get_output(connection->bev);
     struct ml_http_answer answer = {0};
     http_refusal(connection->server, connection->refusal, &answer);
-    drop_input(connection->bev, NULL);
+    on_refused_input(connection->bev, NULL);
     evbuffer_add_printf(output,
                         "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
                         "Connection: close\r\n\r\n",
                         answer.status, http_reason(answer.status), answer.content_type,
                         answer.body.len);
     evbuffer_add(output, answer.body.ptr, answer.body.len);
-    bufferevent_setcb(connection->bev, drop_input, on_refusal_sent, on_refused_gone, connection);
+    bufferevent_setcb(connection->bev, on_refused_input, on_refusal_sent, on_refused_closed,
+                      connection);
     bufferevent_enable(connection->bev, EV_READ | EV_WRITE);
-    timer_start(connection, LINGER_MS);
+    connection_start_timer(connection, LINGER_MS);
 }
 
-/* evhttp would read all of it, or answer with an HTML page and a reset. So it hears nothing
- * more of this connection, and we answer ourselves, off the stack of this callback. */
-static void refuse(struct http_connection *connection, int status)
+/* evhttp would read all of the request, or answer with an HTML page and a reset. So evhttp is cut
+ * off from this connection, and we answer ourselves, in a task outside this callback. */
+static void connection_refuse(struct http_connection *connection, int status)
 {
     connection->phase = HTTP_REFUSED;
     http_connection_set_held(connection, 0);
     connection->refusal = status;
-    bufferevent_setcb(connection->bev, NULL, NULL, on_refused_gone, connection);
+    bufferevent_setcb(connection->bev, NULL, NULL, on_refused_closed, connection);
     ml_task_defer(&connection->task, connection->server->opts.loop);
 }
 
-static void on_task(void *context)
+static void on_connection_task(void *context)
 {
     struct http_connection *connection = context;
     if (connection->phase == HTTP_REFUSED)
-        send_refusal(connection);
+        connection_send_refusal(connection);
     else
         http_connection_end(connection);
 }
 
 /* ---- bytes, time and the end ---- */
 
-/* Drops what waits for the client, and what it sent ahead, at once; the connection goes in the next
- * round of the loop, for we may stand in a call of the handler that writes to others. */
-static void cut(struct http_connection *connection)
+/* Drops at once what waits for the client and what it sent ahead; the connection closes in the next
+ * round of the loop, as the handler may be writing to other connections right now. */
+static void connection_cut(struct http_connection *connection)
 {
     struct evbuffer *output = bufferevent_get_output(connection->bev);
     struct evbuffer *input = bufferevent_get_input(connection->bev);
@@ -246,9 +333,9 @@ static void cut(struct http_connection *connection)
     ml_task_defer(&connection->task, connection->server->opts.loop);
 }
 
-/* One to close for what is kept of what it sent: whose request has been coming in for the longest
- * time, or else who has sent much ahead while a request is being answered. */
-static struct http_connection *find_held(struct http_connection *reader)
+/* The connection to close when too much input is held: the one whose request has been arriving for
+ * the longest time, or else one that sent much ahead while a request is being answered. */
+static struct http_connection *find_holder_to_close(struct http_connection *reader)
 {
     struct ml_http_server *server = reader->server;
     ml_list_each (node, &server->waiting) {
@@ -264,21 +351,22 @@ static struct http_connection *find_held(struct http_connection *reader)
     return NULL;
 }
 
-static void bound_held(struct http_connection *reader)
+static void bound_held_bytes(struct http_connection *reader)
 {
     struct ml_http_server *server = reader->server;
     struct http_connection *victim;
     while (server->held_bytes > server->opts.limits.arrived_bytes_max &&
-           (victim = find_held(reader))) {
+           (victim = find_holder_to_close(reader))) {
         if (victim->phase == HTTP_ARRIVING)
             http_connection_end(victim);
         else
-            cut(victim);
+            connection_cut(victim);
     }
 }
 
 /* Runs before evhttp sees the bytes. */
-static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *context)
+static void on_connection_input(struct evbuffer *input, const struct evbuffer_cb_info *info,
+                                void *context)
 {
     struct http_connection *connection = context;
     struct ml_http_server *server = connection->server;
@@ -290,35 +378,36 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
     http_connection_set_held(connection, connection->held_bytes + info->n_added);
     if (connection->phase == HTTP_IDLE) {
         connection->phase = HTTP_ARRIVING;
-        timer_start(connection, server->opts.limits.arrival_ms);
+        connection_start_timer(connection, server->opts.limits.arrival_ms);
     }
     if (connection->phase != HTTP_ARRIVING) {
-        bound_held(connection);
+        bound_held_bytes(connection);
         return;
     }
     connection->arrived_bytes += info->n_added;
     if (connection->arrived_bytes > arrived_max(server))
-        refuse(connection, 413);
-    else if (!check_head(connection, info->n_added))
-        refuse(connection, 400);
+        connection_refuse(connection, 413);
+    else if (!connection_check_head(connection, info->n_added))
+        connection_refuse(connection, 400);
     else
-        bound_held(connection);
+        bound_held_bytes(connection);
 }
 
-/* Bytes have been added to the output, or been sent. Who takes some goes behind those who do not.
- */
-static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *context)
+/* Bytes have been added to the output, or been sent. A client that takes some moves behind those
+ * that do not. */
+static void on_connection_output(struct evbuffer *output, const struct evbuffer_cb_info *info,
+                                 void *context)
 {
     struct http_connection *connection = context;
     bool is_ours = connection->phase == HTTP_BUSY || connection->phase == HTTP_SENDING;
     (void)output;
     connection->server->unsent_bytes += info->n_added - info->n_deleted;
     if (is_ours && (info->n_deleted || info->orig_size == 0))
-        move_to(connection, &connection->server->busy);
+        connection_move_to(connection, &connection->server->busy);
 }
 
-/* Memory that answers take, as far as it can be known: what is in the buffers by reference is
- * counted once, with its block. */
+/* Memory that answers take, as far as it can be known. What buffers hold by reference is counted
+ * once, with its block. */
 size_t ml_http_server_unsent(const struct ml_http_server *server)
 {
     size_t referenced = ML_MIN(server->unsent->referenced, server->unsent_bytes);
@@ -339,21 +428,21 @@ void http_connection_bound_unsent(struct http_connection *writer)
         }
         if (!victim)
             return;
-        cut(victim);
+        connection_cut(victim);
     }
 }
 
 /* Over TLS a write callback may come when new bytes have been added since (it is deferred, and
  * the length is not looked at again); evhttp would take it for the end of the answer, and cut
  * that off or mix it up with the next request. */
-static void on_written(struct bufferevent *bev, void *context)
+static void on_output_written(struct bufferevent *bev, void *context)
 {
     struct http_connection *connection = context;
     if (!connection->cut && evbuffer_get_length(bufferevent_get_output(bev)) == 0)
         connection->evhttp_write(bev, connection->evcon);
 }
 
-static void on_event(struct bufferevent *bev, short what, void *context)
+static void on_connection_event(struct bufferevent *bev, short what, void *context)
 {
     struct http_connection *connection = context;
     connection->evhttp_event(bev, what, connection->evcon); /* frees the connection */
@@ -363,26 +452,26 @@ void http_connection_guard(struct http_connection *connection)
 {
     /* No read callback: evhttp's own would end the process when bytes of the next request come
      * in while this one is being answered. They stay in the input buffer. */
-    bufferevent_setcb(connection->bev, NULL, on_written, on_event, connection);
+    bufferevent_setcb(connection->bev, NULL, on_output_written, on_connection_event, connection);
     /* evhttp stops reading while a handler works, and would see a client's close only when it
      * writes the next time. */
     bufferevent_enable(connection->bev, EV_READ);
 }
 
-static void on_timer(void *context)
+static void on_connection_timer(void *context)
 {
     struct http_connection *connection = context;
     size_t unsent = evbuffer_get_length(bufferevent_get_output(connection->bev));
     if (connection->phase == HTTP_SENDING && unsent < connection->unsent_bytes) {
-        connection->unsent_bytes = unsent; /* slow, but it takes something */
-        timer_start(connection, connection->server->opts.limits.arrival_ms);
+        connection->unsent_bytes = unsent; /* slow, but the client reads */
+        connection_start_timer(connection, connection->server->opts.limits.arrival_ms);
         return;
     }
     http_connection_end(connection);
 }
 
-/* Who speaks plain HTTP to a TLS port is told so, as Go's server does. */
-static void tell_plain_client(struct bufferevent *bev)
+/* Answers a client that speaks plain HTTP to a TLS port, as Go's server does. */
+static void answer_plain_http(struct bufferevent *bev)
 {
     static const char text[] = "HTTP/1.0 400 Bad Request\r\n\r\n"
                                "Client sent an HTTP request to an HTTPS server.\n";
@@ -392,15 +481,15 @@ static void tell_plain_client(struct bufferevent *bev)
         is_http |= ERR_GET_REASON(error) == SSL_R_HTTP_REQUEST;
     if (!is_http)
         return;
-    /* What is left unread would make the close a reset. */
+    /* Unread bytes would make the close a reset. */
     while (recv(bufferevent_getfd(bev), rest, sizeof rest, MSG_DONTWAIT) > 0)
         ;
     send(bufferevent_getfd(bev), text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* libevent frees the TLS state without a close_notify, and a client could not tell the end of an
- * answer without a length from a cut. */
-static void end_tls(struct bufferevent *bev)
+/* libevent frees the TLS state without a close_notify; without one, a client cannot distinguish the
+ * end of an answer that has no length from a broken connection. */
+static void connection_end_tls(struct bufferevent *bev)
 {
     SSL *ssl = bufferevent_openssl_get_ssl(bev);
     if (ssl && SSL_is_init_finished(ssl)) {
@@ -408,7 +497,7 @@ static void end_tls(struct bufferevent *bev)
         SSL_shutdown(ssl);
         ERR_clear_error();
     } else if (ssl) {
-        tell_plain_client(bev);
+        answer_plain_http(bev);
     }
 }
 
@@ -423,8 +512,8 @@ static void connection_forget(struct http_connection *connection)
     free(connection);
 }
 
-/* The connection closes under the request it has, if it has one. */
-static void tell_handler(struct http_connection *connection)
+/* The connection closes; a request that it has ends here. */
+static void connection_notify_handler(struct http_connection *connection)
 {
     struct evhttp_request *request = ml_take(&connection->request);
     if (!request)
@@ -432,20 +521,20 @@ static void tell_handler(struct http_connection *connection)
     if (connection->phase == HTTP_BUSY && connection->exchange.closed)
         connection->exchange.closed(connection->exchange.context);
     if (!evhttp_request_get_connection(request))
-        evhttp_request_free(request); /* evhttp has left it to us */
+        evhttp_request_free(request); /* evhttp left it to us */
 }
 
-static void on_closed(struct evhttp_connection *evcon, void *context)
+static void on_connection_closed(struct evhttp_connection *evcon, void *context)
 {
     struct http_connection *connection = context;
     (void)evcon;
     struct evbuffer *output = bufferevent_get_output(connection->bev);
-    evbuffer_remove_cb(bufferevent_get_input(connection->bev), on_input, connection);
-    evbuffer_remove_cb(output, on_output, connection);
+    evbuffer_remove_cb(bufferevent_get_input(connection->bev), on_connection_input, connection);
+    evbuffer_remove_cb(output, on_connection_output, connection);
     connection->server->unsent_bytes -= evbuffer_get_length(output);
-    end_tls(connection->bev);
+    connection_end_tls(connection->bev);
     ml_map_remove(&connection->server->by_evcon, evcon_key(connection));
-    tell_handler(connection);
+    connection_notify_handler(connection);
     connection_forget(connection);
 }
 
@@ -462,8 +551,8 @@ struct http_connection *http_connection_new(struct ml_http_server *server, struc
                           : bufferevent_socket_new(base, -1, 0);
     ml_assert(connection->bev != NULL);
     bufferevent_incref(connection->bev); /* until it is adopted */
-    ml_timer_init(&connection->timer, server->opts.loop, on_timer, connection);
-    ml_task_init(&connection->task, on_task, connection);
+    ml_timer_init(&connection->timer, server->opts.loop, on_connection_timer, connection);
+    ml_task_init(&connection->task, on_connection_task, connection);
     ml_list_init(&connection->node);
     ml_list_push(&server->fresh, &connection->node);
     server->connection_count++;
@@ -484,9 +573,9 @@ bool http_connection_adopt(struct http_connection *connection)
     }
     connection->evcon = evcon;
     ml_map_put(&server->by_evcon, evcon_key(connection), connection);
-    evhttp_connection_set_closecb(connection->evcon, on_closed, connection);
-    evbuffer_add_cb(bufferevent_get_input(connection->bev), on_input, connection);
-    evbuffer_add_cb(bufferevent_get_output(connection->bev), on_output, connection);
+    evhttp_connection_set_closecb(connection->evcon, on_connection_closed, connection);
+    evbuffer_add_cb(bufferevent_get_input(connection->bev), on_connection_input, connection);
+    evbuffer_add_cb(bufferevent_get_output(connection->bev), on_connection_output, connection);
     /* What a client sends ahead while a request is being answered; room for the largest request
      * and a read that goes beyond it. Not less: over TLS, what libevent has decrypted when it stops
      * there would stay there until more comes. */
@@ -496,6 +585,6 @@ bool http_connection_adopt(struct http_connection *connection)
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);
     http_connection_wait(connection);
     connection->phase = HTTP_ARRIVING;
-    timer_start(connection, server->opts.limits.arrival_ms);
+    connection_start_timer(connection, server->opts.limits.arrival_ms);
     return true;
 }

@@ -1,10 +1,10 @@
-/* L2 net, private to http_server.c, http_connection.c and http_exchange.c. One connection of the
- * server: what it is doing, the limits in bytes and time, its end.
+/* L2 net, private to http_server.c and http_connection.c. One connection of the server: what it is
+ * doing, the limits in bytes and time, its end. And what waits to be sent.
  *
- * evhttp (2.1.12) tells of a connection only when a request has come in whole. What happens
- * before and between is learned from the bufferevent below it: its input buffer reports
- * arriving bytes, its callbacks are taken over while an answer is made. What that is for stands
- * at each place. Facts it rests on:
+ * evhttp (2.1.12) reports a connection only when a request has arrived whole. What happens before
+ * and between requests we learn from the bufferevent below it: its input buffer reports arriving
+ * bytes, and we replace its callbacks while an answer is made; each place says why. This relies
+ * on:
  *   - evhttp makes its bufferevent through our hook and sets the callbacks' argument to its
  *     connection, so the two can be matched right after the accept (http_connection_adopt);
  *   - evhttp_connection_free() always calls the close callback first;
@@ -12,12 +12,46 @@
  *     ours to free; in all other cases evhttp frees it. */
 #pragma once
 
+#include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/http.h>
 
 #include "base/map.h"
-#include "net/http_output.h"
 #include "net/http_server.h"
+
+/* ---- blocks ----
+ *
+ * A piece of a stream that waits to be sent to many clients is kept once: a thousand who watch the
+ * same cost the memory of one. */
+
+/* Memory of a server's blocks. Lives until the server and the last block have gone: libevent frees
+ * buffers later than their connections. */
+struct http_unsent {
+    size_t refs;
+    size_t block_bytes; /* memory of all blocks and of what refers to them */
+    size_t referenced;  /* bytes that buffers have by reference */
+};
+
+/* What one TLS record holds. libevent hands one piece to one SSL_write, which counts as nothing
+ * sent until all of it is, and takes twice its memory. */
+#define HTTP_PIECE_BYTES ((size_t)16 * 1024)
+
+struct http_block;
+
+struct http_unsent *http_unsent_new(void);
+void http_unsent_unref(struct http_unsent *unsent); /* NULL is fine */
+
+/* A copy of `text`, with one reference. `before` and `after` are put around it. */
+struct http_block *http_block_new(struct http_unsent *unsent, struct ml_str before,
+                                  struct ml_str text, struct ml_str after);
+void http_block_unref(struct http_block *block); /* NULL is fine */
+/* Would http_block_new with this text, and the rest as for `block`, make the same? */
+bool http_block_is(const struct http_block *block, struct ml_str text);
+
+/* Adds the block to a buffer without copying it; the buffer has a reference then. */
+void http_block_send(struct http_block *block, struct evbuffer *output);
+
+/* ---- connections ---- */
 
 enum http_phase {
     HTTP_IDLE,     /* between requests */
@@ -63,7 +97,7 @@ struct ml_http_server {
     size_t connection_count;
     struct ml_list fresh;   /* made by accept, evhttp's side not known yet */
     struct ml_list waiting; /* for a request; the longest waiting first */
-    struct ml_list busy;    /* who has taken nothing of what waits for the longest time first */
+    struct ml_list busy;    /* first the one whose client has read nothing for the longest time */
     size_t held_bytes;      /* of all connections */
     size_t unsent_bytes;    /* in the output buffers of all connections */
     struct http_unsent *unsent;
@@ -84,7 +118,8 @@ void http_connection_end(struct http_connection *connection);
 struct http_connection *http_connection_of(struct ml_http_server *server,
                                            struct evhttp_connection *evcon);
 
-void http_connection_take(struct http_connection *connection);    /* a request has come in whole */
+void http_connection_begin_request(
+    struct http_connection *connection);                          /* a request has come in whole */
 void http_connection_sending(struct http_connection *connection); /* its answer has ended */
 void http_connection_wait(struct http_connection *connection);    /* for the next one */
 void http_connection_abort(struct http_connection *connection);   /* closes in the next round */

@@ -1,3 +1,4 @@
+/* Called by http_client.c. */
 #include "net/http_pool.h"
 
 #include "base/wipe.h"
@@ -34,12 +35,12 @@ static void on_socket_event(evutil_socket_t fd, short what, void *context)
     pool_act(context, fd, events);
 }
 
-static void on_timer(void *context)
+static void on_pool_timer(void *context)
 {
     pool_act(context, CURL_SOCKET_TIMEOUT, 0);
 }
 
-static int on_set_timer(CURLM *multi, long timeout_ms, void *context)
+static int on_curl_sets_timer(CURLM *multi, long timeout_ms, void *context)
 {
     struct ml_http_pool *pool = context;
     (void)multi;
@@ -51,7 +52,8 @@ static int on_set_timer(CURLM *multi, long timeout_ms, void *context)
 }
 
 /* `assigned` is the libevent event that we gave libcurl to keep with the socket. */
-static int on_set_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *assigned)
+static int on_curl_sets_socket(CURL *easy, curl_socket_t fd, int what, void *context,
+                               void *assigned)
 {
     struct ml_http_pool *pool = context;
     struct event *event = assigned;
@@ -110,7 +112,7 @@ static void pool_free(struct ml_http_pool *pool)
     free(pool);
 }
 
-static void on_idle(void *context)
+static void on_pool_idle(void *context)
 {
     pool_free(context);
 }
@@ -123,13 +125,13 @@ static struct ml_http_pool *pool_new(struct ml_http_pools *pools, const struct m
     pool->key = tls;
     pool->streaming = streaming;
     pool_copy_tls(pool, tls);
-    ml_timer_init(&pool->timer, pools->loop, on_timer, pool);
-    ml_timer_init(&pool->idle, pools->loop, on_idle, pool);
+    ml_timer_init(&pool->timer, pools->loop, on_pool_timer, pool);
+    ml_timer_init(&pool->idle, pools->loop, on_pool_idle, pool);
     pool->multi = curl_multi_init();
     ml_assert(pool->multi != NULL);
-    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_set_socket);
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_curl_sets_socket);
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
-    curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_set_timer);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_curl_sets_timer);
     curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
     /* Streams get a connection each. libcurl 7.88 now and then leaves one of several long bodies
      * on one HTTP/2 connection without another byte (seen in one of a hundred starts, with two

@@ -1,4 +1,4 @@
-/* L2 net, private to the HTTP client. A pool is one libcurl multi handle hung on the loop: a
+/* L2 net, private to the HTTP client. A pool is one libcurl multi handle on the loop: a
  * cache of connections that one TLS identity uses, once for plain requests and once for
  * streams. Pools that nobody uses close their connections after a while; those whose identity
  * was replaced do so with their last call. */

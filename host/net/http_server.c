@@ -1,10 +1,326 @@
+/* Called by operator/endpoints.c (routes) and by the embedded API server (cluster/embedded_http.c).
+ * Requests and answers between evhttp and the handler; accepting connections; routes. What one
+ * connection does before and between requests: http_connection.c. */
+#include "net/http_server.h"
+
+#include <event2/buffer.h>
 #include <event2/event.h>
+#include <event2/http.h>
+#include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <openssl/ssl.h>
+#include <stdio.h>
+#include <strings.h>
 #include <sys/resource.h>
 
-#include "net/http_exchange.h"
-#include "net/http_listen.h"
+#include "net/http_connection.h"
+#include "net/tcp.h"
+
+/* Pieces of streams that are kept once for all who get them: smaller ones are cheaper copied, and
+ * of larger ones none is kept for the next. */
+#define SHARED_MIN ((size_t)1024)
+#define SHARED_MAX ((size_t)4 * 1024 * 1024)
+
+static struct http_connection *exchange_connection(struct ml_http_exchange *exchange)
+{
+    struct http_connection *connection = ml_container_of(exchange, struct http_connection,
+                                                         exchange);
+    ml_assert(connection->phase == HTTP_BUSY); /* or the exchange is over */
+    return connection;
+}
+
+/* ---- requests ---- */
+
+/* NULL for those evhttp does not know: it has not kept the name either. */
+static const char *method_name(struct evhttp_request *request)
+{
+    switch (evhttp_request_get_command(request)) {
+    case EVHTTP_REQ_GET:
+        return "GET";
+    case EVHTTP_REQ_POST:
+        return "POST";
+    case EVHTTP_REQ_HEAD:
+        return "HEAD";
+    case EVHTTP_REQ_PUT:
+        return "PUT";
+    case EVHTTP_REQ_DELETE:
+        return "DELETE";
+    case EVHTTP_REQ_OPTIONS:
+        return "OPTIONS";
+    case EVHTTP_REQ_TRACE:
+        return "TRACE";
+    case EVHTTP_REQ_CONNECT:
+        return "CONNECT";
+    case EVHTTP_REQ_PATCH:
+        return "PATCH";
+    default:
+        return NULL;
+    }
+}
+
+static void exchange_read_headers(struct http_connection *connection,
+                                  struct evhttp_request *request)
+{
+    const struct evkeyvalq *fields = evhttp_request_get_input_headers(request);
+    struct ml_http_exchange *exchange = &connection->exchange;
+    const struct evkeyval *field;
+    size_t count = 0;
+    for (field = fields->tqh_first; field; field = field->next.tqe_next)
+        count++;
+    connection->headers = ml_realloc(connection->headers, (count + 1) * sizeof(*exchange->headers));
+    for (field = fields->tqh_first; field; field = field->next.tqe_next)
+        connection->headers[exchange->header_count++] = (struct ml_http_header){field->key,
+                                                                                field->value};
+    exchange->headers = connection->headers;
+}
+
+static void exchange_read_request(struct http_connection *connection,
+                                  struct evhttp_request *request)
+{
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+    const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+    const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
+    struct evbuffer *input = evhttp_request_get_input_buffer(request);
+    char *remote = NULL;
+    uint16_t port = 0;
+    evhttp_connection_get_peer(connection->evcon, &remote, &port);
+    connection->exchange = (struct ml_http_exchange){
+        .method = method_name(request),
+        .path = path && *path ? path : "/",
+        .query = query ? query : "",
+        .remote = remote,
+        .body.len = evbuffer_get_length(input),
+    };
+    connection->exchange.body.ptr = (const char *)evbuffer_pullup(input, -1);
+    exchange_read_headers(connection, request);
+}
+
+static void answer_refusal(struct http_connection *connection, int status)
+{
+    struct ml_http_answer answer;
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(connection->request);
+    http_refusal(connection->server, status, &answer);
+    evhttp_add_header(headers, "Connection", "close");
+    ml_http_answer(&connection->exchange, &answer);
+}
+
+/* evhttp treats HEAD, TRACE and unknown methods as requests without a body; if they have one, it
+ * would read the body as the next request. */
+static bool request_leaves_body_unread(const struct ml_http_exchange *exchange)
+{
+    const char *length = ml_http_header(exchange, "Content-Length");
+    bool bodyless = !exchange->method || strcmp(exchange->method, "HEAD") == 0 ||
+                    strcmp(exchange->method, "TRACE") == 0;
+    return bodyless &&
+           ((length && strcmp(length, "0") != 0) || ml_http_header(exchange, "Transfer-Encoding"));
+}
+
+static bool is_digits(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* Another reader of the same bytes might see other fields, or the end of the body elsewhere (RFC
+ * 9112, 5.1 and 6.3). evhttp uses the first of several lengths and accepts signs. */
+static bool request_is_ambiguous(const struct ml_http_exchange *exchange)
+{
+    const char *length = NULL, *host = NULL;
+    for (size_t i = 0; i < exchange->header_count; i++) {
+        const struct ml_http_header *field = &exchange->headers[i];
+        if (!ml_http_is_token(field->name))
+            return true;
+        if (strcasecmp(field->name, "Content-Length") == 0) {
+            if (!is_digits(field->value) || (length && strcmp(length, field->value) != 0))
+                return true;
+            length = field->value;
+        } else if (strcasecmp(field->name, "Host") == 0) {
+            if (host)
+                return true;
+            host = field->value;
+        }
+    }
+    return length && ml_http_header(exchange, "Transfer-Encoding");
+}
+
+/* Nobody knows where its body ends: evhttp treats it as a request without one. */
+static bool request_has_unknown_coding(const struct ml_http_exchange *exchange)
+{
+    const char *coding = ml_http_header(exchange, "Transfer-Encoding");
+    return coding && strcasecmp(coding, "chunked") != 0;
+}
+
+/* The answer has been sent. */
+static void on_answer_sent(struct evhttp_request *request, void *context)
+{
+    struct http_connection *connection = context;
+    (void)request; /* evhttp frees it */
+    connection->request = NULL;
+    http_connection_wait(connection);
+}
+
+static void on_request(struct evhttp_request *request, void *context)
+{
+    struct ml_http_server *server = context;
+    struct http_connection *connection = http_connection_of(server,
+                                                            evhttp_request_get_connection(request));
+    struct ml_http_exchange *exchange = &connection->exchange;
+    connection->request = request;
+    connection->streaming = false;
+    evhttp_request_set_on_complete_cb(request, on_answer_sent, connection);
+    http_connection_begin_request(connection);
+    http_connection_guard(connection);
+    exchange_read_request(connection, request);
+    if (request_leaves_body_unread(exchange))
+        evhttp_add_header(evhttp_request_get_output_headers(request), "Connection", "close");
+    if (connection->has_bad_head || request_is_ambiguous(exchange))
+        answer_refusal(connection, 400);
+    else if (!exchange->method)
+        answer_refusal(connection, 405);
+    else if (request_has_unknown_coding(exchange))
+        answer_refusal(connection, 501);
+    else if (exchange->body.len > server->opts.limits.body_bytes_max)
+        answer_refusal(connection, 413);
+    else
+        server->opts.handle(server->opts.context, exchange);
+}
+
+const char *ml_http_header(const struct ml_http_exchange *exchange, const char *name)
+{
+    for (size_t i = 0; i < exchange->header_count; i++) {
+        if (strcasecmp(exchange->headers[i].name, name) == 0)
+            return exchange->headers[i].value;
+    }
+    return NULL;
+}
+
+/* ---- answers ---- */
+
+static bool answer_has_body(const struct http_connection *connection, int status)
+{
+    return status >= 200 && status != 204 && status != 304 &&
+           strcmp(connection->exchange.method ? connection->exchange.method : "", "HEAD") != 0;
+}
+
+static void answer_add_head(struct http_connection *connection, const struct ml_http_answer *answer)
+{
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(connection->request);
+    if (answer->content_type)
+        evhttp_add_header(headers, "Content-Type", answer->content_type);
+    for (size_t i = 0; i < answer->header_count; i++)
+        evhttp_add_header(headers, answer->headers[i].name, answer->headers[i].value);
+}
+
+static void buffer_add_pieces(struct evbuffer *buffer, struct ml_str bytes)
+{
+    for (size_t len; bytes.len; bytes.ptr += len, bytes.len -= len) {
+        len = ML_MIN(bytes.len, HTTP_PIECE_BYTES);
+        evbuffer_add(buffer, bytes.ptr, len);
+    }
+}
+
+void ml_http_answer(struct ml_http_exchange *exchange, const struct ml_http_answer *answer)
+{
+    struct http_connection *connection = exchange_connection(exchange);
+    struct evhttp_request *request = connection->request;
+    char length[24];
+    ml_assert(!connection->streaming);
+    answer_add_head(connection, answer);
+    /* Set by us: evhttp leaves it out for HEAD, where it has to be what GET would have sent. */
+    snprintf(length, sizeof length, "%zu", answer->body.len);
+    if (answer->status >= 200 && answer->status != 204 && answer->status != 304)
+        evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Length", length);
+    if (answer_has_body(connection, answer->status))
+        buffer_add_pieces(evhttp_request_get_output_buffer(request), answer->body);
+    http_connection_sending(connection);
+    evhttp_send_reply(request, answer->status, http_reason(answer->status), NULL);
+    http_connection_guard(connection);
+    http_connection_bound_unsent(connection);
+}
+
+void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answer *head)
+{
+    struct http_connection *connection = exchange_connection(exchange);
+    struct evhttp_request *request = connection->request;
+    ml_assert(!connection->streaming);
+    bool is_1_0 = request->major == 1 && request->minor == 0;
+    connection->streaming = true;
+    /* A stream may last: it does not keep what was sent along with the request. */
+    evbuffer_drain(evhttp_request_get_input_buffer(request), exchange->body.len);
+    exchange->body = ML_STR("");
+    http_connection_set_held(connection,
+                             evbuffer_get_length(bufferevent_get_input(connection->bev)));
+    connection->chunked = !is_1_0 && answer_has_body(connection, head->status);
+    /* Asked by HTTP/1.0 to keep the connection, evhttp would say "Content-Length: 0". */
+    if (is_1_0)
+        evhttp_remove_header(evhttp_request_get_input_headers(request), "Connection");
+    answer_add_head(connection, head);
+    evhttp_send_reply_start(request, head->status, http_reason(head->status));
+    http_connection_guard(connection);
+}
+
+/* A chunk with its frame. */
+static struct http_block *make_chunk(struct http_unsent *unsent, struct ml_str piece)
+{
+    char size[24];
+    int len = snprintf(size, sizeof size, "%zx\r\n", piece.len);
+    return http_block_new(unsent, (struct ml_str){size, (size_t)len}, piece, ML_STR("\r\n"));
+}
+
+/* Those who watch the same are written the same, one after the other. */
+static void send_shared_chunk(struct ml_http_server *server, struct evbuffer *output,
+                              struct ml_str piece)
+{
+    if (!server->last_block || !http_block_is(server->last_block, piece)) {
+        http_block_unref(server->last_block);
+        server->last_block = make_chunk(server->unsent, piece);
+    }
+    http_block_send(server->last_block, output);
+}
+
+size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece)
+{
+    struct http_connection *connection = exchange_connection(exchange);
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
+    ml_assert(connection->streaming);
+    if (connection->cut)
+        return SIZE_MAX / 2;
+    /* As evhttp_send_reply_chunk, but small ones copied to the buffer's end: each block is a TLS
+     * record and a system call of its own. */
+    if (connection->chunked && piece.len >= SHARED_MIN && piece.len <= SHARED_MAX) {
+        send_shared_chunk(connection->server, output, piece);
+    } else if (piece.len && connection->chunked) {
+        evbuffer_add_printf(output, "%zx\r\n", piece.len);
+        buffer_add_pieces(output, piece);
+        evbuffer_add(output, "\r\n", 2);
+    } else if (piece.len && answer_has_body(connection, connection->request->response_code)) {
+        buffer_add_pieces(output, piece);
+    }
+    http_connection_bound_unsent(connection);
+    return evbuffer_get_length(output);
+}
+
+void ml_http_finish(struct ml_http_exchange *exchange)
+{
+    struct http_connection *connection = exchange_connection(exchange);
+    ml_assert(connection->streaming);
+    if (connection->cut) { /* a regular end would make the cut answer look complete */
+        http_connection_abort(connection);
+        return;
+    }
+    http_connection_sending(connection);
+    if (!connection->chunked && evbuffer_get_length(bufferevent_get_output(connection->bev)) == 0) {
+        evhttp_send_reply_end(connection->request); /* and may have closed the connection */
+        return;
+    }
+    evhttp_send_reply_end(connection->request);
+    http_connection_guard(connection);
+}
+
+void ml_http_abort(struct ml_http_exchange *exchange)
+{
+    http_connection_abort(exchange_connection(exchange));
+}
 
 #define HEADER_BYTES_MAX  ((size_t)64 * 1024)
 #define BODY_BYTES_MAX    ((size_t)3 * 1024 * 1024)
@@ -17,7 +333,7 @@
 
 /* ---- accepting ---- */
 
-static void make_room(struct ml_http_server *server, struct http_connection *newest)
+static void server_make_room(struct ml_http_server *server, struct http_connection *newest)
 {
     if (server->connection_count <= server->opts.limits.connections_max)
         return;
@@ -27,20 +343,20 @@ static void make_room(struct ml_http_server *server, struct http_connection *new
 }
 
 /* Runs in the same round of the loop as the accept, so before any byte has been read. */
-static void on_adopt(evutil_socket_t fd, short what, void *context)
+static void on_connections_accepted(evutil_socket_t fd, short what, void *context)
 {
     struct ml_http_server *server = context;
     (void)fd, (void)what;
     for (struct ml_list *node; (node = ml_list_shift(&server->fresh));) {
         struct http_connection *connection = ml_container_of(node, struct http_connection, node);
         if (http_connection_adopt(connection))
-            make_room(server, connection);
+            server_make_room(server, connection);
     }
 }
 
-/* evhttp's hook for the bufferevent of a new connection, the first we hear of it. Must not
- * fail: evhttp would go on without TLS. */
-static struct bufferevent *on_accept(struct event_base *base, void *context)
+/* evhttp's hook for the bufferevent of a new connection, our first notice of it. Must not fail:
+ * evhttp would continue without TLS. */
+static struct bufferevent *on_accepting(struct event_base *base, void *context)
 {
     struct ml_http_server *server = context;
     struct http_connection *connection = http_connection_new(server, base);
@@ -48,16 +364,15 @@ static struct bufferevent *on_accept(struct event_base *base, void *context)
     return connection->bev;
 }
 
-/* No descriptors, most likely. The pending connection would wake us again at once, and for
- * ever. evhttp keeps the listener's context for itself, so that the way back is a timer that
- * always runs. */
+/* Most likely no descriptors are left. The pending connection would wake us again and again.
+ * evhttp keeps the listener's context for itself, so a timer that always runs enables it again. */
 static void on_accept_error(struct evconnlistener *listener, void *evhttp)
 {
     (void)evhttp;
     evconnlistener_disable(listener);
 }
 
-static void accept_again(void *context)
+static void on_accept_again(void *context)
 {
     struct ml_http_server *server = context;
     evconnlistener_enable(server->listener);
@@ -66,15 +381,15 @@ static void accept_again(void *context)
 
 /* ---- the server ---- */
 
-/* So that clients that hold connections leave some for those to the API server. */
-static size_t connections_max(void)
+/* Clients that hold connections must leave descriptors for those to the API server. */
+static size_t default_connections_max(void)
 {
     struct rlimit descriptors = {0};
     getrlimit(RLIMIT_NOFILE, &descriptors);
     return ML_MIN(CONNECTIONS_MAX, ML_MAX(descriptors.rlim_cur / 4, (rlim_t)1));
 }
 
-static void fill_limits(struct ml_http_limits *limits)
+static void server_fill_limits(struct ml_http_limits *limits)
 {
     if (!limits->header_bytes_max)
         limits->header_bytes_max = HEADER_BYTES_MAX;
@@ -85,23 +400,23 @@ static void fill_limits(struct ml_http_limits *limits)
     if (!limits->idle_ms)
         limits->idle_ms = IDLE_MS;
     if (!limits->connections_max)
-        limits->connections_max = connections_max();
+        limits->connections_max = default_connections_max();
     if (!limits->unsent_bytes_max)
         limits->unsent_bytes_max = UNSENT_BYTES_MAX;
     if (!limits->arrived_bytes_max)
         limits->arrived_bytes_max = ARRIVED_BYTES_MAX;
 }
 
-static void start_http(struct ml_http_server *server, int fd)
+static void server_start_evhttp(struct ml_http_server *server, int fd)
 {
     server->http = evhttp_new(ml_loop_base(server->opts.loop));
     ml_assert(server->http != NULL);
     evhttp_set_max_headers_size(server->http, (ev_ssize_t)server->opts.limits.header_bytes_max);
-    evhttp_set_max_body_size(server->http, -1); /* ours: see on_input and http_exchange_begin */
+    evhttp_set_max_body_size(server->http, -1); /* ours: see on_connection_input and on_request */
     evhttp_set_allowed_methods(server->http, UINT16_MAX); /* the refusal is ours */
     evhttp_set_default_content_type(server->http, NULL);
-    evhttp_set_bevcb(server->http, on_accept, server);
-    evhttp_set_gencb(server->http, http_exchange_begin, server);
+    evhttp_set_bevcb(server->http, on_accepting, server);
+    evhttp_set_gencb(server->http, on_request, server);
     struct evhttp_bound_socket *bound = evhttp_accept_socket_with_handle(server->http, fd);
     ml_assert(bound != NULL);
     server->listener = evhttp_bound_socket_get_listener(bound);
@@ -112,24 +427,24 @@ int ml_http_server_new(const struct ml_http_server_opts *opts, struct ml_http_se
                        struct ml_err *err)
 {
     int fd = -1;
-    int r = ml_http_listen(opts->address, &fd, err);
+    int r = ml_tcp_listen(opts->address, &fd, err);
     if (r < 0)
         return r;
     struct ml_http_server *server = ml_new(struct ml_http_server);
     server->opts = *opts;
     server->opts.address = NULL;
-    fill_limits(&server->opts.limits);
-    server->port = ml_http_listen_port(fd);
+    server_fill_limits(&server->opts.limits);
+    server->port = ml_tcp_listen_port(fd);
     server->unsent = http_unsent_new();
     ml_list_init(&server->fresh);
     ml_list_init(&server->waiting);
     ml_list_init(&server->busy);
     if (opts->tls)
         SSL_CTX_up_ref(opts->tls);
-    server->adopt = event_new(ml_loop_base(opts->loop), -1, 0, on_adopt, server);
+    server->adopt = event_new(ml_loop_base(opts->loop), -1, 0, on_connections_accepted, server);
     ml_assert(server->adopt != NULL);
-    start_http(server, fd);
-    ml_timer_init(&server->accepting, opts->loop, accept_again, server);
+    server_start_evhttp(server, fd);
+    ml_timer_init(&server->accepting, opts->loop, on_accept_again, server);
     ml_timer_start(&server->accepting, ACCEPT_AGAIN_MS * ML_NS_PER_MS);
     *out = server;
     return 0;
@@ -139,7 +454,7 @@ void ml_http_server_free(struct ml_http_server *server)
 {
     if (!server)
         return;
-    on_adopt(-1, 0, server); /* so that all are known to each other */
+    on_connections_accepted(-1, 0, server); /* so that all are known to each other */
     ml_timer_stop(&server->accepting);
     evhttp_free(server->http); /* and its connections and the socket */
     ml_assert(server->connection_count == 0);
@@ -164,4 +479,147 @@ int ml_http_server_listener(const struct ml_http_server *server)
 size_t ml_http_server_connections(const struct ml_http_server *server)
 {
     return server->connection_count;
+}
+
+/* ---- routes ---- */
+
+#define ROUTES_HEADER_BYTES_MAX ((size_t)16 * 1024)
+#define ROUTES_BODY_BYTES_MAX   ((size_t)64 * 1024) /* probes and metrics have none */
+
+struct route {
+    struct ml_list node;
+    char *path;
+    ml_http_make_page *make;
+    void *context;
+};
+
+struct ml_http_routes {
+    struct ml_http_server *server;
+    struct ml_list routes;
+};
+
+/* The longest route that covers `path`, or NULL. */
+static const struct route *find_route(struct ml_http_routes *routes, const char *path)
+{
+    const struct route *best = NULL;
+    ml_list_each (node, &routes->routes) {
+        const struct route *route = ml_container_of(node, struct route, node);
+        size_t len = strlen(route->path);
+        bool covers = strncmp(path, route->path, len) == 0 &&
+                      (path[len] == '\0' || (len > 0 && route->path[len - 1] == '/'));
+        if (covers && (!best || len > strlen(best->path)))
+            best = route;
+    }
+    return best;
+}
+
+static void page_set_text(struct ml_http_page *page, int status, const char *text)
+{
+    page->status = status;
+    page->content_type = "text/plain; charset=utf-8";
+    ml_buf_fini(&page->reply);
+    ml_buf_init(&page->reply, 0); /* whatever maximum the maker had set */
+    ml_buf_puts(&page->reply, text);
+}
+
+/* The decoded path, or NULL when it holds a NUL and would mean something else cut off there.
+ * The caller frees it. */
+static char *decode_route_path(const char *raw)
+{
+    size_t len = 0;
+    char *path = evhttp_uridecode(raw, 0, &len);
+    if (path && strlen(path) != len)
+        free(ml_take(&path));
+    return path;
+}
+
+static void routes_make_page(struct ml_http_routes *routes, struct ml_http_page *page)
+{
+    const struct route *route = page->path ? find_route(routes, page->path) : NULL;
+    if (!page->path) {
+        page_set_text(page, 400, "bad path\n");
+    } else if (!route) {
+        page_set_text(page, 404, "not found\n");
+    } else if (strcmp(page->method, "GET") != 0 && strcmp(page->method, "HEAD") != 0) {
+        page_set_text(page, 405, "method not allowed\n");
+    } else {
+        route->make(route->context, page);
+        if (page->reply.failed)
+            page_set_text(page, 500, "answer too large\n");
+    }
+}
+
+static void routes_handle(void *context, struct ml_http_exchange *exchange)
+{
+    static const struct ml_http_header allow = {"Allow", "GET, HEAD"};
+    ML_AUTO_FREE char *path = decode_route_path(exchange->path);
+    struct ml_http_page page = {
+        .method = exchange->method,
+        .path = path,
+        .query = exchange->query,
+        .body = exchange->body,
+        .status = 200,
+        .content_type = "text/plain; charset=utf-8",
+    };
+    routes_make_page(context, &page);
+    ml_http_answer(exchange, &(struct ml_http_answer){.status = page.status,
+                                                      .content_type = page.content_type,
+                                                      .headers = &allow,
+                                                      .header_count = page.status == 405,
+                                                      .body = ml_buf_str(&page.reply)});
+    ml_buf_fini(&page.reply);
+}
+
+int ml_http_routes_new(struct ml_loop *loop, const char *address, struct ml_http_routes **out,
+                       struct ml_err *err)
+{
+    struct ml_http_routes *routes = ml_new(struct ml_http_routes);
+    ml_list_init(&routes->routes);
+    int r = ml_http_server_new(
+        &(struct ml_http_server_opts){.loop = loop,
+                                      .address = address,
+                                      .handle = routes_handle,
+                                      .context = routes,
+                                      .limits = {.header_bytes_max = ROUTES_HEADER_BYTES_MAX,
+                                                 .body_bytes_max = ROUTES_BODY_BYTES_MAX}},
+        &routes->server, err);
+    if (r < 0) {
+        free(routes);
+        return r;
+    }
+    *out = routes;
+    return 0;
+}
+
+void ml_http_routes_free(struct ml_http_routes *routes)
+{
+    if (!routes)
+        return;
+    ml_http_server_free(routes->server);
+    ml_list_each (node, &routes->routes) {
+        struct route *route = ml_container_of(node, struct route, node);
+        free(route->path);
+        free(route);
+    }
+    free(routes);
+}
+
+int ml_http_routes_port(const struct ml_http_routes *routes)
+{
+    return ml_http_server_port(routes->server);
+}
+
+int ml_http_routes_listener(const struct ml_http_routes *routes)
+{
+    return ml_http_server_listener(routes->server);
+}
+
+void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,
+                        void *context)
+{
+    struct route *route = ml_new(struct route);
+    route->path = ml_strdup(path);
+    route->make = make;
+    route->context = context;
+    ml_list_push(&routes->routes, &route->node);
 }

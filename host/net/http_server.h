@@ -1,23 +1,24 @@
 /* L2 net. A streaming HTTP/1.1 server on libevent's evhttp, plain or over TLS. A request is
  * handed over whole; the handler answers at once or later, with one body or piece by piece,
- * and is told when the client goes away, also while nothing is being sent.
+ * and learns when the client goes away, also while nothing is being sent.
  *
  * A head with a NUL, fields whose names are no tokens, several Hosts or Content-Lengths, a length
  * that is no number or stands beside a Transfer-Encoding are answered with 400.
  *
- * Keep-alive, pipelining, chunked requests, `Expect: 100-continue` and HTTP/1.0 are taken care
- * of. A client that closes its sending side counts as gone.
+ * Keep-alive, pipelining, chunked requests, `Expect: 100-continue` and HTTP/1.0 work. A client that
+ * closes its sending side counts as gone.
  *
  * Limits (struct ml_http_limits; 0 gives the default):
  *   header_bytes_max   64 KiB     request line and fields; beyond: 400
  *   body_bytes_max     3 MiB      beyond: 413, sent before more than this and the header's limit
  *                                 has been read; chunk framing counts
  *   arrival_ms         30 s       from accept, or a request's first byte, to its last; also how
- *                                 long a client may take nothing of an answer that has ended
- *   unsent_bytes_max   64 MiB     memory of all answers together that wait to be sent; beyond: of
- * the connections to which something waits, those are closed that have taken nothing for the
- * longest time, but not the one written to arrived_bytes_max  64 MiB     of all requests that are
- * under way together; beyond: of those that have not come in whole the longest under way are closed
+ *                                 long a client may read nothing of an answer that has ended
+ *   unsent_bytes_max   64 MiB     memory of all answers together that wait to be sent; beyond:
+ *                                 closes the connection that has taken nothing of its answer for
+ *                                 the longest time, and the next, but not the one written to
+ *   arrived_bytes_max  64 MiB     of all requests under way together; beyond: closes the one that
+ *                                 has been arriving for the longest time, and the next
  *   idle_ms            180 s      between requests; longer than clients keep connections (Go:
  *                                 90 s, libcurl: 118 s), so that they close first
  *   connections_max    1024       or a quarter of the descriptors a process may have; beyond: the
@@ -27,6 +28,7 @@
  * the process runs out of descriptors nothing is accepted for up to a second. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "net/http_header.h"
 #include "net/loop.h"
@@ -74,7 +76,7 @@ struct ml_http_limits {
 
 struct ml_http_server_opts {
     struct ml_loop *loop;
-    const char *address;    /* as ml_http_listen takes it */
+    const char *address;    /* as ml_tcp_listen takes it */
     struct ssl_ctx_st *tls; /* NULL: plain. The server takes a reference of its own */
     ml_http_handle *handle;
     void *context;
@@ -84,15 +86,15 @@ struct ml_http_server_opts {
     struct ml_http_limits limits;
 };
 
-/* ML_EINVALID, ML_EIO: as ml_http_listen. */
+/* ML_EINVALID, ML_EIO: as ml_tcp_listen. */
 ML_NODISCARD int ml_http_server_new(const struct ml_http_server_opts *opts,
                                     struct ml_http_server **out, struct ml_err *err);
-/* Closes all connections; exchanges under way are told. Not inside a handler. */
+/* Closes all connections; closed() is called for exchanges under way. Not inside a handler. */
 void ml_http_server_free(struct ml_http_server *server);
 int ml_http_server_port(const struct ml_http_server *server);
 int ml_http_server_listener(const struct ml_http_server *server);       /* the socket; borrowed */
 size_t ml_http_server_connections(const struct ml_http_server *server); /* open now */
-/* Memory that answers take while they wait to be sent, in bytes. */
+/* Memory of answers that wait to be sent, in bytes. */
 size_t ml_http_server_unsent(const struct ml_http_server *server);
 
 /* A field of the request by name, in any case; NULL when absent. */
@@ -113,3 +115,35 @@ void ml_http_finish(struct ml_http_exchange *exchange); /* the exchange is over 
 /* Cuts the connection, whatever has been sent so far; closed() is not called. The exchange is
  * over. */
 void ml_http_abort(struct ml_http_exchange *exchange);
+
+/* ---- routes ----
+ *
+ * A small server for machines that ask for pages by their path: probes and metrics. Answers are
+ * made at once, on the loop; only GET and HEAD. Limits: header 16 KiB, body 64 KiB, the others as
+ * above. */
+
+struct ml_http_routes;
+
+struct ml_http_page {
+    const char *method;       /* "GET" or "HEAD" */
+    const char *path;         /* decoded, without the query */
+    const char *query;        /* raw, "" when there is none */
+    struct ml_str body;       /* of the request */
+    int status;               /* to set; 200 */
+    const char *content_type; /* to set; "text/plain; charset=utf-8" */
+    struct ml_buf reply;      /* to fill */
+};
+
+typedef void ml_http_make_page(void *context, struct ml_http_page *page);
+
+/* `address`, ML_EINVALID and ML_EIO: as ml_tcp_listen. */
+ML_NODISCARD int ml_http_routes_new(struct ml_loop *loop, const char *address,
+                                    struct ml_http_routes **out, struct ml_err *err);
+void ml_http_routes_free(struct ml_http_routes *routes);
+int ml_http_routes_port(const struct ml_http_routes *routes);
+int ml_http_routes_listener(const struct ml_http_routes *routes); /* the socket; borrowed */
+
+/* `path` matches exactly, or as a prefix when it ends in '/'; the longest match counts. What
+ * matches nothing gets 404, methods other than GET and HEAD get 405. `path` is copied. */
+void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,
+                        void *context);

@@ -1,4 +1,6 @@
-/* Timers and tasks live in our own heap and list, so that a fake clock moves them without
+/* Everything above hangs on this loop; operator/moonloop.c and cluster/dev.c run it.
+ *
+ * Timers and tasks live in our own heap and list, so that a fake clock moves them without
  * libevent; one libevent timer (`wake`) brings the real loop back for the earliest of them. */
 #include "net/loop.h"
 
@@ -68,7 +70,7 @@ static void loop_arm(struct ml_loop *loop)
     event_add(loop->wake, &delay);
 }
 
-static void run_tasks(struct ml_loop *loop)
+static void loop_run_tasks(struct ml_loop *loop)
 {
     if (ml_list_empty(&loop->tasks))
         return;
@@ -81,7 +83,7 @@ static void run_tasks(struct ml_loop *loop)
         struct ml_task *task = ml_container_of(node, struct ml_task, node);
         task->run(task->context);
     }
-    /* Out of time: what is left comes first in the next round. */
+    /* Out of time: the rest comes first in the next round. */
     while (!ml_list_empty(&round)) {
         struct ml_list *last = round.prev;
         ml_list_remove(last);
@@ -92,7 +94,7 @@ static void run_tasks(struct ml_loop *loop)
 /* A timer started by a callback is due at `now` or later and has a higher sequence than all
  * that were there before, so the heap's order puts it behind them: the first such ends the
  * round, and nothing has to be collected that a callback might stop. */
-static void run_timers(struct ml_loop *loop)
+static void loop_run_timers(struct ml_loop *loop)
 {
     uint64_t now = loop_now(loop);
     uint64_t first_new = loop->timers.sequence;
@@ -106,21 +108,21 @@ static void run_timers(struct ml_loop *loop)
     }
 }
 
-static void run_round(struct ml_loop *loop)
+static void loop_run_round(struct ml_loop *loop)
 {
     ml_assert(!loop->in_round);
     loop->in_round = true;
-    run_tasks(loop);
-    run_timers(loop);
+    loop_run_tasks(loop);
+    loop_run_timers(loop);
     loop->in_round = false;
 }
 
-static void on_wake(evutil_socket_t fd, short what, void *context)
+static void on_loop_wake(evutil_socket_t fd, short what, void *context)
 {
     struct ml_loop *loop = context;
     (void)fd, (void)what;
     loop->wake_due = UINT64_MAX;
-    run_round(loop);
+    loop_run_round(loop);
     loop_arm(loop); /* even for work due now: descriptors get their turn in between */
 }
 
@@ -135,7 +137,7 @@ struct ml_loop *ml_loop_new(struct ml_clock *clock)
     loop->base = event_base_new_with_config(config);
     ml_assert(loop->base != NULL);
     event_config_free(config);
-    loop->wake = event_new(loop->base, -1, 0, on_wake, loop);
+    loop->wake = event_new(loop->base, -1, 0, on_loop_wake, loop);
     ml_assert(loop->wake != NULL);
     loop->wake_due = UINT64_MAX;
     ml_list_init(&loop->tasks);
@@ -144,7 +146,7 @@ struct ml_loop *ml_loop_new(struct ml_clock *clock)
     return loop;
 }
 
-static void signal_free(struct loop_signal *entry)
+static void loop_signal_free(struct loop_signal *entry)
 {
     ml_list_remove(&entry->node);
     event_free(entry->event);
@@ -158,7 +160,7 @@ void ml_loop_free(struct ml_loop *loop)
     ml_assert(ml_heap_top(&loop->timers) == NULL);
     ml_assert(ml_list_empty(&loop->tasks));
     ml_list_each (node, &loop->signals)
-        signal_free(ml_container_of(node, struct loop_signal, node));
+        loop_signal_free(ml_container_of(node, struct loop_signal, node));
     event_free(loop->wake);
     event_base_free(loop->base);
     ml_heap_fini(&loop->timers);
@@ -187,7 +189,7 @@ bool ml_loop_poll_rounds(struct ml_loop *loop, size_t rounds_max)
 {
     size_t rounds = 0;
     for (; loop_next_due(loop) <= loop_now(loop) && rounds < rounds_max; rounds++)
-        run_round(loop);
+        loop_run_round(loop);
     loop_arm(loop);
     return loop_next_due(loop) > loop_now(loop);
 }
@@ -253,7 +255,7 @@ void ml_task_cancel(struct ml_task *task)
     ml_list_remove(&task->node);
 }
 
-static void on_signal(evutil_socket_t signo, short what, void *context)
+static void on_loop_signal(evutil_socket_t signo, short what, void *context)
 {
     struct loop_signal *entry = context;
     (void)what;
@@ -266,7 +268,7 @@ void ml_loop_on_signal(struct ml_loop *loop, int signo, void (*fire)(void *conte
     ml_list_each (node, &loop->signals) {
         struct loop_signal *entry = ml_container_of(node, struct loop_signal, node);
         if (entry->signo == signo)
-            signal_free(entry);
+            loop_signal_free(entry);
     }
     if (!fire)
         return;
@@ -274,13 +276,13 @@ void ml_loop_on_signal(struct ml_loop *loop, int signo, void (*fire)(void *conte
     entry->signo = signo;
     entry->fire = fire;
     entry->context = context;
-    entry->event = evsignal_new(loop->base, signo, on_signal, entry);
+    entry->event = evsignal_new(loop->base, signo, on_loop_signal, entry);
     ml_assert(entry->event != NULL);
     evsignal_add(entry->event, NULL);
     ml_list_push(&loop->signals, &entry->node);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *context)
+static void on_fd_readable(evutil_socket_t fd, short what, void *context)
 {
     struct ml_loop_watch *watch = context;
     (void)fd, (void)what;
@@ -293,7 +295,7 @@ struct ml_loop_watch *ml_loop_watch_fd(struct ml_loop *loop, int fd, void (*fire
     struct ml_loop_watch *watch = ml_new(struct ml_loop_watch);
     watch->fire = fire;
     watch->context = context;
-    watch->event = event_new(loop->base, fd, EV_READ | EV_PERSIST, on_readable, watch);
+    watch->event = event_new(loop->base, fd, EV_READ | EV_PERSIST, on_fd_readable, watch);
     ml_assert(watch->event != NULL);
     event_add(watch->event, NULL);
     return watch;

@@ -43,7 +43,8 @@ void ml_timer_init(struct ml_timer *timer, struct ml_loop *loop, void (*fire)(vo
 /* Fires once after `delay_ns` (below 0 counts as 0), never inside this call. A start on a
  * running timer replaces its due time. */
 void ml_timer_start(struct ml_timer *timer, int64_t delay_ns);
-void ml_timer_stop(struct ml_timer *timer); /* safe when not running; fire() comes no more */
+void ml_timer_stop(
+    struct ml_timer *timer); /* safe when not running; fire() is not called any more */
 bool ml_timer_active(const struct ml_timer *timer);
 
 /* A task runs once, soon, from the loop and in the order of deferral: the way to leave a
@@ -58,7 +59,7 @@ void ml_task_init(struct ml_task *task, void (*run)(void *context), void *contex
 void ml_task_defer(struct ml_task *task, struct ml_loop *loop);
 void ml_task_cancel(struct ml_task *task);
 
-/* Calls `fire` from the loop when the process gets `signo`; NULL takes the handler away. */
+/* Calls `fire` from the loop when the process gets `signo`; NULL removes the handler. */
 void ml_loop_on_signal(struct ml_loop *loop, int signo, void (*fire)(void *context, int signo),
                        void *context);
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "net/http_routes.h"
+#include "net/http_server.h"
 
 struct ml_endpoints;
 
@@ -19,7 +19,7 @@ struct ml_endpoints_opts {
 };
 
 /* /healthz, /readyz (200 "ok" or 500; ?verbose tells why) and /metrics. ML_EINVALID or ML_EIO
- * as ml_http_listen. */
+ * as ml_tcp_listen. */
 ML_NODISCARD int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints **out,
                                   struct ml_err *err);
 void ml_endpoints_free(struct ml_endpoints *endpoints);

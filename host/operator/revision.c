@@ -1,6 +1,6 @@
 #include "operator/revision_internal.h"
 
-#include "base/print.h"
+#include "base/escape.h"
 
 /* A kind that is not installed is looked for this often: soon enough for a person who has just
  * applied a CRD, rarely enough for a server. */

@@ -3,7 +3,7 @@
  * the one instance. */
 #include "operator/scripts.h"
 
-#include "base/print.h"
+#include "base/escape.h"
 #include "operator/controller.h"
 #include "operator/loader.h"
 

@@ -2,7 +2,6 @@
  * that was applied last, to an object that the cache shows in the very version which that one was
  * answered with, changes nothing by the rules of server-side apply: it is not sent. Anything else
  * is: whether a field that is left out now was ours to remove, only the server knows. */
-#include "base/hash.h"
 #include "base/map.h"
 #include "script/ctx.h"
 

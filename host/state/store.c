@@ -1,6 +1,6 @@
 #include "state/store.h"
 
-#include "base/set.h"
+#include "base/map.h"
 
 /* The objects of one owner that has several. */
 struct dependents {

@@ -13,7 +13,7 @@
  *     are short was at work within 250 ms: what it asked the API server for comes in between. */
 #pragma once
 
-#include "base/meter.h"
+#include "base/budget.h"
 #include "base/metrics.h"
 #include "net/loop.h"
 

@@ -2,7 +2,7 @@
  * length of a half-written file, every order of two. The server is one that knows some tokens. */
 #include "credentials_world.h"
 
-#include "net/tls_check.h"
+#include "net/tls.h"
 #include "tried.h"
 
 #define TOKEN_OLD "eyJhbGciOiJFUzI1NiJ9.eyJleHAiOjF9.old-signature"

@@ -1,6 +1,5 @@
 #include "unit.h"
 
-#include "base/hash.h"
 #include "base/map.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 #include "unit.h"
 
-#include "base/hash.h"
-#include "base/set.h"
+#include "base/map.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
 
 #include "base/log.h"
 
+#include "base/escape.h"
 #include "base/metrics.h"
-#include "base/print.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -82,15 +82,14 @@ static void test_buf_over_its_maximum_fails_and_stays_failed(void **state)
     ml_buf_fini(&buf);
 }
 
-static void test_buf_consume_keeps_the_rest(void **state)
+static void test_buf_take_hands_the_text_over(void **state)
 {
     (void)state;
     struct ml_buf buf = ML_BUF_INIT;
     ml_buf_printf(&buf, "%s-%d", "line", 7);
-    ml_buf_consume(&buf, 5);
-    assert_string_equal(ml_buf_cstr(&buf), "7");
+    assert_string_equal(ml_buf_cstr(&buf), "line-7");
     char *taken = ml_buf_take(&buf);
-    assert_string_equal(taken, "7");
+    assert_string_equal(taken, "line-7");
     assert_int_equal(buf.len, 0);
     free(taken);
     ml_buf_fini(&buf);
@@ -190,7 +189,7 @@ int main(void)
         cmocka_unit_test(test_str_cut_walks_a_list),
         cmocka_unit_test(test_str_utf8_follows_the_table),
         cmocka_unit_test(test_buf_over_its_maximum_fails_and_stays_failed),
-        cmocka_unit_test(test_buf_consume_keeps_the_rest),
+        cmocka_unit_test(test_buf_take_hands_the_text_over),
         cmocka_unit_test(test_escape_is_safe_for_server_side_apply),
         cmocka_unit_test(test_escape_text_neither_ends_a_line_nor_steers_a_terminal),
         cmocka_unit_test(test_str_head_ends_with_a_whole_character),

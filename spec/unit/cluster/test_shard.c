@@ -2,7 +2,7 @@
  * server was asked to write is the judge. */
 #include "counting_maps.h"
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "codec/json.h"
 
 #define OBJECTS 24

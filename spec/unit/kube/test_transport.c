@@ -3,7 +3,7 @@
 #include "kube/kubeconfig_internal.h"
 #include "kube/transport_http.h"
 #include "net/http_server.h"
-#include "net/tls_authority.h"
+#include "net/tls.h"
 
 #include <openssl/ssl.h>
 #include <stdio.h>

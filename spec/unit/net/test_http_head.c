@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "net/http_head.h"
+#include "net/http_client.h"
 
 /* Feeds lines until the head is complete; says which one completed it, or -1. */
 static int feed(struct ml_http_head_parser *parser, const char *const *lines)

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "net/http_routes.h"
+#include "net/http_server.h"
 
 struct fixture {
     struct net net;

@@ -1,7 +1,6 @@
 #include "net_unit.h"
 
-#include "net/http_listen.h"
-#include "net/tcp_check.h"
+#include "net/tcp.h"
 
 #include <unistd.h>
 
@@ -57,9 +56,9 @@ static void test_tcp_check_tells_who_listens(void **state)
     for (size_t i = 0; i < ML_COUNT(listeners); i++) {
         struct ml_err err = ML_ERR_INIT;
         int fd = -1;
-        if (ml_http_listen(listeners[i], &fd, &err) < 0)
+        if (ml_tcp_listen(listeners[i], &fd, &err) < 0)
             continue; /* a machine without IPv6 */
-        int port = ml_http_listen_port(fd);
+        int port = ml_tcp_listen_port(fd);
         assert_int_equal(check(f, addresses[i], port, 5000), 0);
         assert_int_equal(f->err.kind, 0);
         close(fd);

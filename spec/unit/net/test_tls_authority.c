@@ -4,7 +4,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include "net/tls_authority.h"
+#include "net/tls.h"
 
 #define WALL_S INT64_C(1790000000)
 #define DAY_S  (24 * 3600)

@@ -45,7 +45,8 @@ static char *patched(const char *status, const struct ml_result *result)
         "{\"metadata\":{\"uid\":\"u1\",\"resourceVersion\":\"7\"},\"status\":";
     if (patch.len) {
         assert_memory_equal(patch.ptr, guard, sizeof guard - 1);
-        ml_buf_consume(&patch, sizeof guard - 1);
+        patch.len -= sizeof guard - 1;
+        memmove(patch.ptr, patch.ptr + sizeof guard - 1, patch.len);
         patch.len--; /* the closing brace */
     }
     return ml_buf_take(&patch);

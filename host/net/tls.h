@@ -1,11 +1,14 @@
-/* L2 net. A certificate authority for one server, made in memory: its certificate for clients
- * to trust, and the server's certificate and key. The authority's own key is thrown away once
- * it has signed, so that nothing else can be issued. Keys are ECDSA on P-256, from OpenSSL's
- * random generator. */
+/* L2 net. Certificates: made for a server of our own, and checked before they are used. */
 #pragma once
 
 #include "base/clock.h"
 #include "base/err.h"
+
+/* ---- an authority ----
+ *
+ * For one server, made in memory: its certificate for clients to trust, and the server's
+ * certificate and key. The authority's own key is thrown away once it has signed, so that nothing
+ * else can be issued. Keys are ECDSA on P-256, from OpenSSL's random generator. */
 
 struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 
@@ -33,3 +36,22 @@ void ml_tls_identity_fini(struct ml_tls_identity *identity); /* the key is wiped
  * releases it with SSL_CTX_free. ML_EINVALID: not PEM, or certificate and key do not match. */
 ML_NODISCARD int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem,
                                        struct ssl_ctx_st **out, struct ml_err *err);
+
+/* ---- checks ----
+ *
+ * Files that are exchanged while the process runs can be read half written, or with one of a pair
+ * new and the other old. */
+
+/* Of a certificate: wall time, ns since 1970. */
+struct ml_tls_validity {
+    int64_t not_before_ns;
+    int64_t not_after_ns;
+};
+
+/* 0 when both are PEM, can be read without a password and belong together; `out` is the first
+ * certificate's. ML_EINVALID says what is wrong. */
+ML_NODISCARD int ml_tls_check_pair(struct ml_str cert_pem, struct ml_str key_pem,
+                                   struct ml_tls_validity *out, struct ml_err *err);
+
+/* 0 when there is at least one certificate in it, and none that cannot be read. ML_EINVALID. */
+ML_NODISCARD int ml_tls_check_ca(struct ml_str pem, struct ml_err *err);

@@ -1,4 +1,6 @@
-#include "net/tls_authority.h"
+/* Called by the embedded API server, which needs an authority, and where the operator reads
+ * certificates from files and helper programs. */
+#include "net/tls.h"
 
 #include <openssl/bio.h>
 #include <openssl/bn.h>
@@ -7,6 +9,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <time.h>
 
 #define SERIAL_BITS  159 /* positive in the 20 octets that RFC 5280 4.1.2.2 allows */
 #define EARLY_S      INT64_C(300)
@@ -32,22 +35,45 @@ static int tls_failed(struct ml_err *err, const char *what)
     return ml_err_set(err, ML_ETLS, "%s: %s", what, reason ? reason : "failed");
 }
 
+/* Nobody is there to type a password; without this, OpenSSL would ask the terminal. */
+static int no_password(char *out, int size, int writing, void *context)
+{
+    (void)out, (void)size, (void)writing, (void)context;
+    return -1;
+}
+
+static int refuse_pem(struct ml_err *err, const char *what)
+{
+    unsigned long code = ERR_peek_last_error();
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    ml_err_set(err, ML_EINVALID, "%s%s%s", what, reason ? ": " : "", reason ? reason : "");
+    ERR_clear_error();
+    return ML_EINVALID;
+}
+
+static BIO *open_pem(struct ml_str text)
+{
+    BIO *bio = BIO_new_mem_buf(text.ptr ? text.ptr : "", (int)text.len);
+    ml_assert(bio != NULL);
+    return bio;
+}
+
 /* ---- certificates ---- */
 
-static bool set_serial(X509 *cert)
+static bool certificate_set_serial(X509 *cert)
 {
     ML_AUTO(BIGNUM_release) BIGNUM *serial = BN_new();
     return serial && BN_rand(serial, SERIAL_BITS, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) &&
            BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(cert));
 }
 
-static bool set_name(X509_NAME *name, const char *common_name)
+static bool certificate_set_name(X509_NAME *name, const char *common_name)
 {
     return X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)common_name,
                                       -1, -1, 0);
 }
 
-static bool set_validity(X509 *cert, const struct ml_tls_authority_opts *opts)
+static bool certificate_set_validity(X509 *cert, const struct ml_tls_authority_opts *opts)
 {
     time_t now = (time_t)(ml_clock_wall(opts->clock) / ML_NS_PER_S);
     return ASN1_TIME_set(X509_getm_notBefore(cert), now - EARLY_S) &&
@@ -55,7 +81,7 @@ static bool set_validity(X509 *cert, const struct ml_tls_authority_opts *opts)
 }
 
 /* `value` as openssl's configuration files write it. */
-static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
+static bool certificate_add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
 {
     X509V3_CTX context;
     X509V3_set_ctx_nodb(&context);
@@ -67,53 +93,53 @@ static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
 }
 
 /* A certificate with all but extensions and signature. */
-static X509 *new_certificate(const struct ml_tls_authority_opts *opts, const char *name,
+static X509 *certificate_new(const struct ml_tls_authority_opts *opts, const char *name,
                              EVP_PKEY *key)
 {
     X509 *cert = X509_new();
-    if (cert && X509_set_version(cert, X509_VERSION_3) && set_serial(cert) &&
-        set_validity(cert, opts) && set_name(X509_get_subject_name(cert), name) &&
-        X509_set_pubkey(cert, key))
+    if (cert && X509_set_version(cert, X509_VERSION_3) && certificate_set_serial(cert) &&
+        certificate_set_validity(cert, opts) &&
+        certificate_set_name(X509_get_subject_name(cert), name) && X509_set_pubkey(cert, key))
         return cert;
     X509_free(cert);
     return NULL;
 }
 
-static X509 *make_ca(const struct ml_tls_authority_opts *opts, EVP_PKEY *key)
+static X509 *make_ca_certificate(const struct ml_tls_authority_opts *opts, EVP_PKEY *key)
 {
-    X509 *ca = new_certificate(opts, "moonloop-ca", key);
+    X509 *ca = certificate_new(opts, "moonloop-ca", key);
     if (ca && X509_set_issuer_name(ca, X509_get_subject_name(ca)) &&
-        add_extension(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-        add_extension(ca, ca, NID_key_usage, "critical,keyCertSign,cRLSign") &&
-        add_extension(ca, ca, NID_subject_key_identifier, "hash") &&
+        certificate_add_extension(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+        certificate_add_extension(ca, ca, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+        certificate_add_extension(ca, ca, NID_subject_key_identifier, "hash") &&
         X509_sign(ca, key, EVP_sha256()))
         return ca;
     X509_free(ca);
     return NULL;
 }
 
-static bool is_name_char(char c)
+static bool is_dns_name_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '.' || c == '_' || c == '*';
 }
 
-static bool is_name(const char *name)
+static bool is_dns_name(const char *name)
 {
     size_t len = strlen(name);
     if (len == 0 || len > NAME_LEN_MAX)
         return false;
     for (; *name; name++) {
-        if (!is_name_char(*name))
+        if (!is_dns_name_char(*name))
             return false;
     }
     return true;
 }
 
-static int add_name(GENERAL_NAMES *names, const char *text, struct ml_err *err)
+static int add_alt_name(GENERAL_NAMES *names, const char *text, struct ml_err *err)
 {
     ASN1_STRING *address = a2i_IPADDRESS(text);
-    if (!address && !is_name(text))
+    if (!address && !is_dns_name(text))
         return ml_err_set(err, ML_EINVALID, "\"%s\": neither a host name nor an address", text);
     GENERAL_NAME *name = GENERAL_NAME_new();
     ASN1_STRING *value = address ? address : ASN1_IA5STRING_new();
@@ -126,16 +152,17 @@ static int add_name(GENERAL_NAMES *names, const char *text, struct ml_err *err)
     return 0;
 }
 
-static int add_names(X509 *cert, const struct ml_tls_authority_opts *opts, struct ml_err *err)
+static int certificate_add_alt_names(X509 *cert, const struct ml_tls_authority_opts *opts,
+                                     struct ml_err *err)
 {
     static const char *const own[] = {"localhost", "127.0.0.1", "::1"};
     GENERAL_NAMES *names = sk_GENERAL_NAME_new_null();
     int r = 0;
     ml_assert(names != NULL);
     for (size_t i = 0; i < ML_COUNT(own) && r == 0; i++)
-        r = add_name(names, own[i], err);
+        r = add_alt_name(names, own[i], err);
     for (size_t i = 0; i < opts->name_count && r == 0; i++)
-        r = add_name(names, opts->names[i], err);
+        r = add_alt_name(names, opts->names[i], err);
     if (r == 0 && X509_add1_ext_i2d(cert, NID_subject_alt_name, names, 0, 0) != 1)
         r = tls_failed(err, "add names to a certificate");
     ERR_clear_error(); /* of names that are no addresses */
@@ -143,17 +170,17 @@ static int add_names(X509 *cert, const struct ml_tls_authority_opts *opts, struc
     return r;
 }
 
-static int make_server(const struct ml_tls_authority_opts *opts, X509 *ca, EVP_PKEY *ca_key,
-                       EVP_PKEY *key, X509 **out, struct ml_err *err)
+static int make_server_certificate(const struct ml_tls_authority_opts *opts, X509 *ca,
+                                   EVP_PKEY *ca_key, EVP_PKEY *key, X509 **out, struct ml_err *err)
 {
-    ML_AUTO(X509_release) X509 *cert = new_certificate(opts, "moonloop", key);
+    ML_AUTO(X509_release) X509 *cert = certificate_new(opts, "moonloop", key);
     if (!cert || !X509_set_issuer_name(cert, X509_get_subject_name(ca)) ||
-        !add_extension(cert, ca, NID_basic_constraints, "critical,CA:FALSE") ||
-        !add_extension(cert, ca, NID_key_usage, "critical,digitalSignature") ||
-        !add_extension(cert, ca, NID_ext_key_usage, "serverAuth") ||
-        !add_extension(cert, ca, NID_authority_key_identifier, "keyid:always"))
+        !certificate_add_extension(cert, ca, NID_basic_constraints, "critical,CA:FALSE") ||
+        !certificate_add_extension(cert, ca, NID_key_usage, "critical,digitalSignature") ||
+        !certificate_add_extension(cert, ca, NID_ext_key_usage, "serverAuth") ||
+        !certificate_add_extension(cert, ca, NID_authority_key_identifier, "keyid:always"))
         return tls_failed(err, "make a certificate");
-    int r = add_names(cert, opts, err);
+    int r = certificate_add_alt_names(cert, opts, err);
     if (r < 0)
         return r;
     if (!X509_sign(cert, ca_key, EVP_sha256()))
@@ -164,7 +191,7 @@ static int make_server(const struct ml_tls_authority_opts *opts, X509 *ca, EVP_P
 
 /* ---- PEM ---- */
 
-static char *take_text(BIO *bio)
+static char *bio_text(BIO *bio)
 {
     char *bytes = NULL;
     long len = BIO_get_mem_data(bio, &bytes);
@@ -174,14 +201,14 @@ static char *take_text(BIO *bio)
 static char *certificate_pem(X509 *cert)
 {
     ML_AUTO(BIO_release) BIO *bio = BIO_new(BIO_s_mem());
-    return bio && PEM_write_bio_X509(bio, cert) ? take_text(bio) : NULL;
+    return bio && PEM_write_bio_X509(bio, cert) ? bio_text(bio) : NULL;
 }
 
 static char *key_pem(EVP_PKEY *key)
 {
     ML_AUTO(BIO_release) BIO *bio = BIO_new(BIO_s_secmem());
     bool written = bio && PEM_write_bio_PKCS8PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL);
-    return written ? take_text(bio) : NULL;
+    return written ? bio_text(bio) : NULL;
 }
 
 int ml_tls_authority_make(const struct ml_tls_authority_opts *opts, struct ml_tls_identity *out,
@@ -191,11 +218,11 @@ int ml_tls_authority_make(const struct ml_tls_authority_opts *opts, struct ml_tl
     ML_AUTO(EVP_PKEY_release) EVP_PKEY *key = EVP_EC_gen("P-256");
     if (!ca_key || !key)
         return tls_failed(err, "make a key");
-    ML_AUTO(X509_release) X509 *ca = make_ca(opts, ca_key);
+    ML_AUTO(X509_release) X509 *ca = make_ca_certificate(opts, ca_key);
     if (!ca)
         return tls_failed(err, "make an authority");
     ML_AUTO(X509_release) X509 *cert = NULL;
-    int r = make_server(opts, ca, ca_key, key, &cert, err);
+    int r = make_server_certificate(opts, ca, ca_key, key, &cert, err);
     if (r < 0)
         return r;
     struct ml_tls_identity identity = {certificate_pem(ca), certificate_pem(cert), key_pem(key)};
@@ -219,8 +246,8 @@ void ml_tls_identity_fini(struct ml_tls_identity *identity)
 
 /* ---- serving ---- */
 
-/* HTTP/1.1 is all the server speaks: said to clients that would rather have HTTP/2. */
-static int select_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+/* The server speaks HTTP/1.1 only, and says so to clients that offer HTTP/2. */
+static int select_http_1_1(SSL *ssl, const unsigned char **out, unsigned char *out_len,
                            const unsigned char *offered, unsigned int offered_len, void *context)
 {
     static const unsigned char http_1_1[] = "\x08http/1.1";
@@ -231,11 +258,11 @@ static int select_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
 }
 
 /* The two PEM texts hold one certificate and one key; no question for a passphrase is asked. */
-static bool use_identity(SSL_CTX *ctx, struct ml_str cert_pem, struct ml_str key_pem_text)
+static bool context_use_identity(SSL_CTX *ctx, struct ml_str cert_pem, struct ml_str key_pem_text)
 {
     static char no_passphrase[] = "";
-    ML_AUTO(BIO_release) BIO *cert_bio = BIO_new_mem_buf(cert_pem.ptr, (int)cert_pem.len);
-    ML_AUTO(BIO_release) BIO *key_bio = BIO_new_mem_buf(key_pem_text.ptr, (int)key_pem_text.len);
+    ML_AUTO(BIO_release) BIO *cert_bio = open_pem(cert_pem);
+    ML_AUTO(BIO_release) BIO *key_bio = open_pem(key_pem_text);
     ML_AUTO(X509_release) X509 *cert = PEM_read_bio_X509(cert_bio, NULL, NULL, no_passphrase);
     ML_AUTO(EVP_PKEY_release)
     EVP_PKEY *key = PEM_read_bio_PrivateKey(key_bio, NULL, NULL, no_passphrase);
@@ -249,7 +276,7 @@ int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem_text,
     ML_AUTO(SSL_CTX_release) SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION))
         return tls_failed(err, "TLS");
-    if (!use_identity(ctx, cert_pem, key_pem_text)) {
+    if (!context_use_identity(ctx, cert_pem, key_pem_text)) {
         (void)tls_failed(err, "certificate and key");
         err->kind = ML_EINVALID;
         return ML_EINVALID;
@@ -259,7 +286,53 @@ int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem_text,
     SSL_CTX_set_num_tickets(ctx, 0);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS); /* 34 KB less for an idle connection */
-    SSL_CTX_set_alpn_select_cb(ctx, select_protocol, NULL);
+    SSL_CTX_set_alpn_select_cb(ctx, select_http_1_1, NULL);
     *out = ml_take(&ctx);
+    return 0;
+}
+
+/* ---- checking ---- */
+
+static int64_t asn1_wall_ns(const ASN1_TIME *time)
+{
+    struct tm parts = {0};
+    if (!time || ASN1_TIME_to_tm(time, &parts) != 1)
+        return 0;
+    int64_t seconds = timegm(&parts);
+    /* "No well-defined expiration" is the year 9999, beyond what nanoseconds count to. */
+    return ML_MIN(seconds, INT64_MAX / ML_NS_PER_S) * ML_NS_PER_S;
+}
+
+int ml_tls_check_pair(struct ml_str cert_pem, struct ml_str key_pem, struct ml_tls_validity *out,
+                      struct ml_err *err)
+{
+    ML_AUTO(BIO_release) BIO *cert_text = open_pem(cert_pem);
+    ML_AUTO(BIO_release) BIO *key_text = open_pem(key_pem);
+    ML_AUTO(X509_release)
+    X509 *cert = PEM_read_bio_X509(cert_text, NULL, no_password, NULL);
+    if (!cert)
+        return refuse_pem(err, "the certificate cannot be read");
+    ML_AUTO(EVP_PKEY_release)
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(key_text, NULL, no_password, NULL);
+    if (!key)
+        return refuse_pem(err, "the key cannot be read");
+    if (X509_check_private_key(cert, key) != 1)
+        return refuse_pem(err, "certificate and key do not belong together");
+    out->not_before_ns = asn1_wall_ns(X509_get0_notBefore(cert));
+    out->not_after_ns = asn1_wall_ns(X509_get0_notAfter(cert));
+    return 0;
+}
+
+int ml_tls_check_ca(struct ml_str pem, struct ml_err *err)
+{
+    ML_AUTO(BIO_release) BIO *text = open_pem(pem);
+    int count = 0;
+    for (X509 *cert; (cert = PEM_read_bio_X509(text, NULL, no_password, NULL)); count++)
+        X509_free(cert);
+    /* What ends the list is the end of the text, or something that is no certificate. */
+    bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    if (count == 0 || !at_end)
+        return refuse_pem(err, "the CA certificates cannot be read");
+    ERR_clear_error();
     return 0;
 }

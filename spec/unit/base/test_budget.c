@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "base/meter.h"
+#include "base/budget.h"
 
 #define MS ML_NS_PER_MS
 

@@ -1,0 +1,172 @@
+/* Called by the HTTP server, and by the probes of `moonloop dev`. */
+#include "net/tcp.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- listening ---- */
+
+#define LISTEN_BACKLOG 512
+
+/* Splits "host:port", "[v6]:port" or ":port". */
+static bool split_address(const char *address, char *host, size_t host_size, char *port,
+                          size_t port_size)
+{
+    const char *colon = strrchr(address, ':');
+    uint64_t number = 0;
+    if (!colon || !ml_str_to_u64(ml_str_of(colon + 1), &number) || number > 65535)
+        return false;
+    struct ml_str name = {address, (size_t)(colon - address)};
+    if (name.len >= 2 && name.ptr[0] == '[' && name.ptr[name.len - 1] == ']')
+        name = (struct ml_str){name.ptr + 1, name.len - 2};
+    else if (memchr(name.ptr, ':', name.len))
+        return false;
+    if (name.len >= host_size)
+        return false;
+    snprintf(host, host_size, ML_STR_FMT, ML_STR_ARG(name));
+    snprintf(port, port_size, "%u", (unsigned)number);
+    return true;
+}
+
+/* A listening socket, or -1 with errno set. All addresses means both families on one socket. */
+static int open_listener(const struct addrinfo *info)
+{
+    int on = 1, off = 0;
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (info->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, LISTEN_BACKLOG) == 0)
+        return fd;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+int ml_tcp_listen(const char *address, int *out_fd, struct ml_err *err)
+{
+    char host[256], port[8];
+    if (!split_address(address, host, sizeof host, port, sizeof port))
+        return ml_err_set(err, ML_EINVALID, "address \"%s\": not host:port or :port", address);
+    /* IPv6 first where both are meant: only that socket can serve the two. */
+    static const int families[] = {AF_INET6, AF_INET};
+    int fd = -1, failed = EADDRNOTAVAIL;
+    bool resolved = false;
+    for (size_t i = 0; i < ML_COUNT(families) && fd < 0; i++) {
+        struct addrinfo hints = {.ai_family = families[i],
+                                 .ai_socktype = SOCK_STREAM,
+                                 .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+        struct addrinfo *info = NULL;
+        if (getaddrinfo(host[0] ? host : NULL, port, &hints, &info) != 0)
+            continue;
+        resolved = true;
+        fd = open_listener(info);
+        failed = errno;
+        freeaddrinfo(info);
+    }
+    if (fd < 0 && !resolved)
+        return ml_err_set(err, ML_EINVALID, "address \"%s\": no such host", address);
+    if (fd < 0)
+        return ml_err_set(err, ML_EIO, "listen on %s: %s", address, strerror(failed));
+    *out_fd = fd;
+    return 0;
+}
+
+int ml_tcp_listen_port(int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t len = sizeof address;
+    char port[8] = "0";
+    if (getsockname(fd, (struct sockaddr *)&address, &len) == 0)
+        getnameinfo((struct sockaddr *)&address, len, NULL, 0, port, sizeof port, NI_NUMERICSERV);
+    return atoi(port);
+}
+
+/* ---- checking ---- */
+
+struct ml_tcp_check {
+    int fd;
+    int failed; /* errno of a connect that failed at once */
+    struct event *event;
+    char where[80];
+    void (*done)(void *context, const struct ml_err *err);
+    void *context;
+};
+
+static int socket_error(int fd)
+{
+    int problem = 0;
+    socklen_t len = sizeof problem;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &len) == 0 ? problem : errno;
+}
+
+static void on_connect_ended(evutil_socket_t fd, short what, void *context)
+{
+    struct ml_tcp_check *check = context;
+    struct ml_err err = ML_ERR_INIT;
+    int problem = check->failed ? check->failed : socket_error((int)fd);
+    if (problem == 0 && (what & EV_TIMEOUT))
+        ml_err_set(&err, ML_ETIMEOUT, "connect to %s: timed out", check->where);
+    else if (problem)
+        ml_err_set(&err, ML_ENETWORK, "connect to %s: %s", check->where, strerror(problem));
+    check->done(check->context, err.kind ? &err : NULL);
+    ml_tcp_check_free(check);
+}
+
+static int resolve_address(const char *address, uint16_t port, struct addrinfo **out,
+                           struct ml_err *err)
+{
+    char service[8];
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    snprintf(service, sizeof service, "%u", (unsigned)port);
+    if (getaddrinfo(address, service, &hints, out) != 0)
+        return ml_err_set(err, ML_EINVALID, "\"%s\": no address", address);
+    return 0;
+}
+
+int ml_tcp_check_start(struct ml_loop *loop, const char *address, uint16_t port, int64_t timeout_ns,
+                       void (*done)(void *context, const struct ml_err *err), void *context,
+                       struct ml_tcp_check **out, struct ml_err *err)
+{
+    struct addrinfo *info;
+    const struct timeval timeout = {.tv_sec = (time_t)(timeout_ns / ML_NS_PER_S),
+                                    .tv_usec = (suseconds_t)(timeout_ns % ML_NS_PER_S / 1000)};
+    int r = resolve_address(address, port, &info, err);
+    if (r < 0)
+        return r;
+    struct ml_tcp_check *check = ml_new(struct ml_tcp_check);
+    check->done = done;
+    check->context = context;
+    snprintf(check->where, sizeof check->where, "%.64s:%u", address, (unsigned)port);
+    check->fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (check->fd < 0 ||
+        (connect(check->fd, info->ai_addr, info->ai_addrlen) < 0 && errno != EINPROGRESS))
+        check->failed = errno;
+    freeaddrinfo(info);
+    check->event = event_new(ml_loop_base(loop), check->fd, check->fd < 0 ? 0 : EV_WRITE,
+                             on_connect_ended, check);
+    ml_assert(check->event != NULL);
+    event_add(check->event, &timeout);
+    if (check->failed)
+        event_active(check->event, EV_WRITE, 0); /* done() still comes from the loop */
+    *out = check;
+    return 0;
+}
+
+void ml_tcp_check_free(struct ml_tcp_check *check)
+{
+    if (!check)
+        return;
+    event_free(check->event);
+    if (check->fd >= 0)
+        close(check->fd);
+    free(check);
+}
