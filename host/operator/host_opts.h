@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "include/moonloop.h"
-#include "state/lease_times.h"
+#include "state/lease.h"
 
 /* Replaces each string and list by a copy; a missing list becomes an empty one. */
 void ml_host_opts_own(struct moonloop_opts *opts);

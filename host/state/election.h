@@ -21,7 +21,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "kube/client.h"
-#include "state/lease_times.h"
+#include "state/lease.h"
 
 struct ml_election;
 

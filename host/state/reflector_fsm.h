@@ -3,7 +3,8 @@
  * that only cost requests left out. */
 #pragma once
 
-#include "base/base.h"
+#include "base/clock.h"
+#include "base/str.h"
 
 /* Name in C, name in metrics. */
 #define REFLECTOR_ENDS(X)                                                                          \
@@ -48,3 +49,27 @@ struct reflector_step reflector_next(const struct reflector_step *last, enum ref
 /* The first step. The most recent version, unlike client-go's "any cached one": after a
  * restart we must not see less than our predecessor wrote. */
 struct reflector_step reflector_first(bool streams);
+
+/* ---- epochs ---- */
+
+/* What it means that a consistent list is older than what is known. A server that is
+ * behind shows it for a while, and waiting mends it: what it shows must not be applied, scripts
+ * would see the past. One that was restored from a backup shows it for good, and goes on from
+ * there: a new epoch, in which versions begin lower. */
+struct reflector_epoch {
+    char *shown;      /* the first older version that was shown; NULL: none */
+    int64_t since_ns; /* when, monotonic */
+};
+
+enum reflector_age {
+    AGE_CURRENT,
+    AGE_BEHIND,   /* not to be applied */
+    AGE_RESTORED, /* to be applied: a new epoch begins */
+};
+
+/* `known` is the version up to which everything was told, or NULL; `shown` that of a complete
+ * list. RESTORED: the server has been older for 30 s and moves on from there, or for 10 minutes
+ * and stands still. */
+enum reflector_age reflector_epoch_check(struct reflector_epoch *epoch, const char *known,
+                                         const char *shown, int64_t now_ns);
+void reflector_epoch_fini(struct reflector_epoch *epoch);

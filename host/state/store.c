@@ -1,3 +1,4 @@
+/* The objects of an informer, and the tombstones of those that went. */
 #include "state/store.h"
 
 #include "base/set.h"
@@ -179,4 +180,55 @@ size_t ml_store_len(const struct ml_store *store)
 size_t ml_store_bytes(const struct ml_store *store)
 {
     return store->bytes;
+}
+
+/* ---- tombstones ---- */
+
+struct tombstone {
+    size_t uid_len, rv_len;
+    char bytes[]; /* uid, rv */
+};
+
+static struct ml_str tombstone_uid(const struct tombstone *object)
+{
+    return (struct ml_str){object->bytes, object->uid_len};
+}
+
+static void tombstones_forget(struct tombstones *tombstones, size_t at)
+{
+    struct tombstone *object = tombstones->ring[at];
+    if (!object)
+        return;
+    if (ml_map_get(&tombstones->by_uid, tombstone_uid(object)) == object)
+        ml_map_remove(&tombstones->by_uid, tombstone_uid(object));
+    free(object);
+    tombstones->ring[at] = NULL;
+}
+
+void tombstones_fini(struct tombstones *tombstones)
+{
+    for (size_t i = 0; i < TOMBSTONES_MAX; i++)
+        tombstones_forget(tombstones, i);
+    ml_map_fini(&tombstones->by_uid);
+}
+
+void tombstones_put(struct tombstones *tombstones, struct ml_str uid, struct ml_str rv)
+{
+    struct tombstone *object = ml_alloc(sizeof *object + uid.len + rv.len);
+    object->uid_len = uid.len;
+    object->rv_len = rv.len;
+    memcpy(object->bytes, uid.ptr, uid.len);
+    memcpy(object->bytes + uid.len, rv.ptr, rv.len);
+    tombstones_forget(tombstones, tombstones->next);
+    tombstones->ring[tombstones->next] = object;
+    tombstones->next = (tombstones->next + 1) % TOMBSTONES_MAX;
+    ml_map_put(&tombstones->by_uid, tombstone_uid(object), object);
+}
+
+bool tombstones_has(const struct tombstones *tombstones, struct ml_str uid, struct ml_str rv)
+{
+    const struct tombstone *object = ml_map_get(&tombstones->by_uid, uid);
+    if (!object)
+        return false;
+    return ml_rv_older(rv, (struct ml_str){object->bytes + object->uid_len, object->rv_len});
 }

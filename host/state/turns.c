@@ -103,7 +103,8 @@ static void note_turn(struct ml_turns *self, bool dear, int64_t took_ns)
         return;
     }
     self->brief_max_ns = SHORT_SHARE * ML_MAX(took_ns, SHORT_MAX_NS);
-    if (self->metered && took_ns > SHORT_MAX_NS && now_ns - self->brief_seen_ns < AT_WORK_NS + took_ns)
+    if (self->metered && took_ns > SHORT_MAX_NS &&
+        now_ns - self->brief_seen_ns < AT_WORK_NS + took_ns)
         ml_timer_start(&self->rest, took_ns);
 }
 

@@ -1,5 +1,5 @@
 /* What an informer makes of old news, of kinds that go away, and of parts of a kind. */
-#include "state/tombstones.h"
+#include "state/store.h"
 #include "state_informers.h"
 
 struct news_world {
