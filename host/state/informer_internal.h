@@ -1,5 +1,6 @@
 /* L4 state. Inside of the informer. Private to informers.c, which keeps informers by kind and
- * selection, informer.c, and write_wait.c, which reads an object that the watch is late to bring. */
+ * selection, informer.c, and write_wait.c, which reads an object that the watch is late to bring.
+ */
 #pragma once
 
 #include "state/informer.h"

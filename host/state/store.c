@@ -21,24 +21,24 @@ struct ml_store {
     size_t bytes;
 };
 
-static struct dependents *several(const void *entry)
+static struct dependents *dependents_in(const void *entry)
 {
     return (uintptr_t)entry & SEVERAL ? (void *)((uintptr_t)entry - SEVERAL) : NULL;
 }
 
-static void *entry_of(struct dependents *of)
+static void *entry_of_dependents(struct dependents *of)
 {
     return (void *)((uintptr_t)of + SEVERAL);
 }
 
-static struct ml_str object_key(const void *entry)
+static struct ml_str store_object_key(const void *entry)
 {
     return ml_object_key(entry);
 }
 
-static struct ml_str owner_uid(const void *entry)
+static struct ml_str store_owner_uid(const void *entry)
 {
-    const struct dependents *of = several(entry);
+    const struct dependents *of = dependents_in(entry);
     struct ml_owner owner = {0};
     ml_object_controller(of ? of->objects[0] : entry, &owner);
     return owner.uid;
@@ -47,8 +47,8 @@ static struct ml_str owner_uid(const void *entry)
 struct ml_store *ml_store_new(void)
 {
     struct ml_store *store = ml_new(struct ml_store);
-    store->by_key.key = object_key;
-    store->by_owner.key = owner_uid;
+    store->by_key.key = store_object_key;
+    store->by_owner.key = store_owner_uid;
     return store;
 }
 
@@ -57,7 +57,7 @@ void ml_store_free(struct ml_store *store)
     if (!store)
         return;
     ml_set_each (&store->by_owner, i, entry)
-        free(several(entry));
+        free(dependents_in(entry));
     ml_set_each (&store->by_key, j, object)
         ml_object_unref(object);
     ml_set_fini(&store->by_key);
@@ -72,9 +72,9 @@ struct ml_object *ml_store_get(const struct ml_store *store, struct ml_str key)
 
 /* With room for twice as many as the entry has. The entry stays as it is: the set reads its key
  * until the new one has its place. */
-static struct dependents *dependents_of(const void *entry)
+static struct dependents *dependents_grow(const void *entry)
 {
-    const struct dependents *old = several(entry);
+    const struct dependents *old = dependents_in(entry);
     size_t len = old ? old->len : 1;
     struct dependents *of = ml_alloc(sizeof *of + 2 * len * sizeof of->objects[0]);
     *of = (struct dependents){.len = len, .capacity = 2 * len};
@@ -83,7 +83,7 @@ static struct dependents *dependents_of(const void *entry)
     return of;
 }
 
-static void index_owner(struct ml_store *store, struct ml_object *object)
+static void store_index_owner(struct ml_store *store, struct ml_object *object)
 {
     struct ml_owner owner;
     if (!ml_object_controller(object, &owner))
@@ -93,22 +93,22 @@ static void index_owner(struct ml_store *store, struct ml_object *object)
         ml_set_put(&store->by_owner, object);
         return;
     }
-    struct dependents *of = several(entry);
+    struct dependents *of = dependents_in(entry);
     if (!of || of->len == of->capacity) {
-        of = dependents_of(entry);
-        free(several(ml_set_put(&store->by_owner, entry_of(of))));
+        of = dependents_grow(entry);
+        free(dependents_in(ml_set_put(&store->by_owner, entry_of_dependents(of))));
     }
     of->objects[of->len++] = object;
 }
 
-static void unindex_owner(struct ml_store *store, struct ml_object *object)
+static void store_unindex_owner(struct ml_store *store, struct ml_object *object)
 {
     struct ml_owner owner;
     if (!ml_object_controller(object, &owner))
         return;
     void *entry = ml_set_get(&store->by_owner, owner.uid);
     ml_assert(entry != NULL);
-    struct dependents *of = several(entry);
+    struct dependents *of = dependents_in(entry);
     if (!of) {
         ml_set_remove(&store->by_owner, owner.uid);
         return;
@@ -128,10 +128,10 @@ struct ml_object *ml_store_put(struct ml_store *store, struct ml_object *object)
     ml_object_ref(object);
     struct ml_object *former = ml_set_put(&store->by_key, object);
     if (former) {
-        unindex_owner(store, former);
+        store_unindex_owner(store, former);
         store->bytes -= ml_object_bytes(former);
     }
-    index_owner(store, object);
+    store_index_owner(store, object);
     store->bytes += ml_object_bytes(object);
     return former;
 }
@@ -141,7 +141,7 @@ struct ml_object *ml_store_remove(struct ml_store *store, struct ml_str key)
     struct ml_object *former = ml_set_remove(&store->by_key, key);
     if (!former)
         return NULL;
-    unindex_owner(store, former);
+    store_unindex_owner(store, former);
     store->bytes -= ml_object_bytes(former);
     return former;
 }
@@ -155,7 +155,7 @@ struct ml_object *ml_store_next_owned(const struct ml_store *store, struct ml_st
                                       struct ml_object **cursor)
 {
     void *entry = ml_set_get(&store->by_owner, uid);
-    struct dependents *of = several(entry);
+    struct dependents *of = dependents_in(entry);
     if (!of) {
         *cursor = *cursor ? NULL : entry;
         return *cursor;

@@ -18,8 +18,8 @@ struct ml_write_wait {
     char *ns, *name;
     uint64_t rv;
     struct ml_seen_wait seen;
-    struct ml_timer impatience;
-    int64_t pause_ns;
+    struct ml_timer read_timer;
+    int64_t read_delay_ns;
     struct ml_client_call *reading; /* NULL: not asking */
     struct ml_task shown;           /* tells, off the stack of the read */
 };
