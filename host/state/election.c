@@ -17,7 +17,7 @@ enum election_state {
     ELECTION_NEW,
     ELECTION_WAITING,
     ELECTION_LEADING,
-    ELECTION_DOUBTING, /* slept past the deadline: fence closed, one attempt */
+    ELECTION_DOUBTING, /* suspended past the deadline: the fence is closed, one attempt is made */
     ELECTION_RELEASING,
     ELECTION_OVER,
 };
@@ -27,9 +27,9 @@ struct ml_election {
     struct ml_clock *clock;
     enum election_state state;
 
-    /* The Lease as it was seen last. */
+    /* The Lease as last read. */
     struct lease_record record;
-    int64_t observed_ns; /* monotonic: when its spec was first seen as it is */
+    int64_t observed_ns; /* monotonic: when its spec was seen to change */
     char *logged_holder; /* the holder that the log has named */
 
     /* The attempt under way. */
@@ -38,7 +38,7 @@ struct ml_election {
     int64_t sent_ns; /* the write */
     struct ml_timer stuck;
     struct ml_timer next;  /* attempt */
-    struct ml_err trouble; /* as logged last; none since the last success */
+    struct ml_err trouble; /* as last logged; cleared by a success */
 
     int64_t until_ns; /* leads until then */
     struct ml_timer deadline;
@@ -78,7 +78,8 @@ static void election_stop(struct ml_election *self)
     lease_watch_stop(&self->watch);
 }
 
-/* Somebody holds it, and time runs. A duration that makes no sense counts as our own. */
+/* Somebody holds the Lease and it has not expired. A duration that makes no sense counts as our
+ * own. */
 static bool election_lease_is_valid(const struct ml_election *self)
 {
     const struct lease_record *record = &self->record;
@@ -99,7 +100,7 @@ static int election_observe(struct ml_election *self, struct ml_str lease, struc
     return 0;
 }
 
-/* How long who waits for a running Lease has to, at most; else for ever. */
+/* How long until a Lease that another candidate holds expires; INT64_MAX if there is none. */
 static int64_t election_until_expiry_ns(const struct ml_election *self)
 {
     const struct lease_record *record = &self->record;
@@ -110,8 +111,8 @@ static int64_t election_until_expiry_ns(const struct ml_election *self)
            ml_random_between(self->opts.random, 0, HINT_NS_MAX);
 }
 
-/* Ends an attempt. The holder keeps to the period from start to start; who waits jitters, from
- * end to start, and is there when the Lease expires. */
+/* Ends an attempt. The holder renews at a fixed period. A candidate waits for a jittered time, but
+ * no longer than until the Lease expires. */
 static void election_schedule(struct ml_election *self)
 {
     int64_t retry_ns = self->opts.times.retry_ns;
@@ -151,7 +152,7 @@ static void election_failed(struct ml_election *self, const struct ml_err *err)
         return;
     case ELECTION_LEADING:
     case ELECTION_WAITING:
-        /* A race that another candidate won is told by the next attempt. */
+        /* If another candidate was faster, the next attempt logs who holds the Lease. */
         if (strcmp(err->message, self->trouble.message) != 0 &&
             (election_holds(self) ||
              (err->kind != ML_ECONFLICT && err->kind != ML_EALREADY_EXISTS)))
@@ -196,28 +197,28 @@ static void election_send(struct ml_election *self, enum ml_verb verb, struct ml
         .body = body,
         .timeout_ms = election_timeout_ns(self) / ML_NS_PER_MS,
     };
-    /* Later than the request's own limit, which also drops the connection: this one is for what
-     * the client tries again by itself. */
+    /* Longer than the request's own limit, which also drops the connection: this one ends the
+     * client's own retries. */
     ml_timer_start(&self->stuck, election_timeout_ns(self) + election_timeout_ns(self) / 8);
     self->call = ml_client_send(self->opts.client, &request, done, self);
 }
 
 static void election_read_lease(struct ml_election *self);
 
-/* A write was granted: others wait for at least lease_ns from when the server had it, which was
- * after we sent it. */
+/* Time runs from when the renewal was sent: other candidates wait for at least lease_ns from when
+ * the server received it, which was later. */
 static void election_granted(struct ml_election *self)
 {
     int64_t until_ns = self->sent_ns + self->opts.times.renew_ns;
     bool first = self->state == ELECTION_WAITING;
-    if (until_ns <= election_now(self)) { /* slept meanwhile: ask again */
+    if (until_ns <= election_now(self)) { /* suspended meanwhile: ask again */
         if (election_holds(self))
             self->state = ELECTION_DOUBTING;
         election_read_lease(self);
         return;
     }
     if (self->state == ELECTION_DOUBTING)
-        ml_warn(self->opts.log, "election", "slept, and still holds the lease",
+        ml_warn(self->opts.log, "election", "the process was suspended; it still holds the lease",
                 ML_S("lease", self->opts.name));
     else if (self->trouble.kind && !first)
         ml_info(self->opts.log, "election", "the lease is renewed again",
@@ -268,7 +269,7 @@ static void election_on_written(void *context, struct ml_str body, const struct 
         election_granted(self);
 }
 
-/* The fast path did not do: somebody wrote the Lease, or the server did not answer. */
+/* The fast path failed: somebody else wrote the Lease, or the server did not answer. */
 static void election_on_renewed(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_election *self = context;
@@ -322,7 +323,7 @@ static void election_on_lease_read(void *context, struct ml_str body, const stru
     struct ml_err bad = ML_ERR_INIT;
     self->call = NULL;
     if (err && err->kind == ML_ENOT_FOUND) {
-        /* Its holder, if it still lives, has not noticed. */
+        /* Its holder may still be alive and may not have noticed. */
         if (election_lease_is_valid(self) && !election_is_mine(self))
             election_stand_by(self);
         else
@@ -362,8 +363,8 @@ static void election_attempt(void *context)
         election_read_lease(self);
 }
 
-/* The sooner a renewal is seen, the sooner its end is known. What to do is decided by an attempt
- * that reads the Lease itself; it comes early when nobody holds it any more. */
+/* A renewal that is seen early moves the expiry that we wait for. When the Lease has no holder any
+ * more, the next attempt, which reads the Lease itself, is made early. */
 static void election_on_watched(void *context, struct ml_str lease)
 {
     struct ml_election *self = context;
@@ -383,7 +384,7 @@ static void election_on_deadline(void *context)
     struct ml_election *self = context;
     if (election_now(self) - self->until_ns > SUSPENDED_NS) {
         ml_warn(self->opts.log, "election",
-                "slept past the renew deadline; asking whether the lease is still ours",
+                "the process was suspended past the renew deadline; asking who holds the lease",
                 ML_S("lease", self->opts.name));
         election_stop(self);
         self->state = ELECTION_DOUBTING;

@@ -5,8 +5,8 @@
 #include "base/list.h"
 #include "base/map.h"
 
-/* Events that differ in their words only: when an object has had ten different notes for
- * one reason within ten minutes, further new ones are told as one (client-go's EventAggregator).
+/* Events that differ only in their notes: when an object has had ten different notes for one reason
+ * within ten minutes, further new ones are combined into one (client-go's EventAggregator).
  * Bounded: at most ML_EVENT_SIMILAR_MAX reasons of objects are remembered; the one that was quiet
  * longest is forgotten first. */
 #define ML_EVENT_SIMILAR_MAX    1024
@@ -20,7 +20,7 @@ struct ml_event_similar {
 
 void ml_event_similar_init(struct ml_event_similar *similar);
 void ml_event_similar_fini(struct ml_event_similar *similar);
-/* `reason`: object, type and reason. True: this note is one of too many. */
+/* `reason`: object, type and reason. True: this note is to be combined. */
 bool ml_event_similar_combines(struct ml_event_similar *similar, struct ml_str reason,
                                struct ml_str note, int64_t now_ns);
 

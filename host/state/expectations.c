@@ -1,3 +1,5 @@
+/* Holds back the reconcile of a key until the caches show its own writes. writer.c reports
+ * writes, operator/controller_work.c asks before each reconcile. */
 #include "state/expectations.h"
 
 #include "base/map.h"
@@ -12,13 +14,13 @@ struct expected_write {
     struct ml_write_wait wait;
 };
 
-/* A key with writes that the caches do not show yet; gone when they do. */
+/* The expectations of one key: its writes that the caches do not show yet. Freed when they do. */
 struct expectation {
     struct ml_expectations *expectations;
     struct expected_write *written;
     void (*ready)(void *context, struct ml_str key); /* NULL: nobody asked */
     void *context;
-    struct ml_task freed; /* tells who asked, off the stack of ml_expectations_drop_informer */
+    struct ml_task freed; /* calls `ready`, off the stack of ml_expectations_drop_informer */
     size_t key_len;
     char key[];
 };
@@ -37,7 +39,7 @@ static struct ml_str expectation_key(const struct expectation *entry)
     return (struct ml_str){entry->key, entry->key_len};
 }
 
-/* Takes the write that `at` points at out of its list. */
+/* Frees the write that `at` points at. */
 static void expected_write_drop(struct expected_write **at)
 {
     struct expected_write *written = *at;
@@ -59,7 +61,7 @@ static void expectation_free(struct expectation *entry)
     free(entry);
 }
 
-/* Drops what the caches show by now, and what waits on `gone` (or NULL). */
+/* Drops the writes that the caches show by now, and those that wait on `gone` (may be NULL). */
 static void expectation_settle(struct expectation *entry, const struct ml_informer *gone)
 {
     for (struct expected_write **at = &entry->written; *at;) {
@@ -70,11 +72,11 @@ static void expectation_settle(struct expectation *entry, const struct ml_inform
     }
 }
 
-/* Every write shows: the key is free, and who asked for it hears so. */
+/* The caches show every write of the key: calls `ready` if somebody asked. */
 static void expectation_on_satisfied(void *context)
 {
     struct expectation *entry = context;
-    if (entry->written) /* one more since */
+    if (entry->written) /* it wrote again meanwhile */
         return;
     void (*ready)(void *context, struct ml_str key) = entry->ready;
     void *ready_context = entry->context;
@@ -166,7 +168,7 @@ void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str k
     struct expected_write *written = expected_write_get(entry, informer, ns, name);
     if (rv <= written->rv && !ml_write_wait_over(&written->wait)) /* answered out of order */
         return;
-    /* A list that was begun before this write shows the earlier ones only: wait afresh. */
+    /* A list that was started before this write shows only the earlier ones: start a new wait. */
     written->rv = rv;
     ml_write_wait_cancel(&written->wait);
     ml_write_wait_start(&written->wait, informer, ns, name, rv, expected_write_on_seen, written);

@@ -7,7 +7,7 @@
 
 #include "base/map.h"
 
-/* After a list of this many objects the memory of its making goes back to the system. */
+/* After a list of more objects than this, free memory is returned to the system. */
 #define TRIM_COUNT 1000
 
 /* ---- those who wait for a version ---- */
@@ -38,7 +38,7 @@ static void scope_release_seen(struct informer_scope *scope, uint64_t sequence)
         scope_release_wait(scope, top);
     if (sequence == 0 || scope->waits.len == 0)
         return;
-    /* In a copy: a removal moves the others about. */
+    /* Works on a copy: a removal reorders the heap. */
     size_t count = scope->waits.len, bytes = count * sizeof(struct ml_heap_node *);
     ML_AUTO_FREE struct ml_heap_node **nodes = ml_alloc(bytes);
     memcpy(nodes, scope->waits.nodes, bytes);
@@ -91,49 +91,50 @@ bool ml_seen_wait_over(const struct ml_seen_wait *wait)
 
 /* ---- listeners ---- */
 
-/* A listener may leave, or make another one leave, while it is told. */
-static void informer_notify(struct ml_informer *self, struct ml_object *old, struct ml_object *new)
+/* The next listener to notify, NULL at the end. A listener may leave, or make another one leave,
+ * while it is notified. One that is not caught up will find the change in the store. */
+static struct ml_listener *informer_next_listener(struct ml_informer *self)
 {
-    ml_assert(!self->notifying); /* what changes the store comes from the loop */
-    for (struct ml_list *node = self->listeners.next; node != &self->listeners;
-         node = self->notifying) {
-        struct ml_listener *listener = ml_container_of(node, struct ml_listener, node);
-        self->notifying = node->next;
-        /* One that is not caught up will find the change in the store. */
+    while (self->notifying != &self->listeners) {
+        struct ml_listener *listener = ml_container_of(self->notifying, struct ml_listener, node);
+        self->notifying = self->notifying->next;
         if (listener->caught_up)
-            listener->change(listener->context, self, old, new);
+            return listener;
     }
     self->notifying = NULL;
+    return NULL;
+}
+
+static void informer_begin_notifying(struct ml_informer *self)
+{
+    ml_assert(!self->notifying); /* what changes the store comes from the loop */
+    self->notifying = self->listeners.next;
+}
+
+static void informer_notify(struct ml_informer *self, struct ml_object *old, struct ml_object *new)
+{
+    informer_begin_notifying(self);
+    for (struct ml_listener *listener; (listener = informer_next_listener(self));)
+        listener->change(listener->context, self, old, new);
 }
 
 static void informer_notify_synced(struct ml_informer *self)
 {
-    ml_assert(!self->notifying);
-    for (struct ml_list *node = self->listeners.next; node != &self->listeners;
-         node = self->notifying) {
-        struct ml_listener *listener = ml_container_of(node, struct ml_listener, node);
-        self->notifying = node->next;
-        if (listener->caught_up)
-            listener->synced(listener->context, self);
-    }
-    self->notifying = NULL;
+    informer_begin_notifying(self);
+    for (struct ml_listener *listener; (listener = informer_next_listener(self));)
+        listener->synced(listener->context, self);
 }
 
 static void informer_notify_mended(struct ml_informer *self)
 {
-    ml_assert(!self->notifying);
-    for (struct ml_list *node = self->listeners.next; node != &self->listeners;
-         node = self->notifying) {
-        struct ml_listener *listener = ml_container_of(node, struct ml_listener, node);
-        self->notifying = node->next;
-        if (listener->caught_up && listener->mended)
+    informer_begin_notifying(self);
+    for (struct ml_listener *listener; (listener = informer_next_listener(self));)
+        if (listener->mended)
             listener->mended(listener->context, self);
-    }
-    self->notifying = NULL;
 }
 
-/* A listener that leaves may be freed at once, so that only the informer, which is freed by the
- * loop, can say whether it is still there. */
+/* A listener that leaves may be freed at once. Only the informer, which the loop frees later, can
+ * say whether it is still there. */
 static void listener_replay(void *context)
 {
     struct ml_listener *listener = context;
@@ -179,15 +180,15 @@ static bool same_uid(struct ml_object *a, struct ml_object *b)
     return ml_str_eq(ml_object_uid(a), ml_object_uid(b));
 }
 
-/* Not newer than what is held: a repeated event, one from before the last list, or one of an
- * earlier object by the name. */
+/* Not newer than the cached object: a repeated event, one from before the last list, or one about
+ * an earlier object of the same name. */
 static bool is_old_news(struct ml_object *held, struct ml_object *object)
 {
     struct ml_str had = ml_object_rv(held), has = ml_object_rv(object);
     return ml_rv_older(has, had) || (same_uid(held, object) && ml_str_eq(had, has));
 }
 
-/* Another uid under the same name is another object: the old one went unseen. */
+/* Another uid under the same name is another object: the deletion of the old one was missed. */
 static void informer_notify_put(struct ml_informer *self, struct ml_object *old,
                                 struct ml_object *new)
 {
@@ -209,19 +210,20 @@ static void informer_put_object(struct ml_informer *self, struct ml_object *obje
     ml_object_unref(old);
 }
 
-/* Of a part of the kind only what is in it already: the watch says what is selected. */
+/* With a selector only objects that are cached already are updated: only the watch says what is
+ * selected. */
 void informer_learn(struct ml_informer *self, struct ml_str json)
 {
     struct ml_object *object = NULL;
     struct ml_err err = ML_ERR_INIT;
     if (ml_selection_object(&self->selection, self->dict, self->kind, json, &object, &err) < 0)
-        return; /* the watch will bring it, and say what is wrong with it */
+        return; /* the watch will bring the object, and report what is wrong with it */
     if (!ml_selection_is_part(&self->selection) || ml_store_get(self->store, ml_object_key(object)))
         informer_put_object(self, object);
     ml_object_unref(object);
 }
 
-/* It was gone at version `rv`. The reference goes to the caller. */
+/* The object was deleted at version `rv`. The reference goes to the caller. */
 static struct ml_object *informer_remove_object(struct ml_informer *self, struct ml_object *held,
                                                 struct ml_str rv)
 {
@@ -238,7 +240,7 @@ struct change {
     struct ml_object *old, *new; /* a reference each */
 };
 
-/* Takes what the list no longer has out of the store; these changes come first. */
+/* Removes the objects that the list no longer has from the store; these changes come first. */
 static size_t scope_remove_unlisted(struct informer_scope *scope, struct ml_object *const *objects,
                                     size_t count, uint64_t rv, struct change *changes)
 {
@@ -275,7 +277,7 @@ static size_t scope_put_listed(struct informer_scope *scope, struct ml_object *c
     return found;
 }
 
-/* The whole list enters the store before anybody hears of it. */
+/* The whole list enters the store before any listener is notified. */
 static void scope_replace(struct informer_scope *scope, struct ml_object *const *objects,
                           size_t count, uint64_t rv)
 {
@@ -306,10 +308,10 @@ static void scope_replace(struct informer_scope *scope, struct ml_object *const 
 }
 
 /* ---- a kind that went away ----
- * Its CRD was deleted, or serves that version no more. A 404 alone does not say so, proxies and
- * servers that are starting answer it too; discovery does. */
+ * Its CRD was deleted, or no longer serves that version. A 404 alone does not prove it, since
+ * proxies and starting servers answer 404 too; discovery does. */
 
-/* What is not there any more is told as deleted, and nobody waits for it. */
+/* Reports all objects of the scope as deleted, and releases who waits for a version of them. */
 static void scope_clear(struct informer_scope *scope)
 {
     if (!scope->synced)
@@ -329,8 +331,9 @@ static void informer_on_kind_looked_up(void *context, const struct ml_kind *kind
     size_t count = ml_store_len(self->store);
     if (count > 0)
         ml_warn(self->informers->opts.log, "informer",
-                "kind is gone; its objects are taken as gone", ML_S("resource", self->kind->plural),
-                ML_S("apiVersion", self->kind->api_version), ML_I("objects", (int64_t)count));
+                "the kind no longer exists; its objects leave the cache",
+                ML_S("resource", self->kind->plural), ML_S("apiVersion", self->kind->api_version),
+                ML_I("objects", (int64_t)count));
     for (size_t i = 0; i < self->scope_count; i++)
         scope_clear(&self->scopes[i]);
 }
@@ -394,7 +397,7 @@ static struct ml_object *feed_on_current(void *context, struct ml_str key)
 static void feed_on_poisoned(void *context, struct ml_str key, const struct ml_err *err)
 {
     struct ml_informer *self = ((struct informer_scope *)context)->informer;
-    ml_error(self->informers->opts.log, "informer", "object cannot be read; left out",
+    ml_error(self->informers->opts.log, "informer", "object cannot be read; skipping it",
              ML_S("resource", self->kind->plural), ML_STR_FIELD("object", key), ML_ERR(err));
     ml_metric_add(ml_metric_with(self->informers->poisoned, ml_metric_labels(self->kind->plural)),
                   1);
@@ -445,9 +448,9 @@ static void feed_on_turn(void *context, bool watched, const char *how, bool list
 static void feed_on_restored(void *context, struct ml_str known, struct ml_str shown)
 {
     struct ml_informer *self = ((struct informer_scope *)context)->informer;
-    tombstones_fini(&self->tombstones); /* versions of another epoch cannot be compared */
+    tombstones_fini(&self->tombstones); /* versions from before the restore cannot be compared */
     ml_warn(self->informers->opts.log, "informer",
-            "the server was restored to an earlier state; taking it as it is now",
+            "the server was restored to an earlier state; accepting its current state",
             ML_S("resource", self->kind->plural), ML_STR_FIELD("known_version", known),
             ML_STR_FIELD("version", shown));
 }

@@ -6,7 +6,7 @@
 #include "state/informer.h"
 #include "state/store.h"
 
-/* One reflector and how far it got: the unit for which "the cache shows it" can be said. */
+/* One reflector and the version it has reached. */
 struct informer_scope {
     struct ml_informer *informer;
     char *ns;   /* "": all */
@@ -28,18 +28,18 @@ struct ml_informer {
     struct ml_store *store;
     struct tombstones tombstones;
     struct ml_dict *dict;
-    struct ml_discovery_wait *looking; /* whether the kind is still there; NULL: not in doubt */
+    struct ml_discovery_wait *looking; /* asks whether the kind still exists; NULL: not in doubt */
     struct informer_scope *scopes;
     size_t scope_count;
     size_t unsynced;
     struct ml_list listeners;
     struct ml_list *notifying; /* the listener to be notified next; NULL: none is being notified */
-    struct ml_listener *replaying; /* is told what the store holds; NULL: nobody, or it left */
+    struct ml_listener *replaying; /* is notified of what the store holds; NULL: none, or it left */
     struct ml_list node;           /* in informers->all, or ->ending */
     struct ml_task end;            /* frees it, off its own stack */
 };
 
-/* What the server turned out not to do for a kind; kept when its informer ends. */
+/* Features that the server lacks for a kind; kept when the informer ends. */
 struct informer_server {
     struct ml_list node;
     const struct ml_kind *kind;
@@ -75,7 +75,7 @@ struct ml_informer *informer_new(struct ml_informers *informers,
                                  const struct informer_request *request);
 void informer_free(struct ml_informer *self);
 
-/* Takes an object that was read from the server into the store, as if the watch had brought it:
- * nothing when the store has it as new already, or when it cannot be read. How far the watch got
- * is not touched. */
+/* Puts an object that was read from the server into the store, as if the watch had brought it.
+ * Ignores one that cannot be read or is not newer than the cached one. Does not change the version
+ * that the watch has reached. */
 void informer_learn(struct ml_informer *self, struct ml_str json);

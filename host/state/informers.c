@@ -1,3 +1,5 @@
+/* The informers of the process, by kind and selection. Controllers and scripts get theirs here.
+ * */
 #include "state/informer_internal.h"
 
 static const struct ml_selection whole_kind = {ML_STR(""), ML_STR(""), false};

@@ -7,7 +7,7 @@
 
 /* The three times of a Lease. */
 struct ml_lease_times {
-    int64_t lease_ns; /* how long others wait for a holder that is silent; whole seconds */
+    int64_t lease_ns; /* how long others wait for a holder that does not renew; whole seconds */
     int64_t renew_ns; /* how long the holder may go without a renewal */
     int64_t retry_ns; /* between two attempts */
 };
@@ -34,8 +34,8 @@ struct lease_record {
     int64_t transitions;
 };
 
-/* Replaces what `record` holds. ML_EINVALID, with `record` untouched, for what is no object with
- * metadata. Start with {0}. */
+/* Replaces what `record` holds. ML_EINVALID, with `record` untouched, when the text is not an
+ * object with metadata. Start with {0}. */
 ML_NODISCARD int lease_record_read(struct lease_record *record, struct ml_str object,
                                    struct ml_err *err);
 void lease_record_fini(struct lease_record *record);
@@ -60,14 +60,14 @@ struct lease_watch {
     struct ml_client_call *call; /* NULL: not watching */
     struct ml_json_lines lines;
     char *path;
-    bool forbidden; /* told so; not asked for again */
+    bool forbidden; /* the watch was refused; it is not tried again */
     void (*seen)(void *context, struct ml_str lease);
     void *context;
 };
 
-/* Of the Leases in `ns` that `selector` selects, a "fieldSelector" or "labelSelector" as
- * `parameter` says. `seen` is called, from the loop, with a Lease each time that it changes, and
- * with nothing when one was deleted. */
+/* Watches the Leases in `ns` that `selector` selects; `parameter` is "fieldSelector" or
+ * "labelSelector". `seen` is called from the loop with each Lease that changes, and with an empty
+ * one when a Lease was deleted. */
 void lease_watch_init(struct lease_watch *watch, struct ml_client *client, const char *ns,
                       const char *parameter, const char *selector,
                       void (*seen)(void *context, struct ml_str lease), void *context);

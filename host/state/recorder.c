@@ -1,5 +1,5 @@
 /* Sends Kubernetes Events behind all other requests, and counts repeated ones as a series. Called
- * by whatever has something to tell a user about an object: reconciles, the loader, the operator.
+ * by reconciles, the loader and the operator.
  */
 #include "state/recorder.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #define SERIES_IDLE_NS   (360 * ML_NS_PER_S) /* a quiet series is over */
-#define SERIES_UPDATE_NS (60 * ML_NS_PER_S)  /* the count on the server may be that old */
+#define SERIES_UPDATE_NS (60 * ML_NS_PER_S)  /* how old the count on the server may get */
 #define IN_FLIGHT_MAX    4
 #define SERIES_MAX       1000
 #define BYTES_MAX        ((size_t)2 * 1024 * 1024) /* of all series */
@@ -22,14 +22,14 @@
 #define TRIES_MAX        12 /* of one request, while the server does not answer */
 #define RETRY_NS         (10 * ML_NS_PER_S)
 
-/* One thing that happened, once or again and again. */
+/* One Event and its repetitions. */
 struct series {
     struct ml_list node; /* in `waiting` to be sent, or in `resting` */
     struct ml_recorder *recorder;
     char *key; /* object, reason and note */
     char *ns;
     char *name;  /* of the Event on the server */
-    char *event; /* its JSON for the first time, kept to make it anew after a 404 */
+    char *event; /* its JSON, kept to create it again after a 404 */
     char *source;
     size_t bytes; /* of all this */
     bool exists;  /* the server has it */
@@ -58,7 +58,7 @@ struct ml_recorder {
     uint64_t sequence;
     struct ml_event_spam spam;
     struct ml_event_similar similar;
-    struct ml_timer retry; /* runs while the server does not answer: nothing is sent */
+    struct ml_timer retry; /* active while the server does not answer: nothing is sent */
     void (*flushed)(void *context);
     void *flushed_context;
     struct ml_task flush;
@@ -76,7 +76,7 @@ static const struct ml_kind event_kind = {
 
 /* ---- the text of an Event ---- */
 
-/* What an Event has beside what it tells. */
+/* The fields of an Event that the recorder fills in. */
 struct event_frame {
     const char *ns, *name; /* of the Event itself */
     const char *controller, *instance;
@@ -98,8 +98,8 @@ static bool is_dns_label(struct ml_str label)
            is_name_character(label.ptr[label.len - 1]);
 }
 
-/* What an Event's name begins with: the object's name, where that is a DNS subdomain, which an
- * Event's has to be; RBAC's names need not be. */
+/* The prefix of an Event's name: the object's name if that is a DNS subdomain, as an Event's name
+ * must be. Names of RBAC objects need not be. */
 static struct ml_str event_name_prefix(struct ml_str name)
 {
     name = ml_str_head(name, NAME_PREFIX_MAX);
@@ -199,7 +199,7 @@ static void series_move(struct series *series, struct ml_list *to)
 
 static void recorder_send_waiting(struct ml_recorder *self);
 
-/* It may pass: no answer, or one that says "later". */
+/* Errors after which a retry may succeed. */
 static bool is_temporary(const struct ml_err *err)
 {
     switch (err->kind) {
@@ -219,7 +219,7 @@ static void recorder_on_retry(void *context)
     recorder_send_waiting(context);
 }
 
-/* Keeps what could not be sent, and all others, for later; false: that was its last try. */
+/* Queues the series again and pauses all sending; false: that was its last try. */
 static bool series_retry_later(struct series *series)
 {
     struct ml_recorder *self = series->recorder;
@@ -245,7 +245,8 @@ static void series_on_sent(void *context, struct ml_str body, const struct ml_er
     if (!expired)
         ml_metric_add(err ? self->dropped : self->sent, 1);
     series->exists = !expired && (series->exists || created);
-    /* Gone from the server: made anew. Or it happened again while the first was on its way. */
+    /* Deleted on the server: create it again. Or it happened again while the first was being sent.
+     */
     bool more = expired || (created && series->count > series->sent_count);
     series_move(series, more ? &self->waiting : &self->resting);
     recorder_send_waiting(self);
@@ -309,7 +310,7 @@ static void series_count_bytes(struct series *series)
     self->bytes += series->bytes;
 }
 
-/* A new Event object, for a new series or one that went on after a silence. */
+/* Makes a new Event object, for a new series or one that continues after a pause. */
 static void series_begin(struct series *series, const struct ml_event *event)
 {
     struct ml_recorder *self = series->recorder;
@@ -333,7 +334,7 @@ static void series_begin(struct series *series, const struct ml_event *event)
     series->sent_count = 0;
 }
 
-/* What one source has; a source of NULL: all of them. */
+/* What one source holds; source NULL: all sources. */
 struct held {
     size_t count, bytes;
     struct series *oldest; /* that rests, or NULL */
@@ -357,7 +358,7 @@ static struct held recorder_held_by(const struct ml_recorder *self, const char *
     return held;
 }
 
-/* Forgets what rests, the oldest first, until `share` of the whole is not full. */
+/* Frees resting series, the oldest first, until less than 1/`share` of the limits is used. */
 static bool recorder_make_room_for(struct ml_recorder *self, const char *source, size_t share)
 {
     for (;;) {

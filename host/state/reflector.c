@@ -11,10 +11,10 @@
 
 #include <stdio.h>
 
-#define SLOW_RETRY_NS   (10 * ML_NS_PER_S) /* for what a person has to mend: 403, 404 */
+#define SLOW_RETRY_NS   (10 * ML_NS_PER_S) /* for errors that a person has to fix: 403, 404 */
 #define PAGE_ITEMS      "500"
 #define SHORT_WATCH_NS  (1 * ML_NS_PER_S)
-#define FLAPPING_MAX    5  /* so many in a row are resumed at once */
+#define FLAPPING_MAX    5  /* so many short watches in a row are resumed at once */
 #define BOOKMARK_IDLE_S 75 /* a bookmark comes each 60 s, the server's history holds 75 s */
 #define SILENCE_NS      (300 * ML_NS_PER_S) /* the least a watch is asked to last */
 #define NO_BOOKMARK_NS  (150 * ML_NS_PER_S) /* two bookmarks that did not come */
@@ -34,9 +34,9 @@ struct ml_reflector {
     int64_t retry_ns; /* when it is due, monotonic */
     struct ml_client_await await;
     struct ml_backoff backoff;
-    struct ml_err trouble; /* as told last; kind 0: none */
+    struct ml_err trouble; /* as last reported; kind 0: none */
 
-    char *version; /* everything up to it has been told; NULL before the first list */
+    char *version; /* everything up to it has been reported; NULL before the first list */
     struct reflector_epoch epoch;
 
     struct reflector_list list;
@@ -62,7 +62,7 @@ static void reflector_retry_after(struct ml_reflector *self, int64_t delay_ns)
     ml_timer_start(&self->retry, delay_ns);
 }
 
-/* The server could not be reached, and now answers somebody, or it is our turn to look. */
+/* The server could not be reached; now it answers somebody, or it is our turn to try. */
 static void reflector_on_server_answers(void *context, bool answered)
 {
     struct ml_reflector *self = context;
@@ -87,7 +87,7 @@ static void reflector_clear_trouble(struct ml_reflector *self)
     reflector_notify_trouble(self, NULL, 0);
 }
 
-/* How long to wait before `step`: what the server asked for, or our own backoff. */
+/* How long to wait before the next step: what the server asked for, or our own backoff. */
 static int64_t reflector_delay_ns(struct ml_reflector *self, const struct ml_err *err)
 {
     if (!self->step.wait)
@@ -103,7 +103,7 @@ static int64_t reflector_delay_ns(struct ml_reflector *self, const struct ml_err
     return ml_backoff_next(&self->backoff, self->opts.random, ml_clock_monotonic(self->clock));
 }
 
-/* Ends that are mended by what follows at once, and that nobody has to know of. */
+/* Ends that the next step repairs at once, and that need not be reported. */
 static bool reflector_end_is_quiet(enum reflector_end how)
 {
     return how == WATCH_ENDED || how == WATCH_HASTY || how == WATCH_GONE || how == LIST_GONE ||
@@ -126,7 +126,7 @@ static void reflector_end(struct ml_reflector *self, enum reflector_end how,
     opts->handler->turn(opts->context, watched, reflector_end_name(how), !self->step.watch);
     if (err && err->kind == ML_ENOT_FOUND)
         opts->handler->missing(opts->context);
-    /* It had worked: what fails next is a trouble of its own, not one more of the last. */
+    /* The watch had worked: the next failure starts a new backoff. */
     if (how == WATCH_ENDED)
         self->backoff = (struct ml_backoff){0};
     int64_t delay_ns = reflector_delay_ns(self, err);
@@ -208,7 +208,7 @@ static void reflector_list_url(const struct ml_reflector *self, struct ml_buf *u
     reflector_append_path(self, url);
     if (self->step.paged)
         ml_url_query(url, "limit", ML_STR(PAGE_ITEMS));
-    /* A token and a version together are refused. */
+    /* The server refuses a continue token together with a version. */
     if (self->list.next) {
         ml_url_query(url, "continue", ml_str_of(self->list.next));
     } else if (!self->step.any_version) {
@@ -335,26 +335,13 @@ static void stream_drop(struct ml_reflector *self)
     ml_store_free(ml_take(&self->shadow));
 }
 
-static void stream_begin(struct ml_reflector *self)
-{
-    stream_drop(self);
-    self->shadow = ml_store_new();
-    if (self->step.any_version)
-        self->opts.handler->listing(self->opts.context);
-}
-
-static void stream_put(struct ml_reflector *self, struct ml_object *object)
-{
-    ml_object_unref(ml_store_put(self->shadow, object));
-    ml_object_unref(object);
-}
-
-/* Changes of meanwhile may come among the initial events. */
+/* Changes that happen meanwhile may come among the initial events. */
 static void stream_accept_event(struct ml_reflector *self, const struct watch_event *event)
 {
     struct ml_object *object = reflector_list_read(&self->opts, event->object);
     if (object && event->type != WATCH_DELETED) {
-        stream_put(self, object);
+        ml_object_unref(ml_store_put(self->shadow, object));
+        ml_object_unref(object);
         return;
     }
     ML_AUTO_FREE char *key = watch_event_key(event->object);
@@ -420,7 +407,7 @@ static int watch_accept_error(struct ml_reflector *self, struct ml_str status, s
     return err->kind;
 }
 
-/* The initial events are over: from here on this is the watch behind the list. */
+/* The initial events are complete: from here on this is the watch that follows the list. */
 static int watch_complete_stream(struct ml_reflector *self, const char *version, struct ml_err *err)
 {
     if (stream_publish(self, version, err) < 0) {
@@ -461,14 +448,14 @@ static int watch_accept_event(struct ml_reflector *self, const struct watch_even
         stream_accept_event(self, event);
     else if (is_object)
         watch_notify_object(self, event);
-    /* Initial events come in no order: none of their versions says how far we are. */
+    /* Initial events come in no order: their versions do not say how far we are. */
     if (version && *version && !listing)
         reflector_advance(self, version);
     return 0;
 }
 
-/* A line that is no event may have been one: only a new list can tell what it said. One that is a
- * Status tells of an error that came too late for the head of the answer. */
+/* A line that cannot be parsed may have been an event that is now lost, so a new list is needed. A
+ * line with a Status is an error that occurred after the response headers were sent. */
 static int watch_accept_line(void *context, struct ml_str line, struct ml_err *err)
 {
     struct ml_reflector *self = context;
@@ -485,7 +472,7 @@ static void watch_on_open(void *context)
 {
     struct ml_reflector *self = context;
     self->opened_ns = ml_clock_monotonic(self->clock);
-    /* Only now: a list alone, without the right to watch, is no cure. */
+    /* Only now, not after the list: without the right to watch, listing does not help. */
     reflector_clear_trouble(self);
     watch_restart_idle_timer(self);
 }
@@ -500,7 +487,7 @@ static int watch_on_data(void *context, struct ml_str piece, struct ml_err *err)
     return r;
 }
 
-/* The watch was not let in. The version is still good when nobody said otherwise. */
+/* The watch was refused. The version is still good unless the server said otherwise. */
 static enum reflector_end watch_classify_refusal(struct ml_reflector *self,
                                                  const struct ml_err *err)
 {
@@ -520,8 +507,8 @@ static enum reflector_end watch_classify_refusal(struct ml_reflector *self,
     return unanswered || later || err->kind == ML_ETOO_MANY ? WATCH_THROTTLED : WATCH_FAILED;
 }
 
-/* What the end of a watch means. An end that nobody is to blame for is the rule: the server
- * ends each after its time, and so does every proxy. */
+/* Classifies the end of a watch. Most ends are normal: servers and proxies end each watch after
+ * some time. */
 static enum reflector_end watch_classify_end(struct ml_reflector *self, const struct ml_err *err)
 {
     if (self->verdict != WATCH_ENDED)
@@ -550,12 +537,13 @@ static void watch_on_done(void *context, const struct ml_err *err)
     reflector_end(self, how, err);
 }
 
-/* A streaming list that falls silent, maybe for want of the last bookmark, will do so again. */
+/* A streaming list that went silent, maybe because the last bookmark is missing, would do so again.
+ */
 static void watch_on_idle(void *context)
 {
     struct ml_reflector *self = context;
     struct ml_err silent;
-    ml_err_set(&silent, ML_ETIMEOUT, "the watch fell silent");
+    ml_err_set(&silent, ML_ETIMEOUT, "the watch went silent");
     ml_client_cancel(ml_take(&self->call));
     if (self->shadow) {
         self->opts.server->no_streams = true;
@@ -575,7 +563,9 @@ static void reflector_start_watch(struct ml_reflector *self)
     ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
     self->timeout_s = ml_random_between(self->opts.random, WATCH_MIN_S, WATCH_MAX_S);
     if (self->step.stream)
-        stream_begin(self);
+        self->shadow = ml_store_new();
+    if (self->step.stream && self->step.any_version)
+        self->opts.handler->listing(self->opts.context);
     reflector_watch_url(self, &url);
     const struct ml_http_deadlines deadlines = {
         .connect_ms = 10000,

@@ -45,12 +45,12 @@ struct reflector_step reflector_first(bool streams)
     return list_from_any_version(streams);
 }
 
-/* What follows when a streaming list did not come to its end. One that cannot be had costs a
- * plain list at once; whether the next one is a stream again is `streams`. */
+/* What follows a streaming list that did not complete. If the server cannot stream, a plain list
+ * follows at once. */
 static struct reflector_step step_after_stream(const struct reflector_step *last,
                                                enum reflector_end end)
 {
-    if (end == WATCH_GONE) /* once at any version, as for a list */
+    if (end == WATCH_GONE) /* tried once at any version, as for a list */
         return last->any_version ? step_after_wait(stream_any) : stream_any;
     if (end == LIST_BEHIND)
         return step_after_wait(stream_any);
@@ -62,7 +62,8 @@ static struct reflector_step step_after_stream(const struct reflector_step *last
 static struct reflector_step step_after_list(const struct reflector_step *last,
                                              enum reflector_end end, bool streams)
 {
-    if (end == LIST_GONE) /* once at any version; if that is "gone" too, not in a hot loop */
+    if (end ==
+        LIST_GONE) /* tried once at any version; if that is "gone" too, wait, so as not to loop */
         return last->any_version ? step_after_wait(list_any) : list_any;
     if (end == LIST_PAGE_GONE) /* in one piece no token can expire */
         return list_any_whole;
@@ -79,7 +80,8 @@ static struct reflector_step step_after_watch(enum reflector_end end, bool strea
         return list_from_last_version(streams);
     if (end == WATCH_HASTY || end == WATCH_THROTTLED)
         return step_after_wait(watch);
-    /* "Gone" as well: every client is told so at once, and not all of them are to list at once. */
+    /* Also for "gone": the server tells every client at the same moment, and they must not all list
+     * at once. */
     return step_after_wait(list_from_last_version(streams));
 }
 

@@ -1,11 +1,11 @@
-/* Takes the pages of one LIST apart, item by item. Called by reflector.c. */
+/* Parses the pages of one LIST, item by item. Called by reflector.c. */
 #include "state/reflector_list.h"
 
 #include "codec/json.h"
 #include "state/watch_event.h"
 
-/* The object that is held already when nothing about it has changed: a relist then costs no
- * second copy of the cache. */
+/* Returns the cached object when it has not changed, so that a relist needs no second copy of the
+ * cache. */
 static struct ml_object *list_reuse_held(const struct ml_reflector_opts *opts,
                                          struct ml_object *object)
 {
@@ -39,7 +39,7 @@ struct ml_object *reflector_list_read(const struct ml_reflector_opts *opts, stru
     return object ? ml_object_ref(object) : NULL;
 }
 
-/* A bad item is told and skipped; its last good version, if there is one, stays. */
+/* A bad item is reported and skipped; its last good version, if there is one, stays. */
 static int list_accept_item(void *context, struct ml_str raw, struct ml_err *err)
 {
     struct reflector_list *list = context;
@@ -95,7 +95,7 @@ int reflector_list_close_page(struct reflector_list *list, struct ml_err *err)
     list->next = ml_json_find_string(envelope, "metadata", "continue", NULL);
     if (list->next && !*list->next)
         free(ml_take(&list->next));
-    /* All pages are of one version; what a later one says is that of the token. */
+    /* All pages are of one version: that of the first page. */
     if (!list->version)
         list->version = ml_take(&version);
     ml_json_list_free(ml_take(&list->page));

@@ -33,7 +33,7 @@ struct ml_shard {
     struct shard_set published; /* granted */
     struct shard_set next;      /* wanted: work is given up for it */
     bool draining;              /* that work has not ended yet */
-    bool publishing;            /* it was sent: from then on it is what others may see */
+    bool publishing;            /* `next` was sent: others may see it */
     int64_t draining_since_ns;
     struct ml_timer drain; /* asks again */
 
@@ -41,10 +41,10 @@ struct ml_shard {
     struct ml_client_call *call, *sweeping;
     int64_t begun_ns, asked_ns;
     int64_t sent_ns;       /* the renewal */
-    char *uid, *rv;        /* of our Lease; rv NULL: unknown, a list tells */
+    char *uid, *rv;        /* of our Lease; rv NULL: unknown until the next list */
     bool renews;           /* this round has not renewed yet */
     bool disputed;         /* this round has met a conflict */
-    bool news;             /* a watch told something: list once more */
+    bool news;             /* the watch brought news: list once more */
     struct ml_timer stuck; /* no answer */
     struct ml_timer next_round;
     struct ml_timer hint;
@@ -194,7 +194,8 @@ static void shard_on_swept(void *context, struct ml_str body, const struct ml_er
         ml_debug(self->opts.log, "shard", "an old lease was not deleted", ML_ERR(err));
 }
 
-/* The first of the members, one at a time; who woke up meanwhile has changed the version. */
+/* Only the first member deletes, one Lease at a time. The delete is guarded by the version, so that
+ * a member that came back keeps its Lease. */
 static void shard_delete_old_lease(struct ml_shard *self)
 {
     const struct shard_peer *remains = shard_group_remains(&self->group, shard_now(self),
@@ -215,10 +216,11 @@ static void shard_delete_old_lease(struct ml_shard *self)
 }
 
 /* ---- views ----
- * From one view to the next: wanted, when a list shows others than the last one; draining, until
- * the work that it takes away has ended; publishing, from when it is sent until it is granted;
- * published; and confirmed by a list that was asked for after the grant. A view that was sent is
- * carried through, for others may have seen it; one that was not may be replaced. */
+ * A view goes through these stages: wanted, when a list shows other members than the last one;
+ * draining, until the work on the keys that it takes away has ended; publishing, from when it is
+ * sent until it is granted; published; and confirmed by a list that was requested after the grant.
+ * A view that was sent is not replaced, since others may have seen it; one that was not sent yet
+ * may be. */
 
 static void shard_rebuild_acting(struct ml_shard *self)
 {
@@ -243,7 +245,7 @@ static bool shard_is_due(const struct ml_shard *self)
 static void shard_log_view(const struct ml_shard *self)
 {
     ML_AUTO_FREE char *members = shard_set_text(&self->next);
-    ml_info(self->opts.log, "shard", "the members of the group are others now",
+    ml_info(self->opts.log, "shard", "the members of the shard group have changed",
             ML_S("group", self->opts.group), ML_I("members", (int64_t)self->next.count),
             ML_S("ids", members));
 }
@@ -262,7 +264,7 @@ static void shard_choose_view(struct ml_shard *self)
     self->draining = true;
 }
 
-/* Asked with the next view in force already: nothing new begins on what it takes away. */
+/* The next view is in force already: no new work begins on the keys that it takes away. */
 static void shard_drain(struct ml_shard *self)
 {
     bool cut = shard_now(self) - self->draining_since_ns >= self->opts.times.renew_ns;
@@ -298,8 +300,9 @@ static void shard_granted_view(struct ml_shard *self)
 
 static void shard_list(struct ml_shard *self);
 
-/* Others wait for at least lease_ns from when the server had it, which was after we sent it. What
- * was granted after our time was over is none: somebody may have counted us as dead. */
+/* Others wait for at least lease_ns from when the server received the renewal, which was after we
+ * sent it. A renewal that is granted after our own deadline does not count: others may consider us
+ * dead. */
 static void shard_granted(struct ml_shard *self)
 {
     bool first = self->state == SHARD_JOINING;
@@ -399,7 +402,7 @@ static void shard_write_lease(struct ml_shard *self)
 
 /* ---- listing ---- */
 
-/* Our own Lease as the list has it. False: it is over for us. */
+/* Checks our own Lease in the list. False: we are no longer a member. */
 static bool shard_still_holds_lease(struct ml_shard *self, const struct shard_lease *lease)
 {
     struct ml_err err;
@@ -466,7 +469,8 @@ static void shard_begin_round(void *context)
 {
     struct ml_shard *self = context;
     if (self->state == SHARD_MEMBER && shard_now(self) >= self->until_ns) {
-        shard_on_deadline(self); /* it slept: nothing is to make others believe that it lives */
+        shard_on_deadline(
+            self); /* it was suspended: it must not renew, others may consider it dead */
         return;
     }
     ml_timer_stop(&self->hint);
@@ -591,8 +595,8 @@ void ml_shard_settled(struct ml_shard *self)
 
 /* ---- life ---- */
 
-/* An identity is unique for each start of a process; its hash is, among some hundreds, as well. A
- * name that is taken all the same is somebody else's Lease, and left alone. */
+/* An identity is unique for each start of a process, and so is its hash among some hundreds. If the
+ * name exists all the same, it is somebody else's Lease and is left alone. */
 static uint64_t shard_member_id(const char *identity)
 {
     uint64_t id = rendezvous_key(ML_STR("moonloop.dev/shard-member"), ml_str_of(identity));

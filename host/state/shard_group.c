@@ -235,7 +235,7 @@ static void shard_group_drop(struct shard_group *group, size_t index)
     group->peers[index] = group->peers[--group->count];
 }
 
-/* Any write of the Lease counts as a sign of life: at worst a dead one counts for longer. */
+/* Any write of the Lease counts as a sign of life: at worst a dead member is noticed later. */
 static bool shard_lease_is_unchanged(const struct shard_lease *a, const struct shard_lease *b)
 {
     return strcmp(a->uid, b->uid) == 0 && strcmp(a->rv, b->rv) == 0;
@@ -276,7 +276,7 @@ static void shard_group_mark_dead(struct shard_group *group, int64_t asked_ns)
     }
 }
 
-/* The items that are of the group; NULL-terminated by their count. */
+/* Reads the items that belong to the group. */
 static int shard_group_read_items(const struct shard_group *group, struct ml_str list,
                                   struct shard_lease *leases, size_t *out_count, struct ml_err *err)
 {
@@ -308,7 +308,8 @@ static int shard_group_read_items(const struct shard_group *group, struct ml_str
     return reader.token == ML_JSON_ERROR ? ml_json_error(&reader, err) : 0;
 }
 
-/* Those that are gone stay until they are dead; with them there may be too many. */
+/* Peers whose Lease is gone are kept until they are dead; together with them there may be too many.
+ */
 static bool shard_group_has_room(const struct shard_group *group, const struct shard_lease *leases,
                                  size_t count)
 {
@@ -385,7 +386,7 @@ static bool shard_acting_has_view(const struct shard_acting *acting, const struc
     return false;
 }
 
-/* In a view of our own a key has one owner: who shares that view claims nothing of ours. */
+/* A member that has one of our views claims none of our keys: in one view a key has one owner. */
 static void shard_acting_add_claims(struct shard_acting *acting, const struct shard_group *group)
 {
     acting->claims = ml_zalloc(ML_MAX(group->count, (size_t)1) * sizeof *acting->claims);

@@ -7,10 +7,10 @@
 
 /* ---- rendezvous hashing ---- */
 
-/* Rendezvous hashing (highest random weight; Thaler and Ravishankar, 1998): who of some
- * members a key belongs to. All who know the same members agree, without asking; a member that
- * comes or goes moves only the keys that it gets or had. The numbers are part of what
- * replicas of different versions must agree on: they never change. */
+/* Rendezvous hashing (highest random weight; Thaler and Ravishankar, 1998): which member a key
+ * belongs to. All who know the same members agree without asking; a member that joins or leaves
+ * moves only the keys that it gets or had. Replicas of different versions must agree on the
+ * numbers: they never change. */
 
 /* The key of an object, "namespace/name", for one controller. */
 uint64_t rendezvous_key(struct ml_str controller, struct ml_str object);
@@ -31,7 +31,7 @@ struct shard_set {
     uint64_t ids[SHARD_MEMBERS_MAX];
 };
 
-/* Of more than fit, the smallest stay. */
+/* When the set is full, the smallest ids stay. */
 void shard_set_add(struct shard_set *set, uint64_t id);
 bool shard_set_has(const struct shard_set *set, uint64_t id);
 bool shard_set_eq(const struct shard_set *a, const struct shard_set *b);
@@ -46,8 +46,8 @@ ML_NODISCARD bool shard_id_parse(struct ml_str text, uint64_t *out);
 
 /* ---- the Lease of a member ---- */
 
-/* The Lease of one member of a shard group: what it says, and its text. Whatever stands
- * in it was written by others.
+/* What the Lease of one member says, and its text. It was written by others: nothing in it is
+ * trusted.
  *
  *   metadata.name                                GROUP-ID
  *   metadata.labels[moonloop.dev/shard-group]    GROUP
@@ -88,14 +88,14 @@ char *shard_lease_json(const struct shard_lease_text *text); /* the caller frees
 
 /* ---- the group ---- */
 
-/* The other members of a shard group as one member has seen them, on its own clock: a
- * Lease is dead when it has not changed for its duration since it was first seen as it is. */
+/* The other members of a shard group as one member sees them, on its own clock: a member is dead
+ * when its Lease has not changed for the Lease's duration. */
 
 #define SHARD_PEERS_MAX 256 /* Leases of the group, the dead included */
 
 struct shard_peer {
     struct shard_lease lease;
-    int64_t since_ns; /* when it was first seen as it is */
+    int64_t since_ns; /* when its Lease was last seen to change */
     bool present;     /* in the last list */
     bool dead;        /* as of the last list */
 };
@@ -112,37 +112,37 @@ void shard_group_init(struct shard_group *group, const char *name, uint64_t self
                       int64_t duration_ns);
 void shard_group_fini(struct shard_group *group);
 
-/* Takes over a LeaseList, the answer of a consistent read that was asked for at `asked_ns` and was
- * there at `now_ns`. Fills `out_self` when our own Lease is in it (to be ended; id 0: it is not).
+/* Reads a LeaseList, the answer to a consistent read that was sent at `asked_ns` and received at
+ * `now_ns`. Fills `out_self` when our own Lease is in it (to be ended; id 0: it is not).
  *
- * A peer is dead when this list, asked for a whole duration after its Lease was first seen as it
- * is, shows it unchanged. One whose Lease is gone while it claimed keys is kept until then: it may
- * not know yet. ML_EINVALID when the list cannot be read, ML_ELIMIT for too many; nothing has
- * changed then. */
+ * A peer is dead when this list, sent a whole duration after its Lease was seen to change, shows it
+ * unchanged. A peer whose Lease was deleted while it claimed keys is kept until then: it may not
+ * know yet. ML_EINVALID when the list cannot be read, ML_ELIMIT for too many; nothing has changed
+ * then. */
 ML_NODISCARD int shard_group_observe(struct shard_group *group, struct ml_str list,
                                      int64_t asked_ns, int64_t now_ns, struct shard_lease *out_self,
                                      struct ml_err *err);
 
-/* Does this Lease, as a watch tells it, say something new: a member unknown so far, another view,
- * or that it leaves? */
+/* Does this Lease, received by the watch, bring news: an unknown member, another view, or a member
+ * that leaves? */
 bool shard_group_is_news(const struct shard_group *group, const struct shard_lease *lease);
 
-/* Counts for what it says: it has neither left nor died. */
+/* The peer is a member: it has neither left nor died. */
 bool shard_peer_counts(const struct shard_peer *peer);
 
-/* All that count, and ourselves. */
+/* All members, this one included. */
 void shard_group_alive(const struct shard_group *group, struct shard_set *out);
 
-/* One whose Lease is still there though it died, or left at least `grace_ns` ago; or NULL. Who left
- * is remembered for a while, so that all see that it did; who died would be waited for by each that
- * joins later. */
+/* A peer whose Lease is to be deleted: it died, or left at least `grace_ns` ago; or NULL. The Lease
+ * of a member that left stays for a while, so that all see that it left. The Lease of a dead one
+ * would make each member that joins later wait for it. */
 const struct shard_peer *shard_group_remains(const struct shard_group *group, int64_t now_ns,
                                              int64_t grace_ns);
 
 /* ---- what a member may act on ---- */
 
-/* What one member of a shard group may act on: a key that is its own in each view which
- * may be in force for it, and that no other member claims. */
+/* What one member of a shard group may act on: the keys that are its own in each view that may be
+ * in force, and that no other member claims. */
 
 #define SHARD_VIEWS_MAX 3
 

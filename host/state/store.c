@@ -7,12 +7,12 @@
 struct dependents {
     size_t len;
     size_t capacity;
-    size_t step; /* where next_owned stood last, to find its cursor without a search */
+    size_t step; /* the last position of next_owned, to find its cursor without a search */
     struct ml_object *objects[];
 };
 
-/* An owner's entry in `by_owner`: its only object, as is the rule, or, marked in the pointer's
- * lowest bit, which is never set in one of malloc, its dependents. */
+/* An owner's entry in `by_owner`: usually its only object; else its dependents, marked in the
+ * lowest bit of the pointer, which malloc never sets. */
 #define SEVERAL 1u
 
 struct ml_store {
@@ -70,8 +70,8 @@ struct ml_object *ml_store_get(const struct ml_store *store, struct ml_str key)
     return ml_set_get(&store->by_key, key);
 }
 
-/* With room for twice as many as the entry has. The entry stays as it is: the set reads its key
- * until the new one has its place. */
+/* A copy with room for twice as many. The entry stays: the set reads its key until the copy
+ * replaces it. */
 static struct dependents *dependents_grow(const void *entry)
 {
     const struct dependents *old = dependents_in(entry);

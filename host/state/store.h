@@ -17,8 +17,8 @@ struct ml_object *ml_store_get(const struct ml_store *store, struct ml_str key);
 struct ml_object *ml_store_put(struct ml_store *store, struct ml_object *object);
 struct ml_object *ml_store_remove(struct ml_store *store, struct ml_str key);
 
-/* Steps through all objects; start with *cursor 0. Order is by insertion of the hash table and
- * not stated: who shows a list sorts it by key. */
+/* Steps through all objects; start with *cursor 0. The order is not defined: callers that show a
+ * list sort it by key. */
 struct ml_object *ml_store_next(const struct ml_store *store, size_t *cursor);
 
 /* Steps through the objects whose controller owner has `uid`; start with *cursor NULL. */
@@ -30,9 +30,8 @@ size_t ml_store_bytes(const struct ml_store *store); /* sum of ml_object_bytes *
 
 /* ---- tombstones ---- */
 
-/* The last objects that went, so that an event of one that comes late (repeated or held
- * up on its way) does not bring it back. Remembers the last 256; a server repeats nothing, so what
- * is older than that is no concern. */
+/* The objects that were deleted last, so that a late or repeated event does not bring one back.
+ * Remembers the last 256; servers do not repeat events, so older ones do not matter. */
 #define TOMBSTONES_MAX 256
 
 struct tombstones {
@@ -42,7 +41,7 @@ struct tombstones {
 };
 
 void tombstones_fini(struct tombstones *tombstones);
-/* The object with this uid was gone at version `rv`; both copied. */
+/* The object with this uid was deleted at version `rv`; both are copied. */
 void tombstones_put(struct tombstones *tombstones, struct ml_str uid, struct ml_str rv);
-/* Is version `rv` of it from before its end? */
+/* Is `rv` a version of the object from before its deletion? */
 bool tombstones_has(const struct tombstones *tombstones, struct ml_str uid, struct ml_str rv);

@@ -1,33 +1,37 @@
+/* Gives turns to script code. Controllers and sources are its payers (operator/controller_work.c,
+ * operator/loader.c). */
 #include "state/turns.h"
 
 #ifndef MOONLOOP_CPU_STRETCH
-#define MOONLOOP_CPU_STRETCH 1 /* of a build that is slower than what the limits are meant for */
+#define MOONLOOP_CPU_STRETCH 1 /* for builds (ASan) that are slower than the limits allow for */
 #endif
 
 #define ROUND_MAX_NS    (10 * ML_NS_PER_MS) /* of script code; then the loop turns */
 #define ROUND_TURNS_MAX 100
-#define ROUND_HOPS      2 /* what a timer or a peer begins gets as far as a turn of its own */
-#define ASK_MAX_NS      (40 * ML_NS_PER_MS)  /* of functions at changes, in one turn of the loop */
-#define QUICK_MAX_NS    (2 * ML_NS_PER_MS)   /* a hundred such slices are no long wait */
-#define SLICE_UNKNOWN   (QUICK_MAX_NS + 1)   /* of who has not shown yet what its slices take */
-#define QUICK_SHARE     3                    /* times what the last long slice took */
-#define AT_WORK_NS      (250 * ML_NS_PER_MS) /* so long after its turn a brief one is at work */
+#define ROUND_HOPS      2 /* work that a timer or a peer starts reaches its own turn by then */
+#define ASK_MAX_NS                                                                                 \
+    (40 * ML_NS_PER_MS) /* for functions called at changes, in one turn of the loop */
+#define QUICK_MAX_NS  (2 * ML_NS_PER_MS) /* a hundred such slices are a short wait */
+#define SLICE_UNKNOWN (QUICK_MAX_NS + 1) /* for a payer that has not run yet */
+#define QUICK_SHARE   3                  /* times what the last long slice took */
+#define AT_WORK_NS                                                                                 \
+    (250 * ML_NS_PER_MS) /* a quick payer counts as working for this long after its turn */
 
 struct ml_turns {
     struct ml_loop *loop;
     bool metered;
-    struct ml_list quick, slow; /* payers that have a turn to take, by their slices */
+    struct ml_list quick, slow; /* payers with a waiting turn */
     struct ml_task round;       /* gives turns */
-    struct ml_timer hop;        /* runs between two rounds: what is due by now goes first */
+    struct ml_timer hop;        /* runs between two rounds: due timers and I/O go first */
     int hops;                   /* turns of the loop until the next round */
-    struct ml_timer rest;       /* runs while dear ones wait for the peers of brief ones */
-    int64_t quick_seen_ns;      /* monotonic: when a brief one took a turn; or long ago */
+    struct ml_timer rest;       /* runs while slow payers wait for the sake of quick ones */
+    int64_t quick_seen_ns;      /* monotonic: when a quick payer last took a turn */
     struct ml_task reset;       /* the loop has turned */
     int64_t round_ns;           /* what script code took since */
-    int64_t quick_ns;           /* what brief ones took since the last dear one */
-    int64_t quick_max_ns;       /* and how much they may before the next */
+    int64_t quick_ns;           /* what quick payers took since the last slow one */
+    int64_t quick_max_ns;       /* and may take before the next slow one */
     bool in_round;
-    struct ml_payer *running; /* NULL too when it ended inside of its turn */
+    struct ml_payer *running; /* also NULL when it ended inside its turn */
 };
 
 static bool payer_owes(const struct ml_payer *payer)
@@ -51,7 +55,7 @@ static void payer_enlist(struct ml_payer *payer)
         ml_task_defer(&self->round, self->loop);
 }
 
-/* The loop turns before the next round, whoever asks for one meanwhile. */
+/* Makes the loop turn before the next round, even if somebody asks for one meanwhile. */
 static void turns_end_round(struct ml_turns *self)
 {
     if (ml_timer_active(&self->hop))
@@ -91,9 +95,9 @@ static struct ml_payer *turns_next_payer(struct ml_turns *self)
     return node ? ml_container_of(node, struct ml_payer, node) : NULL;
 }
 
-/* Who is brief mostly waits for the API server, with nothing to run when the answer is not there
- * yet. So after a dear slice the thread stays free for as long as it took, while anybody brief is
- * at work. */
+/* A quick payer mostly waits for the API server, and has nothing to run before the answer is there.
+ * So after a slow slice the thread stays free for as long as that slice took, while a quick payer
+ * is at work. */
 static void turns_note_turn(struct ml_turns *self, bool slow, int64_t took_ns)
 {
     int64_t now_ns = ml_clock_monotonic(ml_loop_clock(self->loop));
@@ -108,8 +112,8 @@ static void turns_note_turn(struct ml_turns *self, bool slow, int64_t took_ns)
         ml_timer_start(&self->rest, took_ns);
 }
 
-/* The payer may end inside of its turn, with all that belongs to it. What took long counts as dear,
- * even from one who was brief so far: those who are brief go next. */
+/* The payer may end inside its turn. A long slice counts as slow even from a payer that was quick
+ * so far: quick payers go next. */
 static void turns_give_turn(struct ml_turns *self, struct ml_payer *payer)
 {
     struct ml_list *node = ml_list_shift(&payer->waiting);
@@ -208,7 +212,7 @@ static void payer_on_paid(void *context)
     struct ml_payer *payer = context;
     int64_t debt_ns = ml_meter_debt(&payer->meter, payer_now(payer));
     if (debt_ns > 0)
-        ml_timer_start(&payer->paid, debt_ns); /* what went on before has added to it */
+        ml_timer_start(&payer->paid, debt_ns); /* work that was under way has added to the debt */
     else
         payer_settle(payer);
 }

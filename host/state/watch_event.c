@@ -1,3 +1,4 @@
+/* Parses the lines of a watch. Called by reflector.c and lease.c. */
 #include "state/watch_event.h"
 
 #include "codec/json.h"
@@ -8,7 +9,7 @@ struct member {
     struct ml_str value; /* raw */
 };
 
-/* Behind the closing quote of the string whose opening one stands before `at`; NULL without. */
+/* The end of the string that starts before `at`, after its closing quote; NULL if there is none. */
 static const char *json_string_end(const char *at, const char *end)
 {
     while ((at = ml_json_quote_end(at, end)) < end) {
@@ -21,7 +22,7 @@ static const char *json_string_end(const char *at, const char *end)
     return NULL;
 }
 
-/* The ',' or closing bracket behind the value at `at`; NULL when it does not come. */
+/* The ',' or closing bracket after the value at `at`; NULL if there is none. */
 static const char *json_value_end(const char *at, const char *end)
 {
     size_t depth = 0;
@@ -39,7 +40,7 @@ static const char *json_value_end(const char *at, const char *end)
     return NULL;
 }
 
-/* Goes into an object: what stands behind its '{'. Empty when it is none. */
+/* The members of an object: the text after its '{'. Empty if it is not an object. */
 static struct ml_str members_of_object(struct ml_str object)
 {
     object = ml_str_trim(object);
@@ -82,8 +83,8 @@ static bool member_key_is(const struct member *member, const char *name)
     return ml_json_to_string(quoted, &plain) && ml_str_is(ml_buf_str(&plain), name);
 }
 
-/* The value that begins with `first`: '{' or '"'. Of duplicate keys the last such counts, as for
- * ml_object_new. */
+/* The value of `name` that begins with `first`: '{' or '"'. Of duplicate keys the last counts, as
+ * for ml_object_new. */
 static struct ml_str watch_event_find(struct ml_str object, const char *name, char first)
 {
     struct ml_str rest = members_of_object(object);

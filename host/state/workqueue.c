@@ -17,7 +17,7 @@ struct ml_workqueue_metrics {
     struct ml_metric *unfinished, *longest_running;
 };
 
-/* All that is known about a key; freed as soon as it says nothing. */
+/* All that is known about a key; freed when there is nothing left to know. */
 struct queue_entry {
     struct ml_heap_node delay; /* in `delayed` while a later addition is due */
     struct ml_list node;       /* in `ready` while queued, in `out` while processing */
@@ -183,8 +183,8 @@ static void queue_delay_drop_all(struct ml_workqueue *queue)
     queue_arm_timer(queue);
 }
 
-/* The earliest due time wins, and the highest priority: a later addition never postpones one that
- * stands. */
+/* The earliest due time and the highest priority win: a later addition never postpones an earlier
+ * one. */
 static void queue_delay_until(struct ml_workqueue *queue, struct queue_entry *entry,
                               enum ml_priority priority, uint64_t due)
 {

@@ -1,3 +1,4 @@
+/* Waits for one write to show in the cache. Called by expectations.c and writer.c. */
 #include "state/write_wait.h"
 
 #include "codec/json.h"
@@ -13,7 +14,7 @@ static void write_wait_stop(struct ml_write_wait *wait)
         ml_client_cancel(ml_take(&wait->reading));
 }
 
-/* Whoever is told may start the wait anew. */
+/* `ready` may start the wait anew. */
 static void write_wait_finish(struct ml_write_wait *wait)
 {
     write_wait_stop(wait);
@@ -63,7 +64,7 @@ static void write_wait_on_read(void *context, struct ml_str body, const struct m
     }
     ml_seen_wait_cancel(&wait->seen);
     ml_task_defer(&wait->shown, informer->informers->opts.loop);
-    /* The last: whoever hears of the change may cancel the wait. */
+    /* Comes last: a listener that is notified of the change may cancel the wait. */
     if (!err)
         informer_learn(informer, body);
 }

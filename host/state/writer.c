@@ -1,3 +1,5 @@
+/* Writes of scripts and of the status. Called by the bindings of scripts and by
+ * operator/status.c. */
 #include "state/writer.h"
 
 #include "codec/json.h"
@@ -10,7 +12,7 @@ struct ml_writer_call {
     char *name;
     char *key;
     char *owner_uid;
-    char *uid, *rv; /* what the write is guarded by, or NULL */
+    char *uid, *rv; /* the preconditions of the write, or NULL */
     struct ml_expectations *expectations;
     struct ml_informer *informer;
     bool wait_for_cache;
@@ -18,10 +20,10 @@ struct ml_writer_call {
     void *context;
 
     struct ml_client_call *sent;
-    struct ml_err lost; /* why the reply did not come, while we look for ourselves */
+    struct ml_err lost; /* why the reply did not come, during the read */
     struct ml_write_wait wait;
     struct ml_buf answer;     /* kept while the cache catches up */
-    struct ml_budget *budget; /* of who writes, or NULL */
+    struct ml_budget *budget; /* of the script that writes, or NULL */
 };
 
 static void writer_call_free(struct ml_writer_call *call)
@@ -39,7 +41,7 @@ static void writer_call_free(struct ml_writer_call *call)
 
 static void writer_finish(struct ml_writer_call *call, struct ml_str body, const struct ml_err *err)
 {
-    ml_budget_give(call->budget, call->answer.len); /* which may be gone after done() */
+    ml_budget_give(call->budget, call->answer.len); /* the budget may be freed in done() */
     call->budget = NULL;
     call->done(call->context, body, err);
     writer_call_free(call);
@@ -51,7 +53,7 @@ static void writer_on_cache_shows(void *context)
     writer_finish(call, ml_buf_str(&call->answer), NULL);
 }
 
-/* What the caches have to show before this key runs again. Returns the version to wait for, or
+/* Notes what the caches must show before this key runs again. Returns the version to wait for, or
  * ML_RV_OPAQUE. */
 static uint64_t writer_note_expectation(struct ml_writer_call *call, struct ml_str body)
 {
@@ -104,7 +106,7 @@ static bool is_same_text(const char *a, const char *b)
     return a && b && *a && strcmp(a, b) == 0;
 }
 
-/* 0: it had taken effect. Else what to tell. */
+/* 0: the write took effect. Else the error to return. */
 static int writer_classify_lost_reply(const struct ml_writer_call *call, struct ml_str found,
                                       struct ml_err *err)
 {
@@ -149,7 +151,7 @@ static void writer_on_read_back(void *context, struct ml_str body, const struct 
     }
 }
 
-/* Unavailable without an answer is what the client itself says when it did not send. */
+/* The client itself returns Unavailable, without an HTTP status, when it did not send. */
 static bool outcome_is_unknown(const struct ml_err *err)
 {
     return err->kind == ML_ENETWORK || err->kind == ML_ETIMEOUT ||
@@ -182,7 +184,7 @@ static void writer_on_answer(void *context, struct ml_str body, const struct ml_
     }
 }
 
-/* What the write is guarded by: in the body, or for a delete in its options. */
+/* Keeps the preconditions of the write: from the body, or for a delete from its options. */
 static void writer_keep_guards(struct ml_writer_call *call, const struct ml_client_request *request)
 {
     if (request->verb == ML_VERB_DELETE) {
