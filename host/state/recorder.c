@@ -428,9 +428,9 @@ static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
     }
     series->count++;
     series->last_ns = now_ns;
-    bool told_lately = series->exists && series->sent_count > 1 &&
-                       now_ns - series->sent_ns < SERIES_UPDATE_NS;
-    if (series->call || series->queued || told_lately)
+    bool updated_lately = series->exists && series->sent_count > 1 &&
+                          now_ns - series->sent_ns < SERIES_UPDATE_NS;
+    if (series->call || series->queued || updated_lately)
         return;
     if (!ml_event_spam_allows(&self->spam, ml_str_of(object), now_ns)) {
         ml_metric_add(self->dropped, 1);
