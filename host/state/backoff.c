@@ -1,3 +1,4 @@
+/* Delays between failures, for the reflector and other callers that retry. */
 #include "state/backoff.h"
 
 #define FIRST_NS (800 * ML_NS_PER_MS)

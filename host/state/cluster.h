@@ -21,6 +21,6 @@ struct ml_cluster {
     struct ml_recorder *recorder;
     struct ml_shard *shard; /* NULL: all keys are this replica's */
     bool standby;           /* another replica leads: caches are kept, nothing is reconciled */
-    struct ml_budget_pool script_memory; /* what all scripts hold together */
-    struct ml_turns *turns;              /* who runs script code; NULL where no controller does */
+    struct ml_budget_pool script_memory; /* of all scripts together */
+    struct ml_turns *turns; /* gives turns to script code; NULL where no controller runs */
 };

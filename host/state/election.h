@@ -10,30 +10,30 @@
  * counts suspension. Where it is stricter than client-go:
  * - It leads until `renew_ns` after it *sent* the last renewal that was granted, and never longer,
  *   whatever its timers do: see ml_election_fence.
- * - A Lease that is deleted while another candidate's time runs is not taken before that time is
- *   over: its holder does not know yet.
- * - A holder that sees another name in the Lease has lost it at once.
- * - A process that slept past its deadline (SIGSTOP, a suspended machine) asks the server once
- *   whether the Lease is still its own; until the answer the fence is closed. */
+ * - A Lease that was deleted while another holder's time runs is not acquired before that time is
+ * over: the holder may not have noticed yet.
+ * - A holder that sees another name in the Lease stops at once.
+ * - A process that was suspended past its deadline (SIGSTOP, a suspended machine) asks the server
+ * once whether it still holds the Lease; the fence is closed until the answer. */
 #pragma once
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
 #include "kube/client.h"
-#include "state/lease_times.h"
+#include "state/lease.h"
 
 struct ml_election;
 
 struct ml_election_handler {
-    void (*led)(void *context); /* it leads; at most once */
-    /* It led and does so no more, or cannot know; the fence is closed. At most once, and the
-     * last. The election must not be freed inside. */
+    void (*led)(void *context); /* it has become the leader; at most once */
+    /* It led, and no longer does, or cannot know; the fence is closed. Comes at most once, as the
+     * last call. The election must not be freed inside. */
     void (*lost)(void *context, const struct ml_err *err);
 };
 
-/* `client` is to be on a connection of its own, so that no flood of work delays a renewal; without
- * a fence. Strings are copied, all else is borrowed. */
+/* `client` needs a connection of its own, so that other requests cannot delay a renewal, and has no
+ * fence. Strings are copied, the rest is borrowed. */
 struct ml_election_opts {
     struct ml_client *client;
     struct ml_loop *loop;
@@ -48,18 +48,19 @@ struct ml_election_opts {
 };
 
 struct ml_election *ml_election_new(const struct ml_election_opts *opts);
-/* Gives nothing back: for others it is as if the process had died. NULL is fine. */
+/* Does not release the Lease: to other candidates it looks as if the process had died. NULL is
+ * fine. */
 void ml_election_free(struct ml_election *election);
 void ml_election_start(struct ml_election *election);
 
-/* Gives the Lease back, if it holds it, so that the next candidate need not wait: once all work
- * has ended. The fence is closed from now on. `done` comes later, once, after at most
- * `patience_ns`. Neither led nor lost comes any more. */
+/* Releases the Lease, if it holds it, so that the next candidate need not wait. Call it when all
+ * work has ended. The fence is closed from now on. `done` is called once, later, after at most
+ * `patience_ns`; `led` and `lost` are not called any more. */
 void ml_election_release(struct ml_election *election, int64_t patience_ns,
                          void (*done)(void *context), void *context);
 
 bool ml_election_leads(const struct ml_election *election);
 
-/* An ml_client_fence (`context` is the election): 0 while it is certain that nobody else can hold
- * the Lease, else ML_ECANCELED. Events pass at any time. */
+/* An ml_client_fence (`context` is the election): 0 while nobody else can hold the Lease, else
+ * ML_ECANCELED. Events always pass. */
 int ml_election_fence(void *context, const char *method, const char *path, struct ml_err *err);

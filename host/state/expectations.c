@@ -1,24 +1,26 @@
+/* Holds back the reconcile of a key until the caches show its own writes. writer.c reports
+ * writes, operator/controller_work.c asks before each reconcile. */
 #include "state/expectations.h"
 
 #include "base/map.h"
 
 /* The newest write of one object, until the cache shows it. */
-struct written {
-    struct written *next;
-    struct entry *entry;
+struct expected_write {
+    struct expected_write *next;
+    struct expectation *entry;
     struct ml_informer *informer; /* borrowed; its end ends the wait */
     char *ns, *name;
     uint64_t rv;
     struct ml_write_wait wait;
 };
 
-/* A key with writes that the caches do not show yet; gone when they do. */
-struct entry {
+/* The expectations of one key: its writes that the caches do not show yet. Freed when they do. */
+struct expectation {
     struct ml_expectations *expectations;
-    struct written *written;
+    struct expected_write *written;
     void (*ready)(void *context, struct ml_str key); /* NULL: nobody asked */
     void *context;
-    struct ml_task freed; /* tells who asked, off the stack of ml_expectations_drop_informer */
+    struct ml_task freed; /* calls `ready`, off the stack of ml_expectations_drop_informer */
     size_t key_len;
     char key[];
 };
@@ -32,15 +34,15 @@ struct ml_expectations {
     struct ml_metric *waiting;
 };
 
-static struct ml_str key_of(const struct entry *entry)
+static struct ml_str expectation_key(const struct expectation *entry)
 {
     return (struct ml_str){entry->key, entry->key_len};
 }
 
-/* Takes the write that `at` points at out of its list. */
-static void written_drop(struct written **at)
+/* Frees the write that `at` points at. */
+static void expected_write_drop(struct expected_write **at)
 {
-    struct written *written = *at;
+    struct expected_write *written = *at;
     *at = written->next;
     ml_write_wait_cancel(&written->wait);
     free(written->ns);
@@ -48,47 +50,47 @@ static void written_drop(struct written **at)
     free(written);
 }
 
-static void entry_free(struct entry *entry)
+static void expectation_free(struct expectation *entry)
 {
     while (entry->written)
-        written_drop(&entry->written);
+        expected_write_drop(&entry->written);
     if (entry->ready)
         ml_metric_add(entry->expectations->waiting, -1);
     ml_task_cancel(&entry->freed);
-    ml_map_remove(&entry->expectations->entries, key_of(entry));
+    ml_map_remove(&entry->expectations->entries, expectation_key(entry));
     free(entry);
 }
 
-/* Drops what the caches show by now, and what waits on `gone` (or NULL). */
-static void entry_settle(struct entry *entry, const struct ml_informer *gone)
+/* Drops the writes that the caches show by now, and those that wait on `gone` (may be NULL). */
+static void expectation_settle(struct expectation *entry, const struct ml_informer *gone)
 {
-    for (struct written **at = &entry->written; *at;) {
+    for (struct expected_write **at = &entry->written; *at;) {
         if (ml_write_wait_over(&(*at)->wait) || (*at)->informer == gone)
-            written_drop(at);
+            expected_write_drop(at);
         else
             at = &(*at)->next;
     }
 }
 
-/* Every write shows: the key is free, and who asked for it hears so. */
-static void on_free(void *context)
+/* The caches show every write of the key: calls `ready` if somebody asked. */
+static void expectation_on_satisfied(void *context)
 {
-    struct entry *entry = context;
-    if (entry->written) /* one more since */
+    struct expectation *entry = context;
+    if (entry->written) /* it wrote again meanwhile */
         return;
     void (*ready)(void *context, struct ml_str key) = entry->ready;
     void *ready_context = entry->context;
-    ML_AUTO_FREE char *key = ml_str_dup(key_of(entry));
-    entry_free(entry);
+    ML_AUTO_FREE char *key = ml_str_dup(expectation_key(entry));
+    expectation_free(entry);
     if (ready)
         ready(ready_context, ml_str_of(key));
 }
 
-static void on_seen(void *context)
+static void expected_write_on_seen(void *context)
 {
-    struct entry *entry = ((struct written *)context)->entry;
-    entry_settle(entry, NULL);
-    on_free(entry);
+    struct expectation *entry = ((struct expected_write *)context)->entry;
+    expectation_settle(entry, NULL);
+    expectation_on_satisfied(entry);
 }
 
 struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_metrics *metrics,
@@ -114,33 +116,34 @@ void ml_expectations_free(struct ml_expectations *expectations)
     if (!expectations)
         return;
     ml_map_each (&expectations->entries, cursor, entry)
-        entry_free(entry);
+        expectation_free(entry);
     ml_map_fini(&expectations->entries);
     free(expectations);
 }
 
-static struct entry *entry_get(struct ml_expectations *expectations, struct ml_str key)
+static struct expectation *expectation_get(struct ml_expectations *expectations, struct ml_str key)
 {
-    struct entry *entry = ml_map_get(&expectations->entries, key);
+    struct expectation *entry = ml_map_get(&expectations->entries, key);
     if (entry)
         return entry;
     entry = ml_zalloc(sizeof *entry + key.len);
     entry->expectations = expectations;
     entry->key_len = key.len;
     memcpy(entry->key, key.ptr, key.len);
-    ml_task_init(&entry->freed, on_free, entry);
-    ml_map_put(&expectations->entries, key_of(entry), entry);
+    ml_task_init(&entry->freed, expectation_on_satisfied, entry);
+    ml_map_put(&expectations->entries, expectation_key(entry), entry);
     return entry;
 }
 
-static struct written *written_get(struct entry *entry, struct ml_informer *informer,
-                                   struct ml_str ns, struct ml_str name)
+static struct expected_write *expected_write_get(struct expectation *entry,
+                                                 struct ml_informer *informer, struct ml_str ns,
+                                                 struct ml_str name)
 {
-    for (struct written *written = entry->written; written; written = written->next)
+    for (struct expected_write *written = entry->written; written; written = written->next)
         if (written->informer == informer && ml_str_is(ns, written->ns) &&
             ml_str_is(name, written->name))
             return written;
-    struct written *written = ml_new(struct written);
+    struct expected_write *written = ml_new(struct expected_write);
     written->next = entry->written;
     written->entry = entry;
     written->informer = informer;
@@ -161,14 +164,14 @@ void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str k
         expectations->on_write(expectations->on_write_context, key, informer, rv, shown);
     if (shown)
         return;
-    struct entry *entry = entry_get(expectations, key);
-    struct written *written = written_get(entry, informer, ns, name);
+    struct expectation *entry = expectation_get(expectations, key);
+    struct expected_write *written = expected_write_get(entry, informer, ns, name);
     if (rv <= written->rv && !ml_write_wait_over(&written->wait)) /* answered out of order */
         return;
-    /* A list that was begun before this write shows the earlier ones only: wait afresh. */
+    /* A list that was started before this write shows only the earlier ones: start a new wait. */
     written->rv = rv;
     ml_write_wait_cancel(&written->wait);
-    ml_write_wait_start(&written->wait, informer, ns, name, rv, on_seen, written);
+    ml_write_wait_start(&written->wait, informer, ns, name, rv, expected_write_on_seen, written);
 }
 
 void ml_expectations_on_write(struct ml_expectations *expectations, ml_expectations_write *wrote,
@@ -181,12 +184,12 @@ void ml_expectations_on_write(struct ml_expectations *expectations, ml_expectati
 bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_str key,
                                void (*ready)(void *context, struct ml_str key), void *context)
 {
-    struct entry *entry = ml_map_get(&expectations->entries, key);
+    struct expectation *entry = ml_map_get(&expectations->entries, key);
     if (!entry)
         return true;
-    entry_settle(entry, NULL);
+    expectation_settle(entry, NULL);
     if (!entry->written) {
-        entry_free(entry);
+        expectation_free(entry);
         return true;
     }
     if (!entry->ready) {
@@ -200,17 +203,17 @@ bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_s
 
 void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key)
 {
-    struct entry *entry = ml_map_get(&expectations->entries, key);
+    struct expectation *entry = ml_map_get(&expectations->entries, key);
     if (entry)
-        entry_free(entry);
+        expectation_free(entry);
 }
 
 void ml_expectations_drop_informer(struct ml_expectations *expectations,
                                    struct ml_informer *informer)
 {
     ml_map_each (&expectations->entries, cursor, value) {
-        struct entry *entry = value;
-        entry_settle(entry, informer);
+        struct expectation *entry = value;
+        expectation_settle(entry, informer);
         if (!entry->written)
             ml_task_defer(&entry->freed, expectations->loop);
     }

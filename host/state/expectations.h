@@ -1,6 +1,6 @@
-/* L4 state. Read your own writes (KEP-5647, per object): remembers what each reconciled key
- * wrote, and holds its next reconcile back until the caches show all of it, whatever its kind. No
- * timer opens it: a cache that lags is overtaken by a read of the object (write_wait.h). */
+/* L4 state. Read your own writes (KEP-5647, per object): remembers what each reconciled key wrote,
+ * and holds back its next reconcile until the caches show all of these writes, whatever their kind.
+ * No timer ends this; when a cache lags, the object is read from the server (write_wait.h). */
 #pragma once
 
 #include "state/write_wait.h"
@@ -17,21 +17,22 @@ void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str k
                            struct ml_informer *informer, struct ml_str ns, struct ml_str name,
                            uint64_t rv);
 
-/* Every write that ml_expectations_wrote is told of, but those that are ignored, goes to `wrote` as
- * well: for who wants to know an own write when it comes back on the watch. `shown`: the cache has
- * it already. */
+/* Calls `wrote` for each write passed to ml_expectations_wrote that is not ignored, so that the
+ * caller can recognise its own write when the watch brings it. `shown`: the cache has it already.
+ */
 typedef void ml_expectations_write(void *context, struct ml_str key,
                                    const struct ml_informer *informer, uint64_t rv, bool shown);
 void ml_expectations_on_write(struct ml_expectations *expectations, ml_expectations_write *wrote,
                               void *context);
 
-/* True when `key` may be reconciled now. Otherwise `ready(context, key)` comes once, from the
- * loop, when it may; asking again meanwhile changes nothing. Counts stale_sync_skips_total. */
+/* True when all expectations of `key` are met, so that it may be reconciled now. Otherwise
+ * `ready(context, key)` is called once, from the loop, when they are; asking again meanwhile
+ * changes nothing. Counts stale_sync_skips_total. */
 bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_str key,
                                void (*ready)(void *context, struct ml_str key), void *context);
 
 void ml_expectations_clear(struct ml_expectations *expectations,
                            struct ml_str key); /* the object is gone */
-/* Drops what waits on an informer that is about to be given back; its keys become free. */
+/* Drops all expectations on an informer that is about to be given back. */
 void ml_expectations_drop_informer(struct ml_expectations *expectations,
                                    struct ml_informer *informer);

@@ -1,4 +1,480 @@
+/* One informer: its reflectors fill the store, then the listeners hear of the change, then those
+ * who wait for the cache to show a write. informers.c makes and ends it. */
 #include "state/informer_internal.h"
+
+#include <malloc.h>
+#include <stdio.h>
+
+#include "base/map.h"
+
+/* After a list of more objects than this, free memory is returned to the system. */
+#define TRIM_COUNT 1000
+
+/* ---- those who wait for a version ---- */
+
+static void seen_wait_on_seen(void *context)
+{
+    struct ml_seen_wait *wait = context;
+    wait->ready(wait->context);
+}
+
+static void scope_release_wait(struct informer_scope *scope, struct ml_heap_node *node)
+{
+    ml_heap_remove(&scope->waits, node);
+    ml_task_defer(&ml_container_of(node, struct ml_seen_wait, node)->task,
+                  scope->informer->informers->opts.loop);
+}
+
+static void scope_release_all(struct informer_scope *scope)
+{
+    for (struct ml_heap_node *top; (top = ml_heap_top(&scope->waits));)
+        scope_release_wait(scope, top);
+}
+
+static void scope_release_seen(struct informer_scope *scope, uint64_t sequence)
+{
+    struct ml_heap_node *top;
+    while ((top = ml_heap_top(&scope->waits)) && top->key <= scope->seen)
+        scope_release_wait(scope, top);
+    if (sequence == 0 || scope->waits.len == 0)
+        return;
+    /* Works on a copy: a removal reorders the heap. */
+    size_t count = scope->waits.len, bytes = count * sizeof(struct ml_heap_node *);
+    ML_AUTO_FREE struct ml_heap_node **nodes = ml_alloc(bytes);
+    memcpy(nodes, scope->waits.nodes, bytes);
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i]->sequence < sequence)
+            scope_release_wait(scope, nodes[i]);
+}
+
+static struct informer_scope *informer_scope_of(const struct ml_informer *self, struct ml_str ns)
+{
+    for (size_t i = 0; i < self->scope_count; i++)
+        if (!*self->scopes[i].ns || ml_str_is(ns, self->scopes[i].ns))
+            return &self->scopes[i];
+    return NULL;
+}
+
+bool ml_informer_seen(const struct ml_informer *self, struct ml_str ns, uint64_t rv)
+{
+    const struct informer_scope *scope = informer_scope_of(self, ns);
+    return !scope || rv == ML_RV_OPAQUE || scope->seen >= rv;
+}
+
+void ml_seen_wait_start(struct ml_seen_wait *wait, struct ml_informer *self, struct ml_str ns,
+                        uint64_t rv, void (*ready)(void *context), void *context)
+{
+    *wait = (struct ml_seen_wait){.ready = ready, .context = context};
+    ml_task_init(&wait->task, seen_wait_on_seen, wait);
+    if (ml_informer_seen(self, ns, rv)) {
+        ml_task_defer(&wait->task, self->informers->opts.loop);
+        return;
+    }
+    struct informer_scope *scope = informer_scope_of(self, ns);
+    wait->source = scope;
+    ml_heap_insert(&scope->waits, &wait->node, rv);
+}
+
+void ml_seen_wait_cancel(struct ml_seen_wait *wait)
+{
+    if (!wait->ready)
+        return;
+    if (ml_heap_has(&wait->node))
+        ml_heap_remove(&((struct informer_scope *)wait->source)->waits, &wait->node);
+    ml_task_cancel(&wait->task);
+}
+
+bool ml_seen_wait_over(const struct ml_seen_wait *wait)
+{
+    return !ml_heap_has(&wait->node);
+}
+
+/* ---- listeners ---- */
+
+/* The next listener to notify, NULL at the end. A listener may leave, or make another one leave,
+ * while it is notified. One that is not caught up will find the change in the store. */
+static struct ml_listener *informer_next_listener(struct ml_informer *self)
+{
+    while (self->notifying != &self->listeners) {
+        struct ml_listener *listener = ml_container_of(self->notifying, struct ml_listener, node);
+        self->notifying = self->notifying->next;
+        if (listener->caught_up)
+            return listener;
+    }
+    self->notifying = NULL;
+    return NULL;
+}
+
+static void informer_begin_notifying(struct ml_informer *self)
+{
+    ml_assert(!self->notifying); /* what changes the store comes from the loop */
+    self->notifying = self->listeners.next;
+}
+
+static void informer_notify(struct ml_informer *self, struct ml_object *old, struct ml_object *new)
+{
+    informer_begin_notifying(self);
+    for (struct ml_listener *listener; (listener = informer_next_listener(self));)
+        listener->change(listener->context, self, old, new);
+}
+
+static void informer_notify_synced(struct ml_informer *self)
+{
+    informer_begin_notifying(self);
+    for (struct ml_listener *listener; (listener = informer_next_listener(self));)
+        listener->synced(listener->context, self);
+}
+
+static void informer_notify_mended(struct ml_informer *self)
+{
+    informer_begin_notifying(self);
+    for (struct ml_listener *listener; (listener = informer_next_listener(self));)
+        if (listener->mended)
+            listener->mended(listener->context, self);
+}
+
+/* A listener that leaves may be freed at once. Only the informer, which the loop frees later, can
+ * say whether it is still there. */
+static void listener_replay(void *context)
+{
+    struct ml_listener *listener = context;
+    struct ml_informer *self = listener->informer;
+    size_t cursor = 0;
+    struct ml_object *object;
+    listener->caught_up = true;
+    self->replaying = listener;
+    while (self->replaying && (object = ml_store_next(self->store, &cursor)))
+        listener->change(listener->context, self, NULL, object);
+    if (self->replaying && self->unsynced == 0)
+        listener->synced(listener->context, self);
+    self->replaying = NULL;
+}
+
+void ml_informer_listen(struct ml_informer *self, struct ml_listener *listener)
+{
+    listener->informer = self;
+    listener->caught_up = false;
+    ml_task_init(&listener->replay, listener_replay, listener);
+    ml_task_defer(&listener->replay, self->informers->opts.loop);
+    ml_list_push(&self->listeners, &listener->node);
+}
+
+void ml_informer_unlisten(struct ml_listener *listener)
+{
+    struct ml_informer *self = listener->informer;
+    if (!self)
+        return;
+    if (self->notifying == &listener->node)
+        self->notifying = listener->node.next;
+    if (self->replaying == listener)
+        self->replaying = NULL;
+    ml_list_remove(&listener->node);
+    ml_task_cancel(&listener->replay);
+    listener->informer = NULL;
+}
+
+/* ---- the store ---- */
+
+static bool same_uid(struct ml_object *a, struct ml_object *b)
+{
+    return ml_str_eq(ml_object_uid(a), ml_object_uid(b));
+}
+
+/* Not newer than the cached object: a repeated event, one from before the last list, or one about
+ * an earlier object of the same name. */
+static bool is_old_news(struct ml_object *held, struct ml_object *object)
+{
+    struct ml_str had = ml_object_rv(held), has = ml_object_rv(object);
+    return ml_rv_older(has, had) || (same_uid(held, object) && ml_str_eq(had, has));
+}
+
+/* Another uid under the same name is another object: the deletion of the old one was missed. */
+static void informer_notify_put(struct ml_informer *self, struct ml_object *old,
+                                struct ml_object *new)
+{
+    if (old && !same_uid(old, new)) {
+        informer_notify(self, old, NULL);
+        old = NULL;
+    }
+    informer_notify(self, old, new);
+}
+
+static void informer_put_object(struct ml_informer *self, struct ml_object *object)
+{
+    struct ml_object *held = ml_store_get(self->store, ml_object_key(object));
+    if (held ? is_old_news(held, object)
+             : tombstones_has(&self->tombstones, ml_object_uid(object), ml_object_rv(object)))
+        return;
+    struct ml_object *old = ml_store_put(self->store, object);
+    informer_notify_put(self, old, object);
+    ml_object_unref(old);
+}
+
+/* With a selector only objects that are cached already are updated: only the watch says what is
+ * selected. */
+void informer_learn(struct ml_informer *self, struct ml_str json)
+{
+    struct ml_object *object = NULL;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_selection_object(&self->selection, self->dict, self->kind, json, &object, &err) < 0)
+        return; /* the watch will bring the object, and report what is wrong with it */
+    if (!ml_selection_is_part(&self->selection) || ml_store_get(self->store, ml_object_key(object)))
+        informer_put_object(self, object);
+    ml_object_unref(object);
+}
+
+/* The object was deleted at version `rv`. The reference goes to the caller. */
+static struct ml_object *informer_remove_object(struct ml_informer *self, struct ml_object *held,
+                                                struct ml_str rv)
+{
+    tombstones_put(&self->tombstones, ml_object_uid(held), rv);
+    return ml_store_remove(self->store, ml_object_key(held));
+}
+
+static bool scope_covers(const struct informer_scope *scope, struct ml_object *object)
+{
+    return !*scope->ns || ml_str_is(ml_object_namespace(object), scope->ns);
+}
+
+struct change {
+    struct ml_object *old, *new; /* a reference each */
+};
+
+/* Removes the objects that the list no longer has from the store; these changes come first. */
+static size_t scope_remove_unlisted(struct informer_scope *scope, struct ml_object *const *objects,
+                                    size_t count, uint64_t rv, struct change *changes)
+{
+    struct ml_store *store = scope->informer->store;
+    struct ml_map listed = {0};
+    char text[24];
+    int len = snprintf(text, sizeof text, "%llu", (unsigned long long)rv);
+    size_t cursor = 0, found = 0;
+    if (ml_store_len(store) == 0)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        ml_map_put(&listed, ml_object_key(objects[i]), objects[i]);
+    for (struct ml_object *held; (held = ml_store_next(store, &cursor));)
+        if (scope_covers(scope, held) && !ml_map_get(&listed, ml_object_key(held)))
+            changes[found++].old = informer_remove_object(scope->informer, held,
+                                                          (struct ml_str){text, (size_t)len});
+    ml_map_fini(&listed);
+    return found;
+}
+
+static size_t scope_put_listed(struct informer_scope *scope, struct ml_object *const *objects,
+                               size_t count, struct change *changes)
+{
+    struct ml_store *store = scope->informer->store;
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (ml_store_get(store, ml_object_key(objects[i])) == objects[i])
+            continue;
+        changes[found++] = (struct change){
+            .old = ml_store_put(store, objects[i]),
+            .new = ml_object_ref(objects[i]),
+        };
+    }
+    return found;
+}
+
+/* The whole list enters the store before any listener is notified. */
+static void scope_replace(struct informer_scope *scope, struct ml_object *const *objects,
+                          size_t count, uint64_t rv)
+{
+    struct ml_informer *self = scope->informer;
+    size_t room = ml_store_len(self->store) + count;
+    struct change *changes = ml_zalloc(room * sizeof *changes);
+    size_t found = scope_remove_unlisted(scope, objects, count, rv, changes);
+    found += scope_put_listed(scope, objects, count, changes + found);
+    scope->seen = rv;
+    for (size_t i = 0; i < found; i++) {
+        if (changes[i].new)
+            informer_notify_put(self, changes[i].old, changes[i].new);
+        else
+            informer_notify(self, changes[i].old, NULL);
+        ml_object_unref(changes[i].old);
+        ml_object_unref(changes[i].new);
+    }
+    free(changes);
+    scope_release_seen(scope, scope->listing);
+    scope->listing = 0;
+    if (!scope->synced) {
+        scope->synced = true;
+        if (--self->unsynced == 0)
+            informer_notify_synced(self);
+    }
+    if (count > TRIM_COUNT)
+        malloc_trim(0);
+}
+
+/* ---- a kind that went away ----
+ * Its CRD was deleted, or no longer serves that version. A 404 alone does not prove it, since
+ * proxies and starting servers answer 404 too; discovery does. */
+
+/* Reports all objects of the scope as deleted, and releases who waits for a version of them. */
+static void scope_clear(struct informer_scope *scope)
+{
+    if (!scope->synced)
+        return;
+    scope_replace(scope, NULL, 0, scope->seen);
+    scope_release_all(scope);
+}
+
+static void informer_on_kind_looked_up(void *context, const struct ml_kind *kind,
+                                       const struct ml_err *err)
+{
+    struct ml_informer *self = context;
+    (void)kind;
+    self->looking = NULL;
+    if (!err || err->kind != ML_ENOT_FOUND)
+        return;
+    size_t count = ml_store_len(self->store);
+    if (count > 0)
+        ml_warn(self->informers->opts.log, "informer",
+                "the kind no longer exists; its objects leave the cache",
+                ML_S("resource", self->kind->plural), ML_S("apiVersion", self->kind->api_version),
+                ML_I("objects", (int64_t)count));
+    for (size_t i = 0; i < self->scope_count; i++)
+        scope_clear(&self->scopes[i]);
+}
+
+static void informer_look_up_kind(struct ml_informer *self)
+{
+    struct ml_discovery *discovery = self->informers->opts.discovery;
+    const struct ml_kind *kind = self->kind;
+    const struct ml_gvk gvk = {ml_str_of(kind->group), ml_str_of(kind->version),
+                               ml_str_of(kind->kind)};
+    if (!discovery || self->looking)
+        return;
+    if (ml_discovery_known(discovery, &gvk) == kind)
+        ml_discovery_forget(discovery, kind);
+    self->looking = ml_discovery_resolve(discovery, &gvk, informer_on_kind_looked_up, self);
+}
+
+/* ---- what a reflector brings ---- */
+
+static void feed_on_upsert(void *context, struct ml_object *object)
+{
+    informer_put_object(((struct informer_scope *)context)->informer, object);
+}
+
+static void feed_on_remove(void *context, struct ml_object *last)
+{
+    struct ml_informer *self = ((struct informer_scope *)context)->informer;
+    struct ml_object *held = ml_store_get(self->store, ml_object_key(last));
+    if (!held || !same_uid(held, last) || ml_rv_older(ml_object_rv(last), ml_object_rv(held)))
+        return;
+    struct ml_object *old = informer_remove_object(self, held, ml_object_rv(last));
+    informer_notify(self, old, NULL);
+    ml_object_unref(old);
+}
+
+static void feed_on_replace(void *context, struct ml_object *const *objects, size_t count,
+                            uint64_t rv)
+{
+    scope_replace(context, objects, count, rv);
+}
+
+static void feed_on_listing(void *context)
+{
+    struct informer_scope *scope = context;
+    scope->listing = scope->waits.sequence;
+}
+
+static void feed_on_progress(void *context, uint64_t rv)
+{
+    struct informer_scope *scope = context;
+    if (rv == ML_RV_OPAQUE || rv > scope->seen)
+        scope->seen = rv;
+    scope_release_seen(scope, 0);
+}
+
+static struct ml_object *feed_on_current(void *context, struct ml_str key)
+{
+    return ml_store_get(((struct informer_scope *)context)->informer->store, key);
+}
+
+static void feed_on_poisoned(void *context, struct ml_str key, const struct ml_err *err)
+{
+    struct ml_informer *self = ((struct informer_scope *)context)->informer;
+    ml_error(self->informers->opts.log, "informer", "object cannot be read; skipping it",
+             ML_S("resource", self->kind->plural), ML_STR_FIELD("object", key), ML_ERR(err));
+    ml_metric_add(ml_metric_with(self->informers->poisoned, ml_metric_labels(self->kind->plural)),
+                  1);
+}
+
+const struct ml_err *ml_informer_trouble(const struct ml_informer *self)
+{
+    for (size_t i = 0; i < self->scope_count; i++)
+        if (self->scopes[i].trouble.kind)
+            return &self->scopes[i].trouble;
+    return NULL;
+}
+
+static void feed_on_trouble(void *context, const struct ml_err *err, int64_t retry_ms)
+{
+    struct informer_scope *scope = context;
+    struct ml_informer *self = scope->informer;
+    struct ml_log *log = self->informers->opts.log;
+    scope->trouble = err ? *err : ML_ERR_INIT;
+    if (err)
+        ml_warn(log, "informer", "cannot list or watch; trying again",
+                ML_S("resource", self->kind->plural), ML_S("namespace", scope->ns), ML_ERR(err),
+                ML_F("retry_seconds", (double)retry_ms / 1000));
+    else
+        ml_info(log, "informer", "list and watch work again", ML_S("resource", self->kind->plural),
+                ML_S("namespace", scope->ns));
+    if (!ml_informer_trouble(self))
+        informer_notify_mended(self);
+}
+
+static void informer_count_list(struct ml_informer *self, const char *reason)
+{
+    ml_metric_add(
+        ml_metric_with(self->informers->lists, ml_metric_labels(self->kind->plural, reason)), 1);
+}
+
+static void feed_on_turn(void *context, bool watched, const char *how, bool lists)
+{
+    struct ml_informer *self = ((struct informer_scope *)context)->informer;
+    if (watched)
+        ml_metric_add(
+            ml_metric_with(self->informers->watch_ends, ml_metric_labels(self->kind->plural, how)),
+            1);
+    if (lists)
+        informer_count_list(self, how);
+}
+
+static void feed_on_restored(void *context, struct ml_str known, struct ml_str shown)
+{
+    struct ml_informer *self = ((struct informer_scope *)context)->informer;
+    tombstones_fini(&self->tombstones); /* versions from before the restore cannot be compared */
+    ml_warn(self->informers->opts.log, "informer",
+            "the server was restored to an earlier state; accepting its current state",
+            ML_S("resource", self->kind->plural), ML_STR_FIELD("known_version", known),
+            ML_STR_FIELD("version", shown));
+}
+
+static void feed_on_missing(void *context)
+{
+    informer_look_up_kind(((struct informer_scope *)context)->informer);
+}
+
+static const struct ml_reflector_handler informer_feed = {
+    .listing = feed_on_listing,
+    .replace = feed_on_replace,
+    .upsert = feed_on_upsert,
+    .remove = feed_on_remove,
+    .progress = feed_on_progress,
+    .poisoned = feed_on_poisoned,
+    .trouble = feed_on_trouble,
+    .current = feed_on_current,
+    .turn = feed_on_turn,
+    .restored = feed_on_restored,
+    .missing = feed_on_missing,
+};
+
+/* ---- life ---- */
 
 static void scope_init(struct informer_scope *scope, struct ml_informer *self, const char *ns,
                        struct ml_str name)
@@ -26,7 +502,7 @@ static void scope_init(struct informer_scope *scope, struct ml_informer *self, c
     informer_count_list(self, "start");
 }
 
-static void on_end(void *context)
+static void informer_on_end(void *context)
 {
     informer_free(context);
 }
@@ -49,7 +525,7 @@ struct ml_informer *informer_new(struct ml_informers *informers,
     self->unsynced = request->scope_count;
     self->scopes = ml_zalloc(request->scope_count * sizeof *self->scopes);
     ml_list_init(&self->listeners);
-    ml_task_init(&self->end, on_end, self);
+    ml_task_init(&self->end, informer_on_end, self);
     ml_list_push(&informers->all, &self->node);
     for (size_t i = 0; i < self->scope_count; i++)
         scope_init(&self->scopes[i], self, request->namespaces[i], request->name);
@@ -67,7 +543,7 @@ void informer_free(struct ml_informer *self)
     for (size_t i = 0; i < self->scope_count; i++) {
         struct informer_scope *scope = &self->scopes[i];
         ml_reflector_free(scope->reflector);
-        informer_release_all(scope);
+        scope_release_all(scope);
         ml_heap_fini(&scope->waits);
         free(scope->ns);
         free(scope->name);
@@ -94,14 +570,6 @@ const struct ml_store *ml_informer_store(const struct ml_informer *self)
 bool ml_informer_synced(const struct ml_informer *self)
 {
     return self->unsynced == 0;
-}
-
-const struct ml_err *ml_informer_trouble(const struct ml_informer *self)
-{
-    for (size_t i = 0; i < self->scope_count; i++)
-        if (self->scopes[i].trouble.kind)
-            return &self->scopes[i].trouble;
-    return NULL;
 }
 
 bool ml_informer_is_degraded(const struct ml_informer *self)

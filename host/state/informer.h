@@ -1,5 +1,6 @@
-/* L4 state. One kind, watched once for the whole process: reflectors (one a namespace) fill a
- * store, listeners hear of changes, waiters hear when the cache has caught up with a write. */
+/* L4 state. One kind, watched once for the whole process: reflectors (one for each namespace) fill
+ * a store, listeners are notified of changes, and waiters are released when the cache shows a
+ * write. */
 #pragma once
 
 #include "base/heap.h"
@@ -15,11 +16,11 @@ struct ml_informers_opts {
     struct ml_client *client;
     struct ml_loop *loop;
     struct ml_random *random;
-    struct ml_log *log; /* list and watch trouble, poisoned objects: told here, once */
+    struct ml_log *log; /* list and watch errors, unreadable objects */
     struct ml_metrics *metrics;
     const char *const *namespaces;  /* NULL-terminated; NULL or empty: all */
-    struct ml_discovery *discovery; /* asked whether a kind that answers 404 is gone; may be NULL:
-                                       none is ever */
+    struct ml_discovery *discovery; /* asked whether a kind that answers 404 no longer exists; NULL:
+                                       never assume so */
     bool streams;                   /* lists are asked for as streams (WatchList) */
 };
 
@@ -27,10 +28,10 @@ struct ml_informers_opts {
 struct ml_informers *ml_informers_new(const struct ml_informers_opts *opts);
 void ml_informers_free(struct ml_informers *informers);
 
-/* The informer of a kind, started when it is the first to ask. Give each one back. A
- * cluster-scoped kind is watched whole, whatever the namespaces. */
+/* The informer of a kind, started by the first caller. Each caller gives it back with
+ * ml_informer_put. A cluster-scoped kind is watched as a whole, whatever the namespaces. */
 struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind);
-/* The same of a part of the kind, or of its metadata. `selection` is copied. */
+/* The same for the selected objects only, or only their metadata. `selection` is copied. */
 struct ml_informer *ml_informers_get_selected(struct ml_informers *informers,
                                               const struct ml_kind *kind,
                                               const struct ml_selection *selection);
@@ -49,8 +50,8 @@ const struct ml_store *ml_informer_store(const struct ml_informer *informer);
 bool ml_informer_synced(const struct ml_informer *informer); /* first lists are in, all of them */
 /* The last trouble of its reflectors, or NULL when they work. */
 const struct ml_err *ml_informer_trouble(const struct ml_informer *informer);
-/* Is it refused what it watches (403), is the kind not there (404), or does the server show the
- * past? What the cache holds is then not what is. */
+/* True when the list or watch is forbidden (403), the kind does not exist (404), or the server
+ * shows an old state. The cache is then out of date. */
 bool ml_informer_is_degraded(const struct ml_informer *informer);
 
 /* Embed it; both are called from the loop, after the store has changed. */
@@ -62,29 +63,29 @@ struct ml_listener {
                    struct ml_object *new);
     /* Once, when the informer is synced (later, from the loop, also if it already is). */
     void (*synced)(void *context, struct ml_informer *informer);
-    /* Its trouble is over, and what was missed has been told. May be NULL. */
+    /* List and watch work again, and listeners were notified of what was missed. May be NULL. */
     void (*mended)(void *context, struct ml_informer *informer);
     void *context;
     /* Private. */
     struct ml_list node;
     struct ml_task replay;
     struct ml_informer *informer; /* NULL: does not listen */
-    bool caught_up;               /* the replay is over: changes are told */
+    bool caught_up;               /* the replay is over: changes are notified */
 };
 
-/* What is in the store already is told as additions, from the loop, before anything newer. */
+/* The listener is first notified of all objects in the store, as additions, from the loop. */
 void ml_informer_listen(struct ml_informer *informer, struct ml_listener *listener);
 void ml_informer_unlisten(struct ml_listener *listener);
 
-/* True when the cache shows a write that the server answered with resourceVersion `rv` in
- * namespace `ns`: the reflector of that namespace got that far, or listed afterwards. True as
- * well for a version that is no number, and for a namespace that is not watched. */
+/* True when the cache shows a write in namespace `ns` that the server answered with resourceVersion
+ * `rv`: the reflector of that namespace got that far, or listed afterwards. Also true for a version
+ * that is not a number, and for a namespace that is not watched. */
 bool ml_informer_seen(const struct ml_informer *informer, struct ml_str ns, uint64_t rv);
 
-/* Calls `ready` once, from the loop, as soon as ml_informer_seen holds. Embed it. There is no
- * time-out on purpose: acting on an old view is what this prevents. A consistent list that was
- * begun after the wait satisfies it too, whatever its number (restored etcd), and so does the end
- * of the informer: nobody looks at that cache any more. */
+/* Calls `ready` once, from the loop, as soon as ml_informer_seen is true. Embed it. There is no
+ * time-out, on purpose: nobody is to act on a stale cache. A consistent list that was started after
+ * the wait ends it too, whatever its version (etcd may have been restored), and so does the end of
+ * the informer, since nobody reads that cache any more. */
 struct ml_seen_wait {
     void (*ready)(void *context);
     void *context;
@@ -96,5 +97,5 @@ struct ml_seen_wait {
 void ml_seen_wait_start(struct ml_seen_wait *wait, struct ml_informer *informer, struct ml_str ns,
                         uint64_t rv, void (*ready)(void *context), void *context);
 void ml_seen_wait_cancel(struct ml_seen_wait *wait); /* fine on a zeroed or finished one */
-/* Nothing is left to wait for: `ready` was called, or is about to be. */
+/* The wait is over: `ready` was called, or is about to be. */
 bool ml_seen_wait_over(const struct ml_seen_wait *wait);

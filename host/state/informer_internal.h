@@ -1,14 +1,12 @@
-/* L4 state. Inside of the informer, one file for each thing it does: informers.c keeps them by
- * kind and selection, informer.c makes and ends one, informer_feed.c lets reflectors fill the
- * store, informer_tell.c tells the listeners, informer_missing.c looks after a kind that went away,
- * seen_wait.c lets go those who wait for a version, write_wait.c reads for those who waited long.
- * Private to these. */
+/* L4 state. Inside of the informer. Private to informers.c, which keeps informers by kind and
+ * selection, informer.c, and write_wait.c, which reads an object that the watch is late to bring.
+ */
 #pragma once
 
 #include "state/informer.h"
-#include "state/tombstones.h"
+#include "state/store.h"
 
-/* One reflector and how far it got: the unit for which "the cache shows it" can be said. */
+/* One reflector and the version it has reached. */
 struct informer_scope {
     struct ml_informer *informer;
     char *ns;   /* "": all */
@@ -30,18 +28,18 @@ struct ml_informer {
     struct ml_store *store;
     struct tombstones tombstones;
     struct ml_dict *dict;
-    struct ml_discovery_wait *looking; /* whether the kind is still there; NULL: not in doubt */
+    struct ml_discovery_wait *looking; /* asks whether the kind still exists; NULL: not in doubt */
     struct informer_scope *scopes;
     size_t scope_count;
     size_t unsynced;
     struct ml_list listeners;
-    struct ml_list *telling;       /* the listener to be told next; NULL: nobody is being told */
-    struct ml_listener *replaying; /* is told what the store holds; NULL: nobody, or it left */
+    struct ml_list *notifying; /* the listener to be notified next; NULL: none is being notified */
+    struct ml_listener *replaying; /* is notified of what the store holds; NULL: none, or it left */
     struct ml_list node;           /* in informers->all, or ->ending */
     struct ml_task end;            /* frees it, off its own stack */
 };
 
-/* What the server turned out not to do for a kind; kept when its informer ends. */
+/* Features that the server lacks for a kind; kept when the informer ends. */
 struct informer_server {
     struct ml_list node;
     const struct ml_kind *kind;
@@ -77,25 +75,7 @@ struct ml_informer *informer_new(struct ml_informers *informers,
                                  const struct informer_request *request);
 void informer_free(struct ml_informer *self);
 
-/* informer_feed.c. What a reflector tells a scope. */
-extern const struct ml_reflector_handler informer_feed;
-void informer_count_list(struct ml_informer *self, const char *reason);
-/* Takes an object that was read from the server into the store, as if the watch had brought it:
- * nothing when the store has it as new already, or when it cannot be read. How far the watch got
- * is not touched. */
+/* Puts an object that was read from the server into the store, as if the watch had brought it.
+ * Ignores one that cannot be read or is not newer than the cached one. Does not change the version
+ * that the watch has reached. */
 void informer_learn(struct ml_informer *self, struct ml_str json);
-/* A complete list of the scope, at version `rv`. */
-void informer_replace(struct informer_scope *scope, struct ml_object *const *objects, size_t count,
-                      uint64_t rv);
-
-/* informer_missing.c. The collection answered 404. */
-void informer_look_up(struct ml_informer *self);
-
-/* informer_tell.c. */
-void informer_tell(struct ml_informer *self, struct ml_object *old, struct ml_object *new);
-void informer_tell_synced(struct ml_informer *self);
-void informer_tell_mended(struct ml_informer *self);
-
-/* seen_wait.c. Lets go those whose version is reached, and those older than `sequence`. */
-void informer_release_seen(struct informer_scope *scope, uint64_t sequence);
-void informer_release_all(struct informer_scope *scope);

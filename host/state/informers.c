@@ -1,9 +1,12 @@
+/* The informers of the process, by kind and selection. Controllers and scripts get theirs here.
+ * */
 #include "state/informer_internal.h"
 
-static const struct ml_selection whole = {ML_STR(""), ML_STR(""), false};
+static const struct ml_selection whole_kind = {ML_STR(""), ML_STR(""), false};
 
-static struct ml_informer *find(struct ml_informers *informers, const struct ml_kind *kind,
-                                const struct ml_selection *selection)
+static struct ml_informer *informers_find(struct ml_informers *informers,
+                                          const struct ml_kind *kind,
+                                          const struct ml_selection *selection)
 {
     ml_list_each (node, &informers->all) {
         struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
@@ -21,7 +24,7 @@ struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_
 
 struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind)
 {
-    return ml_informers_get_selected(informers, kind, &whole);
+    return ml_informers_get_selected(informers, kind, &whole_kind);
 }
 
 struct ml_informer *ml_informers_get_selected(struct ml_informers *informers,
@@ -29,7 +32,7 @@ struct ml_informer *ml_informers_get_selected(struct ml_informers *informers,
                                               const struct ml_selection *selection)
 {
     static char *const everywhere[] = {""};
-    struct ml_informer *self = find(informers, kind, selection);
+    struct ml_informer *self = informers_find(informers, kind, selection);
     if (self) {
         self->users++;
         return self;
@@ -54,7 +57,7 @@ struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
     ML_AUTO_FREE char *only = ml_str_dup(ns);
     const struct informer_request request = {
         .kind = kind,
-        .selection = whole,
+        .selection = whole_kind,
         .namespaces = &only,
         .scope_count = 1,
         .name = name,
@@ -82,7 +85,7 @@ size_t ml_informer_users(const struct ml_informer *self)
     return self->users;
 }
 
-static void clear_gauges(struct ml_informer *self)
+static void informer_clear_gauges(struct ml_informer *self)
 {
     const char *const *labels = ml_metric_labels(self->kind->plural);
     ml_metric_set(ml_metric_with(self->informers->objects, labels), 0);
@@ -94,7 +97,7 @@ void ml_informer_put(struct ml_informer *self)
     if (!self || --self->users > 0)
         return;
     ml_assert(ml_list_empty(&self->listeners));
-    clear_gauges(self);
+    informer_clear_gauges(self);
     self->shared = false;
     ml_list_remove(&self->node);
     ml_list_push(&self->informers->ending, &self->node);
@@ -102,11 +105,11 @@ void ml_informer_put(struct ml_informer *self)
 }
 
 /* Sums: two informers of one resource, or two resources of one name, share a series. */
-static void collect(void *context)
+static void informers_collect_metrics(void *context)
 {
     struct ml_informers *informers = context;
     ml_list_each (each, &informers->all)
-        clear_gauges(ml_container_of(each, struct ml_informer, node));
+        informer_clear_gauges(ml_container_of(each, struct ml_informer, node));
     ml_list_each (node, &informers->all) {
         struct ml_informer *self = ml_container_of(node, struct ml_informer, node);
         const char *const *labels = ml_metric_labels(self->kind->plural);
@@ -117,7 +120,7 @@ static void collect(void *context)
     }
 }
 
-static void register_metrics(struct ml_informers *informers)
+static void informers_register_metrics(struct ml_informers *informers)
 {
     struct ml_metrics *metrics = informers->opts.metrics;
     const char *const *labels = ml_metric_labels("resource");
@@ -133,7 +136,8 @@ static void register_metrics(struct ml_informers *informers)
     informers->watch_ends = ml_metrics_counter(metrics, "moonloop_watch_ends_total",
                                                "Watches that ended, by how.",
                                                ml_metric_labels("resource", "how"));
-    informers->collector = (struct ml_metrics_collector){.collect = collect, .context = informers};
+    informers->collector = (struct ml_metrics_collector){.collect = informers_collect_metrics,
+                                                         .context = informers};
     ml_metrics_on_collect(metrics, &informers->collector);
 }
 
@@ -149,7 +153,7 @@ struct ml_informers *ml_informers_new(const struct ml_informers_opts *opts)
     ml_list_init(&informers->all);
     ml_list_init(&informers->ending);
     ml_list_init(&informers->servers);
-    register_metrics(informers);
+    informers_register_metrics(informers);
     return informers;
 }
 

@@ -1,33 +1,35 @@
+/* Sends Kubernetes Events behind all other requests, and counts repeated ones as a series. Called
+ * by reconciles, the loader and the operator.
+ */
 #include "state/recorder.h"
 
 #include "base/map.h"
 #include "codec/json.h"
 #include "codec/rfc3339.h"
-#include "state/event_json.h"
-#include "state/event_similar.h"
-#include "state/event_spam.h"
+#include "state/event_correlator.h"
 
 #include <stdio.h>
 
-#define SERIES_IDLE_NS (360 * ML_NS_PER_S) /* a quiet series is over */
-#define SERIES_TELL_NS (60 * ML_NS_PER_S)  /* the count on the server may be that old */
-#define IN_FLIGHT_MAX  4
-#define SERIES_MAX     1000
-#define BYTES_MAX      ((size_t)2 * 1024 * 1024) /* of all series */
-#define SOURCE_SHARE   4                         /* one source has a quarter of both at most */
-#define NOTE_MAX       1024                      /* bytes; what the API server takes */
-#define REASON_MAX     128
-#define TRIES_MAX      12 /* of one request, while the server does not answer */
-#define TRY_AGAIN_NS   (10 * ML_NS_PER_S)
+#define SERIES_IDLE_NS   (360 * ML_NS_PER_S) /* a quiet series is over */
+#define SERIES_UPDATE_NS (60 * ML_NS_PER_S)  /* how old the count on the server may get */
+#define IN_FLIGHT_MAX    4
+#define SERIES_MAX       1000
+#define BYTES_MAX        ((size_t)2 * 1024 * 1024) /* of all series */
+#define SOURCE_SHARE     4                         /* one source has a quarter of both at most */
+#define NOTE_MAX         1024                      /* bytes; what the API server takes */
+#define NAME_PREFIX_MAX  200                       /* leaves room for the suffix in 253 bytes */
+#define REASON_MAX       128
+#define TRIES_MAX        12 /* of one request, while the server does not answer */
+#define RETRY_NS         (10 * ML_NS_PER_S)
 
-/* One thing that happened, once or again and again. */
+/* One Event and its repetitions. */
 struct series {
     struct ml_list node; /* in `waiting` to be sent, or in `resting` */
     struct ml_recorder *recorder;
     char *key; /* object, reason and note */
     char *ns;
     char *name;  /* of the Event on the server */
-    char *event; /* its JSON for the first time, kept to make it anew after a 404 */
+    char *event; /* its JSON, kept to create it again after a 404 */
     char *source;
     size_t bytes; /* of all this */
     bool exists;  /* the server has it */
@@ -56,7 +58,7 @@ struct ml_recorder {
     uint64_t sequence;
     struct ml_event_spam spam;
     struct ml_event_similar similar;
-    struct ml_timer again; /* runs while the server does not answer: nothing is sent */
+    struct ml_timer retry; /* active while the server does not answer: nothing is sent */
     void (*flushed)(void *context);
     void *flushed_context;
     struct ml_task flush;
@@ -72,6 +74,93 @@ static const struct ml_kind event_kind = {
     .namespaced = true,
 };
 
+/* ---- the text of an Event ---- */
+
+/* The fields of an Event that the recorder fills in. */
+struct event_frame {
+    const char *ns, *name; /* of the Event itself */
+    const char *controller, *instance;
+    int64_t wall_ns;
+    bool combined; /* stands for similar ones */
+};
+
+static bool is_name_character(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_dns_label(struct ml_str label)
+{
+    for (size_t i = 0; i < label.len; i++)
+        if (!is_name_character(label.ptr[i]) && label.ptr[i] != '-')
+            return false;
+    return label.len > 0 && is_name_character(label.ptr[0]) &&
+           is_name_character(label.ptr[label.len - 1]);
+}
+
+/* The prefix of an Event's name: the object's name if that is a DNS subdomain, as an Event's name
+ * must be. Names of RBAC objects need not be. */
+static struct ml_str event_name_prefix(struct ml_str name)
+{
+    name = ml_str_head(name, NAME_PREFIX_MAX);
+    while (name.len > 0 && !is_name_character(name.ptr[name.len - 1])) /* cut inside a label */
+        name.len--;
+    struct ml_str rest = name;
+    do {
+        if (!is_dns_label(ml_str_cut(&rest, '.')))
+            return ML_STR("event");
+    } while (rest.ptr);
+    return name;
+}
+
+static void event_write_regarding(struct ml_json_writer *writer, const struct ml_event *event)
+{
+    ml_json_key(writer, ML_STR("regarding"));
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "apiVersion", event->api_version);
+    ml_json_put_string(writer, "kind", event->kind);
+    if (event->ns.len)
+        ml_json_put_string(writer, "namespace", event->ns);
+    ml_json_put_string(writer, "name", event->name);
+    if (event->uid.len)
+        ml_json_put_string(writer, "uid", event->uid);
+    if (event->rv.len)
+        ml_json_put_string(writer, "resourceVersion", event->rv);
+    ml_json_end_object(writer);
+}
+
+static char *event_json(const struct ml_event *event, const struct event_frame *frame)
+{
+    struct ml_buf json = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    char now[ML_RFC3339_MICRO_LEN + 1];
+    ml_rfc3339_format_micro(frame->wall_ns, now);
+    ml_json_writer_init(&writer, &json);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "apiVersion", ML_STR("events.k8s.io/v1"));
+    ml_json_put_string(&writer, "kind", ML_STR("Event"));
+    ml_json_key(&writer, ML_STR("metadata"));
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "name", ml_str_of(frame->name));
+    ml_json_put_string(&writer, "namespace", ml_str_of(frame->ns));
+    ml_json_end_object(&writer);
+    ml_json_put_string(&writer, "eventTime", ml_str_of(now));
+    ml_json_put_string(&writer, "reportingController", ml_str_of(frame->controller));
+    ml_json_put_string(&writer, "reportingInstance", ml_str_head(ml_str_of(frame->instance), 128));
+    ml_json_put_string(&writer, "type", event->warning ? ML_STR("Warning") : ML_STR("Normal"));
+    ml_json_put_string(&writer, "reason", event->reason);
+    ml_json_put_string(&writer, "action", event->action);
+    ML_AUTO_FREE char *combined = ml_asprintf(ML_EVENT_COMBINED ML_STR_FMT,
+                                              ML_STR_ARG(event->note));
+    ml_json_put_string(&writer, "note",
+                       ml_str_head(frame->combined ? ml_str_of(combined) : event->note, NOTE_MAX));
+    event_write_regarding(&writer, event);
+    ml_json_end_object(&writer);
+    return ml_buf_take(&json);
+}
+
+/* ---- series ---- */
+
 static void series_free(struct series *series)
 {
     ml_map_remove(&series->recorder->by_key, ml_str_of(series->key));
@@ -85,7 +174,7 @@ static void series_free(struct series *series)
     free(series);
 }
 
-static void on_flush(void *context)
+static void recorder_on_flush(void *context)
 {
     struct ml_recorder *self = context;
     void (*flushed)(void *context) = ml_take(&self->flushed);
@@ -93,13 +182,13 @@ static void on_flush(void *context)
         flushed(self->flushed_context);
 }
 
-static void tell_when_idle(struct ml_recorder *self)
+static void recorder_notify_when_flushed(struct ml_recorder *self)
 {
     if (self->flushed && self->in_flight == 0 && ml_list_empty(&self->waiting))
         ml_task_defer(&self->flush, self->loop);
 }
 
-static void move(struct series *series, struct ml_list *to)
+static void series_move(struct series *series, struct ml_list *to)
 {
     series->queued = to == &series->recorder->waiting;
     ml_list_remove(&series->node);
@@ -108,10 +197,10 @@ static void move(struct series *series, struct ml_list *to)
 
 /* ---- sending ---- */
 
-static void pump(struct ml_recorder *self);
+static void recorder_send_waiting(struct ml_recorder *self);
 
-/* It may pass: no answer, or one that says "later". */
-static bool is_passing(const struct ml_err *err)
+/* Errors after which a retry may succeed. */
+static bool is_temporary(const struct ml_err *err)
 {
     switch (err->kind) {
     case ML_ENETWORK:
@@ -125,30 +214,30 @@ static bool is_passing(const struct ml_err *err)
     }
 }
 
-static void on_again(void *context)
+static void recorder_on_retry(void *context)
 {
-    pump(context);
+    recorder_send_waiting(context);
 }
 
-/* Keeps what could not be sent, and all others, for later; false: that was its last try. */
-static bool try_later(struct series *series)
+/* Queues the series again and pauses all sending; false: that was its last try. */
+static bool series_retry_later(struct series *series)
 {
     struct ml_recorder *self = series->recorder;
     if (++series->tries >= TRIES_MAX)
         return false;
-    move(series, &self->waiting);
-    ml_timer_start(&self->again, TRY_AGAIN_NS);
+    series_move(series, &self->waiting);
+    ml_timer_start(&self->retry, RETRY_NS);
     return true;
 }
 
-static void on_sent(void *context, struct ml_str body, const struct ml_err *err)
+static void series_on_sent(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct series *series = context;
     struct ml_recorder *self = series->recorder;
     (void)body;
     series->call = NULL;
     self->in_flight--;
-    if (err && is_passing(err) && try_later(series))
+    if (err && is_temporary(err) && series_retry_later(series))
         return;
     series->tries = 0;
     bool expired = err && err->kind == ML_ENOT_FOUND && series->exists;
@@ -156,14 +245,15 @@ static void on_sent(void *context, struct ml_str body, const struct ml_err *err)
     if (!expired)
         ml_metric_add(err ? self->dropped : self->sent, 1);
     series->exists = !expired && (series->exists || created);
-    /* Gone from the server: made anew. Or it happened again while the first was on its way. */
+    /* Deleted on the server: create it again. Or it happened again while the first was being sent.
+     */
     bool more = expired || (created && series->count > series->sent_count);
-    move(series, more ? &self->waiting : &self->resting);
-    pump(self);
-    tell_when_idle(self);
+    series_move(series, more ? &self->waiting : &self->resting);
+    recorder_send_waiting(self);
+    recorder_notify_when_flushed(self);
 }
 
-static void write_series(struct ml_json_writer *writer, const struct series *series)
+static void series_write_count(struct ml_json_writer *writer, const struct series *series)
 {
     char now[ML_RFC3339_MICRO_LEN + 1];
     ml_rfc3339_format_micro(ml_clock_wall(series->recorder->clock), now);
@@ -174,7 +264,7 @@ static void write_series(struct ml_json_writer *writer, const struct series *ser
     ml_json_end_object(writer);
 }
 
-static void send(struct series *series)
+static void series_send(struct series *series)
 {
     struct ml_recorder *self = series->recorder;
     ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
@@ -189,7 +279,7 @@ static void send(struct series *series)
         struct ml_json_writer writer;
         ml_json_writer_init(&writer, &patch);
         ml_json_begin_object(&writer);
-        write_series(&writer, series);
+        series_write_count(&writer, series);
         ml_json_end_object(&writer);
         request.verb = ML_VERB_PATCH_MERGE;
         request.body = ml_buf_str(&patch);
@@ -197,21 +287,21 @@ static void send(struct series *series)
     request.yields = true;
     series->sent_count = series->count;
     series->sent_ns = ml_clock_monotonic(self->clock);
-    move(series, &self->sending);
+    series_move(series, &self->sending);
     self->in_flight++;
-    series->call = ml_client_send(self->client, &request, on_sent, series);
+    series->call = ml_client_send(self->client, &request, series_on_sent, series);
 }
 
-static void pump(struct ml_recorder *self)
+static void recorder_send_waiting(struct ml_recorder *self)
 {
-    while (!ml_timer_active(&self->again) && self->in_flight < IN_FLIGHT_MAX &&
+    while (!ml_timer_active(&self->retry) && self->in_flight < IN_FLIGHT_MAX &&
            !ml_list_empty(&self->waiting))
-        send(ml_container_of(self->waiting.next, struct series, node));
+        series_send(ml_container_of(self->waiting.next, struct series, node));
 }
 
 /* ---- recording ---- */
 
-static void count_bytes(struct series *series)
+static void series_count_bytes(struct series *series)
 {
     struct ml_recorder *self = series->recorder;
     self->bytes -= series->bytes;
@@ -220,16 +310,16 @@ static void count_bytes(struct series *series)
     self->bytes += series->bytes;
 }
 
-/* A new Event object, for a new series or one that went on after a silence. */
+/* Makes a new Event object, for a new series or one that continues after a pause. */
 static void series_begin(struct series *series, const struct ml_event *event)
 {
     struct ml_recorder *self = series->recorder;
-    struct ml_str prefix = ml_event_name_prefix(event->name);
+    struct ml_str prefix = event_name_prefix(event->name);
     uint64_t stamp = (uint64_t)ml_clock_wall(self->clock) + self->sequence++;
     free(series->name);
     free(series->event);
     series->name = ml_asprintf(ML_STR_FMT ".%llx", ML_STR_ARG(prefix), (unsigned long long)stamp);
-    const struct ml_event_frame frame = {
+    const struct event_frame frame = {
         .ns = series->ns,
         .name = series->name,
         .controller = self->controller,
@@ -237,20 +327,20 @@ static void series_begin(struct series *series, const struct ml_event *event)
         .wall_ns = ml_clock_wall(self->clock),
         .combined = series->combined,
     };
-    series->event = ml_event_json(event, &frame);
-    count_bytes(series);
+    series->event = event_json(event, &frame);
+    series_count_bytes(series);
     series->exists = false;
     series->count = 0;
     series->sent_count = 0;
 }
 
-/* What one source has; a source of NULL: all of them. */
+/* What one source holds; source NULL: all sources. */
 struct held {
     size_t count, bytes;
     struct series *oldest; /* that rests, or NULL */
 };
 
-static struct held held_by(const struct ml_recorder *self, const char *source)
+static struct held recorder_held_by(const struct ml_recorder *self, const char *source)
 {
     struct held held = {.oldest = NULL};
     const struct ml_list *lists[] = {&self->resting, &self->waiting, &self->sending};
@@ -268,11 +358,11 @@ static struct held held_by(const struct ml_recorder *self, const char *source)
     return held;
 }
 
-/* Forgets what rests, the oldest first, until `share` of the whole is not full. */
-static bool make_room_for(struct ml_recorder *self, const char *source, size_t share)
+/* Frees resting series, the oldest first, until less than 1/`share` of the limits is used. */
+static bool recorder_make_room_for(struct ml_recorder *self, const char *source, size_t share)
 {
     for (;;) {
-        struct held held = held_by(self, source);
+        struct held held = recorder_held_by(self, source);
         if (held.count < SERIES_MAX / share && held.bytes < BYTES_MAX / share)
             return true;
         if (!held.oldest)
@@ -281,19 +371,19 @@ static bool make_room_for(struct ml_recorder *self, const char *source, size_t s
     }
 }
 
-static bool make_room(struct ml_recorder *self, struct ml_str source)
+static bool recorder_make_room(struct ml_recorder *self, struct ml_str source)
 {
     ML_AUTO_FREE char *name = ml_str_dup(source);
-    if (source.len > 0 && !make_room_for(self, name, SOURCE_SHARE))
+    if (source.len > 0 && !recorder_make_room_for(self, name, SOURCE_SHARE))
         return false;
     bool full = self->by_key.len >= SERIES_MAX || self->bytes >= BYTES_MAX;
-    return !full || make_room_for(self, NULL, 1);
+    return !full || recorder_make_room_for(self, NULL, 1);
 }
 
 static struct series *series_new(struct ml_recorder *self, struct ml_str key,
                                  const struct ml_event *event, bool combined)
 {
-    if (!make_room(self, event->source))
+    if (!recorder_make_room(self, event->source))
         return NULL;
     struct series *series = ml_new(struct series);
     series->recorder = self;
@@ -319,7 +409,7 @@ static struct series *series_get(struct ml_recorder *self, struct ml_str key,
     return series;
 }
 
-static void record(struct ml_recorder *self, const struct ml_event *event)
+static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
 {
     ML_AUTO_FREE char *object = ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
                                             ML_STR_ARG(event->kind), ML_STR_ARG(event->ns),
@@ -338,16 +428,16 @@ static void record(struct ml_recorder *self, const struct ml_event *event)
     }
     series->count++;
     series->last_ns = now_ns;
-    bool told_lately = series->exists && series->sent_count > 1 &&
-                       now_ns - series->sent_ns < SERIES_TELL_NS;
-    if (series->call || series->queued || told_lately)
+    bool updated_lately = series->exists && series->sent_count > 1 &&
+                          now_ns - series->sent_ns < SERIES_UPDATE_NS;
+    if (series->call || series->queued || updated_lately)
         return;
     if (!ml_event_spam_allows(&self->spam, ml_str_of(object), now_ns)) {
         ml_metric_add(self->dropped, 1);
         return;
     }
-    move(series, &self->waiting);
-    pump(self);
+    series_move(series, &self->waiting);
+    recorder_send_waiting(self);
 }
 
 void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
@@ -356,14 +446,14 @@ void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
     bounded.reason = ml_str_head(event->reason, REASON_MAX);
     bounded.action = ml_str_head(event->action, REASON_MAX);
     bounded.note = ml_str_head(event->note, NOTE_MAX);
-    record(self, &bounded);
+    recorder_add(self, &bounded);
 }
 
 void ml_recorder_flush(struct ml_recorder *self, void (*done)(void *context), void *context)
 {
     self->flushed = done;
     self->flushed_context = context;
-    tell_when_idle(self);
+    recorder_notify_when_flushed(self);
 }
 
 /* ---- life ---- */
@@ -381,8 +471,8 @@ struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts)
     ml_list_init(&self->sending);
     ml_event_spam_init(&self->spam);
     ml_event_similar_init(&self->similar);
-    ml_timer_init(&self->again, opts->loop, on_again, self);
-    ml_task_init(&self->flush, on_flush, self);
+    ml_timer_init(&self->retry, opts->loop, recorder_on_retry, self);
+    ml_task_init(&self->flush, recorder_on_flush, self);
     struct ml_metric_family *events = ml_metrics_counter(opts->metrics, "moonloop_events_total",
                                                          "Events recorded, by result.",
                                                          ml_metric_labels("result"));
@@ -391,7 +481,7 @@ struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts)
     return self;
 }
 
-static void free_all(struct ml_list *list)
+static void series_free_all(struct ml_list *list)
 {
     ml_list_each (node, list) {
         struct series *series = ml_container_of(node, struct series, node);
@@ -406,10 +496,10 @@ void ml_recorder_free(struct ml_recorder *self)
     if (!self)
         return;
     ml_task_cancel(&self->flush);
-    ml_timer_stop(&self->again);
-    free_all(&self->waiting);
-    free_all(&self->sending);
-    free_all(&self->resting);
+    ml_timer_stop(&self->retry);
+    series_free_all(&self->waiting);
+    series_free_all(&self->sending);
+    series_free_all(&self->resting);
     ml_map_fini(&self->by_key);
     ml_event_spam_fini(&self->spam);
     ml_event_similar_fini(&self->similar);

@@ -1,10 +1,10 @@
-/* L4 state. Kubernetes Events (events.k8s.io/v1). Never blocks and never fails the work it
- * tells of: it goes behind all other requests, is kept while the server does not answer (a
- * thousand of them, in 2 MiB, a quarter of both for one source, each tried twelve times, ten
- * seconds apart), and what cannot be sent then, or would be too much, is dropped and counted. The
- * same (object, reason, note) within six minutes becomes a series instead of a new Event; ten
- * different notes for one reason within ten minutes are combined into one; each object may cause 25
- * Events and then one in 5 minutes (client-go's aggregator and spam filter). */
+/* L4 state. Kubernetes Events (events.k8s.io/v1). Recording never blocks and never fails the
+ * caller. Events are sent after all other requests, and kept while the server does not answer: up
+ * to a thousand, in 2 MiB, a quarter of both for one source, each tried twelve times, ten seconds
+ * apart. What cannot be sent then, or exceeds these limits, is dropped and counted. The same
+ * (object, reason, note) within six minutes becomes a series instead of a new Event; ten different
+ * notes for one reason within ten minutes are combined into one; each object may cause 25 Events
+ * and then one in 5 minutes (client-go's aggregator and spam filter). */
 #pragma once
 
 #include "base/metrics.h"
@@ -30,10 +30,10 @@ struct ml_event {
     struct ml_str reason; /* CamelCase; cut at 128 bytes */
     struct ml_str action; /* "Reconcile", "LoadScript"; cut at 128 bytes */
     struct ml_str note;   /* cut at 1024 bytes, at a character's end */
-    struct ml_str source; /* the script that tells it, which has a share only; empty: the host */
+    struct ml_str source; /* the script that records it, which has a share; empty: the host */
 };
 
 void ml_recorder_event(struct ml_recorder *recorder, const struct ml_event *event);
 
-/* Calls `done` once all that was handed in has been answered or dropped: for shutdown. */
+/* Calls `done` when all recorded Events have been answered or dropped: for shutdown. */
 void ml_recorder_flush(struct ml_recorder *recorder, void (*done)(void *context), void *context);

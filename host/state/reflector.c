@@ -1,41 +1,79 @@
-#include "state/reflector_internal.h"
+/* Lists and watches one kind. Goes from step to step as reflector_fsm.c says; reflector_list.c
+ * takes the pages of a list apart, watch_event.c the lines of a watch. An informer has one for each
+ * namespace (informer.c). */
+#include "state/reflector.h"
+
+#include "state/backoff.h"
+#include "state/reflector_fsm.h"
+#include "state/reflector_list.h"
+#include "state/store.h"
+#include "state/watch_event.h"
 
 #include <stdio.h>
 
-#define SLOW_RETRY_NS (10 * ML_NS_PER_S) /* for what a person has to mend: 403, 404 */
+#define SLOW_RETRY_NS   (10 * ML_NS_PER_S) /* for errors that a person has to fix: 403, 404 */
+#define PAGE_ITEMS      "500"
+#define SHORT_WATCH_NS  (1 * ML_NS_PER_S)
+#define FLAPPING_MAX    5  /* so many short watches in a row are resumed at once */
+#define BOOKMARK_IDLE_S 75 /* a bookmark comes each 60 s, the server's history holds 75 s */
+#define SILENCE_NS      (300 * ML_NS_PER_S) /* the least a watch is asked to last */
+#define NO_BOOKMARK_NS  (150 * ML_NS_PER_S) /* two bookmarks that did not come */
+#define WATCH_MIN_S     300
+#define WATCH_MAX_S     600
+#define STREAM_FIRST_S  30 /* for the first event of a streaming list */
+#define STREAM_NEXT_S   10 /* for the one after, the bookmark at the end included */
 
-static void run_step(struct ml_reflector *self)
-{
-    if (self->step.watch || self->step.stream)
-        reflector_start_watch(self);
-    else
-        reflector_start_list(self);
-}
+struct ml_reflector {
+    struct ml_reflector_opts opts;
+    struct ml_clock *clock;
+    char *ns;
+    char *name;
+    struct reflector_step step;
+    struct ml_client_call *call;
+    struct ml_timer retry;
+    int64_t retry_ns; /* when it is due, monotonic */
+    struct ml_client_await await;
+    struct ml_backoff backoff;
+    struct ml_err trouble; /* as last reported; kind 0: none */
 
-static void retry_after(struct ml_reflector *self, int64_t delay_ns)
+    char *version; /* everything up to it has been reported; NULL before the first list */
+    struct reflector_epoch epoch;
+
+    struct reflector_list list;
+    bool later_page;
+
+    struct ml_json_lines lines;
+    struct ml_timer idle;
+    int64_t opened_ns;
+    int64_t timeout_s;          /* asked of the server for this watch */
+    size_t events;              /* of this watch */
+    size_t flapping;            /* watches before this one that ended within a second */
+    int64_t heard_ns;           /* the last list, event or bookmark, of whatever watch */
+    bool bookmarks;             /* this server sends them */
+    enum reflector_end verdict; /* of an ERROR event or a broken line */
+    struct ml_store *shadow;    /* a streaming list as far as it came; NULL: none comes in */
+};
+
+/* ---- steps and trouble ---- */
+
+static void reflector_retry_after(struct ml_reflector *self, int64_t delay_ns)
 {
     self->retry_ns = ml_clock_monotonic(self->clock) + delay_ns;
     ml_timer_start(&self->retry, delay_ns);
 }
 
-static void on_retry(void *context)
-{
-    struct ml_reflector *self = context;
-    ml_client_await_stop(&self->await);
-    run_step(self);
-}
-
-/* The server could not be reached, and now answers somebody, or it is our turn to look. */
-static void on_again(void *context, bool answered)
+/* The server could not be reached; now it answers somebody, or it is our turn to try. */
+static void reflector_on_server_answers(void *context, bool answered)
 {
     struct ml_reflector *self = context;
     int64_t now_ns = ml_clock_monotonic(self->clock);
     struct ml_backoff first = {0};
     int64_t delay_ns = answered ? ml_backoff_next(&first, self->opts.random, now_ns) : 0;
-    retry_after(self, ML_MIN(delay_ns, self->retry_ns - now_ns));
+    reflector_retry_after(self, ML_MIN(delay_ns, self->retry_ns - now_ns));
 }
 
-static void tell_trouble(struct ml_reflector *self, const struct ml_err *err, int64_t delay_ns)
+static void reflector_notify_trouble(struct ml_reflector *self, const struct ml_err *err,
+                                     int64_t delay_ns)
 {
     int kind = err ? err->kind : 0;
     if (kind == self->trouble.kind)
@@ -44,13 +82,13 @@ static void tell_trouble(struct ml_reflector *self, const struct ml_err *err, in
     self->opts.handler->trouble(self->opts.context, err, delay_ns / ML_NS_PER_MS);
 }
 
-void reflector_works(struct ml_reflector *self)
+static void reflector_clear_trouble(struct ml_reflector *self)
 {
-    tell_trouble(self, NULL, 0);
+    reflector_notify_trouble(self, NULL, 0);
 }
 
-/* How long to wait before `step`: what the server asked for, or our own backoff. */
-static int64_t delay_of(struct ml_reflector *self, const struct ml_err *err)
+/* How long to wait before the next step: what the server asked for, or our own backoff. */
+static int64_t reflector_delay_ns(struct ml_reflector *self, const struct ml_err *err)
 {
     if (!self->step.wait)
         return 0;
@@ -65,45 +103,48 @@ static int64_t delay_of(struct ml_reflector *self, const struct ml_err *err)
     return ml_backoff_next(&self->backoff, self->opts.random, ml_clock_monotonic(self->clock));
 }
 
-/* Ends that are mended by what follows at once, and that nobody has to know of. */
-static bool is_quiet(enum reflector_end how)
+/* Ends that the next step repairs at once, and that need not be reported. */
+static bool reflector_end_is_quiet(enum reflector_end how)
 {
     return how == WATCH_ENDED || how == WATCH_HASTY || how == WATCH_GONE || how == LIST_GONE ||
            how == LIST_PAGE_GONE || how == STREAM_REFUSED;
 }
 
-static bool lists_by_stream(const struct ml_reflector *self)
+static bool reflector_lists_by_stream(const struct ml_reflector *self)
 {
     return self->opts.streams && !self->opts.server->no_streams;
 }
 
-void reflector_end(struct ml_reflector *self, enum reflector_end how, const struct ml_err *err)
+static void reflector_end(struct ml_reflector *self, enum reflector_end how,
+                          const struct ml_err *err)
 {
     const struct ml_reflector_opts *opts = &self->opts;
     bool watched = self->step.watch;
-    self->step = reflector_next(&self->step, how, lists_by_stream(self));
+    self->step = reflector_next(&self->step, how, reflector_lists_by_stream(self));
     if (!self->version && !self->step.watch)
         self->step.any_version = true;
     opts->handler->turn(opts->context, watched, reflector_end_name(how), !self->step.watch);
     if (err && err->kind == ML_ENOT_FOUND)
         opts->handler->missing(opts->context);
-    /* It had worked: what fails next is a trouble of its own, not one more of the last. */
+    /* The watch had worked: the next failure starts a new backoff. */
     if (how == WATCH_ENDED)
         self->backoff = (struct ml_backoff){0};
-    int64_t delay_ns = delay_of(self, err);
-    if (err && !is_quiet(how))
-        tell_trouble(self, err, delay_ns);
-    retry_after(self, delay_ns);
+    int64_t delay_ns = reflector_delay_ns(self, err);
+    if (err && !reflector_end_is_quiet(how))
+        reflector_notify_trouble(self, err, delay_ns);
+    reflector_retry_after(self, delay_ns);
     if (err && err->kind == ML_ENETWORK)
         ml_client_await(opts->client, &self->await);
 }
 
-bool reflector_is_gone(const struct ml_err *err)
+static bool reflector_is_gone(const struct ml_err *err)
 {
     return err->kind == ML_EGONE || strcmp(err->reason, "ResourceVersionTooLarge") == 0;
 }
 
-static void set_version(struct ml_reflector *self, const char *version)
+/* ---- versions ---- */
+
+static void reflector_set_version(struct ml_reflector *self, const char *version)
 {
     if (!self->version || strcmp(self->version, version) != 0) {
         free(self->version);
@@ -112,18 +153,18 @@ static void set_version(struct ml_reflector *self, const char *version)
     self->opts.handler->progress(self->opts.context, ml_rv_parse(ml_str_of(version)));
 }
 
-void reflector_advance(struct ml_reflector *self, const char *version)
+static void reflector_advance(struct ml_reflector *self, const char *version)
 {
     if (!self->version || !ml_rv_older(ml_str_of(version), ml_str_of(self->version)))
-        set_version(self, version);
+        reflector_set_version(self, version);
 }
 
-int reflector_publish(struct ml_reflector *self, struct ml_object *const *objects, size_t count,
-                      const char *version, struct ml_err *err)
+static int reflector_publish(struct ml_reflector *self, struct ml_object *const *objects,
+                             size_t count, const char *version, struct ml_err *err)
 {
     const struct ml_reflector_opts *opts = &self->opts;
     int64_t now_ns = ml_clock_monotonic(self->clock);
-    enum reflector_age age = reflector_epoch_judge(&self->epoch, self->version, version, now_ns);
+    enum reflector_age age = reflector_epoch_check(&self->epoch, self->version, version, now_ns);
     if (age == AGE_BEHIND) {
         ml_err_set(err, ML_EUNAVAILABLE,
                    "the server shows version %s, older than %s that it showed before: it is "
@@ -135,9 +176,424 @@ int reflector_publish(struct ml_reflector *self, struct ml_object *const *object
     if (age == AGE_RESTORED)
         opts->handler->restored(opts->context, ml_str_of(self->version), ml_str_of(version));
     opts->handler->replace(opts->context, objects, count, ml_rv_parse(ml_str_of(version)));
-    set_version(self, version);
+    reflector_set_version(self, version);
     self->heard_ns = now_ns;
     return 0;
+}
+
+/* ---- requests: the collection endpoints of apimachinery, pkg/apis/meta/internalversion ---- */
+
+static void reflector_append_fields(const struct ml_reflector *self, struct ml_buf *url)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
+    struct ml_str selected = self->opts.selection->fields;
+    if (*self->name)
+        ml_buf_printf(&fields, "metadata.name=%s%s", self->name, selected.len > 0 ? "," : "");
+    ml_buf_append_str(&fields, selected);
+    if (fields.len > 0)
+        ml_url_query(url, "fieldSelector", ml_buf_str(&fields));
+}
+
+/* The URL of the collection, with what is selected of it. */
+static void reflector_append_path(const struct ml_reflector *self, struct ml_buf *url)
+{
+    ml_kind_path(self->opts.kind, ml_str_of(self->ns), ML_STR(""), ML_STR(""), url);
+    reflector_append_fields(self, url);
+    if (self->opts.selection->labels.len > 0)
+        ml_url_query(url, "labelSelector", self->opts.selection->labels);
+}
+
+static void reflector_list_url(const struct ml_reflector *self, struct ml_buf *url)
+{
+    reflector_append_path(self, url);
+    if (self->step.paged)
+        ml_url_query(url, "limit", ML_STR(PAGE_ITEMS));
+    /* The server refuses a continue token together with a version. */
+    if (self->list.next) {
+        ml_url_query(url, "continue", ml_str_of(self->list.next));
+    } else if (!self->step.any_version) {
+        ml_url_query(url, "resourceVersion", ml_str_of(self->version));
+        ml_url_query(url, "resourceVersionMatch", ML_STR("NotOlderThan"));
+    }
+}
+
+static void reflector_watch_url(const struct ml_reflector *self, struct ml_buf *url)
+{
+    char timeout[24];
+    int len = snprintf(timeout, sizeof timeout, "%lld", (long long)self->timeout_s);
+    reflector_append_path(self, url);
+    ml_url_query(url, "watch", ML_STR("1"));
+    ml_url_query(url, "resourceVersion", ml_str_of(self->step.any_version ? "" : self->version));
+    if (self->step.stream) {
+        ml_url_query(url, "sendInitialEvents", ML_STR("true"));
+        ml_url_query(url, "resourceVersionMatch", ML_STR("NotOlderThan"));
+    }
+    ml_url_query(url, "allowWatchBookmarks", ML_STR("true"));
+    ml_url_query(url, "timeoutSeconds", (struct ml_str){timeout, (size_t)len});
+}
+
+static bool reflector_asks_metadata(const struct ml_reflector *self)
+{
+    return self->opts.selection->metadata_only && !self->opts.server->no_metadata;
+}
+
+static const char *reflector_list_accept(const struct ml_reflector *self)
+{
+    return reflector_asks_metadata(self)
+               ? "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+                 "application/json"
+               : NULL;
+}
+
+static const char *reflector_watch_accept(const struct ml_reflector *self)
+{
+    return reflector_asks_metadata(self)
+               ? "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+                 "application/json"
+               : NULL;
+}
+
+/* ---- LIST, page by page ---- */
+
+static void list_request_page(struct ml_reflector *self);
+
+static void list_publish(struct ml_reflector *self)
+{
+    struct ml_err behind = ML_ERR_INIT;
+    int r = reflector_publish(self, self->list.objects, self->list.count, self->list.version,
+                              &behind);
+    reflector_list_fini(&self->list);
+    reflector_end(self, r < 0 ? LIST_BEHIND : LIST_COMPLETE, r < 0 ? &behind : NULL);
+}
+
+static int list_on_data(void *context, struct ml_str piece, struct ml_err *err)
+{
+    struct ml_reflector *self = context;
+    return reflector_list_feed(&self->list, piece, err);
+}
+
+static enum reflector_end list_classify_error(struct ml_reflector *self, const struct ml_err *err)
+{
+    if (err->kind == ML_EUNSUPPORTED) /* 406, 415: plain JSON from now on */
+        self->opts.server->no_metadata = true;
+    if (!reflector_is_gone(err))
+        return LIST_FAILED;
+    return self->later_page ? LIST_PAGE_GONE : LIST_GONE;
+}
+
+static void list_on_done(void *context, const struct ml_err *err)
+{
+    struct ml_reflector *self = context;
+    struct ml_err bad = ML_ERR_INIT;
+    self->call = NULL;
+    if (!err && reflector_list_close_page(&self->list, &bad) < 0)
+        err = &bad;
+    if (err) {
+        reflector_list_fini(&self->list);
+        reflector_end(self, list_classify_error(self, err), err);
+    } else if (self->list.next) {
+        self->later_page = true;
+        list_request_page(self);
+    } else {
+        list_publish(self);
+    }
+}
+
+static void list_request_page(struct ml_reflector *self)
+{
+    static const struct ml_http_deadlines deadlines = {
+        .connect_ms = 10000,
+        .first_byte_ms = 60000,
+        .idle_ms = 30000,
+    };
+    const struct ml_client_stream handler = {
+        .data = list_on_data,
+        .done = list_on_done,
+        .accept = reflector_list_accept(self),
+    };
+    ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
+    reflector_list_url(self, &url);
+    reflector_list_open_page(&self->list);
+    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), &deadlines, &handler, self);
+}
+
+static void reflector_start_list(struct ml_reflector *self)
+{
+    self->later_page = false;
+    reflector_list_fini(&self->list);
+    if (self->step.any_version)
+        self->opts.handler->listing(self->opts.context);
+    list_request_page(self);
+}
+
+/* ---- LIST as a stream ----
+ * A watch that begins with what is there (KEP-3157): the initial events fill a shadow of the store,
+ * which is published at the bookmark that says it is whole. */
+
+static void stream_drop(struct ml_reflector *self)
+{
+    ml_store_free(ml_take(&self->shadow));
+}
+
+/* Changes that happen meanwhile may come among the initial events. */
+static void stream_accept_event(struct ml_reflector *self, const struct watch_event *event)
+{
+    struct ml_object *object = reflector_list_read(&self->opts, event->object);
+    if (object && event->type != WATCH_DELETED) {
+        ml_object_unref(ml_store_put(self->shadow, object));
+        ml_object_unref(object);
+        return;
+    }
+    ML_AUTO_FREE char *key = watch_event_key(event->object);
+    if (event->type == WATCH_DELETED)
+        ml_object_unref(ml_store_remove(self->shadow, ml_str_of(key)));
+    ml_object_unref(object);
+}
+
+static int stream_publish(struct ml_reflector *self, const char *version, struct ml_err *err)
+{
+    size_t count = ml_store_len(self->shadow), cursor = 0;
+    ML_AUTO_FREE struct ml_object **objects = ml_zalloc(ML_MAX(count, 1) * sizeof *objects);
+    for (size_t i = 0; i < count; i++)
+        objects[i] = ml_store_next(self->shadow, &cursor);
+    int r = reflector_publish(self, objects, count, version, err);
+    stream_drop(self);
+    return r;
+}
+
+/* ---- WATCH: lines ---- */
+
+static int64_t watch_idle_limit_ns(const struct ml_reflector *self)
+{
+    if (self->shadow)
+        return (self->events > 0 ? STREAM_NEXT_S : STREAM_FIRST_S) * ML_NS_PER_S;
+    int64_t limit_s = self->bookmarks ? BOOKMARK_IDLE_S : self->timeout_s + 10;
+    return (limit_s + ml_random_between(self->opts.random, 0, 5)) * ML_NS_PER_S;
+}
+
+static void watch_restart_idle_timer(struct ml_reflector *self)
+{
+    ml_timer_start(&self->idle, watch_idle_limit_ns(self));
+}
+
+static void watch_notify_object(struct ml_reflector *self, const struct watch_event *event)
+{
+    const struct ml_reflector_opts *opts = &self->opts;
+    struct ml_object *object;
+    struct ml_err poison = ML_ERR_INIT;
+    bool gone = event->type == WATCH_DELETED;
+    if (ml_selection_object(opts->selection, opts->dict, opts->kind, event->object, &object,
+                            &poison) == 0) {
+        if (gone)
+            opts->handler->remove(opts->context, object);
+        else
+            opts->handler->upsert(opts->context, object);
+        ml_object_unref(object);
+        return;
+    }
+    ML_AUTO_FREE char *key = watch_event_key(event->object);
+    opts->handler->poisoned(opts->context, ml_str_of(key), &poison);
+    object = opts->handler->current(opts->context, ml_str_of(key));
+    if (gone && object)
+        opts->handler->remove(opts->context, object);
+}
+
+static int watch_accept_error(struct ml_reflector *self, struct ml_str status, struct ml_err *err)
+{
+    ml_status_error(status, 0, err);
+    self->verdict = reflector_is_gone(err)      ? WATCH_GONE
+                    : err->kind == ML_ETOO_MANY ? WATCH_THROTTLED
+                                                : WATCH_FAILED;
+    return err->kind;
+}
+
+/* The initial events are complete: from here on this is the watch that follows the list. */
+static int watch_complete_stream(struct ml_reflector *self, const char *version, struct ml_err *err)
+{
+    if (stream_publish(self, version, err) < 0) {
+        self->verdict = LIST_BEHIND;
+        return err->kind;
+    }
+    self->step = reflector_next(&self->step, LIST_COMPLETE, true);
+    return 0;
+}
+
+static int watch_accept_bookmark(struct ml_reflector *self, struct ml_str object,
+                                 const char *version, struct ml_err *err)
+{
+    self->bookmarks = true;
+    if (self->shadow && version && *version && watch_event_ends_initial(object))
+        return watch_complete_stream(self, version, err);
+    if (self->shadow || !version || !ml_rv_older(ml_str_of(version), ml_str_of(self->version)))
+        return 0;
+    self->verdict = WATCH_BEHIND;
+    return ml_err_set(err, ML_EUNAVAILABLE,
+                      "a bookmark says version %s, older than %s: the server is behind, or was "
+                      "restored from a backup",
+                      version, self->version);
+}
+
+static int watch_accept_event(struct ml_reflector *self, const struct watch_event *event,
+                              struct ml_err *err)
+{
+    ML_AUTO_FREE char *version = watch_event_version(event->object);
+    self->events++;
+    self->heard_ns = ml_clock_monotonic(self->clock);
+    bool listing = self->shadow != NULL;
+    if (event->type == WATCH_BOOKMARK &&
+        watch_accept_bookmark(self, event->object, version, err) < 0)
+        return err->kind;
+    bool is_object = event->type != WATCH_BOOKMARK && event->type != WATCH_UNKNOWN;
+    if (is_object && listing)
+        stream_accept_event(self, event);
+    else if (is_object)
+        watch_notify_object(self, event);
+    /* Initial events come in no order: their versions do not say how far we are. */
+    if (version && *version && !listing)
+        reflector_advance(self, version);
+    return 0;
+}
+
+/* A line that cannot be parsed may have been an event that is now lost, so a new list is needed. A
+ * line with a Status is an error that occurred after the response headers were sent. */
+static int watch_accept_line(void *context, struct ml_str line, struct ml_err *err)
+{
+    struct ml_reflector *self = context;
+    struct watch_event event;
+    if (watch_event_parse(line, &event, err) == 0)
+        return event.type == WATCH_ERROR ? watch_accept_error(self, event.object, err)
+                                         : watch_accept_event(self, &event, err);
+    return watch_event_is_status(line) ? watch_accept_error(self, line, err) : err->kind;
+}
+
+/* ---- WATCH: the answer ---- */
+
+static void watch_on_open(void *context)
+{
+    struct ml_reflector *self = context;
+    self->opened_ns = ml_clock_monotonic(self->clock);
+    /* Only now, not after the list: without the right to watch, listing does not help. */
+    reflector_clear_trouble(self);
+    watch_restart_idle_timer(self);
+}
+
+static int watch_on_data(void *context, struct ml_str piece, struct ml_err *err)
+{
+    struct ml_reflector *self = context;
+    int r = ml_json_lines_feed(&self->lines, piece, watch_accept_line, self, err);
+    if (r < 0 && self->verdict == WATCH_ENDED)
+        self->verdict = WATCH_FAILED;
+    watch_restart_idle_timer(self);
+    return r;
+}
+
+/* The watch was refused. The version is still good unless the server said otherwise. */
+static enum reflector_end watch_classify_refusal(struct ml_reflector *self,
+                                                 const struct ml_err *err)
+{
+    if (!err)
+        return WATCH_FAILED;
+    if (reflector_is_gone(err))
+        return WATCH_GONE;
+    if (self->shadow && (err->http == 400 || err->http == 422)) {
+        self->opts.server->no_streams = true;
+        return STREAM_REFUSED;
+    }
+    if (err->kind == ML_EUNSUPPORTED) /* 406, 415: plain JSON from now on */
+        self->opts.server->no_metadata = true;
+    bool unanswered = err->http == 0 && (err->kind == ML_ENETWORK || err->kind == ML_ETIMEOUT ||
+                                         err->kind == ML_ETLS);
+    bool later = err->http >= 500 && err->retry_after_ms >= 0;
+    return unanswered || later || err->kind == ML_ETOO_MANY ? WATCH_THROTTLED : WATCH_FAILED;
+}
+
+/* Classifies the end of a watch. Most ends are normal: servers and proxies end each watch after
+ * some time. */
+static enum reflector_end watch_classify_end(struct ml_reflector *self, const struct ml_err *err)
+{
+    if (self->verdict != WATCH_ENDED)
+        return self->verdict;
+    if (self->opened_ns < 0)
+        return watch_classify_refusal(self, err);
+    int64_t now_ns = ml_clock_monotonic(self->clock);
+    bool brief = now_ns - self->opened_ns < SHORT_WATCH_NS;
+    self->flapping = brief ? self->flapping + 1 : 0;
+    if (self->events > 0)
+        return self->flapping > FLAPPING_MAX ? WATCH_HASTY : WATCH_ENDED;
+    if (brief)
+        return WATCH_SHORT;
+    int64_t limit_ns = self->bookmarks ? NO_BOOKMARK_NS : SILENCE_NS;
+    return now_ns - self->heard_ns < limit_ns ? WATCH_ENDED : WATCH_SILENT;
+}
+
+static void watch_on_done(void *context, const struct ml_err *err)
+{
+    struct ml_reflector *self = context;
+    self->call = NULL;
+    ml_timer_stop(&self->idle);
+    ml_json_lines_fini(&self->lines); /* an unfinished line with it */
+    enum reflector_end how = watch_classify_end(self, err);
+    stream_drop(self);
+    reflector_end(self, how, err);
+}
+
+/* A streaming list that went silent, maybe because the last bookmark is missing, would do so again.
+ */
+static void watch_on_idle(void *context)
+{
+    struct ml_reflector *self = context;
+    struct ml_err silent;
+    ml_err_set(&silent, ML_ETIMEOUT, "the watch went silent");
+    ml_client_cancel(ml_take(&self->call));
+    if (self->shadow) {
+        self->opts.server->no_streams = true;
+        self->verdict = STREAM_REFUSED;
+    }
+    watch_on_done(self, &silent);
+}
+
+static void reflector_start_watch(struct ml_reflector *self)
+{
+    const struct ml_client_stream handler = {
+        .open = watch_on_open,
+        .data = watch_on_data,
+        .done = watch_on_done,
+        .accept = reflector_watch_accept(self),
+    };
+    ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
+    self->timeout_s = ml_random_between(self->opts.random, WATCH_MIN_S, WATCH_MAX_S);
+    if (self->step.stream)
+        self->shadow = ml_store_new();
+    if (self->step.stream && self->step.any_version)
+        self->opts.handler->listing(self->opts.context);
+    reflector_watch_url(self, &url);
+    const struct ml_http_deadlines deadlines = {
+        .connect_ms = 10000,
+        .first_byte_ms = 60000,
+        .total_ms = (self->timeout_s + 30) * 1000,
+    };
+    self->opened_ns = -1;
+    self->events = 0;
+    self->verdict = WATCH_ENDED;
+    ml_json_lines_init(&self->lines, ML_OBJECT_SIZE_MAX);
+    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), &deadlines, &handler, self);
+}
+
+/* ---- life ---- */
+
+static void reflector_run_step(struct ml_reflector *self)
+{
+    if (self->step.watch || self->step.stream)
+        reflector_start_watch(self);
+    else
+        reflector_start_list(self);
+}
+
+static void reflector_on_retry(void *context)
+{
+    struct ml_reflector *self = context;
+    ml_client_await_stop(&self->await);
+    reflector_run_step(self);
 }
 
 struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
@@ -147,18 +603,18 @@ struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
     self->clock = ml_loop_clock(opts->loop);
     self->ns = ml_str_dup(opts->ns);
     self->name = ml_str_dup(opts->name);
-    self->step = reflector_first(lists_by_stream(self));
+    self->step = reflector_first(reflector_lists_by_stream(self));
     self->trouble = ML_ERR_INIT;
-    ml_timer_init(&self->retry, opts->loop, on_retry, self);
-    self->await = (struct ml_client_await){.again = on_again, .context = self};
+    ml_timer_init(&self->retry, opts->loop, reflector_on_retry, self);
+    self->await = (struct ml_client_await){.again = reflector_on_server_answers, .context = self};
     reflector_list_init(&self->list, &self->opts);
-    reflector_watch_init(self);
+    ml_timer_init(&self->idle, opts->loop, watch_on_idle, self);
     return self;
 }
 
 void ml_reflector_start(struct ml_reflector *self)
 {
-    run_step(self);
+    reflector_run_step(self);
 }
 
 void ml_reflector_free(struct ml_reflector *self)
@@ -172,7 +628,7 @@ void ml_reflector_free(struct ml_reflector *self)
     ml_timer_stop(&self->idle);
     ml_json_lines_fini(&self->lines);
     reflector_list_fini(&self->list);
-    reflector_stream_drop(self);
+    stream_drop(self);
     reflector_epoch_fini(&self->epoch);
     free(self->version);
     free(self->ns);

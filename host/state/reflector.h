@@ -1,11 +1,10 @@
-/* L4 state. Keeps somebody informed of all objects of one kind in one namespace (or all): LIST,
- * then WATCH, for ever, through whatever goes wrong. An explicit state machine after
- * client-go's reflector; the decision (reflector_next in reflector_fsm.h) is a pure function
- * and the input and output stand apart from it.
+/* L4 state. Keeps its owner informed of all objects of one kind in one namespace (or all): LIST,
+ * then WATCH, for ever, through all errors. An explicit state machine after client-go's reflector;
+ * the decision what comes next (reflector_next in reflector_fsm.h) is a pure function.
  *
  * Never publishes part of a list; never takes a resourceVersion from a list item; keeps the
  * last one over a cut and resumes from it; lists again only when it must; does not apply a list
- * that is older than what it told already. */
+ * that is older than what it has reported already. */
 #pragma once
 
 #include "base/log.h"
@@ -17,26 +16,26 @@
 
 struct ml_reflector;
 
-/* The reason of a trouble that is none of the server's: it shows the past. */
+/* The reason in the error when the server shows an old state. */
 #define REFLECTOR_BEHIND "ServerBehind"
 
-/* What a reflector tells, in the order in which the server told it. All from the loop. */
+/* What a reflector reports, in the order of the server. All calls come from the loop. */
 struct ml_reflector_handler {
-    /* A list at the most recent version is asked for now: what it brings is not older than
-     * anything that was written before this call. */
+    /* A list at the most recent version is requested now: it will show everything that was written
+     * before this call. */
     void (*listing)(void *context);
-    /* A complete list, consistent at `rv`. Takes over nothing: reference what is kept. */
+    /* A complete list, consistent at `rv`. The objects are borrowed. */
     void (*replace)(void *context, struct ml_object *const *objects, size_t count, uint64_t rv);
     void (*upsert)(void *context, struct ml_object *object);
     void (*remove)(void *context, struct ml_object *last); /* as the DELETED event carried it */
-    /* After each event and bookmark: everything up to `rv` has been told. */
+    /* After each event and bookmark: everything up to `rv` has been reported. */
     void (*progress)(void *context, uint64_t rv);
     /* An object that could not be read; the stream goes on. `key` may be empty. */
     void (*poisoned)(void *context, struct ml_str key, const struct ml_err *err);
-    /* Could not list or watch (403, 404, network, …) and will try again in `retry_ms`. Told on
-     * each change of kind, not on each try; NULL when it works again. */
+    /* Could not list or watch (403, 404, network, …) and will try again in `retry_ms`. Called when
+     * the kind of error changes, not on each try; NULL when it works again. */
     void (*trouble)(void *context, const struct ml_err *err, int64_t retry_ms);
-    /* Find the object that is held for `key` now (borrowed, or NULL): lets a list reuse what
+    /* The object that is cached for `key` now (borrowed, or NULL), so that a list can reuse what
      * did not change instead of holding everything twice. */
     struct ml_object *(*current)(void *context, struct ml_str key);
     /* A list, a streaming list or a watch has ended: how, in one word ("gone", "ended", …), and
@@ -49,7 +48,7 @@ struct ml_reflector_handler {
     void (*missing)(void *context);
 };
 
-/* What the server turned out not to do for a resource; for good. Shared by its reflectors. */
+/* Features that the server turned out to lack for a resource. Shared by the reflectors of it. */
 struct ml_reflector_server {
     bool no_streams;
     bool no_metadata;

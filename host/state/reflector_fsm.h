@@ -3,7 +3,8 @@
  * that only cost requests left out. */
 #pragma once
 
-#include "base/base.h"
+#include "base/clock.h"
+#include "base/str.h"
 
 /* Name in C, name in metrics. */
 #define REFLECTOR_ENDS(X)                                                                          \
@@ -13,14 +14,14 @@
     X(LIST_BEHIND, "behind")       /* complete, but older than what is known: not applied */       \
     X(LIST_FAILED, "list_failed")                                                                  \
     X(STREAM_REFUSED, "stream_refused") /* the server does no streaming lists of this resource */  \
-    X(WATCH_ENDED, "ended")             /* as it should: time-out, cut, idle */                    \
+    X(WATCH_ENDED, "ended")             /* normally: time-out, cut, idle */                        \
     X(WATCH_HASTY, "flapping")          /* the same within a second, as several before it */       \
     X(WATCH_SHORT, "short")   /* within a second and without an event: something is wrong */       \
     X(WATCH_SILENT, "silent") /* for long not even a bookmark came: a server that was restored to  \
                                  an earlier state says nothing to a version it has not reached */  \
     X(WATCH_BEHIND, "behind") /* a bookmark older than what is known */                            \
     X(WATCH_GONE, "gone")     /* 410: our version was compacted away */                            \
-    X(WATCH_THROTTLED, "throttled") /* not let in for now: the version is still good */            \
+    X(WATCH_THROTTLED, "throttled") /* refused for now: the version is still good */               \
     X(WATCH_FAILED, "failed")
 
 enum reflector_end {
@@ -48,3 +49,27 @@ struct reflector_step reflector_next(const struct reflector_step *last, enum ref
 /* The first step. The most recent version, unlike client-go's "any cached one": after a
  * restart we must not see less than our predecessor wrote. */
 struct reflector_step reflector_first(bool streams);
+
+/* ---- epochs ---- */
+
+/* Decides what it means when a consistent list is older than what is known. A server that is behind
+ * shows an old state for a while; it must not be applied, or scripts would see the past. A server
+ * that was restored from a backup shows it for good and goes on from there: a new epoch, in which
+ * versions begin lower. */
+struct reflector_epoch {
+    char *shown;      /* the first older version that was shown; NULL: none */
+    int64_t since_ns; /* when, monotonic */
+};
+
+enum reflector_age {
+    AGE_CURRENT,
+    AGE_BEHIND,   /* not to be applied */
+    AGE_RESTORED, /* to be applied: a new epoch begins */
+};
+
+/* `known` is the version up to which everything was reported, or NULL; `shown` that of a complete
+ * list. RESTORED: the server has been older for 30 s and moves on from there, or for 10 minutes
+ * and stands still. */
+enum reflector_age reflector_epoch_check(struct reflector_epoch *epoch, const char *known,
+                                         const char *shown, int64_t now_ns);
+void reflector_epoch_fini(struct reflector_epoch *epoch);

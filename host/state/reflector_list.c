@@ -1,11 +1,13 @@
+/* Parses the pages of one LIST, item by item. Called by reflector.c. */
 #include "state/reflector_list.h"
 
 #include "codec/json.h"
 #include "state/watch_event.h"
 
-/* The object that is held already when nothing about it has changed: a relist then costs no
- * second copy of the cache. */
-static struct ml_object *reuse(const struct ml_reflector_opts *opts, struct ml_object *object)
+/* Returns the cached object when it has not changed, so that a relist needs no second copy of the
+ * cache. */
+static struct ml_object *list_reuse_held(const struct ml_reflector_opts *opts,
+                                         struct ml_object *object)
 {
     struct ml_object *held = opts->handler->current(opts->context, ml_object_key(object));
     if (!held || !ml_str_eq(ml_object_uid(held), ml_object_uid(object)) ||
@@ -16,7 +18,7 @@ static struct ml_object *reuse(const struct ml_reflector_opts *opts, struct ml_o
     return held;
 }
 
-static void keep(struct reflector_list *list, struct ml_object *object)
+static void list_keep(struct reflector_list *list, struct ml_object *object)
 {
     if (list->count == list->capacity) {
         list->capacity = list->capacity ? list->capacity * 2 : 64;
@@ -30,21 +32,21 @@ struct ml_object *reflector_list_read(const struct ml_reflector_opts *opts, stru
     struct ml_object *object;
     struct ml_err poison = ML_ERR_INIT;
     if (ml_selection_object(opts->selection, opts->dict, opts->kind, raw, &object, &poison) == 0)
-        return reuse(opts, object);
+        return list_reuse_held(opts, object);
     ML_AUTO_FREE char *key = watch_event_key(raw);
     opts->handler->poisoned(opts->context, ml_str_of(key), &poison);
     object = opts->handler->current(opts->context, ml_str_of(key));
     return object ? ml_object_ref(object) : NULL;
 }
 
-/* A bad item is told and skipped; its last good version, if there is one, stays. */
-static int take_item(void *context, struct ml_str raw, struct ml_err *err)
+/* A bad item is reported and skipped; its last good version, if there is one, stays. */
+static int list_accept_item(void *context, struct ml_str raw, struct ml_err *err)
 {
     struct reflector_list *list = context;
     struct ml_object *object = reflector_list_read(list->opts, raw);
     (void)err;
     if (object)
-        keep(list, object);
+        list_keep(list, object);
     return 0;
 }
 
@@ -66,7 +68,7 @@ void reflector_list_fini(struct reflector_list *list)
 
 void reflector_list_open_page(struct reflector_list *list)
 {
-    const struct ml_json_list_handler handler = {.item = take_item, .context = list};
+    const struct ml_json_list_handler handler = {.item = list_accept_item, .context = list};
     ml_json_list_free(list->page);
     list->page = ml_json_list_new(&handler, ML_OBJECT_SIZE_MAX);
 }
@@ -93,7 +95,7 @@ int reflector_list_close_page(struct reflector_list *list, struct ml_err *err)
     list->next = ml_json_find_string(envelope, "metadata", "continue", NULL);
     if (list->next && !*list->next)
         free(ml_take(&list->next));
-    /* All pages are of one version; what a later one says is that of the token. */
+    /* All pages are of one version: that of the first page. */
     if (!list->version)
         list->version = ml_take(&version);
     ml_json_list_free(ml_take(&list->page));

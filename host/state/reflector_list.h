@@ -1,5 +1,5 @@
-/* L4 state. One LIST as it comes in: pages are taken apart item by item into a shadow of the
- * store, which is published only when it is whole. */
+/* L4 state. One LIST while it is received: pages are parsed item by item into a shadow of the
+ * store, which is published only when it is complete. */
 #pragma once
 
 #include "codec/json_stream.h"
@@ -15,8 +15,8 @@ struct reflector_list {
     char *version; /* of the list as a whole, from its first page */
 };
 
-/* An item of a list: the object, or the one that is held when nothing about it has changed or when
- * the new one cannot be read (which is told); one reference. NULL when there is none. */
+/* Reads an item of a list. Returns the cached object when it has not changed, or when the item
+ * cannot be read (which is reported); a reference for the caller. NULL when there is none. */
 struct ml_object *reflector_list_read(const struct ml_reflector_opts *opts, struct ml_str raw);
 
 void reflector_list_init(struct reflector_list *list, const struct ml_reflector_opts *opts);

@@ -1,3 +1,4 @@
+/* Selections of objects, for informers and reflectors. */
 #include "state/selection.h"
 
 #include "codec/json.h"

@@ -1,7 +1,73 @@
-#include "state/rendezvous.h"
-#include "state/shard_internal.h"
+/* One member of a shard group. A round: the Lease is renewed (with another view when one is due),
+ * then all Leases of the group are listed, by a consistent read. The list also tells what became of
+ * a renewal without an answer. A round begins once in a retry period, and early when the watch has
+ * news. operator/replica.c starts it; the controllers ask it for each key, the client before each
+ * write. */
+#include "state/shard.h"
 
-void shard_idle(struct ml_shard *self)
+#include "codec/rfc3339.h"
+#include "net/loop.h"
+#include "state/lease.h"
+#include "state/shard_group.h"
+
+#define TIMEOUT_NS_MIN ML_NS_PER_S
+/* After news, so that not all members ask at the same moment. */
+#define HINT_NS_MAX    (50 * ML_NS_PER_MS)
+#define DRAIN_RETRY_NS ML_NS_PER_S
+
+enum shard_state { SHARD_NEW, SHARD_JOINING, SHARD_MEMBER, SHARD_LEAVING, SHARD_OVER };
+
+struct ml_shard {
+    struct ml_shard_opts opts; /* strings owned */
+    struct ml_clock *clock;
+    enum shard_state state;
+    uint64_t id;
+    char *name;     /* of the Lease */
+    char *acquired; /* when it joined, for people */
+
+    struct shard_group group;
+    struct shard_acting acting, before;
+
+    /* Views, from the oldest to the newest; all the same when nothing changes. */
+    struct shard_set confirmed; /* granted before the last list was asked for */
+    struct shard_set published; /* granted */
+    struct shard_set next;      /* wanted: work is given up for it */
+    bool draining;              /* that work has not ended yet */
+    bool publishing;            /* `next` was sent: others may see it */
+    int64_t draining_since_ns;
+    struct ml_timer drain; /* asks again */
+
+    /* The round under way. */
+    struct ml_client_call *call, *sweeping;
+    int64_t begun_ns, asked_ns;
+    int64_t sent_ns;       /* the renewal */
+    char *uid, *rv;        /* of our Lease; rv NULL: unknown until the next list */
+    bool renews;           /* this round has not renewed yet */
+    bool disputed;         /* this round has met a conflict */
+    bool news;             /* the watch brought news: list once more */
+    struct ml_timer stuck; /* no answer */
+    struct ml_timer next_round;
+    struct ml_timer hint;
+    struct ml_err trouble; /* as logged last; none since the last success */
+    struct lease_watch watch;
+
+    int64_t until_ns; /* the fence is open until then */
+    struct ml_timer deadline;
+
+    void (*left)(void *context);
+    void *left_context;
+    struct ml_task left_task;
+    struct ml_timer patience;
+
+    struct ml_metric *members;
+};
+
+static int64_t shard_now(const struct ml_shard *self)
+{
+    return ml_clock_monotonic(self->clock);
+}
+
+static void shard_stop(struct ml_shard *self)
 {
     if (self->call)
         ml_client_cancel(ml_take(&self->call));
@@ -15,17 +81,17 @@ void shard_idle(struct ml_shard *self)
     lease_watch_stop(&self->watch);
 }
 
-void shard_lose(struct ml_shard *self, const struct ml_err *why)
+static void shard_lose(struct ml_shard *self, const struct ml_err *why)
 {
     struct ml_err err = *why;
     ml_err_wrap(&err, "lost the lease %s/%s", self->opts.ns, self->name);
-    shard_idle(self);
+    shard_stop(self);
     self->state = SHARD_OVER;
     ml_metric_set(self->members, 0);
     self->opts.handler->lost(self->opts.context, &err);
 }
 
-void shard_on_deadline(void *context)
+static void shard_on_deadline(void *context)
 {
     struct ml_shard *self = context;
     struct ml_err err = self->trouble;
@@ -36,12 +102,431 @@ void shard_on_deadline(void *context)
     shard_lose(self, &err);
 }
 
-/* ---- leaving ---- */
+/* ---- the end of a round ---- */
 
-static void on_left(void *context)
+static int64_t shard_timeout_ns(const struct ml_shard *self)
+{
+    return ML_MAX(TIMEOUT_NS_MIN, self->opts.times.renew_ns / 2);
+}
+
+static void shard_end_round(struct ml_shard *self)
+{
+    ml_timer_stop(&self->stuck);
+    if (self->state == SHARD_LEAVING) {
+        ml_task_defer(&self->left_task, self->opts.loop);
+        return;
+    }
+    lease_watch_start(&self->watch);
+    if (self->news) {
+        self->news = false;
+        ml_timer_start(&self->hint, ml_random_between(self->opts.random, 0, HINT_NS_MAX));
+    }
+    ml_timer_start(&self->next_round, self->begun_ns + self->opts.times.retry_ns - shard_now(self));
+}
+
+static void shard_round_failed(struct ml_shard *self, const struct ml_err *err)
+{
+    if (self->state == SHARD_LEAVING)
+        ml_warn(self->opts.log, "shard", "the lease could not be given back; it will expire",
+                ML_ERR(err));
+    else if (strcmp(err->message, self->trouble.message) != 0)
+        ml_warn(self->opts.log, "shard",
+                self->state == SHARD_MEMBER ? "cannot renew the lease or list the members; trying "
+                                              "again"
+                                            : "cannot join the shard group; trying again",
+                ML_ERR(err));
+    self->trouble = *err;
+    shard_end_round(self);
+}
+
+static void shard_round_succeeded(struct ml_shard *self)
+{
+    if (self->trouble.kind && self->state == SHARD_MEMBER)
+        ml_info(self->opts.log, "shard", "the lease is renewed again", ML_S("lease", self->name));
+    self->trouble = ML_ERR_INIT;
+    shard_end_round(self);
+}
+
+static void shard_forget_version(struct ml_shard *self)
+{
+    free(ml_take(&self->rv));
+    free(ml_take(&self->uid));
+}
+
+static void shard_keep_version(struct ml_shard *self, const struct shard_lease *lease)
+{
+    shard_forget_version(self);
+    self->rv = ml_strdup(lease->rv);
+    self->uid = ml_strdup(lease->uid);
+}
+
+static void shard_on_stuck(void *context)
 {
     struct ml_shard *self = context;
-    shard_idle(self);
+    struct ml_err err;
+    ml_err_set(&err, ML_ETIMEOUT, "no answer about the leases of %s in %s within %g s",
+               self->opts.group, self->opts.ns,
+               (double)shard_timeout_ns(self) / (double)ML_NS_PER_S);
+    if (self->call)
+        ml_client_cancel(ml_take(&self->call));
+    shard_forget_version(self);
+    shard_round_failed(self, &err);
+}
+
+static void shard_send(struct ml_shard *self, struct ml_client_request *request,
+                       ml_client_done *done)
+{
+    request->timeout_ms = shard_timeout_ns(self) / ML_NS_PER_MS;
+    ml_timer_stop(&self->next_round);
+    /* Later than the request's own limit, for what the client tries again by itself. */
+    ml_timer_start(&self->stuck, shard_timeout_ns(self) + shard_timeout_ns(self) / 8);
+    self->call = ml_client_send(self->opts.client, request, done, self);
+}
+
+/* ---- old Leases ---- */
+
+static void shard_on_swept(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_shard *self = context;
+    (void)body;
+    self->sweeping = NULL;
+    if (err && err->kind != ML_ENOT_FOUND && err->kind != ML_ECONFLICT)
+        ml_debug(self->opts.log, "shard", "an old lease was not deleted", ML_ERR(err));
+}
+
+/* Only the first member deletes, one Lease at a time. The delete is guarded by the version, so that
+ * a member that came back keeps its Lease. */
+static void shard_delete_old_lease(struct ml_shard *self)
+{
+    const struct shard_peer *remains = shard_group_remains(&self->group, shard_now(self),
+                                                           self->opts.times.lease_ns);
+    if (!remains || self->sweeping || self->state != SHARD_MEMBER || self->next.ids[0] != self->id)
+        return;
+    ML_AUTO_FREE char *name = shard_lease_name(self->opts.group, remains->lease.id);
+    const struct ml_client_request request = {
+        .verb = ML_VERB_DELETE,
+        .kind = &lease_kind,
+        .ns = ml_str_of(self->opts.ns),
+        .name = ml_str_of(name),
+        .uid = remains->lease.uid,
+        .resource_version = remains->lease.rv,
+        .timeout_ms = shard_timeout_ns(self) / ML_NS_PER_MS,
+    };
+    self->sweeping = ml_client_send(self->opts.client, &request, shard_on_swept, self);
+}
+
+/* ---- views ----
+ * A view goes through these stages: wanted, when a list shows other members than the last one;
+ * draining, until the work on the keys that it takes away has ended; publishing, from when it is
+ * sent until it is granted; published; and confirmed by a list that was requested after the grant.
+ * A view that was sent is not replaced, since others may have seen it; one that was not sent yet
+ * may be. */
+
+static void shard_rebuild_acting(struct ml_shard *self)
+{
+    const struct shard_set *const views[] = {&self->confirmed, &self->published, &self->next};
+    struct shard_acting acting;
+    shard_acting_init(&acting, &self->group, views, ML_COUNT(views));
+    if (shard_acting_eq(&acting, &self->acting)) {
+        shard_acting_fini(&acting);
+        return;
+    }
+    shard_acting_fini(&self->before);
+    self->before = self->acting;
+    self->acting = acting;
+    self->opts.handler->changed(self->opts.context);
+}
+
+static bool shard_is_due(const struct ml_shard *self)
+{
+    return !self->draining && !shard_set_eq(&self->next, &self->published);
+}
+
+static void shard_log_view(const struct ml_shard *self)
+{
+    ML_AUTO_FREE char *members = shard_set_text(&self->next);
+    ml_info(self->opts.log, "shard", "the members of the shard group have changed",
+            ML_S("group", self->opts.group), ML_I("members", (int64_t)self->next.count),
+            ML_S("ids", members));
+}
+
+static void shard_choose_view(struct ml_shard *self)
+{
+    struct shard_set alive;
+    shard_group_alive(&self->group, &alive);
+    if (self->publishing || shard_set_eq(&alive, &self->next))
+        return;
+    self->next = alive;
+    ml_metric_set(self->members, (double)alive.count);
+    shard_log_view(self);
+    if (!self->draining)
+        self->draining_since_ns = shard_now(self);
+    self->draining = true;
+}
+
+/* The next view is in force already: no new work begins on the keys that it takes away. */
+static void shard_drain(struct ml_shard *self)
+{
+    bool cut = shard_now(self) - self->draining_since_ns >= self->opts.times.renew_ns;
+    if (!self->draining)
+        return;
+    if (self->opts.handler->idle(self->opts.context, cut)) {
+        self->draining = false;
+        ml_timer_stop(&self->drain);
+        return;
+    }
+    if (!ml_timer_active(&self->drain))
+        ml_timer_start(&self->drain, DRAIN_RETRY_NS);
+}
+
+static void shard_on_list_shown(struct ml_shard *self)
+{
+    self->confirmed = self->published;
+    shard_choose_view(self);
+    shard_rebuild_acting(self);
+    shard_drain(self);
+}
+
+static void shard_granted_view(struct ml_shard *self)
+{
+    if (!self->publishing)
+        return;
+    self->publishing = false;
+    self->published = self->next;
+    shard_rebuild_acting(self);
+}
+
+/* ---- renewing ---- */
+
+static void shard_list(struct ml_shard *self);
+
+/* Others wait for at least lease_ns from when the server received the renewal, which was after we
+ * sent it. A renewal that is granted after our own deadline does not count: others may consider us
+ * dead. */
+static void shard_granted(struct ml_shard *self)
+{
+    bool first = self->state == SHARD_JOINING;
+    int64_t until_ns = self->sent_ns + self->opts.times.renew_ns;
+    if (shard_now(self) >= (first ? until_ns : self->until_ns)) {
+        struct ml_err err;
+        ml_err_set(&err, ML_ETIMEOUT, "it was renewed too late");
+        shard_lose(self, &err);
+        return;
+    }
+    self->until_ns = until_ns;
+    ml_timer_start(&self->deadline, until_ns - shard_now(self));
+    self->state = SHARD_MEMBER;
+    self->renews = false;
+    if (first)
+        ml_info(self->opts.log, "shard", "joined the shard group", ML_S("group", self->opts.group),
+                ML_S("lease", self->name), ML_S("identity", self->opts.identity));
+    shard_granted_view(self);
+    shard_list(self);
+}
+
+static void shard_on_written(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_shard *self = context;
+    struct shard_lease lease = {0};
+    struct ml_err bad = ML_ERR_INIT;
+    self->call = NULL;
+    shard_forget_version(self);
+    if (err && (err->kind == ML_ECONFLICT || err->kind == ML_EALREADY_EXISTS) && !self->disputed) {
+        self->disputed = true;
+        shard_list(self);
+        return;
+    }
+    if (err) {
+        shard_round_failed(self, err);
+        return;
+    }
+    if (self->state == SHARD_LEAVING) {
+        ml_info(self->opts.log, "shard", "left the shard group", ML_S("lease", self->name));
+        shard_end_round(self);
+        return;
+    }
+    if (shard_lease_read(body, self->opts.group, &lease) && lease.id == self->id) {
+        shard_keep_version(self, &lease);
+        shard_lease_fini(&lease);
+        shard_granted(self);
+        return;
+    }
+    shard_lease_fini(&lease);
+    ml_err_set(&bad, ML_EINVALID, "the server wrote another Lease than it was sent");
+    shard_round_failed(self, &bad);
+}
+
+static const struct shard_set *shard_outgoing(const struct ml_shard *self)
+{
+    return self->publishing ? &self->next : &self->published;
+}
+
+static char *shard_lease_body(struct ml_shard *self)
+{
+    static const struct shard_set nobody = {0};
+    bool leaves = self->state == SHARD_LEAVING;
+    char now[ML_RFC3339_MICRO_LEN + 1];
+    ml_rfc3339_format_micro(ml_clock_wall(self->clock), now);
+    if (!self->acquired)
+        self->acquired = ml_strdup(now);
+    const struct shard_lease_text text = {
+        .group = self->opts.group,
+        .ns = self->opts.ns,
+        .id = self->id,
+        .uid = self->uid,
+        .rv = self->rv,
+        .holder = leaves ? "" : self->opts.identity,
+        .view = leaves ? &nobody : shard_outgoing(self),
+        .duration_s = leaves ? 1 : self->opts.times.lease_ns / ML_NS_PER_S,
+        .acquired = self->acquired,
+        .renewed = now,
+    };
+    return shard_lease_json(&text);
+}
+
+static void shard_write_lease(struct ml_shard *self)
+{
+    if (shard_is_due(self))
+        self->publishing = true;
+    ML_AUTO_FREE char *body = shard_lease_body(self);
+    struct ml_client_request request = {
+        .verb = self->rv ? ML_VERB_UPDATE : ML_VERB_CREATE,
+        .kind = &lease_kind,
+        .ns = ml_str_of(self->opts.ns),
+        .name = ml_str_of(self->name),
+        .body = ml_str_of(body),
+    };
+    self->sent_ns = shard_now(self);
+    shard_send(self, &request, shard_on_written);
+}
+
+/* ---- listing ---- */
+
+/* Checks our own Lease in the list. False: we are no longer a member. */
+static bool shard_still_holds_lease(struct ml_shard *self, const struct shard_lease *lease)
+{
+    struct ml_err err;
+    if (lease->id && strcmp(lease->holder, self->opts.identity) == 0) {
+        shard_keep_version(self, lease);
+        return true;
+    }
+    shard_forget_version(self);
+    if (self->state == SHARD_JOINING && !lease->id)
+        return true;
+    if (lease->id)
+        ml_err_set(&err, ML_ECONFLICT, "%s holds it now", lease->holder);
+    else
+        ml_err_set(&err, ML_ENOT_FOUND, "it was deleted");
+    if (self->state == SHARD_LEAVING)
+        shard_end_round(self);
+    else
+        shard_lose(self, &err);
+    return false;
+}
+
+static void shard_on_listed(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_shard *self = context;
+    struct shard_lease own = {0};
+    struct ml_err bad = ML_ERR_INIT;
+    self->call = NULL;
+    if (!err &&
+        shard_group_observe(&self->group, body, self->asked_ns, shard_now(self), &own, &bad) < 0)
+        err = &bad;
+    if (err) {
+        shard_round_failed(self, err);
+        return;
+    }
+    bool goes_on = shard_still_holds_lease(self, &own);
+    shard_lease_fini(&own);
+    if (!goes_on)
+        return;
+    if (self->state != SHARD_LEAVING)
+        shard_on_list_shown(self);
+    if (self->renews || self->state == SHARD_LEAVING || shard_is_due(self)) {
+        shard_write_lease(self);
+        return;
+    }
+    shard_delete_old_lease(self);
+    shard_round_succeeded(self);
+}
+
+static void shard_list(struct ml_shard *self)
+{
+    struct ml_buf path = ML_BUF_INIT;
+    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", self->opts.group);
+    ml_buf_printf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases", self->opts.ns);
+    ml_url_query(&path, "labelSelector", ml_str_of(selector));
+    ML_AUTO_FREE char *text = ml_buf_take(&path);
+    struct ml_client_request request = {.verb = ML_VERB_GET, .path = text};
+    self->asked_ns = shard_now(self);
+    shard_send(self, &request, shard_on_listed);
+}
+
+/* ---- what begins a round ---- */
+
+static void shard_begin_round(void *context)
+{
+    struct ml_shard *self = context;
+    if (self->state == SHARD_MEMBER && shard_now(self) >= self->until_ns) {
+        shard_on_deadline(
+            self); /* it was suspended: it must not renew, others may consider it dead */
+        return;
+    }
+    ml_timer_stop(&self->hint);
+    self->begun_ns = shard_now(self);
+    self->renews = true;
+    self->disputed = false;
+    if (self->rv)
+        shard_write_lease(self);
+    else
+        shard_list(self);
+}
+
+static void shard_on_hint(void *context)
+{
+    struct ml_shard *self = context;
+    if (self->call)
+        self->news = true;
+    else
+        shard_list(self);
+}
+
+static void shard_on_watched(void *context, struct ml_str object)
+{
+    struct ml_shard *self = context;
+    struct shard_lease lease = {0};
+    bool is_news = object.len == 0 || (shard_lease_read(object, self->opts.group, &lease) &&
+                                       shard_group_is_news(&self->group, &lease));
+    shard_lease_fini(&lease);
+    if (!is_news || self->state != SHARD_MEMBER)
+        return;
+    if (self->call)
+        self->news = true;
+    else if (!ml_timer_active(&self->hint))
+        ml_timer_start(&self->hint, ml_random_between(self->opts.random, 0, HINT_NS_MAX));
+}
+
+static void shard_renew(struct ml_shard *self)
+{
+    if (!self->call && self->rv)
+        shard_write_lease(self);
+}
+
+static void shard_on_drain(void *context)
+{
+    struct ml_shard *self = context;
+    shard_drain(self);
+    if (shard_is_due(self))
+        shard_renew(self);
+}
+
+/* ---- leaving ---- */
+
+static void shard_on_left(void *context)
+{
+    struct ml_shard *self = context;
+    shard_stop(self);
     ml_timer_stop(&self->patience);
     ml_task_cancel(&self->left_task);
     self->state = SHARD_OVER;
@@ -56,7 +541,7 @@ void ml_shard_leave(struct ml_shard *self, int64_t patience_ns, void (*done)(voi
 {
     bool was_member = self->state == SHARD_MEMBER;
     bool unsure = self->call != NULL; /* a renewal may be under way */
-    shard_idle(self);
+    shard_stop(self);
     self->left = done;
     self->left_context = context;
     ml_metric_set(self->members, 0);
@@ -75,14 +560,15 @@ void ml_shard_leave(struct ml_shard *self, int64_t patience_ns, void (*done)(voi
 
 /* ---- asked ---- */
 
-static bool is_open(const struct ml_shard *self)
+static bool shard_is_open(const struct ml_shard *self)
 {
     return self->state == SHARD_MEMBER && shard_now(self) < self->until_ns;
 }
 
 bool ml_shard_acts(const struct ml_shard *self, struct ml_str controller, struct ml_str object)
 {
-    return is_open(self) && shard_acting_acts(&self->acting, rendezvous_key(controller, object));
+    return shard_is_open(self) &&
+           shard_acting_acts(&self->acting, rendezvous_key(controller, object));
 }
 
 bool ml_shard_gained(const struct ml_shard *self, struct ml_str controller, struct ml_str object)
@@ -94,7 +580,7 @@ bool ml_shard_gained(const struct ml_shard *self, struct ml_str controller, stru
 int ml_shard_fence(void *context, const char *method, const char *path, struct ml_err *err)
 {
     const struct ml_shard *self = context;
-    if (is_open(self) || ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/"))
+    if (shard_is_open(self) || ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/"))
         return 0;
     return ml_err_set(err, ML_ECANCELED,
                       "%s %s was not sent: this replica is no member of the shard group %s", method,
@@ -109,9 +595,9 @@ void ml_shard_settled(struct ml_shard *self)
 
 /* ---- life ---- */
 
-/* An identity is unique for each start of a process; its hash is, among some hundreds, as well. A
- * name that is taken all the same is somebody else's Lease, and left alone. */
-static uint64_t id_of(const char *identity)
+/* An identity is unique for each start of a process, and so is its hash among some hundreds. If the
+ * name exists all the same, it is somebody else's Lease and is left alone. */
+static uint64_t shard_member_id(const char *identity)
 {
     uint64_t id = rendezvous_key(ML_STR("moonloop.dev/shard-member"), ml_str_of(identity));
     return id ? id : 1;
@@ -125,20 +611,20 @@ struct ml_shard *ml_shard_new(const struct ml_shard_opts *opts)
     self->opts.group = ml_strdup(opts->group);
     self->opts.identity = ml_strdup(opts->identity);
     self->clock = ml_loop_clock(opts->loop);
-    self->id = id_of(opts->identity);
+    self->id = shard_member_id(opts->identity);
     self->name = shard_lease_name(opts->group, self->id);
     self->trouble = ML_ERR_INIT;
     shard_group_init(&self->group, self->opts.group, self->id, opts->times.lease_ns);
     ml_timer_init(&self->stuck, opts->loop, shard_on_stuck, self);
     ml_timer_init(&self->next_round, opts->loop, shard_begin_round, self);
-    ml_timer_init(&self->hint, opts->loop, shard_look, self);
+    ml_timer_init(&self->hint, opts->loop, shard_on_hint, self);
     ml_timer_init(&self->drain, opts->loop, shard_on_drain, self);
     ml_timer_init(&self->deadline, opts->loop, shard_on_deadline, self);
-    ml_timer_init(&self->patience, opts->loop, on_left, self);
-    ml_task_init(&self->left_task, on_left, self);
+    ml_timer_init(&self->patience, opts->loop, shard_on_left, self);
+    ml_task_init(&self->left_task, shard_on_left, self);
     ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", opts->group);
-    lease_watch_init(&self->watch, opts->client, opts->ns, "labelSelector", selector, shard_on_seen,
-                     self);
+    lease_watch_init(&self->watch, opts->client, opts->ns, "labelSelector", selector,
+                     shard_on_watched, self);
     self->members = ml_metric_only(ml_metrics_gauge(
         opts->metrics, "moonloop_shard_members",
         "Replicas that share the keys, as this one sees them; 0 while it is no member.", NULL));
@@ -149,7 +635,7 @@ void ml_shard_free(struct ml_shard *self)
 {
     if (!self)
         return;
-    shard_idle(self);
+    shard_stop(self);
     ml_timer_stop(&self->patience);
     ml_task_cancel(&self->left_task);
     lease_watch_fini(&self->watch);

@@ -1,39 +1,41 @@
 /* L4 state. Sharding: one member of a group of replicas that share the keys of all controllers by
- * rendezvous hashing. Each member holds a Lease of its own; docs/decisions/0006 has the argument
- * why no key ever has two who act on it.
+ * rendezvous hashing. Each member holds a Lease of its own. docs/decisions/0006 explains why no two
+ * members ever act on the same key.
  *
  *   start ──> joining ──> member ──> lost
  *                │           └─────> left
  *                └─────────────────> left
  *
  * The rules, in short:
- * - In the annotation of its Lease a member says among whom it acts: its view. Whom a key belongs
- * to in that view, it belongs to for this member: a claim.
- * - Before a member publishes a view in which it has a key no more, its work on the key has ended.
- * - It begins to act on a key after its claim was granted and a list, asked for after that, shows
- *   nobody else who claims it. Of two who claim a key, the later one sees the earlier.
- * - Who has not been seen to renew for the Lease's duration counts no more; a member that could not
- *   renew stops before, at the renew deadline after it sent the last renewal that was granted, and
- *   never goes on: it is lost. A renewal that is granted after that is none. */
+ * - The annotation of its Lease lists the members that this member knows: its view. A member claims
+ * the keys that are its own in its view.
+ * - Before a member publishes a view that takes a key away from it, its work on that key has ended.
+ * - It begins to act on a key when its view was written to the Lease and a list that was requested
+ * after that shows no other member that claims the key. Of two members that claim a key, the later
+ * one sees the earlier.
+ * - A member that was not seen to renew for the Lease's duration is dead to the others. A member
+ * that cannot renew stops earlier, at the renew deadline counted from when it sent the last renewal
+ * that was granted, and never resumes: it is lost. A renewal that is granted after that does not
+ * count. */
 #pragma once
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
 #include "kube/client.h"
-#include "state/lease_times.h"
+#include "state/lease.h"
 
 struct ml_shard;
 
 struct ml_shard_handler {
     /* What it acts on has changed: ml_shard_gained says which keys are new. */
     void (*changed)(void *context);
-    /* True when no work is under way on keys that it does not act on (any more). `cut`: patience
-     * is over; what is under way and writes nothing at this moment is to be ended now. Asked again
-     * after ml_shard_settled, and every second. */
+    /* True when no work is under way on keys that it does not act on any more. `cut`: the wait is
+     * over; work that has no write under way is to be ended now. Called again after
+     * ml_shard_settled, and every second. */
     bool (*idle)(void *context, bool cut);
-    /* It was a member and is so no more, or cannot know; the fence is closed. At most once, and
-     * the last. The shard must not be freed inside. */
+    /* It is no longer a member, or cannot know; the fence is closed. Comes at most once, as the
+     * last call. The shard must not be freed inside. */
     void (*lost)(void *context, const struct ml_err *err);
 };
 
@@ -53,23 +55,24 @@ struct ml_shard_opts {
 };
 
 struct ml_shard *ml_shard_new(const struct ml_shard_opts *opts);
-/* Gives nothing back: for others it is as if the process had died. NULL is fine. */
+/* Does not release its Lease: to the others it looks as if the process had died. NULL is fine. */
 void ml_shard_free(struct ml_shard *shard);
 void ml_shard_start(struct ml_shard *shard);
 
-/* Work has ended: one that the shard may wait for. */
+/* Some work has ended; the shard may be waiting for it. */
 void ml_shard_settled(struct ml_shard *shard);
 
-/* Leaves, so that the others need not wait: once all work has ended. The fence is closed from now
- * on. `done` comes later, once, after at most `patience_ns`; no handler comes any more. */
+/* Leaves the group, so that the others need not wait. Call it when all work has ended. The fence is
+ * closed from now on. `done` is called once, later, after at most `patience_ns`; the handlers are
+ * not called any more. */
 void ml_shard_leave(struct ml_shard *shard, int64_t patience_ns, void (*done)(void *context),
                     void *context);
 
 /* May this member begin work on the object for the controller, now? */
 bool ml_shard_acts(const struct ml_shard *shard, struct ml_str controller, struct ml_str object);
-/* Inside `changed`: it acts on it now, and did not before. */
+/* To be called inside `changed`: does it act on the key now, and did not before? */
 bool ml_shard_gained(const struct ml_shard *shard, struct ml_str controller, struct ml_str object);
 
-/* An ml_client_fence (`context` is the shard): 0 while nobody can count this member as dead, else
- * ML_ECANCELED. Events pass at any time. */
+/* An ml_client_fence (`context` is the shard): 0 while no other member can consider this one dead,
+ * else ML_ECANCELED. Events always pass. */
 int ml_shard_fence(void *context, const char *method, const char *path, struct ml_err *err);

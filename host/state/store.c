@@ -1,3 +1,4 @@
+/* The objects of an informer, and the tombstones of those that went. */
 #include "state/store.h"
 
 #include "base/map.h"
@@ -6,12 +7,12 @@
 struct dependents {
     size_t len;
     size_t capacity;
-    size_t step; /* where next_owned stood last, to find its cursor without a search */
+    size_t step; /* the last position of next_owned, to find its cursor without a search */
     struct ml_object *objects[];
 };
 
-/* An owner's entry in `by_owner`: its only object, as is the rule, or, marked in the pointer's
- * lowest bit, which is never set in one of malloc, its dependents. */
+/* An owner's entry in `by_owner`: usually its only object; else its dependents, marked in the
+ * lowest bit of the pointer, which malloc never sets. */
 #define SEVERAL 1u
 
 struct ml_store {
@@ -20,24 +21,24 @@ struct ml_store {
     size_t bytes;
 };
 
-static struct dependents *several(const void *entry)
+static struct dependents *dependents_in(const void *entry)
 {
     return (uintptr_t)entry & SEVERAL ? (void *)((uintptr_t)entry - SEVERAL) : NULL;
 }
 
-static void *entry_of(struct dependents *of)
+static void *entry_of_dependents(struct dependents *of)
 {
     return (void *)((uintptr_t)of + SEVERAL);
 }
 
-static struct ml_str object_key(const void *entry)
+static struct ml_str store_object_key(const void *entry)
 {
     return ml_object_key(entry);
 }
 
-static struct ml_str owner_uid(const void *entry)
+static struct ml_str store_owner_uid(const void *entry)
 {
-    const struct dependents *of = several(entry);
+    const struct dependents *of = dependents_in(entry);
     struct ml_owner owner = {0};
     ml_object_controller(of ? of->objects[0] : entry, &owner);
     return owner.uid;
@@ -46,8 +47,8 @@ static struct ml_str owner_uid(const void *entry)
 struct ml_store *ml_store_new(void)
 {
     struct ml_store *store = ml_new(struct ml_store);
-    store->by_key.key = object_key;
-    store->by_owner.key = owner_uid;
+    store->by_key.key = store_object_key;
+    store->by_owner.key = store_owner_uid;
     return store;
 }
 
@@ -56,7 +57,7 @@ void ml_store_free(struct ml_store *store)
     if (!store)
         return;
     ml_set_each (&store->by_owner, i, entry)
-        free(several(entry));
+        free(dependents_in(entry));
     ml_set_each (&store->by_key, j, object)
         ml_object_unref(object);
     ml_set_fini(&store->by_key);
@@ -69,11 +70,11 @@ struct ml_object *ml_store_get(const struct ml_store *store, struct ml_str key)
     return ml_set_get(&store->by_key, key);
 }
 
-/* With room for twice as many as the entry has. The entry stays as it is: the set reads its key
- * until the new one has its place. */
-static struct dependents *dependents_of(const void *entry)
+/* A copy with room for twice as many. The entry stays: the set reads its key until the copy
+ * replaces it. */
+static struct dependents *dependents_grow(const void *entry)
 {
-    const struct dependents *old = several(entry);
+    const struct dependents *old = dependents_in(entry);
     size_t len = old ? old->len : 1;
     struct dependents *of = ml_alloc(sizeof *of + 2 * len * sizeof of->objects[0]);
     *of = (struct dependents){.len = len, .capacity = 2 * len};
@@ -82,7 +83,7 @@ static struct dependents *dependents_of(const void *entry)
     return of;
 }
 
-static void index_owner(struct ml_store *store, struct ml_object *object)
+static void store_index_owner(struct ml_store *store, struct ml_object *object)
 {
     struct ml_owner owner;
     if (!ml_object_controller(object, &owner))
@@ -92,22 +93,22 @@ static void index_owner(struct ml_store *store, struct ml_object *object)
         ml_set_put(&store->by_owner, object);
         return;
     }
-    struct dependents *of = several(entry);
+    struct dependents *of = dependents_in(entry);
     if (!of || of->len == of->capacity) {
-        of = dependents_of(entry);
-        free(several(ml_set_put(&store->by_owner, entry_of(of))));
+        of = dependents_grow(entry);
+        free(dependents_in(ml_set_put(&store->by_owner, entry_of_dependents(of))));
     }
     of->objects[of->len++] = object;
 }
 
-static void unindex_owner(struct ml_store *store, struct ml_object *object)
+static void store_unindex_owner(struct ml_store *store, struct ml_object *object)
 {
     struct ml_owner owner;
     if (!ml_object_controller(object, &owner))
         return;
     void *entry = ml_set_get(&store->by_owner, owner.uid);
     ml_assert(entry != NULL);
-    struct dependents *of = several(entry);
+    struct dependents *of = dependents_in(entry);
     if (!of) {
         ml_set_remove(&store->by_owner, owner.uid);
         return;
@@ -127,10 +128,10 @@ struct ml_object *ml_store_put(struct ml_store *store, struct ml_object *object)
     ml_object_ref(object);
     struct ml_object *former = ml_set_put(&store->by_key, object);
     if (former) {
-        unindex_owner(store, former);
+        store_unindex_owner(store, former);
         store->bytes -= ml_object_bytes(former);
     }
-    index_owner(store, object);
+    store_index_owner(store, object);
     store->bytes += ml_object_bytes(object);
     return former;
 }
@@ -140,7 +141,7 @@ struct ml_object *ml_store_remove(struct ml_store *store, struct ml_str key)
     struct ml_object *former = ml_set_remove(&store->by_key, key);
     if (!former)
         return NULL;
-    unindex_owner(store, former);
+    store_unindex_owner(store, former);
     store->bytes -= ml_object_bytes(former);
     return former;
 }
@@ -154,7 +155,7 @@ struct ml_object *ml_store_next_owned(const struct ml_store *store, struct ml_st
                                       struct ml_object **cursor)
 {
     void *entry = ml_set_get(&store->by_owner, uid);
-    struct dependents *of = several(entry);
+    struct dependents *of = dependents_in(entry);
     if (!of) {
         *cursor = *cursor ? NULL : entry;
         return *cursor;
@@ -179,4 +180,55 @@ size_t ml_store_len(const struct ml_store *store)
 size_t ml_store_bytes(const struct ml_store *store)
 {
     return store->bytes;
+}
+
+/* ---- tombstones ---- */
+
+struct tombstone {
+    size_t uid_len, rv_len;
+    char bytes[]; /* uid, rv */
+};
+
+static struct ml_str tombstone_uid(const struct tombstone *object)
+{
+    return (struct ml_str){object->bytes, object->uid_len};
+}
+
+static void tombstones_forget(struct tombstones *tombstones, size_t at)
+{
+    struct tombstone *object = tombstones->ring[at];
+    if (!object)
+        return;
+    if (ml_map_get(&tombstones->by_uid, tombstone_uid(object)) == object)
+        ml_map_remove(&tombstones->by_uid, tombstone_uid(object));
+    free(object);
+    tombstones->ring[at] = NULL;
+}
+
+void tombstones_fini(struct tombstones *tombstones)
+{
+    for (size_t i = 0; i < TOMBSTONES_MAX; i++)
+        tombstones_forget(tombstones, i);
+    ml_map_fini(&tombstones->by_uid);
+}
+
+void tombstones_put(struct tombstones *tombstones, struct ml_str uid, struct ml_str rv)
+{
+    struct tombstone *object = ml_alloc(sizeof *object + uid.len + rv.len);
+    object->uid_len = uid.len;
+    object->rv_len = rv.len;
+    memcpy(object->bytes, uid.ptr, uid.len);
+    memcpy(object->bytes + uid.len, rv.ptr, rv.len);
+    tombstones_forget(tombstones, tombstones->next);
+    tombstones->ring[tombstones->next] = object;
+    tombstones->next = (tombstones->next + 1) % TOMBSTONES_MAX;
+    ml_map_put(&tombstones->by_uid, tombstone_uid(object), object);
+}
+
+bool tombstones_has(const struct tombstones *tombstones, struct ml_str uid, struct ml_str rv)
+{
+    const struct tombstone *object = ml_map_get(&tombstones->by_uid, uid);
+    if (!object)
+        return false;
+    return ml_rv_older(rv, (struct ml_str){object->bytes + object->uid_len, object->rv_len});
 }

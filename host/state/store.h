@@ -2,6 +2,7 @@
  * reference to each object; readers borrow it and take their own to keep it. */
 #pragma once
 
+#include "base/map.h"
 #include "kube/object.h"
 
 struct ml_store;
@@ -16,8 +17,8 @@ struct ml_object *ml_store_get(const struct ml_store *store, struct ml_str key);
 struct ml_object *ml_store_put(struct ml_store *store, struct ml_object *object);
 struct ml_object *ml_store_remove(struct ml_store *store, struct ml_str key);
 
-/* Steps through all objects; start with *cursor 0. Order is by insertion of the hash table and
- * not stated: who shows a list sorts it by key. */
+/* Steps through all objects; start with *cursor 0. The order is not defined: callers that show a
+ * list sort it by key. */
 struct ml_object *ml_store_next(const struct ml_store *store, size_t *cursor);
 
 /* Steps through the objects whose controller owner has `uid`; start with *cursor NULL. */
@@ -26,3 +27,21 @@ struct ml_object *ml_store_next_owned(const struct ml_store *store, struct ml_st
 
 size_t ml_store_len(const struct ml_store *store);
 size_t ml_store_bytes(const struct ml_store *store); /* sum of ml_object_bytes */
+
+/* ---- tombstones ---- */
+
+/* The objects that were deleted last, so that a late or repeated event does not bring one back.
+ * Remembers the last 256; servers do not repeat events, so older ones do not matter. */
+#define TOMBSTONES_MAX 256
+
+struct tombstones {
+    struct tombstone *ring[TOMBSTONES_MAX];
+    size_t next;
+    struct ml_map by_uid;
+};
+
+void tombstones_fini(struct tombstones *tombstones);
+/* The object with this uid was deleted at version `rv`; both are copied. */
+void tombstones_put(struct tombstones *tombstones, struct ml_str uid, struct ml_str rv);
+/* Is `rv` a version of the object from before its deletion? */
+bool tombstones_has(const struct tombstones *tombstones, struct ml_str uid, struct ml_str rv);

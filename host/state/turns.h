@@ -1,16 +1,17 @@
-/* L4 state. Who runs code of a script next. The thread is one, and a slice of script code may take
- * the CPU for as long as its limit allows; so slices are turns, given by the loop:
+/* L4 state. Decides whose script code runs next. There is one thread, and a slice of script code
+ * may take the CPU for as long as its limit allows; so a slice runs in a turn, which the loop
+ * gives:
  *
  *   - each payer (a controller, a source that loads) has a share of the wall time (base/meter.h);
- *     its turns wait until what it owes is made good;
- *   - turns of script code that together took 10 ms end a round: the loop turns, and what became
- *     due meanwhile, or came from a peer, takes its place before another one begins;
- *   - payers take turns one by one. Those whose slices are short go before those whose are long or
- *     not known yet, up to three quarters of the time: so who needs little waits for at most one
- *     slice, whatever the others do. A slice that turns out long counts as one,
- *     whoever took it;
- *   - after a long slice the next long one waits for as long as that took, if anybody whose slices
- *     are short was at work within 250 ms: what it asked the API server for comes in between. */
+ *     its turns wait while it owes CPU time;
+ *   - after 10 ms of script code a round ends: the loop handles due timers and what peers sent
+ *     before the next round begins;
+ *   - payers take turns one by one. Quick payers, whose slices are short, go before slow ones,
+ * whose slices are long or not known yet, for up to three quarters of the time. So a quick payer
+ * waits for at most one slice, whatever the others do. A long slice counts as slow, whoever took
+ * it;
+ *   - after a long slice the next long one waits for as long as that took, if a quick payer took a
+ *     turn within the last 250 ms: answers of the API server are handled in between. */
 #pragma once
 
 #include "base/budget.h"
@@ -19,8 +20,8 @@
 
 struct ml_turns;
 
-/* `metered` false: CPU time does not count, and all turns come in the order of asking. For virtual
- * time, in which the same calls have to give the same world. */
+/* `metered` false: CPU time does not count, and all turns come in the order of the calls. For
+ * virtual time, where the same calls must have the same result. */
 struct ml_turns *ml_turns_new(struct ml_loop *loop, bool metered);
 bool ml_turns_metered(const struct ml_turns *turns);
 void ml_turns_free(struct ml_turns *turns); /* no payer may be left; NULL is fine */
@@ -29,28 +30,28 @@ void ml_turns_free(struct ml_turns *turns); /* no payer may be left; NULL is fin
 struct ml_payer {
     struct ml_turns *turns;
     struct ml_meter meter;
-    int64_t slice_ns;       /* what its longest slices take, forgotten slowly */
+    int64_t slice_ns;       /* how long its longest slices take; decays slowly */
     struct ml_list waiting; /* turns, in the order of asking */
-    struct ml_list node;    /* among the payers that have a turn to take */
+    struct ml_list node;    /* among the payers with a waiting turn */
     struct ml_timer paid;   /* runs while it owes */
     void (*idle)(void *context);
     void *context;
     struct ml_metric *seconds, *throttled; /* CPU time; times that it began to owe; or NULL */
 };
 
-/* `idle` is called from the loop when no turn of it waits any more and it owes nothing: something
- * new may begin. */
+/* `idle` is called from the loop when it has no waiting turn and owes nothing: new work may begin.
+ */
 void ml_payer_init(struct ml_payer *payer, struct ml_turns *turns, void (*idle)(void *context),
                    void *context);
 void ml_payer_fini(struct ml_payer *payer); /* its turns must be over or canceled */
 bool ml_payer_idle(const struct ml_payer *payer);
 
-/* A slice of its code took so long. NULL: nobody pays. */
+/* A slice of its code took `cpu_ns`. NULL: nobody pays. */
 void ml_payer_charge(struct ml_payer *payer, int64_t cpu_ns);
 
-/* May a slice run here and now, out of turn? For the answer to a call, whose body has to be copied
- * otherwise; and for functions that are asked at a change, which take at most `slice_max_ns`. NULL
- * may. */
+/* May a slice run now, without a turn? may_go_on: for the answer to a call, whose body would have
+ * to be copied otherwise. may_ask: for functions that are called at a change and take at most
+ * `slice_max_ns`. True for NULL. */
 bool ml_payer_may_go_on(const struct ml_payer *payer);
 bool ml_payer_may_ask(const struct ml_payer *payer, int64_t slice_max_ns);
 
@@ -61,7 +62,8 @@ struct ml_turn {
 };
 
 void ml_turn_init(struct ml_turn *turn, void (*run)(void *context), void *context);
-/* run() comes once, from the loop, never inside this call. Not while it waits already. */
+/* run() is called once, from the loop, never inside this call. Must not be called for a turn that
+ * waits already. */
 void ml_turn_wait(struct ml_turn *turn, struct ml_payer *payer);
 bool ml_turn_waits(const struct ml_turn *turn);
-void ml_turn_cancel(struct ml_turn *turn); /* run() comes no more */
+void ml_turn_cancel(struct ml_turn *turn); /* run() is not called any more */

@@ -1,6 +1,6 @@
-/* L4 state. One line of a watch: {"type":"MODIFIED","object":{…}}. It is taken apart by strings
- * and brackets alone: an object that is no JSON inside (not UTF-8, a broken escape) or nested
- * without end still has a type, a name and a version, and costs no other event. */
+/* L4 state. One line of a watch: {"type":"MODIFIED","object":{…}}. Only strings and brackets are
+ * parsed: an object with invalid JSON inside (not UTF-8, a broken escape) or too deep nesting still
+ * has a type, a name and a version, and does not affect other events. */
 #pragma once
 
 #include "base/err.h"
@@ -23,10 +23,11 @@ struct watch_event {
 /* ML_EINVALID when the line is no such event. Slices point into `line`. */
 ML_NODISCARD int watch_event_parse(struct ml_str line, struct watch_event *out, struct ml_err *err);
 
-/* Is the line no event, but a Status: what the server says when it fails behind its head? */
+/* Is the line a Status instead of an event? The server sends one when it fails after the headers.
+ */
 bool watch_event_is_status(struct ml_str line);
 
-/* Is this bookmark the one behind the last initial event (KEP-3157)? */
+/* Is this the bookmark after the last initial event (KEP-3157)? */
 bool watch_event_ends_initial(struct ml_str object);
 
 /* metadata.resourceVersion of a raw object, as text that the caller frees; NULL without one. */

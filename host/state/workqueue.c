@@ -1,16 +1,76 @@
-#include "state/workqueue_internal.h"
+/* The keys of one controller that wait to be reconciled. operator/controller_work.c takes them. */
+#include "state/workqueue.h"
 
-static double seconds(int64_t ns)
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/map.h"
+
+#define BACKOFF_FIRST_NS (5 * ML_NS_PER_MS)
+#define BACKOFF_MAX_NS   (1000 * ML_NS_PER_S)
+#define FAILURES_MAX     20 /* the backoff has long reached its maximum */
+
+/* client-go's names; the depth by priority, as controller-runtime has it. All NULL: not counted. */
+struct ml_workqueue_metrics {
+    struct ml_metric *adds, *retries;
+    struct ml_metric *depth[ML_PRIORITY_COUNT];
+    struct ml_metric *queue_duration, *work_duration;
+    struct ml_metric *unfinished, *longest_running;
+};
+
+/* All that is known about a key; freed when there is nothing left to know. */
+struct queue_entry {
+    struct ml_heap_node delay; /* in `delayed` while a later addition is due */
+    struct ml_list node;       /* in `ready` while queued, in `out` while processing */
+    int64_t since_ns;          /* queued since, then handed out since */
+    bool dirty;                /* needs work: in `ready`, unless it is processing */
+    bool processing;           /* handed out, in `out`, and so never in `ready` */
+    uint8_t failures;          /* for the backoff */
+    uint8_t priority;          /* while dirty */
+    uint8_t delay_priority;    /* while delayed */
+    uint16_t key_len;
+    char key[];
+};
+
+/* Dirty and not processing, in order of addition. */
+struct queue_class {
+    struct ml_list keys;
+    size_t len;
+};
+
+struct ml_workqueue {
+    struct ml_loop *loop;
+    struct ml_clock *clock;
+    void (*on_ready)(void *context);
+    void *context;
+    struct ml_map entries; /* key -> queue_entry */
+    struct queue_class ready[ML_PRIORITY_COUNT];
+    struct ml_list out;     /* processing, in order of handing out */
+    struct ml_heap delayed; /* by due time, monotonic ns */
+    size_t out_len;
+    struct ml_timer timer; /* for the top of `delayed` */
+    struct ml_task notify; /* on_ready, off the adder's stack */
+    bool shut_down;
+    struct ml_workqueue_metrics metrics;
+    struct ml_metrics_collector collector;
+};
+
+static void queue_count(struct ml_metric *metric)
+{
+    if (metric)
+        ml_metric_add(metric, 1);
+}
+
+static double queue_seconds(int64_t ns)
 {
     return (double)ns / (double)ML_NS_PER_S;
 }
 
-static struct ml_str key_of(const struct queue_entry *entry)
+static struct ml_str queue_key_of(const struct queue_entry *entry)
 {
     return (struct ml_str){entry->key, entry->key_len};
 }
 
-struct queue_entry *queue_entry_get(struct ml_workqueue *queue, struct ml_str key)
+static struct queue_entry *queue_entry_get(struct ml_workqueue *queue, struct ml_str key)
 {
     struct queue_entry *entry = ml_map_get(&queue->entries, key);
     if (entry)
@@ -20,62 +80,63 @@ struct queue_entry *queue_entry_get(struct ml_workqueue *queue, struct ml_str ke
     memcpy(entry->key, key.ptr, key.len);
     entry->key_len = (uint16_t)key.len;
     ml_list_init(&entry->node);
-    ml_map_put(&queue->entries, key_of(entry), entry);
+    ml_map_put(&queue->entries, queue_key_of(entry), entry);
     return entry;
 }
 
-void queue_entry_settle(struct ml_workqueue *queue, struct queue_entry *entry)
+static void queue_entry_settle(struct ml_workqueue *queue, struct queue_entry *entry)
 {
     if (entry->dirty || entry->processing || entry->failures || ml_heap_has(&entry->delay))
         return;
-    ml_map_remove(&queue->entries, key_of(entry));
+    ml_map_remove(&queue->entries, queue_key_of(entry));
     free(entry);
 }
 
-static void tell(void *context)
+static void queue_notify_ready(void *context)
 {
     struct ml_workqueue *queue = context;
     if (ml_workqueue_len(queue) > 0)
         queue->on_ready(queue->context);
 }
 
-static void class_push(struct ml_workqueue *queue, struct queue_entry *entry)
+static void queue_class_push(struct ml_workqueue *queue, struct queue_entry *entry)
 {
     struct queue_class *class = &queue->ready[entry->priority];
     ml_list_push(&class->keys, &entry->node);
     if (class->len++ == 0)
-        ml_task_defer(&queue->tell, queue->loop);
+        ml_task_defer(&queue->notify, queue->loop);
 }
 
-static void class_remove(struct ml_workqueue *queue, struct queue_entry *entry)
+static void queue_class_remove(struct ml_workqueue *queue, struct queue_entry *entry)
 {
     ml_list_remove(&entry->node);
     queue->ready[entry->priority].len--;
 }
 
-static void enqueue(struct ml_workqueue *queue, struct queue_entry *entry)
+static void queue_push_new(struct ml_workqueue *queue, struct queue_entry *entry)
 {
     entry->since_ns = ml_clock_monotonic(queue->clock);
-    class_push(queue, entry);
+    queue_class_push(queue, entry);
 }
 
 /* What is waiting rises, and never sinks. */
-static void raise(struct ml_workqueue *queue, struct queue_entry *entry, enum ml_priority priority)
+static void queue_raise(struct ml_workqueue *queue, struct queue_entry *entry,
+                        enum ml_priority priority)
 {
     if (entry->priority >= priority)
         return;
     if (!entry->processing)
-        class_remove(queue, entry);
+        queue_class_remove(queue, entry);
     entry->priority = (uint8_t)priority;
     if (!entry->processing)
-        class_push(queue, entry);
+        queue_class_push(queue, entry);
 }
 
-void queue_mark_dirty(struct ml_workqueue *queue, struct queue_entry *entry,
-                      enum ml_priority priority)
+static void queue_mark_dirty(struct ml_workqueue *queue, struct queue_entry *entry,
+                             enum ml_priority priority)
 {
     if (entry->dirty) {
-        raise(queue, entry, priority);
+        queue_raise(queue, entry, priority);
         return;
     }
     queue_count(queue->metrics.adds);
@@ -84,57 +145,60 @@ void queue_mark_dirty(struct ml_workqueue *queue, struct queue_entry *entry,
     /* Somebody has this key now; done() queues it again. Queueing it here would let a second
      * reconcile of the same object run beside the first. */
     if (!entry->processing)
-        enqueue(queue, entry);
+        queue_push_new(queue, entry);
 }
 
-static void collect(void *context)
+/* ---- additions that are due later ---- */
+
+static void queue_arm_timer(struct ml_workqueue *queue)
+{
+    const struct ml_heap_node *top = ml_heap_top(&queue->delayed);
+    if (top)
+        ml_timer_start(&queue->timer, (int64_t)top->key - ml_clock_monotonic(queue->clock));
+    else
+        ml_timer_stop(&queue->timer);
+}
+
+static void queue_on_due(void *context)
 {
     struct ml_workqueue *queue = context;
     int64_t now = ml_clock_monotonic(queue->clock);
-    int64_t sum = 0, longest = 0;
-    ml_list_each (node, &queue->out) {
-        int64_t age = now - ml_container_of(node, struct queue_entry, node)->since_ns;
-        sum += age;
-        longest = ML_MAX(longest, age);
+    struct ml_heap_node *top;
+    while ((top = ml_heap_top(&queue->delayed)) && (int64_t)top->key <= now) {
+        struct queue_entry *entry = ml_container_of(top, struct queue_entry, delay);
+        ml_heap_remove(&queue->delayed, top);
+        queue_mark_dirty(queue, entry, entry->delay_priority);
     }
-    for (size_t i = 0; i < ML_PRIORITY_COUNT; i++)
-        ml_metric_set(queue->metrics.depth[i], (double)queue->ready[i].len);
-    ml_metric_set(queue->metrics.unfinished, seconds(sum));
-    ml_metric_set(queue->metrics.longest_running, seconds(longest));
+    queue_arm_timer(queue);
 }
 
-struct ml_workqueue *ml_workqueue_new(const struct ml_workqueue_opts *opts)
+static void queue_delay_drop_all(struct ml_workqueue *queue)
 {
-    struct ml_workqueue *queue = ml_new(struct ml_workqueue);
-    queue->loop = opts->loop;
-    queue->clock = ml_loop_clock(opts->loop);
-    queue->on_ready = opts->ready;
-    queue->context = opts->context;
-    for (size_t i = 0; i < ML_PRIORITY_COUNT; i++)
-        ml_list_init(&queue->ready[i].keys);
-    ml_list_init(&queue->out);
-    queue_delay_init(queue);
-    ml_task_init(&queue->tell, tell, queue);
-    ml_workqueue_metrics_init(&queue->metrics, opts->metrics, opts->name);
-    if (opts->metrics) {
-        queue->collector = (struct ml_metrics_collector){.collect = collect, .context = queue};
-        ml_metrics_on_collect(opts->metrics, &queue->collector);
+    struct ml_heap_node *top;
+    while ((top = ml_heap_top(&queue->delayed))) {
+        struct queue_entry *entry = ml_container_of(top, struct queue_entry, delay);
+        ml_heap_remove(&queue->delayed, top);
+        queue_entry_settle(queue, entry);
     }
-    return queue;
+    queue_arm_timer(queue);
 }
 
-void ml_workqueue_free(struct ml_workqueue *queue)
+/* The earliest due time and the highest priority win: a later addition never postpones an earlier
+ * one. */
+static void queue_delay_until(struct ml_workqueue *queue, struct queue_entry *entry,
+                              enum ml_priority priority, uint64_t due)
 {
-    if (!queue)
-        return;
-    ml_metrics_collector_remove(&queue->collector);
-    ml_timer_stop(&queue->timer);
-    ml_task_cancel(&queue->tell);
-    ml_map_each (&queue->entries, cursor, entry)
-        free(entry);
-    ml_map_fini(&queue->entries);
-    ml_heap_fini(&queue->delayed);
-    free(queue);
+    if (ml_heap_has(&entry->delay)) {
+        entry->delay_priority = (uint8_t)ML_MAX(entry->delay_priority, priority);
+        if (entry->delay.key <= due)
+            return;
+        ml_heap_remove(&queue->delayed, &entry->delay);
+    } else {
+        entry->delay_priority = (uint8_t)priority;
+    }
+    ml_heap_insert(&queue->delayed, &entry->delay, due);
+    if (ml_heap_top(&queue->delayed) == &entry->delay)
+        queue_arm_timer(queue);
 }
 
 void ml_workqueue_add(struct ml_workqueue *queue, struct ml_str key, enum ml_priority priority)
@@ -143,8 +207,66 @@ void ml_workqueue_add(struct ml_workqueue *queue, struct ml_str key, enum ml_pri
         queue_mark_dirty(queue, queue_entry_get(queue, key), priority);
 }
 
+void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key,
+                            enum ml_priority priority, int64_t delay_ns)
+{
+    if (queue->shut_down)
+        return;
+    queue_count(queue->metrics.retries);
+    if (delay_ns <= 0) {
+        ml_workqueue_add(queue, key, priority);
+        return;
+    }
+    uint64_t due = (uint64_t)ml_clock_monotonic(queue->clock);
+    if (__builtin_add_overflow(due, (uint64_t)delay_ns, &due) || due > INT64_MAX)
+        due = INT64_MAX;
+    queue_delay_until(queue, queue_entry_get(queue, key), priority, due);
+}
+
+void ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
+                                      enum ml_priority priority, unsigned doublings)
+{
+    if (queue->shut_down)
+        return;
+    struct queue_entry *entry = queue_entry_get(queue, key);
+    int64_t delay_ns = BACKOFF_FIRST_NS << ML_MIN(entry->failures + doublings, FAILURES_MAX);
+    if (entry->failures < FAILURES_MAX)
+        entry->failures++;
+    ml_workqueue_add_after(queue, key, priority, ML_MIN(delay_ns, BACKOFF_MAX_NS));
+}
+
+void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
+                                   enum ml_priority priority)
+{
+    ml_workqueue_add_rate_limited_by(queue, key, priority, 0);
+}
+
+void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key)
+{
+    struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    if (!entry)
+        return;
+    entry->failures = 0;
+    queue_entry_settle(queue, entry);
+}
+
+void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key)
+{
+    struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    if (!entry || !ml_heap_has(&entry->delay))
+        return;
+    bool was_next = ml_heap_top(&queue->delayed) == &entry->delay;
+    ml_heap_remove(&queue->delayed, &entry->delay);
+    if (was_next)
+        queue_arm_timer(queue);
+    queue_entry_settle(queue, entry);
+}
+
+/* ---- handing out ---- */
+
 /* The first of the highest class, down to `least`. */
-static struct queue_entry *next_ready(const struct ml_workqueue *queue, enum ml_priority least)
+static struct queue_entry *queue_next_ready(const struct ml_workqueue *queue,
+                                            enum ml_priority least)
 {
     for (int i = ML_PRIORITY_COUNT - 1; i >= (int)least; i--)
         if (queue->ready[i].len > 0)
@@ -155,20 +277,20 @@ static struct queue_entry *next_ready(const struct ml_workqueue *queue, enum ml_
 bool ml_workqueue_get(struct ml_workqueue *queue, enum ml_priority least, struct ml_str *out_key,
                       enum ml_priority *out_priority)
 {
-    struct queue_entry *entry = next_ready(queue, least);
+    struct queue_entry *entry = queue_next_ready(queue, least);
     if (!entry)
         return false;
     int64_t now = ml_clock_monotonic(queue->clock);
     ml_assert(entry->dirty && !entry->processing);
     if (queue->metrics.queue_duration)
-        ml_metric_observe(queue->metrics.queue_duration, seconds(now - entry->since_ns));
-    class_remove(queue, entry);
+        ml_metric_observe(queue->metrics.queue_duration, queue_seconds(now - entry->since_ns));
+    queue_class_remove(queue, entry);
     entry->dirty = false;
     entry->processing = true;
     entry->since_ns = now;
     ml_list_push(&queue->out, &entry->node);
     queue->out_len++;
-    *out_key = key_of(entry);
+    *out_key = queue_key_of(entry);
     *out_priority = entry->priority;
     return true;
 }
@@ -179,12 +301,12 @@ void ml_workqueue_done(struct ml_workqueue *queue, struct ml_str key)
     ml_assert(entry && entry->processing);
     if (queue->metrics.work_duration)
         ml_metric_observe(queue->metrics.work_duration,
-                          seconds(ml_clock_monotonic(queue->clock) - entry->since_ns));
+                          queue_seconds(ml_clock_monotonic(queue->clock) - entry->since_ns));
     entry->processing = false;
     ml_list_remove(&entry->node);
     queue->out_len--;
     if (entry->dirty && !queue->shut_down)
-        enqueue(queue, entry);
+        queue_push_new(queue, entry);
     else
         entry->dirty = false;
     queue_entry_settle(queue, entry);
@@ -209,10 +331,132 @@ size_t ml_workqueue_processing(const struct ml_workqueue *queue)
     return queue->out_len;
 }
 
+size_t ml_workqueue_delayed(const struct ml_workqueue *queue)
+{
+    return queue->delayed.len;
+}
+
 int64_t ml_workqueue_next(const struct ml_workqueue *queue)
 {
     const struct ml_heap_node *top = ml_heap_top(&queue->delayed);
     if (ml_workqueue_len(queue) > 0 || ml_workqueue_processing(queue) > 0)
         return 0;
     return top ? (int64_t)top->key : INT64_MAX;
+}
+
+/* ---- metrics ---- */
+
+static const double duration_buckets[] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3,
+                                          1e-2, 1e-1, 1,    10,   100,  1000};
+
+static struct ml_metric *queue_counter(struct ml_metrics *metrics, const char *family,
+                                       const char *help, const char *name)
+{
+    return ml_metric_with(
+        ml_metrics_counter(metrics, family, help, ml_metric_labels("name", "controller")),
+        ml_metric_labels(name, name));
+}
+
+static struct ml_metric *queue_gauge(struct ml_metrics *metrics, const char *family,
+                                     const char *help, const char *name)
+{
+    return ml_metric_with(
+        ml_metrics_gauge(metrics, family, help, ml_metric_labels("name", "controller")),
+        ml_metric_labels(name, name));
+}
+
+static struct ml_metric *queue_histogram(struct ml_metrics *metrics, const char *family,
+                                         const char *help, const char *name)
+{
+    return ml_metric_with(ml_metrics_histogram(metrics, family, help,
+                                               ml_metric_labels("name", "controller"),
+                                               duration_buckets, ML_COUNT(duration_buckets)),
+                          ml_metric_labels(name, name));
+}
+
+static void queue_depth(struct ml_metrics *metrics, const char *name,
+                        struct ml_metric *out[ML_PRIORITY_COUNT])
+{
+    static const char *const numbers[ML_PRIORITY_COUNT] = {
+        [ML_PRIORITY_LOW] = "-100",
+        [ML_PRIORITY_NORMAL] = "0",
+    };
+    struct ml_metric_family *family = ml_metrics_gauge(
+        metrics, "workqueue_depth", "Keys that wait for their turn.",
+        ml_metric_labels("name", "controller", "priority"));
+    for (size_t i = 0; i < ML_PRIORITY_COUNT; i++)
+        out[i] = ml_metric_with(family, ml_metric_labels(name, name, numbers[i]));
+}
+
+static void queue_metrics_init(struct ml_workqueue_metrics *self, struct ml_metrics *metrics,
+                               const char *name)
+{
+    *self = (struct ml_workqueue_metrics){0};
+    if (!metrics)
+        return;
+    self->adds = queue_counter(metrics, "workqueue_adds_total", "Keys added.", name);
+    self->retries = queue_counter(metrics, "workqueue_retries_total",
+                                  "Keys added with a delay or after a failure.", name);
+    queue_depth(metrics, name, self->depth);
+    self->queue_duration = queue_histogram(metrics, "workqueue_queue_duration_seconds",
+                                           "How long a key waited for its turn.", name);
+    self->work_duration = queue_histogram(metrics, "workqueue_work_duration_seconds",
+                                          "How long a key was worked on.", name);
+    self->unfinished = queue_gauge(metrics, "workqueue_unfinished_work_seconds",
+                                   "Work under way, summed up.", name);
+    self->longest_running = queue_gauge(metrics, "workqueue_longest_running_processor_seconds",
+                                        "The oldest work under way.", name);
+}
+
+static void queue_collect_metrics(void *context)
+{
+    struct ml_workqueue *queue = context;
+    int64_t now = ml_clock_monotonic(queue->clock);
+    int64_t sum = 0, longest = 0;
+    ml_list_each (node, &queue->out) {
+        int64_t age = now - ml_container_of(node, struct queue_entry, node)->since_ns;
+        sum += age;
+        longest = ML_MAX(longest, age);
+    }
+    for (size_t i = 0; i < ML_PRIORITY_COUNT; i++)
+        ml_metric_set(queue->metrics.depth[i], (double)queue->ready[i].len);
+    ml_metric_set(queue->metrics.unfinished, queue_seconds(sum));
+    ml_metric_set(queue->metrics.longest_running, queue_seconds(longest));
+}
+
+/* ---- life ---- */
+
+struct ml_workqueue *ml_workqueue_new(const struct ml_workqueue_opts *opts)
+{
+    struct ml_workqueue *queue = ml_new(struct ml_workqueue);
+    queue->loop = opts->loop;
+    queue->clock = ml_loop_clock(opts->loop);
+    queue->on_ready = opts->ready;
+    queue->context = opts->context;
+    for (size_t i = 0; i < ML_PRIORITY_COUNT; i++)
+        ml_list_init(&queue->ready[i].keys);
+    ml_list_init(&queue->out);
+    ml_timer_init(&queue->timer, queue->loop, queue_on_due, queue);
+    ml_task_init(&queue->notify, queue_notify_ready, queue);
+    queue_metrics_init(&queue->metrics, opts->metrics, opts->name);
+    if (opts->metrics) {
+        queue->collector = (struct ml_metrics_collector){.collect = queue_collect_metrics,
+                                                         .context = queue};
+        ml_metrics_on_collect(opts->metrics, &queue->collector);
+    }
+    return queue;
+}
+
+void ml_workqueue_free(struct ml_workqueue *queue)
+{
+    if (!queue)
+        return;
+    ml_metrics_collector_remove(&queue->collector);
+    ml_timer_stop(&queue->timer);
+    ml_task_cancel(&queue->notify);
+    ml_map_each (&queue->entries, cursor, entry)
+        free(entry);
+    ml_map_fini(&queue->entries);
+    ml_heap_fini(&queue->delayed);
+    free(queue);
 }

@@ -3,9 +3,9 @@
  * out, it comes back after done(). Delayed additions keep the earliest due time. Failures back
  * off per key: 5 ms doubling to 1000 s.
  *
- * The higher priority is handed out first, and within one who was added first. A key that waits
- * rises with an addition of higher priority, to the end of its new class, and never sinks. There
- * is no ageing, as upstream: low ones wait as long as there is anything higher. */
+ * Keys of higher priority are handed out first, and within one priority in order of addition. An
+ * addition of higher priority moves a waiting key to the end of that class; a key never sinks. As
+ * upstream, there is no ageing: low keys wait as long as there is a higher one. */
 #pragma once
 
 #include "base/metrics.h"
@@ -14,10 +14,10 @@
 
 struct ml_workqueue;
 
-/* Ascending. What they are called on the metrics page is upstream's number. */
+/* Ascending. Metrics show upstream's numbers. */
 enum ml_priority {
-    ML_PRIORITY_LOW,    /* -100: looked at because everything is: a start, a new script */
-    ML_PRIORITY_NORMAL, /* 0: somebody changed something, or an instant has come */
+    ML_PRIORITY_LOW,    /* -100: every object is enqueued: a start, a new script */
+    ML_PRIORITY_NORMAL, /* 0: an object changed, or a delay has passed */
 };
 
 #define ML_PRIORITY_COUNT 2
@@ -26,7 +26,7 @@ struct ml_workqueue_opts {
     struct ml_loop *loop;
     struct ml_metrics *metrics; /* workqueue_* with the label name; NULL: none */
     const char *name;
-    /* Called from the loop when a key came to a priority that had none to give. */
+    /* Called from the loop when a key was added to a priority that had none ready. */
     void (*ready)(void *context);
     void *context;
 };
@@ -36,16 +36,16 @@ void ml_workqueue_free(struct ml_workqueue *queue);
 
 void ml_workqueue_add(struct ml_workqueue *queue, struct ml_str key,
                       enum ml_priority priority); /* copies key */
-/* Below or at 0 the same as add. An add in between does not take it back. */
+/* A delay of 0 or less is the same as add. An add in between does not cancel it. */
 void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key,
                             enum ml_priority priority, int64_t delay_ns);
 void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
                                    enum ml_priority priority);
-/* The same with the pause doubled so many times more. */
+/* The same with the backoff doubled so many times more. */
 void ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
                                       enum ml_priority priority, unsigned doublings);
 void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key); /* resets the backoff */
-/* Takes back a delayed addition: the object said something newer, or is gone. */
+/* Cancels a delayed addition: the object has a newer state, or is gone. */
 void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key);
 
 /* Hands out the next key that has at least that priority, valid until its done(). False, with
@@ -61,6 +61,6 @@ size_t ml_workqueue_len(const struct ml_workqueue *queue);        /* ready */
 size_t ml_workqueue_processing(const struct ml_workqueue *queue); /* out */
 size_t ml_workqueue_delayed(const struct ml_workqueue *queue);
 
-/* When a key is to be looked at next, in ns of the monotonic clock: 0 when one is ready or out,
- * INT64_MAX when only an addition will bring one. */
+/* When the next key is due, in ns of the monotonic clock: 0 when one is ready or out, INT64_MAX
+ * when none is queued. */
 int64_t ml_workqueue_next(const struct ml_workqueue *queue);

@@ -1,3 +1,5 @@
+/* Writes of scripts and of the status. Called by the bindings of scripts and by
+ * operator/status.c. */
 #include "state/writer.h"
 
 #include "codec/json.h"
@@ -10,7 +12,7 @@ struct ml_writer_call {
     char *name;
     char *key;
     char *owner_uid;
-    char *uid, *rv; /* what the write is guarded by, or NULL */
+    char *uid, *rv; /* the preconditions of the write, or NULL */
     struct ml_expectations *expectations;
     struct ml_informer *informer;
     bool wait_for_cache;
@@ -18,13 +20,13 @@ struct ml_writer_call {
     void *context;
 
     struct ml_client_call *sent;
-    struct ml_err lost; /* why the reply did not come, while we look for ourselves */
+    struct ml_err lost; /* why the reply did not come, during the read */
     struct ml_write_wait wait;
     struct ml_buf answer;     /* kept while the cache catches up */
-    struct ml_budget *budget; /* of who writes, or NULL */
+    struct ml_budget *budget; /* of the script that writes, or NULL */
 };
 
-static void call_free(struct ml_writer_call *call)
+static void writer_call_free(struct ml_writer_call *call)
 {
     ml_budget_give(call->budget, call->answer.len);
     ml_buf_fini(&call->answer);
@@ -37,23 +39,23 @@ static void call_free(struct ml_writer_call *call)
     free(call);
 }
 
-static void finish(struct ml_writer_call *call, struct ml_str body, const struct ml_err *err)
+static void writer_finish(struct ml_writer_call *call, struct ml_str body, const struct ml_err *err)
 {
-    ml_budget_give(call->budget, call->answer.len); /* which may be gone after done() */
+    ml_budget_give(call->budget, call->answer.len); /* the budget may be freed in done() */
     call->budget = NULL;
     call->done(call->context, body, err);
-    call_free(call);
+    writer_call_free(call);
 }
 
-static void on_shown(void *context)
+static void writer_on_cache_shows(void *context)
 {
     struct ml_writer_call *call = context;
-    finish(call, ml_buf_str(&call->answer), NULL);
+    writer_finish(call, ml_buf_str(&call->answer), NULL);
 }
 
-/* What the caches have to show before this key runs again. Returns the version to wait for, or
+/* Notes what the caches must show before this key runs again. Returns the version to wait for, or
  * ML_RV_OPAQUE. */
-static uint64_t remember(struct ml_writer_call *call, struct ml_str body)
+static uint64_t writer_note_expectation(struct ml_writer_call *call, struct ml_str body)
 {
     ML_AUTO_FREE char *version = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
     uint64_t rv = version && *version ? ml_rv_parse(ml_str_of(version)) : ML_RV_OPAQUE;
@@ -63,23 +65,23 @@ static uint64_t remember(struct ml_writer_call *call, struct ml_str body)
     return rv;
 }
 
-static void written(struct ml_writer_call *call, struct ml_str body)
+static void writer_accept_written(struct ml_writer_call *call, struct ml_str body)
 {
     struct ml_informer *informer = call->informer;
-    uint64_t rv = remember(call, body);
+    uint64_t rv = writer_note_expectation(call, body);
     if (!call->wait_for_cache || !informer || ml_informer_seen(informer, ml_str_of(call->ns), rv)) {
-        finish(call, body, NULL);
+        writer_finish(call, body, NULL);
         return;
     }
     if (ml_buf_append_str(&call->answer, body))
         ml_budget_force(call->budget, call->answer.len); /* the client's own copy is gone */
     ml_write_wait_start(&call->wait, informer, ml_str_of(call->ns), ml_str_of(call->name), rv,
-                        on_shown, call);
+                        writer_on_cache_shows, call);
 }
 
 /* ---- a reply that was lost ---- */
 
-static bool has_controller(struct ml_str object, const char *uid)
+static bool has_controller_owner(struct ml_str object, const char *uid)
 {
     struct ml_str owners;
     if (!ml_json_find(object, &owners, "metadata", "ownerReferences", NULL))
@@ -99,13 +101,14 @@ static bool has_controller(struct ml_str object, const char *uid)
 }
 
 /* NULL and "" are no text. */
-static bool same_text(const char *a, const char *b)
+static bool is_same_text(const char *a, const char *b)
 {
     return a && b && *a && strcmp(a, b) == 0;
 }
 
-/* 0: it had taken effect. Else what to tell. */
-static int judge(const struct ml_writer_call *call, struct ml_str found, struct ml_err *err)
+/* 0: the write took effect. Else the error to return. */
+static int writer_classify_lost_reply(const struct ml_writer_call *call, struct ml_str found,
+                                      struct ml_err *err)
 {
     ML_AUTO_FREE char *uid = ml_json_find_string(found, "metadata", "uid", NULL);
     ML_AUTO_FREE char *rv = ml_json_find_string(found, "metadata", "resourceVersion", NULL);
@@ -113,15 +116,15 @@ static int judge(const struct ml_writer_call *call, struct ml_str found, struct 
     *err = call->lost;
     switch (call->verb) {
     case ML_VERB_CREATE:
-        return !*call->owner_uid || has_controller(found, call->owner_uid) ? 0 : err->kind;
+        return !*call->owner_uid || has_controller_owner(found, call->owner_uid) ? 0 : err->kind;
     case ML_VERB_DELETE:
-        if (uid && call->uid && !same_text(uid, call->uid))
+        if (uid && call->uid && !is_same_text(uid, call->uid))
             return 0;
         return ml_json_find(found, &leaving, "metadata", "deletionTimestamp", NULL) ? 0 : err->kind;
     case ML_VERB_UPDATE:
     case ML_VERB_PATCH_MERGE:
     case ML_VERB_APPLY:
-        if (!call->rv || (same_text(uid, call->uid) && same_text(rv, call->rv)))
+        if (!call->rv || (is_same_text(uid, call->uid) && is_same_text(rv, call->rv)))
             return err->kind;
         return ml_err_set(err, ML_ECONFLICT, "%s; it has changed since, by this or by another hand",
                           call->lost.message);
@@ -131,31 +134,31 @@ static int judge(const struct ml_writer_call *call, struct ml_str found, struct 
     ML_UNREACHABLE();
 }
 
-static void on_looked(void *context, struct ml_str body, const struct ml_err *err)
+static void writer_on_read_back(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_writer_call *call = context;
     struct ml_err verdict = call->lost;
     call->sent = NULL;
     bool gone = err && err->kind == ML_ENOT_FOUND;
     if (gone && call->verb == ML_VERB_DELETE) {
-        finish(call, ML_STR(""), NULL);
-    } else if (!err && judge(call, body, &verdict) == 0) {
-        written(call, body);
+        writer_finish(call, ML_STR(""), NULL);
+    } else if (!err && writer_classify_lost_reply(call, body, &verdict) == 0) {
+        writer_accept_written(call, body);
     } else {
         if (!err && verdict.kind == ML_ECONFLICT)
-            remember(call, body);
-        finish(call, ML_STR(""), &verdict);
+            writer_note_expectation(call, body);
+        writer_finish(call, ML_STR(""), &verdict);
     }
 }
 
-/* Unavailable without an answer is what the client itself says when it did not send. */
-static bool outcome_unknown(const struct ml_err *err)
+/* The client itself returns Unavailable, without an HTTP status, when it did not send. */
+static bool outcome_is_unknown(const struct ml_err *err)
 {
     return err->kind == ML_ENETWORK || err->kind == ML_ETIMEOUT ||
            (err->kind == ML_EUNAVAILABLE && err->http > 0);
 }
 
-static void look(struct ml_writer_call *call)
+static void writer_read_back(struct ml_writer_call *call)
 {
     const struct ml_client_request request = {
         .verb = ML_VERB_GET,
@@ -164,25 +167,25 @@ static void look(struct ml_writer_call *call)
         .name = ml_str_of(call->name),
         .budget = call->budget,
     };
-    call->sent = ml_client_send(call->cluster->client, &request, on_looked, call);
+    call->sent = ml_client_send(call->cluster->client, &request, writer_on_read_back, call);
 }
 
-static void on_answer(void *context, struct ml_str body, const struct ml_err *err)
+static void writer_on_answer(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_writer_call *call = context;
     call->sent = NULL;
     if (!err) {
-        written(call, body);
-    } else if (outcome_unknown(err) && *call->name) {
+        writer_accept_written(call, body);
+    } else if (outcome_is_unknown(err) && *call->name) {
         call->lost = *err;
-        look(call);
+        writer_read_back(call);
     } else {
-        finish(call, body, err);
+        writer_finish(call, body, err);
     }
 }
 
-/* What the write is guarded by: in the body, or for a delete in its options. */
-static void take_guards(struct ml_writer_call *call, const struct ml_client_request *request)
+/* Keeps the preconditions of the write: from the body, or for a delete from its options. */
+static void writer_keep_guards(struct ml_writer_call *call, const struct ml_client_request *request)
 {
     if (request->verb == ML_VERB_DELETE) {
         call->uid = ml_strdup(request->uid);
@@ -211,8 +214,8 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     call->budget = request->budget;
     call->done = done;
     call->context = context;
-    take_guards(call, request);
-    call->sent = ml_client_send(cluster->client, request, on_answer, call);
+    writer_keep_guards(call, request);
+    call->sent = ml_client_send(cluster->client, request, writer_on_answer, call);
     return call;
 }
 
@@ -228,5 +231,5 @@ void ml_writer_cancel(struct ml_writer_call *call)
     if (call->sent)
         ml_client_cancel(call->sent);
     ml_write_wait_cancel(&call->wait);
-    call_free(call);
+    writer_call_free(call);
 }

@@ -7,8 +7,7 @@
 
 #include "codec/json.h"
 #include "seeds.h"
-#include "state/rendezvous.h"
-#include "state/shard_lease.h"
+#include "state/shard_group.h"
 #include "tried.h"
 
 #define OBJECTS   6
@@ -66,7 +65,8 @@ static bool claims(const struct life *life, int object)
     char text[32];
     snprintf(text, sizeof text, "default/map-%d", object);
     uint64_t key = rendezvous_key(ML_STR("counter"), ml_str_of(text));
-    return life->has_said && !life->has_left && shard_set_owner(&life->view, key) == life->id;
+    return life->has_said && !life->has_left &&
+           rendezvous_owner(key, life->view.ids, life->view.count) == life->id;
 }
 
 static void check_write(const struct replicas *all, struct history *history, size_t index)

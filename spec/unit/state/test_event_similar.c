@@ -1,7 +1,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
-#include "state/event_similar.h"
+#include "state/event_correlator.h"
 
 #include <stdio.h>
 

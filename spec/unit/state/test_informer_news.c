@@ -1,5 +1,5 @@
 /* What an informer makes of old news, of kinds that go away, and of parts of a kind. */
-#include "state/tombstones.h"
+#include "state/store.h"
 #include "state_informers.h"
 
 struct news_world {
@@ -187,7 +187,7 @@ static void test_informer_of_a_kind_that_went_away_is_emptied(void **state)
     ml_loop_poll(self->all.world.loop);
     assert_heard(self, "-a:ua@3");
     assert_int_equal(ml_store_len(ml_informer_store(self->informer)), 0);
-    assert_int_equal(count_logged(&self->all, "kind is gone"), 1);
+    assert_int_equal(count_logged(&self->all, "the kind no longer exists"), 1);
     /* Looked for with a pause, and not told again. */
     for (int i = 0; i < 3; i++) {
         advance(&self->all.world, 11000);
@@ -196,7 +196,7 @@ static void test_informer_of_a_kind_that_went_away_is_emptied(void **state)
         fake_reply(fake_expect(self->all.world.server, "GET", "/apis/cnat.io/v1"), 200, other);
         ml_loop_poll(self->all.world.loop);
     }
-    assert_int_equal(count_logged(&self->all, "kind is gone"), 1);
+    assert_int_equal(count_logged(&self->all, "the kind no longer exists"), 1);
     /* And back: what is there now is told. */
     advance(&self->all.world, 11000);
     reply_list(fake_next(self->all.world.server), 30, "", pod("a", "un", 29));

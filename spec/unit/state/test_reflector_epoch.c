@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "state/reflector_epoch.h"
+#include "state/reflector_fsm.h"
 #include "state_reflector.h"
 
 /* ---- the judgement ---- */
@@ -32,7 +32,7 @@ static void test_epoch_judges_by_version_and_time(void **state)
     struct reflector_epoch epoch = {0};
     for (size_t i = 0; i < ML_COUNT(rows); i++)
         assert_int_equal(
-            reflector_epoch_judge(&epoch, rows[i].known, rows[i].shown, rows[i].at_s * ML_NS_PER_S),
+            reflector_epoch_check(&epoch, rows[i].known, rows[i].shown, rows[i].at_s * ML_NS_PER_S),
             rows[i].age);
     reflector_epoch_fini(&epoch);
 }

@@ -1,8 +1,7 @@
 /* Sharding without requests: whose a key is, what a Lease says, who counts, and who may act. */
 #include "unit.h"
 
-#include "state/rendezvous.h"
-#include "state/shard_acting.h"
+#include "state/shard_group.h"
 
 #define GROUP "moonloop"
 #define S     ML_NS_PER_S
