@@ -1,7 +1,83 @@
-/* The table `ctx`: what of it needs no waiting, and the checks that all its functions share. */
+/* The table `ctx` that reconcile and watch functions are given: ctx.log, event and now, the checks
+ * that all its functions share, and the value that a script gets as `err`. script.c opens it. */
 #include "script/ctx.h"
 
 #include <ctype.h>
+#include <stdio.h>
+
+static const char failure_key;
+
+const struct script_failure *script_to_failure(lua_State *L, int index)
+{
+    if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
+        return NULL;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &failure_key);
+    bool is = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return is ? lua_touserdata(L, index) : NULL;
+}
+
+ML_RAISES
+static int failure_index(lua_State *L)
+{
+    const struct script_failure *failure = script_to_failure(L, 1);
+    const char *field = lua_tostring(L, 2);
+    if (failure && field && strcmp(field, "kind") == 0)
+        lua_pushstring(L, ml_err_name(failure->kind));
+    else if (failure && field && strcmp(field, "code") == 0)
+        lua_pushinteger(L, failure->http);
+    else if (failure && field && strcmp(field, "message") == 0)
+        lua_pushstring(L, failure->message);
+    else
+        return luaL_error(L, "an error has the fields kind, code and message");
+    return 1;
+}
+
+ML_RAISES
+static int failure_tostring(lua_State *L)
+{
+    const struct script_failure *failure = script_to_failure(L, 1);
+    lua_pushstring(L, failure ? failure->text : "error");
+    return 1;
+}
+
+ML_RAISES
+static int failure_concat(lua_State *L)
+{
+    script_tolstring(L, 1, NULL);
+    script_tolstring(L, 2, NULL);
+    lua_concat(L, 2);
+    return 1;
+}
+
+/* [-0, +1] `what` was tried; "" where nobody says. Lives as long as the value on the stack. */
+ML_RAISES
+static const struct script_failure *push_failure(lua_State *L, const struct ml_err *err,
+                                                 const char *what)
+{
+    struct script_failure *failure = lua_newuserdatauv(L, sizeof(*failure), 0);
+    failure->kind = err->kind;
+    failure->http = err->http;
+    snprintf(failure->message, sizeof(failure->message), "%s", err->message);
+    snprintf(failure->text, sizeof(failure->text), "%s%s%s: %s", what, *what ? ": " : "",
+             ml_err_name(err->kind), err->message);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &failure_key);
+    lua_setmetatable(L, -2);
+    return failure;
+}
+
+ML_RAISES
+static void open_failures(lua_State *L)
+{
+    static const luaL_Reg methods[] = {{"__index", failure_index},
+                                       {"__tostring", failure_tostring},
+                                       {"__concat", failure_concat},
+                                       {NULL, NULL}};
+    luaL_newlib(L, methods);
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &failure_key);
+}
 
 #define REASON_MAX  128
 #define MESSAGE_MAX 1024
@@ -9,23 +85,14 @@
 ML_RAISES
 int ctx_fail(lua_State *L, const struct ml_err *err)
 {
-    struct ml_operator *run = script_thread_of(L)->run;
+    struct ml_run *run = script_thread_of(L)->run;
     lua_pushnil(L);
-    const struct script_failure *failure = script_push_failure(L, err, run ? run->what : "");
+    const struct script_failure *failure = push_failure(L, err, run ? run->what : "");
     if (run) {
         free(run->last_failure);
         run->last_failure = ml_strdup(failure->text);
     }
     return 2;
-}
-
-ML_RAISES
-int ctx_abandon(lua_State *L, const struct ml_err *err)
-{
-    struct ml_operator *run = script_thread_of(L)->run;
-    run->err = *err;
-    run->abandoned = true;
-    return lua_yield(L, 0);
 }
 
 ML_RAISES
@@ -63,16 +130,6 @@ struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
 }
 
 ML_RAISES
-struct ctx_kind ctx_check_kind(lua_State *L, int index, const char *call)
-{
-    const struct ml_script_kind *kind = script_to_kind(L, index);
-    if (!kind)
-        luaL_error(L, "%s: expected a kind of moonloop.kind(apiVersion, kind), got a %s", call,
-                   luaL_typename(L, index));
-    return ctx_kind_of(L, &kind->gvk);
-}
-
-ML_RAISES
 struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind *kind,
                             struct ml_str given)
 {
@@ -101,20 +158,9 @@ void ctx_count_read(lua_State *L)
 }
 
 ML_RAISES
-void ctx_count_write(lua_State *L)
+struct ml_run *ctx_may_wait(lua_State *L, const char *call)
 {
-    struct ml_operator *run = script_thread_of(L)->run;
-    size_t writes_max = run->thread.script->limits.writes_max;
-    script_cpu_check(L);
-    if (run->writes++ >= writes_max)
-        luaL_error(L, "more than %d writes in one reconcile", (int)writes_max);
-    script_charge_work(L);
-}
-
-ML_RAISES
-struct ml_operator *ctx_may_wait(lua_State *L, const char *call)
-{
-    struct ml_operator *run = script_thread_of(L)->run;
+    struct ml_run *run = script_thread_of(L)->run;
     if (!run)
         luaL_error(L,
                    "%s: a watch function cannot wait for the API server; it reads watched "
@@ -131,7 +177,7 @@ struct ml_operator *ctx_may_wait(lua_State *L, const char *call)
 ML_RAISES
 bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
 {
-    struct ml_operator *run = script_thread_of(L)->run;
+    struct ml_run *run = script_thread_of(L)->run;
     if (!run || !kind->informer)
         return false;
     for (size_t i = 0; i < run->wrote_count; i++) {
@@ -145,6 +191,30 @@ bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
     return false;
 }
 
+struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256])
+{
+    int len = snprintf(out, 2 * 256, ML_STR_FMT "%s" ML_STR_FMT, ML_STR_ARG(ns),
+                       ns.len > 0 ? "/" : "", ML_STR_ARG(name));
+    return (struct ml_str){out, (size_t)len};
+}
+
+void ctx_note_request(struct ml_run *run, const char *verb, const struct ctx_kind *kind,
+                      struct ml_str ns, struct ml_str name)
+{
+    char key[2 * 256];
+    if (run)
+        snprintf(run->what, sizeof(run->what), "%s %.64s %s", verb, kind->kind->kind,
+                 ctx_key(ns, name, key).ptr);
+}
+
+struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, struct ml_str name)
+{
+    char key[2 * 256];
+    if (!kind->informer)
+        return NULL;
+    return ml_store_get(ml_informer_store(kind->informer), ctx_key(ns, name, key));
+}
+
 /* ctx.now(): wall clock, seconds since 1970. */
 ML_RAISES
 static int ctx_now(lua_State *L)
@@ -154,8 +224,8 @@ static int ctx_now(lua_State *L)
     return 1;
 }
 
-static void log_line(const struct script_thread *thread, struct ml_str message,
-                     struct ml_str fields)
+static void write_log_line(const struct script_thread *thread, struct ml_str message,
+                           struct ml_str fields)
 {
     struct ml_script *script = thread->script;
     const struct ml_object *object = thread->object;
@@ -194,12 +264,12 @@ static int ctx_log(lua_State *L)
         fields = ml_buf_str(out);
     }
     if (thread->log_lines++ < SCRIPT_LOG_LINES_MAX)
-        log_line(thread, message, fields);
+        write_log_line(thread, message, fields);
     return 0;
 }
 
-static void record(const struct script_thread *thread, struct ml_str reason, struct ml_str note,
-                   bool warning)
+static void record_event(const struct script_thread *thread, struct ml_str reason,
+                         struct ml_str note, bool warning)
 {
     const struct ml_script *script = thread->script;
     const struct ml_object *object = thread->object;
@@ -238,7 +308,7 @@ static int ctx_event(lua_State *L)
     if (strcmp(type, "Normal") != 0 && strcmp(type, "Warning") != 0)
         return ctx_misuse(L, call, "the type is \"Normal\" or \"Warning\"");
     if (thread->events++ < SCRIPT_EVENTS_MAX)
-        record(thread, reason, note, type[0] == 'W');
+        record_event(thread, reason, note, type[0] == 'W');
     return 0;
 }
 
@@ -261,11 +331,9 @@ ML_RAISES
 int script_open_ctx(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"event", ctx_event}, {"list", script_ctx_list}, {"log", ctx_log}, {"now", ctx_now},
-        {NULL, NULL},
-    };
+        {"event", ctx_event}, {"log", ctx_log}, {"now", ctx_now}, {NULL, NULL}};
     static const char *const results[] = {"invalid", "terminal", NULL};
-    script_open_failures(L);
+    open_failures(L);
     luaL_newlib(L, functions);
     luaL_setfuncs(L, script_ctx_read, 0);
     luaL_setfuncs(L, script_ctx_write, 0);

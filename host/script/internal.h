@@ -38,7 +38,7 @@
 /* Who runs: the extra space of every Lua thread points to one of these. */
 struct script_thread {
     struct ml_script *script;
-    struct ml_operator *run;       /* NULL in the main thread: loading, or a watch function */
+    struct ml_run *run;       /* NULL in the main thread: loading, or a watch function */
     struct ml_object *object; /* what is reconciled, or what changed; NULL while loading */
     size_t reads;
     size_t log_lines;
@@ -62,7 +62,7 @@ struct ml_script {
     struct ml_cluster *cluster;
     struct ml_script_limits limits; /* none is 0 */
     struct script_stress stress;
-    struct ml_budget memory; /* of Lua, and of the host on its account: memory.c */
+    struct ml_budget memory; /* of Lua, and of the host on its account: limits.c */
     size_t work_charged;     /* of that, for the work space below */
     size_t collected_at;     /* what was used after the host collected garbage last */
     struct ml_random random;
@@ -102,7 +102,7 @@ struct ml_script {
     struct script_coroutine idle[SCRIPT_IDLE_MAX];
     size_t idle_count;
 
-    struct ml_map applied; /* ctx_apply.c */
+    struct ml_map applied; /* ctx_write.c: what ctx.apply sent */
 };
 
 /* A write of this run that the cache may not show yet. */
@@ -113,7 +113,7 @@ struct script_wrote {
     bool shown; /* waited for, to the end */
 };
 
-struct ml_operator {
+struct ml_run {
     struct script_thread thread;
     struct script_coroutine coroutine;
     ml_script_done *done;
@@ -158,7 +158,7 @@ static inline struct ml_script *script_of(lua_State *L)
     return script_thread_of(L)->script;
 }
 
-/* memory.c: the script's budget has what Lua allocates and what the host holds because of the
+/* limits.c: the script's budget has what Lua allocates and what the host holds because of the
  * script: its work space, what a run keeps, what the client holds of its requests and answers
  * (struct ml_client_request). Events have a limit of their own (state/recorder.h). */
 void script_memory_init(struct ml_script *script);
@@ -176,7 +176,6 @@ void script_release_work(struct ml_script *script, size_t keep);
 /* script.c: gives large work space back, when a run waits or has ended. */
 void script_trim(struct ml_script *script);
 
-/* limits.c: memory and CPU. */
 void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* lua_Alloc */
 void script_cpu_attach(void);                                               /* once a script */
 void script_cpu_detach(void);
@@ -206,7 +205,7 @@ bool script_has_place(const char *message);
 
 enum script_resumed { SCRIPT_ENDED, SCRIPT_WAITS, SCRIPT_FAILED };
 /* Starts or goes on with the run's coroutine. FAILED fills run->err. */
-enum script_resumed script_resume(struct ml_operator *run);
+enum script_resumed script_resume(struct ml_run *run);
 
 /* sandbox.c: the environment of scripts. */
 ML_RAISES
@@ -224,13 +223,20 @@ int script_open_table(lua_State *L);
 ML_RAISES
 int script_open_math(lua_State *L);
 ML_RAISES
-void script_open_matching(lua_State *L); /* find, match, gmatch, gsub into the top */
-ML_RAISES
 int script_pairs(lua_State *L);
 ML_RAISES
 int script_next(lua_State *L);
 
-/* order.c: [-0, +1] The keys of the table at `index` as a sorted array, which holds them. */
+/* tablelib.c: sorting in C what a script may make long. */
+#define SCRIPT_SORT_ITEM_MAX 64 /* bytes */
+
+/* Sorts `count` items of `size` bytes in place, by heap sort: n log n comparisons at most,
+ * whatever the order they come in, and no memory. Not stable. Looks at the deadline after each
+ * comparison, and raises; the items are then in any order. `compare` is as qsort's. */
+ML_RAISES
+void script_sort(lua_State *L, void *items, size_t count, size_t size,
+                 int (*compare)(const void *, const void *));
+/* [-0, +1] The keys of the table at `index` as a sorted array, which holds them. */
 ML_RAISES
 void script_push_keys(lua_State *L, int index);
 /* The same without those that the table at `places` (0: none) has; at most `count`. */
@@ -275,7 +281,7 @@ bool shape_is_array(lua_State *L, int index); /* marked by moonloop.array or a J
 ML_RAISES
 void shape_mark_array(lua_State *L, int index);
 
-/* json_push.c: JSON to Lua. [-0, +1]; raises when it is no JSON. An `object` is a Kubernetes
+/* json_decode.c: JSON to Lua. [-0, +1]; raises when it is no JSON. An `object` is a Kubernetes
  * object: what is absent of it can be read, its managedFields are left out. */
 ML_RAISES
 void script_push_json(lua_State *L, struct ml_str json, bool object);
@@ -290,13 +296,13 @@ ML_RAISES
 void script_numbers_open(lua_State *L);
 bool script_number_text(lua_State *L, int index, struct ml_str *out); /* a number kept as text */
 
-/* json_pull.c: Lua to JSON, into `out`, which is emptied first and belongs to the script or the
+/* json_encode.c: Lua to JSON, into `out`, which is emptied first and belongs to the script or the
  * run. Raises "cnat.lua:12: status.phase: a function cannot be stored"; `root` ("status", or
  * "") starts that path. */
 ML_RAISES
 void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out);
 
-/* kinds.c */
+/* declare.c */
 ML_RAISES
 void script_push_host(lua_State *L); /* what the library builds on; no script gets it */
 /* [-0, +1] A new table with the entries of the one at `index`, which no metamethod is asked for. */
@@ -308,7 +314,6 @@ const struct ml_script_kind *script_to_kind(lua_State *L, int index);
 /* Copies a kind with its strings, terminated, into `text`, of so many bytes. */
 size_t script_kind_text(const struct ml_script_kind *kind);
 void script_copy_kind(struct ml_script_kind *to, const struct ml_script_kind *from, char *text);
-
-/* declare.c */
+/* Reads the controller at `index` into script->declaration. */
 ML_RAISES
 void script_declare(lua_State *L, int index);

@@ -1,15 +1,105 @@
-/* What a script may use: bytes, counted by its allocator, and CPU time, watched by a timer.
+/* What a script may use: bytes, counted by its allocator and by what the host holds because of it,
+ * and CPU time, watched by a timer.
  *
  * Steady state has no hook: a count hook costs more than the scripts themselves. The timer of
  * this thread's CPU clock is armed at each entry into Lua; when it rings, the signal handler
  * sets a hook that ends the run at the next instruction, whatever that is. No code of a script can
  * outlast it: a coroutine is left where it stands; elsewhere the hook stays, pcall of the sandbox
  * raises again, loops in C look at the flag. */
+#include "script/limits.h"
+
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "script/internal.h"
+
+/* A script that is full to the brim collects its garbage for what is new, not each time it asks. */
+#define COLLECT_SHARE 16
+
+static void collect_garbage(struct ml_budget *budget)
+{
+    struct ml_script *script = ml_container_of(budget, struct ml_script, memory);
+    if (budget->used < script->collected_at + budget->max / COLLECT_SHARE)
+        return;
+    lua_gc(script->L, LUA_GCCOLLECT);
+    script->collected_at = budget->used;
+}
+
+void script_memory_init(struct ml_script *script)
+{
+    script->memory = (struct ml_budget){.max = script->limits.memory_max,
+                                        .pool = script->cluster ? &script->cluster->script_memory
+                                                                : NULL,
+                                        .pool_grants = SCRIPT_MEMORY_OWN,
+                                        .reclaim = collect_garbage};
+}
+
+void script_out_of_memory(const struct ml_script *script, struct ml_err *err)
+{
+    const struct ml_budget *memory = &script->memory;
+    size_t kib = (memory->pool_refused ? memory->pool->max : memory->max) / 1024;
+    bool whole = kib % 1024 == 0;
+    ml_err_set(err, ML_ESCRIPT, "out of memory (limit %zu %s%s)", whole ? kib / 1024 : kib,
+               whole ? "MiB" : "KiB", memory->pool_refused ? " for all scripts together" : "");
+}
+
+ML_RAISES
+static void raise_out_of_memory(lua_State *L)
+{
+    struct ml_err err;
+    script_out_of_memory(script_of(L), &err);
+    luaL_error(L, "%s", err.message);
+}
+
+ML_RAISES
+void script_charge(lua_State *L, size_t bytes)
+{
+    if (!ml_budget_take(&script_of(L)->memory, bytes))
+        raise_out_of_memory(L);
+}
+
+static size_t work_space(const struct ml_script *script)
+{
+    return script->opened.capacity + script->outgoing.capacity + script->overlay.capacity +
+           script->body.capacity + script->traceback.capacity + script->reader.unescaped.capacity;
+}
+
+ML_RAISES
+void script_charge_work(lua_State *L)
+{
+    struct ml_script *script = script_of(L);
+    size_t space = work_space(script);
+    if (ML_LIKELY(space <= script->work_charged))
+        return;
+    if (!ml_budget_take(&script->memory, space - script->work_charged)) {
+        script_release_work(script, 0);
+        raise_out_of_memory(L);
+    }
+    script->work_charged = space;
+}
+
+void script_release_work(struct ml_script *script, size_t keep)
+{
+    struct ml_buf *bufs[] = {&script->opened, &script->outgoing, &script->overlay, &script->body,
+                             &script->traceback};
+    for (size_t i = 0; i < ML_COUNT(bufs); i++)
+        if (keep == 0 || bufs[i]->capacity > keep)
+            ml_buf_fini(bufs[i]);
+    if (keep == 0 || script->reader.unescaped.capacity > keep) {
+        ml_json_reader_fini(&script->reader);
+        ml_json_reader_init(&script->reader, ML_STR("null"), 0);
+    }
+    size_t space = work_space(script);
+    ml_budget_give(&script->memory, script->work_charged);
+    ml_budget_force(&script->memory, space);
+    script->work_charged = space;
+}
+
+struct ml_budget *ml_script_budget(struct ml_script *script)
+{
+    return &script->memory;
+}
 
 /* One signal of the process. Nothing else here uses it; it only comes while Lua runs. */
 #define CPU_SIGNAL SIGVTALRM
@@ -41,7 +131,7 @@ static struct {
 #endif
 
 /* Past its deadline a script gets no memory, so that whatever works on in C ends there. */
-static bool is_too_late(size_t more)
+static bool is_past_deadline(size_t more)
 {
     if (!cpu.expired || !cpu.running)
         return false;
@@ -52,7 +142,7 @@ static bool is_too_late(size_t more)
 /* For finding what C holds that the collector may take: refuses memory for each new object once,
  * upon which Lua collects all garbage and asks again (the buffers of lauxlib.h would not). Less
  * often where the heap is large, or it would take hours. */
-static bool refuse_once(struct ml_budget *memory, bool is_object)
+static bool stress_refuses(struct ml_budget *memory, bool is_object)
 {
     struct script_stress *stress = &ml_container_of(memory, struct ml_script, memory)->stress;
     if (!stress->on || !is_object)
@@ -80,7 +170,8 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
     }
     if (nsize > held && !ml_budget_fits(memory, nsize - held))
         return NULL; /* Lua collects all garbage and asks again, then raises */
-    if (nsize > held && (is_too_late(nsize - held) || refuse_once(memory, !ptr && osize > 0)))
+    if (nsize > held &&
+        (is_past_deadline(nsize - held) || stress_refuses(memory, !ptr && osize > 0)))
         return NULL;
     ptr = ml_realloc(ptr, nsize);
     if (nsize > held)
@@ -96,7 +187,7 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
  * are 200 levels at most; every pcall of the sandbox ends it again. From a hook this returns, and
  * Lua yields. */
 ML_RAISES
-static void stop(lua_State *L)
+static void stop_script(lua_State *L)
 {
     cpu.stopped = true;
     if (lua_isyieldable(L)) {
@@ -111,7 +202,7 @@ static void stop(lua_State *L)
 ML_RAISES
 static void stop_at_instruction(lua_State *L, lua_Debug *activation ML_UNUSED)
 {
-    stop(L);
+    stop_script(L);
 }
 
 /* lua_sethook is what may be called from a signal handler (lua.c does the same on ^C). */
@@ -155,7 +246,7 @@ static int64_t timer_set(int64_t delay_ns)
 }
 
 /* For who asks, after the process has died, whose code that was in. */
-static void tell_at_work(const struct ml_script *script, uint64_t version)
+static void mark_at_work(const struct ml_script *script, uint64_t version)
 {
     if (script->limits.at_work)
         *script->limits.at_work = version;
@@ -164,7 +255,7 @@ static void tell_at_work(const struct ml_script *script, uint64_t version)
 void script_cpu_begin(lua_State *L, int64_t budget_ns)
 {
     ml_assert(!cpu.running);
-    tell_at_work(script_of(L), script_of(L)->limits.version);
+    mark_at_work(script_of(L), script_of(L)->limits.version);
     cpu.expired = 0;
     cpu.stopped = false;
     cpu.late_bytes = 0;
@@ -179,7 +270,7 @@ int64_t script_cpu_end(enum script_deadline *out_deadline)
     int64_t left = timer_set(0);
     lua_State *L = cpu.running;
     cpu.running = NULL;
-    tell_at_work(script_of(L), 0);
+    mark_at_work(script_of(L), 0);
     if (cpu.expired)
         lua_sethook(L, NULL, 0, 0);
     *out_deadline = cpu.stopped ? DEADLINE_STOPPED : cpu.expired ? DEADLINE_RANG : DEADLINE_KEPT;
@@ -197,5 +288,5 @@ ML_RAISES
 void script_cpu_check(lua_State *L)
 {
     if (ML_UNLIKELY(cpu.expired))
-        stop(L);
+        stop_script(L);
 }

@@ -25,7 +25,7 @@ static void push_registered(lua_State *L, const char *key)
     lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
-static bool name_ok(struct ml_str name)
+static bool is_module_name(struct ml_str name)
 {
     if (name.len == 0 || name.len > 200)
         return false;
@@ -221,7 +221,7 @@ int script_require(lua_State *L)
 {
     struct ml_str name;
     name.ptr = luaL_checklstring(L, 1, &name.len);
-    if (!name_ok(name))
+    if (!is_module_name(name))
         return luaL_error(L, "require: a module's name has letters, digits, '_', '-' and single "
                              "dots; it is no path");
     script_require_name(L, name.ptr);

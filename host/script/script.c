@@ -17,7 +17,7 @@
 #define SPACE_KEPT       ((size_t)64 * 1024) /* of each work space, between two runs */
 
 /* Every way into Lua is protected (door.c), so this is a mistake of ours. */
-static int panic(lua_State *L ML_UNUSED)
+static int unprotected_error(lua_State *L ML_UNUSED)
 {
     ML_UNREACHABLE();
 }
@@ -53,7 +53,7 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     script_cpu_attach();
     script->L = lua_newstate(script_allocate, &script->memory);
     if (script->L) {
-        lua_atpanic(script->L, panic);
+        lua_atpanic(script->L, unprotected_error);
         moonloop_lua_of_scripts(script->L);
         lua_gc(script->L, LUA_GCINC, GC_PAUSE, GC_STEP, 0);
         *(struct script_thread **)lua_getextraspace(script->L) = &script->thread;
@@ -122,7 +122,7 @@ static int controller_line(struct ml_str text)
     return found;
 }
 
-static void put_place(const struct ml_script_file *file, struct ml_err *err)
+static void add_file_place(const struct ml_script_file *file, struct ml_err *err)
 {
     if (script_has_place(err->message))
         return;
@@ -148,7 +148,7 @@ int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *li
     script->files = NULL;
     script->binding.payer = script->limits.load_payer = NULL;
     if (r < 0) {
-        put_place(file, err);
+        add_file_place(file, err);
         script_free(script);
         return r;
     }

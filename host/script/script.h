@@ -128,11 +128,11 @@ typedef void ml_script_done(void *context, const struct ml_result *result);
 /* Runs reconcile(object, ctx) in a coroutine. `done` may come before this returns, with NULL
  * returned then. To be called in a turn of the binding's payer; the run takes those that it needs
  * to go on by itself. */
-struct ml_operator *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                        ml_script_done *done, void *context);
+struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
+                                   ml_script_done *done, void *context);
 /* A write of it is under way: what becomes of it is not known yet. */
-bool ml_script_writes(const struct ml_operator *run);
-void ml_script_cancel(struct ml_operator *run); /* done comes no more; open requests are canceled */
+bool ml_script_writes(const struct ml_run *run);
+void ml_script_cancel(struct ml_run *run); /* done comes no more; open requests are canceled */
 
 #define ML_SCRIPT_WHEN_SHARE 10 /* of run_cpu_ns, that a function `when` may take */
 

@@ -124,7 +124,7 @@ void shape_step(lua_State *L, int node, size_t count)
 
 /* [-0, +1] The keys on the way from the root to the node on top, as an array. */
 ML_RAISES
-static void push_keys(lua_State *L)
+static void push_node_keys(lua_State *L)
 {
     int count = 0;
     lua_pushvalue(L, -1);
@@ -148,11 +148,11 @@ static void push_keys(lua_State *L)
 
 /* [-0, +1] The metatable for objects that end at the node on top. */
 ML_RAISES
-static void push_metatable(lua_State *L, enum shape_root root)
+static void push_shape_metatable(lua_State *L, enum shape_root root)
 {
     lua_createtable(L, 0, 3);
     lua_insert(L, -2);
-    push_keys(L);
+    push_node_keys(L);
     lua_rawsetp(L, -3, &keys_key);
     lua_insert(L, -2);
     lua_pushboolean(L, 0);
@@ -169,7 +169,7 @@ void shape_end(lua_State *L, int object, enum shape_root root)
 {
     if (lua_rawgeti(L, -1, NODE_METATABLE) != LUA_TTABLE) {
         lua_pop(L, 1);
-        push_metatable(L, root);
+        push_shape_metatable(L, root);
         lua_pushvalue(L, -1);
         lua_rawseti(L, -3, NODE_METATABLE);
     }

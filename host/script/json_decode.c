@@ -6,7 +6,7 @@
 static const char numbers_key, null_address;
 
 ML_RAISES
-static void push_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root);
+static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root);
 
 /* A script cannot make one of these; only its text matters. */
 ML_RAISES
@@ -77,7 +77,7 @@ static enum shape_root root_below(enum shape_root root, struct ml_str key)
 }
 
 ML_RAISES
-static void push_members(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+static void decode_members(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
 {
     int object = lua_gettop(L);
     int node = object + 1;
@@ -99,18 +99,18 @@ static void push_members(lua_State *L, struct ml_json_reader *reader, enum shape
             lua_pop(L, 1);
         }
         ml_json_next(reader);
-        push_value(L, reader, below);
+        decode_value(L, reader, below);
         lua_rawset(L, object);
     }
     shape_end(L, object, root);
 }
 
 ML_RAISES
-static void push_elements(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+static void decode_elements(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
 {
     lua_Integer count = 0;
     while (ml_json_next(reader) != ML_JSON_ARRAY_END && reader->token != ML_JSON_ERROR) {
-        push_value(L, reader, root == SHAPE_ITEMS ? SHAPE_OBJECT : SHAPE_PLAIN);
+        decode_value(L, reader, root == SHAPE_ITEMS ? SHAPE_OBJECT : SHAPE_PLAIN);
         lua_rawseti(L, -2, ++count);
     }
     shape_mark_array(L, -1);
@@ -118,18 +118,18 @@ static void push_elements(lua_State *L, struct ml_json_reader *reader, enum shap
 
 /* The value whose first token is current; the reader stands on its last one afterwards. */
 ML_RAISES
-static void push_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
 {
     script_cpu_check(L);
     luaL_checkstack(L, 8, "JSON is nested too deep");
     switch (reader->token) {
     case ML_JSON_OBJECT:
         lua_newtable(L);
-        push_members(L, reader, root);
+        decode_members(L, reader, root);
         break;
     case ML_JSON_ARRAY:
         lua_newtable(L);
-        push_elements(L, reader, root);
+        decode_elements(L, reader, root);
         break;
     case ML_JSON_STRING:
         lua_pushlstring(L, reader->text.ptr, reader->text.len);
@@ -161,7 +161,7 @@ static void push_value(lua_State *L, struct ml_json_reader *reader, enum shape_r
 }
 
 ML_RAISES
-static void push_text(lua_State *L, struct ml_str json, enum shape_root root)
+static void decode_text(lua_State *L, struct ml_str json, enum shape_root root)
 {
     /* The reader is the script's: an error of Lua that passes through here leaves it to the
      * next call. */
@@ -171,7 +171,7 @@ static void push_text(lua_State *L, struct ml_str json, enum shape_root root)
     ml_json_reader_fini(reader);
     ml_json_reader_init(reader, json, 0);
     ml_json_next(reader);
-    push_value(L, reader, root);
+    decode_value(L, reader, root);
     if (reader->token != ML_JSON_ERROR && ml_json_next(reader) == ML_JSON_END)
         return;
     struct ml_err err = ML_ERR_INIT;
@@ -182,13 +182,13 @@ static void push_text(lua_State *L, struct ml_str json, enum shape_root root)
 ML_RAISES
 void script_push_json(lua_State *L, struct ml_str json, bool object)
 {
-    push_text(L, json, object ? SHAPE_OBJECT : SHAPE_PLAIN);
+    decode_text(L, json, object ? SHAPE_OBJECT : SHAPE_PLAIN);
 }
 
 ML_RAISES
 void script_push_items(lua_State *L, struct ml_str json)
 {
-    push_text(L, json, SHAPE_ITEMS);
+    decode_text(L, json, SHAPE_ITEMS);
 }
 
 ML_RAISES
