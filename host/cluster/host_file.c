@@ -132,6 +132,7 @@ static int file_sync(lua_State *L)
     return fdatasync(check(L)->fd) < 0 ? fail(L, NULL) : succeed(L);
 }
 
+ML_RAISES
 static int file_close(lua_State *L)
 {
     struct host_file *file = luaL_checkudata(L, 1, FILE_TYPE);
