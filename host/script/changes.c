@@ -67,18 +67,15 @@ static int refuse_map_keys(lua_State *L, const struct map_call *call, lua_Intege
 ML_RAISES
 static struct ml_str push_string_field(lua_State *L, const char *field)
 {
-    struct ml_str text = {NULL, 0};
     lua_pushstring(L, field);
-    if (lua_rawget(L, -2) == LUA_TSTRING)
-        text.ptr = lua_tolstring(L, -1, &text.len);
-    return text;
+    lua_rawget(L, -2);
+    return script_str(L, -1);
 }
 
 /* [-1, +1] The entry on top, a key or a table that names one, becomes a key. */
 ML_RAISES
 static bool entry_to_key(lua_State *L)
 {
-    struct ml_str key;
     if (lua_istable(L, -1)) {
         struct ml_str ns = push_string_field(L, "namespace");
         lua_insert(L, -2);
@@ -90,9 +87,9 @@ static bool entry_to_key(lua_State *L)
         lua_pop(L, 2);
         return true;
     }
-    if (lua_type(L, -1) != LUA_TSTRING)
+    struct ml_str key = script_str(L, -1);
+    if (!key.ptr)
         return false;
-    key.ptr = lua_tolstring(L, -1, &key.len);
     struct ml_str ns = ml_key_namespace(key);
     return ml_name_valid(ml_key_name(key)) && (ns.len == 0 || ml_name_valid(ns));
 }
@@ -155,6 +152,6 @@ int ml_script_map(struct ml_script *script, size_t index, struct ml_object *obje
     ML_AUTO_FREE char *keys = ml_buf_take(&script->outgoing);
     for (rest.ptr = keys; rest.len > 0;)
         emit(context, ml_str_cut(&rest, '\n'));
-    script_trim(script);
+    script_release_work(script, SCRIPT_WORK_KEPT);
     return 0;
 }

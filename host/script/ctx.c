@@ -9,12 +9,7 @@ static const char failure_key;
 
 const struct script_failure *script_to_failure(lua_State *L, int index)
 {
-    if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
-        return NULL;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &failure_key);
-    bool is = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return is ? lua_touserdata(L, index) : NULL;
+    return script_to_userdata(L, index, &failure_key);
 }
 
 ML_RAISES
@@ -74,11 +69,11 @@ static void open_failures(lua_State *L)
                                        {"__concat", failure_concat},
                                        {NULL, NULL}};
     luaL_newlib(L, methods);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &failure_key);
+    script_register_metatable(L, &failure_key);
 }
 
+#define LOG_CALL    "ctx.log(message [, fields])"
+#define EVENT_CALL  "ctx.event(reason, note [, \"Warning\"])"
 #define REASON_MAX  128
 #define MESSAGE_MAX 1024
 
@@ -96,9 +91,13 @@ int ctx_fail(lua_State *L, const struct ml_err *err)
 }
 
 ML_RAISES
-int ctx_misuse(lua_State *L, const char *call, const char *why)
+int ctx_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    return luaL_error(L, "%s: %s", call, why);
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run->err.kind)
+        return ctx_fail(L, &run->err);
+    script_push_json(L, run->body, true);
+    return 1;
 }
 
 ML_RAISES
@@ -180,12 +179,12 @@ bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
     struct ml_run *run = script_thread_of(L)->run;
     if (!run || !kind->informer)
         return false;
-    for (size_t i = 0; i < run->wrote_count; i++) {
-        struct script_wrote *wrote = &run->wrote[i];
-        if (wrote->kind != kind->index || wrote->shown ||
-            ml_informer_seen(kind->informer, ml_str_of(wrote->ns), wrote->rv))
+    for (size_t i = 0; i < run->own_write_count; i++) {
+        struct script_own_write *own_write = &run->own_writes[i];
+        if (own_write->kind != kind->index || own_write->shown ||
+            ml_informer_seen(kind->informer, ml_str_of(own_write->ns), own_write->rv))
             continue;
-        run_see(ctx_may_wait(L, call), kind, wrote);
+        run_wait_for_cache(ctx_may_wait(L, call), kind, own_write);
         return true;
     }
     return false;
@@ -249,16 +248,13 @@ static void write_log_line(const struct script_thread *thread, struct ml_str mes
 ML_RAISES
 static int ctx_log(lua_State *L)
 {
-    static const char call[] = "ctx.log(message [, fields])";
     struct script_thread *thread = script_thread_of(L);
     struct ml_buf *out = &thread->script->outgoing;
     if (lua_type(L, 1) != LUA_TSTRING)
-        return ctx_misuse(L, call, "expected a message");
+        return luaL_error(L, LOG_CALL ": expected a message");
     if (!lua_isnoneornil(L, 2) && !lua_istable(L, 2))
-        return ctx_misuse(L, call, "fields: expected a table");
-    struct ml_str message, fields = {NULL, 0};
-    message.ptr = lua_tolstring(L, 1, &message.len);
-    message = ml_str_head(message, MESSAGE_MAX);
+        return luaL_error(L, LOG_CALL ": fields: expected a table");
+    struct ml_str message = ml_str_head(script_str(L, 1), MESSAGE_MAX), fields = {NULL, 0};
     if (lua_istable(L, 2)) {
         script_encode(L, 2, "fields", out);
         fields = ml_buf_str(out);
@@ -293,20 +289,17 @@ static void record_event(const struct script_thread *thread, struct ml_str reaso
 ML_RAISES
 static int ctx_event(lua_State *L)
 {
-    static const char call[] = "ctx.event(reason, note [, \"Warning\"])";
     struct script_thread *thread = script_thread_of(L);
     if (!thread->run)
-        return ctx_misuse(L, call, "only while reconciling");
-    if (lua_type(L, 1) != LUA_TSTRING || lua_type(L, 2) != LUA_TSTRING)
-        return ctx_misuse(L, call, "expected two strings");
-    struct ml_str reason, note;
-    reason.ptr = lua_tolstring(L, 1, &reason.len);
-    note.ptr = lua_tolstring(L, 2, &note.len);
+        return luaL_error(L, EVENT_CALL ": only while reconciling");
+    struct ml_str reason = script_str(L, 1), note = script_str(L, 2);
+    if (!reason.ptr || !note.ptr)
+        return luaL_error(L, EVENT_CALL ": expected two strings");
     if (reason.len == 0 || reason.len > REASON_MAX)
-        return ctx_misuse(L, call, "a reason has 1 to 128 bytes, as in \"PodCreated\"");
+        return luaL_error(L, EVENT_CALL ": a reason has 1 to 128 bytes, as in \"PodCreated\"");
     const char *type = luaL_optstring(L, 3, "Normal");
     if (strcmp(type, "Normal") != 0 && strcmp(type, "Warning") != 0)
-        return ctx_misuse(L, call, "the type is \"Normal\" or \"Warning\"");
+        return luaL_error(L, EVENT_CALL ": the type is \"Normal\" or \"Warning\"");
     if (thread->events++ < SCRIPT_EVENTS_MAX)
         record_event(thread, reason, note, type[0] == 'W');
     return 0;
@@ -353,8 +346,7 @@ int script_open_ctx(lua_State *L)
     lua_setfield(L, -2, "__index");
     lua_pushcfunction(L, ctx_assigned);
     lua_setfield(L, -2, "__newindex");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     lua_setmetatable(L, -2);
     lua_remove(L, -2);
     return 1;

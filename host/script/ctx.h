@@ -27,9 +27,6 @@ struct script_failure {
 ML_RAISES
 int script_open_ctx(lua_State *L);                                       /* [-0, +1] */
 const struct script_failure *script_to_failure(lua_State *L, int index); /* or NULL */
-/* Raises "ctx.get(Kind, name): why". */
-ML_RAISES
-int ctx_misuse(lua_State *L, const char *call, const char *why);
 /* Raises when the script did not declare the kind. */
 ML_RAISES
 struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk);
@@ -46,6 +43,10 @@ struct ml_run *ctx_may_wait(lua_State *L, const char *call);
 /* [-0, +2] nil and the error, remembered for the message of a later one. Returns 2. */
 ML_RAISES
 int ctx_fail(lua_State *L, const struct ml_err *err);
+/* The continuation of most calls: the object that the server answered with, or nil and the error.
+ */
+ML_RAISES
+int ctx_answered(lua_State *L, int status, lua_KContext context);
 /* True: the caller has to yield, as the caches do not show yet what this run wrote of the kind. */
 ML_RAISES
 bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind);
@@ -67,4 +68,5 @@ void ctx_forget_applied(struct ml_script *script); /* what ctx.apply need not se
 /* run.c: the work. Each starts the one thing that the run then waits for. */
 void run_read(struct ml_run *run, const struct ml_client_request *request);
 void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write);
-void run_see(struct ml_run *run, const struct ctx_kind *kind, struct script_wrote *wrote);
+void run_wait_for_cache(struct ml_run *run, const struct ctx_kind *kind,
+                        struct script_own_write *own_write);

@@ -19,25 +19,12 @@ static struct ctx_kind check_kind(lua_State *L, int index, const char *call)
 ML_RAISES
 static struct ml_str check_get_name(lua_State *L, int index)
 {
-    struct ml_str name = {NULL, 0};
-    if (lua_type(L, index) == LUA_TSTRING)
-        name.ptr = lua_tolstring(L, index, &name.len);
+    struct ml_str name = script_str(L, index);
     if (!name.ptr || !ml_name_valid(name))
         luaL_error(L, GET_CALL ": expected %s, got %s",
                    index == 2 ? "the name of an object" : "the name of a namespace",
-                   lua_type(L, index) == LUA_TSTRING ? "one that no object can have"
-                                                     : luaL_typename(L, index));
+                   name.ptr ? "one that no object can have" : luaL_typename(L, index));
     return name;
-}
-
-ML_RAISES
-static int get_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
-{
-    struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind)
-        return ctx_fail(L, &run->err);
-    script_push_json(L, run->body, true);
-    return 1;
 }
 
 ML_RAISES
@@ -75,7 +62,7 @@ static int get_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_U
     const struct ml_client_request request = {
         .verb = ML_VERB_GET, .kind = kind.kind, .ns = ns, .name = name};
     run_read(run, &request);
-    return lua_yieldk(L, 0, 0, get_answered);
+    return lua_yieldk(L, 0, 0, ctx_answered);
 }
 
 ML_RAISES
@@ -100,11 +87,9 @@ struct filter {
 ML_RAISES
 static struct label check_label(lua_State *L)
 {
-    struct label label;
-    if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
-        ctx_misuse(L, LIST_CALL, "labels: expected a table of strings");
-    label.key.ptr = lua_tolstring(L, -2, &label.key.len);
-    label.value.ptr = lua_tolstring(L, -1, &label.value.len);
+    struct label label = {script_str(L, -2), script_str(L, -1)};
+    if (!label.key.ptr || !label.value.ptr)
+        luaL_error(L, LIST_CALL ": labels: expected a table of strings");
     if (!ml_label_valid(label.key, label.value)) {
         lua_pushlstring(L, label.key.ptr, ML_MIN(label.key.len, (size_t)64));
         luaL_error(L, LIST_CALL ": labels: no object can have this label '%s'",
@@ -161,24 +146,23 @@ ML_RAISES
 static struct filter check_filter(lua_State *L, const struct ctx_kind *kind)
 {
     struct filter filter = {.labels = NULL};
-    struct ml_str given = {NULL, 0};
     lua_settop(L, 2);
     if (lua_isnil(L, 2)) {
         lua_newtable(L);
         lua_replace(L, 2);
     }
     if (!lua_istable(L, 2))
-        ctx_misuse(L, LIST_CALL, "expected a table of options");
+        luaL_error(L, LIST_CALL ": expected a table of options");
     check_option_names(L);
-    if (push_option(L, "namespace") == LUA_TSTRING)
-        given.ptr = lua_tolstring(L, -1, &given.len);
-    else if (!lua_isnil(L, -1))
-        ctx_misuse(L, LIST_CALL, "namespace: expected a string");
+    push_option(L, "namespace");
+    struct ml_str given = script_str(L, -1);
+    if (!given.ptr && !lua_isnil(L, -1))
+        luaL_error(L, LIST_CALL ": namespace: expected a string");
     push_option(L, "owned");
     filter.owned = lua_toboolean(L, -1);
     int type = push_option(L, "labels");
     if (type != LUA_TNIL && type != LUA_TTABLE)
-        ctx_misuse(L, LIST_CALL, "labels: expected a table");
+        luaL_error(L, LIST_CALL ": labels: expected a table");
     if (type == LUA_TTABLE)
         check_labels(L, &filter);
     if (!ml_str_is(given, "*"))

@@ -278,7 +278,6 @@ static void send_write(struct ml_run *run, const struct write_target *target,
     request.ns = target->ns;
     request.name = target->name;
     request.field_manager = script->field_manager;
-    request.flow = script->field_manager;
     const struct ml_write write = {
         .request = request,
         .expectations = script->binding.expectations,
@@ -304,16 +303,6 @@ static void send_get(struct ml_run *run, const struct write_target *target)
         .verb = ML_VERB_GET, .kind = target->kind.kind, .ns = target->ns, .name = target->name};
     note_request(run, "get", target);
     run_read(run, &request);
-}
-
-ML_RAISES
-static int push_written(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
-{
-    struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind)
-        return ctx_fail(L, &run->err);
-    script_push_json(L, run->body, true);
-    return 1;
 }
 
 ML_RAISES
@@ -351,7 +340,7 @@ static int ensure_created(lua_State *L, int status ML_UNUSED, lua_KContext conte
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind != ML_EALREADY_EXISTS)
-        return push_written(L, LUA_OK, 0);
+        return ctx_answered(L, LUA_OK, 0);
     struct write_target target;
     check_object(L, ENSURE_CALL, &target);
     send_get(run, &target);
@@ -454,7 +443,7 @@ static int ctx_create(lua_State *L)
     complete_object(L, &target);
     count_write(L);
     send_create(run, &target);
-    return lua_yieldk(L, 0, 0, push_written);
+    return lua_yieldk(L, 0, 0, ctx_answered);
 }
 
 /* The changes, encoded in script->overlay, guarded by uid and resourceVersion into
@@ -508,19 +497,19 @@ static int ctx_patch(lua_State *L)
     struct ml_str raw;
     lua_settop(L, 2);
     if (!lua_istable(L, 2))
-        return ctx_misuse(L, PATCH_CALL, "changes: expected a table");
+        return luaL_error(L, PATCH_CALL ": changes: expected a table");
     check_object(L, PATCH_CALL, &target);
     if (target.uid.len == 0 || target.rv.len == 0)
-        return ctx_misuse(L, PATCH_CALL,
-                          "the object was not read from the server: it has no metadata.uid and "
+        return luaL_error(L, PATCH_CALL
+                          ": the object was not read from the server: it has no metadata.uid and "
                           "resourceVersion");
     script_encode(L, 2, "changes", &script->overlay);
     script_cpu_check(L);
     if (script->overlay.ptr[0] != '{')
-        return ctx_misuse(L, PATCH_CALL, "changes: expected an object, not a list");
+        return luaL_error(L, PATCH_CALL ": changes: expected an object, not a list");
     if (target.kind.kind->has_status &&
         ml_json_find(ml_buf_str(&script->overlay), &raw, "status", NULL))
-        return ctx_misuse(L, PATCH_CALL, "changes: status is what reconcile returns");
+        return luaL_error(L, PATCH_CALL ": changes: status is what reconcile returns");
     if (changes_nothing(L, &target)) {
         lua_settop(L, 1);
         return 1;
@@ -531,7 +520,7 @@ static int ctx_patch(lua_State *L)
                                               .body = ml_buf_str(&script->body)};
     note_request(run, "patch", &target);
     send_write(run, &target, request, false);
-    return lua_yieldk(L, 0, 0, push_written);
+    return lua_yieldk(L, 0, 0, ctx_answered);
 }
 
 ML_RAISES
@@ -552,8 +541,8 @@ static int ctx_delete(lua_State *L)
     lua_settop(L, 1);
     check_object(L, DELETE_CALL, &target);
     if (target.uid.len == 0)
-        return ctx_misuse(L, DELETE_CALL,
-                          "the object was not read from the server: it has no metadata.uid");
+        return luaL_error(L, DELETE_CALL
+                          ": the object was not read from the server: it has no metadata.uid");
     count_write(L);
     lua_pushlstring(L, target.uid.ptr, target.uid.len);
     lua_pushlstring(L, target.rv.ptr, target.rv.len);
@@ -648,7 +637,7 @@ static int apply_answered(lua_State *L, int status, lua_KContext hash)
         remember_apply(run->thread.script, &target, (uint64_t)hash,
                        ctx_plain_string(run->body, "metadata", "resourceVersion", NULL));
     }
-    return push_written(L, status, hash);
+    return ctx_answered(L, status, hash);
 }
 
 ML_RAISES

@@ -20,30 +20,15 @@ struct kind_value {
 
 static const char kind_key, controller_key, host_key;
 
-static bool is_made_of(lua_State *L, int index, const char *key)
-{
-    if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
-        return false;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
-    bool is = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return is;
-}
-
-static struct kind_value *to_kind_value(lua_State *L, int index)
-{
-    return is_made_of(L, index, &kind_key) ? lua_touserdata(L, index) : NULL;
-}
-
 const struct ml_script_kind *script_to_kind(lua_State *L, int index)
 {
-    const struct kind_value *value = to_kind_value(L, index);
+    const struct kind_value *value = script_to_userdata(L, index, &kind_key);
     return value ? &value->kind : NULL;
 }
 
 bool script_is_controller(lua_State *L, int index)
 {
-    return is_made_of(L, index, &controller_key);
+    return script_to_userdata(L, index, &controller_key) != NULL;
 }
 
 ML_RAISES
@@ -118,7 +103,8 @@ static struct ml_str copy_text(char **at, struct ml_str text)
     return copy;
 }
 
-void script_copy_kind(struct ml_script_kind *to, const struct ml_script_kind *from, char *text)
+/* Copies a kind with its strings, terminated, into `text`, of kind_text_size bytes. */
+static void copy_kind(struct ml_script_kind *to, const struct ml_script_kind *from, char *text)
 {
     *to = *from;
     to->gvk.group = copy_text(&text, from->gvk.group);
@@ -128,18 +114,10 @@ void script_copy_kind(struct ml_script_kind *to, const struct ml_script_kind *fr
     to->selection.fields = copy_text(&text, from->selection.fields);
 }
 
-size_t script_kind_text(const struct ml_script_kind *kind)
+static size_t kind_text_size(const struct ml_script_kind *kind)
 {
     return kind->gvk.group.len + kind->gvk.version.len + kind->gvk.kind.len +
            kind->selection.labels.len + kind->selection.fields.len + 5;
-}
-
-static struct ml_str text_at(lua_State *L, int index)
-{
-    struct ml_str text = {NULL, 0};
-    if (lua_type(L, index) == LUA_TSTRING)
-        text.ptr = lua_tolstring(L, index, &text.len);
-    return text;
 }
 
 /* A selector, metadata_only: of the type they have to be, or left out? */
@@ -168,10 +146,10 @@ ML_RAISES
 static int host_kind(lua_State *L)
 {
     struct ml_script_kind kind = {
-        .selection = {text_at(L, 3), text_at(L, 4), lua_toboolean(L, 5)},
+        .selection = {script_str(L, 3), script_str(L, 4), lua_toboolean(L, 5)},
     };
     struct ml_gvk *gvk = &kind.gvk;
-    struct ml_str api_version = text_at(L, 1), name = text_at(L, 2);
+    struct ml_str api_version = script_str(L, 1), name = script_str(L, 2);
     struct ml_err err = ML_ERR_INIT;
     if (!api_version.ptr || !name.ptr || !ml_gvk_parse(api_version, name, gvk) ||
         ML_MAX(gvk->group.len, ML_MAX(gvk->version.len, gvk->kind.len)) >= GVK_TEXT_MAX)
@@ -188,8 +166,8 @@ static int host_kind(lua_State *L)
     lua_Debug caller;
     if (lua_getstack(L, 2, &caller) && lua_getinfo(L, "l", &caller))
         kind.line = ML_MAX(caller.currentline, 0);
-    struct kind_value *value = lua_newuserdatauv(L, sizeof(*value) + script_kind_text(&kind), 0);
-    script_copy_kind(&value->kind, &kind, value->text);
+    struct kind_value *value = lua_newuserdatauv(L, sizeof(*value) + kind_text_size(&kind), 0);
+    copy_kind(&value->kind, &kind, value->text);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &kind_key);
     lua_setmetatable(L, -2);
     return 1;
@@ -282,13 +260,9 @@ static void open_metatables(lua_State *L)
     static const luaL_Reg kind_methods[] = {
         {"__index", kind_index}, {"__tostring", kind_tostring}, {"__eq", kind_equal}, {NULL, NULL}};
     luaL_newlib(L, kind_methods);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &kind_key);
+    script_register_metatable(L, &kind_key);
     lua_newtable(L);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &controller_key);
+    script_register_metatable(L, &controller_key);
 }
 
 ML_RAISES
@@ -343,8 +317,8 @@ static void declare_kind(lua_State *L, const char *field, enum ml_script_use use
         refuse_definition(L, field);
     size_t index = declaration->kind_count++;
     struct ml_script_kind *kind = &script->kinds[index];
-    script->kind_text[index] = ml_alloc(script_kind_text(made));
-    script_copy_kind(kind, made, script->kind_text[index]);
+    script->kind_text[index] = ml_alloc(kind_text_size(made));
+    copy_kind(kind, made, script->kind_text[index]);
     kind->use = use;
     kind->when = ML_PART_ALL;
     lua_pop(L, 1);
@@ -483,10 +457,8 @@ ML_RAISES
 static void declare_name(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
-    struct ml_str name;
-    if (push_definition_field(L, definition, "name") != LUA_TSTRING)
-        refuse_definition(L, "name");
-    name.ptr = lua_tolstring(L, -1, &name.len);
+    push_definition_field(L, definition, "name");
+    struct ml_str name = script_str(L, -1);
     if (!is_controller_name(name))
         refuse_definition(L, "name");
     if (is_host_logger(name.ptr))

@@ -32,6 +32,7 @@
 #define SCRIPT_EVENTS_MAX    25    /* of one reconcile; what the recorder takes of one object */
 #define SCRIPT_MEMORY_OWN    ((size_t)512 * 1024)  /* that no other script can take away */
 #define SCRIPT_STATUS_MAX    ((size_t)1024 * 1024) /* as JSON; etcd takes 1.5 MiB of an object */
+#define SCRIPT_WORK_KEPT     ((size_t)64 * 1024)   /* of each work space, between two runs */
 #define SCRIPT_FIELD_MAX     256                   /* bytes of the field that ctx.invalid names */
 #define SCRIPT_WHAT_MAX      768                   /* a verb, a kind and a key */
 
@@ -106,7 +107,7 @@ struct ml_script {
 };
 
 /* A write of this run that the cache may not show yet. */
-struct script_wrote {
+struct script_own_write {
     size_t kind;
     uint64_t rv;
     char *ns, *name;
@@ -120,16 +121,16 @@ struct ml_run {
     void *context;
     int64_t cpu_left_ns;
     size_t writes;
-    struct script_wrote *wrote;
-    size_t wrote_count;
+    struct script_own_write *own_writes;
+    size_t own_write_count;
 
     /* The one thing it waits for. */
     struct ml_client_call *read;
     struct ml_writer_call *write;
-    struct ml_write_wait seen;
-    struct script_wrote *seeing; /* NULL: not waiting for the cache */
-    size_t write_kind;           /* of `write` */
-    bool write_shown;            /* the writer itself waits for the cache */
+    struct ml_write_wait cache_wait;
+    struct script_own_write *awaited_write; /* NULL: not waiting for the cache */
+    size_t write_kind;                      /* of `write` */
+    bool write_shown;                       /* the writer itself waits for the cache */
 
     /* What came of it; the body only lives while the continuation runs. */
     struct ml_str body;
@@ -145,7 +146,7 @@ struct ml_run {
     struct ml_result result;
     struct ml_buf status;
     char *field;
-    size_t charged; /* to the script, for what the run holds: status, wrote */
+    size_t charged; /* to the script, for what the run holds: status, own_writes */
 };
 
 static inline struct script_thread *script_thread_of(lua_State *L)
@@ -156,6 +157,15 @@ static inline struct script_thread *script_thread_of(lua_State *L)
 static inline struct ml_script *script_of(lua_State *L)
 {
     return script_thread_of(L)->script;
+}
+
+/* The string at `index`; ptr NULL when there is none, also for a number. */
+static inline struct ml_str script_str(lua_State *L, int index)
+{
+    struct ml_str text = {NULL, 0};
+    if (lua_type(L, index) == LUA_TSTRING)
+        text.ptr = lua_tolstring(L, index, &text.len);
+    return text;
 }
 
 /* limits.c: the script's budget has what Lua allocates and what the host holds because of the
@@ -171,10 +181,9 @@ void script_charge(lua_State *L, size_t bytes);
 /* Charges the work space as large as it has become; raises as script_charge. */
 ML_RAISES
 void script_charge_work(lua_State *L);
-/* Frees what of the work space is larger than `keep`, 0: all. */
+/* Frees what of the work space is larger than `keep`, 0: all; when a run waits or has ended, what
+ * is large. */
 void script_release_work(struct ml_script *script, size_t keep);
-/* script.c: gives large work space back, when a run waits or has ended. */
-void script_trim(struct ml_script *script);
 
 void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* lua_Alloc */
 void script_cpu_attach(void);                                               /* once a script */
@@ -212,6 +221,17 @@ ML_RAISES
 void script_sandbox_open(lua_State *L);
 ML_RAISES
 const char *script_tolstring(lua_State *L, int index, size_t *len); /* [-0, +1] */
+/* What is told by identity has a metatable of the registry, under the address `key`, that no script
+ * can get at. This registers the one on top [-1, +0]. */
+ML_RAISES
+void script_register_metatable(lua_State *L, const char *key);
+/* Hides the metatable on top from getmetatable and setmetatable. */
+ML_RAISES
+void script_hide_metatable(lua_State *L);
+/* Is the metatable of the value at `index` the one under `key`? */
+bool script_has_metatable(lua_State *L, int index, const char *key);
+/* The userdata at `index`, if its metatable is that one; else NULL. */
+void *script_to_userdata(lua_State *L, int index, const char *key);
 
 /* Libraries; each pushes a new table. */
 ML_RAISES
@@ -220,8 +240,6 @@ ML_RAISES
 void script_open_string_methods(lua_State *L); /* after the last script_open_string */
 ML_RAISES
 int script_open_table(lua_State *L);
-ML_RAISES
-int script_open_math(lua_State *L);
 ML_RAISES
 int script_pairs(lua_State *L);
 ML_RAISES
@@ -253,11 +271,7 @@ int script_library_require(lua_State *L);
 ML_RAISES
 int script_require(lua_State *L);
 ML_RAISES
-void script_require_name(lua_State *L, const char *name); /* [-0, +1] */
-ML_RAISES
 void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
-ML_RAISES
-int script_open_cjson(lua_State *L);
 
 /* shape.c: the metatables that keep the key order of objects. */
 enum shape_root { SHAPE_PLAIN, SHAPE_OBJECT, SHAPE_METADATA, SHAPE_ROOTS, SHAPE_ITEMS };
@@ -311,9 +325,6 @@ void script_push_copy(lua_State *L, int index);
 bool script_is_controller(lua_State *L, int index);
 /* What moonloop.kind made: a kind, its selection and its line. NULL: it is none. */
 const struct ml_script_kind *script_to_kind(lua_State *L, int index);
-/* Copies a kind with its strings, terminated, into `text`, of so many bytes. */
-size_t script_kind_text(const struct ml_script_kind *kind);
-void script_copy_kind(struct ml_script_kind *to, const struct ml_script_kind *from, char *text);
 /* Reads the controller at `index` into script->declaration. */
 ML_RAISES
 void script_declare(lua_State *L, int index);

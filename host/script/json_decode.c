@@ -34,21 +34,15 @@ void script_numbers_open(lua_State *L)
     static const luaL_Reg metamethods[] = {
         {"__tostring", number_tostring}, {"__eq", number_equal}, {NULL, NULL}};
     luaL_newlib(L, metamethods);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &numbers_key);
+    script_register_metatable(L, &numbers_key);
 }
 
 bool script_number_text(lua_State *L, int index, struct ml_str *out)
 {
-    if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
-        return false;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &numbers_key);
-    bool is_number = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    if (is_number)
-        *out = (struct ml_str){lua_touserdata(L, index), lua_rawlen(L, index)};
-    return is_number;
+    const char *text = script_to_userdata(L, index, &numbers_key);
+    if (text)
+        *out = (struct ml_str){text, lua_rawlen(L, index)};
+    return text != NULL;
 }
 
 ML_RAISES

@@ -115,8 +115,7 @@ ML_RAISES
 static void encode_member(struct encoder *encoder, int index)
 {
     lua_State *L = encoder->L;
-    struct ml_str key;
-    key.ptr = lua_tolstring(L, -1, &key.len);
+    struct ml_str key = script_str(L, -1);
     lua_pushvalue(L, -1);
     if (lua_rawget(L, index) != LUA_TNIL) {
         enter_step(encoder, (struct step){.key = key});
@@ -221,8 +220,7 @@ static void encode_number(struct encoder *encoder, int index)
 ML_RAISES
 static void encode_string(struct encoder *encoder, int index)
 {
-    struct ml_str text;
-    text.ptr = lua_tolstring(encoder->L, index, &text.len);
+    struct ml_str text = script_str(encoder->L, index);
     if (text.len > SCRIPT_JSON_MAX)
         raise_at_path(encoder, TOO_LARGE);
     if (!ml_str_is_utf8(text))

@@ -156,12 +156,46 @@ int script_library_require(lua_State *L)
     return 1;
 }
 
+ML_RAISES
+static int cjson_encode(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    struct ml_buf *out = &script_of(L)->outgoing;
+    script_encode(L, 1, "", out);
+    lua_pushlstring(L, out->ptr, out->len);
+    return 1;
+}
+
+ML_RAISES
+static int cjson_decode(lua_State *L)
+{
+    struct ml_str text;
+    text.ptr = luaL_checklstring(L, 1, &text.len);
+    script_push_json(L, text, false);
+    return 1;
+}
+
+ML_RAISES
+static int open_cjson(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"encode", cjson_encode}, {"decode", cjson_decode}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    script_push_host(L);
+    lua_getfield(L, -1, "array");
+    lua_setfield(L, -3, "array");
+    lua_getfield(L, -1, "null");
+    lua_setfield(L, -3, "null");
+    lua_pop(L, 1);
+    return 1;
+}
+
 /* [-0, +1] What a script gets of the library: a table of its own. Or nothing, and false. */
 ML_RAISES
 static bool push_embedded(lua_State *L, const char *name)
 {
     if (strcmp(name, "cjson") == 0) {
-        script_open_cjson(L);
+        open_cjson(L);
         return true;
     }
     if (!find_embedded(name))
@@ -190,7 +224,7 @@ static void load_from_set(lua_State *L, const char *name)
 }
 
 ML_RAISES
-void script_require_name(lua_State *L, const char *name)
+static void require_name(lua_State *L, const char *name)
 {
     push_registered(L, &loaded_key);
     int loaded = lua_gettop(L);
@@ -224,40 +258,6 @@ int script_require(lua_State *L)
     if (!is_module_name(name))
         return luaL_error(L, "require: a module's name has letters, digits, '_', '-' and single "
                              "dots; it is no path");
-    script_require_name(L, name.ptr);
-    return 1;
-}
-
-ML_RAISES
-static int cjson_encode(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    struct ml_buf *out = &script_of(L)->outgoing;
-    script_encode(L, 1, "", out);
-    lua_pushlstring(L, out->ptr, out->len);
-    return 1;
-}
-
-ML_RAISES
-static int cjson_decode(lua_State *L)
-{
-    struct ml_str text;
-    text.ptr = luaL_checklstring(L, 1, &text.len);
-    script_push_json(L, text, false);
-    return 1;
-}
-
-ML_RAISES
-int script_open_cjson(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"encode", cjson_encode}, {"decode", cjson_decode}, {NULL, NULL}};
-    luaL_newlib(L, functions);
-    script_push_host(L);
-    lua_getfield(L, -1, "array");
-    lua_setfield(L, -3, "array");
-    lua_getfield(L, -1, "null");
-    lua_setfield(L, -3, "null");
-    lua_pop(L, 1);
+    require_name(L, name.ptr);
     return 1;
 }

@@ -31,7 +31,7 @@ static int new_coroutine(lua_State *L)
     return 0;
 }
 
-static int coroutine_take(struct ml_run *run, struct ml_err *err)
+static int acquire_coroutine(struct ml_run *run, struct ml_err *err)
 {
     struct ml_script *script = run->thread.script;
     if (script->idle_count > 0)
@@ -47,7 +47,7 @@ static int coroutine_take(struct ml_run *run, struct ml_err *err)
 
 /* A coroutine that came to its end can serve again. One that was left in the middle is dropped
  * as it is: closing it would run code of the script. */
-static void coroutine_give(struct ml_run *run, bool reuse)
+static void release_coroutine(struct ml_run *run, bool reuse)
 {
     struct ml_script *script = run->thread.script;
     if (!run->coroutine.L)
@@ -141,12 +141,12 @@ static void finish_run(struct ml_run *run, bool reuse)
     void *context = run->context;
     struct ml_result *result = &run->result;
     struct ml_script *script = run->thread.script;
-    ml_assert(!run->read && !run->write && !run->seeing);
+    ml_assert(!run->read && !run->write && !run->awaited_write);
     ML_AUTO_FREE char *traceback = NULL;
     if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
         result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
-    coroutine_give(run, reuse); /* first: done may start the next reconcile */
-    script_trim(script);
+    release_coroutine(run, reuse); /* first: done may start the next reconcile */
+    script_release_work(script, SCRIPT_WORK_KEPT);
     done(context, result);
     run_end(run, false);
 }
@@ -181,7 +181,7 @@ static bool run_step(struct ml_run *run)
     switch (script_resume(run)) {
     case SCRIPT_WAITS:
         if (!run->abandoned) {
-            script_trim(script);
+            script_release_work(script, SCRIPT_WORK_KEPT);
             return true;
         }
         ml_buf_clear(&script->traceback);
@@ -259,16 +259,16 @@ static void remember_write(struct ml_run *run, struct ml_str body)
     uint64_t rv = ml_rv_parse(ctx_plain_string(body, "metadata", "resourceVersion", NULL));
     if (run->write_shown || !script->binding.informers[run->write_kind] || rv == ML_RV_OPAQUE)
         return;
-    size_t size = (run->wrote_count + 1) * sizeof(*run->wrote);
-    run->wrote = ml_realloc(run->wrote, size);
-    run->wrote[run->wrote_count++] = (struct script_wrote){
+    size_t size = (run->own_write_count + 1) * sizeof(*run->own_writes);
+    run->own_writes = ml_realloc(run->own_writes, size);
+    run->own_writes[run->own_write_count++] = (struct script_own_write){
         .kind = run->write_kind,
         .rv = rv,
         .ns = ml_str_dup(ctx_plain_string(body, "metadata", "namespace", NULL)),
         .name = ml_str_dup(ctx_plain_string(body, "metadata", "name", NULL)),
     };
-    const struct script_wrote *wrote = &run->wrote[run->wrote_count - 1];
-    size_t bytes = sizeof(*wrote) + strlen(wrote->ns) + strlen(wrote->name);
+    const struct script_own_write *own_write = &run->own_writes[run->own_write_count - 1];
+    size_t bytes = sizeof(*own_write) + strlen(own_write->ns) + strlen(own_write->name);
     ml_budget_force(&run->thread.script->memory, bytes); /* it is written; at most 64 of them */
     run->charged += bytes;
 }
@@ -285,8 +285,8 @@ static void run_write_done(void *context, struct ml_str body, const struct ml_er
 static void cache_shows_write(void *context)
 {
     struct ml_run *run = context;
-    run->seeing->shown = true;
-    run->seeing = NULL;
+    run->awaited_write->shown = true;
+    run->awaited_write = NULL;
     run_answered(run, (struct ml_str){NULL, 0}, NULL);
 }
 
@@ -303,15 +303,17 @@ void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_
     run->write_kind = kind->index;
     run->write_shown = write->wait_for_cache;
     struct ml_write mine = *write;
+    mine.request.flow = run->thread.script->field_manager;
     mine.request.budget = &run->thread.script->memory;
     run->write = ml_writer_send(run->thread.script->cluster, &mine, run_write_done, run);
 }
 
-void run_see(struct ml_run *run, const struct ctx_kind *kind, struct script_wrote *wrote)
+void run_wait_for_cache(struct ml_run *run, const struct ctx_kind *kind,
+                        struct script_own_write *own_write)
 {
-    run->seeing = wrote;
-    ml_write_wait_start(&run->seen, kind->informer, ml_str_of(wrote->ns), ml_str_of(wrote->name),
-                        wrote->rv, cache_shows_write, run);
+    run->awaited_write = own_write;
+    ml_write_wait_start(&run->cache_wait, kind->informer, ml_str_of(own_write->ns),
+                        ml_str_of(own_write->name), own_write->rv, cache_shows_write, run);
 }
 
 static void run_end(struct ml_run *run, bool reuse)
@@ -320,16 +322,16 @@ static void run_end(struct ml_run *run, bool reuse)
         ml_client_cancel(run->read);
     if (run->write)
         ml_writer_cancel(run->write);
-    if (run->seeing)
-        ml_write_wait_cancel(&run->seen);
-    coroutine_give(run, reuse);
+    if (run->awaited_write)
+        ml_write_wait_cancel(&run->cache_wait);
+    release_coroutine(run, reuse);
     ml_turn_cancel(&run->turn);
     drop_kept_body(run);
-    for (size_t i = 0; i < run->wrote_count; i++) {
-        free(run->wrote[i].ns);
-        free(run->wrote[i].name);
+    for (size_t i = 0; i < run->own_write_count; i++) {
+        free(run->own_writes[i].ns);
+        free(run->own_writes[i].name);
     }
-    free(run->wrote);
+    free(run->own_writes);
     free(run->last_failure);
     free(run->field);
     ml_buf_fini(&run->status);
@@ -353,7 +355,7 @@ struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *o
     ml_turn_init(&run->turn, run_goes_on, run);
     run->result.requeue_after_ns = run->result.requeue_at_ns = -1;
     run->err = run->result.err = ML_ERR_INIT;
-    if (coroutine_take(run, &run->err) < 0) {
+    if (acquire_coroutine(run, &run->err) < 0) {
         finish_run_with_error(run, script->limit_hit);
         return NULL;
     }

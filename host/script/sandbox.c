@@ -5,6 +5,37 @@
 
 #include "script/internal.h"
 
+ML_RAISES
+void script_hide_metatable(lua_State *L)
+{
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+}
+
+ML_RAISES
+void script_register_metatable(lua_State *L, const char *key)
+{
+    script_hide_metatable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+}
+
+bool script_has_metatable(lua_State *L, int index, const char *key)
+{
+    if (!lua_getmetatable(L, index))
+        return false;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+    bool has = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return has;
+}
+
+void *script_to_userdata(lua_State *L, int index, const char *key)
+{
+    if (lua_type(L, index) != LUA_TUSERDATA || !script_has_metatable(L, index, key))
+        return NULL;
+    return lua_touserdata(L, index);
+}
+
 /* [-0, +1] As the stock tostring, but without addresses. */
 ML_RAISES
 const char *script_tolstring(lua_State *L, int index, size_t *len)
@@ -134,7 +165,7 @@ static int math_random(lua_State *L)
 }
 
 ML_RAISES
-int script_open_math(lua_State *L)
+static int open_math(lua_State *L)
 {
     lua_pushcfunction(L, luaopen_math);
     lua_call(L, 0, 1);
@@ -180,7 +211,7 @@ static void open_base(lua_State *L, int environment)
 ML_RAISES
 static void push_environment(lua_State *L)
 {
-    static const luaL_Reg libraries[] = {{"math", script_open_math},
+    static const luaL_Reg libraries[] = {{"math", open_math},
                                          {"string", script_open_string},
                                          {"table", script_open_table},
                                          {"utf8", luaopen_utf8},
@@ -196,8 +227,7 @@ static void push_environment(lua_State *L)
     static const luaL_Reg guards[] = {
         {"__index", global_missing}, {"__newindex", global_set}, {NULL, NULL}};
     luaL_newlib(L, guards);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     lua_setmetatable(L, environment);
 }
 

@@ -14,7 +14,6 @@
 #define READS_DEFAULT    1000
 #define GC_PAUSE         150 /* a collection starts when memory has grown by half */
 #define GC_STEP          200
-#define SPACE_KEPT       ((size_t)64 * 1024) /* of each work space, between two runs */
 
 /* Every way into Lua is protected (door.c), so this is a mistake of ours. */
 static int unprotected_error(lua_State *L ML_UNUSED)
@@ -59,11 +58,6 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
         *(struct script_thread **)lua_getextraspace(script->L) = &script->thread;
     }
     return script;
-}
-
-void script_trim(struct ml_script *script)
-{
-    script_release_work(script, SPACE_KEPT);
 }
 
 static void script_free(struct ml_script *script)

@@ -38,8 +38,7 @@ static void open_absent(lua_State *L, const char *field)
     lua_pushstring(L, field);
     lua_pushcclosure(L, refuse_assignment, 1);
     lua_setfield(L, -2, "__newindex");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     lua_setfield(L, -2, field);
 }
 
@@ -87,9 +86,7 @@ void shape_open(lua_State *L)
     }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &absent_key);
     lua_createtable(L, 0, 1);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &arrays_key);
+    script_register_metatable(L, &arrays_key);
 }
 
 ML_RAISES
@@ -155,8 +152,7 @@ static void push_shape_metatable(lua_State *L, enum shape_root root)
     push_node_keys(L);
     lua_rawsetp(L, -3, &keys_key);
     lua_insert(L, -2);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     if (root == SHAPE_PLAIN)
         return;
     lua_pushinteger(L, (int)root + 1);
@@ -226,12 +222,7 @@ void shape_places(lua_State *L, int index)
 
 bool shape_is_array(lua_State *L, int index)
 {
-    if (!lua_getmetatable(L, index))
-        return false;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &arrays_key);
-    bool is_array = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return is_array;
+    return script_has_metatable(L, index, &arrays_key);
 }
 
 ML_RAISES

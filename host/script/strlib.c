@@ -463,7 +463,6 @@ void script_open_string_methods(lua_State *L)
     lua_getmetatable(L, -2);
     lua_insert(L, -2);
     lua_setfield(L, -2, "__index");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     lua_pop(L, 2);
 }

@@ -97,7 +97,7 @@ static struct order_key order_key_at(lua_State *L, int index, lua_Integer place)
         break;
     case LUA_TSTRING:
         key.rank = RANK_STRING;
-        key.text.ptr = lua_tolstring(L, index, &key.text.len);
+        key.text = script_str(L, index);
         break;
     case LUA_TBOOLEAN:
         key.rank = RANK_BOOLEAN;
