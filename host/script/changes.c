@@ -1,8 +1,8 @@
-/* The functions of a script that are asked at a change of an object: `when` (does the change
- * count?) and `map` of a watch (whom does it concern?). They run to their end at once, in the main
- * thread: they cannot wait, so map reads from caches only, and when sees both states and nothing
- * else. when is asked for each change, and holds up all that follow: it has less time than others.
- */
+/* The functions of a script that the operator (revision_change.c) calls when an object changes:
+ * `when` says whether the change counts, the `map` of a watch says which keys to enqueue. They run
+ * in the main thread and cannot wait: map reads from caches only, when sees the old and the new
+ * object and nothing else. when is called for each change and delays all later ones, so it has less
+ * CPU time than others. */
 #include "script/internal.h"
 
 struct when_call {
@@ -63,7 +63,7 @@ static int refuse_map_keys(lua_State *L, const struct map_call *call, lua_Intege
                       script->kinds[call->index].gvk.kind.ptr, place);
 }
 
-/* [-0, +1] A field of the table on top, a string, or nil. */
+/* [-0, +1] A field of the table on top; ptr NULL unless it is a string. */
 ML_RAISES
 static struct ml_str push_string_field(lua_State *L, const char *field)
 {
@@ -72,7 +72,8 @@ static struct ml_str push_string_field(lua_State *L, const char *field)
     return script_str(L, -1);
 }
 
-/* [-1, +1] The entry on top, a key or a table that names one, becomes a key. */
+/* [-1, +1] Replaces the entry on top, a key or { namespace =, name = }, by its key. False: it is
+ * neither. */
 ML_RAISES
 static bool entry_to_key(lua_State *L)
 {
@@ -111,7 +112,7 @@ static int map_main(lua_State *L)
     int list = lua_gettop(L);
     lua_Integer count = (lua_Integer)lua_rawlen(L, list);
     lua_pushnil(L);
-    if (count == 0 && lua_next(L, list)) /* one { name = } instead of a list of them */
+    if (count == 0 && lua_next(L, list)) /* a single { name = } instead of a list */
         return refuse_map_keys(L, call, 1);
     if (count > SCRIPT_KEYS_MAX)
         return luaL_error(L, "%s:%d: the watch function for %s returned %I names; at most %d",
@@ -127,7 +128,7 @@ static int map_main(lua_State *L)
         if (!entry_to_key(L))
             return refuse_map_keys(L, call, i);
         ml_buf_puts(keys, lua_tostring(L, -1));
-        ml_buf_putc(keys, '\n'); /* no name has one */
+        ml_buf_putc(keys, '\n'); /* a name cannot contain one */
         lua_pop(L, 1);
     }
     call->is_list = true;
@@ -147,7 +148,7 @@ int ml_script_map(struct ml_script *script, size_t index, struct ml_object *obje
     script->thread.object = NULL;
     if (r < 0 || !call.is_list)
         return r;
-    /* Told only now, off a copy: who hears of a key may enter Lua again. */
+    /* Emit from a copy, after Lua has ended: emit may enter Lua again, which reuses `outgoing`. */
     struct ml_str rest = {NULL, script->outgoing.len};
     ML_AUTO_FREE char *keys = ml_buf_take(&script->outgoing);
     for (rest.ptr = keys; rest.len > 0;)

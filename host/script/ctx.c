@@ -45,7 +45,8 @@ static int failure_concat(lua_State *L)
     return 1;
 }
 
-/* [-0, +1] `what` was tried; "" where nobody says. Lives as long as the value on the stack. */
+/* [-0, +1] `what`: the request that failed, or "". The result lives as long as the value on the
+ * stack. */
 ML_RAISES
 static const struct script_failure *push_failure(lua_State *L, const struct ml_err *err,
                                                  const char *what)
@@ -111,7 +112,7 @@ struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
         if (!ml_str_eq(declared->kind, gvk->kind) || !ml_str_eq(declared->group, gvk->group) ||
             !ml_str_eq(declared->version, gvk->version))
             continue;
-        /* Owned and watched as well: owned says more. */
+        /* A kind may be both owned and watched; then it counts as owned. */
         if (found.kind && declaration->kinds[i].use == ML_USE_WATCHES)
             continue;
         found = (struct ctx_kind){i, declaration->kinds[i].use, &declaration->kinds[i].selection,
@@ -228,7 +229,7 @@ static void write_log_line(const struct script_thread *thread, struct ml_str mes
 {
     struct ml_script *script = thread->script;
     const struct ml_object *object = thread->object;
-    char noun[64]; /* the book's log lines have the object under its kind, "at":"example-at" */
+    char noun[64]; /* the field is named after the kind, as in "at":"example-at" */
     snprintf(noun, sizeof(noun), "%s", script->binding.kinds[0]->kind);
     for (char *c = noun; *c; c++)
         *c = (char)tolower((unsigned char)*c);
@@ -336,11 +337,11 @@ int script_open_ctx(lua_State *L)
         lua_setfield(L, -3, *name);
     }
     lua_pop(L, 1);
-    lua_createtable(L, 0, 1); /* a name that is none of them */
+    lua_createtable(L, 0, 1); /* raises for unknown names */
     lua_pushcfunction(L, ctx_unknown);
     lua_setfield(L, -2, "__index");
     lua_setmetatable(L, -2);
-    lua_newtable(L); /* what scripts see stays empty, so that every assignment is noticed */
+    lua_newtable(L); /* what scripts see stays empty: __newindex catches every assignment */
     lua_createtable(L, 0, 3);
     lua_pushvalue(L, -3);
     lua_setfield(L, -2, "__index");

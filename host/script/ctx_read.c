@@ -28,8 +28,8 @@ static struct ml_str check_get_name(lua_State *L, int index)
 }
 
 ML_RAISES
-static int get_cached(lua_State *L, const struct ctx_kind *kind, struct ml_str ns,
-                      struct ml_str name)
+static int get_from_cache(lua_State *L, const struct ctx_kind *kind, struct ml_str ns,
+                          struct ml_str name)
 {
     struct ml_object *object = ctx_cached(kind, ns, name);
     if (object) {
@@ -57,7 +57,7 @@ static int get_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_U
     if (ctx_must_wait(L, GET_CALL, &kind))
         return lua_yieldk(L, 0, 0, get_now);
     if (kind.informer)
-        return get_cached(L, &kind, ns, name);
+        return get_from_cache(L, &kind, ns, name);
     run = ctx_may_wait(L, GET_CALL);
     const struct ml_client_request request = {
         .verb = ML_VERB_GET, .kind = kind.kind, .ns = ns, .name = name};
@@ -77,13 +77,13 @@ struct label {
 };
 
 struct filter {
-    struct ml_str ns; /* empty: all */
+    struct ml_str ns; /* empty: all namespaces */
     bool owned;
-    const struct label *labels; /* a userdata on the stack, and below it what holds the strings */
+    const struct label *labels; /* a userdata on the stack; the array below it holds the strings */
     size_t label_count;
 };
 
-/* The key is below the top, the value on top. */
+/* Checks the label whose key is below the top and whose value is on top. */
 ML_RAISES
 static struct label check_label(lua_State *L)
 {
@@ -98,8 +98,8 @@ static struct label check_label(lua_State *L)
     return label;
 }
 
-/* [-0, +2] The labels of the table on top, sorted: an array of keys, then values, and the slices
- * into it. */
+/* [-0, +2] Checks the labels in the table on top. Pushes an array of the sorted keys followed by
+ * their values, and a userdata with slices of these. */
 ML_RAISES
 static void check_labels(lua_State *L, struct filter *filter)
 {
@@ -134,7 +134,7 @@ static void check_option_names(lua_State *L)
     }
 }
 
-/* [-0, +1] An option as it stands in the table at 2: no code of the script runs. */
+/* [-0, +1] An option of the table at 2, without metamethods. */
 ML_RAISES
 static int push_option(lua_State *L, const char *name)
 {
@@ -176,8 +176,8 @@ static int compare_objects(const void *a, const void *b)
                       ml_object_key(*(struct ml_object *const *)b));
 }
 
-/* Do the labels of the opened object have all that the filter asks for? */
-static bool labels_match(const struct filter *filter, struct ml_str json)
+/* Does the object have all labels of the filter? */
+static bool object_labels_match(const struct filter *filter, struct ml_str json)
 {
     ML_AUTO(ml_json_members_fini) struct ml_json_members labels = {0};
     ML_AUTO(ml_buf_fini) struct ml_buf value = ML_BUF_INIT;
@@ -199,8 +199,8 @@ static bool labels_match(const struct filter *filter, struct ml_str json)
     return true;
 }
 
-/* [-0, +1] A userdata with pointers to what may match; borrowed, as nothing changes the store
- * before this call returns. */
+/* [-0, +1] A userdata with pointers to the objects that may match. They are borrowed: nothing
+ * changes the store before this call returns. */
 ML_RAISES
 static struct ml_object **push_candidates(lua_State *L, const struct ctx_kind *kind,
                                           const struct filter *filter, size_t *out_count)
@@ -223,7 +223,7 @@ static struct ml_object **push_candidates(lua_State *L, const struct ctx_kind *k
 }
 
 ML_RAISES
-static int list_cached(lua_State *L, const struct ctx_kind *kind, const struct filter *filter)
+static int list_from_cache(lua_State *L, const struct ctx_kind *kind, const struct filter *filter)
 {
     struct ml_buf *opened = &script_of(L)->opened;
     size_t count;
@@ -234,7 +234,7 @@ static int list_cached(lua_State *L, const struct ctx_kind *kind, const struct f
         script_cpu_check(L);
         ml_buf_clear(opened);
         ml_object_json(found[i], opened);
-        if (!labels_match(filter, ml_buf_str(opened)))
+        if (!object_labels_match(filter, ml_buf_str(opened)))
             continue;
         script_push_json(L, ml_buf_str(opened), true);
         lua_rawseti(L, -2, ++listed);
@@ -243,9 +243,9 @@ static int list_cached(lua_State *L, const struct ctx_kind *kind, const struct f
     return 1;
 }
 
-/* Puts in what a list says once for all its items. */
+/* Adds apiVersion and kind, which a list has once for all items. */
 ML_RAISES
-static void complete_item(lua_State *L, const struct ml_kind *kind)
+static void complete_list_item(lua_State *L, const struct ml_kind *kind)
 {
     const char *const fields[][2] = {{"apiVersion", kind->api_version}, {"kind", kind->kind}};
     for (size_t i = 0; i < ML_COUNT(fields); i++) {
@@ -261,7 +261,7 @@ static void complete_item(lua_State *L, const struct ml_kind *kind)
     }
 }
 
-/* Is the object on top controlled by the one with this uid? */
+/* Does the object on top have the object with this uid as its controller? */
 ML_RAISES
 static bool is_item_owned(lua_State *L, struct ml_str uid)
 {
@@ -298,7 +298,7 @@ static int list_answered(lua_State *L, int status ML_UNUSED, lua_KContext owned)
     script_push_items(L, items);
     for (lua_Integer i = 1; lua_rawgeti(L, result + 1, i) == LUA_TTABLE; i++) {
         script_cpu_check(L);
-        complete_item(L, kind.kind);
+        complete_list_item(L, kind.kind);
         if (!owned || is_item_owned(L, ml_object_uid(run->thread.object)))
             lua_rawseti(L, result, ++listed);
         else
@@ -308,7 +308,7 @@ static int list_answered(lua_State *L, int status ML_UNUSED, lua_KContext owned)
     return 1;
 }
 
-/* The URL of the list into script->overlay. */
+/* Writes the URL of the list into script->overlay. */
 ML_RAISES
 static const char *list_path(lua_State *L, const struct ctx_kind *kind, const struct filter *filter)
 {
@@ -338,7 +338,7 @@ static int list_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_
     if (ctx_must_wait(L, LIST_CALL, &kind))
         return lua_yieldk(L, 0, 0, list_now);
     if (kind.informer)
-        return list_cached(L, &kind, &filter);
+        return list_from_cache(L, &kind, &filter);
     run = ctx_may_wait(L, LIST_CALL);
     const struct ml_client_request request = {.verb = ML_VERB_GET,
                                               .path = list_path(L, &kind, &filter)};

@@ -1,6 +1,6 @@
-/* ctx.create, ensure, apply, patch and delete. Each checks its object, completes it (namespace,
- * owner reference), sends, and yields; what comes next stands in the continuation that the yield
- * names. */
+/* ctx.create, ensure, apply, patch and delete. Each checks its object, adds the namespace and the
+ * owner reference, sends the request and yields; the continuation that the yield names handles the
+ * answer. */
 #include "base/hash.h"
 #include "base/map.h"
 #include "codec/json_diff.h"
@@ -13,14 +13,14 @@
 #define PATCH_CALL  "ctx.patch(object, changes)"
 #define DELETE_CALL "ctx.delete(object)"
 #define APPLY_CALL  "ctx.apply(object)"
-#define APPLIED_MAX 10000 /* objects of one script; then all are forgotten */
+#define APPLIED_MAX 10000 /* objects of one script; when it is full, all are forgotten */
 
-/* The object that a script wants to write. Slices into script->outgoing. */
+/* The object that a script wants to write. The slices point into script->outgoing. */
 struct write_target {
     const char *call; /* "ctx.create(object)", for messages */
     struct ctx_kind kind;
     struct ml_str ns, name, uid, rv; /* uid, rv: empty when the object has none */
-    bool owned;                      /* gets the reconciled object as its controller */
+    bool owned;                      /* the reconciled object becomes its controller */
 };
 
 /* The text between the quotes when `raw` is a string without escapes; else empty. */
@@ -43,7 +43,7 @@ struct ml_str ctx_plain_string(struct ml_str json, const char *first, ...)
     return plain_string(found ? raw : (struct ml_str){"", 0});
 }
 
-/* Goes over the owner references of an object, once. */
+/* Iterates over the owner references of an object. */
 struct reference_walk {
     struct ml_json_reader reader;
     bool open;
@@ -100,7 +100,7 @@ static size_t count_references(struct ml_str json)
     return count;
 }
 
-/* Nothing but the reconciled object's own namespace can hold what it owns. */
+/* A namespaced object can own objects of its own namespace only. */
 ML_RAISES
 static void check_owner_namespace(lua_State *L, const struct write_target *target)
 {
@@ -118,10 +118,10 @@ static void check_owner_namespace(lua_State *L, const struct write_target *targe
                lua_tostring(L, -1));
 }
 
-/* What an object says of itself; each empty when it does not. */
+/* Fields of an object; each is empty when it is absent. */
 struct object_names {
     struct ml_str api_version, kind, name, ns, uid, rv;
-    bool has_ns; /* though `ns` may be empty: a text that no namespace can have */
+    bool has_ns; /* also when `ns` is empty because the string has escapes */
 };
 
 static struct ml_str plain_member(const struct ml_json_members *members, const char *key)
@@ -130,8 +130,8 @@ static struct ml_str plain_member(const struct ml_json_members *members, const c
     return plain_string(member ? member->value : (struct ml_str){"", 0});
 }
 
-/* "" and null leave the choice to the host, as for kubectl. */
-static bool is_given(const struct ml_json_member *member)
+/* "" and null mean that the host chooses the namespace, as for kubectl. */
+static bool is_namespace_given(const struct ml_json_member *member)
 {
     return member && !ml_str_is(member->value, "\"\"") && !ml_str_is(member->value, "null");
 }
@@ -151,7 +151,7 @@ static struct object_names read_object_names(struct ml_str json)
         return names;
     names.name = plain_member(&metadata, "name");
     names.ns = plain_member(&metadata, "namespace");
-    names.has_ns = is_given(ml_json_members_find(&metadata, ML_STR("namespace")));
+    names.has_ns = is_namespace_given(ml_json_members_find(&metadata, ML_STR("namespace")));
     names.uid = plain_member(&metadata, "uid");
     names.rv = plain_member(&metadata, "resourceVersion");
     return names;
@@ -183,7 +183,8 @@ static void check_object(lua_State *L, const char *call, struct write_target *ta
     target->owned = target->kind.use == ML_USE_OWNS;
 }
 
-/* What the labels leave out would never show in the cache: it would be made again and again. */
+/* An object that the label selector of the watch leaves out would never show in the cache: the
+ * script would create it again and again. */
 ML_RAISES
 static void check_watched_labels(lua_State *L, const struct write_target *target)
 {
@@ -213,7 +214,7 @@ static void write_reference(struct ml_json_writer *writer, const struct ml_scrip
     ml_json_end_object(writer);
 }
 
-/* The references the object has, and ours behind them. */
+/* Writes the object's own references, then ours. */
 static void write_references(struct ml_json_writer *writer, const struct ml_script *script,
                              const struct ml_object *owner, struct ml_str json)
 {
@@ -316,7 +317,8 @@ static void count_write(lua_State *L)
     script_charge_work(L);
 }
 
-/* An object that is there when we wanted to make it: ours, or in the way? */
+/* The object exists already. [-0, +2] nil and an error when it should have us as controller and
+ * does not; returns how many results it pushed. */
 ML_RAISES
 static int fail_if_foreign(lua_State *L, const struct write_target *target, struct ml_str uid,
                            const char *owner)
@@ -347,7 +349,7 @@ static int ensure_created(lua_State *L, int status ML_UNUSED, lua_KContext conte
     return lua_yieldk(L, 0, 0, ensure_existing);
 }
 
-/* Ends the reconcile with an error that no script can catch. For a return statement. */
+/* Ends the reconcile with an error that no script can catch. To be returned. */
 ML_RAISES
 static int abandon_run(lua_State *L, const struct ml_err *err)
 {
@@ -357,7 +359,7 @@ static int abandon_run(lua_State *L, const struct ml_err *err)
     return lua_yield(L, 0);
 }
 
-/* The answer to a GET of what should be there. `context` 1: it may be missing, then create. */
+/* The answer to a GET of the object. `context` 1: create it when it is missing. */
 ML_RAISES
 static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KContext context)
 {
@@ -370,7 +372,7 @@ static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KContext cont
         send_create(run, &target);
         return lua_yieldk(L, 0, 0, ensure_created);
     }
-    if (run->err.kind == ML_ENOT_FOUND) { /* there a moment ago, gone now */
+    if (run->err.kind == ML_ENOT_FOUND) { /* create said AlreadyExists, now it is gone */
         struct ml_err err = ML_ERR_INIT;
         ml_err_set(&err, ML_ECONFLICT, "%s: it was deleted meanwhile", run->what);
         return abandon_run(L, &err);
@@ -386,9 +388,10 @@ static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KContext cont
     return 1;
 }
 
-/* Found in the cache: ours, or in the way? */
+/* The cache has the object. */
 ML_RAISES
-static int ensure_cached(lua_State *L, const struct write_target *target, struct ml_object *object)
+static int ensure_from_cache(lua_State *L, const struct write_target *target,
+                             struct ml_object *object)
 {
     struct ml_owner owner = {.uid = {"", 0}};
     char text[ML_ERR_REASON_MAX * 4] = "nothing";
@@ -411,15 +414,15 @@ static int ensure_now(lua_State *L, int status ML_UNUSED, lua_KContext context M
     note_request(run, "ensure", &target);
     if (ctx_must_wait(L, ENSURE_CALL, &target.kind))
         return lua_yieldk(L, 0, 0, ensure_now);
-    complete_object(L, &target); /* says what is wrong with it even when it is there */
+    complete_object(L, &target); /* first: it refuses a bad object also when one exists */
     struct ml_object *object = ctx_cached(&target.kind, target.ns, target.name);
     bool has_metadata_only = object && target.kind.selection->metadata_only;
-    if (!target.kind.informer || has_metadata_only) { /* it gives the whole object, each time */
+    if (!target.kind.informer || has_metadata_only) { /* ensure returns the whole object */
         send_get(run, &target);
         return lua_yieldk(L, 0, 1, ensure_existing);
     }
     if (object)
-        return ensure_cached(L, &target, object);
+        return ensure_from_cache(L, &target, object);
     count_write(L);
     send_create(run, &target);
     return lua_yieldk(L, 0, 0, ensure_created);
@@ -446,10 +449,10 @@ static int ctx_create(lua_State *L)
     return lua_yieldk(L, 0, 0, ctx_answered);
 }
 
-/* The changes, encoded in script->overlay, guarded by uid and resourceVersion into
- * script->body. */
+/* Writes the changes in script->overlay into script->body, with the uid and resourceVersion that
+ * the server is to check. */
 ML_RAISES
-static void guard_changes(lua_State *L, const struct write_target *target)
+static void guard_patch(lua_State *L, const struct write_target *target)
 {
     struct ml_script *script = script_of(L);
     struct ml_buf *guard = &script->opened;
@@ -469,10 +472,10 @@ static void guard_changes(lua_State *L, const struct write_target *target)
         luaL_error(L, PATCH_CALL ": %s", err.message);
 }
 
-/* Would the changes, in script->overlay, leave the object in script->outgoing as it is? What was
- * read without its spec cannot tell. */
+/* Would the changes in script->overlay leave the object in script->outgoing as it is? Unknown, so
+ * false, for an object that was read without its spec. */
 ML_RAISES
-static bool changes_nothing(lua_State *L, const struct write_target *target)
+static bool patch_changes_nothing(lua_State *L, const struct write_target *target)
 {
     if (target->kind.selection->metadata_only)
         return false;
@@ -486,8 +489,8 @@ static bool changes_nothing(lua_State *L, const struct write_target *target)
     return ml_json_equal(ml_buf_str(&script->outgoing), ml_buf_str(&script->body));
 }
 
-/* A JSON merge patch of what was read: it fails with Conflict when the object is not that one
- * any more. */
+/* A JSON merge patch that fails with Conflict when the object has changed since the script read it.
+ */
 ML_RAISES
 static int ctx_patch(lua_State *L)
 {
@@ -510,11 +513,11 @@ static int ctx_patch(lua_State *L)
     if (target.kind.kind->has_status &&
         ml_json_find(ml_buf_str(&script->overlay), &raw, "status", NULL))
         return luaL_error(L, PATCH_CALL ": changes: status is what reconcile returns");
-    if (changes_nothing(L, &target)) {
+    if (patch_changes_nothing(L, &target)) {
         lua_settop(L, 1);
         return 1;
     }
-    guard_changes(L, &target);
+    guard_patch(L, &target);
     count_write(L);
     const struct ml_client_request request = {.verb = ML_VERB_PATCH_MERGE,
                                               .body = ml_buf_str(&script->body)};
@@ -556,10 +559,10 @@ static int ctx_delete(lua_State *L)
     return lua_yieldk(L, 0, 0, delete_answered);
 }
 
-/* What was applied to an object last. */
+/* The last apply of an object. */
 struct applied {
-    uint64_t hash; /* of the text sent */
-    char rv[32];   /* of the answer */
+    uint64_t hash; /* of the body that was sent */
+    char rv[32];   /* resourceVersion of the answer */
     size_t key_len;
     char key[]; /* "v1 Pod default/x" */
 };
@@ -598,7 +601,7 @@ static void remember_apply(struct ml_script *script, const struct write_target *
         size_t len = strlen(key);
         applied = ml_zalloc(sizeof(*applied) + len);
         applied->key_len = len;
-        if (!ml_budget_take(&script->memory, applied_bytes(applied))) { /* it is sent again, then */
+        if (!ml_budget_take(&script->memory, applied_bytes(applied))) { /* then it is sent again */
             free(applied);
             ctx_forget_applied(script);
             return;
@@ -611,11 +614,14 @@ static void remember_apply(struct ml_script *script, const struct write_target *
     applied->rv[rv.len] = '\0';
 }
 
-/* The cached object, when applying changes nothing about it; else NULL. */
+/* The cached object when applying changes nothing, else NULL. By the rules of server-side apply
+ * nothing changes when the body is the one that was applied last, and the cache shows the
+ * resourceVersion that this apply was answered with. Anything else is sent: only the server knows
+ * whether a field that is left out now was ours to remove. */
 static struct ml_object *find_unchanged(struct ml_script *script, const struct write_target *target,
                                         uint64_t hash)
 {
-    if (target->kind.selection->metadata_only) /* what is given back is the whole object */
+    if (target->kind.selection->metadata_only) /* apply returns the whole object */
         return NULL;
     ML_AUTO_FREE char *key = applied_key(target);
     const struct applied *applied = ml_map_get(&script->applied, ml_str_of(key));
@@ -626,7 +632,7 @@ static struct ml_object *find_unchanged(struct ml_script *script, const struct w
     return object;
 }
 
-/* `hash`: of what was sent. */
+/* `hash`: of the body that was sent. */
 ML_RAISES
 static int apply_answered(lua_State *L, int status, lua_KContext hash)
 {

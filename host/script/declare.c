@@ -1,10 +1,10 @@
-/* What a script declares: kinds and controllers, which moonloop.kind and moonloop.controller
- * (moonloop/init.lua) make of functions here, and how a controller becomes a `struct
- * ml_declaration` once the script has loaded.
+/* What a script declares. moonloop.kind and moonloop.controller (moonloop/init.lua) call the
+ * functions here to make kinds and controllers; script.c reads the controller that a script returns
+ * into a `struct ml_declaration`.
  *
- * Both are userdata: a script can name them and look at them, but neither make one itself nor
- * change one that was checked. moonloop/init.lua checks a controller, with messages that help; here
- * nothing is believed, and what is wrong nevertheless costs the script an error. */
+ * Kinds and controllers are userdata, so that a script can neither forge one nor change one that
+ * was checked. moonloop/init.lua checks a controller first, with helpful messages; the code here
+ * trusts none of that and checks again. */
 #include "kube/object_diff.h"
 #include "kube/selector.h"
 #include "script/ctx.h"
@@ -78,7 +78,7 @@ static int kind_tostring(lua_State *L)
     return 1;
 }
 
-static bool same_kind(const struct ml_gvk *a, const struct ml_gvk *b)
+static bool is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b)
 {
     return ml_str_eq(a->group, b->group) && ml_str_eq(a->version, b->version) &&
            ml_str_eq(a->kind, b->kind);
@@ -88,11 +88,11 @@ ML_RAISES
 static int kind_equal(lua_State *L)
 {
     const struct ml_script_kind *a = script_to_kind(L, 1), *b = script_to_kind(L, 2);
-    lua_pushboolean(L, a && b && same_kind(&a->gvk, &b->gvk));
+    lua_pushboolean(L, a && b && is_same_kind(&a->gvk, &b->gvk));
     return 1;
 }
 
-/* A terminated copy at `*at`, which moves on. */
+/* Copies `text`, terminated, to `*at` and moves `*at` behind it. */
 static struct ml_str copy_text(char **at, struct ml_str text)
 {
     struct ml_str copy = {*at, text.len};
@@ -120,7 +120,7 @@ static size_t kind_text_size(const struct ml_script_kind *kind)
            kind->selection.labels.len + kind->selection.fields.len + 5;
 }
 
-/* A selector, metadata_only: of the type they have to be, or left out? */
+/* Do labels, fields and metadata_only have the right types, or are they absent? */
 static bool is_selection_typed(lua_State *L)
 {
     for (int index = 3; index <= 4; index++)
@@ -140,8 +140,8 @@ static int check_selection(const struct ml_selection *selection, struct ml_err *
     return 0;
 }
 
-/* kind(apiVersion, kind, labels, fields, metadata_only), called by moonloop.kind: the kind, or nil
- * and what is wrong. Its line is that of whoever called moonloop.kind. */
+/* kind(apiVersion, kind, labels, fields, metadata_only), called by moonloop.kind. Returns the kind,
+ * with the line of the call of moonloop.kind, or nil and what is wrong. */
 ML_RAISES
 static int host_kind(lua_State *L)
 {
@@ -180,8 +180,8 @@ static int host_is_kind(lua_State *L)
     return 1;
 }
 
-/* moonloop.array(list): the same table, marked. Only a plain table is: the metatable of any other
- * is what protects it, or what it means. */
+/* moonloop.array(list): marks the table as an array and returns it. Refuses a table with a
+ * metatable, which may protect it or give it its meaning. */
 ML_RAISES
 static int host_array(lua_State *L)
 {
@@ -204,7 +204,7 @@ static int host_array(lua_State *L)
     return 1;
 }
 
-/* The definition that moonloop/init.lua checked, out of the script's reach. */
+/* Keeps the definition that moonloop/init.lua checked where the script cannot reach it. */
 ML_RAISES
 static int host_controller(lua_State *L)
 {
@@ -237,7 +237,8 @@ void script_push_copy(lua_State *L, int index)
     }
 }
 
-/* copy(table): what the library checks, so that nothing changes it after the check. */
+/* copy(table): the library checks and keeps a copy, so that the script cannot change it afterwards.
+ */
 ML_RAISES
 static int host_copy(lua_State *L)
 {
@@ -297,7 +298,7 @@ ML_NORETURN static void refuse_definition(lua_State *L, const char *field)
     ML_UNREACHABLE();
 }
 
-/* [-0, +1] A field of the table at `index`, which no metamethod is asked for. */
+/* [-0, +1] A field of the table at `index`, without metamethods. */
 ML_RAISES
 static int push_definition_field(lua_State *L, int index, const char *field)
 {
@@ -306,7 +307,7 @@ static int push_definition_field(lua_State *L, int index, const char *field)
     return lua_rawget(L, index);
 }
 
-/* The kind on top becomes the declaration's next one. [-1, +0] */
+/* [-1, +0] Adds the kind on top to the declaration. */
 ML_RAISES
 static void declare_kind(lua_State *L, const char *field, enum ml_script_use use)
 {
@@ -334,8 +335,8 @@ static void declare_kinds(lua_State *L, int definition, const char *field, enum 
     lua_pop(L, 2);
 }
 
-/* The parts that the word on top names; 0: it is none. */
-static unsigned parts_of(lua_State *L)
+/* The parts of an object that the word on top names; 0: unknown. */
+static unsigned when_parts_of(lua_State *L)
 {
     static const struct {
         const char *name;
@@ -354,8 +355,8 @@ static unsigned parts_of(lua_State *L)
     return 0;
 }
 
-/* What it takes for a change of the last kind to count: a list of parts, a function, or nil for
- * any. [-1, +0] */
+/* [-1, +0] Which changes of the last kind count: a list of parts, a function, or nil for any
+ * change. */
 ML_RAISES
 static void declare_when(lua_State *L)
 {
@@ -375,7 +376,7 @@ static void declare_when(lua_State *L)
         refuse_definition(L, "when");
     kind->when = 0;
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
-        unsigned parts = parts_of(L);
+        unsigned parts = when_parts_of(L);
         if (parts == 0 || i > SCRIPT_WHEN_MAX)
             refuse_definition(L, "when");
         kind->when |= parts;
@@ -424,8 +425,8 @@ static void declare_reconcile(lua_State *L, int definition)
     script->ctx_ref = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
-/* What the host's own parts call themselves in the log: a script of such a name would speak with
- * their voice. tools/check-operations.lua compares it with the code. */
+/* Names of the host's own loggers. A controller of such a name could forge their log lines.
+ * tools/check-operations.lua compares this list with the code. */
 static const char *const host_loggers[] = {
     "apiserver", "client",   "connect", "credentials", "dev",   "election",
     "host",      "informer", "log",     "scripts",     "shard", "watchdog",

@@ -1,6 +1,7 @@
-/* The doors from the host into Lua: one lua_pcall, one lua_resume. Each runs on the clock of
- * limits.c, and turns whatever a script raises into a `struct ml_err` and a traceback, without
- * asking Lua for memory or running code of the script while it does so. */
+/* The only two ways from the host into Lua: one lua_pcall, one lua_resume. Each runs under the CPU
+ * deadline of limits.c, and turns whatever a script raises into a `struct ml_err` and a traceback.
+ * Doing so neither allocates in Lua nor runs code of the script. Called by script.c, run.c and
+ * changes.c. */
 #include "script/ctx.h"
 
 #define TRACEBACK_LEVELS_MAX 24
@@ -64,9 +65,8 @@ static void add_error_place(const struct ml_script *script, struct ml_err *err)
         ml_err_wrap(err, "%.*s", (int)len - 2, script->place);
 }
 
-/* What was raised, at the top of the main thread, as one line that begins with its place. Never
- * calls
- * __tostring: no hook watches an error's traceback_handler. */
+/* Fills `err` from the error value on top of the main thread: one line that begins with its place.
+ * Never calls __tostring, as no deadline holds here. */
 static int describe_error(struct ml_script *script, int status, struct ml_err *err)
 {
     lua_State *L = script->L;
@@ -97,8 +97,8 @@ static int traceback_handler(lua_State *L)
     return 1;
 }
 
-static void count_use(struct ml_script *script, int64_t used_ns, enum script_deadline deadline,
-                      int status)
+static void charge_cpu_use(struct ml_script *script, int64_t used_ns, enum script_deadline deadline,
+                           int status)
 {
     script->limit_hit = deadline != DEADLINE_KEPT ? ML_LIMIT_CPU
                         : status == LUA_ERRMEM    ? ML_LIMIT_MEMORY
@@ -124,9 +124,9 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     script_cpu_begin(L, cpu_ns);
     int status = lua_pcall(L, 1, 0, top + 1);
     int64_t used_ns = script_cpu_end(&deadline);
-    count_use(script, used_ns, deadline, status);
+    charge_cpu_use(script, used_ns, deadline, status);
     int r = 0;
-    if (deadline != DEADLINE_KEPT) { /* it explains whatever was raised from then on */
+    if (deadline != DEADLINE_KEPT) { /* whatever was raised afterwards is its consequence */
         r = set_out_of_time(err, cpu_ns, "without waiting");
         add_error_place(script, err);
     } else if (status != LUA_OK) {
@@ -136,8 +136,8 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     return r;
 }
 
-/* The run's coroutine died: it lies there as it fell. Or the deadline ended it, which noted where.
- */
+/* The run's coroutine died, with its stack as it was; or the deadline ended it, and noted the
+ * place. */
 static enum script_resumed resume_failed(struct ml_run *run, int status,
                                          enum script_deadline deadline, int64_t budget_ns)
 {
@@ -149,7 +149,7 @@ static enum script_resumed resume_failed(struct ml_run *run, int status,
         set_out_of_time(&run->err, budget_ns, "without waiting");
         add_error_place(script, &run->err);
     } else {
-        lua_xmove(L, script->L, 1); /* where there is room to look at it */
+        lua_xmove(L, script->L, 1); /* the coroutine's stack may be full */
         describe_error(script, status, &run->err);
         lua_settop(script->L, 0);
     }
@@ -180,7 +180,7 @@ enum script_resumed script_resume(struct ml_run *run)
     int status = lua_resume(L, NULL, 0, &results);
     int64_t used_ns = script_cpu_end(&deadline);
     run->cpu_left_ns -= used_ns;
-    count_use(script, used_ns, deadline, status);
+    charge_cpu_use(script, used_ns, deadline, status);
     if (status == LUA_YIELD && deadline != DEADLINE_STOPPED) {
         run->overdue = deadline == DEADLINE_RANG; /* what it waits for goes on: a write's outcome */
         lua_pop(L, results);                      /* has to be known */

@@ -36,7 +36,7 @@
 #define SCRIPT_FIELD_MAX     256                   /* bytes of the field that ctx.invalid names */
 #define SCRIPT_WHAT_MAX      768                   /* a verb, a kind and a key */
 
-/* Who runs: the extra space of every Lua thread points to one of these. */
+/* The extra space of every Lua thread points to one of these. */
 struct script_thread {
     struct ml_script *script;
     struct ml_run *run;       /* NULL in the main thread: loading, or a watch function */
@@ -61,17 +61,17 @@ struct script_stress {
 struct ml_script {
     size_t references;
     struct ml_cluster *cluster;
-    struct ml_script_limits limits; /* none is 0 */
+    struct ml_script_limits limits; /* with defaults filled in: none is 0 */
     struct script_stress stress;
-    struct ml_budget memory; /* of Lua, and of the host on its account: limits.c */
+    struct ml_budget memory; /* of Lua, and of what the host holds for it: limits.c */
     size_t work_charged;     /* of that, for the work space below */
-    size_t collected_at;     /* what was used after the host collected garbage last */
+    size_t collected_at;     /* used bytes after the host's last collection */
     struct ml_random random;
     lua_State *L;
     struct script_thread thread;
 
     const struct ml_script_files *files; /* while it loads, then NULL */
-    char **loaded;                       /* names of the files it took in, entry first */
+    char **loaded;                       /* names of the files it loaded, entry first */
     size_t loaded_count;
 
     bool is_controller;
@@ -90,7 +90,7 @@ struct ml_script {
     int when_refs[SCRIPT_KINDS_MAX];
     int reconcile_line;
 
-    /* Work space that a Lua error cannot leak, as it is not on any stack. */
+    /* Work space. It belongs to the script, so that a Lua error cannot leak it. */
     struct ml_buf opened;   /* an object's JSON on its way in */
     struct ml_buf outgoing; /* a table's JSON on its way out */
     struct ml_buf overlay;  /* what the host puts over it */
@@ -111,7 +111,7 @@ struct script_own_write {
     size_t kind;
     uint64_t rv;
     char *ns, *name;
-    bool shown; /* waited for, to the end */
+    bool shown; /* the cache shows it */
 };
 
 struct ml_run {
@@ -132,15 +132,15 @@ struct ml_run {
     size_t write_kind;                      /* of `write` */
     bool write_shown;                       /* the writer itself waits for the cache */
 
-    /* What came of it; the body only lives while the continuation runs. */
+    /* The answer; the body lives only while the continuation runs. */
     struct ml_str body;
-    struct ml_err err;          /* kind 0: it went well */
-    struct ml_turn turn;        /* to go on; it waits for that with */
+    struct ml_err err;          /* kind 0: success */
+    struct ml_turn turn;        /* waits for a turn of the payer, with: */
     struct ml_str kept;         /* a copy of the body, which counts as memory of the script */
     char what[SCRIPT_WHAT_MAX]; /* "create Pod default/x", for messages */
 
-    bool abandoned;     /* ends here with `err`, Lua is not asked */
-    bool overdue;       /* the deadline rang when it had begun to wait: it ends with the answer */
+    bool abandoned;     /* ends with `err`, without resuming Lua */
+    bool overdue;       /* the deadline expired as it began to wait: ends with the answer */
     char *last_failure; /* of the calls that returned nil, err */
 
     struct ml_result result;
@@ -178,11 +178,10 @@ void script_out_of_memory(const struct ml_script *script, struct ml_err *err);
  * Who holds it gives it back with ml_budget_give(&script->memory, …). */
 ML_RAISES
 void script_charge(lua_State *L, size_t bytes);
-/* Charges the work space as large as it has become; raises as script_charge. */
+/* Charges what the work space has grown by; raises as script_charge does. */
 ML_RAISES
 void script_charge_work(lua_State *L);
-/* Frees what of the work space is larger than `keep`, 0: all; when a run waits or has ended, what
- * is large. */
+/* Frees each work space that is larger than `keep`; 0: all. */
 void script_release_work(struct ml_script *script, size_t keep);
 
 void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* lua_Alloc */
@@ -191,7 +190,7 @@ void script_cpu_detach(void);
 void script_cpu_begin(lua_State *L, int64_t budget_ns); /* the code that follows runs on L */
 enum script_deadline {
     DEADLINE_KEPT,
-    DEADLINE_RANG,    /* but the code came to an end, or to a wait, before it noticed */
+    DEADLINE_RANG,    /* expired, but the code had ended or yielded by itself */
     DEADLINE_STOPPED, /* the code was ended by it; a coroutine has yielded and cannot go on */
 };
 int64_t script_cpu_end(enum script_deadline *out_deadline); /* what it used, ns */
@@ -221,8 +220,8 @@ ML_RAISES
 void script_sandbox_open(lua_State *L);
 ML_RAISES
 const char *script_tolstring(lua_State *L, int index, size_t *len); /* [-0, +1] */
-/* What is told by identity has a metatable of the registry, under the address `key`, that no script
- * can get at. This registers the one on top [-1, +0]. */
+/* [-1, +0] Registers the metatable on top under the address `key`, and hides it. Values that have
+ * it can be told by identity, as no script can get at it. */
 ML_RAISES
 void script_register_metatable(lua_State *L, const char *key);
 /* Hides the metatable on top from getmetatable and setmetatable. */
@@ -319,7 +318,7 @@ void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out
 /* declare.c */
 ML_RAISES
 void script_push_host(lua_State *L); /* what the library builds on; no script gets it */
-/* [-0, +1] A new table with the entries of the one at `index`, which no metamethod is asked for. */
+/* [-0, +1] A copy of the table at `index`, without metamethods. */
 ML_RAISES
 void script_push_copy(lua_State *L, int index);
 bool script_is_controller(lua_State *L, int index);

@@ -1,6 +1,6 @@
-/* JSON to Lua: the reader's tokens straight into tables. Integers stay integers, objects keep
- * their key order (shape.c), arrays are marked as such, null is a value of its own, and a
- * number that neither fits is boxed as its text. */
+/* JSON to Lua: how API objects, answers and cjson.decode become tables. Integers stay integers,
+ * objects keep their key order (shape.c), arrays are marked, null is moonloop.null, and a number
+ * that fits neither an integer nor a float is kept as its text. */
 #include "script/internal.h"
 
 static const char numbers_key, null_address;
@@ -8,7 +8,7 @@ static const char numbers_key, null_address;
 ML_RAISES
 static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root);
 
-/* A script cannot make one of these; only its text matters. */
+/* Metamethods of the numbers that are kept as text. A script cannot make one. */
 ML_RAISES
 static int number_tostring(lua_State *L)
 {
@@ -64,8 +64,8 @@ bool script_is_null(lua_State *L, int index)
     return lua_islightuserdata(L, index) && lua_touserdata(L, index) == &null_address;
 }
 
-/* Where the value of a key of `root` belongs. */
-static enum shape_root root_below(enum shape_root root, struct ml_str key)
+/* The shape root of the value of `key` in an object of `root`. */
+static enum shape_root shape_root_below(enum shape_root root, struct ml_str key)
 {
     return root == SHAPE_OBJECT && ml_str_is(key, "metadata") ? SHAPE_METADATA : SHAPE_PLAIN;
 }
@@ -82,12 +82,12 @@ static void decode_members(lua_State *L, struct ml_json_reader *reader, enum sha
             ml_json_skip(reader);
             continue;
         }
-        enum shape_root below = root_below(root, reader->text);
+        enum shape_root below = shape_root_below(root, reader->text);
         lua_pushlstring(L, reader->text.ptr, reader->text.len);
         lua_pushvalue(L, -1);
         bool is_new = lua_rawget(L, object) == LUA_TNIL;
         lua_pop(L, 1);
-        if (is_new) { /* of duplicate keys the last counts */
+        if (is_new) { /* the last of duplicate keys wins */
             lua_pushvalue(L, -1);
             shape_step(L, node, count++);
             lua_pop(L, 1);
@@ -110,7 +110,7 @@ static void decode_elements(lua_State *L, struct ml_json_reader *reader, enum sh
     shape_mark_array(L, -1);
 }
 
-/* The value whose first token is current; the reader stands on its last one afterwards. */
+/* [-0, +1] The value whose first token is current; afterwards its last token is. */
 ML_RAISES
 static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
 {
@@ -149,7 +149,7 @@ static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape
     case ML_JSON_KEY:
     case ML_JSON_OBJECT_END:
     case ML_JSON_ARRAY_END:
-        lua_pushnil(L); /* broken text: the reader stays at its error, the caller looks there */
+        lua_pushnil(L); /* invalid JSON: decode_text raises the reader's error */
         break;
     }
 }
@@ -157,8 +157,8 @@ static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape
 ML_RAISES
 static void decode_text(lua_State *L, struct ml_str json, enum shape_root root)
 {
-    /* The reader is the script's: an error of Lua that passes through here leaves it to the
-     * next call. */
+    /* The reader belongs to the script, so that a Lua error cannot leak it: the next call frees it.
+     */
     struct ml_json_reader *reader = &script_of(L)->reader;
     script_charge_work(L);
     shape_trim(L);

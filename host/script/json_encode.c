@@ -1,6 +1,7 @@
-/* Lua to JSON. Looks at tables as they are: metamethods are not asked, no code of the script
- * runs. The keys of an object that came from JSON keep their order, keys put in later follow
- * sorted, and so do those of plain tables: the same table gives the same text in every process. */
+/* Lua to JSON: statuses, objects to write, log fields, cjson.encode. Calls no metamethods, so no
+ * code of the script runs. Keys of an object that came from JSON keep their order, keys added later
+ * follow sorted, and keys of other tables are sorted: the same table gives the same text in every
+ * process. */
 #include <math.h>
 
 #include "script/internal.h"
@@ -9,7 +10,7 @@
 #define TOO_LARGE  "the whole is larger than 3 MiB as JSON"
 #define EITHER     "a table is a list or an object; this one has both indexes and string keys"
 
-/* One step of the path to the value at hand, for messages. */
+/* One step of the path to the current value, for messages. */
 struct step {
     struct ml_str key; /* ptr NULL: an index; the stack holds the string below its value */
     lua_Integer index;
@@ -40,7 +41,7 @@ static void raise_at_path(struct encoder *encoder, const char *why)
     lua_State *L = encoder->L;
     luaL_Buffer text;
     luaL_where(L, 1);
-    if (lua_rawlen(L, -1) == 0) /* not in a call of the script: in what reconcile returned */
+    if (lua_rawlen(L, -1) == 0) /* reconcile has returned: no line of the script is running */
         lua_pushfstring(L, "%s:%d: ", script_of(L)->declaration.file, script_of(L)->reconcile_line);
     luaL_buffinit(L, &text);
     luaL_addstring(&text, encoder->root);
@@ -110,7 +111,7 @@ static void encode_array(struct encoder *encoder, int index, const struct survey
     ml_json_end_array(&encoder->writer);
 }
 
-/* [-1, +0] The member whose key is on top, unless it is gone. */
+/* [-1, +0] The member whose key is on top, unless it was removed. */
 ML_RAISES
 static void encode_member(struct encoder *encoder, int index)
 {
@@ -130,7 +131,7 @@ static void encode_member(struct encoder *encoder, int index)
     lua_pop(L, 2);
 }
 
-/* The string keys that `places` (0: none) does not have, sorted. */
+/* The members whose keys are not in the table at `places` (0: none), sorted. */
 ML_RAISES
 static void encode_sorted(struct encoder *encoder, int index, int places, size_t count)
 {
@@ -145,7 +146,7 @@ static void encode_sorted(struct encoder *encoder, int index, int places, size_t
     lua_pop(L, 1);
 }
 
-/* [-1, +0] With the shape's keys on top: its members, then what was added. */
+/* [-1, +0] With the shape's keys on top: the members of the shape, then those added later. */
 ML_RAISES
 static void encode_shaped(struct encoder *encoder, int index, size_t count)
 {

@@ -1,10 +1,12 @@
-/* A reconcile under way: a coroutine, the one thing it waits for, and what it comes to. Answers
- * come from the loop; each is handed to the coroutine at once, while its body is valid. */
+/* A reconcile under way: its coroutine, the one request it waits for, and its result.
+ * operator/reconcile.c starts it, ctx.c and its siblings send requests by run_read and run_write.
+ * An answer resumes the coroutine at once, while its body is valid, or in a later turn with a copy.
+ */
 #include "script/ctx.h"
 
 static void run_end(struct ml_run *run, bool reuse);
 
-/* Comes back as nil, err; all others end the run. */
+/* The script gets these errors as nil, err; all others end the run. */
 static bool is_error_expected(int kind)
 {
     switch (kind) {
@@ -45,8 +47,8 @@ static int acquire_coroutine(struct ml_run *run, struct ml_err *err)
     return 0;
 }
 
-/* A coroutine that came to its end can serve again. One that was left in the middle is dropped
- * as it is: closing it would run code of the script. */
+/* Keeps a coroutine that has ended for the next run. One that was left in the middle is dropped:
+ * closing it would run code of the script. */
 static void release_coroutine(struct ml_run *run, bool reuse)
 {
     struct ml_script *script = run->thread.script;
@@ -60,8 +62,7 @@ static void release_coroutine(struct ml_run *run, bool reuse)
     run->coroutine.L = NULL;
 }
 
-/* -1: none. Checked here too: moonloop.result is Lua, and what a script can do to it is not known.
- */
+/* -1: none. moonloop.result has checked it, but it is Lua; nothing of it is trusted here. */
 ML_RAISES
 static int64_t result_seconds_to_ns(lua_State *L, int index, const char *field)
 {
@@ -134,7 +135,7 @@ static int run_main(lua_State *L)
     return run_returned(L, LUA_OK, 0);
 }
 
-/* Tells the result and ends the run. */
+/* Reports the result and ends the run. */
 static void finish_run(struct ml_run *run, bool reuse)
 {
     ml_script_done *done = run->done;
@@ -161,7 +162,7 @@ static void finish_run_with_error(struct ml_run *run, enum ml_limit_hit limit)
     finish_run(run, false);
 }
 
-/* Often what is raised is only the echo of an error that came before: say that one too. */
+/* What is raised is often the consequence of an earlier failed call: add that failure's message. */
 static void add_last_failure(struct ml_run *run)
 {
     struct ml_err *err = &run->err;
@@ -174,7 +175,7 @@ static void add_last_failure(struct ml_run *run)
         ml_err_set(err, err->kind, "%s (after: %.*s)", message, room, run->last_failure);
 }
 
-/* Lets the coroutine go on. True when the run still lives afterwards. */
+/* Resumes the coroutine. False: the run has ended and is freed. */
 static bool run_step(struct ml_run *run)
 {
     struct ml_script *script = run->thread.script;
@@ -198,7 +199,7 @@ static bool run_step(struct ml_run *run)
     ML_UNREACHABLE();
 }
 
-/* What is held of an answer until the run may go on counts as memory of the script. */
+/* The copy of an answer, kept until the run may go on, counts as memory of the script. */
 static void drop_kept_body(struct ml_run *run)
 {
     ml_budget_give(&run->thread.script->memory, run->kept.len);
@@ -215,7 +216,7 @@ static bool keep_body(struct ml_run *run, struct ml_str body)
     return true;
 }
 
-/* In a turn. The body lives until the run has gone on, or ended. */
+/* The run got its turn. The kept body lives until the coroutine waits again, or the run ends. */
 static void run_goes_on(void *context)
 {
     struct ml_run *run = context;
@@ -224,7 +225,7 @@ static void run_goes_on(void *context)
         drop_kept_body(run);
 }
 
-/* `err` NULL: it went well. What no script can do anything about ends the run here. */
+/* `err` NULL: success. Errors that a script cannot handle end the run here. */
 static void run_answered(struct ml_run *run, struct ml_str body, const struct ml_err *err)
 {
     struct ml_script *script = run->thread.script;
@@ -252,7 +253,7 @@ static void run_read_done(void *context, struct ml_str body, const struct ml_err
     run_answered(run, body, err);
 }
 
-/* Remembers a write that the cache may not show yet, for the reads of this run. */
+/* Remembers a write that the cache may not show yet: later reads of this run wait until it does. */
 static void remember_write(struct ml_run *run, struct ml_str body)
 {
     const struct ml_script *script = run->thread.script;
@@ -269,7 +270,7 @@ static void remember_write(struct ml_run *run, struct ml_str body)
     };
     const struct script_own_write *own_write = &run->own_writes[run->own_write_count - 1];
     size_t bytes = sizeof(*own_write) + strlen(own_write->ns) + strlen(own_write->name);
-    ml_budget_force(&run->thread.script->memory, bytes); /* it is written; at most 64 of them */
+    ml_budget_force(&run->thread.script->memory, bytes); /* cannot fail: the write is done */
     run->charged += bytes;
 }
 
@@ -336,7 +337,7 @@ static void run_end(struct ml_run *run, bool reuse)
     free(run->field);
     ml_buf_fini(&run->status);
     ml_budget_give(&run->thread.script->memory, run->charged);
-    run->thread.script->collected_at = 0; /* what it leaves in Lua is garbage */
+    run->thread.script->collected_at = 0; /* the run leaves garbage in Lua */
     ml_object_unref(run->thread.object);
     ml_script_unref(run->thread.script);
     free(run);

@@ -1,4 +1,5 @@
-/* The life of a script: a fresh state, one load, and what is asked about it later. */
+/* The life of a script: it makes a fresh Lua state, loads the script into it once, and answers
+ * questions about it. operator/batch.c loads, operator/revision.c keeps scripts. */
 #include <moonloop_lua.h>
 
 #include "script/ctx.h"
@@ -15,13 +16,13 @@
 #define GC_PAUSE         150 /* a collection starts when memory has grown by half */
 #define GC_STEP          200
 
-/* Every way into Lua is protected (door.c), so this is a mistake of ours. */
+/* Every way into Lua is protected (door.c), so this is a bug of the host. */
 static int unprotected_error(lua_State *L ML_UNUSED)
 {
     ML_UNREACHABLE();
 }
 
-static struct ml_script_limits limits_of(const struct ml_script_limits *asked)
+static struct ml_script_limits limits_with_defaults(const struct ml_script_limits *asked)
 {
     struct ml_script_limits limits = asked ? *asked : (struct ml_script_limits){0};
     if (limits.memory_max == 0)
@@ -43,7 +44,7 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     struct ml_script *script = ml_new(struct ml_script);
     script->references = 1;
     script->cluster = cluster;
-    script->limits = limits_of(limits);
+    script->limits = limits_with_defaults(limits);
     script_memory_init(script);
     script->binding.payer = script->limits.load_payer;
     script->thread.script = script;
@@ -103,8 +104,8 @@ static int load_main(lua_State *L)
     return 0;
 }
 
-/* The line of the last call of moonloop.controller, or 1. `return f{…}` is a tail call: by the
- * time f looks for its caller to blame, Lua has forgotten it. */
+/* The line of the last call of moonloop.controller, or 1. `return f{…}` is a tail call, so Lua does
+ * not know the line of the caller when f raises. */
 static int controller_line(struct ml_str text)
 {
     int found = 1, line = 1;

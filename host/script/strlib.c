@@ -8,10 +8,10 @@
 #include "script/internal.h"
 #include "script/pattern.h"
 
-#define SPEC_MAX   32  /* "%-+ #099.99lld" and what is wrong with it */
+#define SPEC_MAX   32  /* longer than "%-+ #099.99lld" */
 #define NUMBER_MAX 512 /* %99.99f of the largest double */
 
-/* Raises what stopped the matcher, if anything did. */
+/* Raises when the deadline or a bad pattern stopped the matcher. */
 ML_RAISES
 static void raise_pattern_problem(lua_State *L, const struct pattern *match)
 {
@@ -73,7 +73,7 @@ static int push_captures(lua_State *L, const struct pattern *match, const char *
     return count;
 }
 
-/* Of one that is too long the matcher says so. */
+/* A pattern that is too long goes to the matcher, which refuses it. */
 static bool pattern_has_specials(struct ml_str pattern)
 {
     if (pattern.len > SCRIPT_PATTERN_MAX)
@@ -85,7 +85,7 @@ static bool pattern_has_specials(struct ml_str pattern)
 }
 
 ML_RAISES
-static int find_plain(lua_State *L, struct ml_str subject, struct ml_str text, size_t offset)
+static int find_plain_text(lua_State *L, struct ml_str subject, struct ml_str text, size_t offset)
 {
     const char *found = text.len == 0 ? subject.ptr + offset
                                       : memmem(subject.ptr + offset, subject.len - offset, text.ptr,
@@ -109,7 +109,7 @@ static int find_or_match(lua_State *L, bool is_find)
         return 1;
     }
     if (is_find && (lua_toboolean(L, 4) || !pattern_has_specials(pattern)))
-        return find_plain(L, subject, pattern, offset);
+        return find_plain_text(L, subject, pattern, offset);
     bool anchored = pattern.len > 0 && *pattern.ptr == '^';
     if (anchored)
         pattern = (struct ml_str){pattern.ptr + 1, pattern.len - 1};
@@ -183,12 +183,12 @@ static int string_gmatch(lua_State *L)
 
 struct substitution {
     const struct pattern *match;
-    const char *start, *end; /* of the match at hand */
+    const char *start, *end; /* of the current match */
     struct ml_str text;      /* the replacement, when it is a string */
     int type;
 };
 
-/* The replacement string with its %0 … %9 filled in. */
+/* Adds the replacement string with its %0 … %9 filled in. */
 ML_RAISES
 static void gsub_add_text(lua_State *L, luaL_Buffer *out, const struct substitution *sub)
 {
@@ -214,7 +214,7 @@ static void gsub_add_text(lua_State *L, luaL_Buffer *out, const struct substitut
     luaL_addlstring(out, at, (size_t)(end - at));
 }
 
-/* What the table or function makes of the match; nil and false keep it. */
+/* Adds what the table or function returns for the match; nil and false keep it. */
 ML_RAISES
 static void gsub_add_result(lua_State *L, luaL_Buffer *out, const struct substitution *sub)
 {
@@ -368,7 +368,7 @@ static void format_string(lua_State *L, luaL_Buffer *out, const char *spec, int 
         luaL_argerror(L, index, "string contains zeros");
     char conversion[SPEC_MAX + 2];
     snprintf(conversion, sizeof(conversion), "%ss", spec);
-    if (!strchr(spec, '.') && len >= 100) { /* no width reaches that far */
+    if (!strchr(spec, '.') && len >= 100) { /* longer than any width */
         luaL_addvalue(out);
         return;
     }
@@ -452,9 +452,9 @@ int script_open_string(lua_State *L)
     return 1;
 }
 
-/* The metatable that all strings share comes from the stock library, made anew each time that is
- * opened, and keeps its arithmetic ("10" + 1). Its methods are those of the sandbox, in a table
- * that no script can reach: the library calls them. */
+/* Each luaopen_string makes a new metatable for all strings. It keeps the stock arithmetic ("10" +
+ * 1) and gets the sandbox's functions as methods, in a table that no script can reach, as the
+ * library calls them, too. */
 ML_RAISES
 void script_open_string_methods(lua_State *L)
 {

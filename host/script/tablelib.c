@@ -1,12 +1,11 @@
-/* Tables in the sandbox: the table library, pairs and next, and the sorting that they and the host
- * build on. The libc's qsort takes memory beside the budget and cannot be stopped; the stock
- * functions ask metamethods for lengths and elements, so that a loop in C is as long as a script
- * says. Here all work on raw tables and look at the deadline. sandbox.c opens it.
+/* Tables in the sandbox: the table library, pairs and next, and sorting for these and for the host.
+ * libc's qsort allocates beside the budget and cannot be stopped; Lua's own functions call
+ * metamethods for lengths and elements, so a script could make a loop in C as long as it likes.
+ * Here all work on raw tables and check the deadline. sandbox.c opens it.
  *
- * The order of keys is the same in every process: an object that came from JSON in its own key
- * order, then keys put in later; other tables integers ascending, then fractions, then strings
- * bytewise, then booleans. Keys that are tables or functions have no order that could be kept; they
- * come last, as Lua finds them. */
+ * The order of keys is the same in every process: for an object that came from JSON its own order,
+ * then keys added later; for other tables integers ascending, then fractions, then strings
+ * bytewise, then booleans. Keys that are tables or functions come last, in no order. */
 #include "script/internal.h"
 
 struct sorting {
@@ -28,8 +27,8 @@ static char *sort_item_at(const struct sorting *sorting, size_t place)
     return sorting->items + place * sorting->size;
 }
 
-/* Lets what is in `item` sort_sink from the hole at `at` to its place in the heap of `count` items,
- * the largest of which is the first. */
+/* Sinks `item` from the hole at `at` to its place in the heap of `count` items, the largest of
+ * which is the first. */
 ML_RAISES
 static void sort_sink(const struct sorting *sorting, const void *item, size_t at, size_t count)
 {
@@ -44,7 +43,7 @@ static void sort_sink(const struct sorting *sorting, const void *item, size_t at
     memcpy(sort_item_at(sorting, at), item, sorting->size);
 }
 
-/* What a script hands over is often in order already, or short. */
+/* Checked first: input is often sorted already, or short. */
 ML_RAISES
 static bool sort_is_sorted(const struct sorting *sorting, size_t count)
 {
@@ -129,9 +128,8 @@ static bool is_key_of(lua_State *L, int table)
     return is;
 }
 
-/* Puts the keys of table `index` that are not in `places` (0: none) into the array on top, as they
- * are found, at most `count`: there they stay whatever the collector takes out of the table.
- * Returns how many. */
+/* Puts the keys of table `index` that are not in `places` (0: none) into the array on top, at most
+ * `count`. The array anchors the strings that `keys` points to. Returns how many. */
 ML_RAISES
 static size_t collect_keys(lua_State *L, int index, int places, size_t count,
                            struct order_key *keys)
@@ -151,7 +149,7 @@ static size_t collect_keys(lua_State *L, int index, int places, size_t count,
     return found;
 }
 
-/* Puts the array on top into the order of `keys`, cycle by cycle. */
+/* Permutes the array on top into the order of `keys`, cycle by cycle. */
 ML_RAISES
 static void arrange_keys(lua_State *L, struct order_key *keys, size_t count)
 {
@@ -205,10 +203,10 @@ void script_push_keys(lua_State *L, int index)
     script_push_sorted(L, index, 0, count_entries(L, index));
 }
 
-/* [-1, +1] With the shape's keys on top: the keys there are, in order. The shape's own array
- * when nothing was added. */
+/* [-1, +1] Replaces the shape's keys on top by the keys of the table at `index`, in order; leaves
+ * them when no key was added. */
 ML_RAISES
-static void push_shape_order(lua_State *L, int index, size_t count)
+static void push_shape_key_order(lua_State *L, int index, size_t count)
 {
     int keys = lua_gettop(L);
     size_t present = 0;
@@ -239,13 +237,13 @@ static void push_shape_order(lua_State *L, int index, size_t count)
 
 /* [-0, +1] The keys of the table at `index` in order, or nil for an array's 1 … n. */
 ML_RAISES
-static void push_order(lua_State *L, int index)
+static void push_key_order(lua_State *L, int index)
 {
     size_t count = count_entries(L, index);
     size_t length = lua_rawlen(L, index);
     luaL_checkstack(L, 12, NULL);
     if (shape_keys(L, index)) {
-        push_shape_order(L, index, count);
+        push_shape_key_order(L, index, count);
         return;
     }
     bool is_sequence = count == length;
@@ -277,7 +275,7 @@ static int pairs_step(lua_State *L)
         else
             lua_pushinteger(L, place);
         lua_pushvalue(L, -1);
-        if (lua_rawget(L, 1) == LUA_TNIL) /* taken out since */
+        if (lua_rawget(L, 1) == LUA_TNIL) /* removed since */
             continue;
         lua_pushinteger(L, place);
         lua_replace(L, lua_upvalueindex(2));
@@ -297,7 +295,7 @@ int script_pairs(lua_State *L)
         return 3;
     }
     luaL_checktype(L, 1, LUA_TTABLE);
-    push_order(L, 1);
+    push_key_order(L, 1);
     lua_Integer places = (lua_Integer)lua_rawlen(L, lua_isnil(L, -1) ? 1 : -1);
     lua_pushinteger(L, 0);
     lua_pushinteger(L, places);
@@ -307,19 +305,19 @@ int script_pairs(lua_State *L)
     return 3;
 }
 
-/* next(t) and next(t, key), in the order of pairs. A step costs a look at the whole table. */
+/* next(t) and next(t, key), in the order of pairs. Each step goes over the whole table. */
 ML_RAISES
 int script_next(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 2);
     lua_pushnil(L);
-    if (!lua_next(L, 1)) { /* the common question: is it empty? */
+    if (!lua_next(L, 1)) { /* often only asked whether a table is empty */
         lua_pushnil(L);
         return 1;
     }
     lua_settop(L, 2);
-    push_order(L, 1);
+    push_key_order(L, 1);
     bool has_keys = !lua_isnil(L, 3);
     lua_Integer places = (lua_Integer)lua_rawlen(L, has_keys ? 3 : 1);
     bool is_next = lua_isnil(L, 2);
@@ -345,7 +343,7 @@ int script_next(lua_State *L)
 }
 
 ML_RAISES
-static lua_Integer check_length(lua_State *L, int index)
+static lua_Integer check_table_length(lua_State *L, int index)
 {
     luaL_checktype(L, index, LUA_TTABLE);
     size_t length = lua_rawlen(L, index);
@@ -354,7 +352,7 @@ static lua_Integer check_length(lua_State *L, int index)
     return (lua_Integer)length;
 }
 
-/* The number of elements from first to last, when they are not too many. */
+/* The number of elements from first to last; raises when there are too many. */
 ML_RAISES
 static lua_Integer check_range(lua_State *L, lua_Integer first, lua_Integer last)
 {
@@ -369,7 +367,7 @@ static lua_Integer check_range(lua_State *L, lua_Integer first, lua_Integer last
 ML_RAISES
 static int table_insert(lua_State *L)
 {
-    lua_Integer length = check_length(L, 1), place = length + 1;
+    lua_Integer length = check_table_length(L, 1), place = length + 1;
     int count = lua_gettop(L);
     if (count != 2 && count != 3)
         return luaL_error(L, "wrong number of arguments to 'insert'");
@@ -389,7 +387,7 @@ static int table_insert(lua_State *L)
 ML_RAISES
 static int table_remove(lua_State *L)
 {
-    lua_Integer length = check_length(L, 1);
+    lua_Integer length = check_table_length(L, 1);
     lua_Integer place = luaL_optinteger(L, 2, length);
     if (lua_gettop(L) > 1)
         luaL_argcheck(L, (length == 0 && place == 0) || (place >= 1 && place <= length + 1), 2,
@@ -408,7 +406,7 @@ static int table_remove(lua_State *L)
 ML_RAISES
 static int table_concat(lua_State *L)
 {
-    lua_Integer length = check_length(L, 1);
+    lua_Integer length = check_table_length(L, 1);
     size_t separator_len;
     const char *separator = luaL_optlstring(L, 2, "", &separator_len);
     lua_Integer first = luaL_optinteger(L, 3, 1), last = luaL_optinteger(L, 4, length);
@@ -486,7 +484,7 @@ ML_RAISES
 static bool table_sort_is_before(lua_State *L, lua_Integer a, lua_Integer b)
 {
     bool before;
-    script_cpu_check(L); /* two strings can be long, and alike to the last byte */
+    script_cpu_check(L); /* comparing two long strings takes time */
     if (lua_isnil(L, 2)) {
         lua_rawgeti(L, 1, a);
         lua_rawgeti(L, 1, b);
@@ -512,7 +510,7 @@ static void table_sort_swap(lua_State *L, lua_Integer a, lua_Integer b)
     lua_rawseti(L, 1, b);
 }
 
-/* Lets element `at` of the heap 1 … last table_sort_sink to its place; the largest is at 1. */
+/* Sinks element `at` of the heap 1 … last to its place; the largest is at 1. */
 ML_RAISES
 static void table_sort_sink(lua_State *L, lua_Integer at, lua_Integer last)
 {
@@ -525,12 +523,12 @@ static void table_sort_sink(lua_State *L, lua_Integer at, lua_Integer last)
     }
 }
 
-/* A heap sort: n log n comparisons whatever the comparison function says, and the same result
- * in every process. Not stable, as the stock one. */
+/* A heap sort: n log n comparisons whatever the comparison function returns, and the same result in
+ * every process. Like the stock sort it is not stable. */
 ML_RAISES
 static int table_sort(lua_State *L)
 {
-    lua_Integer length = check_length(L, 1);
+    lua_Integer length = check_table_length(L, 1);
     if (!lua_isnoneornil(L, 2))
         luaL_checktype(L, 2, LUA_TFUNCTION);
     lua_settop(L, 2);
