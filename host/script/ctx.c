@@ -5,6 +5,11 @@
 #include <ctype.h>
 #include <stdio.h>
 
+#define LOG_CALL    "ctx.log(message [, fields])"
+#define EVENT_CALL  "ctx.event(reason, note [, \"Warning\"])"
+#define REASON_MAX  128
+#define MESSAGE_MAX 1024
+
 static const char failure_key;
 
 const struct script_failure *script_to_failure(lua_State *L, int index)
@@ -73,11 +78,6 @@ static void open_failures(lua_State *L)
     script_register_metatable(L, &failure_key);
 }
 
-#define LOG_CALL    "ctx.log(message [, fields])"
-#define EVENT_CALL  "ctx.event(reason, note [, \"Warning\"])"
-#define REASON_MAX  128
-#define MESSAGE_MAX 1024
-
 ML_RAISES
 int ctx_fail(lua_State *L, const struct ml_err *err)
 {
@@ -108,9 +108,7 @@ struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
     const struct ml_declaration *declaration = &script->declaration;
     struct ctx_kind found = {.kind = NULL};
     for (size_t i = 0; i < declaration->kind_count; i++) {
-        const struct ml_gvk *declared = &declaration->kinds[i].gvk;
-        if (!ml_str_eq(declared->kind, gvk->kind) || !ml_str_eq(declared->group, gvk->group) ||
-            !ml_str_eq(declared->version, gvk->version))
+        if (!script_is_same_kind(&declaration->kinds[i].gvk, gvk))
             continue;
         /* A kind may be both owned and watched; then it counts as owned. */
         if (found.kind && declaration->kinds[i].use == ML_USE_WATCHES)

@@ -78,7 +78,7 @@ static int kind_tostring(lua_State *L)
     return 1;
 }
 
-static bool is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b)
+bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b)
 {
     return ml_str_eq(a->group, b->group) && ml_str_eq(a->version, b->version) &&
            ml_str_eq(a->kind, b->kind);
@@ -88,7 +88,7 @@ ML_RAISES
 static int kind_equal(lua_State *L)
 {
     const struct ml_script_kind *a = script_to_kind(L, 1), *b = script_to_kind(L, 2);
-    lua_pushboolean(L, a && b && is_same_kind(&a->gvk, &b->gvk));
+    lua_pushboolean(L, a && b && script_is_same_kind(&a->gvk, &b->gvk));
     return 1;
 }
 

@@ -322,6 +322,7 @@ void script_push_host(lua_State *L); /* what the library builds on; no script ge
 ML_RAISES
 void script_push_copy(lua_State *L, int index);
 bool script_is_controller(lua_State *L, int index);
+bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b);
 /* What moonloop.kind made: a kind, its selection and its line. NULL: it is none. */
 const struct ml_script_kind *script_to_kind(lua_State *L, int index);
 /* Reads the controller at `index` into script->declaration. */

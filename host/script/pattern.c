@@ -293,29 +293,28 @@ static bool match_class(struct pattern *m, const char **s, const char **p, const
     }
 }
 
-/* Matches %b, %f and %1 … %9: false, with *s (NULL: no match) and *p moved on. True: the item at *p
- * is none of them. */
-static bool is_plain_item(struct pattern *m, const char **s, const char **p)
+/* %b, %f and %1 … %9. True: it was one; *s (NULL: no match) and *p have moved on. */
+static bool match_special(struct pattern *m, const char **s, const char **p)
 {
     if (**p != '%' || *p + 1 >= m->pattern_end)
-        return true;
+        return false;
     char kind = (*p)[1];
     if (kind == 'b') {
         *s = match_balanced(m, *s, *p + 2);
         *p += 4;
-        return false;
+        return true;
     }
     if (kind == 'f') {
         *p += 2;
         if (!match_frontier(m, *s, p))
             *s = NULL;
-        return false;
+        return true;
     }
     if (!isdigit((unsigned char)kind))
-        return true;
+        return false;
     *s = match_again(m, *s, kind);
     *p += 2;
-    return false;
+    return true;
 }
 
 static const char *match_items(struct pattern *m, const char *s, const char *p)
@@ -330,7 +329,7 @@ static const char *match_items(struct pattern *m, const char *s, const char *p)
             return match_closing(m, s, p);
         if (*p == '$' && p + 1 == m->pattern_end)
             return s == subject_end(m) ? s : NULL;
-        if (!is_plain_item(m, &s, &p)) {
+        if (match_special(m, &s, &p)) {
             if (!s)
                 return NULL;
             continue;
