@@ -24,6 +24,7 @@ check "cppcheck" cppcheck --quiet --std=c11 --language=c --enable=warning,portab
   --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=varFuncNullUB --inline-suppr --error-exitcode=1 \
   --suppressions-list=tools/cppcheck.txt -D_GNU_SOURCE -I host -j 2 host
 check "layers" lua5.4 tools/check-layers.lua
+check "raises" lua5.4 tools/check-raises.lua
 check "operations" lua5.4 tools/check-operations.lua
 check "luacheck" luacheck --quiet --no-cache .
 check "mutants apply" tools/mutants.sh --check

@@ -133,6 +133,7 @@ static int file_sync(lua_State *L)
     return fdatasync(check_open_file(L)->fd) < 0 ? push_file_error(L, NULL) : push_true(L);
 }
 
+ML_RAISES
 static int file_close(lua_State *L)
 {
     struct host_file *file = luaL_checkudata(L, 1, FILE_TYPE);

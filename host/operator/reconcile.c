@@ -10,7 +10,7 @@ struct ml_reconcile {
     struct ml_revision *revision;
     struct ml_expectations *expectations;
     struct ml_object *object;
-    struct ml_operator *run;
+    struct ml_run *run;
     struct ml_writer_call *writing;
     struct ml_reconcile_end end;
     struct ml_turn start;
@@ -151,8 +151,8 @@ static void on_result(void *context, const struct ml_result *result)
 static void start(void *context)
 {
     struct ml_reconcile *self = context;
-    struct ml_operator *run = ml_script_reconcile(ml_revision_script(self->revision), self->object,
-                                                  on_result, self);
+    struct ml_run *run = ml_script_reconcile(ml_revision_script(self->revision), self->object,
+                                             on_result, self);
     /* NULL: over already, and `self` with it unless a status is being written. */
     if (run)
         self->run = run;

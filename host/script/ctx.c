@@ -1,17 +1,89 @@
-/* The table `ctx`: what of it needs no waiting, and the checks that all its functions share. */
+/* The table `ctx` that reconcile and watch functions are given: ctx.log, event and now, the checks
+ * that all its functions share, and the value that a script gets as `err`. script.c opens it. */
 #include "script/ctx.h"
 
 #include <ctype.h>
+#include <stdio.h>
 
+#define LOG_CALL    "ctx.log(message [, fields])"
+#define EVENT_CALL  "ctx.event(reason, note [, \"Warning\"])"
 #define REASON_MAX  128
 #define MESSAGE_MAX 1024
+
+static const char failure_key;
+
+const struct script_failure *script_to_failure(lua_State *L, int index)
+{
+    return script_to_userdata(L, index, &failure_key);
+}
+
+ML_RAISES
+static int failure_index(lua_State *L)
+{
+    const struct script_failure *failure = script_to_failure(L, 1);
+    const char *field = lua_tostring(L, 2);
+    if (failure && field && strcmp(field, "kind") == 0)
+        lua_pushstring(L, ml_err_name(failure->kind));
+    else if (failure && field && strcmp(field, "code") == 0)
+        lua_pushinteger(L, failure->http);
+    else if (failure && field && strcmp(field, "message") == 0)
+        lua_pushstring(L, failure->message);
+    else
+        return luaL_error(L, "an error has the fields kind, code and message");
+    return 1;
+}
+
+ML_RAISES
+static int failure_tostring(lua_State *L)
+{
+    const struct script_failure *failure = script_to_failure(L, 1);
+    lua_pushstring(L, failure ? failure->text : "error");
+    return 1;
+}
+
+ML_RAISES
+static int failure_concat(lua_State *L)
+{
+    script_tolstring(L, 1, NULL);
+    script_tolstring(L, 2, NULL);
+    lua_concat(L, 2);
+    return 1;
+}
+
+/* [-0, +1] `what`: the request that failed, or "". The result lives as long as the value on the
+ * stack. */
+ML_RAISES
+static const struct script_failure *push_failure(lua_State *L, const struct ml_err *err,
+                                                 const char *what)
+{
+    struct script_failure *failure = lua_newuserdatauv(L, sizeof(*failure), 0);
+    failure->kind = err->kind;
+    failure->http = err->http;
+    snprintf(failure->message, sizeof(failure->message), "%s", err->message);
+    snprintf(failure->text, sizeof(failure->text), "%s%s%s: %s", what, *what ? ": " : "",
+             ml_err_name(err->kind), err->message);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &failure_key);
+    lua_setmetatable(L, -2);
+    return failure;
+}
+
+ML_RAISES
+static void open_failures(lua_State *L)
+{
+    static const luaL_Reg methods[] = {{"__index", failure_index},
+                                       {"__tostring", failure_tostring},
+                                       {"__concat", failure_concat},
+                                       {NULL, NULL}};
+    luaL_newlib(L, methods);
+    script_register_metatable(L, &failure_key);
+}
 
 ML_RAISES
 int ctx_fail(lua_State *L, const struct ml_err *err)
 {
-    struct ml_operator *run = script_thread_of(L)->run;
+    struct ml_run *run = script_thread_of(L)->run;
     lua_pushnil(L);
-    const struct script_failure *failure = script_push_failure(L, err, run ? run->what : "");
+    const struct script_failure *failure = push_failure(L, err, run ? run->what : "");
     if (run) {
         free(run->last_failure);
         run->last_failure = ml_strdup(failure->text);
@@ -20,18 +92,13 @@ int ctx_fail(lua_State *L, const struct ml_err *err)
 }
 
 ML_RAISES
-int ctx_abandon(lua_State *L, const struct ml_err *err)
+int ctx_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    struct ml_operator *run = script_thread_of(L)->run;
-    run->err = *err;
-    run->abandoned = true;
-    return lua_yield(L, 0);
-}
-
-ML_RAISES
-int ctx_misuse(lua_State *L, const char *call, const char *why)
-{
-    return luaL_error(L, "%s: %s", call, why);
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run->err.kind)
+        return ctx_fail(L, &run->err);
+    script_push_json(L, run->body, true);
+    return 1;
 }
 
 ML_RAISES
@@ -41,11 +108,9 @@ struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
     const struct ml_declaration *declaration = &script->declaration;
     struct ctx_kind found = {.kind = NULL};
     for (size_t i = 0; i < declaration->kind_count; i++) {
-        const struct ml_gvk *declared = &declaration->kinds[i].gvk;
-        if (!ml_str_eq(declared->kind, gvk->kind) || !ml_str_eq(declared->group, gvk->group) ||
-            !ml_str_eq(declared->version, gvk->version))
+        if (!script_is_same_kind(&declaration->kinds[i].gvk, gvk))
             continue;
-        /* Owned and watched as well: owned says more. */
+        /* A kind may be both owned and watched; then it counts as owned. */
         if (found.kind && declaration->kinds[i].use == ML_USE_WATCHES)
             continue;
         found = (struct ctx_kind){i, declaration->kinds[i].use, &declaration->kinds[i].selection,
@@ -60,16 +125,6 @@ struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
                    lua_tostring(L, -1));
     }
     return found;
-}
-
-ML_RAISES
-struct ctx_kind ctx_check_kind(lua_State *L, int index, const char *call)
-{
-    const struct ml_script_kind *kind = script_to_kind(L, index);
-    if (!kind)
-        luaL_error(L, "%s: expected a kind of moonloop.kind(apiVersion, kind), got a %s", call,
-                   luaL_typename(L, index));
-    return ctx_kind_of(L, &kind->gvk);
 }
 
 ML_RAISES
@@ -101,20 +156,9 @@ void ctx_count_read(lua_State *L)
 }
 
 ML_RAISES
-void ctx_count_write(lua_State *L)
+struct ml_run *ctx_may_wait(lua_State *L, const char *call)
 {
-    struct ml_operator *run = script_thread_of(L)->run;
-    size_t writes_max = run->thread.script->limits.writes_max;
-    script_cpu_check(L);
-    if (run->writes++ >= writes_max)
-        luaL_error(L, "more than %d writes in one reconcile", (int)writes_max);
-    script_charge_work(L);
-}
-
-ML_RAISES
-struct ml_operator *ctx_may_wait(lua_State *L, const char *call)
-{
-    struct ml_operator *run = script_thread_of(L)->run;
+    struct ml_run *run = script_thread_of(L)->run;
     if (!run)
         luaL_error(L,
                    "%s: a watch function cannot wait for the API server; it reads watched "
@@ -131,18 +175,42 @@ struct ml_operator *ctx_may_wait(lua_State *L, const char *call)
 ML_RAISES
 bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
 {
-    struct ml_operator *run = script_thread_of(L)->run;
+    struct ml_run *run = script_thread_of(L)->run;
     if (!run || !kind->informer)
         return false;
-    for (size_t i = 0; i < run->wrote_count; i++) {
-        struct script_wrote *wrote = &run->wrote[i];
-        if (wrote->kind != kind->index || wrote->shown ||
-            ml_informer_seen(kind->informer, ml_str_of(wrote->ns), wrote->rv))
+    for (size_t i = 0; i < run->own_write_count; i++) {
+        struct script_own_write *own_write = &run->own_writes[i];
+        if (own_write->kind != kind->index || own_write->shown ||
+            ml_informer_seen(kind->informer, ml_str_of(own_write->ns), own_write->rv))
             continue;
-        run_see(ctx_may_wait(L, call), kind, wrote);
+        run_wait_for_cache(ctx_may_wait(L, call), kind, own_write);
         return true;
     }
     return false;
+}
+
+struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256])
+{
+    int len = snprintf(out, 2 * 256, ML_STR_FMT "%s" ML_STR_FMT, ML_STR_ARG(ns),
+                       ns.len > 0 ? "/" : "", ML_STR_ARG(name));
+    return (struct ml_str){out, (size_t)len};
+}
+
+void ctx_note_request(struct ml_run *run, const char *verb, const struct ctx_kind *kind,
+                      struct ml_str ns, struct ml_str name)
+{
+    char key[2 * 256];
+    if (run)
+        snprintf(run->what, sizeof(run->what), "%s %.64s %s", verb, kind->kind->kind,
+                 ctx_key(ns, name, key).ptr);
+}
+
+struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, struct ml_str name)
+{
+    char key[2 * 256];
+    if (!kind->informer)
+        return NULL;
+    return ml_store_get(ml_informer_store(kind->informer), ctx_key(ns, name, key));
 }
 
 /* ctx.now(): wall clock, seconds since 1970. */
@@ -154,12 +222,12 @@ static int ctx_now(lua_State *L)
     return 1;
 }
 
-static void log_line(const struct script_thread *thread, struct ml_str message,
-                     struct ml_str fields)
+static void write_log_line(const struct script_thread *thread, struct ml_str message,
+                           struct ml_str fields)
 {
     struct ml_script *script = thread->script;
     const struct ml_object *object = thread->object;
-    char noun[64]; /* the book's log lines have the object under its kind, "at":"example-at" */
+    char noun[64]; /* the field is named after the kind, as in "at":"example-at" */
     snprintf(noun, sizeof(noun), "%s", script->binding.kinds[0]->kind);
     for (char *c = noun; *c; c++)
         *c = (char)tolower((unsigned char)*c);
@@ -179,27 +247,24 @@ static void log_line(const struct script_thread *thread, struct ml_str message,
 ML_RAISES
 static int ctx_log(lua_State *L)
 {
-    static const char call[] = "ctx.log(message [, fields])";
     struct script_thread *thread = script_thread_of(L);
     struct ml_buf *out = &thread->script->outgoing;
     if (lua_type(L, 1) != LUA_TSTRING)
-        return ctx_misuse(L, call, "expected a message");
+        return luaL_error(L, LOG_CALL ": expected a message");
     if (!lua_isnoneornil(L, 2) && !lua_istable(L, 2))
-        return ctx_misuse(L, call, "fields: expected a table");
-    struct ml_str message, fields = {NULL, 0};
-    message.ptr = lua_tolstring(L, 1, &message.len);
-    message = ml_str_head(message, MESSAGE_MAX);
+        return luaL_error(L, LOG_CALL ": fields: expected a table");
+    struct ml_str message = ml_str_head(script_str(L, 1), MESSAGE_MAX), fields = {NULL, 0};
     if (lua_istable(L, 2)) {
         script_encode(L, 2, "fields", out);
         fields = ml_buf_str(out);
     }
     if (thread->log_lines++ < SCRIPT_LOG_LINES_MAX)
-        log_line(thread, message, fields);
+        write_log_line(thread, message, fields);
     return 0;
 }
 
-static void record(const struct script_thread *thread, struct ml_str reason, struct ml_str note,
-                   bool warning)
+static void record_event(const struct script_thread *thread, struct ml_str reason,
+                         struct ml_str note, bool warning)
 {
     const struct ml_script *script = thread->script;
     const struct ml_object *object = thread->object;
@@ -223,22 +288,19 @@ static void record(const struct script_thread *thread, struct ml_str reason, str
 ML_RAISES
 static int ctx_event(lua_State *L)
 {
-    static const char call[] = "ctx.event(reason, note [, \"Warning\"])";
     struct script_thread *thread = script_thread_of(L);
     if (!thread->run)
-        return ctx_misuse(L, call, "only while reconciling");
-    if (lua_type(L, 1) != LUA_TSTRING || lua_type(L, 2) != LUA_TSTRING)
-        return ctx_misuse(L, call, "expected two strings");
-    struct ml_str reason, note;
-    reason.ptr = lua_tolstring(L, 1, &reason.len);
-    note.ptr = lua_tolstring(L, 2, &note.len);
+        return luaL_error(L, EVENT_CALL ": only while reconciling");
+    struct ml_str reason = script_str(L, 1), note = script_str(L, 2);
+    if (!reason.ptr || !note.ptr)
+        return luaL_error(L, EVENT_CALL ": expected two strings");
     if (reason.len == 0 || reason.len > REASON_MAX)
-        return ctx_misuse(L, call, "a reason has 1 to 128 bytes, as in \"PodCreated\"");
+        return luaL_error(L, EVENT_CALL ": a reason has 1 to 128 bytes, as in \"PodCreated\"");
     const char *type = luaL_optstring(L, 3, "Normal");
     if (strcmp(type, "Normal") != 0 && strcmp(type, "Warning") != 0)
-        return ctx_misuse(L, call, "the type is \"Normal\" or \"Warning\"");
+        return luaL_error(L, EVENT_CALL ": the type is \"Normal\" or \"Warning\"");
     if (thread->events++ < SCRIPT_EVENTS_MAX)
-        record(thread, reason, note, type[0] == 'W');
+        record_event(thread, reason, note, type[0] == 'W');
     return 0;
 }
 
@@ -261,11 +323,9 @@ ML_RAISES
 int script_open_ctx(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"event", ctx_event}, {"list", script_ctx_list}, {"log", ctx_log}, {"now", ctx_now},
-        {NULL, NULL},
-    };
+        {"event", ctx_event}, {"log", ctx_log}, {"now", ctx_now}, {NULL, NULL}};
     static const char *const results[] = {"invalid", "terminal", NULL};
-    script_open_failures(L);
+    open_failures(L);
     luaL_newlib(L, functions);
     luaL_setfuncs(L, script_ctx_read, 0);
     luaL_setfuncs(L, script_ctx_write, 0);
@@ -275,18 +335,17 @@ int script_open_ctx(lua_State *L)
         lua_setfield(L, -3, *name);
     }
     lua_pop(L, 1);
-    lua_createtable(L, 0, 1); /* a name that is none of them */
+    lua_createtable(L, 0, 1); /* raises for unknown names */
     lua_pushcfunction(L, ctx_unknown);
     lua_setfield(L, -2, "__index");
     lua_setmetatable(L, -2);
-    lua_newtable(L); /* what scripts see stays empty, so that every assignment is noticed */
+    lua_newtable(L); /* what scripts see stays empty: __newindex catches every assignment */
     lua_createtable(L, 0, 3);
     lua_pushvalue(L, -3);
     lua_setfield(L, -2, "__index");
     lua_pushcfunction(L, ctx_assigned);
     lua_setfield(L, -2, "__newindex");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     lua_setmetatable(L, -2);
     lua_remove(L, -2);
     return 1;

@@ -1,56 +1,342 @@
-/* How a controller becomes a `struct ml_declaration`. moonloop/init.lua has checked it, with
- * messages that help; here nothing is believed, and what is wrong nevertheless costs the script an
- * error. */
+/* What a script declares. moonloop.kind and moonloop.controller (moonloop/init.lua) call the
+ * functions here to make kinds and controllers; script.c reads the controller that a script returns
+ * into a `struct ml_declaration`.
+ *
+ * Kinds and controllers are userdata, so that a script can neither forge one nor change one that
+ * was checked. moonloop/init.lua checks a controller first, with helpful messages; the code here
+ * trusts none of that and checks again. */
 #include "kube/object_diff.h"
+#include "kube/selector.h"
 #include "script/ctx.h"
 
+#define GVK_TEXT_MAX 256  /* of a group, version or kind each; Kubernetes allows less */
+#define SELECTOR_MAX 1024 /* bytes of a label or field selector */
+#define COPY_MAX     1000 /* entries of a table that the library reads: options, a list of kinds */
+
+struct kind_value {
+    struct ml_script_kind kind; /* slices into text */
+    char text[];
+};
+
+static const char kind_key, controller_key, host_key;
+
+const struct ml_script_kind *script_to_kind(lua_State *L, int index)
+{
+    const struct kind_value *value = script_to_userdata(L, index, &kind_key);
+    return value ? &value->kind : NULL;
+}
+
+bool script_is_controller(lua_State *L, int index)
+{
+    return script_to_userdata(L, index, &controller_key) != NULL;
+}
+
 ML_RAISES
-ML_NORETURN static void refuse(lua_State *L, const char *field)
+static void push_api_version(lua_State *L, const struct ml_gvk *gvk)
+{
+    lua_pushfstring(L, "%s%s%s", gvk->group.ptr, gvk->group.len > 0 ? "/" : "", gvk->version.ptr);
+}
+
+ML_RAISES
+static void push_selector(lua_State *L, struct ml_str selector)
+{
+    if (selector.len > 0)
+        lua_pushlstring(L, selector.ptr, selector.len);
+    else
+        lua_pushnil(L);
+}
+
+ML_RAISES
+static int kind_index(lua_State *L)
+{
+    const struct ml_script_kind *kind = script_to_kind(L, 1);
+    const char *field = lua_tostring(L, 2);
+    if (kind && field && strcmp(field, "apiVersion") == 0)
+        push_api_version(L, &kind->gvk);
+    else if (kind && field && strcmp(field, "kind") == 0)
+        lua_pushstring(L, kind->gvk.kind.ptr);
+    else if (kind && field && strcmp(field, "labels") == 0)
+        push_selector(L, kind->selection.labels);
+    else if (kind && field && strcmp(field, "fields") == 0)
+        push_selector(L, kind->selection.fields);
+    else if (kind && field && strcmp(field, "metadata_only") == 0)
+        lua_pushboolean(L, kind->selection.metadata_only);
+    else
+        return luaL_error(L, "a kind has the fields apiVersion, kind, labels, fields and "
+                             "metadata_only");
+    return 1;
+}
+
+ML_RAISES
+static int kind_tostring(lua_State *L)
+{
+    const struct ml_script_kind *kind = script_to_kind(L, 1);
+    if (!kind)
+        return luaL_error(L, "not a kind");
+    push_api_version(L, &kind->gvk);
+    lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), kind->gvk.kind.ptr);
+    return 1;
+}
+
+bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b)
+{
+    return ml_str_eq(a->group, b->group) && ml_str_eq(a->version, b->version) &&
+           ml_str_eq(a->kind, b->kind);
+}
+
+ML_RAISES
+static int kind_equal(lua_State *L)
+{
+    const struct ml_script_kind *a = script_to_kind(L, 1), *b = script_to_kind(L, 2);
+    lua_pushboolean(L, a && b && script_is_same_kind(&a->gvk, &b->gvk));
+    return 1;
+}
+
+/* Copies `text`, terminated, to `*at` and moves `*at` behind it. */
+static struct ml_str copy_text(char **at, struct ml_str text)
+{
+    struct ml_str copy = {*at, text.len};
+    if (text.len > 0)
+        memcpy(*at, text.ptr, text.len);
+    (*at)[text.len] = '\0';
+    *at += text.len + 1;
+    return copy;
+}
+
+/* Copies a kind with its strings, terminated, into `text`, of kind_text_size bytes. */
+static void copy_kind(struct ml_script_kind *to, const struct ml_script_kind *from, char *text)
+{
+    *to = *from;
+    to->gvk.group = copy_text(&text, from->gvk.group);
+    to->gvk.version = copy_text(&text, from->gvk.version);
+    to->gvk.kind = copy_text(&text, from->gvk.kind);
+    to->selection.labels = copy_text(&text, from->selection.labels);
+    to->selection.fields = copy_text(&text, from->selection.fields);
+}
+
+static size_t kind_text_size(const struct ml_script_kind *kind)
+{
+    return kind->gvk.group.len + kind->gvk.version.len + kind->gvk.kind.len +
+           kind->selection.labels.len + kind->selection.fields.len + 5;
+}
+
+/* Do labels, fields and metadata_only have the right types, or are they absent? */
+static bool is_selection_typed(lua_State *L)
+{
+    for (int index = 3; index <= 4; index++)
+        if (!lua_isnoneornil(L, index) && lua_type(L, index) != LUA_TSTRING)
+            return false;
+    return lua_isnoneornil(L, 5) || lua_isboolean(L, 5);
+}
+
+static int check_selection(const struct ml_selection *selection, struct ml_err *err)
+{
+    if (ML_MAX(selection->labels.len, selection->fields.len) > SELECTOR_MAX)
+        return ml_err_set(err, ML_EINVALID, "a selector has at most %d bytes", SELECTOR_MAX);
+    if (selection->labels.ptr && ml_label_selector_check(selection->labels, err) < 0)
+        return ml_err_wrap(err, "labels");
+    if (selection->fields.ptr && ml_field_selector_check(selection->fields, err) < 0)
+        return ml_err_wrap(err, "fields");
+    return 0;
+}
+
+/* kind(apiVersion, kind, labels, fields, metadata_only), called by moonloop.kind. Returns the kind,
+ * with the line of the call of moonloop.kind, or nil and what is wrong. */
+ML_RAISES
+static int host_kind(lua_State *L)
+{
+    struct ml_script_kind kind = {
+        .selection = {script_str(L, 3), script_str(L, 4), lua_toboolean(L, 5)},
+    };
+    struct ml_gvk *gvk = &kind.gvk;
+    struct ml_str api_version = script_str(L, 1), name = script_str(L, 2);
+    struct ml_err err = ML_ERR_INIT;
+    if (!api_version.ptr || !name.ptr || !ml_gvk_parse(api_version, name, gvk) ||
+        ML_MAX(gvk->group.len, ML_MAX(gvk->version.len, gvk->kind.len)) >= GVK_TEXT_MAX)
+        ml_err_set(&err, ML_EINVALID,
+                   "expected an API version and a kind, as in moonloop.kind(\"apps/v1\", "
+                   "\"Deployment\")");
+    else if (!is_selection_typed(L))
+        ml_err_set(&err, ML_EINVALID, "labels and fields are strings, metadata_only is a boolean");
+    if (err.kind || check_selection(&kind.selection, &err) < 0) {
+        lua_pushnil(L);
+        lua_pushstring(L, err.message);
+        return 2;
+    }
+    lua_Debug caller;
+    if (lua_getstack(L, 2, &caller) && lua_getinfo(L, "l", &caller))
+        kind.line = ML_MAX(caller.currentline, 0);
+    struct kind_value *value = lua_newuserdatauv(L, sizeof(*value) + kind_text_size(&kind), 0);
+    copy_kind(&value->kind, &kind, value->text);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &kind_key);
+    lua_setmetatable(L, -2);
+    return 1;
+}
+
+ML_RAISES
+static int host_is_kind(lua_State *L)
+{
+    lua_pushboolean(L, script_to_kind(L, 1) != NULL);
+    return 1;
+}
+
+/* moonloop.array(list): marks the table as an array and returns it. Refuses a table with a
+ * metatable, which may protect it or give it its meaning. */
+ML_RAISES
+static int host_array(lua_State *L)
+{
+    if (lua_isnoneornil(L, 1)) {
+        lua_settop(L, 0);
+        lua_newtable(L);
+    }
+    if (!lua_istable(L, 1))
+        return luaL_error(L, "moonloop.array(list): expected a table, got a %s",
+                          luaL_typename(L, 1));
+    lua_settop(L, 1);
+    if (shape_keys(L, 1))
+        return luaL_error(L, "moonloop.array(list): this table is an object");
+    if (shape_is_array(L, 1))
+        return 1;
+    if (lua_getmetatable(L, 1))
+        return luaL_error(L, "moonloop.array(list): this table has a metatable; put its elements "
+                             "into a new one");
+    shape_mark_array(L, 1);
+    return 1;
+}
+
+/* Keeps the definition that moonloop/init.lua checked where the script cannot reach it. */
+ML_RAISES
+static int host_controller(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_newuserdatauv(L, 0, 1);
+    lua_pushvalue(L, 1);
+    lua_setiuservalue(L, -2, 1);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &controller_key);
+    lua_setmetatable(L, -2);
+    return 1;
+}
+
+ML_RAISES
+void script_push_copy(lua_State *L, int index)
+{
+    index = lua_absindex(L, index);
+    lua_newtable(L);
+    int copy = lua_gettop(L);
+    luaL_checkstack(L, 4, NULL);
+    lua_pushnil(L);
+    for (size_t count = 0; lua_next(L, index); count++) {
+        if (count == COPY_MAX) {
+            lua_pushfstring(L, "a table with more than %d entries, where a few are expected",
+                            COPY_MAX);
+            lua_error(L);
+        }
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, copy);
+    }
+}
+
+/* copy(table): the library checks and keeps a copy, so that the script cannot change it afterwards.
+ */
+ML_RAISES
+static int host_copy(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    script_push_copy(L, 1);
+    return 1;
+}
+
+ML_RAISES
+static int host_getmetatable(lua_State *L)
+{
+    if (!lua_getmetatable(L, 1))
+        lua_pushnil(L);
+    return 1;
+}
+
+ML_RAISES
+static void open_metatables(lua_State *L)
+{
+    static const luaL_Reg kind_methods[] = {
+        {"__index", kind_index}, {"__tostring", kind_tostring}, {"__eq", kind_equal}, {NULL, NULL}};
+    luaL_newlib(L, kind_methods);
+    script_register_metatable(L, &kind_key);
+    lua_newtable(L);
+    script_register_metatable(L, &controller_key);
+}
+
+ML_RAISES
+void script_push_host(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"array", host_array},
+        {"controller", host_controller},
+        {"copy", host_copy},
+        {"getmetatable", host_getmetatable},
+        {"is_kind", host_is_kind},
+        {"kind", host_kind},
+        {"require", script_library_require},
+        {NULL, NULL},
+    };
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    open_metatables(L);
+    luaL_newlib(L, functions);
+    script_push_null(L);
+    lua_setfield(L, -2, "null");
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
+}
+
+ML_RAISES
+ML_NORETURN static void refuse_definition(lua_State *L, const char *field)
 {
     luaL_error(L, "%s: not a controller of moonloop.controller: look at %s",
                script_of(L)->declaration.file, field);
     ML_UNREACHABLE();
 }
 
-/* [-0, +1] A field of the table at `index`, which no metamethod is asked for. */
+/* [-0, +1] A field of the table at `index`, without metamethods. */
 ML_RAISES
-static int push_field(lua_State *L, int index, const char *field)
+static int push_definition_field(lua_State *L, int index, const char *field)
 {
     index = lua_absindex(L, index);
     lua_pushstring(L, field);
     return lua_rawget(L, index);
 }
 
-/* The kind on top becomes the declaration's next one. [-1, +0] */
+/* [-1, +0] Adds the kind on top to the declaration. */
 ML_RAISES
-static void add_kind(lua_State *L, const char *field, enum ml_script_use use)
+static void declare_kind(lua_State *L, const char *field, enum ml_script_use use)
 {
     struct ml_script *script = script_of(L);
     struct ml_declaration *declaration = &script->declaration;
     const struct ml_script_kind *made = script_to_kind(L, -1);
     if (!made || declaration->kind_count == SCRIPT_KINDS_MAX)
-        refuse(L, field);
+        refuse_definition(L, field);
     size_t index = declaration->kind_count++;
     struct ml_script_kind *kind = &script->kinds[index];
-    script->kind_text[index] = ml_alloc(script_kind_text(made));
-    script_copy_kind(kind, made, script->kind_text[index]);
+    script->kind_text[index] = ml_alloc(kind_text_size(made));
+    copy_kind(kind, made, script->kind_text[index]);
     kind->use = use;
     kind->when = ML_PART_ALL;
     lua_pop(L, 1);
 }
 
 ML_RAISES
-static void add_list(lua_State *L, int definition, const char *field, enum ml_script_use use)
+static void declare_kinds(lua_State *L, int definition, const char *field, enum ml_script_use use)
 {
-    if (push_field(L, definition, field) != LUA_TTABLE)
-        refuse(L, field);
+    if (push_definition_field(L, definition, field) != LUA_TTABLE)
+        refuse_definition(L, field);
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++)
-        add_kind(L, field, use);
+        declare_kind(L, field, use);
     lua_pop(L, 2);
 }
 
-/* The parts that the word on top names; 0: it is none. */
-static unsigned parts_of(lua_State *L)
+/* The parts of an object that the word on top names; 0: unknown. */
+static unsigned when_parts_of(lua_State *L)
 {
     static const struct {
         const char *name;
@@ -69,10 +355,10 @@ static unsigned parts_of(lua_State *L)
     return 0;
 }
 
-/* What it takes for a change of the last kind to count: a list of parts, a function, or nil for
- * any. [-1, +0] */
+/* [-1, +0] Which changes of the last kind count: a list of parts, a function, or nil for any
+ * change. */
 ML_RAISES
-static void add_when(lua_State *L)
+static void declare_when(lua_State *L)
 {
     struct ml_script *script = script_of(L);
     size_t index = script->declaration.kind_count - 1;
@@ -87,12 +373,12 @@ static void add_when(lua_State *L)
         return;
     }
     if (!lua_istable(L, -1))
-        refuse(L, "when");
+        refuse_definition(L, "when");
     kind->when = 0;
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
-        unsigned parts = parts_of(L);
+        unsigned parts = when_parts_of(L);
         if (parts == 0 || i > SCRIPT_WHEN_MAX)
-            refuse(L, "when");
+            refuse_definition(L, "when");
         kind->when |= parts;
         lua_pop(L, 1);
     }
@@ -100,33 +386,33 @@ static void add_when(lua_State *L)
 }
 
 ML_RAISES
-static void add_watches(lua_State *L, int definition)
+static void declare_watches(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
-    if (push_field(L, definition, "watches") != LUA_TTABLE)
-        refuse(L, "watches");
+    if (push_definition_field(L, definition, "watches") != LUA_TTABLE)
+        refuse_definition(L, "watches");
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
         if (!lua_istable(L, -1))
-            refuse(L, "watches");
-        push_field(L, -1, "kind");
-        add_kind(L, "watches", ML_USE_WATCHES);
-        if (push_field(L, -1, "map") != LUA_TFUNCTION)
-            refuse(L, "watches");
+            refuse_definition(L, "watches");
+        push_definition_field(L, -1, "kind");
+        declare_kind(L, "watches", ML_USE_WATCHES);
+        if (push_definition_field(L, -1, "map") != LUA_TFUNCTION)
+            refuse_definition(L, "watches");
         script->map_refs[script->declaration.kind_count - 1] = luaL_ref(L, LUA_REGISTRYINDEX);
-        push_field(L, -1, "when");
-        add_when(L);
+        push_definition_field(L, -1, "when");
+        declare_when(L);
         lua_pop(L, 1);
     }
     lua_pop(L, 2);
 }
 
 ML_RAISES
-static void add_reconcile(lua_State *L, int definition)
+static void declare_reconcile(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
     lua_Debug function;
-    if (push_field(L, definition, "reconcile") != LUA_TFUNCTION)
-        refuse(L, "reconcile");
+    if (push_definition_field(L, definition, "reconcile") != LUA_TFUNCTION)
+        refuse_definition(L, "reconcile");
     lua_pushvalue(L, -1);
     lua_getinfo(L, ">S", &function);
     script->reconcile_line = ML_MAX(function.linedefined, 0);
@@ -139,8 +425,8 @@ static void add_reconcile(lua_State *L, int definition)
     script->ctx_ref = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
-/* What the host's own parts call themselves in the log: a script of such a name would speak with
- * their voice. tools/check-operations.lua compares it with the code. */
+/* Names of the host's own loggers. A controller of such a name could forge their log lines.
+ * tools/check-operations.lua compares this list with the code. */
 static const char *const host_loggers[] = {
     "apiserver", "client",   "connect", "credentials", "dev",   "election",
     "host",      "informer", "log",     "scripts",     "shard", "watchdog",
@@ -155,7 +441,7 @@ static bool is_host_logger(const char *name)
 }
 
 /* A DNS label: it is part of URLs, labels, log lines and metrics. */
-static bool name_ok(struct ml_str name)
+static bool is_controller_name(struct ml_str name)
 {
     if (name.len == 0 || name.len > SCRIPT_NAME_MAX)
         return false;
@@ -169,15 +455,13 @@ static bool name_ok(struct ml_str name)
 }
 
 ML_RAISES
-static void add_name(lua_State *L, int definition)
+static void declare_name(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
-    struct ml_str name;
-    if (push_field(L, definition, "name") != LUA_TSTRING)
-        refuse(L, "name");
-    name.ptr = lua_tolstring(L, -1, &name.len);
-    if (!name_ok(name))
-        refuse(L, "name");
+    push_definition_field(L, definition, "name");
+    struct ml_str name = script_str(L, -1);
+    if (!is_controller_name(name))
+        refuse_definition(L, "name");
     if (is_host_logger(name.ptr))
         luaL_error(L,
                    "moonloop.controller: name: a part of the host has the name '%s' in the log; "
@@ -189,12 +473,12 @@ static void add_name(lua_State *L, int definition)
 }
 
 ML_RAISES
-static void add_concurrency(lua_State *L, int definition)
+static void declare_concurrency(lua_State *L, int definition)
 {
-    push_field(L, definition, "max_concurrent");
+    push_definition_field(L, definition, "max_concurrent");
     lua_Integer most = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
     if (most < 1 || most > SCRIPT_RUNNING_MAX)
-        refuse(L, "max_concurrent");
+        refuse_definition(L, "max_concurrent");
     script_of(L)->declaration.concurrency_max = most;
     lua_pop(L, 1);
 }
@@ -207,18 +491,18 @@ void script_declare(lua_State *L, int index)
     lua_getiuservalue(L, index, 1);
     int definition = lua_gettop(L);
     if (!lua_istable(L, definition))
-        refuse(L, "the table given to it");
-    add_name(L, definition);
-    add_concurrency(L, definition);
+        refuse_definition(L, "the table given to it");
+    declare_name(L, definition);
+    declare_concurrency(L, definition);
     script->declaration.kinds = script->kinds;
-    push_field(L, definition, "reconciles");
-    add_kind(L, "reconciles", ML_USE_RECONCILES);
-    push_field(L, definition, "when");
-    add_when(L);
-    add_list(L, definition, "owns", ML_USE_OWNS);
-    add_watches(L, definition);
-    add_list(L, definition, "uses", ML_USE_TOUCHES);
-    add_reconcile(L, definition);
+    push_definition_field(L, definition, "reconciles");
+    declare_kind(L, "reconciles", ML_USE_RECONCILES);
+    push_definition_field(L, definition, "when");
+    declare_when(L);
+    declare_kinds(L, definition, "owns", ML_USE_OWNS);
+    declare_watches(L, definition);
+    declare_kinds(L, definition, "uses", ML_USE_TOUCHES);
+    declare_reconcile(L, definition);
     script->is_controller = true;
     lua_settop(L, definition - 1);
 }

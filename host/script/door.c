@@ -1,8 +1,8 @@
-/* The doors from the host into Lua: one lua_pcall, one lua_resume. Each runs on the clock of
- * limits.c, and turns whatever a script raises into a `struct ml_err` and a traceback, without
- * asking Lua for memory or running code of the script while it does so. */
-#include "script/failure.h"
-#include "script/internal.h"
+/* The only two ways from the host into Lua: one lua_pcall, one lua_resume. Each runs under the CPU
+ * deadline of limits.c, and turns whatever a script raises into a `struct ml_err` and a traceback.
+ * Doing so neither allocates in Lua nor runs code of the script. Called by script.c, run.c and
+ * changes.c. */
+#include "script/ctx.h"
 
 #define TRACEBACK_LEVELS_MAX 24
 #define TRACEBACK_NAME_MAX   64 /* bytes of a function's name; a script may choose a megabyte */
@@ -52,23 +52,22 @@ bool script_has_place(const char *message)
     return colon && colon[1] >= '0' && colon[1] <= '9' && space[-1] == ':';
 }
 
-static int out_of_time(struct ml_err *err, int64_t budget_ns, const char *within)
+static int set_out_of_time(struct ml_err *err, int64_t budget_ns, const char *within)
 {
     return ml_err_set(err, ML_ESCRIPT, "used more than %d ms of CPU time %s",
                       (int)(budget_ns / ML_NS_PER_MS), within);
 }
 
-static void add_place(const struct ml_script *script, struct ml_err *err)
+static void add_error_place(const struct ml_script *script, struct ml_err *err)
 {
     size_t len = strlen(script->place);
     if (len > 2 && !script_has_place(err->message))
         ml_err_wrap(err, "%.*s", (int)len - 2, script->place);
 }
 
-/* What was raised, at the top of the main thread, as one line that begins with its place. Never
- * calls
- * __tostring: no hook watches an error's handler. */
-static int describe(struct ml_script *script, int status, struct ml_err *err)
+/* Fills `err` from the error value on top of the main thread: one line that begins with its place.
+ * Never calls __tostring, as no deadline holds here. */
+static int describe_error(struct ml_script *script, int status, struct ml_err *err)
 {
     lua_State *L = script->L;
     const struct script_failure *failure = script_to_failure(L, -1);
@@ -81,7 +80,7 @@ static int describe(struct ml_script *script, int status, struct ml_err *err)
     else
         ml_err_set(err, ML_ESCRIPT, "error() was called with a %s instead of a message",
                    luaL_typename(L, -1));
-    add_place(script, err);
+    add_error_place(script, err);
     return err->kind;
 }
 
@@ -92,14 +91,14 @@ void script_note_place(lua_State *L)
     write_place(L, script->place, sizeof(script->place));
 }
 
-static int handler(lua_State *L)
+static int traceback_handler(lua_State *L)
 {
     script_note_place(L);
     return 1;
 }
 
-static void count_use(struct ml_script *script, int64_t used_ns, enum script_deadline deadline,
-                      int status)
+static void charge_cpu_use(struct ml_script *script, int64_t used_ns, enum script_deadline deadline,
+                           int status)
 {
     script->limit_hit = deadline != DEADLINE_KEPT ? ML_LIMIT_CPU
                         : status == LUA_ERRMEM    ? ML_LIMIT_MEMORY
@@ -118,40 +117,40 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
         script_out_of_memory(script, err);
         return err->kind;
     }
-    lua_pushcfunction(L, handler);
+    lua_pushcfunction(L, traceback_handler);
     lua_pushcfunction(L, function);
     lua_pushlightuserdata(L, argument);
     enum script_deadline deadline;
     script_cpu_begin(L, cpu_ns);
     int status = lua_pcall(L, 1, 0, top + 1);
     int64_t used_ns = script_cpu_end(&deadline);
-    count_use(script, used_ns, deadline, status);
+    charge_cpu_use(script, used_ns, deadline, status);
     int r = 0;
-    if (deadline != DEADLINE_KEPT) { /* it explains whatever was raised from then on */
-        r = out_of_time(err, cpu_ns, "without waiting");
-        add_place(script, err);
+    if (deadline != DEADLINE_KEPT) { /* whatever was raised afterwards is its consequence */
+        r = set_out_of_time(err, cpu_ns, "without waiting");
+        add_error_place(script, err);
     } else if (status != LUA_OK) {
-        r = describe(script, status, err);
+        r = describe_error(script, status, err);
     }
     lua_settop(L, top);
     return r;
 }
 
-/* The run's coroutine died: it lies there as it fell. Or the deadline ended it, which noted where.
- */
-static enum script_resumed failed(struct ml_operator *run, int status, enum script_deadline deadline,
-                                  int64_t budget_ns)
+/* The run's coroutine died, with its stack as it was; or the deadline ended it, and noted the
+ * place. */
+static enum script_resumed resume_failed(struct ml_run *run, int status,
+                                         enum script_deadline deadline, int64_t budget_ns)
 {
     struct ml_script *script = run->thread.script;
     lua_State *L = run->coroutine.L;
     if (status != LUA_YIELD)
         script_note_place(L);
     if (deadline != DEADLINE_KEPT) {
-        out_of_time(&run->err, budget_ns, "without waiting");
-        add_place(script, &run->err);
+        set_out_of_time(&run->err, budget_ns, "without waiting");
+        add_error_place(script, &run->err);
     } else {
-        lua_xmove(L, script->L, 1); /* where there is room to look at it */
-        describe(script, status, &run->err);
+        lua_xmove(L, script->L, 1); /* the coroutine's stack may be full */
+        describe_error(script, status, &run->err);
         lua_settop(script->L, 0);
     }
     if (!script_has_place(run->err.message))
@@ -159,7 +158,7 @@ static enum script_resumed failed(struct ml_operator *run, int status, enum scri
     return SCRIPT_FAILED;
 }
 
-enum script_resumed script_resume(struct ml_operator *run)
+enum script_resumed script_resume(struct ml_run *run)
 {
     struct ml_script *script = run->thread.script;
     lua_State *L = run->coroutine.L;
@@ -167,9 +166,10 @@ enum script_resumed script_resume(struct ml_operator *run)
     script->place[0] = '\0';
     int64_t budget_ns = ML_MIN(script->limits.run_cpu_ns, run->cpu_left_ns);
     if (run->overdue)
-        out_of_time(&run->err, script->limits.run_cpu_ns, "without waiting");
+        set_out_of_time(&run->err, script->limits.run_cpu_ns, "without waiting");
     else if (budget_ns <= 0)
-        out_of_time(&run->err, SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns, "in one reconcile");
+        set_out_of_time(&run->err, SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns,
+                        "in one reconcile");
     if (run->overdue || budget_ns <= 0) {
         script->limit_hit = ML_LIMIT_CPU;
         return SCRIPT_FAILED;
@@ -180,14 +180,14 @@ enum script_resumed script_resume(struct ml_operator *run)
     int status = lua_resume(L, NULL, 0, &results);
     int64_t used_ns = script_cpu_end(&deadline);
     run->cpu_left_ns -= used_ns;
-    count_use(script, used_ns, deadline, status);
+    charge_cpu_use(script, used_ns, deadline, status);
     if (status == LUA_YIELD && deadline != DEADLINE_STOPPED) {
         run->overdue = deadline == DEADLINE_RANG; /* what it waits for goes on: a write's outcome */
         lua_pop(L, results);                      /* has to be known */
         return SCRIPT_WAITS;
     }
     if (status != LUA_OK || deadline != DEADLINE_KEPT)
-        return failed(run, status, deadline, budget_ns);
+        return resume_failed(run, status, deadline, budget_ns);
     lua_pop(L, results);
     return SCRIPT_ENDED;
 }

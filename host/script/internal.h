@@ -32,13 +32,14 @@
 #define SCRIPT_EVENTS_MAX    25    /* of one reconcile; what the recorder takes of one object */
 #define SCRIPT_MEMORY_OWN    ((size_t)512 * 1024)  /* that no other script can take away */
 #define SCRIPT_STATUS_MAX    ((size_t)1024 * 1024) /* as JSON; etcd takes 1.5 MiB of an object */
+#define SCRIPT_WORK_KEPT     ((size_t)64 * 1024)   /* of each work space, between two runs */
 #define SCRIPT_FIELD_MAX     256                   /* bytes of the field that ctx.invalid names */
 #define SCRIPT_WHAT_MAX      768                   /* a verb, a kind and a key */
 
-/* Who runs: the extra space of every Lua thread points to one of these. */
+/* The extra space of every Lua thread points to one of these. */
 struct script_thread {
     struct ml_script *script;
-    struct ml_operator *run;       /* NULL in the main thread: loading, or a watch function */
+    struct ml_run *run;       /* NULL in the main thread: loading, or a watch function */
     struct ml_object *object; /* what is reconciled, or what changed; NULL while loading */
     size_t reads;
     size_t log_lines;
@@ -60,17 +61,17 @@ struct script_stress {
 struct ml_script {
     size_t references;
     struct ml_cluster *cluster;
-    struct ml_script_limits limits; /* none is 0 */
+    struct ml_script_limits limits; /* with defaults filled in: none is 0 */
     struct script_stress stress;
-    struct ml_budget memory; /* of Lua, and of the host on its account: memory.c */
+    struct ml_budget memory; /* of Lua, and of what the host holds for it: limits.c */
     size_t work_charged;     /* of that, for the work space below */
-    size_t collected_at;     /* what was used after the host collected garbage last */
+    size_t collected_at;     /* used bytes after the host's last collection */
     struct ml_random random;
     lua_State *L;
     struct script_thread thread;
 
     const struct ml_script_files *files; /* while it loads, then NULL */
-    char **loaded;                       /* names of the files it took in, entry first */
+    char **loaded;                       /* names of the files it loaded, entry first */
     size_t loaded_count;
 
     bool is_controller;
@@ -89,7 +90,7 @@ struct ml_script {
     int when_refs[SCRIPT_KINDS_MAX];
     int reconcile_line;
 
-    /* Work space that a Lua error cannot leak, as it is not on any stack. */
+    /* Work space. It belongs to the script, so that a Lua error cannot leak it. */
     struct ml_buf opened;   /* an object's JSON on its way in */
     struct ml_buf outgoing; /* a table's JSON on its way out */
     struct ml_buf overlay;  /* what the host puts over it */
@@ -102,50 +103,50 @@ struct ml_script {
     struct script_coroutine idle[SCRIPT_IDLE_MAX];
     size_t idle_count;
 
-    struct ml_map applied; /* ctx_apply.c */
+    struct ml_map applied; /* ctx_write.c: what ctx.apply sent */
 };
 
 /* A write of this run that the cache may not show yet. */
-struct script_wrote {
+struct script_own_write {
     size_t kind;
     uint64_t rv;
     char *ns, *name;
-    bool shown; /* waited for, to the end */
+    bool shown; /* the cache shows it */
 };
 
-struct ml_operator {
+struct ml_run {
     struct script_thread thread;
     struct script_coroutine coroutine;
     ml_script_done *done;
     void *context;
     int64_t cpu_left_ns;
     size_t writes;
-    struct script_wrote *wrote;
-    size_t wrote_count;
+    struct script_own_write *own_writes;
+    size_t own_write_count;
 
     /* The one thing it waits for. */
     struct ml_client_call *read;
     struct ml_writer_call *write;
-    struct ml_write_wait seen;
-    struct script_wrote *seeing; /* NULL: not waiting for the cache */
-    size_t write_kind;           /* of `write` */
-    bool write_shown;            /* the writer itself waits for the cache */
+    struct ml_write_wait cache_wait;
+    struct script_own_write *awaited_write; /* NULL: not waiting for the cache */
+    size_t write_kind;                      /* of `write` */
+    bool write_shown;                       /* the writer itself waits for the cache */
 
-    /* What came of it; the body only lives while the continuation runs. */
+    /* The answer; the body lives only while the continuation runs. */
     struct ml_str body;
-    struct ml_err err;          /* kind 0: it went well */
-    struct ml_turn turn;        /* to go on; it waits for that with */
+    struct ml_err err;          /* kind 0: success */
+    struct ml_turn turn;        /* waits for a turn of the payer, with: */
     struct ml_str kept;         /* a copy of the body, which counts as memory of the script */
     char what[SCRIPT_WHAT_MAX]; /* "create Pod default/x", for messages */
 
-    bool abandoned;     /* ends here with `err`, Lua is not asked */
-    bool overdue;       /* the deadline rang when it had begun to wait: it ends with the answer */
+    bool abandoned;     /* ends with `err`, without resuming Lua */
+    bool overdue;       /* the deadline expired as it began to wait: ends with the answer */
     char *last_failure; /* of the calls that returned nil, err */
 
     struct ml_result result;
     struct ml_buf status;
     char *field;
-    size_t charged; /* to the script, for what the run holds: status, wrote */
+    size_t charged; /* to the script, for what the run holds: status, own_writes */
 };
 
 static inline struct script_thread *script_thread_of(lua_State *L)
@@ -158,7 +159,16 @@ static inline struct ml_script *script_of(lua_State *L)
     return script_thread_of(L)->script;
 }
 
-/* memory.c: the script's budget has what Lua allocates and what the host holds because of the
+/* The string at `index`; ptr NULL when there is none, also for a number. */
+static inline struct ml_str script_str(lua_State *L, int index)
+{
+    struct ml_str text = {NULL, 0};
+    if (lua_type(L, index) == LUA_TSTRING)
+        text.ptr = lua_tolstring(L, index, &text.len);
+    return text;
+}
+
+/* limits.c: the script's budget has what Lua allocates and what the host holds because of the
  * script: its work space, what a run keeps, what the client holds of its requests and answers
  * (struct ml_client_request). Events have a limit of their own (state/recorder.h). */
 void script_memory_init(struct ml_script *script);
@@ -168,22 +178,19 @@ void script_out_of_memory(const struct ml_script *script, struct ml_err *err);
  * Who holds it gives it back with ml_budget_give(&script->memory, …). */
 ML_RAISES
 void script_charge(lua_State *L, size_t bytes);
-/* Charges the work space as large as it has become; raises as script_charge. */
+/* Charges what the work space has grown by; raises as script_charge does. */
 ML_RAISES
 void script_charge_work(lua_State *L);
-/* Frees what of the work space is larger than `keep`, 0: all. */
+/* Frees each work space that is larger than `keep`; 0: all. */
 void script_release_work(struct ml_script *script, size_t keep);
-/* script.c: gives large work space back, when a run waits or has ended. */
-void script_trim(struct ml_script *script);
 
-/* limits.c: memory and CPU. */
 void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* lua_Alloc */
 void script_cpu_attach(void);                                               /* once a script */
 void script_cpu_detach(void);
 void script_cpu_begin(lua_State *L, int64_t budget_ns); /* the code that follows runs on L */
 enum script_deadline {
     DEADLINE_KEPT,
-    DEADLINE_RANG,    /* but the code came to an end, or to a wait, before it noticed */
+    DEADLINE_RANG,    /* expired, but the code had ended or yielded by itself */
     DEADLINE_STOPPED, /* the code was ended by it; a coroutine has yielded and cannot go on */
 };
 int64_t script_cpu_end(enum script_deadline *out_deadline); /* what it used, ns */
@@ -206,13 +213,24 @@ bool script_has_place(const char *message);
 
 enum script_resumed { SCRIPT_ENDED, SCRIPT_WAITS, SCRIPT_FAILED };
 /* Starts or goes on with the run's coroutine. FAILED fills run->err. */
-enum script_resumed script_resume(struct ml_operator *run);
+enum script_resumed script_resume(struct ml_run *run);
 
 /* sandbox.c: the environment of scripts. */
 ML_RAISES
 void script_sandbox_open(lua_State *L);
 ML_RAISES
 const char *script_tolstring(lua_State *L, int index, size_t *len); /* [-0, +1] */
+/* [-1, +0] Registers the metatable on top under the address `key`, and hides it. Values that have
+ * it can be told by identity, as no script can get at it. */
+ML_RAISES
+void script_register_metatable(lua_State *L, const char *key);
+/* Hides the metatable on top from getmetatable and setmetatable. */
+ML_RAISES
+void script_hide_metatable(lua_State *L);
+/* Is the metatable of the value at `index` the one under `key`? */
+bool script_has_metatable(lua_State *L, int index, const char *key);
+/* The userdata at `index`, if its metatable is that one; else NULL. */
+void *script_to_userdata(lua_State *L, int index, const char *key);
 
 /* Libraries; each pushes a new table. */
 ML_RAISES
@@ -222,15 +240,20 @@ void script_open_string_methods(lua_State *L); /* after the last script_open_str
 ML_RAISES
 int script_open_table(lua_State *L);
 ML_RAISES
-int script_open_math(lua_State *L);
-ML_RAISES
-void script_open_matching(lua_State *L); /* find, match, gmatch, gsub into the top */
-ML_RAISES
 int script_pairs(lua_State *L);
 ML_RAISES
 int script_next(lua_State *L);
 
-/* order.c: [-0, +1] The keys of the table at `index` as a sorted array, which holds them. */
+/* tablelib.c: sorting in C what a script may make long. */
+#define SCRIPT_SORT_ITEM_MAX 64 /* bytes */
+
+/* Sorts `count` items of `size` bytes in place, by heap sort: n log n comparisons at most,
+ * whatever the order they come in, and no memory. Not stable. Looks at the deadline after each
+ * comparison, and raises; the items are then in any order. `compare` is as qsort's. */
+ML_RAISES
+void script_sort(lua_State *L, void *items, size_t count, size_t size,
+                 int (*compare)(const void *, const void *));
+/* [-0, +1] The keys of the table at `index` as a sorted array, which holds them. */
 ML_RAISES
 void script_push_keys(lua_State *L, int index);
 /* The same without those that the table at `places` (0: none) has; at most `count`. */
@@ -247,11 +270,7 @@ int script_library_require(lua_State *L);
 ML_RAISES
 int script_require(lua_State *L);
 ML_RAISES
-void script_require_name(lua_State *L, const char *name); /* [-0, +1] */
-ML_RAISES
 void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
-ML_RAISES
-int script_open_cjson(lua_State *L);
 
 /* shape.c: the metatables that keep the key order of objects. */
 enum shape_root { SHAPE_PLAIN, SHAPE_OBJECT, SHAPE_METADATA, SHAPE_ROOTS, SHAPE_ITEMS };
@@ -275,7 +294,7 @@ bool shape_is_array(lua_State *L, int index); /* marked by moonloop.array or a J
 ML_RAISES
 void shape_mark_array(lua_State *L, int index);
 
-/* json_push.c: JSON to Lua. [-0, +1]; raises when it is no JSON. An `object` is a Kubernetes
+/* json_decode.c: JSON to Lua. [-0, +1]; raises when it is no JSON. An `object` is a Kubernetes
  * object: what is absent of it can be read, its managedFields are left out. */
 ML_RAISES
 void script_push_json(lua_State *L, struct ml_str json, bool object);
@@ -290,25 +309,22 @@ ML_RAISES
 void script_numbers_open(lua_State *L);
 bool script_number_text(lua_State *L, int index, struct ml_str *out); /* a number kept as text */
 
-/* json_pull.c: Lua to JSON, into `out`, which is emptied first and belongs to the script or the
+/* json_encode.c: Lua to JSON, into `out`, which is emptied first and belongs to the script or the
  * run. Raises "cnat.lua:12: status.phase: a function cannot be stored"; `root` ("status", or
  * "") starts that path. */
 ML_RAISES
 void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out);
 
-/* kinds.c */
+/* declare.c */
 ML_RAISES
 void script_push_host(lua_State *L); /* what the library builds on; no script gets it */
-/* [-0, +1] A new table with the entries of the one at `index`, which no metamethod is asked for. */
+/* [-0, +1] A copy of the table at `index`, without metamethods. */
 ML_RAISES
 void script_push_copy(lua_State *L, int index);
 bool script_is_controller(lua_State *L, int index);
+bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b);
 /* What moonloop.kind made: a kind, its selection and its line. NULL: it is none. */
 const struct ml_script_kind *script_to_kind(lua_State *L, int index);
-/* Copies a kind with its strings, terminated, into `text`, of so many bytes. */
-size_t script_kind_text(const struct ml_script_kind *kind);
-void script_copy_kind(struct ml_script_kind *to, const struct ml_script_kind *from, char *text);
-
-/* declare.c */
+/* Reads the controller at `index` into script->declaration. */
 ML_RAISES
 void script_declare(lua_State *L, int index);

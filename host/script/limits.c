@@ -1,17 +1,107 @@
-/* What a script may use: bytes, counted by its allocator, and CPU time, watched by a timer.
+/* Limits of a script: memory, that of its Lua state and that which the host holds because of it,
+ * and CPU time.
  *
- * Steady state has no hook: a count hook costs more than the scripts themselves. The timer of
- * this thread's CPU clock is armed at each entry into Lua; when it rings, the signal handler
- * sets a hook that ends the run at the next instruction, whatever that is. No code of a script can
- * outlast it: a coroutine is left where it stands; elsewhere the hook stays, pcall of the sandbox
- * raises again, loops in C look at the flag. */
+ * The CPU deadline is a timer on this thread's CPU clock, armed at each entry into Lua (door.c).
+ * When it expires, the signal handler sets a hook that ends the run at the next instruction. (A
+ * count hook that is always set would cost more than the scripts themselves.) No code of a script
+ * can outlast it: a coroutine yields and is never resumed; where it cannot yield the hook stays
+ * set, the sandbox's pcall raises again, and loops in C check the flag. */
+#include "script/limits.h"
+
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "script/internal.h"
 
-/* One signal of the process. Nothing else here uses it; it only comes while Lua runs. */
+/* A full script collects its garbage again only after its use has grown by max / COLLECT_SHARE. */
+#define COLLECT_SHARE 16
+
+static void collect_script_garbage(struct ml_budget *budget)
+{
+    struct ml_script *script = ml_container_of(budget, struct ml_script, memory);
+    if (budget->used < script->collected_at + budget->max / COLLECT_SHARE)
+        return;
+    lua_gc(script->L, LUA_GCCOLLECT);
+    script->collected_at = budget->used;
+}
+
+void script_memory_init(struct ml_script *script)
+{
+    script->memory = (struct ml_budget){.max = script->limits.memory_max,
+                                        .pool = script->cluster ? &script->cluster->script_memory
+                                                                : NULL,
+                                        .pool_grants = SCRIPT_MEMORY_OWN,
+                                        .reclaim = collect_script_garbage};
+}
+
+void script_out_of_memory(const struct ml_script *script, struct ml_err *err)
+{
+    const struct ml_budget *memory = &script->memory;
+    size_t kib = (memory->pool_refused ? memory->pool->max : memory->max) / 1024;
+    bool whole = kib % 1024 == 0;
+    ml_err_set(err, ML_ESCRIPT, "out of memory (limit %zu %s%s)", whole ? kib / 1024 : kib,
+               whole ? "MiB" : "KiB", memory->pool_refused ? " for all scripts together" : "");
+}
+
+ML_RAISES
+static void raise_out_of_memory(lua_State *L)
+{
+    struct ml_err err;
+    script_out_of_memory(script_of(L), &err);
+    luaL_error(L, "%s", err.message);
+}
+
+ML_RAISES
+void script_charge(lua_State *L, size_t bytes)
+{
+    if (!ml_budget_take(&script_of(L)->memory, bytes))
+        raise_out_of_memory(L);
+}
+
+static size_t work_space_bytes(const struct ml_script *script)
+{
+    return script->opened.capacity + script->outgoing.capacity + script->overlay.capacity +
+           script->body.capacity + script->traceback.capacity + script->reader.unescaped.capacity;
+}
+
+ML_RAISES
+void script_charge_work(lua_State *L)
+{
+    struct ml_script *script = script_of(L);
+    size_t space = work_space_bytes(script);
+    if (ML_LIKELY(space <= script->work_charged))
+        return;
+    if (!ml_budget_take(&script->memory, space - script->work_charged)) {
+        script_release_work(script, 0);
+        raise_out_of_memory(L);
+    }
+    script->work_charged = space;
+}
+
+void script_release_work(struct ml_script *script, size_t keep)
+{
+    struct ml_buf *bufs[] = {&script->opened, &script->outgoing, &script->overlay, &script->body,
+                             &script->traceback};
+    for (size_t i = 0; i < ML_COUNT(bufs); i++)
+        if (keep == 0 || bufs[i]->capacity > keep)
+            ml_buf_fini(bufs[i]);
+    if (keep == 0 || script->reader.unescaped.capacity > keep) {
+        ml_json_reader_fini(&script->reader);
+        ml_json_reader_init(&script->reader, ML_STR("null"), 0);
+    }
+    size_t space = work_space_bytes(script);
+    ml_budget_give(&script->memory, script->work_charged);
+    ml_budget_force(&script->memory, space);
+    script->work_charged = space;
+}
+
+struct ml_budget *ml_script_budget(struct ml_script *script)
+{
+    return &script->memory;
+}
+
+/* Nothing else in the process uses this signal; it comes only while Lua runs. */
 #define CPU_SIGNAL SIGVTALRM
 
 #ifndef sigev_notify_thread_id
@@ -25,23 +115,25 @@ static struct {
     size_t scripts;
     lua_State *volatile running;
     volatile sig_atomic_t expired;
-    bool stopped;      /* the code noticed */
-    size_t late_bytes; /* allocated since it expired */
+    bool stopped;      /* the deadline has ended the code */
+    size_t late_bytes; /* allocated since `expired` */
     int64_t budget_ns;
 } cpu;
 
-/* Memory for how a script ends that is past its deadline: a message, a place, a few frames. */
+/* What a script past its deadline may still allocate while it ends: a message, a place, a few
+ * frames. */
 #define LATE_BYTES_MAX ((size_t)64 * 1024)
 
-#define STRESS_HEAP ((size_t)384 * 1024) /* below it each new object is a collection */
+#define STRESS_HEAP ((size_t)384 * 1024) /* below this size each new object causes a collection */
 #ifdef MOONLOOP_GC_STRESS
-#define STRESS_STRETCH 40 /* of the time there is, as it goes into collections */
+#define STRESS_STRETCH 40 /* times the CPU budget: most of the time goes into collections */
 #else
 #define STRESS_STRETCH 1
 #endif
 
-/* Past its deadline a script gets no memory, so that whatever works on in C ends there. */
-static bool is_too_late(size_t more)
+/* Past its deadline a script gets no memory, which ends functions in C that do not check the flag.
+ */
+static bool is_past_deadline(size_t more)
 {
     if (!cpu.expired || !cpu.running)
         return false;
@@ -49,10 +141,10 @@ static bool is_too_late(size_t more)
     return cpu.late_bytes > LATE_BYTES_MAX;
 }
 
-/* For finding what C holds that the collector may take: refuses memory for each new object once,
- * upon which Lua collects all garbage and asks again (the buffers of lauxlib.h would not). Less
- * often where the heap is large, or it would take hours. */
-static bool refuse_once(struct ml_budget *memory, bool is_object)
+/* Finds values that C uses without anchoring them. Refuses memory for each new object once; Lua
+ * then collects all garbage and asks again (the buffers of lauxlib.h would not, so only objects).
+ * Less often where the heap is large, or it would take hours. */
+static bool stress_refuses(struct ml_budget *memory, bool is_object)
 {
     struct script_stress *stress = &ml_container_of(memory, struct ml_script, memory)->stress;
     if (!stress->on || !is_object)
@@ -72,7 +164,7 @@ static bool refuse_once(struct ml_budget *memory, bool is_object)
 void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
 {
     struct ml_budget *memory = ud;
-    size_t held = ptr ? osize : 0; /* without ptr, osize is a type tag */
+    size_t held = ptr ? osize : 0; /* when ptr is NULL, osize is a type tag */
     if (nsize == 0) {
         free(ptr);
         ml_budget_give(memory, held);
@@ -80,7 +172,8 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
     }
     if (nsize > held && !ml_budget_fits(memory, nsize - held))
         return NULL; /* Lua collects all garbage and asks again, then raises */
-    if (nsize > held && (is_too_late(nsize - held) || refuse_once(memory, !ptr && osize > 0)))
+    if (nsize > held &&
+        (is_past_deadline(nsize - held) || stress_refuses(memory, !ptr && osize > 0)))
         return NULL;
     ptr = ml_realloc(ptr, nsize);
     if (nsize > held)
@@ -90,17 +183,17 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
     return ptr;
 }
 
-/* Ends what runs on L, without taking memory; door.c says why. A coroutine yields and is never
- * resumed: raised through 20,000 nested pcalls, each of which Lua ends in time that grows with
- * their number, an error would take seconds. Where it cannot yield, as in a callback of C, there
- * are 200 levels at most; every pcall of the sandbox ends it again. From a hook this returns, and
- * Lua yields. */
+/* Ends what runs on L, without allocating; door.c reports why. A coroutine yields and is never
+ * resumed: raising an error instead would take seconds through 20,000 nested pcalls, as Lua's time
+ * to leave each grows with their number. Where L cannot yield, as in a callback of C, at most 200
+ * levels are nested and every pcall of the sandbox raises again. Called from a hook, this returns
+ * and Lua yields. */
 ML_RAISES
-static void stop(lua_State *L)
+static void stop_script(lua_State *L)
 {
     cpu.stopped = true;
     if (lua_isyieldable(L)) {
-        script_note_place(L); /* the yield goes back one instruction */
+        script_note_place(L); /* now: yielding from a hook steps back one instruction */
         lua_yield(L, 0);
         return;
     }
@@ -111,10 +204,10 @@ static void stop(lua_State *L)
 ML_RAISES
 static void stop_at_instruction(lua_State *L, lua_Debug *activation ML_UNUSED)
 {
-    stop(L);
+    stop_script(L);
 }
 
-/* lua_sethook is what may be called from a signal handler (lua.c does the same on ^C). */
+/* lua_sethook may be called from a signal handler (lua.c does so on ^C). */
 static void cpu_rings(int signo ML_UNUSED, siginfo_t *info ML_UNUSED, void *context ML_UNUSED)
 {
     lua_State *L = cpu.running;
@@ -154,8 +247,9 @@ static int64_t timer_set(int64_t delay_ns)
     return left.it_value.tv_sec * ML_NS_PER_S + left.it_value.tv_nsec;
 }
 
-/* For who asks, after the process has died, whose code that was in. */
-static void tell_at_work(const struct ml_script *script, uint64_t version)
+/* Notes which version is running, for operator/crash_marker.c to read after the process has died.
+ */
+static void mark_at_work(const struct ml_script *script, uint64_t version)
 {
     if (script->limits.at_work)
         *script->limits.at_work = version;
@@ -164,7 +258,7 @@ static void tell_at_work(const struct ml_script *script, uint64_t version)
 void script_cpu_begin(lua_State *L, int64_t budget_ns)
 {
     ml_assert(!cpu.running);
-    tell_at_work(script_of(L), script_of(L)->limits.version);
+    mark_at_work(script_of(L), script_of(L)->limits.version);
     cpu.expired = 0;
     cpu.stopped = false;
     cpu.late_bytes = 0;
@@ -175,11 +269,11 @@ void script_cpu_begin(lua_State *L, int64_t budget_ns)
 
 int64_t script_cpu_end(enum script_deadline *out_deadline)
 {
-    /* A signal that is due reaches this thread before the call returns, none comes after. */
+    /* A pending signal reaches this thread before the call returns; none comes later. */
     int64_t left = timer_set(0);
     lua_State *L = cpu.running;
     cpu.running = NULL;
-    tell_at_work(script_of(L), 0);
+    mark_at_work(script_of(L), 0);
     if (cpu.expired)
         lua_sethook(L, NULL, 0, 0);
     *out_deadline = cpu.stopped ? DEADLINE_STOPPED : cpu.expired ? DEADLINE_RANG : DEADLINE_KEPT;
@@ -197,5 +291,5 @@ ML_RAISES
 void script_cpu_check(lua_State *L)
 {
     if (ML_UNLIKELY(cpu.expired))
-        stop(L);
+        stop_script(L);
 }

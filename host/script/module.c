@@ -1,16 +1,17 @@
-/* require: the embedded library, and the files that came with the script. A file is text only,
- * runs once per state, and is found while the script loads and not later: what a script is made
- * of is known before it first runs.
+/* require: modules of the embedded library, and the files that came with the script. A file is
+ * source text, runs once per state, and can be required only while the script loads: all code of a
+ * script is known before it first runs.
  *
- * The library lives in a world of its own. Its modules run before any file of the script, in an
- * environment that no script sees, and call each other's functions in tables that no script sees:
- * what require hands to a script are copies. So nothing that a script replaces is called by it. */
+ * The library runs before any file of the script, in an environment of its own. require gives a
+ * script copies of the library's tables, so a script cannot replace a function that the library
+ * calls. */
 #include "script/internal.h"
 #include "script/library.h"
 
 #define SOURCE_PIECE 128 /* bytes that the compiler gets at a time */
 
-/* Registry: names to values. In `loaded`, the script's, false while a file is being loaded. */
+/* Registry keys of tables from module names to values. In `loaded`, which is the script's, false
+ * means that the file is being loaded. */
 static const char loaded_key, library_key, environment_key;
 
 /* [-0, +1] The table in the registry under `key`, made on first use. */
@@ -25,7 +26,7 @@ static void push_registered(lua_State *L, const char *key)
     lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
-static bool name_ok(struct ml_str name)
+static bool is_module_name(struct ml_str name)
 {
     if (name.len == 0 || name.len > 200)
         return false;
@@ -39,11 +40,10 @@ static bool name_ok(struct ml_str name)
     return true;
 }
 
-/* lua_Reader. Hands out the text in small pieces and looks at the deadline before each: the
- * compiler asks nobody, and some of what it does for a few bytes is as long as all that came before
- * them. */
+/* lua_Reader. Gives the compiler small pieces and checks the deadline before each: the compiler
+ * itself checks nothing, and for a few bytes it may do work as long as all text before them. */
 ML_RAISES
-static const char *read_piece(lua_State *L, void *data, size_t *out_size)
+static const char *read_source_piece(lua_State *L, void *data, size_t *out_size)
 {
     struct ml_str *rest = data;
     const char *piece = rest->ptr;
@@ -53,11 +53,11 @@ static const char *read_piece(lua_State *L, void *data, size_t *out_size)
     return *out_size > 0 ? piece : NULL;
 }
 
-/* [-0, +1] The compiled chunk. */
+/* [-0, +1] Compiles the text. */
 ML_RAISES
 static void push_chunk(lua_State *L, const char *chunk_name, struct ml_str text)
 {
-    if (lua_load(L, read_piece, &text, chunk_name, "t") != LUA_OK)
+    if (lua_load(L, read_source_piece, &text, chunk_name, "t") != LUA_OK)
         lua_error(L);
 }
 
@@ -82,7 +82,7 @@ void script_load_file(lua_State *L, const struct ml_script_file *file)
     lua_pop(L, 1);
 }
 
-/* What of the embedded library scripts may require; NULL: nothing of that name. */
+/* The module of the embedded library, or NULL. */
 static const struct script_library *find_embedded(const char *name)
 {
     for (const struct script_library *module = script_library; module->name; module++)
@@ -98,7 +98,7 @@ static bool is_embedded(const char *name)
     return find_embedded(name) != NULL;
 }
 
-/* What the script brought is there while it loads and not later. */
+/* Files of the script can be required only while it loads. */
 ML_RAISES
 static void check_loading(lua_State *L, const char *name)
 {
@@ -148,7 +148,7 @@ void script_open_library(lua_State *L)
     }
 }
 
-/* host.require, by which modules of the library get each other. */
+/* host.require, by which modules of the library require each other. */
 ML_RAISES
 int script_library_require(lua_State *L)
 {
@@ -156,12 +156,47 @@ int script_library_require(lua_State *L)
     return 1;
 }
 
-/* [-0, +1] What a script gets of the library: a table of its own. Or nothing, and false. */
+ML_RAISES
+static int cjson_encode(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    struct ml_buf *out = &script_of(L)->outgoing;
+    script_encode(L, 1, "", out);
+    lua_pushlstring(L, out->ptr, out->len);
+    return 1;
+}
+
+ML_RAISES
+static int cjson_decode(lua_State *L)
+{
+    struct ml_str text;
+    text.ptr = luaL_checklstring(L, 1, &text.len);
+    script_push_json(L, text, false);
+    return 1;
+}
+
+ML_RAISES
+static int open_cjson(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"encode", cjson_encode}, {"decode", cjson_decode}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+    script_push_host(L);
+    lua_getfield(L, -1, "array");
+    lua_setfield(L, -3, "array");
+    lua_getfield(L, -1, "null");
+    lua_setfield(L, -3, "null");
+    lua_pop(L, 1);
+    return 1;
+}
+
+/* [-0, +1] A script's own copy of a module of the library. False, and nothing pushed: there is
+ * none. */
 ML_RAISES
 static bool push_embedded(lua_State *L, const char *name)
 {
     if (strcmp(name, "cjson") == 0) {
-        script_open_cjson(L);
+        open_cjson(L);
         return true;
     }
     if (!find_embedded(name))
@@ -190,7 +225,7 @@ static void load_from_set(lua_State *L, const char *name)
 }
 
 ML_RAISES
-void script_require_name(lua_State *L, const char *name)
+static void require_name(lua_State *L, const char *name)
 {
     push_registered(L, &loaded_key);
     int loaded = lua_gettop(L);
@@ -221,43 +256,9 @@ int script_require(lua_State *L)
 {
     struct ml_str name;
     name.ptr = luaL_checklstring(L, 1, &name.len);
-    if (!name_ok(name))
+    if (!is_module_name(name))
         return luaL_error(L, "require: a module's name has letters, digits, '_', '-' and single "
                              "dots; it is no path");
-    script_require_name(L, name.ptr);
-    return 1;
-}
-
-ML_RAISES
-static int cjson_encode(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    struct ml_buf *out = &script_of(L)->outgoing;
-    script_encode(L, 1, "", out);
-    lua_pushlstring(L, out->ptr, out->len);
-    return 1;
-}
-
-ML_RAISES
-static int cjson_decode(lua_State *L)
-{
-    struct ml_str text;
-    text.ptr = luaL_checklstring(L, 1, &text.len);
-    script_push_json(L, text, false);
-    return 1;
-}
-
-ML_RAISES
-int script_open_cjson(lua_State *L)
-{
-    static const luaL_Reg functions[] = {
-        {"encode", cjson_encode}, {"decode", cjson_decode}, {NULL, NULL}};
-    luaL_newlib(L, functions);
-    script_push_host(L);
-    lua_getfield(L, -1, "array");
-    lua_setfield(L, -3, "array");
-    lua_getfield(L, -1, "null");
-    lua_setfield(L, -3, "null");
-    lua_pop(L, 1);
+    require_name(L, name.ptr);
     return 1;
 }

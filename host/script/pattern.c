@@ -6,23 +6,23 @@
 #include "script/limits.h"
 
 #define DEPTH_MAX      200  /* of recursion; the stock matcher's own limit */
-#define WORK_PER_CHECK 4096 /* bytes looked at, of pattern or subject, between two looks */
+#define WORK_PER_CHECK 4096 /* bytes of pattern or subject between two checks of the deadline */
 
 static const char *match_here(struct pattern *m, const char *s, const char *p);
 
-static const char *problem(struct pattern *m, const char *what)
+static const char *pattern_problem(struct pattern *m, const char *what)
 {
     snprintf(m->problem, sizeof(m->problem), "%s", what);
     return NULL;
 }
 
-static bool halted(const struct pattern *m)
+static bool pattern_halted(const struct pattern *m)
 {
     return m->stopped || m->problem[0];
 }
 
-/* Before `bytes` of the pattern or the subject are looked at. False: no more. */
-static bool charge(struct pattern *m, size_t bytes)
+/* Counts `bytes` of the pattern or the subject before they are read. False: stop matching. */
+static bool pattern_charge(struct pattern *m, size_t bytes)
 {
     m->work += bytes;
     if (ML_LIKELY(m->work < WORK_PER_CHECK))
@@ -33,9 +33,9 @@ static bool charge(struct pattern *m, size_t bytes)
     return !m->stopped;
 }
 
-static bool step(struct pattern *m)
+static bool pattern_step(struct pattern *m)
 {
-    return charge(m, 1);
+    return pattern_charge(m, 1);
 }
 
 static int byte_at(const char *at)
@@ -92,12 +92,12 @@ static bool class_has(int class, int c)
     return isupper(class) ? !has : has;
 }
 
-/* Behind the single character class that starts at p; NULL with a problem, or stopped. */
+/* The end of the single character class that starts at p; NULL: a problem, or stopped. */
 static const char *class_end(struct pattern *m, const char *p)
 {
     const char *start = p, *end = m->pattern_end;
     if (*p == '%')
-        return p + 1 < end ? p + 2 : problem(m, "malformed pattern (ends with '%')");
+        return p + 1 < end ? p + 2 : pattern_problem(m, "malformed pattern (ends with '%')");
     if (*p != '[')
         return p + 1;
     p++;
@@ -105,17 +105,17 @@ static const char *class_end(struct pattern *m, const char *p)
         p++;
     do { /* a ']' that comes first stands for itself */
         if (p >= end)
-            return problem(m, "malformed pattern (missing ']')");
+            return pattern_problem(m, "malformed pattern (missing ']')");
         p += *p == '%' && p + 1 < end ? 2 : 1;
     } while (p >= end || *p != ']');
-    return charge(m, (size_t)(p - start)) ? p + 1 : NULL;
+    return pattern_charge(m, (size_t)(p - start)) ? p + 1 : NULL;
 }
 
-/* Does the set from '[' at p to ']' at `close` have c? */
+/* Does the set from '[' at p to ']' at `close` contain c? */
 static bool set_has(struct pattern *m, const char *p, const char *close, int c)
 {
     bool found = true;
-    charge(m, (size_t)(close - p));
+    pattern_charge(m, (size_t)(close - p));
     p++;
     if (*p == '^') {
         found = false;
@@ -139,7 +139,7 @@ static bool set_has(struct pattern *m, const char *p, const char *close, int c)
     return !found;
 }
 
-/* Does the class from p to `end` have the character at s? */
+/* Does the class from p to `end` contain the character at s? */
 static bool class_matches(struct pattern *m, const char *s, const char *p, const char *end)
 {
     if (s >= subject_end(m))
@@ -159,11 +159,11 @@ static bool class_matches(struct pattern *m, const char *s, const char *p, const
 static const char *match_balanced(struct pattern *m, const char *s, const char *p)
 {
     if (p + 1 >= m->pattern_end)
-        return problem(m, "malformed pattern (missing arguments to '%b')");
+        return pattern_problem(m, "malformed pattern (missing arguments to '%b')");
     if (s >= subject_end(m) || *s != *p)
         return NULL;
     size_t open = 1;
-    for (s++; s < subject_end(m) && step(m); s++) {
+    for (s++; s < subject_end(m) && pattern_step(m); s++) {
         if (*s == p[1]) {
             if (--open == 0)
                 return s + 1;
@@ -177,9 +177,9 @@ static const char *match_balanced(struct pattern *m, const char *s, const char *
 static const char *match_most(struct pattern *m, const char *s, const char *p, const char *end)
 {
     ptrdiff_t count = 0;
-    while (class_matches(m, s + count, p, end) && step(m))
+    while (class_matches(m, s + count, p, end) && pattern_step(m))
         count++;
-    for (; count >= 0 && !halted(m); count--) {
+    for (; count >= 0 && !pattern_halted(m); count--) {
         const char *result = match_here(m, s + count, end + 1);
         if (result)
             return result;
@@ -189,11 +189,11 @@ static const char *match_most(struct pattern *m, const char *s, const char *p, c
 
 static const char *match_fewest(struct pattern *m, const char *s, const char *p, const char *end)
 {
-    while (!halted(m) && step(m)) {
+    while (!pattern_halted(m) && pattern_step(m)) {
         const char *result = match_here(m, s, end + 1);
         if (result)
             return result;
-        if (halted(m) || !class_matches(m, s, p, end))
+        if (pattern_halted(m) || !class_matches(m, s, p, end))
             return NULL;
         s++;
     }
@@ -203,7 +203,7 @@ static const char *match_fewest(struct pattern *m, const char *s, const char *p,
 static const char *match_opening(struct pattern *m, const char *s, const char *p)
 {
     if (m->capture_count >= PATTERN_CAPTURES_MAX)
-        return problem(m, "too many captures");
+        return pattern_problem(m, "too many captures");
     bool is_position = p + 1 < m->pattern_end && p[1] == ')';
     m->captures[m->capture_count++] = (struct pattern_capture){s, is_position ? PATTERN_POSITION
                                                                               : PATTERN_UNFINISHED};
@@ -219,7 +219,7 @@ static const char *match_closing(struct pattern *m, const char *s, const char *p
     while (open >= 0 && m->captures[open].len != PATTERN_UNFINISHED)
         open--;
     if (open < 0)
-        return problem(m, "invalid pattern capture");
+        return pattern_problem(m, "invalid pattern capture");
     m->captures[open].len = s - m->captures[open].start;
     const char *result = match_here(m, s, p + 1);
     if (!result)
@@ -239,7 +239,7 @@ static const char *match_again(struct pattern *m, const char *s, int digit)
     if (capture->len < 0 || subject_end(m) - s < capture->len)
         return NULL;
     size_t len = (size_t)capture->len;
-    if (!charge(m, len))
+    if (!pattern_charge(m, len))
         return NULL;
     return memcmp(capture->start, s, len) == 0 ? s + len : NULL;
 }
@@ -249,7 +249,7 @@ static const char *match_again(struct pattern *m, const char *s, int digit)
 static bool match_frontier(struct pattern *m, const char *s, const char **p)
 {
     if (*p >= m->pattern_end || **p != '[') {
-        problem(m, "missing '[' after '%f' in pattern");
+        pattern_problem(m, "missing '[' after '%f' in pattern");
         return false;
     }
     const char *end = class_end(m, *p);
@@ -263,7 +263,7 @@ static bool match_frontier(struct pattern *m, const char *s, const char **p)
     return true;
 }
 
-/* A class and what may follow it. True: go on at *s, *p. False: *result is the answer. */
+/* Matches a class and its quantifier. True: continue at *s, *p. False: *result is the answer. */
 static bool match_class(struct pattern *m, const char **s, const char **p, const char **result)
 {
     *result = NULL;
@@ -276,7 +276,7 @@ static bool match_class(struct pattern *m, const char **s, const char **p, const
         if (matches)
             *result = match_here(m, *s + 1, end + 1);
         *p = end + 1;
-        return !*result && !halted(m);
+        return !*result && !pattern_halted(m);
     case '+':
         *result = matches ? match_most(m, *s + 1, *p, end) : NULL;
         return false;
@@ -293,35 +293,35 @@ static bool match_class(struct pattern *m, const char **s, const char **p, const
     }
 }
 
-/* %b, %f and %1 … %9. True: it was none of them. False: *s (NULL: no match) and *p moved on. */
-static bool not_special(struct pattern *m, const char **s, const char **p)
+/* %b, %f and %1 … %9. True: it was one; *s (NULL: no match) and *p have moved on. */
+static bool match_special(struct pattern *m, const char **s, const char **p)
 {
     if (**p != '%' || *p + 1 >= m->pattern_end)
-        return true;
+        return false;
     char kind = (*p)[1];
     if (kind == 'b') {
         *s = match_balanced(m, *s, *p + 2);
         *p += 4;
-        return false;
+        return true;
     }
     if (kind == 'f') {
         *p += 2;
         if (!match_frontier(m, *s, p))
             *s = NULL;
-        return false;
+        return true;
     }
     if (!isdigit((unsigned char)kind))
-        return true;
+        return false;
     *s = match_again(m, *s, kind);
     *p += 2;
-    return false;
+    return true;
 }
 
 static const char *match_items(struct pattern *m, const char *s, const char *p)
 {
     const char *result;
     while (p < m->pattern_end) {
-        if (!step(m))
+        if (!pattern_step(m))
             return NULL;
         if (*p == '(')
             return match_opening(m, s, p);
@@ -329,7 +329,7 @@ static const char *match_items(struct pattern *m, const char *s, const char *p)
             return match_closing(m, s, p);
         if (*p == '$' && p + 1 == m->pattern_end)
             return s == subject_end(m) ? s : NULL;
-        if (!not_special(m, &s, &p)) {
+        if (match_special(m, &s, &p)) {
             if (!s)
                 return NULL;
             continue;
@@ -343,11 +343,11 @@ static const char *match_items(struct pattern *m, const char *s, const char *p)
 static const char *match_here(struct pattern *m, const char *s, const char *p)
 {
     if (m->depth == DEPTH_MAX)
-        return problem(m, "pattern too complex");
+        return pattern_problem(m, "pattern too complex");
     m->depth++;
     const char *result = match_items(m, s, p);
     m->depth--;
-    return halted(m) ? NULL : result;
+    return pattern_halted(m) ? NULL : result;
 }
 
 void pattern_init(struct pattern *match, struct ml_str subject, bool (*expired)(void))
@@ -366,6 +366,6 @@ const char *pattern_at(struct pattern *match, const char *start, struct ml_str p
                  SCRIPT_PATTERN_MAX);
         return NULL;
     }
-    step(match); /* an empty pattern matches without one */
+    pattern_step(match); /* an empty pattern matches without any other step */
     return match_here(match, start, pattern.ptr);
 }

@@ -1,10 +1,13 @@
-/* A reconcile under way: a coroutine, the one thing it waits for, and what it comes to. Answers
- * come from the loop; each is handed to the coroutine at once, while its body is valid. */
+/* A reconcile under way: its coroutine, the one request it waits for, and its result.
+ * operator/reconcile.c starts it, ctx.c and its siblings send requests by run_read and run_write.
+ * An answer resumes the coroutine at once, while its body is valid, or in a later turn with a copy.
+ */
 #include "script/ctx.h"
 
-static void run_end(struct ml_operator *run, bool reuse);
+static void run_end(struct ml_run *run, bool reuse);
 
-bool run_error_is_expected(int kind)
+/* The script gets these errors as nil, err; all others end the run. */
+static bool is_error_expected(int kind)
 {
     switch (kind) {
     case ML_EINVALID:
@@ -30,7 +33,7 @@ static int new_coroutine(lua_State *L)
     return 0;
 }
 
-static int coroutine_take(struct ml_operator *run, struct ml_err *err)
+static int acquire_coroutine(struct ml_run *run, struct ml_err *err)
 {
     struct ml_script *script = run->thread.script;
     if (script->idle_count > 0)
@@ -44,9 +47,9 @@ static int coroutine_take(struct ml_operator *run, struct ml_err *err)
     return 0;
 }
 
-/* A coroutine that came to its end can serve again. One that was left in the middle is dropped
- * as it is: closing it would run code of the script. */
-static void coroutine_give(struct ml_operator *run, bool reuse)
+/* Keeps a coroutine that has ended for the next run. One that was left in the middle is dropped:
+ * closing it would run code of the script. */
+static void release_coroutine(struct ml_run *run, bool reuse)
 {
     struct ml_script *script = run->thread.script;
     if (!run->coroutine.L)
@@ -59,10 +62,9 @@ static void coroutine_give(struct ml_operator *run, bool reuse)
     run->coroutine.L = NULL;
 }
 
-/* -1: none. Checked here too: moonloop.result is Lua, and what a script can do to it is not known.
- */
+/* -1: none. moonloop.result has checked it, but it is Lua; nothing of it is trusted here. */
 ML_RAISES
-static int64_t to_ns(lua_State *L, int index, const char *field)
+static int64_t result_seconds_to_ns(lua_State *L, int index, const char *field)
 {
     int64_t ns = -1;
     if (lua_isnoneornil(L, index))
@@ -76,7 +78,7 @@ static int64_t to_ns(lua_State *L, int index, const char *field)
 /* What moonloop.result's check made of the returned values: outcome, status, requeue_after,
  * requeue_at, field, message at 1 … 6. */
 ML_RAISES
-static void read_result(lua_State *L, struct ml_operator *run)
+static void read_result(lua_State *L, struct ml_run *run)
 {
     const char *outcome = luaL_checkstring(L, 1);
     struct ml_result *result = &run->result;
@@ -94,8 +96,8 @@ static void read_result(lua_State *L, struct ml_operator *run)
                        run->thread.script->declaration.file, run->thread.script->reconcile_line);
         result->status = ml_buf_str(&run->status);
     }
-    result->requeue_after_ns = to_ns(L, 3, "requeue_after");
-    result->requeue_at_ns = to_ns(L, 4, "requeue_at");
+    result->requeue_after_ns = result_seconds_to_ns(L, 3, "requeue_after");
+    result->requeue_at_ns = result_seconds_to_ns(L, 4, "requeue_at");
     if (strcmp(outcome, "ok") == 0)
         return;
     result->outcome = outcome[0] == 'i' ? ML_OUTCOME_INVALID : ML_OUTCOME_TERMINAL;
@@ -108,7 +110,7 @@ static void read_result(lua_State *L, struct ml_operator *run)
 ML_RAISES
 static int run_returned(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    struct ml_operator *run = script_thread_of(L)->run;
+    struct ml_run *run = script_thread_of(L)->run;
     const struct ml_script *script = run->thread.script;
     int count = lua_gettop(L);
     luaL_checkstack(L, 8, NULL);
@@ -133,35 +135,35 @@ static int run_main(lua_State *L)
     return run_returned(L, LUA_OK, 0);
 }
 
-/* Tells the result and ends the run. */
-static void finish(struct ml_operator *run, bool reuse)
+/* Reports the result and ends the run. */
+static void finish_run(struct ml_run *run, bool reuse)
 {
     ml_script_done *done = run->done;
     void *context = run->context;
     struct ml_result *result = &run->result;
     struct ml_script *script = run->thread.script;
-    ml_assert(!run->read && !run->write && !run->seeing);
+    ml_assert(!run->read && !run->write && !run->awaited_write);
     ML_AUTO_FREE char *traceback = NULL;
     if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
         result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
-    coroutine_give(run, reuse); /* first: done may start the next reconcile */
-    script_trim(script);
+    release_coroutine(run, reuse); /* first: done may start the next reconcile */
+    script_release_work(script, SCRIPT_WORK_KEPT);
     done(context, result);
     run_end(run, false);
 }
 
-static void finish_with_error(struct ml_operator *run, enum ml_limit_hit limit)
+static void finish_run_with_error(struct ml_run *run, enum ml_limit_hit limit)
 {
     run->result = (struct ml_result){.outcome = ML_OUTCOME_ERROR,
                                      .err = run->err,
                                      .requeue_after_ns = -1,
                                      .requeue_at_ns = -1,
                                      .limit = limit};
-    finish(run, false);
+    finish_run(run, false);
 }
 
-/* Often what is raised is only the echo of an error that came before: say that one too. */
-static void add_last_failure(struct ml_operator *run)
+/* What is raised is often the consequence of an earlier failed call: add that failure's message. */
+static void add_last_failure(struct ml_run *run)
 {
     struct ml_err *err = &run->err;
     if (!run->last_failure || strstr(err->message, run->last_failure))
@@ -173,39 +175,39 @@ static void add_last_failure(struct ml_operator *run)
         ml_err_set(err, err->kind, "%s (after: %.*s)", message, room, run->last_failure);
 }
 
-/* Lets the coroutine go on. True when the run still lives afterwards. */
-static bool run_step(struct ml_operator *run)
+/* Resumes the coroutine. False: the run has ended and is freed. */
+static bool run_step(struct ml_run *run)
 {
     struct ml_script *script = run->thread.script;
     switch (script_resume(run)) {
     case SCRIPT_WAITS:
         if (!run->abandoned) {
-            script_trim(script);
+            script_release_work(script, SCRIPT_WORK_KEPT);
             return true;
         }
         ml_buf_clear(&script->traceback);
-        finish_with_error(run, ML_LIMIT_NONE);
+        finish_run_with_error(run, ML_LIMIT_NONE);
         return false;
     case SCRIPT_ENDED:
-        finish(run, true);
+        finish_run(run, true);
         return false;
     case SCRIPT_FAILED:
         add_last_failure(run);
-        finish_with_error(run, script->limit_hit);
+        finish_run_with_error(run, script->limit_hit);
         return false;
     }
     ML_UNREACHABLE();
 }
 
-/* What is held of an answer until the run may go on counts as memory of the script. */
-static void drop_kept(struct ml_operator *run)
+/* The copy of an answer, kept until the run may go on, counts as memory of the script. */
+static void drop_kept_body(struct ml_run *run)
 {
     ml_budget_give(&run->thread.script->memory, run->kept.len);
     free((char *)run->kept.ptr);
     run->kept = (struct ml_str){NULL, 0};
 }
 
-static bool keep_body(struct ml_operator *run, struct ml_str body)
+static bool keep_body(struct ml_run *run, struct ml_str body)
 {
     struct ml_script *script = run->thread.script;
     if (!ml_budget_take(&script->memory, body.len))
@@ -214,25 +216,25 @@ static bool keep_body(struct ml_operator *run, struct ml_str body)
     return true;
 }
 
-/* In a turn. The body lives until the run has gone on, or ended. */
-static void go_on(void *context)
+/* The run got its turn. The kept body lives until the coroutine waits again, or the run ends. */
+static void run_goes_on(void *context)
 {
-    struct ml_operator *run = context;
+    struct ml_run *run = context;
     run->body = run->kept;
     if (run_step(run))
-        drop_kept(run);
+        drop_kept_body(run);
 }
 
-/* `err` NULL: it went well. What no script can do anything about ends the run here. */
-static void answered(struct ml_operator *run, struct ml_str body, const struct ml_err *err)
+/* `err` NULL: success. Errors that a script cannot handle end the run here. */
+static void run_answered(struct ml_run *run, struct ml_str body, const struct ml_err *err)
 {
     struct ml_script *script = run->thread.script;
     run->body = body;
     run->err = err ? *err : ML_ERR_INIT;
-    if (err && !run_error_is_expected(err->kind)) {
+    if (err && !is_error_expected(err->kind)) {
         ml_err_wrap(&run->err, "%s", run->what);
         ml_buf_clear(&script->traceback);
-        finish_with_error(run, ML_LIMIT_NONE);
+        finish_run_with_error(run, ML_LIMIT_NONE);
     } else if (ml_payer_may_go_on(script->binding.payer)) {
         run_step(run);
     } else if (keep_body(run, body)) {
@@ -240,132 +242,134 @@ static void answered(struct ml_operator *run, struct ml_str body, const struct m
     } else {
         ml_err_set(&run->err, ML_ESCRIPT, "%s: no memory left for the answer", run->what);
         ml_buf_clear(&script->traceback);
-        finish_with_error(run, ML_LIMIT_MEMORY);
+        finish_run_with_error(run, ML_LIMIT_MEMORY);
     }
 }
 
-static void read_done(void *context, struct ml_str body, const struct ml_err *err)
+static void run_read_done(void *context, struct ml_str body, const struct ml_err *err)
 {
-    struct ml_operator *run = context;
+    struct ml_run *run = context;
     run->read = NULL;
-    answered(run, body, err);
+    run_answered(run, body, err);
 }
 
-/* Remembers a write that the cache may not show yet, for the reads of this run. */
-static void remember_write(struct ml_operator *run, struct ml_str body)
+/* Remembers a write that the cache may not show yet: later reads of this run wait until it does. */
+static void remember_write(struct ml_run *run, struct ml_str body)
 {
     const struct ml_script *script = run->thread.script;
-    uint64_t rv = ml_rv_parse(ctx_plain(body, "metadata", "resourceVersion", NULL));
+    uint64_t rv = ml_rv_parse(ctx_plain_string(body, "metadata", "resourceVersion", NULL));
     if (run->write_shown || !script->binding.informers[run->write_kind] || rv == ML_RV_OPAQUE)
         return;
-    size_t size = (run->wrote_count + 1) * sizeof(*run->wrote);
-    run->wrote = ml_realloc(run->wrote, size);
-    run->wrote[run->wrote_count++] = (struct script_wrote){
+    size_t size = (run->own_write_count + 1) * sizeof(*run->own_writes);
+    run->own_writes = ml_realloc(run->own_writes, size);
+    run->own_writes[run->own_write_count++] = (struct script_own_write){
         .kind = run->write_kind,
         .rv = rv,
-        .ns = ml_str_dup(ctx_plain(body, "metadata", "namespace", NULL)),
-        .name = ml_str_dup(ctx_plain(body, "metadata", "name", NULL)),
+        .ns = ml_str_dup(ctx_plain_string(body, "metadata", "namespace", NULL)),
+        .name = ml_str_dup(ctx_plain_string(body, "metadata", "name", NULL)),
     };
-    const struct script_wrote *wrote = &run->wrote[run->wrote_count - 1];
-    size_t bytes = sizeof(*wrote) + strlen(wrote->ns) + strlen(wrote->name);
-    ml_budget_force(&run->thread.script->memory, bytes); /* it is written; at most 64 of them */
+    const struct script_own_write *own_write = &run->own_writes[run->own_write_count - 1];
+    size_t bytes = sizeof(*own_write) + strlen(own_write->ns) + strlen(own_write->name);
+    ml_budget_force(&run->thread.script->memory, bytes); /* cannot fail: the write is done */
     run->charged += bytes;
 }
 
-static void write_done(void *context, struct ml_str body, const struct ml_err *err)
+static void run_write_done(void *context, struct ml_str body, const struct ml_err *err)
 {
-    struct ml_operator *run = context;
+    struct ml_run *run = context;
     run->write = NULL;
     if (!err)
         remember_write(run, body);
-    answered(run, body, err);
+    run_answered(run, body, err);
 }
 
-static void seen(void *context)
+static void cache_shows_write(void *context)
 {
-    struct ml_operator *run = context;
-    run->seeing->shown = true;
-    run->seeing = NULL;
-    answered(run, (struct ml_str){NULL, 0}, NULL);
+    struct ml_run *run = context;
+    run->awaited_write->shown = true;
+    run->awaited_write = NULL;
+    run_answered(run, (struct ml_str){NULL, 0}, NULL);
 }
 
-void run_read(struct ml_operator *run, const struct ml_client_request *request)
+void run_read(struct ml_run *run, const struct ml_client_request *request)
 {
     struct ml_client_request mine = *request;
     mine.flow = run->thread.script->field_manager;
     mine.budget = &run->thread.script->memory;
-    run->read = ml_client_send(run->thread.script->cluster->client, &mine, read_done, run);
+    run->read = ml_client_send(run->thread.script->cluster->client, &mine, run_read_done, run);
 }
 
-void run_write(struct ml_operator *run, const struct ctx_kind *kind, const struct ml_write *write)
+void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write)
 {
     run->write_kind = kind->index;
     run->write_shown = write->wait_for_cache;
     struct ml_write mine = *write;
+    mine.request.flow = run->thread.script->field_manager;
     mine.request.budget = &run->thread.script->memory;
-    run->write = ml_writer_send(run->thread.script->cluster, &mine, write_done, run);
+    run->write = ml_writer_send(run->thread.script->cluster, &mine, run_write_done, run);
 }
 
-void run_see(struct ml_operator *run, const struct ctx_kind *kind, struct script_wrote *wrote)
+void run_wait_for_cache(struct ml_run *run, const struct ctx_kind *kind,
+                        struct script_own_write *own_write)
 {
-    run->seeing = wrote;
-    ml_write_wait_start(&run->seen, kind->informer, ml_str_of(wrote->ns), ml_str_of(wrote->name),
-                        wrote->rv, seen, run);
+    run->awaited_write = own_write;
+    ml_write_wait_start(&run->cache_wait, kind->informer, ml_str_of(own_write->ns),
+                        ml_str_of(own_write->name), own_write->rv, cache_shows_write, run);
 }
 
-static void run_end(struct ml_operator *run, bool reuse)
+static void run_end(struct ml_run *run, bool reuse)
 {
     if (run->read)
         ml_client_cancel(run->read);
     if (run->write)
         ml_writer_cancel(run->write);
-    if (run->seeing)
-        ml_write_wait_cancel(&run->seen);
-    coroutine_give(run, reuse);
+    if (run->awaited_write)
+        ml_write_wait_cancel(&run->cache_wait);
+    release_coroutine(run, reuse);
     ml_turn_cancel(&run->turn);
-    drop_kept(run);
-    for (size_t i = 0; i < run->wrote_count; i++) {
-        free(run->wrote[i].ns);
-        free(run->wrote[i].name);
+    drop_kept_body(run);
+    for (size_t i = 0; i < run->own_write_count; i++) {
+        free(run->own_writes[i].ns);
+        free(run->own_writes[i].name);
     }
-    free(run->wrote);
+    free(run->own_writes);
     free(run->last_failure);
     free(run->field);
     ml_buf_fini(&run->status);
     ml_budget_give(&run->thread.script->memory, run->charged);
-    run->thread.script->collected_at = 0; /* what it leaves in Lua is garbage */
+    run->thread.script->collected_at = 0; /* the run leaves garbage in Lua */
     ml_object_unref(run->thread.object);
     ml_script_unref(run->thread.script);
     free(run);
 }
 
-struct ml_operator *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                        ml_script_done *done, void *context)
+struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
+                                   ml_script_done *done, void *context)
 {
     ml_assert(script->is_controller && script->binding.kinds);
-    struct ml_operator *run = ml_new(struct ml_operator);
+    struct ml_run *run = ml_new(struct ml_run);
     run->thread = (struct script_thread){
         .script = ml_script_ref(script), .run = run, .object = ml_object_ref(object)};
     run->done = done;
     run->context = context;
     run->cpu_left_ns = SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns;
-    ml_turn_init(&run->turn, go_on, run);
+    ml_turn_init(&run->turn, run_goes_on, run);
     run->result.requeue_after_ns = run->result.requeue_at_ns = -1;
     run->err = run->result.err = ML_ERR_INIT;
-    if (coroutine_take(run, &run->err) < 0) {
-        finish_with_error(run, script->limit_hit);
+    if (acquire_coroutine(run, &run->err) < 0) {
+        finish_run_with_error(run, script->limit_hit);
         return NULL;
     }
     lua_pushcfunction(run->coroutine.L, run_main);
     return run_step(run) ? run : NULL;
 }
 
-bool ml_script_writes(const struct ml_operator *run)
+bool ml_script_writes(const struct ml_run *run)
 {
     return run->write && ml_writer_sends(run->write);
 }
 
-void ml_script_cancel(struct ml_operator *run)
+void ml_script_cancel(struct ml_run *run)
 {
     if (run)
         run_end(run, false);

@@ -1,9 +1,40 @@
-/* The environment of scripts: an allow-list. What is not named here is not there: no io, os,
- * debug, coroutine, load, print, collectgarbage. Reading or setting a global that does not
- * exist raises, so that a misspelt name is found where it stands. */
+/* The environment of scripts, an allow-list: no io, os, debug, coroutine, load, print,
+ * collectgarbage. Reading or setting a global that does not exist raises, so that a misspelt name
+ * is found at once. script.c opens it in each new state. */
 #include <lualib.h>
 
 #include "script/internal.h"
+
+ML_RAISES
+void script_hide_metatable(lua_State *L)
+{
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+}
+
+ML_RAISES
+void script_register_metatable(lua_State *L, const char *key)
+{
+    script_hide_metatable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+}
+
+bool script_has_metatable(lua_State *L, int index, const char *key)
+{
+    if (!lua_getmetatable(L, index))
+        return false;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+    bool has = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return has;
+}
+
+void *script_to_userdata(lua_State *L, int index, const char *key)
+{
+    if (lua_type(L, index) != LUA_TUSERDATA || !script_has_metatable(L, index, key))
+        return NULL;
+    return lua_touserdata(L, index);
+}
 
 /* [-0, +1] As the stock tostring, but without addresses. */
 ML_RAISES
@@ -37,7 +68,7 @@ static int base_tostring(lua_State *L)
     return 1;
 }
 
-/* What ends the whole run passes through: the deadline and the memory limit. */
+/* Passes on what must end the whole run: the deadline and the memory limit. */
 ML_RAISES
 static int pcall_done(lua_State *L, int status, lua_KContext context ML_UNUSED)
 {
@@ -61,9 +92,9 @@ static int base_pcall(lua_State *L)
     return pcall_done(L, status, 0);
 }
 
-/* A finalizer would run where no deadline holds it, so there are none. Marking happens only
- * here: a __gc put in later does nothing. A weak table would be changed by the collector under
- * whoever reads it. */
+/* Refuses __gc, as a finalizer would run outside any deadline (one that is added later has no
+ * effect: Lua marks objects for finalization only here), and __mode, as the collector would change
+ * a weak table while C reads it. */
 ML_RAISES
 static int base_setmetatable(lua_State *L)
 {
@@ -109,7 +140,7 @@ static int global_set(lua_State *L)
                       script_tolstring(L, 2, NULL));
 }
 
-/* random(), random(m), random(m, n) on the host's seam, so that a seed replays a run. */
+/* random(), random(m), random(m, n) by the host's generator, so that a seed replays a run. */
 ML_RAISES
 static int math_random(lua_State *L)
 {
@@ -126,7 +157,7 @@ static int math_random(lua_State *L)
     uint64_t span = (uint64_t)high - (uint64_t)low, mask = span, draw;
     for (int shift = 1; shift < 64; shift *= 2)
         mask |= mask >> shift;
-    do /* the draws beyond the span are thrown away: each number is as likely */
+    do /* draws beyond the span are discarded: all numbers are equally likely */
         draw = ml_random_u64(random) & mask;
     while (draw > span);
     lua_pushinteger(L, (lua_Integer)((uint64_t)low + draw));
@@ -134,7 +165,7 @@ static int math_random(lua_State *L)
 }
 
 ML_RAISES
-int script_open_math(lua_State *L)
+static int open_math(lua_State *L)
 {
     lua_pushcfunction(L, luaopen_math);
     lua_call(L, 0, 1);
@@ -145,8 +176,8 @@ int script_open_math(lua_State *L)
     return 1;
 }
 
-/* [-0, +0] Picks the harmless stock functions out of the base library, which luaopen_base puts
- * into the state's own globals. */
+/* [-0, +0] Copies the harmless functions of the stock base library, which luaopen_base puts into
+ * the state's own globals. */
 ML_RAISES
 static void open_base(lua_State *L, int environment)
 {
@@ -175,12 +206,12 @@ static void open_base(lua_State *L, int environment)
     lua_pop(L, 1);
 }
 
-/* [-0, +1] An environment with libraries of its own: what a script replaces in its tables is not
- * replaced in the library's. */
+/* [-0, +1] A new environment with its own library tables, so that a script's changes to its tables
+ * do not reach the embedded library. */
 ML_RAISES
 static void push_environment(lua_State *L)
 {
-    static const luaL_Reg libraries[] = {{"math", script_open_math},
+    static const luaL_Reg libraries[] = {{"math", open_math},
                                          {"string", script_open_string},
                                          {"table", script_open_table},
                                          {"utf8", luaopen_utf8},
@@ -196,8 +227,7 @@ static void push_environment(lua_State *L)
     static const luaL_Reg guards[] = {
         {"__index", global_missing}, {"__newindex", global_set}, {NULL, NULL}};
     luaL_newlib(L, guards);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     lua_setmetatable(L, environment);
 }
 

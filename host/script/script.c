@@ -1,4 +1,5 @@
-/* The life of a script: a fresh state, one load, and what is asked about it later. */
+/* The life of a script: it makes a fresh Lua state, loads the script into it once, and answers
+ * questions about it. operator/batch.c loads, operator/revision.c keeps scripts. */
 #include <moonloop_lua.h>
 
 #include "script/ctx.h"
@@ -14,15 +15,14 @@
 #define READS_DEFAULT    1000
 #define GC_PAUSE         150 /* a collection starts when memory has grown by half */
 #define GC_STEP          200
-#define SPACE_KEPT       ((size_t)64 * 1024) /* of each work space, between two runs */
 
-/* Every way into Lua is protected (door.c), so this is a mistake of ours. */
-static int panic(lua_State *L ML_UNUSED)
+/* Every way into Lua is protected (door.c), so this is a bug of the host. */
+static int unprotected_error(lua_State *L ML_UNUSED)
 {
     ML_UNREACHABLE();
 }
 
-static struct ml_script_limits limits_of(const struct ml_script_limits *asked)
+static struct ml_script_limits limits_with_defaults(const struct ml_script_limits *asked)
 {
     struct ml_script_limits limits = asked ? *asked : (struct ml_script_limits){0};
     if (limits.memory_max == 0)
@@ -44,7 +44,7 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     struct ml_script *script = ml_new(struct ml_script);
     script->references = 1;
     script->cluster = cluster;
-    script->limits = limits_of(limits);
+    script->limits = limits_with_defaults(limits);
     script_memory_init(script);
     script->binding.payer = script->limits.load_payer;
     script->thread.script = script;
@@ -53,17 +53,12 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     script_cpu_attach();
     script->L = lua_newstate(script_allocate, &script->memory);
     if (script->L) {
-        lua_atpanic(script->L, panic);
+        lua_atpanic(script->L, unprotected_error);
         moonloop_lua_of_scripts(script->L);
         lua_gc(script->L, LUA_GCINC, GC_PAUSE, GC_STEP, 0);
         *(struct script_thread **)lua_getextraspace(script->L) = &script->thread;
     }
     return script;
-}
-
-void script_trim(struct ml_script *script)
-{
-    script_release_work(script, SPACE_KEPT);
 }
 
 static void script_free(struct ml_script *script)
@@ -109,8 +104,8 @@ static int load_main(lua_State *L)
     return 0;
 }
 
-/* The line of the last call of moonloop.controller, or 1. `return f{…}` is a tail call: by the
- * time f looks for its caller to blame, Lua has forgotten it. */
+/* The line of the last call of moonloop.controller, or 1. `return f{…}` is a tail call, so Lua does
+ * not know the line of the caller when f raises. */
 static int controller_line(struct ml_str text)
 {
     int found = 1, line = 1;
@@ -122,7 +117,7 @@ static int controller_line(struct ml_str text)
     return found;
 }
 
-static void put_place(const struct ml_script_file *file, struct ml_err *err)
+static void add_file_place(const struct ml_script_file *file, struct ml_err *err)
 {
     if (script_has_place(err->message))
         return;
@@ -148,7 +143,7 @@ int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *li
     script->files = NULL;
     script->binding.payer = script->limits.load_payer = NULL;
     if (r < 0) {
-        put_place(file, err);
+        add_file_place(file, err);
         script_free(script);
         return r;
     }

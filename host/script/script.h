@@ -39,7 +39,7 @@ struct ml_script_files {
     size_t count;
 };
 
-/* What a script says it is. Lives as long as the script; strings terminated, slices into it. */
+/* What a script declares. Lives as long as the script; strings are terminated. */
 enum ml_script_use {
     ML_USE_RECONCILES, /* exactly one */
     ML_USE_OWNS,       /* its changes enqueue the controller owner */
@@ -76,15 +76,15 @@ void ml_script_unref(struct ml_script *script); /* runs must be over or canceled
 
 /* NULL when it is a module and no controller. */
 const struct ml_declaration *ml_script_declaration(const struct ml_script *script);
-/* Did loading use this file (as entry or by require)? For "who needs whom" and for reloads. */
+/* Did loading use this file (as entry or by require)? Then a change of it reloads this script. */
 bool ml_script_loaded_file(const struct ml_script *script, struct ml_str name);
 size_t ml_script_memory(const struct ml_script *script); /* bytes in use, for metrics */
 /* What the host holds because of the script is charged to it: who sends requests on its account
  * names it in them. Lives as long as the script. */
 struct ml_budget *ml_script_budget(struct ml_script *script);
 
-/* What the script runs on once it is to act: the kinds of its declaration as resolved (in the
- * same order) and their informers (NULL for ML_USE_TOUCHES). Borrowed; must outlive its runs. */
+/* What the script's runs use: the resolved kinds of its declaration (in the same order) and their
+ * informers (NULL for ML_USE_TOUCHES). Borrowed; must outlive the runs. */
 struct ml_script_binding {
     const struct ml_kind *const *kinds;
     struct ml_informer *const *informers;
@@ -101,14 +101,14 @@ enum ml_limit_hit {
     ML_LIMIT_MEMORY,
 };
 
-/* Of the piece that ended last: a slice of a reconcile, a function at a change. */
+/* Of the piece that ended last: a slice of a reconcile, or a call of when or map. */
 enum ml_limit_hit ml_script_limit_hit(const struct ml_script *script);
 
 enum ml_outcome {
     ML_OUTCOME_OK,       /* forget the key's failures; obey the requeue below, if any */
     ML_OUTCOME_ERROR,    /* try again with backoff */
-    ML_OUTCOME_TERMINAL, /* ctx.terminal: no use trying before the object changes */
-    ML_OUTCOME_INVALID,  /* ctx.invalid: the object asks for something that cannot be */
+    ML_OUTCOME_TERMINAL, /* ctx.terminal: do not retry before the object changes */
+    ML_OUTCOME_INVALID,  /* ctx.invalid: the object's spec is invalid */
 };
 
 struct ml_result {
@@ -128,15 +128,15 @@ typedef void ml_script_done(void *context, const struct ml_result *result);
 /* Runs reconcile(object, ctx) in a coroutine. `done` may come before this returns, with NULL
  * returned then. To be called in a turn of the binding's payer; the run takes those that it needs
  * to go on by itself. */
-struct ml_operator *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                        ml_script_done *done, void *context);
-/* A write of it is under way: what becomes of it is not known yet. */
-bool ml_script_writes(const struct ml_operator *run);
-void ml_script_cancel(struct ml_operator *run); /* done comes no more; open requests are canceled */
+struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
+                                   ml_script_done *done, void *context);
+/* A write of the run is under way, with its outcome unknown. */
+bool ml_script_writes(const struct ml_run *run);
+void ml_script_cancel(struct ml_run *run); /* cancels its requests; done is not called */
 
 #define ML_SCRIPT_WHEN_SHARE 10 /* of run_cpu_ns, that a function `when` may take */
 
-/* Asks the function `when` of kinds[index] whether a change from `old` to `new` counts. 0, or
+/* Calls the function `when` of kinds[index]: does a change from `old` to `new` count? 0, or
  * ML_ESCRIPT with "file:line: message". */
 ML_NODISCARD int ml_script_when(struct ml_script *script, size_t index, struct ml_object *old,
                                 struct ml_object *new, bool *out_counts, struct ml_err *err);

@@ -1,11 +1,12 @@
-/* Shapes: objects that came from JSON remember the order of their keys. Objects with the same
- * keys in the same order share one metatable, found by walking a tree of nodes key by key while
- * the object is read; so a shape costs an object nothing but the pointer to its metatable.
+/* Shapes keep the key order of objects that came from JSON (json_decode.c) for json_encode.c and
+ * pairs. Objects with the same keys in the same order share one metatable, which is found by
+ * walking a tree of nodes key by key while the object is read. So a shape costs an object only the
+ * pointer to its metatable.
  *
- * A node is a table: [1] the metatable once an object ended here, [2] its parent, [3] its key,
- * and one child for each key that followed. The tree is bounded: beyond the bound, or beyond
- * that many keys in one object, nodes are not kept and their shapes not shared; the next object
- * that is read then starts a new tree. */
+ * A node is a table: [1] the metatable once an object ended here, [2] its parent, [3] its key, and
+ * one child for each key that followed. Beyond SHAPE_NODES_MAX nodes, or SHAPE_KEYS_MAX keys in one
+ * object, new nodes are not kept and their shapes not shared; when the tree is full, the next JSON
+ * text starts a new one. */
 #include "script/internal.h"
 
 #define SHAPE_NODES_MAX 4096
@@ -13,11 +14,11 @@
 
 enum { NODE_METATABLE = 1, NODE_PARENT, NODE_KEY };
 
-/* Addresses as keys: in the registry, and inside metatables, where no script can name them. */
+/* Their addresses are keys in the registry and in metatables, which no script can name. */
 static const char roots_key, arrays_key, absent_key, keys_key, places_key;
 
 ML_RAISES
-static int refuse_assignment(lua_State *L)
+static int refuse_absent_field(lua_State *L)
 {
     const char *field = lua_tostring(L, lua_upvalueindex(1));
     if (strcmp(field, "status") == 0)
@@ -29,17 +30,16 @@ static int refuse_assignment(lua_State *L)
                       field, field);
 }
 
-/* Registers what an absent `field` of an object reads as: the metatable of an empty table that
- * cannot be filled. */
+/* Makes the metatable of the empty table that an absent `field` reads as; assigning to it raises.
+ */
 ML_RAISES
 static void open_absent(lua_State *L, const char *field)
 {
     lua_createtable(L, 0, 2);
     lua_pushstring(L, field);
-    lua_pushcclosure(L, refuse_assignment, 1);
+    lua_pushcclosure(L, refuse_absent_field, 1);
     lua_setfield(L, -2, "__newindex");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     lua_setfield(L, -2, field);
 }
 
@@ -57,7 +57,7 @@ static int index_absent(lua_State *L)
     lua_pushvalue(L, 2);
     if (lua_rawget(L, -2) != LUA_TTABLE)
         return 0;
-    lua_newtable(L); /* a fresh one: rawset on it reaches nobody else */
+    lua_newtable(L); /* a new one each time, as a script may rawset it */
     lua_insert(L, -2);
     lua_setmetatable(L, -2);
     return 1;
@@ -87,9 +87,7 @@ void shape_open(lua_State *L)
     }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &absent_key);
     lua_createtable(L, 0, 1);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &arrays_key);
+    script_register_metatable(L, &arrays_key);
 }
 
 ML_RAISES
@@ -122,9 +120,9 @@ void shape_step(lua_State *L, int node, size_t count)
     lua_replace(L, node);
 }
 
-/* [-0, +1] The keys on the way from the root to the node on top, as an array. */
+/* [-0, +1] The keys from the root to the node on top, as an array. */
 ML_RAISES
-static void push_keys(lua_State *L)
+static void push_node_keys(lua_State *L)
 {
     int count = 0;
     lua_pushvalue(L, -1);
@@ -148,15 +146,14 @@ static void push_keys(lua_State *L)
 
 /* [-0, +1] The metatable for objects that end at the node on top. */
 ML_RAISES
-static void push_metatable(lua_State *L, enum shape_root root)
+static void push_shape_metatable(lua_State *L, enum shape_root root)
 {
     lua_createtable(L, 0, 3);
     lua_insert(L, -2);
-    push_keys(L);
+    push_node_keys(L);
     lua_rawsetp(L, -3, &keys_key);
     lua_insert(L, -2);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     if (root == SHAPE_PLAIN)
         return;
     lua_pushinteger(L, (int)root + 1);
@@ -169,7 +166,7 @@ void shape_end(lua_State *L, int object, enum shape_root root)
 {
     if (lua_rawgeti(L, -1, NODE_METATABLE) != LUA_TTABLE) {
         lua_pop(L, 1);
-        push_metatable(L, root);
+        push_shape_metatable(L, root);
         lua_pushvalue(L, -1);
         lua_rawseti(L, -3, NODE_METATABLE);
     }
@@ -226,12 +223,7 @@ void shape_places(lua_State *L, int index)
 
 bool shape_is_array(lua_State *L, int index)
 {
-    if (!lua_getmetatable(L, index))
-        return false;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &arrays_key);
-    bool is_array = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return is_array;
+    return script_has_metatable(L, index, &arrays_key);
 }
 
 ML_RAISES

@@ -1,12 +1,283 @@
 /* The string library of the sandbox: stock functions where they cannot be abused, own ones for
- * what can run long or tell addresses. Left out: dump, pack, packsize, unpack. */
+ * what can run long or tell addresses. find, match, gmatch and gsub stand on the host's own matcher
+ * (pattern.h): the same results as Lua 5.4's (spec/unit compares them), but a deadline ends them.
+ * Left out: dump, pack, packsize, unpack. sandbox.c opens it. */
 #include <lualib.h>
 #include <stdio.h>
 
 #include "script/internal.h"
+#include "script/pattern.h"
 
-#define SPEC_MAX   32  /* "%-+ #099.99lld" and what is wrong with it */
+#define SPEC_MAX   32  /* longer than "%-+ #099.99lld" */
 #define NUMBER_MAX 512 /* %99.99f of the largest double */
+
+/* Raises when the deadline or a bad pattern stopped the matcher. */
+ML_RAISES
+static void raise_pattern_problem(lua_State *L, const struct pattern *match)
+{
+    if (match->stopped)
+        script_cpu_check(L);
+    if (match->problem[0])
+        luaL_error(L, "%s", match->problem);
+}
+
+ML_RAISES
+static struct ml_str check_string(lua_State *L, int index)
+{
+    struct ml_str text;
+    text.ptr = luaL_checklstring(L, index, &text.len);
+    return text;
+}
+
+/* A position argument as an offset from 0; beyond the end gives len + 1. */
+ML_RAISES
+static size_t check_offset(lua_State *L, int index, size_t len)
+{
+    lua_Integer position = luaL_optinteger(L, index, 1);
+    if (position < 0)
+        position = position < -(lua_Integer)len ? 1 : (lua_Integer)len + position + 1;
+    if (position == 0)
+        return 0;
+    return position > (lua_Integer)len + 1 ? len + 1 : (size_t)position - 1;
+}
+
+/* [-0, +1] Capture `index`, or the whole match start … end when there are none. */
+ML_RAISES
+static void push_capture(lua_State *L, const struct pattern *match, int index, const char *start,
+                         const char *end)
+{
+    if (index >= match->capture_count) {
+        if (index != 0)
+            luaL_error(L, "invalid capture index %%%d", index + 1);
+        lua_pushlstring(L, start, (size_t)(end - start));
+        return;
+    }
+    const struct pattern_capture *capture = &match->captures[index];
+    if (capture->len == PATTERN_UNFINISHED)
+        luaL_error(L, "unfinished capture");
+    if (capture->len == PATTERN_POSITION)
+        lua_pushinteger(L, capture->start - match->subject.ptr + 1);
+    else
+        lua_pushlstring(L, capture->start, (size_t)capture->len);
+}
+
+/* [-0, +n] All captures; without any the whole match, unless `start` is NULL. */
+ML_RAISES
+static int push_captures(lua_State *L, const struct pattern *match, const char *start,
+                         const char *end)
+{
+    int count = match->capture_count == 0 && start ? 1 : match->capture_count;
+    luaL_checkstack(L, count, "too many captures");
+    for (int i = 0; i < count; i++)
+        push_capture(L, match, i, start, end);
+    return count;
+}
+
+/* A pattern that is too long goes to the matcher, which refuses it. */
+static bool pattern_has_specials(struct ml_str pattern)
+{
+    if (pattern.len > SCRIPT_PATTERN_MAX)
+        return true;
+    for (size_t i = 0; i < pattern.len; i++)
+        if (memchr("^$*+?.([%-", pattern.ptr[i], 10))
+            return true;
+    return false;
+}
+
+ML_RAISES
+static int find_plain_text(lua_State *L, struct ml_str subject, struct ml_str text, size_t offset)
+{
+    const char *found = text.len == 0 ? subject.ptr + offset
+                                      : memmem(subject.ptr + offset, subject.len - offset, text.ptr,
+                                               text.len);
+    if (!found) {
+        lua_pushnil(L);
+        return 1;
+    }
+    lua_pushinteger(L, found - subject.ptr + 1);
+    lua_pushinteger(L, found - subject.ptr + (lua_Integer)text.len);
+    return 2;
+}
+
+ML_RAISES
+static int find_or_match(lua_State *L, bool is_find)
+{
+    struct ml_str subject = check_string(L, 1), pattern = check_string(L, 2);
+    size_t offset = check_offset(L, 3, subject.len);
+    if (offset > subject.len) {
+        lua_pushnil(L);
+        return 1;
+    }
+    if (is_find && (lua_toboolean(L, 4) || !pattern_has_specials(pattern)))
+        return find_plain_text(L, subject, pattern, offset);
+    bool anchored = pattern.len > 0 && *pattern.ptr == '^';
+    if (anchored)
+        pattern = (struct ml_str){pattern.ptr + 1, pattern.len - 1};
+    struct pattern match;
+    pattern_init(&match, subject, script_cpu_expired);
+    const char *start = subject.ptr + offset;
+    do {
+        const char *end = pattern_at(&match, start, pattern);
+        raise_pattern_problem(L, &match);
+        if (end && is_find) {
+            lua_pushinteger(L, start - subject.ptr + 1);
+            lua_pushinteger(L, end - subject.ptr);
+            return push_captures(L, &match, NULL, NULL) + 2;
+        }
+        if (end)
+            return push_captures(L, &match, start, end);
+    } while (start++ < subject.ptr + subject.len && !anchored);
+    lua_pushnil(L);
+    return 1;
+}
+
+ML_RAISES
+static int string_find(lua_State *L)
+{
+    return find_or_match(L, true);
+}
+
+ML_RAISES
+static int string_match(lua_State *L)
+{
+    return find_or_match(L, false);
+}
+
+/* Upvalues: subject, pattern, where to go on, where the last match ended (or -1). */
+ML_RAISES
+static int gmatch_step(lua_State *L)
+{
+    struct ml_str subject = check_string(L, lua_upvalueindex(1));
+    struct ml_str pattern = check_string(L, lua_upvalueindex(2));
+    lua_Integer offset = lua_tointeger(L, lua_upvalueindex(3));
+    lua_Integer last = lua_tointeger(L, lua_upvalueindex(4));
+    struct pattern match;
+    pattern_init(&match, subject, script_cpu_expired);
+    for (; offset <= (lua_Integer)subject.len; offset++) {
+        const char *end = pattern_at(&match, subject.ptr + offset, pattern);
+        raise_pattern_problem(L, &match);
+        if (!end || end - subject.ptr == last)
+            continue;
+        lua_pushinteger(L, end - subject.ptr);
+        lua_copy(L, -1, lua_upvalueindex(3));
+        lua_replace(L, lua_upvalueindex(4));
+        return push_captures(L, &match, subject.ptr + offset, end);
+    }
+    lua_pushinteger(L, offset);
+    lua_replace(L, lua_upvalueindex(3));
+    return 0;
+}
+
+ML_RAISES
+static int string_gmatch(lua_State *L)
+{
+    struct ml_str subject = check_string(L, 1);
+    check_string(L, 2);
+    size_t offset = check_offset(L, 3, subject.len);
+    lua_settop(L, 2);
+    lua_pushinteger(L, (lua_Integer)offset);
+    lua_pushinteger(L, -1);
+    lua_pushcclosure(L, gmatch_step, 4);
+    return 1;
+}
+
+struct substitution {
+    const struct pattern *match;
+    const char *start, *end; /* of the current match */
+    struct ml_str text;      /* the replacement, when it is a string */
+    int type;
+};
+
+/* Adds the replacement string with its %0 … %9 filled in. */
+ML_RAISES
+static void gsub_add_text(lua_State *L, luaL_Buffer *out, const struct substitution *sub)
+{
+    const char *at = sub->text.ptr, *end = at + sub->text.len, *percent;
+    while ((percent = memchr(at, '%', (size_t)(end - at)))) {
+        script_cpu_check(L);
+        luaL_addlstring(out, at, (size_t)(percent - at));
+        char which = percent + 1 < end ? percent[1] : '\0';
+        at = percent + (percent + 1 < end ? 2 : 1);
+        if (which == '%') {
+            luaL_addchar(out, '%');
+        } else if (which == '0') {
+            luaL_addlstring(out, sub->start, (size_t)(sub->end - sub->start));
+        } else if (which >= '1' && which <= '9') {
+            push_capture(L, sub->match, which - '1', sub->start, sub->end);
+            luaL_tolstring(L, -1, NULL);
+            lua_remove(L, -2);
+            luaL_addvalue(out);
+        } else {
+            luaL_error(L, "invalid use of '%%' in replacement string");
+        }
+    }
+    luaL_addlstring(out, at, (size_t)(end - at));
+}
+
+/* Adds what the table or function returns for the match; nil and false keep it. */
+ML_RAISES
+static void gsub_add_result(lua_State *L, luaL_Buffer *out, const struct substitution *sub)
+{
+    if (sub->type == LUA_TTABLE) {
+        push_capture(L, sub->match, 0, sub->start, sub->end);
+        lua_gettable(L, 3);
+    } else {
+        lua_pushvalue(L, 3);
+        int count = push_captures(L, sub->match, sub->start, sub->end);
+        lua_call(L, count, 1);
+    }
+    if (!lua_toboolean(L, -1)) {
+        lua_pop(L, 1);
+        luaL_addlstring(out, sub->start, (size_t)(sub->end - sub->start));
+    } else if (!lua_isstring(L, -1)) {
+        luaL_error(L, "invalid replacement value (a %s)", luaL_typename(L, -1));
+    } else {
+        luaL_addvalue(out);
+    }
+}
+
+ML_RAISES
+static int string_gsub(lua_State *L)
+{
+    struct ml_str subject = check_string(L, 1), pattern = check_string(L, 2);
+    struct pattern match;
+    struct substitution sub = {.match = &match, .type = lua_type(L, 3)};
+    luaL_argexpected(L, lua_isstring(L, 3) || sub.type == LUA_TTABLE || sub.type == LUA_TFUNCTION,
+                     3, "string/function/table");
+    if (lua_isstring(L, 3))
+        sub.text = check_string(L, 3);
+    lua_Integer most = luaL_optinteger(L, 4, (lua_Integer)subject.len + 1), count = 0;
+    bool anchored = pattern.len > 0 && *pattern.ptr == '^';
+    if (anchored)
+        pattern = (struct ml_str){pattern.ptr + 1, pattern.len - 1};
+    const char *at = subject.ptr, *last = NULL;
+    luaL_Buffer out;
+    luaL_buffinit(L, &out);
+    pattern_init(&match, subject, script_cpu_expired);
+    while (count < most) {
+        const char *end = pattern_at(&match, at, pattern);
+        raise_pattern_problem(L, &match);
+        if (end && end != last) {
+            count++;
+            sub.start = at;
+            sub.end = at = last = end;
+            if (sub.text.ptr)
+                gsub_add_text(L, &out, &sub);
+            else
+                gsub_add_result(L, &out, &sub);
+        } else if (at < subject.ptr + subject.len) {
+            luaL_addchar(&out, *at++);
+        } else {
+            break;
+        }
+        if (anchored)
+            break;
+    }
+    luaL_addlstring(&out, at, (size_t)(subject.ptr + subject.len - at));
+    luaL_pushresult(&out);
+    lua_pushinteger(L, count);
+    return 2;
+}
 
 ML_RAISES
 static int string_rep(lua_State *L)
@@ -38,7 +309,7 @@ static int string_rep(lua_State *L)
 
 /* Copies one conversion, "%-5.2f", with room for a length modifier. Returns its letter. */
 ML_RAISES
-static char read_spec(lua_State *L, const char **at, char spec[SPEC_MAX])
+static char format_read_spec(lua_State *L, const char **at, char spec[SPEC_MAX])
 {
     const char *start = *at;
     size_t len = strspn(start, "-+ #0");
@@ -61,7 +332,7 @@ static char read_spec(lua_State *L, const char **at, char spec[SPEC_MAX])
 }
 
 ML_RAISES
-static void add_quoted(lua_State *L, luaL_Buffer *out, int index)
+static void format_quoted(lua_State *L, luaL_Buffer *out, int index)
 {
     size_t len;
     const char *text = luaL_checklstring(L, index, &len);
@@ -84,7 +355,7 @@ static void add_quoted(lua_State *L, luaL_Buffer *out, int index)
 }
 
 ML_RAISES
-static void add_string(lua_State *L, luaL_Buffer *out, const char *spec, int index)
+static void format_string(lua_State *L, luaL_Buffer *out, const char *spec, int index)
 {
     size_t len;
     const char *text = script_tolstring(L, index, &len);
@@ -97,7 +368,7 @@ static void add_string(lua_State *L, luaL_Buffer *out, const char *spec, int ind
         luaL_argerror(L, index, "string contains zeros");
     char conversion[SPEC_MAX + 2];
     snprintf(conversion, sizeof(conversion), "%ss", spec);
-    if (!strchr(spec, '.') && len >= 100) { /* no width reaches that far */
+    if (!strchr(spec, '.') && len >= 100) { /* longer than any width */
         luaL_addvalue(out);
         return;
     }
@@ -107,7 +378,7 @@ static void add_string(lua_State *L, luaL_Buffer *out, const char *spec, int ind
 }
 
 ML_RAISES
-static void add_number(lua_State *L, luaL_Buffer *out, const char *spec, char letter, int index)
+static void format_number(lua_State *L, luaL_Buffer *out, const char *spec, char letter, int index)
 {
     char conversion[SPEC_MAX + 4], text[NUMBER_MAX];
     if (letter == 'c') {
@@ -138,15 +409,15 @@ static int string_format(lua_State *L)
             luaL_addchar(&out, *at++);
             continue;
         }
-        char spec[SPEC_MAX], letter = read_spec(L, &at, spec);
+        char spec[SPEC_MAX], letter = format_read_spec(L, &at, spec);
         if (++argument > arguments)
             return luaL_error(L, "string.format: no value for conversion %d", argument - 1);
         if (letter == 's')
-            add_string(L, &out, spec, argument);
+            format_string(L, &out, spec, argument);
         else if (letter == 'q' && spec[1] == '\0')
-            add_quoted(L, &out, argument);
+            format_quoted(L, &out, argument);
         else if (letter != '\0' && strchr("cdixXoaAeEfFgG", letter))
-            add_number(L, &out, spec, letter, argument);
+            format_number(L, &out, spec, letter, argument);
         else
             luaL_error(L, "string.format: no conversion '%s%c'", spec, letter ? letter : ' ');
         at++;
@@ -163,7 +434,11 @@ int script_open_string(lua_State *L)
 {
     static const char *const stock[] = {"byte",    "char", "len",   "lower",
                                         "reverse", "sub",  "upper", NULL};
-    static const luaL_Reg own[] = {{"rep", string_rep}, {"format", string_format}, {NULL, NULL}};
+    static const luaL_Reg own[] = {
+        {"find", string_find}, {"format", string_format}, {"gmatch", string_gmatch},
+        {"gsub", string_gsub}, {"match", string_match},   {"rep", string_rep},
+        {NULL, NULL},
+    };
     lua_newtable(L);
     int library = lua_gettop(L);
     lua_pushcfunction(L, luaopen_string);
@@ -174,13 +449,12 @@ int script_open_string(lua_State *L)
     }
     lua_pop(L, 1);
     luaL_setfuncs(L, own, 0);
-    script_open_matching(L);
     return 1;
 }
 
-/* The metatable that all strings share comes from the stock library, made anew each time that is
- * opened, and keeps its arithmetic ("10" + 1). Its methods are those of the sandbox, in a table
- * that no script can reach: the library calls them. */
+/* Each luaopen_string makes a new metatable for all strings. It keeps the stock arithmetic ("10" +
+ * 1) and gets the sandbox's functions as methods, in a table that no script can reach, as the
+ * library calls them, too. */
 ML_RAISES
 void script_open_string_methods(lua_State *L)
 {
@@ -189,7 +463,6 @@ void script_open_string_methods(lua_State *L)
     lua_getmetatable(L, -2);
     lua_insert(L, -2);
     lua_setfield(L, -2, "__index");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
+    script_hide_metatable(L);
     lua_pop(L, 2);
 }

@@ -1,10 +1,349 @@
-/* The table library of the sandbox. The same functions as Lua 5.4's, on raw tables: no
- * metamethod is asked for a length or an element, so that no loop in C is as long as a script
- * says. Each looks at the deadline while it works. */
+/* Tables in the sandbox: the table library, pairs and next, and sorting for these and for the host.
+ * libc's qsort allocates beside the budget and cannot be stopped; Lua's own functions call
+ * metamethods for lengths and elements, so a script could make a loop in C as long as it likes.
+ * Here all work on raw tables and check the deadline. sandbox.c opens it.
+ *
+ * The order of keys is the same in every process: for an object that came from JSON its own order,
+ * then keys added later; for other tables integers ascending, then fractions, then strings
+ * bytewise, then booleans. Keys that are tables or functions come last, in no order. */
 #include "script/internal.h"
 
+struct sorting {
+    lua_State *L;
+    char *items;
+    size_t size;
+    int (*compare)(const void *, const void *);
+};
+
 ML_RAISES
-static lua_Integer check_length(lua_State *L, int index)
+static bool sort_is_before(const struct sorting *sorting, const void *a, const void *b)
+{
+    script_cpu_check(sorting->L);
+    return sorting->compare(a, b) < 0;
+}
+
+static char *sort_item_at(const struct sorting *sorting, size_t place)
+{
+    return sorting->items + place * sorting->size;
+}
+
+/* Sinks `item` from the hole at `at` to its place in the heap of `count` items, the largest of
+ * which is the first. */
+ML_RAISES
+static void sort_sink(const struct sorting *sorting, const void *item, size_t at, size_t count)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count &&
+            sort_is_before(sorting, sort_item_at(sorting, child), sort_item_at(sorting, child + 1)))
+            child++;
+        if (!sort_is_before(sorting, item, sort_item_at(sorting, child)))
+            break;
+        memcpy(sort_item_at(sorting, at), sort_item_at(sorting, child), sorting->size);
+    }
+    memcpy(sort_item_at(sorting, at), item, sorting->size);
+}
+
+/* Checked first: input is often sorted already, or short. */
+ML_RAISES
+static bool sort_is_sorted(const struct sorting *sorting, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (sort_is_before(sorting, sort_item_at(sorting, i), sort_item_at(sorting, i - 1)))
+            return false;
+    return true;
+}
+
+ML_RAISES
+void script_sort(lua_State *L, void *items, size_t count, size_t size,
+                 int (*compare)(const void *, const void *))
+{
+    const struct sorting sorting = {L, items, size, compare};
+    char item[SCRIPT_SORT_ITEM_MAX];
+    ml_assert(size <= sizeof(item));
+    if (sort_is_sorted(&sorting, count))
+        return;
+    for (size_t at = count / 2; at-- > 0;) {
+        memcpy(item, sort_item_at(&sorting, at), size);
+        sort_sink(&sorting, item, at, count);
+    }
+    for (size_t last = count - 1; last > 0; last--) {
+        memcpy(item, sort_item_at(&sorting, last), size);
+        memcpy(sort_item_at(&sorting, last), items, size);
+        sort_sink(&sorting, item, 0, last);
+    }
+}
+
+enum rank { RANK_INTEGER, RANK_REAL, RANK_STRING, RANK_BOOLEAN, RANK_OTHER };
+
+#define KEYS_SMALL 16 /* most tables have fewer, and cost no memory to sort */
+
+struct order_key {
+    enum rank rank;
+    lua_Integer integer; /* or boolean; or, for RANK_OTHER, how many came before */
+    lua_Number real;
+    struct ml_str text; /* the array of keys on the stack holds the string */
+    lua_Integer place;  /* in that array */
+};
+
+static struct order_key order_key_at(lua_State *L, int index, lua_Integer place)
+{
+    struct order_key key = {.rank = RANK_OTHER, .integer = place, .place = place};
+    switch (lua_type(L, index)) {
+    case LUA_TNUMBER:
+        key.rank = lua_isinteger(L, index) ? RANK_INTEGER : RANK_REAL;
+        key.integer = key.rank == RANK_INTEGER ? lua_tointeger(L, index) : 0;
+        key.real = lua_tonumber(L, index);
+        break;
+    case LUA_TSTRING:
+        key.rank = RANK_STRING;
+        key.text = script_str(L, index);
+        break;
+    case LUA_TBOOLEAN:
+        key.rank = RANK_BOOLEAN;
+        key.integer = lua_toboolean(L, index);
+        break;
+    default:
+        break;
+    }
+    return key;
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+    const struct order_key *a = left, *b = right;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->rank == RANK_STRING)
+        return ml_str_cmp(a->text, b->text);
+    if (a->rank == RANK_REAL)
+        return a->real < b->real ? -1 : a->real > b->real;
+    return a->integer < b->integer ? -1 : a->integer > b->integer;
+}
+
+static bool is_key_of(lua_State *L, int table)
+{
+    lua_pushvalue(L, -1);
+    bool is = lua_rawget(L, table) != LUA_TNIL;
+    lua_pop(L, 1);
+    return is;
+}
+
+/* Puts the keys of table `index` that are not in `places` (0: none) into the array on top, at most
+ * `count`. The array anchors the strings that `keys` points to. Returns how many. */
+ML_RAISES
+static size_t collect_keys(lua_State *L, int index, int places, size_t count,
+                           struct order_key *keys)
+{
+    int result = lua_gettop(L);
+    size_t found = 0;
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        script_cpu_check(L);
+        lua_pop(L, 1);
+        if (found == count || (places && is_key_of(L, places)))
+            continue;
+        keys[found] = order_key_at(L, -1, (lua_Integer)found + 1);
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, result, (lua_Integer)++found);
+    }
+    return found;
+}
+
+/* Permutes the array on top into the order of `keys`, cycle by cycle. */
+ML_RAISES
+static void arrange_keys(lua_State *L, struct order_key *keys, size_t count)
+{
+    int result = lua_gettop(L);
+    for (lua_Integer start = 1; start <= (lua_Integer)count; start++) {
+        lua_Integer at = start, from = keys[start - 1].place;
+        if (from == start)
+            continue;
+        lua_rawgeti(L, result, start);
+        for (; from != start; at = from, from = keys[at - 1].place) {
+            lua_rawgeti(L, result, from);
+            lua_rawseti(L, result, at);
+            keys[at - 1].place = at;
+        }
+        lua_rawseti(L, result, at);
+        keys[at - 1].place = at;
+        script_cpu_check(L);
+    }
+}
+
+ML_RAISES
+void script_push_sorted(lua_State *L, int index, int places, size_t count)
+{
+    struct order_key small[KEYS_SMALL], *keys = small;
+    if (count > KEYS_SMALL)
+        keys = lua_newuserdatauv(L, count * sizeof(*keys), 0);
+    lua_createtable(L, (int)count, 0);
+    size_t found = collect_keys(L, index, places, count, keys);
+    script_sort(L, keys, found, sizeof(*keys), compare_keys);
+    arrange_keys(L, keys, found);
+    if (keys != small)
+        lua_remove(L, -2);
+}
+
+ML_RAISES
+static size_t count_entries(lua_State *L, int index)
+{
+    size_t count = 0;
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        script_cpu_check(L);
+        lua_pop(L, 1);
+        count++;
+    }
+    return count;
+}
+
+ML_RAISES
+void script_push_keys(lua_State *L, int index)
+{
+    script_push_sorted(L, index, 0, count_entries(L, index));
+}
+
+/* [-1, +1] Replaces the shape's keys on top by the keys of the table at `index`, in order; leaves
+ * them when no key was added. */
+ML_RAISES
+static void push_shape_key_order(lua_State *L, int index, size_t count)
+{
+    int keys = lua_gettop(L);
+    size_t present = 0;
+    lua_Integer shape_len = (lua_Integer)lua_rawlen(L, keys);
+    for (lua_Integer i = 1; i <= shape_len; i++) {
+        lua_rawgeti(L, keys, i);
+        present += lua_rawget(L, index) != LUA_TNIL;
+        lua_pop(L, 1);
+        script_cpu_check(L);
+    }
+    if (present == count)
+        return;
+    shape_places(L, index);
+    script_push_sorted(L, index, lua_gettop(L), count);
+    lua_remove(L, -2);
+    int added = lua_gettop(L);
+    lua_createtable(L, (int)count, 0);
+    lua_Integer at = 0;
+    for (int list = keys; list <= added; list += added - keys)
+        for (lua_Integer i = 1; lua_rawgeti(L, list, i) != LUA_TNIL; i++) {
+            lua_rawseti(L, added + 1, ++at);
+            script_cpu_check(L);
+        }
+    lua_settop(L, added + 1);
+    lua_replace(L, keys);
+    lua_settop(L, keys);
+}
+
+/* [-0, +1] The keys of the table at `index` in order, or nil for an array's 1 … n. */
+ML_RAISES
+static void push_key_order(lua_State *L, int index)
+{
+    size_t count = count_entries(L, index);
+    size_t length = lua_rawlen(L, index);
+    luaL_checkstack(L, 12, NULL);
+    if (shape_keys(L, index)) {
+        push_shape_key_order(L, index, count);
+        return;
+    }
+    bool is_sequence = count == length;
+    for (size_t i = length; is_sequence && i > 0; i--) {
+        is_sequence = lua_rawgeti(L, index, (lua_Integer)i) != LUA_TNIL;
+        lua_pop(L, 1);
+        script_cpu_check(L);
+    }
+    if (is_sequence)
+        lua_pushnil(L);
+    else
+        script_push_sorted(L, index, 0, count);
+}
+
+/* The iterator: upvalues are the keys (or nil), the place, the number of places. */
+ML_RAISES
+static int pairs_step(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_Integer place = lua_tointeger(L, lua_upvalueindex(2));
+    lua_Integer places = lua_tointeger(L, lua_upvalueindex(3));
+    bool has_keys = !lua_isnil(L, lua_upvalueindex(1));
+    while (place < places) {
+        place++;
+        script_cpu_check(L);
+        lua_settop(L, 1);
+        if (has_keys)
+            lua_rawgeti(L, lua_upvalueindex(1), place);
+        else
+            lua_pushinteger(L, place);
+        lua_pushvalue(L, -1);
+        if (lua_rawget(L, 1) == LUA_TNIL) /* removed since */
+            continue;
+        lua_pushinteger(L, place);
+        lua_replace(L, lua_upvalueindex(2));
+        return 2;
+    }
+    lua_pushnil(L);
+    return 1;
+}
+
+ML_RAISES
+int script_pairs(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) {
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 3);
+        return 3;
+    }
+    luaL_checktype(L, 1, LUA_TTABLE);
+    push_key_order(L, 1);
+    lua_Integer places = (lua_Integer)lua_rawlen(L, lua_isnil(L, -1) ? 1 : -1);
+    lua_pushinteger(L, 0);
+    lua_pushinteger(L, places);
+    lua_pushcclosure(L, pairs_step, 3);
+    lua_pushvalue(L, 1);
+    lua_pushnil(L);
+    return 3;
+}
+
+/* next(t) and next(t, key), in the order of pairs. Each step goes over the whole table. */
+ML_RAISES
+int script_next(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    lua_pushnil(L);
+    if (!lua_next(L, 1)) { /* often only asked whether a table is empty */
+        lua_pushnil(L);
+        return 1;
+    }
+    lua_settop(L, 2);
+    push_key_order(L, 1);
+    bool has_keys = !lua_isnil(L, 3);
+    lua_Integer places = (lua_Integer)lua_rawlen(L, has_keys ? 3 : 1);
+    bool is_next = lua_isnil(L, 2);
+    for (lua_Integer place = 1; place <= places; place++) {
+        script_cpu_check(L);
+        lua_settop(L, 3);
+        if (has_keys)
+            lua_rawgeti(L, 3, place);
+        else
+            lua_pushinteger(L, place);
+        if (!is_next) {
+            is_next = lua_rawequal(L, 2, -1);
+            continue;
+        }
+        lua_pushvalue(L, -1);
+        if (lua_rawget(L, 1) != LUA_TNIL)
+            return 2;
+    }
+    if (!is_next)
+        return luaL_error(L, "next: the key is not in the table");
+    lua_pushnil(L);
+    return 1;
+}
+
+ML_RAISES
+static lua_Integer check_table_length(lua_State *L, int index)
 {
     luaL_checktype(L, index, LUA_TTABLE);
     size_t length = lua_rawlen(L, index);
@@ -13,7 +352,7 @@ static lua_Integer check_length(lua_State *L, int index)
     return (lua_Integer)length;
 }
 
-/* The number of elements from first to last, when they are not too many. */
+/* The number of elements from first to last; raises when there are too many. */
 ML_RAISES
 static lua_Integer check_range(lua_State *L, lua_Integer first, lua_Integer last)
 {
@@ -28,7 +367,7 @@ static lua_Integer check_range(lua_State *L, lua_Integer first, lua_Integer last
 ML_RAISES
 static int table_insert(lua_State *L)
 {
-    lua_Integer length = check_length(L, 1), place = length + 1;
+    lua_Integer length = check_table_length(L, 1), place = length + 1;
     int count = lua_gettop(L);
     if (count != 2 && count != 3)
         return luaL_error(L, "wrong number of arguments to 'insert'");
@@ -48,7 +387,7 @@ static int table_insert(lua_State *L)
 ML_RAISES
 static int table_remove(lua_State *L)
 {
-    lua_Integer length = check_length(L, 1);
+    lua_Integer length = check_table_length(L, 1);
     lua_Integer place = luaL_optinteger(L, 2, length);
     if (lua_gettop(L) > 1)
         luaL_argcheck(L, (length == 0 && place == 0) || (place >= 1 && place <= length + 1), 2,
@@ -67,7 +406,7 @@ static int table_remove(lua_State *L)
 ML_RAISES
 static int table_concat(lua_State *L)
 {
-    lua_Integer length = check_length(L, 1);
+    lua_Integer length = check_table_length(L, 1);
     size_t separator_len;
     const char *separator = luaL_optlstring(L, 2, "", &separator_len);
     lua_Integer first = luaL_optinteger(L, 3, 1), last = luaL_optinteger(L, 4, length);
@@ -142,10 +481,10 @@ static int table_move(lua_State *L)
 
 /* Is element a before element b, by the function at 2 or by "<"? */
 ML_RAISES
-static bool is_before(lua_State *L, lua_Integer a, lua_Integer b)
+static bool table_sort_is_before(lua_State *L, lua_Integer a, lua_Integer b)
 {
     bool before;
-    script_cpu_check(L); /* two strings can be long, and alike to the last byte */
+    script_cpu_check(L); /* comparing two long strings takes time */
     if (lua_isnil(L, 2)) {
         lua_rawgeti(L, 1, a);
         lua_rawgeti(L, 1, b);
@@ -163,7 +502,7 @@ static bool is_before(lua_State *L, lua_Integer a, lua_Integer b)
 }
 
 ML_RAISES
-static void swap(lua_State *L, lua_Integer a, lua_Integer b)
+static void table_sort_swap(lua_State *L, lua_Integer a, lua_Integer b)
 {
     lua_rawgeti(L, 1, a);
     lua_rawgeti(L, 1, b);
@@ -171,33 +510,33 @@ static void swap(lua_State *L, lua_Integer a, lua_Integer b)
     lua_rawseti(L, 1, b);
 }
 
-/* Lets element `at` of the heap 1 … last sink to its place; the largest is at 1. */
+/* Sinks element `at` of the heap 1 … last to its place; the largest is at 1. */
 ML_RAISES
-static void sink(lua_State *L, lua_Integer at, lua_Integer last)
+static void table_sort_sink(lua_State *L, lua_Integer at, lua_Integer last)
 {
     for (lua_Integer child; (child = 2 * at) <= last; at = child) {
-        if (child < last && is_before(L, child, child + 1))
+        if (child < last && table_sort_is_before(L, child, child + 1))
             child++;
-        if (!is_before(L, at, child))
+        if (!table_sort_is_before(L, at, child))
             return;
-        swap(L, at, child);
+        table_sort_swap(L, at, child);
     }
 }
 
-/* A heap sort: n log n comparisons whatever the comparison function says, and the same result
- * in every process. Not stable, as the stock one. */
+/* A heap sort: n log n comparisons whatever the comparison function returns, and the same result in
+ * every process. Like the stock sort it is not stable. */
 ML_RAISES
 static int table_sort(lua_State *L)
 {
-    lua_Integer length = check_length(L, 1);
+    lua_Integer length = check_table_length(L, 1);
     if (!lua_isnoneornil(L, 2))
         luaL_checktype(L, 2, LUA_TFUNCTION);
     lua_settop(L, 2);
     for (lua_Integer at = length / 2; at >= 1; at--)
-        sink(L, at, length);
+        table_sort_sink(L, at, length);
     for (lua_Integer last = length; last > 1; last--) {
-        swap(L, 1, last);
-        sink(L, 1, last - 1);
+        table_sort_swap(L, 1, last);
+        table_sort_sink(L, 1, last - 1);
     }
     return 0;
 }

@@ -383,7 +383,7 @@ void stage_reconcile(struct stage *stage)
 {
     struct told context = {.stage = stage};
     int64_t since = cpu_now();
-    struct ml_operator *run = ml_script_reconcile(stage->script, stage->object, told, &context);
+    struct ml_run *run = ml_script_reconcile(stage->script, stage->object, told, &context);
     check_step(stage, "reconcile", since, stage->limits.run_cpu_ns);
     ml_loop_poll(stage->loop);
     size_t steps = 2 + choose(stage->answers, STEPS_MAX);

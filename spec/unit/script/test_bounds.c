@@ -386,7 +386,7 @@ static struct cost cost_of(const char *statements, char *(*answer)(void))
     ML_AUTO_FREE char *body = ml_asprintf("do %s end", statements);
     ML_AUTO_FREE char *text = answer ? answer() : NULL;
     world_open_file(&w, largest, "nil", body, &limits);
-    struct ml_operator *run = NULL;
+    struct ml_run *run = NULL;
     int64_t begin_ns = unit_cpu_ns();
     run = world_start(&w, &told);
     int64_t first_ns = unit_cpu_ns() - begin_ns, second_ns = 0;

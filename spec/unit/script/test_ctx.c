@@ -318,7 +318,7 @@ static void test_cancel_takes_back_what_is_open(void **state)
         struct world w;
         struct told told;
         world_open(&w, bodies[i], NULL);
-        struct ml_operator *run = world_start(&w, &told);
+        struct ml_run *run = world_start(&w, &told);
         assert_non_null(run);
         ml_script_cancel(run);
         assert_true(fake_next(w.fake)->canceled);
@@ -328,7 +328,7 @@ static void test_cancel_takes_back_what_is_open(void **state)
     struct world w;
     struct told told;
     world_open(&w, "ctx.apply(pod(at)) ctx.get(Pod, 'x-pod')", NULL);
-    struct ml_operator *run = world_start(&w, &told);
+    struct ml_run *run = world_start(&w, &told);
     ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
     world_answer(&w, fake_next(w.fake), 200, pod);
     ml_script_cancel(run); /* while it waits for the cache */

@@ -207,7 +207,7 @@ static void test_ensure_of_what_is_selected_is_created(void **state)
     struct told told;
     world_open_part(&w, "{ labels = 'app in (x, z),!old' }",
                     "local p = pod(at) p.metadata.labels = { app = 'x' } ctx.ensure(p)", NULL);
-    struct ml_operator *run = world_start(&w, &told);
+    struct ml_run *run = world_start(&w, &told);
     assert_string_equal(fake_next(w.fake)->method, "POST");
     ml_script_cancel(run);
     world_close(&w);
@@ -228,7 +228,7 @@ static void test_ensure_of_metadata_reads_the_object(void **state)
     world_answer(&w, fake_expect(w.fake, "GET", PODS "/x-pod"), 200, pod);
     expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\"}");
 
-    struct ml_operator *run = world_start(&w, &told); /* gone, and the cache does not show it yet */
+    struct ml_run *run = world_start(&w, &told); /* gone, and the cache does not show it yet */
     fake_refuse(fake_expect(w.fake, "GET", PODS "/x-pod"), 404, "NotFound", "not found");
     ml_loop_poll(w.loop);
     assert_string_equal(fake_next(w.fake)->method, "POST");
@@ -245,7 +245,7 @@ static void test_patch_of_metadata_is_always_sent(void **state)
                     "ctx.patch(ctx.get(Pod, 'x-pod'), { data = moonloop.null })", NULL);
     ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
     world_event(&w, "ADDED", pod);
-    struct ml_operator *run = world_start(&w, &told);
+    struct ml_run *run = world_start(&w, &told);
     assert_string_equal(fake_next(w.fake)->method, "PATCH");
     ml_script_cancel(run);
     world_close(&w);

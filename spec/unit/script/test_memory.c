@@ -10,7 +10,7 @@
 #define SLACK MIB
 
 struct many {
-    struct ml_operator *run[RUNS];
+    struct ml_run *run[RUNS];
     struct told told[RUNS];
 };
 

@@ -49,8 +49,7 @@ static int open_both(void **state)
     lua_State *L = luaL_newstate();
     luaL_openlibs(L);
     assert_int_equal(luaL_loadstring(L, compare_chunk), LUA_OK);
-    lua_newtable(L);
-    script_open_matching(L);
+    script_open_string(L);
     *state = L;
     return 0;
 }

@@ -1,6 +1,7 @@
-/* Lua to JSON. Looks at tables as they are: metamethods are not asked, no code of the script
- * runs. The keys of an object that came from JSON keep their order, keys put in later follow
- * sorted, and so do those of plain tables: the same table gives the same text in every process. */
+/* Lua to JSON: statuses, objects to write, log fields, cjson.encode. Calls no metamethods, so no
+ * code of the script runs. Keys of an object that came from JSON keep their order, keys added later
+ * follow sorted, and keys of other tables are sorted: the same table gives the same text in every
+ * process. */
 #include <math.h>
 
 #include "script/internal.h"
@@ -9,7 +10,7 @@
 #define TOO_LARGE  "the whole is larger than 3 MiB as JSON"
 #define EITHER     "a table is a list or an object; this one has both indexes and string keys"
 
-/* One step of the path to the value at hand, for messages. */
+/* One step of the path to the current value, for messages. */
 struct step {
     struct ml_str key; /* ptr NULL: an index; the stack holds the string below its value */
     lua_Integer index;
@@ -35,12 +36,12 @@ ML_RAISES
 static void encode_value(struct encoder *encoder, int index);
 
 ML_RAISES
-static void fail(struct encoder *encoder, const char *why)
+static void raise_at_path(struct encoder *encoder, const char *why)
 {
     lua_State *L = encoder->L;
     luaL_Buffer text;
     luaL_where(L, 1);
-    if (lua_rawlen(L, -1) == 0) /* not in a call of the script: in what reconcile returned */
+    if (lua_rawlen(L, -1) == 0) /* reconcile has returned: no line of the script is running */
         lua_pushfstring(L, "%s:%d: ", script_of(L)->declaration.file, script_of(L)->reconcile_line);
     luaL_buffinit(L, &text);
     luaL_addstring(&text, encoder->root);
@@ -64,10 +65,10 @@ static void fail(struct encoder *encoder, const char *why)
 }
 
 ML_RAISES
-static void enter(struct encoder *encoder, struct step step)
+static void enter_step(struct encoder *encoder, struct step step)
 {
     if (encoder->depth == ML_JSON_DEPTH_MAX - 1)
-        fail(encoder, "nested too deep, or a table that contains itself");
+        raise_at_path(encoder, "nested too deep, or a table that contains itself");
     encoder->path[encoder->depth++] = step;
 }
 
@@ -94,14 +95,14 @@ static void encode_array(struct encoder *encoder, int index, const struct survey
 {
     lua_State *L = encoder->L;
     if (survey->strings > 0)
-        fail(encoder, EITHER);
+        raise_at_path(encoder, EITHER);
     if (survey->other == LUA_TNUMBER || survey->integers != (size_t)survey->length)
-        fail(encoder, "a list with holes; its indexes go from 1 without a gap");
+        raise_at_path(encoder, "a list with holes; its indexes go from 1 without a gap");
     if (survey->other != LUA_TNONE)
-        fail(encoder, "only strings, or 1, 2, 3 and so on, can be keys");
+        raise_at_path(encoder, "only strings, or 1, 2, 3 and so on, can be keys");
     ml_json_begin_array(&encoder->writer);
     for (lua_Integer i = 1; i <= survey->length; i++) {
-        enter(encoder, (struct step){.index = i});
+        enter_step(encoder, (struct step){.index = i});
         lua_rawgeti(L, index, i);
         encode_value(encoder, lua_gettop(L));
         lua_pop(L, 1);
@@ -110,20 +111,19 @@ static void encode_array(struct encoder *encoder, int index, const struct survey
     ml_json_end_array(&encoder->writer);
 }
 
-/* [-1, +0] The member whose key is on top, unless it is gone. */
+/* [-1, +0] The member whose key is on top, unless it was removed. */
 ML_RAISES
 static void encode_member(struct encoder *encoder, int index)
 {
     lua_State *L = encoder->L;
-    struct ml_str key;
-    key.ptr = lua_tolstring(L, -1, &key.len);
+    struct ml_str key = script_str(L, -1);
     lua_pushvalue(L, -1);
     if (lua_rawget(L, index) != LUA_TNIL) {
-        enter(encoder, (struct step){.key = key});
+        enter_step(encoder, (struct step){.key = key});
         if (key.len > SCRIPT_JSON_MAX)
-            fail(encoder, TOO_LARGE);
+            raise_at_path(encoder, TOO_LARGE);
         if (!ml_str_is_utf8(key))
-            fail(encoder, "a key that is not UTF-8");
+            raise_at_path(encoder, "a key that is not UTF-8");
         ml_json_key(&encoder->writer, key);
         encode_value(encoder, lua_gettop(L));
         encoder->depth--;
@@ -131,7 +131,7 @@ static void encode_member(struct encoder *encoder, int index)
     lua_pop(L, 2);
 }
 
-/* The string keys that `places` (0: none) does not have, sorted. */
+/* The members whose keys are not in the table at `places` (0: none), sorted. */
 ML_RAISES
 static void encode_sorted(struct encoder *encoder, int index, int places, size_t count)
 {
@@ -146,7 +146,7 @@ static void encode_sorted(struct encoder *encoder, int index, int places, size_t
     lua_pop(L, 1);
 }
 
-/* [-1, +0] With the shape's keys on top: its members, then what was added. */
+/* [-1, +0] With the shape's keys on top: the members of the shape, then those added later. */
 ML_RAISES
 static void encode_shaped(struct encoder *encoder, int index, size_t count)
 {
@@ -174,9 +174,9 @@ ML_RAISES
 static void encode_object(struct encoder *encoder, int index, const struct survey *survey)
 {
     if (survey->integers > 0 || survey->other == LUA_TNUMBER)
-        fail(encoder, EITHER);
+        raise_at_path(encoder, EITHER);
     if (survey->other != LUA_TNONE)
-        fail(encoder, "only strings can be keys of an object");
+        raise_at_path(encoder, "only strings can be keys of an object");
     ml_json_begin_object(&encoder->writer);
     if (shape_keys(encoder->L, index))
         encode_shaped(encoder, index, survey->strings);
@@ -214,19 +214,18 @@ static void encode_number(struct encoder *encoder, int index)
     }
     double value = lua_tonumber(L, index);
     if (!isfinite(value))
-        fail(encoder, "a number that is infinite or not a number cannot be stored");
+        raise_at_path(encoder, "a number that is infinite or not a number cannot be stored");
     ml_json_real(&encoder->writer, value);
 }
 
 ML_RAISES
 static void encode_string(struct encoder *encoder, int index)
 {
-    struct ml_str text;
-    text.ptr = lua_tolstring(encoder->L, index, &text.len);
+    struct ml_str text = script_str(encoder->L, index);
     if (text.len > SCRIPT_JSON_MAX)
-        fail(encoder, TOO_LARGE);
+        raise_at_path(encoder, TOO_LARGE);
     if (!ml_str_is_utf8(text))
-        fail(encoder, "a string that is not UTF-8 cannot be stored");
+        raise_at_path(encoder, "a string that is not UTF-8 cannot be stored");
     ml_json_string(&encoder->writer, text);
 }
 
@@ -239,9 +238,10 @@ static void encode_other(struct encoder *encoder, int index)
     else if (script_number_text(encoder->L, index, &number))
         ml_json_raw(&encoder->writer, number);
     else if (lua_isfunction(encoder->L, index))
-        fail(encoder, "a function cannot be stored");
+        raise_at_path(encoder, "a function cannot be stored");
     else
-        fail(encoder, "only strings, numbers, booleans, tables and moonloop.null can be stored");
+        raise_at_path(encoder,
+                      "only strings, numbers, booleans, tables and moonloop.null can be stored");
 }
 
 ML_RAISES
@@ -266,7 +266,7 @@ static void encode_value(struct encoder *encoder, int index)
         break;
     }
     if (encoder->out->failed)
-        fail(encoder, TOO_LARGE);
+        raise_at_path(encoder, TOO_LARGE);
 }
 
 ML_RAISES

@@ -1,6 +1,51 @@
-/* Watch functions: whom does a changed object concern? They run to their end at once, so they
- * read from caches only. */
-#include "script/ctx.h"
+/* The functions of a script that the operator (revision_change.c) calls when an object changes:
+ * `when` says whether the change counts, the `map` of a watch says which keys to enqueue. They run
+ * in the main thread and cannot wait: map reads from caches only, when sees the old and the new
+ * object and nothing else. when is called for each change and delays all later ones, so it has less
+ * CPU time than others. */
+#include "script/internal.h"
+
+struct when_call {
+    size_t index;
+    struct ml_object *old, *new;
+    bool counts;
+};
+
+/* Runs in script_protect. */
+ML_RAISES
+static int when_main(lua_State *L)
+{
+    struct when_call *call = lua_touserdata(L, 1);
+    const struct ml_script *script = script_of(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script->when_refs[call->index]);
+    lua_Debug function;
+    lua_pushvalue(L, -1);
+    lua_getinfo(L, ">S", &function);
+    script_push_object(L, call->old);
+    script_push_object(L, call->new);
+    lua_call(L, 2, 1);
+    if (!lua_isboolean(L, -1))
+        return luaL_error(L, "%s:%d: when: expected true or false for this change, got %s%s",
+                          function.short_src, function.linedefined, lua_isnil(L, -1) ? "" : "a ",
+                          lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
+    call->counts = lua_toboolean(L, -1);
+    return 0;
+}
+
+int ml_script_when(struct ml_script *script, size_t index, struct ml_object *old,
+                   struct ml_object *new, bool *out_counts, struct ml_err *err)
+{
+    ml_assert(index < script->declaration.kind_count && script->kinds[index].when_function);
+    struct when_call call = {.index = index, .old = old, .new = new};
+    script->thread.object = new;
+    script->thread.reads = script->thread.log_lines = 0;
+    int r = script_protect(script, when_main, &call,
+                           script->limits.run_cpu_ns / ML_SCRIPT_WHEN_SHARE, err);
+    script->thread.object = NULL;
+    if (r == 0)
+        *out_counts = call.counts;
+    return r;
+}
 
 struct map_call {
     size_t index;
@@ -8,7 +53,7 @@ struct map_call {
 };
 
 ML_RAISES
-static int refuse(lua_State *L, const struct map_call *call, lua_Integer place)
+static int refuse_map_keys(lua_State *L, const struct map_call *call, lua_Integer place)
 {
     const struct ml_script *script = script_of(L);
     return luaL_error(L,
@@ -18,26 +63,24 @@ static int refuse(lua_State *L, const struct map_call *call, lua_Integer place)
                       script->kinds[call->index].gvk.kind.ptr, place);
 }
 
-/* [-0, +1] A field of the table on top, a string, or nil. */
+/* [-0, +1] A field of the table on top; ptr NULL unless it is a string. */
 ML_RAISES
-static struct ml_str push_text(lua_State *L, const char *field)
+static struct ml_str push_string_field(lua_State *L, const char *field)
 {
-    struct ml_str text = {NULL, 0};
     lua_pushstring(L, field);
-    if (lua_rawget(L, -2) == LUA_TSTRING)
-        text.ptr = lua_tolstring(L, -1, &text.len);
-    return text;
+    lua_rawget(L, -2);
+    return script_str(L, -1);
 }
 
-/* [-1, +1] The entry on top, a key or a table that names one, becomes a key. */
+/* [-1, +1] Replaces the entry on top, a key or { namespace =, name = }, by its key. False: it is
+ * neither. */
 ML_RAISES
-static bool to_key(lua_State *L)
+static bool entry_to_key(lua_State *L)
 {
-    struct ml_str key;
     if (lua_istable(L, -1)) {
-        struct ml_str ns = push_text(L, "namespace");
+        struct ml_str ns = push_string_field(L, "namespace");
         lua_insert(L, -2);
-        struct ml_str name = push_text(L, "name");
+        struct ml_str name = push_string_field(L, "name");
         if (!ml_name_valid(name) || (ns.len > 0 && !ml_name_valid(ns)))
             return false;
         lua_pushfstring(L, "%s%s%s", ns.len > 0 ? ns.ptr : "", ns.len > 0 ? "/" : "", name.ptr);
@@ -45,9 +88,9 @@ static bool to_key(lua_State *L)
         lua_pop(L, 2);
         return true;
     }
-    if (lua_type(L, -1) != LUA_TSTRING)
+    struct ml_str key = script_str(L, -1);
+    if (!key.ptr)
         return false;
-    key.ptr = lua_tolstring(L, -1, &key.len);
     struct ml_str ns = ml_key_namespace(key);
     return ml_name_valid(ml_key_name(key)) && (ns.len == 0 || ml_name_valid(ns));
 }
@@ -65,12 +108,12 @@ static int map_main(lua_State *L)
     if (lua_isnil(L, -1))
         return 0;
     if (!lua_istable(L, -1))
-        return refuse(L, call, 1);
+        return refuse_map_keys(L, call, 1);
     int list = lua_gettop(L);
     lua_Integer count = (lua_Integer)lua_rawlen(L, list);
     lua_pushnil(L);
-    if (count == 0 && lua_next(L, list)) /* one { name = } instead of a list of them */
-        return refuse(L, call, 1);
+    if (count == 0 && lua_next(L, list)) /* a single { name = } instead of a list */
+        return refuse_map_keys(L, call, 1);
     if (count > SCRIPT_KEYS_MAX)
         return luaL_error(L, "%s:%d: the watch function for %s returned %I names; at most %d",
                           script->declaration.file, script->kinds[call->index].line,
@@ -82,10 +125,10 @@ static int map_main(lua_State *L)
     for (lua_Integer i = 1; i <= count; i++) {
         script_cpu_check(L);
         lua_rawgeti(L, list, i);
-        if (!to_key(L))
-            return refuse(L, call, i);
+        if (!entry_to_key(L))
+            return refuse_map_keys(L, call, i);
         ml_buf_puts(keys, lua_tostring(L, -1));
-        ml_buf_putc(keys, '\n'); /* no name has one */
+        ml_buf_putc(keys, '\n'); /* a name cannot contain one */
         lua_pop(L, 1);
     }
     call->is_list = true;
@@ -105,11 +148,11 @@ int ml_script_map(struct ml_script *script, size_t index, struct ml_object *obje
     script->thread.object = NULL;
     if (r < 0 || !call.is_list)
         return r;
-    /* Told only now, off a copy: who hears of a key may enter Lua again. */
+    /* Emit from a copy, after Lua has ended: emit may enter Lua again, which reuses `outgoing`. */
     struct ml_str rest = {NULL, script->outgoing.len};
     ML_AUTO_FREE char *keys = ml_buf_take(&script->outgoing);
     for (rest.ptr = keys; rest.len > 0;)
         emit(context, ml_str_cut(&rest, '\n'));
-    script_trim(script);
+    script_release_work(script, SCRIPT_WORK_KEPT);
     return 0;
 }

@@ -1,14 +1,14 @@
-/* JSON to Lua: the reader's tokens straight into tables. Integers stay integers, objects keep
- * their key order (shape.c), arrays are marked as such, null is a value of its own, and a
- * number that neither fits is boxed as its text. */
+/* JSON to Lua: how API objects, answers and cjson.decode become tables. Integers stay integers,
+ * objects keep their key order (shape.c), arrays are marked, null is moonloop.null, and a number
+ * that fits neither an integer nor a float is kept as its text. */
 #include "script/internal.h"
 
 static const char numbers_key, null_address;
 
 ML_RAISES
-static void push_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root);
+static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root);
 
-/* A script cannot make one of these; only its text matters. */
+/* Metamethods of the numbers that are kept as text. A script cannot make one. */
 ML_RAISES
 static int number_tostring(lua_State *L)
 {
@@ -34,21 +34,15 @@ void script_numbers_open(lua_State *L)
     static const luaL_Reg metamethods[] = {
         {"__tostring", number_tostring}, {"__eq", number_equal}, {NULL, NULL}};
     luaL_newlib(L, metamethods);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &numbers_key);
+    script_register_metatable(L, &numbers_key);
 }
 
 bool script_number_text(lua_State *L, int index, struct ml_str *out)
 {
-    if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
-        return false;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &numbers_key);
-    bool is_number = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    if (is_number)
-        *out = (struct ml_str){lua_touserdata(L, index), lua_rawlen(L, index)};
-    return is_number;
+    const char *text = script_to_userdata(L, index, &numbers_key);
+    if (text)
+        *out = (struct ml_str){text, lua_rawlen(L, index)};
+    return text != NULL;
 }
 
 ML_RAISES
@@ -70,14 +64,14 @@ bool script_is_null(lua_State *L, int index)
     return lua_islightuserdata(L, index) && lua_touserdata(L, index) == &null_address;
 }
 
-/* Where the value of a key of `root` belongs. */
-static enum shape_root root_below(enum shape_root root, struct ml_str key)
+/* The shape root of the value of `key` in an object of `root`. */
+static enum shape_root shape_root_below(enum shape_root root, struct ml_str key)
 {
     return root == SHAPE_OBJECT && ml_str_is(key, "metadata") ? SHAPE_METADATA : SHAPE_PLAIN;
 }
 
 ML_RAISES
-static void push_members(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+static void decode_members(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
 {
     int object = lua_gettop(L);
     int node = object + 1;
@@ -88,48 +82,48 @@ static void push_members(lua_State *L, struct ml_json_reader *reader, enum shape
             ml_json_skip(reader);
             continue;
         }
-        enum shape_root below = root_below(root, reader->text);
+        enum shape_root below = shape_root_below(root, reader->text);
         lua_pushlstring(L, reader->text.ptr, reader->text.len);
         lua_pushvalue(L, -1);
         bool is_new = lua_rawget(L, object) == LUA_TNIL;
         lua_pop(L, 1);
-        if (is_new) { /* of duplicate keys the last counts */
+        if (is_new) { /* the last of duplicate keys wins */
             lua_pushvalue(L, -1);
             shape_step(L, node, count++);
             lua_pop(L, 1);
         }
         ml_json_next(reader);
-        push_value(L, reader, below);
+        decode_value(L, reader, below);
         lua_rawset(L, object);
     }
     shape_end(L, object, root);
 }
 
 ML_RAISES
-static void push_elements(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+static void decode_elements(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
 {
     lua_Integer count = 0;
     while (ml_json_next(reader) != ML_JSON_ARRAY_END && reader->token != ML_JSON_ERROR) {
-        push_value(L, reader, root == SHAPE_ITEMS ? SHAPE_OBJECT : SHAPE_PLAIN);
+        decode_value(L, reader, root == SHAPE_ITEMS ? SHAPE_OBJECT : SHAPE_PLAIN);
         lua_rawseti(L, -2, ++count);
     }
     shape_mark_array(L, -1);
 }
 
-/* The value whose first token is current; the reader stands on its last one afterwards. */
+/* [-0, +1] The value whose first token is current; afterwards its last token is. */
 ML_RAISES
-static void push_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
 {
     script_cpu_check(L);
     luaL_checkstack(L, 8, "JSON is nested too deep");
     switch (reader->token) {
     case ML_JSON_OBJECT:
         lua_newtable(L);
-        push_members(L, reader, root);
+        decode_members(L, reader, root);
         break;
     case ML_JSON_ARRAY:
         lua_newtable(L);
-        push_elements(L, reader, root);
+        decode_elements(L, reader, root);
         break;
     case ML_JSON_STRING:
         lua_pushlstring(L, reader->text.ptr, reader->text.len);
@@ -155,23 +149,23 @@ static void push_value(lua_State *L, struct ml_json_reader *reader, enum shape_r
     case ML_JSON_KEY:
     case ML_JSON_OBJECT_END:
     case ML_JSON_ARRAY_END:
-        lua_pushnil(L); /* broken text: the reader stays at its error, the caller looks there */
+        lua_pushnil(L); /* invalid JSON: decode_text raises the reader's error */
         break;
     }
 }
 
 ML_RAISES
-static void push_text(lua_State *L, struct ml_str json, enum shape_root root)
+static void decode_text(lua_State *L, struct ml_str json, enum shape_root root)
 {
-    /* The reader is the script's: an error of Lua that passes through here leaves it to the
-     * next call. */
+    /* The reader belongs to the script, so that a Lua error cannot leak it: the next call frees it.
+     */
     struct ml_json_reader *reader = &script_of(L)->reader;
     script_charge_work(L);
     shape_trim(L);
     ml_json_reader_fini(reader);
     ml_json_reader_init(reader, json, 0);
     ml_json_next(reader);
-    push_value(L, reader, root);
+    decode_value(L, reader, root);
     if (reader->token != ML_JSON_ERROR && ml_json_next(reader) == ML_JSON_END)
         return;
     struct ml_err err = ML_ERR_INIT;
@@ -182,13 +176,13 @@ static void push_text(lua_State *L, struct ml_str json, enum shape_root root)
 ML_RAISES
 void script_push_json(lua_State *L, struct ml_str json, bool object)
 {
-    push_text(L, json, object ? SHAPE_OBJECT : SHAPE_PLAIN);
+    decode_text(L, json, object ? SHAPE_OBJECT : SHAPE_PLAIN);
 }
 
 ML_RAISES
 void script_push_items(lua_State *L, struct ml_str json)
 {
-    push_text(L, json, SHAPE_ITEMS);
+    decode_text(L, json, SHAPE_ITEMS);
 }
 
 ML_RAISES
