@@ -1,6 +1,6 @@
-/* L6 operator. Inside of a controller: controller.c has its life and the versions of its script,
- * controller_work.c the keys under way, controller_shard.c which of them are this replica's.
- * Private to these. */
+/* L6 operator. What the two halves of a controller share: controller.c has its life, the versions
+ * of its script, its circuit and its share of the keys; controller_work.c has the keys from the
+ * queue to their end. Private to these. */
 #pragma once
 
 #include "operator/circuit.h"
@@ -34,35 +34,23 @@ struct ml_controller {
     struct ml_metrics_collector owned_collector;
 };
 
+/* controller.c */
+
+/* Is the key for this replica to reconcile, now? */
+bool controller_acts(const struct ml_controller *self, struct ml_str key);
+/* A limit ended code of the script, that worked on `object`; NULL: on a change. */
+void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
+                          const struct ml_err *err);
+/* The script did its work, or there is a new one. */
+void controller_circuit_close(struct ml_controller *self);
+
 /* controller_work.c */
 
-/* Hands out keys until the limits are reached. The queue's `ready`. */
+/* The enqueue filter, which gives its keys to the queue, and is told of the script's writes. */
+void controller_make_filter(struct ml_controller *self);
+/* Begins keys until the limits are reached. The queue's `ready`. */
 void controller_pump(void *controller);
 /* Ends all that is under way where it stands. */
 void controller_cancel_work(struct ml_controller *self);
 /* Of a controller that is to stop, once nothing is under way. */
-void controller_tell_when_stopped(struct ml_controller *self);
-
-/* controller_enqueue.c: what the controller hears of its filter, and of its expectations for them.
- */
-extern const struct ml_enqueue_filter_handler controller_enqueue_handler,
-    controller_enqueue_handler_of_virtual_time;
-void controller_on_write(void *controller, struct ml_str key, const struct ml_informer *informer,
-                         uint64_t rv, bool shown);
-
-/* controller_circuit.c */
-void controller_circuit_init(struct ml_controller *self);
-void controller_circuit_fini(struct ml_controller *self);
-/* A limit ended code of the script, that worked on `object`; NULL: on a change. */
-void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
-                          const struct ml_err *err);
-/* An object was edited, which may be the cure. */
-void controller_circuit_hurry(struct ml_controller *self);
-/* The script did its work, or there is a new one. */
-void controller_circuit_close(struct ml_controller *self);
-bool controller_circuit_lets_begin(const struct ml_controller *self);
-
-/* controller_shard.c. Is the key for this replica to look at, now? */
-bool controller_acts(const struct ml_controller *self, struct ml_str key);
-void controller_shard_init(struct ml_controller *self);
-void controller_shard_fini(struct ml_controller *self);
+void controller_end_when_idle(struct ml_controller *self);

@@ -1,6 +1,6 @@
-/* The keys under way: who may begin, and what becomes of a key that has ended. */
+/* The keys of a controller, from the enqueue filter to the end of their reconcile: who may begin,
+ * and what becomes of a key that has ended. */
 #include "operator/controller_internal.h"
-#include "operator/live_read.h"
 
 /* Keys of low priority under way at once, so that an edit finds the loop, the client and the server
  * free: while 5,000 objects of a start are worked off it waits 1, 6 and 26 ms beside 2, 8 and 32 of
@@ -12,15 +12,85 @@ struct work {
     struct ml_controller *controller;
     struct ml_str key; /* the queue's, until done */
     enum ml_priority priority;
-    struct ml_live_read *live_read; /* before it, for a key in doubt */
+    struct ml_live_read *live_read; /* before it, of a key whose cached object may be stale */
     struct ml_reconcile *reconcile; /* NULL: not yet */
     int64_t started_ns;
     bool probes; /* whether the script stays within its limits again */
     struct ml_list node;
 };
 
+static void on_write_answered(void *context, struct ml_str key, const struct ml_informer *informer,
+                              uint64_t rv, bool shown)
+{
+    struct ml_controller *self = context;
+    ml_enqueue_filter_wrote(self->filter, key, informer, rv, shown);
+}
+
+static void on_key_woken(void *context, struct ml_str key, int64_t delay_ns)
+{
+    struct ml_controller *self = context;
+    if (delay_ns > 0)
+        ml_workqueue_add_after(self->queue, key, ML_PRIORITY_NORMAL, delay_ns);
+    else
+        ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+}
+
+static void on_key_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
+{
+    struct ml_controller *self = context;
+    const struct ml_informer *informer = ml_revision_informer(self->current);
+    struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
+    ml_metric_add(self->metrics.slowed, 1);
+    ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
+            ML_STR_FIELD("object", key), ML_S("changes", fields),
+            ML_F("pause_seconds", (double)delay_ns / (double)ML_NS_PER_S));
+    if (!object)
+        return;
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "each run changes what brings the next one: %s; the next run waits %d s", fields,
+        (int)(delay_ns / ML_NS_PER_S));
+    ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered", note);
+}
+
+static void on_key_hot(void *context, struct ml_str key)
+{
+    struct ml_controller *self = context;
+    const struct ml_informer *informer = ml_revision_informer(self->current);
+    struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
+    ml_metric_add(self->metrics.slowed, 1);
+    ml_warn(self->cluster->log, self->name,
+            "script asks to be called again at once, again and again; slowing it down",
+            ML_STR_FIELD("object", key));
+    if (object)
+        ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered",
+                          "each run asks to be called again at once (requeue_after, requeue_at): "
+                          "after 100 of them the next ones wait, up to 1 s");
+}
+
+static const struct ml_enqueue_filter_handler enqueue_handler = {
+    .wake = on_key_woken,
+    .slowed = on_key_slowed,
+    .hot = on_key_hot,
+};
+
+/* In virtual time nobody's core is taken, and what has no end is told as that. */
+static const struct ml_enqueue_filter_handler enqueue_handler_in_virtual_time = {
+    .wake = on_key_woken,
+    .slowed = on_key_slowed,
+};
+
+void controller_make_filter(struct ml_controller *self)
+{
+    self->filter = ml_enqueue_filter_new(self->cluster->loop,
+                                         ml_turns_metered(self->cluster->turns)
+                                             ? &enqueue_handler
+                                             : &enqueue_handler_in_virtual_time,
+                                         self);
+    ml_expectations_on_write(self->expectations, on_write_answered, self);
+}
+
 /* What the cache shows of it is not what the server has. */
-static void doubt(struct ml_controller *self, struct ml_str key)
+static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
 {
     const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     const struct ml_object *object = ml_store_get(store, key);
@@ -28,7 +98,7 @@ static void doubt(struct ml_controller *self, struct ml_str key)
         ml_stale_keys_add(&self->stale_keys, object);
 }
 
-static void add_after(const struct work *work, enum ml_priority priority, int64_t delay_ns)
+static void requeue_after(const struct work *work, enum ml_priority priority, int64_t delay_ns)
 {
     struct ml_controller *self = work->controller;
     ml_workqueue_add_after(self->queue, work->key, priority,
@@ -39,7 +109,7 @@ static void add_after(const struct work *work, enum ml_priority priority, int64_
  * result decides about the timer: one that an earlier run asked for is taken back. A key keeps
  * its priority, so that what fails or comes regularly since the start does not crowd out edits;
  * an instant that was asked for is work that is due, whatever brought it up. */
-static void requeue(const struct work *work, const struct ml_reconcile_end *end)
+static void requeue_key(const struct work *work, const struct ml_reconcile_end *end)
 {
     struct ml_controller *self = work->controller;
     struct ml_str key = work->key;
@@ -47,7 +117,7 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
     switch (end->outcome) {
     case ML_OUTCOME_ERROR:
         if (end->err.kind == ML_ECONFLICT)
-            doubt(self, key);
+            mark_cache_stale(self, key);
         ml_workqueue_add_rate_limited_by(self->queue, key, work->priority, self->circuit.hits);
         return;
     case ML_OUTCOME_TERMINAL:
@@ -57,15 +127,15 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
         ml_stale_keys_reconciled(&self->stale_keys, key);
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
-            add_after(work, work->priority, end->requeue_after_ns);
+            requeue_after(work, work->priority, end->requeue_after_ns);
         if (end->requeue_at_ns >= 0)
-            add_after(work, ML_PRIORITY_NORMAL,
-                      ml_ns_between(ml_clock_wall(self->cluster->clock), end->requeue_at_ns));
+            requeue_after(work, ML_PRIORITY_NORMAL,
+                          ml_ns_between(ml_clock_wall(self->cluster->clock), end->requeue_at_ns));
         return;
     }
 }
 
-static void work_end(struct work *work)
+static void end_work(struct work *work)
 {
     struct ml_controller *self = work->controller;
     ml_list_remove(&work->node);
@@ -78,13 +148,13 @@ static void work_end(struct work *work)
     free(work);
 }
 
-void controller_tell_when_stopped(struct ml_controller *self)
+void controller_end_when_idle(struct ml_controller *self)
 {
     if (self->stopping && self->in_flight == 0)
         ml_task_defer(&self->stopped_task, self->cluster->loop);
 }
 
-static void judge_limits(struct work *work, const struct ml_reconcile_end *end)
+static void update_circuit(struct work *work, const struct ml_reconcile_end *end)
 {
     struct ml_controller *self = work->controller;
     const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
@@ -100,11 +170,11 @@ static void on_reconciled(void *context, const struct ml_reconcile_end *end)
     struct ml_controller *self = work->controller;
     int64_t took_ns = ml_clock_monotonic(self->cluster->clock) - work->started_ns;
     ml_controller_metrics_count(&self->metrics, end, took_ns);
-    judge_limits(work, end);
-    requeue(work, end);
+    update_circuit(work, end);
+    requeue_key(work, end);
     ml_enqueue_filter_ended(self->filter, work->key);
-    work_end(work);
-    controller_tell_when_stopped(self);
+    end_work(work);
+    controller_end_when_idle(self);
     if (self->cluster->shard)
         ml_shard_settled(self->cluster->shard);
     controller_pump(self);
@@ -119,7 +189,7 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
 
 /* The object of a key; NULL for one that is gone, or going: what it owns goes with it, and nothing
  * new must appear under it. NULL as well for what is another replica's by now. */
-static struct ml_object *object_of(struct ml_controller *self, struct ml_str key)
+static struct ml_object *object_to_reconcile(struct ml_controller *self, struct ml_str key)
 {
     const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     struct ml_object *object = ml_store_get(store, key);
@@ -131,7 +201,7 @@ static struct ml_object *object_of(struct ml_controller *self, struct ml_str key
     return NULL;
 }
 
-static void reconcile(struct work *work, struct ml_object *object)
+static void start_reconcile(struct work *work, struct ml_object *object)
 {
     struct ml_controller *self = work->controller;
     ml_enqueue_filter_begun(self->filter, work->key);
@@ -144,11 +214,11 @@ static void on_live_read(void *context, const struct ml_err *err)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
-    struct ml_object *object = err ? NULL : object_of(self, work->key);
+    struct ml_object *object = err ? NULL : object_to_reconcile(self, work->key);
     work->live_read = NULL;
     if (object) {
         ml_stale_keys_checked(&self->stale_keys, work->key);
-        reconcile(work, object);
+        start_reconcile(work, object);
         return;
     }
     if (err) {
@@ -156,14 +226,14 @@ static void on_live_read(void *context, const struct ml_err *err)
                  ML_STR_FIELD("object", work->key), ML_ERR(err));
         ml_workqueue_add_rate_limited(self->queue, work->key, work->priority);
     }
-    work_end(work);
-    controller_tell_when_stopped(self);
+    end_work(work);
+    controller_end_when_idle(self);
     controller_pump(self);
 }
 
-static void begin(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
+static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
 {
-    struct ml_object *object = object_of(self, key);
+    struct ml_object *object = object_to_reconcile(self, key);
     if (!object ||
         !ml_expectations_satisfied(self->expectations, key, on_expectations_satisfied, self)) {
         ml_workqueue_done(self->queue, key);
@@ -183,19 +253,25 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
         work->live_read = ml_live_read_start(self->cluster->client, ml_revision_kind(self->current),
                                              object, on_live_read, work);
     else
-        reconcile(work, object);
+        start_reconcile(work, object);
+}
+
+static bool circuit_lets_begin(const struct ml_controller *self)
+{
+    return self->circuit.state == ML_CIRCUIT_CLOSED ||
+           ml_circuit_wait(&self->circuit, ml_clock_monotonic(self->cluster->clock)) == 0;
 }
 
 /* Is there room for one more, and down to which priority? Nothing begins while the reconciled kind
  * cannot be watched: what is made for an owner that is long gone is collected at once, and that
  * would bring the owner up again. Nor while another turn of this controller waits, or it has used
  * more than its share of the CPU: what is changed until then goes first. */
-static bool has_room(const struct ml_controller *self, enum ml_priority *out_least)
+static bool may_begin_another(const struct ml_controller *self, enum ml_priority *out_least)
 {
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
     return self->current && !self->stopping && !self->cluster->standby &&
-           ml_payer_idle(&self->payer) && controller_circuit_lets_begin(self) &&
+           ml_payer_idle(&self->payer) && circuit_lets_begin(self) &&
            !ml_informer_is_degraded(ml_revision_informer(self->current)) &&
            self->in_flight < ml_revision_declaration(self->current)->concurrency_max;
 }
@@ -205,8 +281,8 @@ void controller_pump(void *context)
     struct ml_controller *self = context;
     struct ml_str key;
     enum ml_priority least, priority;
-    while (has_room(self, &least) && ml_workqueue_get(self->queue, least, &key, &priority))
-        begin(self, key, priority);
+    while (may_begin_another(self, &least) && ml_workqueue_get(self->queue, least, &key, &priority))
+        begin_key(self, key, priority);
 }
 
 void controller_cancel_work(struct ml_controller *self)
@@ -216,11 +292,11 @@ void controller_cancel_work(struct ml_controller *self)
         ml_live_read_cancel(work->live_read);
         if (work->reconcile)
             ml_reconcile_cancel(work->reconcile);
-        work_end(work);
+        end_work(work);
     }
 }
 
-static void cut_work(struct work *work)
+static void cut_lost_work(struct work *work)
 {
     struct ml_controller *self = work->controller;
     ml_live_read_cancel(work->live_read);
@@ -231,7 +307,7 @@ static void cut_work(struct work *work)
         ml_reconcile_cancel(work->reconcile);
         ml_enqueue_filter_ended(self->filter, work->key);
     }
-    work_end(work);
+    end_work(work);
 }
 
 bool ml_controller_hand_over(struct ml_controller *self, bool cut)
@@ -242,10 +318,10 @@ bool ml_controller_hand_over(struct ml_controller *self, bool cut)
         if (controller_acts(self, work->key))
             continue;
         if (!work->reconcile || (cut && !ml_reconcile_writes(work->reconcile)))
-            cut_work(work);
+            cut_lost_work(work);
         else
             idle = false;
     }
-    controller_tell_when_stopped(self);
+    controller_end_when_idle(self);
     return idle;
 }

@@ -57,9 +57,9 @@ int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *filter, struct ml_s
                                    int64_t delay_ns);
 void ml_enqueue_filter_ended(struct ml_enqueue_filter *filter, struct ml_str key);
 
-void ml_enqueue_filter_gone(struct ml_enqueue_filter *filter,
-                            struct ml_str key); /* the object is gone */
-void ml_enqueue_filter_reset_backoff(
-    struct ml_enqueue_filter *filter); /* a new script: nobody is slowed any more */
-size_t
-ml_enqueue_filter_len(const struct ml_enqueue_filter *filter); /* keys it holds something of */
+/* The object of the key is gone. */
+void ml_enqueue_filter_gone(struct ml_enqueue_filter *filter, struct ml_str key);
+/* There is a new script: no key is slowed any more. */
+void ml_enqueue_filter_reset_backoff(struct ml_enqueue_filter *filter);
+/* How many keys it knows something about. */
+size_t ml_enqueue_filter_len(const struct ml_enqueue_filter *filter);

@@ -28,3 +28,8 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
 /* As ml_script_writes; the write of the status counts. */
 bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
 void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done comes no more */
+
+/* What a person has to know about an object, told where they look: an Event of type Warning on it.
+ * `reason` in CamelCase; `note` is cut as ml_event says. */
+void ml_object_warning(struct ml_cluster *cluster, const struct ml_kind *kind,
+                       const struct ml_object *object, const char *reason, const char *note);
