@@ -79,6 +79,8 @@ static void append_json(struct ml_buf *line, const struct head *head, const stru
     ml_buf_puts(line, ",\"msg\":");
     ml_escape_json(line, ml_str_head(ml_str_of(head->message), LOG_MESSAGE_MAX));
     for (; fields->key; fields++) {
+        if (!fields->key[0])
+            continue;
         ml_buf_putc(line, ',');
         ml_escape_json(line, name_of(fields->key));
         ml_buf_putc(line, ':');
@@ -97,6 +99,8 @@ static void append_text(struct ml_buf *line, const struct head *head, const stru
                   ML_STR_ARG(name_of(head->logger)),
                   ML_STR_ARG(ml_str_head(ml_str_of(head->message), LOG_MESSAGE_MAX)));
     for (; fields->key; fields++) {
+        if (!fields->key[0])
+            continue;
         ml_buf_printf(&plain, " " ML_STR_FMT "=", ML_STR_ARG(name_of(fields->key)));
         append_value(&plain, fields);
     }

@@ -16,7 +16,7 @@ enum ml_log_format { ML_LOG_JSON, ML_LOG_TEXT };
 /* A field: ML_S("namespace", ns), ML_STR_FIELD("name", slice), ML_I("attempt", 3),
  * ML_F("seconds", 0.2), ML_RAW("fields", slice of JSON), ML_ERR(&err). */
 struct ml_field {
-    const char *key; /* NULL ends a list */
+    const char *key; /* "": the field is left out; NULL ends a list */
     enum { ML_FIELD_STR, ML_FIELD_INT, ML_FIELD_REAL, ML_FIELD_RAW } type;
     struct ml_str str;
     int64_t integer;

@@ -59,7 +59,12 @@ static void report_circuit_opened(struct ml_controller *self, struct ml_object *
         "time tries it, with pauses, until it works or is changed: %s",
         ML_CIRCUIT_HITS_MAX, self->name, err->message);
     ml_error(self->cluster->log, self->name,
-             "script runs into its limits again and again; its circuit is open", ML_ERR(err),
+             "script runs into its limits again and again; its circuit is open",
+             ML_S("controller", self->name),
+             ML_S("controllerKind", ml_revision_kind(self->current)->kind), ML_ERR(err),
+             ML_S("errorKind", ml_err_name(err->kind)),
+             ML_S("script", ml_revision_declaration(self->current)->file),
+             ML_I("revision", ml_revision_number(self->current)),
              ML_F("pause_seconds", (double)self->circuit.pause_ns / (double)ML_NS_PER_S));
     if (object)
         ml_object_warning(self->cluster, ml_revision_kind(self->current), object, "CircuitOpen",
@@ -72,7 +77,11 @@ static void report_circuit_closed(struct ml_controller *self)
     ML_AUTO_FREE char *note = ml_asprintf("controller %s works within its limits again",
                                           self->name);
     ml_info(self->cluster->log, self->name,
-            "script works within its limits again; its circuit is closed");
+            "script works within its limits again; its circuit is closed",
+            ML_S("controller", self->name),
+            ML_S("controllerKind", ml_revision_kind(self->current)->kind),
+            ML_S("script", ml_revision_declaration(self->current)->file),
+            ML_I("revision", ml_revision_number(self->current)));
     notify_circuit(self, false, note);
 }
 
@@ -146,12 +155,13 @@ static void on_revision_waiting(void *context, struct ml_revision *revision,
                                 const struct ml_script_kind *kind, const struct ml_err *err)
 {
     struct ml_controller *self = context;
-    (void)revision;
     ml_warn(self->cluster->log, self->name,
             err->kind == ML_ENOT_FOUND ? "kind is not installed; waiting for it"
                                        : "kind cannot be looked up; trying again",
-            ML_STR_FIELD("group", kind->gvk.group), ML_STR_FIELD("version", kind->gvk.version),
-            ML_STR_FIELD("kind", kind->gvk.kind), ML_ERR(err));
+            ML_S("controller", self->name), ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
+            ML_S("script", ml_revision_declaration(revision)->file),
+            ML_I("revision", ml_revision_number(revision)), ML_STR_FIELD("group", kind->gvk.group),
+            ML_STR_FIELD("version", kind->gvk.version), ML_STR_FIELD("kind", kind->gvk.kind));
 }
 
 /* By somebody, not by a controller that reports what it saw. */
@@ -193,7 +203,10 @@ static void on_function_failed(void *context, struct ml_revision *revision,
 {
     struct ml_controller *self = context;
     ml_error(self->cluster->log, self->name, "watch or when function failed",
-             ML_S("kind", kind->kind), ML_STR_FIELD("object", ml_object_key(object)), ML_ERR(err));
+             ML_OBJECT_FIELDS(self->name, ml_revision_kind(revision)->kind, ml_object_key(object)),
+             ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
+             ML_S("script", ml_revision_declaration(revision)->file),
+             ML_I("revision", ml_revision_number(revision)), ML_S("kind", kind->kind));
     ml_object_warning(self->cluster, kind, object, "WatchFailed", err->message);
     ml_metric_add(self->metrics.errors, 1);
     if (ml_script_limit_hit(ml_revision_script(revision)))
@@ -282,7 +295,7 @@ void ml_controller_free(struct ml_controller *self)
 void ml_controller_offer(struct ml_controller *self, struct ml_script *script)
 {
     ml_revision_unref(self->offered);
-    self->offered = ml_revision_new(self->cluster, script, &revision_handler, self);
+    self->offered = ml_revision_new(self->cluster, script, ++self->offers, &revision_handler, self);
     ml_revision_start(self->offered);
 }
 

@@ -24,6 +24,7 @@ struct ml_controller {
     struct ml_timer probe;       /* while the circuit is open: until an object may try */
     struct ml_revision *current; /* NULL before the first is live */
     struct ml_revision *offered; /* on its way; NULL when there is none */
+    int64_t offers;              /* revisions so far */
     struct ml_list works;
     int64_t in_flight;
     int64_t low_in_flight; /* of those, the ones of low priority */

@@ -42,8 +42,8 @@ static void on_key_slowed(void *context, struct ml_str key, const char *fields, 
     struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
     ml_metric_add(self->metrics.slowed, 1);
     ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
-            ML_STR_FIELD("object", key), ML_S("changes", fields),
-            ML_F("pause_seconds", (double)delay_ns / (double)ML_NS_PER_S));
+            ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, key),
+            ML_S("changes", fields), ML_F("pause_seconds", (double)delay_ns / (double)ML_NS_PER_S));
     if (!object)
         return;
     ML_AUTO_FREE char *note = ml_asprintf(
@@ -60,7 +60,7 @@ static void on_key_hot(void *context, struct ml_str key)
     ml_metric_add(self->metrics.slowed, 1);
     ml_warn(self->cluster->log, self->name,
             "script asks to be called again at once, again and again; slowing it down",
-            ML_STR_FIELD("object", key));
+            ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, key));
     if (object)
         ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered",
                           "each run asks to be called again at once (requeue_after, requeue_at): "
@@ -223,7 +223,8 @@ static void on_live_read(void *context, const struct ml_err *err)
     }
     if (err) {
         ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
-                 ML_STR_FIELD("object", work->key), ML_ERR(err));
+                 ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
+                 ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)));
         ml_workqueue_add_rate_limited(self->queue, work->key, work->priority);
     }
     end_work(work);
@@ -303,7 +304,8 @@ static void cut_lost_work(struct work *work)
     if (work->reconcile) {
         ml_warn(self->cluster->log, self->name,
                 "another replica gets this object; ended between two writes",
-                ML_STR_FIELD("object", work->key));
+                ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
+                ML_S("reconcileID", ml_reconcile_id(work->reconcile)));
         ml_reconcile_cancel(work->reconcile);
         ml_enqueue_filter_ended(self->filter, work->key);
     }

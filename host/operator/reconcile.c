@@ -5,6 +5,8 @@
 #include "operator/status.h"
 #include "state/writer.h"
 
+#include <stdio.h>
+
 void ml_object_warning(struct ml_cluster *cluster, const struct ml_kind *kind,
                        const struct ml_object *object, const char *reason, const char *note)
 {
@@ -23,9 +25,12 @@ void ml_object_warning(struct ml_cluster *cluster, const struct ml_kind *kind,
     ml_recorder_event(cluster->recorder, &event);
 }
 
+#define ID_LEN 8 /* hex digits */
+
 struct ml_reconcile {
     struct ml_cluster *cluster;
     const char *controller;
+    char id[ID_LEN + 1];
     struct ml_revision *revision;
     struct ml_expectations *expectations;
     struct ml_object *object;
@@ -56,14 +61,28 @@ static void record_warning(struct ml_reconcile *self, const char *reason, const 
     ml_object_warning(self->cluster, ml_revision_kind(self->revision), self->object, reason, note);
 }
 
+/* The line of the script in "cnat.lua:12: message"; 0: the message names none. */
+static int64_t line_of_error(const struct ml_reconcile *self, const char *message)
+{
+    const char *file = ml_revision_declaration(self->revision)->file;
+    size_t len = strlen(file);
+    if (strncmp(message, file, len) != 0 || message[len] != ':')
+        return 0;
+    return strtoll(message + len + 1, NULL, 10);
+}
+
 static void log_failure(struct ml_reconcile *self, enum ml_log_level level, const char *message,
                         const char *text, const char *traceback)
 {
+    int64_t line = line_of_error(self, self->end.err.message);
     ml_log(self->cluster->log, level, self->controller, message,
-           ML_STR_FIELD("namespace", ml_object_namespace(self->object)),
-           ML_STR_FIELD("name", ml_object_name(self->object)), ML_S("error", text),
-           ML_S("kind", ml_err_name(self->end.err.kind)),
-           {.key = traceback ? "traceback" : NULL, .str = ml_str_of(traceback)});
+           ML_OBJECT_FIELDS(self->controller, ml_revision_kind(self->revision)->kind,
+                            ml_object_key(self->object)),
+           ML_S("reconcileID", self->id), ML_S("error", text),
+           ML_S("errorKind", ml_err_name(self->end.err.kind)),
+           ML_S("script", ml_revision_declaration(self->revision)->file),
+           ML_I("revision", ml_revision_number(self->revision)), ML_I(line > 0 ? "line" : "", line),
+           ML_S(traceback ? "traceback" : "", traceback));
 }
 
 /* Tells of a failure where a person looks. A conflict or a passing fault of the network is
@@ -171,7 +190,7 @@ static void start_script(void *context)
 {
     struct ml_reconcile *self = context;
     struct ml_operator *run = ml_script_reconcile(ml_revision_script(self->revision), self->object,
-                                                  on_script_result, self);
+                                                  self->id, on_script_result, self);
     /* NULL: over already, and `self` with it unless a status is being written. */
     if (run)
         self->run = run;
@@ -186,6 +205,8 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
     self->cluster = cluster;
     self->controller = controller;
+    snprintf(self->id, sizeof self->id, "%08x",
+             (unsigned)(ml_random_u64(cluster->random) & UINT32_MAX));
     self->revision = ml_revision_ref(revision);
     self->expectations = expectations;
     self->object = ml_object_ref(object);
@@ -194,6 +215,11 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
     ml_turn_init(&self->start, start_script, self);
     ml_turn_wait(&self->start, payer);
     return self;
+}
+
+const char *ml_reconcile_id(const struct ml_reconcile *self)
+{
+    return self->id;
 }
 
 bool ml_reconcile_writes(const struct ml_reconcile *self)

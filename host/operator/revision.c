@@ -42,6 +42,7 @@ struct ml_revision {
     struct ml_turn map_turn;
     struct ml_cluster *cluster;
     struct ml_script *script;
+    int64_t number;
     const struct ml_declaration *declaration;
     const struct ml_revision_handler *handler;
     void *context;
@@ -319,12 +320,14 @@ static void resolve_kind(void *context)
 }
 
 struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script *script,
-                                    const struct ml_revision_handler *handler, void *context)
+                                    int64_t number, const struct ml_revision_handler *handler,
+                                    void *context)
 {
     struct ml_revision *self = ml_new(struct ml_revision);
     self->refs = 1;
     self->cluster = cluster;
     self->script = script;
+    self->number = number;
     self->declaration = ml_script_declaration(script);
     self->handler = handler;
     self->context = context;
@@ -427,6 +430,11 @@ struct ml_script *ml_revision_script(const struct ml_revision *self)
 const struct ml_declaration *ml_revision_declaration(const struct ml_revision *self)
 {
     return self->declaration;
+}
+
+int64_t ml_revision_number(const struct ml_revision *self)
+{
+    return self->number;
 }
 
 bool ml_revision_is_ready(const struct ml_revision *self)

@@ -340,12 +340,13 @@ static void run_end(struct ml_operator *run, bool reuse)
 }
 
 struct ml_operator *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                        ml_script_done *done, void *context)
+                                        const char *id, ml_script_done *done, void *context)
 {
     ml_assert(script->is_controller && script->binding.kinds);
     struct ml_operator *run = ml_new(struct ml_operator);
     run->thread = (struct script_thread){
         .script = ml_script_ref(script), .run = run, .object = ml_object_ref(object)};
+    run->id = id;
     run->done = done;
     run->context = context;
     run->cpu_left_ns = SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns;

@@ -125,11 +125,11 @@ struct ml_result {
 /* `result` and what it points to live during the call. The run is gone when it returns. */
 typedef void ml_script_done(void *context, const struct ml_result *result);
 
-/* Runs reconcile(object, ctx) in a coroutine. `done` may come before this returns, with NULL
- * returned then. To be called in a turn of the binding's payer; the run takes those that it needs
- * to go on by itself. */
+/* Runs reconcile(object, ctx) in a coroutine. Its log lines have `id`, borrowed until it has ended,
+ * as reconcileID. `done` may come before this returns, with NULL returned then. To be called in a
+ * turn of the binding's payer; the run takes those that it needs to go on by itself. */
 struct ml_operator *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                        ml_script_done *done, void *context);
+                                        const char *id, ml_script_done *done, void *context);
 /* A write of it is under way: what becomes of it is not known yet. */
 bool ml_script_writes(const struct ml_operator *run);
 void ml_script_cancel(struct ml_operator *run); /* done comes no more; open requests are canceled */

@@ -114,7 +114,7 @@ describe("foreign text", function()
       },
     })
     for _, name in ipairs { "raises", "fails", "called", "invalid", "terminal" } do
-      server:till_said(('name="%s" error='):format(name))
+      server:till_said(('name="%s" reconcileID="%%x+" error='):format(name))
     end
     server:till_told "thing/status +x\\n2026"
     server:till_told "thing/raises +! Hostile: x\\n2026"
