@@ -1,6 +1,8 @@
 /* L0 base. Structured log lines: a constant message and key/value fields, as JSON (level, ts,
  * logger, msg, then the fields) or as text for a terminal. Whatever the strings hold, a line stays
- * one line: JSON, or text without control characters (base/escape.h). Of a message the first 1024
+ * one line: JSON, or text without control characters (base/escape.h). The only exception is an
+ * ML_LINES field in text: its lines stand below, each escaped, and indented by two spaces, so that
+ * none of them looks like a log line. Of a message the first 1024
  * bytes are shown, of logger and keys 128; a line over 16 KiB says only that it was too long. A
  * line that cannot be written now, to a
  * pipe that nobody reads or a disk that is full, is dropped: logging never blocks or fails the
@@ -14,10 +16,11 @@ enum ml_log_level { ML_LOG_DEBUG, ML_LOG_INFO, ML_LOG_WARN, ML_LOG_ERROR };
 enum ml_log_format { ML_LOG_JSON, ML_LOG_TEXT };
 
 /* A field: ML_S("namespace", ns), ML_STR_FIELD("name", slice), ML_I("attempt", 3),
- * ML_F("seconds", 0.2), ML_RAW("fields", slice of JSON), ML_ERR(&err). */
+ * ML_F("seconds", 0.2), ML_RAW("fields", slice of JSON), ML_LINES("traceback", text), ML_ERR(&err).
+ */
 struct ml_field {
     const char *key; /* "": the field is left out; NULL ends a list */
-    enum { ML_FIELD_STR, ML_FIELD_INT, ML_FIELD_REAL, ML_FIELD_RAW } type;
+    enum { ML_FIELD_STR, ML_FIELD_INT, ML_FIELD_REAL, ML_FIELD_RAW, ML_FIELD_LINES } type;
     struct ml_str str;
     int64_t integer;
     double real;
@@ -42,6 +45,10 @@ struct ml_field {
 #define ML_RAW(k, json)                                                                            \
     {                                                                                              \
         .key = (k), .type = ML_FIELD_RAW, .str = (json)                                            \
+    }
+#define ML_LINES(k, text)                                                                          \
+    {                                                                                              \
+        .key = (k), .type = ML_FIELD_LINES, .str = ml_str_of(text)                                 \
     }
 #define ML_ERR(err)                                                                                \
     {                                                                                              \

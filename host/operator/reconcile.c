@@ -82,7 +82,7 @@ static void log_failure(struct ml_reconcile *self, enum ml_log_level level, cons
            ML_S("errorKind", ml_err_name(self->end.err.kind)),
            ML_S("script", ml_revision_declaration(self->revision)->file),
            ML_I("revision", ml_revision_number(self->revision)), ML_I(line > 0 ? "line" : "", line),
-           ML_S(traceback ? "traceback" : "", traceback));
+           ML_LINES(traceback ? "traceback" : "", traceback));
 }
 
 /* Tells of a failure where a person looks. A conflict or a passing fault of the network is
