@@ -116,6 +116,12 @@ void controller_circuit_close(struct ml_controller *self)
         report_circuit_closed(self);
 }
 
+static void enqueue_at_start(struct ml_controller *self, struct ml_str key)
+{
+    controller_note_cause(self, key, "start", ML_STR(""));
+    ml_workqueue_add(self->queue, key, ML_PRIORITY_LOW);
+}
+
 /* All there is, behind whatever somebody changes meanwhile. What is another replica's does not
  * wait in the queue: who gets it later begins with all there is. */
 static void enqueue_all_objects(struct ml_controller *self)
@@ -126,7 +132,7 @@ static void enqueue_all_objects(struct ml_controller *self)
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
         if (controller_acts(self, ml_object_key(object)))
-            ml_workqueue_add(self->queue, ml_object_key(object), ML_PRIORITY_LOW);
+            enqueue_at_start(self, ml_object_key(object));
 }
 
 /* The swap. It happens in one step of the loop, so between any two reconciles. */
@@ -195,6 +201,7 @@ static void on_object_gone(void *context, struct ml_revision *revision, struct m
     ml_expectations_clear(self->expectations, key);
     ml_enqueue_filter_gone(self->filter, key);
     ml_stale_keys_drop(&self->stale_keys, key);
+    free(controller_take_cause(self, key));
 }
 
 static void on_function_failed(void *context, struct ml_revision *revision,
@@ -286,6 +293,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_expectations_free(self->expectations);
     ml_enqueue_filter_free(self->filter);
     ml_stale_keys_fini(&self->stale_keys);
+    controller_drop_causes(self);
     ml_workqueue_free(self->queue);
     ml_payer_fini(&self->payer);
     free(self->name);
@@ -316,7 +324,7 @@ void ml_controller_reshard(struct ml_controller *self)
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
         struct ml_str key = ml_object_key(object);
         if (ml_shard_gained(self->cluster->shard, ml_str_of(self->name), key))
-            ml_workqueue_add(self->queue, key, ML_PRIORITY_LOW);
+            enqueue_at_start(self, key);
     }
     controller_pump(self);
 }

@@ -20,6 +20,7 @@ struct ml_controller {
     struct ml_payer payer; /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
     struct ml_stale_keys stale_keys;
+    struct ml_map causes; /* key -> why it waits in the queue; at log level debug only */
     struct ml_circuit circuit;
     struct ml_timer probe;       /* while the circuit is open: until an object may try */
     struct ml_revision *current; /* NULL before the first is live */
@@ -49,6 +50,13 @@ void controller_circuit_close(struct ml_controller *self);
 
 /* The enqueue filter, which gives its keys to the queue, and is told of the script's writes. */
 void controller_make_filter(struct ml_controller *self);
+/* What the debug line of the key's next reconcile says woke it: "start", "requeue", "retry", or the
+ * kind of the object that changed, and its key. The last word counts. */
+void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,
+                           struct ml_str object_key);
+/* The key's cause, for the caller to free; NULL: none is known. */
+char *controller_take_cause(struct ml_controller *self, struct ml_str key);
+void controller_drop_causes(struct ml_controller *self);
 /* Begins keys until the limits are reached. The queue's `ready`. */
 void controller_pump(void *controller);
 /* Ends all that is under way where it stands. */

@@ -15,9 +15,49 @@ struct work {
     struct ml_live_read *live_read; /* before it, of a key whose cached object may be stale */
     struct ml_reconcile *reconcile; /* NULL: not yet */
     int64_t started_ns;
+    char *cause; /* NULL: not known, or not to be logged */
     bool probes; /* whether the script stays within its limits again */
     struct ml_list node;
 };
+
+struct cause {
+    char *text;
+    char key[];
+};
+
+void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,
+                           struct ml_str object_key)
+{
+    if (!self->cluster->log || self->cluster->log->level > ML_LOG_DEBUG)
+        return;
+    struct cause *cause = ml_map_get(&self->causes, key);
+    if (!cause) {
+        cause = ml_zalloc(sizeof *cause + key.len);
+        memcpy(cause->key, key.ptr, key.len);
+        ml_map_put(&self->causes, (struct ml_str){cause->key, key.len}, cause);
+    }
+    free(cause->text);
+    cause->text = ml_asprintf("%s%s" ML_STR_FMT, what, object_key.len ? " " : "",
+                              ML_STR_ARG(object_key));
+}
+
+char *controller_take_cause(struct ml_controller *self, struct ml_str key)
+{
+    struct cause *cause = ml_map_remove(&self->causes, key);
+    char *text = cause ? cause->text : NULL;
+    free(cause);
+    return text;
+}
+
+void controller_drop_causes(struct ml_controller *self)
+{
+    ml_map_each (&self->causes, cursor, value) {
+        struct cause *cause = value;
+        free(cause->text);
+        free(cause);
+    }
+    ml_map_fini(&self->causes);
+}
 
 static void on_write_answered(void *context, struct ml_str key, const struct ml_informer *informer,
                               uint64_t rv, bool shown)
@@ -26,9 +66,16 @@ static void on_write_answered(void *context, struct ml_str key, const struct ml_
     ml_enqueue_filter_wrote(self->filter, key, informer, rv, shown);
 }
 
-static void on_key_woken(void *context, struct ml_str key, int64_t delay_ns)
+static void on_key_woken(void *context, struct ml_str key, const struct ml_change *change,
+                         int64_t delay_ns)
 {
     struct ml_controller *self = context;
+    const struct ml_object *object = !change ? NULL : change->new ? change->new : change->old;
+    if (object)
+        controller_note_cause(self, key, ml_informer_kind(change->informer)->kind,
+                              ml_object_key(object));
+    else
+        controller_note_cause(self, key, "changes", ML_STR(""));
     if (delay_ns > 0)
         ml_workqueue_add_after(self->queue, key, ML_PRIORITY_NORMAL, delay_ns);
     else
@@ -101,6 +148,7 @@ static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
 static void requeue_after(const struct work *work, enum ml_priority priority, int64_t delay_ns)
 {
     struct ml_controller *self = work->controller;
+    controller_note_cause(self, work->key, "requeue", ML_STR(""));
     ml_workqueue_add_after(self->queue, work->key, priority,
                            ml_enqueue_filter_restrain(self->filter, work->key, delay_ns));
 }
@@ -118,6 +166,7 @@ static void requeue_key(const struct work *work, const struct ml_reconcile_end *
     case ML_OUTCOME_ERROR:
         if (end->err.kind == ML_ECONFLICT)
             mark_cache_stale(self, key);
+        controller_note_cause(self, key, "retry", ML_STR(""));
         ml_workqueue_add_rate_limited_by(self->queue, key, work->priority, self->circuit.hits);
         return;
     case ML_OUTCOME_TERMINAL:
@@ -145,6 +194,7 @@ static void end_work(struct work *work)
     ml_metric_set(self->metrics.active, (double)self->in_flight);
     if (work->probes)
         ml_circuit_abandon(&self->circuit);
+    free(work->cause);
     free(work);
 }
 
@@ -164,12 +214,43 @@ static void update_circuit(struct work *work, const struct ml_reconcile_end *end
         controller_circuit_close(self);
 }
 
+static const char *result_of(const struct ml_reconcile_end *end)
+{
+    switch (end->outcome) {
+    case ML_OUTCOME_OK:
+        return end->requeue_after_ns >= 0 || end->requeue_at_ns >= 0 ? "requeue_after" : "success";
+    case ML_OUTCOME_ERROR:
+        return "error";
+    case ML_OUTCOME_TERMINAL:
+        return "terminal";
+    case ML_OUTCOME_INVALID:
+        return "invalid";
+    }
+    ML_UNREACHABLE();
+}
+
+static void log_reconciled(const struct work *work, const struct ml_reconcile_end *end,
+                           int64_t took_ns)
+{
+    const struct ml_controller *self = work->controller;
+    bool good = end->outcome == ML_OUTCOME_OK;
+    ml_debug(self->cluster->log, self->name, "reconciled",
+             ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
+             ML_S("reconcileID", ml_reconcile_id(work->reconcile)),
+             ML_S(good ? "" : "error", end->err.message),
+             ML_S(good ? "" : "errorKind", ml_err_name(end->err.kind)),
+             ML_S(work->cause ? "cause" : "", work->cause),
+             ML_F("duration_ms", (double)took_ns / (double)ML_NS_PER_MS),
+             ML_I("writes", end->writes), ML_S("result", result_of(end)));
+}
+
 static void on_reconciled(void *context, const struct ml_reconcile_end *end)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
     int64_t took_ns = ml_clock_monotonic(self->cluster->clock) - work->started_ns;
     ml_controller_metrics_count(&self->metrics, end, took_ns);
+    log_reconciled(work, end, took_ns);
     update_circuit(work, end);
     requeue_key(work, end);
     ml_enqueue_filter_ended(self->filter, work->key);
@@ -198,6 +279,7 @@ static struct ml_object *object_to_reconcile(struct ml_controller *self, struct 
     if (!object)
         ml_stale_keys_drop(&self->stale_keys, key); /* its last child goes after it */
     ml_workqueue_forget(self->queue, key);
+    free(controller_take_cause(self, key));
     return NULL;
 }
 
@@ -225,6 +307,7 @@ static void on_live_read(void *context, const struct ml_err *err)
         ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
                  ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
                  ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)));
+        controller_note_cause(self, work->key, "retry", ML_STR(""));
         ml_workqueue_add_rate_limited(self->queue, work->key, work->priority);
     }
     end_work(work);
@@ -245,6 +328,7 @@ static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_pri
     work->key = key;
     work->priority = priority;
     work->started_ns = ml_clock_monotonic(self->cluster->clock);
+    work->cause = controller_take_cause(self, key);
     work->probes = ml_circuit_begin(&self->circuit);
     ml_list_push(&self->works, &work->node);
     self->in_flight++;

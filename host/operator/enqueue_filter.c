@@ -266,7 +266,7 @@ void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key
     }
     int64_t delay_ns = entry ? delay_of_change(self, entry, change) : 0;
     if (delay_ns >= 0)
-        self->handler->wake(self->context, key, delay_ns);
+        self->handler->wake(self->context, key, change, delay_ns);
 }
 
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
@@ -315,15 +315,30 @@ void ml_enqueue_filter_wrote(struct ml_enqueue_filter *self, struct ml_str key,
     entry->writes[entry->write_count++] = (struct own_write){informer, rv, .over = shown};
 }
 
+/* Which of the changes of the run wakes the key first; false: none does. */
+static bool first_held(struct ml_enqueue_filter *self, struct entry *entry,
+                       const struct ml_change **out_change, int64_t *out_delay_ns)
+{
+    *out_change = NULL;
+    *out_delay_ns = entry->overflow ? 0 : INT64_MAX;
+    for (size_t i = 0; i < entry->held_count; i++) {
+        int64_t delay_ns = delay_of_change(self, entry, &entry->held[i]);
+        if (delay_ns < 0 || delay_ns >= *out_delay_ns)
+            continue;
+        *out_delay_ns = delay_ns;
+        *out_change = &entry->held[i];
+    }
+    return *out_delay_ns < INT64_MAX;
+}
+
 void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
+    const struct ml_change *change;
+    int64_t delay_ns;
     ml_assert(entry && entry->under_way);
-    int64_t delay_ns = entry->overflow ? 0 : INT64_MAX;
-    for (size_t i = 0; i < entry->held_count; i++) {
-        int64_t one_ns = delay_of_change(self, entry, &entry->held[i]);
-        delay_ns = one_ns >= 0 ? ML_MIN(delay_ns, one_ns) : delay_ns;
-    }
+    if (first_held(self, entry, &change, &delay_ns))
+        self->handler->wake(self->context, key, change, delay_ns);
     drop_held(entry);
     drop_over(entry);
     entry->under_way = false;
@@ -332,8 +347,6 @@ void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
     if (!entry->counted && entry->write_count == 0)
         end_streak(entry);
     entry_settle(self, entry);
-    if (delay_ns < INT64_MAX)
-        self->handler->wake(self->context, key, delay_ns);
 }
 
 void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)

@@ -30,8 +30,10 @@ struct ml_change {
 };
 
 struct ml_enqueue_filter_handler {
-    /* The key is to be looked at, after that delay; 0: now. */
-    void (*wake)(void *context, struct ml_str key, int64_t delay_ns);
+    /* The key is to be reconciled, after that delay; 0: now. `change` is what wakes it; NULL: too
+     * many came to say which. */
+    void (*wake)(void *context, struct ml_str key, const struct ml_change *change,
+                 int64_t delay_ns);
     /* It is slowed; wake comes as well. `fields`: "ConfigMap d/a: data.time". */
     void (*slowed)(void *context, struct ml_str key, const char *fields, int64_t delay_ns);
     /* It asks to be called again at once, and is slowed from now on; told once, until it has asked

@@ -158,6 +158,7 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
         .informer = ml_revision_informer(self->revision),
         .key = ml_object_key(self->object),
     };
+    self->end.writes++;
     self->writing = ml_writer_send(self->cluster, &write, on_status_written, self);
 }
 
@@ -172,6 +173,7 @@ static void on_script_result(void *context, const struct ml_result *result)
         .requeue_after_ns = result->requeue_after_ns,
         .requeue_at_ns = result->requeue_at_ns,
         .limit = result->limit,
+        .writes = result->writes,
     };
     struct ml_err err = ML_ERR_INIT;
     if (ml_status_patch(self->object, result, ml_clock_wall(self->cluster->clock), &patch, &err) <

@@ -21,6 +21,7 @@ struct ml_reconcile_end {
     int64_t requeue_after_ns; /* or -1 */
     int64_t requeue_at_ns;    /* wall clock; or -1 */
     enum ml_limit_hit limit;  /* that ended the script's code */
+    size_t writes;            /* that it asked for, with the one of the status */
 };
 
 typedef void ml_reconcile_done(void *context, const struct ml_reconcile_end *end);

@@ -144,6 +144,7 @@ static void finish(struct ml_operator *run, bool reuse)
     ML_AUTO_FREE char *traceback = NULL;
     if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
         result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
+    result->writes = run->writes;
     coroutine_give(run, reuse); /* first: done may start the next reconcile */
     script_trim(script);
     done(context, result);

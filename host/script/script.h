@@ -119,6 +119,7 @@ struct ml_result {
     int64_t requeue_after_ns; /* or -1 */
     int64_t requeue_at_ns;    /* wall clock; or -1 */
     const char *traceback;    /* of a Lua error, or NULL */
+    size_t writes;            /* that it asked for */
     enum ml_limit_hit limit;  /* that ended it */
 };
 
