@@ -52,6 +52,7 @@ static void append_field_value(struct ml_buf *line, const struct ml_field *field
 {
     switch (field->type) {
     case ML_FIELD_STR:
+    case ML_FIELD_LINES:
         ml_escape_json(line, field->str);
         break;
     case ML_FIELD_INT:
@@ -81,12 +82,23 @@ static void append_json_line(struct ml_buf *line, const struct log_head *head,
     ml_buf_puts(line, ",\"msg\":");
     ml_escape_json(line, ml_str_head(ml_str_of(head->message), LOG_MESSAGE_MAX));
     for (; fields->key; fields++) {
+        if (!fields->key[0])
+            continue;
         ml_buf_putc(line, ',');
         ml_escape_json(line, shown_name(fields->key));
         ml_buf_putc(line, ':');
         append_field_value(line, fields);
     }
     ml_buf_puts(line, "}\n");
+}
+
+static void append_lines_below(struct ml_buf *line, struct ml_str text)
+{
+    while (text.len > 0) {
+        ml_buf_puts(line, "  ");
+        ml_escape_text(line, ml_str_cut(&text, '\n'));
+        ml_buf_putc(line, '\n');
+    }
 }
 
 /* Escaped as a whole: nothing in it can begin a line of its own. */
@@ -99,12 +111,17 @@ static void append_text_line(struct ml_buf *line, const struct log_head *head,
     ml_buf_printf(&plain, " %-5s " ML_STR_FMT ": " ML_STR_FMT, head->level,
                   ML_STR_ARG(shown_name(head->logger)),
                   ML_STR_ARG(ml_str_head(ml_str_of(head->message), LOG_MESSAGE_MAX)));
-    for (; fields->key; fields++) {
-        ml_buf_printf(&plain, " " ML_STR_FMT "=", ML_STR_ARG(shown_name(fields->key)));
-        append_field_value(&plain, fields);
+    for (const struct ml_field *field = fields; field->key; field++) {
+        if (!field->key[0] || field->type == ML_FIELD_LINES)
+            continue;
+        ml_buf_printf(&plain, " " ML_STR_FMT "=", ML_STR_ARG(shown_name(field->key)));
+        append_field_value(&plain, field);
     }
     ml_escape_text(line, ml_buf_str(&plain));
     ml_buf_putc(line, '\n');
+    for (; fields->key; fields++)
+        if (fields->key[0] && fields->type == ML_FIELD_LINES)
+            append_lines_below(line, fields->str);
     line->failed = line->failed || plain.failed;
     ml_buf_fini(&plain);
 }

@@ -1,10 +1,12 @@
 /* L0 base. Structured log lines: a constant message and key/value fields, as JSON (level, ts,
  * logger, msg, then the fields) or as text for a terminal. Whatever the strings hold, a line stays
- * one line: JSON, or text without control characters (base/escape.h). The first 1024 bytes of a
- * message are shown, 128 of the logger and of each key; a line over 16 KiB says only that it was
- * too long. A line that cannot be written now, because nobody reads the pipe or the disk is full,
- * is dropped: logging never blocks or fails the work that it reports. A later line says how many
- * were dropped, as soon as lines can be written again. */
+ * one line: JSON, or text without control characters (base/escape.h). The only exception is an
+ * ML_LINES field in text: its lines stand below, each escaped, and indented by two spaces, so that
+ * none of them looks like a log line. The first 1024 bytes of a message are shown, 128 of the
+ * logger and of each key; a line over 16 KiB says only that it was too long. A line that cannot be
+ * written now, because nobody reads the pipe or the disk is full, is dropped: logging never blocks
+ * or fails the work that it reports. A later line says how many were dropped, as soon as lines can
+ * be written again. */
 #pragma once
 
 #include "base/clock.h"
@@ -14,10 +16,11 @@ enum ml_log_level { ML_LOG_DEBUG, ML_LOG_INFO, ML_LOG_WARN, ML_LOG_ERROR };
 enum ml_log_format { ML_LOG_JSON, ML_LOG_TEXT };
 
 /* A field: ML_S("namespace", ns), ML_STR_FIELD("name", slice), ML_I("attempt", 3),
- * ML_F("seconds", 0.2), ML_RAW("fields", slice of JSON), ML_ERR(&err). */
+ * ML_F("seconds", 0.2), ML_RAW("fields", slice of JSON), ML_LINES("traceback", text), ML_ERR(&err).
+ */
 struct ml_field {
-    const char *key; /* NULL ends a list */
-    enum { ML_FIELD_STR, ML_FIELD_INT, ML_FIELD_REAL, ML_FIELD_RAW } type;
+    const char *key; /* "": the field is left out; NULL ends a list */
+    enum { ML_FIELD_STR, ML_FIELD_INT, ML_FIELD_REAL, ML_FIELD_RAW, ML_FIELD_LINES } type;
     struct ml_str str;
     int64_t integer;
     double real;
@@ -42,6 +45,10 @@ struct ml_field {
 #define ML_RAW(k, json)                                                                            \
     {                                                                                              \
         .key = (k), .type = ML_FIELD_RAW, .str = (json)                                            \
+    }
+#define ML_LINES(k, text)                                                                          \
+    {                                                                                              \
+        .key = (k), .type = ML_FIELD_LINES, .str = ml_str_of(text)                                 \
     }
 #define ML_ERR(err)                                                                                \
     {                                                                                              \

@@ -1,3 +1,4 @@
+/* The metrics of a controller: made by controller.c, counted by controller_work.c. */
 #include "operator/controller_metrics.h"
 
 static const double reconcile_buckets[] = {

@@ -1,6 +1,6 @@
-/* The keys under way: who may begin, and what becomes of a key that has ended. */
+/* The keys of a controller, from the enqueue filter to the end of their reconcile: who may begin,
+ * and what becomes of a key that has ended. */
 #include "operator/controller_internal.h"
-#include "operator/live_read.h"
 
 /* Keys of low priority under way at once, so that an edit finds the loop, the client and the server
  * free: while 5,000 objects of a start are worked off it waits 1, 6 and 26 ms beside 2, 8 and 32 of
@@ -12,15 +12,132 @@ struct work {
     struct ml_controller *controller;
     struct ml_str key; /* the queue's, until done */
     enum ml_priority priority;
-    struct ml_live_read *live_read; /* before it, for a key in doubt */
+    struct ml_live_read *live_read; /* before it, of a key whose cached object may be stale */
     struct ml_reconcile *reconcile; /* NULL: not yet */
     int64_t started_ns;
+    char *cause; /* NULL: not known, or not to be logged */
     bool probes; /* whether the script stays within its limits again */
     struct ml_list node;
 };
 
+struct cause {
+    char *text;
+    char key[];
+};
+
+void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,
+                           struct ml_str object_key)
+{
+    if (!self->cluster->log || self->cluster->log->level > ML_LOG_DEBUG)
+        return;
+    struct cause *cause = ml_map_get(&self->causes, key);
+    if (!cause) {
+        cause = ml_zalloc(sizeof *cause + key.len);
+        memcpy(cause->key, key.ptr, key.len);
+        ml_map_put(&self->causes, (struct ml_str){cause->key, key.len}, cause);
+    }
+    free(cause->text);
+    cause->text = ml_asprintf("%s%s" ML_STR_FMT, what, object_key.len ? " " : "",
+                              ML_STR_ARG(object_key));
+}
+
+char *controller_take_cause(struct ml_controller *self, struct ml_str key)
+{
+    struct cause *cause = ml_map_remove(&self->causes, key);
+    char *text = cause ? cause->text : NULL;
+    free(cause);
+    return text;
+}
+
+void controller_drop_causes(struct ml_controller *self)
+{
+    ml_map_each (&self->causes, cursor, value) {
+        struct cause *cause = value;
+        free(cause->text);
+        free(cause);
+    }
+    ml_map_fini(&self->causes);
+}
+
+static void on_write_answered(void *context, struct ml_str key, const struct ml_informer *informer,
+                              uint64_t rv, bool shown)
+{
+    struct ml_controller *self = context;
+    ml_enqueue_filter_wrote(self->filter, key, informer, rv, shown);
+}
+
+static void on_key_woken(void *context, struct ml_str key, const struct ml_change *change,
+                         int64_t delay_ns)
+{
+    struct ml_controller *self = context;
+    const struct ml_object *object = !change ? NULL : change->new ? change->new : change->old;
+    if (object)
+        controller_note_cause(self, key, ml_informer_kind(change->informer)->kind,
+                              ml_object_key(object));
+    else
+        controller_note_cause(self, key, "changes", ML_STR(""));
+    if (delay_ns > 0)
+        ml_workqueue_add_after(self->queue, key, ML_PRIORITY_NORMAL, delay_ns);
+    else
+        ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+}
+
+static void on_key_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
+{
+    struct ml_controller *self = context;
+    const struct ml_informer *informer = ml_revision_informer(self->current);
+    struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
+    ml_metric_add(self->metrics.slowed, 1);
+    ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
+            ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, key),
+            ML_S("changes", fields), ML_F("pause_seconds", (double)delay_ns / (double)ML_NS_PER_S));
+    if (!object)
+        return;
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "each run changes what brings the next one: %s; the next run waits %d s", fields,
+        (int)(delay_ns / ML_NS_PER_S));
+    ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered", note);
+}
+
+static void on_key_hot(void *context, struct ml_str key)
+{
+    struct ml_controller *self = context;
+    const struct ml_informer *informer = ml_revision_informer(self->current);
+    struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
+    ml_metric_add(self->metrics.slowed, 1);
+    ml_warn(self->cluster->log, self->name,
+            "script asks to be called again at once, again and again; slowing it down",
+            ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, key));
+    if (object)
+        ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered",
+                          "each run asks to be called again at once (requeue_after, requeue_at): "
+                          "after 100 of them the next ones wait, up to 1 s");
+}
+
+static const struct ml_enqueue_filter_handler enqueue_handler = {
+    .wake = on_key_woken,
+    .slowed = on_key_slowed,
+    .hot = on_key_hot,
+};
+
+/* In virtual time nobody's core is taken, and what has no end is told as that. */
+static const struct ml_enqueue_filter_handler enqueue_handler_in_virtual_time = {
+    .wake = on_key_woken,
+    .slowed = on_key_slowed,
+};
+
+void controller_make_filter(struct ml_controller *self)
+{
+    self->filter = ml_enqueue_filter_new(self->cluster->loop,
+                                         ml_turns_metered(self->cluster->turns)
+                                             ? &enqueue_handler
+                                             : &enqueue_handler_in_virtual_time,
+                                         self);
+    ml_expectations_on_write(self->expectations, on_write_answered, self);
+}
+
 /* What the cache shows of it is not what the server has. */
-static void doubt(struct ml_controller *self, struct ml_str key)
+static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
 {
     const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     const struct ml_object *object = ml_store_get(store, key);
@@ -28,9 +145,10 @@ static void doubt(struct ml_controller *self, struct ml_str key)
         ml_stale_keys_add(&self->stale_keys, object);
 }
 
-static void add_after(const struct work *work, enum ml_priority priority, int64_t delay_ns)
+static void requeue_after(const struct work *work, enum ml_priority priority, int64_t delay_ns)
 {
     struct ml_controller *self = work->controller;
+    controller_note_cause(self, work->key, "requeue", ML_STR(""));
     ml_workqueue_add_after(self->queue, work->key, priority,
                            ml_enqueue_filter_restrain(self->filter, work->key, delay_ns));
 }
@@ -39,7 +157,7 @@ static void add_after(const struct work *work, enum ml_priority priority, int64_
  * result decides about the timer: one that an earlier run asked for is taken back. A key keeps
  * its priority, so that what fails or comes regularly since the start does not crowd out edits;
  * an instant that was asked for is work that is due, whatever brought it up. */
-static void requeue(const struct work *work, const struct ml_reconcile_end *end)
+static void requeue_key(const struct work *work, const struct ml_reconcile_end *end)
 {
     struct ml_controller *self = work->controller;
     struct ml_str key = work->key;
@@ -47,7 +165,8 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
     switch (end->outcome) {
     case ML_OUTCOME_ERROR:
         if (end->err.kind == ML_ECONFLICT)
-            doubt(self, key);
+            mark_cache_stale(self, key);
+        controller_note_cause(self, key, "retry", ML_STR(""));
         ml_workqueue_add_rate_limited_by(self->queue, key, work->priority, self->circuit.hits);
         return;
     case ML_OUTCOME_TERMINAL:
@@ -57,15 +176,15 @@ static void requeue(const struct work *work, const struct ml_reconcile_end *end)
         ml_stale_keys_reconciled(&self->stale_keys, key);
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
-            add_after(work, work->priority, end->requeue_after_ns);
+            requeue_after(work, work->priority, end->requeue_after_ns);
         if (end->requeue_at_ns >= 0)
-            add_after(work, ML_PRIORITY_NORMAL,
-                      ml_ns_between(ml_clock_wall(self->cluster->clock), end->requeue_at_ns));
+            requeue_after(work, ML_PRIORITY_NORMAL,
+                          ml_ns_between(ml_clock_wall(self->cluster->clock), end->requeue_at_ns));
         return;
     }
 }
 
-static void work_end(struct work *work)
+static void end_work(struct work *work)
 {
     struct ml_controller *self = work->controller;
     ml_list_remove(&work->node);
@@ -75,16 +194,17 @@ static void work_end(struct work *work)
     ml_metric_set(self->metrics.active, (double)self->in_flight);
     if (work->probes)
         ml_circuit_abandon(&self->circuit);
+    free(work->cause);
     free(work);
 }
 
-void controller_tell_when_stopped(struct ml_controller *self)
+void controller_end_when_idle(struct ml_controller *self)
 {
     if (self->stopping && self->in_flight == 0)
         ml_task_defer(&self->stopped_task, self->cluster->loop);
 }
 
-static void judge_limits(struct work *work, const struct ml_reconcile_end *end)
+static void update_circuit(struct work *work, const struct ml_reconcile_end *end)
 {
     struct ml_controller *self = work->controller;
     const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
@@ -94,17 +214,48 @@ static void judge_limits(struct work *work, const struct ml_reconcile_end *end)
         controller_circuit_close(self);
 }
 
+static const char *result_of(const struct ml_reconcile_end *end)
+{
+    switch (end->outcome) {
+    case ML_OUTCOME_OK:
+        return end->requeue_after_ns >= 0 || end->requeue_at_ns >= 0 ? "requeue_after" : "success";
+    case ML_OUTCOME_ERROR:
+        return "error";
+    case ML_OUTCOME_TERMINAL:
+        return "terminal";
+    case ML_OUTCOME_INVALID:
+        return "invalid";
+    }
+    ML_UNREACHABLE();
+}
+
+static void log_reconciled(const struct work *work, const struct ml_reconcile_end *end,
+                           int64_t took_ns)
+{
+    const struct ml_controller *self = work->controller;
+    bool good = end->outcome == ML_OUTCOME_OK;
+    ml_debug(self->cluster->log, self->name, "reconciled",
+             ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
+             ML_S("reconcileID", ml_reconcile_id(work->reconcile)),
+             ML_S(good ? "" : "error", end->err.message),
+             ML_S(good ? "" : "errorKind", ml_err_name(end->err.kind)),
+             ML_S(work->cause ? "cause" : "", work->cause),
+             ML_F("duration_ms", (double)took_ns / (double)ML_NS_PER_MS),
+             ML_I("writes", end->writes), ML_S("result", result_of(end)));
+}
+
 static void on_reconciled(void *context, const struct ml_reconcile_end *end)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
     int64_t took_ns = ml_clock_monotonic(self->cluster->clock) - work->started_ns;
     ml_controller_metrics_count(&self->metrics, end, took_ns);
-    judge_limits(work, end);
-    requeue(work, end);
+    log_reconciled(work, end, took_ns);
+    update_circuit(work, end);
+    requeue_key(work, end);
     ml_enqueue_filter_ended(self->filter, work->key);
-    work_end(work);
-    controller_tell_when_stopped(self);
+    end_work(work);
+    controller_end_when_idle(self);
     if (self->cluster->shard)
         ml_shard_settled(self->cluster->shard);
     controller_pump(self);
@@ -119,7 +270,7 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
 
 /* The object of a key; NULL for one that is gone, or going: what it owns goes with it, and nothing
  * new must appear under it. NULL as well for what is another replica's by now. */
-static struct ml_object *object_of(struct ml_controller *self, struct ml_str key)
+static struct ml_object *object_to_reconcile(struct ml_controller *self, struct ml_str key)
 {
     const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     struct ml_object *object = ml_store_get(store, key);
@@ -128,10 +279,11 @@ static struct ml_object *object_of(struct ml_controller *self, struct ml_str key
     if (!object)
         ml_stale_keys_drop(&self->stale_keys, key); /* its last child goes after it */
     ml_workqueue_forget(self->queue, key);
+    free(controller_take_cause(self, key));
     return NULL;
 }
 
-static void reconcile(struct work *work, struct ml_object *object)
+static void start_reconcile(struct work *work, struct ml_object *object)
 {
     struct ml_controller *self = work->controller;
     ml_enqueue_filter_begun(self->filter, work->key);
@@ -144,26 +296,28 @@ static void on_live_read(void *context, const struct ml_err *err)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
-    struct ml_object *object = err ? NULL : object_of(self, work->key);
+    struct ml_object *object = err ? NULL : object_to_reconcile(self, work->key);
     work->live_read = NULL;
     if (object) {
         ml_stale_keys_checked(&self->stale_keys, work->key);
-        reconcile(work, object);
+        start_reconcile(work, object);
         return;
     }
     if (err) {
         ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
-                 ML_STR_FIELD("object", work->key), ML_ERR(err));
+                 ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
+                 ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)));
+        controller_note_cause(self, work->key, "retry", ML_STR(""));
         ml_workqueue_add_rate_limited(self->queue, work->key, work->priority);
     }
-    work_end(work);
-    controller_tell_when_stopped(self);
+    end_work(work);
+    controller_end_when_idle(self);
     controller_pump(self);
 }
 
-static void begin(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
+static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
 {
-    struct ml_object *object = object_of(self, key);
+    struct ml_object *object = object_to_reconcile(self, key);
     if (!object ||
         !ml_expectations_satisfied(self->expectations, key, on_expectations_satisfied, self)) {
         ml_workqueue_done(self->queue, key);
@@ -174,6 +328,7 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
     work->key = key;
     work->priority = priority;
     work->started_ns = ml_clock_monotonic(self->cluster->clock);
+    work->cause = controller_take_cause(self, key);
     work->probes = ml_circuit_begin(&self->circuit);
     ml_list_push(&self->works, &work->node);
     self->in_flight++;
@@ -183,19 +338,25 @@ static void begin(struct ml_controller *self, struct ml_str key, enum ml_priorit
         work->live_read = ml_live_read_start(self->cluster->client, ml_revision_kind(self->current),
                                              object, on_live_read, work);
     else
-        reconcile(work, object);
+        start_reconcile(work, object);
+}
+
+static bool circuit_lets_begin(const struct ml_controller *self)
+{
+    return self->circuit.state == ML_CIRCUIT_CLOSED ||
+           ml_circuit_wait(&self->circuit, ml_clock_monotonic(self->cluster->clock)) == 0;
 }
 
 /* Is there room for one more, and down to which priority? Nothing begins while the reconciled kind
  * cannot be watched: what is made for an owner that is long gone is collected at once, and that
  * would bring the owner up again. Nor while another turn of this controller waits, or it has used
  * more than its share of the CPU: what is changed until then goes first. */
-static bool has_room(const struct ml_controller *self, enum ml_priority *out_least)
+static bool may_begin_another(const struct ml_controller *self, enum ml_priority *out_least)
 {
     bool all = self->low_in_flight < LOW_IN_FLIGHT_MAX;
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
     return self->current && !self->stopping && !self->cluster->standby &&
-           ml_payer_idle(&self->payer) && controller_circuit_lets_begin(self) &&
+           ml_payer_idle(&self->payer) && circuit_lets_begin(self) &&
            !ml_informer_is_degraded(ml_revision_informer(self->current)) &&
            self->in_flight < ml_revision_declaration(self->current)->concurrency_max;
 }
@@ -205,8 +366,8 @@ void controller_pump(void *context)
     struct ml_controller *self = context;
     struct ml_str key;
     enum ml_priority least, priority;
-    while (has_room(self, &least) && ml_workqueue_get(self->queue, least, &key, &priority))
-        begin(self, key, priority);
+    while (may_begin_another(self, &least) && ml_workqueue_get(self->queue, least, &key, &priority))
+        begin_key(self, key, priority);
 }
 
 void controller_cancel_work(struct ml_controller *self)
@@ -216,22 +377,23 @@ void controller_cancel_work(struct ml_controller *self)
         ml_live_read_cancel(work->live_read);
         if (work->reconcile)
             ml_reconcile_cancel(work->reconcile);
-        work_end(work);
+        end_work(work);
     }
 }
 
-static void cut_work(struct work *work)
+static void cut_lost_work(struct work *work)
 {
     struct ml_controller *self = work->controller;
     ml_live_read_cancel(work->live_read);
     if (work->reconcile) {
         ml_warn(self->cluster->log, self->name,
                 "another replica gets this object; ended between two writes",
-                ML_STR_FIELD("object", work->key));
+                ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
+                ML_S("reconcileID", ml_reconcile_id(work->reconcile)));
         ml_reconcile_cancel(work->reconcile);
         ml_enqueue_filter_ended(self->filter, work->key);
     }
-    work_end(work);
+    end_work(work);
 }
 
 bool ml_controller_hand_over(struct ml_controller *self, bool cut)
@@ -242,10 +404,10 @@ bool ml_controller_hand_over(struct ml_controller *self, bool cut)
         if (controller_acts(self, work->key))
             continue;
         if (!work->reconcile || (cut && !ml_reconcile_writes(work->reconcile)))
-            cut_work(work);
+            cut_lost_work(work);
         else
             idle = false;
     }
-    controller_tell_when_stopped(self);
+    controller_end_when_idle(self);
     return idle;
 }

@@ -1,11 +1,11 @@
+/* Which changes wake a key, and when: echoes of its own writes, and keys that wake themselves.
+ * controller.c brings changes; controller_work.c takes the keys that wake, and says which run. */
 #include "operator/enqueue_filter.h"
 
 #include "base/map.h"
 #include "kube/object_diff.h"
 
-#define HELD_MAX                                                                                   \
-    16 /* changes of one run; with more of them the key filter, whosesoever they are               \
-        */
+#define HELD_MAX 16 /* changes of one run; with more of them the key wakes, whoever made them */
 
 #define FREE_RUNS       20u
 #define SOON_NS         (60 * ML_NS_PER_S) /* 20 runs in more time than this are no loop */
@@ -124,8 +124,8 @@ static void entry_settle(struct ml_enqueue_filter *self, struct entry *entry)
 
 /* Was it a write of this key? One change may concern a key in several ways, and comes once for
  * each; so the write is forgotten only when the loop comes round. */
-static bool is_own(struct ml_enqueue_filter *self, struct entry *entry,
-                   const struct ml_change *change)
+static bool is_own_write(struct ml_enqueue_filter *self, struct entry *entry,
+                         const struct ml_change *change)
 {
     if (!change->new)
         return false;
@@ -151,7 +151,7 @@ static bool is_status_only(const struct ml_change *change)
 }
 
 /* The runs of a streak come one soon after the other. */
-static bool goes_on(const struct entry *entry, struct ml_str fields, int64_t now)
+static bool streak_goes_on(const struct entry *entry, struct ml_str fields, int64_t now)
 {
     if (!entry->fields || !ml_str_is(fields, entry->fields) ||
         now - entry->last_ns > entry->pause_ns + SOON_NS)
@@ -160,10 +160,11 @@ static bool goes_on(const struct entry *entry, struct ml_str fields, int64_t now
 }
 
 /* One more run that changed these fields, or the first one. */
-static void count(struct ml_enqueue_filter *self, struct entry *entry, struct ml_str fields)
+static void count_self_wake(struct ml_enqueue_filter *self, struct entry *entry,
+                            struct ml_str fields)
 {
     int64_t now = ml_clock_monotonic(ml_loop_clock(self->loop));
-    if (!goes_on(entry, fields, now)) {
+    if (!streak_goes_on(entry, fields, now)) {
         end_streak(entry);
         entry->fields = ml_str_dup(fields);
         entry->began_ns = now;
@@ -187,12 +188,12 @@ static int64_t pause_of_echo(struct ml_enqueue_filter *self, struct entry *entry
         ml_buf_printf(&fields, "%s " ML_STR_FMT ": ", ml_informer_kind(change->informer)->kind,
                       ML_STR_ARG(ml_object_key(change->new)));
         ml_object_diff(change->old, change->new, &fields);
-        count(self, entry, ml_buf_str(&fields));
+        count_self_wake(self, entry, ml_buf_str(&fields));
     }
     return entry->pause_ns;
 }
 
-static void hold(struct entry *entry, const struct ml_change *change)
+static void hold_change(struct entry *entry, const struct ml_change *change)
 {
     if (entry->held_count == HELD_MAX) {
         entry->overflow = true;
@@ -209,10 +210,10 @@ static void hold(struct entry *entry, const struct ml_change *change)
 }
 
 /* After how long a change wakes the key; -1: not at all. */
-static int64_t judge(struct ml_enqueue_filter *self, struct entry *entry,
-                     const struct ml_change *change)
+static int64_t delay_of_change(struct ml_enqueue_filter *self, struct entry *entry,
+                               const struct ml_change *change)
 {
-    if (!is_own(self, entry, change))
+    if (!is_own_write(self, entry, change))
         return 0;
     if (!is_status_only(change))
         return pause_of_echo(self, entry, change);
@@ -221,7 +222,7 @@ static int64_t judge(struct ml_enqueue_filter *self, struct entry *entry,
     return -1;
 }
 
-static void sweep(void *context)
+static void sweep_returned_writes(void *context)
 {
     struct ml_enqueue_filter *self = context;
     for (struct ml_list *node; (node = ml_list_shift(&self->heard));) {
@@ -240,7 +241,7 @@ struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
     self->handler = handler;
     self->context = context;
     ml_list_init(&self->heard);
-    ml_task_init(&self->sweep, sweep, self);
+    ml_task_init(&self->sweep, sweep_returned_writes, self);
     return self;
 }
 
@@ -260,12 +261,12 @@ void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key
 {
     struct entry *entry = ml_map_get(&self->entries, key);
     if (entry && entry->under_way) {
-        hold(entry, change);
+        hold_change(entry, change);
         return;
     }
-    int64_t delay_ns = entry ? judge(self, entry, change) : 0;
+    int64_t delay_ns = entry ? delay_of_change(self, entry, change) : 0;
     if (delay_ns >= 0)
-        self->handler->wake(self->context, key, delay_ns);
+        self->handler->wake(self->context, key, change, delay_ns);
 }
 
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
@@ -314,15 +315,30 @@ void ml_enqueue_filter_wrote(struct ml_enqueue_filter *self, struct ml_str key,
     entry->writes[entry->write_count++] = (struct own_write){informer, rv, .over = shown};
 }
 
+/* Which of the changes of the run wakes the key first; false: none does. */
+static bool first_held(struct ml_enqueue_filter *self, struct entry *entry,
+                       const struct ml_change **out_change, int64_t *out_delay_ns)
+{
+    *out_change = NULL;
+    *out_delay_ns = entry->overflow ? 0 : INT64_MAX;
+    for (size_t i = 0; i < entry->held_count; i++) {
+        int64_t delay_ns = delay_of_change(self, entry, &entry->held[i]);
+        if (delay_ns < 0 || delay_ns >= *out_delay_ns)
+            continue;
+        *out_delay_ns = delay_ns;
+        *out_change = &entry->held[i];
+    }
+    return *out_delay_ns < INT64_MAX;
+}
+
 void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
+    const struct ml_change *change;
+    int64_t delay_ns;
     ml_assert(entry && entry->under_way);
-    int64_t delay_ns = entry->overflow ? 0 : INT64_MAX;
-    for (size_t i = 0; i < entry->held_count; i++) {
-        int64_t one_ns = judge(self, entry, &entry->held[i]);
-        delay_ns = one_ns >= 0 ? ML_MIN(delay_ns, one_ns) : delay_ns;
-    }
+    if (first_held(self, entry, &change, &delay_ns))
+        self->handler->wake(self->context, key, change, delay_ns);
     drop_held(entry);
     drop_over(entry);
     entry->under_way = false;
@@ -331,8 +347,6 @@ void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
     if (!entry->counted && entry->write_count == 0)
         end_streak(entry);
     entry_settle(self, entry);
-    if (delay_ns < INT64_MAX)
-        self->handler->wake(self->context, key, delay_ns);
 }
 
 void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)

@@ -30,8 +30,10 @@ struct ml_change {
 };
 
 struct ml_enqueue_filter_handler {
-    /* The key is to be looked at, after that delay; 0: now. */
-    void (*wake)(void *context, struct ml_str key, int64_t delay_ns);
+    /* The key is to be reconciled, after that delay; 0: now. `change` is what wakes it; NULL: too
+     * many came to say which. */
+    void (*wake)(void *context, struct ml_str key, const struct ml_change *change,
+                 int64_t delay_ns);
     /* It is slowed; wake comes as well. `fields`: "ConfigMap d/a: data.time". */
     void (*slowed)(void *context, struct ml_str key, const char *fields, int64_t delay_ns);
     /* It asks to be called again at once, and is slowed from now on; told once, until it has asked
@@ -57,9 +59,9 @@ int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *filter, struct ml_s
                                    int64_t delay_ns);
 void ml_enqueue_filter_ended(struct ml_enqueue_filter *filter, struct ml_str key);
 
-void ml_enqueue_filter_gone(struct ml_enqueue_filter *filter,
-                            struct ml_str key); /* the object is gone */
-void ml_enqueue_filter_reset_backoff(
-    struct ml_enqueue_filter *filter); /* a new script: nobody is slowed any more */
-size_t
-ml_enqueue_filter_len(const struct ml_enqueue_filter *filter); /* keys it holds something of */
+/* The object of the key is gone. */
+void ml_enqueue_filter_gone(struct ml_enqueue_filter *filter, struct ml_str key);
+/* There is a new script: no key is slowed any more. */
+void ml_enqueue_filter_reset_backoff(struct ml_enqueue_filter *filter);
+/* How many keys it knows something about. */
+size_t ml_enqueue_filter_len(const struct ml_enqueue_filter *filter);

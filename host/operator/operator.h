@@ -9,7 +9,7 @@
 
 #include "operator/crash_marker.h"
 #include "operator/source.h"
-#include "state/lease_times.h"
+#include "state/lease.h"
 
 struct ml_operator;
 

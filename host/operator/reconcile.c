@@ -1,12 +1,36 @@
+/* One reconcile: the script runs, its status is written, and what went wrong is reported in the log
+ * and as an Event. Called by controller_work.c. */
 #include "operator/reconcile.h"
 
-#include "operator/object_warning.h"
 #include "operator/status.h"
 #include "state/writer.h"
+
+#include <stdio.h>
+
+void ml_object_warning(struct ml_cluster *cluster, const struct ml_kind *kind,
+                       const struct ml_object *object, const char *reason, const char *note)
+{
+    const struct ml_event event = {
+        .api_version = ml_str_of(kind->api_version),
+        .kind = ml_str_of(kind->kind),
+        .ns = ml_object_namespace(object),
+        .name = ml_object_name(object),
+        .uid = ml_object_uid(object),
+        .rv = ml_object_rv(object),
+        .warning = true,
+        .reason = ml_str_of(reason),
+        .action = ML_STR("Reconcile"),
+        .note = ml_str_of(note),
+    };
+    ml_recorder_event(cluster->recorder, &event);
+}
+
+#define ID_LEN 8 /* hex digits */
 
 struct ml_reconcile {
     struct ml_cluster *cluster;
     const char *controller;
+    char id[ID_LEN + 1];
     struct ml_revision *revision;
     struct ml_expectations *expectations;
     struct ml_object *object;
@@ -26,30 +50,44 @@ static void reconcile_free(struct ml_reconcile *self)
     free(self);
 }
 
-static void finish(struct ml_reconcile *self)
+static void finish_reconcile(struct ml_reconcile *self)
 {
     self->done(self->context, &self->end);
     reconcile_free(self);
 }
 
-static void record(struct ml_reconcile *self, const char *reason, const char *note)
+static void record_warning(struct ml_reconcile *self, const char *reason, const char *note)
 {
     ml_object_warning(self->cluster, ml_revision_kind(self->revision), self->object, reason, note);
+}
+
+/* The line of the script in "cnat.lua:12: message"; 0: the message names none. */
+static int64_t line_of_error(const struct ml_reconcile *self, const char *message)
+{
+    const char *file = ml_revision_declaration(self->revision)->file;
+    size_t len = strlen(file);
+    if (strncmp(message, file, len) != 0 || message[len] != ':')
+        return 0;
+    return strtoll(message + len + 1, NULL, 10);
 }
 
 static void log_failure(struct ml_reconcile *self, enum ml_log_level level, const char *message,
                         const char *text, const char *traceback)
 {
+    int64_t line = line_of_error(self, self->end.err.message);
     ml_log(self->cluster->log, level, self->controller, message,
-           ML_STR_FIELD("namespace", ml_object_namespace(self->object)),
-           ML_STR_FIELD("name", ml_object_name(self->object)), ML_S("error", text),
-           ML_S("kind", ml_err_name(self->end.err.kind)),
-           {.key = traceback ? "traceback" : NULL, .str = ml_str_of(traceback)});
+           ML_OBJECT_FIELDS(self->controller, ml_revision_kind(self->revision)->kind,
+                            ml_object_key(self->object)),
+           ML_S("reconcileID", self->id), ML_S("error", text),
+           ML_S("errorKind", ml_err_name(self->end.err.kind)),
+           ML_S("script", ml_revision_declaration(self->revision)->file),
+           ML_I("revision", ml_revision_number(self->revision)), ML_I(line > 0 ? "line" : "", line),
+           ML_LINES(traceback ? "traceback" : "", traceback));
 }
 
 /* Tells of a failure where a person looks. A conflict or a passing fault of the network is
  * the host's business and gets a log line only. */
-static void tell(struct ml_reconcile *self, const struct ml_result *result)
+static void report_failure(struct ml_reconcile *self, const struct ml_result *result)
 {
     ML_AUTO_FREE char *note = NULL;
     switch (self->end.outcome) {
@@ -59,12 +97,12 @@ static void tell(struct ml_reconcile *self, const struct ml_result *result)
         note = ml_asprintf(ML_STR_FMT ": %s", ML_STR_ARG(result->field), result->err.message);
         log_failure(self, ML_LOG_ERROR, "object is invalid; waiting for its correction", note,
                     NULL);
-        record(self, "Invalid", note);
+        record_warning(self, "Invalid", note);
         return;
     case ML_OUTCOME_TERMINAL:
         log_failure(self, ML_LOG_ERROR, "reconcile failed for good; waiting for a change",
                     self->end.err.message, NULL);
-        record(self, "Failed", self->end.err.message);
+        record_warning(self, "Failed", self->end.err.message);
         return;
     case ML_OUTCOME_ERROR:
         if (self->end.err.kind == ML_ECANCELED) {
@@ -80,14 +118,14 @@ static void tell(struct ml_reconcile *self, const struct ml_result *result)
         log_failure(self, ML_LOG_ERROR, "reconcile failed; trying again", self->end.err.message,
                     result ? result->traceback : NULL);
         if (self->end.err.kind == ML_ESCRIPT || !ml_err_retriable(self->end.err.kind))
-            record(self, "ReconcileFailed", self->end.err.message);
+            record_warning(self, "ReconcileFailed", self->end.err.message);
         return;
     }
 }
 
 /* A failed status write turns a good outcome into one that is tried again. An object that is
  * gone needs no status. */
-static void on_written(void *context, struct ml_str body, const struct ml_err *err)
+static void on_status_written(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_reconcile *self = context;
     (void)body;
@@ -96,9 +134,9 @@ static void on_written(void *context, struct ml_str body, const struct ml_err *e
         self->end.err = *err;
         ml_err_wrap(&self->end.err, "write status");
         self->end.outcome = ML_OUTCOME_ERROR;
-        tell(self, NULL);
+        report_failure(self, NULL);
     }
-    finish(self);
+    finish_reconcile(self);
 }
 
 static void write_status(struct ml_reconcile *self, struct ml_str patch)
@@ -120,10 +158,11 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
         .informer = ml_revision_informer(self->revision),
         .key = ml_object_key(self->object),
     };
-    self->writing = ml_writer_send(self->cluster, &write, on_written, self);
+    self->end.writes++;
+    self->writing = ml_writer_send(self->cluster, &write, on_status_written, self);
 }
 
-static void on_result(void *context, const struct ml_result *result)
+static void on_script_result(void *context, const struct ml_result *result)
 {
     struct ml_reconcile *self = context;
     ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
@@ -134,6 +173,7 @@ static void on_result(void *context, const struct ml_result *result)
         .requeue_after_ns = result->requeue_after_ns,
         .requeue_at_ns = result->requeue_at_ns,
         .limit = result->limit,
+        .writes = result->writes,
     };
     struct ml_err err = ML_ERR_INIT;
     if (ml_status_patch(self->object, result, ml_clock_wall(self->cluster->clock), &patch, &err) <
@@ -141,18 +181,18 @@ static void on_result(void *context, const struct ml_result *result)
         self->end.outcome = ML_OUTCOME_ERROR;
         self->end.err = err;
     }
-    tell(self, result);
+    report_failure(self, result);
     if (patch.len)
         write_status(self, ml_buf_str(&patch));
     else
-        finish(self);
+        finish_reconcile(self);
 }
 
-static void start(void *context)
+static void start_script(void *context)
 {
     struct ml_reconcile *self = context;
     struct ml_run *run = ml_script_reconcile(ml_revision_script(self->revision), self->object,
-                                             on_result, self);
+                                             self->id, on_script_result, self);
     /* NULL: over already, and `self` with it unless a status is being written. */
     if (run)
         self->run = run;
@@ -167,14 +207,21 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
     self->cluster = cluster;
     self->controller = controller;
+    snprintf(self->id, sizeof self->id, "%08x",
+             (unsigned)(ml_random_u64(cluster->random) & UINT32_MAX));
     self->revision = ml_revision_ref(revision);
     self->expectations = expectations;
     self->object = ml_object_ref(object);
     self->done = done;
     self->context = context;
-    ml_turn_init(&self->start, start, self);
+    ml_turn_init(&self->start, start_script, self);
     ml_turn_wait(&self->start, payer);
     return self;
+}
+
+const char *ml_reconcile_id(const struct ml_reconcile *self)
+{
+    return self->id;
 }
 
 bool ml_reconcile_writes(const struct ml_reconcile *self)

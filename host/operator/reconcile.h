@@ -7,6 +7,13 @@
 
 struct ml_reconcile;
 
+/* Whom a log line is about, under controller-runtime's keys and in its order; `key` is "ns/name",
+ * or the name alone: then there is no namespace. */
+#define ML_OBJECT_FIELDS(controller_name, kind_name, key)                                          \
+    ML_S("controller", (controller_name)), ML_S("controllerKind", (kind_name)),                    \
+        ML_STR_FIELD(ml_key_namespace(key).len ? "namespace" : "", ml_key_namespace(key)),         \
+        ML_STR_FIELD("name", ml_key_name(key))
+
 /* How it ended. Lives during the callback. */
 struct ml_reconcile_end {
     enum ml_outcome outcome;
@@ -14,6 +21,7 @@ struct ml_reconcile_end {
     int64_t requeue_after_ns; /* or -1 */
     int64_t requeue_at_ns;    /* wall clock; or -1 */
     enum ml_limit_hit limit;  /* that ended the script's code */
+    size_t writes;            /* that it asked for, with the one of the status */
 };
 
 typedef void ml_reconcile_done(void *context, const struct ml_reconcile_end *end);
@@ -27,4 +35,11 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
                                         ml_reconcile_done *done, void *context);
 /* As ml_script_writes; the write of the status counts. */
 bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
+/* What the log calls this run, as reconcileID. */
+const char *ml_reconcile_id(const struct ml_reconcile *reconcile);
 void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done comes no more */
+
+/* What a person has to know about an object, told where they look: an Event of type Warning on it.
+ * `reason` in CamelCase; `note` is cut as ml_event says. */
+void ml_object_warning(struct ml_cluster *cluster, const struct ml_kind *kind,
+                       const struct ml_object *object, const char *reason, const char *note);

@@ -1,34 +1,273 @@
-#include "operator/revision_internal.h"
+/* One version of a controller script: its way to work and to its end, and which keys a change of a
+ * watched object concerns. The controller starts and retires it, the informers tell it of changes.
+ */
+#include "operator/revision.h"
 
 #include "base/escape.h"
+#include "kube/object_diff.h"
 
 /* A kind that is not installed is looked for this often: soon enough for a person who has just
  * applied a CRD, rarely enough for a server. */
 #define RESOLVE_RETRY_NS (2 * ML_NS_PER_S)
 
-static void resolve(void *context);
+/* What a function may take at most, nearly: that of a watch has as long as a reconcile. */
+#define WHEN_MAX_NS (10 * ML_NS_PER_MS)
+#define MAP_MAX_NS  (100 * ML_NS_PER_MS)
 
-static void on_ready(void *context)
+#define UNMAPPED_MAX 256 /* changes that wait for their watch function; then all are concerned */
+
+struct watched_kind {
+    struct ml_revision *revision;
+    const struct ml_script_kind *declared;
+    struct ml_discovery_wait *resolving;
+    struct ml_timer retry;
+    struct ml_listener listener;
+    struct ml_err last; /* why it cannot be had, as told last */
+};
+
+/* A change that the watch function of its kind was not asked about yet. */
+struct unmapped {
+    struct watched_kind *watched;
+    struct ml_object *old, *new; /* a reference to each; one may be NULL */
+    struct ml_list node;
+};
+
+struct ml_revision {
+    uint32_t refs;
+    struct ml_expectations *expectations; /* once live */
+    struct ml_payer *payer;               /* likewise */
+    struct ml_list unmapped;
+    size_t unmapped_count;
+    bool concerns_all; /* there were too many of those */
+    struct ml_turn map_turn;
+    struct ml_cluster *cluster;
+    struct ml_script *script;
+    int64_t number;
+    const struct ml_declaration *declaration;
+    const struct ml_revision_handler *handler;
+    void *context;
+
+    struct watched_kind *watched; /* one for each declared kind, in its order */
+    const struct ml_kind **kinds;
+    struct ml_informer **informers;
+    size_t unresolved;
+    size_t unsynced;
+    size_t primary; /* index of the reconciled kind */
+    bool ready;
+    bool live;
+    struct ml_task ready_task;
+};
+
+static size_t watched_index(const struct watched_kind *watched)
+{
+    return (size_t)(watched - watched->revision->watched);
+}
+
+static void report_function_failed(const struct watched_kind *watched, struct ml_object *object,
+                                   const struct ml_err *err)
+{
+    struct ml_revision *self = watched->revision;
+    self->handler->function_failed(self->context, self, self->kinds[watched_index(watched)], object,
+                                   err);
+}
+
+/* Does the change count? What comes, goes, or begins to go always does; and so does what the
+ * script's own function cannot judge, or has used too much of the CPU to be asked about: no change
+ * is lost by a mistake in it. */
+static bool change_counts(const struct watched_kind *watched, const struct ml_change *change)
+{
+    const struct ml_script_kind *declared = watched->declared;
+    struct ml_object *old = change->old, *new = change->new;
+    if (!old || !new || ml_object_deleting(old) != ml_object_deleting(new))
+        return true;
+    if (!declared->when_function)
+        return declared->when == ML_PART_ALL ||
+               (ml_object_diff(old, new, NULL) & declared->when) != 0;
+    bool yes = true;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_payer_may_ask(watched->revision->payer, WHEN_MAX_NS) &&
+        ml_script_when(watched->revision->script, watched_index(watched), old, new, &yes, &err) < 0)
+        report_function_failed(watched, new, &err);
+    return yes;
+}
+
+/* The owner of `object`, as a key of the reconciled kind; false when it has none of it.
+ * Group and kind count, the version does not (controller-runtime, handler.EnqueueRequestForOwner).
+ */
+static bool owner_key(const struct ml_revision *self, struct ml_object *object,
+                      struct ml_buf *out_key)
+{
+    const struct ml_kind *kind = self->kinds[self->primary];
+    struct ml_owner owner;
+    if (!object || !ml_object_controller(object, &owner) || !ml_str_is(owner.group, kind->group) ||
+        !ml_str_is(owner.kind, kind->kind))
+        return false;
+    if (kind->namespaced)
+        ml_buf_printf(out_key, ML_STR_FMT "/", ML_STR_ARG(ml_object_namespace(object)));
+    return ml_buf_append_str(out_key, owner.name);
+}
+
+/* The owner, and the old one too: it may have lost the object. */
+static void enqueue_owners(struct ml_revision *self, const struct ml_change *change)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf before = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf now = ML_BUF_INIT;
+    bool had = owner_key(self, change->old, &before);
+    bool has = owner_key(self, change->new, &now);
+    if (has)
+        self->handler->enqueue(self->context, self, ml_buf_str(&now), change);
+    if (had && !(has && ml_str_eq(ml_buf_str(&before), ml_buf_str(&now))))
+        self->handler->enqueue(self->context, self, ml_buf_str(&before), change);
+}
+
+struct mapping {
+    struct ml_revision *revision;
+    const struct ml_change *change;
+};
+
+static void enqueue_mapped_key(void *context, struct ml_str key)
+{
+    const struct mapping *mapping = context;
+    struct ml_revision *self = mapping->revision;
+    self->handler->enqueue(self->context, self, key, mapping->change);
+}
+
+/* What the old state concerned may be concerned no more, and has to hear of that. */
+static void enqueue_mapped(struct watched_kind *watched, const struct ml_change *change)
+{
+    struct mapping mapping = {watched->revision, change};
+    struct ml_object *const states[] = {change->old, change->new};
+    for (size_t i = 0; i < ML_COUNT(states); i++) {
+        struct ml_err err = ML_ERR_INIT;
+        if (states[i] && ml_script_map(watched->revision->script, watched_index(watched), states[i],
+                                       enqueue_mapped_key, &mapping, &err) < 0)
+            report_function_failed(watched, states[i], &err);
+    }
+}
+
+static void unmapped_free(struct ml_revision *self, struct unmapped *unmapped)
+{
+    ml_list_remove(&unmapped->node);
+    self->unmapped_count--;
+    ml_object_unref(unmapped->old);
+    ml_object_unref(unmapped->new);
+    free(unmapped);
+}
+
+static void drop_unmapped(struct ml_revision *self)
+{
+    ml_list_each (node, &self->unmapped)
+        unmapped_free(self, ml_container_of(node, struct unmapped, node));
+}
+
+static void map_change_later(struct watched_kind *watched, const struct ml_change *change)
+{
+    struct ml_revision *self = watched->revision;
+    if (!ml_turn_waits(&self->map_turn))
+        ml_turn_wait(&self->map_turn, self->payer);
+    if (self->unmapped_count == UNMAPPED_MAX) {
+        self->concerns_all = true;
+        drop_unmapped(self);
+    }
+    if (self->concerns_all)
+        return;
+    struct unmapped *unmapped = ml_new(struct unmapped);
+    unmapped->watched = watched;
+    unmapped->old = change->old ? ml_object_ref(change->old) : NULL;
+    unmapped->new = change->new ? ml_object_ref(change->new) : NULL;
+    ml_list_push(&self->unmapped, &unmapped->node);
+    self->unmapped_count++;
+}
+
+static void map_next_change(struct ml_revision *self)
+{
+    struct unmapped *unmapped = ml_container_of(self->unmapped.next, struct unmapped, node);
+    const struct ml_change change = {
+        .informer = unmapped->watched->listener.informer,
+        .old = unmapped->old,
+        .new = unmapped->new,
+    };
+    enqueue_mapped(unmapped->watched, &change);
+    unmapped_free(self, unmapped);
+}
+
+/* One change a turn. */
+static void on_map_turn(void *context)
+{
+    struct ml_revision *self = context;
+    if (self->concerns_all) {
+        self->concerns_all = false;
+        self->handler->concerns_all(self->context, self);
+        return;
+    }
+    map_next_change(self);
+    if (self->unmapped_count > 0)
+        ml_turn_wait(&self->map_turn, self->payer);
+}
+
+/* In order: what waits goes first. */
+static void map_change(struct watched_kind *watched, const struct ml_change *change)
+{
+    struct ml_revision *self = watched->revision;
+    if (!ml_turn_waits(&self->map_turn) && ml_payer_may_ask(self->payer, MAP_MAX_NS))
+        enqueue_mapped(watched, change);
+    else
+        map_change_later(watched, change);
+}
+
+static void on_watched_change(void *context, struct ml_informer *informer, struct ml_object *old,
+                              struct ml_object *new)
+{
+    struct watched_kind *watched = context;
+    struct ml_revision *self = watched->revision;
+    const struct ml_change change = {
+        .informer = informer,
+        .old = old,
+        .new = new,
+        .reconciled = watched->declared->use == ML_USE_RECONCILES,
+        .child_deleted = watched->declared->use == ML_USE_OWNS && !new,
+    };
+    if (!self->live || !change_counts(watched, &change))
+        return;
+    switch (watched->declared->use) {
+    case ML_USE_RECONCILES:
+        if (new)
+            self->handler->enqueue(self->context, self, ml_object_key(new), &change);
+        else
+            self->handler->gone(self->context, self, ml_object_key(old));
+        break;
+    case ML_USE_OWNS:
+        enqueue_owners(self, &change);
+        break;
+    case ML_USE_WATCHES:
+        map_change(watched, &change);
+        break;
+    case ML_USE_TOUCHES:
+        break;
+    }
+}
+
+static void report_ready(void *context)
 {
     struct ml_revision *self = context;
     self->ready = true;
     self->handler->ready(self->context, self);
 }
 
-static void count_synced(struct ml_revision *self)
+static void count_synced_kind(struct ml_revision *self)
 {
     if (--self->unsynced == 0 && self->unresolved == 0)
         ml_task_defer(&self->ready_task, self->cluster->loop);
 }
 
-static void on_synced(void *context, struct ml_informer *informer)
+static void on_kind_synced(void *context, struct ml_informer *informer)
 {
     struct watched_kind *watched = context;
     (void)informer;
-    count_synced(watched->revision);
+    count_synced_kind(watched->revision);
 }
 
-static void on_mended(void *context, struct ml_informer *informer)
+static void on_kind_mended(void *context, struct ml_informer *informer)
 {
     struct watched_kind *watched = context;
     struct ml_revision *self = watched->revision;
@@ -37,34 +276,34 @@ static void on_mended(void *context, struct ml_informer *informer)
         self->handler->mended(self->context, self);
 }
 
-static void watch(struct watched_kind *watched, const struct ml_kind *kind)
+static void watch_kind(struct watched_kind *watched, const struct ml_kind *kind)
 {
     struct ml_revision *self = watched->revision;
-    size_t index = (size_t)(watched - self->watched);
+    size_t index = watched_index(watched);
     self->kinds[index] = kind;
     if (watched->declared->use == ML_USE_TOUCHES) {
-        count_synced(self);
+        count_synced_kind(self);
         return;
     }
     self->informers[index] = ml_informers_get_selected(self->cluster->informers, kind,
                                                        &watched->declared->selection);
     watched->listener = (struct ml_listener){
-        .change = revision_on_change,
-        .synced = on_synced,
-        .mended = on_mended,
+        .change = on_watched_change,
+        .synced = on_kind_synced,
+        .mended = on_kind_mended,
         .context = watched,
     };
     ml_informer_listen(self->informers[index], &watched->listener);
 }
 
-static void on_resolved(void *context, const struct ml_kind *kind, const struct ml_err *err)
+static void on_kind_resolved(void *context, const struct ml_kind *kind, const struct ml_err *err)
 {
     struct watched_kind *watched = context;
     struct ml_revision *self = watched->revision;
     watched->resolving = NULL;
     if (!err) {
         self->unresolved--;
-        watch(watched, kind);
+        watch_kind(watched, kind);
         return;
     }
     if (strcmp(err->message, watched->last.message) != 0)
@@ -73,20 +312,22 @@ static void on_resolved(void *context, const struct ml_kind *kind, const struct 
     ml_timer_start(&watched->retry, RESOLVE_RETRY_NS);
 }
 
-static void resolve(void *context)
+static void resolve_kind(void *context)
 {
     struct watched_kind *watched = context;
     watched->resolving = ml_discovery_resolve(watched->revision->cluster->discovery,
-                                              &watched->declared->gvk, on_resolved, watched);
+                                              &watched->declared->gvk, on_kind_resolved, watched);
 }
 
 struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script *script,
-                                    const struct ml_revision_handler *handler, void *context)
+                                    int64_t number, const struct ml_revision_handler *handler,
+                                    void *context)
 {
     struct ml_revision *self = ml_new(struct ml_revision);
     self->refs = 1;
     self->cluster = cluster;
     self->script = script;
+    self->number = number;
     self->declaration = ml_script_declaration(script);
     self->handler = handler;
     self->context = context;
@@ -96,14 +337,15 @@ struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script
     self->informers = ml_zalloc(count * sizeof *self->informers);
     self->unresolved = count;
     self->unsynced = count;
-    ml_task_init(&self->ready_task, on_ready, self);
-    revision_change_init(self);
+    ml_task_init(&self->ready_task, report_ready, self);
+    ml_list_init(&self->unmapped);
+    ml_turn_init(&self->map_turn, on_map_turn, self);
     for (size_t i = 0; i < count; i++) {
         struct watched_kind *watched = &self->watched[i];
         watched->revision = self;
         watched->declared = &self->declaration->kinds[i];
         watched->last = ML_ERR_INIT;
-        ml_timer_init(&watched->retry, cluster->loop, resolve, watched);
+        ml_timer_init(&watched->retry, cluster->loop, resolve_kind, watched);
         if (watched->declared->use == ML_USE_RECONCILES)
             self->primary = i;
     }
@@ -113,7 +355,7 @@ struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script
 void ml_revision_start(struct ml_revision *self)
 {
     for (size_t i = 0; i < self->declaration->kind_count; i++)
-        resolve(&self->watched[i]);
+        resolve_kind(&self->watched[i]);
 }
 
 void ml_revision_live(struct ml_revision *self, struct ml_expectations *expectations,
@@ -144,7 +386,8 @@ void ml_revision_retire(struct ml_revision *self)
             ml_informer_unlisten(&watched->listener);
     }
     ml_task_cancel(&self->ready_task);
-    revision_change_fini(self);
+    ml_turn_cancel(&self->map_turn);
+    drop_unmapped(self);
 }
 
 struct ml_revision *ml_revision_ref(struct ml_revision *self)
@@ -155,7 +398,7 @@ struct ml_revision *ml_revision_ref(struct ml_revision *self)
 
 /* Gives an informer back. Keys that wait for it would wait for ever if it stops: when nobody
  * else watches the kind, the expectations lets them go. */
-static void put_informer(struct ml_revision *self, size_t index)
+static void release_informer(struct ml_revision *self, size_t index)
 {
     struct ml_informer *informer = self->informers[index];
     if (!informer)
@@ -171,7 +414,7 @@ void ml_revision_unref(struct ml_revision *self)
         return;
     ml_revision_retire(self);
     for (size_t i = 0; i < self->declaration->kind_count; i++)
-        put_informer(self, i);
+        release_informer(self, i);
     ml_script_unref(self->script);
     free(self->watched);
     free(self->kinds);
@@ -187,6 +430,11 @@ struct ml_script *ml_revision_script(const struct ml_revision *self)
 const struct ml_declaration *ml_revision_declaration(const struct ml_revision *self)
 {
     return self->declaration;
+}
+
+int64_t ml_revision_number(const struct ml_revision *self)
+{
+    return self->number;
 }
 
 bool ml_revision_is_ready(const struct ml_revision *self)
@@ -211,7 +459,7 @@ bool ml_revision_sees(const struct ml_revision *self, struct ml_buf *why)
         if (!self->informers[i] || !ml_informer_is_degraded(self->informers[i]))
             continue;
         sees = false;
-        ml_append_line(why, "%s: cannot watch %s: %s", self->declaration->file,
+        ml_append_line(why, "%s: cannot watch_kind %s: %s", self->declaration->file,
                        self->kinds[i]->plural, ml_informer_trouble(self->informers[i])->message);
     }
     return sees;

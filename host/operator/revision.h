@@ -32,9 +32,11 @@ struct ml_revision_handler {
 };
 
 /* Takes over the caller's reference to `script`, which is a controller. The result has one
- * reference; each run takes its own, so that an old version ends with its last run. */
+ * reference; each run takes its own, so that an old version ends with its last run. `number`
+ * counts the versions of the controller, for the log. */
 struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script *script,
-                                    const struct ml_revision_handler *handler, void *context);
+                                    int64_t number, const struct ml_revision_handler *handler,
+                                    void *context);
 void ml_revision_start(struct ml_revision *revision);
 
 /* From now on it tells changes; `expectations` is where its writes are remembered, `payer` pays for
@@ -49,6 +51,7 @@ void ml_revision_unref(struct ml_revision *revision); /* NULL is fine */
 
 struct ml_script *ml_revision_script(const struct ml_revision *revision); /* borrowed */
 const struct ml_declaration *ml_revision_declaration(const struct ml_revision *revision);
+int64_t ml_revision_number(const struct ml_revision *revision);
 bool ml_revision_is_ready(const struct ml_revision *revision);
 
 /* Of the reconciled kind; from ready on. */

@@ -1,31 +1,212 @@
+/* From what a reconcile returned to the patch of the object's status: conditions merged by their
+ * type, then the difference. Called by reconcile.c. */
 #include "operator/status.h"
 
+#include "base/map.h"
 #include "codec/json.h"
 #include "codec/json_diff.h"
-#include "operator/conditions.h"
+#include "codec/rfc3339.h"
+#include "script/limits.h"
 
-/* What the host has to say about Valid, as an array of one condition or nothing. */
-static void host_conditions(struct ml_str current, const struct ml_result *result,
-                            struct ml_buf *out)
+/* What the host itself sets when a script returns ctx.invalid: Valid=False. */
+#define CONDITION_VALID "Valid"
+
+/* Walks an array; an empty slice starts and ends at once. */
+struct array_walk {
+    struct ml_json_reader reader;
+    bool open;
+};
+
+static void array_walk_begin(struct array_walk *walk, struct ml_str array)
 {
-    struct ml_condition valid = {.type = ML_CONDITION_VALID, .status = "True", .reason = "Valid"};
-    ML_AUTO(ml_buf_fini) struct ml_buf message = ML_BUF_INIT;
-    if (result->outcome == ML_OUTCOME_INVALID) {
-        valid.status = "False";
-        valid.reason = "Invalid";
-        ml_buf_printf(&message, ML_STR_FMT ": %s", ML_STR_ARG(result->field), result->err.message);
-        valid.message = ml_buf_str(&message);
-    } else {
-        /* Said only to take back what was said before: an object that never was invalid
-         * costs no write. */
-        struct ml_str before = ml_conditions_find(current, ML_STR(ML_CONDITION_VALID));
-        ML_AUTO_FREE char *status = ml_json_find_string(before, "status", NULL);
-        if (result->outcome != ML_OUTCOME_OK || !status || strcmp(status, "False") != 0)
-            return;
+    ml_json_reader_init(&walk->reader, array, 0);
+    walk->open = array.len > 0 && ml_json_next(&walk->reader) == ML_JSON_ARRAY;
+}
+
+static bool array_walk_next(struct array_walk *walk, struct ml_str *out_raw)
+{
+    if (!walk->open)
+        return false;
+    *out_raw = ml_json_skip(&walk->reader);
+    walk->open = out_raw->len > 0;
+    return walk->open;
+}
+
+static void array_walk_end(struct array_walk *walk)
+{
+    ml_json_reader_fini(&walk->reader);
+}
+
+static bool json_string_is(struct ml_str object, const char *field, struct ml_str want)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    struct ml_str raw;
+    return ml_json_find(object, &raw, field, NULL) && ml_json_to_string(raw, &text) &&
+           ml_str_eq(ml_buf_str(&text), want);
+}
+
+struct ml_str ml_conditions_find(struct ml_str array, struct ml_str type)
+{
+    ML_AUTO(array_walk_end) struct array_walk walk;
+    struct ml_str raw;
+    array_walk_begin(&walk, array);
+    while (array_walk_next(&walk, &raw))
+        if (json_string_is(raw, "type", type))
+            return raw;
+    return (struct ml_str){NULL, 0};
+}
+
+static bool json_has(struct ml_str object, const char *field)
+{
+    struct ml_str raw;
+    return ml_json_find(object, &raw, field, NULL);
+}
+
+/* The time at which `status` became what `wanted` says. */
+static void write_transition(struct ml_json_writer *writer, struct ml_str before,
+                             struct ml_str wanted, int64_t now_ns)
+{
+    struct ml_str old_status, new_status, since;
+    bool same = ml_json_find(before, &old_status, "status", NULL) &&
+                ml_json_find(wanted, &new_status, "status", NULL) &&
+                ml_str_eq(old_status, new_status) &&
+                ml_json_find(before, &since, "lastTransitionTime", NULL);
+    if (same) {
+        ml_json_put_raw(writer, "lastTransitionTime", since);
+        return;
     }
-    ml_buf_putc(out, '[');
-    ml_condition_write(&valid, out);
-    ml_buf_putc(out, ']');
+    char now[ML_RFC3339_LEN + 1];
+    ml_rfc3339_format(now_ns, now);
+    ml_json_put_string(writer, "lastTransitionTime", ml_str_of(now));
+}
+
+static int write_wanted_condition(struct ml_json_writer *writer, struct ml_str before,
+                                  struct ml_str wanted, int64_t generation, int64_t now_ns,
+                                  struct ml_err *err)
+{
+    ML_AUTO_FREE char *type = ml_json_find_string(wanted, "type", NULL);
+    if (!type || !json_has(wanted, "status"))
+        return ml_err_set(err, ML_EINVALID, "status.conditions: each needs type and status");
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, wanted, 0);
+    ml_json_next(&reader);
+    ml_json_begin_object(writer);
+    while (ml_json_next(&reader) == ML_JSON_KEY) {
+        ml_json_key(writer, reader.text);
+        ml_json_raw(writer, ml_json_skip(&reader));
+    }
+    if (!json_has(wanted, "reason"))
+        ml_json_put_string(writer, "reason", ml_str_of(type));
+    if (!json_has(wanted, "message"))
+        ml_json_put_string(writer, "message", ML_STR(""));
+    if (!json_has(wanted, "observedGeneration"))
+        ml_json_put_int(writer, "observedGeneration", generation);
+    if (!json_has(wanted, "lastTransitionTime"))
+        write_transition(writer, before, wanted, now_ns);
+    ml_json_end_object(writer);
+    return 0;
+}
+
+/* A list, read once, and the first of each type. */
+struct condition {
+    char *type; /* NULL: it json_has none */
+    struct ml_str raw;
+};
+
+struct conditions {
+    struct condition *items;
+    size_t len, capacity;
+    struct ml_map by_type; /* place + 1 */
+};
+
+static void conditions_fini(struct conditions *self)
+{
+    for (size_t i = 0; i < self->len; i++)
+        free(self->items[i].type);
+    free(self->items);
+    ml_map_fini(&self->by_type);
+}
+
+static void conditions_add(struct conditions *self, struct ml_str raw)
+{
+    if (self->len == self->capacity) {
+        self->capacity = self->capacity ? self->capacity * 2 : 8;
+        self->items = ml_realloc(self->items, self->capacity * sizeof(self->items[0]));
+    }
+    char *type = ml_json_find_string(raw, "type", NULL);
+    self->items[self->len++] = (struct condition){type, raw};
+    if (type && !ml_map_get(&self->by_type, ml_str_of(type)))
+        ml_map_put(&self->by_type, ml_str_of(type), (void *)(uintptr_t)self->len);
+}
+
+static void conditions_read(struct conditions *self, struct ml_str array)
+{
+    ML_AUTO(array_walk_end) struct array_walk walk;
+    struct ml_str raw;
+    array_walk_begin(&walk, array);
+    while (array_walk_next(&walk, &raw))
+        conditions_add(self, raw);
+}
+
+/* The first of this type, or NULL. */
+static const struct condition *conditions_get(const struct conditions *self, const char *type)
+{
+    uintptr_t place = type ? (uintptr_t)ml_map_get(&self->by_type, ml_str_of(type)) : 0;
+    return place ? &self->items[place - 1] : NULL;
+}
+
+int ml_conditions_merge(struct ml_str current, struct ml_str wanted, int64_t generation,
+                        int64_t now_ns, struct ml_buf *out, struct ml_err *err)
+{
+    ML_AUTO(conditions_fini) struct conditions old = {NULL}, new = {NULL};
+    const struct ml_str none = {NULL, 0};
+    struct ml_json_writer writer;
+    int r = 0;
+    conditions_read(&old, current);
+    conditions_read(&new, wanted);
+    if (new.len > SCRIPT_CONDITIONS_MAX)
+        return ml_err_set(err, ML_EINVALID, "status.conditions: %zu conditions; at most %d",
+                          new.len, SCRIPT_CONDITIONS_MAX);
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_array(&writer);
+    for (size_t i = 0; i < old.len && r == 0; i++) {
+        const struct condition *newer = conditions_get(&new, old.items[i].type);
+        if (newer)
+            r = write_wanted_condition(&writer, old.items[i].raw, newer->raw, generation, now_ns,
+                                       err);
+        else
+            ml_json_raw(&writer, old.items[i].raw);
+    }
+    for (size_t i = 0; i < new.len &&r == 0; i++)
+        if (!conditions_get(&old, new.items[i].type))
+            r = write_wanted_condition(&writer, none, new.items[i].raw, generation, now_ns, err);
+    ml_json_end_array(&writer);
+    return r;
+}
+
+/* What the host has to say about Valid, as an array of one condition or nothing. True is said only
+ * to take back a False: an object that never was invalid costs no write. */
+static void write_valid_condition(struct ml_str current, const struct ml_result *result,
+                                  struct ml_buf *out)
+{
+    bool invalid = result->outcome == ML_OUTCOME_INVALID;
+    struct ml_str before = ml_conditions_find(current, ML_STR(CONDITION_VALID));
+    if (!invalid &&
+        (result->outcome != ML_OUTCOME_OK || !json_string_is(before, "status", ML_STR("False"))))
+        return;
+    ML_AUTO(ml_buf_fini) struct ml_buf message = ML_BUF_INIT;
+    if (invalid)
+        ml_buf_printf(&message, ML_STR_FMT ": %s", ML_STR_ARG(result->field), result->err.message);
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_array(&writer);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "type", ML_STR(CONDITION_VALID));
+    ml_json_put_string(&writer, "status", invalid ? ML_STR("False") : ML_STR("True"));
+    ml_json_put_string(&writer, "reason", invalid ? ML_STR("Invalid") : ML_STR("Valid"));
+    ml_json_put_string(&writer, "message", ml_buf_str(&message));
+    ml_json_end_object(&writer);
+    ml_json_end_array(&writer);
 }
 
 /* Both lists, the script's first. */
@@ -36,7 +217,7 @@ static int wanted_conditions(struct ml_str current, const struct ml_result *resu
     ML_AUTO(ml_buf_fini) struct ml_buf host = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf scripted = ML_BUF_INIT;
     struct ml_str from_script = {NULL, 0};
-    host_conditions(current, result, &host);
+    write_valid_condition(current, result, &host);
     ml_json_find(result->status, &from_script, "conditions", NULL);
     if (!host.len && !from_script.len)
         return 0;
@@ -68,7 +249,8 @@ static int wanted_status(struct ml_str current, const struct ml_result *result, 
     return ml_json_merge(ml_buf_str(&merged), ml_buf_str(&patch), out, err);
 }
 
-static void write_patch(struct ml_object *object, struct ml_str difference, struct ml_buf *out)
+static void write_guarded_patch(struct ml_object *object, struct ml_str difference,
+                                struct ml_buf *out)
 {
     struct ml_json_writer writer;
     ml_json_writer_init(&writer, out);
@@ -99,6 +281,6 @@ int ml_status_patch(struct ml_object *object, const struct ml_result *result, in
         return ML_ESCRIPT;
     }
     if (!ml_str_is(ml_buf_str(&difference), "{}"))
-        write_patch(object, ml_buf_str(&difference), out_patch);
+        write_guarded_patch(object, ml_buf_str(&difference), out_patch);
     return 0;
 }

@@ -11,3 +11,18 @@
  * is no difference. ML_ESCRIPT: the script's status is no object, or a condition is broken. */
 ML_NODISCARD int ml_status_patch(struct ml_object *object, const struct ml_result *result,
                                  int64_t now_ns, struct ml_buf *out_patch, struct ml_err *err);
+
+/* status.conditions, after the API conventions: a list keyed by `type`, in which lastTransitionTime
+ * moves only when `status` flips.
+ *
+ * Appends the array `current` with `wanted` merged in by type; either may be empty. What
+ * `wanted` leaves out is filled: reason (the type), message (""), observedGeneration,
+ * lastTransitionTime (that of before, unless status flips: then `now_ns`). Order: as it
+ * stands, new types behind. ML_EINVALID: a condition without type or status, or more than
+ * SCRIPT_CONDITIONS_MAX in `wanted`. */
+ML_NODISCARD int ml_conditions_merge(struct ml_str current, struct ml_str wanted,
+                                     int64_t generation, int64_t now_ns, struct ml_buf *out,
+                                     struct ml_err *err);
+
+/* The raw condition of this type in the array, or an empty slice. */
+struct ml_str ml_conditions_find(struct ml_str array, struct ml_str type);

@@ -236,6 +236,7 @@ static void write_log_line(const struct script_thread *thread, struct ml_str mes
     const struct ml_field line[] = {
         ML_STR_FIELD("namespace", ml_object_namespace(object)),
         ML_STR_FIELD(noun[0] ? noun : "changed", ml_object_name(object)),
+        ML_S(thread->run ? "reconcileID" : "", thread->run ? thread->run->id : NULL),
         ML_RAW(fields.len > 0 ? "fields" : NULL, fields),
         {.key = NULL},
     };

@@ -1,7 +1,6 @@
 /* ctx.create, ensure, apply, patch and delete. Each checks its object, adds the namespace and the
  * owner reference, sends the request and yields; the continuation that the yield names handles the
  * answer. */
-#include "base/hash.h"
 #include "base/map.h"
 #include "codec/json_diff.h"
 #include "codec/json_members.h"

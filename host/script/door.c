@@ -2,10 +2,19 @@
  * deadline of limits.c, and turns whatever a script raises into a `struct ml_err` and a traceback.
  * Doing so neither allocates in Lua nor runs code of the script. Called by script.c, run.c and
  * changes.c. */
+#include "base/escape.h"
 #include "script/ctx.h"
 
 #define TRACEBACK_LEVELS_MAX 24
 #define TRACEBACK_NAME_MAX   64 /* bytes of a function's name; a script may choose a megabyte */
+
+/* Escaped: no name begins a line of its own. */
+static void write_name(const lua_Debug *activation, struct ml_buf *out)
+{
+    ml_buf_printf(out, "%s '", activation->namewhat);
+    ml_escape_text(out, ml_str_head(ml_str_of(activation->name), TRACEBACK_NAME_MAX));
+    ml_buf_puts(out, "'\n");
+}
 
 /* "cnat.lua:12: in function 'due'" per level, as luaL_traceback says it, without addresses. */
 static void write_traceback(lua_State *L, struct ml_buf *out)
@@ -21,8 +30,7 @@ static void write_traceback(lua_State *L, struct ml_buf *out)
         else
             ml_buf_printf(out, "%s:%d: in ", activation.short_src, activation.currentline);
         if (activation.name)
-            ml_buf_printf(out, "%s '%.*s'\n", activation.namewhat, TRACEBACK_NAME_MAX,
-                          activation.name);
+            write_name(&activation, out);
         else if (activation.what[0] == 'm')
             ml_buf_puts(out, "main chunk\n");
         else

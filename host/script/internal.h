@@ -117,6 +117,7 @@ struct script_own_write {
 struct ml_run {
     struct script_thread thread;
     struct script_coroutine coroutine;
+    const char *id; /* for its log lines */
     ml_script_done *done;
     void *context;
     int64_t cpu_left_ns;

@@ -146,6 +146,7 @@ static void finish_run(struct ml_run *run, bool reuse)
     ML_AUTO_FREE char *traceback = NULL;
     if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
         result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
+    result->writes = run->writes;
     release_coroutine(run, reuse); /* first: done may start the next reconcile */
     script_release_work(script, SCRIPT_WORK_KEPT);
     done(context, result);
@@ -344,12 +345,13 @@ static void run_end(struct ml_run *run, bool reuse)
 }
 
 struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                   ml_script_done *done, void *context)
+                                   const char *id, ml_script_done *done, void *context)
 {
     ml_assert(script->is_controller && script->binding.kinds);
     struct ml_run *run = ml_new(struct ml_run);
     run->thread = (struct script_thread){
         .script = ml_script_ref(script), .run = run, .object = ml_object_ref(object)};
+    run->id = id;
     run->done = done;
     run->context = context;
     run->cpu_left_ns = SCRIPT_CPU_IN_ALL * script->limits.run_cpu_ns;

@@ -119,17 +119,18 @@ struct ml_result {
     int64_t requeue_after_ns; /* or -1 */
     int64_t requeue_at_ns;    /* wall clock; or -1 */
     const char *traceback;    /* of a Lua error, or NULL */
+    size_t writes;            /* that it asked for */
     enum ml_limit_hit limit;  /* that ended it */
 };
 
 /* `result` and what it points to live during the call. The run is gone when it returns. */
 typedef void ml_script_done(void *context, const struct ml_result *result);
 
-/* Runs reconcile(object, ctx) in a coroutine. `done` may come before this returns, with NULL
- * returned then. To be called in a turn of the binding's payer; the run takes those that it needs
- * to go on by itself. */
+/* Runs reconcile(object, ctx) in a coroutine. Its log lines have `id`, borrowed until it has ended,
+ * as reconcileID. `done` may come before this returns, with NULL returned then. To be called in a
+ * turn of the binding's payer; the run takes those that it needs to go on by itself. */
 struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                   ml_script_done *done, void *context);
+                                   const char *id, ml_script_done *done, void *context);
 /* A write of the run is under way, with its outcome unknown. */
 bool ml_script_writes(const struct ml_run *run);
 void ml_script_cancel(struct ml_run *run); /* cancels its requests; done is not called */

@@ -160,12 +160,31 @@ static void hear_trouble(struct judge *judge, const struct line *line)
     judge->came = judge->came || is_expected(judge, line, refused);
 }
 
+/* "  FILE.lua:LINE: in ...", "  [host]: in ..." or "  ...": below a line of a text log. */
+static bool is_level_of_traceback(struct ml_str text)
+{
+    if (!ml_str_starts(text, "  "))
+        return false;
+    if (ml_str_is(text, "  ..."))
+        return true;
+    struct ml_str rest = {text.ptr + 2, text.len - 2};
+    struct ml_str place = ml_str_cut(&rest, ':');
+    if (ml_str_is(place, "[host]"))
+        return ml_str_starts(rest, " in ");
+    struct ml_str line = ml_str_cut(&rest, ':');
+    for (size_t i = 0; i < line.len; i++)
+        if (line.ptr[i] < '0' || line.ptr[i] > '9')
+            return false;
+    return line.len > 0 && ml_str_starts(rest, " in ");
+}
+
 static void judge_line(struct judge *judge, struct ml_str text)
 {
     struct line line = {.text = text};
     struct report *report = judge->report;
     bool good = judge->program->json ? split_json(&line) : split_text(&line);
-    if (!good)
+    bool below = !judge->program->json && is_level_of_traceback(text);
+    if (!good && !below)
         report_fail(report, "a line that is not the host's: %.*s", (int)ML_MIN(text.len, 200),
                     text.ptr);
     if (has_control(text))

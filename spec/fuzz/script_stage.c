@@ -145,7 +145,7 @@ static void bystander_done(void *context ML_UNUSED, const struct ml_result *resu
 void stage_check_bystander(void)
 {
     bystander.done = false;
-    ml_script_reconcile(bystander.script, bystander.stage.object, bystander_done, NULL);
+    ml_script_reconcile(bystander.script, bystander.stage.object, "0", bystander_done, NULL);
     if (!bystander.done)
         stage_found("the bystander did not come to its end");
 }
@@ -383,7 +383,7 @@ void stage_reconcile(struct stage *stage)
 {
     struct told context = {.stage = stage};
     int64_t since = cpu_now();
-    struct ml_run *run = ml_script_reconcile(stage->script, stage->object, told, &context);
+    struct ml_run *run = ml_script_reconcile(stage->script, stage->object, "0", told, &context);
     check_step(stage, "reconcile", since, stage->limits.run_cpu_ns);
     ml_loop_poll(stage->loop);
     size_t steps = 2 + choose(stage->answers, STEPS_MAX);

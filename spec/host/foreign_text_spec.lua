@@ -114,7 +114,7 @@ describe("foreign text", function()
       },
     })
     for _, name in ipairs { "raises", "fails", "called", "invalid", "terminal" } do
-      server:till_said(('name="%s" error='):format(name))
+      server:till_said(('name="%s" reconcileID="%%x+" error='):format(name))
     end
     server:till_told "thing/status +x\\n2026"
     server:till_told "thing/raises +! Hostile: x\\n2026"
@@ -130,6 +130,7 @@ describe("foreign text", function()
     assert.is_truthy(errors:find(" info  hostile: " .. ESCAPED .. ' namespace="default"', 1, true))
     for line in errors:gmatch "([^\n]*)\n" do
       assert.is_truthy(line:find "^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%.%d%d%dZ %l+ +[%w-]+: "
+        or line:find "^  hostile%.lua:%d+: in " or line:find "^  %[host%]: in "
         or line:find("^" .. manifests:gsub("%p", "%%%0") .. "/%l+%.yaml: "), line)
     end
   end)

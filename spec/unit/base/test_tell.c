@@ -47,6 +47,34 @@ static void test_log_text_is_for_people(void **state)
                         "count=3 seconds=0.25 labels={\"a\":1}\n");
 }
 
+static void test_log_shows_a_traceback_in_lines_of_its_own_in_text_only(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        "{\"level\":\"error\",\"ts\":\"2023-11-14T22:13:20.123Z\",\"logger\":\"test\",\"msg\":"
+        "\"failed\","
+        "\"traceback\":\"at.lua:3: in a\\n2023 \\u001b\\nend\",\"n\":1}\n",
+        "2023-11-14T22:13:20.123Z error test: failed n=1\n  at.lua:3: in a\n  2023 \\x1b\n  end\n",
+    };
+    for (int format = ML_LOG_JSON; format <= ML_LOG_TEXT; format++) {
+        char text[512];
+        int ends[2];
+        struct ml_clock_fake clock;
+        struct ml_log log;
+        assert_int_equal(pipe(ends), 0);
+        ml_clock_fake_init(&clock, INT64_C(1700000000123456789));
+        ml_log_init(&log, &clock.clock, ends[1], format, ML_LOG_INFO);
+        ml_error(&log, "test", "failed", ML_S("", "left out"),
+                 ML_LINES("traceback", "at.lua:3: in a\n2023 \x1b\nend"), ML_LINES("", "left out"),
+                 ML_I("n", 1));
+        ssize_t got = read(ends[0], text, sizeof text - 1);
+        text[got > 0 ? got : 0] = '\0';
+        close(ends[0]);
+        close(ends[1]);
+        assert_string_equal(text, wanted[format]);
+    }
+}
+
 /* What a hostile text makes of a log line: through each place that foreign text can have in it. */
 static char *hostile_line(enum ml_log_format format, const char *text)
 {
@@ -223,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_json_is_one_object_a_line),
         cmocka_unit_test(test_log_text_is_for_people),
+        cmocka_unit_test(test_log_shows_a_traceback_in_lines_of_its_own_in_text_only),
         cmocka_unit_test(test_log_line_stays_one_whatever_is_in_it),
         cmocka_unit_test(test_log_line_has_a_bounded_length),
         cmocka_unit_test(test_print_line_escapes_all_of_it),

@@ -20,8 +20,10 @@ struct wakes_world {
     char fields[128];
 };
 
-static void on_wake(void *context, struct ml_str key, int64_t delay_ns)
+static void on_wake(void *context, struct ml_str key, const struct ml_change *change,
+                    int64_t delay_ns)
 {
+    (void)change;
     struct wakes_world *self = context;
     assert_str_eq(key, "d/a");
     self->woken++;

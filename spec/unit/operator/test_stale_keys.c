@@ -1,6 +1,6 @@
 #include "state_world.h"
 
-#include "operator/live_read.h"
+#include "operator/stale_keys.h"
 
 struct recheck_world {
     struct world world;
