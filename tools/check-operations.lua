@@ -6,7 +6,8 @@ local METRICS = { "ml_metrics_%l+%s*(%b())", "counter%s*(%b())", "gauge%s*(%b())
 local LOGGERS = {
   'ml_info%s*%([^,"]+,%s*"([^"]*)"', 'ml_warn%s*%([^,"]+,%s*"([^"]*)"', 'ml_error%s*%([^,"]+,%s*"([^"]*)"',
   'ml_debug%s*%([^,"]+,%s*"([^"]*)"', 'ml_log%s*%([^,"]+,[^,"]+,%s*"([^"]*)"',
-  'ml_log_write%s*%([^,"]+,[^,"]+,%s*"([^"]*)"', '%.logger = "([^"]*)"', 'struct log_head head = {[^,]+, "%l+", "([^"]*)"',
+  'ml_log_write%s*%([^,"]+,[^,"]+,%s*"([^"]*)"', '%.logger = "([^"]*)"',
+  'struct log_head head = {[^,]+, "%l+", "([^"]*)"',
   [[\"logger\":\"(%l+)\"]],
 }
 local DECLARE = "host/script/declare.c"

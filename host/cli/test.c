@@ -2,10 +2,10 @@
 #include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cluster/world.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
 #include "operator/path_watch.h"
-#include "cluster/world.h"
 
 #include <errno.h>
 #include <signal.h>

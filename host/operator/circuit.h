@@ -1,5 +1,5 @@
-/* L6 operator. A controller whose script runs into its limits again and again: pure, over instants that
- * the caller reads from a clock.
+/* L6 operator. A controller whose script runs into its limits again and again: pure, over instants
+ * that the caller reads from a clock.
  *
  *   closed ── 5 hits in a row ──> open ── the pause is over ──> half open: one object probes
  *      ^                           ^                                │
@@ -15,9 +15,9 @@
 
 struct ml_circuit {
     enum { ML_CIRCUIT_CLOSED, ML_CIRCUIT_OPEN, ML_CIRCUIT_HALF_OPEN } state;
-    unsigned hits;      /* in a row */
-    int64_t pause_ns;   /* of the opening before, or this one */
-    int64_t opened_at;  /* monotonic ns, as the next */
+    unsigned hits;     /* in a row */
+    int64_t pause_ns;  /* of the opening before, or this one */
+    int64_t opened_at; /* monotonic ns, as the next */
     int64_t open_until;
 };
 

@@ -5,8 +5,8 @@
 #include "stay.h"
 #include "wire.h"
 
-#include "operator/operator.h"
 #include "cluster/transport_embedded.h"
+#include "operator/operator.h"
 
 #include <event2/event.h>
 #include <fcntl.h>

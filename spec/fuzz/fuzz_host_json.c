@@ -3,8 +3,8 @@
  * twice, that decodes to what is encoded the same; and so must a copy. */
 #include <stdio.h>
 
-#include "codec/json.h"
 #include "cluster/trusted.h"
+#include "codec/json.h"
 
 #define DEPTH_MAX 10000 /* host.json's own */
 

@@ -4,8 +4,8 @@
 
 #include "codec/json.h"
 #include "fake_transport.h"
-#include "state/shard_group.h"
 #include "state/shard.h"
+#include "state/shard_group.h"
 
 #include <stdio.h>
 
