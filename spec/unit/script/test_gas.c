@@ -81,6 +81,34 @@ static void test_sorting_pays_for_its_comparisons(void **state)
     expect_held(attacks, ML_COUNT(attacks));
 }
 
+/* The linker puts this in between (--wrap). */
+struct lua_State;
+static size_t looks;
+void __real_script_cpu_check(struct lua_State *L);
+void __wrap_script_cpu_check(struct lua_State *L);
+void __wrap_script_cpu_check(struct lua_State *L)
+{
+    looks++;
+    __real_script_cpu_check(L);
+}
+
+static size_t looks_of(const char *statements)
+{
+    looks = 0;
+    run_lua(statements);
+    return looks;
+}
+
+/* The sum of all keys is bounded by the memory of a script, so the time that one sort takes tells
+ * little; how often it looks at the deadline does. */
+static void test_sorting_keys_looks_at_the_deadline_for_each_and_for_each_comparison(void **state)
+{
+    (void)state;
+    size_t before = looks_of("local t = {} for i = 1, 10000 do t['k' .. i] = i end");
+    size_t with = looks_of("local t = {} for i = 1, 10000 do t['k' .. i] = i end pairs(t)");
+    assert_true(with - before >= 10000 + 10000 * 10); /* n log n comparisons, log n > 13 */
+}
+
 static void test_json_pays_for_its_bytes(void **state)
 {
     (void)state;
@@ -177,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_patterns_pay_for_the_bytes_they_look_at),
         cmocka_unit_test(test_sorting_pays_for_its_comparisons),
+        cmocka_unit_test(test_sorting_keys_looks_at_the_deadline_for_each_and_for_each_comparison),
         cmocka_unit_test(test_json_pays_for_its_bytes),
         cmocka_unit_test(test_strings_and_numbers_pay_for_their_bytes),
         cmocka_unit_test(test_keys_stay_while_they_are_sorted),
