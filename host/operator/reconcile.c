@@ -198,6 +198,16 @@ static void start_script(void *context)
         self->run = run;
 }
 
+/* Unlike those of other processes, as the hash is seeded. The random seam is left alone: how many
+ * runs there were must not change the jitter of what else draws from it. */
+static void name_run(struct ml_reconcile *self)
+{
+    static uint64_t runs;
+    runs++;
+    snprintf(self->id, sizeof self->id, "%08x",
+             (unsigned)(ml_hash((struct ml_str){(const char *)&runs, sizeof runs}) & UINT32_MAX));
+}
+
 struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *controller,
                                         struct ml_revision *revision,
                                         struct ml_expectations *expectations,
@@ -207,8 +217,7 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
     self->cluster = cluster;
     self->controller = controller;
-    snprintf(self->id, sizeof self->id, "%08x",
-             (unsigned)(ml_random_u64(cluster->random) & UINT32_MAX));
+    name_run(self);
     self->revision = ml_revision_ref(revision);
     self->expectations = expectations;
     self->object = ml_object_ref(object);
