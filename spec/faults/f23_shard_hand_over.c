@@ -175,7 +175,9 @@ static void try_step(int step, enum blow blow, size_t victim)
     check(all);
     if (all->replicas[victim].state == REPLICA_ABSENT) {
         replica_start(all, victim, 1000);
-        replicas_run(all, 3000);
+        /* Whose answers were lost went on renewing without knowing: what it held waits until its
+         * last Lease, of 15 s, has expired. */
+        replicas_run(all, blow == LOSES_ANSWERS ? 20000 : 3000);
         assert_shared(all);
         check(all);
     }
