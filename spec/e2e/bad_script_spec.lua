@@ -46,7 +46,8 @@ local NOTES = {
   pattern = "^bad_%a+%.lua:%d+: .*CPU",
   memory = MEMORY,
   doubling = "^bad_%a+%.lua:%d+: ",
-  recursion = { "^bad_%a+%.lua:%d+: stack overflow", "^bad_%a+%.lua:%d+: .*CPU" },
+  -- Its stack, the memory of all scripts, or the deadline: what is reached first depends on the others.
+  recursion = { "^bad_%a+%.lua:%d+: stack overflow", MEMORY[1], MEMORY[2] },
   raise = "^bad_%a+%.lua:%d+: boom",
   index = "^bad_%a+%.lua:%d+: .*nil value",
   nonsense = "^bad_%a+%.lua:%d+: reconcile returned a string",
