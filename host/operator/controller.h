@@ -1,6 +1,6 @@
-/* L6 operator. A controller: one queue of keys, one expectations, and the version of its script
- * that works on them. A new version is offered, made ready aside, and takes over between two
- * reconciles; what the old one has under way it finishes on its own state. */
+/* L6 operator. A controller: one queue of keys, what it expects of the caches, and the version of
+ * its script that works on them. A new version is offered, made ready aside, and takes over between
+ * two reconciles; what the old one has under way it finishes on its own state. */
 #pragma once
 
 #include "operator/revision.h"

@@ -1,5 +1,5 @@
 /* Keys whose cached object may be stale, and the one read of the server before such a key runs.
- * Called by controller.c, which hears of the doubts, and controller_work.c, which begins keys. */
+ * Called by controller.c, which adds them, and controller_work.c, which begins keys. */
 #include "operator/stale_keys.h"
 
 #include "codec/json.h"

@@ -27,9 +27,9 @@ bool ml_stale_keys_has(const struct ml_stale_keys *stale_keys, const struct ml_o
 
 /* The server has shown the object: when the reconcile that follows is good, it is trusted. */
 void ml_stale_keys_checked(struct ml_stale_keys *stale_keys, struct ml_str key);
-/* A reconcile was good. A child that has gone during it stays a doubt. */
+/* A reconcile was good. A child that has gone during it leaves the key stale. */
 void ml_stale_keys_reconciled(struct ml_stale_keys *stale_keys, struct ml_str key);
-/* The object is gone, and the doubt with it. */
+/* The object is gone: forgets its key. */
 void ml_stale_keys_drop(struct ml_stale_keys *stale_keys, struct ml_str key);
 
 struct ml_live_read;

@@ -1,4 +1,4 @@
-/* The functions of a script that the operator (revision_change.c) calls when an object changes:
+/* The functions of a script that the operator (revision.c) calls when an object changes:
  * `when` says whether the change counts, the `map` of a watch says which keys to enqueue. They run
  * in the main thread and cannot wait: map reads from caches only, when sees the old and the new
  * object and nothing else. when is called for each change and delays all later ones, so it has less

@@ -1,5 +1,5 @@
 /* The life of a script: it makes a fresh Lua state, loads the script into it once, and answers
- * questions about it. operator/batch.c loads, operator/revision.c keeps scripts. */
+ * questions about it. operator/loader.c loads, operator/revision.c keeps scripts. */
 #include <moonloop_lua.h>
 
 #include "script/ctx.h"

@@ -1,5 +1,5 @@
 /* Leader election: asks for the Lease, renews it, notices that it is lost, gives it back.
- * operator/replica.c starts it and asks the fence before each write. */
+ * operator/operator.c starts it and asks the fence before each write. */
 #include "state/election.h"
 
 #include "codec/rfc3339.h"

@@ -1,7 +1,7 @@
 /* One member of a shard group. A round: the Lease is renewed (with another view when one is due),
  * then all Leases of the group are listed, by a consistent read. The list also tells what became of
  * a renewal without an answer. A round begins once in a retry period, and early when the watch has
- * news. operator/replica.c starts it; the controllers ask it for each key, the client before each
+ * news. operator/operator.c starts it; the controllers ask it for each key, the client before each
  * write. */
 #include "state/shard.h"
 

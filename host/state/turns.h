@@ -2,7 +2,7 @@
  * may take the CPU for as long as its limit allows; so a slice runs in a turn, which the loop
  * gives:
  *
- *   - each payer (a controller, a source that loads) has a share of the wall time (base/meter.h);
+ *   - each payer (a controller, a source that loads) has a share of the wall time (base/budget.h);
  *     its turns wait while it owes CPU time;
  *   - after 10 ms of script code a round ends: the loop handles due timers and what peers sent
  *     before the next round begins;

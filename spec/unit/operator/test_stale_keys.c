@@ -2,7 +2,7 @@
 
 #include "operator/stale_keys.h"
 
-struct recheck_world {
+struct live_read_world {
     struct world world;
     struct ml_dict *dict;
     struct ml_object *object; /* default/a, of uid ua */
@@ -12,14 +12,14 @@ struct recheck_world {
 
 static void on_done(void *context, const struct ml_err *err)
 {
-    struct recheck_world *self = context;
+    struct live_read_world *self = context;
     self->done++;
     self->kind = err ? err->kind : 0;
 }
 
 static int setup(void **state)
 {
-    struct recheck_world *self = ml_new(struct recheck_world);
+    struct live_read_world *self = ml_new(struct live_read_world);
     struct ml_err err = ML_ERR_INIT;
     world_init(&self->world);
     self->dict = ml_dict_new();
@@ -32,7 +32,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    struct recheck_world *self = *state;
+    struct live_read_world *self = *state;
     ml_object_unref(self->object);
     ml_dict_unref(self->dict);
     world_fini(&self->world);
@@ -40,29 +40,29 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct ml_live_read *start(struct recheck_world *self)
+static struct ml_live_read *start(struct live_read_world *self)
 {
     self->done = 0;
     return ml_live_read_start(self->world.client, &pods, self->object, on_done, self);
 }
 
-static struct fake_call *expect_get(struct recheck_world *self)
+static struct fake_call *expect_get(struct live_read_world *self)
 {
     return fake_expect(self->world.server, "GET", "/api/v1/namespaces/default/pods/a");
 }
 
-static void test_recheck_finds_the_very_object_at_any_version(void **state)
+static void test_live_read_finds_the_very_object_at_any_version(void **state)
 {
-    struct recheck_world *self = *state;
+    struct live_read_world *self = *state;
     start(self);
     fake_reply(expect_get(self), 200, pod("a", "ua", 77));
     assert_int_equal(self->done, 1);
     assert_int_equal(self->kind, 0);
 }
 
-static void test_recheck_finds_another_one_or_one_that_goes_or_none(void **state)
+static void test_live_read_finds_another_one_or_one_that_goes_or_none(void **state)
 {
-    struct recheck_world *self = *state;
+    struct live_read_world *self = *state;
     static const char going[] = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":"
                                 "\"a\",\"namespace\":\"default\",\"uid\":\"ua\","
                                 "\"resourceVersion\":\"6\","
@@ -81,9 +81,9 @@ static void test_recheck_finds_another_one_or_one_that_goes_or_none(void **state
     assert_int_equal(self->kind, ML_EFORBIDDEN);
 }
 
-static void test_recheck_canceled_is_silent(void **state)
+static void test_live_read_canceled_is_silent(void **state)
 {
-    struct recheck_world *self = *state;
+    struct live_read_world *self = *state;
     struct ml_live_read *live_read = start(self);
     expect_get(self);
     ml_live_read_cancel(live_read);
@@ -96,9 +96,9 @@ static void test_recheck_canceled_is_silent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_recheck_finds_the_very_object_at_any_version),
-        TEST(test_recheck_finds_another_one_or_one_that_goes_or_none),
-        TEST(test_recheck_canceled_is_silent),
+        TEST(test_live_read_finds_the_very_object_at_any_version),
+        TEST(test_live_read_finds_another_one_or_one_that_goes_or_none),
+        TEST(test_live_read_canceled_is_silent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
