@@ -38,8 +38,8 @@ struct ml_expectations;
 
 struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_client *client,
                                             struct ml_metrics *metrics, const char *controller);
-void ml_expectations_free(
-    struct ml_expectations *expectations); /* no `ready` comes; NULL is fine */
+/* After this no `ready` comes. Live reads are canceled first. NULL is fine. */
+void ml_expectations_free(struct ml_expectations *expectations);
 
 /* ---- a run, from its beginning to its end ---- */
 
@@ -58,8 +58,8 @@ void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str k
                            uint64_t rv);
 
 /* True when the cache of `informer` shows all that the run of `key` wrote of its kind. If not,
- * ml_expectations_await calls `ready` once, from the loop, when it does. One waits for a key at a
- * time: its run, or before that the queue. */
+ * ml_expectations_await calls `ready` once, from the loop, when it does, unless canceled. One waits
+ * for a key at a time: its run, or before that the queue. */
 bool ml_expectations_shown(const struct ml_expectations *expectations, struct ml_str key,
                            const struct ml_informer *informer);
 void ml_expectations_await(struct ml_expectations *expectations, struct ml_str key,
@@ -102,7 +102,8 @@ void ml_live_read_cancel(struct ml_live_read *live_read); /* `done` comes no mor
 
 /* ---- ends ---- */
 
-/* The object of `key` is gone: nothing waits for what it wrote, but a run under way that does. */
+/* The object of `key` is gone: forgets the key. Of a run under way nothing is forgotten: it goes on
+ * reading what it wrote, and the next run under that key waits for it. */
 void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key);
 /* Drops all writes to the kind of an informer that is about to be given back. */
 void ml_expectations_drop_informer(struct ml_expectations *expectations,
