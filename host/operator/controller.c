@@ -185,8 +185,6 @@ static void on_change_of_key(void *context, struct ml_revision *revision, struct
     (void)revision;
     if (!controller_acts(self, key))
         return;
-    if (change->child_deleted)
-        ml_stale_keys_child_deleted(&self->stale_keys, key);
     if (self->circuit.state == ML_CIRCUIT_OPEN && change_is_edit(change))
         hurry_probe(self);
     ml_enqueue_filter_changed(self->filter, key, change);
@@ -200,7 +198,6 @@ static void on_object_gone(void *context, struct ml_revision *revision, struct m
     ml_workqueue_forget(self->queue, key);
     ml_expectations_clear(self->expectations, key);
     ml_enqueue_filter_gone(self->filter, key);
-    ml_stale_keys_drop(&self->stale_keys, key);
     free(controller_take_cause(self, key));
 }
 
@@ -266,7 +263,8 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
         .context = self,
     };
     self->queue = ml_workqueue_new(&queue);
-    self->expectations = ml_expectations_new(cluster->loop, cluster->metrics, self->name);
+    self->expectations = ml_expectations_new(cluster->loop, cluster->client, cluster->metrics,
+                                             self->name);
     controller_make_filter(self);
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);
@@ -290,9 +288,8 @@ void ml_controller_free(struct ml_controller *self)
     controller_cancel_work(self);
     ml_revision_unref(self->offered);
     ml_revision_unref(self->current);
-    ml_expectations_free(self->expectations);
     ml_enqueue_filter_free(self->filter);
-    ml_stale_keys_fini(&self->stale_keys);
+    ml_expectations_free(self->expectations);
     controller_drop_causes(self);
     ml_workqueue_free(self->queue);
     ml_payer_fini(&self->payer);

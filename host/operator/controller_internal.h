@@ -7,7 +7,6 @@
 #include "operator/controller.h"
 #include "operator/controller_metrics.h"
 #include "operator/reconcile.h"
-#include "operator/stale_keys.h"
 #include "state/workqueue.h"
 
 struct ml_controller {
@@ -19,7 +18,6 @@ struct ml_controller {
     struct ml_expectations *expectations;
     struct ml_payer payer; /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
-    struct ml_stale_keys stale_keys;
     struct ml_map causes; /* key -> why it waits in the queue; at log level debug only */
     struct ml_circuit circuit;
     struct ml_timer probe;       /* while the circuit is open: until an object may try */
@@ -48,7 +46,7 @@ void controller_circuit_close(struct ml_controller *self);
 
 /* controller_work.c */
 
-/* The enqueue filter, which gives its keys to the queue, and is told of the script's writes. */
+/* The enqueue filter, which gives its keys to the queue. After the expectations. */
 void controller_make_filter(struct ml_controller *self);
 /* What the debug line of the key's next reconcile says woke it: "start", "requeue", "retry", or the
  * kind of the object that changed, and its key. The last word counts. */

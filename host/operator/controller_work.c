@@ -59,13 +59,6 @@ void controller_drop_causes(struct ml_controller *self)
     ml_map_fini(&self->causes);
 }
 
-static void on_write_answered(void *context, struct ml_str key, const struct ml_informer *informer,
-                              uint64_t rv, bool shown)
-{
-    struct ml_controller *self = context;
-    ml_enqueue_filter_wrote(self->filter, key, informer, rv, shown);
-}
-
 static void on_key_woken(void *context, struct ml_str key, const struct ml_change *change,
                          int64_t delay_ns)
 {
@@ -128,12 +121,11 @@ static const struct ml_enqueue_filter_handler enqueue_handler_in_virtual_time = 
 
 void controller_make_filter(struct ml_controller *self)
 {
-    self->filter = ml_enqueue_filter_new(self->cluster->loop,
+    self->filter = ml_enqueue_filter_new(self->cluster->loop, self->expectations,
                                          ml_turns_metered(self->cluster->turns)
                                              ? &enqueue_handler
                                              : &enqueue_handler_in_virtual_time,
                                          self);
-    ml_expectations_on_write(self->expectations, on_write_answered, self);
 }
 
 /* What the cache shows of it is not what the server has. */
@@ -142,7 +134,7 @@ static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
     const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
     const struct ml_object *object = ml_store_get(store, key);
     if (object)
-        ml_stale_keys_add(&self->stale_keys, object);
+        ml_expectations_conflict(self->expectations, object);
 }
 
 static void requeue_after(const struct work *work, enum ml_priority priority, int64_t delay_ns)
@@ -173,7 +165,6 @@ static void requeue_key(const struct work *work, const struct ml_reconcile_end *
     case ML_OUTCOME_INVALID:
         return;
     case ML_OUTCOME_OK:
-        ml_stale_keys_reconciled(&self->stale_keys, key);
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
             requeue_after(work, work->priority, end->requeue_after_ns);
@@ -184,10 +175,12 @@ static void requeue_key(const struct work *work, const struct ml_reconcile_end *
     }
 }
 
-static void end_work(struct work *work)
+/* `good`: its reconcile was. */
+static void end_work(struct work *work, bool good)
 {
     struct ml_controller *self = work->controller;
     ml_list_remove(&work->node);
+    ml_expectations_ended(self->expectations, work->key, good);
     ml_workqueue_done(self->queue, work->key);
     self->in_flight--;
     self->low_in_flight -= work->priority == ML_PRIORITY_LOW;
@@ -254,7 +247,7 @@ static void on_reconciled(void *context, const struct ml_reconcile_end *end)
     update_circuit(work, end);
     requeue_key(work, end);
     ml_enqueue_filter_ended(self->filter, work->key);
-    end_work(work);
+    end_work(work, end->outcome == ML_OUTCOME_OK);
     controller_end_when_idle(self);
     if (self->cluster->shard)
         ml_shard_settled(self->cluster->shard);
@@ -277,7 +270,7 @@ static struct ml_object *object_to_reconcile(struct ml_controller *self, struct 
     if (object && !ml_object_deleting(object) && controller_acts(self, key))
         return object;
     if (!object)
-        ml_stale_keys_drop(&self->stale_keys, key); /* its last child goes after it */
+        ml_expectations_clear(self->expectations, key); /* its last child goes after it */
     ml_workqueue_forget(self->queue, key);
     free(controller_take_cause(self, key));
     return NULL;
@@ -299,7 +292,6 @@ static void on_live_read(void *context, const struct ml_err *err)
     struct ml_object *object = err ? NULL : object_to_reconcile(self, work->key);
     work->live_read = NULL;
     if (object) {
-        ml_stale_keys_checked(&self->stale_keys, work->key);
         start_reconcile(work, object);
         return;
     }
@@ -310,7 +302,7 @@ static void on_live_read(void *context, const struct ml_err *err)
         controller_note_cause(self, work->key, "retry", ML_STR(""));
         ml_workqueue_add_rate_limited(self->queue, work->key, work->priority);
     }
-    end_work(work);
+    end_work(work, false);
     controller_end_when_idle(self);
     controller_pump(self);
 }
@@ -334,10 +326,9 @@ static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_pri
     self->in_flight++;
     self->low_in_flight += priority == ML_PRIORITY_LOW;
     ml_metric_set(self->metrics.active, (double)self->in_flight);
-    if (ml_stale_keys_has(&self->stale_keys, object))
-        work->live_read = ml_live_read_start(self->cluster->client, ml_revision_kind(self->current),
+    work->live_read = ml_expectations_verify(self->expectations, ml_revision_kind(self->current),
                                              object, on_live_read, work);
-    else
+    if (!work->live_read)
         start_reconcile(work, object);
 }
 
@@ -377,7 +368,7 @@ void controller_cancel_work(struct ml_controller *self)
         ml_live_read_cancel(work->live_read);
         if (work->reconcile)
             ml_reconcile_cancel(work->reconcile);
-        end_work(work);
+        end_work(work, false);
     }
 }
 
@@ -393,7 +384,7 @@ static void cut_lost_work(struct work *work)
         ml_reconcile_cancel(work->reconcile);
         ml_enqueue_filter_ended(self->filter, work->key);
     }
-    end_work(work);
+    end_work(work, false);
 }
 
 bool ml_controller_hand_over(struct ml_controller *self, bool cut)

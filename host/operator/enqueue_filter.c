@@ -18,17 +18,8 @@
 #define HOT_DOUBLINGS 7u
 #define HOT_PAUSE_MAX ML_NS_PER_S
 
-/* A write that did not come back yet. */
-struct own_write {
-    const struct ml_informer *informer; /* compared, never asked */
-    uint64_t rv;
-    bool over; /* it came back; or the cache was that far before the answer, and it was no change */
-};
-
 /* All that is known about a key; freed as soon as it says nothing. */
 struct entry {
-    struct own_write *writes;
-    size_t write_count;
     struct ml_change *held; /* up to HELD_MAX, with a reference to each object */
     uint8_t held_count;
     bool overflow; /* there were more */
@@ -41,7 +32,6 @@ struct entry {
     int64_t began_ns, last_ns;
     int64_t pause_ns; /* what it comes to */
     char *fields;     /* what each run of the streak changes */
-    struct ml_list heard;
     size_t key_len;
     char key[];
 };
@@ -50,9 +40,8 @@ struct ml_enqueue_filter {
     struct ml_loop *loop;
     const struct ml_enqueue_filter_handler *handler;
     void *context;
+    struct ml_expectations *expectations;
     struct ml_map entries; /* key -> entry */
-    struct ml_list heard;  /* entries with a write that came back */
-    struct ml_task sweep;
 };
 
 static struct ml_str key_of(const struct entry *entry)
@@ -68,7 +57,6 @@ static struct entry *entry_get(struct ml_enqueue_filter *self, struct ml_str key
     entry = ml_zalloc(sizeof *entry + key.len);
     memcpy(entry->key, key.ptr, key.len);
     entry->key_len = key.len;
-    ml_list_init(&entry->heard);
     ml_map_put(&self->entries, key_of(entry), entry);
     return entry;
 }
@@ -84,21 +72,6 @@ static void drop_held(struct entry *entry)
     entry->overflow = false;
 }
 
-static void drop_writes(struct entry *entry)
-{
-    free(ml_take(&entry->writes));
-    entry->write_count = 0;
-}
-
-static void drop_over(struct entry *entry)
-{
-    size_t left = 0;
-    for (size_t i = 0; i < entry->write_count; i++)
-        if (!entry->writes[i].over)
-            entry->writes[left++] = entry->writes[i];
-    entry->write_count = left;
-}
-
 static void end_streak(struct entry *entry)
 {
     free(ml_take(&entry->fields));
@@ -109,37 +82,22 @@ static void end_streak(struct entry *entry)
 static void entry_free(struct ml_enqueue_filter *self, struct entry *entry)
 {
     ml_map_remove(&self->entries, key_of(entry));
-    ml_list_remove(&entry->heard);
     drop_held(entry);
-    drop_writes(entry);
     end_streak(entry);
     free(entry);
 }
 
 static void entry_settle(struct ml_enqueue_filter *self, struct entry *entry)
 {
-    if (!entry->under_way && entry->write_count == 0 && entry->streak == 0 && entry->hot == 0)
+    if (!entry->under_way && !entry->asks_back && entry->streak == 0 && entry->hot == 0)
         entry_free(self, entry);
 }
 
-/* Was it a write of this key? One change may concern a key in several ways, and comes once for
- * each; so the write is forgotten only when the loop comes round. */
-static bool is_own_write(struct ml_enqueue_filter *self, struct entry *entry,
-                         const struct ml_change *change)
+static bool is_echo(struct ml_enqueue_filter *self, struct ml_str key,
+                    const struct ml_change *change)
 {
-    if (!change->new)
-        return false;
-    uint64_t rv = ml_object_rv_number(change->new);
-    for (size_t i = 0; i < entry->write_count; i++) {
-        if (entry->writes[i].informer != change->informer || entry->writes[i].rv != rv)
-            continue;
-        entry->writes[i].over = true;
-        ml_list_remove(&entry->heard);
-        ml_list_push(&self->heard, &entry->heard);
-        ml_task_defer(&self->sweep, self->loop);
-        return true;
-    }
-    return false;
+    return change->new &&ml_expectations_is_echo(self->expectations, key, change->informer,
+                                                 ml_object_rv_number(change->new));
 }
 
 static bool is_status_only(const struct ml_change *change)
@@ -178,19 +136,21 @@ static void count_self_wake(struct ml_enqueue_filter *self, struct entry *entry,
     self->handler->slowed(self->context, key_of(entry), entry->fields, entry->pause_ns);
 }
 
-/* Making and deleting objects one after the other is how many scripts go about their work: only
- * a change of something that stays counts, and only the first of each run. */
-static int64_t pause_of_echo(struct ml_enqueue_filter *self, struct entry *entry,
+/* `entry` NULL: nothing is known about the key. Making and deleting objects one after the other is
+ * how many scripts go about their work: only a change of something that stays counts, and only the
+ * first of each run. */
+static int64_t pause_of_echo(struct ml_enqueue_filter *self, struct ml_str key, struct entry *entry,
                              const struct ml_change *change)
 {
-    if (change->old && change->new && !entry->counted) {
+    if (change->old && change->new && !(entry && entry->counted)) {
         ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
         ml_buf_printf(&fields, "%s " ML_STR_FMT ": ", ml_informer_kind(change->informer)->kind,
                       ML_STR_ARG(ml_object_key(change->new)));
         ml_object_diff(change->old, change->new, &fields);
+        entry = entry_get(self, key);
         count_self_wake(self, entry, ml_buf_str(&fields));
     }
-    return entry->pause_ns;
+    return entry ? entry->pause_ns : 0;
 }
 
 static void hold_change(struct entry *entry, const struct ml_change *change)
@@ -209,39 +169,29 @@ static void hold_change(struct entry *entry, const struct ml_change *change)
         ml_object_ref(held->new);
 }
 
-/* After how long a change wakes the key; -1: not at all. */
-static int64_t delay_of_change(struct ml_enqueue_filter *self, struct entry *entry,
-                               const struct ml_change *change)
+/* After how long a change wakes the key; -1: not at all. `entry` as in pause_of_echo. */
+static int64_t delay_of_change(struct ml_enqueue_filter *self, struct ml_str key,
+                               struct entry *entry, const struct ml_change *change)
 {
-    if (!is_own_write(self, entry, change))
+    if (!is_echo(self, key, change))
         return 0;
     if (!is_status_only(change))
-        return pause_of_echo(self, entry, change);
-    if (entry->asks_back)
-        (void)pause_of_echo(self, entry, change);
+        return pause_of_echo(self, key, entry, change);
+    if (entry && entry->asks_back)
+        (void)pause_of_echo(self, key, entry, change);
     return -1;
 }
 
-static void sweep_returned_writes(void *context)
-{
-    struct ml_enqueue_filter *self = context;
-    for (struct ml_list *node; (node = ml_list_shift(&self->heard));) {
-        struct entry *entry = ml_container_of(node, struct entry, heard);
-        drop_over(entry);
-        entry_settle(self, entry);
-    }
-}
-
 struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
+                                                struct ml_expectations *expectations,
                                                 const struct ml_enqueue_filter_handler *handler,
                                                 void *context)
 {
     struct ml_enqueue_filter *self = ml_new(struct ml_enqueue_filter);
     self->loop = loop;
+    self->expectations = expectations;
     self->handler = handler;
     self->context = context;
-    ml_list_init(&self->heard);
-    ml_task_init(&self->sweep, sweep_returned_writes, self);
     return self;
 }
 
@@ -252,7 +202,6 @@ void ml_enqueue_filter_free(struct ml_enqueue_filter *self)
     ml_map_each (&self->entries, cursor, entry)
         entry_free(self, entry);
     ml_map_fini(&self->entries);
-    ml_task_cancel(&self->sweep);
     free(self);
 }
 
@@ -260,11 +209,13 @@ void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key
                                const struct ml_change *change)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
+    if (change->child_deleted)
+        ml_expectations_child_deleted(self->expectations, key);
     if (entry && entry->under_way) {
         hold_change(entry, change);
         return;
     }
-    int64_t delay_ns = entry ? delay_of_change(self, entry, change) : 0;
+    int64_t delay_ns = delay_of_change(self, key, entry, change);
     if (delay_ns >= 0)
         self->handler->wake(self->context, key, change, delay_ns);
 }
@@ -272,7 +223,6 @@ void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = entry_get(self, key);
-    drop_writes(entry); /* what did not come back is part of something newer that did */
     if (!entry->counted)
         end_streak(entry);
     entry->under_way = true;
@@ -304,17 +254,6 @@ int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *self, struct ml_str
     return ML_MAX(delay_ns, ML_MAX(entry->pause_ns, hot_ns));
 }
 
-void ml_enqueue_filter_wrote(struct ml_enqueue_filter *self, struct ml_str key,
-                             const struct ml_informer *informer, uint64_t rv, bool shown)
-{
-    if (rv == ML_RV_OPAQUE)
-        return;
-    struct entry *entry = entry_get(self, key);
-    size_t size = (entry->write_count + 1) * sizeof *entry->writes;
-    entry->writes = ml_realloc(entry->writes, size);
-    entry->writes[entry->write_count++] = (struct own_write){informer, rv, .over = shown};
-}
-
 /* Which of the changes of the run wakes the key first; false: none does. */
 static bool first_held(struct ml_enqueue_filter *self, struct entry *entry,
                        const struct ml_change **out_change, int64_t *out_delay_ns)
@@ -322,7 +261,7 @@ static bool first_held(struct ml_enqueue_filter *self, struct entry *entry,
     *out_change = NULL;
     *out_delay_ns = entry->overflow ? 0 : INT64_MAX;
     for (size_t i = 0; i < entry->held_count; i++) {
-        int64_t delay_ns = delay_of_change(self, entry, &entry->held[i]);
+        int64_t delay_ns = delay_of_change(self, key_of(entry), entry, &entry->held[i]);
         if (delay_ns < 0 || delay_ns >= *out_delay_ns)
             continue;
         *out_delay_ns = delay_ns;
@@ -340,12 +279,14 @@ void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
     if (first_held(self, entry, &change, &delay_ns))
         self->handler->wake(self->context, key, change, delay_ns);
     drop_held(entry);
-    drop_over(entry);
     entry->under_way = false;
     if (!entry->is_hot)
         entry->hot = 0;
-    if (!entry->counted && entry->write_count == 0)
-        end_streak(entry);
+    if (!ml_expectations_echo_pending(self->expectations, key)) {
+        entry->asks_back = false;
+        if (!entry->counted)
+            end_streak(entry);
+    }
     entry_settle(self, entry);
 }
 
@@ -355,9 +296,9 @@ void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)
     if (!entry)
         return;
     drop_held(entry);
-    drop_writes(entry);
     end_streak(entry);
     entry->hot = 0;
+    entry->asks_back = false;
     entry_settle(self, entry);
 }
 

@@ -1,5 +1,5 @@
-/* L6 operator. Why a key wakes. What its own reconcile wrote comes back on the watch: such an echo
- * is told from what others did by its resourceVersion.
+/* L6 operator. Why a key wakes. What its own reconcile wrote comes back on the watch: the
+ * expectations tell such an echo from what others did.
  *
  *   a change by others      wakes the key
  *   an echo of status only  does not: the script has just said so itself
@@ -17,7 +17,7 @@
  * under way is held until the run is over, when all answers are known. */
 #pragma once
 
-#include "state/informer.h"
+#include "state/expectations.h"
 
 struct ml_enqueue_filter;
 
@@ -41,19 +41,20 @@ struct ml_enqueue_filter_handler {
     void (*hot)(void *context, struct ml_str key);
 };
 
+/* `expectations` outlives it. */
 struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
+                                                struct ml_expectations *expectations,
                                                 const struct ml_enqueue_filter_handler *handler,
                                                 void *context);
 void ml_enqueue_filter_free(struct ml_enqueue_filter *filter); /* NULL is fine */
 
+/* A change concerns the key: the one way in. Tells the expectations of a child that has gone. */
 void ml_enqueue_filter_changed(struct ml_enqueue_filter *filter, struct ml_str key,
                                const struct ml_change *change);
 
 /* The run of a key, from its beginning (when the caches show all that it wrote before) to its
- * end; and each write of it that was answered. `shown`: the cache was that far already. */
+ * end, of which the expectations are told after this. */
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *filter, struct ml_str key);
-void ml_enqueue_filter_wrote(struct ml_enqueue_filter *filter, struct ml_str key,
-                             const struct ml_informer *informer, uint64_t rv, bool shown);
 /* The run wants to be called again after `delay_ns`; returns after how long it may be. */
 int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *filter, struct ml_str key,
                                    int64_t delay_ns);

@@ -235,8 +235,7 @@ const char *ml_reconcile_id(const struct ml_reconcile *self)
 
 bool ml_reconcile_writes(const struct ml_reconcile *self)
 {
-    return self->writing ? ml_writer_sends(self->writing)
-                         : self->run && ml_script_writes(self->run);
+    return self->writing || (self->run && ml_script_writes(self->run));
 }
 
 void ml_reconcile_cancel(struct ml_reconcile *self)

@@ -176,17 +176,12 @@ ML_RAISES
 bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (!run || !kind->informer)
+    if (!run || !kind->informer ||
+        ml_expectations_shown(script_of(L)->binding.expectations, ml_object_key(run->thread.object),
+                              kind->informer))
         return false;
-    for (size_t i = 0; i < run->own_write_count; i++) {
-        struct script_own_write *own_write = &run->own_writes[i];
-        if (own_write->kind != kind->index || own_write->shown ||
-            ml_informer_seen(kind->informer, ml_str_of(own_write->ns), own_write->rv))
-            continue;
-        run_wait_for_cache(ctx_may_wait(L, call), kind, own_write);
-        return true;
-    }
-    return false;
+    run_wait_for_cache(ctx_may_wait(L, call), kind->informer);
+    return true;
 }
 
 struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256])

@@ -67,6 +67,7 @@ void ctx_forget_applied(struct ml_script *script); /* what ctx.apply need not se
 
 /* run.c: the work. Each starts the one thing that the run then waits for. */
 void run_read(struct ml_run *run, const struct ml_client_request *request);
-void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write);
-void run_wait_for_cache(struct ml_run *run, const struct ctx_kind *kind,
-                        struct script_own_write *own_write);
+/* `wait_for_cache`: goes on when the informer of `write`, if it has one, shows the write. */
+void run_write(struct ml_run *run, const struct ml_write *write, bool wait_for_cache);
+/* Until `informer` shows all that the run wrote of its kind, which it does not yet. */
+void run_wait_for_cache(struct ml_run *run, const struct ml_informer *informer);

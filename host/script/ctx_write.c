@@ -284,9 +284,8 @@ static void send_write(struct ml_run *run, const struct write_target *target,
         .informer = target->kind.informer,
         .key = ml_object_key(run->thread.object),
         .owner_uid = target->owned ? ml_object_uid(run->thread.object) : ML_STR(""),
-        .wait_for_cache = wait_for_cache && target->kind.informer,
     };
-    run_write(run, &target->kind, &write);
+    run_write(run, &write, wait_for_cache);
 }
 
 static void send_create(struct ml_run *run, const struct write_target *target)

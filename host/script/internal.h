@@ -35,6 +35,7 @@
 #define SCRIPT_WORK_KEPT     ((size_t)64 * 1024)   /* of each work space, between two runs */
 #define SCRIPT_FIELD_MAX     256                   /* bytes of the field that ctx.invalid names */
 #define SCRIPT_WHAT_MAX      768                   /* a verb, a kind and a key */
+#define SCRIPT_WRITE_NOTED   256 /* bytes that the expectations hold of a write, beside its names */
 
 /* The extra space of every Lua thread points to one of these. */
 struct script_thread {
@@ -106,14 +107,6 @@ struct ml_script {
     struct ml_map applied; /* ctx_write.c: what ctx.apply sent */
 };
 
-/* A write of this run that the cache may not show yet. */
-struct script_own_write {
-    size_t kind;
-    uint64_t rv;
-    char *ns, *name;
-    bool shown; /* the cache shows it */
-};
-
 struct ml_run {
     struct script_thread thread;
     struct script_coroutine coroutine;
@@ -122,16 +115,12 @@ struct ml_run {
     void *context;
     int64_t cpu_left_ns;
     size_t writes;
-    struct script_own_write *own_writes;
-    size_t own_write_count;
 
     /* The one thing it waits for. */
     struct ml_client_call *read;
     struct ml_writer_call *write;
-    struct ml_write_wait cache_wait;
-    struct script_own_write *awaited_write; /* NULL: not waiting for the cache */
-    size_t write_kind;                      /* of `write` */
-    bool write_shown;                       /* the writer itself waits for the cache */
+    bool waits_for_cache;
+    const struct ml_informer *awaited; /* whose cache is to show `write`; NULL: go on at once */
 
     /* The answer; the body lives only while the continuation runs. */
     struct ml_str body;
@@ -147,7 +136,7 @@ struct ml_run {
     struct ml_result result;
     struct ml_buf status;
     char *field;
-    size_t charged; /* to the script, for what the run holds: status, own_writes */
+    size_t charged; /* to the script, for what the run holds: status, notes of its writes */
 };
 
 static inline struct script_thread *script_thread_of(lua_State *L)

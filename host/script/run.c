@@ -142,7 +142,7 @@ static void finish_run(struct ml_run *run, bool reuse)
     void *context = run->context;
     struct ml_result *result = &run->result;
     struct ml_script *script = run->thread.script;
-    ml_assert(!run->read && !run->write && !run->awaited_write);
+    ml_assert(!run->read && !run->write && !run->waits_for_cache);
     ML_AUTO_FREE char *traceback = NULL;
     if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
         result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
@@ -254,42 +254,38 @@ static void run_read_done(void *context, struct ml_str body, const struct ml_err
     run_answered(run, body, err);
 }
 
-/* Remembers a write that the cache may not show yet: later reads of this run wait until it does. */
-static void remember_write(struct ml_run *run, struct ml_str body)
+static void on_cache_shows(void *context, struct ml_str key ML_UNUSED)
 {
-    const struct ml_script *script = run->thread.script;
-    uint64_t rv = ml_rv_parse(ctx_plain_string(body, "metadata", "resourceVersion", NULL));
-    if (run->write_shown || !script->binding.informers[run->write_kind] || rv == ML_RV_OPAQUE)
-        return;
-    size_t size = (run->own_write_count + 1) * sizeof(*run->own_writes);
-    run->own_writes = ml_realloc(run->own_writes, size);
-    run->own_writes[run->own_write_count++] = (struct script_own_write){
-        .kind = run->write_kind,
-        .rv = rv,
-        .ns = ml_str_dup(ctx_plain_string(body, "metadata", "namespace", NULL)),
-        .name = ml_str_dup(ctx_plain_string(body, "metadata", "name", NULL)),
-    };
-    const struct script_own_write *own_write = &run->own_writes[run->own_write_count - 1];
-    size_t bytes = sizeof(*own_write) + strlen(own_write->ns) + strlen(own_write->name);
-    ml_budget_force(&run->thread.script->memory, bytes); /* cannot fail: the write is done */
-    run->charged += bytes;
+    struct ml_run *run = context;
+    run->waits_for_cache = false;
+    run->err = ML_ERR_INIT;
+    if (ml_payer_may_go_on(run->thread.script->binding.payer))
+        run_goes_on(run);
+    else
+        ml_turn_wait(&run->turn, run->thread.script->binding.payer);
+}
+
+void run_wait_for_cache(struct ml_run *run, const struct ml_informer *informer)
+{
+    run->waits_for_cache = true;
+    ml_expectations_await(run->thread.script->binding.expectations,
+                          ml_object_key(run->thread.object), informer, on_cache_shows, run);
 }
 
 static void run_write_done(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_run *run = context;
+    const struct ml_script_binding *binding = &run->thread.script->binding;
     run->write = NULL;
-    if (!err)
-        remember_write(run, body);
-    run_answered(run, body, err);
-}
-
-static void cache_shows_write(void *context)
-{
-    struct ml_run *run = context;
-    run->awaited_write->shown = true;
-    run->awaited_write = NULL;
-    run_answered(run, (struct ml_str){NULL, 0}, NULL);
+    if (err || !run->awaited ||
+        ml_expectations_shown(binding->expectations, ml_object_key(run->thread.object),
+                              run->awaited)) {
+        run_answered(run, body, err);
+        return;
+    }
+    ml_budget_force(&run->thread.script->memory, body.len); /* cannot fail: the write is done */
+    run->kept = (struct ml_str){body.ptr ? ml_str_dup(body) : NULL, body.len};
+    run_wait_for_cache(run, run->awaited);
 }
 
 void run_read(struct ml_run *run, const struct ml_client_request *request)
@@ -300,22 +296,17 @@ void run_read(struct ml_run *run, const struct ml_client_request *request)
     run->read = ml_client_send(run->thread.script->cluster->client, &mine, run_read_done, run);
 }
 
-void run_write(struct ml_run *run, const struct ctx_kind *kind, const struct ml_write *write)
+void run_write(struct ml_run *run, const struct ml_write *write, bool wait_for_cache)
 {
-    run->write_kind = kind->index;
-    run->write_shown = write->wait_for_cache;
+    /* What the ledger will hold of it. */
+    size_t bytes = SCRIPT_WRITE_NOTED + write->request.ns.len + write->request.name.len;
+    ml_budget_force(&run->thread.script->memory, bytes);
+    run->charged += bytes;
+    run->awaited = wait_for_cache ? write->informer : NULL;
     struct ml_write mine = *write;
     mine.request.flow = run->thread.script->field_manager;
     mine.request.budget = &run->thread.script->memory;
     run->write = ml_writer_send(run->thread.script->cluster, &mine, run_write_done, run);
-}
-
-void run_wait_for_cache(struct ml_run *run, const struct ctx_kind *kind,
-                        struct script_own_write *own_write)
-{
-    run->awaited_write = own_write;
-    ml_write_wait_start(&run->cache_wait, kind->informer, ml_str_of(own_write->ns),
-                        ml_str_of(own_write->name), own_write->rv, cache_shows_write, run);
 }
 
 static void run_end(struct ml_run *run, bool reuse)
@@ -324,16 +315,12 @@ static void run_end(struct ml_run *run, bool reuse)
         ml_client_cancel(run->read);
     if (run->write)
         ml_writer_cancel(run->write);
-    if (run->awaited_write)
-        ml_write_wait_cancel(&run->cache_wait);
+    if (run->waits_for_cache)
+        ml_expectations_cancel(run->thread.script->binding.expectations,
+                               ml_object_key(run->thread.object));
     release_coroutine(run, reuse);
     ml_turn_cancel(&run->turn);
     drop_kept_body(run);
-    for (size_t i = 0; i < run->own_write_count; i++) {
-        free(run->own_writes[i].ns);
-        free(run->own_writes[i].name);
-    }
-    free(run->own_writes);
     free(run->last_failure);
     free(run->field);
     ml_buf_fini(&run->status);
@@ -368,7 +355,7 @@ struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *o
 
 bool ml_script_writes(const struct ml_run *run)
 {
-    return run->write && ml_writer_sends(run->write);
+    return run->write != NULL;
 }
 
 void ml_script_cancel(struct ml_run *run)

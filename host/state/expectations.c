@@ -1,112 +1,535 @@
-/* Holds back the reconcile of a key until the caches show its own writes. writer.c reports
- * writes, operator/controller_work.c asks before each reconcile. */
+/* The ledger of own writes. state/writer.c enters each write when it is answered. Asked by
+ * operator/controller_work.c before each run, by operator/enqueue_filter.c about each change, and
+ * by script/run.c and ctx.c before what follows a write. */
 #include "state/expectations.h"
 
 #include "base/map.h"
+#include "codec/json.h"
 
-/* The newest write of one object, until the cache shows it. */
-struct expected_write {
-    struct expected_write *next;
-    struct expectation *entry;
-    struct ml_informer *informer; /* borrowed; its end ends the wait */
+#define READ_DELAY_FIRST_NS (10 * ML_NS_PER_S)
+#define READ_DELAY_MAX_NS   (300 * ML_NS_PER_S)
+
+/* Waits until the cache shows a write, and reads the object when the watch lags. Of the writes of
+ * one object only the newest waits. */
+struct write_wait {
+    struct own_write *write;
     char *ns, *name;
-    uint64_t rv;
-    struct ml_write_wait wait;
+    struct ml_seen_wait seen;
+    struct ml_timer read_timer;
+    int64_t read_delay_ns;
+    struct ml_client_call *reading; /* NULL: not asking */
 };
 
-/* The expectations of one key: its writes that the caches do not show yet. Freed when they do. */
-struct expectation {
+/* One write of a key's last run. */
+struct own_write {
+    struct own_write *next;
+    struct ledger_entry *entry;
+    struct ml_informer *informer; /* only compared once the wait is over */
+    uint64_t rv;
+    struct write_wait *wait; /* NULL: it is over */
+    bool returned;           /* its echo came; or the cache was that far before the answer */
+};
+
+enum staleness { NOT_STALE, STALE_AFTER_CONFLICT, STALE_AFTER_CHILD };
+
+/* What is known about one key. */
+struct ledger_entry {
     struct ml_expectations *expectations;
-    struct expected_write *written;
-    void (*ready)(void *context, struct ml_str key); /* NULL: nobody asked */
+    struct own_write *writes;
+    bool under_way;               /* no write is forgotten: its echo may be held meanwhile */
+    ml_expectations_ready *ready; /* of who waits; NULL: nobody does */
     void *context;
-    struct ml_task freed; /* calls `ready`, off the stack of ml_expectations_drop_informer */
+    const struct ml_informer *awaited; /* whose cache; NULL: all, it is the queue that waits */
+    struct ml_task check;              /* entry_check, off the stack of others */
+    enum staleness stale;
+    bool verified;     /* the server has shown it since */
+    uint64_t stale_rv; /* after a conflict: the cache's version that the write did not meet */
     size_t key_len;
     char key[];
 };
 
 struct ml_expectations {
     struct ml_loop *loop;
-    struct ml_map entries;           /* key -> entry */
-    ml_expectations_write *on_write; /* NULL: nobody */
-    void *on_write_context;
+    struct ml_client *client;
+    struct ml_map entries; /* key -> struct ledger_entry */
     struct ml_metric *skips;
     struct ml_metric *waiting;
 };
 
-static struct ml_str expectation_key(const struct expectation *entry)
+static struct ml_str entry_key(const struct ledger_entry *entry)
 {
     return (struct ml_str){entry->key, entry->key_len};
 }
 
-/* Frees the write that `at` points at. */
-static void expected_write_drop(struct expected_write **at)
+/* ---- one write ---- */
+
+static bool write_is_shown(const struct own_write *write)
 {
-    struct expected_write *written = *at;
-    *at = written->next;
-    ml_write_wait_cancel(&written->wait);
-    free(written->ns);
-    free(written->name);
-    free(written);
+    return !write->wait || ml_seen_wait_over(&write->wait->seen);
 }
 
-static void expectation_free(struct expectation *entry)
+static bool written_object_is_cached(const struct write_wait *wait)
 {
-    while (entry->written)
-        expected_write_drop(&entry->written);
-    if (entry->ready)
+    ML_AUTO_FREE char *key = *wait->ns ? ml_asprintf("%s/%s", wait->ns, wait->name)
+                                       : ml_strdup(wait->name);
+    return ml_store_get(ml_informer_store(wait->write->informer), ml_str_of(key)) != NULL;
+}
+
+static bool answer_shows_write(const struct write_wait *wait, struct ml_str body,
+                               const struct ml_err *err)
+{
+    if (err)
+        return err->kind == ML_ENOT_FOUND && !written_object_is_cached(wait);
+    ML_AUTO_FREE char *version = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
+    uint64_t rv = version ? ml_rv_parse(ml_str_of(version)) : 0;
+    return rv != ML_RV_OPAQUE && rv >= wait->write->rv;
+}
+
+static void wait_arm_read(struct write_wait *wait)
+{
+    ml_timer_start(&wait->read_timer, wait->read_delay_ns);
+    wait->read_delay_ns = ML_MIN(2 * wait->read_delay_ns, READ_DELAY_MAX_NS);
+}
+
+static void wait_on_read(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct write_wait *wait = context;
+    struct ledger_entry *entry = wait->write->entry;
+    struct ml_informer *informer = wait->write->informer;
+    wait->reading = NULL;
+    if (ml_seen_wait_over(&wait->seen)) /* the watch was faster, or the informer ended */
+        return;
+    if (!answer_shows_write(wait, body, err)) {
+        wait_arm_read(wait);
+        return;
+    }
+    ml_seen_wait_cancel(&wait->seen);
+    ml_task_defer(&entry->check, entry->expectations->loop);
+    /* Comes last: a listener that is notified of the change may drop the write. */
+    if (!err)
+        ml_informer_learn(informer, body);
+}
+
+static void wait_on_read_due(void *context)
+{
+    struct write_wait *wait = context;
+    if (ml_seen_wait_over(&wait->seen))
+        return;
+    const struct ml_client_request request = {
+        .verb = ML_VERB_GET,
+        .kind = ml_informer_kind(wait->write->informer),
+        .ns = ml_str_of(wait->ns),
+        .name = ml_str_of(wait->name),
+        .yields = true,
+    };
+    wait->reading = ml_client_send(wait->write->entry->expectations->client, &request, wait_on_read,
+                                   wait);
+}
+
+static void entry_check(void *entry);
+
+static void wait_on_seen(void *context)
+{
+    entry_check(((struct write_wait *)context)->write->entry);
+}
+
+static void write_begin_wait(struct own_write *write, struct ml_str ns, struct ml_str name)
+{
+    struct write_wait *wait = write->wait = ml_new(struct write_wait);
+    wait->write = write;
+    wait->ns = ml_str_dup(ns);
+    wait->name = ml_str_dup(name);
+    wait->read_delay_ns = READ_DELAY_FIRST_NS;
+    ml_timer_init(&wait->read_timer, write->entry->expectations->loop, wait_on_read_due, wait);
+    ml_seen_wait_start(&wait->seen, write->informer, ns, write->rv, wait_on_seen, wait);
+    wait_arm_read(wait);
+}
+
+static void write_end_wait(struct own_write *write)
+{
+    struct write_wait *wait = ml_take(&write->wait);
+    if (!wait)
+        return;
+    ml_seen_wait_cancel(&wait->seen);
+    ml_timer_stop(&wait->read_timer);
+    if (wait->reading)
+        ml_client_cancel(wait->reading);
+    free(wait->ns);
+    free(wait->name);
+    free(wait);
+}
+
+/* Frees the write that `at` points at. */
+static void write_drop(struct own_write **at)
+{
+    struct own_write *write = *at;
+    *at = write->next;
+    write_end_wait(write);
+    free(write);
+}
+
+/* ---- one key ---- */
+
+static struct ledger_entry *entry_find(const struct ml_expectations *expectations,
+                                       struct ml_str key)
+{
+    return ml_map_get(&expectations->entries, key);
+}
+
+static struct ledger_entry *entry_get(struct ml_expectations *expectations, struct ml_str key)
+{
+    struct ledger_entry *entry = entry_find(expectations, key);
+    if (entry)
+        return entry;
+    entry = ml_zalloc(sizeof *entry + key.len);
+    entry->expectations = expectations;
+    entry->key_len = key.len;
+    memcpy(entry->key, key.ptr, key.len);
+    ml_task_init(&entry->check, entry_check, entry);
+    ml_map_put(&expectations->entries, entry_key(entry), entry);
+    return entry;
+}
+
+static void entry_drop_writes(struct ledger_entry *entry)
+{
+    while (entry->writes)
+        write_drop(&entry->writes);
+}
+
+static void entry_forget_waiter(struct ledger_entry *entry)
+{
+    if (entry->ready && !entry->awaited)
         ml_metric_add(entry->expectations->waiting, -1);
-    ml_task_cancel(&entry->freed);
-    ml_map_remove(&entry->expectations->entries, expectation_key(entry));
+    entry->ready = NULL;
+}
+
+static void entry_free(struct ledger_entry *entry)
+{
+    entry_forget_waiter(entry);
+    entry_drop_writes(entry);
+    ml_task_cancel(&entry->check);
+    ml_map_remove(&entry->expectations->entries, entry_key(entry));
     free(entry);
 }
 
-/* Drops the writes that the caches show by now, and those that wait on `gone` (may be NULL). */
-static void expectation_settle(struct expectation *entry, const struct ml_informer *gone)
+/* Drops the writes of which nothing is left to learn, and frees the entry when it says nothing. */
+static void entry_settle(struct ledger_entry *entry)
 {
-    for (struct expected_write **at = &entry->written; *at;) {
-        if (ml_write_wait_over(&(*at)->wait) || (*at)->informer == gone)
-            expected_write_drop(at);
+    if (entry->under_way)
+        return;
+    for (struct own_write **at = &entry->writes; *at;) {
+        if ((*at)->returned && write_is_shown(*at))
+            write_drop(at);
         else
             at = &(*at)->next;
     }
+    if (!entry->writes && !entry->ready && entry->stale == NOT_STALE)
+        entry_free(entry);
 }
 
-/* The caches show every write of the key: calls `ready` if somebody asked. */
-static void expectation_on_satisfied(void *context)
+/* Do the caches show what was written to the kind of `informer`? NULL: to any kind. */
+static bool entry_is_shown(const struct ledger_entry *entry, const struct ml_informer *informer)
 {
-    struct expectation *entry = context;
-    if (entry->written) /* it wrote again meanwhile */
-        return;
-    void (*ready)(void *context, struct ml_str key) = entry->ready;
+    for (const struct own_write *write = entry->writes; write; write = write->next)
+        if ((!informer || write->informer == informer) && !write_is_shown(write))
+            return false;
+    return true;
+}
+
+/* Something was shown: ends the waits that are over, and calls who waits for that. */
+static void entry_check(void *context)
+{
+    struct ledger_entry *entry = context;
+    for (struct own_write *write = entry->writes; write; write = write->next)
+        if (write_is_shown(write))
+            write_end_wait(write);
+    ml_expectations_ready *ready = entry->ready;
     void *ready_context = entry->context;
-    ML_AUTO_FREE char *key = ml_str_dup(expectation_key(entry));
-    expectation_free(entry);
-    if (ready)
-        ready(ready_context, ml_str_of(key));
+    if (!ready || !entry_is_shown(entry, entry->awaited)) {
+        entry_settle(entry);
+        return;
+    }
+    ML_AUTO_FREE char *key = ml_str_dup(entry_key(entry));
+    entry_forget_waiter(entry);
+    entry_settle(entry);
+    ready(ready_context, ml_str_of(key));
 }
 
-static void expected_write_on_seen(void *context)
+static void entry_set_waiter(struct ledger_entry *entry, const struct ml_informer *informer,
+                             ml_expectations_ready *ready, void *context)
 {
-    struct expectation *entry = ((struct expected_write *)context)->entry;
-    expectation_settle(entry, NULL);
-    expectation_on_satisfied(entry);
+    entry->awaited = informer;
+    entry->ready = ready;
+    entry->context = context;
 }
 
-struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_metrics *metrics,
-                                            const char *controller)
+/* ---- a run, from its beginning to its end ---- */
+
+bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_str key,
+                               ml_expectations_ready *ready, void *context)
 {
+    struct ledger_entry *entry = entry_get(expectations, key);
+    if (entry_is_shown(entry, NULL)) {
+        entry_forget_waiter(entry);
+        entry_drop_writes(entry); /* what did not come back is part of something newer that did */
+        entry->under_way = true;
+        return true;
+    }
+    if (!entry->ready) {
+        ml_metric_add(expectations->skips, 1);
+        ml_metric_add(expectations->waiting, 1);
+    }
+    entry_set_waiter(entry, NULL, ready, context);
+    return false;
+}
+
+/* The write of ns/name that the cache does not show yet, or NULL. */
+static struct own_write *entry_find_unshown(const struct ledger_entry *entry,
+                                            const struct ml_informer *informer, struct ml_str ns,
+                                            struct ml_str name)
+{
+    for (struct own_write *write = entry->writes; write; write = write->next)
+        if (write->informer == informer && !write_is_shown(write) &&
+            ml_str_is(ns, write->wait->ns) && ml_str_is(name, write->wait->name))
+            return write;
+    return NULL;
+}
+
+void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str key,
+                           struct ml_informer *informer, struct ml_str ns, struct ml_str name,
+                           uint64_t rv)
+{
+    if (!informer || rv == ML_RV_OPAQUE)
+        return;
+    struct ledger_entry *entry = entry_get(expectations, key);
+    struct own_write *older = entry_find_unshown(entry, informer, ns, name);
+    struct own_write *write = ml_new(struct own_write);
+    write->next = entry->writes;
+    write->entry = entry;
+    write->informer = informer;
+    write->rv = rv;
+    write->returned = ml_informer_seen(informer, ns, rv);
+    entry->writes = write;
+    /* A list that was begun before this write shows only the earlier ones: a new wait begins. */
+    if (!write->returned && (!older || older->rv < rv)) {
+        if (older)
+            write_end_wait(older);
+        write_begin_wait(write, ns, name);
+    }
+    entry_settle(entry);
+}
+
+bool ml_expectations_shown(const struct ml_expectations *expectations, struct ml_str key,
+                           const struct ml_informer *informer)
+{
+    const struct ledger_entry *entry = entry_find(expectations, key);
+    return !entry || entry_is_shown(entry, informer);
+}
+
+void ml_expectations_await(struct ml_expectations *expectations, struct ml_str key,
+                           const struct ml_informer *informer, ml_expectations_ready *ready,
+                           void *context)
+{
+    struct ledger_entry *entry = entry_find(expectations, key);
+    ml_assert(informer && entry && !entry->ready && !entry_is_shown(entry, informer));
+    entry_set_waiter(entry, informer, ready, context);
+}
+
+void ml_expectations_cancel(struct ml_expectations *expectations, struct ml_str key)
+{
+    struct ledger_entry *entry = entry_find(expectations, key);
+    if (!entry)
+        return;
+    entry_forget_waiter(entry);
+    entry_settle(entry);
+}
+
+void ml_expectations_ended(struct ml_expectations *expectations, struct ml_str key, bool good)
+{
+    struct ledger_entry *entry = entry_find(expectations, key);
+    ml_assert(entry && entry->under_way);
+    entry->under_way = false;
+    if (good && (entry->verified || entry->stale == STALE_AFTER_CONFLICT))
+        entry->stale = NOT_STALE;
+    entry_settle(entry);
+}
+
+/* ---- echoes ---- */
+
+bool ml_expectations_is_echo(struct ml_expectations *expectations, struct ml_str key,
+                             const struct ml_informer *informer, uint64_t rv)
+{
+    struct ledger_entry *entry = entry_find(expectations, key);
+    bool is_echo = false;
+    for (struct own_write *write = entry ? entry->writes : NULL; write; write = write->next)
+        if (write->informer == informer && write->rv == rv)
+            is_echo = write->returned = true;
+    return is_echo;
+}
+
+bool ml_expectations_echo_pending(const struct ml_expectations *expectations, struct ml_str key)
+{
+    const struct ledger_entry *entry = entry_find(expectations, key);
+    for (const struct own_write *write = entry ? entry->writes : NULL; write; write = write->next)
+        if (!write->returned)
+            return true;
+    return false;
+}
+
+/* ---- cached objects that may be stale ---- */
+
+void ml_expectations_child_deleted(struct ml_expectations *expectations, struct ml_str key)
+{
+    struct ledger_entry *entry = entry_get(expectations, key);
+    entry->stale = STALE_AFTER_CHILD;
+    entry->verified = false;
+}
+
+void ml_expectations_conflict(struct ml_expectations *expectations, const struct ml_object *object)
+{
+    struct ledger_entry *entry = entry_get(expectations, ml_object_key(object));
+    if (entry->stale != STALE_AFTER_CHILD)
+        entry->stale = STALE_AFTER_CONFLICT;
+    entry->stale_rv = ml_object_rv_number(object);
+    entry->verified = false;
+}
+
+struct ml_live_read {
+    struct ml_expectations *expectations;
+    struct ml_client_call *call;
+    char *key;
+    char *uid;
+    ml_live_read_done *done;
+    void *context;
+};
+
+static void live_read_free(struct ml_live_read *live_read)
+{
+    free(live_read->key);
+    free(live_read->uid);
+    free(live_read);
+}
+
+/* ML_ECONFLICT: what was found is not the object that the cache has, or does not stay. */
+static int check_live_object(const struct ml_live_read *live_read, struct ml_str found,
+                             struct ml_err *err)
+{
+    ML_AUTO_FREE char *uid = ml_json_find_string(found, "metadata", "uid", NULL);
+    struct ml_str leaving;
+    if (!uid || strcmp(uid, live_read->uid) != 0)
+        return ml_err_set(err, ML_ECONFLICT, "%s was deleted and recreated (uid changed)",
+                          live_read->key);
+    if (ml_json_find(found, &leaving, "metadata", "deletionTimestamp", NULL))
+        return ml_err_set(err, ML_ECONFLICT, "%s is being deleted", live_read->key);
+    return 0;
+}
+
+static void live_read_on_answer(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_live_read *live_read = context;
+    ml_live_read_done *done = live_read->done;
+    void *done_context = live_read->context;
+    struct ml_err verdict = err ? *err : ML_ERR_INIT;
+    struct ledger_entry *entry = entry_find(live_read->expectations, ml_str_of(live_read->key));
+    if (!err)
+        check_live_object(live_read, body, &verdict);
+    else if (err->kind == ML_ENOT_FOUND)
+        ml_err_set(&verdict, ML_ECONFLICT, "%s was deleted", live_read->key);
+    if (!verdict.kind && entry)
+        entry->verified = true;
+    live_read_free(live_read);
+    done(done_context, verdict.kind ? &verdict : NULL);
+}
+
+static bool object_is_stale(const struct ledger_entry *entry, const struct ml_object *object)
+{
+    return entry->stale == STALE_AFTER_CHILD ||
+           (entry->stale == STALE_AFTER_CONFLICT && entry->stale_rv == ml_object_rv_number(object));
+}
+
+struct ml_live_read *ml_expectations_verify(struct ml_expectations *expectations,
+                                            const struct ml_kind *kind,
+                                            const struct ml_object *object, ml_live_read_done *done,
+                                            void *context)
+{
+    const struct ledger_entry *entry = entry_find(expectations, ml_object_key(object));
+    if (!entry || !object_is_stale(entry, object))
+        return NULL;
+    struct ml_live_read *live_read = ml_new(struct ml_live_read);
+    const struct ml_client_request request = {
+        .verb = ML_VERB_GET,
+        .kind = kind,
+        .ns = ml_object_namespace(object),
+        .name = ml_object_name(object),
+    };
+    live_read->expectations = expectations;
+    live_read->key = ml_str_dup(ml_object_key(object));
+    live_read->uid = ml_str_dup(ml_object_uid(object));
+    live_read->done = done;
+    live_read->context = context;
+    live_read->call = ml_client_send(expectations->client, &request, live_read_on_answer,
+                                     live_read);
+    return live_read;
+}
+
+void ml_live_read_cancel(struct ml_live_read *live_read)
+{
+    if (!live_read)
+        return;
+    ml_client_cancel(live_read->call);
+    live_read_free(live_read);
+}
+
+/* ---- ends ---- */
+
+void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key)
+{
+    struct ledger_entry *entry = entry_find(expectations, key);
+    if (!entry)
+        return;
+    entry->stale = NOT_STALE;
+    if (!entry->under_way) {
+        entry_forget_waiter(entry);
+        entry_drop_writes(entry);
+    }
+    entry_settle(entry);
+}
+
+void ml_expectations_drop_informer(struct ml_expectations *expectations,
+                                   struct ml_informer *informer)
+{
+    ml_map_each (&expectations->entries, cursor, value) {
+        struct ledger_entry *entry = value;
+        for (struct own_write **at = &entry->writes; *at;) {
+            if ((*at)->informer == informer)
+                write_drop(at);
+            else
+                at = &(*at)->next;
+        }
+        ml_task_defer(&entry->check, expectations->loop);
+    }
+}
+
+size_t ml_expectations_len(const struct ml_expectations *expectations)
+{
+    return expectations->entries.len;
+}
+
+struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_client *client,
+                                            struct ml_metrics *metrics, const char *controller)
+{
+    const char *const *labels = ml_metric_labels("controller");
     struct ml_expectations *expectations = ml_new(struct ml_expectations);
     expectations->loop = loop;
+    expectations->client = client;
     expectations->skips = ml_metric_with(
         ml_metrics_counter(metrics, "stale_sync_skips_total",
                            "Reconciles put off because the cache lagged behind own writes.",
-                           ml_metric_labels("controller")),
+                           labels),
         ml_metric_labels(controller));
     expectations->waiting = ml_metric_with(
         ml_metrics_gauge(metrics, "moonloop_stale_keys",
-                         "Keys that wait for the cache to show their own writes.",
-                         ml_metric_labels("controller")),
+                         "Keys that wait for the cache to show their own writes.", labels),
         ml_metric_labels(controller));
     return expectations;
 }
@@ -116,105 +539,7 @@ void ml_expectations_free(struct ml_expectations *expectations)
     if (!expectations)
         return;
     ml_map_each (&expectations->entries, cursor, entry)
-        expectation_free(entry);
+        entry_free(entry);
     ml_map_fini(&expectations->entries);
     free(expectations);
-}
-
-static struct expectation *expectation_get(struct ml_expectations *expectations, struct ml_str key)
-{
-    struct expectation *entry = ml_map_get(&expectations->entries, key);
-    if (entry)
-        return entry;
-    entry = ml_zalloc(sizeof *entry + key.len);
-    entry->expectations = expectations;
-    entry->key_len = key.len;
-    memcpy(entry->key, key.ptr, key.len);
-    ml_task_init(&entry->freed, expectation_on_satisfied, entry);
-    ml_map_put(&expectations->entries, expectation_key(entry), entry);
-    return entry;
-}
-
-static struct expected_write *expected_write_get(struct expectation *entry,
-                                                 struct ml_informer *informer, struct ml_str ns,
-                                                 struct ml_str name)
-{
-    for (struct expected_write *written = entry->written; written; written = written->next)
-        if (written->informer == informer && ml_str_is(ns, written->ns) &&
-            ml_str_is(name, written->name))
-            return written;
-    struct expected_write *written = ml_new(struct expected_write);
-    written->next = entry->written;
-    written->entry = entry;
-    written->informer = informer;
-    written->ns = ml_str_dup(ns);
-    written->name = ml_str_dup(name);
-    entry->written = written;
-    return written;
-}
-
-void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str key,
-                           struct ml_informer *informer, struct ml_str ns, struct ml_str name,
-                           uint64_t rv)
-{
-    if (!informer)
-        return;
-    bool shown = ml_informer_seen(informer, ns, rv);
-    if (expectations->on_write)
-        expectations->on_write(expectations->on_write_context, key, informer, rv, shown);
-    if (shown)
-        return;
-    struct expectation *entry = expectation_get(expectations, key);
-    struct expected_write *written = expected_write_get(entry, informer, ns, name);
-    if (rv <= written->rv && !ml_write_wait_over(&written->wait)) /* answered out of order */
-        return;
-    /* A list that was started before this write shows only the earlier ones: start a new wait. */
-    written->rv = rv;
-    ml_write_wait_cancel(&written->wait);
-    ml_write_wait_start(&written->wait, informer, ns, name, rv, expected_write_on_seen, written);
-}
-
-void ml_expectations_on_write(struct ml_expectations *expectations, ml_expectations_write *wrote,
-                              void *context)
-{
-    expectations->on_write = wrote;
-    expectations->on_write_context = context;
-}
-
-bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_str key,
-                               void (*ready)(void *context, struct ml_str key), void *context)
-{
-    struct expectation *entry = ml_map_get(&expectations->entries, key);
-    if (!entry)
-        return true;
-    expectation_settle(entry, NULL);
-    if (!entry->written) {
-        expectation_free(entry);
-        return true;
-    }
-    if (!entry->ready) {
-        ml_metric_add(expectations->skips, 1);
-        ml_metric_add(expectations->waiting, 1);
-    }
-    entry->ready = ready;
-    entry->context = context;
-    return false;
-}
-
-void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key)
-{
-    struct expectation *entry = ml_map_get(&expectations->entries, key);
-    if (entry)
-        expectation_free(entry);
-}
-
-void ml_expectations_drop_informer(struct ml_expectations *expectations,
-                                   struct ml_informer *informer)
-{
-    ml_map_each (&expectations->entries, cursor, value) {
-        struct expectation *entry = value;
-        expectation_settle(entry, informer);
-        if (!entry->written)
-            ml_task_defer(&entry->freed, expectations->loop);
-    }
 }

@@ -1,38 +1,112 @@
-/* L4 state. Read your own writes (KEP-5647, per object): remembers what each reconciled key wrote,
- * and holds back its next reconcile until the caches show all of these writes, whatever their kind.
- * No timer ends this; when a cache lags, the object is read from the server (write_wait.h). */
+/* L4 state. The ledger of own writes of one controller (client-go calls the idea expectations). It
+ * holds what the run of each key wrote until the cache shows it and its echo has come back, and
+ * answers four questions:
+ *
+ *   may this key run?                  the queue, before each run      ml_expectations_satisfied
+ *   must the server be asked first?    likewise                        ml_expectations_verify
+ *   is this change my own write?       the enqueue filter              ml_expectations_is_echo
+ *   does the cache show what this run
+ *   wrote of this kind?                the run, before it reads on     ml_expectations_shown
+ *
+ * Read your own writes (KEP-5647, per object): a key does not run before the caches show all that
+ * its last run wrote, whatever the kind. No timer ends that wait: nobody acts on a stale cache. The
+ * watch usually brings a write within milliseconds. If it has not after ten seconds, the object is
+ * read from the server (a consistent read) and put into the cache; the wait ends when what was read
+ * is at least as new as the write. The read is repeated after 20 s, 40 s, and so on, up to every
+ * five minutes. There is one such read for an object that a key wrote, whoever waits for it. An
+ * answer NotFound ends the wait only when the cache does not hold the object either.
+ *
+ * An echo, the change that a write made, is told from what others did by kind and resourceVersion.
+ * It may come before the answer to the write: who judges changes holds those of a key under way
+ * until its run has ended.
+ *
+ * A cached object may also be stale for other reasons than own writes. A child has gone: caches of
+ * two kinds are not of the same moment, so the owner may have gone before, and who makes the child
+ * again for an owner that is gone has its work done twice. Or a write met another version than the
+ * cache's. Then the server is asked before each run whether this very object is there and stays, as
+ * long as the cache shows the same version, or until a run was good. Follows client-go's rule
+ * before an adoption (kubernetes/pkg/controller/controller_ref_manager.go,
+ * RecheckDeletionTimestamp).
+ *
+ * Keys and names are copied. Informers are borrowed; the end of one ends all waits for it. */
 #pragma once
 
-#include "state/write_wait.h"
+#include "kube/client.h"
+#include "state/informer.h"
 
 struct ml_expectations;
 
-struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_metrics *metrics,
-                                            const char *controller);
+struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_client *client,
+                                            struct ml_metrics *metrics, const char *controller);
+/* After this no `ready` comes. Live reads are canceled first. NULL is fine. */
 void ml_expectations_free(struct ml_expectations *expectations);
 
-/* A write of ns/name for `key` was answered with `rv` (ML_RV_OPAQUE is ignored), in the kind of
- * `informer` (NULL, a kind nobody watches, is ignored: it is read from the server anyway). */
+/* ---- a run, from its beginning to its end ---- */
+
+typedef void ml_expectations_ready(void *context, struct ml_str key);
+
+/* True: the caches show all that `key` wrote, and its next run begins; each true needs one
+ * ml_expectations_ended. False: `ready` is called once, from the loop, when it is worth asking
+ * again; asking meanwhile changes nothing. Counts stale_sync_skips_total. */
+bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_str key,
+                               ml_expectations_ready *ready, void *context);
+
+/* The run wrote ns/name, and the server answered with version `rv`. Ignored: ML_RV_OPAQUE, and
+ * `informer` NULL, a kind that nobody watches: it is read from the server anyway. */
 void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str key,
                            struct ml_informer *informer, struct ml_str ns, struct ml_str name,
                            uint64_t rv);
 
-/* Calls `wrote` for each write passed to ml_expectations_wrote that is not ignored, so that the
- * caller can recognise its own write when the watch brings it. `shown`: the cache has it already.
- */
-typedef void ml_expectations_write(void *context, struct ml_str key,
-                                   const struct ml_informer *informer, uint64_t rv, bool shown);
-void ml_expectations_on_write(struct ml_expectations *expectations, ml_expectations_write *wrote,
-                              void *context);
+/* True when the cache of `informer` shows all that the run of `key` wrote of its kind. If not,
+ * ml_expectations_await calls `ready` once, from the loop, when it does, unless canceled. One waits
+ * for a key at a time: its run, or before that the queue. */
+bool ml_expectations_shown(const struct ml_expectations *expectations, struct ml_str key,
+                           const struct ml_informer *informer);
+void ml_expectations_await(struct ml_expectations *expectations, struct ml_str key,
+                           const struct ml_informer *informer, ml_expectations_ready *ready,
+                           void *context);
+void ml_expectations_cancel(struct ml_expectations *expectations, struct ml_str key);
 
-/* True when all expectations of `key` are met, so that it may be reconciled now. Otherwise
- * `ready(context, key)` is called once, from the loop, when they are; asking again meanwhile
- * changes nothing. Counts stale_sync_skips_total. */
-bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_str key,
-                               void (*ready)(void *context, struct ml_str key), void *context);
+/* The run is over. `good`: the object is not taken for stale any more, unless a child has gone
+ * during the run. */
+void ml_expectations_ended(struct ml_expectations *expectations, struct ml_str key, bool good);
 
-void ml_expectations_clear(struct ml_expectations *expectations,
-                           struct ml_str key); /* the object is gone */
-/* Drops all expectations on an informer that is about to be given back. */
+/* ---- echoes ---- */
+
+/* Is the change of an object of `informer` to version `rv` one that the run of `key` made? May be
+ * asked several times about one change, in the same round of the loop. */
+bool ml_expectations_is_echo(struct ml_expectations *expectations, struct ml_str key,
+                             const struct ml_informer *informer, uint64_t rv);
+/* May the echo of a write of `key` still come? */
+bool ml_expectations_echo_pending(const struct ml_expectations *expectations, struct ml_str key);
+
+/* ---- cached objects that may be stale ---- */
+
+void ml_expectations_child_deleted(struct ml_expectations *expectations, struct ml_str key);
+/* A write met another version than that of `object`, which is the cache's. */
+void ml_expectations_conflict(struct ml_expectations *expectations, const struct ml_object *object);
+
+struct ml_live_read;
+
+/* `err` NULL: the object is there, with this uid, and is not being deleted. ML_ECONFLICT: not so;
+ * else why that could not be learned. The read is over when it returns. */
+typedef void ml_live_read_done(void *context, const struct ml_err *err);
+
+/* Asks the server about `object`, of `kind`, when it may be stale; `done` comes later, from the
+ * loop. NULL: it is not stale, and nothing is asked. */
+struct ml_live_read *ml_expectations_verify(struct ml_expectations *expectations,
+                                            const struct ml_kind *kind,
+                                            const struct ml_object *object, ml_live_read_done *done,
+                                            void *context);
+void ml_live_read_cancel(struct ml_live_read *live_read); /* `done` comes no more; NULL is fine */
+
+/* ---- ends ---- */
+
+/* The object of `key` is gone: forgets the key. Of a run under way nothing is forgotten: it goes on
+ * reading what it wrote, and the next run under that key waits for it. */
+void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key);
+/* Drops all writes to the kind of an informer that is about to be given back. */
 void ml_expectations_drop_informer(struct ml_expectations *expectations,
                                    struct ml_informer *informer);
+/* How many keys it knows something about. */
+size_t ml_expectations_len(const struct ml_expectations *expectations);

@@ -212,7 +212,7 @@ static void informer_put_object(struct ml_informer *self, struct ml_object *obje
 
 /* With a selector only objects that are cached already are updated: only the watch says what is
  * selected. */
-void informer_learn(struct ml_informer *self, struct ml_str json)
+void ml_informer_learn(struct ml_informer *self, struct ml_str json)
 {
     struct ml_object *object = NULL;
     struct ml_err err = ML_ERR_INIT;

@@ -77,6 +77,11 @@ struct ml_listener {
 void ml_informer_listen(struct ml_informer *informer, struct ml_listener *listener);
 void ml_informer_unlisten(struct ml_listener *listener);
 
+/* Puts an object that was read from the server into the store, as if the watch had brought it.
+ * Ignores one that cannot be read or is not newer than the cached one. Does not change the version
+ * that the watch has reached. */
+void ml_informer_learn(struct ml_informer *informer, struct ml_str json);
+
 /* True when the cache shows a write in namespace `ns` that the server answered with resourceVersion
  * `rv`: the reflector of that namespace got that far, or listed afterwards. Also true for a version
  * that is not a number, and for a namespace that is not watched. */

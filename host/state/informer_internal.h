@@ -1,6 +1,5 @@
 /* L4 state. Inside of the informer. Private to informers.c, which keeps informers by kind and
- * selection, informer.c, and write_wait.c, which reads an object that the watch is late to bring.
- */
+ * selection, and informer.c. */
 #pragma once
 
 #include "state/informer.h"
@@ -74,8 +73,3 @@ struct informer_request {
 struct ml_informer *informer_new(struct ml_informers *informers,
                                  const struct informer_request *request);
 void informer_free(struct ml_informer *self);
-
-/* Puts an object that was read from the server into the store, as if the watch had brought it.
- * Ignores one that cannot be read or is not newer than the cached one. Does not change the version
- * that the watch has reached. */
-void informer_learn(struct ml_informer *self, struct ml_str json);

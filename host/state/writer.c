@@ -15,21 +15,16 @@ struct ml_writer_call {
     char *uid, *rv; /* the preconditions of the write, or NULL */
     struct ml_expectations *expectations;
     struct ml_informer *informer;
-    bool wait_for_cache;
     ml_client_done *done;
     void *context;
 
     struct ml_client_call *sent;
-    struct ml_err lost; /* why the reply did not come, during the read */
-    struct ml_write_wait wait;
-    struct ml_buf answer;     /* kept while the cache catches up */
+    struct ml_err lost;       /* why the reply did not come, during the read */
     struct ml_budget *budget; /* of the script that writes, or NULL */
 };
 
 static void writer_call_free(struct ml_writer_call *call)
 {
-    ml_budget_give(call->budget, call->answer.len);
-    ml_buf_fini(&call->answer);
     free(call->ns);
     free(call->name);
     free(call->key);
@@ -41,42 +36,23 @@ static void writer_call_free(struct ml_writer_call *call)
 
 static void writer_finish(struct ml_writer_call *call, struct ml_str body, const struct ml_err *err)
 {
-    ml_budget_give(call->budget, call->answer.len); /* the budget may be freed in done() */
-    call->budget = NULL;
     call->done(call->context, body, err);
     writer_call_free(call);
 }
 
-static void writer_on_cache_shows(void *context)
-{
-    struct ml_writer_call *call = context;
-    writer_finish(call, ml_buf_str(&call->answer), NULL);
-}
-
-/* Notes what the caches must show before this key runs again. Returns the version to wait for, or
- * ML_RV_OPAQUE. */
-static uint64_t writer_note_expectation(struct ml_writer_call *call, struct ml_str body)
+/* Notes what the caches must show before this key runs again. */
+static void writer_note_expectation(struct ml_writer_call *call, struct ml_str body)
 {
     ML_AUTO_FREE char *version = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
     uint64_t rv = version && *version ? ml_rv_parse(ml_str_of(version)) : ML_RV_OPAQUE;
-    if (call->expectations)
-        ml_expectations_wrote(call->expectations, ml_str_of(call->key), call->informer,
-                              ml_str_of(call->ns), ml_str_of(call->name), rv);
-    return rv;
+    ml_expectations_wrote(call->expectations, ml_str_of(call->key), call->informer,
+                          ml_str_of(call->ns), ml_str_of(call->name), rv);
 }
 
 static void writer_accept_written(struct ml_writer_call *call, struct ml_str body)
 {
-    struct ml_informer *informer = call->informer;
-    uint64_t rv = writer_note_expectation(call, body);
-    if (!call->wait_for_cache || !informer || ml_informer_seen(informer, ml_str_of(call->ns), rv)) {
-        writer_finish(call, body, NULL);
-        return;
-    }
-    if (ml_buf_append_str(&call->answer, body))
-        ml_budget_force(call->budget, call->answer.len); /* the client's own copy is gone */
-    ml_write_wait_start(&call->wait, informer, ml_str_of(call->ns), ml_str_of(call->name), rv,
-                        writer_on_cache_shows, call);
+    writer_note_expectation(call, body);
+    writer_finish(call, body, NULL);
 }
 
 /* ---- a reply that was lost ---- */
@@ -210,7 +186,6 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     call->owner_uid = ml_str_dup(write->owner_uid);
     call->expectations = write->expectations;
     call->informer = write->informer;
-    call->wait_for_cache = write->wait_for_cache;
     call->budget = request->budget;
     call->done = done;
     call->context = context;
@@ -219,17 +194,10 @@ struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct m
     return call;
 }
 
-bool ml_writer_sends(const struct ml_writer_call *call)
-{
-    return call->sent != NULL;
-}
-
 void ml_writer_cancel(struct ml_writer_call *call)
 {
     if (!call)
         return;
-    if (call->sent)
-        ml_client_cancel(call->sent);
-    ml_write_wait_cancel(&call->wait);
+    ml_client_cancel(call->sent);
     writer_call_free(call);
 }

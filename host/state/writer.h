@@ -1,17 +1,14 @@
-/* L4 state. Sends what a reconcile writes through the client, notes it in the expectations of its
- * controller and, on request, waits until the cache shows it. When the reply was lost, the outcome
- * is found out by reading, never by writing again:
- *   create  found with our controller owner's uid, or (without owner) found at all: success; not
- *           found: the error is returned and the reconcile retries;
- *   delete  gone, replaced by an object with another uid, or terminating: success; else the error
- *           is returned;
- *   others  unchanged, by uid and resourceVersion in the body: nothing happened, the error is
- *           returned; else Conflict, since it is unknown who changed it. An apply without these may
- *           be sent again: the error is returned.
- * What was read counts for the expectations like an answer: the next reconcile sees at least that.
- * A delete is noted when the answer is the object with a deletionTimestamp. When the object was
- * gone at once the answer has no later version, and the cache may show the object a little longer:
- * a second delete, with its uid, gets NotFound or Conflict. */
+/* L4 state. Sends what a reconcile writes through the client, and notes it in the expectations of
+ * its controller. When the reply was lost, the outcome is found out by reading, never by writing
+ * again: create  found with our controller owner's uid, or (without owner) found at all: success;
+ * not found: the error is returned and the reconcile retries; delete  gone, replaced by an object
+ * with another uid, or terminating: success; else the error is returned; others  unchanged, by uid
+ * and resourceVersion in the body: nothing happened, the error is returned; else Conflict, since it
+ * is unknown who changed it. An apply without these may be sent again: the error is returned. What
+ * was read counts for the expectations like an answer: the next reconcile sees at least that. A
+ * delete is noted when the answer is the object with a deletionTimestamp. When the object was gone
+ * at once the answer has no later version, and the cache may show the object a little longer: a
+ * second delete, with its uid, gets NotFound or Conflict. */
 #pragma once
 
 #include "state/cluster.h"
@@ -20,19 +17,15 @@
 struct ml_writer_call;
 
 struct ml_write {
-    struct ml_client_request request;     /* strings are copied as the client needs them */
-    struct ml_expectations *expectations; /* NULL: none */
-    struct ml_informer *informer;         /* of the kind written, or NULL; outlives the call */
-    struct ml_str key;                    /* of the object being reconciled; copied */
-    struct ml_str owner_uid; /* of the controller owner in the body, or empty; copied */
-    bool wait_for_cache;     /* call `done` when the informer shows the write */
+    struct ml_client_request request; /* strings are copied as the client needs them */
+    struct ml_expectations *expectations;
+    struct ml_informer *informer; /* of the kind written, or NULL; outlives the call */
+    struct ml_str key;            /* of the object being reconciled; copied */
+    struct ml_str owner_uid;      /* of the controller owner in the body, or empty; copied */
 };
 
 /* `body`: the object after the write (for a delete: the object or a Status), valid during the
  * call. As ml_client_done otherwise. */
 struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct ml_write *write,
                                       ml_client_done *done, void *context);
-/* True while its request, or the read after a lost reply, is under way; false while it only waits
- * for the cache. */
-bool ml_writer_sends(const struct ml_writer_call *call);
 void ml_writer_cancel(struct ml_writer_call *call); /* `done` does not come; NULL is fine */

@@ -234,7 +234,7 @@ static void open_world(struct stage *stage, struct choices *answers, enum ml_log
                                                                  .metrics = stage->metrics,
                                                                  .controller = "moonloop.dev/at",
                                                                  .instance = "fuzz"});
-    stage->gate = ml_expectations_new(stage->loop, stage->metrics, "at");
+    stage->gate = ml_expectations_new(stage->loop, stage->client, stage->metrics, "at");
     stage->cluster = (struct ml_cluster){.loop = stage->loop,
                                          .clock = &stage->clock.clock,
                                          .random = &stage->random,

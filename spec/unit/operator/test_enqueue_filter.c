@@ -11,7 +11,9 @@ static const struct ml_kind things = {"test.dev/v1", "test.dev", "v1", "Thing",
 
 struct wakes_world {
     struct informers_world base;
-    struct ml_informer *own, *child; /* of Things and of pods; only compared and asked for kinds */
+    struct ml_informer *own, *child; /* of Things and of pods, at version 1 */
+    struct fake_call *own_watch, *child_watch;
+    struct ml_expectations *expectations;
     struct ml_dict *dict;
     struct ml_enqueue_filter *filter;
     int woken;
@@ -52,9 +54,13 @@ static int setup(void **state)
     struct wakes_world *self = ml_new(struct wakes_world);
     informers_world_init(&self->base, NULL);
     self->own = ml_informers_get(self->base.informers, &things);
+    self->own_watch = list_and_watch(&self->base, 1, "");
     self->child = ml_informers_get(self->base.informers, &pods);
+    self->child_watch = list_and_watch(&self->base, 1, "");
     self->dict = ml_dict_new();
-    self->filter = ml_enqueue_filter_new(self->base.world.loop, &handler, self);
+    self->expectations = ml_expectations_new(self->base.world.loop, self->base.world.client,
+                                             self->base.world.metrics, "things");
+    self->filter = ml_enqueue_filter_new(self->base.world.loop, self->expectations, &handler, self);
     *state = self;
     return 0;
 }
@@ -63,6 +69,7 @@ static int teardown(void **state)
 {
     struct wakes_world *self = *state;
     ml_enqueue_filter_free(self->filter);
+    ml_expectations_free(self->expectations);
     ml_dict_unref(self->dict);
     ml_informer_put(self->own);
     ml_informer_put(self->child);
@@ -106,13 +113,55 @@ static void spec_changes(struct wakes_world *self, const struct ml_informer *inf
     change(self, informer, at(self, rv - 1, rv - 1, 1), at(self, rv, rv, 1));
 }
 
-/* One run that writes the spec of an object, told after the answer; it wakes the key again. */
-static void run_that_wakes_itself(struct wakes_world *self, const struct ml_informer *informer,
-                                  int rv)
+static void not_ready(void *context, struct ml_str key)
 {
+    (void)context, (void)key;
+    fail();
+}
+
+static void not_verified(void *context, const struct ml_err *err)
+{
+    (void)context, (void)err;
+    fail();
+}
+
+/* A run, as controller_work.c has it. The caches show all that the one before it wrote. */
+static void run_begins(struct wakes_world *self)
+{
+    ml_expectations_clear(self->expectations, KEY);
+    assert_true(ml_expectations_satisfied(self->expectations, KEY, not_ready, NULL));
     ml_enqueue_filter_begun(self->filter, KEY);
-    ml_enqueue_filter_wrote(self->filter, KEY, informer, (uint64_t)rv, false);
+}
+
+static void run_writes(struct wakes_world *self, struct ml_informer *informer, uint64_t rv)
+{
+    ml_expectations_wrote(self->expectations, KEY, informer, ML_STR("d"), ML_STR("a"), rv);
+}
+
+static void run_ends(struct wakes_world *self)
+{
     ml_enqueue_filter_ended(self->filter, KEY);
+    ml_expectations_ended(self->expectations, KEY, true);
+}
+
+static void cache_shows(struct wakes_world *self, const struct ml_informer *informer, int rv)
+{
+    send_bookmark(informer == self->own ? self->own_watch : self->child_watch, rv);
+    ml_loop_poll(self->base.world.loop);
+}
+
+static void assert_nothing_known(struct wakes_world *self)
+{
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
+    assert_int_equal(ml_expectations_len(self->expectations), 0);
+}
+
+/* One run that writes the spec of an object, told after the answer; it wakes the key again. */
+static void run_that_wakes_itself(struct wakes_world *self, struct ml_informer *informer, int rv)
+{
+    run_begins(self);
+    run_writes(self, informer, (uint64_t)rv);
+    run_ends(self);
     int before = self->woken;
     spec_changes(self, informer, rv);
     assert_int_equal(self->woken, before + 1);
@@ -125,20 +174,20 @@ static void test_wakes_others_at_once_and_remembers_nothing(void **state)
     spec_changes(self, self->child, 6);
     assert_int_equal(self->woken, 2);
     assert_int_equal(self->delay_ns, 0);
-    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
+    assert_nothing_known(self);
 }
 
 static void test_wakes_not_for_an_own_status_that_comes_back_after_the_run(void **state)
 {
     struct wakes_world *self = *state;
-    ml_enqueue_filter_begun(self->filter, KEY);
-    ml_enqueue_filter_wrote(self->filter, KEY, self->own, 5, false);
-    ml_enqueue_filter_ended(self->filter, KEY);
+    run_begins(self);
+    run_writes(self, self->own, 5);
+    run_ends(self);
     status_changes(self, 5);
     status_changes(self, 5); /* it concerns the key in two ways */
     assert_int_equal(self->woken, 0);
-    ml_loop_poll(self->base.world.loop);
-    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
+    cache_shows(self, self->own, 5);
+    assert_nothing_known(self);
     status_changes(self, 6); /* this one is another's */
     assert_int_equal(self->woken, 1);
 }
@@ -146,12 +195,56 @@ static void test_wakes_not_for_an_own_status_that_comes_back_after_the_run(void 
 static void test_wakes_not_for_an_own_status_that_comes_back_before_its_answer(void **state)
 {
     struct wakes_world *self = *state;
-    ml_enqueue_filter_begun(self->filter, KEY);
+    run_begins(self);
     status_changes(self, 5);
-    ml_enqueue_filter_wrote(self->filter, KEY, self->own, 5, true);
-    ml_enqueue_filter_ended(self->filter, KEY);
+    cache_shows(self, self->own, 5);
+    run_writes(self, self->own, 5);
+    run_ends(self);
     assert_int_equal(self->woken, 0);
-    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
+    assert_nothing_known(self);
+}
+
+/* What came during a run, and what comes after the cache showed the write: both are judged. */
+static void test_wakes_tell_an_echo_that_comes_late(void **state)
+{
+    struct wakes_world *self = *state;
+    run_begins(self);
+    run_writes(self, self->own, 5);
+    status_changes(self, 5);
+    cache_shows(self, self->own, 5);
+    run_ends(self);
+    assert_int_equal(self->woken, 0);
+    assert_nothing_known(self);
+    run_begins(self);
+    run_writes(self, self->own, 6);
+    run_ends(self);
+    cache_shows(self, self->own, 6);
+    status_changes(self, 6); /* as by a watch function that had to wait for its turn */
+    assert_int_equal(self->woken, 0);
+}
+
+static void test_wakes_note_a_child_that_has_gone(void **state)
+{
+    struct wakes_world *self = *state;
+    struct ml_object *object = at(self, 5, 1, 1);
+    for (int under_way = 0; under_way < 2; under_way++) {
+        const struct ml_change gone = {
+            .informer = self->child, .old = object, .child_deleted = true};
+        assert_null(
+            ml_expectations_verify(self->expectations, &things, object, not_verified, self));
+        if (under_way)
+            run_begins(self);
+        ml_enqueue_filter_changed(self->filter, KEY, &gone);
+        if (under_way)
+            run_ends(self);
+        assert_int_equal(self->woken, under_way + 1);
+        struct ml_live_read *live_read = ml_expectations_verify(self->expectations, &things, object,
+                                                                not_verified, self);
+        assert_non_null(live_read);
+        ml_live_read_cancel(live_read);
+        ml_expectations_clear(self->expectations, KEY);
+    }
+    ml_object_unref(object);
 }
 
 static void test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo(void **state)
@@ -171,9 +264,9 @@ static void test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo(void
 static void test_wakes_for_what_others_did_before_the_own_status_comes_back(void **state)
 {
     struct wakes_world *self = *state;
-    ml_enqueue_filter_begun(self->filter, KEY);
-    ml_enqueue_filter_wrote(self->filter, KEY, self->own, 6, false);
-    ml_enqueue_filter_ended(self->filter, KEY);
+    run_begins(self);
+    run_writes(self, self->own, 6);
+    run_ends(self);
     status_changes(self, 5);
     assert_int_equal(self->woken, 1);
     status_changes(self, 6);
@@ -183,12 +276,13 @@ static void test_wakes_for_what_others_did_before_the_own_status_comes_back(void
 static void test_wakes_after_the_run_for_what_others_did_meanwhile(void **state)
 {
     struct wakes_world *self = *state;
-    ml_enqueue_filter_begun(self->filter, KEY);
+    run_begins(self);
     status_changes(self, 5);
     status_changes(self, 6);
-    ml_enqueue_filter_wrote(self->filter, KEY, self->own, 5, true);
+    cache_shows(self, self->own, 6);
+    run_writes(self, self->own, 5);
     assert_int_equal(self->woken, 0);
-    ml_enqueue_filter_ended(self->filter, KEY);
+    run_ends(self);
     assert_int_equal(self->woken, 1);
     assert_int_equal(self->delay_ns, 0);
 }
@@ -196,21 +290,22 @@ static void test_wakes_after_the_run_for_what_others_did_meanwhile(void **state)
 static void test_wakes_after_a_run_with_more_changes_than_are_held(void **state)
 {
     struct wakes_world *self = *state;
-    ml_enqueue_filter_begun(self->filter, KEY);
+    run_begins(self);
     for (int rv = 2; rv < 40; rv++) {
         spec_changes(self, self->child, rv);
-        ml_enqueue_filter_wrote(self->filter, KEY, self->child, (uint64_t)rv, true);
+        cache_shows(self, self->child, rv);
+        run_writes(self, self->child, (uint64_t)rv);
     }
-    ml_enqueue_filter_ended(self->filter, KEY);
+    run_ends(self);
     assert_int_equal(self->woken, 1);
 }
 
 static void test_wakes_for_a_version_that_another_kind_has_too(void **state)
 {
     struct wakes_world *self = *state;
-    ml_enqueue_filter_begun(self->filter, KEY);
-    ml_enqueue_filter_wrote(self->filter, KEY, self->child, 5, false);
-    ml_enqueue_filter_ended(self->filter, KEY);
+    run_begins(self);
+    run_writes(self, self->child, 5);
+    run_ends(self);
     status_changes(self, 5);
     assert_int_equal(self->woken, 1);
 }
@@ -218,19 +313,20 @@ static void test_wakes_for_a_version_that_another_kind_has_too(void **state)
 static void test_wakes_never_take_an_opaque_version_for_an_own_one(void **state)
 {
     struct wakes_world *self = *state;
-    ml_enqueue_filter_begun(self->filter, KEY);
-    ml_enqueue_filter_wrote(self->filter, KEY, self->own, ML_RV_OPAQUE, false);
-    ml_enqueue_filter_ended(self->filter, KEY);
-    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
+    run_begins(self);
+    run_writes(self, self->own, ML_RV_OPAQUE);
+    run_ends(self);
+    assert_nothing_known(self);
 }
 
 static void test_wakes_forget_a_write_that_changed_nothing(void **state)
 {
     struct wakes_world *self = *state;
-    ml_enqueue_filter_begun(self->filter, KEY);
-    ml_enqueue_filter_wrote(self->filter, KEY, self->child, 3, true);
-    ml_enqueue_filter_ended(self->filter, KEY);
-    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
+    run_begins(self);
+    cache_shows(self, self->child, 4);
+    run_writes(self, self->child, 3);
+    run_ends(self);
+    assert_nothing_known(self);
 }
 
 static void test_wakes_slow_a_key_after_twenty_runs_that_change_the_same(void **state)
@@ -259,10 +355,10 @@ static void test_wakes_start_anew_after_a_run_that_wrote_nothing(void **state)
     for (int run = 1; run <= 25; run++, rv++)
         run_that_wakes_itself(self, self->child, rv);
     assert_true(self->delay_ns > 0);
-    ml_enqueue_filter_begun(self->filter, KEY);
-    ml_enqueue_filter_ended(self->filter, KEY);
+    run_begins(self);
+    run_ends(self);
     ml_loop_poll(self->base.world.loop);
-    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
+    assert_nothing_known(self);
     run_that_wakes_itself(self, self->child, rv);
     assert_int_equal(self->delay_ns, 0);
 }
@@ -301,9 +397,9 @@ static void test_wakes_take_progress_for_no_loop(void **state)
     for (int run = 0; run < 100; run++, rv++)
         run_that_wakes_itself(self, run % 2 ? self->child : self->own, rv);
     for (int run = 0; run < 100; run++, rv++) { /* makes one more each time */
-        ml_enqueue_filter_begun(self->filter, KEY);
-        ml_enqueue_filter_wrote(self->filter, KEY, self->child, (uint64_t)rv, false);
-        ml_enqueue_filter_ended(self->filter, KEY);
+        run_begins(self);
+        run_writes(self, self->child, (uint64_t)rv);
+        run_ends(self);
         change(self, self->child, NULL, at(self, rv, 1, 1));
     }
     assert_int_equal(self->slowed, 0);
@@ -314,26 +410,26 @@ static void test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once(void
     struct wakes_world *self = *state;
     int64_t delay_ns = 0;
     for (int rv = 2; rv < 30; rv++) {
-        ml_enqueue_filter_begun(self->filter, KEY);
-        ml_enqueue_filter_wrote(self->filter, KEY, self->own, (uint64_t)rv, false);
+        run_begins(self);
+        run_writes(self, self->own, (uint64_t)rv);
         delay_ns = ml_enqueue_filter_restrain(self->filter, KEY, 0);
         assert_int_equal(delay_ns > 0, rv >= 23);
-        ml_enqueue_filter_ended(self->filter, KEY);
+        run_ends(self);
         status_changes(self, rv);
         ml_clock_fake_advance(&self->base.world.clock, delay_ns);
     }
     assert_int_equal(self->woken, 0);
     assert_string_equal(self->fields, "Thing d/a: status.n");
-    ml_enqueue_filter_begun(self->filter, KEY);
+    run_begins(self);
     assert_int_equal(ml_enqueue_filter_restrain(self->filter, KEY, INT64_MAX), INT64_MAX);
-    ml_enqueue_filter_ended(self->filter, KEY);
+    run_ends(self);
 }
 
 static int64_t run_that_asks_for(struct wakes_world *self, int64_t delay_ns)
 {
-    ml_enqueue_filter_begun(self->filter, KEY);
+    run_begins(self);
     int64_t restrained_ns = ml_enqueue_filter_restrain(self->filter, KEY, delay_ns);
-    ml_enqueue_filter_ended(self->filter, KEY);
+    run_ends(self);
     return restrained_ns;
 }
 
@@ -347,8 +443,8 @@ static void test_wakes_key_that_asks_again_at_once_is_slowed_after_100_runs(void
     for (size_t i = 0; i < ML_COUNT(ms); i++)
         assert_int_equal(run_that_asks_for(self, -5), ms[i] * ML_NS_PER_MS);
     assert_int_equal(self->hot, 1);
-    ml_enqueue_filter_begun(self->filter, KEY);
-    ml_enqueue_filter_ended(self->filter, KEY); /* asks for nothing */
+    run_begins(self);
+    run_ends(self); /* asks for nothing */
     assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
     assert_int_equal(run_that_asks_for(self, 0), 0);
 }
@@ -377,6 +473,8 @@ int main(void)
         TEST(test_wakes_others_at_once_and_remembers_nothing),
         TEST(test_wakes_not_for_an_own_status_that_comes_back_after_the_run),
         TEST(test_wakes_not_for_an_own_status_that_comes_back_before_its_answer),
+        TEST(test_wakes_tell_an_echo_that_comes_late),
+        TEST(test_wakes_note_a_child_that_has_gone),
         TEST(test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo),
         TEST(test_wakes_for_what_others_did_before_the_own_status_comes_back),
         TEST(test_wakes_after_the_run_for_what_others_did_meanwhile),

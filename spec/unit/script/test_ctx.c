@@ -259,12 +259,39 @@ static void test_read_after_write_asks_the_server_when_the_watch_lags(void **sta
     world_answer(&w, fake_next(w.fake), 200, pod);
     ml_clock_fake_advance(&w.clock, 10 * ML_NS_PER_S);
     ml_loop_poll(w.loop);
-    /* The reconcile's own, and the expectations's. */
-    struct fake_call *first = fake_next(w.fake), *second = fake_next(w.fake);
-    assert_string_equal(first->method, "GET");
+    struct fake_call *get = fake_expect(w.fake, "GET", PODS "/x-pod");
+    fake_expect_none(w.fake); /* one for the run and for the key */
     assert_int_equal(told.count, 0);
-    world_answer(&w, first, 200, pod);
-    world_answer(&w, second, 200, pod);
+    world_answer(&w, get, 200, pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\"}");
+    world_close(&w);
+}
+
+/* Likewise the write that waits for the cache itself: one read each time, however long it takes. */
+static void test_ensure_asks_the_server_once_at_a_time_when_the_watch_lags(void **state)
+{
+    (void)state;
+    static const int seconds[] = {10, 20, 40};
+    struct world w;
+    struct told told;
+    world_open(&w, "return { status = { phase = assert(ctx.ensure(pod(at))).status.phase } }",
+               NULL);
+    assert_non_null(world_start(&w, &told));
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, fake_next(w.fake), 201, pod);
+    for (size_t i = 0; i < ML_COUNT(seconds); i++) {
+        assert_int_equal(told.count, 0);
+        for (int passed = 0; passed < seconds[i]; passed += 5) { /* the watch is kept alive */
+            ml_clock_fake_advance(&w.clock, 5 * ML_NS_PER_S);
+            ml_loop_poll(w.loop);
+            world_event(&w, "BOOKMARK",
+                        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":"
+                        "{\"resourceVersion\":\"100\"}}");
+        }
+        struct fake_call *get = fake_expect(w.fake, "GET", PODS "/x-pod");
+        fake_expect_none(w.fake);
+        world_answer(&w, get, i < 2 ? 503 : 200, i < 2 ? "{}" : pod);
+    }
     expect_outcome(&told, ML_OUTCOME_OK, "{\"phase\":\"Running\"}");
     world_close(&w);
 }
@@ -325,16 +352,21 @@ static void test_cancel_takes_back_what_is_open(void **state)
         assert_int_equal(told.count, 0);
         world_close(&w);
     }
-    struct world w;
-    struct told told;
-    world_open(&w, "ctx.apply(pod(at)) ctx.get(Pod, 'x-pod')", NULL);
-    struct ml_run *run = world_start(&w, &told);
-    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
-    world_answer(&w, fake_next(w.fake), 200, pod);
-    ml_script_cancel(run); /* while it waits for the cache */
-    world_event(&w, "ADDED", pod);
-    assert_int_equal(told.count, 0);
-    world_close(&w);
+    static const char *const waiting[] = {"ctx.apply(pod(at)) ctx.get(Pod, 'x-pod')",
+                                          "ctx.ensure(pod(at))"};
+    for (size_t i = 0; i < ML_COUNT(waiting); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, waiting[i], NULL);
+        struct ml_run *run = world_start(&w, &told);
+        ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+        world_answer(&w, fake_next(w.fake), 200, pod);
+        assert_false(ml_script_writes(run));
+        ml_script_cancel(run); /* while it waits for the cache */
+        world_event(&w, "ADDED", pod);
+        assert_int_equal(told.count, 0);
+        world_close(&w);
+    }
 }
 
 static void test_runs_wait_side_by_side(void **state)
@@ -399,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_list_of_what_is_used_is_asked_for),
         cmocka_unit_test(test_read_after_write_waits_for_the_cache),
         cmocka_unit_test(test_read_after_write_asks_the_server_when_the_watch_lags),
+        cmocka_unit_test(test_ensure_asks_the_server_once_at_a_time_when_the_watch_lags),
         cmocka_unit_test(test_event_is_about_the_object),
         cmocka_unit_test(test_budgets_are_kept),
         cmocka_unit_test(test_cancel_takes_back_what_is_open),

@@ -33,6 +33,48 @@ static void test_ensure_missing_is_created_and_awaited(void **state)
     world_close(&w);
 }
 
+/* The event may be faster than the answer. */
+static void test_ensure_does_not_wait_for_what_shows_already(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "return { status = { uid = assert(ctx.ensure(pod(at))).metadata.uid } }", NULL);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *call = fake_next(w.fake);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_event(&w, "ADDED", pod);
+    assert_int_equal(told.count, 0);
+    world_answer(&w, call, 201, pod);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+    world_close(&w);
+}
+
+/* No time ends the wait; the answer is kept as long as it lasts, on the script's account. */
+static void test_ensure_waits_for_the_cache_as_long_as_it_takes(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "return { status = { uid = assert(ctx.ensure(pod(at))).metadata.uid } }", NULL);
+    size_t before = ml_script_memory(w.script);
+    assert_non_null(world_start(&w, &told));
+    struct fake_call *call = fake_next(w.fake);
+    struct ml_buf pod = ML_BUF_INIT;
+    ML_AUTO_FREE char *start = world_pod_json("101", "at-uid");
+    start[strlen(start) - 1] = '\0';
+    ml_buf_printf(&pod, "%s,\"big\":\"%0*d\"}", start, 500000, 0);
+    world_answer(&w, call, 201, ml_buf_cstr(&pod));
+    assert_true(ml_script_memory(w.script) > before + 500000);
+    ml_clock_fake_advance(&w.clock, 9 * ML_NS_PER_S);
+    ml_loop_poll(w.loop);
+    assert_int_equal(told.count, 0);
+    world_event(&w, "ADDED", ml_buf_cstr(&pod));
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+    ml_buf_fini(&pod);
+    world_close(&w);
+}
+
 static void test_owner_references_have_a_limit(void **state)
 {
     (void)state;
@@ -146,6 +188,7 @@ static void test_ensure_lost_reply_is_settled_by_reading(void **state)
     struct fake_call *get = fake_expect(w.fake, "GET", PODS "/x-pod");
     ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
     world_answer(&w, get, 200, pod);
+    assert_int_equal(told.count, 0); /* what was found waits for the cache like an answer */
     world_event(&w, "ADDED", pod);
     expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
     fake_expect_none(w.fake);
@@ -347,10 +390,37 @@ static void test_delete_has_a_precondition_and_absent_is_fine(void **state)
     }
 }
 
+/* The object may be there for a while, and then the answer has a version that will show. */
+static void test_read_after_delete_waits_only_when_the_answer_has_a_version(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "ctx.delete(ctx.get(Pod, 'x-pod'))\n"
+               "return { status = { rv = ctx.get(Pod, 'x-pod').metadata.resourceVersion } }",
+               NULL);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    ML_AUTO_FREE char *going = world_pod_json("102", "at-uid");
+    world_event(&w, "ADDED", pod);
+    assert_non_null(world_start(&w, &told));
+    world_answer(&w, fake_next(w.fake), 200,
+                 "{\"kind\":\"Status\",\"status\":\"Success\",\"metadata\":{}}");
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"rv\":\"101\"}");
+    assert_non_null(world_start(&w, &told));
+    world_answer(&w, fake_next(w.fake), 200, going);
+    assert_int_equal(told.count, 0);
+    world_event(&w, "MODIFIED", going);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"rv\":\"102\"}");
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ensure_missing_is_created_and_awaited),
+        cmocka_unit_test(test_ensure_does_not_wait_for_what_shows_already),
+        cmocka_unit_test(test_ensure_waits_for_the_cache_as_long_as_it_takes),
         cmocka_unit_test(test_owner_references_have_a_limit),
         cmocka_unit_test(test_owner_references_are_read_once),
         cmocka_unit_test(test_ensure_of_anothers_is_refused),
@@ -365,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_apply_that_changes_nothing_is_not_sent),
         cmocka_unit_test(test_apply_of_another_text_is_sent),
         cmocka_unit_test(test_delete_has_a_precondition_and_absent_is_fine),
+        cmocka_unit_test(test_read_after_delete_waits_only_when_the_answer_has_a_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,12 @@
+/* May this key run, is this change its own write, does the cache show what its run wrote? What the
+ * server is asked for: test_expectations_read.c. */
 #include "state_informers.h"
 
 #include "state/expectations.h"
 
 static const struct ml_kind services = {"v1", "", "v1", "Service", "services", true, true};
 
-struct gate_world {
+struct expectations_world {
     struct informers_world all;
     struct ml_informer *informer;
     struct fake_call *watch; /* open, at version 5 */
@@ -14,26 +16,35 @@ struct gate_world {
 
 static void on_ready(void *context, struct ml_str key)
 {
-    struct gate_world *self = context;
+    struct expectations_world *self = context;
     ml_buf_printf(&self->freed, " " ML_STR_FMT, ML_STR_ARG(key));
     assert_true(ml_expectations_satisfied(self->expectations, key, on_ready,
                                           self)); /* what it says is so */
 }
 
+/* Of the run that waits. */
+static void on_shown(void *context, struct ml_str key)
+{
+    struct expectations_world *self = context;
+    assert_str_eq(key, "default/a");
+    ml_buf_puts(&self->freed, " shown");
+}
+
 static int setup(void **state)
 {
-    struct gate_world *self = ml_new(struct gate_world);
+    struct expectations_world *self = ml_new(struct expectations_world);
     informers_world_init(&self->all, NULL);
     self->informer = ml_informers_get(self->all.informers, &pods);
     self->watch = list_and_watch(&self->all, 5, "");
-    self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.metrics, "cnat");
+    self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.client,
+                                             self->all.world.metrics, "cnat");
     *state = self;
     return 0;
 }
 
 static int teardown(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     ml_expectations_free(self->expectations);
     ml_informer_put(self->informer);
     ml_loop_poll(self->all.world.loop);
@@ -43,19 +54,29 @@ static int teardown(void **state)
     return 0;
 }
 
-static void wrote(struct gate_world *self, const char *key, uint64_t rv)
+static void wrote(struct expectations_world *self, const char *key, uint64_t rv)
 {
     ml_expectations_wrote(self->expectations, ml_str_of(key), self->informer, ML_STR("default"),
                           ML_STR("p"), rv);
 }
 
-static bool is_open(struct gate_world *self, const char *key)
+static bool is_open(struct expectations_world *self, const char *key)
 {
     return ml_expectations_satisfied(self->expectations, ml_str_of(key), on_ready, self);
 }
 
+static void ended(struct expectations_world *self, const char *key)
+{
+    ml_expectations_ended(self->expectations, ml_str_of(key), true);
+}
+
+static bool is_echo(struct expectations_world *self, const char *key, uint64_t rv)
+{
+    return ml_expectations_is_echo(self->expectations, ml_str_of(key), self->informer, rv);
+}
+
 /* The keys freed since the last time, after the loop came round. */
-static void assert_freed(struct gate_world *self, const char *want)
+static void assert_freed(struct expectations_world *self, const char *want)
 {
     ml_loop_poll(self->all.world.loop);
     const char *got = ml_buf_cstr(&self->freed);
@@ -63,7 +84,7 @@ static void assert_freed(struct gate_world *self, const char *want)
     ml_buf_clear(&self->freed);
 }
 
-static double metric(struct gate_world *self, const char *name)
+static double metric(struct expectations_world *self, const char *name)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
     ML_AUTO_FREE char *series = ml_asprintf("\n%s{controller=\"cnat\"} ", name);
@@ -73,9 +94,9 @@ static double metric(struct gate_world *self, const char *name)
     return strtod(at + strlen(series), NULL);
 }
 
-static void test_gate_is_open_for_keys_that_wrote_nothing_unseen(void **state)
+static void test_expectations_of_a_key_that_wrote_nothing_unseen_are_satisfied(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     assert_true(is_open(self, "default/a"));
     wrote(self, "default/a", 5);            /* shown already */
     wrote(self, "default/a", ML_RV_OPAQUE); /* no number */
@@ -84,9 +105,9 @@ static void test_gate_is_open_for_keys_that_wrote_nothing_unseen(void **state)
     assert_true(is_open(self, "default/a"));
 }
 
-static void test_gate_holds_a_key_until_its_write_shows(void **state)
+static void test_expectations_holds_a_key_until_its_write_shows(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     assert_false(is_open(self, "default/a"));
     assert_true(is_open(self, "default/b")); /* per key */
@@ -99,9 +120,9 @@ static void test_gate_holds_a_key_until_its_write_shows(void **state)
 }
 
 /* As the controller asks: in the round of the loop that brought the event. */
-static void test_gate_is_open_as_soon_as_the_event_is_in(void **state)
+static void test_expectations_is_open_as_soon_as_the_event_is_in(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     send_event(self->watch, "ADDED", pod("a", "ua", 8));
     assert_true(is_open(self, "default/a"));
@@ -109,9 +130,9 @@ static void test_gate_is_open_as_soon_as_the_event_is_in(void **state)
     assert_freed(self, "");
 }
 
-static void test_gate_asked_again_changes_nothing(void **state)
+static void test_expectations_asked_again_changes_nothing(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     for (int i = 0; i < 3; i++)
         assert_false(is_open(self, "default/a"));
@@ -122,9 +143,9 @@ static void test_gate_asked_again_changes_nothing(void **state)
     assert_true(metric(self, "moonloop_stale_keys") == 0);
 }
 
-static void test_gate_holds_a_key_for_its_newest_write(void **state)
+static void test_expectations_holds_a_key_for_its_newest_write(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     wrote(self, "default/a", 12);
     wrote(self, "default/a", 10); /* answered out of order */
@@ -136,9 +157,9 @@ static void test_gate_holds_a_key_for_its_newest_write(void **state)
     assert_freed(self, "default/a");
 }
 
-static void test_gate_counts_a_write_that_is_answered_while_the_key_waits(void **state)
+static void test_expectations_counts_a_write_that_is_answered_while_the_key_waits(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     assert_false(is_open(self, "default/a"));
     wrote(self, "default/a", 12);
@@ -149,9 +170,9 @@ static void test_gate_counts_a_write_that_is_answered_while_the_key_waits(void *
 }
 
 /* The write comes between the event that frees the key and the loop that says so. */
-static void test_gate_counts_a_write_after_the_wait_was_over(void **state)
+static void test_expectations_counts_a_write_after_the_wait_was_over(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     assert_false(is_open(self, "default/a"));
     send_bookmark(self->watch, 8);
@@ -163,9 +184,9 @@ static void test_gate_counts_a_write_after_the_wait_was_over(void **state)
 }
 
 /* What was expected and has not come may still come: to act then is to do it twice. */
-static void test_gate_is_opened_by_no_time(void **state)
+static void test_expectations_is_opened_by_no_time(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     assert_false(is_open(self, "default/a"));
     for (int minutes = 0; minutes < 120; minutes++) {
@@ -175,9 +196,9 @@ static void test_gate_is_opened_by_no_time(void **state)
     assert_freed(self, "");
 }
 
-static void test_gate_waits_for_every_kind_that_was_written(void **state)
+static void test_expectations_waits_for_every_kind_that_was_written(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     struct fake_call *watch = list_and_watch(&self->all, 5, "");
     wrote(self, "default/a", 8);
@@ -192,7 +213,7 @@ static void test_gate_waits_for_every_kind_that_was_written(void **state)
 }
 
 /* As till_relist_at_any, within the ten seconds after which the expectations reads for itself. */
-static struct fake_call *relist_past_reads(struct gate_world *self)
+static struct fake_call *relist_past_reads(struct expectations_world *self)
 {
     assert_false(fake_piece(self->watch, "nonsense\n"));
     advance(&self->all.world, 9000); /* longer than the pause before the list */
@@ -205,9 +226,9 @@ static struct fake_call *relist_past_reads(struct gate_world *self)
     return list;
 }
 
-static void test_gate_opens_with_a_consistent_list_begun_after_the_write(void **state)
+static void test_expectations_opens_with_a_consistent_list_begun_after_the_write(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 1000);
     assert_false(is_open(self, "default/a"));
     struct fake_call *list = relist_past_reads(self);
@@ -220,9 +241,9 @@ static void test_gate_opens_with_a_consistent_list_begun_after_the_write(void **
 
 /* The server was restored: it counts from a lower number, and the write comes between the list
  * that said so and the loop that frees the key. */
-static void test_gate_counts_a_lower_version_after_such_a_list(void **state)
+static void test_expectations_counts_a_lower_version_after_such_a_list(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 1000);
     assert_false(is_open(self, "default/a"));
     reply_list(relist_past_reads(self), 20, "", "");
@@ -235,50 +256,18 @@ static void test_gate_counts_a_lower_version_after_such_a_list(void **state)
     assert_freed(self, "default/a");
 }
 
-/* The watch stands still: a read shows the write, and is in the cache before the key runs. */
-static void test_gate_opens_with_a_read_when_the_watch_lags(void **state)
+static void test_expectations_version_once_seen_stays_seen(void **state)
 {
-    struct gate_world *self = *state;
-    wrote(self, "default/a", 8);
-    assert_false(is_open(self, "default/a"));
-    advance(&self->all.world, 10000);
-    struct fake_call *read = fake_expect(self->all.world.server, "GET",
-                                         "/api/v1/namespaces/default/pods/p");
-    assert_freed(self, "");
-    fake_reply(read, 200, pod("p", "up", 8));
-    assert_non_null(ml_store_get(ml_informer_store(self->informer), ML_STR("default/p")));
-    assert_freed(self, "default/a");
-}
-
-/* Two objects of a kind: each has to show. */
-static void test_gate_reads_each_object_that_was_written(void **state)
-{
-    struct gate_world *self = *state;
-    wrote(self, "default/a", 8);
-    ml_expectations_wrote(self->expectations, ML_STR("default/a"), self->informer,
-                          ML_STR("default"), ML_STR("q"), 9);
-    assert_false(is_open(self, "default/a"));
-    advance(&self->all.world, 10000);
-    struct fake_call *p = fake_next(self->all.world.server);
-    struct fake_call *q = fake_next(self->all.world.server);
-    fake_reply(p, 200, pod("p", "up", 8));
-    assert_freed(self, "");
-    fake_reply(q, 200, pod("q", "uq", 9));
-    assert_freed(self, "default/a");
-}
-
-static void test_gate_version_once_seen_stays_seen(void **state)
-{
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     send_bookmark(self->watch, 50);
     send_event(self->watch, "ADDED", pod("late", "ul", 40));
     wrote(self, "default/a", 45);
     assert_true(is_open(self, "default/a"));
 }
 
-static void test_gate_clear_forgets_the_key(void **state)
+static void test_expectations_clear_forgets_the_key(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     assert_false(is_open(self, "default/a"));
     ml_expectations_clear(self->expectations, ML_STR("default/a"));
@@ -289,9 +278,145 @@ static void test_gate_clear_forgets_the_key(void **state)
     assert_true(metric(self, "moonloop_stale_keys") == 0);
 }
 
-static void test_gate_drop_of_an_informer_frees_what_waits_only_on_it(void **state)
+/* A run goes on reading what it wrote when its object is gone, and may wait for that. */
+static void test_expectations_clear_leaves_a_run_under_way_alone(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 8);
+    ml_expectations_clear(self->expectations, ML_STR("default/a"));
+    assert_false(ml_expectations_shown(self->expectations, ML_STR("default/a"), self->informer));
+    ml_expectations_await(self->expectations, ML_STR("default/a"), self->informer, on_shown, self);
+    ml_expectations_clear(self->expectations, ML_STR("default/a"));
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "shown");
+    ended(self, "default/a");
+    ml_expectations_clear(self->expectations, ML_STR("default/a"));
+    assert_int_equal(ml_expectations_len(self->expectations), 0);
+}
+
+/* The read after a write waits for its kind, in the run, and for no other. */
+static void test_expectations_run_waits_for_the_kind_it_wrote(void **state)
+{
+    struct expectations_world *self = *state;
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    struct fake_call *watch = list_and_watch(&self->all, 5, "");
+    const struct ml_str key = ML_STR("default/a");
+    assert_true(ml_expectations_shown(self->expectations, key, self->informer));
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 8);
+    wrote(self, "default/a", 9);
+    ml_expectations_wrote(self->expectations, key, other, ML_STR("default"), ML_STR("p"), 7);
+    wrote(self, "default/b", 20);
+    send_bookmark(watch, 7);
+    assert_true(ml_expectations_shown(self->expectations, key, other));
+    assert_false(ml_expectations_shown(self->expectations, key, self->informer));
+    ml_expectations_await(self->expectations, key, self->informer, on_shown, self);
+    assert_true(metric(self, "moonloop_stale_keys") == 0); /* it is not the queue that waits */
+    send_bookmark(self->watch, 8);
+    assert_freed(self, "");
+    send_bookmark(self->watch, 9);
+    assert_int_equal(self->freed.len, 0); /* from the loop, not inside */
+    assert_freed(self, "shown");
+    assert_true(ml_expectations_shown(self->expectations, key, self->informer));
+    ml_informer_put(other);
+}
+
+static void test_expectations_canceled_wait_of_a_run_is_silent(void **state)
+{
+    struct expectations_world *self = *state;
+    for (int round = 0; round < 2; round++) { /* 1: the loop is about to say so */
+        int rv = 8 + round;
+        assert_true(is_open(self, "default/a"));
+        wrote(self, "default/a", (uint64_t)rv);
+        ml_expectations_await(self->expectations, ML_STR("default/a"), self->informer, on_shown,
+                              self);
+        if (round == 1)
+            send_bookmark(self->watch, rv);
+        ml_expectations_cancel(self->expectations, ML_STR("default/a"));
+        ended(self, "default/a");
+        send_bookmark(self->watch, rv);
+        assert_freed(self, "");
+    }
+    ml_expectations_cancel(self->expectations, ML_STR("default/unknown"));
+}
+
+/* Nobody looks at that cache any more: nothing is left to wait for. */
+static void test_expectations_wait_of_a_run_ends_with_the_informer(void **state)
+{
+    struct expectations_world *self = *state;
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    list_and_watch(&self->all, 5, "");
+    assert_true(is_open(self, "default/a"));
+    ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
+                          ML_STR("p"), 7);
+    ml_expectations_await(self->expectations, ML_STR("default/a"), other, on_shown, self);
+    ml_informer_put(other);
+    assert_freed(self, "shown");
+}
+
+static void test_expectations_tell_an_echo_by_kind_and_version(void **state)
+{
+    struct expectations_world *self = *state;
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    list_and_watch(&self->all, 5, "");
+    const struct ml_str key = ML_STR("default/a");
+    assert_true(is_open(self, "default/a"));
+    assert_false(is_echo(self, "default/a", 8));
+    wrote(self, "default/a", 8);
+    wrote(self, "default/a", 9);
+    assert_true(ml_expectations_echo_pending(self->expectations, key));
+    assert_true(is_echo(self, "default/a", 8)); /* the older one of an object too */
+    assert_true(is_echo(self, "default/a", 8)); /* it concerns the key in two ways */
+    assert_true(is_echo(self, "default/a", 9));
+    assert_false(ml_expectations_echo_pending(self->expectations, key));
+    assert_false(is_echo(self, "default/a", 10));
+    assert_false(is_echo(self, "default/b", 8));
+    assert_false(ml_expectations_is_echo(self->expectations, key, other, 8));
+    ml_informer_put(other);
+}
+
+/* What has come back and shows is forgotten when the run is over; what has not come back only when
+ * the next one begins, as it may have to wait for a watch function. */
+static void test_expectations_forget_echoes_with_the_run(void **state)
+{
+    struct expectations_world *self = *state;
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 8);
+    send_event(self->watch, "ADDED", pod("a", "ua", 8));
+    ml_loop_poll(self->all.world.loop);
+    wrote(self, "default/a", 7); /* changed nothing */
+    assert_true(is_echo(self, "default/a", 8));
+    assert_true(is_echo(self, "default/a", 7));
+    ended(self, "default/a");
+    assert_int_equal(ml_expectations_len(self->expectations), 0);
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 9);
+    ended(self, "default/a");
+    send_bookmark(self->watch, 9);
+    assert_freed(self, "");
+    assert_true(is_echo(self, "default/a", 9));
+    assert_true(is_open(self, "default/a"));
+    assert_false(is_echo(self, "default/a", 9));
+    ended(self, "default/a");
+    assert_int_equal(ml_expectations_len(self->expectations), 0);
+}
+
+static void test_expectations_forget_an_echo_that_shows_after_the_run(void **state)
+{
+    struct expectations_world *self = *state;
+    assert_true(is_open(self, "default/a"));
+    wrote(self, "default/a", 8);
+    ended(self, "default/a");
+    send_event(self->watch, "ADDED", pod("a", "ua", 8));
+    assert_true(is_echo(self, "default/a", 8)); /* as a listener asks */
+    assert_freed(self, "");
+    assert_int_equal(ml_expectations_len(self->expectations), 0);
+}
+
+static void test_expectations_drop_of_an_informer_frees_what_waits_only_on_it(void **state)
+{
+    struct expectations_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     list_and_watch(&self->all, 5, "");
     ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
@@ -313,9 +438,9 @@ static void test_gate_drop_of_an_informer_frees_what_waits_only_on_it(void **sta
     assert_freed(self, "default/b");
 }
 
-static void test_gate_write_right_after_a_drop_is_not_lost(void **state)
+static void test_expectations_write_right_after_a_drop_is_not_lost(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     list_and_watch(&self->all, 5, "");
     ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
@@ -332,9 +457,9 @@ static void test_gate_write_right_after_a_drop_is_not_lost(void **state)
 
 /* The informer of a kind that another controller watches ends without this expectations being told.
  */
-static void test_gate_survives_the_end_of_an_informer_of_others(void **state)
+static void test_expectations_survives_the_end_of_an_informer_of_others(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     struct ml_informer *other = ml_informers_get(self->all.informers, &services);
     list_and_watch(&self->all, 5, "");
     ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
@@ -347,9 +472,9 @@ static void test_gate_survives_the_end_of_an_informer_of_others(void **state)
     assert_true(is_open(self, "default/quiet"));
 }
 
-static void test_gate_may_be_freed_while_keys_wait(void **state)
+static void test_expectations_may_be_freed_while_keys_wait(void **state)
 {
-    struct gate_world *self = *state;
+    struct expectations_world *self = *state;
     wrote(self, "default/a", 8);
     wrote(self, "default/quiet", 8);
     assert_false(is_open(self, "default/a"));
@@ -363,25 +488,30 @@ static void test_gate_may_be_freed_while_keys_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_gate_is_open_for_keys_that_wrote_nothing_unseen),
-        TEST(test_gate_holds_a_key_until_its_write_shows),
-        TEST(test_gate_is_open_as_soon_as_the_event_is_in),
-        TEST(test_gate_asked_again_changes_nothing),
-        TEST(test_gate_holds_a_key_for_its_newest_write),
-        TEST(test_gate_counts_a_write_that_is_answered_while_the_key_waits),
-        TEST(test_gate_counts_a_write_after_the_wait_was_over),
-        TEST(test_gate_is_opened_by_no_time),
-        TEST(test_gate_waits_for_every_kind_that_was_written),
-        TEST(test_gate_opens_with_a_consistent_list_begun_after_the_write),
-        TEST(test_gate_counts_a_lower_version_after_such_a_list),
-        TEST(test_gate_opens_with_a_read_when_the_watch_lags),
-        TEST(test_gate_reads_each_object_that_was_written),
-        TEST(test_gate_version_once_seen_stays_seen),
-        TEST(test_gate_clear_forgets_the_key),
-        TEST(test_gate_drop_of_an_informer_frees_what_waits_only_on_it),
-        TEST(test_gate_write_right_after_a_drop_is_not_lost),
-        TEST(test_gate_survives_the_end_of_an_informer_of_others),
-        TEST(test_gate_may_be_freed_while_keys_wait),
+        TEST(test_expectations_of_a_key_that_wrote_nothing_unseen_are_satisfied),
+        TEST(test_expectations_holds_a_key_until_its_write_shows),
+        TEST(test_expectations_is_open_as_soon_as_the_event_is_in),
+        TEST(test_expectations_asked_again_changes_nothing),
+        TEST(test_expectations_holds_a_key_for_its_newest_write),
+        TEST(test_expectations_counts_a_write_that_is_answered_while_the_key_waits),
+        TEST(test_expectations_counts_a_write_after_the_wait_was_over),
+        TEST(test_expectations_is_opened_by_no_time),
+        TEST(test_expectations_waits_for_every_kind_that_was_written),
+        TEST(test_expectations_opens_with_a_consistent_list_begun_after_the_write),
+        TEST(test_expectations_counts_a_lower_version_after_such_a_list),
+        TEST(test_expectations_version_once_seen_stays_seen),
+        TEST(test_expectations_clear_forgets_the_key),
+        TEST(test_expectations_clear_leaves_a_run_under_way_alone),
+        TEST(test_expectations_run_waits_for_the_kind_it_wrote),
+        TEST(test_expectations_canceled_wait_of_a_run_is_silent),
+        TEST(test_expectations_wait_of_a_run_ends_with_the_informer),
+        TEST(test_expectations_tell_an_echo_by_kind_and_version),
+        TEST(test_expectations_forget_echoes_with_the_run),
+        TEST(test_expectations_forget_an_echo_that_shows_after_the_run),
+        TEST(test_expectations_drop_of_an_informer_frees_what_waits_only_on_it),
+        TEST(test_expectations_write_right_after_a_drop_is_not_lost),
+        TEST(test_expectations_survives_the_end_of_an_informer_of_others),
+        TEST(test_expectations_may_be_freed_while_keys_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,8 @@ static int setup(void **state)
     informers_world_init(&self->all, NULL);
     self->informer = ml_informers_get(self->all.informers, &pods);
     self->watch = list_and_watch(&self->all, 5, "");
-    self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.metrics, "cnat");
+    self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.client,
+                                             self->all.world.metrics, "cnat");
     self->cluster = (struct ml_cluster){
         .loop = self->all.world.loop,
         .clock = &self->all.world.clock.clock,
@@ -89,6 +90,14 @@ static bool gate_is_open(struct writer_world *self)
     return ml_expectations_satisfied(self->expectations, ML_STR("default/owner"), ignore_key, NULL);
 }
 
+/* The run is over, and the object gone. */
+static void forget_key(struct writer_world *self)
+{
+    if (gate_is_open(self))
+        ml_expectations_ended(self->expectations, ML_STR("default/owner"), true);
+    ml_expectations_clear(self->expectations, ML_STR("default/owner"));
+}
+
 static struct fake_call *next_call(struct writer_world *self)
 {
     ml_loop_poll(self->all.world.loop);
@@ -114,72 +123,23 @@ static void test_writer_answer_is_remembered_in_the_gate(void **state)
     }
 }
 
-static void test_writer_without_gate_or_informer_just_writes(void **state)
+static void test_writer_without_informer_just_writes(void **state)
 {
     struct writer_world *self = *state;
     static const struct ml_kind unwatched = {"v1", "", "v1", "Service", "services", true, true};
     struct ml_write write = write_of(self, ML_VERB_CREATE);
-    write.expectations = NULL;
-    send_write(self, &write);
-    fake_reply(next_call(self), 201, pod("a", "ua", 10));
-    assert_int_equal(self->done_count, 1);
-    write = write_of(self, ML_VERB_CREATE);
     write.request.kind = &unwatched;
     write.informer = NULL;
-    write.wait_for_cache = true;
     send_write(self, &write);
     fake_reply(next_call(self), 201, pod("a", "ua", 11));
     assert_int_equal(self->done_count, 1);
     assert_true(gate_is_open(self));
 }
 
-static void test_writer_waits_for_the_cache_when_asked(void **state)
-{
-    struct writer_world *self = *state;
-    struct ml_write write = write_of(self, ML_VERB_CREATE);
-    write.wait_for_cache = true;
-    send_write(self, &write);
-    fake_reply(next_call(self), 201, pod("a", "ua", 10));
-    advance(&self->all.world, 60000);
-    assert_int_equal(self->done_count, 0);
-    send_event(self->watch, "ADDED", pod("a", "ua", 10));
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(self->done_count, 1);
-    assert_string_equal(self->body, pod("a", "ua", 10));
-    assert_true(gate_is_open(self));
-}
-
-static void test_writer_that_waits_reads_when_the_watch_lags(void **state)
-{
-    struct writer_world *self = *state;
-    struct ml_write write = write_of(self, ML_VERB_CREATE);
-    write.wait_for_cache = true;
-    write.expectations = NULL;
-    send_write(self, &write);
-    fake_reply(next_call(self), 201, pod("a", "ua", 10));
-    advance(&self->all.world, 10000);
-    assert_int_equal(self->done_count, 0);
-    fake_reply(next_call(self), 200, pod("a", "ua", 10));
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(self->done_count, 1);
-    assert_non_null(ml_store_get(ml_informer_store(self->informer), ML_STR("default/a")));
-}
-
-static void test_writer_does_not_wait_for_what_shows_already(void **state)
-{
-    struct writer_world *self = *state;
-    struct ml_write write = write_of(self, ML_VERB_UPDATE);
-    write.wait_for_cache = true;
-    send_write(self, &write);
-    fake_reply(next_call(self), 200, pod("a", "ua", 5)); /* an update that changed nothing */
-    assert_int_equal(self->done_count, 1);
-}
-
-static void test_writer_delete_waits_only_when_the_answer_has_a_version(void **state)
+static void test_writer_delete_counts_only_when_the_answer_has_a_version(void **state)
 {
     struct writer_world *self = *state;
     struct ml_write write = write_of(self, ML_VERB_DELETE);
-    write.wait_for_cache = true;
     send_write(self, &write);
     fake_reply(next_call(self), 200,
                "{\"kind\":\"Status\",\"status\":\"Success\",\"metadata\":{}}");
@@ -187,10 +147,10 @@ static void test_writer_delete_waits_only_when_the_answer_has_a_version(void **s
     assert_true(gate_is_open(self));
     send_write(self, &write);
     fake_reply(next_call(self), 200, pod("a", "ua", 12)); /* its deletionTimestamp was set */
-    assert_int_equal(self->done_count, 0);
-    send_event(self->watch, "MODIFIED", pod("a", "ua", 12));
-    ml_loop_poll(self->all.world.loop);
     assert_int_equal(self->done_count, 1);
+    assert_false(gate_is_open(self));
+    send_event(self->watch, "MODIFIED", pod("a", "ua", 12));
+    assert_true(gate_is_open(self));
 }
 
 /* What the server refused did not happen: no question, no trace in the expectations. */
@@ -211,7 +171,6 @@ static void test_writer_refusals_go_up_as_they_are(void **state)
     };
     for (size_t i = 0; i < ML_COUNT(rows); i++) {
         struct ml_write write = write_of(self, ML_VERB_CREATE);
-        write.wait_for_cache = true;
         send_write(self, &write);
         fake_refuse(next_call(self), rows[i].status, rows[i].reason, "no");
         assert_int_equal(self->done_count, 1);
@@ -255,21 +214,8 @@ static void test_writer_create_with_a_lost_reply_is_settled_by_reading(void **st
         assert_int_equal(self->err.kind, 0);
         assert_string_equal(self->body, OWNED_BY("uo", "true"));
         assert_false(gate_is_open(self)); /* it counts like any other write */
-        ml_expectations_clear(self->expectations, ML_STR("default/owner"));
+        forget_key(self);
     }
-}
-
-static void test_writer_create_with_a_lost_reply_waits_for_the_cache_too(void **state)
-{
-    struct writer_world *self = *state;
-    struct ml_write write = write_of(self, ML_VERB_CREATE);
-    write.wait_for_cache = true;
-    fake_reply(lose_create(self, &write, 0), 200, OWNED_BY("uo", "true"));
-    assert_int_equal(self->done_count, 0);
-    send_bookmark(self->watch, 10);
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(self->done_count, 1);
-    assert_string_equal(self->body, OWNED_BY("uo", "true"));
 }
 
 static void test_writer_create_that_is_not_found_or_not_ours_is_the_first_error(void **state)
@@ -353,7 +299,7 @@ static void test_writer_change_with_a_lost_reply_is_settled_by_reading(void **st
         lose_and_look(self, verbs[i / ML_COUNT(rows)], rows[row].status, rows[row].body);
         assert_int_equal(self->err.kind, rows[row].kind);
         assert_int_equal(gate_is_open(self), rows[row].gate_open);
-        ml_expectations_clear(self->expectations, ML_STR("default/owner"));
+        forget_key(self);
     }
 }
 
@@ -386,7 +332,7 @@ static void test_writer_delete_with_a_lost_reply_is_settled_by_reading(void **st
     for (size_t i = 0; i < ML_COUNT(rows); i++) {
         lose_and_look(self, ML_VERB_DELETE, rows[i].status, rows[i].body);
         assert_int_equal(self->err.kind, rows[i].kind);
-        ml_expectations_clear(self->expectations, ML_STR("default/owner"));
+        forget_key(self);
     }
 }
 
@@ -394,7 +340,6 @@ static void test_writer_canceled_at_any_point_is_silent(void **state)
 {
     struct writer_world *self = *state;
     struct ml_write write = write_of(self, ML_VERB_CREATE);
-    write.wait_for_cache = true;
     struct ml_writer_call *call = send_write(self, &write);
     struct fake_call *sent = next_call(self);
     ml_writer_cancel(call); /* under way */
@@ -406,27 +351,9 @@ static void test_writer_canceled_at_any_point_is_silent(void **state)
     ml_writer_cancel(call); /* looking for itself */
     assert_true(looking->canceled);
 
-    call = send_write(self, &write);
-    fake_reply(next_call(self), 201, pod("a", "ua", 10));
-    ml_writer_cancel(call); /* waiting for the cache */
-    send_bookmark(self->watch, 10);
     ml_loop_poll(self->all.world.loop);
     assert_int_equal(self->done_count, 0);
     ml_writer_cancel(NULL);
-}
-
-/* Nobody looks at that cache any more: nothing is left to wait for. */
-static void test_writer_wait_ends_with_the_informer(void **state)
-{
-    struct writer_world *self = *state;
-    struct ml_write write = write_of(self, ML_VERB_CREATE);
-    write.wait_for_cache = true;
-    send_write(self, &write);
-    fake_reply(next_call(self), 201, pod("a", "ua", 10));
-    ml_informer_put(ml_take(&self->informer));
-    ml_loop_poll(self->all.world.loop);
-    assert_int_equal(self->done_count, 1);
-    assert_int_equal(self->err.kind, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -435,21 +362,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_writer_answer_is_remembered_in_the_gate),
-        TEST(test_writer_without_gate_or_informer_just_writes),
-        TEST(test_writer_waits_for_the_cache_when_asked),
-        TEST(test_writer_that_waits_reads_when_the_watch_lags),
-        TEST(test_writer_does_not_wait_for_what_shows_already),
-        TEST(test_writer_delete_waits_only_when_the_answer_has_a_version),
+        TEST(test_writer_without_informer_just_writes),
+        TEST(test_writer_delete_counts_only_when_the_answer_has_a_version),
         TEST(test_writer_refusals_go_up_as_they_are),
         TEST(test_writer_create_with_a_lost_reply_is_settled_by_reading),
-        TEST(test_writer_create_with_a_lost_reply_waits_for_the_cache_too),
         TEST(test_writer_create_that_is_not_found_or_not_ours_is_the_first_error),
         TEST(test_writer_create_without_owner_is_there_when_it_is_found),
         TEST(test_writer_change_with_a_lost_reply_is_settled_by_reading),
         TEST(test_writer_apply_without_guards_is_not_settled),
         TEST(test_writer_delete_with_a_lost_reply_is_settled_by_reading),
         TEST(test_writer_canceled_at_any_point_is_silent),
-        TEST(test_writer_wait_ends_with_the_informer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
