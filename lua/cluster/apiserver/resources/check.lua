@@ -204,4 +204,14 @@ function M.one_of(value, choices, path, errors, required)
 end
 
 
+--- The set of the words in a list.
+function M.set(words)
+  local set = {}
+  for _, word in ipairs(words) do
+    set[word] = true
+  end
+  return set
+end
+
+
 return M
