@@ -21,6 +21,7 @@ import (
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	events "k8s.io/api/events/v1"
+	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -40,6 +41,7 @@ var kinds = []struct {
 	{"coordination", []any{coordination.Lease{}}},
 	{"events", []any{events.Event{}}},
 	{"discovery", []any{discovery.EndpointSlice{}}},
+	{"networking", []any{networking.IngressClass{}}},
 	{"policy", []any{policy.PodDisruptionBudget{}, policy.Eviction{}}},
 	{"rbac", []any{rbac.Role{}, rbac.RoleBinding{}, rbac.ClusterRole{}, rbac.ClusterRoleBinding{}}},
 	{"apiextensions", []any{apiextensions.CustomResourceDefinition{}}},

@@ -6,6 +6,7 @@ return {
   coordination = { name = "io.k8s.api.coordination.v1", group = "coordination.k8s.io" },
   events = { name = "io.k8s.api.events.v1", group = "events.k8s.io" },
   discovery = { name = "io.k8s.api.discovery.v1", group = "discovery.k8s.io" },
+  networking = { name = "io.k8s.api.networking.v1", group = "networking.k8s.io" },
   policy = { name = "io.k8s.api.policy.v1", group = "policy" },
   rbac = { name = "io.k8s.api.rbac.v1", group = "rbac.authorization.k8s.io" },
   apiextensions = { name = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1", group = "apiextensions.k8s.io" },

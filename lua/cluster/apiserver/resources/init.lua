@@ -15,11 +15,12 @@ local NONE = {}
 local SCALE = { spec = "spec.replicas", status = "status.replicas", selector = selectors.of_spec }
 
 
--- A table that is filled by what `load` returns when a key of it is first read.
+-- A table that is filled by what `load` returns when a key of it is first read; `next` and `pairs` do not see that.
 local function later(load)
   return setmetatable({}, { __index = function(empty, key)
+    local loaded = load()
     setmetatable(empty, nil)
-    for name, value in pairs(load()) do
+    for name, value in pairs(loaded) do
       empty[name] = value
     end
     return empty[key]

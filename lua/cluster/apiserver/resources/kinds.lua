@@ -46,6 +46,7 @@ return {
   ["coordination.k8s.io/v1"] = { leases = { rules = "leases" } },
   ["discovery.k8s.io/v1"] = { endpointslices = { rules = "endpointslices" } },
   ["events.k8s.io/v1"] = { events = { rules = "events events", id = "events" } },
+  ["networking.k8s.io/v1"] = { ingressclasses = { rules = "ingressclasses" } },
   ["policy/v1"] = { poddisruptionbudgets = { rules = "poddisruptionbudgets" } },
   ["rbac.authorization.k8s.io/v1"] = {
     clusterrolebindings = { rules = "rbac ClusterRoleBinding" },
