@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance lint bench fuzz install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance lint bench fuzz kinds install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,11 @@ bench: build ## print the figures of bench/RESULTS.md, measured now
 
 fuzz: deps ## run each fuzz target (SECONDS_EACH=600, ARGS="NAME…")
 	@tools/fuzz.sh $(ARGS)
+
+kinds: ## write lua/cluster/apiserver/facts anew from the Go modules of Kubernetes (needs Go)
+	@cd tools/kinds && export CGO_ENABLED=0 GOTOOLCHAIN=local && go run -trimpath -buildvcs=false . \
+	  -kubernetes "$$(go mod download k8s.io/kubernetes && go list -m -f '{{.Dir}}' k8s.io/kubernetes)" \
+	  -to $(CURDIR)/lua/cluster/apiserver/facts
 
 install: ## install the CRDs into the cluster
 	$(KUBECTL) apply -f crds

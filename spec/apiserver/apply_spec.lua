@@ -9,11 +9,11 @@ local TIME, LATER = "2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z"
 local ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
 local CONFIGMAP = {
-  id = "configmaps", group = "", api_version = "v1", kind = "ConfigMap", plural = "configmaps", builtin = true,
-  schema = builtin.of("", "v1", "ConfigMap"),
+  id = "configmaps", group = "", version = "v1", api_version = "v1", kind = "ConfigMap", plural = "configmaps",
+  builtin = true, schema = builtin.of("", "v1", "ConfigMap"),
 }
 local POD = {
-  id = "pods", group = "", api_version = "v1", kind = "Pod", plural = "pods", builtin = true,
+  id = "pods", group = "", version = "v1", api_version = "v1", kind = "Pod", plural = "pods", builtin = true,
   subresources = { status = true }, schema = builtin.of("", "v1", "Pod"),
 }
 local WIDGET = {

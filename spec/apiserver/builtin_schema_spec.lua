@@ -14,7 +14,14 @@ end
 describe("the notation", function()
   local cases = {
     { "name string", { type = { type = "string" } } },
-    { "name! string", { required = true, type = { type = "string" } } },
+    { "name! string", { required = true, written = true, type = { type = "string" } } },
+    { "name+ string", { written = true, type = { type = "string" } } },
+    { "name- string", { required = true, type = { type = "string" } } },
+    { "protocol string go:v1.Protocol #4", { go_type = "v1.Protocol", number = "4", type = { type = "string" } } },
+    { "exec *ExecAction in:ProbeHandler #1.1", { pointer = true, embedded = "ProbeHandler", number = "1.1",
+      type = { ref = "io.k8s.api.core.v1.ExecAction" } } },
+    { "x-kubernetes-map-type+ *string omitzero", { pointer = true, written = true, omitzero = true,
+      type = { type = "string" } } },
     { "replicas int32 =1", { default = 1, type = { type = "integer", format = "int32" } } },
     { "readOnly bool =false", { default = false, type = { type = "boolean" } } },
     { 'kind string ="Shared" {Dedicated|Shared}',
@@ -31,8 +38,10 @@ describe("the notation", function()
   for _, case in ipairs(cases) do
     it("reads " .. case[1], function()
       local read, expected = field(case[1]), case[2]
-      expected.name = case[1]:match "^%w+"
-      expected.required, expected.pointer = expected.required or false, expected.pointer or false
+      expected.name = case[1]:match "^[%w-]*%w"
+      for _, flag in ipairs { "required", "written", "pointer" } do
+        expected[flag] = expected[flag] or false
+      end
       assert.same(expected, read)
     end)
   end

@@ -1,3 +1,4 @@
+local kinds = require "cluster.apiserver.resources.kinds"
 local resources = require "cluster.apiserver.resources"
 local testserver = require "testserver"
 
@@ -7,9 +8,25 @@ describe("built-in kinds", function()
     for _, res in ipairs(resources.all()) do
       assert.is_string(res.plural)
       assert.is_table(res.schema, res.id)
-      assert.is_function(res.strategy.defaults, res.id)
+      assert.is_function(res.strategy.defaults or res.strategy.review, res.id)
       assert.equal(res.kind .. "List", res.list_kind)
     end
+  end)
+
+  it("have cells where they have columns of their own", function()
+    for _, res in ipairs(resources.all()) do
+      assert.equal(res.printed ~= nil, res.strategy.cells ~= nil, res.id)
+    end
+  end)
+
+  it("are all known to a real server", function()
+    local served, listed = #resources.all(), 0
+    for _, plurals in pairs(kinds) do
+      for _ in pairs(plurals) do
+        listed = listed + 1
+      end
+    end
+    assert.equal(listed, served)
   end)
 
   it("are there once each", function()

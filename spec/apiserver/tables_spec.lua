@@ -2,6 +2,7 @@
 local host = require "cluster.host"
 local age = require "cluster.apiserver.tables.age"
 local columns = require "cluster.apiserver.tables.columns"
+local resources = require "cluster.apiserver.resources"
 local tables = require "cluster.apiserver.tables"
 
 local NOW = 1782900000
@@ -12,7 +13,11 @@ local decode = host.json.decode
 
 -- A built-in kind, as the registry has it.
 local function kind(group, name)
-  return { group = group, version = "v1", kind = name, api_version = group == "" and "v1" or group .. "/v1" }
+  for _, res in ipairs(resources.all()) do
+    if res.group == group and res.kind == name then
+      return res
+    end
+  end
 end
 
 
@@ -54,7 +59,8 @@ describe("the notation of columns", function()
       return { name = name, type = of, format = format, priority = priority, description = "" }
     end
     assert.same({ is("Last Seen", "string", "", 0), is("Port(s)", "string", "", 0), is("Count", "integer", "", 1),
-      is("Name", "string", "name", 1) }, columns.read("Last_Seen Port(s) (Count:integer) (Name)"))
+      is("Name", "string", "name", 1), is("Attacher", "string", "name", 0), is("Name", "string", "", 0) },
+      columns.read("Last_Seen Port(s) (Count:integer) (Name) Attacher:/name Name:/-"))
   end)
 end)
 
@@ -210,7 +216,7 @@ describe("a table", function()
   it("without rows is an empty list, or null for a kind that has no columns of its own", function()
     local options = { include = "None", now = NOW, list_meta = { resourceVersion = "1" } }
     assert.equal('[]', host.json.encode(tables.render(res, {}, options).rows))
-    assert.equal(host.json.null, tables.render(kind("", "LimitRange"), {}, options).rows)
+    assert.equal(host.json.null, tables.render(kind("rbac.authorization.k8s.io", "ClusterRole"), {}, options).rows)
   end)
 
   it("of a custom kind has the columns of its description; what gives no value is null", function()

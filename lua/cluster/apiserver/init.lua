@@ -12,6 +12,13 @@
 ---   events(fn), audit(fn)  who wants to know of changes, and of requests
 ---
 --- Beside what is told in a resource description (registry.lua), these hooks of its `strategy` are called:
+---   defaults(object)               fills in what is not given; a built-in object has the form of its type by then
+---   prepare_create(object, ctx)    before a new object is checked; prepare_update(new, old, ctx), prepare_status(new,
+---                                  old, ctx) before a changed one is. They return nil and a status to refuse it
+---   validate(object)               field errors of a new object, nil: none; validate_update(new, old) and
+---                                  validate_status(new, old) those of a changed one
+---   cells(object, now)             the cells of its row in a table; see tables/
+---   convert                        see registry.lua; of a built-in kind that is stored as another one
 ---   name(name, prefix)             messages on a bad name; see names.name_check. Default: a DNS subdomain
 ---   fields(object), field_names    what field selectors may ask: values of one object, and the set of names
 ---   create_on_update               whether a PUT may create

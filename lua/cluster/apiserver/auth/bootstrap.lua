@@ -1,11 +1,16 @@
---- Puts the roles of policy.lua into a server that has none, and keeps the roles that sum up others.
+--- Puts the roles of facts/roles.lua into a server that has none, and keeps the roles that sum up others.
+---
+--- facts/roles.lua has the cluster roles for people and for everybody, and the groups that have them; the roles of a
+--- control plane's own parts are not among them. A rule is { verbs =, groups =, resources = } or { verbs =, urls = },
+--- each a text of words; "core" is the group "". `into` and `from` are labels without their prefix: which role this one
+--- is summed up in, and which it sums up.
 ---
 --- Rules: kubernetes/pkg/registry/rbac/rest/storage_rbac.go (what is made at start),
 --- kubernetes/pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go.
 local host = require "cluster.host"
 local gofmt = require "cluster.apiserver.gofmt"
 local label_selector = require "cluster.apiserver.selector.label_selector"
-local policy = require "cluster.apiserver.auth.policy"
+local policy = require "cluster.apiserver.facts.roles"
 
 local M = {}
 
@@ -31,9 +36,9 @@ local function rules_of(role)
   local list = host.json.array {}
   for i, rule in ipairs(role) do
     if rule.urls then
-      list[i] = { verbs = words(rule[1]), nonResourceURLs = words(rule.urls) }
+      list[i] = { verbs = words(rule.verbs), nonResourceURLs = words(rule.urls) }
     else
-      list[i] = { verbs = words(rule[1]), apiGroups = words(rule[2]), resources = words(rule[3]) }
+      list[i] = { verbs = words(rule.verbs), apiGroups = words(rule.groups), resources = words(rule.resources) }
     end
   end
   return list

@@ -13,7 +13,6 @@ local accounts = require "cluster.apiserver.auth.accounts"
 local bootstrap = require "cluster.apiserver.auth.bootstrap"
 local impersonation = require "cluster.apiserver.auth.impersonation"
 local rbac = require "cluster.apiserver.auth.rbac"
-local reviews = require "cluster.apiserver.auth.reviews"
 local status = require "cluster.apiserver.status"
 
 local M = {}
@@ -136,9 +135,6 @@ function M.new(server)
   }, Auth)
   for token, user in pairs(server.settings.tokens or {}) do
     self.users[token] = complete(user)
-  end
-  for _, res in ipairs(reviews.all()) do
-    server.registry:add(res)
   end
   server:subresource("serviceaccounts", "token", { create = self.accounts:handler() })
   return self

@@ -3,14 +3,11 @@
 --- Rules and wordings: kubernetes/pkg/registry/authorization/*/rest.go, kubernetes/pkg/registry/authentication/*/*.go,
 --- kubernetes/pkg/apis/authorization/validation/validation.go.
 local accounts = require "cluster.apiserver.auth.accounts"
-local builtin = require "cluster.apiserver.schema.builtin"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local status = require "cluster.apiserver.status"
 
-local M = {}
-
-local AUTHORIZATION, AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
+local AUTHORIZATION = "authorization.k8s.io"
 local NULL = host.json.null
 
 
@@ -216,29 +213,17 @@ local function with_spec(review)
 end
 
 
-local function kind(group, name, review, namespaced)
-  local version = "v1"
-  return {
-    id = name:lower() .. "s." .. group, group = group, version = version, api_version = group .. "/" .. version,
-    plural = name:lower() .. "s", singular = name:lower(), kind = name, list_kind = name .. "List",
-    short = {}, categories = {}, namespaced = namespaced or false, verbs = { "create" }, builtin = true,
-    storage_version = version, subresources = {}, schema = builtin.of(group, version, name),
-    strategy = { spec_changed = false, review = review },
-  }
+local function strategy(review)
+  return { spec_changed = false, review = review }
 end
 
 
---- Descriptions of the kinds, in a list of the caller's own. Their objects are answered by `strategy.review`.
-function M.all()
-  return {
-    kind(AUTHENTICATION, "SelfSubjectReview", self_subject),
-    kind(AUTHENTICATION, "TokenReview", with_spec(token)),
-    kind(AUTHORIZATION, "LocalSubjectAccessReview", with_spec(local_access), true),
-    kind(AUTHORIZATION, "SelfSubjectAccessReview", with_spec(self_access)),
-    kind(AUTHORIZATION, "SelfSubjectRulesReview", with_spec(self_rules)),
-    kind(AUTHORIZATION, "SubjectAccessReview", with_spec(access)),
-  }
-end
-
-
-return M
+--- The strategies of the kinds, whose objects are answered by `review`.
+return {
+  SelfSubjectReview = strategy(self_subject),
+  TokenReview = strategy(with_spec(token)),
+  LocalSubjectAccessReview = strategy(with_spec(local_access)),
+  SelfSubjectAccessReview = strategy(with_spec(self_access)),
+  SelfSubjectRulesReview = strategy(with_spec(self_rules)),
+  SubjectAccessReview = strategy(with_spec(access)),
+}

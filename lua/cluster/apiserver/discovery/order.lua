@@ -1,21 +1,16 @@
 --- In which order discovery lists groups and versions.
 ---
 --- Rules: apimachinery/pkg/version/helpers.go (versions), kube-apiserver's priorities of its own API services (groups).
-local M = {}
+local facts = require "cluster.apiserver.facts.resources"
 
--- Built-in groups, the most important first. Groups of custom resources come after them, by name.
-local GROUPS = {
-  "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling",
-  "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
-  "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io",
-  "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
-}
+local M = {}
 
 local STAGES = { [""] = 3, beta = 2, alpha = 1 }
 
+-- Built-in groups, in the order of the facts. Groups of custom resources come after them, by name.
 local places = {}
-for place, group in ipairs(GROUPS) do
-  places[group] = place
+for place, resource in ipairs(facts) do
+  places[resource.group] = places[resource.group] or place
 end
 
 

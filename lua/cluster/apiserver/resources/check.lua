@@ -3,6 +3,7 @@
 --- Rules: apimachinery/pkg/util/validation/validation.go, apimachinery/pkg/api/validation/generic.go.
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local names = require "cluster.apiserver.names"
 local syntax = require "cluster.apiserver.syntax"
 
 local M = {}
@@ -10,6 +11,7 @@ local M = {}
 local KEY_MAX = 253
 local BAD_KEY = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
   .. "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+local BAD_PATH = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')"
 local NOT_NEGATIVE = "must be greater than or equal to 0"
 local NONE = {}
 
@@ -173,6 +175,24 @@ function M.unsupported_text(path, text, choices)
 end
 
 
+--- A path behind a domain: "acme.io/foo".
+function M.domain_prefixed_path(value, path, errors)
+  if value == "" then
+    errors[#errors + 1] = field.required(path, "")
+    return
+  end
+  local domain, rest = value:match("^([^/]+)/(.+)$")
+  if not domain then
+    errors[#errors + 1] = field.invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    return
+  end
+  M.each(errors, path, domain, names.subdomain(domain))
+  if not rest:find("^[%w/%-._~%%!$&'()*+,;=:]+$") then
+    errors[#errors + 1] = field.invalid(path, rest, BAD_PATH)
+  end
+end
+
+
 --- One of `choices`; the message lists them as they stand here.
 function M.choice(value, choices, path, errors)
   for _, choice in ipairs(choices) do
@@ -201,6 +221,16 @@ function M.one_of(value, choices, path, errors, required)
   local sorted = table.move(choices, 1, #choices, 1, {})
   table.sort(sorted)
   errors[#errors + 1] = field.not_supported(path, value, sorted)
+end
+
+
+--- The set of the words in a list.
+function M.set(words)
+  local set = {}
+  for _, word in ipairs(words) do
+    set[word] = true
+  end
+  return set
 end
 
 

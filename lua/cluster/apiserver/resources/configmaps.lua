@@ -1,8 +1,8 @@
 --- ConfigMaps.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidateConfigMap), pkg/registry/core/configmap.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 
@@ -51,7 +51,21 @@ local function validate_update(new, old)
 end
 
 
-return describe.kind {
-  plural = "configmaps", kind = "ConfigMap", short = { "cm" },
-  strategy = { spec_changed = false, validate = validate, validate_update = validate_update },
+local function entries_in(map)
+  local count = 0
+  for _ in pairs(map or {}) do
+    count = count + 1
+  end
+  return count
+end
+
+
+local function cells(obj, now)
+  return { obj.metadata.name, entries_in(obj.data) + entries_in(obj.binaryData), age.of(obj, now) }
+end
+
+
+return {
+  spec_changed = false, validate = validate, validate_update = validate_update,
+  cells = cells,
 }

@@ -1,8 +1,8 @@
 --- Revisions of what controllers keep, such as the templates of a StatefulSet.
 ---
 --- Rules: kubernetes/pkg/apis/apps/validation/validation.go, pkg/registry/apps/controllerrevision/strategy.go.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 
@@ -27,7 +27,24 @@ local function validate_update(new, old)
 end
 
 
-return describe.kind {
-  group = "apps", plural = "controllerrevisions", kind = "ControllerRevision",
-  strategy = { spec_changed = false, validate = validate, validate_update = validate_update },
+-- "deployment.apps/web" of the owner that controls, or "<none>".
+local function controller_of(obj)
+  for _, owner in ipairs(obj.metadata.ownerReferences or {}) do
+    if owner.controller == true then
+      local group = owner.apiVersion:match("^(.*)/")
+      return (owner.kind .. (group and "." .. group or "")):lower() .. "/" .. owner.name
+    end
+  end
+  return "<none>"
+end
+
+
+local function cells(obj, now)
+  return { obj.metadata.name, controller_of(obj), obj.revision, age.of(obj, now) }
+end
+
+
+return {
+  spec_changed = false, validate = validate, validate_update = validate_update,
+  cells = cells,
 }

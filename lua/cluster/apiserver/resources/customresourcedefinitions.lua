@@ -5,7 +5,6 @@
 local canonical = require "cluster.apiserver.crd.canonical"
 local check = require "cluster.apiserver.crd.check"
 local conditions = require "cluster.apiserver.crd.conditions"
-local describe = require "cluster.apiserver.resources.describe"
 local host = require "cluster.host"
 local unsupported = require "cluster.apiserver.crd.unsupported"
 
@@ -101,15 +100,11 @@ local function mark_deleted(object)
 end
 
 
-return describe.kind {
-  group = "apiextensions.k8s.io", plural = "customresourcedefinitions", kind = "CustomResourceDefinition",
-  namespaced = false, short = { "crd", "crds" }, categories = { "api-extensions" }, subresources = { status = true },
-  strategy = {
-    name = check.name,
-    unconditional_update = false,
-    defaults = defaults,
-    prepare_create = prepare_create, prepare_update = prepare_update, prepare_status = prepare_status,
-    validate = check.create, validate_update = check.update, validate_status = check.status,
-    mark_deleted = mark_deleted,
-  },
+return {
+  name = check.name,
+  unconditional_update = false,
+  defaults = defaults,
+  prepare_create = prepare_create, prepare_update = prepare_update, prepare_status = prepare_status,
+  validate = check.create, validate_update = check.update, validate_status = check.status,
+  mark_deleted = mark_deleted,
 }

@@ -2,12 +2,12 @@
 ---
 --- Rules: kubernetes/pkg/apis/apps/v1/defaults.go, pkg/apis/apps/validation/validation.go,
 --- pkg/registry/apps/deployment/strategy.go.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local percent = require "cluster.apiserver.resources.percent"
-local selectors = require "cluster.apiserver.resources.selectors"
+local text = require "cluster.apiserver.tables.text"
 local warnings = require "cluster.apiserver.resources.pod.warnings"
 local workload = require "cluster.apiserver.resources.workload"
 
@@ -107,21 +107,25 @@ local function spec_changed(new, old)
 end
 
 
-return describe.kind {
-  group = "apps", plural = "deployments", kind = "Deployment", short = { "deploy" }, categories = { "all" },
-  subresources = {
-    status = true,
-    scale = { spec = "spec.replicas", status = "status.replicas", selector = selectors.of_spec },
-  },
-  strategy = {
-    defaults = defaults,
-    prepare_create = workload.clear_status,
-    prepare_update = workload.keep_status,
-    prepare_status = prepare_status,
-    warnings = warnings.template,
-    validate = validate,
-    validate_update = validate_update,
-    validate_status = validate_status,
-    spec_changed = spec_changed,
-  },
+local function cells(obj, now)
+  local spec, status = obj.spec, obj.status or {}
+  local names, images = text.containers(spec.template.spec)
+  return {
+    obj.metadata.name, ("%d/%d"):format(status.readyReplicas or 0, spec.replicas or 0), status.updatedReplicas or 0,
+    status.availableReplicas or 0, age.of(obj, now), names, images, text.selector(spec.selector, ""),
+  }
+end
+
+
+return {
+  defaults = defaults,
+  prepare_create = workload.clear_status,
+  prepare_update = workload.keep_status,
+  prepare_status = prepare_status,
+  warnings = warnings.template,
+  validate = validate,
+  validate_update = validate_update,
+  validate_status = validate_status,
+  spec_changed = spec_changed,
+  cells = cells,
 }

@@ -2,12 +2,14 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidateEndpoints),
 --- pkg/registry/core/endpoint/strategy.go.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local ip = require "cluster.apiserver.resources.ip"
 local names = require "cluster.apiserver.names"
+local text = require "cluster.apiserver.tables.text"
 
+local ADDRESSES_SHOWN = 3
 local PROTOCOLS = { "SCTP", "TCP", "UDP" }
 
 
@@ -69,11 +71,37 @@ local function validate(object)
 end
 
 
-return describe.kind {
-  plural = "endpoints", kind = "Endpoints", singular = "endpoints", short = { "ep" },
-  deprecated = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-  strategy = {
-    spec_changed = false, create_on_update = true,
-    defaults = defaults, validate = validate, validate_update = validate,
-  },
+-- "10.0.0.1:80", "[::1]:80"
+local function endpoint(address, port)
+  if not port then
+    return address.ip
+  end
+  return (address.ip:find(":", 1, true) and "[%s]:%d" or "%s:%d"):format(address.ip, port.port)
+end
+
+
+local function add_subset(list, subset)
+  local ports = subset.ports or {}
+  for i = 1, math.max(#ports, 1) do
+    for _, address in ipairs(subset.addresses or {}) do
+      list[#list + 1] = endpoint(address, ports[i])
+    end
+  end
+end
+
+
+local function cells(obj, now)
+  local list = {}
+  for _, subset in ipairs(obj.subsets or {}) do
+    add_subset(list, subset)
+  end
+  local shown = obj.subsets and obj.subsets[1] and text.cut(list, ADDRESSES_SHOWN, "") or "<none>"
+  return { obj.metadata.name, shown, age.of(obj, now) }
+end
+
+
+return {
+  spec_changed = false, create_on_update = true,
+  defaults = defaults, validate = validate, validate_update = validate,
+  cells = cells,
 }

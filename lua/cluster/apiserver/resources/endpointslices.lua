@@ -2,8 +2,8 @@
 ---
 --- Rules: kubernetes/pkg/apis/discovery/validation/validation.go, pkg/apis/discovery/v1/defaults.go,
 --- pkg/registry/discovery/endpointslice/strategy.go.
+local cells = require "cluster.apiserver.tables.cells.endpointslice"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local ip = require "cluster.apiserver.resources.ip"
 local metadata = require "cluster.apiserver.metadata"
@@ -110,10 +110,8 @@ local function validate_update(new, old)
 end
 
 
-return describe.kind {
-  group = "discovery.k8s.io", plural = "endpointslices", kind = "EndpointSlice",
-  strategy = {
-    defaults = defaults, prepare_create = prepare, prepare_update = prepare,
-    validate = validate, validate_update = validate_update,
-  },
+return {
+  defaults = defaults, prepare_create = prepare, prepare_update = prepare,
+  validate = validate, validate_update = validate_update,
+  cells = cells,
 }

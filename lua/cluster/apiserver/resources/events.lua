@@ -2,8 +2,8 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/events.go, pkg/apis/events/v1/conversion.go,
 --- pkg/registry/core/event/strategy.go.
+local cells = require "cluster.apiserver.tables.cells.event"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local names = require "cluster.apiserver.names"
@@ -216,26 +216,39 @@ for i, name in ipairs(FIELDS) do
   NEW_FIELDS[i] = name:gsub("^involvedObject", "regarding"):gsub("^reportingComponent$", "reportingController")
 end
 
+
+local function stored_cells(obj, now)
+  return cells(obj, now, obj.involvedObject or {}, {
+    message = obj.message or "", count = obj.count, first = obj.firstTimestamp, last = obj.lastTimestamp,
+    source = obj.source,
+  })
+end
+
+
+local function new_cells(obj, now)
+  return cells(obj, now, obj.regarding or {}, {
+    message = obj.note or "", count = obj.deprecatedCount, first = obj.deprecatedFirstTimestamp,
+    last = obj.deprecatedLastTimestamp, source = obj.deprecatedSource,
+  })
+end
+
+
 return {
-  describe.kind {
-    plural = "events", kind = "Event", short = { "ev" },
-    strategy = {
-      name = names.path_segment,
-      spec_changed = false, create_on_update = true,
-      validate = validate, validate_update = validate,
-      fields = fields, field_names = describe.set(FIELDS),
-    },
+  core = {
+    name = names.path_segment,
+    spec_changed = false, create_on_update = true,
+    validate = validate, validate_update = validate,
+    fields = fields, field_names = check.set(FIELDS),
+    cells = stored_cells,
   },
-  describe.kind {
-    id = "events", group = "events.k8s.io", plural = "events", kind = "Event", short = { "ev" },
+  events = {
     convert = { load = load, save = save },
-    strategy = {
-      spec_changed = false, create_on_update = true,
-      prepare_create = refused_by(validate_new_form), prepare_update = refused_by(validate_new_form_update),
-      fields = function(object)
-        return fields(stored(object))
-      end,
-      field_names = describe.set(NEW_FIELDS),
-    },
+    spec_changed = false, create_on_update = true,
+    prepare_create = refused_by(validate_new_form), prepare_update = refused_by(validate_new_form_update),
+    fields = function(object)
+      return fields(stored(object))
+    end,
+    field_names = check.set(NEW_FIELDS),
+    cells = new_cells,
   },
 }

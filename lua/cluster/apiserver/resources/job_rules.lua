@@ -4,7 +4,6 @@
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
 local selectors = require "cluster.apiserver.resources.selectors"
 local template = require "cluster.apiserver.resources.pod.template"
 local workload = require "cluster.apiserver.resources.workload"
@@ -143,19 +142,9 @@ end
 
 
 local function check_manager(manager, errors)
-  local path = "spec.managedBy"
-  if manager == "" then
-    errors[#errors + 1] = field.required(path, "")
-    return
-  end
-  local domain, rest = manager:match("^([^/]*)/(.*)$")
-  if not domain or rest == "" then
-    errors[#errors + 1] = field.invalid(path, manager, "must be a domain-prefixed path (such as \"acme.io/foo\")")
-  else
-    check.each(errors, path, domain, names.subdomain(domain))
-  end
+  check.domain_prefixed_path(manager, "spec.managedBy", errors)
   if #manager > 63 then
-    errors[#errors + 1] = field.too_long(path, "", 63)
+    errors[#errors + 1] = field.too_long("spec.managedBy", "", 63)
   end
 end
 

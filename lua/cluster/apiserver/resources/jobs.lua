@@ -2,8 +2,8 @@
 ---
 --- Rules: kubernetes/pkg/apis/batch/v1/defaults.go, pkg/apis/batch/validation/validation.go,
 --- pkg/registry/batch/job/strategy.go.
+local cells = require "cluster.apiserver.tables.cells.job"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local names = require "cluster.apiserver.names"
@@ -193,21 +193,18 @@ local function validate_status(new, old)
 end
 
 
-return describe.kind {
-  group = "batch", plural = "jobs", kind = "Job", categories = { "all" },
-  subresources = { status = true },
-  strategy = {
-    defaults = defaults,
-    prepare_create = prepare_create,
-    prepare_update = workload.keep_status,
-    prepare_status = workload.keep_spec,
-    warnings = warnings.template,
-    validate = validate,
-    validate_update = validate_update,
-    validate_status = validate_status,
-    field_names = { ["status.successful"] = true },
-    fields = function(object)
-      return { ["status.successful"] = tostring(object.status.succeeded or 0) }
-    end,
-  },
+return {
+  defaults = defaults,
+  prepare_create = prepare_create,
+  prepare_update = workload.keep_status,
+  prepare_status = workload.keep_spec,
+  warnings = warnings.template,
+  validate = validate,
+  validate_update = validate_update,
+  validate_status = validate_status,
+  field_names = { ["status.successful"] = true },
+  fields = function(object)
+    return { ["status.successful"] = tostring(object.status.succeeded or 0) }
+  end,
+  cells = cells,
 }

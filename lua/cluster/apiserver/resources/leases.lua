@@ -1,8 +1,8 @@
 --- Leases.
 ---
 --- Rules: kubernetes/pkg/apis/coordination/validation/validation.go, pkg/registry/coordination/lease/strategy.go.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 
 
@@ -23,11 +23,14 @@ local function validate(object)
 end
 
 
-return describe.kind {
-  group = "coordination.k8s.io", plural = "leases", kind = "Lease",
-  strategy = {
-    spec_changed = false, create_on_update = true, unconditional_update = false,
-    prepare_create = drop_disabled, prepare_update = drop_disabled,
-    validate = validate, validate_update = validate,
-  },
+local function cells(obj, now)
+  return { obj.metadata.name, obj.spec and obj.spec.holderIdentity or "", age.of(obj, now) }
+end
+
+
+return {
+  spec_changed = false, create_on_update = true, unconditional_update = false,
+  prepare_create = drop_disabled, prepare_update = drop_disabled,
+  validate = validate, validate_update = validate,
+  cells = cells,
 }

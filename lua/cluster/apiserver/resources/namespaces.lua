@@ -1,8 +1,8 @@
 --- Namespaces.
 ---
 --- Rules: kubernetes/pkg/registry/core/namespace/strategy.go, pkg/apis/core/v1/defaults.go.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local names = require "cluster.apiserver.names"
@@ -79,26 +79,27 @@ local function may_go(object)
 end
 
 
-return describe.kind {
-  plural = "namespaces", kind = "Namespace", namespaced = false, short = { "ns" },
-  verbs = { "create", "delete", "get", "list", "patch", "update", "watch" },
-  subresources = { status = true, finalize = true },
-  strategy = {
-    name = names.name_is_label,
-    spec_changed = false,
-    defaults = defaults,
-    prepare_create = prepare_create,
-    prepare_update = prepare_update,
-    prepare_status = prepare_status,
-    validate = validate,
-    validate_status = validate_status,
-    may_go = may_go,
-    mark_deleted = function(object)
-      object.status.phase = "Terminating"
-    end,
-    field_names = { ["status.phase"] = true, name = true },
-    fields = function(object)
-      return { ["status.phase"] = object.status and object.status.phase or "", name = object.metadata.name }
-    end,
-  },
+local function cells(obj, now)
+  return { obj.metadata.name, obj.status and obj.status.phase or "", age.of(obj, now) }
+end
+
+
+return {
+  name = names.name_is_label,
+  spec_changed = false,
+  defaults = defaults,
+  prepare_create = prepare_create,
+  prepare_update = prepare_update,
+  prepare_status = prepare_status,
+  validate = validate,
+  validate_status = validate_status,
+  may_go = may_go,
+  mark_deleted = function(object)
+    object.status.phase = "Terminating"
+  end,
+  field_names = { ["status.phase"] = true, name = true },
+  fields = function(object)
+    return { ["status.phase"] = object.status and object.status.phase or "", name = object.metadata.name }
+  end,
+  cells = cells,
 }

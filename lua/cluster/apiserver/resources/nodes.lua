@@ -1,8 +1,8 @@
 --- Nodes. There is no controller of their lifecycle, so new ones are not tainted as not ready.
 ---
 --- Rules: kubernetes/pkg/registry/core/node/strategy.go, pkg/apis/core/validation/validation.go (ValidateNode).
+local cells = require "cluster.apiserver.tables.cells.node"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local names = require "cluster.apiserver.names"
 local workload = require "cluster.apiserver.resources.workload"
@@ -46,18 +46,15 @@ local function validate_update(new, old)
 end
 
 
-return describe.kind {
-  plural = "nodes", kind = "Node", namespaced = false, short = { "no" },
-  subresources = { status = true, proxy = true },
-  strategy = {
-    spec_changed = false,
-    defaults = defaults,
-    prepare_update = workload.keep_status,
-    prepare_status = workload.keep_spec,
-    validate = validate, validate_update = validate_update,
-    field_names = { ["spec.unschedulable"] = true },
-    fields = function(object)
-      return { ["spec.unschedulable"] = tostring(object.spec.unschedulable or false) }
-    end,
-  },
+return {
+  spec_changed = false,
+  defaults = defaults,
+  prepare_update = workload.keep_status,
+  prepare_status = workload.keep_spec,
+  validate = validate, validate_update = validate_update,
+  field_names = { ["spec.unschedulable"] = true },
+  fields = function(object)
+    return { ["spec.unschedulable"] = tostring(object.spec.unschedulable or false) }
+  end,
+  cells = cells,
 }

@@ -2,8 +2,8 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePersistentVolumeClaim),
 --- pkg/registry/core/persistentvolumeclaim/strategy.go, plugin/pkg/admission/storage/storageobjectinuseprotection.
+local cells = require "cluster.apiserver.tables.cells.volume"
 local claim = require "cluster.apiserver.resources.claim"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local protection = require "cluster.apiserver.resources.protection"
@@ -74,16 +74,13 @@ local function validate_update(new, old)
 end
 
 
-return describe.kind {
-  plural = "persistentvolumeclaims", kind = "PersistentVolumeClaim", short = { "pvc" },
-  subresources = { status = true },
-  strategy = {
-    spec_changed = false,
-    defaults = defaults,
-    prepare_create = prepare_create,
-    prepare_update = workload.keep_status,
-    prepare_status = workload.keep_spec,
-    warnings = warnings,
-    validate = validate, validate_update = validate_update,
-  },
+return {
+  spec_changed = false,
+  defaults = defaults,
+  prepare_create = prepare_create,
+  prepare_update = workload.keep_status,
+  prepare_status = workload.keep_spec,
+  warnings = warnings,
+  validate = validate, validate_update = validate_update,
+  cells = cells.claim,
 }

@@ -2,9 +2,9 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePersistentVolume),
 --- pkg/registry/core/persistentvolume/strategy.go.
+local cells = require "cluster.apiserver.tables.cells.volume"
 local check = require "cluster.apiserver.resources.check"
 local claim = require "cluster.apiserver.resources.claim"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local protection = require "cluster.apiserver.resources.protection"
@@ -85,15 +85,12 @@ local function prepare_status(new, old)
 end
 
 
-return describe.kind {
-  plural = "persistentvolumes", kind = "PersistentVolume", namespaced = false, short = { "pv" },
-  subresources = { status = true },
-  strategy = {
-    spec_changed = false,
-    defaults = defaults,
-    prepare_create = prepare_create,
-    prepare_update = workload.keep_status,
-    prepare_status = prepare_status,
-    validate = validate, validate_update = validate,
-  },
+return {
+  spec_changed = false,
+  defaults = defaults,
+  prepare_create = prepare_create,
+  prepare_update = workload.keep_status,
+  prepare_status = prepare_status,
+  validate = validate, validate_update = validate,
+  cells = cells.volume,
 }

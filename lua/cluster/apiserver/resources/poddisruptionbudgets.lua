@@ -1,8 +1,8 @@
 --- Pod disruption budgets. They are kept, and count what their status says; no controller fills it in.
 ---
 --- Rules: kubernetes/pkg/apis/policy/validation/validation.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local names = require "cluster.apiserver.names"
 local percent = require "cluster.apiserver.resources.percent"
 local selectors = require "cluster.apiserver.resources.selectors"
@@ -45,16 +45,27 @@ local function prepare_create(object)
 end
 
 
-return describe.kind {
-  group = "policy", plural = "poddisruptionbudgets", kind = "PodDisruptionBudget", short = { "pdb" },
-  subresources = { status = true },
-  strategy = {
-    -- Names are not looked at any closer.
-    name = names.path_segment,
-    unconditional_update = false,
-    prepare_create = prepare_create,
-    prepare_update = workload.keep_status,
-    prepare_status = workload.keep_spec,
-    validate = validate, validate_update = validate, validate_status = validate_status,
-  },
+local function shown(number_or_percent)
+  return number_or_percent and tostring(number_or_percent) or "N/A"
+end
+
+
+local function cells(obj, now)
+  local spec, status = obj.spec or {}, obj.status or {}
+  return {
+    obj.metadata.name, shown(spec.minAvailable), shown(spec.maxUnavailable), status.disruptionsAllowed or 0,
+    age.of(obj, now),
+  }
+end
+
+
+return {
+  -- Names are not looked at any closer.
+  name = names.path_segment,
+  unconditional_update = false,
+  prepare_create = prepare_create,
+  prepare_update = workload.keep_status,
+  prepare_status = workload.keep_spec,
+  validate = validate, validate_update = validate, validate_status = validate_status,
+  cells = cells,
 }

@@ -2,8 +2,9 @@
 ---
 --- Rules: kubernetes/pkg/registry/core/pod/strategy.go.
 local admission = require "cluster.apiserver.resources.pod.admission"
+local cells = require "cluster.apiserver.tables.cells.pod"
+local check = require "cluster.apiserver.resources.check"
 local defaults = require "cluster.apiserver.resources.pod.defaults"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local parts = require "cluster.apiserver.resources.pod.parts"
@@ -110,27 +111,21 @@ local function fields(object)
 end
 
 
-return describe.kind {
-  plural = "pods", kind = "Pod", short = { "po" }, categories = { "all" },
+return {
+  defaults = defaults.pod,
+  prepare_create = prepare_create,
+  prepare_update = prepare_update,
+  prepare_status = prepare_status,
+  warnings = warnings.pod,
+  validate = validate,
+  validate_update = update.validate,
+  validate_status = update.validate_status,
+  graceful = graceful,
+  field_names = check.set(FIELDS),
+  fields = fields,
   subresources = {
-    status = true, log = true, binding = true, eviction = true, ephemeralcontainers = true, resize = true,
-    attach = true, exec = true, portforward = true, proxy = true,
+    binding = parts.binding, eviction = parts.eviction, ephemeralcontainers = parts.ephemeralcontainers,
+    resize = parts.resize,
   },
-  strategy = {
-    defaults = defaults.pod,
-    prepare_create = prepare_create,
-    prepare_update = prepare_update,
-    prepare_status = prepare_status,
-    warnings = warnings.pod,
-    validate = validate,
-    validate_update = update.validate,
-    validate_status = update.validate_status,
-    graceful = graceful,
-    field_names = describe.set(FIELDS),
-    fields = fields,
-    subresources = {
-      binding = parts.binding, eviction = parts.eviction, ephemeralcontainers = parts.ephemeralcontainers,
-      resize = parts.resize,
-    },
-  },
+  cells = cells,
 }

@@ -2,8 +2,8 @@
 ---
 --- Rules: kubernetes/pkg/apis/rbac/validation/validation.go, pkg/apis/rbac/v1/defaults.go,
 --- pkg/registry/rbac/*/strategy.go.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local escalation = require "cluster.apiserver.auth.escalation"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
@@ -147,42 +147,51 @@ local function binding_update_validation(validate)
 end
 
 
-local function kind(name, plural, namespaced, rules)
-  local function prepare(object, old, ctx)
-    check.empty_to_null(object, "rules")
-    return nil, rules.may(object, old, ctx)
+local function binding_cells(obj, now)
+  local by_kind = { User = {}, Group = {}, ServiceAccount = {} }
+  for _, subject in ipairs(obj.subjects or {}) do
+    local list = by_kind[subject.kind]
+    local name = subject.kind == "ServiceAccount" and (subject.namespace or "") .. "/" .. subject.name or subject.name
+    list[#list + 1] = name
   end
-  return describe.kind {
-    group = GROUP, plural = plural, kind = name, namespaced = namespaced,
-    strategy = {
-      name = names.path_segment, spec_changed = false, create_on_update = true,
-      defaults = rules.defaults, validate = rules.validate, validate_update = rules.validate_update or rules.validate,
-      prepare_create = function(object, ctx)
-        return prepare(object, nil, ctx)
-      end,
-      prepare_update = prepare,
-    },
+  return {
+    obj.metadata.name, ("%s/%s"):format(obj.roleRef.kind, obj.roleRef.name), age.of(obj, now),
+    table.concat(by_kind.User, ", "), table.concat(by_kind.Group, ", "), table.concat(by_kind.ServiceAccount, ", "),
   }
 end
 
 
-local function role(name, plural, namespaced)
-  return kind(name, plural, namespaced, { validate = role_validation(namespaced), may = escalation.role })
+local function strategy(rules)
+  local function prepare(object, old, ctx)
+    check.empty_to_null(object, "rules")
+    return nil, rules.may(object, old, ctx)
+  end
+  return {
+    name = names.path_segment, spec_changed = false, create_on_update = true,
+    defaults = rules.defaults, validate = rules.validate, validate_update = rules.validate_update or rules.validate,
+    prepare_create = function(object, ctx)
+      return prepare(object, nil, ctx)
+    end,
+    prepare_update = prepare,
+    cells = rules.cells,
+  }
 end
 
 
-local function binding(name, plural, namespaced)
+local function role(namespaced)
+  return strategy { validate = role_validation(namespaced), may = escalation.role }
+end
+
+
+local function binding(namespaced)
   local validate = binding_validation(namespaced)
-  return kind(name, plural, namespaced, {
+  return strategy {
     validate = validate, validate_update = binding_update_validation(validate), defaults = default_binding,
-    may = escalation.binding,
-  })
+    may = escalation.binding, cells = binding_cells,
+  }
 end
 
 
 return {
-  role("ClusterRole", "clusterroles", false),
-  binding("ClusterRoleBinding", "clusterrolebindings", false),
-  role("Role", "roles", true),
-  binding("RoleBinding", "rolebindings", true),
+  ClusterRole = role(false), ClusterRoleBinding = binding(false), Role = role(true), RoleBinding = binding(true),
 }

@@ -2,9 +2,9 @@
 ---
 --- Rules: kubernetes/pkg/apis/apps/v1/defaults.go, pkg/apis/apps/validation/validation.go,
 --- pkg/registry/apps/replicaset/strategy.go.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
-local selectors = require "cluster.apiserver.resources.selectors"
+local text = require "cluster.apiserver.tables.text"
 local warnings = require "cluster.apiserver.resources.pod.warnings"
 local workload = require "cluster.apiserver.resources.workload"
 
@@ -43,24 +43,28 @@ local function validate_status(new)
 end
 
 
-return describe.kind {
-  group = "apps", plural = "replicasets", kind = "ReplicaSet", short = { "rs" }, categories = { "all" },
-  subresources = {
-    status = true,
-    scale = { spec = "spec.replicas", status = "status.replicas", selector = selectors.of_spec },
-  },
-  strategy = {
-    defaults = defaults,
-    prepare_create = workload.clear_status,
-    prepare_update = workload.keep_status,
-    prepare_status = workload.keep_spec,
-    warnings = warnings.template,
-    validate = validate,
-    validate_update = validate_update,
-    validate_status = validate_status,
-    field_names = { ["status.replicas"] = true },
-    fields = function(object)
-      return { ["status.replicas"] = tostring(object.status.replicas) }
-    end,
-  },
+local function cells(obj, now)
+  local spec, status = obj.spec, obj.status or {}
+  local names, images = text.containers(spec.template and spec.template.spec)
+  return {
+    obj.metadata.name, spec.replicas or 0, status.replicas or 0, status.readyReplicas or 0, age.of(obj, now),
+    names, images, text.selector(spec.selector),
+  }
+end
+
+
+return {
+  defaults = defaults,
+  prepare_create = workload.clear_status,
+  prepare_update = workload.keep_status,
+  prepare_status = workload.keep_spec,
+  warnings = warnings.template,
+  validate = validate,
+  validate_update = validate_update,
+  validate_status = validate_status,
+  field_names = { ["status.replicas"] = true },
+  fields = function(object)
+    return { ["status.replicas"] = tostring(object.status.replicas) }
+  end,
+  cells = cells,
 }

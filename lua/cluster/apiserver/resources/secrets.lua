@@ -2,8 +2,8 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidateSecret), pkg/registry/core/secret/strategy.go,
 --- pkg/apis/core/v1/conversion.go (stringData).
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 
@@ -128,17 +128,29 @@ local function prepare_update(new, old)
 end
 
 
-return describe.kind {
-  plural = "secrets", kind = "Secret",
-  strategy = {
-    spec_changed = false,
-    defaults = defaults,
-    prepare_update = prepare_update,
-    validate = validate,
-    validate_update = validate_update,
-    field_names = { type = true },
-    fields = function(object)
-      return { type = object.type or "" }
-    end,
-  },
+local function entries_in(map)
+  local count = 0
+  for _ in pairs(map or {}) do
+    count = count + 1
+  end
+  return count
+end
+
+
+local function cells(obj, now)
+  return { obj.metadata.name, obj.type or "", entries_in(obj.data), age.of(obj, now) }
+end
+
+
+return {
+  spec_changed = false,
+  defaults = defaults,
+  prepare_update = prepare_update,
+  validate = validate,
+  validate_update = validate_update,
+  field_names = { type = true },
+  fields = function(object)
+    return { type = object.type or "" }
+  end,
+  cells = cells,
 }

@@ -1,7 +1,7 @@
 --- Service accounts.
 ---
 --- Rules: kubernetes/pkg/registry/core/serviceaccount/strategy.go.
-local describe = require "cluster.apiserver.resources.describe"
+local age = require "cluster.apiserver.tables.age"
 
 
 -- References to secrets say no more than a name.
@@ -12,8 +12,12 @@ local function keep_names(object)
 end
 
 
-return describe.kind {
-  plural = "serviceaccounts", kind = "ServiceAccount", short = { "sa" },
-  subresources = { token = true },
-  strategy = { spec_changed = false, prepare_create = keep_names, prepare_update = keep_names },
+local function cells(obj, now)
+  return { obj.metadata.name, age.of(obj, now) }
+end
+
+
+return {
+  spec_changed = false, prepare_create = keep_names, prepare_update = keep_names,
+  cells = cells,
 }

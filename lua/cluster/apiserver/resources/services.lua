@@ -4,7 +4,7 @@
 --- pkg/registry/core/service/storage.
 local address = require "cluster.apiserver.resources.service.address"
 local address_rules = require "cluster.apiserver.resources.service.address_rules"
-local describe = require "cluster.apiserver.resources.describe"
+local cells = require "cluster.apiserver.tables.cells.service"
 local host = require "cluster.host"
 local names = require "cluster.apiserver.names"
 local ports = require "cluster.apiserver.resources.service.ports"
@@ -142,23 +142,20 @@ local function prepare_status(new, old)
 end
 
 
-return describe.kind {
-  plural = "services", kind = "Service", short = { "svc" }, categories = { "all" },
-  subresources = { status = true, proxy = true },
-  strategy = {
-    name = names.name_is_label,
-    spec_changed = false,
-    create_on_update = true,
-    defaults = defaults,
-    prepare_create = prepare_create,
-    prepare_update = prepare_update,
-    prepare_status = prepare_status,
-    warnings = warnings.of,
-    validate = rules.validate,
-    validate_update = rules.validate_update,
-    field_names = { ["spec.clusterIP"] = true, ["spec.type"] = true },
-    fields = function(object)
-      return { ["spec.clusterIP"] = object.spec.clusterIP or "", ["spec.type"] = object.spec.type or "" }
-    end,
-  },
+return {
+  name = names.name_is_label,
+  spec_changed = false,
+  create_on_update = true,
+  defaults = defaults,
+  prepare_create = prepare_create,
+  prepare_update = prepare_update,
+  prepare_status = prepare_status,
+  warnings = warnings.of,
+  validate = rules.validate,
+  validate_update = rules.validate_update,
+  field_names = { ["spec.clusterIP"] = true, ["spec.type"] = true },
+  fields = function(object)
+    return { ["spec.clusterIP"] = object.spec.clusterIP or "", ["spec.type"] = object.spec.type or "" }
+  end,
+  cells = cells,
 }

@@ -2,14 +2,14 @@
 ---
 --- Rules: kubernetes/pkg/apis/apps/v1/defaults.go, pkg/apis/apps/validation/validation.go,
 --- pkg/registry/apps/statefulset/strategy.go.
+local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local claim = require "cluster.apiserver.resources.claim"
-local describe = require "cluster.apiserver.resources.describe"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local names = require "cluster.apiserver.names"
-local selectors = require "cluster.apiserver.resources.selectors"
 local template = require "cluster.apiserver.resources.pod.template"
+local text = require "cluster.apiserver.tables.text"
 local warnings = require "cluster.apiserver.resources.pod.warnings"
 local workload = require "cluster.apiserver.resources.workload"
 
@@ -198,21 +198,25 @@ local function validate_status(new, old)
 end
 
 
-return describe.kind {
-  group = "apps", plural = "statefulsets", kind = "StatefulSet", short = { "sts" }, categories = { "all" },
-  subresources = {
-    status = true,
-    scale = { spec = "spec.replicas", status = "status.replicas", selector = selectors.of_spec },
-  },
-  strategy = {
-    name = names.name_is_label,
-    defaults = defaults,
-    prepare_create = prepare_create,
-    prepare_update = prepare_update,
-    prepare_status = workload.keep_spec,
-    warnings = warnings.template,
-    validate = validate,
-    validate_update = validate_update,
-    validate_status = validate_status,
-  },
+local function cells(obj, now)
+  local spec, status = obj.spec, obj.status or {}
+  local containers, images = text.containers(spec.template.spec)
+  return {
+    obj.metadata.name, ("%d/%d"):format(status.readyReplicas or 0, spec.replicas or 0), age.of(obj, now), containers,
+    images,
+  }
+end
+
+
+return {
+  name = names.name_is_label,
+  defaults = defaults,
+  prepare_create = prepare_create,
+  prepare_update = prepare_update,
+  prepare_status = workload.keep_spec,
+  warnings = warnings.template,
+  validate = validate,
+  validate_update = validate_update,
+  validate_status = validate_status,
+  cells = cells,
 }

@@ -1,4 +1,4 @@
---- Schemas of the built-in kinds, made from schema/facts/ when somebody looks at them.
+--- Schemas of the built-in kinds, made from facts/types/ when somebody looks at them.
 ---
 --- A schema is an OpenAPI v3 schema as a table, with the table of the definition in place of each `$ref`; cycles are
 --- possible. Each table of a definition is empty until a key of it is read, or `pairs` walks it; `next` and C
@@ -40,6 +40,7 @@ local records = {}   -- full name -> what notation.read returned
 local schemas = {}   -- full name, or full name and siblings -> schema
 local pending = {}   -- schema that is still empty -> what fills it
 local plain = {}     -- schemas of scalars, shared
+local records_of = setmetatable({}, { __mode = "k" })   -- schema of a definition, once it is filled -> record
 
 
 local function fill(schema)
@@ -85,7 +86,7 @@ function M.record(name)
   if not package then
     return nil
   end
-  local facts = require("cluster.apiserver.schema.facts." .. package.alias)
+  local facts = require("cluster.apiserver.facts.types." .. package.alias)
   local record
   if facts[short] then
     record = notation.read(facts[short], package)
@@ -134,7 +135,7 @@ function M.field_default(field)
   elseif field.type.ref then
     return M.is_struct(field.type.ref) and {} or nil
   end
-  if field.required then
+  if field.written and field.type.format ~= "byte" then
     return ZERO[field.type.type]
   end
   return nil
@@ -173,9 +174,11 @@ local function referred(name, default, patch, map_type)
   local key = ("%s %s %s %s"):format(name, default ~= nil, patch, map_type)
   if not schemas[key] then
     schemas[key] = lazy(function(schema)
-      for word, value in pairs(M.definition(name)) do
+      local definition = M.definition(name)
+      for word, value in pairs(definition) do
         schema[word] = value
       end
+      records_of[schema] = records_of[definition]
       schema.default = default
       schema["x-kubernetes-patch-strategy"] = patch
       schema["x-kubernetes-map-type"] = map_type or schema["x-kubernetes-map-type"]
@@ -238,6 +241,7 @@ end
 
 
 local function build(schema, record)
+  records_of[schema] = record
   schema["x-go-type"] = record.name
   schema["x-kubernetes-map-type"] = record.map_type
   if record.plain then
@@ -273,6 +277,12 @@ function M.definition(name)
     schemas[name] = schema
   end
   return schema
+end
+
+
+--- The facts of the definition that `schema` is the schema of, as M.record has them, or nil.
+function M.record_of(schema)
+  return schema["x-go-type"] and records_of[schema]
 end
 
 

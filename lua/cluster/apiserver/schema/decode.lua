@@ -5,8 +5,6 @@
 --- Rules and wordings: sigs.k8s.io/json (encoding/json): the innermost struct is named, then the way there without
 --- indexes and keys of maps, then the Go type.
 local builtin = require "cluster.apiserver.schema.builtin"
-local embedded = require "cluster.apiserver.schema.go_embedded"
-local go_types = require "cluster.apiserver.schema.go_types"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 local texts = require "cluster.apiserver.schema.texts"
@@ -58,21 +56,6 @@ local function go_name(schema)
     return schema.format or "int"
   end
   return schema.type == "boolean" and "bool" or schema.type == "number" and "float64" or schema.type
-end
-
-
-local named = {}   -- struct → field → Go's name
-
-local function name_of(struct, field)
-  local fields = named[struct]
-  if not fields then
-    fields = {}
-    for name, go_type in (go_types[struct] or ""):gmatch "(%S-):(%S+)" do
-      fields[name] = go_type
-    end
-    named[struct] = fields
-  end
-  return fields[field]
 end
 
 
@@ -209,8 +192,10 @@ local function struct_of(schema)
   known = function(value, run)
     if not fields then
       fields = {}
-      for name, property in pairs(schema.properties) do
-        fields[name] = { check = compile(property, name_of(struct, name)), label = embedded.label(struct, name) }
+      for _, field in ipairs(builtin.record_of(schema).fields) do
+        local name = field.name
+        local label = field.embedded and field.embedded .. "." .. name or name
+        fields[name] = { check = compile(schema.properties[name], field.go_type), label = label }
       end
     end
     if type(value) ~= "table" or is_array(value) then

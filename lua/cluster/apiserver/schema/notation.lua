@@ -1,4 +1,4 @@
---- Reads the terse notation of schema/facts/*.lua, one definition at a time.
+--- Reads the terse notation of facts/types/*.lua, one definition at a time.
 ---
 --- A definition is a text of lines; a line that starts with blanks goes on with the one before. Lines that start
 --- with "@" are about the whole of it:
@@ -6,16 +6,27 @@
 ---     @kinds           a kind that every group version has (DeleteOptions)
 ---     @atomic          x-kubernetes-map-type of the object
 ---     @type T          no fields at all: any, object, date-time
---- Each other line is a field: its name ("!" when required), its type, and what else is known of it:
----     ports []ServicePort map(port,protocol) patch:merge(port)
----     protocol string ="TCP" {SCTP|TCP|UDP}
----     status *PodStatus
+--- Each other line is a field: its name, its type, what else is known of it, and its number in protobuf:
+---     ports []ServicePort map(port,protocol) patch:merge(port) #1
+---     protocol string ="TCP" {SCTP|TCP|UDP} go:v1.Protocol #4
+---     status *PodStatus #3
 --- Types: string bytes bool int32 int64 integer double object, []T a list, {}T a map from strings; other words name
---- a definition of the same package, or of another one with its alias before a dot ("meta.ObjectMeta").
---- As in Go, what is no pointer ("*") has a zero value, which the API publishes as its default: {} for structs,
---- "", 0 or false for required scalars and for items. Other defaults stand after "=", as JSON.
+--- a definition of the same package, or of another one with its alias before a dot ("meta.ObjectMeta"). A "*" says
+--- that the Go type is a pointer.
+--- The mark after a name:
+---     none   may be left out, and is not written when it is empty (Go's omitempty)
+---     "!"    has to be given, and is always written
+---     "+"    may be left out, and is always written
+---     "-"    has to be given, and is not written when it is empty
+--- As in Go, what is no pointer has a zero value, which the API publishes as its default: {} for structs; "", 0 or
+--- false for scalars that are always written, and for items. Other defaults stand after "=", as JSON.
 --- atomic, set, map(KEYS) say how lists are merged, atomic and granular how maps are, patch:STRATEGY(KEY) how a
 --- strategic merge patch treats the field. {A|B} lists the values allowed, of each item when the field is a list.
+--- go:NAME is what Go calls the type, where that is another name than the notation's type would have; in:NAME is the
+--- embedded Go type that the field belongs to, and its number then a path (#2.1). omitzero: an instant that is no
+--- pointer and still not written when it is not set.
+local packages = require "cluster.apiserver.facts.packages"
+
 local M = {}
 
 local SCALARS = {
@@ -30,24 +41,8 @@ local SCALARS = {
   object = { type = "object" },
 }
 
---- Aliases of packages, as facts files are called. The version is v1 everywhere.
-M.packages = {
-  core = { name = "io.k8s.api.core.v1", group = "" },
-  apps = { name = "io.k8s.api.apps.v1", group = "apps" },
-  batch = { name = "io.k8s.api.batch.v1", group = "batch" },
-  coordination = { name = "io.k8s.api.coordination.v1", group = "coordination.k8s.io" },
-  events = { name = "io.k8s.api.events.v1", group = "events.k8s.io" },
-  discovery = { name = "io.k8s.api.discovery.v1", group = "discovery.k8s.io" },
-  policy = { name = "io.k8s.api.policy.v1", group = "policy" },
-  rbac = { name = "io.k8s.api.rbac.v1", group = "rbac.authorization.k8s.io" },
-  apiextensions = {
-    name = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1", group = "apiextensions.k8s.io",
-  },
-  autoscaling = { name = "io.k8s.api.autoscaling.v1", group = "autoscaling" },
-  authorization = { name = "io.k8s.api.authorization.v1", group = "authorization.k8s.io" },
-  authentication = { name = "io.k8s.api.authentication.v1", group = "authentication.k8s.io" },
-  meta = { name = "io.k8s.apimachinery.pkg.apis.meta.v1", group = "" },
-}
+--- The packages of definitions, by alias. The version is v1 everywhere.
+M.packages = packages
 
 --- Definitions that stand alone in their packages, by the words for them.
 M.words = {
@@ -98,17 +93,8 @@ local function read_default(text)
 end
 
 
--- What may come after the type of a field, by the first character, or by the whole word.
-local function read_rule(field, word)
-  local first = word:sub(1, 1)
-  if first == "=" then
-    field.default = read_default(word:sub(2))
-  elseif first == "{" then
-    field.enum = split(word:sub(2, -2), "|")
-  elseif word:find "^patch:" then
-    field.patch, field.merge_key = word:match "^patch:([%a,]+)%(?([^)]*)"
-    field.merge_key = field.merge_key ~= "" and field.merge_key or nil
-  elseif word:find "^map%(" then
+local function read_merge_rule(field, word)
+  if word:find "^map%(" then
     field.list_type, field.list_keys = "map", split(word:sub(5, -2), ",")
   elseif field.type.list then
     field.list_type = word
@@ -118,11 +104,36 @@ local function read_rule(field, word)
 end
 
 
+-- What may come after the type of a field, by the first character, or by the whole word.
+local function read_rule(field, word)
+  local first = word:sub(1, 1)
+  if first == "#" then
+    field.number = word:sub(2)
+  elseif first == "=" then
+    field.default = read_default(word:sub(2))
+  elseif first == "{" then
+    field.enum = split(word:sub(2, -2), "|")
+  elseif word:find "^go:" then
+    field.go_type = word:sub(4)
+  elseif word:find "^in:" then
+    field.embedded = word:sub(4)
+  elseif word == "omitzero" then
+    field.omitzero = true
+  elseif word:find "^patch:" then
+    field.patch, field.merge_key = word:match "^patch:([%a,]+)%(?([^)]*)"
+    field.merge_key = field.merge_key ~= "" and field.merge_key or nil
+  else
+    read_merge_rule(field, word)
+  end
+end
+
+
 local function read_field(line, package)
-  local name, required, pointer, type_word, rest = line:match "^([^ !]+)(!?) (%*?)(%S+)(.*)$"
+  local name, mark, pointer, type_word, rest = line:match "^(%S-)([!+-]?) (%*?)(%S+)(.*)$"
   local field = {
     name = name,
-    required = required ~= "",
+    required = mark == "!" or mark == "-",
+    written = mark == "!" or mark == "+",
     pointer = pointer ~= "",
     type = read_type(type_word, package),
   }
@@ -145,7 +156,7 @@ local function read_directive(definition, line)
 end
 
 
-local STRING_FIELD = { required = false, pointer = false, type = SCALARS.string }
+local STRING_FIELD = { required = false, written = false, pointer = false, type = SCALARS.string }
 
 
 local function text_field(name)
@@ -155,8 +166,8 @@ end
 
 --- Reads one definition. `package` is one of `M.packages`.
 --- Returns { kind = nil|"kind"|"kinds", map_type =, plain = nil|"any"|"object"|"date-time", fields = {…} sorted by
---- name }; a field is { name =, required =, pointer =, type =, default =, enum =, list_type =, list_keys =,
---- map_type =, patch =, merge_key = }.
+--- name }; a field is { name =, required =, written =, pointer =, type =, default =, enum =, list_type =, list_keys =,
+--- map_type =, patch =, merge_key =, go_type =, embedded =, omitzero =, number = (a text) }.
 function M.read(text, package)
   local definition = { fields = {} }
   if text:find("\n ", 1, true) then

@@ -1,7 +1,7 @@
 --- Reads objects of built-in kinds from Kubernetes' protobuf, as clients with Go types send them.
 ---
 --- Rules: apimachinery/pkg/runtime/serializer/protobuf (the envelope), the generated.proto files of the kinds, whose
---- numbers are in facts/wire/. What a Go client always writes, empty or not, is in the answer too: a kind's own
+--- numbers are in facts/types/. What a Go client always writes, empty or not, is in the answer too: a kind's own
 --- defaults put that right, as for JSON.
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
@@ -98,15 +98,10 @@ local function plan_of(name)
     return plan
   end
   local record = builtin.record(name)
-  local words = require("cluster.apiserver.schema.facts.wire." .. record.package.alias)[record.name]
-  local paths = {}
-  for word, path in (words or ""):gmatch("(%w+)=([%d.]+)") do
-    paths[word] = path
-  end
   plan = {}
   for _, field in ipairs(record.fields) do
-    if paths[field.name] then
-      place(plan, paths[field.name], field)
+    if field.number then
+      place(plan, field.number, field)
     end
   end
   plans[name] = plan
@@ -258,7 +253,11 @@ local function decode(text)
   if not name then
     error({ NO_KIND:format(kind, version) }, 0)
   end
-  return decode_message(plan_of(name), envelope[2] or "", { apiVersion = version, kind = kind })
+  local plan = plan_of(name)
+  if next(plan) == nil then
+    error({ ("objects of kind %s are read as JSON only"):format(kind) }, 0)
+  end
+  return decode_message(plan, envelope[2] or "", { apiVersion = version, kind = kind })
 end
 
 

@@ -5,7 +5,6 @@
 --- written appear; quantities and instants take their canonical form. The object has passed the schema before, so its
 --- values have the right JSON types.
 local builtin = require "cluster.apiserver.schema.builtin"
-local facts = require "cluster.apiserver.schema.typed_facts"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
 local notation = require "cluster.apiserver.schema.notation"
@@ -15,28 +14,25 @@ local null, array = host.json.null, host.json.array
 
 local M = {}
 
+local META = notation.packages.meta.name .. "."
 local ZERO = { string = "", integer = 0, boolean = false, number = 0 }
 local SPECIAL = { Quantity = true, IntOrString = true, RawExtension = true }
+local TIMES = { [META .. "Time"] = true, [META .. "MicroTime"] = true }
+
+-- Lists that have to be given in the schema, and that the rules of their kinds let be missing. What is null elsewhere
+-- is refused.
+local MAY_BE_MISSING = {
+  ClusterRole = { rules = true }, ContainerImage = { names = true }, EndpointSlice = { endpoints = true, ports = true },
+  Role = { rules = true },
+}
 
 local converters = {}   -- full name of a definition -> function(value) -> value
-local sets = {}         -- facts: list of names -> set
 
 
--- Whether `facts[what]` names the field of the type. `record`: as schema/builtin.lua has it.
-local function listed(what, record, field)
-  local words = facts[what][record.package.alias .. "." .. record.name] or facts[what][record.name]
-  if not words then
-    return false
-  end
-  local set = sets[words]
-  if not set then
-    set = {}
-    for word in words:gmatch("%S+") do
-      set[word] = true
-    end
-    sets[words] = set
-  end
-  return set[field] == true
+-- Whether a list is written as null when there is none.
+local function may_be_null(record, field)
+  local allowed = MAY_BE_MISSING[record.name]
+  return field.written and (not field.required or allowed ~= nil and allowed[field.name] == true)
 end
 
 
@@ -192,40 +188,46 @@ end
 
 
 -- How a scalar field is converted, and its value when it is not given.
-local function scalar_rule(record, field)
+local function scalar_rule(field)
   local zero = ZERO[field.type.type]
-  local pointer = listed("pointers", record, field.name)
-  if field.default ~= nil and (pointer or field.default ~= zero) then
-    return with_default(field.default, not pointer and zero or null), field.default
-  elseif listed("nulls", record, field.name) then
+  if field.default ~= nil and (field.pointer or field.default ~= zero) then
+    return with_default(field.default, not field.pointer and zero or null), field.default
+  elseif field.pointer and field.written and not field.required then
     return scalar_or(null), null
-  elseif pointer or zero == nil then
+  elseif field.pointer or zero == nil then
     return keep
-  end
-  local written = field.required and not listed("dropped", record, field.name)
-  if written or listed("always", record, field.name) then
+  elseif field.written then
     return scalar_or(zero), zero
   end
   return unless(zero)
 end
 
 
+-- An instant that is no pointer is null when it is not set.
+local function instant_rule(field)
+  local convert = convert_type(field.type)
+  if field.pointer or field.omitzero then
+    return convert
+  end
+  return function(value)
+    return convert(value) or null
+  end, null
+end
+
+
 -- How a field is converted, and its value when it is not given: a scalar, null, or a function that makes a struct.
 local function field_rule(record, field)
   local kind = field.type
-  if listed("times", record, field.name) then
-    local convert = convert_type(kind)
-    return function(value)
-      return convert(value) or null
-    end, null
+  if TIMES[kind.ref] then
+    return instant_rule(field)
   elseif kind.ref == notation.words.IntOrString and field.required then
     return scalar_or(0), 0
-  elseif listed("amounts", record, field.name) then
+  elseif kind.ref == notation.words.Quantity and not field.pointer then
     return with_default("0", null, quantity.canonical), "0"
   elseif not (kind.ref or kind.list or kind.map) and kind.format ~= "byte" then
-    return scalar_rule(record, field)
+    return scalar_rule(field)
   elseif kind.list or kind.map then
-    local empty = listed("nulls", record, field.name) and null or nil
+    local empty = may_be_null(record, field) and null or nil
     return convert_type(kind, empty), empty
   end
   local convert = convert_type(kind)

@@ -1,23 +1,14 @@
 --- Tables: what `kubectl get` prints, made by the server.
 ---
---- A custom kind brings its columns in its description (`res.columns`, each with a function that makes the cell); the
---- built-in ones have theirs in kinds.lua and a function in cells/ that makes all cells of an object.
+--- A custom kind brings its columns in its description (`res.columns`, each with a function that makes the cell). A
+--- built-in one has its columns as facts (`res.printed`), and in its strategy a function that makes all cells of an
+--- object: cells(object, now) returns them in the order of the columns; now is in seconds since 1970.
 --- Rules: kubernetes/pkg/printers/internalversion/printers.go, apiserver/pkg/endpoints/handlers/response.go (asTable),
 --- apiserver/pkg/registry/rest/table.go.
 local host = require "cluster.host"
 local columns = require "cluster.apiserver.tables.columns"
 
 local M = {}
-
-local HERE = "cluster.apiserver.tables.cells."
-
--- The files with the cells of a group's kinds, by the group's name.
-local CELLS = {
-  [""] = "core", apps = "apps", batch = "batch", ["coordination.k8s.io"] = "coordination",
-  ["discovery.k8s.io"] = "discovery", ["events.k8s.io"] = "events", policy = "policy",
-  ["rbac.authorization.k8s.io"] = "rbac",
-}
-
 
 local function default_cells(obj)
   return { obj.metadata.name, obj.metadata.creationTimestamp or host.json.null }
@@ -54,11 +45,10 @@ end
 
 
 local function builtin(res)
-  local list = columns.of(res.group, res.kind)
-  if not list then
+  if not res.printed then
     return { head = head_of(columns.default), cells = default_cells, without_rows = host.json.null }
   end
-  return { head = head_of(list), cells = require(HERE .. CELLS[res.group])[res.kind] }
+  return { head = head_of(columns.read(res.printed)), cells = res.strategy.cells }
 end
 
 
