@@ -45,7 +45,7 @@ tally_program() {
   fi
 }
 
-# tally_each FUNCTION ARGUMENT…: calls it for each of them, for as many at once as there are processors,
+# tally_each FUNCTION ARGUMENT…: calls it for each of them, for $TALLY_SLOTS (as many as there are processors) at once,
 # and prints what they print in their order, as soon as those before are done. What it sets is lost, but for the
 # counts. Ctrl-C ends them too: each is a process group, as what runs in the background would ignore it.
 tally_each() {
@@ -56,7 +56,7 @@ tally_each() {
   trap 'tally_stop TERM' TERM
   set -m
   for argument in "$@"; do
-    [ "$(jobs -rp | wc -l)" -lt "$(nproc)" ] || wait -n
+    [ "$(jobs -rp | wc -l)" -lt "${TALLY_SLOTS:-$(nproc)}" ] || wait -n
     tally_print_done
     number=$((number + 1))
     (
