@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the hostile programs of spec/attacks in the release build and in the sanitizer build: all, or those whose
-# CLASS/NAME has one of the words. Ends with one line that adds both up.
+# CLASS/NAME has one of the words. Ends with one line that adds both up. Sourced, it gives its parts: tools/test.sh runs
+# the classes with all the rest.
 #
 #   tools/attacks.sh                 all
 #   tools/attacks.sh gas/ forged     these
@@ -9,14 +10,25 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . tools/tally.sh
 
-unset ASAN_OPTIONS # the runner has its own
+attacks_build() { # BUILD
+  cmake --preset "$1" >/dev/null && cmake --build --preset "$1" --target attacks >/dev/null
+}
+
+# attacks_classes: the folders of programs.
+attacks_classes() {
+  find spec/attacks -mindepth 2 -maxdepth 2 -name '*.lua' -printf '%h\n' | sort -u | sed 's,.*/,,'
+}
+
+# attacks_run BUILD [WORD…]: those whose CLASS/NAME has one of the words. The runner has sanitizer options of its own.
+attacks_run() {
+  tally_script "attacks, $1 build${2:+, ${*:2}}" \
+    env -u ASAN_OPTIONS "build/$1/spec/attacks/attacks" ${ATTACKS_JOBS:+-j "$ATTACKS_JOBS"} "${@:2}"
+}
+
+[ "${BASH_SOURCE[0]}" = "$0" ] || return 0
 
 for build in ${BUILDS:-release asan}; do
-  echo "== attacks, $build build"
-  cmake --preset "$build" >/dev/null &&
-    cmake --build --preset "$build" --target attacks >/dev/null || exit
-  start=$EPOCHREALTIME
-  tally_script "build/$build/spec/attacks/attacks" "$@"
-  tally_time "$(tally_seconds "$start")" "attacks, $build build"
+  attacks_build "$build" || exit
+  attacks_run "$build" "$@"
 done
 tally_end

@@ -10,14 +10,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 part() {
   case $1 in
-    conformance) MOONLOOP='' tally_script spec/conformance/run.sh ;;
-    *) SERVER=$1 tally_script spec/e2e/run.sh ;;
+    conformance) MOONLOOP='' tally_script conformance spec/conformance/run.sh ;;
+    *) SERVER=$1 tally_script "end to end" spec/e2e/run.sh ;;
   esac
 }
 
 # Against a cluster that somebody has there is nothing to compare.
 if [ $# -gt 0 ] || [ -n "${KUBECONFIG:-}" ]; then
-  tally_script spec/e2e/run.sh "$@"
+  tally_script "end to end" spec/e2e/run.sh "$@"
 else
   spec/e2e/controlplane/controlplane.sh build >/dev/null || exit
   echo "end to end on a control plane and on the embedded server, and the two compared: some ten minutes"

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# Sourced. Runs test runners, prints how long each took, and adds their counts up. Runners that are scripts of
-# their own hand their times on in the file $TALLY_TIMES, when there is one: lines of "SECONDS NAME".
+# Sourced. Runs test runners, prints how long each took, and adds their counts up. The times go to the file
+# $TALLY_TIMES, when there is one: lines of "SECONDS CPU_SECONDS NAME".
 passed=0
 failed=0
 skipped=0
+TIMEFORMAT='%1R %1U %1S' # what tally_clock reads
 
 # tally_add PASSED FAILED SKIPPED
 tally_add() {
@@ -12,39 +13,39 @@ tally_add() {
   skipped=$((skipped + $3))
 }
 
-# tally_seconds START: the seconds since then, a value of $EPOCHREALTIME.
-tally_seconds() {
-  local us=$((${EPOCHREALTIME/[.,]/} - ${1/[.,]/}))
-  printf '%d.%d' $((us / 1000000)) $((us / 100000 % 10))
-}
-
-# tally_time SECONDS NAME: for tally_slowest.
-tally_time() {
-  [ -z "${TALLY_TIMES:-}" ] || echo "$1 $2" >>"$TALLY_TIMES"
+# tally_clock NAME FILE: the file has what `time` wrote. Leaves the time in $seconds, as it is printed, and keeps it
+# for tally_slowest.
+tally_clock() {
+  local real user sys
+  read -r real user sys < <(tail -n 1 "$2")
+  rm -f "$2"
+  local tenths=$((10#${user/./} + 10#${sys/./}))
+  seconds="$real s, $((tenths / 10)).$((tenths % 10)) s of CPU"
+  [ -z "${TALLY_TIMES:-}" ] || echo "$real $((tenths / 10)).$((tenths % 10)) $1" >>"$TALLY_TIMES"
 }
 
 # tally_program PROGRAM: a cmocka program. One that ends badly without a failed test of its own (a
 # sanitizer's report, a crash) counts as one failure, and so does one that is not there.
 tally_program() {
-  local out code bad start=$EPOCHREALTIME seconds
-  out=$(timeout "${TALLY_SECONDS:-300}" "$1" 2>&1)
+  local out code bad seconds clock
+  clock=$(mktemp)
+  { time out=$(timeout "${TALLY_SECONDS:-300}" "$1" 2>&1); } 2>"$clock"
   code=$?
-  seconds=$(tally_seconds "$start")
-  tally_time "$seconds" "$(basename "$1")"
+  tally_clock "$(basename "$1")" "$clock"
   bad=$(grep '^\[  FAILED  \] test_' <<<"$out" | sort -u | wc -l)
   [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
   tally_add "$(grep -c '^\[       OK \]' <<<"$out")" "$bad" "$(grep -c '^\[  SKIPPED \]' <<<"$out")"
   if [ "$code" = 0 ]; then
-    echo "ok   $(basename "$1") ($seconds s)"
+    echo "ok   $(basename "$1") ($seconds)"
   else
-    echo "FAIL $(basename "$1") (exit $code, $seconds s)"
+    echo "FAIL $(basename "$1") (exit $code, $seconds)"
     # A sanitizer's report of what the failed test left behind may be long.
     grep -E '^ERROR: |\[  ERROR   \]|^\[  FAILED  \] test_' <<<"$out" | sort -u
     tail -n 60 <<<"$out"
   fi
 }
 
-# tally_each FUNCTION ARGUMENT…: calls it for each of them, for as many at once as there are processors,
+# tally_each FUNCTION ARGUMENT…: calls it for each of them, for $TALLY_SLOTS (as many as there are processors) at once,
 # and prints what they print in their order, as soon as those before are done. What it sets is lost, but for the
 # counts. Ctrl-C ends them too: each is a process group, as what runs in the background would ignore it.
 tally_each() {
@@ -55,7 +56,7 @@ tally_each() {
   trap 'tally_stop TERM' TERM
   set -m
   for argument in "$@"; do
-    [ "$(jobs -rp | wc -l)" -lt "$(nproc)" ] || wait -n
+    [ "$(jobs -rp | wc -l)" -lt "${TALLY_SLOTS:-$(nproc)}" ] || wait -n
     tally_print_done
     number=$((number + 1))
     (
@@ -98,18 +99,26 @@ tally_stop() {
   kill "-$1" "$$"
 }
 
-# tally_specs TITLE COMMAND…: a command that runs specs and ends with busted's line of counts. No
-# such line is a failure, and so is an exit code that the line does not explain.
-tally_specs() {
-  local title=$1 out code line start=$EPOCHREALTIME seconds
+# tally_run TITLE COMMAND…: runs it and prints what it prints, which is then in the file $out; $code is its exit code.
+tally_run() {
+  local title=$1 clock seconds
   shift
   echo "== $title"
   out=$(mktemp)
-  "$@" 2>&1 | tee "$out"
-  code=${PIPESTATUS[0]}
-  seconds=$(tally_seconds "$start")
-  tally_time "$seconds" "$title"
-  echo "== $title: $seconds s"
+  clock=$(mktemp)
+  {
+    time "$@" 2>&1 | tee "$out"
+    code=${PIPESTATUS[0]}
+  } 2>"$clock"
+  tally_clock "$title" "$clock"
+  echo "== $title: $seconds"
+}
+
+# tally_specs TITLE COMMAND…: a command that runs specs and ends with busted's line of counts. No
+# such line is a failure, and so is an exit code that the line does not explain.
+tally_specs() {
+  local out code line
+  tally_run "$@"
   line=$(grep -E '^[0-9]+ success(es)? / ' "$out" | tail -n 1)
   rm -f "$out"
   if [[ $line =~ ^([0-9]+)\ success(es)?\ /\ ([0-9]+)\ failures?\ /\ ([0-9]+)\ errors?\ /\ ([0-9]+)\ pending ]]; then
@@ -117,7 +126,7 @@ tally_specs() {
     [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
     tally_add "${BASH_REMATCH[1]}" "$bad" "${BASH_REMATCH[5]}"
   else
-    echo "FAIL $title: no result (exit $code)"
+    echo "FAIL $1: no result (exit $code)"
     tally_add 0 1 0
   fi
 }
@@ -130,21 +139,18 @@ tally_busted() {
     --pattern='_spec%.lua$' "$@"
 }
 
-# tally_trusted TITLE PATH…: specs by busted in the Lua of the host's own, with its bindings.
+# tally_trusted TITLE PATH…: specs by busted in the Lua of the host's own, with its bindings and a sandbox.
 tally_trusted() {
   local title=$1
   shift
-  LUA_PATH="lua/?.lua;lua/?/init.lua;spec/apiserver/?.lua;;" tally_specs "$title" busted \
+  LUA_PATH="lua/?.lua;lua/?/init.lua;spec/apiserver/?.lua;spec/lua/?.lua;;" tally_specs "$title" busted \
     --lua="$PWD/build/asan/spec/hostlua/hostlua" -o utfTerminal --pattern='_spec%.lua$' "$@"
 }
 
-# tally_script COMMAND…: a command that ends with the line of tally_end. Its runners hand their own times on.
+# tally_script TITLE COMMAND…: a command that ends with the line of tally_end.
 tally_script() {
-  local out code line start=$EPOCHREALTIME
-  out=$(mktemp)
-  "$@" 2>&1 | tee "$out"
-  code=${PIPESTATUS[0]}
-  echo "== $1: $(tally_seconds "$start") s"
+  local out code line
+  tally_run "$@"
   line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$out" | tail -n 1)
   rm -f "$out"
   if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
@@ -159,9 +165,11 @@ tally_script() {
 
 # tally_slowest COUNT: the time since the script began, and the slowest of $TALLY_TIMES.
 tally_slowest() {
-  echo "== $SECONDS s; the slowest of $(wc -l <"$TALLY_TIMES"):"
-  sort -rn "$TALLY_TIMES" | head -n "$1" | while read -r seconds name; do
-    printf '%8s s  %s\n' "$seconds" "$name"
+  local real cpu name
+  printf '== %s s, %s s of CPU; the slowest of %s:\n' "$SECONDS" \
+    "$(awk '{ sum += $2 } END { printf "%.0f", sum }' "$TALLY_TIMES")" "$(wc -l <"$TALLY_TIMES")"
+  sort -rn "$TALLY_TIMES" | head -n "$1" | while read -r real cpu name; do
+    printf '%8s s %8s s of CPU  %s\n' "$real" "$cpu" "$name"
   done
 }
 

@@ -1,37 +1,67 @@
 #!/usr/bin/env bash
 # All that needs no cluster, on the sanitizer build: C units, specs of the Lua library and of the
 # embedded API server, the tests of scripts, specs through the binary, the fault bench, the hostile
-# programs (these on the release build, too). Ends with one line that adds them up.
+# programs (these on the release build, too). All of it in one pool, over all processors. Ends with one line that
+# adds it up.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 . tools/tally.sh
+. tools/faults.sh
+. tools/attacks.sh
 
-export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
-export MOONLOOP="$PWD/build/asan/moonloop"
+scratch=$(mktemp -d -t moonloop-test.XXXXXX)
+trap 'rm -rf "$scratch"' EXIT
+export TALLY_TIMES=$scratch/times
+: >"$TALLY_TIMES"
+export ATTACKS_JOBS=1
 
-TALLY_TIMES=$(mktemp -t moonloop-times.XXXXXX)
-export TALLY_TIMES
-trap 'rm -f "$TALLY_TIMES"' EXIT
-
-# suite WHAT: a program of the C units, a file of specs through the binary, or a suite by its name.
+# suite WHAT: a program of the C units, a file of specs through the binary, a row of the fault matrix, a class of hostile
+# programs in one build, or a suite by its name.
 suite() {
   case $1 in
     build/*) tally_program "$1" ;;
     spec/host/*) tally_busted "$1" "$1" ;;
-    lua) tally_busted "specs of the Lua library" spec/lua ;;
+    F*) faults_run "$1" ;;
+    attacks/*/*) attacks_run "$(cut -d/ -f2 <<<"$1")" "$(cut -d/ -f3 <<<"$1")/" ;;
+    lua) tally_trusted "specs of the Lua library" spec/lua ;;
     apiserver) tally_trusted "the embedded API server" spec/apiserver ;;
     scripts) tally_specs "moonloop test" "$MOONLOOP" test reconcilers examples spec/testing ;;
   esac
 }
 
-units=()
-for program in build/asan/spec/unit/test_*; do
-  [ -x "$program" ] && [ -f "$program" ] && units+=("$program")
+# all_suites: their names.
+all_suites() {
+  local program build class
+  echo apiserver
+  for class in $(attacks_classes); do
+    for build in asan release; do
+      echo "attacks/$build/$class"
+    done
+  done
+  faults_rows
+  printf '%s\n' spec/host/*_spec.lua scripts lua
+  for program in build/asan/spec/unit/test_*; do
+    [ -x "$program" ] && [ -f "$program" ] && echo "$program"
+  done
+}
+
+# What takes longest comes first, so that no processor is idle at the end. Between what computes stands what mostly waits
+# for its own clock: F10, F8, hostile_http, connection.
+longest=(
+  apiserver attacks/asan/gas spec/host/hostile_http_spec.lua F23 F16 F6 F10
+  attacks/asan/thread F2 build/asan/spec/unit/test_operator_metering build/asan/spec/unit/test_script_bounds
+  spec/host/connection_spec.lua attacks/asan/memory F21 F15 F27 F1 F17 attacks/asan/lib F8 F36 attacks/release/gas
+  build/asan/spec/unit/test_net_http_server_limits spec/host/secrets_spec.lua spec/host/dev_spec.lua F34 F33 F3 F37
+)
+export TALLY_SLOTS=$(($(nproc) + 1)) # some of them sleep
+
+for build in release asan; do
+  attacks_build "$build" || exit
 done
-# What takes long comes first, so that no processor is idle at the end.
-tally_each suite apiserver scripts spec/host/*_spec.lua lua "${units[@]}"
-echo "== faults"
-tally_script tools/faults.sh
-tally_script tools/attacks.sh
+faults_begin "$scratch/faults"
+mapfile -t suites < <({ printf '%s\n' "${longest[@]}" | grep -Fx -f <(all_suites); all_suites; } | awk '!seen[$0]++')
+tally_each suite "${suites[@]}"
+mapfile -t rows < <(faults_rows)
+faults_end "${rows[@]}"
 tally_slowest 10
 tally_end

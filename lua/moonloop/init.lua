@@ -1,11 +1,7 @@
--- What `require "moonloop"` gives a script: kinds, and the declaration of a controller. Loads in
--- the host, which passes its own primitives, and in plain Lua 5.4 for specs. What a script hands over is
--- copied first (host.copy asks no metamethod): the copy is checked, and the copy is used.
-local name, host = ...
-assert(name)
-if type(host) ~= "table" then
-  host = require "cluster.pure"
-end
+-- What `require "moonloop"` gives a script: kinds, and the declaration of a controller. The host passes its own
+-- primitives. What a script hands over is copied first (host.copy asks no metamethod): the copy is checked, and the
+-- copy is used. (What a test gets by this name: cluster/testing/moonloop.lua.)
+local _, host = ...
 local names = host.require "moonloop.names"
 
 local M = {}

@@ -1,10 +1,6 @@
 -- What a reconcile returns: the values of ctx.invalid and ctx.terminal, and the one place that
 -- says what any other value means.
-local name, host = ...
-assert(name)
-if type(host) ~= "table" then
-  host = require "cluster.pure"
-end
+local _, host = ...
 local names = host.require "moonloop.names"
 local time = host.require "moonloop.time"
 

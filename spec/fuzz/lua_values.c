@@ -117,7 +117,7 @@ void write_string(struct program *p)
                                           "\"moonloop.result\"",
                                           "\"moonloop.names\"",
                                           "\"moonloop.time\"",
-                                          "\"cluster.pure\"",
+                                          "\"cluster.testing.moonloop\"",
                                           "\"cjson\"",
                                           "\"at\"",
                                           "\"True\"",

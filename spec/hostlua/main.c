@@ -5,11 +5,12 @@
  *
  * `require "hostlua"` gives what a spec needs beside it: freeze(seconds) stops the clock at that
  * wall time, advance(seconds) moves a stopped clock on and runs what became due, poll() runs
- * what is due now, seed(n) makes random and uuid repeat themselves. */
+ * what is due now, seed(n) makes random and uuid repeat themselves; and scripts in their sandbox
+ * (sandbox.h). */
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cluster/trusted.h"
+#include "sandbox.h"
 
 struct hostlua {
     struct ml_clock clock;
@@ -134,6 +135,7 @@ int main(int argc, char **argv)
     ml_trusted_define(trusted, "hostlua", "advance", advance, &hostlua);
     ml_trusted_define(trusted, "hostlua", "poll", poll_loop, &hostlua);
     ml_trusted_define(trusted, "hostlua", "seed", seed, &hostlua);
+    hostlua_define_sandbox(trusted);
     int r = run(trusted, argc, argv);
     if (r < 0)
         fprintf(stderr, "hostlua: %s\n", ml_trusted_traceback(trusted));

@@ -1,98 +1,125 @@
-local moonloop = require "moonloop"
+local sandbox = require "sandbox"
 
 describe("moonloop.controller", function()
-  local At = moonloop.kind("example.com/v1", "At")
-  local Pod = moonloop.kind("v1", "Pod")
-
-  local function declare(fields)
-    local declared = { name = "at", reconciles = At, reconcile = function() end }
-    for key, value in pairs(fields) do
-      declared[key] = value
+  local DECLARE = [[
+    local part = moonloop.kind("v1", "Pod", { labels = "app=web", metadata_only = true })
+    local function f() end
+    local function declare(fields)
+      local declared = { name = "at", reconciles = At, reconcile = f }
+      for key, value in pairs(fields) do
+        declared[key] = value
+      end
+      return moonloop.controller(declared)
     end
-    return moonloop.controller(declared)
+  ]]
+
+  local function load(statements)
+    return sandbox.load(DECLARE .. statements)
   end
 
+  local function declare(fields)
+    return load("return declare { " .. fields .. " }")
+  end
+
+  -- The kinds that it has in one role.
+  local function kinds(declaration, use)
+    local list = {}
+    for _, kind in ipairs(declaration.kinds) do
+      if kind.use == use then
+        list[#list + 1] = kind
+      end
+    end
+    return list
+  end
+
+  local AT = { use = "reconciles", apiVersion = "example.com/v1", kind = "At" }
+
   it("gives what was declared, with defaults", function()
-    local controller = declare { owns = { Pod } }
-    assert.equal("at", controller.name)
-    assert.equal(At, controller.reconciles)
-    assert.same({ Pod }, controller.owns)
-    assert.same({}, controller.uses)
-    assert.equal(1000, controller.max_concurrent)
+    assert.same({
+      name = "at",
+      max_concurrent = 1000,
+      kinds = { AT, { use = "owns", apiVersion = "v1", kind = "Pod" } },
+    }, declare "owns = { Pod }")
   end)
 
   it("names the field that is wrong", function()
     local cases = {
-      { { own = {} }, "unknown field 'own'; did you mean 'owns'%?" },
-      { { reconcle = 1 }, "did you mean 'reconcile'%?" },
-      { { zzz = 1 }, "the fields are name, reconciles" },
-      { { name = "No" }, "name: 'No' is no DNS label" },
-      { { name = ("x"):rep(64) }, "is no DNS label" },
-      { { owns = Pod }, "owns: expected a list of kinds, got the kind v1/Pod" },
-      { { owns = { At } }, "example.com/v1/At is in reconciles and in owns" },
-      { { uses = { 5 } }, "uses%[1%]: expected kinds, got a number" },
-      { { watches = { Pod } }, "watches%[1%]: expected moonloop.watch%(Kind, function%)" },
-      { { when = "labels" }, "when: expected function%(old, new%), or parts of the object, as in .*, got a string" },
-      { { when = {} }, "when: expected .*, got an empty list" },
-      { { when = { "generatoin" } }, "when%[1%]: there is no part 'generatoin'; did you mean 'generation'%?" },
-      { { when = { "labels", "xyzzy" } }, "when%[2%]: there is no part 'xyzzy'; the parts are generation, labels" },
-      { { when = { "labels", true } }, "when%[2%]: expected a part of the object, got a boolean" },
-      { { when = { "labels", x = "y" } }, "when: expected a list, found the key 'x'" },
-      { { wen = { "labels" } }, "unknown field 'wen'; did you mean 'when'%?" },
-      { { max_concurrent = 1.5 }, "max_concurrent: expected a whole number" },
+      { "own = {}", "unknown field 'own'; did you mean 'owns'%?" },
+      { "reconcle = 1", "did you mean 'reconcile'%?" },
+      { "zzz = 1", "the fields are name, reconciles" },
+      { "name = 'No'", "name: 'No' is no DNS label" },
+      { "name = ('x'):rep(64)", "is no DNS label" },
+      { "owns = Pod", "owns: expected a list of kinds, got the kind v1/Pod" },
+      { "owns = { At }", "example.com/v1/At is in reconciles and in owns" },
+      { "uses = { 5 }", "uses%[1%]: expected kinds, got a number" },
+      { "watches = { Pod }", "watches%[1%]: expected moonloop.watch%(Kind, function%)" },
+      { "when = 'labels'", "when: expected function%(old, new%), or parts of the object, as in .*, got a string" },
+      { "when = {}", "when: expected .*, got an empty list" },
+      { "when = { 'generatoin' }", "when%[1%]: there is no part 'generatoin'; did you mean 'generation'%?" },
+      { "when = { 'labels', 'xyzzy' }", "when%[2%]: there is no part 'xyzzy'; the parts are generation, labels" },
+      { "when = { 'labels', true }", "when%[2%]: expected a part of the object, got a boolean" },
+      { "when = { 'labels', x = 'y' }", "when: expected a list, found the key 'x'" },
+      { "wen = { 'labels' }", "unknown field 'wen'; did you mean 'when'%?" },
+      { "max_concurrent = 1.5", "max_concurrent: expected a whole number" },
     }
     for _, case in ipairs(cases) do
-      assert.error_matches(function()
-        declare(case[1])
-      end, case[2])
+      assert.matches("^t%.lua:%d+: moonloop%.controller: .*" .. case[2], sandbox.refusal(declare, case[1]))
     end
   end)
 
   it("takes what of a kind is watched", function()
-    local part = moonloop.kind("v1", "Pod", { labels = "app=web", metadata_only = true })
-    assert.same({ part }, declare({ owns = { part } }).owns)
-    assert.equal("app=web", part.labels)
+    assert.same({ { use = "owns", apiVersion = "v1", kind = "Pod", labels = "app=web", metadata_only = true } },
+      kinds(declare "owns = { part }", "owns"))
+    assert.equal("app=web", sandbox.run(DECLARE .. "return part.labels"))
     for options, message in pairs {
-      [{ field = "a=b" }] = "unknown field 'field'; did you mean 'fields'%?",
-      [{ labels = 1 }] = "labels: expected a selector in one string, got a number",
+      ["{ field = 'a=b' }"] = "unknown field 'field'; did you mean 'fields'%?",
+      ["{ labels = 1 }"] = "labels: expected a selector in one string, got a number",
     } do
-      assert.error_matches(function()
-        moonloop.kind("v1", "Pod", options)
-      end, message)
+      assert.matches("^t%.lua:%d+: moonloop%.kind%(apiVersion, kind, selection%): " .. message,
+        sandbox.refusal(load, "moonloop.kind('v1', 'Pod', " .. options .. ")"))
     end
-    assert.error_matches(function()
-      declare { owns = { Pod }, watches = { moonloop.watch(part, function() end) } }
-    end, "v1/Pod is there twice with different selections")
+    assert.matches("^t%.lua:%d+: .*v1/Pod is there twice with different selections",
+      sandbox.refusal(declare, "owns = { Pod }, watches = { moonloop.watch(part, f) }"))
   end)
 
-  it("takes parts or a function for which changes count, and keeps a copy", function()
-    local parts, judge = { "generation", "labels" }, function() return true end
-    local controller = declare { when = parts }
-    parts[1] = "status"
-    assert.same({ "generation", "labels" }, controller.when)
-    assert.equal(judge, declare({ when = judge }).when)
-    assert.is_nil(declare({}).when)
-    assert.same({ "labels" }, moonloop.watch(Pod, function() end, { "labels" }).when)
-    assert.error_matches(function()
-      moonloop.watch(Pod, function() end, { "label" })
-    end, "moonloop.watch%(Kind, function, when%): when%[1%]: there is no part 'label'; did you mean 'labels'%?")
+  it("takes parts for which changes count, and keeps a copy", function()
+    local declared = load [[
+      local parts = { "generation", "labels" }
+      local controller = declare { when = parts }
+      parts[1] = "status"
+      return controller
+    ]]
+    assert.same({ "generation", "labels" }, kinds(declared, "reconciles")[1].when)
+    assert.is_nil(kinds(declare "", "reconciles")[1].when)
+    assert.same({ "labels" }, sandbox.run "return moonloop.watch(Pod, function() end, { 'labels' }).when")
+    assert.same({ "labels" }, kinds(declare "watches = { moonloop.watch(Pod, f, { 'labels' }) }", "watches")[1].when)
+    assert.matches("^t%.lua:%d+: moonloop.watch%(Kind, function, when%): when%[1%]: there is no part 'label'; "
+      .. "did you mean 'labels'%?", sandbox.refusal(load, "moonloop.watch(Pod, f, { 'label' })"))
+  end)
+
+  it("takes a function for which changes count", function()
+    local script = DECLARE .. [[return declare { when = function(old, new)
+      return old.metadata.name == "a" and new.metadata.name == "b"
+    end }]]
+    local a = { metadata = { name = "a", uid = "ua", resourceVersion = "1" } }
+    local b = { metadata = { name = "b", uid = "ub", resourceVersion = "2" } }
+    assert.equal("a function", kinds(sandbox.load(script), "reconciles")[1].when)
+    assert.is_true(sandbox.counts(script, a, b))
+    assert.is_false(sandbox.counts(script, b, a))
   end)
 
   it("lets a kind be owned and watched", function()
-    local watch = moonloop.watch(Pod, function() end)
-    assert.equal(1, #declare({ owns = { Pod }, watches = { watch } }).watches)
-    assert.has_error(function()
-      declare { uses = { Pod }, watches = { watch } }
-    end)
+    assert.equal(1, #kinds(declare "owns = { Pod }, watches = { moonloop.watch(Pod, f) }", "watches"))
+    assert.matches("^t%.lua:%d+: .*v1/Pod is in watches and in uses",
+      sandbox.refusal(declare, "uses = { Pod }, watches = { moonloop.watch(Pod, f) }"))
   end)
 
   it("knows null and kinds", function()
-    assert.is_true(moonloop.is_null(moonloop.null))
-    assert.is_false(moonloop.is_null(nil))
-    assert.equal("v1/Pod", tostring(Pod))
-    assert.equal(moonloop.kind("v1", "Pod"), Pod)
-    assert.has_error(function()
-      moonloop.kind("v1")
-    end)
+    assert.is_true(sandbox.run "return moonloop.is_null(moonloop.null)")
+    assert.is_false(sandbox.run "return moonloop.is_null(nil)")
+    assert.equal("v1/Pod", sandbox.run "return tostring(Pod)")
+    assert.is_true(sandbox.run "return moonloop.kind('v1', 'Pod') == Pod")
+    assert.is_false(sandbox.run "return Pod == At")
+    assert.matches("^t%.lua:%d+: .*expected an API version and a kind", sandbox.refusal(load, "moonloop.kind('v1')"))
   end)
 end)
