@@ -273,6 +273,21 @@ int script_require(lua_State *L);
 ML_RAISES
 void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
 
+/* fields.c: names that do not exist, and which one was probably meant. `list` is one of
+ * moonloop/fields.lua. */
+
+/* Raises "WHAT has no 'gett'; did you mean 'get'?" for the name at `index`. */
+ML_RAISES
+ML_NORETURN void script_missing_field(lua_State *L, const char *what, const char *list, int index);
+/* Raises "CALL: unknown field 'label'; did you mean 'labels'?" for a key of the table in stack
+ * slot `index` that is not in the list. Asks no metamethod. */
+ML_RAISES
+void script_check_fields(lua_State *L, const char *call, const char *list, int index);
+/* [-0, +0] Makes the table on top raise when something is read that it does not have. Its list has
+ * its name; a table without a list stays as it is. */
+ML_RAISES
+void script_guard_fields(lua_State *L, const char *name);
+
 /* shape.c: the metatables that keep the key order of objects. */
 enum shape_root { SHAPE_PLAIN, SHAPE_OBJECT, SHAPE_METADATA, SHAPE_ROOTS, SHAPE_ITEMS };
 ML_RAISES

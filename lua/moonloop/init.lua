@@ -7,14 +7,12 @@ if type(host) ~= "table" then
   host = require "cluster.pure"
 end
 local names = host.require "moonloop.names"
+local fields = host.require "moonloop.fields"
 
 local M = {}
 
 local KINDS_MAX = 32
 local PARTS_MAX = 16
-local CONTROLLER = { "name", "reconciles", "when", "owns", "watches", "uses", "reconcile", "max_concurrent" }
-local SELECTION = { "labels", "fields", "metadata_only" }
-local PARTS = { "generation", "labels", "annotations", "status" }
 
 local watch_mark = { __metatable = false, __name = "moonloop.watch" }
 
@@ -47,7 +45,7 @@ local function check_selection(selection)
   if selection.metadata_only ~= nil and type(selection.metadata_only) ~= "boolean" then
     return "metadata_only: expected true or false, got " .. a(selection.metadata_only)
   end
-  return names.unknown(selection, SELECTION)
+  return names.unknown(selection, fields.selection)
 end
 
 
@@ -77,14 +75,9 @@ local function check_part(part, index)
   if type(part) ~= "string" then
     return ("when[%d]: expected a part of the object, got %s"):format(index, a(part))
   end
-  for _, known in ipairs(PARTS) do
-    if part == known then
-      return nil
-    end
+  if not names.is_known(part, fields.part) then
+    return ("when[%d]: there is no part '%s'; %s"):format(index, part, names.hint(part, fields.part, "the parts are"))
   end
-  local nearest = names.nearest(part, PARTS)
-  return ("when[%d]: there is no part '%s'; %s"):format(index, part,
-    nearest and ("did you mean '%s'?"):format(nearest) or "the parts are " .. table.concat(PARTS, ", "))
 end
 
 
@@ -276,7 +269,7 @@ function M.controller(declared)
     error("moonloop.controller { name =, reconciles =, reconcile = … }: expected a table", 2)
   end
   declared = host.copy(declared)
-  local problem = names.unknown(declared, CONTROLLER) or check_name(declared.name) or check_rest(declared)
+  local problem = names.unknown(declared, fields.controller) or check_name(declared.name) or check_rest(declared)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end

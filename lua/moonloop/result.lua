@@ -5,12 +5,12 @@ assert(name)
 if type(host) ~= "table" then
   host = require "cluster.pure"
 end
+local fields = host.require "moonloop.fields"
 local names = host.require "moonloop.names"
 local time = host.require "moonloop.time"
 
 local M = {}
 
-local FIELDS = { "status", "requeue_after", "requeue_at" }
 local verdict = { __metatable = false }
 
 --- The object asks for something that cannot be: it waits for an edit.
@@ -50,7 +50,7 @@ end
 
 
 local function check_table(value)
-  local problem = names.unknown(value, FIELDS)
+  local problem = names.unknown(value, fields.result)
   if problem then
     return problem
   end
