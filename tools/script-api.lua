@@ -461,6 +461,26 @@ local function check_limits(known)
 end
 
 
+-- An error message that begins with a call, "time.parse(text): …", shows it as the table does.
+local function check_messages()
+  local list = io.popen "git ls-files 'lua/moonloop/*.lua' 'host/script/*.c' ':!lua/moonloop/meta'"
+  for path in list:lines() do
+    local text = read(path)
+    for _, module in ipairs(api.modules) do
+      for _, entry in ipairs(functions(module)) do
+        local name = module.var .. "%." .. entry.name
+        for shown in text:gmatch("[\"'](" .. name .. " ?[({][^\n]-): ") do
+          if shown ~= call_of(entry) then
+            complain("%s: a message shows '%s', the table '%s'", path, shown, call_of(entry))
+          end
+        end
+      end
+    end
+  end
+  list:close()
+end
+
+
 -- A program of spec/attacks/lib has to name the function: "ctx.get", or "math" and "abs".
 local function check_attacks(known)
   local texts, list = {}, io.popen "git ls-files --cached --others --exclude-standard 'spec/attacks/lib/*.lua'"
@@ -508,6 +528,7 @@ for _, made in ipairs(files) do
     complain("%s is not what lua/script_api.lua says: make script-api", path)
   end
 end
+check_messages()
 check_limits(known_functions())
 check_attacks(known_functions())
 os.exit(bad == 0 and 0 or 1)

@@ -59,13 +59,13 @@ function M.kind(api_version, kind, selection)
   end
   local problem = selection ~= nil and check_selection(selection)
   if problem then
-    error("moonloop.kind(apiVersion, kind, selection): " .. problem, 2)
+    error("moonloop.kind(apiVersion, kind [, selection]): " .. problem, 2)
   end
   selection = selection or {}
   local value
   value, problem = host.kind(api_version, kind, selection.labels, selection.fields, selection.metadata_only or false)
   if not value then
-    error("moonloop.kind(apiVersion, kind): " .. problem, 2)
+    error("moonloop.kind(apiVersion, kind [, selection]): " .. problem, 2)
   end
   return value
 end
@@ -118,11 +118,11 @@ end
 ---@param when? string[]|function which changes count, as in a controller; default: all
 function M.watch(kind, map, when)
   if not host.is_kind(kind) or type(map) ~= "function" then
-    error("moonloop.watch(Kind, function(object, ctx) return { … } end): expected a kind and a function", 2)
+    error("moonloop.watch(Kind, function(object, ctx) … end [, when]): expected a kind and a function", 2)
   end
   local checked, problem = check_when(when, kind)
   if problem then
-    error("moonloop.watch(Kind, function, when): " .. problem, 2)
+    error("moonloop.watch(Kind, function(object, ctx) … end [, when]): " .. problem, 2)
   end
   return setmetatable({ kind = kind, map = map, when = checked }, watch_mark)
 end
@@ -266,7 +266,7 @@ end
 --- Declares a controller; a script returns it.
 function M.controller(declared)
   if type(declared) ~= "table" then
-    error("moonloop.controller { name =, reconciles =, reconcile = … }: expected a table", 2)
+    error("moonloop.controller { … }: expected a table", 2)
   end
   declared = host.copy(declared)
   local problem = names.unknown(declared, fields.controller) or check_name(declared.name) or check_rest(declared)

@@ -96,10 +96,10 @@ end
 
 
 --- What is wrong with a field that an option table has.
----@param call string "ctx.list(Kind)"
+---@param call string how it is called, "ctx.now()"
 ---@param key any
 ---@param known string
----@return string problem "ctx.list(Kind): unknown field 'label'; did you mean 'labels'?"
+---@return string problem "CALL: unknown field 'label'; did you mean 'labels'?"
 function M.unknown_field(call, key, known)
   local text = M.text(key)
   return ("%s: unknown field '%s'; %s"):format(call, text, M.hint(text, known, "the fields are"))

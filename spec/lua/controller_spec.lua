@@ -75,7 +75,7 @@ describe("moonloop.controller", function()
     assert.same({ "labels" }, moonloop.watch(Pod, function() end, { "labels" }).when)
     assert.error_matches(function()
       moonloop.watch(Pod, function() end, { "label" })
-    end, "moonloop.watch%(Kind, function, when%): when%[1%]: there is no part 'label'; did you mean 'labels'%?")
+    end, "function%(object, ctx%) … end %[, when%]%): when%[1%]: there is no part 'label'; did you mean 'labels'%?")
   end)
 
   it("lets a kind be owned and watched", function()
