@@ -3,7 +3,6 @@
  * to wait yields between the last two. */
 #pragma once
 
-#include "script/ctx_calls.h"
 #include "script/internal.h"
 
 /* A kind that the script declared, as it was bound. */

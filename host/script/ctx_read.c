@@ -2,6 +2,7 @@
 #include "codec/json_members.h"
 #include "kube/selector.h"
 #include "script/ctx.h"
+#include "script/ctx_calls.h"
 
 ML_RAISES
 static struct ctx_kind check_kind(lua_State *L, int index, const char *call)

@@ -6,6 +6,7 @@
 #include "codec/json_members.h"
 #include "kube/selector.h"
 #include "script/ctx.h"
+#include "script/ctx_calls.h"
 
 #define APPLIED_MAX 10000 /* objects of one script; when it is full, all are forgotten */
 

@@ -261,18 +261,6 @@ void script_push_keys(lua_State *L, int index);
 ML_RAISES
 void script_push_sorted(lua_State *L, int index, int places, size_t count);
 
-/* module.c: require, the embedded library. */
-ML_RAISES
-void script_open_library(lua_State *L); /* [-1, +0] with its environment on top */
-ML_RAISES
-void script_push_library(lua_State *L, const char *name); /* [-0, +1] its own, not for scripts */
-ML_RAISES
-int script_library_require(lua_State *L);
-ML_RAISES
-int script_require(lua_State *L);
-ML_RAISES
-void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
-
 /* fields.c: names that do not exist, and which one was probably meant. `list` is one of
  * moonloop/fields.lua. */
 
@@ -287,6 +275,18 @@ void script_check_fields(lua_State *L, const char *call, const char *list, int i
  * its name; a table without a list stays as it is. */
 ML_RAISES
 void script_guard_fields(lua_State *L, const char *name);
+
+/* module.c: require, the embedded library. */
+ML_RAISES
+void script_open_library(lua_State *L); /* [-1, +0] with its environment on top */
+ML_RAISES
+void script_push_library(lua_State *L, const char *name); /* [-0, +1] its own, not for scripts */
+ML_RAISES
+int script_library_require(lua_State *L);
+ML_RAISES
+int script_require(lua_State *L);
+ML_RAISES
+void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
 
 /* shape.c: the metatables that keep the key order of objects. */
 enum shape_root { SHAPE_PLAIN, SHAPE_OBJECT, SHAPE_METADATA, SHAPE_ROOTS, SHAPE_ITEMS };

@@ -5,9 +5,9 @@ assert(name)
 if type(host) ~= "table" then
   host = require "cluster.pure"
 end
-local fields = host.require "moonloop.fields"
 local names = host.require "moonloop.names"
 local time = host.require "moonloop.time"
+local fields = host.require "moonloop.fields"
 
 local M = {}
 
