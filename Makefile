@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance lint bench fuzz kinds install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance lint bench fuzz kinds script-api install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,8 +52,11 @@ e2e: asan build ## spec/e2e on a control plane built for it and on the embedded 
 conformance: asan build ## ask a real control plane and the embedded server the same, and compare (ARGS="watch/ sessions/at")
 	@spec/conformance/run.sh $(ARGS)
 
-lint: deps ## clang-format, cppcheck, luacheck, layers, shell
+lint: deps ## clang-format, cppcheck, luacheck, layers, the script API, shell
 	@tools/lint.sh
+
+script-api: ## write the stubs, tables and name lists of the script API out of lua/script_api.lua
+	@lua5.4 tools/script-api.lua --write
 
 bench: build ## print the figures of bench/RESULTS.md, measured now
 	@bench/run.sh $(ARGS)

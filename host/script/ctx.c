@@ -1,12 +1,11 @@
 /* The table `ctx` that reconcile and watch functions are given: ctx.log, event and now, the checks
  * that all its functions share, and the value that a script gets as `err`. script.c opens it. */
 #include "script/ctx.h"
+#include "script/ctx_calls.h"
 
 #include <ctype.h>
 #include <stdio.h>
 
-#define LOG_CALL    "ctx.log(message [, fields])"
-#define EVENT_CALL  "ctx.event(reason, note [, \"Warning\"])"
 #define REASON_MAX  128
 #define MESSAGE_MAX 1024
 
@@ -29,7 +28,7 @@ static int failure_index(lua_State *L)
     else if (failure && field && strcmp(field, "message") == 0)
         lua_pushstring(L, failure->message);
     else
-        return luaL_error(L, "an error has the fields kind, code and message");
+        script_missing_field(L, "an error", "error", 2);
     return 1;
 }
 
@@ -301,15 +300,6 @@ static int ctx_event(lua_State *L)
 }
 
 ML_RAISES
-static int ctx_unknown(lua_State *L)
-{
-    return luaL_error(L,
-                      "ctx has no function '%s'; it has get, list, ensure, create, apply, patch, "
-                      "delete, event, log, now, invalid, terminal",
-                      script_tolstring(L, 2, NULL));
-}
-
-ML_RAISES
 static int ctx_assigned(lua_State *L)
 {
     return luaL_error(L, "ctx cannot be changed");
@@ -331,10 +321,7 @@ int script_open_ctx(lua_State *L)
         lua_setfield(L, -3, *name);
     }
     lua_pop(L, 1);
-    lua_createtable(L, 0, 1); /* raises for unknown names */
-    lua_pushcfunction(L, ctx_unknown);
-    lua_setfield(L, -2, "__index");
-    lua_setmetatable(L, -2);
+    script_guard_fields(L, "ctx");
     lua_newtable(L); /* what scripts see stays empty: __newindex catches every assignment */
     lua_createtable(L, 0, 3);
     lua_pushvalue(L, -3);

@@ -2,9 +2,7 @@
 #include "codec/json_members.h"
 #include "kube/selector.h"
 #include "script/ctx.h"
-
-#define GET_CALL  "ctx.get(Kind, name [, namespace])"
-#define LIST_CALL "ctx.list(Kind [, { namespace =, labels =, owned = }])"
+#include "script/ctx_calls.h"
 
 ML_RAISES
 static struct ctx_kind check_kind(lua_State *L, int index, const char *call)
@@ -121,19 +119,6 @@ static void check_labels(lua_State *L, struct filter *filter)
     filter->label_count = count;
 }
 
-ML_RAISES
-static void check_option_names(lua_State *L)
-{
-    lua_pushnil(L);
-    while (lua_next(L, 2)) {
-        script_cpu_check(L);
-        lua_pop(L, 1);
-        const char *key = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-        if (strcmp(key, "namespace") && strcmp(key, "labels") && strcmp(key, "owned"))
-            luaL_error(L, LIST_CALL ": unknown field '%s'", script_tolstring(L, -1, NULL));
-    }
-}
-
 /* [-0, +1] An option of the table at 2, without metamethods. */
 ML_RAISES
 static int push_option(lua_State *L, const char *name)
@@ -153,7 +138,7 @@ static struct filter check_filter(lua_State *L, const struct ctx_kind *kind)
     }
     if (!lua_istable(L, 2))
         luaL_error(L, LIST_CALL ": expected a table of options");
-    check_option_names(L);
+    script_check_fields(L, LIST_CALL, "list", 2);
     push_option(L, "namespace");
     struct ml_str given = script_str(L, -1);
     if (!given.ptr && !lua_isnil(L, -1))

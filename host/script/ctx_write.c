@@ -6,12 +6,8 @@
 #include "codec/json_members.h"
 #include "kube/selector.h"
 #include "script/ctx.h"
+#include "script/ctx_calls.h"
 
-#define ENSURE_CALL "ctx.ensure(object)"
-#define CREATE_CALL "ctx.create(object)"
-#define PATCH_CALL  "ctx.patch(object, changes)"
-#define DELETE_CALL "ctx.delete(object)"
-#define APPLY_CALL  "ctx.apply(object)"
 #define APPLIED_MAX 10000 /* objects of one script; when it is full, all are forgotten */
 
 /* The object that a script wants to write. The slices point into script->outgoing. */

@@ -62,8 +62,7 @@ static int kind_index(lua_State *L)
     else if (kind && field && strcmp(field, "metadata_only") == 0)
         lua_pushboolean(L, kind->selection.metadata_only);
     else
-        return luaL_error(L, "a kind has the fields apiVersion, kind, labels, fields and "
-                             "metadata_only");
+        script_missing_field(L, "a kind", "kind", 2);
     return 1;
 }
 

@@ -250,6 +250,21 @@ void script_push_keys(lua_State *L, int index);
 ML_RAISES
 void script_push_sorted(lua_State *L, int index, int places, size_t count);
 
+/* fields.c: names that do not exist, and which one was probably meant. `list` is one of
+ * moonloop/fields.lua. */
+
+/* Raises "WHAT has no 'gett'; did you mean 'get'?" for the name at `index`. */
+ML_RAISES
+ML_NORETURN void script_missing_field(lua_State *L, const char *what, const char *list, int index);
+/* Raises "CALL: unknown field 'label'; did you mean 'labels'?" for a key of the table in stack
+ * slot `index` that is not in the list. Asks no metamethod. */
+ML_RAISES
+void script_check_fields(lua_State *L, const char *call, const char *list, int index);
+/* [-0, +0] Makes the table on top raise when something is read that it does not have. Its list has
+ * its name; a table without a list stays as it is. */
+ML_RAISES
+void script_guard_fields(lua_State *L, const char *name);
+
 /* module.c: require, the embedded library. */
 ML_RAISES
 void script_open_library(lua_State *L); /* [-1, +0] with its environment on top */

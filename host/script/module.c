@@ -204,6 +204,7 @@ static bool push_embedded(lua_State *L, const char *name)
     script_push_library(L, name);
     script_push_copy(L, -1);
     lua_remove(L, -2);
+    script_guard_fields(L, name);
     return true;
 }
 

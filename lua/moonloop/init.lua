@@ -3,14 +3,12 @@
 -- copy is used. (What a test gets by this name: cluster/testing/moonloop.lua.)
 local _, host = ...
 local names = host.require "moonloop.names"
+local fields = host.require "moonloop.fields"
 
 local M = {}
 
 local KINDS_MAX = 32
 local PARTS_MAX = 16
-local CONTROLLER = { "name", "reconciles", "when", "owns", "watches", "uses", "reconcile", "max_concurrent" }
-local SELECTION = { "labels", "fields", "metadata_only" }
-local PARTS = { "generation", "labels", "annotations", "status" }
 
 local watch_mark = { __metatable = false, __name = "moonloop.watch" }
 
@@ -43,7 +41,7 @@ local function check_selection(selection)
   if selection.metadata_only ~= nil and type(selection.metadata_only) ~= "boolean" then
     return "metadata_only: expected true or false, got " .. a(selection.metadata_only)
   end
-  return names.unknown(selection, SELECTION)
+  return names.unknown(selection, fields.selection)
 end
 
 
@@ -57,13 +55,13 @@ function M.kind(api_version, kind, selection)
   end
   local problem = selection ~= nil and check_selection(selection)
   if problem then
-    error("moonloop.kind(apiVersion, kind, selection): " .. problem, 2)
+    error("moonloop.kind(apiVersion, kind [, selection]): " .. problem, 2)
   end
   selection = selection or {}
   local value
   value, problem = host.kind(api_version, kind, selection.labels, selection.fields, selection.metadata_only or false)
   if not value then
-    error("moonloop.kind(apiVersion, kind): " .. problem, 2)
+    error("moonloop.kind(apiVersion, kind [, selection]): " .. problem, 2)
   end
   return value
 end
@@ -73,14 +71,9 @@ local function check_part(part, index)
   if type(part) ~= "string" then
     return ("when[%d]: expected a part of the object, got %s"):format(index, a(part))
   end
-  for _, known in ipairs(PARTS) do
-    if part == known then
-      return nil
-    end
+  if not names.is_known(part, fields.part) then
+    return ("when[%d]: there is no part '%s'; %s"):format(index, part, names.hint(part, fields.part, "the parts are"))
   end
-  local nearest = names.nearest(part, PARTS)
-  return ("when[%d]: there is no part '%s'; %s"):format(index, part,
-    nearest and ("did you mean '%s'?"):format(nearest) or "the parts are " .. table.concat(PARTS, ", "))
 end
 
 
@@ -121,11 +114,11 @@ end
 ---@param when? string[]|function which changes count, as in a controller; default: all
 function M.watch(kind, map, when)
   if not host.is_kind(kind) or type(map) ~= "function" then
-    error("moonloop.watch(Kind, function(object, ctx) return { … } end): expected a kind and a function", 2)
+    error("moonloop.watch(Kind, function(object, ctx) … end [, when]): expected a kind and a function", 2)
   end
   local checked, problem = check_when(when, kind)
   if problem then
-    error("moonloop.watch(Kind, function, when): " .. problem, 2)
+    error("moonloop.watch(Kind, function(object, ctx) … end [, when]): " .. problem, 2)
   end
   return setmetatable({ kind = kind, map = map, when = checked }, watch_mark)
 end
@@ -269,10 +262,10 @@ end
 --- Declares a controller; a script returns it.
 function M.controller(declared)
   if type(declared) ~= "table" then
-    error("moonloop.controller { name =, reconciles =, reconcile = … }: expected a table", 2)
+    error("moonloop.controller { … }: expected a table", 2)
   end
   declared = host.copy(declared)
-  local problem = names.unknown(declared, CONTROLLER) or check_name(declared.name) or check_rest(declared)
+  local problem = names.unknown(declared, fields.controller) or check_name(declared.name) or check_rest(declared)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end

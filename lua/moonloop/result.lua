@@ -3,10 +3,10 @@
 local _, host = ...
 local names = host.require "moonloop.names"
 local time = host.require "moonloop.time"
+local fields = host.require "moonloop.fields"
 
 local M = {}
 
-local FIELDS = { "status", "requeue_after", "requeue_at" }
 local verdict = { __metatable = false }
 
 --- The object asks for something that cannot be: it waits for an edit.
@@ -46,7 +46,7 @@ end
 
 
 local function check_table(value)
-  local problem = names.unknown(value, FIELDS)
+  local problem = names.unknown(value, fields.result)
   if problem then
     return problem
   end

@@ -39,7 +39,7 @@ end
 ---@return string? why
 function M.utc(date)
   if type(date) ~= "table" then
-    error("time.utc{ year =, month =, day =, hour =, min =, sec = }: expected a table", 2)
+    error("time.utc { year =, month =, day =, hour =, min =, sec = }: expected a table", 2)
   end
   local at = {}
   for index, name in ipairs(FIELDS) do

@@ -1,5 +1,6 @@
 /* Functions, calls of the script API, and expressions of them. */
 #include "lua_grammar.h"
+#include "lua_signatures.h"
 
 void write_function(struct program *p)
 {
@@ -38,93 +39,6 @@ void write_function(struct program *p)
     write_expression(p);
     put(p, " end");
 }
-
-struct signature {
-    const char *name;
-    const char *types; /* of the arguments: write_arguments */
-};
-
-static const struct signature signatures[] = {
-    {"tostring", "v"},
-    {"assert", "v?v"},
-    {"error", "v?i"},
-    {"getmetatable", "v"},
-    {"ipairs", "t"},
-    {"next", "t?v"},
-    {"pairs", "t"},
-    {"pcall", "f?vvv"},
-    {"rawequal", "vv"},
-    {"rawget", "tv"},
-    {"rawlen", "t"},
-    {"rawset", "tvv"},
-    {"require", "s"},
-    {"select", "i?vvv"},
-    {"setmetatable", "tm"},
-    {"tonumber", "s?i"},
-    {"type", "v"},
-    {"string.byte", "s?ii"},
-    {"string.char", "?iii"},
-    {"string.find", "sp?ib"},
-    {"string.format", "F?vvv"},
-    {"string.gmatch", "sp?i"},
-    {"string.gsub", "spr?i"},
-    {"string.len", "s"},
-    {"string.lower", "s"},
-    {"string.match", "sp?i"},
-    {"string.rep", "si?s"},
-    {"string.reverse", "s"},
-    {"string.sub", "si?i"},
-    {"string.upper", "s"},
-    {"table.concat", "t?sii"},
-    {"table.insert", "tv"},
-    {"table.insert", "tiv"},
-    {"table.move", "tiii?t"},
-    {"table.pack", "?vvv"},
-    {"table.remove", "t?i"},
-    {"table.sort", "t?c"},
-    {"table.unpack", "t?ii"},
-    {"math.abs", "n"},
-    {"math.ceil", "n"},
-    {"math.floor", "n"},
-    {"math.fmod", "nn"},
-    {"math.max", "n?nn"},
-    {"math.min", "n?nn"},
-    {"math.modf", "n"},
-    {"math.random", "?ii"},
-    {"math.tointeger", "v"},
-    {"math.type", "v"},
-    {"math.ult", "ii"},
-    {"math.log", "n?n"},
-    {"utf8.char", "?iii"},
-    {"utf8.codes", "s?b"},
-    {"utf8.codepoint", "s?iib"},
-    {"utf8.len", "s?iib"},
-    {"utf8.offset", "si?i"},
-    {"moonloop.array", "?t"},
-    {"moonloop.is_null", "v"},
-    {"moonloop.kind", "ss?e"},
-    {"moonloop.watch", "kf?w"},
-    {"moonloop.controller", "T"},
-    {"time.utc", "d"},
-    {"time.parse", "s"},
-    {"time.format", "n"},
-    {"time.duration", "s"},
-    {"cjson.encode", "v"},
-    {"cjson.decode", "s"},
-    {"cjson.array", "?t"},
-    {"ctx.get", "ks?s"},
-    {"ctx.list", "k?q"},
-    {"ctx.ensure", "o"},
-    {"ctx.create", "o"},
-    {"ctx.apply", "o"},
-    {"ctx.patch", "ot"},
-    {"ctx.delete", "o"},
-    {"ctx.event", "ss?s"},
-    {"ctx.log", "s?t"},
-    {"ctx.now", ""},
-    {"ctx.invalid", "ss"},
-    {"ctx.terminal", "s"},
-};
 
 static void write_declaration(struct program *p)
 {

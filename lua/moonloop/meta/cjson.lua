@@ -1,5 +1,7 @@
 ---@meta cjson
--- What an editor (lua-language-server) knows of the host's `require "cjson"`. Never loaded.
+-- What an editor (lua-language-server) knows of `require "cjson"`. Never loaded.
+-- Made by tools/script-api.lua out of lua/script_api.lua.
+-- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'cjson' instead"
 
 ---@class cjson
@@ -7,21 +9,22 @@ local cjson = {}
 
 --- JSON of a value; raises for what JSON cannot hold. Keys of plain tables are sorted.
 ---@param value any
----@return string
+---@return string text
 function cjson.encode(value) end
 
---- The value of a JSON text; raises when it is none. Integers stay integers.
+--- The value of a JSON text; raises when it is none. Integers stay exact, `[]` and `{}` stay what they are.
 ---@param text string
----@return any
+---@return any value
 function cjson.decode(text) end
 
+--- The same as `moonloop.null`.
 ---@type moonloop.Null
 cjson.null = nil
 
---- The same as moonloop.array.
+--- The same as `moonloop.array`.
 ---@generic T
 ---@param list? T[]
----@return T[]
+---@return T[] list
 function cjson.array(list) end
 
 return cjson

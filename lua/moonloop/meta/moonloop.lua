@@ -1,28 +1,36 @@
 ---@meta moonloop
 -- What an editor (lua-language-server) knows of `require "moonloop"`. Never loaded.
+-- Made by tools/script-api.lua out of lua/script_api.lua.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'moonloop' instead"
-
----@class moonloop
-local moonloop = {}
 
 ---@class moonloop.Kind
 ---@field apiVersion string
 ---@field kind string
----@field labels? string
----@field fields? string
----@field metadata_only boolean
+---@field labels? string of its selection
+---@field fields? string of its selection
+---@field metadata_only boolean of its selection
 
---- What of a kind is watched: of owns and watches, and without metadata_only of reconciles.
+--- What of a kind is watched: of `owns` and `watches`, and without `metadata_only` of `reconciles`.
 ---@class moonloop.Selection
----@field labels? string a label selector, "app=web,tier in (a, b)": only the objects that meet it
----@field fields? string a field selector, "spec.nodeName=n1": likewise
----@field metadata_only? boolean of each object no more than its metadata
+--- A label selector as `kubectl -l` takes it: only objects that meet it. Its syntax is checked when the script is
+--- loaded.
+---@field labels? string
+--- A field selector, `"spec.nodeName=n1"`: only objects that meet it. Which fields a kind can be selected by, the
+--- server decides; one that it does not know is told in the log (`field label not supported`), and the script does
+--- not begin.
+---@field fields? string
+--- Of each object no more than its `metadata`: what a script needs that looks at names, labels and owners. Not for
+--- the kind in `reconciles`.
+---@field metadata_only? boolean
 
+--- Made by `moonloop.watch`.
 ---@class moonloop.Watch
 
+--- Made by `moonloop.controller`.
 ---@class moonloop.Controller
 
+--- JSON's `null`.
 ---@class moonloop.Null
 
 ---@class moonloop.OwnerReference
@@ -46,8 +54,8 @@ local moonloop = {}
 ---@field ownerReferences? moonloop.OwnerReference[]
 ---@field finalizers? string[]
 
---- An object as a reconcile gets it: a plain table, its own copy. `spec` and `status` read as
---- empty tables that cannot be filled when the object has none.
+--- An object as a reconcile gets it: a plain table, its own copy. `spec` and `status` read as empty tables that
+--- cannot be filled when the object has none.
 ---@class moonloop.Object
 ---@field apiVersion string
 ---@field kind string
@@ -79,151 +87,190 @@ local moonloop = {}
 ---| "LimitExceeded"
 
 ---@class moonloop.Error
+--- `"NotFound"`, `"AlreadyExists"`, `"Invalid"`, `"Forbidden"`, `"Unsupported"`, `"LimitExceeded"`. A server that
+--- lacks the verb says `Unsupported`; `LimitExceeded`: the request or its answer is larger than the host allows.
 ---@field kind moonloop.ErrorKind
----@field code integer HTTP status, 0 when there was no answer
----@field message string
+---@field code integer The HTTP status; 0 when there was no answer.
+---@field message string What is wrong. `tostring(err)` has all of it.
 
 ---@class moonloop.ListOptions
 ---@field namespace? string that of the reconciled object when left out; "*" for all
 ---@field labels? table<string, string> all of them must be there
 ---@field owned? boolean only what the reconciled object controls
 
+--- Made by `ctx.invalid` and `ctx.terminal`.
 ---@class moonloop.Outcome
 
 ---@class moonloop.Result
----@field status? table merged over the object's status; written only when it differs
----@field requeue_after? number|string seconds, or a duration like "5m30s"
----@field requeue_at? number seconds since 1970
-
----@class moonloop.Context
-local ctx = {}
-
---- Reads one object; from the cache when the kind is watched, else by request.
----@param kind moonloop.Kind
----@param name string
----@param namespace? string that of the reconciled object when left out
----@return moonloop.Object? object
----@return moonloop.Error? err
-function ctx.get(kind, name, namespace) end
-
---- Reads all objects of a kind, sorted by namespace and name.
----@param kind moonloop.Kind
----@param options? moonloop.ListOptions
----@return moonloop.Object[]? objects
----@return moonloop.Error? err
-function ctx.list(kind, options) end
-
---- The object by that name, created when there is none. When the kind is in `owns` it is owned
---- by the reconciled object, and one that is somebody else's is an error (AlreadyExists).
----@param object moonloop.Manifest
----@return moonloop.Object? object as the server has it
----@return moonloop.Error? err
-function ctx.ensure(object) end
-
---- Creates an object; AlreadyExists when there is one by that name.
----@param object moonloop.Manifest
----@return moonloop.Object? object as the server has it
----@return moonloop.Error? err
-function ctx.create(object) end
-
---- Server-side apply: the fields of `object` are made true, others are left alone.
----@param object moonloop.Manifest
----@return moonloop.Object? object as the server has it
----@return moonloop.Error? err
-function ctx.apply(object) end
-
---- A merge patch of an object that was read; moonloop.null removes a field. Sends nothing when
---- nothing would change.
----@param object moonloop.Object
----@param changes table
----@return moonloop.Object? object as the server has it
----@return moonloop.Error? err
-function ctx.patch(object, changes) end
-
---- Deletes this object and no later one by the same name. One that is gone is fine.
----@param object moonloop.Object
----@return true? done
----@return moonloop.Error? err
-function ctx.delete(object) end
-
---- Records a Kubernetes Event on the reconciled object.
----@param reason string CamelCase, at most 128 bytes
----@param note string
----@param type? "Normal"|"Warning"
-function ctx.event(reason, note, type) end
-
---- Writes a log line with the object's name and namespace.
----@param message string
----@param fields? table
-function ctx.log(message, fields) end
-
---- Wall clock, seconds since 1970-01-01T00:00:00Z.
----@return number seconds
-function ctx.now() end
-
---- To be returned: the object asks for something that cannot be, and waits for an edit.
----@param field string "spec.schedule"
----@param why string
----@return moonloop.Outcome
-function ctx.invalid(field, why) end
-
---- To be returned: no use trying again before the object changes.
----@param why string
----@return moonloop.Outcome
-function ctx.terminal(why) end
+--- Merged over the object's status and written if that changes it: say what is true each time, the host finds out
+--- what to send. `moonloop.null` removes a field.
+---@field status? table
+--- Call again after that time (also a number of seconds), if nothing changes before.
+---@field requeue_after? number|string
+---@field requeue_at? number Call again at that instant, in seconds since 1970. Together with `status` in one table.
 
 ---@class moonloop.ObjectName
 ---@field name string
 ---@field namespace? string
 
 --- What of an object has to change. `generation`: its spec, or whatever stands outside of metadata and status.
----@alias moonloop.Part "generation"|"labels"|"annotations"|"status"
+---@alias moonloop.Part
+---| "generation"
+---| "labels"
+---| "annotations"
+---| "status"
 
---- Which changes count: those of these parts, or those for which the function says true. What comes, goes, or begins to
---- go counts always.
+--- Which changes count: those of these parts, or those for which the function says true. What comes, goes, or begins
+--- to go counts always.
 ---@alias moonloop.When moonloop.Part[]|fun(old: moonloop.Object, new: moonloop.Object): boolean
 
 ---@class moonloop.Declaration
----@field name string a DNS label; the name in logs, metrics and as field manager
+--- A DNS label. The name in logs, events and metrics; writes have the field manager `moonloop-NAME`. Not one that a
+--- part of the host has in the log: `apiserver`, `client`, `connect`, `credentials`, `dev`, `election`, `host`,
+--- `informer`, `log`, `scripts`, `shard`, `watchdog`.
+---@field name string
+--- The kind whose objects are reconciled. Every object is, once at the start and after each change; what the script
+--- itself returned as status is no such change.
 ---@field reconciles moonloop.Kind
----@field when? moonloop.When which changes of a reconciled object call reconcile; all of others when left out
----@field owns? moonloop.Kind[]
----@field watches? moonloop.Watch[]
----@field uses? moonloop.Kind[]
----@field max_concurrent? integer reconciles in flight, 1 to 10000, by default 1000
+--- `function(object, ctx)`. Not called for an object that is being deleted.
 ---@field reconcile fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?
+--- Which changes of the object call `reconcile`, if not all: a list of `"generation"` (its spec, or whatever stands
+--- outside of metadata and status), `"labels"`, `"annotations"`, `"status"`; or `function(old, new)` that returns
+--- true or false. An object that comes, or begins to be deleted, counts always.
+---@field when? moonloop.When
+--- A list of kinds. What is created of them is owned by the reconciled object (a controller reference: deleted with
+--- it), and their changes bring the owner back.
+---@field owns? moonloop.Kind[]
+---@field watches? moonloop.Watch[] A list of `moonloop.watch(…)`: changes that concern others than an owner.
+--- A list of kinds that are read and written without being watched: by request, each time. Good for Secrets and for
+--- what is rarely needed.
+---@field uses? moonloop.Kind[]
+--- Reconciles in flight, 1 to 10000, by default 1000. One object is never reconciled twice at a time.
+---@field max_concurrent? integer
 
---- A kind of object, by the apiVersion and kind of its manifests.
+---@class moonloop.Context
+local ctx = {}
+
+--- The object. From the cache for kinds that are watched (`reconciles`, `owns`, `watches`), which has `NotFound`
+--- alone for an error; by request for `uses`.
+---@param kind moonloop.Kind
+---@param name string
+---@param namespace? string that of the reconciled object when left out
+---@return moonloop.Object? object
+---@return moonloop.Error? err NotFound, Forbidden, LimitExceeded
+function ctx.get(kind, name, namespace) end
+
+--- A list sorted by namespace and name; from the cache, without errors, or by request, as `get`. `labels` must all be
+--- there; `owned = true`: only what this object controls.
+---@param kind moonloop.Kind
+---@param options? moonloop.ListOptions
+---@return moonloop.Object[]? objects a list sorted by namespace and name
+---@return moonloop.Error? err NotFound, Forbidden, LimitExceeded
+function ctx.list(kind, options) end
+
+--- The object of that name; created if there is none, and back once the cache shows it. An owned kind's object that
+--- is not ours is `AlreadyExists`, naming its owner. What exists is not changed: `apply` does that.
+---@param object moonloop.Manifest
+---@return moonloop.Object? object as the server has it
+---@return moonloop.Error? err AlreadyExists, Invalid, NotFound, Forbidden, LimitExceeded
+function ctx.ensure(object) end
+
+--- Creates the object without looking first: `AlreadyExists` if there is one of that name.
+---@param object moonloop.Manifest
+---@return moonloop.Object? object as the server has it
+---@return moonloop.Error? err AlreadyExists, Invalid, NotFound, Forbidden, LimitExceeded
+function ctx.create(object) end
+
+--- Server-side apply: makes the given fields true (taking them over from other managers), leaves others alone,
+--- creates what is missing. Sent only when the object or what you say of it has changed since the last time.
+---@param object moonloop.Manifest
+---@return moonloop.Object? object as the server has it
+---@return moonloop.Error? err Invalid, NotFound, Forbidden, LimitExceeded
+function ctx.apply(object) end
+
+--- A merge patch of an object that was read. Ends the reconcile, to be tried again, if the object changed meanwhile;
+--- sends nothing if nothing would change. Not for `status`.
+---@param object moonloop.Object as it was read
+---@param changes table `moonloop.null` removes a field
+---@return moonloop.Object? object as the server has it
+---@return moonloop.Error? err Invalid, NotFound, Forbidden, LimitExceeded
+function ctx.patch(object, changes) end
+
+--- Deletes this object as it was read: never a later one by its name, and not if it changed meanwhile (the reconcile
+--- then runs again). `true`, also when it is gone already.
+---@param object moonloop.Object as it was read
+---@return true? done
+---@return moonloop.Error? err Forbidden, LimitExceeded
+function ctx.delete(object) end
+
+--- A Kubernetes Event on the reconciled object. Repeated ones are counted, not repeated. The note is cut at 1024
+--- bytes, as the API has it; at most 25 in one reconcile, the rest is dropped.
+---@param reason string CamelCase, 1 to 128 bytes
+---@param note string
+---@param type? "Normal"|"Warning" "Normal" when left out
+function ctx.event(reason, note, type) end
+
+--- A log line with the object's namespace and name, and the run's `reconcileID`. At most 100 in one reconcile. The
+--- message is cut at 1024 bytes, the whole line holds 16 KiB.
+---@param message string
+---@param fields? table
+function ctx.log(message, fields) end
+
+--- Seconds since 1970, as a float. The only clock.
+---@return number seconds
+function ctx.now() end
+
+--- The object asks for something that cannot be. Told by an Event and a condition; waits for an edit.
+---@param field string "spec.schedule"
+---@param why string
+---@return moonloop.Outcome outcome for reconcile to return
+function ctx.invalid(field, why) end
+
+--- No use trying again before the object changes. Told by an Event and a condition.
+---@param why string
+---@return moonloop.Outcome outcome for reconcile to return
+function ctx.terminal(why) end
+
+---@class moonloop
+local moonloop = {}
+
+--- A kind, as manifests name it: `moonloop.kind("apps/v1", "Deployment")`. Has the fields `apiVersion` and `kind`.
+--- `selection`: a part of it.
 ---@param apiVersion string "apps/v1"
 ---@param kind string "Deployment"
 ---@param selection? moonloop.Selection all of it when left out
----@return moonloop.Kind
+---@return moonloop.Kind kind
 function moonloop.kind(apiVersion, kind, selection) end
 
---- Declares a controller; a script returns it.
+--- The declaration; the file returns it. A file that returns a table instead is a module for `require`.
 ---@param declaration moonloop.Declaration
----@return moonloop.Controller
+---@return moonloop.Controller controller
 function moonloop.controller(declaration) end
 
---- A kind to watch, and whom a change of one concerns. The function reads caches only.
+--- An entry of `watches`. The function returns whom a change of `object` concerns: a list of `"namespace/name"` or `{
+--- namespace =, name = }`, or nothing. It is asked about the object as it is and as it was, reads watched kinds
+--- (`ctx.get`, `ctx.list`), and cannot write or wait. `when`: as in a controller.
 ---@param kind moonloop.Kind
 ---@param map fun(object: moonloop.Object, ctx: moonloop.Context): (string|moonloop.ObjectName)[]?
 ---@param when? moonloop.When which changes concern anybody; all when left out
----@return moonloop.Watch
+---@return moonloop.Watch watch
 function moonloop.watch(kind, map, when) end
 
---- Marks a table as a list, so that it stays `[]` when it is empty.
+--- The same table marked as a list, so that it stays `[]` when it is empty. Without an argument a new one. Only a
+--- table without a metatable can be marked.
 ---@generic T
 ---@param list? T[]
----@return T[]
+---@return T[] list
 function moonloop.array(list) end
 
+--- JSON's `null`. An absent field is `nil`. In the changes of `ctx.patch`, and in a returned status, it removes a
+--- field.
 ---@type moonloop.Null
 moonloop.null = nil
 
---- Is the value moonloop.null?
+--- Whether the value is `moonloop.null`.
 ---@param value any
----@return boolean
+---@return boolean is_null
 function moonloop.is_null(value) end
 
 return moonloop

@@ -1,9 +1,8 @@
 ---@meta moonloop.time
 -- What an editor (lua-language-server) knows of `require "moonloop.time"`. Never loaded.
+-- Made by tools/script-api.lua out of lua/script_api.lua.
+-- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'moonloop.time' instead"
-
----@class moonloop.time
-local time = {}
 
 --- Whole numbers or strings of digits, as string.match gives them.
 ---@class moonloop.Date
@@ -14,26 +13,30 @@ local time = {}
 ---@field min? integer|string
 ---@field sec? integer|string
 
---- Seconds since 1970 of a date and time in UTC; every field is checked.
+---@class moonloop.time
+local time = {}
+
+--- Seconds since 1970, or `nil, why`. Fields are whole numbers or strings of digits and are checked, up to the days
+--- of the month; `hour`, `min` and `sec` are 0 when left out.
 ---@param date moonloop.Date
 ---@return integer? seconds
 ---@return string? why
 function time.utc(date) end
 
---- Seconds since 1970 of an RFC 3339 instant; a float when it has a fraction.
+--- Seconds of an RFC 3339 instant, or `nil, why`.
 ---@param text string
----@return number? seconds
+---@return number? seconds an integer, or a float when the text has a fraction
 ---@return string? why
 function time.parse(text) end
 
---- RFC 3339 in UTC, whole seconds.
----@param seconds number
----@return string
+--- RFC 3339 in UTC, whole seconds: what Kubernetes' fields want.
+---@param seconds number since 1970, in the years 1 to 9999; a fraction is cut off
+---@return string text
 function time.format(seconds) end
 
---- Seconds of a duration like "5m30s"; units h, m, s, ms.
+--- Seconds of `"5m30s"` (`h`, `m`, `s`, `ms`), or `nil, why`.
 ---@param text string
----@return number? seconds
+---@return number? seconds an integer when it is whole
 ---@return string? why
 function time.duration(text) end
 

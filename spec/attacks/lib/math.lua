@@ -8,7 +8,7 @@ return moonloop.controller {
   name = "attack",
   reconciles = Thing,
   reconcile = function()
-    for _, name in ipairs { "abs", "ceil", "floor", "exp", "log", "sqrt", "sin", "tointeger", "type", "random", "fmod", "modf", "max", "min", "ult" } do
+    for _, name in ipairs { "abs", "acos", "asin", "atan", "ceil", "cos", "deg", "floor", "exp", "log", "rad", "sqrt", "sin", "tan", "tointeger", "type", "random", "fmod", "modf", "max", "min", "ult" } do
       hostile.throw_one(math[name])
       hostile.throw_one(math[name], 1)
       hostile.throw_one(math[name], math.mininteger)

@@ -1,5 +1,5 @@
 -- attack: the name of a function that ctx does not have has a newline.
--- expect: error /ctx has no function/
+-- expect: error /ctx has no/
 local moonloop = require "moonloop"
 local Thing = moonloop.kind("attacks.test/v1", "Thing")
 

@@ -368,6 +368,8 @@ static const struct {
      "pcall(moonloop.kind, 'v1', 'Pod', { labels = ('a,'):rep(511) .. 'b' })\n"
      "pcall(moonloop.kind, 'v1', 'Pod', K) pcall(moonloop.kind, S, S, { fields = S }) end",
      NULL},
+    {"moonloop.__index", "while true do pcall(function() return moonloop[S] end) end", NULL},
+    {"moonloop.time.__index", "while true do pcall(function() return time[S] end) end", NULL},
     {"moonloop.watch", "while true do pcall(moonloop.watch, Pod, error, T) end", NULL},
     {"moonloop.time.duration",
      "local d = ('1s'):rep(8000) while true do pcall(time.duration, d) end", NULL},

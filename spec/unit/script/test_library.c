@@ -172,7 +172,7 @@ static void test_library_kinds_have_names_of_kubernetes(void **state)
     };
     for (size_t i = 0; i < ML_COUNT(bad); i++) {
         ML_AUTO_FREE char *text = ml_asprintf(POD "m.kind(%s)", bad[i]);
-        refuse_lua(text, "t.lua:2: moonloop.kind(apiVersion, kind): expected");
+        refuse_lua(text, "t.lua:2: moonloop.kind(apiVersion, kind [, selection]): expected");
     }
     static const char *const selections[] = {
         "5",

@@ -79,7 +79,8 @@ static void test_load_bad_file_is_refused_with_its_line(void **state)
         {"require 'a'", "requires itself"},
         {"while true do end", "a.lua:1: used more than 50 ms of CPU time"},
         {"local t = {} for i = 1, 1e8 do t[i] = i end", "out of memory (limit 1 MiB)"},
-        {"\nrequire('moonloop').kind('a/b/c', 'X')", "a.lua:2: moonloop.kind(apiVersion, kind)"},
+        {"\nrequire('moonloop').kind('a/b/c', 'X')",
+         "a.lua:2: moonloop.kind(apiVersion, kind [, selection])"},
         {"return { ctx = io }", "there is no variable 'io' here"},
     };
     const struct ml_script_limits limits = {.memory_max = 1024 * 1024,
@@ -130,15 +131,16 @@ static void test_load_bad_selection_is_refused_with_its_line(void **state)
     static const struct {
         const char *options, *want;
     } cases[] = {
-        {"{ label = 'a=b' }", "a.lua:3: moonloop.kind(apiVersion, kind, selection): unknown field "
-                              "'label'; did you mean 'labels'?"},
+        {"{ label = 'a=b' }",
+         "a.lua:3: moonloop.kind(apiVersion, kind [, selection]): unknown field "
+         "'label'; did you mean 'labels'?"},
         {"'app=web'",
-         "a.lua:3: moonloop.kind(apiVersion, kind, selection): expected what to select"},
+         "a.lua:3: moonloop.kind(apiVersion, kind [, selection]): expected what to select"},
         {"{ labels = { app = 'web' } }", "labels: expected a selector in one string, got a table"},
         {"{ fields = 1 }", "fields: expected a selector in one string, got a number"},
         {"{ metadata_only = 'yes' }", "metadata_only: expected true or false, got a string"},
-        {"{ labels = 'app in ()' }",
-         "a.lua:3: moonloop.kind(apiVersion, kind): labels: 'app in ()': expected requirements"},
+        {"{ labels = 'app in ()' }", "a.lua:3: moonloop.kind(apiVersion, kind [, selection]): "
+                                     "labels: 'app in ()': expected requirements"},
         {"{ labels = '' }", "labels: '': expected requirements"},
         {"{ labels = 'app=web', fields = 'spec.nodeName' }",
          "fields: 'spec.nodeName': expected terms like spec.nodeName=n1"},
@@ -183,7 +185,7 @@ static void test_load_bad_declaration_is_refused_with_its_field(void **state)
         {"name = 'a', reconciles = At, reconcile = f, watches = { Pod }",
          "watches[1]: expected moonloop.watch(Kind, function)"},
         {"name = 'a', reconciles = At, reconcile = f, watches = { moonloop.watch(Pod) }",
-         "moonloop.watch(Kind, function(object, ctx) return { … } end): expected"},
+         "moonloop.watch(Kind, function(object, ctx) … end [, when]): expected"},
         {"name = 'a', reconciles = At, reconcile = f, max_concurrent = 0", "max_concurrent:"},
         {"name = 'a', reconciles = moonloop.kind('v1', 'Pod', { metadata_only = true }), reconcile "
          "= f",
@@ -200,7 +202,8 @@ static void test_load_bad_declaration_is_refused_with_its_field(void **state)
         {"name = 'a', reconciles = At, reconcile = f,\n"
          "watches = { moonloop.watch(moonloop.kind('v1', 'Pod', { metadata_only = true }), f, { "
          "'labels', 'status' }) }",
-         "a.lua:6: moonloop.watch(Kind, function, when): when[2]: no status of v1/Pod is watched"},
+         "a.lua:6: moonloop.watch(Kind, function(object, ctx) … end [, when]): when[2]: no status "
+         "of v1/Pod is watched"},
         {"name = 'a', reconciles = At, reconcile = f, when = { 'generatoin' }",
          "a.lua:5: moonloop.controller: when[1]: there is no part 'generatoin'; did you mean "
          "'generation'?"},
@@ -208,7 +211,8 @@ static void test_load_bad_declaration_is_refused_with_its_field(void **state)
          "a.lua:5: moonloop.controller: when: expected function(old, new), or parts"},
         {"name = 'a', reconciles = At, reconcile = f,\n"
          "watches = { moonloop.watch(Pod, f, { 'label' }) }",
-         "a.lua:6: moonloop.watch(Kind, function, when): when[1]: there is no part 'label'; did "
+         "a.lua:6: moonloop.watch(Kind, function(object, ctx) … end [, when]): when[1]: there is "
+         "no part 'label'; did "
          "you mean 'labels'?"},
     };
     for (size_t i = 0; i < ML_COUNT(cases); i++) {

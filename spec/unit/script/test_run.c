@@ -78,7 +78,7 @@ static void test_run_mistake_is_an_error_with_its_line(void **state)
         {"return { requeue_at = 9223372036854775807 }", "seconds is out of range"},
         {"return { requeue_at = '5m' }", "requeue_at: expected a number of seconds"},
         {"return { requeue_at = 1, requeue_after = 1 }", "one of them, not both"},
-        {"ctx.update(at)", "at.lua:13: ctx has no function 'update'; it has get, list"},
+        {"ctx.update(at)", "at.lua:13: ctx has no 'update'; it has get, list, ensure, create"},
         {"ctx.now = 1", "ctx cannot be changed"},
         {"return ctx.invalid('x')", "at.lua:12: ctx.invalid(field, why): expected two strings"},
         {"local v = ctx.invalid('x') return v", "at.lua:13: ctx.invalid(field, why)"},

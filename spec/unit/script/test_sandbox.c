@@ -175,7 +175,7 @@ static void test_sandbox_refusals_say_why(void **state)
         {"local s = ('%s'):format()", "no value for conversion 1"},
         {"require('moonloop').kind('v1', 'Pod').kind = 1", "attempt to index a userdata value"},
         {"local x = require('moonloop').kind('v1', 'Pod').plural",
-         "a kind has the fields apiVersion, kind, labels, fields and metadata_only"},
+         "a kind has no 'plural'; it has apiVersion, kind, labels, fields, metadata_only"},
         {"local t = {} setmetatable(t, { __call = t }) t()", "attempt to call a table value"},
         {"require('moonloop').array(5)", "moonloop.array(list): expected a table"},
     };

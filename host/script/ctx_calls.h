@@ -1,0 +1,16 @@
+/* Made by tools/script-api.lua out of lua/script_api.lua: how each function of ctx is
+ * called, for its error messages. */
+#pragma once
+
+#define GET_CALL      "ctx.get(Kind, name [, namespace])"
+#define LIST_CALL     "ctx.list(Kind [, { namespace =, labels =, owned = }])"
+#define ENSURE_CALL   "ctx.ensure(object)"
+#define CREATE_CALL   "ctx.create(object)"
+#define APPLY_CALL    "ctx.apply(object)"
+#define PATCH_CALL    "ctx.patch(object, changes)"
+#define DELETE_CALL   "ctx.delete(object)"
+#define EVENT_CALL    "ctx.event(reason, note [, \"Warning\"])"
+#define LOG_CALL      "ctx.log(message [, fields])"
+#define NOW_CALL      "ctx.now()"
+#define INVALID_CALL  "ctx.invalid(field, why)"
+#define TERMINAL_CALL "ctx.terminal(why)"

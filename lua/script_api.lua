@@ -1,0 +1,626 @@
+-- The script API, in one place: what a script can call, with which arguments, what comes back, which errors, and the
+-- sentences that say so; at the end the same of the API of tests. `make script-api` (tools/script-api.lua) writes
+-- out of it
+--   lua/moonloop/fields.lua         the names that "did you mean" suggests, for the library and for host/script
+--   host/script/ctx_calls.h         how each function of ctx is called, for its error messages
+--   lua/moonloop/meta/*.lua         the stubs for editors
+--   docs/scripting.md, testing.md   their tables, between <!-- script-api: NAME --> and <!-- end -->
+--   spec/fuzz/lua_signatures.h      what the fuzzer of the sandbox calls
+-- `make lint` fails when one of them differs, and when docs/script-limits.md lacks a row or spec/attacks/lib a program
+-- for a function. spec/unit/script/test_api.c and spec/testing/api_test.lua hold it against what is really there.
+--
+-- A function: `call` is how it is shown ("{Type}" stands for the fields of that type), `params` and `returns` are
+-- { name, type of lua-language-server, what it is }, "name?" may be left out; `errors` are the kinds of `err` in
+-- `nil, err`; `doc` is Markdown, for the docs and for editors. A function of Lua's own has its name and the letters
+-- of its arguments (spec/fuzz/lua_grammar.h).
+local OBJECT = { "object", "moonloop.Object?", "as the server has it" }
+local NAMESPACE = { "namespace?", "string", "that of the reconciled object when left out" }
+
+local api = { modules = {}, types = {}, test_modules = {} }
+
+api.modules[1] = {
+  name = "moonloop", var = "moonloop",
+  {
+    name = "kind", call = "moonloop.kind(apiVersion, kind [, selection])",
+    params = {
+      { "apiVersion", "string", '"apps/v1"' },
+      { "kind", "string", '"Deployment"' },
+      { "selection?", "moonloop.Selection", "all of it when left out" },
+    },
+    returns = { { "kind", "moonloop.Kind" } },
+    doc = 'A kind, as manifests name it: `moonloop.kind("apps/v1", "Deployment")`. Has the fields `apiVersion` and '
+      .. "`kind`. `selection`: [a part of it](#a-part-of-a-kind).",
+  },
+  {
+    name = "controller", call = "moonloop.controller { … }",
+    params = { { "declaration", "moonloop.Declaration" } },
+    returns = { { "controller", "moonloop.Controller" } },
+    doc = "The declaration; the file returns it. A file that returns a table instead is a module for `require`.",
+  },
+  {
+    name = "watch", call = "moonloop.watch(Kind, function(object, ctx) … end [, when])",
+    params = {
+      { "kind", "moonloop.Kind" },
+      { "map", "fun(object: moonloop.Object, ctx: moonloop.Context): (string|moonloop.ObjectName)[]?" },
+      { "when?", "moonloop.When", "which changes concern anybody; all when left out" },
+    },
+    returns = { { "watch", "moonloop.Watch" } },
+    doc = "An entry of `watches`. The function returns whom a change of `object` concerns: a list of "
+      .. '`"namespace/name"` or `{ namespace =, name = }`, or nothing. It is asked about the object as it is and as '
+      .. "it was, reads watched kinds (`ctx.get`, `ctx.list`), and cannot write or wait. `when`: as in a controller.",
+  },
+  {
+    name = "array", call = "moonloop.array(list)", generic = "T",
+    params = { { "list?", "T[]" } }, returns = { { "list", "T[]" } },
+    doc = "The same table marked as a list, so that it stays `[]` when it is empty. Without an argument a new one. "
+      .. "Only a table without a metatable can be marked.",
+  },
+  {
+    name = "null", type = "moonloop.Null",
+    doc = "JSON's `null`. An absent field is `nil`. In the changes of `ctx.patch`, and in a returned status, it "
+      .. "removes a field.",
+  },
+  {
+    name = "is_null", call = "moonloop.is_null(value)",
+    params = { { "value", "any" } }, returns = { { "is_null", "boolean" } },
+    doc = "Whether the value is `moonloop.null`.",
+  },
+}
+
+api.modules[2] = {
+  name = "ctx", var = "ctx", class = "moonloop.Context",
+  {
+    name = "get", call = "ctx.get(Kind, name [, namespace])",
+    params = { { "kind", "moonloop.Kind" }, { "name", "string" }, NAMESPACE },
+    returns = { { "object", "moonloop.Object?" } },
+    errors = "NotFound Forbidden LimitExceeded",
+    doc = "The object. From the cache for kinds that are watched (`reconciles`, `owns`, `watches`), which has "
+      .. "`NotFound` alone for an error; by request for `uses`.",
+  },
+  {
+    name = "list", call = "ctx.list(Kind [, {ListOptions}])",
+    params = { { "kind", "moonloop.Kind" }, { "options?", "moonloop.ListOptions" } },
+    returns = { { "objects", "moonloop.Object[]?", "a list sorted by namespace and name" } },
+    errors = "NotFound Forbidden LimitExceeded",
+    doc = "A list sorted by namespace and name; from the cache, without errors, or by request, as `get`. `labels` "
+      .. "must all be there; `owned = true`: only what this object controls.",
+  },
+  {
+    name = "ensure", call = "ctx.ensure(object)",
+    params = { { "object", "moonloop.Manifest" } }, returns = { OBJECT },
+    errors = "AlreadyExists Invalid NotFound Forbidden LimitExceeded",
+    doc = "The object of that name; created if there is none, and back once the cache shows it. An owned kind's "
+      .. "object that is not ours is `AlreadyExists`, naming its owner. What exists is not changed: `apply` does "
+      .. "that.",
+  },
+  {
+    name = "create", call = "ctx.create(object)",
+    params = { { "object", "moonloop.Manifest" } }, returns = { OBJECT },
+    errors = "AlreadyExists Invalid NotFound Forbidden LimitExceeded",
+    doc = "Creates the object without looking first: `AlreadyExists` if there is one of that name.",
+  },
+  {
+    name = "apply", call = "ctx.apply(object)",
+    params = { { "object", "moonloop.Manifest" } }, returns = { OBJECT },
+    errors = "Invalid NotFound Forbidden LimitExceeded",
+    doc = "Server-side apply: makes the given fields true (taking them over from other managers), leaves others alone, "
+      .. "creates what is missing. Sent only when the object or what you say of it has changed since the last time.",
+  },
+  {
+    name = "patch", call = "ctx.patch(object, changes)",
+    params = {
+      { "object", "moonloop.Object", "as it was read" },
+      { "changes", "table", "`moonloop.null` removes a field" },
+    },
+    returns = { OBJECT },
+    errors = "Invalid NotFound Forbidden LimitExceeded",
+    doc = "A merge patch of an object that was read. Ends the reconcile, to be tried again, if the object changed "
+      .. "meanwhile; sends nothing if nothing would change. Not for `status`.",
+  },
+  {
+    name = "delete", call = "ctx.delete(object)",
+    params = { { "object", "moonloop.Object", "as it was read" } },
+    returns = { { "done", "true?" } },
+    errors = "Forbidden LimitExceeded",
+    doc = "Deletes this object as it was read: never a later one by its name, and not if it changed meanwhile (the "
+      .. "reconcile then runs again). `true`, also when it is gone already.",
+  },
+  {
+    name = "event", call = 'ctx.event(reason, note [, "Warning"])',
+    params = {
+      { "reason", "string", "CamelCase, 1 to 128 bytes" },
+      { "note", "string" },
+      { "type?", '"Normal"|"Warning"', '"Normal" when left out' },
+    },
+    doc = "A Kubernetes Event on the reconciled object. Repeated ones are counted, not repeated. The note is cut at "
+      .. "1024 bytes, as the API has it; at most 25 in one reconcile, the rest is dropped.",
+  },
+  {
+    name = "log", call = "ctx.log(message [, fields])",
+    params = { { "message", "string" }, { "fields?", "table" } },
+    doc = "A log line with the object's namespace and name, and the run's `reconcileID`. At most 100 in one "
+      .. "reconcile. The message is cut at 1024 bytes, the whole line holds 16 KiB.",
+  },
+  {
+    name = "now", call = "ctx.now()", params = {}, returns = { { "seconds", "number" } },
+    doc = "Seconds since 1970, as a float. The only clock.",
+  },
+  {
+    name = "invalid", call = "ctx.invalid(field, why)", to_return = true,
+    params = { { "field", "string", '"spec.schedule"' }, { "why", "string" } },
+    returns = { { "outcome", "moonloop.Outcome", "for reconcile to return" } },
+    doc = "The object asks for something that cannot be. Told by an Event and a condition; waits for an edit.",
+  },
+  {
+    name = "terminal", call = "ctx.terminal(why)", to_return = true,
+    params = { { "why", "string" } },
+    returns = { { "outcome", "moonloop.Outcome", "for reconcile to return" } },
+    doc = "No use trying again before the object changes. Told by an Event and a condition.",
+  },
+}
+
+api.modules[3] = {
+  name = "moonloop.time", var = "time",
+  {
+    name = "utc", call = "time.utc {Date}",
+    params = { { "date", "moonloop.Date" } },
+    returns = { { "seconds", "integer?" }, { "why", "string?" } },
+    doc = "Seconds since 1970, or `nil, why`. Fields are whole numbers or strings of digits and are checked, up to "
+      .. "the days of the month; `hour`, `min` and `sec` are 0 when left out.",
+  },
+  {
+    name = "parse", call = "time.parse(text)",
+    params = { { "text", "string" } },
+    returns = { { "seconds", "number?", "an integer, or a float when the text has a fraction" }, { "why", "string?" } },
+    doc = "Seconds of an RFC 3339 instant, or `nil, why`.",
+  },
+  {
+    name = "format", call = "time.format(seconds)",
+    params = { { "seconds", "number", "since 1970, in the years 1 to 9999; a fraction is cut off" } },
+    returns = { { "text", "string" } },
+    doc = "RFC 3339 in UTC, whole seconds: what Kubernetes' fields want.",
+  },
+  {
+    name = "duration", call = "time.duration(text)",
+    params = { { "text", "string" } },
+    returns = { { "seconds", "number?", "an integer when it is whole" }, { "why", "string?" } },
+    doc = 'Seconds of `"5m30s"` (`h`, `m`, `s`, `ms`), or `nil, why`.',
+  },
+}
+
+api.modules[4] = {
+  name = "cjson", var = "cjson",
+  {
+    name = "encode", call = "cjson.encode(value)",
+    params = { { "value", "any" } }, returns = { { "text", "string" } },
+    doc = "JSON of a value; raises for what JSON cannot hold. Keys of plain tables are sorted.",
+  },
+  {
+    name = "decode", call = "cjson.decode(text)",
+    params = { { "text", "string" } }, returns = { { "value", "any" } },
+    doc = "The value of a JSON text; raises when it is none. Integers stay exact, `[]` and `{}` stay what they are.",
+  },
+  { name = "null", type = "moonloop.Null", doc = "The same as `moonloop.null`." },
+  {
+    name = "array", call = "cjson.array(list)", generic = "T",
+    params = { { "list?", "T[]" } }, returns = { { "list", "T[]" } },
+    doc = "The same as `moonloop.array`.",
+  },
+}
+
+-- Types, in the order of the stub. `list`: the name under which fields.lua has the fields, or the values, for messages.
+-- A field: { name, type, doc }, and `shown` for another first cell in the docs.
+local function type_of(entry)
+  api.types[#api.types + 1] = entry
+end
+
+
+type_of {
+  name = "Kind", list = "kind",
+  { "apiVersion", "string" },
+  { "kind", "string" },
+  { "labels?", "string", "of its selection" },
+  { "fields?", "string", "of its selection" },
+  { "metadata_only", "boolean", "of its selection" },
+}
+
+type_of {
+  name = "Selection", list = "selection",
+  doc = "What of a kind is watched: of `owns` and `watches`, and without `metadata_only` of `reconciles`.",
+  {
+    "labels?", "string", "A label selector as `kubectl -l` takes it: only objects that meet it. Its syntax is checked "
+      .. "when the script is loaded.",
+  },
+  {
+    "fields?", "string", 'A field selector, `"spec.nodeName=n1"`: only objects that meet it. Which fields a kind can '
+      .. "be selected by, the server decides; one that it does not know is told in the log (`field label not "
+      .. "supported`), and the script does not begin.",
+  },
+  {
+    "metadata_only?", "boolean", "Of each object no more than its `metadata`: what a script needs that looks at names, "
+      .. "labels and owners. Not for the kind in `reconciles`.", shown = "metadata_only = true",
+  },
+}
+
+type_of { name = "Watch", doc = "Made by `moonloop.watch`." }
+type_of { name = "Controller", doc = "Made by `moonloop.controller`." }
+type_of { name = "Null", doc = "JSON's `null`." }
+
+type_of {
+  name = "OwnerReference",
+  { "apiVersion", "string" },
+  { "kind", "string" },
+  { "name", "string" },
+  { "uid", "string" },
+  { "controller?", "boolean" },
+  { "blockOwnerDeletion?", "boolean" },
+}
+
+type_of {
+  name = "Metadata",
+  { "name", "string" },
+  { "namespace?", "string" },
+  { "uid", "string" },
+  { "resourceVersion", "string" },
+  { "generation?", "integer" },
+  { "creationTimestamp", "string" },
+  { "deletionTimestamp?", "string" },
+  { "labels", "table<string, string>", "an empty table that cannot be filled when there are none" },
+  { "annotations", "table<string, string>", "an empty table that cannot be filled when there are none" },
+  { "ownerReferences?", "moonloop.OwnerReference[]" },
+  { "finalizers?", "string[]" },
+}
+
+type_of {
+  name = "Object",
+  doc = "An object as a reconcile gets it: a plain table, its own copy. `spec` and `status` read as empty tables that "
+    .. "cannot be filled when the object has none.",
+  { "apiVersion", "string" },
+  { "kind", "string" },
+  { "metadata", "moonloop.Metadata" },
+  { "spec", "table" },
+  { "status", "table" },
+  { "[string]", "any" },
+}
+
+type_of {
+  name = "ManifestMetadata",
+  { "name", "string" },
+  NAMESPACE,
+  { "labels?", "table<string, string>" },
+  { "annotations?", "table<string, string>" },
+  { "ownerReferences?", "moonloop.OwnerReference[]" },
+}
+
+type_of {
+  name = "Manifest", doc = "An object as a manifest writes it.",
+  { "apiVersion", "string" },
+  { "kind", "string" },
+  { "metadata", "moonloop.ManifestMetadata" },
+  { "[string]", "any" },
+}
+
+type_of {
+  name = "ErrorKind",
+  values = { "NotFound", "AlreadyExists", "Invalid", "Forbidden", "Unsupported", "LimitExceeded" },
+}
+
+type_of {
+  name = "Error", list = "error",
+  {
+    "kind", "moonloop.ErrorKind", "`{ErrorKind}`. A server that lacks the verb says "
+      .. "`Unsupported`; `LimitExceeded`: the request or its answer is larger than the host "
+      .. "allows.", shown = "err.kind",
+  },
+  { "code", "integer", "The HTTP status; 0 when there was no answer.", shown = "err.code" },
+  { "message", "string", "What is wrong. `tostring(err)` has all of it.", shown = "err.message" },
+}
+
+type_of {
+  name = "ListOptions", list = "list",
+  { "namespace?", "string", 'that of the reconciled object when left out; "*" for all' },
+  { "labels?", "table<string, string>", "all of them must be there" },
+  { "owned?", "boolean", "only what the reconciled object controls" },
+}
+
+type_of { name = "Outcome", doc = "Made by `ctx.invalid` and `ctx.terminal`." }
+
+type_of {
+  name = "Result", list = "result",
+  {
+    "status?", "table", "Merged over the object's status and written if that changes it: "
+      .. "say what is true each time, the host finds out what to send. `moonloop.null` "
+      .. "removes a field.", shown = "{ status = {…} }",
+  },
+  {
+    "requeue_after?", "number|string", "Call again after that time (also a number of seconds), if nothing changes "
+      .. "before.",
+    shown = '{ requeue_after = "5m30s" }',
+  },
+  {
+    "requeue_at?", "number", "Call again at that instant, in seconds since 1970. Together with `status` in one table.",
+    shown = "{ requeue_at = seconds }",
+  },
+}
+
+type_of {
+  name = "ObjectName",
+  { "name", "string" },
+  { "namespace?", "string" },
+}
+
+type_of {
+  name = "Part", list = "part",
+  doc = "What of an object has to change. `generation`: its spec, or whatever stands outside of metadata and status.",
+  values = { "generation", "labels", "annotations", "status" },
+}
+
+type_of {
+  name = "When",
+  doc = "Which changes count: those of these parts, or those for which the function says true. What comes, goes, or "
+    .. "begins to go counts always.",
+  is = "moonloop.Part[]|fun(old: moonloop.Object, new: moonloop.Object): boolean",
+}
+
+type_of {
+  name = "Declaration", list = "controller",
+  {
+    "name", "string", "A DNS label. The name in logs, events and metrics; writes have the field manager "
+      .. "`moonloop-NAME`. Not one that a part of the host has in the log: `apiserver`, `client`, `connect`, "
+      .. "`credentials`, `dev`, `election`, `host`, `informer`, `log`, `scripts`, `shard`, `watchdog`.",
+  },
+  {
+    "reconciles", "moonloop.Kind", "The kind whose objects are reconciled. Every object is, once at the start and "
+      .. "after each change; what the script itself returned as status is no such change.",
+  },
+  {
+    "reconcile", "fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?",
+    "`function(object, ctx)`. Not called for an object that is being deleted.",
+  },
+  {
+    "when?", "moonloop.When", 'Which changes of the object call `reconcile`, if not all: a list of `"generation"` '
+      .. '(its spec, or whatever stands outside of metadata and status), `"labels"`, `"annotations"`, `"status"`; or '
+      .. "`function(old, new)` that returns true or false. An object that comes, or begins to be deleted, counts "
+      .. "always.",
+  },
+  {
+    "owns?", "moonloop.Kind[]", "A list of kinds. What is created of them is owned by the reconciled object (a "
+      .. "controller reference: deleted with it), and their changes bring the owner back.",
+  },
+  { "watches?", "moonloop.Watch[]", "A list of `moonloop.watch(…)`: changes that concern others than an owner." },
+  {
+    "uses?", "moonloop.Kind[]", "A list of kinds that are read and written without being watched: by request, each "
+      .. "time. Good for Secrets and for what is rarely needed.",
+  },
+  {
+    "max_concurrent?", "integer", "Reconciles in flight, 1 to 10000, by default 1000. One object is never reconciled "
+      .. "twice at a time.",
+  },
+}
+
+type_of {
+  name = "Date", module = "moonloop.time",
+  doc = "Whole numbers or strings of digits, as string.match gives them.",
+  { "year", "integer|string" },
+  { "month", "integer|string" },
+  { "day", "integer|string" },
+  { "hour?", "integer|string" },
+  { "min?", "integer|string" },
+  { "sec?", "integer|string" },
+}
+
+-- What there is of Lua's own library. `more`: there as well, where Lua was built with it.
+api.language = {
+  { "assert", "v?v" },
+  { "error", "v?i" },
+  { "getmetatable", "v" },
+  { "ipairs", "t" },
+  { "next", "t?v" },
+  { "pairs", "t" },
+  { "pcall", "f?vvv" },
+  { "rawequal", "vv" },
+  { "rawget", "tv" },
+  { "rawlen", "t" },
+  { "rawset", "tvv" },
+  { "require", "s" },
+  { "select", "i?vvv" },
+  { "setmetatable", "tm" },
+  { "tonumber", "s?i" },
+  { "tostring", "v" },
+  { "type", "v" },
+  { "math.abs", "n" },
+  { "math.acos", "n" },
+  { "math.asin", "n" },
+  { "math.atan", "n?n" },
+  { "math.ceil", "n" },
+  { "math.cos", "n" },
+  { "math.deg", "n" },
+  { "math.exp", "n" },
+  { "math.floor", "n" },
+  { "math.fmod", "nn" },
+  { "math.log", "n?n" },
+  { "math.max", "n?nn" },
+  { "math.min", "n?nn" },
+  { "math.modf", "n" },
+  { "math.rad", "n" },
+  { "math.random", "?ii" },
+  { "math.sin", "n" },
+  { "math.sqrt", "n" },
+  { "math.tan", "n" },
+  { "math.tointeger", "v" },
+  { "math.type", "v" },
+  { "math.ult", "ii" },
+  { "string.byte", "s?ii" },
+  { "string.char", "?iii" },
+  { "string.find", "sp?ib" },
+  { "string.format", "F?vvv" },
+  { "string.gmatch", "sp?i" },
+  { "string.gsub", "spr?i" },
+  { "string.len", "s" },
+  { "string.lower", "s" },
+  { "string.match", "sp?i" },
+  { "string.rep", "si?s" },
+  { "string.reverse", "s" },
+  { "string.sub", "si?i" },
+  { "string.upper", "s" },
+  { "table.concat", "t?sii" },
+  { "table.insert", "tv" },
+  { "table.insert", "tiv" },
+  { "table.move", "tiii?t" },
+  { "table.pack", "?vvv" },
+  { "table.remove", "t?i" },
+  { "table.sort", "t?c" },
+  { "table.unpack", "t?ii" },
+  { "utf8.char", "?iii" },
+  { "utf8.codepoint", "s?iib" },
+  { "utf8.codes", "s?b" },
+  { "utf8.len", "s?iib" },
+  { "utf8.offset", "si?i" },
+}
+api.more = {
+  "math.atan2", "math.cosh", "math.frexp", "math.ldexp", "math.log10", "math.pow", "math.sinh", "math.tanh",
+}
+
+-- What only tests have (docs/testing.md).
+local WORLD_NAMESPACE = { "namespace?", "string", '"default" when left out' }
+
+api.test_modules[1] = {
+  name = "world", var = "world", class = "moonloop.testing.World",
+  doc = "Each method but the reading ones lets the operator come to rest.",
+  {
+    name = "apply", call = "world.apply(object)",
+    params = { { "what", "moonloop.Manifest|moonloop.Manifest[]|string" } },
+    doc = "Applies an object, a list of them, or the documents of a YAML text, as `kubectl apply --server-side` would.",
+  },
+  {
+    name = "patch", call = "world.patch(Kind, name, changes [, subresource [, namespace]])",
+    params = {
+      { "kind", "moonloop.Kind" }, { "name", "string" }, { "changes", "table" }, { "subresource?", '"status"' },
+      WORLD_NAMESPACE,
+    },
+    doc = 'Merges changes into an object; `"status"` as subresource for those of its status.',
+  },
+  {
+    name = "delete", call = "world.delete(Kind, name [, namespace])",
+    params = { { "kind", "moonloop.Kind" }, { "name", "string" }, WORLD_NAMESPACE },
+    doc = "Deletes an object, and what it owns.",
+  },
+  {
+    name = "get", call = "world.get(Kind, name [, namespace])",
+    params = { { "kind", "moonloop.Kind" }, { "name", "string" }, WORLD_NAMESPACE },
+    returns = { { "object", "moonloop.Object?" } },
+    doc = "The object, or nil.",
+  },
+  {
+    name = "list", call = "world.list(Kind [, selector])",
+    params = { { "kind", "moonloop.Kind" }, { "selector?", "string", "of labels" } },
+    returns = { { "objects", "moonloop.Object[]" } },
+    doc = 'All of a kind, by namespace and name; the selector is one of labels: `"app=a"`.',
+  },
+  {
+    name = "expect", call = "world.expect(Kind, name, fields [, namespace])",
+    params = { { "kind", "moonloop.Kind" }, { "name", "string" }, { "fields", "table|false" }, WORLD_NAMESPACE },
+    doc = "Fails unless the object is there and has these fields; the message shows each difference. `false` as "
+      .. "fields: it must not be there.",
+  },
+  {
+    name = "advance", call = 'world.advance("5m")',
+    params = { { "duration", "string", '"5m"' } },
+    doc = "Moves the clock, and stops wherever something is due.",
+  },
+  {
+    name = "settle", call = "world.settle()", params = {},
+    doc = "Comes to rest without moving the clock.",
+  },
+  {
+    name = "now", call = "world.now()", params = {}, returns = { { "seconds", "number" } },
+    doc = "Seconds since 1970.",
+  },
+  {
+    name = "finish_pod", call = "world.finish_pod(name [, how [, namespace]])",
+    params = { { "name", "string" }, { "how?", '"Succeeded"|"Failed"|integer' }, WORLD_NAMESPACE },
+    doc = 'Ends a pod: `"Succeeded"` (default), `"Failed"`, or an exit code. What follows is for its restartPolicy '
+      .. "to say.",
+  },
+  {
+    name = "events", call = "world.events([Kind [, name]])",
+    params = { { "kind?", "moonloop.Kind" }, { "name?", "string" } },
+    returns = { { "events", "moonloop.testing.Event[]" } },
+    doc = "What was told of objects, of this kind and name if given, oldest first: `type`, `reason`, `note`, `kind`, "
+      .. '`name`. They are sent a moment after they are told: `world.advance "1s"` first.',
+  },
+  {
+    name = "requests", call = "world.requests([verb [, path]])",
+    params = { { "verb?", "string" }, { "path?", "string", "a part of it" } },
+    returns = { { "requests", "moonloop.testing.Request[]" } },
+    doc = 'What the operator asked of the server: `verb`, `path`, `code`. `#world.requests("create", "/pods")`',
+  },
+  {
+    name = "fault", call = "world.fault(name [, where])",
+    params = { { "name", "moonloop.testing.Fault" }, { "where?", "moonloop.testing.Where" } },
+    returns = { { "heal", "fun()" } },
+    doc = "The next request that fits fails; returns a function that takes the fault away.",
+  },
+  {
+    name = "restart", call = "world.restart()", params = {},
+    doc = "Kills the operator where it stands, and begins another one.",
+  },
+}
+
+api.test_modules[2] = {
+  name = "moonloop.testing", var = "testing",
+  {
+    name = "world", call = "testing.world(options)",
+    params = { { "options?", "moonloop.testing.Options" } },
+    returns = { { "world", "moonloop.testing.World" } },
+    doc = "Begins a new, empty cluster and ends the one before.",
+  },
+}
+
+type_of {
+  name = "testing.Options", module = "moonloop.testing",
+  { "now?", "string|number", "what time it is: RFC 3339, or seconds since 1970. Default 2026-01-01T00:00:00Z" },
+  { "scripts?", "string|string[]", "paths of scripts or folders. Default: the script beside the test" },
+  {
+    "crds?", "string|string[]", "paths of CustomResourceDefinitions. Default: the folder `crds/` beside the test's "
+      .. "folder, or in it",
+  },
+  {
+    "pods?", '"run"|"succeed"|"fail"|fun(pod: moonloop.Object, container: table): { after: number, code: integer }?',
+    'what pods do once they run: `"run"` (default: on, until told otherwise), `"succeed"`, `"fail"`, or a function of '
+      .. "pod and container that returns `{ after = seconds, code = exit code }`",
+  },
+  { "seed?", "integer", "of all that is random: uids, generated names, jitter. Default 1" },
+}
+
+type_of {
+  name = "testing.Event", module = "moonloop.testing",
+  { "type", '"Normal"|"Warning"' },
+  { "reason", "string" },
+  { "note", "string" },
+  { "kind", "string", "of the object" },
+  { "name", "string", "of the object" },
+}
+
+type_of {
+  name = "testing.Request", module = "moonloop.testing",
+  { "verb", "string", '"create", "patch", …' },
+  { "path", "string" },
+  { "code", "integer" },
+}
+
+type_of {
+  name = "testing.Fault", module = "moonloop.testing",
+  values = {
+    "conflict", "forbidden", "unavailable", "too_many_requests", "lost_request", "lost_reply", "timeout", "stale_cache",
+  },
+}
+
+type_of {
+  name = "testing.Where", module = "moonloop.testing",
+  { "verb?", '"create"|"update"|"patch"|"delete"|"get"|"list"' },
+  { "kind?", "moonloop.Kind" },
+  { "times?", "integer", "default 1" },
+}
+
+return api
