@@ -6,8 +6,6 @@
 #include "net/loop.h"
 #include "state/lease.h"
 
-#define RETRY_JITTER   1.2 /* client-go, leaderelection.JitterFactor */
-#define TIMEOUT_NS_MIN ML_NS_PER_S
 /* Added to an attempt that the watch brings forward, so that not all candidates ask at once. */
 #define HINT_NS_MAX (200 * ML_NS_PER_MS)
 /* A deadline that is noticed so much too late has passed while the process was suspended. */
@@ -124,7 +122,7 @@ static void election_schedule(struct ml_election *self)
             &self->next,
             ML_MIN(election_until_expiry_ns(self),
                    retry_ns + ml_random_between(self->opts.random, 0,
-                                                (int64_t)(RETRY_JITTER * (double)retry_ns))));
+                                                (int64_t)(LEASE_RETRY_JITTER * (double)retry_ns))));
 }
 
 /* ---- how long it leads ---- */
@@ -170,17 +168,12 @@ static void election_failed(struct ml_election *self, const struct ml_err *err)
     ML_UNREACHABLE();
 }
 
-static int64_t election_timeout_ns(const struct ml_election *self)
-{
-    return ML_MAX(TIMEOUT_NS_MIN, self->opts.times.renew_ns / 2);
-}
-
 static void election_on_stuck(void *context)
 {
     struct ml_election *self = context;
     struct ml_err err;
     ml_err_set(&err, ML_ETIMEOUT, "no answer about the lease %s/%s within %g s", self->opts.ns,
-               self->opts.name, (double)election_timeout_ns(self) / (double)ML_NS_PER_S);
+               self->opts.name, (double)lease_timeout_ns(&self->opts.times) / (double)ML_NS_PER_S);
     if (self->call)
         ml_client_cancel(ml_take(&self->call));
     election_failed(self, &err);
@@ -191,15 +184,16 @@ static void election_send(struct ml_election *self, enum ml_verb verb, struct ml
 {
     const struct ml_client_request request = {
         .verb = verb,
-        .kind = &lease_kind,
+        .kind = &ml_kind_lease,
         .ns = ml_str_of(self->opts.ns),
         .name = ml_str_of(self->opts.name),
         .body = body,
-        .timeout_ms = election_timeout_ns(self) / ML_NS_PER_MS,
+        .timeout_ms = lease_timeout_ns(&self->opts.times) / ML_NS_PER_MS,
     };
     /* Longer than the request's own limit, which also drops the connection: this one ends the
      * client's own retries. */
-    ml_timer_start(&self->stuck, election_timeout_ns(self) + election_timeout_ns(self) / 8);
+    ml_timer_start(&self->stuck,
+                   lease_timeout_ns(&self->opts.times) + lease_timeout_ns(&self->opts.times) / 8);
     self->call = ml_client_send(self->opts.client, &request, done, self);
 }
 
@@ -391,11 +385,8 @@ static void election_on_deadline(void *context)
         election_read_lease(self);
         return;
     }
-    struct ml_err err = self->trouble;
-    if (!err.kind)
-        ml_err_set(&err, ML_ETIMEOUT, "no answer yet");
-    ml_err_wrap(&err, "not renewed for %g s",
-                (double)self->opts.times.renew_ns / (double)ML_NS_PER_S);
+    struct ml_err err;
+    lease_not_renewed(&self->opts.times, &self->trouble, &err);
     election_lose(self, &err);
 }
 
@@ -407,7 +398,7 @@ bool ml_election_leads(const struct ml_election *self)
 int ml_election_fence(void *context, const char *method, const char *path, struct ml_err *err)
 {
     const struct ml_election *self = context;
-    if (ml_election_leads(self) || ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/"))
+    if (ml_election_leads(self) || ml_path_is_event(path))
         return 0;
     return ml_err_set(err, ML_ECANCELED, "%s %s was not sent: this replica does not hold %s/%s",
                       method, path, self->opts.ns, self->opts.name);

@@ -54,8 +54,8 @@ void ml_election_free(struct ml_election *election);
 void ml_election_start(struct ml_election *election);
 
 /* Releases the Lease, if it holds it, so that the next candidate need not wait. Call it when all
- * work has ended. The fence is closed from now on. `done` is called once, later, after at most
- * `patience_ns`; `led` and `lost` are not called any more. */
+ * work has ended. The fence is closed from now on. `done` is called once, later
+ * from the loop, after at most `patience_ns`; `led` and `lost` are not called any more. */
 void ml_election_release(struct ml_election *election, int64_t patience_ns,
                          void (*done)(void *context), void *context);
 

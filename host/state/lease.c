@@ -6,7 +6,7 @@
 #include "state/watch_event.h"
 
 #define DURATION_S_MAX INT64_C(2147483647) /* the field is an int32 */
-#define RETRY_JITTER   1.2                 /* client-go, leaderelection.JitterFactor */
+#define TIMEOUT_NS_MIN ML_NS_PER_S
 #define LINE_MAX_BYTES ((size_t)256 * 1024)
 
 int ml_lease_times_check(const struct ml_lease_times *times, struct ml_err *err)
@@ -22,18 +22,28 @@ int ml_lease_times_check(const struct ml_lease_times *times, struct ml_err *err)
         return ml_err_set(err, ML_EINVALID,
                           "--leader-election-lease-duration must be longer than "
                           "--leader-election-renew-deadline");
-    if ((double)times->renew_ns <= RETRY_JITTER * (double)times->retry_ns)
+    if ((double)times->renew_ns <= LEASE_RETRY_JITTER * (double)times->retry_ns)
         return ml_err_set(err, ML_EINVALID,
                           "--leader-election-renew-deadline must be longer than 1.2 times "
                           "--leader-election-retry-period");
     return 0;
 }
 
-/* ---- the text of a Lease ---- */
+int64_t lease_timeout_ns(const struct ml_lease_times *times)
+{
+    return ML_MAX(TIMEOUT_NS_MIN, times->renew_ns / 2);
+}
 
-const struct ml_kind lease_kind = {
-    "coordination.k8s.io/v1", "coordination.k8s.io", "v1", "Lease", "leases", true, false,
-};
+void lease_not_renewed(const struct ml_lease_times *times, const struct ml_err *trouble,
+                       struct ml_err *out)
+{
+    *out = *trouble;
+    if (!out->kind)
+        ml_err_set(out, ML_ETIMEOUT, "no answer yet");
+    ml_err_wrap(out, "not renewed for %g s", (double)times->renew_ns / (double)ML_NS_PER_S);
+}
+
+/* ---- the text of a Lease ---- */
 
 static char *lease_text_of(struct ml_str object, const char *field)
 {

@@ -19,12 +19,20 @@ struct ml_lease_times {
  * the names of the flags. */
 ML_NODISCARD int ml_lease_times_check(const struct ml_lease_times *times, struct ml_err *err);
 
+#define LEASE_RETRY_JITTER 1.2 /* client-go, leaderelection.JitterFactor */
+
+/* How long a request about a Lease may take. Its sender gives it up an eighth later: that ends what
+ * the client tries again by itself. */
+int64_t lease_timeout_ns(const struct ml_lease_times *times);
+/* Why the Lease was not renewed in time: because of `trouble`, or when it has no kind for want of
+ * an answer. */
+void lease_not_renewed(const struct ml_lease_times *times, const struct ml_err *trouble,
+                       struct ml_err *out);
+
 /* ---- the text of a Lease ---- */
 
 /* What a Lease says. Whatever stands in it was written by others: a field that makes no sense
  * counts as absent. */
-extern const struct ml_kind lease_kind;
-
 struct lease_record {
     char *metadata;      /* raw JSON, to be sent back as it came; NULL: nothing was read yet */
     char *spec;          /* raw JSON, to see that it changed; "" when there is none */

@@ -63,8 +63,8 @@ void ml_shard_start(struct ml_shard *shard);
 void ml_shard_settled(struct ml_shard *shard);
 
 /* Leaves the group, so that the others need not wait. Call it when all work has ended. The fence is
- * closed from now on. `done` is called once, later, after at most `patience_ns`; the handlers are
- * not called any more. */
+ * closed from now on. `done` is called once, later from the loop, after at most `patience_ns`; the
+ * handlers are not called any more. */
 void ml_shard_leave(struct ml_shard *shard, int64_t patience_ns, void (*done)(void *context),
                     void *context);
 
