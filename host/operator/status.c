@@ -6,7 +6,7 @@
 #include "codec/json.h"
 #include "codec/json_diff.h"
 #include "codec/rfc3339.h"
-#include "script/limits.h"
+#include "script/maxima.h"
 
 /* What the host itself sets when a script returns ctx.invalid: Valid=False. */
 #define CONDITION_VALID "Valid"
@@ -158,7 +158,7 @@ static const struct condition *conditions_get(const struct conditions *self, con
 int ml_conditions_merge(struct ml_str current, struct ml_str wanted, int64_t generation,
                         int64_t now_ns, struct ml_buf *out, struct ml_err *err)
 {
-    ML_AUTO(conditions_fini) struct conditions old = {NULL}, new = {NULL};
+    ML_AUTO(conditions_fini) struct conditions old = {.len = 0}, new = {.len = 0};
     const struct ml_str none = {NULL, 0};
     struct ml_json_writer writer;
     int r = 0;

@@ -7,7 +7,7 @@
 #include "net_unit.h"
 
 #include "cluster/process_lua.h"
-#include "net/http_server.h"
+#include "net/http_routes.h"
 
 struct fixture {
     struct net net;

@@ -1,6 +1,6 @@
 #include "net_peer.h"
 
-#include "net/http_server.h"
+#include "net/http_routes.h"
 
 #define OK_HEAD "HTTP/1.1 200 OK\r\n"
 

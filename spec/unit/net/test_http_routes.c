@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "net/http_server.h"
+#include "net/http_routes.h"
 
 struct fixture {
     struct net net;
