@@ -38,7 +38,8 @@ struct ml_live_read;
  * that could not be learned. The read is over when it returns. */
 typedef void ml_live_read_done(void *context, const struct ml_err *err);
 
-/* `object` is of `kind`, and is not held. */
+/* `object` is of `kind`, and is not held. `done` comes later from the loop, never inside this call.
+ */
 struct ml_live_read *ml_live_read_start(struct ml_client *client, const struct ml_kind *kind,
                                         const struct ml_object *object, ml_live_read_done *done,
                                         void *context);

@@ -29,7 +29,7 @@ struct ml_write {
 };
 
 /* `body`: the object after the write (for a delete: the object or a Status), valid during the
- * call. As ml_client_done otherwise. */
+ * call. As ml_client_done otherwise: later from the loop, never inside this call. */
 struct ml_writer_call *ml_writer_send(struct ml_cluster *cluster, const struct ml_write *write,
                                       ml_client_done *done, void *context);
 /* True while its request, or the read after a lost reply, is under way; false while it only waits

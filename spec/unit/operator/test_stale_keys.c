@@ -43,7 +43,10 @@ static int teardown(void **state)
 static struct ml_live_read *start(struct live_read_world *self)
 {
     self->done = 0;
-    return ml_live_read_start(self->world.client, &pods, self->object, on_done, self);
+    struct ml_live_read *read = ml_live_read_start(self->world.client, &pods, self->object, on_done,
+                                                   self);
+    assert_int_equal(self->done, 0); /* never inside the call */
+    return read;
 }
 
 static struct fake_call *expect_get(struct live_read_world *self)
