@@ -231,50 +231,33 @@ static int write_key(struct yaml *yaml, struct ml_map *keys)
 
 static int write_node(struct yaml *yaml);
 
-/* Both begin at the collection's first event and end at its last. */
-
-static int write_sequence(struct yaml *yaml)
-{
-    ml_buf_putc(yaml->out, '[');
-    for (bool first = true;; first = false) {
-        int r = yaml_next_event(yaml);
-        if (r < 0)
-            return r;
-        if (yaml->event.type == YAML_SEQUENCE_END_EVENT)
-            break;
-        if (!first)
-            ml_buf_putc(yaml->out, ',');
-        r = write_node(yaml);
-        if (r < 0)
-            return r;
-    }
-    ml_buf_putc(yaml->out, ']');
-    return yaml_check_size(yaml);
-}
-
-static int write_mapping(struct yaml *yaml)
+/* Begins at the collection's first event and ends at its last. */
+static int write_items(struct yaml *yaml, bool mapping)
 {
     ML_AUTO(free_keys) struct ml_map keys = {0};
-    ml_buf_putc(yaml->out, '{');
+    yaml_event_type_t end = mapping ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
+    ml_buf_putc(yaml->out, mapping ? '{' : '[');
     for (bool first = true;; first = false) {
         int r = yaml_next_event(yaml);
         if (r < 0)
             return r;
-        if (yaml->event.type == YAML_MAPPING_END_EVENT)
+        if (yaml->event.type == end)
             break;
         if (!first)
             ml_buf_putc(yaml->out, ',');
-        r = write_key(yaml, &keys);
-        if (r < 0)
-            return r;
-        ml_buf_putc(yaml->out, ':');
-        r = yaml_next_event(yaml);
+        if (mapping) {
+            r = write_key(yaml, &keys);
+            if (r < 0)
+                return r;
+            ml_buf_putc(yaml->out, ':');
+            r = yaml_next_event(yaml);
+        }
         if (r == 0)
             r = write_node(yaml);
         if (r < 0)
             return r;
     }
-    ml_buf_putc(yaml->out, '}');
+    ml_buf_putc(yaml->out, mapping ? '}' : ']');
     return yaml_check_size(yaml);
 }
 
@@ -294,7 +277,7 @@ static int write_collection(struct yaml *yaml)
     if (r < 0)
         return r;
     yaml->depth++;
-    r = mapping ? write_mapping(yaml) : write_sequence(yaml);
+    r = write_items(yaml, mapping);
     yaml->depth--;
     close_anchor(yaml, anchor);
     return r;

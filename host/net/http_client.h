@@ -6,7 +6,7 @@
  * answer of any status code is no failure here. Redirects are not followed. */
 #pragma once
 
-#include "net/http_request.h"
+#include "net/http.h"
 #include "net/loop.h"
 
 struct ml_http_client;

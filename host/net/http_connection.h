@@ -17,7 +17,7 @@
 #include <event2/http.h>
 
 #include "base/map.h"
-#include "net/http_exchange.h"
+#include "net/http.h"
 #include "net/loop.h"
 
 /* ---- blocks ----

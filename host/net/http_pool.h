@@ -6,7 +6,7 @@
 
 #include <curl/curl.h>
 
-#include "net/http_request.h"
+#include "net/http.h"
 #include "net/loop.h"
 
 struct ml_http_pool {

@@ -3,8 +3,6 @@
 
 #include <event2/http.h>
 
-#include "net/http_server.h"
-
 #define ROUTES_HEADER_BYTES_MAX ((size_t)16 * 1024)
 #define ROUTES_BODY_BYTES_MAX   ((size_t)64 * 1024) /* probes and metrics have none */
 
@@ -126,14 +124,9 @@ void ml_http_routes_free(struct ml_http_routes *routes)
     free(routes);
 }
 
-int ml_http_routes_port(const struct ml_http_routes *routes)
+const struct ml_http_server *ml_http_routes_server(const struct ml_http_routes *routes)
 {
-    return ml_http_server_port(routes->server);
-}
-
-int ml_http_routes_listener(const struct ml_http_routes *routes)
-{
-    return ml_http_server_listener(routes->server);
+    return routes->server;
 }
 
 void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/err.h"
-#include "net/loop.h"
+#include "net/http_server.h"
 
 struct ml_http_routes;
 
@@ -25,8 +24,8 @@ typedef void ml_http_make_page(void *context, struct ml_http_page *page);
 ML_NODISCARD int ml_http_routes_new(struct ml_loop *loop, const char *address,
                                     struct ml_http_routes **out, struct ml_err *err);
 void ml_http_routes_free(struct ml_http_routes *routes);
-int ml_http_routes_port(const struct ml_http_routes *routes);
-int ml_http_routes_listener(const struct ml_http_routes *routes); /* the socket; borrowed */
+/* For its port and its socket; borrowed. */
+const struct ml_http_server *ml_http_routes_server(const struct ml_http_routes *routes);
 
 /* `path` matches exactly, or as a prefix when it ends in '/'; the longest match counts. What
  * matches nothing gets 404, methods other than GET and HEAD get 405. `path` is copied. */

@@ -28,8 +28,7 @@
  * the process runs out of descriptors nothing is accepted for up to a second. */
 #pragma once
 
-#include "base/err.h"
-#include "net/http_exchange.h"
+#include "net/http.h"
 #include "net/loop.h"
 
 struct ml_http_server;

@@ -341,5 +341,5 @@ void ml_loader_load(struct ml_loader *self, const struct ml_files *files)
 
 bool ml_loader_busy(const struct ml_loader *self)
 {
-    return self->now != NULL;
+    return self && self->now;
 }

@@ -91,4 +91,4 @@ void ml_loader_free(struct ml_loader *loader); /* NULL is fine; not from inside 
 /* Copies the set and begins to load it. It replaces a set that is still being loaded; files that
  * are loaded already and the same in both are kept. */
 void ml_loader_load(struct ml_loader *loader, const struct ml_files *files);
-bool ml_loader_busy(const struct ml_loader *loader);
+bool ml_loader_busy(const struct ml_loader *loader); /* false for NULL */

@@ -81,26 +81,6 @@ static void operator_on_leading(void *context)
     ml_scripts_resync(self->scripts);
 }
 
-static void make_election(struct ml_operator *self, const struct ml_replica_opts *opts)
-{
-    static const struct ml_election_handler handler = {operator_on_leading, operator_on_lease_lost};
-    const struct ml_election_opts candidate = {
-        .client = self->lease_client,
-        .loop = self->cluster.loop,
-        .random = self->cluster.random,
-        .log = self->cluster.log,
-        .metrics = self->cluster.metrics,
-        .ns = opts->ns,
-        .name = opts->name,
-        .identity = opts->identity,
-        .times = opts->times,
-        .handler = &handler,
-        .context = self,
-    };
-    self->election = ml_election_new(&candidate);
-    self->cluster.standby = true;
-}
-
 static void operator_on_shard_changed(void *context)
 {
     struct ml_operator *self = context;
@@ -113,26 +93,10 @@ static bool operator_hand_keys_over(void *context, bool cut)
     return ml_scripts_hand_over(self->scripts, cut);
 }
 
-static void make_shard(struct ml_operator *self, const struct ml_replica_opts *opts)
-{
-    static const struct ml_shard_handler handler = {
-        operator_on_shard_changed, operator_hand_keys_over, operator_on_lease_lost};
-    const struct ml_shard_opts member = {
-        .client = self->lease_client,
-        .loop = self->cluster.loop,
-        .random = self->cluster.random,
-        .log = self->cluster.log,
-        .metrics = self->cluster.metrics,
-        .ns = opts->ns,
-        .group = opts->name,
-        .identity = opts->identity,
-        .times = opts->times,
-        .handler = &handler,
-        .context = self,
-    };
-    self->shard = ml_shard_new(&member);
-    self->cluster.shard = self->shard;
-}
+static const struct ml_election_handler election_handler = {operator_on_leading,
+                                                            operator_on_lease_lost};
+static const struct ml_shard_handler shard_handler = {
+    operator_on_shard_changed, operator_hand_keys_over, operator_on_lease_lost};
 
 static void make_replica(struct ml_operator *self, const struct ml_replica_opts *opts)
 {
@@ -150,10 +114,23 @@ static void make_replica(struct ml_operator *self, const struct ml_replica_opts 
     self->identity = ml_strdup(opts->identity);
     self->lost = opts->lost;
     self->lost_context = opts->context;
-    if (opts->shares)
-        make_shard(self, opts);
-    else
-        make_election(self, opts);
+    const struct ml_lease_opts lease = {
+        .client = self->lease_client,
+        .loop = self->cluster.loop,
+        .random = self->cluster.random,
+        .log = self->cluster.log,
+        .metrics = self->cluster.metrics,
+        .ns = opts->ns,
+        .name = opts->name,
+        .identity = opts->identity,
+        .times = opts->times,
+    };
+    if (opts->shares) {
+        self->cluster.shard = self->shard = ml_shard_new(&lease, &shard_handler, self);
+    } else {
+        self->election = ml_election_new(&lease, &election_handler, self);
+        self->cluster.standby = true;
+    }
 }
 
 static void free_replica(struct ml_operator *self)

@@ -591,16 +591,11 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
     return ready;
 }
 
-static bool feed_is_loading(const struct feed *feed)
-{
-    return feed->loader && ml_loader_busy(feed->loader);
-}
-
 int64_t ml_scripts_next(const struct ml_scripts *self)
 {
     int64_t next = INT64_MAX;
     for (size_t i = 0; i < self->feed_count; i++)
-        if (!self->feeds[i].source->read || feed_is_loading(&self->feeds[i]))
+        if (!self->feeds[i].source->read || ml_loader_busy(self->feeds[i].loader))
             return 0;
     ml_list_each (node, &self->slots) {
         const struct slot *slot = ml_container_of(node, struct slot, node);

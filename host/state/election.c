@@ -4,7 +4,6 @@
 
 #include "codec/rfc3339.h"
 #include "net/loop.h"
-#include "state/lease.h"
 
 /* Added to an attempt that the watch brings forward, so that not all candidates ask at once. */
 #define HINT_NS_MAX (200 * ML_NS_PER_MS)
@@ -21,7 +20,9 @@ enum election_state {
 };
 
 struct ml_election {
-    struct ml_election_opts opts; /* strings owned */
+    struct ml_lease_opts opts; /* strings owned */
+    const struct ml_election_handler *handler;
+    void *context;
     struct ml_clock *clock;
     enum election_state state;
 
@@ -134,7 +135,7 @@ static void election_lose(struct ml_election *self, const struct ml_err *why)
     election_stop(self);
     self->state = ELECTION_OVER;
     ml_metric_set(self->master_status, 0);
-    self->opts.handler->lost(self->opts.context, &err);
+    self->handler->lost(self->context, &err);
 }
 
 static void election_failed(struct ml_election *self, const struct ml_err *err)
@@ -228,7 +229,7 @@ static void election_granted(struct ml_election *self)
     ml_metric_set(self->master_status, 1);
     ml_info(self->opts.log, "election", "leading", ML_S("lease", self->opts.name),
             ML_S("identity", self->opts.identity), ML_I("transitions", self->record.transitions));
-    self->opts.handler->led(self->opts.context);
+    self->handler->led(self->context);
 }
 
 /* ---- one attempt ---- */
@@ -486,13 +487,13 @@ void ml_election_release(struct ml_election *self, int64_t patience_ns, void (*d
 
 /* ---- life ---- */
 
-struct ml_election *ml_election_new(const struct ml_election_opts *opts)
+struct ml_election *ml_election_new(const struct ml_lease_opts *opts,
+                                    const struct ml_election_handler *handler, void *context)
 {
     struct ml_election *self = ml_new(struct ml_election);
-    self->opts = *opts;
-    self->opts.ns = ml_strdup(opts->ns);
-    self->opts.name = ml_strdup(opts->name);
-    self->opts.identity = ml_strdup(opts->identity);
+    self->opts = lease_opts_copy(opts);
+    self->handler = handler;
+    self->context = context;
     self->clock = ml_loop_clock(opts->loop);
     self->trouble = ML_ERR_INIT;
     ml_timer_init(&self->stuck, opts->loop, election_on_stuck, self);
@@ -526,9 +527,7 @@ void ml_election_free(struct ml_election *self)
     lease_watch_fini(&self->watch);
     lease_record_fini(&self->record);
     free(self->logged_holder);
-    free((char *)self->opts.ns);
-    free((char *)self->opts.name);
-    free((char *)self->opts.identity);
+    lease_opts_fini(&self->opts);
     free(self);
 }
 

@@ -43,11 +43,27 @@ void lease_not_renewed(const struct ml_lease_times *times, const struct ml_err *
     ml_err_wrap(out, "not renewed for %g s", (double)times->renew_ns / (double)ML_NS_PER_S);
 }
 
+struct ml_lease_opts lease_opts_copy(const struct ml_lease_opts *opts)
+{
+    struct ml_lease_opts copy = *opts;
+    copy.ns = ml_strdup(opts->ns);
+    copy.name = ml_strdup(opts->name);
+    copy.identity = ml_strdup(opts->identity);
+    return copy;
+}
+
+void lease_opts_fini(struct ml_lease_opts *opts)
+{
+    free((char *)opts->ns);
+    free((char *)opts->name);
+    free((char *)opts->identity);
+}
+
 /* ---- the text of a Lease ---- */
 
-static char *lease_text_of(struct ml_str object, const char *field)
+char *lease_text_of(struct ml_str object, const char *under, const char *field)
 {
-    char *text = ml_json_find_string(object, "spec", field, NULL);
+    char *text = ml_json_find_string(object, under, field, NULL);
     return text ? text : ml_strdup("");
 }
 
@@ -75,8 +91,8 @@ int lease_record_read(struct lease_record *record, struct ml_str object, struct 
     *record = (struct lease_record){
         .metadata = ml_str_dup(metadata),
         .spec = ml_str_dup(spec),
-        .holder = lease_text_of(object, "holderIdentity"),
-        .acquired = lease_text_of(object, "acquireTime"),
+        .holder = lease_text_of(object, "spec", "holderIdentity"),
+        .acquired = lease_text_of(object, "spec", "acquireTime"),
         .duration_ns = lease_number_of(object, "leaseDurationSeconds") * ML_NS_PER_S,
         .transitions = lease_number_of(object, "leaseTransitions"),
     };

@@ -7,7 +7,6 @@
 
 #include "codec/rfc3339.h"
 #include "net/loop.h"
-#include "state/lease.h"
 #include "state/shard_group.h"
 
 /* After news, so that not all members ask at the same moment. */
@@ -17,7 +16,9 @@
 enum shard_state { SHARD_NEW, SHARD_JOINING, SHARD_MEMBER, SHARD_LEAVING, SHARD_OVER };
 
 struct ml_shard {
-    struct ml_shard_opts opts; /* strings owned */
+    struct ml_lease_opts opts; /* strings owned */
+    const struct ml_shard_handler *handler;
+    void *context;
     struct ml_clock *clock;
     enum shard_state state;
     uint64_t id;
@@ -80,7 +81,7 @@ static void shard_lose(struct ml_shard *self, const struct ml_err *why)
     shard_stop(self);
     self->state = SHARD_OVER;
     ml_metric_set(self->members, 0);
-    self->opts.handler->lost(self->opts.context, &err);
+    self->handler->lost(self->context, &err);
 }
 
 static void shard_on_deadline(void *context)
@@ -149,7 +150,7 @@ static void shard_on_stuck(void *context)
     struct ml_shard *self = context;
     struct ml_err err;
     ml_err_set(&err, ML_ETIMEOUT, "no answer about the leases of %s in %s within %g s",
-               self->opts.group, self->opts.ns,
+               self->opts.name, self->opts.ns,
                (double)lease_timeout_ns(&self->opts.times) / (double)ML_NS_PER_S);
     if (self->call)
         ml_client_cancel(ml_take(&self->call));
@@ -188,7 +189,7 @@ static void shard_delete_old_lease(struct ml_shard *self)
     if (!remains || self->sweeping || self->state != SHARD_MEMBER ||
         self->views.next.ids[0] != self->id)
         return;
-    ML_AUTO_FREE char *name = shard_lease_name(self->opts.group, remains->lease.id);
+    ML_AUTO_FREE char *name = shard_lease_name(self->opts.name, remains->lease.id);
     const struct ml_client_request request = {
         .verb = ML_VERB_DELETE,
         .kind = &ml_kind_lease,
@@ -206,14 +207,14 @@ static void shard_delete_old_lease(struct ml_shard *self)
 static void shard_rebuild_acting(struct ml_shard *self)
 {
     if (shard_views_act(&self->views, &self->group))
-        self->opts.handler->changed(self->opts.context);
+        self->handler->changed(self->context);
 }
 
 static void shard_log_view(const struct ml_shard *self)
 {
     ML_AUTO_FREE char *members = shard_set_text(&self->views.next);
     ml_info(self->opts.log, "shard", "the members of the shard group have changed",
-            ML_S("group", self->opts.group), ML_I("members", (int64_t)self->views.next.count),
+            ML_S("group", self->opts.name), ML_I("members", (int64_t)self->views.next.count),
             ML_S("ids", members));
 }
 
@@ -234,7 +235,7 @@ static void shard_drain(struct ml_shard *self)
     bool cut = shard_now(self) - self->draining_since_ns >= self->opts.times.renew_ns;
     if (!self->views.draining)
         return;
-    if (self->opts.handler->idle(self->opts.context, cut)) {
+    if (self->handler->idle(self->context, cut)) {
         self->views.draining = false;
         ml_timer_stop(&self->drain);
         return;
@@ -273,7 +274,7 @@ static void shard_granted(struct ml_shard *self)
     self->state = SHARD_MEMBER;
     self->renews = false;
     if (first)
-        ml_info(self->opts.log, "shard", "joined the shard group", ML_S("group", self->opts.group),
+        ml_info(self->opts.log, "shard", "joined the shard group", ML_S("group", self->opts.name),
                 ML_S("lease", self->name), ML_S("identity", self->opts.identity));
     if (shard_views_grant(&self->views))
         shard_rebuild_acting(self);
@@ -301,7 +302,7 @@ static void shard_on_written(void *context, struct ml_str body, const struct ml_
         shard_end_round(self);
         return;
     }
-    if (shard_lease_read(body, self->opts.group, &lease) && lease.id == self->id) {
+    if (shard_lease_read(body, self->opts.name, &lease) && lease.id == self->id) {
         shard_keep_version(self, &lease);
         shard_lease_fini(&lease);
         shard_granted(self);
@@ -321,7 +322,7 @@ static char *shard_lease_body(struct ml_shard *self)
     if (!self->acquired)
         self->acquired = ml_strdup(now);
     const struct shard_lease_text text = {
-        .group = self->opts.group,
+        .group = self->opts.name,
         .ns = self->opts.ns,
         .id = self->id,
         .uid = self->uid,
@@ -405,7 +406,7 @@ static void shard_on_listed(void *context, struct ml_str body, const struct ml_e
 static void shard_list(struct ml_shard *self)
 {
     struct ml_buf path = ML_BUF_INIT;
-    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", self->opts.group);
+    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", self->opts.name);
     ml_buf_printf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases", self->opts.ns);
     ml_url_query(&path, "labelSelector", ml_str_of(selector));
     ML_AUTO_FREE char *text = ml_buf_take(&path);
@@ -447,7 +448,7 @@ static void shard_on_watched(void *context, struct ml_str object)
 {
     struct ml_shard *self = context;
     struct shard_lease lease = {0};
-    bool is_news = object.len == 0 || (shard_lease_read(object, self->opts.group, &lease) &&
+    bool is_news = object.len == 0 || (shard_lease_read(object, self->opts.name, &lease) &&
                                        shard_group_is_news(&self->group, &lease));
     shard_lease_fini(&lease);
     if (!is_news || self->state != SHARD_MEMBER)
@@ -530,7 +531,7 @@ int ml_shard_fence(void *context, const char *method, const char *path, struct m
         return 0;
     return ml_err_set(err, ML_ECANCELED,
                       "%s %s was not sent: this replica is no member of the shard group %s", method,
-                      path, self->opts.group);
+                      path, self->opts.name);
 }
 
 void ml_shard_settled(struct ml_shard *self)
@@ -541,18 +542,18 @@ void ml_shard_settled(struct ml_shard *self)
 
 /* ---- life ---- */
 
-struct ml_shard *ml_shard_new(const struct ml_shard_opts *opts)
+struct ml_shard *ml_shard_new(const struct ml_lease_opts *opts,
+                              const struct ml_shard_handler *handler, void *context)
 {
     struct ml_shard *self = ml_new(struct ml_shard);
-    self->opts = *opts;
-    self->opts.ns = ml_strdup(opts->ns);
-    self->opts.group = ml_strdup(opts->group);
-    self->opts.identity = ml_strdup(opts->identity);
+    self->opts = lease_opts_copy(opts);
+    self->handler = handler;
+    self->context = context;
     self->clock = ml_loop_clock(opts->loop);
     self->id = shard_member_id(opts->identity);
-    self->name = shard_lease_name(opts->group, self->id);
+    self->name = shard_lease_name(opts->name, self->id);
     self->trouble = ML_ERR_INIT;
-    shard_group_init(&self->group, self->opts.group, self->id, opts->times.lease_ns);
+    shard_group_init(&self->group, self->opts.name, self->id, opts->times.lease_ns);
     ml_timer_init(&self->stuck, opts->loop, shard_on_stuck, self);
     ml_timer_init(&self->next_round, opts->loop, shard_begin_round, self);
     ml_timer_init(&self->hint, opts->loop, shard_on_hint, self);
@@ -560,7 +561,7 @@ struct ml_shard *ml_shard_new(const struct ml_shard_opts *opts)
     ml_timer_init(&self->deadline, opts->loop, shard_on_deadline, self);
     ml_timer_init(&self->patience, opts->loop, shard_on_left, self);
     ml_task_init(&self->left_task, shard_on_left, self);
-    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", opts->group);
+    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", opts->name);
     lease_watch_init(&self->watch, opts->client, opts->ns, "labelSelector", selector,
                      shard_on_watched, self);
     self->members = ml_metric_only(ml_metrics_gauge(
@@ -583,9 +584,7 @@ void ml_shard_free(struct ml_shard *self)
     free(self->rv);
     free(self->acquired);
     free(self->name);
-    free((char *)self->opts.ns);
-    free((char *)self->opts.group);
-    free((char *)self->opts.identity);
+    lease_opts_fini(&self->opts);
     free(self);
 }
 
@@ -594,7 +593,7 @@ void ml_shard_start(struct ml_shard *self)
     ml_assert(self->state == SHARD_NEW);
     self->state = SHARD_JOINING;
     ml_info(self->opts.log, "shard", "joining the shard group", ML_S("namespace", self->opts.ns),
-            ML_S("group", self->opts.group), ML_S("lease", self->name),
+            ML_S("group", self->opts.name), ML_S("lease", self->name),
             ML_S("identity", self->opts.identity));
     shard_begin_round(self);
 }

@@ -127,12 +127,6 @@ bool shard_set_parse(struct ml_str text, struct shard_set *out)
 
 /* ---- the Lease of a member ---- */
 
-static char *shard_lease_text_at(struct ml_str object, const char *under, const char *field)
-{
-    char *text = ml_json_find_string(object, under, field, NULL);
-    return text ? text : ml_strdup("");
-}
-
 static bool shard_lease_id(struct ml_str object, const char *group, uint64_t *out)
 {
     ML_AUTO_FREE char *name = ml_json_find_string(object, "metadata", "name", NULL);
@@ -152,8 +146,8 @@ bool shard_lease_read(struct ml_str object, const char *group, struct shard_leas
     ML_AUTO_FREE char *view = ml_json_find_string(object, "metadata", "annotations",
                                                   SHARD_ANNOTATION, NULL);
     out->opaque = !view || !shard_set_parse(ml_str_of(view), &out->view);
-    out->uid = shard_lease_text_at(object, "metadata", "uid");
-    out->rv = shard_lease_text_at(object, "metadata", "resourceVersion");
+    out->uid = lease_text_of(object, "metadata", "uid");
+    out->rv = lease_text_of(object, "metadata", "resourceVersion");
     out->holder = ml_take(&record.holder);
     out->duration_ns = record.duration_ns;
     lease_record_fini(&record);
