@@ -1,5 +1,6 @@
---- Checks that includes between the folders of host/ point down only, that Lua's headers stay in host/script and
---- host/cluster, and that no circle of requires ties folders of lua/ together; there is no exception. Prints what is
+--- Checks that includes between the folders of host/ point down only and tie no files of one folder into a circle, that
+--- Lua's headers stay in host/script and host/cluster, and that no circle of requires ties folders of lua/ together;
+--- there is no exception. Prints what is
 --- not so, exits 1 then.
 local layers = { "base", "codec", "net", "kube", "state", "script", "operator", "cluster", "cli" }
 local rank = {}
@@ -46,6 +47,32 @@ local function check_includes(file)
       complain(file, number, "only host/script and host/cluster know Lua")
     end
   end
+end
+
+
+-- A C file with its header, and with what only files of its family share: "state/informer" for host/state/informer.c,
+-- informer.h and informer_internal.h.
+local function module_of(path)
+  return (path:gsub("%.[ch]$", ""):gsub("_internal$", ""))
+end
+
+
+-- module → module → the line that includes it, { file =, number = }.
+local function includes(names)
+  local edges = {}
+  for _, file in ipairs(names) do
+    local number, mine = 0, module_of(file:match "^host/(.*)$")
+    edges[mine] = edges[mine] or {}
+    for line in io.lines(file) do
+      number = number + 1
+      local used = line:match('^#include "(%w+/[%w_]+%.h)"')
+      local theirs = used and module_of(used)
+      if theirs and theirs ~= mine then
+        edges[mine][theirs] = edges[mine][theirs] or { file = file, number = number }
+      end
+    end
+  end
+  return edges
 end
 
 
@@ -99,20 +126,21 @@ local function leads(edges, from, to, seen)
 end
 
 
-local function check_requires(names)
-  local edges = requires(names)
+local function check_circles(edges)
   for from, uses in pairs(edges) do
     for to, line in pairs(uses) do
       if leads(edges, to, from, {}) then
-        complain(line.file, line.number, ("%s requires %s, which needs it, too"):format(from, to))
+        complain(line.file, line.number, ("%s needs %s, which needs it, too"):format(from, to))
       end
     end
   end
 end
 
 
-for _, file in ipairs(files "'host/*.c' 'host/*.h'") do
+local sources = files "'host/*.c' 'host/*.h'"
+for _, file in ipairs(sources) do
   check_includes(file)
 end
-check_requires(files "'lua/*.lua' ':!lua/*/meta'")
+check_circles(includes(sources))
+check_circles(requires(files "'lua/*.lua' ':!lua/*/meta'"))
 os.exit(bad == 0 and 0 or 1)

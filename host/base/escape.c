@@ -120,6 +120,17 @@ bool ml_escape_text(struct ml_buf *buf, struct ml_str text)
     return !buf->failed;
 }
 
+void ml_clean_line(struct ml_str text, char *out, size_t size)
+{
+    text = ml_str_head(ml_str_trim(text), size - 1);
+    bool utf8 = ml_str_is_utf8(text);
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        out[i] = c < ' ' || c == 0x7f ? ' ' : c >= 0x80 && !utf8 ? '?' : (char)c;
+    }
+    out[text.len] = '\0';
+}
+
 static void append_escaped_line(struct ml_buf *to, const char *format, va_list args)
     ML_PRINTF(2, 0);
 

@@ -5,7 +5,7 @@
 
 #include <ctype.h>
 
-#include "cluster/host.h"
+#include "cluster/trusted_internal.h"
 
 #define REPLY       "moonloop.reply"
 #define HEADERS_MAX 16

@@ -1,6 +1,6 @@
 /* host.file: files that must survive a crash, for the store of `moonloop dev --data` and the audit
  * log. Lua's io cannot lock, cut or sync. */
-#include "cluster/host.h"
+#include "cluster/trusted_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * is in host_json_encode.c. */
 #include <math.h>
 
-#include "cluster/host.h"
+#include "cluster/trusted_internal.h"
 #include "codec/yaml.h"
 
 #define DEPTH_MAX      10000 /* the API server's own limit */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cluster/host.h"
+#include "cluster/trusted_internal.h"
 
 #define DEPTH_MAX     10000 /* as decode */
 #define MEMBERS_SORT  12    /* up to so many, insertion sort is fastest */

@@ -4,7 +4,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "cluster/host.h"
+#include "cluster/trusted_internal.h"
 
 #define COUNT_MAX     1000 /* of one repetition, and of nested ones multiplied */
 #define RE2_DEPTH_MAX 1000

@@ -7,7 +7,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "cluster/host.h"
+#include "cluster/trusted_internal.h"
 
 #define REGEX          "moonloop.regex"
 #define STEPS_MAX      200000 /* of a match at one start offset, about 10 ms */

@@ -6,7 +6,7 @@
 #include <sys/random.h>
 
 #include "base/escape.h"
-#include "cluster/host.h"
+#include "cluster/trusted_internal.h"
 #include "codec/base64.h"
 #include "codec/rfc3339.h"
 

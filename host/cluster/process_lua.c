@@ -13,7 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "cluster/host.h"
+#include "cluster/trusted_internal.h"
 #include "net/tcp.h"
 
 #define PROCESS      "cluster.process"

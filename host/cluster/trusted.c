@@ -5,7 +5,7 @@
 #include <lualib.h>
 #include <stdio.h>
 
-#include "cluster/host.h"
+#include "cluster/trusted_internal.h"
 #include "script/library.h"
 
 /* Message handler: turns the error value into text with a traceback. */

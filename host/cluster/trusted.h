@@ -3,7 +3,7 @@
  * ends when memory runs out. Users' scripts never run in it.
  *
  * `require` finds the embedded library (lua/moonloop/ without its stubs), then files by
- * package.path; "cluster.host" is what the bindings of host.h give. An error in a callback that
+ * package.path; "cluster.host" is what the host_*.c files bind. An error in a callback that
  * the loop runs (host.after, host.defer) ends that callback only, and is told to `failed`. */
 #pragma once
 

@@ -116,7 +116,7 @@ void ml_json_spans_fini(struct ml_json_spans *spans)
     if (!spans)
         return;
     free(spans->items);
-    *spans = (struct ml_json_spans){NULL};
+    *spans = (struct ml_json_spans){.items = NULL};
 }
 
 static void spans_append(struct ml_json_spans *spans)

@@ -3,17 +3,13 @@
  * to the API server does so through this file. */
 #include "kube/client_internal.h"
 
-#include "base/map.h"
 #include "codec/json.h"
-
-#include <stdio.h>
 
 #define IN_FLIGHT_DEFAULT 100
 #define WAITING_MAX       1000
 #define ANSWER_MAX        ((size_t)32 * 1024 * 1024)
 #define REFUSAL_MAX       ((size_t)256 * 1024) /* of a stream's answer that is no success */
 #define BODY_COPIES       3 /* while it is sent: the client's, the transport's, libcurl's */
-#define WARNINGS_MAX      256
 
 /* client-go rest/with_retry.go: an answer is asked for again only where the server says when;
  * a lost connection only for reads. */
@@ -36,7 +32,6 @@ struct ml_client {
     struct ml_loop *loop;
     struct ml_transport *transport;
     struct ml_random *random;
-    struct ml_log *log;
     ml_client_fence *fence;
     void *fence_context;
     bool exempt;
@@ -48,12 +43,7 @@ struct ml_client {
     struct ml_client_pause pause;
     struct ml_list awaiting; /* struct ml_client_await */
     struct ml_timer probe;   /* until one of them is to look whether the server is back */
-    struct ml_map warnings;  /* the texts of Warning headers that were logged */
-    bool warnings_full;
-    /* As client-go has them; NULL: nothing is counted. */
-    struct ml_metric_family *requests;
-    struct ml_metric_family *duration;
-    struct ml_metric *waiting;
+    struct ml_client_metrics metrics;
 };
 
 /* WAITING -> SENT -> over, or SENT -> BACKOFF -> WAITING for another attempt. REFUSED: the client
@@ -86,61 +76,9 @@ struct ml_client_call {
     struct ml_err refusal;
 };
 
-/* ---- metrics and warnings ---- */
-
-static void register_client_metrics(struct ml_client *client, struct ml_metrics *metrics)
-{
-    static const char *const request_labels[] = {"code", "method", "host", NULL};
-    static const char *const duration_labels[] = {"verb", "host", NULL};
-    static const double buckets[] = {0.005, 0.025, 0.1, 0.25, 0.5,  1.0,
-                                     2.0,   4.0,   8.0, 15.0, 30.0, 60.0};
-    client->requests = ml_metrics_counter(metrics, "rest_client_requests_total",
-                                          "Number of HTTP requests, partitioned by status code, "
-                                          "method, and host.",
-                                          request_labels);
-    client->duration = ml_metrics_histogram(metrics, "rest_client_request_duration_seconds",
-                                            "Request latency in seconds until the answer's head. "
-                                            "Broken down by verb, and host.",
-                                            duration_labels, buckets, ML_COUNT(buckets));
-    client->waiting = ml_metric_only(
-        ml_metrics_gauge(metrics, "moonloop_requests_waiting",
-                         "Requests that wait for a place, or for the end of a pause.", NULL));
-}
-
 static int64_t client_now_ns(const struct ml_client *client)
 {
     return ml_clock_monotonic(ml_loop_clock(client->loop));
-}
-
-/* `status` 0: no answer came. */
-static void count_attempt(const struct ml_client_call *call, int status)
-{
-    const struct ml_client *client = call->client;
-    const char *method = call->wire.method, *host = client->transport->host;
-    if (!client->requests)
-        return;
-    char code[16] = "<error>";
-    if (status > 0)
-        snprintf(code, sizeof code, "%d", status);
-    ml_metric_add(ml_metric_with(client->requests, ml_metric_labels(code, method, host)), 1);
-    ml_metric_observe(ml_metric_with(client->duration, ml_metric_labels(method, host)),
-                      (double)(client_now_ns(client) - call->sent_ns) / (double)ML_NS_PER_S);
-}
-
-/* Each text once. */
-static void log_warning_header(struct ml_client *client, struct ml_str text)
-{
-    if (text.len == 0 || client->warnings_full || ml_map_get(&client->warnings, text))
-        return;
-    if (client->warnings.len == WARNINGS_MAX) {
-        client->warnings_full = true;
-        ml_warn(client->log, "client", "further warnings of the API server are not logged",
-                ML_I("distinct", WARNINGS_MAX));
-        return;
-    }
-    char *copy = ml_str_dup(text);
-    ml_map_put(&client->warnings, (struct ml_str){copy, text.len}, copy);
-    ml_warn(client->log, "client", "warning of the API server", ML_STR_FIELD("warning", text));
 }
 
 /* ---- waiting for a server that can be reached ---- */
@@ -204,6 +142,14 @@ static bool call_writes(const struct ml_client_call *call)
     return strcmp(call->wire.method, "GET") != 0;
 }
 
+/* `status` 0: no answer came. */
+static void count_attempt(const struct ml_client_call *call, int status)
+{
+    const struct ml_client *client = call->client;
+    ml_client_metrics_attempt(&client->metrics, call->wire.method, status,
+                              client_now_ns(client) - call->sent_ns);
+}
+
 static void client_call_set_state(struct ml_client_call *call, enum call_state state)
 {
     struct ml_client *client = call->client;
@@ -215,8 +161,9 @@ static void client_call_set_state(struct ml_client_call *call, enum call_state s
         ml_list_remove(&call->waiter.node);
     if (state == CALL_HELD)
         ml_list_push(&client->held, &call->waiter.node);
-    if (client->waiting)
-        ml_metric_add(client->waiting, (state == CALL_WAITING) - (call->state == CALL_WAITING));
+    if (client->metrics.waiting)
+        ml_metric_add(client->metrics.waiting,
+                      (state == CALL_WAITING) - (call->state == CALL_WAITING));
     call->state = state;
 }
 
@@ -295,7 +242,7 @@ static void on_request_head(void *context, const struct ml_http_head *head)
     call->status = head->status;
     call->retry_after_ms = head->retry_after_ms;
     count_attempt(call, head->status);
-    log_warning_header(call->client, head->warning);
+    ml_client_metrics_warning(&call->client->metrics, head->warning);
     notify_server_answered(call->client, head->status);
 }
 
@@ -594,7 +541,6 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     client->loop = opts->loop;
     client->transport = opts->transport;
     client->random = opts->random;
-    client->log = opts->log;
     client->exempt = opts->exempt;
     client->in_flight_max = opts->in_flight_max ? opts->in_flight_max : IN_FLIGHT_DEFAULT;
     ml_client_queue_init(&client->queue);
@@ -602,8 +548,7 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     ml_list_init(&client->awaiting);
     ml_timer_init(&client->probe, client->loop, let_one_probe, client);
     ml_client_pause_init(&client->pause, opts, on_pause_over, client);
-    if (opts->metrics)
-        register_client_metrics(client, opts->metrics);
+    ml_client_metrics_init(&client->metrics, opts);
     return client;
 }
 
@@ -614,9 +559,7 @@ void ml_client_free(struct ml_client *client)
     ml_assert(client->calls == 0);
     ml_timer_stop(&client->pause.over);
     ml_timer_stop(&client->probe);
-    ml_map_each (&client->warnings, cursor, text)
-        free(text);
-    ml_map_fini(&client->warnings);
+    ml_client_metrics_fini(&client->metrics);
     free(client);
 }
 

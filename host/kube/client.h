@@ -73,7 +73,8 @@ struct ml_client_request {
  * a Status with status Failure counts as that error. */
 typedef void ml_client_done(void *context, struct ml_str body, const struct ml_err *err);
 
-/* Callbacks come later from the loop. The call is gone when done returns. */
+/* Callbacks come later from the loop, never inside this call. The call is gone when done returns.
+ */
 struct ml_client_call *ml_client_send(struct ml_client *client,
                                       const struct ml_client_request *request, ml_client_done *done,
                                       void *context);

@@ -1,6 +1,8 @@
-/* L3 kube. What client.c uses of client_queue.c and client_wire.c. Private to these three. */
+/* L3 kube. What client.c uses of client_queue.c, client_wire.c and client_metrics.c. Private to
+ * these. */
 #pragma once
 
+#include "base/map.h"
 #include "kube/client.h"
 #include "net/loop.h"
 
@@ -55,3 +57,21 @@ void ml_client_pause_init(struct ml_client_pause *pause, const struct ml_client_
  * us to wait (below 0: it did not say). */
 void ml_client_pause_note(struct ml_client_pause *pause, int status, int64_t retry_after_ms);
 bool ml_client_paused(const struct ml_client_pause *pause);
+
+/* What is counted of the client's requests, as client-go has it; and the server's warnings. */
+struct ml_client_metrics {
+    struct ml_metric_family *requests, *duration; /* NULL: nothing is counted */
+    struct ml_metric *waiting;                    /* or NULL */
+    const char *host;
+    struct ml_log *log;
+    struct ml_map warnings; /* the texts of Warning headers that were logged */
+    bool warnings_full;
+};
+
+void ml_client_metrics_init(struct ml_client_metrics *self, const struct ml_client_opts *opts);
+void ml_client_metrics_fini(struct ml_client_metrics *self);
+/* An attempt came to its answer's head; `status` 0: to its end without one. */
+void ml_client_metrics_attempt(const struct ml_client_metrics *self, const char *method, int status,
+                               int64_t took_ns);
+/* Logs each text once. */
+void ml_client_metrics_warning(struct ml_client_metrics *self, struct ml_str text);

@@ -4,6 +4,7 @@
  * it, and those that read ERROR events of a watch. */
 #include "kube/client_internal.h"
 
+#include "base/escape.h"
 #include "codec/json.h"
 
 #include <stdio.h>
@@ -174,24 +175,13 @@ static bool is_schema_mismatch(int code, const char *message)
     return code == 500 && strstr(message, "typed patch object") != NULL;
 }
 
-/* One printable line of at most `len_max` bytes, never cut inside a character. */
+/* A message for the middle of a sentence: without its full stop. */
 static void clean_status_line(struct ml_str text, size_t len_max, char *out)
 {
-    text = ml_str_trim(text);
-    if (text.len > len_max) {
-        text.len = len_max;
-        while (text.len > 0 && (text.ptr[text.len] & 0xc0) == 0x80)
-            text.len--;
-    }
+    text = ml_str_head(ml_str_trim(text), len_max);
     while (text.len > 0 && text.ptr[text.len - 1] == '.')
         text.len--;
-    bool utf8 = ml_str_is_utf8(text);
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool control = c < ' ' || c == 0x7f;
-        out[i] = control ? ' ' : c >= 0x80 && !utf8 ? '?' : (char)c;
-    }
-    out[text.len] = '\0';
+    ml_clean_line(text, out, len_max + 1);
 }
 
 /* "HTTP 502 Bad Gateway", and as much of the body as helps a person. */

@@ -48,7 +48,7 @@ struct ml_credentials_wait {
     struct ml_list node; /* private */
 };
 
-/* True: `out` is filled. False: wait->ready comes later. */
+/* True: `out` is filled. False: wait->ready comes later from the loop, never inside this call. */
 bool ml_credentials_get(struct ml_credentials *credentials, struct ml_identity *out,
                         struct ml_credentials_wait *wait);
 void ml_credentials_cancel_wait(struct ml_credentials_wait *wait); /* ready() comes no more */

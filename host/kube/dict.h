@@ -1,5 +1,5 @@
 /* L3 kube. Small texts that resemble each other, packed with zstd against a dictionary made of
- * the first of them. Private to object.c.
+ * the first of them. Who keeps objects has one dictionary a kind; object.c packs with it.
  *
  * The dictionary grows while texts still pack badly and there is room, and is trained once it has
  * seen enough of them: each time there is a new `struct ml_dict_text`, and what was packed against
@@ -7,7 +7,12 @@
 #pragma once
 
 #include "base/buf.h"
-#include "kube/object.h"
+
+/* The dictionary of a kind. Made from the first objects it sees; objects made before and after
+ * hold a reference, so it outlives its store. */
+struct ml_dict;
+struct ml_dict *ml_dict_new(void);
+void ml_dict_unref(struct ml_dict *dict); /* NULL is fine */
 
 /* One state of a dictionary, reference-counted: what is needed to unpack. */
 struct ml_dict_text;

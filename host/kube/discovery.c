@@ -110,17 +110,12 @@ static void learn_kind(struct ml_discovery *discovery, struct ml_str api_version
 /* The kinds that the host itself works with: the server need not be asked. */
 static void learn_built_in_kinds(struct ml_discovery *discovery)
 {
-    static const struct {
-        const char *api_version;
-        struct resource resource;
-    } built_in[] = {
-        {"v1", {ML_STR("ConfigMap"), ML_STR("configmaps"), true, false}},
-        {"v1", {ML_STR("Namespace"), ML_STR("namespaces"), false, true}},
-        {"events.k8s.io/v1", {ML_STR("Event"), ML_STR("events"), true, false}},
-        {"coordination.k8s.io/v1", {ML_STR("Lease"), ML_STR("leases"), true, false}},
-    };
-    for (size_t i = 0; i < ML_COUNT(built_in); i++)
-        learn_kind(discovery, ml_str_of(built_in[i].api_version), &built_in[i].resource);
+    static const struct ml_kind *const kinds[] = {&ml_kind_configmap, &ml_kind_namespace,
+                                                  &ml_kind_event, &ml_kind_lease};
+    for (size_t i = 0; i < ML_COUNT(kinds); i++)
+        learn_kind(discovery, ml_str_of(kinds[i]->api_version),
+                   &(struct resource){ml_str_of(kinds[i]->kind), ml_str_of(kinds[i]->plural),
+                                      kinds[i]->namespaced, kinds[i]->has_status});
 }
 
 struct ml_discovery *ml_discovery_new(struct ml_client *client, struct ml_loop *loop)

@@ -14,8 +14,8 @@ void ml_discovery_free(struct ml_discovery *discovery);
 /* ML_ENOT_FOUND: the server has no such kind (yet). Other errors as the client's. */
 typedef void ml_discovery_done(void *context, const struct ml_kind *kind, const struct ml_err *err);
 
-/* Resolves a kind; `done` comes later from the loop, once. Requests for one group/version
- * that is being asked already share the question. `gvk` is copied. */
+/* Resolves a kind; `done` comes once, later from the loop, never inside this call. Requests for one
+ * group/version that is being asked already share the question. `gvk` is copied. */
 struct ml_discovery_wait *ml_discovery_resolve(struct ml_discovery *discovery,
                                                const struct ml_gvk *gvk, ml_discovery_done *done,
                                                void *context);

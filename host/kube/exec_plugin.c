@@ -2,6 +2,8 @@
  * Called by credentials.c. */
 #include "kube/exec_plugin.h"
 
+#include "base/escape.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -194,26 +196,11 @@ static void fill_plugin_argv(const struct ml_exec_config *config, struct strings
 
 /* ---- the end of a run ---- */
 
-/* One printable line of what the plugin wrote. */
-static void clean_plugin_line(struct ml_str text, char *out, size_t size)
-{
-    text = ml_str_trim(text);
-    bool utf8 = ml_str_is_utf8(text);
-    size_t len = ML_MIN(text.len, size - 1);
-    while (utf8 && len < text.len && len > 0 && (text.ptr[len] & 0xc0) == 0x80)
-        len--;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        out[i] = c < ' ' || c == 0x7f ? ' ' : c >= 0x80 && !utf8 ? '?' : (char)c;
-    }
-    out[len] = '\0';
-}
-
 static int explain_failed_start(const struct ml_exec_plugin *plugin, struct ml_err *err)
 {
     char hint[SAYS_MAX];
     const struct ml_err cause = *err;
-    clean_plugin_line(ml_str_of(plugin->config->install_hint), hint, sizeof hint);
+    ml_clean_line(ml_str_of(plugin->config->install_hint), hint, sizeof hint);
     if (cause.kind != ML_ENOT_FOUND)
         return ml_err_set(err, ML_EUNAUTHORIZED, "exec plugin %s", cause.message);
     return ml_err_set(err, ML_EUNAUTHORIZED,
@@ -227,7 +214,7 @@ static int explain_failed_run(const struct ml_exec_plugin *plugin, const struct 
 {
     char says[SAYS_MAX];
     const char *name = plugin->config->command;
-    clean_plugin_line(end->errors, says, sizeof says);
+    ml_clean_line(end->errors, says, sizeof says);
     const char *colon = *says ? ": " : "";
     if (end->timed_out)
         return ml_err_set(err, ML_EUNAUTHORIZED,

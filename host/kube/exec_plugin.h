@@ -48,7 +48,7 @@ struct ml_exec_plugin *ml_exec_plugin_new(const struct ml_exec_plugin_opts *opts
 void ml_exec_plugin_free(struct ml_exec_plugin *plugin); /* kills a run under way; NULL is fine */
 
 /* Starts a run, unless one is under way or the backoff is not over. Returns whether one is under
- * way now: done() will come. `cluster` is used during the call only. */
+ * way now: done() will come, never inside this call. `cluster` is used during the call only. */
 bool ml_exec_plugin_run(struct ml_exec_plugin *plugin, const struct ml_exec_cluster *cluster);
 bool ml_exec_plugin_running(const struct ml_exec_plugin *plugin);
 /* The server accepted what it gave: the next run may start at once. Without this call, the next run

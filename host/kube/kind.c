@@ -5,6 +5,13 @@
 #define LABEL_LEN_MAX 63  /* DNS-1123 label: versions, and kinds in either case */
 #define NAME_LEN_MAX  253
 
+const struct ml_kind ml_kind_configmap = {"v1", "", "v1", "ConfigMap", "configmaps", true, false};
+const struct ml_kind ml_kind_namespace = {"v1", "", "v1", "Namespace", "namespaces", false, true};
+const struct ml_kind ml_kind_event = {
+    "events.k8s.io/v1", "events.k8s.io", "v1", "Event", "events", true, false};
+const struct ml_kind ml_kind_lease = {
+    "coordination.k8s.io/v1", "coordination.k8s.io", "v1", "Lease", "leases", true, false};
+
 static bool is_lower(char c)
 {
     return c >= 'a' && c <= 'z';
@@ -152,4 +159,9 @@ bool ml_name_valid(struct ml_str name)
         before = c;
     }
     return before != '.' && before != '-';
+}
+
+bool ml_path_is_event(const char *path)
+{
+    return ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/");
 }

@@ -27,6 +27,9 @@ struct ml_kind {
     bool has_status; /* a status subresource */
 };
 
+/* What the host itself works with, on every server. */
+extern const struct ml_kind ml_kind_configmap, ml_kind_namespace, ml_kind_event, ml_kind_lease;
+
 /* Appends "/apis/apps/v1/namespaces/NS/deployments/NAME/SUB". `ns` empty: all namespaces;
  * `name`, `subresource` empty: without. Names are percent-encoded where they need it. */
 void ml_kind_path(const struct ml_kind *kind, struct ml_str ns, struct ml_str name,
@@ -34,6 +37,9 @@ void ml_kind_path(const struct ml_kind *kind, struct ml_str ns, struct ml_str na
 
 /* Appends `key=value`, percent-encoded, with '?' or '&' as the URL so far asks for. */
 void ml_url_query(struct ml_buf *url, const char *key, struct ml_str value);
+
+/* The path of a request about Events, which may be sent when no other write may. */
+bool ml_path_is_event(const char *path);
 
 /* "namespace/name", or "name" for what has no namespace: the key of stores and queues. */
 struct ml_str ml_key_namespace(struct ml_str key);

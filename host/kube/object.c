@@ -4,7 +4,6 @@
 #include "kube/object.h"
 
 #include "codec/json.h"
-#include "kube/dict.h"
 
 #include <malloc.h>
 

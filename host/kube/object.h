@@ -5,14 +5,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "kube/dict.h"
 
 #define ML_OBJECT_SIZE_MAX ((size_t)8 * 1024 * 1024) /* of JSON, from the server */
-
-/* The dictionary of a kind. Made from the first objects it sees; objects made before and after
- * hold a reference, so it outlives its store. */
-struct ml_dict;
-struct ml_dict *ml_dict_new(void);
-void ml_dict_unref(struct ml_dict *dict); /* NULL is fine */
 
 /* resourceVersion as a number where it is one (Kubernetes 1.35+: decimal, comparable);
  * ML_RV_OPAQUE for others. The text stays exact in ml_object_rv. */

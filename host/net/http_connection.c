@@ -123,25 +123,25 @@ static struct ml_str evcon_key(const struct http_connection *connection)
     return (struct ml_str){(const char *)&connection->evcon, sizeof connection->evcon};
 }
 
-struct http_connection *http_connection_of(struct ml_http_server *server,
+struct http_connection *http_connection_of(struct http_connections *all,
                                            struct evhttp_connection *evcon)
 {
     struct ml_str key = {(const char *)&evcon, sizeof evcon};
-    struct http_connection *connection = ml_map_get(&server->by_evcon, key);
+    struct http_connection *connection = ml_map_get(&all->by_evcon, key);
     ml_assert(connection != NULL);
     return connection;
 }
 
 void http_connection_set_held(struct http_connection *connection, size_t bytes)
 {
-    connection->server->held_bytes += bytes - connection->held_bytes;
+    connection->all->held_bytes += bytes - connection->held_bytes;
     connection->held_bytes = bytes;
 }
 
 /* A request with more bytes than this cannot be within the limits. */
-static size_t arrived_max(const struct ml_http_server *server)
+static size_t arrived_max(const struct http_connections *all)
 {
-    return server->opts.limits.header_bytes_max + server->opts.limits.body_bytes_max;
+    return all->limits.header_bytes_max + all->limits.body_bytes_max;
 }
 
 /* Checks a piece of a head; false for a NUL. */
@@ -185,19 +185,19 @@ void http_connection_begin_request(struct http_connection *connection)
 {
     connection->phase = HTTP_BUSY;
     ml_timer_stop(&connection->timer);
-    connection_move_to(connection, &connection->server->busy);
+    connection_move_to(connection, &connection->all->busy);
 }
 
 void http_connection_sending(struct http_connection *connection)
 {
     connection->phase = HTTP_SENDING;
     connection->unsent_bytes = SIZE_MAX;
-    connection_start_timer(connection, connection->server->opts.limits.arrival_ms);
+    connection_start_timer(connection, connection->all->limits.arrival_ms);
 }
 
 void http_connection_wait(struct http_connection *connection)
 {
-    const struct ml_http_limits *limits = &connection->server->opts.limits;
+    const struct ml_http_limits *limits = &connection->all->limits;
     /* Bytes that are here already are the beginning of the next request. */
     connection->arrived_bytes = evbuffer_get_length(bufferevent_get_input(connection->bev));
     http_connection_set_held(connection, connection->arrived_bytes);
@@ -206,7 +206,7 @@ void http_connection_wait(struct http_connection *connection)
     connection->phase = connection->arrived_bytes ? HTTP_ARRIVING : HTTP_IDLE;
     connection_start_timer(connection,
                            connection->arrived_bytes ? limits->arrival_ms : limits->idle_ms);
-    connection_move_to(connection, &connection->server->waiting);
+    connection_move_to(connection, &connection->all->waiting);
     connection->has_bad_head = !connection_check_head(connection, connection->arrived_bytes);
 }
 
@@ -214,7 +214,7 @@ void http_connection_abort(struct http_connection *connection)
 {
     /* Later: the caller may run inside a callback of evhttp for this connection. */
     connection->phase = HTTP_ABORTED;
-    ml_task_defer(&connection->task, connection->server->opts.loop);
+    ml_task_defer(&connection->task, connection->all->loop);
 }
 
 /* The reasons that evhttp does not know, and one that has been renamed. */
@@ -238,13 +238,13 @@ const char *http_reason(int status)
     }
 }
 
-void http_refusal(const struct ml_http_server *server, int status, struct ml_http_answer *out)
+void http_refusal(const struct http_connections *all, int status, struct ml_http_answer *out)
 {
     *out = (struct ml_http_answer){.status = status,
                                    .content_type = "text/plain; charset=utf-8",
                                    .body = ml_str_of(http_reason(status))};
-    if (server->opts.refusal)
-        server->opts.refusal(server->opts.context, status, out);
+    if (all->refusal)
+        all->refusal(all->context, status, out);
 }
 
 /* ---- refusing a request before it is whole ---- */
@@ -281,7 +281,7 @@ static void connection_send_refusal(struct http_connection *connection)
 {
     struct evbuffer *output = bufferevent_get_output(connection->bev);
     struct ml_http_answer answer = {0};
-    http_refusal(connection->server, connection->refusal, &answer);
+    http_refusal(connection->all, connection->refusal, &answer);
     on_refused_input(connection->bev, NULL);
     evbuffer_add_printf(output,
                         "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
@@ -303,7 +303,7 @@ static void connection_refuse(struct http_connection *connection, int status)
     http_connection_set_held(connection, 0);
     connection->refusal = status;
     bufferevent_setcb(connection->bev, NULL, NULL, on_refused_closed, connection);
-    ml_task_defer(&connection->task, connection->server->opts.loop);
+    ml_task_defer(&connection->task, connection->all->loop);
 }
 
 static void on_connection_task(void *context)
@@ -330,20 +330,20 @@ static void connection_cut(struct http_connection *connection)
     evbuffer_freeze(output, 1);
     evbuffer_drain(input, evbuffer_get_length(input));
     http_connection_set_held(connection, 0);
-    ml_task_defer(&connection->task, connection->server->opts.loop);
+    ml_task_defer(&connection->task, connection->all->loop);
 }
 
 /* The connection to close when too much input is held: the one whose request has been arriving for
  * the longest time, or else one that sent much ahead while a request is being answered. */
 static struct http_connection *find_holder_to_close(struct http_connection *reader)
 {
-    struct ml_http_server *server = reader->server;
-    ml_list_each (node, &server->waiting) {
+    struct http_connections *all = reader->all;
+    ml_list_each (node, &all->waiting) {
         struct http_connection *other = ml_container_of(node, struct http_connection, node);
         if (other != reader && other->phase == HTTP_ARRIVING && other->held_bytes > 0)
             return other;
     }
-    ml_list_each (node, &server->busy) {
+    ml_list_each (node, &all->busy) {
         struct http_connection *other = ml_container_of(node, struct http_connection, node);
         if (!other->cut && evbuffer_get_length(bufferevent_get_input(other->bev)) > AHEAD_BYTES)
             return other;
@@ -353,9 +353,9 @@ static struct http_connection *find_holder_to_close(struct http_connection *read
 
 static void bound_held_bytes(struct http_connection *reader)
 {
-    struct ml_http_server *server = reader->server;
+    struct http_connections *all = reader->all;
     struct http_connection *victim;
-    while (server->held_bytes > server->opts.limits.arrived_bytes_max &&
+    while (all->held_bytes > all->limits.arrived_bytes_max &&
            (victim = find_holder_to_close(reader))) {
         if (victim->phase == HTTP_ARRIVING)
             http_connection_end(victim);
@@ -369,7 +369,7 @@ static void on_connection_input(struct evbuffer *input, const struct evbuffer_cb
                                 void *context)
 {
     struct http_connection *connection = context;
-    struct ml_http_server *server = connection->server;
+    struct http_connections *all = connection->all;
     (void)input;
     if (info->n_added == 0)
         return;
@@ -378,14 +378,14 @@ static void on_connection_input(struct evbuffer *input, const struct evbuffer_cb
     http_connection_set_held(connection, connection->held_bytes + info->n_added);
     if (connection->phase == HTTP_IDLE) {
         connection->phase = HTTP_ARRIVING;
-        connection_start_timer(connection, server->opts.limits.arrival_ms);
+        connection_start_timer(connection, all->limits.arrival_ms);
     }
     if (connection->phase != HTTP_ARRIVING) {
         bound_held_bytes(connection);
         return;
     }
     connection->arrived_bytes += info->n_added;
-    if (connection->arrived_bytes > arrived_max(server))
+    if (connection->arrived_bytes > arrived_max(all))
         connection_refuse(connection, 413);
     else if (!connection_check_head(connection, info->n_added))
         connection_refuse(connection, 400);
@@ -401,25 +401,25 @@ static void on_connection_output(struct evbuffer *output, const struct evbuffer_
     struct http_connection *connection = context;
     bool is_ours = connection->phase == HTTP_BUSY || connection->phase == HTTP_SENDING;
     (void)output;
-    connection->server->unsent_bytes += info->n_added - info->n_deleted;
+    connection->all->unsent_bytes += info->n_added - info->n_deleted;
     if (is_ours && (info->n_deleted || info->orig_size == 0))
-        connection_move_to(connection, &connection->server->busy);
+        connection_move_to(connection, &connection->all->busy);
 }
 
 /* Memory that answers take, as far as it can be known. What buffers hold by reference is counted
  * once, with its block. */
-size_t ml_http_server_unsent(const struct ml_http_server *server)
+size_t http_connections_unsent(const struct http_connections *all)
 {
-    size_t referenced = ML_MIN(server->unsent->referenced, server->unsent_bytes);
-    return server->unsent_bytes - referenced + server->unsent->block_bytes;
+    size_t referenced = ML_MIN(all->unsent->referenced, all->unsent_bytes);
+    return all->unsent_bytes - referenced + all->unsent->block_bytes;
 }
 
 void http_connection_bound_unsent(struct http_connection *writer)
 {
-    struct ml_http_server *server = writer->server;
-    while (ml_http_server_unsent(server) > server->opts.limits.unsent_bytes_max) {
+    struct http_connections *all = writer->all;
+    while (http_connections_unsent(all) > all->limits.unsent_bytes_max) {
         struct http_connection *victim = NULL;
-        ml_list_each (node, &server->busy) {
+        ml_list_each (node, &all->busy) {
             victim = ml_container_of(node, struct http_connection, node);
             if (victim != writer && !victim->cut &&
                 evbuffer_get_length(bufferevent_get_output(victim->bev)) > 0)
@@ -464,7 +464,7 @@ static void on_connection_timer(void *context)
     size_t unsent = evbuffer_get_length(bufferevent_get_output(connection->bev));
     if (connection->phase == HTTP_SENDING && unsent < connection->unsent_bytes) {
         connection->unsent_bytes = unsent; /* slow, but the client reads */
-        connection_start_timer(connection, connection->server->opts.limits.arrival_ms);
+        connection_start_timer(connection, connection->all->limits.arrival_ms);
         return;
     }
     http_connection_end(connection);
@@ -507,7 +507,7 @@ static void connection_forget(struct http_connection *connection)
     ml_task_cancel(&connection->task);
     ml_list_remove(&connection->node);
     http_connection_set_held(connection, 0);
-    connection->server->connection_count--;
+    connection->all->count--;
     free(connection->headers);
     free(connection);
 }
@@ -531,37 +531,37 @@ static void on_connection_closed(struct evhttp_connection *evcon, void *context)
     struct evbuffer *output = bufferevent_get_output(connection->bev);
     evbuffer_remove_cb(bufferevent_get_input(connection->bev), on_connection_input, connection);
     evbuffer_remove_cb(output, on_connection_output, connection);
-    connection->server->unsent_bytes -= evbuffer_get_length(output);
+    connection->all->unsent_bytes -= evbuffer_get_length(output);
     connection_end_tls(connection->bev);
-    ml_map_remove(&connection->server->by_evcon, evcon_key(connection));
+    ml_map_remove(&connection->all->by_evcon, evcon_key(connection));
     connection_notify_handler(connection);
     connection_forget(connection);
 }
 
 /* ---- the beginning ---- */
 
-struct http_connection *http_connection_new(struct ml_http_server *server, struct event_base *base)
+struct http_connection *http_connection_new(struct http_connections *all, struct event_base *base)
 {
     struct http_connection *connection = ml_new(struct http_connection);
-    SSL *ssl = server->opts.tls ? SSL_new(server->opts.tls) : NULL;
-    ml_assert(!server->opts.tls || ssl);
-    connection->server = server;
+    SSL *ssl = all->tls ? SSL_new(all->tls) : NULL;
+    ml_assert(!all->tls || ssl);
+    connection->all = all;
     connection->bev = ssl ? bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING,
                                                            BEV_OPT_CLOSE_ON_FREE)
                           : bufferevent_socket_new(base, -1, 0);
     ml_assert(connection->bev != NULL);
     bufferevent_incref(connection->bev); /* until it is adopted */
-    ml_timer_init(&connection->timer, server->opts.loop, on_connection_timer, connection);
+    ml_timer_init(&connection->timer, all->loop, on_connection_timer, connection);
     ml_task_init(&connection->task, on_connection_task, connection);
     ml_list_init(&connection->node);
-    ml_list_push(&server->fresh, &connection->node);
-    server->connection_count++;
+    ml_list_push(&all->fresh, &connection->node);
+    all->count++;
     return connection;
 }
 
 bool http_connection_adopt(struct http_connection *connection)
 {
-    struct ml_http_server *server = connection->server;
+    struct http_connections *all = connection->all;
     int on = 1;
     void *evcon = NULL;
     bufferevent_getcb(connection->bev, NULL, &connection->evhttp_write, &connection->evhttp_event,
@@ -572,19 +572,19 @@ bool http_connection_adopt(struct http_connection *connection)
         return false;
     }
     connection->evcon = evcon;
-    ml_map_put(&server->by_evcon, evcon_key(connection), connection);
+    ml_map_put(&all->by_evcon, evcon_key(connection), connection);
     evhttp_connection_set_closecb(connection->evcon, on_connection_closed, connection);
     evbuffer_add_cb(bufferevent_get_input(connection->bev), on_connection_input, connection);
     evbuffer_add_cb(bufferevent_get_output(connection->bev), on_connection_output, connection);
     /* What a client sends ahead while a request is being answered; room for the largest request
      * and a read that goes beyond it. Not less: over TLS, what libevent has decrypted when it stops
      * there would stay there until more comes. */
-    bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(server) + AHEAD_BYTES);
+    bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(all) + AHEAD_BYTES);
     const int fd = bufferevent_getfd(connection->bev), send_bytes = SEND_BYTES;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);
     http_connection_wait(connection);
     connection->phase = HTTP_ARRIVING;
-    connection_start_timer(connection, server->opts.limits.arrival_ms);
+    connection_start_timer(connection, all->limits.arrival_ms);
     return true;
 }

@@ -1,5 +1,5 @@
-/* L2 net, private to http_server.c and http_connection.c. One connection of the server: what it is
- * doing, the limits in bytes and time, its end. And what waits to be sent.
+/* L2 net, private to http_server.c. The connections of a server: what each is doing, the limits in
+ * bytes and time, its end. And what waits to be sent.
  *
  * evhttp (2.1.12) reports a connection only when a request has arrived whole. What happens before
  * and between requests we learn from the bufferevent below it: its input buffer reports arriving
@@ -17,7 +17,8 @@
 #include <event2/http.h>
 
 #include "base/map.h"
-#include "net/http_server.h"
+#include "net/http.h"
+#include "net/loop.h"
 
 /* ---- blocks ----
  *
@@ -63,8 +64,8 @@ enum http_phase {
 };
 
 struct http_connection {
-    struct ml_list node; /* in server->fresh, waiting or busy */
-    struct ml_http_server *server;
+    struct ml_list node; /* in all->fresh, waiting or busy */
+    struct http_connections *all;
     struct bufferevent *bev;
     struct evhttp_connection *evcon;
     bufferevent_data_cb evhttp_write; /* evhttp's own callbacks, called through ours */
@@ -87,14 +88,14 @@ struct http_connection {
     bool chunked;
 };
 
-struct ml_http_server {
-    struct ml_http_server_opts opts; /* without the address, limits filled in */
-    struct evhttp *http;
-    struct evconnlistener *listener;
-    struct ml_timer accepting;
-    struct event *adopt;
-    int port;
-    size_t connection_count;
+/* Those of one server. */
+struct http_connections {
+    struct ml_loop *loop;
+    struct ssl_ctx_st *tls;       /* NULL: plain; borrowed */
+    struct ml_http_limits limits; /* none is 0 */
+    void (*refusal)(void *context, int status, struct ml_http_answer *answer); /* or NULL */
+    void *context;
+    size_t count;
     struct ml_list fresh;   /* made by accept, evhttp's side not known yet */
     struct ml_list waiting; /* for a request; the longest waiting first */
     struct ml_list busy;    /* first the one whose client has read nothing for the longest time */
@@ -105,9 +106,12 @@ struct ml_http_server {
     struct ml_map by_evcon;        /* adopted ones by the address of their evhttp_connection */
 };
 
-/* Makes one for a client that is being accepted, and puts it among the server's fresh ones. It
+/* Memory of answers that wait to be sent, in bytes. */
+size_t http_connections_unsent(const struct http_connections *all);
+
+/* Makes one for a client that is being accepted, and puts it among the fresh ones. It
  * frees itself when evhttp closes it. */
-struct http_connection *http_connection_new(struct ml_http_server *server, struct event_base *base);
+struct http_connection *http_connection_new(struct http_connections *all, struct event_base *base);
 /* Matches a fresh one with the connection that evhttp has made of its bufferevent meanwhile; frees
  * it when evhttp has given that up already, and returns false. */
 bool http_connection_adopt(struct http_connection *connection);
@@ -115,7 +119,7 @@ bool http_connection_adopt(struct http_connection *connection);
 void http_connection_end(struct http_connection *connection);
 
 /* The one that `evcon` is the evhttp side of. */
-struct http_connection *http_connection_of(struct ml_http_server *server,
+struct http_connection *http_connection_of(struct http_connections *all,
                                            struct evhttp_connection *evcon);
 
 void http_connection_begin_request(
@@ -127,7 +131,7 @@ void http_connection_abort(struct http_connection *connection);   /* closes in t
 /* So many bytes of what was read are kept. */
 void http_connection_set_held(struct http_connection *connection, size_t bytes);
 
-/* Sees to the server's unsent_bytes_max after something was added to the output of `writer`. */
+/* Sees to unsent_bytes_max after something was added to the output of `writer`. */
 void http_connection_bound_unsent(struct http_connection *writer);
 
 /* Puts our callbacks between the bufferevent and evhttp; needed after each call of evhttp that
@@ -137,4 +141,4 @@ void http_connection_guard(struct http_connection *connection);
 /* The words of a status, NULL where evhttp has the right ones. */
 const char *http_reason(int status);
 /* Fills in what the server itself answers; nothing of it is the caller's to free. */
-void http_refusal(const struct ml_http_server *server, int status, struct ml_http_answer *out);
+void http_refusal(const struct http_connections *all, int status, struct ml_http_answer *out);

@@ -4,7 +4,7 @@
 
 #include <curl/curl.h>
 
-#include "net/http_client.h"
+#include "net/http.h"
 
 /* ---- options: method, headers, body, TLS, proxy, and what all our requests share ---- */
 

@@ -6,7 +6,8 @@
 
 #include <curl/curl.h>
 
-#include "net/http_client.h"
+#include "net/http.h"
+#include "net/loop.h"
 
 struct ml_http_pool {
     struct ml_list node;

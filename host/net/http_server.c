@@ -1,6 +1,6 @@
-/* Called by operator/endpoints.c (routes) and by the embedded API server (cluster/embedded_http.c).
- * Requests and answers between evhttp and the handler; accepting connections; routes. What one
- * connection does before and between requests: http_connection.c. */
+/* Requests and answers between evhttp and the handler; accepting connections. Called by
+ * http_routes.c and by the embedded API server (cluster/embedded_http.c). What one connection does
+ * before and between requests: http_connection.c. */
 #include "net/http_server.h"
 
 #include <event2/buffer.h>
@@ -21,6 +21,17 @@
  * of larger ones none is kept for the next. */
 #define SHARED_MIN ((size_t)1024)
 #define SHARED_MAX ((size_t)4 * 1024 * 1024)
+
+struct ml_http_server {
+    struct http_connections connections;
+    ml_http_handle *handle;
+    void *context;
+    struct evhttp *http;
+    struct evconnlistener *listener;
+    struct ml_timer accepting;
+    struct event *adopt;
+    int port;
+};
 
 static struct http_connection *exchange_connection(struct ml_http_exchange *exchange)
 {
@@ -100,7 +111,7 @@ static void answer_refusal(struct http_connection *connection, int status)
 {
     struct ml_http_answer answer;
     struct evkeyvalq *headers = evhttp_request_get_output_headers(connection->request);
-    http_refusal(connection->server, status, &answer);
+    http_refusal(connection->all, status, &answer);
     evhttp_add_header(headers, "Connection", "close");
     ml_http_answer(&connection->exchange, &answer);
 }
@@ -162,7 +173,7 @@ static void on_answer_sent(struct evhttp_request *request, void *context)
 static void on_request(struct evhttp_request *request, void *context)
 {
     struct ml_http_server *server = context;
-    struct http_connection *connection = http_connection_of(server,
+    struct http_connection *connection = http_connection_of(&server->connections,
                                                             evhttp_request_get_connection(request));
     struct ml_http_exchange *exchange = &connection->exchange;
     connection->request = request;
@@ -179,10 +190,10 @@ static void on_request(struct evhttp_request *request, void *context)
         answer_refusal(connection, 405);
     else if (request_has_unknown_coding(exchange))
         answer_refusal(connection, 501);
-    else if (exchange->body.len > server->opts.limits.body_bytes_max)
+    else if (exchange->body.len > server->connections.limits.body_bytes_max)
         answer_refusal(connection, 413);
     else
-        server->opts.handle(server->opts.context, exchange);
+        server->handle(server->context, exchange);
 }
 
 const char *ml_http_header(const struct ml_http_exchange *exchange, const char *name)
@@ -268,14 +279,14 @@ static struct http_block *make_chunk(struct http_unsent *unsent, struct ml_str p
 }
 
 /* Those who watch the same are written the same, one after the other. */
-static void send_shared_chunk(struct ml_http_server *server, struct evbuffer *output,
+static void send_shared_chunk(struct http_connections *all, struct evbuffer *output,
                               struct ml_str piece)
 {
-    if (!server->last_block || !http_block_is(server->last_block, piece)) {
-        http_block_unref(server->last_block);
-        server->last_block = make_chunk(server->unsent, piece);
+    if (!all->last_block || !http_block_is(all->last_block, piece)) {
+        http_block_unref(all->last_block);
+        all->last_block = make_chunk(all->unsent, piece);
     }
-    http_block_send(server->last_block, output);
+    http_block_send(all->last_block, output);
 }
 
 size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece)
@@ -288,7 +299,7 @@ size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece)
     /* As evhttp_send_reply_chunk, but small ones copied to the buffer's end: each block is a TLS
      * record and a system call of its own. */
     if (connection->chunked && piece.len >= SHARED_MIN && piece.len <= SHARED_MAX) {
-        send_shared_chunk(connection->server, output, piece);
+        send_shared_chunk(connection->all, output, piece);
     } else if (piece.len && connection->chunked) {
         evbuffer_add_printf(output, "%zx\r\n", piece.len);
         buffer_add_pieces(output, piece);
@@ -335,11 +346,12 @@ void ml_http_abort(struct ml_http_exchange *exchange)
 
 static void server_make_room(struct ml_http_server *server, struct http_connection *newest)
 {
-    if (server->connection_count <= server->opts.limits.connections_max)
+    struct http_connections *all = &server->connections;
+    if (all->count <= all->limits.connections_max)
         return;
-    struct ml_list *first = server->waiting.next; /* `newest` itself when all others are busy */
+    struct ml_list *first = all->waiting.next; /* `newest` itself when all others are busy */
     http_connection_end(
-        first == &server->waiting ? newest : ml_container_of(first, struct http_connection, node));
+        first == &all->waiting ? newest : ml_container_of(first, struct http_connection, node));
 }
 
 /* Runs in the same round of the loop as the accept, so before any byte has been read. */
@@ -347,7 +359,7 @@ static void on_connections_accepted(evutil_socket_t fd, short what, void *contex
 {
     struct ml_http_server *server = context;
     (void)fd, (void)what;
-    for (struct ml_list *node; (node = ml_list_shift(&server->fresh));) {
+    for (struct ml_list *node; (node = ml_list_shift(&server->connections.fresh));) {
         struct http_connection *connection = ml_container_of(node, struct http_connection, node);
         if (http_connection_adopt(connection))
             server_make_room(server, connection);
@@ -359,7 +371,7 @@ static void on_connections_accepted(evutil_socket_t fd, short what, void *contex
 static struct bufferevent *on_accepting(struct event_base *base, void *context)
 {
     struct ml_http_server *server = context;
-    struct http_connection *connection = http_connection_new(server, base);
+    struct http_connection *connection = http_connection_new(&server->connections, base);
     event_active(server->adopt, EV_TIMEOUT, 0);
     return connection->bev;
 }
@@ -409,9 +421,10 @@ static void server_fill_limits(struct ml_http_limits *limits)
 
 static void server_start_evhttp(struct ml_http_server *server, int fd)
 {
-    server->http = evhttp_new(ml_loop_base(server->opts.loop));
+    server->http = evhttp_new(ml_loop_base(server->connections.loop));
     ml_assert(server->http != NULL);
-    evhttp_set_max_headers_size(server->http, (ev_ssize_t)server->opts.limits.header_bytes_max);
+    evhttp_set_max_headers_size(server->http,
+                                (ev_ssize_t)server->connections.limits.header_bytes_max);
     evhttp_set_max_body_size(server->http, -1); /* ours: see on_connection_input and on_request */
     evhttp_set_allowed_methods(server->http, UINT16_MAX); /* the refusal is ours */
     evhttp_set_default_content_type(server->http, NULL);
@@ -431,14 +444,21 @@ int ml_http_server_new(const struct ml_http_server_opts *opts, struct ml_http_se
     if (r < 0)
         return r;
     struct ml_http_server *server = ml_new(struct ml_http_server);
-    server->opts = *opts;
-    server->opts.address = NULL;
-    server_fill_limits(&server->opts.limits);
+    server->handle = opts->handle;
+    server->context = opts->context;
     server->port = ml_tcp_listen_port(fd);
-    server->unsent = http_unsent_new();
-    ml_list_init(&server->fresh);
-    ml_list_init(&server->waiting);
-    ml_list_init(&server->busy);
+    server->connections = (struct http_connections){
+        .loop = opts->loop,
+        .tls = opts->tls,
+        .limits = opts->limits,
+        .refusal = opts->refusal,
+        .context = opts->context,
+        .unsent = http_unsent_new(),
+    };
+    ml_list_init(&server->connections.fresh);
+    ml_list_init(&server->connections.waiting);
+    ml_list_init(&server->connections.busy);
+    server_fill_limits(&server->connections.limits);
     if (opts->tls)
         SSL_CTX_up_ref(opts->tls);
     server->adopt = event_new(ml_loop_base(opts->loop), -1, 0, on_connections_accepted, server);
@@ -457,12 +477,13 @@ void ml_http_server_free(struct ml_http_server *server)
     on_connections_accepted(-1, 0, server); /* so that all are known to each other */
     ml_timer_stop(&server->accepting);
     evhttp_free(server->http); /* and its connections and the socket */
-    ml_assert(server->connection_count == 0);
+    struct http_connections *all = &server->connections;
+    ml_assert(all->count == 0);
     event_free(server->adopt);
-    http_block_unref(server->last_block);
-    http_unsent_unref(server->unsent);
-    ml_map_fini(&server->by_evcon);
-    SSL_CTX_free(server->opts.tls);
+    http_block_unref(all->last_block);
+    http_unsent_unref(all->unsent);
+    ml_map_fini(&all->by_evcon);
+    SSL_CTX_free(all->tls);
     free(server);
 }
 
@@ -478,148 +499,10 @@ int ml_http_server_listener(const struct ml_http_server *server)
 
 size_t ml_http_server_connections(const struct ml_http_server *server)
 {
-    return server->connection_count;
+    return server->connections.count;
 }
 
-/* ---- routes ---- */
-
-#define ROUTES_HEADER_BYTES_MAX ((size_t)16 * 1024)
-#define ROUTES_BODY_BYTES_MAX   ((size_t)64 * 1024) /* probes and metrics have none */
-
-struct route {
-    struct ml_list node;
-    char *path;
-    ml_http_make_page *make;
-    void *context;
-};
-
-struct ml_http_routes {
-    struct ml_http_server *server;
-    struct ml_list routes;
-};
-
-/* The longest route that covers `path`, or NULL. */
-static const struct route *find_route(struct ml_http_routes *routes, const char *path)
+size_t ml_http_server_unsent(const struct ml_http_server *server)
 {
-    const struct route *best = NULL;
-    ml_list_each (node, &routes->routes) {
-        const struct route *route = ml_container_of(node, struct route, node);
-        size_t len = strlen(route->path);
-        bool covers = strncmp(path, route->path, len) == 0 &&
-                      (path[len] == '\0' || (len > 0 && route->path[len - 1] == '/'));
-        if (covers && (!best || len > strlen(best->path)))
-            best = route;
-    }
-    return best;
-}
-
-static void page_set_text(struct ml_http_page *page, int status, const char *text)
-{
-    page->status = status;
-    page->content_type = "text/plain; charset=utf-8";
-    ml_buf_fini(&page->reply);
-    ml_buf_init(&page->reply, 0); /* whatever maximum the maker had set */
-    ml_buf_puts(&page->reply, text);
-}
-
-/* The decoded path, or NULL when it holds a NUL and would mean something else cut off there.
- * The caller frees it. */
-static char *decode_route_path(const char *raw)
-{
-    size_t len = 0;
-    char *path = evhttp_uridecode(raw, 0, &len);
-    if (path && strlen(path) != len)
-        free(ml_take(&path));
-    return path;
-}
-
-static void routes_make_page(struct ml_http_routes *routes, struct ml_http_page *page)
-{
-    const struct route *route = page->path ? find_route(routes, page->path) : NULL;
-    if (!page->path) {
-        page_set_text(page, 400, "bad path\n");
-    } else if (!route) {
-        page_set_text(page, 404, "not found\n");
-    } else if (strcmp(page->method, "GET") != 0 && strcmp(page->method, "HEAD") != 0) {
-        page_set_text(page, 405, "method not allowed\n");
-    } else {
-        route->make(route->context, page);
-        if (page->reply.failed)
-            page_set_text(page, 500, "answer too large\n");
-    }
-}
-
-static void routes_handle(void *context, struct ml_http_exchange *exchange)
-{
-    static const struct ml_http_header allow = {"Allow", "GET, HEAD"};
-    ML_AUTO_FREE char *path = decode_route_path(exchange->path);
-    struct ml_http_page page = {
-        .method = exchange->method,
-        .path = path,
-        .query = exchange->query,
-        .body = exchange->body,
-        .status = 200,
-        .content_type = "text/plain; charset=utf-8",
-    };
-    routes_make_page(context, &page);
-    ml_http_answer(exchange, &(struct ml_http_answer){.status = page.status,
-                                                      .content_type = page.content_type,
-                                                      .headers = &allow,
-                                                      .header_count = page.status == 405,
-                                                      .body = ml_buf_str(&page.reply)});
-    ml_buf_fini(&page.reply);
-}
-
-int ml_http_routes_new(struct ml_loop *loop, const char *address, struct ml_http_routes **out,
-                       struct ml_err *err)
-{
-    struct ml_http_routes *routes = ml_new(struct ml_http_routes);
-    ml_list_init(&routes->routes);
-    int r = ml_http_server_new(
-        &(struct ml_http_server_opts){.loop = loop,
-                                      .address = address,
-                                      .handle = routes_handle,
-                                      .context = routes,
-                                      .limits = {.header_bytes_max = ROUTES_HEADER_BYTES_MAX,
-                                                 .body_bytes_max = ROUTES_BODY_BYTES_MAX}},
-        &routes->server, err);
-    if (r < 0) {
-        free(routes);
-        return r;
-    }
-    *out = routes;
-    return 0;
-}
-
-void ml_http_routes_free(struct ml_http_routes *routes)
-{
-    if (!routes)
-        return;
-    ml_http_server_free(routes->server);
-    ml_list_each (node, &routes->routes) {
-        struct route *route = ml_container_of(node, struct route, node);
-        free(route->path);
-        free(route);
-    }
-    free(routes);
-}
-
-int ml_http_routes_port(const struct ml_http_routes *routes)
-{
-    return ml_http_server_port(routes->server);
-}
-
-int ml_http_routes_listener(const struct ml_http_routes *routes)
-{
-    return ml_http_server_listener(routes->server);
-}
-
-void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,
-                        void *context)
-{
-    struct route *route = ml_new(struct route);
-    route->path = ml_strdup(path);
-    route->make = make;
-    route->context = context;
-    ml_list_push(&routes->routes, &route->node);
+    return http_connections_unsent(&server->connections);
 }

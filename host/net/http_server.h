@@ -28,51 +28,14 @@
  * the process runs out of descriptors nothing is accepted for up to a second. */
 #pragma once
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "net/http_header.h"
+#include "net/http.h"
 #include "net/loop.h"
 
 struct ml_http_server;
 struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 
-/* A request and the way to answer it. Lives until its answer has ended (ml_http_answer,
- * ml_http_finish, ml_http_abort) or closed() has been called, whichever comes first. */
-struct ml_http_exchange {
-    const char *method; /* "GET", "PATCH", …: those of RFC 9110 and PATCH; others get 405 */
-    const char *path;   /* as sent, still %-encoded; "*" possible */
-    const char *query;  /* as sent, behind the '?'; "" when there is none */
-    const char *remote; /* the client's address, "127.0.0.1", without the port */
-    const struct ml_http_header *headers; /* in the order sent, names as sent */
-    size_t header_count;
-    struct ml_str body;
-
-    /* To set: called once when the client has gone, or the server is freed, before the answer
-     * has ended. The exchange is gone when it returns; nothing may be sent. May be NULL. */
-    void (*closed)(void *context);
-    void *context;
-};
-
 /* Is called for each request; sees to it that the exchange is answered, now or later. */
 typedef void ml_http_handle(void *context, struct ml_http_exchange *exchange);
-
-struct ml_http_answer {
-    int status;
-    const char *content_type;             /* NULL: none */
-    const struct ml_http_header *headers; /* copied; a line end in one makes it be left out */
-    size_t header_count;
-    struct ml_str body; /* copied; of a HEAD only its length is sent */
-};
-
-struct ml_http_limits {
-    size_t header_bytes_max;
-    size_t body_bytes_max;
-    int64_t arrival_ms;
-    int64_t idle_ms;
-    size_t connections_max;
-    size_t unsent_bytes_max;
-    size_t arrived_bytes_max;
-};
 
 struct ml_http_server_opts {
     struct ml_loop *loop;
@@ -115,35 +78,3 @@ void ml_http_finish(struct ml_http_exchange *exchange); /* the exchange is over 
 /* Cuts the connection, whatever has been sent so far; closed() is not called. The exchange is
  * over. */
 void ml_http_abort(struct ml_http_exchange *exchange);
-
-/* ---- routes ----
- *
- * A small server for machines that ask for pages by their path: probes and metrics. Answers are
- * made at once, on the loop; only GET and HEAD. Limits: header 16 KiB, body 64 KiB, the others as
- * above. */
-
-struct ml_http_routes;
-
-struct ml_http_page {
-    const char *method;       /* "GET" or "HEAD" */
-    const char *path;         /* decoded, without the query */
-    const char *query;        /* raw, "" when there is none */
-    struct ml_str body;       /* of the request */
-    int status;               /* to set; 200 */
-    const char *content_type; /* to set; "text/plain; charset=utf-8" */
-    struct ml_buf reply;      /* to fill */
-};
-
-typedef void ml_http_make_page(void *context, struct ml_http_page *page);
-
-/* `address`, ML_EINVALID and ML_EIO: as ml_tcp_listen. */
-ML_NODISCARD int ml_http_routes_new(struct ml_loop *loop, const char *address,
-                                    struct ml_http_routes **out, struct ml_err *err);
-void ml_http_routes_free(struct ml_http_routes *routes);
-int ml_http_routes_port(const struct ml_http_routes *routes);
-int ml_http_routes_listener(const struct ml_http_routes *routes); /* the socket; borrowed */
-
-/* `path` matches exactly, or as a prefix when it ends in '/'; the longest match counts. What
- * matches nothing gets 404, methods other than GET and HEAD get 405. `path` is copied. */
-void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,
-                        void *context);

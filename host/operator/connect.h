@@ -9,7 +9,8 @@ struct ml_connect;
 /* `version` is the server's ("v1.36.3"), or NULL with the final error. */
 typedef void ml_connect_done(void *context, const char *version, const struct ml_err *err);
 
-/* `patience_ns`: for how long transient errors are retried. */
+/* `patience_ns`: for how long transient errors are retried. `done` comes later from the loop, never
+ * inside this call. */
 struct ml_connect *ml_connect_start(struct ml_client *client, struct ml_loop *loop,
                                     struct ml_log *log, int64_t patience_ns, ml_connect_done *done,
                                     void *context);

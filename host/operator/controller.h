@@ -35,7 +35,8 @@ void ml_controller_reshard(struct ml_controller *controller);
  * nothing at this moment, ends here. */
 bool ml_controller_hand_over(struct ml_controller *controller, bool cut);
 
-/* Takes no more work; handler->stopped comes, later, when what is under way has ended. */
+/* Takes no more work; handler->stopped comes later from the loop, when what is under way has ended.
+ */
 void ml_controller_stop(struct ml_controller *controller);
 
 /* When it works next by itself, as ml_workqueue_next; 0 while a version is on its way. */

@@ -3,8 +3,6 @@
  * the marker, scripts.c the sets. */
 #include "operator/crash_marker.h"
 
-#include "operator/loader.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -93,8 +91,7 @@ bool ml_crash_marker_quarantined(const struct ml_crash_marker *self, uint64_t ve
 
 uint64_t ml_crash_marker_version(const struct ml_script_file *file)
 {
-    uint64_t name = ml_str_hash(file->name);
-    uint64_t version = (name << 7 | name >> 57) ^ ml_str_hash(file->text);
+    uint64_t version = ml_file_fingerprint(file);
     return version ? version : 1;
 }
 
@@ -221,6 +218,8 @@ struct good_record {
 };
 
 struct ml_last_good {
+    struct ml_last_good_opts opts;
+    struct ml_timer proof; /* runs while a set is proposed */
     int fds[2];
     struct good_header headers[2];
     size_t good;     /* index of the file to read, or NONE */
@@ -290,7 +289,7 @@ static bool good_read_set(int fd, const struct good_header *header, struct ml_fi
     for (uint64_t i = 0; i < header->count; i++)
         if (!good_read_record(fd, files))
             return false;
-    return files->refused_count == 0 && ml_batch_fingerprint(files, NULL) == header->fingerprint;
+    return files->refused_count == 0 && ml_files_fingerprint(files, NULL) == header->fingerprint;
 }
 
 static uint64_t good_newest_revision(const struct ml_last_good *self)
@@ -298,17 +297,46 @@ static uint64_t good_newest_revision(const struct ml_last_good *self)
     return self->good == NONE ? 0 : self->headers[self->good].revision;
 }
 
-int ml_last_good_open(const char *folder, const char *source, struct ml_last_good **out,
+static void good_warn(const struct ml_last_good_opts *opts, const struct ml_err *err)
+{
+    ml_warn(opts->log, "scripts", "the last good version is not kept", ML_S("source", opts->source),
+            ML_ERR(err));
+}
+
+static void good_accept(struct ml_last_good *self)
+{
+    struct ml_err err;
+    size_t index = self->proposed;
+    self->proposed = NONE;
+    self->headers[index].revision = good_newest_revision(self) + 1;
+    if (good_write_header(self, index, &err) < 0)
+        good_warn(&self->opts, &err);
+    else
+        self->good = index;
+}
+
+static void good_on_proof_due(void *context)
+{
+    struct ml_last_good *self = context;
+    if (self->opts.works(self->opts.context))
+        good_accept(self);
+    else
+        ml_timer_start(&self->proof, ML_CRASH_MARKER_WORKED_NS);
+}
+
+int ml_last_good_open(const struct ml_last_good_opts *opts, struct ml_last_good **out,
                       struct ml_err *err)
 {
     struct ml_last_good *self = ml_new(struct ml_last_good);
-    *self = (struct ml_last_good){.fds = {-1, -1}, .good = NONE, .proposed = NONE};
+    *self = (struct ml_last_good){.opts = *opts, .fds = {-1, -1}, .good = NONE, .proposed = NONE};
+    ml_timer_init(&self->proof, opts->loop, good_on_proof_due, self);
     for (size_t i = 0; i < ML_COUNT(self->fds); i++) {
-        ML_AUTO_FREE char *path = ml_asprintf("%s/last-good-%016llx-%d", folder,
-                                              (unsigned long long)ml_str_hash(ml_str_of(source)),
-                                              (int)i);
+        uint64_t source = ml_str_hash(ml_str_of(opts->source));
+        ML_AUTO_FREE char *path = ml_asprintf("%s/last-good-%016llx-%d", opts->folder,
+                                              (unsigned long long)source, (int)i);
         self->fds[i] = open_private_file(path, err);
         if (self->fds[i] < 0) {
+            good_warn(opts, err);
             ml_last_good_close(self);
             return err->kind;
         }
@@ -324,20 +352,22 @@ int ml_last_good_open(const char *folder, const char *source, struct ml_last_goo
 
 void ml_last_good_close(struct ml_last_good *self)
 {
-    for (size_t i = 0; self && i < ML_COUNT(self->fds); i++)
+    if (!self)
+        return;
+    ml_timer_stop(&self->proof);
+    for (size_t i = 0; i < ML_COUNT(self->fds); i++)
         if (self->fds[i] >= 0)
             close(self->fds[i]);
     free(self);
 }
 
-int ml_last_good_propose(struct ml_last_good *self, const struct ml_files *files,
-                         struct ml_err *err)
+static int good_write_set(struct ml_last_good *self, const struct ml_files *files,
+                          uint64_t fingerprint, struct ml_err *err)
 {
     size_t index = self->good == 0 ? 1 : 0;
-    self->proposed = NONE;
     self->headers[index] = (struct good_header){
         .magic = GOOD_MAGIC,
-        .fingerprint = ml_batch_fingerprint(files, NULL),
+        .fingerprint = fingerprint,
         .count = files->count,
     };
     if (good_write_header(self, index, err) < 0 ||
@@ -347,23 +377,36 @@ int ml_last_good_propose(struct ml_last_good *self, const struct ml_files *files
     return 0;
 }
 
-int ml_last_good_accept(struct ml_last_good *self, struct ml_err *err)
+void ml_last_good_propose(struct ml_last_good *self, const struct ml_files *files, bool good)
 {
-    size_t index = self->proposed;
-    if (index == NONE)
-        return 0;
+    struct ml_err err = ML_ERR_INIT;
+    uint64_t fingerprint = ml_files_fingerprint(files, NULL);
+    if (!self ||
+        (self->proposed != NONE && self->headers[self->proposed].fingerprint == fingerprint))
+        return;
     self->proposed = NONE;
-    self->headers[index].revision = good_newest_revision(self) + 1;
-    if (good_write_header(self, index, err) < 0)
-        return err->kind;
-    self->good = index;
-    return 0;
+    ml_timer_stop(&self->proof);
+    if (!good)
+        return;
+    if (good_write_set(self, files, fingerprint, &err) < 0)
+        good_warn(&self->opts, &err);
+    else
+        ml_timer_start(&self->proof, ML_CRASH_MARKER_WORKED_NS);
+}
+
+void ml_last_good_end(struct ml_last_good *self)
+{
+    if (!self)
+        return;
+    ml_timer_stop(&self->proof);
+    if (self->proposed != NONE && self->opts.works(self->opts.context))
+        good_accept(self);
 }
 
 bool ml_last_good_read(struct ml_last_good *self, struct ml_files *files)
 {
     *files = ML_FILES_INIT;
-    if (self->good == NONE)
+    if (!self || self->good == NONE)
         return false;
     if (good_read_set(self->fds[self->good], &self->headers[self->good], files))
         return true;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "net/loop.h"
 #include "operator/files.h"
 
 /* After this time a version counts as good. The kubelet forgets the crashes of a container after
@@ -42,19 +43,29 @@ void ml_crash_marker_forgive(struct ml_crash_marker *marker);
  *
  * The last set of files of a source whose scripts all ran well, kept for when a version of
  * one of them is put into quarantine. Two files in --state-dir, written in turns, so that one is
- * whole at any time. */
+ * whole at any time. What cannot be written is logged. NULL is fine for all but open. */
 struct ml_last_good;
 
-/* `source` is the name of the source, the same in every process. ML_EIO, ML_EINVALID. */
-ML_NODISCARD int ml_last_good_open(const char *folder, const char *source,
-                                   struct ml_last_good **out, struct ml_err *err);
-void ml_last_good_close(struct ml_last_good *kept); /* NULL is fine */
+struct ml_last_good_opts {
+    struct ml_loop *loop;
+    struct ml_log *log;
+    const char *folder;
+    const char *source; /* its name, the same in every process; borrowed for life */
+    /* Does every file of the source run in its newest version? */
+    bool (*works)(void *context);
+    void *context;
+};
 
-/* Writes the set, which is not read before ml_last_good_accept. ML_EIO. */
-ML_NODISCARD int ml_last_good_propose(struct ml_last_good *kept, const struct ml_files *files,
-                                      struct ml_err *err);
-/* The set proposed last is good. No effect when there is none. ML_EIO. */
-ML_NODISCARD int ml_last_good_accept(struct ml_last_good *kept, struct ml_err *err);
+/* ML_EIO, ML_EINVALID: none is kept, which is logged as well. */
+int ml_last_good_open(const struct ml_last_good_opts *opts, struct ml_last_good **out,
+                      struct ml_err *err);
+void ml_last_good_close(struct ml_last_good *kept);
+
+/* A set was loaded. A good one, in which nothing was refused, is written, and becomes the last good
+ * set once it has worked for ML_CRASH_MARKER_WORKED_NS, unless another is loaded before. */
+void ml_last_good_propose(struct ml_last_good *kept, const struct ml_files *files, bool good);
+/* The process ends normally: a set that works is accepted now. */
+void ml_last_good_end(struct ml_last_good *kept);
 
 /* Fills `files`, which the caller frees. False: there is no good set, or it is damaged. */
 bool ml_last_good_read(struct ml_last_good *kept, struct ml_files *files);

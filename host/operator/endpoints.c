@@ -167,15 +167,15 @@ void ml_endpoints_free(struct ml_endpoints *self)
 
 int ml_endpoints_health_port(const struct ml_endpoints *self)
 {
-    return self->health ? ml_http_routes_port(self->health) : 0;
+    return self->health ? ml_http_server_port(ml_http_routes_server(self->health)) : 0;
 }
 
 int ml_endpoints_health_listener(const struct ml_endpoints *self)
 {
-    return self->health ? ml_http_routes_listener(self->health) : -1;
+    return self->health ? ml_http_server_listener(ml_http_routes_server(self->health)) : -1;
 }
 
 int ml_endpoints_metrics_port(const struct ml_endpoints *self)
 {
-    return self->metrics ? ml_http_routes_port(self->metrics) : 0;
+    return self->metrics ? ml_http_server_port(ml_http_routes_server(self->metrics)) : 0;
 }

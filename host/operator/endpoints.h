@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "net/http_server.h"
+#include "net/http_routes.h"
 
 struct ml_endpoints;
 

@@ -334,3 +334,23 @@ bool ml_files_may_recover(const struct ml_files *files)
             return true;
     return false;
 }
+
+/* Rotated so that two files that change places do not cancel out. */
+static uint64_t rotate(uint64_t value, int bits)
+{
+    return value << bits | value >> (64 - bits);
+}
+
+uint64_t ml_file_fingerprint(const struct ml_script_file *file)
+{
+    return rotate(ml_str_hash(file->name), 7) ^ ml_str_hash(file->text);
+}
+
+uint64_t ml_files_fingerprint(const struct ml_files *files, const struct ml_script *script)
+{
+    uint64_t print = 0;
+    for (size_t i = 0; i < files->count; i++)
+        if (!script || ml_script_loaded_file(script, files->files[i].name))
+            print = rotate(print, 14) ^ ml_file_fingerprint(&files->files[i]);
+    return print;
+}

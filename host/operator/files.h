@@ -57,6 +57,11 @@ ML_NODISCARD int ml_files_read(struct ml_files *files, const struct ml_files_kin
  * missing rights)? Then read it again later. */
 bool ml_files_may_recover(const struct ml_files *files);
 
+/* Over name and text of every file that `script` was made from, or of all when it is NULL. The same
+ * in every process. */
+uint64_t ml_files_fingerprint(const struct ml_files *files, const struct ml_script *script);
+uint64_t ml_file_fingerprint(const struct ml_script_file *file); /* of this one */
+
 static inline struct ml_script_files ml_files_view(const struct ml_files *files)
 {
     return (struct ml_script_files){files->files, files->count};

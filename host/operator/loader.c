@@ -5,20 +5,6 @@
 
 /* ---- a batch ---- */
 
-uint64_t ml_batch_fingerprint(const struct ml_files *files, const struct ml_script *script)
-{
-    uint64_t print = 0;
-    for (size_t i = 0; i < files->count; i++) {
-        const struct ml_script_file *file = &files->files[i];
-        if (script && !ml_script_loaded_file(script, file->name))
-            continue;
-        /* Rotated so that two files that change places do not cancel out. */
-        print = (print << 7 | print >> 57) ^ ml_str_hash(file->name);
-        print = (print << 7 | print >> 57) ^ ml_str_hash(file->text);
-    }
-    return print;
-}
-
 static bool file_is_quarantined(const struct ml_batch *batch, const struct ml_script_file *file)
 {
     return batch->opts.marker &&
@@ -167,7 +153,7 @@ void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
                     const struct ml_batch_opts *opts)
 {
     *batch = (struct ml_batch){.files = files, .opts = *opts};
-    batch->fingerprint = ml_batch_fingerprint(files, NULL);
+    batch->fingerprint = ml_files_fingerprint(files, NULL);
     batch->entries = ml_zalloc(ML_MAX(files->count, 1u) * sizeof *batch->entries);
     batch->order = ml_zalloc(ML_MAX(files->count, 1u) * sizeof *batch->order);
     for (size_t i = 0; i < files->count; i++)
@@ -183,8 +169,8 @@ static bool entry_copy_from_before(struct ml_batch *batch, size_t index)
     for (size_t i = 0; before && i < before->files->count; i++) {
         struct ml_script *script = before->entries[i].script;
         if (!script || !ml_str_eq(before->files->files[i].name, name) ||
-            ml_batch_fingerprint(before->files, script) !=
-                ml_batch_fingerprint(batch->files, script))
+            ml_files_fingerprint(before->files, script) !=
+                ml_files_fingerprint(batch->files, script))
             continue;
         batch->entries[index] = before->entries[i];
         ml_script_ref(script);
@@ -355,5 +341,5 @@ void ml_loader_load(struct ml_loader *self, const struct ml_files *files)
 
 bool ml_loader_busy(const struct ml_loader *self)
 {
-    return self->now != NULL;
+    return self && self->now;
 }

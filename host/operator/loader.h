@@ -66,9 +66,6 @@ void ml_batch_fini(struct ml_batch *batch);
 /* Of a loaded batch: no file is refused or in quarantine. */
 bool ml_batch_is_good(const struct ml_batch *batch);
 
-/* Over name and text of every file that `script` was made from, or of all when it is NULL. */
-uint64_t ml_batch_fingerprint(const struct ml_files *files, const struct ml_script *script);
-
 /* For moonloop check: nothing is started. Returns how many files of the set are refused; `bad` is
  * called for each with ML_ESCRIPT or ML_EINVALID and "file:line: message", `good` with each
  * controller. */
@@ -85,8 +82,8 @@ size_t ml_batch_check(const struct ml_script_limits *limits, const struct ml_fil
 
 struct ml_loader;
 
-/* `opts` and its limits are copied; its cluster is not NULL. `loaded` is called with the context of
- * `opts` when a whole set is loaded and all its verdicts are final. */
+/* `opts` and its limits are copied; its cluster is not NULL. `loaded` is called from the loop with
+ * the context of `opts` when a whole set is loaded and all its verdicts are final. */
 struct ml_loader *ml_loader_new(const struct ml_batch_opts *opts,
                                 void (*loaded)(void *context, const struct ml_batch *batch));
 void ml_loader_free(struct ml_loader *loader); /* NULL is fine; not from inside its handler */
@@ -94,4 +91,4 @@ void ml_loader_free(struct ml_loader *loader); /* NULL is fine; not from inside 
 /* Copies the set and begins to load it. It replaces a set that is still being loaded; files that
  * are loaded already and the same in both are kept. */
 void ml_loader_load(struct ml_loader *loader, const struct ml_files *files);
-bool ml_loader_busy(const struct ml_loader *loader);
+bool ml_loader_busy(const struct ml_loader *loader); /* false for NULL */

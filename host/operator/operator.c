@@ -28,23 +28,19 @@ struct ml_operator {
     struct ml_timer wall;
     int64_t wall_ahead_ns; /* of the wall clock over the monotonic one, when last checked */
     struct ml_shutdown shutdown;
+    struct ml_task no_lease; /* to release */
     bool stopping;
     bool closed; /* shutting down: no write but Events may leave */
     void (*stopped)(void *context);
     void *context;
 };
 
-static bool is_event(const char *path)
-{
-    return ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/");
-}
-
 /* The fence that every write passes. */
 static int operator_may_write(void *context, const char *method, const char *path,
                               struct ml_err *err)
 {
     const struct ml_operator *self = context;
-    if (self->closed && !is_event(path))
+    if (self->closed && !ml_path_is_event(path))
         return ml_err_set(err, ML_ECANCELED, "%s %s was not sent: the host is shutting down",
                           method, path);
     if (self->election)
@@ -85,26 +81,6 @@ static void operator_on_leading(void *context)
     ml_scripts_resync(self->scripts);
 }
 
-static void make_election(struct ml_operator *self, const struct ml_replica_opts *opts)
-{
-    static const struct ml_election_handler handler = {operator_on_leading, operator_on_lease_lost};
-    const struct ml_election_opts candidate = {
-        .client = self->lease_client,
-        .loop = self->cluster.loop,
-        .random = self->cluster.random,
-        .log = self->cluster.log,
-        .metrics = self->cluster.metrics,
-        .ns = opts->ns,
-        .name = opts->name,
-        .identity = opts->identity,
-        .times = opts->times,
-        .handler = &handler,
-        .context = self,
-    };
-    self->election = ml_election_new(&candidate);
-    self->cluster.standby = true;
-}
-
 static void operator_on_shard_changed(void *context)
 {
     struct ml_operator *self = context;
@@ -117,26 +93,10 @@ static bool operator_hand_keys_over(void *context, bool cut)
     return ml_scripts_hand_over(self->scripts, cut);
 }
 
-static void make_shard(struct ml_operator *self, const struct ml_replica_opts *opts)
-{
-    static const struct ml_shard_handler handler = {
-        operator_on_shard_changed, operator_hand_keys_over, operator_on_lease_lost};
-    const struct ml_shard_opts member = {
-        .client = self->lease_client,
-        .loop = self->cluster.loop,
-        .random = self->cluster.random,
-        .log = self->cluster.log,
-        .metrics = self->cluster.metrics,
-        .ns = opts->ns,
-        .group = opts->name,
-        .identity = opts->identity,
-        .times = opts->times,
-        .handler = &handler,
-        .context = self,
-    };
-    self->shard = ml_shard_new(&member);
-    self->cluster.shard = self->shard;
-}
+static const struct ml_election_handler election_handler = {operator_on_leading,
+                                                            operator_on_lease_lost};
+static const struct ml_shard_handler shard_handler = {
+    operator_on_shard_changed, operator_hand_keys_over, operator_on_lease_lost};
 
 static void make_replica(struct ml_operator *self, const struct ml_replica_opts *opts)
 {
@@ -154,10 +114,23 @@ static void make_replica(struct ml_operator *self, const struct ml_replica_opts 
     self->identity = ml_strdup(opts->identity);
     self->lost = opts->lost;
     self->lost_context = opts->context;
-    if (opts->shares)
-        make_shard(self, opts);
-    else
-        make_election(self, opts);
+    const struct ml_lease_opts lease = {
+        .client = self->lease_client,
+        .loop = self->cluster.loop,
+        .random = self->cluster.random,
+        .log = self->cluster.log,
+        .metrics = self->cluster.metrics,
+        .ns = opts->ns,
+        .name = opts->name,
+        .identity = opts->identity,
+        .times = opts->times,
+    };
+    if (opts->shares) {
+        self->cluster.shard = self->shard = ml_shard_new(&lease, &shard_handler, self);
+    } else {
+        self->election = ml_election_new(&lease, &election_handler, self);
+        self->cluster.standby = true;
+    }
 }
 
 static void free_replica(struct ml_operator *self)
@@ -168,16 +141,6 @@ static void free_replica(struct ml_operator *self)
     free(self->lease_ns);
     free(self->lease_name);
     free(self->identity);
-}
-
-static void release_lease(struct ml_operator *self, void (*done)(void *context))
-{
-    if (self->election)
-        ml_election_release(self->election, RELEASE_MAX_NS, done, self);
-    else if (self->shard)
-        ml_shard_leave(self->shard, RELEASE_MAX_NS, done, self);
-    else
-        done(self);
 }
 
 /* ---- the wall clock ---- */
@@ -220,6 +183,16 @@ static void operator_on_released(void *context)
     ml_shutdown_done(&((struct ml_operator *)context)->shutdown, ML_SHUTDOWN_LEASE);
 }
 
+static void release_lease(struct ml_operator *self)
+{
+    if (self->election)
+        ml_election_release(self->election, RELEASE_MAX_NS, operator_on_released, self);
+    else if (self->shard)
+        ml_shard_leave(self->shard, RELEASE_MAX_NS, operator_on_released, self);
+    else
+        ml_task_defer(&self->no_lease, self->cluster.loop);
+}
+
 static void operator_begin_step(void *context, enum ml_shutdown_step step)
 {
     struct ml_operator *self = context;
@@ -237,7 +210,7 @@ static void operator_begin_step(void *context, enum ml_shutdown_step step)
         ml_recorder_flush(self->cluster.recorder, operator_on_flushed, self);
         return;
     case ML_SHUTDOWN_LEASE:
-        release_lease(self, operator_on_released);
+        release_lease(self);
         return;
     case ML_SHUTDOWN_STEPS:
         break;
@@ -306,9 +279,9 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .script_memory.max = memory_of_all(opts->limits.memory_max),
         .turns = ml_turns_new(opts->loop, !opts->virtual_time),
     };
-    self->scripts = ml_scripts_new(&self->cluster, &opts->limits);
-    ml_scripts_mark(self->scripts, opts->marker);
+    self->scripts = ml_scripts_new(&self->cluster, &opts->limits, opts->marker);
     ml_timer_init(&self->wall, opts->loop, check_wall_clock, self);
+    ml_task_init(&self->no_lease, operator_on_released, self);
     ml_shutdown_init(&self->shutdown, opts->loop, &shutdown_handler, self);
     if (opts->replica)
         make_replica(self, opts->replica);
@@ -321,6 +294,7 @@ void ml_operator_free(struct ml_operator *self)
     if (!self)
         return;
     ml_shutdown_fini(&self->shutdown);
+    ml_task_cancel(&self->no_lease);
     ml_timer_stop(&self->wall);
     ml_scripts_free(self->scripts);
     ml_turns_free(self->cluster.turns);

@@ -40,7 +40,7 @@ struct ml_operator_opts {
     const char *instance;          /* this process, in Events: "moonloop-HOST-PID" */
     bool virtual_time;             /* the CPU time of scripts has no effect */
     struct ml_script_limits limits;
-    struct ml_crash_marker *marker;        /* as ml_scripts_mark; NULL: none is kept */
+    struct ml_crash_marker *marker;        /* as ml_scripts_new; NULL: none is kept */
     const struct ml_replica_opts *replica; /* NULL: the only one */
 };
 
@@ -55,7 +55,7 @@ void ml_operator_add_source(struct ml_operator *self, struct ml_source *source);
 void ml_operator_start(struct ml_operator *self);
 
 /* Ends reconciles, sends Events and gives the Lease back, all within `drain_ns`; then calls `done`
- * once. A second call, or ml_operator_free, ends it at once. */
+ * once, from the loop. A second call ends it in the next round, ml_operator_free at once. */
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),
                       void *context);
 

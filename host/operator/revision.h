@@ -11,7 +11,7 @@
 struct ml_revision;
 
 struct ml_revision_handler {
-    /* Everything it watches is in the cache. Once. */
+    /* Everything it watches is in the cache. Once, later from the loop. */
     void (*ready)(void *context, struct ml_revision *revision);
     /* A kind cannot be had yet; it is asked for again by itself. Told on each change. */
     void (*waiting)(void *context, struct ml_revision *revision, const struct ml_script_kind *kind,

@@ -32,8 +32,6 @@ struct feed {
     struct ml_loader *loader;
     bool loaded;                    /* at least once */
     struct ml_last_good *last_good; /* NULL: none is kept */
-    uint64_t proposed;              /* fingerprint of the set that is to be accepted; 0: none */
-    struct ml_timer proof;
 };
 
 struct ml_scripts {
@@ -50,6 +48,7 @@ struct ml_scripts {
     size_t running; /* controllers that have not stopped yet */
     void (*stopped)(void *context);
     void *stopped_context;
+    struct ml_task stopped_task;
     struct ml_metric_family *refusals;
     struct ml_metric_family *quarantines;
     struct ml_metric_family *loads;
@@ -107,7 +106,7 @@ static struct slot *slot_of_controller(struct ml_scripts *self,
 }
 
 /* In the log, as a metric, and as an Event for the author. */
-static void slot_report_refused(struct slot *slot, const char *reason, const struct ml_err *err)
+static void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined)
 {
     struct ml_scripts *self = slot->scripts;
     const char *message = slot_works(slot) ? "script refused; the last good version keeps running"
@@ -116,18 +115,10 @@ static void slot_report_refused(struct slot *slot, const char *reason, const str
     ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->source->name),
              ML_S("file", slot->file), ML_ERR(err));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels(slot->file)), 1);
-    ml_source_report(slot->source, true, reason, err->message);
-}
-
-static void slot_refuse(struct slot *slot, const struct ml_err *err)
-{
-    slot_report_refused(slot, "ScriptRefused", err);
-}
-
-static void slot_quarantine(struct slot *slot, const struct ml_err *err)
-{
-    ml_metric_add(ml_metric_with(slot->scripts->quarantines, ml_metric_labels(slot->file)), 1);
-    slot_report_refused(slot, "ScriptQuarantined", err);
+    if (quarantined)
+        ml_metric_add(ml_metric_with(self->quarantines, ml_metric_labels(slot->file)), 1);
+    ml_source_report(slot->source, true, quarantined ? "ScriptQuarantined" : "ScriptRefused",
+                     err->message);
 }
 
 /* Another file whose controller has the name, or NULL. */
@@ -188,7 +179,7 @@ static void scripts_on_stopped(void *context, struct ml_controller *controller)
         break;
     }
     if (--self->running == 0 && self->stopping)
-        self->stopped(self->stopped_context);
+        ml_task_defer(&self->stopped_task, self->cluster->loop);
 }
 
 static const struct ml_controller_handler controller_handler = {
@@ -254,7 +245,7 @@ static void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fin
         ml_err_set(&err, ML_ESCRIPT, "%s: the name \"%s\" is taken by %s of %s", slot->file, name,
                    other->file, other->source->name);
     if (other || (slot_needs_controller(slot, name) && !slot_has_room(slot, &err))) {
-        slot_refuse(slot, &err);
+        slot_refuse(slot, &err, false);
         ml_script_unref(script);
         return;
     }
@@ -285,7 +276,7 @@ static bool feed_knows(void *context, const struct ml_batch *batch, size_t index
         entry->err = slot->why;
         return true;
     }
-    if (!script || slot->refused || ml_batch_fingerprint(batch->files, script) != slot->fingerprint)
+    if (!script || slot->refused || ml_files_fingerprint(batch->files, script) != slot->fingerprint)
         return false;
     entry->script = ml_script_ref(script);
     entry->verdict = ML_BATCH_SKIPPED;
@@ -327,13 +318,13 @@ static void feed_on_judged(void *context, const struct ml_batch *batch, size_t i
     struct slot *slot = slot_get(feed, batch->files->files[index].name);
     slot->missing = false;
     if (entry->verdict == ML_BATCH_CONTROLLER) {
-        uint64_t fingerprint = ml_batch_fingerprint(batch->files, entry->script);
+        uint64_t fingerprint = ml_files_fingerprint(batch->files, entry->script);
         if (entry->quarantined)
-            slot_quarantine(slot, &entry->err);
+            slot_refuse(slot, &entry->err, true);
         slot_offer(slot, ml_script_ref(entry->script), fingerprint);
     } else if (entry->verdict == ML_BATCH_REFUSED) {
         if (slot->refused != batch->fingerprint)
-            (entry->quarantined ? slot_quarantine : slot_refuse)(slot, &entry->err);
+            slot_refuse(slot, &entry->err, entry->quarantined);
         slot->refused = batch->fingerprint;
         slot->refused_text = ml_str_hash(batch->files->files[index].text);
     }
@@ -346,7 +337,7 @@ static void feed_refuse_file(struct feed *feed, const struct ml_file_refused *re
     uint64_t fingerprint = ml_str_hash(ml_str_of(refused->err.message));
     slot->missing = false;
     if (slot->refused != fingerprint)
-        slot_refuse(slot, &refused->err);
+        slot_refuse(slot, &refused->err, false);
     slot->refused = fingerprint;
 }
 
@@ -359,41 +350,26 @@ static void feed_report_missing(struct feed *feed, const struct ml_files *files)
         struct ml_err err;
         slot->missing = true;
         ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", slot->file, feed->source->name);
-        slot_refuse(slot, &err);
+        slot_refuse(slot, &err, false);
         slot_free_unless_controller(slot);
     }
 }
 
 /* ---- the last good set ---- */
 
-static void feed_warn_not_kept(const struct feed *feed, const struct ml_err *err)
-{
-    ml_warn(feed->scripts->cluster->log, "scripts", "the last good version is not kept",
-            ML_S("source", feed->source->name), ML_ERR(err));
-}
-
 static bool feed_read_last_good(void *context, const struct ml_batch *batch, size_t index,
                                 struct ml_files *out)
 {
     const struct feed *feed = context;
     const struct slot *slot = slot_find(feed, batch->files->files[index].name);
-    if (!feed->last_good ||
-        (slot && slot_script(slot))) /* the running version is at least as good */
-        return false;
-    return ml_last_good_read(feed->last_good, out);
-}
-
-static void feed_accept_last_good(struct feed *feed)
-{
-    struct ml_err err = ML_ERR_INIT;
-    feed->proposed = 0;
-    if (ml_last_good_accept(feed->last_good, &err) < 0)
-        feed_warn_not_kept(feed, &err);
+    bool runs = slot && slot_script(slot); /* and that version is at least as good */
+    return !runs && ml_last_good_read(feed->last_good, out);
 }
 
 /* Every file of the source runs in its newest version, and this process reconciles. */
-static bool feed_works(const struct feed *feed)
+static bool feed_works(void *context)
 {
+    const struct feed *feed = context;
     const struct ml_scripts *self = feed->scripts;
     if (self->cluster->standby)
         return false;
@@ -407,37 +383,11 @@ static bool feed_works(const struct feed *feed)
     return true;
 }
 
-static void feed_on_proven(void *context)
-{
-    struct feed *feed = context;
-    if (feed_works(feed))
-        feed_accept_last_good(feed);
-    else
-        ml_timer_start(&feed->proof, ML_CRASH_MARKER_WORKED_NS);
-}
-
-static void feed_propose_last_good(struct feed *feed, const struct ml_batch *batch)
-{
-    struct ml_err err = ML_ERR_INIT;
-    if (!feed->last_good || feed->proposed == batch->fingerprint)
-        return;
-    feed->proposed = 0;
-    ml_timer_stop(&feed->proof);
-    if (!ml_batch_is_good(batch))
-        return;
-    if (ml_last_good_propose(feed->last_good, batch->files, &err) < 0) {
-        feed_warn_not_kept(feed, &err);
-        return;
-    }
-    feed->proposed = batch->fingerprint;
-    ml_timer_start(&feed->proof, ML_CRASH_MARKER_WORKED_NS);
-}
-
 static void feed_on_loaded(void *context, const struct ml_batch *batch)
 {
     struct feed *feed = context;
     ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
-    feed_propose_last_good(feed, batch);
+    ml_last_good_propose(feed->last_good, batch->files, ml_batch_is_good(batch));
     feed->loaded = true;
     feed_report_missing(feed, batch->files);
     ml_metric_set(feed->scripts->without_file,
@@ -466,11 +416,20 @@ static void feed_on_trouble(void *context, struct ml_source *source, const struc
 
 static const struct ml_source_handler source_handler = {feed_on_files, feed_on_trouble};
 
-struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_script_limits *limits)
+static void scripts_on_all_stopped(void *context)
+{
+    struct ml_scripts *self = context;
+    self->stopped(self->stopped_context);
+}
+
+struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+                                  struct ml_crash_marker *marker)
 {
     struct ml_scripts *self = ml_new(struct ml_scripts);
     self->cluster = cluster;
     self->limits = *limits;
+    self->marker = marker;
+    ml_task_init(&self->stopped_task, scripts_on_all_stopped, self);
     ml_list_init(&self->slots);
     self->refusals = ml_metrics_counter(cluster->metrics, "moonloop_script_refused_total",
                                         "Script versions refused, by file.",
@@ -492,33 +451,34 @@ void ml_scripts_free(struct ml_scripts *self)
 {
     if (!self)
         return;
-    ml_list_each (node, &self->slots) {
+    ml_task_cancel(&self->stopped_task);
+    ml_list_each (node, &self->slots)
         slot_free(ml_container_of(node, struct slot, node));
-    }
     for (size_t i = 0; i < self->draining_count; i++)
         ml_controller_free(self->draining[i]);
     for (size_t i = 0; i < self->feed_count; i++) {
         ml_loader_free(self->feeds[i].loader);
-        ml_timer_stop(&self->feeds[i].proof);
         ml_last_good_close(self->feeds[i].last_good);
         ml_source_free(self->feeds[i].source);
     }
     free(self);
 }
 
-void ml_scripts_mark(struct ml_scripts *self, struct ml_crash_marker *marker)
-{
-    ml_assert(self->feed_count == 0);
-    self->marker = marker;
-}
-
 static void feed_open_last_good(struct feed *feed)
 {
-    struct ml_err err = ML_ERR_INIT;
-    const struct ml_crash_marker *marker = feed->scripts->marker;
-    if (marker && ml_last_good_open(ml_crash_marker_folder(marker), feed->source->name,
-                                    &feed->last_good, &err) < 0)
-        feed_warn_not_kept(feed, &err);
+    const struct ml_scripts *self = feed->scripts;
+    struct ml_err err;
+    if (!self->marker)
+        return;
+    const struct ml_last_good_opts opts = {
+        .loop = self->cluster->loop,
+        .log = self->cluster->log,
+        .folder = ml_crash_marker_folder(self->marker),
+        .source = feed->source->name,
+        .works = feed_works,
+        .context = feed,
+    };
+    ml_last_good_open(&opts, &feed->last_good, &err);
 }
 
 void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
@@ -540,7 +500,6 @@ void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
         .source = source,
         .loader = ml_loader_new(&opts, feed_on_loaded),
     };
-    ml_timer_init(&feed->proof, self->cluster->loop, feed_on_proven, feed);
     feed_open_last_good(feed);
 }
 
@@ -591,16 +550,12 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
     for (size_t i = 0; i < self->feed_count; i++) {
         struct feed *feed = &self->feeds[i];
         ml_loader_free(ml_take(&feed->loader));
-        ml_timer_stop(&feed->proof);
-        if (feed->proposed && feed_works(feed))
-            feed_accept_last_good(feed);
+        ml_last_good_end(feed->last_good);
     }
     self->stopped = done;
     self->stopped_context = context;
-    if (self->running == 0) {
-        done(context);
-        return;
-    }
+    if (self->running == 0)
+        ml_task_defer(&self->stopped_task, self->cluster->loop);
     ml_list_each (node, &self->slots) {
         struct slot *slot = ml_container_of(node, struct slot, node);
         if (slot->successor)
@@ -636,16 +591,11 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
     return ready;
 }
 
-static bool feed_is_loading(const struct feed *feed)
-{
-    return feed->loader && ml_loader_busy(feed->loader);
-}
-
 int64_t ml_scripts_next(const struct ml_scripts *self)
 {
     int64_t next = INT64_MAX;
     for (size_t i = 0; i < self->feed_count; i++)
-        if (!self->feeds[i].source->read || feed_is_loading(&self->feeds[i]))
+        if (!self->feeds[i].source->read || ml_loader_busy(self->feeds[i].loader))
             return 0;
     ml_list_each (node, &self->slots) {
         const struct slot *slot = ml_container_of(node, struct slot, node);

@@ -8,14 +8,11 @@
 
 struct ml_scripts;
 
-/* `limits` is copied. */
-struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster,
-                                  const struct ml_script_limits *limits);
+/* `limits` is copied. `marker` (borrowed; NULL: none is kept) shows which version runs; the
+ * versions that it has in quarantine are refused. */
+struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_script_limits *limits,
+                                  struct ml_crash_marker *marker);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels running reconciles; NULL is fine */
-
-/* To be called before the first source is added. Versions that the marker (borrowed) has in
- * quarantine are refused; the marker shows which version runs. */
-void ml_scripts_mark(struct ml_scripts *scripts, struct ml_crash_marker *marker);
 
 /* Takes the source over. */
 void ml_scripts_add_source(struct ml_scripts *scripts, struct ml_source *source);
@@ -28,7 +25,8 @@ void ml_scripts_resync(struct ml_scripts *scripts);
 void ml_scripts_reshard(struct ml_scripts *scripts);
 bool ml_scripts_hand_over(struct ml_scripts *scripts, bool cut);
 
-/* Begins no new reconcile; `done` is called once, when the running ones have ended. */
+/* Begins no new reconcile; `done` is called once, from the loop, when the running ones have ended.
+ */
 void ml_scripts_stop(struct ml_scripts *scripts, void (*done)(void *context), void *context);
 
 /* True when every source has been read and each of its scripts runs. Otherwise appends a line for

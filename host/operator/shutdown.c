@@ -26,7 +26,9 @@ static void shutdown_enter(struct ml_shutdown *self, enum ml_shutdown_step step)
     }
     int64_t ends_ns = self->begun_ns + self->all_ns * ends_percent[step] / 100;
     ml_timer_start(&self->late, ends_ns - shutdown_now_ns(self));
+    self->beginning = true;
     self->handler->begin(self->context, step);
+    self->beginning = false;
 }
 
 static void shutdown_on_late(void *context)
@@ -58,6 +60,7 @@ void ml_shutdown_start(struct ml_shutdown *self, int64_t all_ns)
 
 void ml_shutdown_done(struct ml_shutdown *self, enum ml_shutdown_step step)
 {
+    ml_assert(!self->beginning);
     if (!self->running)
         return;
     if (step <= ML_SHUTDOWN_BOUNDARY && self->step <= ML_SHUTDOWN_BOUNDARY) {
@@ -73,5 +76,6 @@ void ml_shutdown_skip(struct ml_shutdown *self)
     if (!self->running)
         return;
     self->worked = false;
-    shutdown_finish(self);
+    self->step = ML_SHUTDOWN_LEASE; /* the last: it is late at once */
+    ml_timer_start(&self->late, 0);
 }

@@ -21,9 +21,9 @@ enum ml_shutdown_step {
 };
 
 struct ml_shutdown_handler {
-    /* Begins the step. ml_shutdown_done is called when it is done, inside or later. */
+    /* Begins the step. ml_shutdown_done is called when it is done; never inside. */
     void (*begin)(void *context, enum ml_shutdown_step step);
-    /* Called last, once. `clean`: all reconciles had ended. */
+    /* Called last, once, from the loop. `clean`: all reconciles had ended. */
     void (*over)(void *context, bool clean);
 };
 
@@ -36,7 +36,8 @@ struct ml_shutdown {
     int64_t begun_ns;
     int64_t all_ns;
     bool running;
-    bool worked; /* all reconciles have ended */
+    bool beginning; /* a step: `begin` is on the stack */
+    bool worked;    /* all reconciles have ended */
     struct ml_timer late;
 };
 
@@ -49,4 +50,4 @@ void ml_shutdown_start(struct ml_shutdown *shutdown, int64_t all_ns);
 /* The step is done. The end of WORK is the end of BOUNDARY as well. No effect when the shutdown is
  * in another step. */
 void ml_shutdown_done(struct ml_shutdown *shutdown, enum ml_shutdown_step step);
-void ml_shutdown_skip(struct ml_shutdown *shutdown); /* ends at once, not clean */
+void ml_shutdown_skip(struct ml_shutdown *shutdown); /* ends in the next round, not clean */

@@ -107,15 +107,6 @@ struct configmap_source {
     struct ml_object *object; /* as last seen, for Events; NULL before */
 };
 
-static const struct ml_kind configmap_kind = {
-    .api_version = "v1",
-    .group = "",
-    .version = "v1",
-    .kind = "ConfigMap",
-    .plural = "configmaps",
-    .namespaced = true,
-};
-
 static struct configmap_source *configmap_source_of(struct ml_source *source)
 {
     return ml_container_of(source, struct configmap_source, source);
@@ -191,7 +182,7 @@ static void configmap_on_synced(void *context, struct ml_informer *informer)
 static void configmap_start(struct ml_source *source)
 {
     struct configmap_source *self = configmap_source_of(source);
-    self->informer = ml_informers_get_scoped(self->cluster->informers, &configmap_kind, self->ns,
+    self->informer = ml_informers_get_scoped(self->cluster->informers, &ml_kind_configmap, self->ns,
                                              self->name);
     self->listener = (struct ml_listener){
         .change = configmap_on_change,

@@ -6,36 +6,10 @@
 #include "codec/json.h"
 #include "codec/json_diff.h"
 #include "codec/rfc3339.h"
-#include "script/limits.h"
+#include "script/maxima.h"
 
 /* What the host itself sets when a script returns ctx.invalid: Valid=False. */
 #define CONDITION_VALID "Valid"
-
-/* Walks an array; an empty slice starts and ends at once. */
-struct array_walk {
-    struct ml_json_reader reader;
-    bool open;
-};
-
-static void array_walk_begin(struct array_walk *walk, struct ml_str array)
-{
-    ml_json_reader_init(&walk->reader, array, 0);
-    walk->open = array.len > 0 && ml_json_next(&walk->reader) == ML_JSON_ARRAY;
-}
-
-static bool array_walk_next(struct array_walk *walk, struct ml_str *out_raw)
-{
-    if (!walk->open)
-        return false;
-    *out_raw = ml_json_skip(&walk->reader);
-    walk->open = out_raw->len > 0;
-    return walk->open;
-}
-
-static void array_walk_end(struct array_walk *walk)
-{
-    ml_json_reader_fini(&walk->reader);
-}
 
 static bool json_string_is(struct ml_str object, const char *field, struct ml_str want)
 {
@@ -47,12 +21,12 @@ static bool json_string_is(struct ml_str object, const char *field, struct ml_st
 
 struct ml_str ml_conditions_find(struct ml_str array, struct ml_str type)
 {
-    ML_AUTO(array_walk_end) struct array_walk walk;
-    struct ml_str raw;
-    array_walk_begin(&walk, array);
-    while (array_walk_next(&walk, &raw))
-        if (json_string_is(raw, "type", type))
-            return raw;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, array, 0);
+    if (array.len > 0 && ml_json_next(&reader) == ML_JSON_ARRAY)
+        for (struct ml_str raw; (raw = ml_json_skip(&reader)).len;)
+            if (json_string_is(raw, "type", type))
+                return raw;
     return (struct ml_str){NULL, 0};
 }
 
@@ -141,11 +115,11 @@ static void conditions_add(struct conditions *self, struct ml_str raw)
 
 static void conditions_read(struct conditions *self, struct ml_str array)
 {
-    ML_AUTO(array_walk_end) struct array_walk walk;
-    struct ml_str raw;
-    array_walk_begin(&walk, array);
-    while (array_walk_next(&walk, &raw))
-        conditions_add(self, raw);
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, array, 0);
+    if (array.len > 0 && ml_json_next(&reader) == ML_JSON_ARRAY)
+        for (struct ml_str raw; (raw = ml_json_skip(&reader)).len;)
+            conditions_add(self, raw);
 }
 
 /* The first of this type, or NULL. */
@@ -158,7 +132,7 @@ static const struct condition *conditions_get(const struct conditions *self, con
 int ml_conditions_merge(struct ml_str current, struct ml_str wanted, int64_t generation,
                         int64_t now_ns, struct ml_buf *out, struct ml_err *err)
 {
-    ML_AUTO(conditions_fini) struct conditions old = {NULL}, new = {NULL};
+    ML_AUTO(conditions_fini) struct conditions old = {.len = 0}, new = {.len = 0};
     const struct ml_str none = {NULL, 0};
     struct ml_json_writer writer;
     int r = 0;

@@ -1,5 +1,5 @@
 /* The table `ctx` that reconcile and watch functions are given: ctx.log, event and now, the checks
- * that all its functions share, and the value that a script gets as `err`. script.c opens it. */
+ * that all its functions share, and the value that a script gets as `err`. load.c opens it. */
 #include "script/ctx.h"
 #include "script/ctx_calls.h"
 

@@ -1,5 +1,5 @@
 /* What a script declares. moonloop.kind and moonloop.controller (moonloop/init.lua) call the
- * functions here to make kinds and controllers; script.c reads the controller that a script returns
+ * functions here to make kinds and controllers; load.c reads the controller that a script returns
  * into a `struct ml_declaration`.
  *
  * Kinds and controllers are userdata, so that a script can neither forge one nor change one that

@@ -1,6 +1,6 @@
 /* The only two ways from the host into Lua: one lua_pcall, one lua_resume. Each runs under the CPU
  * deadline of limits.c, and turns whatever a script raises into a `struct ml_err` and a traceback.
- * Doing so neither allocates in Lua nor runs code of the script. Called by script.c, run.c and
+ * Doing so neither allocates in Lua nor runs code of the script. Called by load.c, run.c and
  * changes.c. */
 #include "base/escape.h"
 #include "script/ctx.h"

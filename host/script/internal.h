@@ -12,7 +12,7 @@
 #include "base/budget.h"
 #include "base/map.h"
 #include "codec/json.h"
-#include "script/limits.h"
+#include "script/maxima.h"
 #include "script/script.h"
 #include "state/writer.h"
 

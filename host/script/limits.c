@@ -6,13 +6,11 @@
  * count hook that is always set would cost more than the scripts themselves.) No code of a script
  * can outlast it: a coroutine yields and is never resumed; where it cannot yield the hook stays
  * set, the sandbox's pcall raises again, and loops in C check the flag. */
-#include "script/limits.h"
+#include "script/internal.h"
 
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "script/internal.h"
 
 /* A full script collects its garbage again only after its use has grown by max / COLLECT_SHARE. */
 #define COLLECT_SHARE 16

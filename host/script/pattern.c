@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#include "script/limits.h"
+#include "script/maxima.h"
 
 #define DEPTH_MAX      200  /* of recursion; the stock matcher's own limit */
 #define WORK_PER_CHECK 4096 /* bytes of pattern or subject between two checks of the deadline */

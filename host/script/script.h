@@ -127,8 +127,10 @@ struct ml_result {
 typedef void ml_script_done(void *context, const struct ml_result *result);
 
 /* Runs reconcile(object, ctx) in a coroutine. Its log lines have `id`, borrowed until it has ended,
- * as reconcileID. `done` may come before this returns, with NULL returned then. To be called in a
- * turn of the binding's payer; the run takes those that it needs to go on by itself. */
+ * as reconcileID. The one exception from the rule for completions (ARCHITECTURE.md): `done` may
+ * come before this returns, with NULL returned then, as the call is in a turn of the loop already.
+ * To be called in a turn of the binding's payer; the run takes those that it needs to go on by
+ * itself. */
 struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
                                    const char *id, ml_script_done *done, void *context);
 /* A write of the run is under way, with its outcome unknown. */

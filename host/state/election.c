@@ -4,10 +4,7 @@
 
 #include "codec/rfc3339.h"
 #include "net/loop.h"
-#include "state/lease.h"
 
-#define RETRY_JITTER   1.2 /* client-go, leaderelection.JitterFactor */
-#define TIMEOUT_NS_MIN ML_NS_PER_S
 /* Added to an attempt that the watch brings forward, so that not all candidates ask at once. */
 #define HINT_NS_MAX (200 * ML_NS_PER_MS)
 /* A deadline that is noticed so much too late has passed while the process was suspended. */
@@ -23,7 +20,9 @@ enum election_state {
 };
 
 struct ml_election {
-    struct ml_election_opts opts; /* strings owned */
+    struct ml_lease_opts opts; /* strings owned */
+    const struct ml_election_handler *handler;
+    void *context;
     struct ml_clock *clock;
     enum election_state state;
 
@@ -124,7 +123,7 @@ static void election_schedule(struct ml_election *self)
             &self->next,
             ML_MIN(election_until_expiry_ns(self),
                    retry_ns + ml_random_between(self->opts.random, 0,
-                                                (int64_t)(RETRY_JITTER * (double)retry_ns))));
+                                                (int64_t)(LEASE_RETRY_JITTER * (double)retry_ns))));
 }
 
 /* ---- how long it leads ---- */
@@ -136,7 +135,7 @@ static void election_lose(struct ml_election *self, const struct ml_err *why)
     election_stop(self);
     self->state = ELECTION_OVER;
     ml_metric_set(self->master_status, 0);
-    self->opts.handler->lost(self->opts.context, &err);
+    self->handler->lost(self->context, &err);
 }
 
 static void election_failed(struct ml_election *self, const struct ml_err *err)
@@ -170,17 +169,12 @@ static void election_failed(struct ml_election *self, const struct ml_err *err)
     ML_UNREACHABLE();
 }
 
-static int64_t election_timeout_ns(const struct ml_election *self)
-{
-    return ML_MAX(TIMEOUT_NS_MIN, self->opts.times.renew_ns / 2);
-}
-
 static void election_on_stuck(void *context)
 {
     struct ml_election *self = context;
     struct ml_err err;
     ml_err_set(&err, ML_ETIMEOUT, "no answer about the lease %s/%s within %g s", self->opts.ns,
-               self->opts.name, (double)election_timeout_ns(self) / (double)ML_NS_PER_S);
+               self->opts.name, (double)lease_timeout_ns(&self->opts.times) / (double)ML_NS_PER_S);
     if (self->call)
         ml_client_cancel(ml_take(&self->call));
     election_failed(self, &err);
@@ -191,15 +185,16 @@ static void election_send(struct ml_election *self, enum ml_verb verb, struct ml
 {
     const struct ml_client_request request = {
         .verb = verb,
-        .kind = &lease_kind,
+        .kind = &ml_kind_lease,
         .ns = ml_str_of(self->opts.ns),
         .name = ml_str_of(self->opts.name),
         .body = body,
-        .timeout_ms = election_timeout_ns(self) / ML_NS_PER_MS,
+        .timeout_ms = lease_timeout_ns(&self->opts.times) / ML_NS_PER_MS,
     };
     /* Longer than the request's own limit, which also drops the connection: this one ends the
      * client's own retries. */
-    ml_timer_start(&self->stuck, election_timeout_ns(self) + election_timeout_ns(self) / 8);
+    ml_timer_start(&self->stuck,
+                   lease_timeout_ns(&self->opts.times) + lease_timeout_ns(&self->opts.times) / 8);
     self->call = ml_client_send(self->opts.client, &request, done, self);
 }
 
@@ -234,7 +229,7 @@ static void election_granted(struct ml_election *self)
     ml_metric_set(self->master_status, 1);
     ml_info(self->opts.log, "election", "leading", ML_S("lease", self->opts.name),
             ML_S("identity", self->opts.identity), ML_I("transitions", self->record.transitions));
-    self->opts.handler->led(self->opts.context);
+    self->handler->led(self->context);
 }
 
 /* ---- one attempt ---- */
@@ -391,11 +386,8 @@ static void election_on_deadline(void *context)
         election_read_lease(self);
         return;
     }
-    struct ml_err err = self->trouble;
-    if (!err.kind)
-        ml_err_set(&err, ML_ETIMEOUT, "no answer yet");
-    ml_err_wrap(&err, "not renewed for %g s",
-                (double)self->opts.times.renew_ns / (double)ML_NS_PER_S);
+    struct ml_err err;
+    lease_not_renewed(&self->opts.times, &self->trouble, &err);
     election_lose(self, &err);
 }
 
@@ -407,7 +399,7 @@ bool ml_election_leads(const struct ml_election *self)
 int ml_election_fence(void *context, const char *method, const char *path, struct ml_err *err)
 {
     const struct ml_election *self = context;
-    if (ml_election_leads(self) || ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/"))
+    if (ml_election_leads(self) || ml_path_is_event(path))
         return 0;
     return ml_err_set(err, ML_ECANCELED, "%s %s was not sent: this replica does not hold %s/%s",
                       method, path, self->opts.ns, self->opts.name);
@@ -495,13 +487,13 @@ void ml_election_release(struct ml_election *self, int64_t patience_ns, void (*d
 
 /* ---- life ---- */
 
-struct ml_election *ml_election_new(const struct ml_election_opts *opts)
+struct ml_election *ml_election_new(const struct ml_lease_opts *opts,
+                                    const struct ml_election_handler *handler, void *context)
 {
     struct ml_election *self = ml_new(struct ml_election);
-    self->opts = *opts;
-    self->opts.ns = ml_strdup(opts->ns);
-    self->opts.name = ml_strdup(opts->name);
-    self->opts.identity = ml_strdup(opts->identity);
+    self->opts = lease_opts_copy(opts);
+    self->handler = handler;
+    self->context = context;
     self->clock = ml_loop_clock(opts->loop);
     self->trouble = ML_ERR_INIT;
     ml_timer_init(&self->stuck, opts->loop, election_on_stuck, self);
@@ -535,9 +527,7 @@ void ml_election_free(struct ml_election *self)
     lease_watch_fini(&self->watch);
     lease_record_fini(&self->record);
     free(self->logged_holder);
-    free((char *)self->opts.ns);
-    free((char *)self->opts.name);
-    free((char *)self->opts.identity);
+    lease_opts_fini(&self->opts);
     free(self);
 }
 

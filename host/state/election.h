@@ -17,10 +17,6 @@
  * once whether it still holds the Lease; the fence is closed until the answer. */
 #pragma once
 
-#include "base/log.h"
-#include "base/metrics.h"
-#include "base/random.h"
-#include "kube/client.h"
 #include "state/lease.h"
 
 struct ml_election;
@@ -32,30 +28,17 @@ struct ml_election_handler {
     void (*lost)(void *context, const struct ml_err *err);
 };
 
-/* `client` needs a connection of its own, so that other requests cannot delay a renewal, and has no
- * fence. Strings are copied, the rest is borrowed. */
-struct ml_election_opts {
-    struct ml_client *client;
-    struct ml_loop *loop;
-    struct ml_random *random;
-    struct ml_log *log;
-    struct ml_metrics *metrics; /* leader_election_master_status, leader_election_slowpath_total */
-    const char *ns, *name;      /* of the Lease */
-    const char *identity;       /* unique for each start of a process */
-    struct ml_lease_times times;
-    const struct ml_election_handler *handler;
-    void *context;
-};
-
-struct ml_election *ml_election_new(const struct ml_election_opts *opts);
+/* Metrics: leader_election_master_status, leader_election_slowpath_total. */
+struct ml_election *ml_election_new(const struct ml_lease_opts *opts,
+                                    const struct ml_election_handler *handler, void *context);
 /* Does not release the Lease: to other candidates it looks as if the process had died. NULL is
  * fine. */
 void ml_election_free(struct ml_election *election);
 void ml_election_start(struct ml_election *election);
 
 /* Releases the Lease, if it holds it, so that the next candidate need not wait. Call it when all
- * work has ended. The fence is closed from now on. `done` is called once, later, after at most
- * `patience_ns`; `led` and `lost` are not called any more. */
+ * work has ended. The fence is closed from now on. `done` is called once, later
+ * from the loop, after at most `patience_ns`; `led` and `lost` are not called any more. */
 void ml_election_release(struct ml_election *election, int64_t patience_ns,
                          void (*done)(void *context), void *context);
 

@@ -4,79 +4,77 @@
 
 #include "base/clock.h"
 
+/* ---- what was seen lately ---- */
+
+/* The head of an entry; its key stands behind the entry. */
+struct entry {
+    struct ml_list node;
+    int64_t last_ns; /* when it was asked for last, before this time */
+    struct ml_str key;
+};
+
+void ml_event_recent_init(struct ml_event_recent *recent)
+{
+    *recent = (struct ml_event_recent){.by_key = {0}};
+    ml_list_init(&recent->oldest_first);
+}
+
+static void entry_free(struct ml_event_recent *recent, struct ml_list *node)
+{
+    struct entry *entry = ml_container_of(node, struct entry, node);
+    ml_map_remove(&recent->by_key, entry->key);
+    ml_list_remove(&entry->node);
+    free(entry);
+}
+
+void ml_event_recent_fini(struct ml_event_recent *recent)
+{
+    ml_list_each (node, &recent->oldest_first)
+        entry_free(recent, node);
+    ml_map_fini(&recent->by_key);
+}
+
+/* The entry of the key, of `size` bytes: a new one is zero but for its head. It is the newest now.
+ */
+static void *entry_get(struct ml_event_recent *recent, struct ml_str key, size_t size, size_t max,
+                       int64_t now_ns)
+{
+    struct entry *entry = ml_map_get(&recent->by_key, key);
+    if (!entry) {
+        if (recent->by_key.len == max)
+            entry_free(recent, recent->oldest_first.next);
+        entry = ml_zalloc(size + key.len);
+        entry->key = (struct ml_str){(char *)entry + size, key.len};
+        memcpy((char *)entry + size, key.ptr, key.len);
+        entry->last_ns = now_ns;
+        ml_list_init(&entry->node);
+        ml_map_put(&recent->by_key, entry->key, entry);
+    }
+    ml_list_remove(&entry->node);
+    ml_list_push(&recent->oldest_first, &entry->node);
+    return entry;
+}
+
 /* ---- similar Events ---- */
 
 #define SIMILAR_WINDOW_NS (600 * ML_NS_PER_S)
 
 /* One reason of one object, and the notes it had, by their hashes. */
 struct similar {
-    struct ml_list node;
-    int64_t last_ns;
+    struct entry entry;
     uint64_t notes[ML_EVENT_COMBINED_NOTES - 1];
     size_t note_count;
-    size_t key_len;
-    char key[];
 };
 
-static struct ml_str similar_key(const struct similar *similar)
-{
-    return (struct ml_str){similar->key, similar->key_len};
-}
-
-void ml_event_similar_init(struct ml_event_similar *self)
-{
-    *self = (struct ml_event_similar){0};
-    ml_list_init(&self->recent);
-}
-
-static void similar_free(struct ml_event_similar *self, struct similar *similar)
-{
-    ml_map_remove(&self->by_reason, similar_key(similar));
-    ml_list_remove(&similar->node);
-    free(similar);
-}
-
-void ml_event_similar_fini(struct ml_event_similar *self)
-{
-    ml_list_each (node, &self->recent)
-        similar_free(self, ml_container_of(node, struct similar, node));
-    ml_map_fini(&self->by_reason);
-}
-
-static struct similar *similar_get(struct ml_event_similar *self, struct ml_str reason)
-{
-    struct similar *similar = ml_map_get(&self->by_reason, reason);
-    if (similar)
-        return similar;
-    if (self->by_reason.len == ML_EVENT_SIMILAR_MAX)
-        similar_free(self, ml_container_of(self->recent.next, struct similar, node));
-    similar = ml_zalloc(sizeof *similar + reason.len);
-    similar->key_len = reason.len;
-    memcpy(similar->key, reason.ptr, reason.len);
-    ml_list_init(&similar->node);
-    ml_map_put(&self->by_reason, similar_key(similar), similar);
-    return similar;
-}
-
-/* FNV-1a. */
-static uint64_t similar_note_hash(struct ml_str text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < text.len; i++)
-        hash = (hash ^ (unsigned char)text.ptr[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-
-bool ml_event_similar_combines(struct ml_event_similar *self, struct ml_str reason,
+bool ml_event_similar_combines(struct ml_event_recent *recent, struct ml_str reason,
                                struct ml_str note, int64_t now_ns)
 {
-    struct similar *similar = similar_get(self, reason);
-    uint64_t hash = similar_note_hash(note);
-    if (now_ns - similar->last_ns > SIMILAR_WINDOW_NS)
+    struct similar *similar = entry_get(recent, reason, sizeof *similar, ML_EVENT_SIMILAR_MAX,
+                                        now_ns);
+    uint64_t hash = ml_str_hash(note);
+    if (now_ns - similar->entry.last_ns > SIMILAR_WINDOW_NS)
         similar->note_count = 0;
-    similar->last_ns = now_ns;
-    ml_list_remove(&similar->node);
-    ml_list_push(&self->recent, &similar->node);
+    similar->entry.last_ns = now_ns;
     for (size_t i = 0; i < similar->note_count; i++)
         if (similar->notes[i] == hash)
             return false;
@@ -92,62 +90,20 @@ bool ml_event_similar_combines(struct ml_event_similar *self, struct ml_str reas
 #define SPAM_REFILL_NS (300 * ML_NS_PER_S)
 
 struct bucket {
-    struct ml_list node;
+    struct entry entry;
+    bool filled; /* once, with SPAM_BURST */
     double tokens;
-    int64_t at_ns;
-    size_t key_len;
-    char key[];
 };
 
-static struct ml_str bucket_key(const struct bucket *bucket)
+bool ml_event_spam_allows(struct ml_event_recent *recent, struct ml_str object, int64_t now_ns)
 {
-    return (struct ml_str){bucket->key, bucket->key_len};
-}
-
-void ml_event_spam_init(struct ml_event_spam *spam)
-{
-    *spam = (struct ml_event_spam){0};
-    ml_list_init(&spam->recent);
-}
-
-static void bucket_free(struct ml_event_spam *spam, struct bucket *bucket)
-{
-    ml_map_remove(&spam->by_object, bucket_key(bucket));
-    ml_list_remove(&bucket->node);
-    free(bucket);
-}
-
-void ml_event_spam_fini(struct ml_event_spam *spam)
-{
-    ml_list_each (node, &spam->recent)
-        bucket_free(spam, ml_container_of(node, struct bucket, node));
-    ml_map_fini(&spam->by_object);
-}
-
-static struct bucket *bucket_new(struct ml_event_spam *spam, struct ml_str object, int64_t now_ns)
-{
-    if (spam->by_object.len == ML_EVENT_SPAM_OBJECTS)
-        bucket_free(spam, ml_container_of(spam->recent.next, struct bucket, node));
-    struct bucket *bucket = ml_zalloc(sizeof *bucket + object.len);
-    bucket->tokens = SPAM_BURST;
-    bucket->at_ns = now_ns;
-    bucket->key_len = object.len;
-    memcpy(bucket->key, object.ptr, object.len);
-    ml_list_init(&bucket->node);
-    ml_map_put(&spam->by_object, bucket_key(bucket), bucket);
-    return bucket;
-}
-
-bool ml_event_spam_allows(struct ml_event_spam *spam, struct ml_str object, int64_t now_ns)
-{
-    struct bucket *bucket = ml_map_get(&spam->by_object, object);
-    if (!bucket)
-        bucket = bucket_new(spam, object, now_ns);
-    double refill = (double)(now_ns - bucket->at_ns) / (double)SPAM_REFILL_NS;
-    bucket->tokens = ML_MIN(bucket->tokens + refill, (double)SPAM_BURST);
-    bucket->at_ns = now_ns;
-    ml_list_remove(&bucket->node);
-    ml_list_push(&spam->recent, &bucket->node);
+    struct bucket *bucket = entry_get(recent, object, sizeof *bucket, ML_EVENT_SPAM_OBJECTS,
+                                      now_ns);
+    double refill = (double)(now_ns - bucket->entry.last_ns) / (double)SPAM_REFILL_NS;
+    bucket->tokens = bucket->filled ? ML_MIN(bucket->tokens + refill, (double)SPAM_BURST)
+                                    : (double)SPAM_BURST;
+    bucket->filled = true;
+    bucket->entry.last_ns = now_ns;
     if (bucket->tokens < 1)
         return false;
     bucket->tokens -= 1;

@@ -5,35 +5,29 @@
 #include "base/list.h"
 #include "base/map.h"
 
+/* What was seen lately, by key. Bounded: the one that was quiet longest is forgotten first. */
+struct ml_event_recent {
+    struct ml_map by_key;
+    struct ml_list oldest_first;
+};
+
+void ml_event_recent_init(struct ml_event_recent *recent);
+void ml_event_recent_fini(struct ml_event_recent *recent);
+
 /* Events that differ only in their notes: when an object has had ten different notes for one reason
  * within ten minutes, further new ones are combined into one (client-go's EventAggregator).
- * Bounded: at most ML_EVENT_SIMILAR_MAX reasons of objects are remembered; the one that was quiet
- * longest is forgotten first. */
+ * At most ML_EVENT_SIMILAR_MAX reasons of objects are remembered. */
 #define ML_EVENT_SIMILAR_MAX    1024
 #define ML_EVENT_COMBINED_NOTES 10
 #define ML_EVENT_COMBINED       "(combined from similar events): "
 
-struct ml_event_similar {
-    struct ml_map by_reason;
-    struct ml_list recent; /* oldest first */
-};
-
-void ml_event_similar_init(struct ml_event_similar *similar);
-void ml_event_similar_fini(struct ml_event_similar *similar);
 /* `reason`: object, type and reason. True: this note is to be combined. */
-bool ml_event_similar_combines(struct ml_event_similar *similar, struct ml_str reason,
+bool ml_event_similar_combines(struct ml_event_recent *similar, struct ml_str reason,
                                struct ml_str note, int64_t now_ns);
 
 /* How many Events an object may cause: a bucket of 25 that gets one back each five
- * minutes (client-go's EventSourceObjectSpamFilter). Bounded: at most ML_EVENT_SPAM_OBJECTS
- * are remembered; the one that was quiet longest is forgotten first. */
+ * minutes (client-go's EventSourceObjectSpamFilter). At most ML_EVENT_SPAM_OBJECTS are remembered.
+ */
 #define ML_EVENT_SPAM_OBJECTS 1024
 
-struct ml_event_spam {
-    struct ml_map by_object;
-    struct ml_list recent; /* oldest first */
-};
-
-void ml_event_spam_init(struct ml_event_spam *spam);
-void ml_event_spam_fini(struct ml_event_spam *spam);
-bool ml_event_spam_allows(struct ml_event_spam *spam, struct ml_str object, int64_t now_ns);
+bool ml_event_spam_allows(struct ml_event_recent *spam, struct ml_str object, int64_t now_ns);

@@ -6,7 +6,7 @@
 #include "state/watch_event.h"
 
 #define DURATION_S_MAX INT64_C(2147483647) /* the field is an int32 */
-#define RETRY_JITTER   1.2                 /* client-go, leaderelection.JitterFactor */
+#define TIMEOUT_NS_MIN ML_NS_PER_S
 #define LINE_MAX_BYTES ((size_t)256 * 1024)
 
 int ml_lease_times_check(const struct ml_lease_times *times, struct ml_err *err)
@@ -22,22 +22,48 @@ int ml_lease_times_check(const struct ml_lease_times *times, struct ml_err *err)
         return ml_err_set(err, ML_EINVALID,
                           "--leader-election-lease-duration must be longer than "
                           "--leader-election-renew-deadline");
-    if ((double)times->renew_ns <= RETRY_JITTER * (double)times->retry_ns)
+    if ((double)times->renew_ns <= LEASE_RETRY_JITTER * (double)times->retry_ns)
         return ml_err_set(err, ML_EINVALID,
                           "--leader-election-renew-deadline must be longer than 1.2 times "
                           "--leader-election-retry-period");
     return 0;
 }
 
+int64_t lease_timeout_ns(const struct ml_lease_times *times)
+{
+    return ML_MAX(TIMEOUT_NS_MIN, times->renew_ns / 2);
+}
+
+void lease_not_renewed(const struct ml_lease_times *times, const struct ml_err *trouble,
+                       struct ml_err *out)
+{
+    *out = *trouble;
+    if (!out->kind)
+        ml_err_set(out, ML_ETIMEOUT, "no answer yet");
+    ml_err_wrap(out, "not renewed for %g s", (double)times->renew_ns / (double)ML_NS_PER_S);
+}
+
+struct ml_lease_opts lease_opts_copy(const struct ml_lease_opts *opts)
+{
+    struct ml_lease_opts copy = *opts;
+    copy.ns = ml_strdup(opts->ns);
+    copy.name = ml_strdup(opts->name);
+    copy.identity = ml_strdup(opts->identity);
+    return copy;
+}
+
+void lease_opts_fini(struct ml_lease_opts *opts)
+{
+    free((char *)opts->ns);
+    free((char *)opts->name);
+    free((char *)opts->identity);
+}
+
 /* ---- the text of a Lease ---- */
 
-const struct ml_kind lease_kind = {
-    "coordination.k8s.io/v1", "coordination.k8s.io", "v1", "Lease", "leases", true, false,
-};
-
-static char *lease_text_of(struct ml_str object, const char *field)
+char *lease_text_of(struct ml_str object, const char *under, const char *field)
 {
-    char *text = ml_json_find_string(object, "spec", field, NULL);
+    char *text = ml_json_find_string(object, under, field, NULL);
     return text ? text : ml_strdup("");
 }
 
@@ -65,8 +91,8 @@ int lease_record_read(struct lease_record *record, struct ml_str object, struct 
     *record = (struct lease_record){
         .metadata = ml_str_dup(metadata),
         .spec = ml_str_dup(spec),
-        .holder = lease_text_of(object, "holderIdentity"),
-        .acquired = lease_text_of(object, "acquireTime"),
+        .holder = lease_text_of(object, "spec", "holderIdentity"),
+        .acquired = lease_text_of(object, "spec", "acquireTime"),
         .duration_ns = lease_number_of(object, "leaseDurationSeconds") * ML_NS_PER_S,
         .transitions = lease_number_of(object, "leaseTransitions"),
     };

@@ -19,12 +19,37 @@ struct ml_lease_times {
  * the names of the flags. */
 ML_NODISCARD int ml_lease_times_check(const struct ml_lease_times *times, struct ml_err *err);
 
+#define LEASE_RETRY_JITTER 1.2 /* client-go, leaderelection.JitterFactor */
+
+/* How long a request about a Lease may take. Its sender gives it up an eighth later: that ends what
+ * the client tries again by itself. */
+int64_t lease_timeout_ns(const struct ml_lease_times *times);
+/* Why the Lease was not renewed in time: because of `trouble`, or when it has no kind for want of
+ * an answer. */
+void lease_not_renewed(const struct ml_lease_times *times, const struct ml_err *trouble,
+                       struct ml_err *out);
+
+/* What a replica holds a Lease by, alone or as one of a shard group. Strings are copied, the rest
+ * is borrowed. */
+struct ml_lease_opts {
+    struct ml_client *client; /* on a connection of its own, so that other requests cannot delay a
+                                 renewal, and without a fence */
+    struct ml_loop *loop;
+    struct ml_random *random;
+    struct ml_log *log;
+    struct ml_metrics *metrics;
+    const char *ns, *name; /* of the Lease, or of the group */
+    const char *identity;  /* unique for each start of a process */
+    struct ml_lease_times times;
+};
+
+struct ml_lease_opts lease_opts_copy(const struct ml_lease_opts *opts);
+void lease_opts_fini(struct ml_lease_opts *opts);
+
 /* ---- the text of a Lease ---- */
 
 /* What a Lease says. Whatever stands in it was written by others: a field that makes no sense
  * counts as absent. */
-extern const struct ml_kind lease_kind;
-
 struct lease_record {
     char *metadata;      /* raw JSON, to be sent back as it came; NULL: nothing was read yet */
     char *spec;          /* raw JSON, to see that it changed; "" when there is none */
@@ -39,6 +64,9 @@ struct lease_record {
 ML_NODISCARD int lease_record_read(struct lease_record *record, struct ml_str object,
                                    struct ml_err *err);
 void lease_record_fini(struct lease_record *record);
+
+/* The string at UNDER.FIELD of a Lease, or "". The caller frees it. */
+char *lease_text_of(struct ml_str object, const char *under, const char *field);
 
 /* What is to stand in the spec. */
 struct lease_claim {

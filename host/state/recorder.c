@@ -56,22 +56,12 @@ struct ml_recorder {
     struct ml_list sending;
     size_t in_flight;
     uint64_t sequence;
-    struct ml_event_spam spam;
-    struct ml_event_similar similar;
+    struct ml_event_recent spam, similar;
     struct ml_timer retry; /* active while the server does not answer: nothing is sent */
     void (*flushed)(void *context);
     void *flushed_context;
     struct ml_task flush;
     struct ml_metric *sent, *dropped;
-};
-
-static const struct ml_kind event_kind = {
-    .api_version = "events.k8s.io/v1",
-    .group = "events.k8s.io",
-    .version = "v1",
-    .kind = "Event",
-    .plural = "events",
-    .namespaced = true,
 };
 
 /* ---- the text of an Event ---- */
@@ -270,7 +260,7 @@ static void series_send(struct series *series)
     ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
     struct ml_client_request request = {
         .verb = ML_VERB_CREATE,
-        .kind = &event_kind,
+        .kind = &ml_kind_event,
         .ns = ml_str_of(series->ns),
         .name = ml_str_of(series->name),
         .body = ml_str_of(series->event),
@@ -469,8 +459,8 @@ struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts)
     ml_list_init(&self->waiting);
     ml_list_init(&self->resting);
     ml_list_init(&self->sending);
-    ml_event_spam_init(&self->spam);
-    ml_event_similar_init(&self->similar);
+    ml_event_recent_init(&self->spam);
+    ml_event_recent_init(&self->similar);
     ml_timer_init(&self->retry, opts->loop, recorder_on_retry, self);
     ml_task_init(&self->flush, recorder_on_flush, self);
     struct ml_metric_family *events = ml_metrics_counter(opts->metrics, "moonloop_events_total",
@@ -501,8 +491,8 @@ void ml_recorder_free(struct ml_recorder *self)
     series_free_all(&self->sending);
     series_free_all(&self->resting);
     ml_map_fini(&self->by_key);
-    ml_event_spam_fini(&self->spam);
-    ml_event_similar_fini(&self->similar);
+    ml_event_recent_fini(&self->spam);
+    ml_event_recent_fini(&self->similar);
     free(self->controller);
     free(self->instance);
     free(self);

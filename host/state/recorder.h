@@ -35,5 +35,6 @@ struct ml_event {
 
 void ml_recorder_event(struct ml_recorder *recorder, const struct ml_event *event);
 
-/* Calls `done` when all recorded Events have been answered or dropped: for shutdown. */
+/* Calls `done`, later from the loop, when all recorded Events have been answered or dropped: for
+ * shutdown. */
 void ml_recorder_flush(struct ml_recorder *recorder, void (*done)(void *context), void *context);

@@ -6,13 +6,13 @@
 #include "state/backoff.h"
 #include "state/reflector_fsm.h"
 #include "state/reflector_list.h"
+#include "state/reflector_request.h"
 #include "state/store.h"
 #include "state/watch_event.h"
 
 #include <stdio.h>
 
 #define SLOW_RETRY_NS   (10 * ML_NS_PER_S) /* for errors that a person has to fix: 403, 404 */
-#define PAGE_ITEMS      "500"
 #define SHORT_WATCH_NS  (1 * ML_NS_PER_S)
 #define FLAPPING_MAX    5  /* so many short watches in a row are resumed at once */
 #define BOOKMARK_IDLE_S 75 /* a bookmark comes each 60 s, the server's history holds 75 s */
@@ -26,8 +26,6 @@
 struct ml_reflector {
     struct ml_reflector_opts opts;
     struct ml_clock *clock;
-    char *ns;
-    char *name;
     struct reflector_step step;
     struct ml_client_call *call;
     struct ml_timer retry;
@@ -181,78 +179,6 @@ static int reflector_publish(struct ml_reflector *self, struct ml_object *const 
     return 0;
 }
 
-/* ---- requests: the collection endpoints of apimachinery, pkg/apis/meta/internalversion ---- */
-
-static void reflector_append_fields(const struct ml_reflector *self, struct ml_buf *url)
-{
-    ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
-    struct ml_str selected = self->opts.selection->fields;
-    if (*self->name)
-        ml_buf_printf(&fields, "metadata.name=%s%s", self->name, selected.len > 0 ? "," : "");
-    ml_buf_append_str(&fields, selected);
-    if (fields.len > 0)
-        ml_url_query(url, "fieldSelector", ml_buf_str(&fields));
-}
-
-/* The URL of the collection, with what is selected of it. */
-static void reflector_append_path(const struct ml_reflector *self, struct ml_buf *url)
-{
-    ml_kind_path(self->opts.kind, ml_str_of(self->ns), ML_STR(""), ML_STR(""), url);
-    reflector_append_fields(self, url);
-    if (self->opts.selection->labels.len > 0)
-        ml_url_query(url, "labelSelector", self->opts.selection->labels);
-}
-
-static void reflector_list_url(const struct ml_reflector *self, struct ml_buf *url)
-{
-    reflector_append_path(self, url);
-    if (self->step.paged)
-        ml_url_query(url, "limit", ML_STR(PAGE_ITEMS));
-    /* The server refuses a continue token together with a version. */
-    if (self->list.next) {
-        ml_url_query(url, "continue", ml_str_of(self->list.next));
-    } else if (!self->step.any_version) {
-        ml_url_query(url, "resourceVersion", ml_str_of(self->version));
-        ml_url_query(url, "resourceVersionMatch", ML_STR("NotOlderThan"));
-    }
-}
-
-static void reflector_watch_url(const struct ml_reflector *self, struct ml_buf *url)
-{
-    char timeout[24];
-    int len = snprintf(timeout, sizeof timeout, "%lld", (long long)self->timeout_s);
-    reflector_append_path(self, url);
-    ml_url_query(url, "watch", ML_STR("1"));
-    ml_url_query(url, "resourceVersion", ml_str_of(self->step.any_version ? "" : self->version));
-    if (self->step.stream) {
-        ml_url_query(url, "sendInitialEvents", ML_STR("true"));
-        ml_url_query(url, "resourceVersionMatch", ML_STR("NotOlderThan"));
-    }
-    ml_url_query(url, "allowWatchBookmarks", ML_STR("true"));
-    ml_url_query(url, "timeoutSeconds", (struct ml_str){timeout, (size_t)len});
-}
-
-static bool reflector_asks_metadata(const struct ml_reflector *self)
-{
-    return self->opts.selection->metadata_only && !self->opts.server->no_metadata;
-}
-
-static const char *reflector_list_accept(const struct ml_reflector *self)
-{
-    return reflector_asks_metadata(self)
-               ? "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
-                 "application/json"
-               : NULL;
-}
-
-static const char *reflector_watch_accept(const struct ml_reflector *self)
-{
-    return reflector_asks_metadata(self)
-               ? "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
-                 "application/json"
-               : NULL;
-}
-
 /* ---- LIST, page by page ---- */
 
 static void list_request_page(struct ml_reflector *self);
@@ -309,10 +235,10 @@ static void list_request_page(struct ml_reflector *self)
     const struct ml_client_stream handler = {
         .data = list_on_data,
         .done = list_on_done,
-        .accept = reflector_list_accept(self),
+        .accept = reflector_accept(&self->opts, true),
     };
     ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
-    reflector_list_url(self, &url);
+    reflector_list_url(&self->opts, &self->step, self->version, self->list.next, &url);
     reflector_list_open_page(&self->list);
     self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), &deadlines, &handler, self);
 }
@@ -558,7 +484,7 @@ static void reflector_start_watch(struct ml_reflector *self)
         .open = watch_on_open,
         .data = watch_on_data,
         .done = watch_on_done,
-        .accept = reflector_watch_accept(self),
+        .accept = reflector_accept(&self->opts, false),
     };
     ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
     self->timeout_s = ml_random_between(self->opts.random, WATCH_MIN_S, WATCH_MAX_S);
@@ -566,7 +492,7 @@ static void reflector_start_watch(struct ml_reflector *self)
         self->shadow = ml_store_new();
     if (self->step.stream && self->step.any_version)
         self->opts.handler->listing(self->opts.context);
-    reflector_watch_url(self, &url);
+    reflector_watch_url(&self->opts, &self->step, self->version, self->timeout_s, &url);
     const struct ml_http_deadlines deadlines = {
         .connect_ms = 10000,
         .first_byte_ms = 60000,
@@ -601,8 +527,8 @@ struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
     struct ml_reflector *self = ml_new(struct ml_reflector);
     self->opts = *opts;
     self->clock = ml_loop_clock(opts->loop);
-    self->ns = ml_str_dup(opts->ns);
-    self->name = ml_str_dup(opts->name);
+    self->opts.ns.ptr = ml_str_dup(opts->ns);
+    self->opts.name.ptr = ml_str_dup(opts->name);
     self->step = reflector_first(reflector_lists_by_stream(self));
     self->trouble = ML_ERR_INIT;
     ml_timer_init(&self->retry, opts->loop, reflector_on_retry, self);
@@ -631,7 +557,7 @@ void ml_reflector_free(struct ml_reflector *self)
     stream_drop(self);
     reflector_epoch_fini(&self->epoch);
     free(self->version);
-    free(self->ns);
-    free(self->name);
+    free((char *)self->opts.ns.ptr);
+    free((char *)self->opts.name.ptr);
     free(self);
 }

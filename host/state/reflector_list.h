@@ -3,7 +3,7 @@
 #pragma once
 
 #include "codec/json_stream.h"
-#include "state/reflector.h"
+#include "state/reflector_opts.h"
 
 struct reflector_list {
     const struct ml_reflector_opts *opts;

@@ -7,10 +7,8 @@
 
 #include "codec/rfc3339.h"
 #include "net/loop.h"
-#include "state/lease.h"
 #include "state/shard_group.h"
 
-#define TIMEOUT_NS_MIN ML_NS_PER_S
 /* After news, so that not all members ask at the same moment. */
 #define HINT_NS_MAX    (50 * ML_NS_PER_MS)
 #define DRAIN_RETRY_NS ML_NS_PER_S
@@ -18,7 +16,9 @@
 enum shard_state { SHARD_NEW, SHARD_JOINING, SHARD_MEMBER, SHARD_LEAVING, SHARD_OVER };
 
 struct ml_shard {
-    struct ml_shard_opts opts; /* strings owned */
+    struct ml_lease_opts opts; /* strings owned */
+    const struct ml_shard_handler *handler;
+    void *context;
     struct ml_clock *clock;
     enum shard_state state;
     uint64_t id;
@@ -26,14 +26,7 @@ struct ml_shard {
     char *acquired; /* when it joined, for people */
 
     struct shard_group group;
-    struct shard_acting acting, before;
-
-    /* Views, from the oldest to the newest; all the same when nothing changes. */
-    struct shard_set confirmed; /* granted before the last list was asked for */
-    struct shard_set published; /* granted */
-    struct shard_set next;      /* wanted: work is given up for it */
-    bool draining;              /* that work has not ended yet */
-    bool publishing;            /* `next` was sent: others may see it */
+    struct shard_views views;
     int64_t draining_since_ns;
     struct ml_timer drain; /* asks again */
 
@@ -88,26 +81,18 @@ static void shard_lose(struct ml_shard *self, const struct ml_err *why)
     shard_stop(self);
     self->state = SHARD_OVER;
     ml_metric_set(self->members, 0);
-    self->opts.handler->lost(self->opts.context, &err);
+    self->handler->lost(self->context, &err);
 }
 
 static void shard_on_deadline(void *context)
 {
     struct ml_shard *self = context;
-    struct ml_err err = self->trouble;
-    if (!err.kind)
-        ml_err_set(&err, ML_ETIMEOUT, "no answer yet");
-    ml_err_wrap(&err, "not renewed for %g s",
-                (double)self->opts.times.renew_ns / (double)ML_NS_PER_S);
+    struct ml_err err;
+    lease_not_renewed(&self->opts.times, &self->trouble, &err);
     shard_lose(self, &err);
 }
 
 /* ---- the end of a round ---- */
-
-static int64_t shard_timeout_ns(const struct ml_shard *self)
-{
-    return ML_MAX(TIMEOUT_NS_MIN, self->opts.times.renew_ns / 2);
-}
 
 static void shard_end_round(struct ml_shard *self)
 {
@@ -165,8 +150,8 @@ static void shard_on_stuck(void *context)
     struct ml_shard *self = context;
     struct ml_err err;
     ml_err_set(&err, ML_ETIMEOUT, "no answer about the leases of %s in %s within %g s",
-               self->opts.group, self->opts.ns,
-               (double)shard_timeout_ns(self) / (double)ML_NS_PER_S);
+               self->opts.name, self->opts.ns,
+               (double)lease_timeout_ns(&self->opts.times) / (double)ML_NS_PER_S);
     if (self->call)
         ml_client_cancel(ml_take(&self->call));
     shard_forget_version(self);
@@ -176,10 +161,11 @@ static void shard_on_stuck(void *context)
 static void shard_send(struct ml_shard *self, struct ml_client_request *request,
                        ml_client_done *done)
 {
-    request->timeout_ms = shard_timeout_ns(self) / ML_NS_PER_MS;
+    request->timeout_ms = lease_timeout_ns(&self->opts.times) / ML_NS_PER_MS;
     ml_timer_stop(&self->next_round);
     /* Later than the request's own limit, for what the client tries again by itself. */
-    ml_timer_start(&self->stuck, shard_timeout_ns(self) + shard_timeout_ns(self) / 8);
+    ml_timer_start(&self->stuck,
+                   lease_timeout_ns(&self->opts.times) + lease_timeout_ns(&self->opts.times) / 8);
     self->call = ml_client_send(self->opts.client, request, done, self);
 }
 
@@ -200,78 +186,57 @@ static void shard_delete_old_lease(struct ml_shard *self)
 {
     const struct shard_peer *remains = shard_group_remains(&self->group, shard_now(self),
                                                            self->opts.times.lease_ns);
-    if (!remains || self->sweeping || self->state != SHARD_MEMBER || self->next.ids[0] != self->id)
+    if (!remains || self->sweeping || self->state != SHARD_MEMBER ||
+        self->views.next.ids[0] != self->id)
         return;
-    ML_AUTO_FREE char *name = shard_lease_name(self->opts.group, remains->lease.id);
+    ML_AUTO_FREE char *name = shard_lease_name(self->opts.name, remains->lease.id);
     const struct ml_client_request request = {
         .verb = ML_VERB_DELETE,
-        .kind = &lease_kind,
+        .kind = &ml_kind_lease,
         .ns = ml_str_of(self->opts.ns),
         .name = ml_str_of(name),
         .uid = remains->lease.uid,
         .resource_version = remains->lease.rv,
-        .timeout_ms = shard_timeout_ns(self) / ML_NS_PER_MS,
+        .timeout_ms = lease_timeout_ns(&self->opts.times) / ML_NS_PER_MS,
     };
     self->sweeping = ml_client_send(self->opts.client, &request, shard_on_swept, self);
 }
 
-/* ---- views ----
- * A view goes through these stages: wanted, when a list shows other members than the last one;
- * draining, until the work on the keys that it takes away has ended; publishing, from when it is
- * sent until it is granted; published; and confirmed by a list that was requested after the grant.
- * A view that was sent is not replaced, since others may have seen it; one that was not sent yet
- * may be. */
+/* ---- views ---- */
 
 static void shard_rebuild_acting(struct ml_shard *self)
 {
-    const struct shard_set *const views[] = {&self->confirmed, &self->published, &self->next};
-    struct shard_acting acting;
-    shard_acting_init(&acting, &self->group, views, ML_COUNT(views));
-    if (shard_acting_eq(&acting, &self->acting)) {
-        shard_acting_fini(&acting);
-        return;
-    }
-    shard_acting_fini(&self->before);
-    self->before = self->acting;
-    self->acting = acting;
-    self->opts.handler->changed(self->opts.context);
-}
-
-static bool shard_is_due(const struct ml_shard *self)
-{
-    return !self->draining && !shard_set_eq(&self->next, &self->published);
+    if (shard_views_act(&self->views, &self->group))
+        self->handler->changed(self->context);
 }
 
 static void shard_log_view(const struct ml_shard *self)
 {
-    ML_AUTO_FREE char *members = shard_set_text(&self->next);
+    ML_AUTO_FREE char *members = shard_set_text(&self->views.next);
     ml_info(self->opts.log, "shard", "the members of the shard group have changed",
-            ML_S("group", self->opts.group), ML_I("members", (int64_t)self->next.count),
+            ML_S("group", self->opts.name), ML_I("members", (int64_t)self->views.next.count),
             ML_S("ids", members));
 }
 
 static void shard_choose_view(struct ml_shard *self)
 {
-    struct shard_set alive;
-    shard_group_alive(&self->group, &alive);
-    if (self->publishing || shard_set_eq(&alive, &self->next))
+    bool drained = !self->views.draining;
+    if (!shard_views_choose(&self->views, &self->group))
         return;
-    self->next = alive;
-    ml_metric_set(self->members, (double)alive.count);
+    ml_metric_set(self->members, (double)self->views.next.count);
     shard_log_view(self);
-    if (!self->draining)
+    if (drained)
         self->draining_since_ns = shard_now(self);
-    self->draining = true;
 }
 
 /* The next view is in force already: no new work begins on the keys that it takes away. */
 static void shard_drain(struct ml_shard *self)
 {
     bool cut = shard_now(self) - self->draining_since_ns >= self->opts.times.renew_ns;
-    if (!self->draining)
+    if (!self->views.draining)
         return;
-    if (self->opts.handler->idle(self->opts.context, cut)) {
-        self->draining = false;
+    if (self->handler->idle(self->context, cut)) {
+        self->views.draining = false;
         ml_timer_stop(&self->drain);
         return;
     }
@@ -281,19 +246,10 @@ static void shard_drain(struct ml_shard *self)
 
 static void shard_on_list_shown(struct ml_shard *self)
 {
-    self->confirmed = self->published;
+    self->views.confirmed = self->views.published;
     shard_choose_view(self);
     shard_rebuild_acting(self);
     shard_drain(self);
-}
-
-static void shard_granted_view(struct ml_shard *self)
-{
-    if (!self->publishing)
-        return;
-    self->publishing = false;
-    self->published = self->next;
-    shard_rebuild_acting(self);
 }
 
 /* ---- renewing ---- */
@@ -318,9 +274,10 @@ static void shard_granted(struct ml_shard *self)
     self->state = SHARD_MEMBER;
     self->renews = false;
     if (first)
-        ml_info(self->opts.log, "shard", "joined the shard group", ML_S("group", self->opts.group),
+        ml_info(self->opts.log, "shard", "joined the shard group", ML_S("group", self->opts.name),
                 ML_S("lease", self->name), ML_S("identity", self->opts.identity));
-    shard_granted_view(self);
+    if (shard_views_grant(&self->views))
+        shard_rebuild_acting(self);
     shard_list(self);
 }
 
@@ -345,7 +302,7 @@ static void shard_on_written(void *context, struct ml_str body, const struct ml_
         shard_end_round(self);
         return;
     }
-    if (shard_lease_read(body, self->opts.group, &lease) && lease.id == self->id) {
+    if (shard_lease_read(body, self->opts.name, &lease) && lease.id == self->id) {
         shard_keep_version(self, &lease);
         shard_lease_fini(&lease);
         shard_granted(self);
@@ -354,11 +311,6 @@ static void shard_on_written(void *context, struct ml_str body, const struct ml_
     shard_lease_fini(&lease);
     ml_err_set(&bad, ML_EINVALID, "the server wrote another Lease than it was sent");
     shard_round_failed(self, &bad);
-}
-
-static const struct shard_set *shard_outgoing(const struct ml_shard *self)
-{
-    return self->publishing ? &self->next : &self->published;
 }
 
 static char *shard_lease_body(struct ml_shard *self)
@@ -370,13 +322,13 @@ static char *shard_lease_body(struct ml_shard *self)
     if (!self->acquired)
         self->acquired = ml_strdup(now);
     const struct shard_lease_text text = {
-        .group = self->opts.group,
+        .group = self->opts.name,
         .ns = self->opts.ns,
         .id = self->id,
         .uid = self->uid,
         .rv = self->rv,
         .holder = leaves ? "" : self->opts.identity,
-        .view = leaves ? &nobody : shard_outgoing(self),
+        .view = leaves ? &nobody : shard_views_outgoing(&self->views),
         .duration_s = leaves ? 1 : self->opts.times.lease_ns / ML_NS_PER_S,
         .acquired = self->acquired,
         .renewed = now,
@@ -386,12 +338,12 @@ static char *shard_lease_body(struct ml_shard *self)
 
 static void shard_write_lease(struct ml_shard *self)
 {
-    if (shard_is_due(self))
-        self->publishing = true;
+    if (shard_views_due(&self->views))
+        self->views.publishing = true;
     ML_AUTO_FREE char *body = shard_lease_body(self);
     struct ml_client_request request = {
         .verb = self->rv ? ML_VERB_UPDATE : ML_VERB_CREATE,
-        .kind = &lease_kind,
+        .kind = &ml_kind_lease,
         .ns = ml_str_of(self->opts.ns),
         .name = ml_str_of(self->name),
         .body = ml_str_of(body),
@@ -443,7 +395,7 @@ static void shard_on_listed(void *context, struct ml_str body, const struct ml_e
         return;
     if (self->state != SHARD_LEAVING)
         shard_on_list_shown(self);
-    if (self->renews || self->state == SHARD_LEAVING || shard_is_due(self)) {
+    if (self->renews || self->state == SHARD_LEAVING || shard_views_due(&self->views)) {
         shard_write_lease(self);
         return;
     }
@@ -454,7 +406,7 @@ static void shard_on_listed(void *context, struct ml_str body, const struct ml_e
 static void shard_list(struct ml_shard *self)
 {
     struct ml_buf path = ML_BUF_INIT;
-    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", self->opts.group);
+    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", self->opts.name);
     ml_buf_printf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases", self->opts.ns);
     ml_url_query(&path, "labelSelector", ml_str_of(selector));
     ML_AUTO_FREE char *text = ml_buf_take(&path);
@@ -469,8 +421,8 @@ static void shard_begin_round(void *context)
 {
     struct ml_shard *self = context;
     if (self->state == SHARD_MEMBER && shard_now(self) >= self->until_ns) {
-        shard_on_deadline(
-            self); /* it was suspended: it must not renew, others may consider it dead */
+        /* It was suspended: it must not renew, others may consider it dead. */
+        shard_on_deadline(self);
         return;
     }
     ml_timer_stop(&self->hint);
@@ -496,7 +448,7 @@ static void shard_on_watched(void *context, struct ml_str object)
 {
     struct ml_shard *self = context;
     struct shard_lease lease = {0};
-    bool is_news = object.len == 0 || (shard_lease_read(object, self->opts.group, &lease) &&
+    bool is_news = object.len == 0 || (shard_lease_read(object, self->opts.name, &lease) &&
                                        shard_group_is_news(&self->group, &lease));
     shard_lease_fini(&lease);
     if (!is_news || self->state != SHARD_MEMBER)
@@ -507,18 +459,12 @@ static void shard_on_watched(void *context, struct ml_str object)
         ml_timer_start(&self->hint, ml_random_between(self->opts.random, 0, HINT_NS_MAX));
 }
 
-static void shard_renew(struct ml_shard *self)
-{
-    if (!self->call && self->rv)
-        shard_write_lease(self);
-}
-
 static void shard_on_drain(void *context)
 {
     struct ml_shard *self = context;
     shard_drain(self);
-    if (shard_is_due(self))
-        shard_renew(self);
+    if (shard_views_due(&self->views) && !self->call && self->rv)
+        shard_write_lease(self);
 }
 
 /* ---- leaving ---- */
@@ -568,53 +514,46 @@ static bool shard_is_open(const struct ml_shard *self)
 bool ml_shard_acts(const struct ml_shard *self, struct ml_str controller, struct ml_str object)
 {
     return shard_is_open(self) &&
-           shard_acting_acts(&self->acting, rendezvous_key(controller, object));
+           shard_acting_acts(&self->views.acting, rendezvous_key(controller, object));
 }
 
 bool ml_shard_gained(const struct ml_shard *self, struct ml_str controller, struct ml_str object)
 {
     uint64_t key = rendezvous_key(controller, object);
-    return shard_acting_acts(&self->acting, key) && !shard_acting_acts(&self->before, key);
+    return shard_acting_acts(&self->views.acting, key) &&
+           !shard_acting_acts(&self->views.before, key);
 }
 
 int ml_shard_fence(void *context, const char *method, const char *path, struct ml_err *err)
 {
     const struct ml_shard *self = context;
-    if (shard_is_open(self) || ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/"))
+    if (shard_is_open(self) || ml_path_is_event(path))
         return 0;
     return ml_err_set(err, ML_ECANCELED,
                       "%s %s was not sent: this replica is no member of the shard group %s", method,
-                      path, self->opts.group);
+                      path, self->opts.name);
 }
 
 void ml_shard_settled(struct ml_shard *self)
 {
-    if (self->draining && self->state == SHARD_MEMBER)
+    if (self->views.draining && self->state == SHARD_MEMBER)
         ml_timer_start(&self->drain, 0);
 }
 
 /* ---- life ---- */
 
-/* An identity is unique for each start of a process, and so is its hash among some hundreds. If the
- * name exists all the same, it is somebody else's Lease and is left alone. */
-static uint64_t shard_member_id(const char *identity)
-{
-    uint64_t id = rendezvous_key(ML_STR("moonloop.dev/shard-member"), ml_str_of(identity));
-    return id ? id : 1;
-}
-
-struct ml_shard *ml_shard_new(const struct ml_shard_opts *opts)
+struct ml_shard *ml_shard_new(const struct ml_lease_opts *opts,
+                              const struct ml_shard_handler *handler, void *context)
 {
     struct ml_shard *self = ml_new(struct ml_shard);
-    self->opts = *opts;
-    self->opts.ns = ml_strdup(opts->ns);
-    self->opts.group = ml_strdup(opts->group);
-    self->opts.identity = ml_strdup(opts->identity);
+    self->opts = lease_opts_copy(opts);
+    self->handler = handler;
+    self->context = context;
     self->clock = ml_loop_clock(opts->loop);
     self->id = shard_member_id(opts->identity);
-    self->name = shard_lease_name(opts->group, self->id);
+    self->name = shard_lease_name(opts->name, self->id);
     self->trouble = ML_ERR_INIT;
-    shard_group_init(&self->group, self->opts.group, self->id, opts->times.lease_ns);
+    shard_group_init(&self->group, self->opts.name, self->id, opts->times.lease_ns);
     ml_timer_init(&self->stuck, opts->loop, shard_on_stuck, self);
     ml_timer_init(&self->next_round, opts->loop, shard_begin_round, self);
     ml_timer_init(&self->hint, opts->loop, shard_on_hint, self);
@@ -622,7 +561,7 @@ struct ml_shard *ml_shard_new(const struct ml_shard_opts *opts)
     ml_timer_init(&self->deadline, opts->loop, shard_on_deadline, self);
     ml_timer_init(&self->patience, opts->loop, shard_on_left, self);
     ml_task_init(&self->left_task, shard_on_left, self);
-    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", opts->group);
+    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", opts->name);
     lease_watch_init(&self->watch, opts->client, opts->ns, "labelSelector", selector,
                      shard_on_watched, self);
     self->members = ml_metric_only(ml_metrics_gauge(
@@ -639,16 +578,13 @@ void ml_shard_free(struct ml_shard *self)
     ml_timer_stop(&self->patience);
     ml_task_cancel(&self->left_task);
     lease_watch_fini(&self->watch);
-    shard_acting_fini(&self->acting);
-    shard_acting_fini(&self->before);
+    shard_views_fini(&self->views);
     shard_group_fini(&self->group);
     free(self->uid);
     free(self->rv);
     free(self->acquired);
     free(self->name);
-    free((char *)self->opts.ns);
-    free((char *)self->opts.group);
-    free((char *)self->opts.identity);
+    lease_opts_fini(&self->opts);
     free(self);
 }
 
@@ -657,7 +593,7 @@ void ml_shard_start(struct ml_shard *self)
     ml_assert(self->state == SHARD_NEW);
     self->state = SHARD_JOINING;
     ml_info(self->opts.log, "shard", "joining the shard group", ML_S("namespace", self->opts.ns),
-            ML_S("group", self->opts.group), ML_S("lease", self->name),
+            ML_S("group", self->opts.name), ML_S("lease", self->name),
             ML_S("identity", self->opts.identity));
     shard_begin_round(self);
 }

@@ -19,10 +19,6 @@
  * count. */
 #pragma once
 
-#include "base/log.h"
-#include "base/metrics.h"
-#include "base/random.h"
-#include "kube/client.h"
 #include "state/lease.h"
 
 struct ml_shard;
@@ -39,22 +35,9 @@ struct ml_shard_handler {
     void (*lost)(void *context, const struct ml_err *err);
 };
 
-/* `client` is to be on a connection of its own, without a fence. Strings are copied, all else is
- * borrowed. */
-struct ml_shard_opts {
-    struct ml_client *client;
-    struct ml_loop *loop;
-    struct ml_random *random;
-    struct ml_log *log;
-    struct ml_metrics *metrics; /* moonloop_shard_members */
-    const char *ns, *group;
-    const char *identity; /* unique for each start of a process */
-    struct ml_lease_times times;
-    const struct ml_shard_handler *handler;
-    void *context;
-};
-
-struct ml_shard *ml_shard_new(const struct ml_shard_opts *opts);
+/* Metrics: moonloop_shard_members. */
+struct ml_shard *ml_shard_new(const struct ml_lease_opts *opts,
+                              const struct ml_shard_handler *handler, void *context);
 /* Does not release its Lease: to the others it looks as if the process had died. NULL is fine. */
 void ml_shard_free(struct ml_shard *shard);
 void ml_shard_start(struct ml_shard *shard);
@@ -63,8 +46,8 @@ void ml_shard_start(struct ml_shard *shard);
 void ml_shard_settled(struct ml_shard *shard);
 
 /* Leaves the group, so that the others need not wait. Call it when all work has ended. The fence is
- * closed from now on. `done` is called once, later, after at most `patience_ns`; the handlers are
- * not called any more. */
+ * closed from now on. `done` is called once, later from the loop, after at most `patience_ns`; the
+ * handlers are not called any more. */
 void ml_shard_leave(struct ml_shard *shard, int64_t patience_ns, void (*done)(void *context),
                     void *context);
 

@@ -40,6 +40,12 @@ uint64_t rendezvous_owner(uint64_t key, const uint64_t *members, size_t count)
     return owner;
 }
 
+uint64_t shard_member_id(const char *identity)
+{
+    uint64_t id = rendezvous_key(ML_STR("moonloop.dev/shard-member"), ml_str_of(identity));
+    return id ? id : 1;
+}
+
 /* ---- a set of members ---- */
 
 void shard_set_add(struct shard_set *set, uint64_t id)
@@ -121,12 +127,6 @@ bool shard_set_parse(struct ml_str text, struct shard_set *out)
 
 /* ---- the Lease of a member ---- */
 
-static char *shard_lease_text_at(struct ml_str object, const char *under, const char *field)
-{
-    char *text = ml_json_find_string(object, under, field, NULL);
-    return text ? text : ml_strdup("");
-}
-
 static bool shard_lease_id(struct ml_str object, const char *group, uint64_t *out)
 {
     ML_AUTO_FREE char *name = ml_json_find_string(object, "metadata", "name", NULL);
@@ -146,8 +146,8 @@ bool shard_lease_read(struct ml_str object, const char *group, struct shard_leas
     ML_AUTO_FREE char *view = ml_json_find_string(object, "metadata", "annotations",
                                                   SHARD_ANNOTATION, NULL);
     out->opaque = !view || !shard_set_parse(ml_str_of(view), &out->view);
-    out->uid = shard_lease_text_at(object, "metadata", "uid");
-    out->rv = shard_lease_text_at(object, "metadata", "resourceVersion");
+    out->uid = lease_text_of(object, "metadata", "uid");
+    out->rv = lease_text_of(object, "metadata", "resourceVersion");
     out->holder = ml_take(&record.holder);
     out->duration_ns = record.duration_ns;
     lease_record_fini(&record);
@@ -446,5 +446,58 @@ bool shard_acting_eq(const struct shard_acting *a, const struct shard_acting *b)
             !shard_set_eq(&one->view, &other->view))
             return false;
     }
+    return true;
+}
+
+/* ---- views ---- */
+
+void shard_views_fini(struct shard_views *views)
+{
+    shard_acting_fini(&views->acting);
+    shard_acting_fini(&views->before);
+}
+
+bool shard_views_choose(struct shard_views *views, const struct shard_group *group)
+{
+    struct shard_set alive;
+    shard_group_alive(group, &alive);
+    if (views->publishing || shard_set_eq(&alive, &views->next))
+        return false;
+    views->next = alive;
+    views->draining = true;
+    return true;
+}
+
+bool shard_views_due(const struct shard_views *views)
+{
+    return !views->draining && !shard_set_eq(&views->next, &views->published);
+}
+
+const struct shard_set *shard_views_outgoing(const struct shard_views *views)
+{
+    return views->publishing ? &views->next : &views->published;
+}
+
+bool shard_views_grant(struct shard_views *views)
+{
+    if (!views->publishing)
+        return false;
+    views->publishing = false;
+    views->published = views->next;
+    return true;
+}
+
+bool shard_views_act(struct shard_views *views, const struct shard_group *group)
+{
+    const struct shard_set *const all[] = {&views->confirmed, &views->published, &views->next};
+    struct shard_acting acting;
+    shard_acting_init(&acting, group, all, ML_COUNT(all));
+    if (shard_acting_eq(&acting, &views->acting)) {
+        shard_acting_fini(&acting);
+        return false;
+    }
+    shard_acting_fini(&views->before);
+    views->before = views->acting;
+    views->acting = acting;
     return true;
 }

@@ -18,6 +18,10 @@ uint64_t rendezvous_key(struct ml_str controller, struct ml_str object);
 /* The member with the highest weight for `key`; 0 when there is none. Members are not 0. */
 uint64_t rendezvous_owner(uint64_t key, const uint64_t *members, size_t count);
 
+/* The id of a member: unique for each start of a process, as its identity is, among some hundreds.
+ * If the name exists all the same, it is somebody else's Lease and is left alone. */
+uint64_t shard_member_id(const char *identity);
+
 /* ---- a set of members ---- */
 
 /* A set of members of a shard group, as it stands in an annotation. */
@@ -167,3 +171,29 @@ void shard_acting_fini(struct shard_acting *acting);
 
 bool shard_acting_acts(const struct shard_acting *acting, uint64_t key);
 bool shard_acting_eq(const struct shard_acting *a, const struct shard_acting *b);
+
+/* ---- views ---- */
+
+/* The views of one member, from the oldest to the newest; all the same when nothing changes. A view
+ * goes through these stages: wanted, when a list shows other members than the last one; draining,
+ * until the work on the keys that it takes away has ended; publishing, from when it is sent until
+ * it is granted; published; and confirmed by a list that was requested after the grant. */
+struct shard_views {
+    struct shard_set confirmed; /* granted before the last list was asked for */
+    struct shard_set published; /* granted */
+    struct shard_set next;      /* wanted: work is given up for it */
+    bool draining;              /* that work has not ended yet */
+    bool publishing;            /* `next` was sent: others may see it */
+    struct shard_acting acting, before;
+};
+
+void shard_views_fini(struct shard_views *views);
+
+/* Wants a view of all members that are alive. False: there is none to be wanted. A view that was
+ * sent is not replaced, since others may have seen it; one that was not sent yet may be. */
+bool shard_views_choose(struct shard_views *views, const struct shard_group *group);
+bool shard_views_due(const struct shard_views *views); /* is `next` to be sent? */
+const struct shard_set *shard_views_outgoing(const struct shard_views *views);
+bool shard_views_grant(struct shard_views *views); /* true: the view that was sent is published */
+/* Brings `acting` up to date, and what it was into `before`; false when it is the same. */
+bool shard_views_act(struct shard_views *views, const struct shard_group *group);

@@ -172,8 +172,9 @@ static void open_bystander(void)
         stage_found("the bystander does not load: %s", err.message);
     bystander.kinds[0] = &at_kind;
     bystander.kinds[1] = &secret_kind;
-    ml_script_bind(bystander.script,
-                   &(struct ml_script_binding){bystander.kinds, bystander.in, stage->gate});
+    ml_script_bind(bystander.script, &(struct ml_script_binding){.kinds = bystander.kinds,
+                                                                 .informers = bystander.in,
+                                                                 .expectations = stage->gate});
 }
 
 static struct ml_object *make_object(struct stage *stage, const char *json)
@@ -320,8 +321,9 @@ bool stage_load(struct stage *stage, struct ml_str text)
                            ? stage->pods
                            : NULL;
     }
-    ml_script_bind(stage->script,
-                   &(struct ml_script_binding){stage->kinds, stage->in, stage->gate});
+    ml_script_bind(stage->script, &(struct ml_script_binding){.kinds = stage->kinds,
+                                                              .informers = stage->in,
+                                                              .expectations = stage->gate});
     return true;
 }
 

@@ -7,7 +7,7 @@
 #include "net_unit.h"
 
 #include "cluster/process_lua.h"
-#include "net/http_server.h"
+#include "net/http_routes.h"
 
 struct fixture {
     struct net net;
@@ -194,7 +194,7 @@ static struct ml_http_routes *serve(struct fixture *f)
     char port[32];
     assert_int_equal(ml_http_routes_new(f->net.loop, "127.0.0.1:0", &routes, &err), 0);
     ml_http_routes_add(routes, "/up", answer_probe, NULL);
-    snprintf(port, sizeof port, "PORT = %d", ml_http_routes_port(routes));
+    snprintf(port, sizeof port, "PORT = %d", ml_http_server_port(ml_http_routes_server(routes)));
     lua(f, port);
     return routes;
 }

@@ -80,7 +80,10 @@ static struct ml_discovery_wait *resolve(struct world *world, const char *api_ve
                                          const char *kind, struct result *result)
 {
     struct ml_gvk gvk = gvk_of(api_version, kind);
-    return ml_discovery_resolve(world->discovery, &gvk, on_done, result);
+    int before = result->count;
+    struct ml_discovery_wait *wait = ml_discovery_resolve(world->discovery, &gvk, on_done, result);
+    assert_int_equal(result->count, before); /* never inside the call */
+    return wait;
 }
 
 static void test_discovery_turns_a_kind_into_a_resource(void **state)

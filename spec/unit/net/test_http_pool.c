@@ -1,6 +1,6 @@
 #include "net_peer.h"
 
-#include "net/http_server.h"
+#include "net/http_routes.h"
 
 #define OK_HEAD "HTTP/1.1 200 OK\r\n"
 
@@ -50,7 +50,9 @@ static void test_http_pool_sends_from_done(void **state)
     int served = 0;
     assert_int_equal(ml_http_routes_new(net->loop, "127.0.0.1:0", &server, &err), 0);
     ml_http_routes_add(server, "/", say_hello, &served);
-    struct chain chain = {.net = net, .url = local_url(ml_http_routes_port(server)), .left = 20};
+    struct chain chain = {.net = net,
+                          .url = local_url(ml_http_server_port(ml_http_routes_server(server))),
+                          .left = 20};
     chain_done(&chain, NULL);
     net_run(net);
     assert_int_equal(chain.failed, 0);
@@ -70,11 +72,11 @@ static void test_http_pool_serves_a_hundred_calls_at_once(void **state)
     ml_http_routes_add(server, "/", say_hello, &served);
     for (int i = 0; i < CALLS; i++) {
         got[i] = (struct answer){.net = net, .waiting = &waiting};
-        answer_send(&got[i],
-                    &(struct ml_http_request){.method = "GET",
-                                              .url = local_url(ml_http_routes_port(server)),
-                                              .streaming = i % 2,
-                                              .deadlines.total_ms = 15000});
+        answer_send(&got[i], &(struct ml_http_request){.method = "GET",
+                                                       .url = local_url(ml_http_server_port(
+                                                           ml_http_routes_server(server))),
+                                                       .streaming = i % 2,
+                                                       .deadlines.total_ms = 15000});
     }
     net_run(net);
     assert_int_equal(served, CALLS);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "net/http_server.h"
+#include "net/http_routes.h"
 
 struct fixture {
     struct net net;
@@ -60,7 +60,8 @@ static void request(struct fixture *f, const char *method, const char *target, s
                     struct answer *got)
 {
     char url[128];
-    snprintf(url, sizeof url, "http://127.0.0.1:%d%s", ml_http_routes_port(f->routes), target);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d%s",
+             ml_http_server_port(ml_http_routes_server(f->routes)), target);
     answer_get(got, &f->net,
                &(struct ml_http_request){
                    .method = method, .url = url, .body = body, .deadlines.total_ms = 15000});
@@ -134,7 +135,8 @@ static void test_http_routes_bounds_the_header(void **state)
     static char value[40 * 1024];
     memset(value, 'x', sizeof value - 1);
     char url[64];
-    snprintf(url, sizeof url, "http://127.0.0.1:%d/metrics", ml_http_routes_port(f->routes));
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/metrics",
+             ml_http_server_port(ml_http_routes_server(f->routes)));
     answer_get(&got, &f->net,
                &(struct ml_http_request){.method = "GET",
                                          .url = url,
@@ -152,7 +154,8 @@ static void test_http_routes_free_closes_what_is_open(void **state)
     request(f, "GET", "/metrics", (struct ml_str){0}, &got); /* its connection stays open */
     ml_buf_fini(&got.body);
     char url[64];
-    snprintf(url, sizeof url, "http://127.0.0.1:%d/metrics", ml_http_routes_port(f->routes));
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/metrics",
+             ml_http_server_port(ml_http_routes_server(f->routes)));
     ml_http_routes_free(ml_take(&f->routes));
     answer_get(&got, &f->net, &(struct ml_http_request){.method = "GET", .url = url});
     assert_int_equal(got.err.kind, ML_ENETWORK);
@@ -162,7 +165,8 @@ static void test_http_routes_says_why_it_cannot_listen(void **state)
 {
     struct fixture *f = *state;
     char taken[32];
-    snprintf(taken, sizeof taken, "127.0.0.1:%d", ml_http_routes_port(f->routes));
+    snprintf(taken, sizeof taken, "127.0.0.1:%d",
+             ml_http_server_port(ml_http_routes_server(f->routes)));
     const struct {
         const char *address;
         int kind;
@@ -200,7 +204,7 @@ static void test_http_routes_listens_on_all_addresses(void **state)
         struct answer got;
         char url[64];
         snprintf(url, sizeof url, "http://%s:%d/metrics", i == 0 ? "127.0.0.1" : "localhost",
-                 ml_http_routes_port(f->routes));
+                 ml_http_server_port(ml_http_routes_server(f->routes)));
         answer_get(&got, &f->net, &(struct ml_http_request){.method = "GET", .url = url});
         assert_int_equal(got.status, 200);
         ml_buf_fini(&got.body);

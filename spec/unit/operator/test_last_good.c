@@ -11,14 +11,34 @@
 
 struct folder {
     char path[40];
+    struct ml_clock_fake clock;
+    struct ml_loop *loop;
     struct ml_last_good *kept;
+    bool works;
 };
+
+static bool set_works(void *context)
+{
+    return ((struct folder *)context)->works;
+}
+
+static int open_kept(struct folder *folder, struct ml_last_good **out)
+{
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_last_good_opts opts = {
+        .loop = folder->loop,
+        .folder = folder->path,
+        .source = "test",
+        .works = set_works,
+        .context = folder,
+    };
+    return ml_last_good_open(&opts, out, &err);
+}
 
 static void start(struct folder *folder)
 {
-    struct ml_err err = ML_ERR_INIT;
     ml_last_good_close(ml_take(&folder->kept));
-    assert_int_equal(ml_last_good_open(folder->path, "test", &folder->kept, &err), 0);
+    assert_int_equal(open_kept(folder, &folder->kept), 0);
 }
 
 static int set_up(void **state)
@@ -26,6 +46,9 @@ static int set_up(void **state)
     struct folder *folder = ml_new(struct folder);
     strcpy(folder->path, "/tmp/moonloop-good-XXXXXX");
     assert_non_null(mkdtemp(folder->path));
+    ml_clock_fake_init(&folder->clock, 0);
+    folder->loop = ml_loop_new(&folder->clock.clock);
+    folder->works = true;
     start(folder);
     *state = folder;
     return 0;
@@ -53,13 +76,14 @@ static int tear_down(void **state)
 {
     struct folder *folder = *state;
     ml_last_good_close(folder->kept);
+    ml_loop_free(folder->loop);
     for_each_file(folder, remove_one);
     assert_int_equal(rmdir(folder->path), 0);
     free(folder);
     return 0;
 }
 
-static void propose(struct folder *folder, const char *a, const char *b)
+static void load(struct folder *folder, const char *a, const char *b, bool good)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     struct ml_err err = ML_ERR_INIT;
@@ -68,13 +92,24 @@ static void propose(struct folder *folder, const char *a, const char *b)
     if (b)
         assert_int_equal(
             ml_files_add(&files, &ml_files_scripts, ML_STR("b.lua"), ml_str_of(b), &err), 0);
-    assert_int_equal(ml_last_good_propose(folder->kept, &files, &err), 0);
+    ml_last_good_propose(folder->kept, &files, good);
 }
 
+static void propose(struct folder *folder, const char *a, const char *b)
+{
+    load(folder, a, b, true);
+}
+
+static void pass(struct folder *folder, int64_t ns)
+{
+    ml_clock_fake_advance(&folder->clock, ns);
+    ml_loop_poll(folder->loop);
+}
+
+/* The set has worked for long enough. */
 static void accept(struct folder *folder)
 {
-    struct ml_err err = ML_ERR_INIT;
-    assert_int_equal(ml_last_good_accept(folder->kept, &err), 0);
+    pass(folder, ML_CRASH_MARKER_WORKED_NS);
 }
 
 /* In this process and in the next one; `b` NULL: a single file. `a` NULL: there is none. */
@@ -119,6 +154,44 @@ static void test_last_good_set_stays_till_the_next_is_accepted(void **state)
         propose(folder, "bad", "worse");
         expect(folder, texts[i], NULL);
     }
+}
+
+static void test_last_good_set_is_one_that_works_after_its_time(void **state)
+{
+    struct folder *folder = *state;
+    propose(folder, "one", "");
+    pass(folder, ML_CRASH_MARKER_WORKED_NS - 1);
+    expect(folder, NULL, NULL);
+    folder->works = false;
+    propose(folder, "one", "");
+    accept(folder);
+    folder->works = true; /* looked at again after the same time */
+    pass(folder, ML_CRASH_MARKER_WORKED_NS - 1);
+    propose(folder, "one", ""); /* the same set: its time goes on */
+    pass(folder, 1);
+    expect(folder, "one", "");
+}
+
+static void test_last_good_set_is_not_one_with_a_refused_file(void **state)
+{
+    struct folder *folder = *state;
+    propose(folder, "one", "");
+    load(folder, "two", "", false);
+    accept(folder);
+    expect(folder, NULL, NULL);
+}
+
+static void test_last_good_set_that_works_is_accepted_at_the_end(void **state)
+{
+    struct folder *folder = *state;
+    propose(folder, "one", "");
+    folder->works = false;
+    ml_last_good_end(folder->kept);
+    expect(folder, NULL, NULL);
+    propose(folder, "two", "");
+    folder->works = true;
+    ml_last_good_end(folder->kept);
+    expect(folder, "two", "");
 }
 
 static void overwrite_end(const char *path)
@@ -176,15 +249,14 @@ static void test_last_good_file_that_is_none_is_refused(void **state)
 {
     struct folder *folder = *state;
     struct ml_last_good *kept = NULL;
-    struct ml_err err = ML_ERR_INIT;
     ML_AUTO_FREE char *path = ml_asprintf("%s/last-good-%016llx-1", folder->path,
                                           (unsigned long long)ml_str_hash(ML_STR("test")));
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(ml_last_good_open(folder->path, "test", &kept, &err), ML_EINVALID);
+    assert_int_equal(open_kept(folder, &kept), ML_EINVALID);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("/dev/null", path), 0);
-    assert_int_equal(ml_last_good_open(folder->path, "test", &kept, &err), ML_EIO);
+    assert_int_equal(open_kept(folder, &kept), ML_EIO);
     assert_null(kept);
 }
 
@@ -195,6 +267,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_last_good_set_is_read_once_it_was_accepted),
         TEST(test_last_good_set_stays_till_the_next_is_accepted),
+        TEST(test_last_good_set_is_one_that_works_after_its_time),
+        TEST(test_last_good_set_is_not_one_with_a_refused_file),
+        TEST(test_last_good_set_that_works_is_accepted_at_the_end),
         TEST(test_last_good_set_that_is_damaged_is_none),
         TEST(test_last_good_file_that_is_none_is_refused),
     };

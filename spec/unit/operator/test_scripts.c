@@ -212,6 +212,16 @@ static void set_true(void *context)
     *(bool *)context = true;
 }
 
+static void test_scripts_stop_with_nothing_under_way_is_told_from_the_loop(void **state)
+{
+    struct world *world = *state;
+    bool stopped = false;
+    ml_scripts_stop(world->scripts, set_true, &stopped);
+    assert_false(stopped);
+    ml_loop_poll(world->loop);
+    assert_true(stopped);
+}
+
 static void test_scripts_stop_waits_for_what_is_under_way(void **state)
 {
     struct world *world = *state;
@@ -290,6 +300,7 @@ int main(void)
         SCRIPTS_TEST(test_scripts_wait_for_a_kind_that_is_not_installed),
         SCRIPTS_TEST(test_scripts_watch_the_part_that_they_declare),
         SCRIPTS_TEST(test_scripts_wait_for_every_cache_of_theirs),
+        SCRIPTS_TEST(test_scripts_stop_with_nothing_under_way_is_told_from_the_loop),
         SCRIPTS_TEST(test_scripts_stop_waits_for_what_is_under_way),
         SCRIPTS_TEST(test_scripts_stop_begins_nothing_that_waits),
         SCRIPTS_TEST(test_scripts_controllers_without_a_file_are_counted_and_have_an_end),

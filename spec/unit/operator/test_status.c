@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "operator/status.h"
-#include "script/limits.h"
+#include "script/maxima.h"
 
 #define NOW INT64_C(1700000000000000000) /* 2023-11-14T22:13:20Z */
 

@@ -32,6 +32,7 @@ static void test_election_release_of_what_it_does_not_hold_writes_nothing(void *
     start_both(pair);
     int writes = pair->server.writes;
     ml_election_release(pair->b.election, 2 * ML_NS_PER_S, on_released, &pair->b);
+    assert_int_equal(pair->b.released, 0); /* never inside the call */
     run(pair, 50);
     assert_int_equal(pair->b.released, 1);
     assert_int_equal(pair->server.writes, writes);

@@ -8,14 +8,14 @@
 #define MINUTE_NS (60 * ML_NS_PER_S)
 
 struct similar_world {
-    struct ml_event_similar similar;
+    struct ml_event_recent similar;
     int64_t now_ns;
 };
 
 static int setup(void **state)
 {
     struct similar_world *self = ml_new(struct similar_world);
-    ml_event_similar_init(&self->similar);
+    ml_event_recent_init(&self->similar);
     *state = self;
     return 0;
 }
@@ -23,7 +23,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct similar_world *self = *state;
-    ml_event_similar_fini(&self->similar);
+    ml_event_recent_fini(&self->similar);
     free(self);
     return 0;
 }
@@ -77,7 +77,7 @@ static void test_event_similar_remembers_a_bounded_number(void **state)
         combined(self, reason, 0, 1);
         combined(self, "kept", 0, 12);
     }
-    assert_int_equal(self->similar.by_reason.len, ML_EVENT_SIMILAR_MAX);
+    assert_int_equal(self->similar.by_key.len, ML_EVENT_SIMILAR_MAX);
     assert_int_equal(combined(self, "kept", 20, 21), 1);
 }
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static int allowed(struct ml_event_spam *spam, const char *object, int tries, int64_t now_ns)
+static int allowed(struct ml_event_recent *spam, const char *object, int tries, int64_t now_ns)
 {
     int count = 0;
     for (int i = 0; i < tries; i++)
@@ -17,22 +17,22 @@ static int allowed(struct ml_event_spam *spam, const char *object, int tries, in
 static void test_event_spam_object_has_25_and_gets_one_each_5_minutes(void **state)
 {
     (void)state;
-    struct ml_event_spam spam;
-    ml_event_spam_init(&spam);
+    struct ml_event_recent spam;
+    ml_event_recent_init(&spam);
     assert_int_equal(allowed(&spam, "a", 30, 0), 25);
     assert_int_equal(allowed(&spam, "b", 30, 0), 25); /* each has its own */
     assert_int_equal(allowed(&spam, "a", 5, 299 * ML_NS_PER_S), 0);
     assert_int_equal(allowed(&spam, "a", 5, 301 * ML_NS_PER_S), 1);
     assert_int_equal(allowed(&spam, "a", 5, 901 * ML_NS_PER_S), 2);
     assert_int_equal(allowed(&spam, "a", 50, 86400 * ML_NS_PER_S), 25); /* never more */
-    ml_event_spam_fini(&spam);
+    ml_event_recent_fini(&spam);
 }
 
 static void test_event_spam_forgets_who_was_quiet_longest(void **state)
 {
     (void)state;
-    struct ml_event_spam spam;
-    ml_event_spam_init(&spam);
+    struct ml_event_recent spam;
+    ml_event_recent_init(&spam);
     assert_int_equal(allowed(&spam, "quiet", 30, 0), 25);
     assert_int_equal(allowed(&spam, "loud", 30, 0), 25);
     for (int i = 0; i < ML_EVENT_SPAM_OBJECTS - 1; i++) {
@@ -41,9 +41,9 @@ static void test_event_spam_forgets_who_was_quiet_longest(void **state)
         assert_int_equal(allowed(&spam, name, 1, 0), 1);
         assert_int_equal(allowed(&spam, "loud", 1, 0), 0);
     }
-    assert_int_equal(spam.by_object.len, ML_EVENT_SPAM_OBJECTS);
+    assert_int_equal(spam.by_key.len, ML_EVENT_SPAM_OBJECTS);
     assert_int_equal(allowed(&spam, "quiet", 30, 0), 25);
-    ml_event_spam_fini(&spam);
+    ml_event_recent_fini(&spam);
 }
 
 int main(void)

@@ -128,18 +128,17 @@ static int setup(void **state)
         .random = &self->random,
         .exempt = true,
     });
-    self->shard = ml_shard_new(&(struct ml_shard_opts){
+    const struct ml_lease_opts opts = {
         .client = self->client,
         .loop = self->loop,
         .random = &self->random,
         .metrics = self->metrics,
         .ns = "ns",
-        .group = GROUP,
+        .name = GROUP,
         .identity = "a",
         .times = ML_LEASE_TIMES_DEFAULT,
-        .handler = &handler,
-        .context = self,
-    });
+    };
+    self->shard = ml_shard_new(&opts, &handler, self);
     *state = self;
     return 0;
 }

@@ -1,0 +1,64 @@
+/* What is counted and logged of the client's requests. Used by client.c. */
+#include "kube/client_internal.h"
+
+#include <stdio.h>
+
+#define WARNINGS_MAX 256
+
+void ml_client_metrics_init(struct ml_client_metrics *self, const struct ml_client_opts *opts)
+{
+    static const char *const request_labels[] = {"code", "method", "host", NULL};
+    static const char *const duration_labels[] = {"verb", "host", NULL};
+    static const double buckets[] = {0.005, 0.025, 0.1, 0.25, 0.5,  1.0,
+                                     2.0,   4.0,   8.0, 15.0, 30.0, 60.0};
+    struct ml_metrics *metrics = opts->metrics;
+    *self = (struct ml_client_metrics){.host = opts->transport->host, .log = opts->log};
+    if (!metrics)
+        return;
+    self->requests = ml_metrics_counter(metrics, "rest_client_requests_total",
+                                        "Number of HTTP requests, partitioned by status code, "
+                                        "method, and host.",
+                                        request_labels);
+    self->duration = ml_metrics_histogram(metrics, "rest_client_request_duration_seconds",
+                                          "Request latency in seconds until the answer's head. "
+                                          "Broken down by verb, and host.",
+                                          duration_labels, buckets, ML_COUNT(buckets));
+    self->waiting = ml_metric_only(
+        ml_metrics_gauge(metrics, "moonloop_requests_waiting",
+                         "Requests that wait for a place, or for the end of a pause.", NULL));
+}
+
+void ml_client_metrics_fini(struct ml_client_metrics *self)
+{
+    ml_map_each (&self->warnings, cursor, text)
+        free(text);
+    ml_map_fini(&self->warnings);
+}
+
+void ml_client_metrics_attempt(const struct ml_client_metrics *self, const char *method, int status,
+                               int64_t took_ns)
+{
+    if (!self->requests)
+        return;
+    char code[16] = "<error>";
+    if (status > 0)
+        snprintf(code, sizeof code, "%d", status);
+    ml_metric_add(ml_metric_with(self->requests, ml_metric_labels(code, method, self->host)), 1);
+    ml_metric_observe(ml_metric_with(self->duration, ml_metric_labels(method, self->host)),
+                      (double)took_ns / (double)ML_NS_PER_S);
+}
+
+void ml_client_metrics_warning(struct ml_client_metrics *self, struct ml_str text)
+{
+    if (text.len == 0 || self->warnings_full || ml_map_get(&self->warnings, text))
+        return;
+    if (self->warnings.len == WARNINGS_MAX) {
+        self->warnings_full = true;
+        ml_warn(self->log, "client", "further warnings of the API server are not logged",
+                ML_I("distinct", WARNINGS_MAX));
+        return;
+    }
+    char *copy = ml_str_dup(text);
+    ml_map_put(&self->warnings, (struct ml_str){copy, text.len}, copy);
+    ml_warn(self->log, "client", "warning of the API server", ML_STR_FIELD("warning", text));
+}

@@ -1,0 +1,140 @@
+/* Pages by their path, on the HTTP server. Called by operator/endpoints.c. */
+#include "net/http_routes.h"
+
+#include <event2/http.h>
+
+#define ROUTES_HEADER_BYTES_MAX ((size_t)16 * 1024)
+#define ROUTES_BODY_BYTES_MAX   ((size_t)64 * 1024) /* probes and metrics have none */
+
+struct route {
+    struct ml_list node;
+    char *path;
+    ml_http_make_page *make;
+    void *context;
+};
+
+struct ml_http_routes {
+    struct ml_http_server *server;
+    struct ml_list routes;
+};
+
+/* The longest route that covers `path`, or NULL. */
+static const struct route *find_route(struct ml_http_routes *routes, const char *path)
+{
+    const struct route *best = NULL;
+    ml_list_each (node, &routes->routes) {
+        const struct route *route = ml_container_of(node, struct route, node);
+        size_t len = strlen(route->path);
+        bool covers = strncmp(path, route->path, len) == 0 &&
+                      (path[len] == '\0' || (len > 0 && route->path[len - 1] == '/'));
+        if (covers && (!best || len > strlen(best->path)))
+            best = route;
+    }
+    return best;
+}
+
+static void page_set_text(struct ml_http_page *page, int status, const char *text)
+{
+    page->status = status;
+    page->content_type = "text/plain; charset=utf-8";
+    ml_buf_fini(&page->reply);
+    ml_buf_init(&page->reply, 0); /* whatever maximum the maker had set */
+    ml_buf_puts(&page->reply, text);
+}
+
+/* The decoded path, or NULL when it holds a NUL and would mean something else cut off there.
+ * The caller frees it. */
+static char *decode_route_path(const char *raw)
+{
+    size_t len = 0;
+    char *path = evhttp_uridecode(raw, 0, &len);
+    if (path && strlen(path) != len)
+        free(ml_take(&path));
+    return path;
+}
+
+static void routes_make_page(struct ml_http_routes *routes, struct ml_http_page *page)
+{
+    const struct route *route = page->path ? find_route(routes, page->path) : NULL;
+    if (!page->path) {
+        page_set_text(page, 400, "bad path\n");
+    } else if (!route) {
+        page_set_text(page, 404, "not found\n");
+    } else if (strcmp(page->method, "GET") != 0 && strcmp(page->method, "HEAD") != 0) {
+        page_set_text(page, 405, "method not allowed\n");
+    } else {
+        route->make(route->context, page);
+        if (page->reply.failed)
+            page_set_text(page, 500, "answer too large\n");
+    }
+}
+
+static void routes_handle(void *context, struct ml_http_exchange *exchange)
+{
+    static const struct ml_http_header allow = {"Allow", "GET, HEAD"};
+    ML_AUTO_FREE char *path = decode_route_path(exchange->path);
+    struct ml_http_page page = {
+        .method = exchange->method,
+        .path = path,
+        .query = exchange->query,
+        .body = exchange->body,
+        .status = 200,
+        .content_type = "text/plain; charset=utf-8",
+    };
+    routes_make_page(context, &page);
+    ml_http_answer(exchange, &(struct ml_http_answer){.status = page.status,
+                                                      .content_type = page.content_type,
+                                                      .headers = &allow,
+                                                      .header_count = page.status == 405,
+                                                      .body = ml_buf_str(&page.reply)});
+    ml_buf_fini(&page.reply);
+}
+
+int ml_http_routes_new(struct ml_loop *loop, const char *address, struct ml_http_routes **out,
+                       struct ml_err *err)
+{
+    struct ml_http_routes *routes = ml_new(struct ml_http_routes);
+    ml_list_init(&routes->routes);
+    int r = ml_http_server_new(
+        &(struct ml_http_server_opts){.loop = loop,
+                                      .address = address,
+                                      .handle = routes_handle,
+                                      .context = routes,
+                                      .limits = {.header_bytes_max = ROUTES_HEADER_BYTES_MAX,
+                                                 .body_bytes_max = ROUTES_BODY_BYTES_MAX}},
+        &routes->server, err);
+    if (r < 0) {
+        free(routes);
+        return r;
+    }
+    *out = routes;
+    return 0;
+}
+
+void ml_http_routes_free(struct ml_http_routes *routes)
+{
+    if (!routes)
+        return;
+    ml_http_server_free(routes->server);
+    ml_list_each (node, &routes->routes) {
+        struct route *route = ml_container_of(node, struct route, node);
+        free(route->path);
+        free(route);
+    }
+    free(routes);
+}
+
+const struct ml_http_server *ml_http_routes_server(const struct ml_http_routes *routes)
+{
+    return routes->server;
+}
+
+void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,
+                        void *context)
+{
+    struct route *route = ml_new(struct route);
+    route->path = ml_strdup(path);
+    route->make = make;
+    route->context = context;
+    ml_list_push(&routes->routes, &route->node);
+}
