@@ -151,6 +151,7 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
         ml_revision_unref(old);
     }
     ml_enqueue_filter_reset_backoff(self->filter);
+    ml_repeats_clear(&self->failures);
     controller_circuit_close(self);
     enqueue_all_objects(self);
     self->handler->live(self->context, self, old == NULL);
@@ -158,7 +159,8 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
 }
 
 static void on_revision_waiting(void *context, struct ml_revision *revision,
-                                const struct ml_script_kind *kind, const struct ml_err *err)
+                                const struct ml_script_kind *kind, const struct ml_err *err,
+                                const struct ml_repeat *repeat)
 {
     struct ml_controller *self = context;
     ml_warn(self->cluster->log, self->name,
@@ -167,7 +169,8 @@ static void on_revision_waiting(void *context, struct ml_revision *revision,
             ML_S("controller", self->name), ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
             ML_S("script", ml_revision_declaration(revision)->file),
             ML_I("revision", ml_revision_number(revision)), ML_STR_FIELD("group", kind->gvk.group),
-            ML_STR_FIELD("version", kind->gvk.version), ML_STR_FIELD("kind", kind->gvk.kind));
+            ML_STR_FIELD("version", kind->gvk.version), ML_STR_FIELD("kind", kind->gvk.kind),
+            ML_REPEAT_FIELDS(repeat, ML_REVISION_RETRY_NS));
 }
 
 /* By somebody, not by a controller that reports what it saw. */
@@ -201,6 +204,7 @@ static void on_object_gone(void *context, struct ml_revision *revision, struct m
     ml_expectations_clear(self->expectations, key);
     ml_enqueue_filter_gone(self->filter, key);
     ml_stale_keys_drop(&self->stale_keys, key);
+    ml_repeats_over(&self->failures, key);
     free(controller_take_cause(self, key));
 }
 
@@ -293,6 +297,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_expectations_free(self->expectations);
     ml_enqueue_filter_free(self->filter);
     ml_stale_keys_fini(&self->stale_keys);
+    ml_repeats_clear(&self->failures);
     controller_drop_causes(self);
     ml_workqueue_free(self->queue);
     ml_payer_fini(&self->payer);

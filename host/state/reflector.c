@@ -34,7 +34,7 @@ struct ml_reflector {
     int64_t retry_ns; /* when it is due, monotonic */
     struct ml_client_await await;
     struct ml_backoff backoff;
-    struct ml_err trouble; /* as last reported; kind 0: none */
+    bool in_trouble; /* it was reported */
 
     char *version; /* everything up to it has been reported; NULL before the first list */
     struct reflector_epoch epoch;
@@ -75,16 +75,15 @@ static void reflector_on_server_answers(void *context, bool answered)
 static void reflector_notify_trouble(struct ml_reflector *self, const struct ml_err *err,
                                      int64_t delay_ns)
 {
-    int kind = err ? err->kind : 0;
-    if (kind == self->trouble.kind)
-        return;
-    self->trouble = err ? *err : ML_ERR_INIT;
+    self->in_trouble = true;
     self->opts.handler->trouble(self->opts.context, err, delay_ns / ML_NS_PER_MS);
 }
 
 static void reflector_clear_trouble(struct ml_reflector *self)
 {
-    reflector_notify_trouble(self, NULL, 0);
+    if (self->in_trouble)
+        self->opts.handler->trouble(self->opts.context, NULL, 0);
+    self->in_trouble = false;
 }
 
 /* How long to wait before the next step: what the server asked for, or our own backoff. */
@@ -604,7 +603,6 @@ struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
     self->ns = ml_str_dup(opts->ns);
     self->name = ml_str_dup(opts->name);
     self->step = reflector_first(reflector_lists_by_stream(self));
-    self->trouble = ML_ERR_INIT;
     ml_timer_init(&self->retry, opts->loop, reflector_on_retry, self);
     self->await = (struct ml_client_await){.again = reflector_on_server_answers, .context = self};
     reflector_list_init(&self->list, &self->opts);

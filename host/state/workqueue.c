@@ -223,22 +223,28 @@ void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key,
     queue_delay_until(queue, queue_entry_get(queue, key), priority, due);
 }
 
-void ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
-                                      enum ml_priority priority, unsigned doublings)
+static int64_t queue_backoff_ns(unsigned doublings)
 {
-    if (queue->shut_down)
-        return;
-    struct queue_entry *entry = queue_entry_get(queue, key);
-    int64_t delay_ns = BACKOFF_FIRST_NS << ML_MIN(entry->failures + doublings, FAILURES_MAX);
-    if (entry->failures < FAILURES_MAX)
-        entry->failures++;
-    ml_workqueue_add_after(queue, key, priority, ML_MIN(delay_ns, BACKOFF_MAX_NS));
+    return ML_MIN(BACKOFF_FIRST_NS << ML_MIN(doublings, FAILURES_MAX), BACKOFF_MAX_NS);
 }
 
-void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
-                                   enum ml_priority priority)
+int64_t ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
+                                         enum ml_priority priority, unsigned doublings)
 {
-    ml_workqueue_add_rate_limited_by(queue, key, priority, 0);
+    if (queue->shut_down)
+        return -1;
+    struct queue_entry *entry = queue_entry_get(queue, key);
+    int64_t delay_ns = queue_backoff_ns(entry->failures + doublings);
+    if (entry->failures < FAILURES_MAX)
+        entry->failures++;
+    ml_workqueue_add_after(queue, key, priority, delay_ns);
+    return delay_ns;
+}
+
+int64_t ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
+                                      enum ml_priority priority)
+{
+    return ml_workqueue_add_rate_limited_by(queue, key, priority, 0);
 }
 
 void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key)

@@ -152,7 +152,7 @@ function ctx.delete(object) end
 ---@param type? "Normal"|"Warning"
 function ctx.event(reason, note, type) end
 
---- Writes a log line with the object's name and namespace.
+--- Writes a log line with the controller, and the object's namespace and name.
 ---@param message string
 ---@param fields? table
 function ctx.log(message, fields) end

@@ -186,6 +186,58 @@ static void test_controller_timer_of_an_earlier_run_is_taken_back(void **state)
     assert_int_equal(world->write_count, 0);
 }
 
+/* Answers what the host writes, Events mostly. */
+static void accept_all(struct world *world)
+{
+    for (size_t i = 0; i < world->write_count; i++)
+        fake_reply(world->writes[i], 201, "{}");
+    world->write_count = 0;
+}
+
+static void test_controller_failure_is_logged_once_per_doubling_of_its_pause(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "error(thing.spec and thing.spec.want or 'boom')");
+    ML_AUTO_FREE char *two = script("one",
+                                    "error(thing.spec and thing.spec.want or 'boom') do end");
+    int fd = world->log.fd;
+    tell(world, one, NULL);
+    for (int64_t delay_ns = 5 * ML_NS_PER_MS; delay_ns < 2 * ML_NS_PER_S; delay_ns *= 2) {
+        accept_all(world);
+        advance(world, delay_ns);
+    }
+    /* The first, the ninth and the tenth. */
+    assert_int_equal(unit_count(fd, "reconcile failed; trying again"), 3);
+    assert_int_equal(unit_count(fd, "failures=1 retry_seconds=0.005\n"), 1);
+    assert_int_equal(unit_count(fd, "failures=9 retry_seconds=1.28\n"), 1);
+    assert_int_equal(unit_count(fd, "failures=10 retry_seconds=2.56\n"), 1);
+    assert_int_equal(unit_count(fd, "\n  a.lua:4: in function <4>\n"), 1);
+    change(world, 11, "other", ""); /* another failure */
+    assert_int_equal(unit_count(fd, "failures=1 "), 2);
+    change(world, 12, "again", "");
+    change(world, 13, "again", "");
+    assert_int_equal(unit_count(fd, "failures=1 "), 3);
+    accept_all(world);
+    tell(world, two, NULL); /* another version of the script */
+    assert_int_equal(unit_count(fd, "failures=1 "), 4);
+    assert_int_equal(unit_count(fd, "\n  a.lua:4: in function <4>\n"), 4);
+    accept_all(world);
+}
+
+static void test_controller_success_ends_a_failure(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "if thing.spec.want ~= 'X' then error 'boom' end");
+    tell(world, one, NULL);
+    change(world, 11, "Y", "");
+    assert_int_equal(unit_count(world->log.fd, "reconcile failed"), 1);
+    change(world, 12, "X", "");
+    change(world, 13, "Z", "");
+    assert_int_equal(unit_count(world->log.fd, "reconcile failed"), 2);
+    assert_int_equal(unit_count(world->log.fd, "failures=1 "), 2);
+    accept_all(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +250,8 @@ int main(void)
         SCRIPTS_TEST(test_controller_owner_hears_of_its_children_and_of_none_else),
         SCRIPTS_TEST(test_controller_owner_is_asked_for_before_a_child_is_made_again),
         SCRIPTS_TEST(test_controller_timer_of_an_earlier_run_is_taken_back),
+        SCRIPTS_TEST(test_controller_failure_is_logged_once_per_doubling_of_its_pause),
+        SCRIPTS_TEST(test_controller_success_ends_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
