@@ -248,6 +248,13 @@ static const struct ml_revision_handler revision_handler = {
     .function_failed = on_function_failed,
 };
 
+static void on_server_answers(void *context, bool answered)
+{
+    struct ml_controller *self = context;
+    (void)answered; /* it does not probe */
+    ml_workqueue_server_answers(self->queue);
+}
+
 static void report_stopped(void *context)
 {
     struct ml_controller *self = context;
@@ -272,6 +279,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     self->queue = ml_workqueue_new(&queue);
     self->expectations = ml_expectations_new(cluster->loop, cluster->metrics, self->name);
     controller_make_filter(self);
+    self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);
     ml_task_init(&self->stopped_task, report_stopped, self);
@@ -289,6 +297,7 @@ void ml_controller_free(struct ml_controller *self)
         return;
     ml_task_cancel(&self->stopped_task);
     ml_timer_stop(&self->probe);
+    ml_client_await_stop(&self->await);
     if (self->keys_owned)
         ml_metrics_collector_remove(&self->owned_collector);
     controller_cancel_work(self);

@@ -156,12 +156,19 @@ static void requeue_after(const struct work *work, enum ml_priority priority, in
                            ml_enqueue_filter_restrain(self->filter, work->key, delay_ns));
 }
 
-/* Puts a key that failed into its backoff. Returns the delay in ns. */
-static int64_t back_off(const struct work *work, unsigned doublings)
+/* Puts a key that failed into its backoff, which the next answer of a server that gave none ends.
+ * Returns the delay in ns. */
+static int64_t back_off(const struct work *work, unsigned doublings, const struct ml_err *err)
 {
     struct ml_controller *self = work->controller;
     controller_note_cause(self, work->key, "retry", ML_STR(""));
-    return ml_workqueue_add_rate_limited_by(self->queue, work->key, work->priority, doublings);
+    int64_t delay_ns = ml_workqueue_add_rate_limited_by(self->queue, work->key, work->priority,
+                                                        doublings);
+    if (ml_client_unanswered(err)) {
+        ml_workqueue_await_server(self->queue, work->key);
+        ml_client_await(self->cluster->client, &self->await);
+    }
+    return delay_ns;
 }
 
 /* What becomes of the key (machinery of controller-runtime's reconcileHandler). The newest
@@ -178,7 +185,7 @@ static int64_t requeue_key(const struct work *work, const struct ml_reconcile_en
     case ML_OUTCOME_ERROR:
         if (end->err.kind == ML_ECONFLICT)
             mark_cache_stale(self, key);
-        return back_off(work, self->circuit.hits);
+        return back_off(work, self->circuit.hits, &end->err);
     case ML_OUTCOME_TERMINAL:
     case ML_OUTCOME_INVALID:
         break;
@@ -319,7 +326,7 @@ static void on_live_read(void *context, const struct ml_err *err)
         ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
                  ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
                  ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)));
-        back_off(work, 0);
+        back_off(work, 0, err);
     }
     end_work(work);
     controller_end_when_idle(self);

@@ -34,7 +34,8 @@ struct ml_reflector {
     int64_t retry_ns; /* when it is due, monotonic */
     struct ml_client_await await;
     struct ml_backoff backoff;
-    bool in_trouble; /* it was reported */
+    struct ml_backoff after_answer; /* counted from when the server answered somebody */
+    bool in_trouble;                /* it was reported */
 
     char *version; /* everything up to it has been reported; NULL before the first list */
     struct reflector_epoch epoch;
@@ -67,8 +68,9 @@ static void reflector_on_server_answers(void *context, bool answered)
 {
     struct ml_reflector *self = context;
     int64_t now_ns = ml_clock_monotonic(self->clock);
-    struct ml_backoff first = {0};
-    int64_t delay_ns = answered ? ml_backoff_next(&first, self->opts.random, now_ns) : 0;
+    int64_t delay_ns = 0;
+    if (answered)
+        delay_ns = ml_backoff_next(&self->after_answer, self->opts.random, now_ns);
     reflector_retry_after(self, ML_MIN(delay_ns, self->retry_ns - now_ns));
 }
 
@@ -127,13 +129,15 @@ static void reflector_end(struct ml_reflector *self, enum reflector_end how,
         opts->handler->missing(opts->context);
     /* The watch had worked: the next failure starts a new backoff. */
     if (how == WATCH_ENDED)
-        self->backoff = (struct ml_backoff){0};
+        self->backoff = self->after_answer = (struct ml_backoff){0};
     int64_t delay_ns = reflector_delay_ns(self, err);
     if (err && !reflector_end_is_quiet(how))
         reflector_notify_trouble(self, err, delay_ns);
     reflector_retry_after(self, delay_ns);
-    if (err && err->kind == ML_ENETWORK)
+    if (err && ml_client_unanswered(err)) {
+        self->await.probes = err->kind == ML_ENETWORK;
         ml_client_await(opts->client, &self->await);
+    }
 }
 
 static bool reflector_is_gone(const struct ml_err *err)

@@ -238,6 +238,54 @@ static void test_controller_success_ends_a_failure(void **state)
     accept_all(world);
 }
 
+static void on_beside(void *context, struct ml_str body, const struct ml_err *err)
+{
+    (void)context, (void)body, (void)err;
+}
+
+/* Another request is answered. */
+static void server_answers(struct world *world)
+{
+    const struct ml_client_request request = {.verb = ML_VERB_GET, .path = "/version"};
+    ml_client_send(world->cluster.client, &request, on_beside, NULL);
+    ml_loop_poll(world->loop);
+}
+
+static void fail_write(struct world *world, struct fake_call *write, bool away)
+{
+    if (!away) {
+        fake_refuse(write, 500, "InternalError", "etcd is not well");
+        return;
+    }
+    fake_refuse(write, 503, "", "a proxy says so");
+    ml_loop_poll(world->loop);
+    fake_refuse(ml_take(&world->live_read), 503, "", "a proxy says so");
+}
+
+/* After an outage: what waits for the server goes on as soon as it answers anybody; what the
+ * server itself failed keeps its pause. */
+static void test_controller_key_goes_on_when_the_server_answers(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    tell(world, one, NULL);
+    for (int away = 1; away >= 0; away--) {
+        int64_t delay_ns = 5 * ML_NS_PER_MS;
+        for (int i = 0; i < 12; i++, delay_ns *= 2) {
+            fail_write(world, only_write(world), away);
+            if (i < 11)
+                advance(world, delay_ns);
+        }
+        server_answers(world);
+        advance(world, 5 * ML_NS_PER_MS);
+        assert_int_equal(world->write_count, away);
+        advance(world, away ? 0 : delay_ns);
+        accept(world, only_write(world), 11 + away, "ONE");
+        change(world, 21 + !away, "ONE", "");
+    }
+    accept_all(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +300,7 @@ int main(void)
         SCRIPTS_TEST(test_controller_timer_of_an_earlier_run_is_taken_back),
         SCRIPTS_TEST(test_controller_failure_is_logged_once_per_doubling_of_its_pause),
         SCRIPTS_TEST(test_controller_success_ends_a_failure),
+        SCRIPTS_TEST(test_controller_key_goes_on_when_the_server_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
