@@ -1,7 +1,10 @@
 --- Checks that docs/operations.md names each metric of the host, and each line that it logs above debug, in words that
---- a search finds. What only `moonloop dev` and `moonloop test` say is left out. And that no controller can be named as
+--- a search finds, and each key of a log line. What only `moonloop dev` and `moonloop test` say is left out. And that
+--- no controller can be named as
 --- a logger of the host: host/script/declare.c lists them. Prints what is missing, exits 1 then.
-local SAYS = { "ml_info%s*(%b())", "ml_warn%s*(%b())", "ml_error%s*(%b())", "log_failure%s*(%b())" }
+local SAYS = {
+  "ml_info%s*(%b())", "ml_warn%s*(%b())", "ml_error%s*(%b())", "ml_log%s*(%b())", "log_failure%s*(%b())",
+}
 local METRICS = { "ml_metrics_%l+%s*(%b())", "counter%s*(%b())", "gauge%s*(%b())", "histogram%s*(%b())" }
 local LOGGERS = {
   'ml_info%s*%([^,"]+,%s*"([^"]*)"', 'ml_warn%s*%([^,"]+,%s*"([^"]*)"', 'ml_error%s*%([^,"]+,%s*"([^"]*)"',
@@ -29,6 +32,29 @@ local function expect(file, what, text)
   if not operations:find("`" .. text, 1, true) then
     io.stderr:write(("%s: %s: not in docs/operations.md: `%s`\n"):format(file, what, text))
     missing = missing + 1
+  end
+end
+
+
+-- The keys of log fields are those that the chapter on log lines names, so that no two stand for the same.
+local KEYS = { "ML_S%s*(%b())", "ML_STR_FIELD%s*(%b())", "ML_I%s*(%b())", "ML_F%s*(%b())", "ML_RAW%s*(%b())",
+               "ML_LINES%s*(%b())" }
+local keys = { [""] = true }
+for key in operations:match("\n%*%*Keys%.%*%*(.-)\n\n"):gmatch "`(%a[%w_]*)`" do
+  keys[key] = true
+end
+
+
+local function check_keys(file, text)
+  for _, pattern in ipairs(KEYS) do
+    for field in text:gmatch(pattern) do
+      for key in field:match("^%(([^,]*)"):gmatch '"([^"]*)"' do
+        if not keys[key] then
+          io.stderr:write(("%s: log key '%s': not among the keys of docs/operations.md\n"):format(file, key))
+          missing = missing + 1
+        end
+      end
+    end
   end
 end
 
@@ -93,6 +119,7 @@ for file in list:lines() do
   if not file:find "/dev[%._]" and not file:find "^host/base/" and not file:find "^host/cli/" and not NOT_RUN[file] then
     local text = read(file)
     check_lines(file, text)
+    check_keys(file, text)
     check_metrics(file, text)
   end
 end

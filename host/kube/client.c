@@ -41,6 +41,7 @@ struct ml_client {
     struct ml_client_queue queue;
     struct ml_list held; /* streams, until the pause is over */
     struct ml_client_pause pause;
+    struct ml_client *same_server;
     struct ml_list awaiting; /* struct ml_client_await */
     struct ml_timer probe;   /* until one of them is to look whether the server is back */
     struct ml_client_metrics metrics;
@@ -88,20 +89,18 @@ static void start_probe_timer(struct ml_client *client)
     ml_timer_start(&client->probe, PROBE_NS + ml_random_between(client->random, 0, PROBE_NS));
 }
 
-static struct ml_client_await *shift_await(struct ml_client *client)
-{
-    struct ml_list *node = ml_list_shift(&client->awaiting);
-    return node ? ml_container_of(node, struct ml_client_await, node) : NULL;
-}
-
 static void let_one_probe(void *context)
 {
     struct ml_client *client = context;
-    struct ml_client_await *await = shift_await(client);
-    if (!await)
+    ml_list_each (node, &client->awaiting) {
+        struct ml_client_await *await = ml_container_of(node, struct ml_client_await, node);
+        if (!await->probes)
+            continue;
+        ml_list_remove(&await->node);
+        start_probe_timer(client);
+        await->again(await->context, false);
         return;
-    start_probe_timer(client);
-    await->again(await->context, false);
+    }
 }
 
 static bool is_awaiting(const struct ml_client_await *await)
@@ -113,7 +112,8 @@ void ml_client_await(struct ml_client *client, struct ml_client_await *await)
 {
     if (!is_awaiting(await))
         ml_list_push(&client->awaiting, &await->node);
-    start_probe_timer(client); /* it has just looked */
+    if (await->probes)
+        start_probe_timer(client); /* it has just looked */
 }
 
 void ml_client_await_stop(struct ml_client_await *await)
@@ -122,12 +122,28 @@ void ml_client_await_stop(struct ml_client_await *await)
         ml_list_remove(&await->node);
 }
 
+bool ml_client_unanswered(const struct ml_err *err)
+{
+    if (err->http == 0)
+        return err->kind == ML_ENETWORK || err->kind == ML_ETIMEOUT || err->kind == ML_ETLS;
+    return err->http >= 502 && err->http <= 504 && err->retry_after_ms < 0;
+}
+
+static void notify_awaiting(struct ml_client *client)
+{
+    for (struct ml_list *node; (node = ml_list_shift(&client->awaiting)) != NULL;) {
+        struct ml_client_await *await = ml_container_of(node, struct ml_client_await, node);
+        await->again(await->context, true);
+    }
+}
+
 static void notify_server_answered(struct ml_client *client, int status)
 {
     if (status > SERVER_CODE_MAX)
         return;
-    for (struct ml_client_await *await; (await = shift_await(client)) != NULL;)
-        await->again(await->context, true);
+    notify_awaiting(client);
+    if (client->same_server)
+        notify_awaiting(client->same_server);
 }
 
 /* ---- a call, be it a request or a stream ---- */
@@ -542,6 +558,7 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     client->transport = opts->transport;
     client->random = opts->random;
     client->exempt = opts->exempt;
+    client->same_server = opts->same_server;
     client->in_flight_max = opts->in_flight_max ? opts->in_flight_max : IN_FLIGHT_DEFAULT;
     ml_client_queue_init(&client->queue);
     ml_list_init(&client->held);

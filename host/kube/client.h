@@ -30,6 +30,9 @@ struct ml_client_opts {
     size_t in_flight_max; /* further requests wait; 0: 100, what one HTTP/2 connection carries at
                              once; streams do not count */
     bool exempt;          /* for leases: a 429 is returned at once and pauses nothing */
+    /* Another client of the same server, whose waiters hear of answers here, too. It must outlive
+     * all calls of this one; NULL: none. */
+    struct ml_client *same_server;
 };
 
 struct ml_client *ml_client_new(const struct ml_client_opts *opts);
@@ -93,16 +96,23 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
                                         const struct ml_http_deadlines *deadlines,
                                         const struct ml_client_stream *handler, void *context);
 
-/* Somebody who backs off because the API server could not be reached. The backoff may end early:
- * every second or two one of them is told to try, and all of them as soon as any call of this
- * client is answered with anything but a 5xx, which a proxy may have sent. Lives in its user's
- * struct; zeros but for `again` and `context` at first. */
+/* Did the server give no answer, or a proxy one in its place (502 to 504)? Then it may be away, and
+ * whoever tries again has a reason to wait with ml_client_await. False where the server said when
+ * to come back. */
+bool ml_client_unanswered(const struct ml_err *err);
+
+/* Somebody who backs off because the API server may be away. The backoff may end early: as soon as
+ * any call of this client, or of one that names it as same_server, is answered with anything but a
+ * 5xx. Until then every second or two one of those that probe is told to try. Lives in its user's
+ * struct; zeros but for the last three at first. */
 struct ml_client_await {
     struct ml_list node; /* private */
     /* Called once; the wait is over then. `answered`: the server is back, and others return as
-     * well, so add a delay; otherwise try now. Runs inside another call's answer: must not send. */
+     * well, so add a delay, one that grows while such tries fail: some paths may be away for good.
+     * Otherwise try now. Runs inside another call's answer: must not send. */
     void (*again)(void *context, bool answered);
     void *context;
+    bool probes;
 };
 
 void ml_client_await(struct ml_client *client, struct ml_client_await *await);

@@ -5,6 +5,7 @@
 
 #include "kube/kubeconfig_internal.h"
 
+#include "base/repeat.h"
 #include "base/wipe.h"
 #include "net/tls.h"
 
@@ -27,16 +28,17 @@ struct ml_credentials {
     char *token_before;   /* an authorization the server accepted; the one there is now it has not
                              accepted yet: the file may have been half written */
     char *rejected_token; /* an authorization the server rejected: not to be read again; or NULL */
-    char *logged_problem; /* the last one with a file, while it lasts */
+    struct ml_repeat files_repeat; /* of a file that cannot be used */
 
     struct ml_exec_plugin *plugin; /* NULL: none */
     bool has_plugin_credential;
     bool gave_certificate;
-    bool accepted;            /* by the server since the plugin gave it */
-    bool rejected;            /* since then */
-    int64_t renew_ns;         /* wall time */
-    int64_t expires_ns;       /* wall time */
-    struct ml_err plugin_err; /* of its last run */
+    bool accepted;                  /* by the server since the plugin gave it */
+    bool rejected;                  /* since then */
+    int64_t renew_ns;               /* wall time */
+    int64_t expires_ns;             /* wall time */
+    struct ml_err plugin_err;       /* of its last run */
+    struct ml_repeat plugin_repeat; /* of what it gives and cannot be used, or has expired */
     struct ml_list waiting;
     struct ml_task answer; /* answers those who wait, when no run will */
 };
@@ -137,17 +139,15 @@ static bool reread_files(struct ml_credentials *self, struct ml_err *problem)
     return token || pair || ca;
 }
 
-/* Once, and not again while it lasts. */
 static void log_file_problem(struct ml_credentials *self, const struct ml_err *problem)
 {
-    if (self->logged_problem && strcmp(self->logged_problem, problem->message) == 0)
-        return;
-    free(self->logged_problem);
-    self->logged_problem = problem->kind ? ml_strdup(problem->message) : NULL;
-    if (problem->kind)
+    if (!problem->kind)
+        ml_repeat_over(&self->files_repeat);
+    else if (ml_repeat_failed(&self->files_repeat, ml_str_of(problem->message),
+                              ml_clock_monotonic(self->clock)))
         ml_warn(self->log, "credentials",
                 "a credentials file cannot be used; what was read before stays in use",
-                ML_ERR(problem));
+                ML_ERR(problem), ML_REPEAT_FIELDS(&self->files_repeat, REREAD_NS));
 }
 
 /* An authorization that was accepted is kept until the next one is accepted, too. */
@@ -216,11 +216,16 @@ static bool run_exec_plugin(struct ml_credentials *self)
 static void set_expiry(struct ml_credentials *self, int64_t expires_ns)
 {
     int64_t now_ns = credentials_now_ns(self);
-    if (expires_ns <= now_ns) {
-        ml_warn(
-            self->log, "credentials",
-            "the exec plugin's credential has expired already; trying it (are the clocks right?)",
-            ML_S("command", self->config->exec->command));
+    if (expires_ns > now_ns) {
+        ml_repeat_over(&self->plugin_repeat);
+    } else {
+        if (ml_repeat_failed(&self->plugin_repeat, ML_STR("expired"),
+                             ml_clock_monotonic(self->clock)))
+            ml_warn(self->log, "credentials",
+                    "the exec plugin's credential has expired already; trying it (are the clocks "
+                    "right?)",
+                    ML_S("command", self->config->exec->command),
+                    ML_REPEAT_FIELDS(&self->plugin_repeat, EXPIRED_USE_NS));
         expires_ns = now_ns + EXPIRED_USE_NS;
     }
     self->expires_ns = expires_ns;
@@ -307,9 +312,11 @@ static void on_plugin_done(void *context, struct ml_exec_credential *credential,
     self->plugin_err = ML_ERR_INIT;
     if (err)
         self->plugin_err = *err;
-    else if (accept_plugin_credential(self, credential, &self->plugin_err) < 0)
+    else if (accept_plugin_credential(self, credential, &self->plugin_err) < 0 &&
+             ml_repeat_failed(&self->plugin_repeat, ml_str_of(self->plugin_err.message),
+                              ml_clock_monotonic(self->clock)))
         ml_warn(self->log, "credentials", "the exec plugin's credential cannot be used",
-                ML_ERR(&self->plugin_err));
+                ML_ERR(&self->plugin_err), ML_REPEAT_FIELDS(&self->plugin_repeat, -1));
     if (self->plugin_err.kind)
         self->plugin_err.kind = ML_EUNAUTHORIZED;
     answer_waiting(self);
@@ -352,7 +359,6 @@ void ml_credentials_free(struct ml_credentials *self)
     ml_exec_plugin_free(self->plugin);
     ml_wipe_free(self->token_before);
     ml_wipe_free(self->rejected_token);
-    free(self->logged_problem);
     free(self);
 }
 

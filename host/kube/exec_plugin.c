@@ -3,6 +3,7 @@
 #include "kube/exec_plugin.h"
 
 #include "base/escape.h"
+#include "base/repeat.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -45,6 +46,7 @@ struct ml_exec_plugin {
     bool running;
     int unproved;          /* runs since the server accepted what one gave */
     int64_t not_before_ns; /* of the next run, monotonic */
+    struct ml_repeat repeat;
 };
 
 void ml_exec_config_free(struct ml_exec_config *config)
@@ -239,16 +241,29 @@ static void finish_run(struct ml_exec_plugin *plugin, struct ml_exec_credential 
     plugin->done(plugin->context, credential, err);
 }
 
-static void log_run(const struct ml_exec_plugin *plugin, const struct ml_child_end *end,
+static void log_failed_run(struct ml_exec_plugin *plugin, struct ml_str errors,
+                           const struct ml_err *err)
+{
+    int64_t now_ns = ml_clock_monotonic(ml_loop_clock(plugin->loop));
+    if (!ml_repeat_failed(&plugin->repeat, ml_str_of(err->message), now_ns))
+        return;
+    ml_warn(plugin->log, "credentials", "the exec plugin failed",
+            ML_S("command", plugin->config->command), ML_ERR(err),
+            ML_REPEAT_FIELDS(&plugin->repeat, ML_MAX(0, plugin->not_before_ns - now_ns)),
+            ML_STR_FIELD("stderr", errors));
+}
+
+static void log_run(struct ml_exec_plugin *plugin, const struct ml_child_end *end,
                     const struct ml_err *err)
 {
-    const char *command = plugin->config->command;
-    if (err->kind)
-        ml_warn(plugin->log, "credentials", "the exec plugin failed", ML_S("command", command),
-                ML_ERR(err), ML_STR_FIELD("stderr", end ? end->errors : ML_STR("")));
-    else if (end->errors.len > 0)
-        ml_info(plugin->log, "credentials", "the exec plugin says", ML_S("command", command),
-                ML_STR_FIELD("stderr", end->errors));
+    if (err->kind) {
+        log_failed_run(plugin, end->errors, err);
+        return;
+    }
+    ml_repeat_over(&plugin->repeat);
+    if (end->errors.len > 0)
+        ml_info(plugin->log, "credentials", "the exec plugin says",
+                ML_S("command", plugin->config->command), ML_STR_FIELD("stderr", end->errors));
 }
 
 static void on_plugin_ended(void *context, const struct ml_child_end *end)
@@ -340,7 +355,7 @@ static void start_run(struct ml_exec_plugin *plugin, const struct ml_exec_cluste
         return;
     count_failed_start(&plugin->metrics, &plugin->start_err);
     explain_failed_start(plugin, &plugin->start_err);
-    log_run(plugin, NULL, &plugin->start_err);
+    log_failed_run(plugin, ML_STR(""), &plugin->start_err);
     ml_task_defer(&plugin->failed, plugin->loop);
 }
 

@@ -48,3 +48,10 @@ struct ml_str ml_key_name(struct ml_str key);
 /* True for what may stand in a URL as a name: a DNS-1123 subdomain of at most 253 bytes, as
  * well as ':' and upper case (RBAC names); never "", ".", ".." or a '/'. */
 bool ml_name_valid(struct ml_str name);
+
+/* Log fields that say what a line is about, under controller-runtime's keys and in its order; `key`
+ * is that of the object. For who includes base/log.h. */
+#define ML_OBJECT_FIELDS(controller_name, kind_name, key)                                          \
+    ML_S("controller", (controller_name)), ML_S("controllerKind", (kind_name)),                    \
+        ML_STR_FIELD(ml_key_namespace(key).len ? "namespace" : "", ml_key_namespace(key)),         \
+        ML_STR_FIELD("name", ml_key_name(key))

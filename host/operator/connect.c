@@ -2,6 +2,7 @@
  * start. */
 #include "operator/connect.h"
 
+#include "base/repeat.h"
 #include "codec/json.h"
 
 #define RETRY_FIRST_NS (200 * ML_NS_PER_MS)
@@ -14,6 +15,7 @@ struct ml_connect {
     int64_t give_up_ns; /* monotonic */
     int64_t delay_ns;
     struct ml_timer retry;
+    struct ml_repeat repeat;
     struct ml_client_call *call;
     ml_connect_done *done;
     void *context;
@@ -47,8 +49,10 @@ static void connect_on_version(void *context, struct ml_str body, const struct m
         self->done(self->context, NULL, err);
         return;
     }
-    ml_warn(self->log, "connect", "the API server does not answer yet; retrying", ML_ERR(err),
-            ML_F("retry_seconds", (double)self->delay_ns / (double)ML_NS_PER_S));
+    if (ml_repeat_failed(&self->repeat, ml_str_of(err->message), ml_clock_monotonic(self->clock)))
+        ml_warn(self->log, "connect", "the API server does not answer yet; retrying", ML_ERR(err),
+                ML_S("errorKind", ml_err_name(err->kind)),
+                ML_REPEAT_FIELDS(&self->repeat, self->delay_ns));
     ml_timer_start(&self->retry, self->delay_ns);
     self->delay_ns = ML_MIN(self->delay_ns * 2, RETRY_MAX_NS);
 }

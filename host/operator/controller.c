@@ -151,6 +151,7 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
         ml_revision_unref(old);
     }
     ml_enqueue_filter_reset_backoff(self->filter);
+    ml_repeats_clear(&self->failures);
     controller_circuit_close(self);
     enqueue_all_objects(self);
     self->handler->live(self->context, self, old == NULL);
@@ -158,7 +159,8 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
 }
 
 static void on_revision_waiting(void *context, struct ml_revision *revision,
-                                const struct ml_script_kind *kind, const struct ml_err *err)
+                                const struct ml_script_kind *kind, const struct ml_err *err,
+                                const struct ml_repeat *repeat)
 {
     struct ml_controller *self = context;
     ml_warn(self->cluster->log, self->name,
@@ -167,7 +169,8 @@ static void on_revision_waiting(void *context, struct ml_revision *revision,
             ML_S("controller", self->name), ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
             ML_S("script", ml_revision_declaration(revision)->file),
             ML_I("revision", ml_revision_number(revision)), ML_STR_FIELD("group", kind->gvk.group),
-            ML_STR_FIELD("version", kind->gvk.version), ML_STR_FIELD("kind", kind->gvk.kind));
+            ML_STR_FIELD("version", kind->gvk.version), ML_STR_FIELD("kind", kind->gvk.kind),
+            ML_REPEAT_FIELDS(repeat, ML_REVISION_RETRY_NS));
 }
 
 /* By somebody, not by a controller that reports what it saw. */
@@ -198,6 +201,7 @@ static void on_object_gone(void *context, struct ml_revision *revision, struct m
     ml_workqueue_forget(self->queue, key);
     ml_expectations_clear(self->expectations, key);
     ml_enqueue_filter_gone(self->filter, key);
+    ml_repeats_over(&self->failures, key);
     free(controller_take_cause(self, key));
 }
 
@@ -241,6 +245,13 @@ static const struct ml_revision_handler revision_handler = {
     .function_failed = on_function_failed,
 };
 
+static void on_server_answers(void *context, bool answered)
+{
+    struct ml_controller *self = context;
+    (void)answered; /* it does not probe */
+    ml_workqueue_server_answers(self->queue);
+}
+
 static void report_stopped(void *context)
 {
     struct ml_controller *self = context;
@@ -266,6 +277,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     self->expectations = ml_expectations_new(cluster->loop, cluster->client, cluster->metrics,
                                              self->name);
     controller_make_filter(self);
+    self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);
     ml_task_init(&self->stopped_task, report_stopped, self);
@@ -283,6 +295,7 @@ void ml_controller_free(struct ml_controller *self)
         return;
     ml_task_cancel(&self->stopped_task);
     ml_timer_stop(&self->probe);
+    ml_client_await_stop(&self->await);
     if (self->keys_owned)
         ml_metrics_collector_remove(&self->owned_collector);
     controller_cancel_work(self);
@@ -290,6 +303,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_revision_unref(self->current);
     ml_enqueue_filter_free(self->filter);
     ml_expectations_free(self->expectations);
+    ml_repeats_clear(&self->failures);
     controller_drop_causes(self);
     ml_workqueue_free(self->queue);
     ml_payer_fini(&self->payer);

@@ -18,7 +18,9 @@ struct ml_controller {
     struct ml_expectations *expectations;
     struct ml_payer payer; /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
-    struct ml_map causes; /* key -> why it waits in the queue; at log level debug only */
+    struct ml_repeats failures;   /* of keys, for the log */
+    struct ml_client_await await; /* by keys that back off because the server did not answer */
+    struct ml_map causes;         /* key -> why it waits in the queue; at log level debug only */
     struct ml_circuit circuit;
     struct ml_timer probe;       /* while the circuit is open: until an object may try */
     struct ml_revision *current; /* NULL before the first is live */

@@ -81,9 +81,12 @@ static void on_key_slowed(void *context, struct ml_str key, const char *fields, 
     const struct ml_informer *informer = ml_revision_informer(self->current);
     struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
     ml_metric_add(self->metrics.slowed, 1);
-    ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
-            ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, key),
-            ML_S("changes", fields), ML_F("pause_seconds", (double)delay_ns / (double)ML_NS_PER_S));
+    ML_AUTO_FREE char *repeats = ml_asprintf("wakes itself " ML_STR_FMT, ML_STR_ARG(key));
+    struct ml_repeat *repeat = ml_repeats_get(&self->failures, ml_str_of(repeats));
+    if (ml_repeat_failed(repeat, ml_str_of(fields), ml_clock_monotonic(self->cluster->clock)))
+        ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
+                ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, key),
+                ML_S("changes", fields), ML_REPEAT_FIELDS(repeat, delay_ns));
     if (!object)
         return;
     ML_AUTO_FREE char *note = ml_asprintf(
@@ -145,11 +148,27 @@ static void requeue_after(const struct work *work, enum ml_priority priority, in
                            ml_enqueue_filter_restrain(self->filter, work->key, delay_ns));
 }
 
+/* Puts a key that failed into its backoff, which the next answer of a server that gave none ends.
+ * Returns the delay in ns. */
+static int64_t back_off(const struct work *work, unsigned doublings, const struct ml_err *err)
+{
+    struct ml_controller *self = work->controller;
+    controller_note_cause(self, work->key, "retry", ML_STR(""));
+    int64_t delay_ns = ml_workqueue_add_rate_limited_by(self->queue, work->key, work->priority,
+                                                        doublings);
+    if (ml_client_unanswered(err)) {
+        ml_workqueue_await_server(self->queue, work->key);
+        ml_client_await(self->cluster->client, &self->await);
+    }
+    return delay_ns;
+}
+
 /* What becomes of the key (machinery of controller-runtime's reconcileHandler). The newest
  * result decides about the timer: one that an earlier run asked for is taken back. A key keeps
  * its priority, so that what fails or comes regularly since the start does not crowd out edits;
- * an instant that was asked for is work that is due, whatever brought it up. */
-static void requeue_key(const struct work *work, const struct ml_reconcile_end *end)
+ * an instant that was asked for is work that is due, whatever brought it up. Returns in how many ns
+ * it is tried again after a failure; -1: not by itself. */
+static int64_t requeue_key(const struct work *work, const struct ml_reconcile_end *end)
 {
     struct ml_controller *self = work->controller;
     struct ml_str key = work->key;
@@ -158,12 +177,10 @@ static void requeue_key(const struct work *work, const struct ml_reconcile_end *
     case ML_OUTCOME_ERROR:
         if (end->err.kind == ML_ECONFLICT)
             mark_cache_stale(self, key);
-        controller_note_cause(self, key, "retry", ML_STR(""));
-        ml_workqueue_add_rate_limited_by(self->queue, key, work->priority, self->circuit.hits);
-        return;
+        return back_off(work, self->circuit.hits, &end->err);
     case ML_OUTCOME_TERMINAL:
     case ML_OUTCOME_INVALID:
-        return;
+        break;
     case ML_OUTCOME_OK:
         ml_workqueue_forget(self->queue, key);
         if (end->requeue_after_ns >= 0)
@@ -171,8 +188,9 @@ static void requeue_key(const struct work *work, const struct ml_reconcile_end *
         if (end->requeue_at_ns >= 0)
             requeue_after(work, ML_PRIORITY_NORMAL,
                           ml_ns_between(ml_clock_wall(self->cluster->clock), end->requeue_at_ns));
-        return;
+        break;
     }
+    return -1;
 }
 
 /* `good`: its reconcile was. */
@@ -245,7 +263,7 @@ static void on_reconciled(void *context, const struct ml_reconcile_end *end)
     ml_controller_metrics_count(&self->metrics, end, took_ns);
     log_reconciled(work, end, took_ns);
     update_circuit(work, end);
-    requeue_key(work, end);
+    ml_reconcile_log_failure(work->reconcile, &self->failures, requeue_key(work, end));
     ml_enqueue_filter_ended(self->filter, work->key);
     end_work(work, end->outcome == ML_OUTCOME_OK);
     controller_end_when_idle(self);
@@ -272,6 +290,7 @@ static struct ml_object *object_to_reconcile(struct ml_controller *self, struct 
     if (!object)
         ml_expectations_clear(self->expectations, key); /* its last child goes after it */
     ml_workqueue_forget(self->queue, key);
+    ml_repeats_over(&self->failures, key);
     free(controller_take_cause(self, key));
     return NULL;
 }
@@ -299,8 +318,7 @@ static void on_live_read(void *context, const struct ml_err *err)
         ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
                  ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
                  ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)));
-        controller_note_cause(self, work->key, "retry", ML_STR(""));
-        ml_workqueue_add_rate_limited(self->queue, work->key, work->priority);
+        back_off(work, 0, err);
     }
     end_work(work, false);
     controller_end_when_idle(self);

@@ -107,6 +107,7 @@ static void make_replica(struct ml_operator *self, const struct ml_replica_opts 
         .random = self->cluster.random,
         .log = self->cluster.log,
         .exempt = true,
+        .same_server = self->client,
     };
     self->lease_client = ml_client_new(&client);
     self->lease_ns = ml_strdup(opts->ns);
@@ -301,8 +302,8 @@ void ml_operator_free(struct ml_operator *self)
     ml_recorder_free(self->cluster.recorder);
     ml_informers_free(self->cluster.informers);
     ml_discovery_free(self->cluster.discovery);
-    ml_client_free(self->client);
     free_replica(self);
+    ml_client_free(self->client);
     free(self);
 }
 

@@ -37,6 +37,8 @@ struct ml_reconcile {
     struct ml_run *run;
     struct ml_writer_call *writing;
     struct ml_reconcile_end end;
+    char *traceback; /* of a Lua error, or NULL */
+    char *invalid;   /* the field, and what is wrong with it; or NULL */
     struct ml_turn start;
     ml_reconcile_done *done;
     void *context;
@@ -47,6 +49,8 @@ static void reconcile_free(struct ml_reconcile *self)
     ml_turn_cancel(&self->start);
     ml_object_unref(self->object);
     ml_revision_unref(self->revision);
+    free(self->traceback);
+    free(self->invalid);
     free(self);
 }
 
@@ -56,7 +60,7 @@ static void finish_reconcile(struct ml_reconcile *self)
     reconcile_free(self);
 }
 
-static void record_warning(struct ml_reconcile *self, const char *reason, const char *note)
+static void record_warning(const struct ml_reconcile *self, const char *reason, const char *note)
 {
     ml_object_warning(self->cluster, ml_revision_kind(self->revision), self->object, reason, note);
 }
@@ -71,54 +75,76 @@ static int64_t line_of_error(const struct ml_reconcile *self, const char *messag
     return strtoll(message + len + 1, NULL, 10);
 }
 
-static void log_failure(struct ml_reconcile *self, enum ml_log_level level, const char *message,
-                        const char *text, const char *traceback)
+/* What is invalid, or what went wrong. */
+static const char *failure_text(const struct ml_reconcile *self)
 {
-    int64_t line = line_of_error(self, self->end.err.message);
-    ml_log(self->cluster->log, level, self->controller, message,
-           ML_OBJECT_FIELDS(self->controller, ml_revision_kind(self->revision)->kind,
-                            ml_object_key(self->object)),
-           ML_S("reconcileID", self->id), ML_S("error", text),
-           ML_S("errorKind", ml_err_name(self->end.err.kind)),
-           ML_S("script", ml_revision_declaration(self->revision)->file),
-           ML_I("revision", ml_revision_number(self->revision)), ML_I(line > 0 ? "line" : "", line),
-           ML_LINES(traceback ? "traceback" : "", traceback));
+    return self->invalid ? self->invalid : self->end.err.message;
 }
 
-/* Tells of a failure where a person looks. A conflict or a passing fault of the network is
- * the host's business and gets a log line only. */
-static void report_failure(struct ml_reconcile *self, const struct ml_result *result)
+/* The traceback only once: it is the same each time. */
+static void log_failure(const struct ml_reconcile *self, const struct ml_repeat *repeat,
+                        int64_t retry_ns, const char *message)
 {
-    ML_AUTO_FREE char *note = NULL;
+    int64_t line = line_of_error(self, self->end.err.message);
+    ml_error(
+        self->cluster->log, self->controller, message,
+        ML_OBJECT_FIELDS(self->controller, ml_revision_kind(self->revision)->kind,
+                         ml_object_key(self->object)),
+        ML_S("reconcileID", self->id), ML_S("error", failure_text(self)),
+        ML_S("errorKind", ml_err_name(self->end.err.kind)),
+        ML_S("script", ml_revision_declaration(self->revision)->file),
+        ML_I("revision", ml_revision_number(self->revision)), ML_I(line > 0 ? "line" : "", line),
+        ML_REPEAT_FIELDS(repeat, retry_ns),
+        ML_LINES(self->traceback && repeat->failures == 1 ? "traceback" : "", self->traceback));
+}
+
+/* A conflict, or a key that is another replica's now: the host's business, which the debug line of
+ * each run has. */
+static bool failure_is_of_host(const struct ml_reconcile_end *end)
+{
+    return end->outcome == ML_OUTCOME_ERROR &&
+           (end->err.kind == ML_ECANCELED || end->err.kind == ML_ECONFLICT);
+}
+
+void ml_reconcile_log_failure(const struct ml_reconcile *self, struct ml_repeats *failures,
+                              int64_t retry_ns)
+{
+    struct ml_str key = ml_object_key(self->object);
+    if (self->end.outcome == ML_OUTCOME_OK) {
+        ml_repeats_over(failures, key);
+        return;
+    }
+    struct ml_repeat *repeat = ml_repeats_get(failures, key);
+    if (failure_is_of_host(&self->end) ||
+        !ml_repeat_failed(repeat, ml_str_of(failure_text(self)),
+                          ml_clock_monotonic(self->cluster->clock)))
+        return;
+    if (self->end.outcome == ML_OUTCOME_INVALID)
+        log_failure(self, repeat, retry_ns, "object is invalid; waiting for its correction");
+    else if (self->end.outcome == ML_OUTCOME_TERMINAL)
+        log_failure(self, repeat, retry_ns, "reconcile failed for good; waiting for a change");
+    else
+        log_failure(self, repeat, retry_ns, "reconcile failed; trying again");
+}
+
+/* Tells of a failure in an Event, where a person looks. A conflict or a passing fault of the
+ * network gets none. */
+static void record_failure(const struct ml_reconcile *self)
+{
+    const struct ml_err *err = &self->end.err;
     switch (self->end.outcome) {
     case ML_OUTCOME_OK:
         return;
     case ML_OUTCOME_INVALID:
-        note = ml_asprintf(ML_STR_FMT ": %s", ML_STR_ARG(result->field), result->err.message);
-        log_failure(self, ML_LOG_ERROR, "object is invalid; waiting for its correction", note,
-                    NULL);
-        record_warning(self, "Invalid", note);
+        record_warning(self, "Invalid", self->invalid);
         return;
     case ML_OUTCOME_TERMINAL:
-        log_failure(self, ML_LOG_ERROR, "reconcile failed for good; waiting for a change",
-                    self->end.err.message, NULL);
-        record_warning(self, "Failed", self->end.err.message);
+        record_warning(self, "Failed", err->message);
         return;
     case ML_OUTCOME_ERROR:
-        if (self->end.err.kind == ML_ECANCELED) {
-            log_failure(self, ML_LOG_DEBUG, "not ours to write any more", self->end.err.message,
-                        NULL);
-            return;
-        }
-        if (self->end.err.kind == ML_ECONFLICT) {
-            log_failure(self, ML_LOG_DEBUG, "somebody else was faster; trying again",
-                        self->end.err.message, NULL);
-            return;
-        }
-        log_failure(self, ML_LOG_ERROR, "reconcile failed; trying again", self->end.err.message,
-                    result ? result->traceback : NULL);
-        if (self->end.err.kind == ML_ESCRIPT || !ml_err_retriable(self->end.err.kind))
-            record_warning(self, "ReconcileFailed", self->end.err.message);
+        if (!failure_is_of_host(&self->end) &&
+            (err->kind == ML_ESCRIPT || !ml_err_retriable(err->kind)))
+            record_warning(self, "ReconcileFailed", err->message);
         return;
     }
 }
@@ -134,7 +160,8 @@ static void on_status_written(void *context, struct ml_str body, const struct ml
         self->end.err = *err;
         ml_err_wrap(&self->end.err, "write status");
         self->end.outcome = ML_OUTCOME_ERROR;
-        report_failure(self, NULL);
+        free(ml_take(&self->invalid));
+        record_failure(self);
     }
     finish_reconcile(self);
 }
@@ -181,7 +208,11 @@ static void on_script_result(void *context, const struct ml_result *result)
         self->end.outcome = ML_OUTCOME_ERROR;
         self->end.err = err;
     }
-    report_failure(self, result);
+    self->traceback = ml_strdup(result->traceback);
+    if (self->end.outcome == ML_OUTCOME_INVALID)
+        self->invalid = ml_asprintf(ML_STR_FMT ": %s", ML_STR_ARG(result->field),
+                                    result->err.message);
+    record_failure(self);
     if (patch.len)
         write_status(self, ml_buf_str(&patch));
     else

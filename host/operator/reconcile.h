@@ -7,13 +7,6 @@
 
 struct ml_reconcile;
 
-/* Whom a log line is about, under controller-runtime's keys and in its order; `key` is "ns/name",
- * or the name alone: then there is no namespace. */
-#define ML_OBJECT_FIELDS(controller_name, kind_name, key)                                          \
-    ML_S("controller", (controller_name)), ML_S("controllerKind", (kind_name)),                    \
-        ML_STR_FIELD(ml_key_namespace(key).len ? "namespace" : "", ml_key_namespace(key)),         \
-        ML_STR_FIELD("name", ml_key_name(key))
-
 /* How it ended. Lives during the callback. */
 struct ml_reconcile_end {
     enum ml_outcome outcome;
@@ -37,6 +30,10 @@ struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *
 bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
 /* What the log calls this run, as reconcileID. */
 const char *ml_reconcile_id(const struct ml_reconcile *reconcile);
+/* For `done`: logs how it failed, if it did, and if `failures`, which has that of each key, says
+ * that it is to be logged again. `retry_ns`: until it is tried again; -1: not by itself. */
+void ml_reconcile_log_failure(const struct ml_reconcile *reconcile, struct ml_repeats *failures,
+                              int64_t retry_ns);
 void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done comes no more */
 
 /* What a person has to know about an object, told where they look: an Event of type Warning on it.

@@ -8,7 +8,6 @@
 
 /* A kind that is not installed is looked for this often: soon enough for a person who has just
  * applied a CRD, rarely enough for a server. */
-#define RESOLVE_RETRY_NS (2 * ML_NS_PER_S)
 
 /* What a function may take at most, nearly: that of a watch has as long as a reconcile. */
 #define WHEN_MAX_NS (10 * ML_NS_PER_MS)
@@ -22,7 +21,7 @@ struct watched_kind {
     struct ml_discovery_wait *resolving;
     struct ml_timer retry;
     struct ml_listener listener;
-    struct ml_err last; /* why it cannot be had, as told last */
+    struct ml_repeat repeat; /* of looking it up, for the log */
 };
 
 /* A change that the watch function of its kind was not asked about yet. */
@@ -306,10 +305,10 @@ static void on_kind_resolved(void *context, const struct ml_kind *kind, const st
         watch_kind(watched, kind);
         return;
     }
-    if (strcmp(err->message, watched->last.message) != 0)
-        self->handler->waiting(self->context, self, watched->declared, err);
-    watched->last = *err;
-    ml_timer_start(&watched->retry, RESOLVE_RETRY_NS);
+    if (ml_repeat_failed(&watched->repeat, ml_str_of(err->message),
+                         ml_clock_monotonic(self->cluster->clock)))
+        self->handler->waiting(self->context, self, watched->declared, err, &watched->repeat);
+    ml_timer_start(&watched->retry, ML_REVISION_RETRY_NS);
 }
 
 static void resolve_kind(void *context)
@@ -344,7 +343,6 @@ struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script
         struct watched_kind *watched = &self->watched[i];
         watched->revision = self;
         watched->declared = &self->declaration->kinds[i];
-        watched->last = ML_ERR_INIT;
         ml_timer_init(&watched->retry, cluster->loop, resolve_kind, watched);
         if (watched->declared->use == ML_USE_RECONCILES)
             self->primary = i;

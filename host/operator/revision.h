@@ -5,17 +5,21 @@
  *   new ── start ──> resolving ──> syncing ──> ready ── live ──> live ── retire ──> retired */
 #pragma once
 
+#include "base/repeat.h"
 #include "operator/enqueue_filter.h"
 #include "script/script.h"
 
 struct ml_revision;
 
+#define ML_REVISION_RETRY_NS (2 * ML_NS_PER_S)
+
 struct ml_revision_handler {
     /* Everything it watches is in the cache. Once, later from the loop. */
     void (*ready)(void *context, struct ml_revision *revision);
-    /* A kind cannot be had yet; it is asked for again by itself. Told on each change. */
+    /* A kind cannot be had yet; it is asked for again after ML_REVISION_RETRY_NS. Told when
+     * `repeat` says that it is to be logged. */
     void (*waiting)(void *context, struct ml_revision *revision, const struct ml_script_kind *kind,
-                    const struct ml_err *err);
+                    const struct ml_err *err, const struct ml_repeat *repeat);
     /* Once live: this change concerns this key of the reconciled kind. */
     void (*enqueue)(void *context, struct ml_revision *revision, struct ml_str key,
                     const struct ml_change *change);

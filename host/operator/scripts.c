@@ -113,7 +113,7 @@ static void slot_refuse(struct slot *slot, const struct ml_err *err, bool quaran
                                            : "script refused";
     slot->why = *err;
     ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->source->name),
-             ML_S("file", slot->file), ML_ERR(err));
+             ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)), ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels(slot->file)), 1);
     if (quarantined)
         ml_metric_add(ml_metric_with(self->quarantines, ml_metric_labels(slot->file)), 1);
@@ -155,7 +155,8 @@ static void scripts_on_live(void *context, struct ml_controller *controller, boo
     ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", slot->file,
                                           name);
     ml_info(self->cluster->log, "scripts", first ? "script is live" : "new version is live",
-            ML_S("source", slot->source->name), ML_S("file", slot->file), ML_S("controller", name));
+            ML_S("controller", name), ML_S("source", slot->source->name),
+            ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
     ml_source_report(slot->source, false, "ScriptLoaded", note);
 }

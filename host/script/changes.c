@@ -38,6 +38,7 @@ int ml_script_when(struct ml_script *script, size_t index, struct ml_object *old
     ml_assert(index < script->declaration.kind_count && script->kinds[index].when_function);
     struct when_call call = {.index = index, .old = old, .new = new};
     script->thread.object = new;
+    script->thread.kind = index;
     script->thread.reads = script->thread.log_lines = 0;
     int r = script_protect(script, when_main, &call,
                            script->limits.run_cpu_ns / ML_SCRIPT_WHEN_SHARE, err);
@@ -143,6 +144,7 @@ int ml_script_map(struct ml_script *script, size_t index, struct ml_object *obje
     ml_assert(script->kinds[index].use == ML_USE_WATCHES && script->binding.kinds);
     struct map_call call = {.index = index};
     script->thread.object = object;
+    script->thread.kind = index;
     script->thread.reads = script->thread.log_lines = 0;
     int r = script_protect(script, map_main, &call, script->limits.run_cpu_ns, err);
     script->thread.object = NULL;

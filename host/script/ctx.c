@@ -3,7 +3,6 @@
 #include "script/ctx.h"
 #include "script/ctx_calls.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 #define REASON_MAX  128
@@ -216,27 +215,18 @@ static int ctx_now(lua_State *L)
     return 1;
 }
 
+/* Of the reconciled object, or in a watch function of the one that changed. */
 static void write_log_line(const struct script_thread *thread, struct ml_str message,
                            struct ml_str fields)
 {
-    struct ml_script *script = thread->script;
-    const struct ml_object *object = thread->object;
-    char noun[64]; /* the field is named after the kind, as in "at":"example-at" */
-    snprintf(noun, sizeof(noun), "%s", script->binding.kinds[0]->kind);
-    for (char *c = noun; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
-    if (!thread->run)
-        noun[0] = '\0';
-    const struct ml_field line[] = {
-        ML_STR_FIELD("namespace", ml_object_namespace(object)),
-        ML_STR_FIELD(noun[0] ? noun : "changed", ml_object_name(object)),
-        ML_S(thread->run ? "reconcileID" : "", thread->run ? thread->run->id : NULL),
-        ML_RAW(fields.len > 0 ? "fields" : NULL, fields),
-        {.key = NULL},
-    };
-    char *text = ml_str_dup(message);
-    ml_log_write(script->cluster->log, ML_LOG_INFO, script->declaration.name, text, line);
-    free(text);
+    const struct ml_script *script = thread->script;
+    ML_AUTO_FREE char *text = ml_str_dup(message);
+    ml_info(script->cluster->log, script->declaration.name, text,
+            ML_OBJECT_FIELDS(script->declaration.name, script->binding.kinds[0]->kind,
+                             ml_object_key(thread->object)),
+            ML_S(thread->run ? "reconcileID" : "", thread->run ? thread->run->id : NULL),
+            ML_S(thread->run ? "" : "kind", script->declaration.kinds[thread->kind].gvk.kind.ptr),
+            ML_RAW(fields.len > 0 ? "fields" : "", fields));
 }
 
 ML_RAISES

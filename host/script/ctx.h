@@ -65,6 +65,12 @@ __attribute__((sentinel)) struct ml_str ctx_plain_string(struct ml_str json, con
                                                          ...);
 void ctx_forget_applied(struct ml_script *script); /* what ctx.apply need not send again */
 
+/* refusal.c, for the write that run->what names. */
+/* As ctx_fail, and a log line, whether the script looks at the error or not. */
+ML_RAISES
+int ctx_refuse_write(lua_State *L, const struct ml_err *err);
+void ctx_accept_write(struct ml_run *run); /* the next time that it is refused is a new one */
+
 /* run.c: the work. Each starts the one thing that the run then waits for. */
 void run_read(struct ml_run *run, const struct ml_client_request *request);
 /* `wait_for_cache`: goes on when the informer of `write`, if it has one, shows the write. */

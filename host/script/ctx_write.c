@@ -326,7 +326,18 @@ static int fail_if_foreign(lua_State *L, const struct write_target *target, stru
                target->kind.kind->kind, ctx_key(target->ns, target->name, key).ptr, owner);
     err.http = 409;
     note_request(run, "create", target);
-    return ctx_fail(L, &err);
+    return ctx_refuse_write(L, &err);
+}
+
+/* The object as it was written, or nil and the error. */
+ML_RAISES
+static int write_answered(lua_State *L, int status, lua_KContext context)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run->err.kind)
+        return ctx_refuse_write(L, &run->err);
+    ctx_accept_write(run);
+    return ctx_answered(L, status, context);
 }
 
 static int ensure_existing(lua_State *L, int status, lua_KContext context);
@@ -336,7 +347,7 @@ static int ensure_created(lua_State *L, int status ML_UNUSED, lua_KContext conte
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind != ML_EALREADY_EXISTS)
-        return ctx_answered(L, LUA_OK, 0);
+        return write_answered(L, LUA_OK, 0);
     struct write_target target;
     check_object(L, ENSURE_CALL, &target);
     send_get(run, &target);
@@ -440,7 +451,7 @@ static int ctx_create(lua_State *L)
     complete_object(L, &target);
     count_write(L);
     send_create(run, &target);
-    return lua_yieldk(L, 0, 0, ctx_answered);
+    return lua_yieldk(L, 0, 0, write_answered);
 }
 
 /* Writes the changes in script->overlay into script->body, with the uid and resourceVersion that
@@ -517,7 +528,7 @@ static int ctx_patch(lua_State *L)
                                               .body = ml_buf_str(&script->body)};
     note_request(run, "patch", &target);
     send_write(run, &target, request, false);
-    return lua_yieldk(L, 0, 0, ctx_answered);
+    return lua_yieldk(L, 0, 0, write_answered);
 }
 
 ML_RAISES
@@ -525,7 +536,8 @@ static int delete_answered(lua_State *L, int status ML_UNUSED, lua_KContext cont
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind && run->err.kind != ML_ENOT_FOUND)
-        return ctx_fail(L, &run->err);
+        return ctx_refuse_write(L, &run->err);
+    ctx_accept_write(run);
     lua_pushboolean(L, 1);
     return 1;
 }
@@ -637,7 +649,7 @@ static int apply_answered(lua_State *L, int status, lua_KContext hash)
         remember_apply(run->thread.script, &target, (uint64_t)hash,
                        ctx_plain_string(run->body, "metadata", "resourceVersion", NULL));
     }
-    return ctx_answered(L, status, hash);
+    return write_answered(L, status, hash);
 }
 
 ML_RAISES

@@ -11,6 +11,7 @@
 
 #include "base/budget.h"
 #include "base/map.h"
+#include "base/repeat.h"
 #include "codec/json.h"
 #include "script/maxima.h"
 #include "script/script.h"
@@ -42,6 +43,7 @@ struct script_thread {
     struct ml_script *script;
     struct ml_run *run;       /* NULL in the main thread: loading, or a watch function */
     struct ml_object *object; /* what is reconciled, or what changed; NULL while loading */
+    size_t kind;              /* of what changed, in the declaration */
     size_t reads;
     size_t log_lines;
     size_t events;
@@ -104,7 +106,8 @@ struct ml_script {
     struct script_coroutine idle[SCRIPT_IDLE_MAX];
     size_t idle_count;
 
-    struct ml_map applied; /* ctx_write.c: what ctx.apply sent */
+    struct ml_map applied;      /* ctx_write.c: what ctx.apply sent */
+    struct ml_repeats refusals; /* refusal.c: of writes */
 };
 
 struct ml_run {

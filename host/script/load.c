@@ -75,6 +75,7 @@ static void script_free(struct ml_script *script)
     free((char *)script->declaration.file);
     free(script->field_manager);
     ctx_forget_applied(script);
+    ml_repeats_clear(&script->refusals);
     script_release_work(script, 0);
     ml_json_reader_fini(&script->reader);
     ml_assert(script->memory.used == 0);

@@ -2,6 +2,7 @@
  * operator/operator.c starts it and asks the fence before each write. */
 #include "state/election.h"
 
+#include "base/repeat.h"
 #include "codec/rfc3339.h"
 #include "net/loop.h"
 
@@ -37,7 +38,8 @@ struct ml_election {
     int64_t sent_ns; /* the write */
     struct ml_timer stuck;
     struct ml_timer next;  /* attempt */
-    struct ml_err trouble; /* as last logged; cleared by a success */
+    struct ml_err trouble; /* of the last attempt; cleared by a success */
+    struct ml_repeat repeat;
 
     int64_t until_ns; /* leads until then */
     struct ml_timer deadline;
@@ -152,13 +154,14 @@ static void election_failed(struct ml_election *self, const struct ml_err *err)
     case ELECTION_LEADING:
     case ELECTION_WAITING:
         /* If another candidate was faster, the next attempt logs who holds the Lease. */
-        if (strcmp(err->message, self->trouble.message) != 0 &&
-            (election_holds(self) ||
-             (err->kind != ML_ECONFLICT && err->kind != ML_EALREADY_EXISTS)))
+        if ((election_holds(self) ||
+             (err->kind != ML_ECONFLICT && err->kind != ML_EALREADY_EXISTS)) &&
+            ml_repeat_failed(&self->repeat, ml_str_of(err->message), election_now(self)))
             ml_warn(self->opts.log, "election",
                     election_holds(self) ? "cannot renew the lease; trying again"
                                          : "cannot ask for the lease; trying again",
-                    ML_ERR(err));
+                    ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
+                    ML_REPEAT_FIELDS(&self->repeat, self->opts.times.retry_ns));
         self->trouble = *err;
         election_schedule(self);
         return;
@@ -219,6 +222,7 @@ static void election_granted(struct ml_election *self)
         ml_info(self->opts.log, "election", "the lease is renewed again",
                 ML_S("lease", self->opts.name));
     self->trouble = ML_ERR_INIT;
+    ml_repeat_over(&self->repeat);
     self->until_ns = until_ns;
     self->state = ELECTION_LEADING;
     ml_timer_start(&self->deadline, until_ns - election_now(self));
@@ -243,6 +247,7 @@ static void election_stand_by(struct ml_election *self)
                 ML_S("lease", self->opts.name), ML_S("holder", self->record.holder));
     }
     self->trouble = ML_ERR_INIT;
+    ml_repeat_over(&self->repeat);
     lease_watch_start(&self->watch);
     election_schedule(self);
 }

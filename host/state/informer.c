@@ -398,7 +398,9 @@ static void feed_on_poisoned(void *context, struct ml_str key, const struct ml_e
 {
     struct ml_informer *self = ((struct informer_scope *)context)->informer;
     ml_error(self->informers->opts.log, "informer", "object cannot be read; skipping it",
-             ML_S("resource", self->kind->plural), ML_STR_FIELD("object", key), ML_ERR(err));
+             ML_S("resource", self->kind->plural),
+             ML_STR_FIELD(ml_key_namespace(key).len ? "namespace" : "", ml_key_namespace(key)),
+             ML_STR_FIELD("name", ml_key_name(key)), ML_ERR(err));
     ml_metric_add(ml_metric_with(self->informers->poisoned, ml_metric_labels(self->kind->plural)),
                   1);
 }
@@ -416,14 +418,19 @@ static void feed_on_trouble(void *context, const struct ml_err *err, int64_t ret
     struct informer_scope *scope = context;
     struct ml_informer *self = scope->informer;
     struct ml_log *log = self->informers->opts.log;
+    const char *ns = *scope->ns ? "namespace" : "";
     scope->trouble = err ? *err : ML_ERR_INIT;
-    if (err)
-        ml_warn(log, "informer", "cannot list or watch; trying again",
-                ML_S("resource", self->kind->plural), ML_S("namespace", scope->ns), ML_ERR(err),
-                ML_F("retry_seconds", (double)retry_ms / 1000));
-    else
+    if (!err) {
+        ml_repeat_over(&scope->repeat);
         ml_info(log, "informer", "list and watch work again", ML_S("resource", self->kind->plural),
-                ML_S("namespace", scope->ns));
+                ML_S(ns, scope->ns));
+    } else if (ml_repeat_failed(&scope->repeat, ml_str_of(err->message),
+                                ml_clock_monotonic(ml_loop_clock(self->informers->opts.loop)))) {
+        ml_warn(log, "informer", "cannot list or watch; trying again",
+                ML_S("resource", self->kind->plural), ML_S(ns, scope->ns), ML_ERR(err),
+                ML_S("errorKind", ml_err_name(err->kind)),
+                ML_REPEAT_FIELDS(&scope->repeat, retry_ms * ML_NS_PER_MS));
+    }
     if (!ml_informer_trouble(self))
         informer_notify_mended(self);
 }

@@ -2,6 +2,7 @@
  * selection, and informer.c. */
 #pragma once
 
+#include "base/repeat.h"
 #include "state/informer.h"
 #include "state/store.h"
 
@@ -16,6 +17,7 @@ struct informer_scope {
     struct ml_heap waits; /* struct ml_seen_wait by the version they wait for */
     uint64_t listing;     /* waits with a lower sequence were there when the list was asked for */
     struct ml_err trouble;
+    struct ml_repeat repeat; /* of it, for the log */
 };
 
 struct ml_informer {

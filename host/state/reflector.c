@@ -32,7 +32,8 @@ struct ml_reflector {
     int64_t retry_ns; /* when it is due, monotonic */
     struct ml_client_await await;
     struct ml_backoff backoff;
-    struct ml_err trouble; /* as last reported; kind 0: none */
+    struct ml_backoff after_answer; /* counted from when the server answered somebody */
+    bool in_trouble;                /* it was reported */
 
     char *version; /* everything up to it has been reported; NULL before the first list */
     struct reflector_epoch epoch;
@@ -65,24 +66,24 @@ static void reflector_on_server_answers(void *context, bool answered)
 {
     struct ml_reflector *self = context;
     int64_t now_ns = ml_clock_monotonic(self->clock);
-    struct ml_backoff first = {0};
-    int64_t delay_ns = answered ? ml_backoff_next(&first, self->opts.random, now_ns) : 0;
+    int64_t delay_ns = 0;
+    if (answered)
+        delay_ns = ml_backoff_next(&self->after_answer, self->opts.random, now_ns);
     reflector_retry_after(self, ML_MIN(delay_ns, self->retry_ns - now_ns));
 }
 
 static void reflector_notify_trouble(struct ml_reflector *self, const struct ml_err *err,
                                      int64_t delay_ns)
 {
-    int kind = err ? err->kind : 0;
-    if (kind == self->trouble.kind)
-        return;
-    self->trouble = err ? *err : ML_ERR_INIT;
+    self->in_trouble = true;
     self->opts.handler->trouble(self->opts.context, err, delay_ns / ML_NS_PER_MS);
 }
 
 static void reflector_clear_trouble(struct ml_reflector *self)
 {
-    reflector_notify_trouble(self, NULL, 0);
+    if (self->in_trouble)
+        self->opts.handler->trouble(self->opts.context, NULL, 0);
+    self->in_trouble = false;
 }
 
 /* How long to wait before the next step: what the server asked for, or our own backoff. */
@@ -126,13 +127,15 @@ static void reflector_end(struct ml_reflector *self, enum reflector_end how,
         opts->handler->missing(opts->context);
     /* The watch had worked: the next failure starts a new backoff. */
     if (how == WATCH_ENDED)
-        self->backoff = (struct ml_backoff){0};
+        self->backoff = self->after_answer = (struct ml_backoff){0};
     int64_t delay_ns = reflector_delay_ns(self, err);
     if (err && !reflector_end_is_quiet(how))
         reflector_notify_trouble(self, err, delay_ns);
     reflector_retry_after(self, delay_ns);
-    if (err && err->kind == ML_ENETWORK)
+    if (err && ml_client_unanswered(err)) {
+        self->await.probes = err->kind == ML_ENETWORK;
         ml_client_await(opts->client, &self->await);
+    }
 }
 
 static bool reflector_is_gone(const struct ml_err *err)
@@ -530,7 +533,6 @@ struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
     self->opts.ns.ptr = ml_str_dup(opts->ns);
     self->opts.name.ptr = ml_str_dup(opts->name);
     self->step = reflector_first(reflector_lists_by_stream(self));
-    self->trouble = ML_ERR_INIT;
     ml_timer_init(&self->retry, opts->loop, reflector_on_retry, self);
     self->await = (struct ml_client_await){.again = reflector_on_server_answers, .context = self};
     reflector_list_init(&self->list, &self->opts);

@@ -22,8 +22,8 @@ struct ml_reflector_handler {
     void (*progress)(void *context, uint64_t rv);
     /* An object that could not be read; the stream goes on. `key` may be empty. */
     void (*poisoned)(void *context, struct ml_str key, const struct ml_err *err);
-    /* Could not list or watch (403, 404, network, …) and will try again in `retry_ms`. Called when
-     * the kind of error changes, not on each try; NULL when it works again. */
+    /* Could not list or watch (403, 404, network, …) and will try again in `retry_ms`. Called on
+     * each try; NULL, once, when it works again. */
     void (*trouble)(void *context, const struct ml_err *err, int64_t retry_ms);
     /* The object that is cached for `key` now (borrowed, or NULL), so that a list can reuse what
      * did not change instead of holding everything twice. */

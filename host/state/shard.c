@@ -5,6 +5,7 @@
  * write. */
 #include "state/shard.h"
 
+#include "base/repeat.h"
 #include "codec/rfc3339.h"
 #include "net/loop.h"
 #include "state/shard_group.h"
@@ -41,7 +42,8 @@ struct ml_shard {
     struct ml_timer stuck; /* no answer */
     struct ml_timer next_round;
     struct ml_timer hint;
-    struct ml_err trouble; /* as logged last; none since the last success */
+    struct ml_err trouble; /* of the last round; none since the last success */
+    struct ml_repeat repeat;
     struct lease_watch watch;
 
     int64_t until_ns; /* the fence is open until then */
@@ -114,12 +116,13 @@ static void shard_round_failed(struct ml_shard *self, const struct ml_err *err)
     if (self->state == SHARD_LEAVING)
         ml_warn(self->opts.log, "shard", "the lease could not be given back; it will expire",
                 ML_ERR(err));
-    else if (strcmp(err->message, self->trouble.message) != 0)
+    else if (ml_repeat_failed(&self->repeat, ml_str_of(err->message), shard_now(self)))
         ml_warn(self->opts.log, "shard",
                 self->state == SHARD_MEMBER ? "cannot renew the lease or list the members; trying "
                                               "again"
                                             : "cannot join the shard group; trying again",
-                ML_ERR(err));
+                ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
+                ML_REPEAT_FIELDS(&self->repeat, self->opts.times.retry_ns));
     self->trouble = *err;
     shard_end_round(self);
 }
@@ -129,6 +132,7 @@ static void shard_round_succeeded(struct ml_shard *self)
     if (self->trouble.kind && self->state == SHARD_MEMBER)
         ml_info(self->opts.log, "shard", "the lease is renewed again", ML_S("lease", self->name));
     self->trouble = ML_ERR_INIT;
+    ml_repeat_over(&self->repeat);
     shard_end_round(self);
 }
 

@@ -25,6 +25,8 @@ struct queue_entry {
     bool dirty;                /* needs work: in `ready`, unless it is processing */
     bool processing;           /* handed out, in `out`, and so never in `ready` */
     uint8_t failures;          /* for the backoff */
+    uint8_t resets;            /* answers of the server that ended it early, in vain */
+    bool awaits_server;        /* the server's next answer ends the delay */
     uint8_t priority;          /* while dirty */
     uint8_t delay_priority;    /* while delayed */
     uint16_t key_len;
@@ -167,6 +169,7 @@ static void queue_on_due(void *context)
     while ((top = ml_heap_top(&queue->delayed)) && (int64_t)top->key <= now) {
         struct queue_entry *entry = ml_container_of(top, struct queue_entry, delay);
         ml_heap_remove(&queue->delayed, top);
+        entry->awaits_server = false;
         queue_mark_dirty(queue, entry, entry->delay_priority);
     }
     queue_arm_timer(queue);
@@ -223,22 +226,67 @@ void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key,
     queue_delay_until(queue, queue_entry_get(queue, key), priority, due);
 }
 
-void ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
-                                      enum ml_priority priority, unsigned doublings)
+static int64_t queue_backoff_ns(unsigned doublings)
 {
-    if (queue->shut_down)
-        return;
-    struct queue_entry *entry = queue_entry_get(queue, key);
-    int64_t delay_ns = BACKOFF_FIRST_NS << ML_MIN(entry->failures + doublings, FAILURES_MAX);
-    if (entry->failures < FAILURES_MAX)
-        entry->failures++;
-    ml_workqueue_add_after(queue, key, priority, ML_MIN(delay_ns, BACKOFF_MAX_NS));
+    return ML_MIN(BACKOFF_FIRST_NS << ML_MIN(doublings, FAILURES_MAX), BACKOFF_MAX_NS);
 }
 
-void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
-                                   enum ml_priority priority)
+int64_t ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
+                                         enum ml_priority priority, unsigned doublings)
 {
-    ml_workqueue_add_rate_limited_by(queue, key, priority, 0);
+    if (queue->shut_down)
+        return -1;
+    struct queue_entry *entry = queue_entry_get(queue, key);
+    int64_t delay_ns = queue_backoff_ns(entry->failures + doublings);
+    if (entry->failures < FAILURES_MAX)
+        entry->failures++;
+    ml_workqueue_add_after(queue, key, priority, delay_ns);
+    return delay_ns;
+}
+
+int64_t ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
+                                      enum ml_priority priority)
+{
+    return ml_workqueue_add_rate_limited_by(queue, key, priority, 0);
+}
+
+void ml_workqueue_await_server(struct ml_workqueue *queue, struct ml_str key)
+{
+    struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    if (entry)
+        entry->awaits_server = ml_heap_has(&entry->delay);
+}
+
+/* A key that the server fails although it answers others comes back after a growing delay. */
+static void queue_reset_backoff(struct ml_workqueue *queue, struct queue_entry *entry,
+                                int64_t now_ns)
+{
+    uint64_t due = (uint64_t)(now_ns + queue_backoff_ns(entry->resets));
+    entry->awaits_server = false;
+    if (entry->delay.key <= due)
+        return;
+    if (entry->resets < FAILURES_MAX)
+        entry->resets++;
+    entry->delay_priority = ML_PRIORITY_LOW;
+    ml_heap_remove(&queue->delayed, &entry->delay);
+    ml_heap_insert(&queue->delayed, &entry->delay, due);
+}
+
+void ml_workqueue_server_answers(struct ml_workqueue *queue)
+{
+    int64_t now_ns = ml_clock_monotonic(queue->clock);
+    /* Works on a copy: a new due time reorders the heap. */
+    size_t count = queue->delayed.len, bytes = count * sizeof(struct ml_heap_node *);
+    if (count == 0)
+        return;
+    ML_AUTO_FREE struct ml_heap_node **nodes = ml_alloc(bytes);
+    memcpy(nodes, queue->delayed.nodes, bytes);
+    for (size_t i = 0; i < count; i++) {
+        struct queue_entry *entry = ml_container_of(nodes[i], struct queue_entry, delay);
+        if (entry->awaits_server)
+            queue_reset_backoff(queue, entry, now_ns);
+    }
+    queue_arm_timer(queue);
 }
 
 void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key)
@@ -246,7 +294,7 @@ void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key)
     struct queue_entry *entry = ml_map_get(&queue->entries, key);
     if (!entry)
         return;
-    entry->failures = 0;
+    entry->failures = entry->resets = 0;
     queue_entry_settle(queue, entry);
 }
 
@@ -257,6 +305,7 @@ void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key)
         return;
     bool was_next = ml_heap_top(&queue->delayed) == &entry->delay;
     ml_heap_remove(&queue->delayed, &entry->delay);
+    entry->awaits_server = false;
     if (was_next)
         queue_arm_timer(queue);
     queue_entry_settle(queue, entry);

@@ -39,11 +39,18 @@ void ml_workqueue_add(struct ml_workqueue *queue, struct ml_str key,
 /* A delay of 0 or less is the same as add. An add in between does not cancel it. */
 void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key,
                             enum ml_priority priority, int64_t delay_ns);
-void ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
-                                   enum ml_priority priority);
+/* Returns the delay in ns; -1: the queue is shut down. */
+int64_t ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
+                                      enum ml_priority priority);
 /* The same with the backoff doubled so many times more. */
-void ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
-                                      enum ml_priority priority, unsigned doublings);
+int64_t ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
+                                         enum ml_priority priority, unsigned doublings);
+/* The key backs off because the server did not answer: when it does, the key is due. */
+void ml_workqueue_await_server(struct ml_workqueue *queue, struct ml_str key);
+/* The server answers: keys that await it are due after 5 ms, at low priority, as after a start, so
+ * that they do not come all at once. One that fails again and again in that way is due after 10, 20
+ * ms and so on, until it is forgotten. */
+void ml_workqueue_server_answers(struct ml_workqueue *queue);
 void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key); /* resets the backoff */
 /* Cancels a delayed addition: the object has a newer state, or is gone. */
 void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key);

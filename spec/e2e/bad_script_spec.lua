@@ -155,7 +155,7 @@ describe("A script that goes wrong while it loads", function()
     end
     local moonloop = host.start { name = "load", scripts = scripts.folder(files), namespaces = ns }
     for file, case in pairs(REFUSED) do
-      local line = moonloop:till_log { level = "error", msg = "script refused", file = file }
+      local line = moonloop:till_log { level = "error", msg = "script refused", script = file }
       assert.matches(case[2], line.error)
       assert.equal(1, moonloop:metric("moonloop_script_refused_total", { file = file }))
     end

@@ -35,7 +35,7 @@ describe("cnat beside hostile scripts", function()
     shell.must("mkfifo " .. shell.quote(folder .. "/pipe.lua") .. " && mkdir " .. shell.quote(folder .. "/folder.lua"))
     moonloop = host.start { name = "hostile", scripts = folder, namespaces = ns }
     for _, name in ipairs { "cnat.lua", "thread.lua", "greedy.lua" } do
-      moonloop:till_log({ msg = "script is live", file = name }, 30)
+      moonloop:till_log({ msg = "script is live", script = name }, 30)
     end
   end)
 
@@ -46,7 +46,7 @@ describe("cnat beside hostile scripts", function()
 
   it("is refused nothing: each file is judged by itself", function()
     for _, name in ipairs { "pipe.lua", "folder.lua", "loops-01.lua", ("loops-%02d.lua"):format(LOOPING_FILES) } do
-      moonloop:till_log({ level = "error", msg = "script refused", file = name }, 30)
+      moonloop:till_log({ level = "error", msg = "script refused", script = name }, 30)
     end
   end)
 

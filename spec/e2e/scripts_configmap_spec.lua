@@ -80,7 +80,7 @@ describe("A ConfigMap of scripts", function()
 
   it("that loses a key says so and keeps its controller", function()
     kubectl.configmap(ns, "scripts", { ["cnat.lua"] = scripts.cnat, ["widgets.lua"] = scripts.widgets })
-    moonloop:till_log { msg = "script is live", file = "widgets.lua" }
+    moonloop:till_log { msg = "script is live", script = "widgets.lua" }
     kubectl.configmap(ns, "scripts", { ["widgets.lua"] = scripts.widgets })
     till_event("ScriptRefused", "cnat.lua: is no longer in")
     assert.equal(1, refusals "cnat.lua")

@@ -121,7 +121,7 @@ describe("--scripts with a folder", function()
 
   it("keeps the controller of a file that is removed, and says so", function()
     assert(os.remove(folder .. "/cnat.lua"))
-    moonloop:till_log { level = "error", file = "cnat.lua", error = "is no longer in" }
+    moonloop:till_log { level = "error", script = "cnat.lua", error = "is no longer in" }
     assert.equal("busybox", probe.image(ns))
   end)
 

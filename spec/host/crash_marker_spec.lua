@@ -68,13 +68,13 @@ describe("moonloop run --state-dir", function()
     die_at_work()
     put("other")
     local moonloop = start()
-    moonloop:till_log { msg = "script is live", file = "other.lua" }
-    moonloop:till_log { msg = "script refused", file = "looper.lua", error = QUARANTINED }
+    moonloop:till_log { msg = "script is live", script = "other.lua" }
+    moonloop:till_log { msg = "script refused", script = "looper.lua", error = QUARANTINED }
     assert.is_truthy(moonloop:get("/readyz?verbose"):find(QUARANTINED, 1, true))
     assert.equal(1, moonloop:metric("moonloop_script_quarantined_total", { file = "looper.lua" }))
     assert.equal(2, moonloop:lines({ msg = "the process died while a script was at work" })[1].deaths)
     put("looper")
-    moonloop:till_log { msg = "script is live", file = "looper.lua" }
+    moonloop:till_log { msg = "script is live", script = "looper.lua" }
     moonloop:till_ready()
   end)
 
@@ -88,27 +88,27 @@ describe("moonloop run --state-dir", function()
     die_at_work()
     moonloop = start()
     moonloop:till_log {
-      msg = "script refused", file = "looper.lua", error = QUARANTINED .. "; till then the last good version runs",
+      msg = "script refused", script = "looper.lua", error = QUARANTINED .. "; till then the last good version runs",
     }
-    moonloop:till_log { msg = "script is live", file = "looper.lua" }
+    moonloop:till_log { msg = "script is live", script = "looper.lua" }
     moonloop:till_ready()
     assert.equal(1, moonloop:metric("moonloop_script_quarantined_total", { file = "looper.lua" }))
     moonloop:stop()
     moonloop = start():till_ready() -- the set with the quarantined version has not become the good one
     assert.equal(1, moonloop:metric("moonloop_script_quarantined_total", { file = "looper.lua" }))
     put("looper", "-- mended")
-    moonloop:till_log { msg = "new version is live", file = "looper.lua" }
+    moonloop:till_log { msg = "new version is live", script = "looper.lua" }
   end)
 
   it("forgets a death when the process ends in order after it", function()
     put("looper", LOOPS)
     die_at_work()
     local moonloop = start()
-    moonloop:till_log({ msg = "script refused", file = "looper.lua", error = "used more than" })
+    moonloop:till_log({ msg = "script refused", script = "looper.lua", error = "used more than" })
     moonloop:stop()
     die_at_work()
     moonloop = start()
-    moonloop:till_log({ msg = "script refused", file = "looper.lua", error = "used more than" })
+    moonloop:till_log({ msg = "script refused", script = "looper.lua", error = "used more than" })
     assert.equal(0, moonloop:metric "moonloop_script_quarantined_total")
   end)
 

@@ -127,7 +127,7 @@ describe("foreign text", function()
     assert.is_truthy(story:find("! Hostile: " .. ESCAPED, 1, true))
     local errors = server.host:stderr()
     assert_plain(errors)
-    assert.is_truthy(errors:find(" info  hostile: " .. ESCAPED .. ' namespace="default"', 1, true))
+    assert.is_truthy(errors:find(" info  hostile: " .. ESCAPED .. ' controller="hostile" controllerKind="Thing" namespace="default"', 1, true))
     for line in errors:gmatch "([^\n]*)\n" do
       assert.is_truthy(line:find "^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%.%d%d%dZ %l+ +[%w-]+: "
         or line:find "^  hostile%.lua:%d+: in " or line:find "^  %[host%]: in "
@@ -144,7 +144,7 @@ describe("foreign text", function()
     for _, name in ipairs { "raises", "fails", "called", "invalid", "terminal" } do
       operator:till_log { level = "error", name = name }
     end
-    local line = operator:till_log { msg = FORGED, thing = "status" }
+    local line = operator:till_log { msg = FORGED, name = "status" }
     assert.same({ [FORGED] = FORGED, nested = { [FORGED] = { FORGED } } }, line.fields)
     operator:stop()
     local text = shell.read(operator.files .. ".log")

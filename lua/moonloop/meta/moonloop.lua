@@ -210,8 +210,8 @@ function ctx.delete(object) end
 ---@param type? "Normal"|"Warning" "Normal" when left out
 function ctx.event(reason, note, type) end
 
---- A log line with the object's namespace and name, and the run's `reconcileID`. At most 100 in one reconcile. The
---- message is cut at 1024 bytes, the whole line holds 16 KiB.
+--- A log line with the controller, the object's namespace and name, and the run's `reconcileID`. At most 100 in one
+--- reconcile. The message is cut at 1024 bytes, the whole line holds 16 KiB.
 ---@param message string
 ---@param fields? table
 function ctx.log(message, fields) end

@@ -33,8 +33,10 @@ static void test_credentials_keep_a_token_while_its_file_is_no_good(void **state
         world_wait(world, 2 * ML_NS_PER_S);
         assert_string_equal(shown(world, &w), "one");
     }
-    /* Empty and blank are one problem. */
-    assert_int_equal(world_logged(world, "a credentials file cannot be used"), 3);
+    /* Empty and blank are one problem, logged after 0, 2 and 13 s, the others after 0 and 2 s. */
+    assert_int_equal(world_logged(world, "a credentials file cannot be used"), 7);
+    assert_int_equal(world_logged(world, "\"failures\":1,\"retry_seconds\":1"), 3);
+    assert_int_equal(world_logged(world, "\"failures\":3,\"retry_seconds\":1"), 1);
     /* It is looked for again soon, not only after a minute. */
     world_put(world, "token", "two");
     world_wait(world, 2 * ML_NS_PER_S);
@@ -163,7 +165,9 @@ static void test_credentials_take_a_new_pair_only_when_both_are_there(void **sta
         assert_str_eq(tls->cert_pem, world->one.cert_pem);
         assert_str_eq(tls->key_pem, world->one.key_pem);
     }
-    assert_int_equal(world_logged(world, "do not belong together"), 1);
+    /* After 0, 11, 22 and 44 s. */
+    assert_int_equal(world_logged(world, "do not belong together"), 4);
+    assert_int_equal(world_logged(world, "\"failures\":5,"), 1);
     world_put(world, "tls.key", world->two.key_pem);
     world_wait(world, 2 * ML_NS_PER_S);
     shown(world, &w);

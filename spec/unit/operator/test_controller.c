@@ -186,6 +186,106 @@ static void test_controller_timer_of_an_earlier_run_is_taken_back(void **state)
     assert_int_equal(world->write_count, 0);
 }
 
+/* Answers what the host writes, Events mostly. */
+static void accept_all(struct world *world)
+{
+    for (size_t i = 0; i < world->write_count; i++)
+        fake_reply(world->writes[i], 201, "{}");
+    world->write_count = 0;
+}
+
+static void test_controller_failure_is_logged_once_per_doubling_of_its_pause(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "error(thing.spec and thing.spec.want or 'boom')");
+    ML_AUTO_FREE char *two = script("one",
+                                    "error(thing.spec and thing.spec.want or 'boom') do end");
+    int fd = world->log.fd;
+    tell(world, one, NULL);
+    for (int64_t delay_ns = 5 * ML_NS_PER_MS; delay_ns < 2 * ML_NS_PER_S; delay_ns *= 2) {
+        accept_all(world);
+        advance(world, delay_ns);
+    }
+    /* The first, the ninth and the tenth. */
+    assert_int_equal(unit_count(fd, "reconcile failed; trying again"), 3);
+    assert_int_equal(unit_count(fd, "failures=1 retry_seconds=0.005\n"), 1);
+    assert_int_equal(unit_count(fd, "failures=9 retry_seconds=1.28\n"), 1);
+    assert_int_equal(unit_count(fd, "failures=10 retry_seconds=2.56\n"), 1);
+    assert_int_equal(unit_count(fd, "\n  a.lua:4: in function <4>\n"), 1);
+    change(world, 11, "other", ""); /* another failure */
+    assert_int_equal(unit_count(fd, "failures=1 "), 2);
+    change(world, 12, "again", "");
+    change(world, 13, "again", "");
+    assert_int_equal(unit_count(fd, "failures=1 "), 3);
+    accept_all(world);
+    tell(world, two, NULL); /* another version of the script */
+    assert_int_equal(unit_count(fd, "failures=1 "), 4);
+    assert_int_equal(unit_count(fd, "\n  a.lua:4: in function <4>\n"), 4);
+    accept_all(world);
+}
+
+static void test_controller_success_ends_a_failure(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "if thing.spec.want ~= 'X' then error 'boom' end");
+    tell(world, one, NULL);
+    change(world, 11, "Y", "");
+    assert_int_equal(unit_count(world->log.fd, "reconcile failed"), 1);
+    change(world, 12, "X", "");
+    change(world, 13, "Z", "");
+    assert_int_equal(unit_count(world->log.fd, "reconcile failed"), 2);
+    assert_int_equal(unit_count(world->log.fd, "failures=1 "), 2);
+    accept_all(world);
+}
+
+static void on_beside(void *context, struct ml_str body, const struct ml_err *err)
+{
+    (void)context, (void)body, (void)err;
+}
+
+/* Another request is answered. */
+static void server_answers(struct world *world)
+{
+    const struct ml_client_request request = {.verb = ML_VERB_GET, .path = "/version"};
+    ml_client_send(world->cluster.client, &request, on_beside, NULL);
+    ml_loop_poll(world->loop);
+}
+
+static void fail_write(struct world *world, struct fake_call *write, bool away)
+{
+    if (!away) {
+        fake_refuse(write, 500, "InternalError", "etcd is not well");
+        return;
+    }
+    fake_refuse(write, 503, "", "a proxy says so");
+    ml_loop_poll(world->loop);
+    fake_refuse(ml_take(&world->live_read), 503, "", "a proxy says so");
+}
+
+/* After an outage: what waits for the server goes on as soon as it answers anybody; what the
+ * server itself failed keeps its pause. */
+static void test_controller_key_goes_on_when_the_server_answers(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return { status = { phase = 'ONE' } }");
+    tell(world, one, NULL);
+    for (int away = 1; away >= 0; away--) {
+        int64_t delay_ns = 5 * ML_NS_PER_MS;
+        for (int i = 0; i < 12; i++, delay_ns *= 2) {
+            fail_write(world, only_write(world), away);
+            if (i < 11)
+                advance(world, delay_ns);
+        }
+        server_answers(world);
+        advance(world, 5 * ML_NS_PER_MS);
+        assert_int_equal(world->write_count, away);
+        advance(world, away ? 0 : delay_ns);
+        accept(world, only_write(world), 11 + away, "ONE");
+        change(world, 21 + !away, "ONE", "");
+    }
+    accept_all(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +298,9 @@ int main(void)
         SCRIPTS_TEST(test_controller_owner_hears_of_its_children_and_of_none_else),
         SCRIPTS_TEST(test_controller_owner_is_asked_for_before_a_child_is_made_again),
         SCRIPTS_TEST(test_controller_timer_of_an_earlier_run_is_taken_back),
+        SCRIPTS_TEST(test_controller_failure_is_logged_once_per_doubling_of_its_pause),
+        SCRIPTS_TEST(test_controller_success_ends_a_failure),
+        SCRIPTS_TEST(test_controller_key_goes_on_when_the_server_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

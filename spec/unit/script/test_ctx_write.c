@@ -145,6 +145,7 @@ static void test_ensure_of_anothers_is_refused(void **state)
         ML_AUTO_FREE char *want = ml_asprintf(
             "{\"code\":409,\"kind\":\"AlreadyExists\",\"message\":\"%s\"}", cases[i].want);
         expect_outcome(&told, ML_OUTCOME_OK, want);
+        assert_int_equal(unit_count(w.log.fd, " warn  at: a write of the script was refused"), 1);
         world_close(&w);
     }
 }
@@ -415,6 +416,67 @@ static void test_read_after_delete_waits_only_when_the_answer_has_a_version(void
     world_close(&w);
 }
 
+/* A script that drops the error of a write cannot hide it. */
+static void test_refused_write_is_logged_though_the_script_drops_it(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "ctx.create(pod(at)) return { status = { n = 1 } }", NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(world_start(&w, &told));
+        fake_refuse(fake_next(w.fake), 403, "Forbidden", "pods is forbidden");
+        ml_loop_poll(w.loop);
+        expect_outcome(&told, ML_OUTCOME_OK, "{\"n\":1}");
+        ml_clock_fake_advance(&w.clock, 600 * ML_NS_PER_MS);
+    }
+    assert_int_equal(
+        unit_count(w.log.fd,
+                   " warn  at: a write of the script was refused controller=\"at\" "
+                   "controllerKind=\"At\" namespace=\"default\" name=\"x\" "
+                   "reconcileID=\"0000abcd\" error=\"pods is forbidden\" "
+                   "errorKind=\"Forbidden\" script=\"at.lua\" line=13 verb=\"create\" "
+                   "kind=\"Pod\" target=\"default/x-pod\" reason=\"Forbidden\" failures="),
+        2); /* the first and the third, after more than a second */
+    assert_non_null(world_start(&w, &told));
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_answer(&w, fake_next(w.fake), 201, pod);
+    world_event(&w, "ADDED", pod);
+    assert_non_null(world_start(&w, &told));
+    fake_refuse(fake_next(w.fake), 409, "AlreadyExists", "it is there");
+    ml_loop_poll(w.loop);
+    assert_int_equal(unit_count(w.log.fd, " info  at: a write of the script was refused"), 1);
+    assert_int_equal(unit_count(w.log.fd, "failures=1"), 2);
+    world_close(&w);
+}
+
+static void test_what_the_host_settles_is_no_refused_write(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"ctx.delete(ctx.get(Pod, 'x-pod'))", "ctx.ensure(pod(at))",
+                                         "ctx.patch(ctx.get(Pod, 'x-pod'), { spec = { a = 1 } })"};
+    for (size_t i = 0; i < ML_COUNT(bodies); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, bodies[i], NULL);
+        ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+        if (i != 1)
+            world_event(&w, "ADDED", pod);
+        assert_non_null(world_start(&w, &told));
+        struct fake_call *write = fake_next(w.fake);
+        if (i == 0)
+            fake_refuse(write, 404, "NotFound", "it is gone");
+        else
+            fake_refuse(write, 409, i == 1 ? "AlreadyExists" : "Conflict", "somebody was faster");
+        ml_loop_poll(w.loop);
+        if (i == 1)
+            world_answer(&w, fake_next(w.fake), 200, pod);
+        assert_int_equal(told.outcome, i == 2 ? ML_OUTCOME_ERROR : ML_OUTCOME_OK);
+        assert_int_equal(unit_count(w.log.fd, "refused"), 0);
+        world_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +486,8 @@ int main(void)
         cmocka_unit_test(test_owner_references_have_a_limit),
         cmocka_unit_test(test_owner_references_are_read_once),
         cmocka_unit_test(test_ensure_of_anothers_is_refused),
+        cmocka_unit_test(test_refused_write_is_logged_though_the_script_drops_it),
+        cmocka_unit_test(test_what_the_host_settles_is_no_refused_write),
         cmocka_unit_test(test_ensure_already_exists_looks_whose_it_is),
         cmocka_unit_test(test_ensure_lost_reply_is_settled_by_reading),
         cmocka_unit_test(test_ensure_of_what_is_used_is_read_first),

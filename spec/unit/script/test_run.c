@@ -52,6 +52,21 @@ static void test_run_result_is_told(void **state)
     }
 }
 
+static void test_run_log_line_has_the_keys_of_all_lines(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "ctx.log('hello', { n = 1 })", NULL);
+    assert_null(world_start(&w, &told));
+    assert_int_equal(unit_count(w.log.fd,
+                                " info  at: hello controller=\"at\" controllerKind=\"At\" "
+                                "namespace=\"default\" name=\"x\" "
+                                "reconcileID=\"0000abcd\" fields={\"n\":1}\n"),
+                     1);
+    world_close(&w);
+}
+
 static void test_run_mistake_is_an_error_with_its_line(void **state)
 {
     (void)state;
@@ -395,6 +410,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_result_is_told),
+        cmocka_unit_test(test_run_log_line_has_the_keys_of_all_lines),
         cmocka_unit_test(test_run_mistake_is_an_error_with_its_line),
         cmocka_unit_test(test_run_error_has_a_traceback),
         cmocka_unit_test(test_run_state_serves_again_after_a_bomb),

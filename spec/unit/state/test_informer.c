@@ -323,16 +323,20 @@ static void test_informer_scoped_is_not_shared(void **state)
     ml_informer_put(scoped);
 }
 
-static void test_informer_trouble_is_kept_and_logged_once(void **state)
+static void test_informer_trouble_is_kept_and_logged_ever_more_seldom(void **state)
 {
     struct informer_world *self = *state;
     assert_null(ml_informer_trouble(self->informer));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 10; i++) {
         fake_refuse(fake_next(self->all.world.server), 403, "Forbidden", "not for you");
         advance(&self->all.world, 11000);
     }
     assert_int_equal(ml_informer_trouble(self->informer)->kind, ML_EFORBIDDEN);
-    assert_int_equal(count_logged(&self->all, "cannot list or watch"), 1);
+    assert_int_equal(count_logged(&self->all, "cannot list or watch"), 5); /* 0, 11, 22, 44, 88 s */
+    assert_int_equal(count_logged(&self->all, "failures=9 retry_seconds=10."), 1);
+    fake_refuse(fake_next(self->all.world.server), 404, "NotFound", "no such kind");
+    assert_int_equal(count_logged(&self->all, "error=\"no such kind\""), 1);
+    advance(&self->all.world, 11000);
     list_and_watch(&self->all, 5, "");
     assert_null(ml_informer_trouble(self->informer));
     assert_int_equal(count_logged(&self->all, "work again"), 1);
@@ -347,7 +351,7 @@ static void test_informer_poisoned_object_is_named_in_the_log(void **state)
                "\"resourceVersion\":\"9\"},\"x\":\"\xff\"}");
     assert_heard(self, "");
     assert_str_eq(ml_object_rv(held(self, "default/a")), "3");
-    assert_int_equal(count_logged(&self->all, "default/a"), 1);
+    assert_int_equal(count_logged(&self->all, "namespace=\"default\" name=\"a\""), 1);
 }
 
 /* ---- namespaces ---- */
@@ -458,7 +462,7 @@ int main(void)
         TEST(test_informer_listener_may_be_freed_while_it_is_told_what_is_there),
         TEST(test_informer_is_shared_by_kind_and_ends_with_the_last_user),
         TEST(test_informer_scoped_is_not_shared),
-        TEST(test_informer_trouble_is_kept_and_logged_once),
+        TEST(test_informer_trouble_is_kept_and_logged_ever_more_seldom),
         TEST(test_informer_poisoned_object_is_named_in_the_log),
         cmocka_unit_test(test_informer_of_namespaces_is_synced_with_the_last_of_them),
         cmocka_unit_test(test_informer_of_a_cluster_scoped_kind_is_whole_whatever_the_namespaces),

@@ -86,7 +86,7 @@ static void test_reflector_watch_not_let_in_for_now_is_asked_for_again(void **st
     }
 }
 
-/* The right to list without the right to watch: told once, not at each turn. */
+/* The right to list without the right to watch: not over with each list. */
 static void test_reflector_trouble_is_over_only_when_the_watch_opens(void **state)
 {
     struct reflector_world *self = *state;
@@ -97,7 +97,8 @@ static void test_reflector_trouble_is_over_only_when_the_watch_opens(void **stat
         reply_list(expect_list(self, "5"), 5, "", "");
         fake_refuse(expect_watch(self, "5"), 403, "Forbidden", "no");
     }
-    assert_heard(self, "listing replace 5: trouble(Forbidden) replace 5: replace 5: replace 5:");
+    assert_heard(self, "listing replace 5: trouble(Forbidden) replace 5: trouble(Forbidden) "
+                       "replace 5: trouble(Forbidden) replace 5: trouble(Forbidden)");
 }
 
 /* ---- WATCHING ---- */
@@ -242,7 +243,7 @@ static void test_reflector_missing_collection_is_told_each_time(void **state)
     advance(&self->world, 11000);
     fake_refuse(expect_list(self, ""), 404, "NotFound", "no");
     assert_int_equal(self->missing, 2);
-    assert_heard(self, "listing trouble(NotFound) listing");
+    assert_heard(self, "listing trouble(NotFound) listing trouble(NotFound)");
 }
 
 /* A server that is gone for a while again and again is found again as soon each time. */

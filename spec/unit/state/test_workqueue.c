@@ -229,6 +229,78 @@ static void test_workqueue_backoff_doubles_from_5_ms_to_1000_s(void **state)
     assert_str_eq(get(self), "d/a");
 }
 
+/* Fails the key so many times more; the last backoff runs. */
+static int64_t fail_times(struct queue_world *self, const char *key, int times)
+{
+    int64_t delay_ns = 0;
+    for (int i = 0; i < times; i++) {
+        if (i > 0) {
+            advance(&self->world, delay_ns / ML_NS_PER_MS);
+            ml_workqueue_done(self->queue, get(self));
+        }
+        delay_ns = ml_workqueue_add_rate_limited(self->queue, ml_str_of(key), ML_PRIORITY_NORMAL);
+    }
+    return delay_ns;
+}
+
+static void test_workqueue_keys_that_await_the_server_are_due_when_it_answers(void **state)
+{
+    struct queue_world *self = *state;
+    enum ml_priority priority;
+    struct ml_str key;
+    assert_int_equal(fail_times(self, "d/script", 12), (INT64_C(5) << 11) * ML_NS_PER_MS);
+    fail_times(self, "d/server", 11);
+    ml_workqueue_await_server(self->queue, ML_STR("d/server"));
+    ml_workqueue_await_server(self->queue, ML_STR("d/unknown"));
+    ml_workqueue_server_answers(self->queue);
+    advance(&self->world, 4);
+    assert_true(is_empty(self));
+    advance(&self->world, 1);
+    assert_int_equal(ml_workqueue_len(self->queue), 1);
+    assert_false(ml_workqueue_get(self->queue, ML_PRIORITY_NORMAL, &key, &priority));
+    assert_str_eq(get(self), "d/server");
+    ml_workqueue_server_answers(self->queue);
+    advance(&self->world, 4000);
+    assert_true(is_empty(self));
+}
+
+/* The server answers others all the time, and this key never. */
+static void test_workqueue_key_that_alone_is_failed_comes_ever_later(void **state)
+{
+    struct queue_world *self = *state;
+    fail_times(self, "d/a", 19);
+    for (int n = 0; n < 30; n++) {
+        int64_t want_ms = n < 18 ? INT64_C(5) << n : 1000000;
+        ml_workqueue_await_server(self->queue, ML_STR("d/a"));
+        ml_workqueue_server_answers(self->queue);
+        advance(&self->world, want_ms - 1);
+        assert_true(is_empty(self));
+        advance(&self->world, 1);
+        ml_workqueue_done(self->queue, get(self));
+        assert_true(fail_times(self, "d/a", 1) == 1000 * ML_NS_PER_S);
+    }
+}
+
+static void test_workqueue_answer_never_postpones_a_key(void **state)
+{
+    struct queue_world *self = *state;
+    fail_times(self, "d/a", 1);
+    ml_workqueue_await_server(self->queue, ML_STR("d/a"));
+    advance(&self->world, 3);
+    ml_workqueue_server_answers(self->queue);
+    advance(&self->world, 2);
+    assert_str_eq(get(self), "d/a");
+    ml_workqueue_done(self->queue, ML_STR("d/a"));
+    /* Another delay of the key has nothing to do with the server. */
+    fail_times(self, "d/a", 1);
+    ml_workqueue_await_server(self->queue, ML_STR("d/a"));
+    ml_workqueue_cancel_after(self->queue, ML_STR("d/a"));
+    ml_workqueue_add_after(self->queue, ML_STR("d/a"), ML_PRIORITY_NORMAL, ML_NS_PER_S);
+    ml_workqueue_server_answers(self->queue);
+    advance(&self->world, 999);
+    assert_true(is_empty(self));
+}
+
 static void test_workqueue_forget_is_safe_whatever_the_key_does(void **state)
 {
     struct queue_world *self = *state;
@@ -474,6 +546,9 @@ int main(void)
         TEST(test_workqueue_key_that_falls_due_while_out_waits_for_done),
         TEST(test_workqueue_canceled_delay_never_comes),
         TEST(test_workqueue_backoff_doubles_from_5_ms_to_1000_s),
+        TEST(test_workqueue_keys_that_await_the_server_are_due_when_it_answers),
+        TEST(test_workqueue_key_that_alone_is_failed_comes_ever_later),
+        TEST(test_workqueue_answer_never_postpones_a_key),
         TEST(test_workqueue_forget_is_safe_whatever_the_key_does),
         TEST(test_workqueue_shut_down_takes_nothing_more),
         TEST(test_workqueue_counts_under_the_names_of_client_go),
