@@ -32,7 +32,10 @@ static int get_from_cache(lua_State *L, const struct ctx_kind *kind, struct ml_s
                           struct ml_str name)
 {
     struct ml_object *object = ctx_cached(kind, ns, name);
+    struct script_reads *reads = script_reads_now(L);
+    read_node node = ctx_note_read(reads, kind, ns, name, object);
     if (object) {
+        reads_whole(reads, node);
         script_push_object(L, object);
         return 1;
     }
@@ -222,12 +225,28 @@ static struct ml_object **push_candidates(lua_State *L, const struct ctx_kind *k
     return found;
 }
 
+/* The members of the list; a filter by labels looks at these labels of each. */
+static read_node note_list_read(struct script_reads *reads, const struct ctx_kind *kind,
+                                const struct filter *filter)
+{
+    read_node members = reads_list(reads, kind->index, filter->ns, filter->owned);
+    for (size_t i = 0; i < filter->label_count; i++) {
+        read_node metadata = reads_field(reads, members, ML_STR("metadata"));
+        read_node labels = reads_field(reads, metadata, ML_STR("labels"));
+        reads_field(reads, labels, filter->labels[i].key);
+    }
+    return members;
+}
+
 ML_RAISES
 static int list_from_cache(lua_State *L, const struct ctx_kind *kind, const struct filter *filter)
 {
     struct ml_buf *opened = &script_of(L)->opened;
     size_t count;
     struct ml_object **found = push_candidates(L, kind, filter, &count);
+    struct script_reads *reads = script_reads_now(L);
+    read_node members = note_list_read(reads, kind, filter);
+    reads_whole(reads, members);
     lua_Integer listed = 0;
     lua_newtable(L);
     for (size_t i = 0; i < count; i++) {

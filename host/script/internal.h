@@ -142,8 +142,10 @@ struct ml_run {
 
     bool abandoned;     /* ends with `err`, without resuming Lua */
     bool overdue;       /* the deadline expired as it began to wait: ends with the answer */
+    bool asked_time;    /* ctx.now */
     char *last_failure; /* of the calls that returned nil, err */
 
+    struct script_reads *reads; /* reads.h: what it read of the cache */
     struct ml_result result;
     struct ml_buf status;
     char *field;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "script/internal.h"
+#include "script/reads.h"
 
 /* A full script collects its garbage again only after its use has grown by max / COLLECT_SHARE. */
 #define COLLECT_SHARE 16
@@ -48,6 +49,7 @@ ML_RAISES
 static void raise_out_of_memory(lua_State *L)
 {
     struct ml_err err;
+    reads_give_up(script_reads_now(L), "memory"); /* the script may catch the error */
     script_out_of_memory(script_of(L), &err);
     luaL_error(L, "%s", err.message);
 }

@@ -4,6 +4,7 @@
 #include <lualib.h>
 
 #include "script/internal.h"
+#include "script/reads.h"
 
 ML_RAISES
 void script_hide_metatable(lua_State *L)
@@ -146,6 +147,7 @@ static int math_random(lua_State *L)
 {
     struct ml_random *random = &script_of(L)->random;
     lua_Integer low = 1, high;
+    reads_give_up(script_reads_now(L), "it draws random numbers");
     if (lua_gettop(L) == 0) {
         lua_pushnumber(L, (double)(ml_random_u64(random) >> 11) * 0x1p-53);
         return 1;
