@@ -151,6 +151,8 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
         ml_revision_unref(old);
     }
     ml_enqueue_filter_reset_backoff(self->filter);
+    ml_read_sets_drop_all(self->read_sets);
+    controller_report_reads_off(self);
     controller_circuit_close(self);
     enqueue_all_objects(self);
     self->handler->live(self->context, self, old == NULL);
@@ -200,6 +202,7 @@ static void on_object_gone(void *context, struct ml_revision *revision, struct m
     ml_workqueue_forget(self->queue, key);
     ml_expectations_clear(self->expectations, key);
     ml_enqueue_filter_gone(self->filter, key);
+    ml_read_sets_drop(self->read_sets, key);
     ml_stale_keys_drop(&self->stale_keys, key);
     free(controller_take_cause(self, key));
 }
@@ -267,6 +270,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     };
     self->queue = ml_workqueue_new(&queue);
     self->expectations = ml_expectations_new(cluster->loop, cluster->metrics, self->name);
+    self->read_sets = ml_read_sets_new();
     controller_make_filter(self);
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);
@@ -292,6 +296,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_revision_unref(self->current);
     ml_expectations_free(self->expectations);
     ml_enqueue_filter_free(self->filter);
+    ml_read_sets_free(self->read_sets);
     ml_stale_keys_fini(&self->stale_keys);
     controller_drop_causes(self);
     ml_workqueue_free(self->queue);

@@ -483,6 +483,16 @@ static void declare_concurrency(lua_State *L, int definition)
     lua_pop(L, 1);
 }
 
+ML_RAISES
+static void declare_wakes(lua_State *L, int definition)
+{
+    bool is_set = push_definition_field(L, definition, "wakes") != LUA_TNIL;
+    if (is_set && !ml_str_is(script_str(L, -1), "all"))
+        refuse_definition(L, "wakes");
+    script_of(L)->declaration.wakes_all = is_set;
+    lua_pop(L, 1);
+}
+
 /* Reads the controller at `index`. */
 ML_RAISES
 void script_declare(lua_State *L, int index)
@@ -503,6 +513,7 @@ void script_declare(lua_State *L, int index)
     declare_watches(L, definition);
     declare_kinds(L, definition, "uses", ML_USE_TOUCHES);
     declare_reconcile(L, definition);
+    declare_wakes(L, definition);
     script->is_controller = true;
     lua_settop(L, definition - 1);
 }

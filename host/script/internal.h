@@ -104,6 +104,9 @@ struct ml_script {
     size_t idle_count;
 
     struct ml_map applied; /* ctx_write.c: what ctx.apply sent */
+
+    size_t kept_count;    /* kept.c: tables and functions that outlive a run */
+    char kept_place[192]; /* what of it has changed, or why it is not known; "": nothing */
 };
 
 /* A write of this run that the cache may not show yet. */
@@ -273,7 +276,17 @@ int script_library_require(lua_State *L);
 ML_RAISES
 int script_require(lua_State *L);
 ML_RAISES
+void script_push_loaded(lua_State *L); /* [-0, +1] from name to what require gives the script */
+ML_RAISES
 void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
+
+/* kept.c: what outlives a run. */
+
+/* Finds all tables and functions that the code of the script can reach, once it is loaded. */
+ML_RAISES
+void script_kept_find(lua_State *L);
+/* Has any of it changed since? Called when code of the script has run. Never raises. */
+void script_kept_check(struct ml_script *script);
 
 /* shape.c: the metatables that keep the key order of objects. */
 enum shape_root { SHAPE_PLAIN, SHAPE_OBJECT, SHAPE_METADATA, SHAPE_ROOTS, SHAPE_ITEMS };

@@ -146,6 +146,8 @@ static void note_reads(struct ml_run *run)
         reads_give_up(reads, "it failed");
     if (run->asked_time && !is_timed)
         reads_give_up(reads, "it asked for the time and not to be called again");
+    if (ml_script_reads_off(run->thread.script))
+        reads_give_up(reads, "state that outlives the run");
     if (result->status.len > 0)
         reads_returns_status(reads);
     result->reads = script_reads_pack(reads);

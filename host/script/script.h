@@ -130,6 +130,10 @@ struct ml_result {
     const char *reads_gave_up;             /* why there are none, static; NULL: there are */
 };
 
+/* Why its runs have no read sets any more, and those that it gave count no more: something that
+ * outlives a run has changed, or cannot be watched. NULL: they have. Once set it stays. */
+const char *ml_script_reads_off(const struct ml_script *script);
+
 /* `result` and what it points to live during the call. The run is gone when it returns. */
 typedef void ml_script_done(void *context, const struct ml_result *result);
 

@@ -191,6 +191,7 @@ function ctx.terminal(why) end
 ---@field watches? moonloop.Watch[]
 ---@field uses? moonloop.Kind[]
 ---@field max_concurrent? integer reconciles in flight, 1 to 10000, by default 1000
+---@field wakes? "all" every change calls reconcile, whether it had read what changed or not
 ---@field reconcile fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?
 
 --- A kind of object, by the apiVersion and kind of its manifests.
