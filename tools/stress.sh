@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.." || exit 1
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
 export MOONLOOP="$PWD/build/stress/moonloop"
 
-units=(ctx ctx_write json library load pattern run)
+units=(ctx ctx_write json lazy library load pattern run)
 tally_each tally_program "${units[@]/#/build/stress/spec/unit/test_script_}"
 tally_specs "moonloop test" "$MOONLOOP" test reconcilers examples
 tally_end

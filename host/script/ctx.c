@@ -97,7 +97,7 @@ int ctx_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNU
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind)
         return ctx_fail(L, &run->err);
-    script_push_json(L, run->body, true);
+    script_push_answer(L, run->body);
     return 1;
 }
 

@@ -35,8 +35,7 @@ static int get_from_cache(lua_State *L, const struct ctx_kind *kind, struct ml_s
     struct script_reads *reads = script_reads_now(L);
     read_node node = ctx_note_read(reads, kind, ns, name, object);
     if (object) {
-        reads_whole(reads, node);
-        script_push_object(L, object);
+        script_push_object(L, object, node);
         return 1;
     }
     char key[2 * 256];
@@ -107,6 +106,7 @@ ML_RAISES
 static void check_labels(lua_State *L, struct filter *filter)
 {
     int given = lua_gettop(L), held = given + 1;
+    lazy_complete(L, given);
     script_push_keys(L, given);
     size_t count = (size_t)lua_rawlen(L, held);
     if (count > SCRIPT_FILTER_LABELS_MAX)
@@ -156,6 +156,7 @@ static struct filter check_filter(lua_State *L, const struct ctx_kind *kind)
     }
     if (!lua_istable(L, 2))
         luaL_error(L, LIST_CALL ": expected a table of options");
+    lazy_complete(L, 2);
     check_option_names(L);
     push_option(L, "namespace");
     struct ml_str given = script_str(L, -1);
@@ -246,7 +247,6 @@ static int list_from_cache(lua_State *L, const struct ctx_kind *kind, const stru
     struct ml_object **found = push_candidates(L, kind, filter, &count);
     struct script_reads *reads = script_reads_now(L);
     read_node members = note_list_read(reads, kind, filter);
-    reads_whole(reads, members);
     lua_Integer listed = 0;
     lua_newtable(L);
     for (size_t i = 0; i < count; i++) {
@@ -255,7 +255,7 @@ static int list_from_cache(lua_State *L, const struct ctx_kind *kind, const stru
         ml_object_json(found[i], opened);
         if (!object_labels_match(filter, ml_buf_str(opened)))
             continue;
-        script_push_json(L, ml_buf_str(opened), true);
+        script_push_lazy(L, ml_buf_str(opened), members);
         lua_rawseti(L, -2, ++listed);
     }
     shape_mark_array(L, -1);

@@ -398,7 +398,7 @@ static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KContext cont
     int results = fail_if_foreign(L, &target, uid, owner);
     if (results > 0)
         return results;
-    script_push_json(L, run->body, true);
+    script_push_answer(L, run->body);
     return 1;
 }
 
@@ -419,8 +419,7 @@ static int ensure_from_cache(lua_State *L, const struct write_target *target,
     int results = fail_if_foreign(L, target, owner.uid, text);
     if (results > 0)
         return results;
-    reads_whole(reads, node);
-    script_push_object(L, object);
+    script_push_object(L, object, node);
     return 1;
 }
 
@@ -678,7 +677,7 @@ static int ctx_apply(lua_State *L)
     struct ml_object *object = find_unchanged(run->thread.script, &target, hash);
     if (object) {
         note_written(run, &target);
-        script_push_object(L, object);
+        script_push_object(L, object, 0);
         return 1;
     }
     count_write(L);

@@ -193,7 +193,7 @@ static int host_array(lua_State *L)
         return luaL_error(L, "moonloop.array(list): expected a table, got a %s",
                           luaL_typename(L, 1));
     lua_settop(L, 1);
-    if (shape_keys(L, 1))
+    if (lazy_is_pending(L, 1) || shape_keys(L, 1))
         return luaL_error(L, "moonloop.array(list): this table is an object");
     if (shape_is_array(L, 1))
         return 1;
@@ -221,6 +221,7 @@ ML_RAISES
 void script_push_copy(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
+    lazy_complete(L, index);
     lua_newtable(L);
     int copy = lua_gettop(L);
     luaL_checkstack(L, 4, NULL);

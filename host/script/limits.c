@@ -64,7 +64,8 @@ void script_charge(lua_State *L, size_t bytes)
 static size_t work_space_bytes(const struct ml_script *script)
 {
     return script->opened.capacity + script->outgoing.capacity + script->overlay.capacity +
-           script->body.capacity + script->traceback.capacity + script->reader.unescaped.capacity;
+           script->body.capacity + script->traceback.capacity + script->reader.unescaped.capacity +
+           script->spans.capacity * sizeof(struct ml_json_span);
 }
 
 ML_RAISES
@@ -92,6 +93,8 @@ void script_release_work(struct ml_script *script, size_t keep)
         ml_json_reader_fini(&script->reader);
         ml_json_reader_init(&script->reader, ML_STR("null"), 0);
     }
+    if (keep == 0 || script->spans.capacity * sizeof(struct ml_json_span) > keep)
+        ml_json_spans_fini(&script->spans);
     size_t space = work_space_bytes(script);
     ml_budget_give(&script->memory, script->work_charged);
     ml_budget_force(&script->memory, space);

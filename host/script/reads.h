@@ -15,7 +15,6 @@
 #include "state/read_set.h"
 
 struct script_reads;
-typedef uint32_t read_node; /* a place in it; 0: not recorded */
 
 /* `script` is charged for what it grows by; both outlive it. `own`: the reconciled object. */
 struct script_reads *script_reads_new(struct ml_script *script, const struct ml_object *own);

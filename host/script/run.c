@@ -129,8 +129,7 @@ static int run_main(lua_State *L)
 {
     const struct script_thread *thread = script_thread_of(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->reconcile_ref);
-    reads_whole(thread->run->reads, reads_self(thread->run->reads));
-    script_push_object(L, thread->object);
+    script_push_object(L, thread->object, reads_self(thread->run->reads));
     lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->ctx_ref);
     lua_callk(L, 2, LUA_MULTRET, 0, run_returned);
     return run_returned(L, LUA_OK, 0);
