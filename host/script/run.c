@@ -129,7 +129,8 @@ static int run_main(lua_State *L)
 {
     const struct script_thread *thread = script_thread_of(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->reconcile_ref);
-    reads_whole(thread->run->reads, reads_self(thread->run->reads));
+    struct script_reads *reads = thread->run->reads; /* the rest of it always wakes */
+    reads_whole(reads, reads_field(reads, reads_self(reads), ML_STR("status")));
     script_push_object(L, thread->object);
     lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->ctx_ref);
     lua_callk(L, 2, LUA_MULTRET, 0, run_returned);

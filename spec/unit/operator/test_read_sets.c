@@ -154,6 +154,21 @@ static void test_read_sets_are_not_certain_before_the_own_status_is_back(void **
     assert_int_equal(skipped(world), 0);
 }
 
+/* The run has changed what it had read: another one may come to something else. */
+static void test_read_sets_end_when_the_own_status_changes_what_was_read(void **state)
+{
+    struct world *world = *state;
+    begin(world, "", "return { status = { phase = thing.status.phase and 'TWO' or 'ONE' } }");
+    accept(world, only_write(world), 11, "ONE");
+    assert_int_equal(runs(world), 1);
+    part_has(world, "ADDED", 12, "{}");
+    accept(world, only_write(world), 13, "TWO");
+    part_has(world, "MODIFIED", 14, "{\"x\":1}");
+    assert_int_equal(runs(world), 3);
+    part_has(world, "MODIFIED", 15, "{\"x\":2}");
+    assert_int_equal(runs(world), 3);
+}
+
 static void test_read_sets_of_a_failed_run_are_none(void **state)
 {
     struct world *world = *state;
@@ -253,6 +268,7 @@ int main(void)
         SCRIPTS_TEST(test_read_sets_repair_a_status_that_was_returned),
         SCRIPTS_TEST(test_read_sets_wake_when_somebody_calls_the_object_invalid),
         SCRIPTS_TEST(test_read_sets_are_not_certain_before_the_own_status_is_back),
+        SCRIPTS_TEST(test_read_sets_end_when_the_own_status_changes_what_was_read),
         SCRIPTS_TEST(test_read_sets_of_a_failed_run_are_none),
         SCRIPTS_TEST(test_read_sets_end_with_the_revision_that_keeps_something),
         SCRIPTS_TEST(test_read_sets_go_with_their_revision),
