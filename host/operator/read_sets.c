@@ -258,11 +258,6 @@ void ml_read_sets_take_field(struct ml_read_sets *self, struct ml_buf *out)
     ml_buf_clear(&self->field);
 }
 
-size_t ml_read_sets_len(const struct ml_read_sets *self)
-{
-    return self->entries.len;
-}
-
 size_t ml_read_sets_bytes(const struct ml_read_sets *self)
 {
     return self->bytes;

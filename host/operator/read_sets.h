@@ -34,5 +34,4 @@ bool ml_read_sets_uncertain(const struct ml_read_sets *sets, const struct ml_rev
  * by this. */
 void ml_read_sets_take_field(struct ml_read_sets *sets, struct ml_buf *out);
 
-size_t ml_read_sets_len(const struct ml_read_sets *sets);   /* keys that have one */
 size_t ml_read_sets_bytes(const struct ml_read_sets *sets); /* held for all of them */

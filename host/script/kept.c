@@ -30,10 +30,18 @@ static bool is_constant(lua_State *L, int index)
            script_number_text(L, index, &text) || script_to_failure(L, index);
 }
 
-static void give_up(struct ml_script *script, const char *why)
+static void end_read_sets(struct ml_script *script, const char *why)
 {
     if (!script->kept_place[0])
         snprintf(script->kept_place, sizeof script->kept_place, "%s", why);
+}
+
+/* The function on top; most of the libraries' have none. */
+static bool has_upvalues(lua_State *L)
+{
+    bool has = lua_getupvalue(L, -1, 1) != NULL;
+    lua_pop(L, has);
+    return has;
 }
 
 /* [-1, +0] Adds the value on top if it can hold others. */
@@ -43,10 +51,11 @@ static void collect_value(lua_State *L, struct collection *found)
     int type = lua_type(L, -1);
     script_cpu_check(L);
     if (++found->values > VALUES_MAX)
-        give_up(script_of(L), "it keeps more than 4096 values from one run to the next");
+        end_read_sets(script_of(L), "it keeps more than 4096 values from one run to the next");
     else if (type == LUA_TTHREAD || (type == LUA_TUSERDATA && !is_constant(L, -1)))
-        give_up(script_of(L), "it keeps a value of which it cannot be told whether it changes");
-    bool holds = type == LUA_TTABLE || type == LUA_TFUNCTION;
+        end_read_sets(script_of(L),
+                      "it keeps a value of which it cannot be told whether it changes");
+    bool holds = type == LUA_TTABLE || (type == LUA_TFUNCTION && has_upvalues(L));
     lua_pushvalue(L, -1);
     if (!holds || script_of(L)->kept_place[0] || lua_rawget(L, found->seen) != LUA_TNIL) {
         lua_pop(L, 2);
@@ -192,7 +201,7 @@ static void name_function(lua_State *L, struct ml_script *script)
 static void name_table(lua_State *L, struct ml_script *script, int array)
 {
     int changed = lua_gettop(L);
-    give_up(script, "a table changed that outlives the run");
+    end_read_sets(script, "a table changed that outlives the run");
     for (size_t i = 1; i <= script->kept_count; i++) {
         const char *name = NULL;
         if (lua_rawgeti(L, array, (lua_Integer)i) == LUA_TFUNCTION)
@@ -216,7 +225,7 @@ void script_kept_check(struct ml_script *script)
         return;
     int top = lua_gettop(L), array = top + 1;
     if (!lua_checkstack(L, 8)) {
-        give_up(script, "memory");
+        end_read_sets(script, "memory");
         return;
     }
     lua_rawgetp(L, LUA_REGISTRYINDEX, &array_key);

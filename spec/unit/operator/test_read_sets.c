@@ -130,6 +130,23 @@ static void test_read_sets_repair_a_status_that_was_returned(void **state)
     assert_int_equal(skipped(world), 0);
 }
 
+/* Whatever somebody else changes of it: only the server knows what that means for the apply. */
+static void test_read_sets_repair_what_was_applied(void **state)
+{
+    struct world *world = *state;
+    begin(world, "",
+          "ctx.apply { apiVersion = 'test.dev/v1', kind = 'Part', metadata = { name = 'p' } }");
+    fake_reply(only_write(world), 200,
+               "{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Part\",\"metadata\":{\"name\":\"p\","
+               "\"namespace\":\"d\",\"uid\":\"up\",\"resourceVersion\":\"11\"}}");
+    ml_loop_poll(world->loop);
+    part_has(world, "ADDED", 11, "{}");
+    assert_int_equal(runs(world), 2);
+    assert_int_equal(world->write_count, 0); /* it is as it was applied */
+    part_has(world, "MODIFIED", 12, "{\"x\":1}");
+    assert_non_null(strstr(only_write(world)->path, "/parts/p"));
+}
+
 /* That the object is invalid is the host's to take back, whatever the script returns. */
 static void test_read_sets_wake_when_somebody_calls_the_object_invalid(void **state)
 {
@@ -266,6 +283,7 @@ int main(void)
         SCRIPTS_TEST(test_read_sets_wake_when_a_child_goes_that_nobody_looked_at),
         SCRIPTS_TEST(test_read_sets_wake_for_any_change_of_the_object_but_of_its_status),
         SCRIPTS_TEST(test_read_sets_repair_a_status_that_was_returned),
+        SCRIPTS_TEST(test_read_sets_repair_what_was_applied),
         SCRIPTS_TEST(test_read_sets_wake_when_somebody_calls_the_object_invalid),
         SCRIPTS_TEST(test_read_sets_are_not_certain_before_the_own_status_is_back),
         SCRIPTS_TEST(test_read_sets_end_when_the_own_status_changes_what_was_read),

@@ -209,6 +209,7 @@ static void test_watch_function_that_keeps_something_ends_read_sets(void **state
     struct ml_object *pod = ml_store_get(ml_informer_store(w.pods), ML_STR("default/x-pod"));
     assert_null(ml_script_reads_off(w.script));
     assert_int_equal(ml_script_map(w.script, 2, pod, NULL, NULL, &err), 0);
+    assert_non_null(ml_script_reads_off(w.script));
     assert_non_null(strstr(ml_script_reads_off(w.script), "count"));
     world_close(&w);
 }
@@ -231,6 +232,7 @@ static void test_run_that_waits_while_another_changes_a_variable_has_none(void *
                     NULL);
     ml_script_reconcile(w.script, w.at, "1", on_done, &first);
     ml_loop_poll(w.loop);
+    assert_non_null(ml_script_reads_off(w.script));
     assert_non_null(strstr(ml_script_reads_off(w.script), "busy"));
     world_answer(&w, fake_next(w.fake), 404, NOT_FOUND);
     ml_script_reconcile(w.script, w.at, "2", on_done, &second);
