@@ -396,6 +396,10 @@ type_of {
     "max_concurrent?", "integer", "Reconciles in flight, 1 to 10000, by default 1000. One object is never reconciled "
       .. "twice at a time.",
   },
+  {
+    "wakes?", '"all"', '`"all"`: every change of what is owned or watched calls `reconcile`, whether it had read what '
+      .. "changed or not.",
+  },
 }
 
 type_of {

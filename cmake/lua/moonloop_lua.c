@@ -3,7 +3,9 @@
 
 #include "lprefix.h"
 
+#include "lobject.h"
 #include "lstate.h"
+#include "ltable.h"
 
 uint64_t moonloop_lua_multiplier, moonloop_lua_seed;
 
@@ -27,4 +29,59 @@ unsigned moonloop_lua_next_seed(void)
 void moonloop_lua_of_scripts(struct lua_State *L)
 {
     G(L)->ofscripts = 1;
+}
+
+static uint64_t mix(uint64_t digest, uint64_t number)
+{
+    digest = (digest ^ number) * UINT64_C(0x9e3779b97f4a7c15);
+    return digest ^ digest >> 29;
+}
+
+/* Of a value that is no number and no object only the type says which it is. */
+static uint64_t mix_value(uint64_t digest, const TValue *value)
+{
+    uint64_t bits = 0;
+    if (ttisnil(value))
+        return mix(digest, LUA_TNIL);
+    if (!ttisboolean(value))
+        memcpy(&bits, &value->value_, sizeof(value->value_));
+    return mix(mix(digest, (uint64_t)rawtt(value) + 1), bits);
+}
+
+static uint64_t digest_table(Table *table)
+{
+    unsigned array = luaH_realasize(table);
+    uint64_t digest = mix(array, (uintptr_t)table->metatable);
+    for (unsigned i = 0; i < array; i++)
+        digest = mix_value(digest, &table->array[i]);
+    for (int i = 0; i < sizenode(table); i++) {
+        Node *node = gnode(table, i);
+        if (isempty(gval(node))) /* the collector may change such a node */
+            continue;
+        TValue key;
+        getnodekey((lua_State *)NULL, &key, node);
+        digest = mix_value(mix_value(mix(digest, (uint64_t)i), &key), gval(node));
+    }
+    return digest;
+}
+
+uint64_t moonloop_lua_digest(struct lua_State *L, int index)
+{
+    const void *pointer = lua_topointer(L, index);
+    uint64_t digest = 0;
+    if (lua_istable(L, index))
+        return digest_table((Table *)pointer);
+    if (!lua_isfunction(L, index) || !lua_getupvalue(L, index, 1))
+        return digest;
+    lua_pop(L, 1);
+    if (lua_iscfunction(L, index)) {
+        const CClosure *function = pointer;
+        for (int i = 0; i < function->nupvalues; i++)
+            digest = mix_value(digest, &function->upvalue[i]);
+        return digest;
+    }
+    const LClosure *function = pointer;
+    for (int i = 0; i < function->nupvalues; i++)
+        digest = mix_value(digest, function->upvals[i]->v);
+    return digest;
 }

@@ -169,7 +169,7 @@ void ml_json_reader_use(struct ml_json_reader *reader, const struct ml_json_span
                         size_t span)
 {
     reader->spans = spans;
-    reader->span = span + 1; /* its own bracket is read */
+    reader->span = span;
 }
 
 /* ---- values by path ---- */

@@ -31,6 +31,12 @@ void ml_json_spans_fini(struct ml_json_spans *spans);
 void ml_json_reader_use(struct ml_json_reader *reader, const struct ml_json_spans *spans,
                         size_t span);
 
+/* For a reader that knows the spans, with the first token of an object or array current. Its raw
+ * text and its number: */
+struct ml_str ml_json_opened(const struct ml_json_reader *reader, size_t *out_span);
+/* Passes over the rest of it in a step; what follows its end comes next. */
+void ml_json_leave(struct ml_json_reader *reader);
+
 struct ml_json_member {
     struct ml_str key;   /* unescaped */
     struct ml_str value; /* raw */

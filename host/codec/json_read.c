@@ -294,6 +294,7 @@ static inline enum ml_json_token reader_open_level(struct ml_json_reader *reader
     uint64_t bit = UINT64_C(1) << (level % 64), *word = &reader_levels(reader)[level / 64];
     *word = object ? *word | bit : *word & ~bit;
     reader->depth++;
+    reader->span++;
     reader->at = (size_t)(p + 1 - reader->json.ptr);
     reader->expect = object ? EXPECT_KEY_OR_CLOSE : EXPECT_VALUE_OR_CLOSE;
     return object ? ML_JSON_OBJECT : ML_JSON_ARRAY;
@@ -503,6 +504,22 @@ struct ml_str ml_json_skip(struct ml_json_reader *reader)
         }
     }
     return (struct ml_str){start, (size_t)(reader->json.ptr + reader->at - start)};
+}
+
+struct ml_str ml_json_opened(const struct ml_json_reader *reader, size_t *out_span)
+{
+    const char *start = reader->json.ptr + reader->at - 1;
+    *out_span = reader->span - 1;
+    const char *end = reader->spans->text + reader->spans->items[*out_span].end;
+    return (struct ml_str){start, (size_t)(end - start)};
+}
+
+void ml_json_leave(struct ml_json_reader *reader)
+{
+    const struct ml_json_span *span = &reader->spans->items[reader->span - 1];
+    reader->span = span->next;
+    reader->depth--;
+    reader_end_value(reader, reader->spans->text + span->end);
 }
 
 int ml_json_error(const struct ml_json_reader *reader, struct ml_err *err)

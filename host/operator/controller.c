@@ -152,6 +152,8 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
     }
     ml_enqueue_filter_reset_backoff(self->filter);
     ml_repeats_clear(&self->failures);
+    ml_read_sets_drop_all(self->read_sets);
+    controller_report_reads_off(self);
     controller_circuit_close(self);
     enqueue_all_objects(self);
     self->handler->live(self->context, self, old == NULL);
@@ -202,6 +204,7 @@ static void on_object_gone(void *context, struct ml_revision *revision, struct m
     ml_expectations_clear(self->expectations, key);
     ml_enqueue_filter_gone(self->filter, key);
     ml_repeats_over(&self->failures, key);
+    ml_read_sets_drop(self->read_sets, key);
     free(controller_take_cause(self, key));
 }
 
@@ -276,6 +279,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     self->queue = ml_workqueue_new(&queue);
     self->expectations = ml_expectations_new(cluster->loop, cluster->client, cluster->metrics,
                                              self->name);
+    self->read_sets = ml_read_sets_new();
     controller_make_filter(self);
     self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
@@ -304,6 +308,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_enqueue_filter_free(self->filter);
     ml_expectations_free(self->expectations);
     ml_repeats_clear(&self->failures);
+    ml_read_sets_free(self->read_sets);
     controller_drop_causes(self);
     ml_workqueue_free(self->queue);
     ml_payer_fini(&self->payer);

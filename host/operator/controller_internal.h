@@ -6,6 +6,7 @@
 #include "operator/circuit.h"
 #include "operator/controller.h"
 #include "operator/controller_metrics.h"
+#include "operator/read_sets.h"
 #include "operator/reconcile.h"
 #include "state/workqueue.h"
 
@@ -18,6 +19,7 @@ struct ml_controller {
     struct ml_expectations *expectations;
     struct ml_payer payer; /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
+    struct ml_read_sets *read_sets;
     struct ml_repeats failures;   /* of keys, for the log */
     struct ml_client_await await; /* by keys that back off because the server did not answer */
     struct ml_map causes;         /* key -> why it waits in the queue; at log level debug only */
@@ -26,6 +28,7 @@ struct ml_controller {
     struct ml_revision *current; /* NULL before the first is live */
     struct ml_revision *offered; /* on its way; NULL when there is none */
     int64_t offers;              /* revisions so far */
+    int64_t reads_off;           /* the revision of which the log has that it has no read sets */
     struct ml_list works;
     int64_t in_flight;
     int64_t low_in_flight; /* of those, the ones of low priority */
@@ -50,6 +53,8 @@ void controller_circuit_close(struct ml_controller *self);
 
 /* The enqueue filter, which gives its keys to the queue. After the expectations. */
 void controller_make_filter(struct ml_controller *self);
+/* Says once of each revision in the log when its runs have no read sets any more. */
+void controller_report_reads_off(struct ml_controller *self);
 /* What the debug line of the key's next reconcile says woke it: "start", "requeue", "retry", or the
  * kind of the object that changed, and its key. The last word counts. */
 void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,

@@ -43,6 +43,15 @@ void ml_controller_metrics_init(struct ml_controller_metrics *self, struct ml_me
                            "Reconciles put off because the script keeps waking itself.",
                            by_controller),
         mine);
+    self->skipped = ml_metric_with(
+        ml_metrics_counter(metrics, "moonloop_wakeups_skipped_total",
+                           "Changes that woke nobody: the last reconcile read nothing of it.",
+                           by_controller),
+        mine);
+    self->read_set_bytes = ml_metric_with(
+        ml_metrics_gauge(metrics, "moonloop_read_set_bytes",
+                         "Memory for what the last reconcile of each object read.", by_controller),
+        mine);
     self->cpu = ml_metric_with(ml_metrics_counter(metrics, "moonloop_script_cpu_seconds_total",
                                                   "CPU time that code of the script took.",
                                                   by_controller),

@@ -11,6 +11,7 @@ struct ml_controller_metrics {
     struct ml_metric *seconds;
     struct ml_metric *active, *workers_max;
     struct ml_metric *slowed;
+    struct ml_metric *skipped, *read_set_bytes;
     struct ml_metric *cpu, *throttled;
     struct ml_metric *circuit_open;
 };

@@ -59,14 +59,45 @@ void controller_drop_causes(struct ml_controller *self)
     ml_map_fini(&self->causes);
 }
 
+/* "Pod default/x: status.phase". */
+static void note_change_as_cause(struct ml_controller *self, struct ml_str key,
+                                 const struct ml_change *change, struct ml_str object_key)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT, field = ML_BUF_INIT;
+    ml_read_sets_take_field(self->read_sets, &field);
+    ml_buf_append_str(&text, object_key);
+    if (field.len > 0)
+        ml_buf_printf(&text, ": " ML_STR_FMT, ML_STR_ARG(ml_buf_str(&field)));
+    controller_note_cause(self, key, ml_informer_kind(change->informer)->kind, ml_buf_str(&text));
+}
+
+static bool on_asked_if_it_matters(void *context, struct ml_str key, const struct ml_change *change,
+                                   bool own_status)
+{
+    struct ml_controller *self = context;
+    return ml_read_sets_matters(self->read_sets, self->current, key, change, own_status);
+}
+
+static bool on_asked_if_uncertain(void *context, struct ml_str key)
+{
+    const struct ml_controller *self = context;
+    return ml_read_sets_uncertain(self->read_sets, self->current, key);
+}
+
+static void on_key_skipped(void *context, struct ml_str key)
+{
+    struct ml_controller *self = context;
+    (void)key;
+    ml_metric_add(self->metrics.skipped, 1);
+}
+
 static void on_key_woken(void *context, struct ml_str key, const struct ml_change *change,
                          int64_t delay_ns)
 {
     struct ml_controller *self = context;
     const struct ml_object *object = !change ? NULL : change->new ? change->new : change->old;
     if (object)
-        controller_note_cause(self, key, ml_informer_kind(change->informer)->kind,
-                              ml_object_key(object));
+        note_change_as_cause(self, key, change, ml_object_key(object));
     else
         controller_note_cause(self, key, "changes", ML_STR(""));
     if (delay_ns > 0)
@@ -112,6 +143,9 @@ static void on_key_hot(void *context, struct ml_str key)
 
 static const struct ml_enqueue_filter_handler enqueue_handler = {
     .wake = on_key_woken,
+    .matters = on_asked_if_it_matters,
+    .uncertain = on_asked_if_uncertain,
+    .skipped = on_key_skipped,
     .slowed = on_key_slowed,
     .hot = on_key_hot,
 };
@@ -119,6 +153,9 @@ static const struct ml_enqueue_filter_handler enqueue_handler = {
 /* In virtual time nobody's core is taken, and what has no end is told as that. */
 static const struct ml_enqueue_filter_handler enqueue_handler_in_virtual_time = {
     .wake = on_key_woken,
+    .matters = on_asked_if_it_matters,
+    .uncertain = on_asked_if_uncertain,
+    .skipped = on_key_skipped,
     .slowed = on_key_slowed,
 };
 
@@ -255,6 +292,33 @@ static void log_reconciled(const struct work *work, const struct ml_reconcile_en
              ML_I("writes", end->writes), ML_S("result", result_of(end)));
 }
 
+void controller_report_reads_off(struct ml_controller *self)
+{
+    const struct ml_revision *revision = self->current;
+    const char *why = ml_script_reads_off(ml_revision_script(revision));
+    if (!why || self->reads_off == ml_revision_number(revision))
+        return;
+    self->reads_off = ml_revision_number(revision);
+    ml_info(self->cluster->log, self->name,
+            "what a reconcile reads does not decide about its result; every change wakes it",
+            ML_S("controller", self->name),
+            ML_S("controllerKind", ml_revision_kind(revision)->kind),
+            ML_S("script", ml_revision_declaration(revision)->file),
+            ML_I("revision", ml_revision_number(revision)), ML_S("reason", why));
+}
+
+/* What the run read decides which changes wake the key from now on; also those that came
+ * meanwhile. */
+static void keep_reads(const struct work *work, const struct ml_reconcile_end *end)
+{
+    struct ml_controller *self = work->controller;
+    bool counts = end->outcome == ML_OUTCOME_OK && end->revision == self->current;
+    ml_read_sets_put(self->read_sets, work->key, counts ? end->reads : NULL, &end->read_versions,
+                     end->wrote_status);
+    ml_metric_set(self->metrics.read_set_bytes, (double)ml_read_sets_bytes(self->read_sets));
+    controller_report_reads_off(self);
+}
+
 static void on_reconciled(void *context, const struct ml_reconcile_end *end)
 {
     struct work *work = context;
@@ -264,6 +328,7 @@ static void on_reconciled(void *context, const struct ml_reconcile_end *end)
     log_reconciled(work, end, took_ns);
     update_circuit(work, end);
     ml_reconcile_log_failure(work->reconcile, &self->failures, requeue_key(work, end));
+    keep_reads(work, end);
     ml_enqueue_filter_ended(self->filter, work->key);
     end_work(work, end->outcome == ML_OUTCOME_OK);
     controller_end_when_idle(self);
@@ -400,6 +465,7 @@ static void cut_lost_work(struct work *work)
                 ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
                 ML_S("reconcileID", ml_reconcile_id(work->reconcile)));
         ml_reconcile_cancel(work->reconcile);
+        ml_read_sets_drop(self->read_sets, work->key);
         ml_enqueue_filter_ended(self->filter, work->key);
     }
     end_work(work, false);

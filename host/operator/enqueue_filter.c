@@ -169,17 +169,39 @@ static void hold_change(struct entry *entry, const struct ml_change *change)
         ml_object_ref(held->new);
 }
 
-/* After how long a change wakes the key; -1: not at all. `entry` as in pause_of_echo. */
+static bool change_matters(struct ml_enqueue_filter *self, struct ml_str key,
+                           const struct ml_change *change, bool own_status)
+{
+    return !self->handler->matters ||
+           self->handler->matters(self->context, key, change, own_status);
+}
+
+/* No change of which the key was told mattered. Wakes it all the same when others may have passed
+ * by; `change` is then what is named. */
+static void skip_or_wake(struct ml_enqueue_filter *self, struct ml_str key,
+                         const struct ml_change *change)
+{
+    if (self->handler->uncertain(self->context, key))
+        self->handler->wake(self->context, key, change, 0);
+    else if (self->handler->skipped)
+        self->handler->skipped(self->context, key);
+}
+
+#define DELAY_NEVER   (-1) /* it is the status that the run returned */
+#define DELAY_SKIPPED (-2) /* it does not matter */
+
+/* After how long a change wakes the key. `entry` as in pause_of_echo. */
 static int64_t delay_of_change(struct ml_enqueue_filter *self, struct ml_str key,
                                struct entry *entry, const struct ml_change *change)
 {
     if (!is_echo(self, key, change))
-        return 0;
+        return change_matters(self, key, change, false) ? 0 : DELAY_SKIPPED;
     if (!is_status_only(change))
         return pause_of_echo(self, key, entry, change);
+    change_matters(self, key, change, true);
     if (entry && entry->asks_back)
         (void)pause_of_echo(self, key, entry, change);
-    return -1;
+    return DELAY_NEVER;
 }
 
 struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
@@ -218,6 +240,8 @@ void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key
     int64_t delay_ns = delay_of_change(self, key, entry, change);
     if (delay_ns >= 0)
         self->handler->wake(self->context, key, change, delay_ns);
+    else if (delay_ns == DELAY_SKIPPED)
+        skip_or_wake(self, key, change);
 }
 
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
@@ -254,14 +278,18 @@ int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *self, struct ml_str
     return ML_MAX(delay_ns, ML_MAX(entry->pause_ns, hot_ns));
 }
 
-/* Which of the changes of the run wakes the key first; false: none does. */
+/* Which of the changes of the run wakes the key first; false: none does, and `out_skipped` is the
+ * last that did not matter, or NULL. */
 static bool first_held(struct ml_enqueue_filter *self, struct entry *entry,
-                       const struct ml_change **out_change, int64_t *out_delay_ns)
+                       const struct ml_change **out_change, int64_t *out_delay_ns,
+                       const struct ml_change **out_skipped)
 {
-    *out_change = NULL;
+    *out_change = *out_skipped = NULL;
     *out_delay_ns = entry->overflow ? 0 : INT64_MAX;
     for (size_t i = 0; i < entry->held_count; i++) {
         int64_t delay_ns = delay_of_change(self, key_of(entry), entry, &entry->held[i]);
+        if (delay_ns == DELAY_SKIPPED)
+            *out_skipped = &entry->held[i];
         if (delay_ns < 0 || delay_ns >= *out_delay_ns)
             continue;
         *out_delay_ns = delay_ns;
@@ -273,11 +301,13 @@ static bool first_held(struct ml_enqueue_filter *self, struct entry *entry,
 void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
-    const struct ml_change *change;
+    const struct ml_change *change, *skipped;
     int64_t delay_ns;
     ml_assert(entry && entry->under_way);
-    if (first_held(self, entry, &change, &delay_ns))
+    if (first_held(self, entry, &change, &delay_ns, &skipped))
         self->handler->wake(self->context, key, change, delay_ns);
+    else if (skipped)
+        skip_or_wake(self, key, skipped);
     drop_held(entry);
     entry->under_way = false;
     if (!entry->is_hot)

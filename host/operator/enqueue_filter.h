@@ -1,7 +1,8 @@
 /* L6 operator. Why a key wakes. What its own reconcile wrote comes back on the watch: the
  * expectations tell such an echo from what others did.
  *
- *   a change by others      wakes the key
+ *   a change by others      wakes the key, unless what its last run read is as it was
+ *                           (read_sets.h)
  *   an echo of status only  does not: the script has just said so itself
  *   any other echo          wakes it, as it did not see that yet; but a key of which run after
  *                           run changes the same field is slowed: the first 20 go on at once,
@@ -27,6 +28,7 @@ struct ml_change {
     struct ml_object *old, *new;
     bool reconciled;    /* it is the key's own object, not one that concerns it */
     bool child_deleted; /* a child of the key has gone */
+    uint64_t number;    /* ml_informer_changes when it came */
 };
 
 struct ml_enqueue_filter_handler {
@@ -34,6 +36,14 @@ struct ml_enqueue_filter_handler {
      * many came to say which. */
     void (*wake)(void *context, struct ml_str key, const struct ml_change *change,
                  int64_t delay_ns);
+    /* Can this change by somebody else bring the key to another result? `own_status`: it is the
+     * status that its last run returned; what comes of it does not count. And after changes that
+     * cannot: is that certain? Both NULL: every change can. */
+    bool (*matters)(void *context, struct ml_str key, const struct ml_change *change,
+                    bool own_status);
+    bool (*uncertain)(void *context, struct ml_str key);
+    /* A change, or what came during a run, did not wake the key. NULL: nobody counts. */
+    void (*skipped)(void *context, struct ml_str key);
     /* It is slowed; wake comes as well. `fields`: "ConfigMap d/a: data.time". */
     void (*slowed)(void *context, struct ml_str key, const char *fields, int64_t delay_ns);
     /* It asks to be called again at once, and is slowed from now on; told once, until it has asked

@@ -47,6 +47,7 @@ struct ml_reconcile {
 static void reconcile_free(struct ml_reconcile *self)
 {
     ml_turn_cancel(&self->start);
+    ml_read_set_unref(self->end.reads);
     ml_object_unref(self->object);
     ml_revision_unref(self->revision);
     free(self->traceback);
@@ -186,6 +187,7 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
         .key = ml_object_key(self->object),
     };
     self->end.writes++;
+    self->end.wrote_status = true;
     self->writing = ml_writer_send(self->cluster, &write, on_status_written, self);
 }
 
@@ -201,6 +203,9 @@ static void on_script_result(void *context, const struct ml_result *result)
         .requeue_at_ns = result->requeue_at_ns,
         .limit = result->limit,
         .writes = result->writes,
+        .revision = self->revision,
+        .reads = result->reads ? ml_read_set_ref(result->reads) : NULL,
+        .read_versions = result->read_versions,
     };
     struct ml_err err = ML_ERR_INIT;
     if (ml_status_patch(self->object, result, ml_clock_wall(self->cluster->clock), &patch, &err) <

@@ -15,6 +15,11 @@ struct ml_reconcile_end {
     int64_t requeue_at_ns;    /* wall clock; or -1 */
     enum ml_limit_hit limit;  /* that ended the script's code */
     size_t writes;            /* that it asked for, with the one of the status */
+
+    struct ml_revision *revision; /* that ran */
+    struct ml_read_set *reads;    /* as in ml_result; counts when the outcome is OK */
+    struct ml_read_versions read_versions;
+    bool wrote_status;
 };
 
 typedef void ml_reconcile_done(void *context, const struct ml_reconcile_end *end);

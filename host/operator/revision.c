@@ -28,6 +28,7 @@ struct watched_kind {
 struct unmapped {
     struct watched_kind *watched;
     struct ml_object *old, *new; /* a reference to each; one may be NULL */
+    uint64_t number;             /* as in ml_change */
     struct ml_list node;
 };
 
@@ -172,6 +173,7 @@ static void map_change_later(struct watched_kind *watched, const struct ml_chang
         return;
     struct unmapped *unmapped = ml_new(struct unmapped);
     unmapped->watched = watched;
+    unmapped->number = change->number;
     unmapped->old = change->old ? ml_object_ref(change->old) : NULL;
     unmapped->new = change->new ? ml_object_ref(change->new) : NULL;
     ml_list_push(&self->unmapped, &unmapped->node);
@@ -185,6 +187,7 @@ static void map_next_change(struct ml_revision *self)
         .informer = unmapped->watched->listener.informer,
         .old = unmapped->old,
         .new = unmapped->new,
+        .number = unmapped->number,
     };
     enqueue_mapped(unmapped->watched, &change);
     unmapped_free(self, unmapped);
@@ -225,6 +228,7 @@ static void on_watched_change(void *context, struct ml_informer *informer, struc
         .new = new,
         .reconciled = watched->declared->use == ML_USE_RECONCILES,
         .child_deleted = watched->declared->use == ML_USE_OWNS && !new,
+        .number = ml_informer_changes(informer),
     };
     if (!self->live || !change_counts(watched, &change))
         return;
@@ -448,6 +452,19 @@ const struct ml_kind *ml_revision_kind(const struct ml_revision *self)
 struct ml_informer *ml_revision_informer(const struct ml_revision *self)
 {
     return self->informers[self->primary];
+}
+
+struct ml_informer *const *ml_revision_informers(const struct ml_revision *self)
+{
+    return self->informers;
+}
+
+size_t ml_revision_kind_index(const struct ml_revision *self, const struct ml_informer *informer)
+{
+    size_t index = 0;
+    while (self->informers[index] != informer)
+        ml_assert(++index < self->declaration->kind_count);
+    return index;
 }
 
 bool ml_revision_sees(const struct ml_revision *self, struct ml_buf *why)

@@ -61,6 +61,11 @@ bool ml_revision_is_ready(const struct ml_revision *revision);
 /* Of the reconciled kind; from ready on. */
 const struct ml_kind *ml_revision_kind(const struct ml_revision *revision);
 struct ml_informer *ml_revision_informer(const struct ml_revision *revision);
+/* Of all declared kinds, in their order; NULL for ML_USE_TOUCHES. */
+struct ml_informer *const *ml_revision_informers(const struct ml_revision *revision);
+/* The first declared kind with this informer, which one of them has. */
+size_t ml_revision_kind_index(const struct ml_revision *revision,
+                              const struct ml_informer *informer);
 
 /* From ready on: appends a line for each kind whose cache cannot be kept up, for want of a right
  * or of the kind itself. True when there is none. */

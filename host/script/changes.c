@@ -21,8 +21,8 @@ static int when_main(lua_State *L)
     lua_Debug function;
     lua_pushvalue(L, -1);
     lua_getinfo(L, ">S", &function);
-    script_push_object(L, call->old);
-    script_push_object(L, call->new);
+    script_push_object(L, call->old, 0);
+    script_push_object(L, call->new, 0);
     lua_call(L, 2, 1);
     if (!lua_isboolean(L, -1))
         return luaL_error(L, "%s:%d: when: expected true or false for this change, got %s%s",
@@ -79,6 +79,7 @@ ML_RAISES
 static bool entry_to_key(lua_State *L)
 {
     if (lua_istable(L, -1)) {
+        lazy_complete(L, -1);
         struct ml_str ns = push_string_field(L, "namespace");
         lua_insert(L, -2);
         struct ml_str name = push_string_field(L, "name");
@@ -103,7 +104,7 @@ static int map_main(lua_State *L)
     struct map_call *call = lua_touserdata(L, 1);
     const struct ml_script *script = script_of(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, script->map_refs[call->index]);
-    script_push_object(L, script->thread.object);
+    script_push_object(L, script->thread.object, 0);
     lua_rawgeti(L, LUA_REGISTRYINDEX, script->ctx_ref);
     lua_call(L, 2, 1);
     if (lua_isnil(L, -1))
@@ -111,6 +112,7 @@ static int map_main(lua_State *L)
     if (!lua_istable(L, -1))
         return refuse_map_keys(L, call, 1);
     int list = lua_gettop(L);
+    lazy_complete(L, list);
     lua_Integer count = (lua_Integer)lua_rawlen(L, list);
     lua_pushnil(L);
     if (count == 0 && lua_next(L, list)) /* a single { name = } instead of a list */

@@ -95,7 +95,7 @@ int ctx_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNU
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind)
         return ctx_fail(L, &run->err);
-    script_push_json(L, run->body, true);
+    script_push_answer(L, run->body);
     return 1;
 }
 
@@ -206,11 +206,21 @@ struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, stru
     return ml_store_get(ml_informer_store(kind->informer), ctx_key(ns, name, key));
 }
 
+read_node ctx_note_read(struct script_reads *reads, const struct ctx_kind *kind, struct ml_str ns,
+                        struct ml_str name, const struct ml_object *object)
+{
+    char key[2 * 256];
+    return reads_object(reads, kind->index, ctx_key(ns, name, key), object);
+}
+
 /* ctx.now(): wall clock, seconds since 1970. */
 ML_RAISES
 static int ctx_now(lua_State *L)
 {
     int64_t now_ns = ml_clock_wall(script_of(L)->cluster->clock);
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run)
+        run->asked_time = true;
     lua_pushnumber(L, (double)now_ns / (double)ML_NS_PER_S);
     return 1;
 }

@@ -3,7 +3,7 @@
  * to wait yields between the last two. */
 #pragma once
 
-#include "script/internal.h"
+#include "script/reads.h"
 
 /* A kind that the script declared, as it was bound. */
 struct ctx_kind {
@@ -56,6 +56,9 @@ struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256]);
 void ctx_note_request(struct ml_run *run, const char *verb, const struct ctx_kind *kind,
                       struct ml_str ns, struct ml_str name);
 /* The cached object, borrowed, or NULL: also of a kind that is not watched. */
+/* Notes that the run looked for the object, and found `object`; NULL: none. */
+read_node ctx_note_read(struct script_reads *reads, const struct ctx_kind *kind, struct ml_str ns,
+                        struct ml_str name, const struct ml_object *object);
 struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, struct ml_str name);
 
 extern const luaL_Reg script_ctx_read[];  /* ctx_read.c */

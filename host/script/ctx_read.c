@@ -30,8 +30,10 @@ static int get_from_cache(lua_State *L, const struct ctx_kind *kind, struct ml_s
                           struct ml_str name)
 {
     struct ml_object *object = ctx_cached(kind, ns, name);
+    struct script_reads *reads = script_reads_now(L);
+    read_node node = ctx_note_read(reads, kind, ns, name, object);
     if (object) {
-        script_push_object(L, object);
+        script_push_object(L, object, node);
         return 1;
     }
     char key[2 * 256];
@@ -102,6 +104,7 @@ ML_RAISES
 static void check_labels(lua_State *L, struct filter *filter)
 {
     int given = lua_gettop(L), held = given + 1;
+    lazy_complete(L, given);
     script_push_keys(L, given);
     size_t count = (size_t)lua_rawlen(L, held);
     if (count > SCRIPT_FILTER_LABELS_MAX)
@@ -138,6 +141,7 @@ static struct filter check_filter(lua_State *L, const struct ctx_kind *kind)
     }
     if (!lua_istable(L, 2))
         luaL_error(L, LIST_CALL ": expected a table of options");
+    lazy_complete(L, 2);
     script_check_fields(L, LIST_CALL, "list", 2);
     push_option(L, "namespace");
     struct ml_str given = script_str(L, -1);
@@ -207,12 +211,27 @@ static struct ml_object **push_candidates(lua_State *L, const struct ctx_kind *k
     return found;
 }
 
+/* The members of the list; a filter by labels looks at these labels of each. */
+static read_node note_list_read(struct script_reads *reads, const struct ctx_kind *kind,
+                                const struct filter *filter)
+{
+    read_node members = reads_list(reads, kind->index, filter->ns, filter->owned);
+    for (size_t i = 0; i < filter->label_count; i++) {
+        read_node metadata = reads_field(reads, members, ML_STR("metadata"));
+        read_node labels = reads_field(reads, metadata, ML_STR("labels"));
+        reads_field(reads, labels, filter->labels[i].key);
+    }
+    return members;
+}
+
 ML_RAISES
 static int list_from_cache(lua_State *L, const struct ctx_kind *kind, const struct filter *filter)
 {
     struct ml_buf *opened = &script_of(L)->opened;
     size_t count;
     struct ml_object **found = push_candidates(L, kind, filter, &count);
+    struct script_reads *reads = script_reads_now(L);
+    read_node members = note_list_read(reads, kind, filter);
     lua_Integer listed = 0;
     lua_newtable(L);
     for (size_t i = 0; i < count; i++) {
@@ -221,7 +240,7 @@ static int list_from_cache(lua_State *L, const struct ctx_kind *kind, const stru
         ml_object_json(found[i], opened);
         if (!object_labels_match(filter, ml_buf_str(opened)))
             continue;
-        script_push_json(L, ml_buf_str(opened), true);
+        script_push_lazy(L, ml_buf_str(opened), members);
         lua_rawseti(L, -2, ++listed);
     }
     shape_mark_array(L, -1);

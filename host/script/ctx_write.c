@@ -266,10 +266,25 @@ static void note_request(struct ml_run *run, const char *verb, const struct writ
     ctx_note_request(run, verb, &target->kind, target->ns, target->name);
 }
 
+/* What was written has to be looked at again whatever somebody changes of it. Changes of what the
+ * cache does not have in full, or perhaps not at all, are not known. */
+static void note_written(struct ml_run *run, const struct write_target *target)
+{
+    const struct ml_selection *selection = target->kind.selection;
+    if (!target->kind.informer || selection->metadata_only || selection->fields.len > 0) {
+        reads_give_up(run->reads, "it writes what is not watched in full");
+        return;
+    }
+    const struct ml_object *object = ctx_cached(&target->kind, target->ns, target->name);
+    reads_whole(run->reads,
+                ctx_note_read(run->reads, &target->kind, target->ns, target->name, object));
+}
+
 static void send_write(struct ml_run *run, const struct write_target *target,
                        struct ml_client_request request, bool wait_for_cache)
 {
     const struct ml_script *script = run->thread.script;
+    note_written(run, target);
     request.kind = target->kind.kind;
     request.ns = target->ns;
     request.name = target->name;
@@ -389,7 +404,7 @@ static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KContext cont
     int results = fail_if_foreign(L, &target, uid, owner);
     if (results > 0)
         return results;
-    script_push_json(L, run->body, true);
+    script_push_answer(L, run->body);
     return 1;
 }
 
@@ -399,6 +414,10 @@ static int ensure_from_cache(lua_State *L, const struct write_target *target,
                              struct ml_object *object)
 {
     struct ml_owner owner = {.uid = {"", 0}};
+    struct script_reads *reads = script_reads_now(L);
+    read_node node = ctx_note_read(reads, &target->kind, target->ns, target->name, object);
+    if (target->owned)
+        reads_owner(reads, node);
     char text[ML_ERR_REASON_MAX * 4] = "nothing";
     if (ml_object_controller(object, &owner))
         snprintf(text, sizeof(text), ML_STR_FMT " " ML_STR_FMT, ML_STR_ARG(owner.kind),
@@ -406,7 +425,7 @@ static int ensure_from_cache(lua_State *L, const struct write_target *target,
     int results = fail_if_foreign(L, target, owner.uid, text);
     if (results > 0)
         return results;
-    script_push_object(L, object);
+    script_push_object(L, object, node);
     return 1;
 }
 
@@ -664,7 +683,8 @@ static int ctx_apply(lua_State *L)
     uint64_t hash = ml_hash(body);
     struct ml_object *object = find_unchanged(run->thread.script, &target, hash);
     if (object) {
-        script_push_object(L, object);
+        note_written(run, &target);
+        script_push_object(L, object, 0);
         return 1;
     }
     count_write(L);

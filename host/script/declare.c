@@ -192,7 +192,7 @@ static int host_array(lua_State *L)
         return luaL_error(L, "moonloop.array(list): expected a table, got a %s",
                           luaL_typename(L, 1));
     lua_settop(L, 1);
-    if (shape_keys(L, 1))
+    if (lazy_is_pending(L, 1) || shape_keys(L, 1))
         return luaL_error(L, "moonloop.array(list): this table is an object");
     if (shape_is_array(L, 1))
         return 1;
@@ -220,6 +220,7 @@ ML_RAISES
 void script_push_copy(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
+    lazy_complete(L, index);
     lua_newtable(L);
     int copy = lua_gettop(L);
     luaL_checkstack(L, 4, NULL);
@@ -482,6 +483,16 @@ static void declare_concurrency(lua_State *L, int definition)
     lua_pop(L, 1);
 }
 
+ML_RAISES
+static void declare_wakes(lua_State *L, int definition)
+{
+    bool is_set = push_definition_field(L, definition, "wakes") != LUA_TNIL;
+    if (is_set && !ml_str_is(script_str(L, -1), "all"))
+        refuse_definition(L, "wakes");
+    script_of(L)->declaration.wakes_all = is_set;
+    lua_pop(L, 1);
+}
+
 /* Reads the controller at `index`. */
 ML_RAISES
 void script_declare(lua_State *L, int index)
@@ -502,6 +513,7 @@ void script_declare(lua_State *L, int index)
     declare_watches(L, definition);
     declare_kinds(L, definition, "uses", ML_USE_TOUCHES);
     declare_reconcile(L, definition);
+    declare_wakes(L, definition);
     script->is_controller = true;
     lua_settop(L, definition - 1);
 }

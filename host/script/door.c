@@ -133,6 +133,7 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     int status = lua_pcall(L, 1, 0, top + 1);
     int64_t used_ns = script_cpu_end(&deadline);
     charge_cpu_use(script, used_ns, deadline, status);
+    script_kept_check(script);
     int r = 0;
     if (deadline != DEADLINE_KEPT) { /* whatever was raised afterwards is its consequence */
         r = set_out_of_time(err, cpu_ns, "without waiting");
@@ -189,6 +190,7 @@ enum script_resumed script_resume(struct ml_run *run)
     int64_t used_ns = script_cpu_end(&deadline);
     run->cpu_left_ns -= used_ns;
     charge_cpu_use(script, used_ns, deadline, status);
+    script_kept_check(script);
     if (status == LUA_YIELD && deadline != DEADLINE_STOPPED) {
         run->overdue = deadline == DEADLINE_RANG; /* what it waits for goes on: a write's outcome */
         lua_pop(L, results);                      /* has to be known */

@@ -12,12 +12,14 @@
 #include "base/budget.h"
 #include "base/map.h"
 #include "base/repeat.h"
-#include "codec/json.h"
+#include "codec/json_members.h"
 #include "script/maxima.h"
 #include "script/script.h"
 #include "state/writer.h"
 
 #define ML_RAISES
+
+typedef uint32_t read_node; /* what a run has read of: reads.h; 0: not recorded */
 
 #define SCRIPT_STRING_MAX    ((size_t)1024 * 1024)     /* bytes that one string function makes */
 #define SCRIPT_RANGE_MAX     1000000                   /* elements that one table function moves */
@@ -101,6 +103,7 @@ struct ml_script {
     struct ml_buf traceback;
     char place[LUA_IDSIZE + 16]; /* "cnat.lua:12: ", of the last error */
     struct ml_json_reader reader;
+    struct ml_json_spans spans; /* of an object on its way in */
     size_t shape_nodes;
 
     struct script_coroutine idle[SCRIPT_IDLE_MAX];
@@ -108,6 +111,9 @@ struct ml_script {
 
     struct ml_map applied;      /* ctx_write.c: what ctx.apply sent */
     struct ml_repeats refusals; /* refusal.c: of writes */
+
+    size_t kept_count;    /* kept.c: tables and functions that outlive a run */
+    char kept_place[192]; /* what of it has changed, or why it is not known; "": nothing */
 };
 
 struct ml_run {
@@ -134,8 +140,10 @@ struct ml_run {
 
     bool abandoned;     /* ends with `err`, without resuming Lua */
     bool overdue;       /* the deadline expired as it began to wait: ends with the answer */
+    bool asked_time;    /* ctx.now */
     char *last_failure; /* of the calls that returned nil, err */
 
+    struct script_reads *reads; /* reads.h: what it read of the cache */
     struct ml_result result;
     struct ml_buf status;
     char *field;
@@ -278,7 +286,17 @@ int script_library_require(lua_State *L);
 ML_RAISES
 int script_require(lua_State *L);
 ML_RAISES
+void script_push_loaded(lua_State *L); /* [-0, +1] from name to what require gives the script */
+ML_RAISES
 void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
+
+/* kept.c: what outlives a run. */
+
+/* Finds all tables and functions that the code of the script can reach, once it is loaded. */
+ML_RAISES
+void script_kept_find(lua_State *L);
+/* Has any of it changed since? Called when code of the script has run. Never raises. */
+void script_kept_check(struct ml_script *script);
 
 /* shape.c: the metatables that keep the key order of objects. */
 enum shape_root { SHAPE_PLAIN, SHAPE_OBJECT, SHAPE_METADATA, SHAPE_ROOTS, SHAPE_ITEMS };
@@ -298,24 +316,82 @@ bool shape_keys(lua_State *L, int index);
 /* Pushes the table from key to place in that array; made on first use. */
 ML_RAISES
 void shape_places(lua_State *L, int index);
+/* [-0, +0 or +1] The table that the absent field whose name is at stack index 2 reads as in an
+ * object of `root`; returns how many. */
+ML_RAISES
+int shape_push_absent(lua_State *L, enum shape_root root);
 bool shape_is_array(lua_State *L, int index); /* marked by moonloop.array or a JSON array */
 ML_RAISES
 void shape_mark_array(lua_State *L, int index);
 
 /* json_decode.c: JSON to Lua. [-0, +1]; raises when it is no JSON. An `object` is a Kubernetes
- * object: what is absent of it can be read, its managedFields are left out. */
+ * object: what is absent of it can be read, its managedFields are left out. `place`: where what the
+ * script reads of it is recorded; 0: nowhere. */
 ML_RAISES
-void script_push_json(lua_State *L, struct ml_str json, bool object);
+void script_push_json(lua_State *L, struct ml_str json, bool object); /* decodes all of it */
 ML_RAISES
-void script_push_items(lua_State *L, struct ml_str json); /* an array of objects */
+void script_push_items(lua_State *L, struct ml_str json); /* an array of objects; all of it */
 ML_RAISES
-void script_push_object(lua_State *L, const struct ml_object *object);
+void script_push_answer(lua_State *L, struct ml_str json); /* an object; not recorded */
+ML_RAISES
+void script_push_object(lua_State *L, const struct ml_object *object, read_node place);
 ML_RAISES
 void script_push_null(lua_State *L);
 bool script_is_null(lua_State *L, int index);
 ML_RAISES
 void script_numbers_open(lua_State *L);
 bool script_number_text(lua_State *L, int index, struct ml_str *out); /* a number kept as text */
+
+/* For lazy.c. */
+struct script_decoder {
+    lua_State *L;
+    struct ml_json_reader *reader; /* the script's, so that a Lua error cannot leak it */
+    struct lazy_source *source;    /* NULL: all of the text is decoded */
+    int held;                      /* the stack slot of that source */
+    struct script_reads *reads;    /* what it reads is recorded here; NULL: nowhere */
+};
+/* [-0, +1] The value whose first token is current; afterwards its last token is, or the first one
+ * of what was left for later. */
+ML_RAISES
+void script_decode_value(const struct script_decoder *decoder, enum shape_root root,
+                         read_node place);
+/* The same for the value of the field `name` in an object whose keys count as read. */
+ML_RAISES
+void script_decode_member(const struct script_decoder *decoder, enum shape_root root,
+                          read_node parent, struct ml_str name);
+/* The shape root of the value of `key` in an object of `root`. */
+enum shape_root script_root_below(enum shape_root root, struct ml_str key);
+
+/* lazy.c: objects whose fields are decoded when a script touches them. Such a table is *pending*;
+ * C that looks into a table of a script without metamethods completes it first. */
+ML_RAISES
+void lazy_open(lua_State *L);
+/* [-0, +1] An object, or any other JSON that was checked. It is copied. */
+ML_RAISES
+void script_push_lazy(lua_State *L, struct ml_str json, read_node place);
+/* [-0, +1] For the decoder, with the first token of an object current: a pending table, with the
+ * reader past the object. False, with nothing done: this object has to be decoded at once. */
+ML_RAISES
+bool lazy_push_table(const struct script_decoder *decoder, enum shape_root root, read_node place);
+bool lazy_is_pending(lua_State *L, int index);
+/* Makes a pending table the plain table that it stands for: all its fields are there, those that
+ * are objects as pending tables. Does nothing to any other value. */
+ML_RAISES
+void lazy_complete(lua_State *L, int index);
+/* luaL_checktype for a table, and completes it. */
+ML_RAISES
+void lazy_check_table(lua_State *L, int index);
+/* The text of a table that is still as it was pushed, with all that is below it. */
+struct lazy_text {
+    struct ml_json_reader *reader; /* the script's: its first token is current */
+    const struct lazy_source *source;
+    enum shape_root root;
+};
+/* False: it is not. The whole of it counts as read. */
+bool lazy_untouched(lua_State *L, int index, struct lazy_text *out);
+/* Is the object whose first token is current one whose members can be taken from the text one by
+ * one: no key occurs twice, or is left out? */
+bool lazy_is_simple(const struct lazy_text *text, enum shape_root root);
 
 /* json_encode.c: Lua to JSON, into `out`, which is emptied first and belongs to the script or the
  * run. Raises "cnat.lua:12: status.phase: a function cannot be stored"; `root` ("status", or

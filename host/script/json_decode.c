@@ -1,12 +1,12 @@
-/* JSON to Lua: how API objects, answers and cjson.decode become tables. Integers stay integers,
+/* JSON to Lua: how API objects, answers and cjson.decode become tables; objects of the API server
+ * only as far as a script touches them (lazy.c). Integers stay integers,
  * objects keep their key order (shape.c), arrays are marked, null is moonloop.null, and a number
  * that fits neither an integer nor a float is kept as its text. */
-#include "script/internal.h"
+#include "script/reads.h"
+
+#define CHECKED_AT_ONCE ((size_t)256 * 1024) /* bytes; the deadline is not looked at meanwhile */
 
 static const char numbers_key, null_address;
-
-ML_RAISES
-static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root);
 
 /* Metamethods of the numbers that are kept as text. A script cannot make one. */
 ML_RAISES
@@ -64,25 +64,30 @@ bool script_is_null(lua_State *L, int index)
     return lua_islightuserdata(L, index) && lua_touserdata(L, index) == &null_address;
 }
 
-/* The shape root of the value of `key` in an object of `root`. */
-static enum shape_root shape_root_below(enum shape_root root, struct ml_str key)
+enum shape_root script_root_below(enum shape_root root, struct ml_str key)
 {
     return root == SHAPE_OBJECT && ml_str_is(key, "metadata") ? SHAPE_METADATA : SHAPE_PLAIN;
 }
 
+/* The members of an object that is decoded at once. What a script reads of it is not noticed any
+ * more, so all of it counts as read. */
 ML_RAISES
-static void decode_members(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+static void decode_members(const struct script_decoder *decoder, enum shape_root root,
+                           read_node place)
 {
+    lua_State *L = decoder->L;
+    struct ml_json_reader *reader = decoder->reader;
     int object = lua_gettop(L);
     int node = object + 1;
     shape_begin(L, root);
+    reads_keys(decoder->reads, place);
     size_t count = 0;
     while (ml_json_next(reader) == ML_JSON_KEY) {
         if (root == SHAPE_METADATA && ml_str_is(reader->text, "managedFields")) {
             ml_json_skip(reader);
             continue;
         }
-        enum shape_root below = shape_root_below(root, reader->text);
+        enum shape_root below = script_root_below(root, reader->text);
         lua_pushlstring(L, reader->text.ptr, reader->text.len);
         lua_pushvalue(L, -1);
         bool is_new = lua_rawget(L, object) == LUA_TNIL;
@@ -93,37 +98,45 @@ static void decode_members(lua_State *L, struct ml_json_reader *reader, enum sha
             lua_pop(L, 1);
         }
         ml_json_next(reader);
-        decode_value(L, reader, below);
+        script_decode_member(decoder, below, place, script_str(L, -1));
         lua_rawset(L, object);
     }
     shape_end(L, object, root);
 }
 
 ML_RAISES
-static void decode_elements(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+static void decode_elements(const struct script_decoder *decoder, enum shape_root root,
+                            read_node place)
 {
+    lua_State *L = decoder->L;
+    struct ml_json_reader *reader = decoder->reader;
+    read_node element = reads_element(decoder->reads, place);
     lua_Integer count = 0;
     while (ml_json_next(reader) != ML_JSON_ARRAY_END && reader->token != ML_JSON_ERROR) {
-        decode_value(L, reader, root == SHAPE_ITEMS ? SHAPE_OBJECT : SHAPE_PLAIN);
+        script_decode_value(decoder, root == SHAPE_ITEMS ? SHAPE_OBJECT : SHAPE_PLAIN, element);
         lua_rawseti(L, -2, ++count);
     }
     shape_mark_array(L, -1);
 }
 
-/* [-0, +1] The value whose first token is current; afterwards its last token is. */
 ML_RAISES
-static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape_root root)
+void script_decode_value(const struct script_decoder *decoder, enum shape_root root,
+                         read_node place)
 {
+    lua_State *L = decoder->L;
+    struct ml_json_reader *reader = decoder->reader;
     script_cpu_check(L);
-    luaL_checkstack(L, 8, "JSON is nested too deep");
+    luaL_checkstack(L, 10, "JSON is nested too deep");
     switch (reader->token) {
     case ML_JSON_OBJECT:
+        if (decoder->source && lazy_push_table(decoder, root, place))
+            break;
         lua_newtable(L);
-        decode_members(L, reader, root);
+        decode_members(decoder, root, place);
         break;
     case ML_JSON_ARRAY:
         lua_newtable(L);
-        decode_elements(L, reader, root);
+        decode_elements(decoder, root, place);
         break;
     case ML_JSON_STRING:
         lua_pushlstring(L, reader->text.ptr, reader->text.len);
@@ -155,17 +168,29 @@ static void decode_value(lua_State *L, struct ml_json_reader *reader, enum shape
 }
 
 ML_RAISES
+void script_decode_member(const struct script_decoder *decoder, enum shape_root root,
+                          read_node parent, struct ml_str name)
+{
+    enum ml_json_token token = decoder->reader->token;
+    read_node place = 0;
+    if (token == ML_JSON_OBJECT || token == ML_JSON_ARRAY)
+        place = reads_field(decoder->reads, parent, name);
+    script_decode_value(decoder, root, place);
+}
+
+ML_RAISES
 static void decode_text(lua_State *L, struct ml_str json, enum shape_root root)
 {
     /* The reader belongs to the script, so that a Lua error cannot leak it: the next call frees it.
      */
     struct ml_json_reader *reader = &script_of(L)->reader;
+    const struct script_decoder decoder = {.L = L, .reader = reader};
     script_charge_work(L);
     shape_trim(L);
     ml_json_reader_fini(reader);
     ml_json_reader_init(reader, json, 0);
     ml_json_next(reader);
-    decode_value(L, reader, root);
+    script_decode_value(&decoder, root, 0);
     if (reader->token != ML_JSON_ERROR && ml_json_next(reader) == ML_JSON_END)
         return;
     struct ml_err err = ML_ERR_INIT;
@@ -186,10 +211,21 @@ void script_push_items(lua_State *L, struct ml_str json)
 }
 
 ML_RAISES
-void script_push_object(lua_State *L, const struct ml_object *object)
+void script_push_answer(lua_State *L, struct ml_str json)
+{
+    struct ml_err err;
+    if (json.len <= CHECKED_AT_ONCE && ml_json_check(json, 0, &err) == 0) {
+        script_push_lazy(L, json, 0);
+        return;
+    }
+    script_push_json(L, json, true);
+}
+
+ML_RAISES
+void script_push_object(lua_State *L, const struct ml_object *object, read_node place)
 {
     struct ml_buf *opened = &script_of(L)->opened;
     ml_buf_clear(opened);
     ml_object_json(object, opened);
-    script_push_json(L, ml_buf_str(opened), true);
+    script_push_lazy(L, ml_buf_str(opened), place);
 }

@@ -185,11 +185,92 @@ static void encode_object(struct encoder *encoder, int index, const struct surve
     ml_json_end_object(&encoder->writer);
 }
 
+/* Writes the object whose first token is current as it stands in the text. False: it has to be
+ * decoded first, as some of it has to be said in another way, or cannot be said. */
+ML_RAISES
+static bool encode_text(struct encoder *encoder, const struct lazy_text *text)
+{
+    struct ml_json_writer *writer = &encoder->writer;
+    struct ml_json_reader *reader = text->reader;
+    enum shape_root root = text->root; /* of the value that comes next */
+    for (;; ml_json_next(reader)) {
+        script_cpu_check(encoder->L);
+        if (encoder->depth + reader->depth >= ML_JSON_DEPTH_MAX)
+            return false;
+        switch (reader->token) {
+        case ML_JSON_OBJECT:
+            if (!lazy_is_simple(text, root))
+                return false;
+            ml_json_begin_object(writer);
+            break;
+        case ML_JSON_OBJECT_END:
+            ml_json_end_object(writer);
+            break;
+        case ML_JSON_ARRAY:
+            root = SHAPE_PLAIN;
+            ml_json_begin_array(writer);
+            break;
+        case ML_JSON_ARRAY_END:
+            ml_json_end_array(writer);
+            break;
+        case ML_JSON_KEY:
+            root = script_root_below(reader->depth == 1 ? text->root : SHAPE_PLAIN, reader->text);
+            ml_json_key(writer, reader->text);
+            break;
+        case ML_JSON_STRING:
+            ml_json_string(writer, reader->text);
+            break;
+        case ML_JSON_INT:
+            ml_json_int(writer, reader->integer);
+            break;
+        case ML_JSON_REAL:
+            ml_json_real(writer, reader->real);
+            break;
+        case ML_JSON_NUMBER:
+            ml_json_raw(writer, reader->text);
+            break;
+        case ML_JSON_TRUE:
+        case ML_JSON_FALSE:
+            ml_json_bool(writer, reader->token == ML_JSON_TRUE);
+            break;
+        case ML_JSON_NULL:
+            ml_json_null(writer);
+            break;
+        case ML_JSON_END:
+        case ML_JSON_ERROR:
+            return false;
+        }
+        if (reader->depth == 0 || encoder->out->failed)
+            return !encoder->out->failed;
+    }
+}
+
+/* A table that the script has not touched, copied from its text. False, with nothing written: it
+ * is none, or has to be decoded. */
+ML_RAISES
+static bool encode_untouched(struct encoder *encoder, int index)
+{
+    struct lazy_text text;
+    if (!lazy_untouched(encoder->L, index, &text))
+        return false;
+    struct ml_json_writer before = encoder->writer;
+    size_t len = encoder->out->len;
+    if (encode_text(encoder, &text))
+        return true;
+    encoder->writer = before;
+    encoder->out->len = len;
+    encoder->out->failed = false;
+    return false;
+}
+
 ML_RAISES
 static void encode_table(struct encoder *encoder, int index)
 {
     lua_State *L = encoder->L;
     luaL_checkstack(L, 12, "nested too deep");
+    if (encode_untouched(encoder, index))
+        return;
+    lazy_complete(L, index);
     struct survey survey;
     survey_keys(L, index, &survey);
     bool is_shaped = shape_keys(L, index);

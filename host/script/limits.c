@@ -7,6 +7,7 @@
  * can outlast it: a coroutine yields and is never resumed; where it cannot yield the hook stays
  * set, the sandbox's pcall raises again, and loops in C check the flag. */
 #include "script/internal.h"
+#include "script/reads.h"
 
 #include <signal.h>
 #include <time.h>
@@ -46,6 +47,7 @@ ML_RAISES
 static void raise_out_of_memory(lua_State *L)
 {
     struct ml_err err;
+    reads_give_up(script_reads_now(L), "memory"); /* the script may catch the error */
     script_out_of_memory(script_of(L), &err);
     luaL_error(L, "%s", err.message);
 }
@@ -60,7 +62,8 @@ void script_charge(lua_State *L, size_t bytes)
 static size_t work_space_bytes(const struct ml_script *script)
 {
     return script->opened.capacity + script->outgoing.capacity + script->overlay.capacity +
-           script->body.capacity + script->traceback.capacity + script->reader.unescaped.capacity;
+           script->body.capacity + script->traceback.capacity + script->reader.unescaped.capacity +
+           script->spans.capacity * sizeof(struct ml_json_span);
 }
 
 ML_RAISES
@@ -88,6 +91,8 @@ void script_release_work(struct ml_script *script, size_t keep)
         ml_json_reader_fini(&script->reader);
         ml_json_reader_init(&script->reader, ML_STR("null"), 0);
     }
+    if (keep == 0 || script->spans.capacity * sizeof(struct ml_json_span) > keep)
+        ml_json_spans_fini(&script->spans);
     size_t space = work_space_bytes(script);
     ml_budget_give(&script->memory, script->work_charged);
     ml_budget_force(&script->memory, space);

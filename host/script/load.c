@@ -94,6 +94,8 @@ static int load_main(lua_State *L)
     script_load_file(L, file);
     if (script_is_controller(L, -1)) {
         script_declare(L, lua_gettop(L));
+        if (!script_of(L)->declaration.wakes_all)
+            script_kept_find(L);
         return 0;
     }
     if (!lua_istable(L, -1))

@@ -226,6 +226,12 @@ static void load_from_set(lua_State *L, const char *name)
 }
 
 ML_RAISES
+void script_push_loaded(lua_State *L)
+{
+    push_registered(L, &loaded_key);
+}
+
+ML_RAISES
 static void require_name(lua_State *L, const char *name)
 {
     push_registered(L, &loaded_key);

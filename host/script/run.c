@@ -129,10 +129,30 @@ static int run_main(lua_State *L)
 {
     const struct script_thread *thread = script_thread_of(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->reconcile_ref);
-    script_push_object(L, thread->object);
+    script_push_object(L, thread->object, reads_self(thread->run->reads));
     lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->ctx_ref);
     lua_callk(L, 2, LUA_MULTRET, 0, run_returned);
     return run_returned(L, LUA_OK, 0);
+}
+
+/* What the result depends on; nothing when that is more than what the run read of the cache. */
+static void note_reads(struct ml_run *run)
+{
+    struct ml_result *result = &run->result;
+    struct script_reads *reads = run->reads;
+    bool is_timed = result->requeue_after_ns >= 0 || result->requeue_at_ns >= 0;
+    if (result->outcome != ML_OUTCOME_OK)
+        reads_give_up(reads, "it failed");
+    if (run->asked_time && !is_timed)
+        reads_give_up(reads, "it asked for the time and not to be called again");
+    if (ml_script_reads_off(run->thread.script))
+        reads_give_up(reads, "state that outlives the run");
+    if (result->status.len > 0)
+        reads_returns_status(reads);
+    result->reads = script_reads_pack(reads);
+    result->reads_gave_up = script_reads_gave_up(reads);
+    if (result->reads)
+        result->read_versions = *script_reads_versions(reads);
 }
 
 /* Reports the result and ends the run. */
@@ -147,6 +167,7 @@ static void finish_run(struct ml_run *run, bool reuse)
     if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
         result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
     result->writes = run->writes;
+    note_reads(run);
     release_coroutine(run, reuse); /* first: done may start the next reconcile */
     script_release_work(script, SCRIPT_WORK_KEPT);
     done(context, result);
@@ -277,6 +298,8 @@ static void run_write_done(void *context, struct ml_str body, const struct ml_er
     struct ml_run *run = context;
     const struct ml_script_binding *binding = &run->thread.script->binding;
     run->write = NULL;
+    if (err)
+        reads_give_up(run->reads, "a write of it failed");
     if (err || !run->awaited ||
         ml_expectations_shown(binding->expectations, ml_object_key(run->thread.object),
                               run->awaited)) {
@@ -290,6 +313,7 @@ static void run_write_done(void *context, struct ml_str body, const struct ml_er
 
 void run_read(struct ml_run *run, const struct ml_client_request *request)
 {
+    reads_give_up(run->reads, "it asks the server itself");
     struct ml_client_request mine = *request;
     mine.flow = run->thread.script->field_manager;
     mine.budget = &run->thread.script->memory;
@@ -321,6 +345,8 @@ static void run_end(struct ml_run *run, bool reuse)
     release_coroutine(run, reuse);
     ml_turn_cancel(&run->turn);
     drop_kept_body(run);
+    script_reads_free(run->reads);
+    ml_read_set_unref(run->result.reads);
     free(run->last_failure);
     free(run->field);
     ml_buf_fini(&run->status);
@@ -338,6 +364,8 @@ struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *o
     struct ml_run *run = ml_new(struct ml_run);
     run->thread = (struct script_thread){
         .script = ml_script_ref(script), .run = run, .object = ml_object_ref(object)};
+    if (!script->declaration.wakes_all)
+        run->reads = script_reads_new(script, object);
     run->id = id;
     run->done = done;
     run->context = context;

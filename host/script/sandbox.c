@@ -4,6 +4,7 @@
 #include <lualib.h>
 
 #include "script/internal.h"
+#include "script/reads.h"
 
 ML_RAISES
 void script_hide_metatable(lua_State *L)
@@ -102,7 +103,8 @@ static int base_setmetatable(lua_State *L)
     luaL_argexpected(L, lua_isnil(L, 2) || lua_istable(L, 2), 2, "nil or table");
     if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
         return luaL_error(L, "setmetatable: the metatable of this table is protected");
-    if (lua_istable(L, 2)) {
+    if (lua_istable(L, 2)) { /* Lua looks into a metatable without asking metamethods */
+        lazy_complete(L, 2);
         lua_pushliteral(L, "__gc");
         if (lua_rawget(L, 2) != LUA_TNIL)
             return luaL_error(L, "setmetatable: __gc is not available");
@@ -128,6 +130,29 @@ static int base_getmetatable(lua_State *L)
 }
 
 ML_RAISES
+static int base_rawget(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checkany(L, 2);
+    lua_settop(L, 2);
+    lazy_complete(L, 1);
+    lua_rawget(L, 1);
+    return 1;
+}
+
+ML_RAISES
+static int base_rawset(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checkany(L, 2);
+    luaL_checkany(L, 3);
+    lua_settop(L, 3);
+    lazy_complete(L, 1);
+    lua_rawset(L, 1);
+    return 1;
+}
+
+ML_RAISES
 static int global_missing(lua_State *L)
 {
     return luaL_error(L, "there is no variable '%s' here", script_tolstring(L, 2, NULL));
@@ -146,6 +171,7 @@ static int math_random(lua_State *L)
 {
     struct ml_random *random = &script_of(L)->random;
     lua_Integer low = 1, high;
+    reads_give_up(script_reads_now(L), "it draws random numbers");
     if (lua_gettop(L) == 0) {
         lua_pushnumber(L, (double)(ml_random_u64(random) >> 11) * 0x1p-53);
         return 1;
@@ -181,14 +207,15 @@ static int open_math(lua_State *L)
 ML_RAISES
 static void open_base(lua_State *L, int environment)
 {
-    static const char *const stock[] = {"assert",   "error",  "ipairs",   "rawequal",
-                                        "rawget",   "rawlen", "rawset",   "select",
-                                        "tonumber", "type",   "_VERSION", NULL};
+    static const char *const stock[] = {"assert", "error",    "ipairs", "rawequal", "rawlen",
+                                        "select", "tonumber", "type",   "_VERSION", NULL};
     static const luaL_Reg own[] = {
         {"getmetatable", base_getmetatable},
         {"next", script_next},
         {"pairs", script_pairs},
         {"pcall", base_pcall},
+        {"rawget", base_rawget},
+        {"rawset", base_rawset},
         {"require", script_require},
         {"setmetatable", base_setmetatable},
         {"tostring", base_tostring},
@@ -235,6 +262,7 @@ ML_RAISES
 void script_sandbox_open(lua_State *L)
 {
     shape_open(L);
+    lazy_open(L);
     script_numbers_open(L);
     push_environment(L); /* the library's */
     push_environment(L); /* the script's */

@@ -7,6 +7,7 @@
 
 #include "state/cluster.h"
 #include "state/expectations.h"
+#include "state/read_set.h"
 #include "state/selection.h"
 
 struct ml_script;
@@ -62,6 +63,7 @@ struct ml_declaration {
     const struct ml_script_kind *kinds;
     size_t kind_count;       /* at most 32 */
     int64_t concurrency_max; /* reconciles in flight; default 1000 */
+    bool wakes_all;          /* no reads are recorded: every change wakes a key */
 };
 
 /* Compiles and runs `files->files[entry]` in a fresh state. ML_ESCRIPT with "file:line:
@@ -121,7 +123,16 @@ struct ml_result {
     const char *traceback;    /* of a Lua error, or NULL */
     size_t writes;            /* that it asked for */
     enum ml_limit_hit limit;  /* that ended it */
+
+    /* What the result depends on; NULL: maybe on more than what is in the cache. */
+    struct ml_read_set *reads;
+    struct ml_read_versions read_versions; /* with `reads` */
+    const char *reads_gave_up;             /* why there are none, static; NULL: there are */
 };
+
+/* Why its runs have no read sets any more, and those that it gave count no more: something that
+ * outlives a run has changed, or cannot be watched. NULL: they have. Once set it stays. */
+const char *ml_script_reads_off(const struct ml_script *script);
 
 /* `result` and what it points to live during the call. The run is gone when it returns. */
 typedef void ml_script_done(void *context, const struct ml_result *result);

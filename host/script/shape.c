@@ -50,10 +50,10 @@ static const char *const absent_fields[SHAPE_ROOTS][3] = {
 };
 
 ML_RAISES
-static int index_absent(lua_State *L)
+int shape_push_absent(lua_State *L, enum shape_root root)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &absent_key);
-    lua_rawgeti(L, -1, lua_tointeger(L, lua_upvalueindex(1)));
+    lua_rawgeti(L, -1, (int)root + 1);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, -2) != LUA_TTABLE)
         return 0;
@@ -61,6 +61,12 @@ static int index_absent(lua_State *L)
     lua_insert(L, -2);
     lua_setmetatable(L, -2);
     return 1;
+}
+
+ML_RAISES
+static int index_absent(lua_State *L)
+{
+    return shape_push_absent(L, (enum shape_root)lua_tointeger(L, lua_upvalueindex(1)));
 }
 
 ML_RAISES
@@ -156,7 +162,7 @@ static void push_shape_metatable(lua_State *L, enum shape_root root)
     script_hide_metatable(L);
     if (root == SHAPE_PLAIN)
         return;
-    lua_pushinteger(L, (int)root + 1);
+    lua_pushinteger(L, (int)root);
     lua_pushcclosure(L, index_absent, 1);
     lua_setfield(L, -2, "__index");
 }

@@ -262,7 +262,7 @@ static void push_key_order(lua_State *L, int index)
 ML_RAISES
 static int pairs_step(lua_State *L)
 {
-    luaL_checktype(L, 1, LUA_TTABLE);
+    lazy_check_table(L, 1);
     lua_Integer place = lua_tointeger(L, lua_upvalueindex(2));
     lua_Integer places = lua_tointeger(L, lua_upvalueindex(3));
     bool has_keys = !lua_isnil(L, lua_upvalueindex(1));
@@ -294,7 +294,7 @@ int script_pairs(lua_State *L)
         lua_call(L, 1, 3);
         return 3;
     }
-    luaL_checktype(L, 1, LUA_TTABLE);
+    lazy_check_table(L, 1);
     push_key_order(L, 1);
     lua_Integer places = (lua_Integer)lua_rawlen(L, lua_isnil(L, -1) ? 1 : -1);
     lua_pushinteger(L, 0);
@@ -309,7 +309,7 @@ int script_pairs(lua_State *L)
 ML_RAISES
 int script_next(lua_State *L)
 {
-    luaL_checktype(L, 1, LUA_TTABLE);
+    lazy_check_table(L, 1);
     lua_settop(L, 2);
     lua_pushnil(L);
     if (!lua_next(L, 1)) { /* often only asked whether a table is empty */
@@ -345,7 +345,7 @@ int script_next(lua_State *L)
 ML_RAISES
 static lua_Integer check_table_length(lua_State *L, int index)
 {
-    luaL_checktype(L, index, LUA_TTABLE);
+    lazy_check_table(L, index);
     size_t length = lua_rawlen(L, index);
     if (length > SCRIPT_RANGE_MAX)
         luaL_error(L, "the table has more than %d elements", SCRIPT_RANGE_MAX);
@@ -445,7 +445,7 @@ static int table_pack(lua_State *L)
 ML_RAISES
 static int table_unpack(lua_State *L)
 {
-    luaL_checktype(L, 1, LUA_TTABLE);
+    lazy_check_table(L, 1);
     lua_Integer first = luaL_optinteger(L, 2, 1);
     lua_Integer last = luaL_optinteger(L, 3, (lua_Integer)lua_rawlen(L, 1));
     lua_Integer count = check_range(L, first, last);
@@ -461,11 +461,11 @@ static int table_unpack(lua_State *L)
 ML_RAISES
 static int table_move(lua_State *L)
 {
-    luaL_checktype(L, 1, LUA_TTABLE);
+    lazy_check_table(L, 1);
     lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
     lua_Integer to = luaL_checkinteger(L, 4);
     int target = lua_isnoneornil(L, 5) ? 1 : 5;
-    luaL_checktype(L, target, LUA_TTABLE);
+    lazy_check_table(L, target);
     lua_Integer count = check_range(L, first, last);
     luaL_argcheck(L, count == 0 || to <= LUA_MAXINTEGER - count + 1, 4, "destination wrap around");
     bool backwards = target == 1 && to > first;

@@ -114,6 +114,7 @@ static void informer_begin_notifying(struct ml_informer *self)
 static void informer_notify(struct ml_informer *self, struct ml_object *old, struct ml_object *new)
 {
     informer_begin_notifying(self);
+    self->changes++;
     for (struct ml_listener *listener; (listener = informer_next_listener(self));)
         listener->change(listener->context, self, old, new);
 }
@@ -567,6 +568,11 @@ void informer_free(struct ml_informer *self)
 const struct ml_kind *ml_informer_kind(const struct ml_informer *self)
 {
     return self->kind;
+}
+
+uint64_t ml_informer_changes(const struct ml_informer *self)
+{
+    return self->changes;
 }
 
 const struct ml_store *ml_informer_store(const struct ml_informer *self)

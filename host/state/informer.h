@@ -46,6 +46,8 @@ size_t ml_informer_users(const struct ml_informer *informer); /* references held
 struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_informer *informer);
 
 const struct ml_kind *ml_informer_kind(const struct ml_informer *informer);
+/* How many changes its listeners were notified of so far, the present one included. */
+uint64_t ml_informer_changes(const struct ml_informer *informer);
 const struct ml_store *ml_informer_store(const struct ml_informer *informer);
 bool ml_informer_synced(const struct ml_informer *informer); /* first lists are in, all of them */
 /* The last trouble of its reflectors, or NULL when they work. */

@@ -33,6 +33,7 @@ struct ml_informer {
     struct informer_scope *scopes;
     size_t scope_count;
     size_t unsynced;
+    uint64_t changes; /* that listeners were notified of */
     struct ml_list listeners;
     struct ml_list *notifying; /* the listener to be notified next; NULL: none is being notified */
     struct ml_listener *replaying; /* is notified of what the store holds; NULL: none, or it left */

@@ -11,5 +11,5 @@ return {
   list = "namespace labels owned",
   result = "status requeue_after requeue_at",
   part = "generation labels annotations status",
-  controller = "name reconciles reconcile when owns watches uses max_concurrent",
+  controller = "name reconciles reconcile when owns watches uses max_concurrent wakes",
 }

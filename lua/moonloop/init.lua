@@ -256,6 +256,12 @@ local function check_rest(declared)
   if most ~= nil and (math.type(most) ~= "integer" or most < 1 or most > 10000) then
     return "max_concurrent: expected a whole number from 1 to 10000"
   end
+  local wakes = declared.wakes
+  if wakes ~= nil and wakes ~= "all" then
+    local nearest = type(wakes) == "string" and names.nearest(wakes, "all")
+    return ("wakes: expected \"all\", or nothing for the changes that matter, got %s%s"):format(
+      type(wakes) == "string" and ("'%s'"):format(wakes) or a(wakes), nearest and "; did you mean 'all'?" or "")
+  end
 end
 
 
@@ -274,6 +280,7 @@ function M.controller(declared)
     reconciles = declared.reconciles,
     reconcile = declared.reconcile,
     max_concurrent = declared.max_concurrent or 1000,
+    wakes = declared.wakes,
   }
   checked.when, problem = check_when(declared.when, declared.reconciles)
   if problem then

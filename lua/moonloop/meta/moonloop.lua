@@ -147,6 +147,8 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field uses? moonloop.Kind[]
 --- Reconciles in flight, 1 to 10000, by default 1000. One object is never reconciled twice at a time.
 ---@field max_concurrent? integer
+--- `"all"`: every change of what is owned or watched calls `reconcile`, whether it had read what changed or not.
+---@field wakes? "all"
 
 ---@class moonloop.Context
 local ctx = {}

@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "codec/json.h"
+#include "codec/json_members.h"
 
 static const char object_text[] =
     "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\\tb\",\"ownerReferences\":[{\"uid\":\"u0\"},"
@@ -82,6 +82,44 @@ static void test_to_string_takes_strings_only_and_appends(void **state)
     ml_buf_fini(&out);
 }
 
+static void test_reader_that_knows_the_spans_enters_and_leaves(void **state)
+{
+    (void)state;
+    struct ml_str text = ML_STR(" {\"a\":{\"b\":[[1],{\"c\":2}]},\"d\":[{\"e\":{}},3] } ");
+    ML_AUTO(ml_json_spans_fini) struct ml_json_spans spans = {NULL};
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    size_t span;
+    ml_json_spans_read(&spans, text);
+    ml_json_reader_init(&reader, text, 0);
+    ml_json_reader_use(&reader, &spans, 0);
+    assert_int_equal(ml_json_next(&reader), ML_JSON_OBJECT);
+    assert_int_equal(ml_json_next(&reader), ML_JSON_KEY);
+    assert_int_equal(ml_json_next(&reader), ML_JSON_OBJECT); /* entered, then left */
+    struct ml_str raw = ml_json_opened(&reader, &span);
+    assert_str_eq(raw, "{\"b\":[[1],{\"c\":2}]}");
+    assert_int_equal(span, 1);
+    ml_json_leave(&reader);
+    assert_int_equal(reader.depth, 1);
+    assert_int_equal(ml_json_next(&reader), ML_JSON_KEY);
+    assert_str_eq(reader.text, "d");
+    assert_int_equal(ml_json_next(&reader), ML_JSON_ARRAY);
+    assert_str_eq(ml_json_skip(&reader), "{\"e\":{}}");
+    assert_int_equal(ml_json_next(&reader), ML_JSON_INT);
+    assert_int_equal(ml_json_next(&reader), ML_JSON_ARRAY_END);
+    assert_int_equal(ml_json_next(&reader), ML_JSON_OBJECT_END);
+    assert_int_equal(ml_json_next(&reader), ML_JSON_END);
+    /* A part of the text alone; what is entered token by token keeps the count. */
+    ml_json_reader_fini(&reader);
+    ml_json_reader_init(&reader, raw, 0);
+    ml_json_reader_use(&reader, &spans, 1);
+    for (int i = 0; i < 4; i++)
+        ml_json_next(&reader);
+    assert_str_eq(ml_json_opened(&reader, &span), "[1]");
+    ml_json_leave(&reader);
+    assert_int_equal(ml_json_next(&reader), ML_JSON_OBJECT);
+    assert_str_eq(ml_json_opened(&reader, &span), "{\"c\":2}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +129,7 @@ int main(void)
         cmocka_unit_test(test_find_before_the_broken_place_still_finds),
         cmocka_unit_test(test_find_string_gives_an_unescaped_copy),
         cmocka_unit_test(test_to_string_takes_strings_only_and_appends),
+        cmocka_unit_test(test_reader_that_knows_the_spans_enters_and_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,6 +249,17 @@ static char *large_object(void)
     return ml_buf_take(&text);
 }
 
+/* What is looked over when a field is looked for. */
+static char *long_values(void)
+{
+    struct ml_buf text = ML_BUF_INIT;
+    ml_buf_puts(&text, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"s\"},\"data\":{");
+    for (int i = 0; i < 60; i++)
+        ml_buf_printf(&text, "%s\"k%d\":\"%04000d\"", i ? "," : "", i, i);
+    ml_buf_puts(&text, "}}");
+    return ml_buf_take(&text);
+}
+
 #define LARGE_POD                                                                                  \
     "local p = pod(at) p.spec = K p.metadata.annotations = { a = S, b = S } "                      \
     "p.metadata.labels = K "
@@ -304,6 +315,14 @@ static const struct {
      "pcall(function() at.metadata.labels[S] = S end) end",
      NULL},
     {"object.__index", "while true do local _ = at[S], at.status, at[T] end", NULL},
+    {"object.__index",
+     "local s = ctx.create(pod(at)) while true do local _ = s.data.none, s.none end", long_values},
+    {"object.__newindex",
+     "local n = 0 while true do n = n + 1 at[S] = nil at['x' .. n] = nil at[n] = nil end", NULL},
+    {"object.__newindex",
+     "local s = ctx.create(pod(at)) local d = s.data while true do d.none = nil end", long_values},
+    {"object.metadata.__newindex",
+     "local m = at.metadata while true do m[S] = nil m.none = nil end", NULL},
     {"object.metadata.__index", "local m = at.metadata while true do local _ = m[S], m.labels end",
      NULL},
     {"kind.__eq", "while true do local _ = Pod == Secret end", NULL},

@@ -187,6 +187,7 @@ static void test_load_bad_declaration_is_refused_with_its_field(void **state)
         {"name = 'a', reconciles = At, reconcile = f, watches = { moonloop.watch(Pod) }",
          "moonloop.watch(Kind, function(object, ctx) … end [, when]): expected"},
         {"name = 'a', reconciles = At, reconcile = f, max_concurrent = 0", "max_concurrent:"},
+        {"name = 'a', reconciles = At, reconcile = f, wakes = 'none'", "wakes:"},
         {"name = 'a', reconciles = moonloop.kind('v1', 'Pod', { metadata_only = true }), reconcile "
          "= f",
          "a.lua:5: moonloop.controller: reconciles: v1/Pod is metadata_only; a reconcile needs"},

@@ -1,0 +1,264 @@
+/* The read sets of a controller's keys (read_sets.h). Keys whose runs read the same share one.
+ * controller_work.c puts them in and asks; controller.c drops them. */
+#include "operator/read_sets.h"
+
+#include "base/map.h"
+#include "codec/json.h"
+#include "kube/object_diff.h"
+#include "operator/status.h"
+
+#define SCRIPT_KINDS 64 /* more than a script declares */
+
+struct entry {
+    struct ml_read_set *set;
+    uint64_t objects;                   /* as in ml_read_versions */
+    struct ml_read_list_version *lists; /* NULL: none; `changes`: all up to that one are known */
+    uint16_t key_len;
+    uint8_t list_count;
+    bool awaits_echo; /* the status that the run wrote has not come back yet */
+    uint32_t passed;  /* the change that was let pass last; a key may be told of one twice */
+    char key[];
+};
+
+/* A read set that keys share. */
+struct shared {
+    struct ml_read_set *set;
+    size_t users;
+};
+
+struct ml_read_sets {
+    struct ml_set entries;
+    struct ml_map shared; /* bytes -> shared */
+    size_t bytes;
+    struct ml_buf field;
+};
+
+static struct ml_str key_of_entry(const void *value)
+{
+    const struct entry *entry = value;
+    return (struct ml_str){entry->key, entry->key_len};
+}
+
+static size_t bytes_of_entry(const struct entry *entry)
+{
+    return offsetof(struct entry, key) + entry->key_len +
+           entry->list_count * sizeof(*entry->lists) + sizeof(void *) + sizeof(uint32_t);
+}
+
+static size_t bytes_of_shared(const struct shared *shared)
+{
+    return sizeof(*shared) + sizeof(struct ml_map_slot) + 2 * sizeof(uint32_t) +
+           ml_read_set_bytes(shared->set).len;
+}
+
+struct ml_read_sets *ml_read_sets_new(void)
+{
+    struct ml_read_sets *self = ml_new(struct ml_read_sets);
+    self->entries.key = key_of_entry;
+    return self;
+}
+
+static struct ml_read_set *share(struct ml_read_sets *self, struct ml_read_set *set)
+{
+    struct shared *shared = ml_map_get(&self->shared, ml_read_set_bytes(set));
+    if (!shared) {
+        shared = ml_new(struct shared);
+        shared->set = ml_read_set_ref(set);
+        ml_map_put(&self->shared, ml_read_set_bytes(set), shared);
+        self->bytes += bytes_of_shared(shared);
+    }
+    shared->users++;
+    return shared->set;
+}
+
+static void unshare(struct ml_read_sets *self, struct ml_read_set *set)
+{
+    struct shared *shared = ml_map_get(&self->shared, ml_read_set_bytes(set));
+    if (--shared->users > 0)
+        return;
+    ml_map_remove(&self->shared, ml_read_set_bytes(set));
+    self->bytes -= bytes_of_shared(shared);
+    ml_read_set_unref(shared->set);
+    free(shared);
+}
+
+static void entry_free(struct ml_read_sets *self, struct entry *entry)
+{
+    ml_set_remove(&self->entries, key_of_entry(entry));
+    self->bytes -= bytes_of_entry(entry);
+    unshare(self, entry->set);
+    free(entry->lists);
+    free(entry);
+}
+
+void ml_read_sets_drop_all(struct ml_read_sets *self)
+{
+    ml_set_each (&self->entries, cursor, entry)
+        entry_free(self, entry);
+}
+
+void ml_read_sets_free(struct ml_read_sets *self)
+{
+    if (!self)
+        return;
+    ml_read_sets_drop_all(self);
+    ml_set_fini(&self->entries);
+    ml_map_fini(&self->shared);
+    ml_buf_fini(&self->field);
+    free(self);
+}
+
+void ml_read_sets_drop(struct ml_read_sets *self, struct ml_str key)
+{
+    struct entry *entry = ml_set_get(&self->entries, key);
+    if (entry)
+        entry_free(self, entry);
+}
+
+static void put_versions(struct entry *entry, const struct ml_read_versions *versions)
+{
+    size_t bytes = versions->list_count * sizeof(*entry->lists);
+    entry->objects = versions->objects;
+    entry->list_count = (uint8_t)versions->list_count;
+    if (bytes == 0)
+        return;
+    entry->lists = ml_alloc(bytes);
+    memcpy(entry->lists, versions->lists, bytes);
+}
+
+void ml_read_sets_put(struct ml_read_sets *self, struct ml_str key, struct ml_read_set *set,
+                      const struct ml_read_versions *versions, bool wrote_status)
+{
+    ml_read_sets_drop(self, key);
+    if (!set || key.len > UINT16_MAX)
+        return;
+    struct entry *entry = ml_zalloc(sizeof *entry + key.len);
+    memcpy(entry->key, key.ptr, key.len);
+    entry->key_len = (uint16_t)key.len;
+    entry->set = share(self, set);
+    entry->awaits_echo = wrote_status;
+    put_versions(entry, versions);
+    ml_set_put(&self->entries, entry);
+    self->bytes += bytes_of_entry(entry);
+}
+
+static bool is_own_object(const struct ml_revision *revision, struct ml_str key,
+                          const struct ml_change *change)
+{
+    const struct ml_object *object = change->new ? change->new : change->old;
+    return change->informer == ml_revision_informer(revision) &&
+           ml_str_eq(ml_object_key(object), key);
+}
+
+/* The condition by which the host says that an object is invalid. It takes one back that is false,
+ * whether the script returns a status or not. */
+static bool is_called_invalid(const struct ml_object *object)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    struct ml_str conditions = {NULL, 0}, status;
+    ml_object_json(object, &json);
+    ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
+    struct ml_str valid = ml_conditions_find(conditions, ML_STR("Valid"));
+    return valid.len > 0 && ml_json_find(valid, &status, "status", NULL) &&
+           ml_str_is(status, "\"False\"");
+}
+
+/* Of the reconciled object only a change of its status may not matter. */
+static bool own_change_matters(struct ml_read_sets *self, const struct ml_change *change)
+{
+    if (!change->old || !change->new)
+        return true;
+    unsigned parts = ml_object_diff(change->old, change->new, &self->field);
+    if ((parts & ~(unsigned)ML_PART_STATUS) || is_called_invalid(change->new))
+        return true;
+    ml_buf_clear(&self->field);
+    return false;
+}
+
+/* The change did not matter: what was read is what there is now. */
+static void note_passed(struct entry *entry, size_t kind, bool is_self,
+                        const struct ml_change *change)
+{
+    struct ml_str key = key_of_entry(entry);
+    ML_AUTO(ml_buf_fini) struct ml_buf read = ML_BUF_INIT;
+    size_t cursor = 0, read_kind;
+    uint32_t passed = (uint32_t)(change->number * SCRIPT_KINDS + kind + 1);
+    if (entry->passed == passed)
+        return;
+    entry->passed = passed;
+    for (size_t i = 0; i < entry->list_count; i++)
+        if (entry->lists[i].kind == kind && change->number == entry->lists[i].changes + 1)
+            entry->lists[i].changes++;
+    if (!change->old || !change->new)
+        return;
+    struct ml_str changed = ml_object_key(change->new);
+    uint64_t step = ml_read_version(kind, changed, change->new) -
+                    ml_read_version(kind, changed, change->old);
+    if (is_self)
+        entry->objects += step;
+    while (ml_read_set_next_object(entry->set, key, &cursor, &read_kind, &read))
+        if (read_kind == kind && ml_str_eq(ml_buf_str(&read), changed))
+            entry->objects += step;
+}
+
+bool ml_read_sets_matters(struct ml_read_sets *self, const struct ml_revision *revision,
+                          struct ml_str key, const struct ml_change *change, bool own_status)
+{
+    struct entry *entry = ml_set_get(&self->entries, key);
+    ml_buf_clear(&self->field);
+    if (!entry || ml_script_reads_off(ml_revision_script(revision)) || change->child_deleted)
+        return true;
+    const struct ml_read_change read = {
+        .kind = ml_revision_kind_index(revision, change->informer),
+        .old = change->old,
+        .new = change->new,
+        .own_key = key,
+        .self = is_own_object(revision, key, change),
+        .own_status = own_status,
+    };
+    if (read.self && !own_status && own_change_matters(self, change))
+        return true;
+    if (!ml_read_set_touched(entry->set, &read, &self->field)) {
+        note_passed(entry, read.kind, read.self, change);
+        entry->awaits_echo = entry->awaits_echo && !own_status;
+        return false;
+    }
+    if (own_status)
+        entry_free(self, entry);
+    return true;
+}
+
+static uint64_t version_now(const struct ml_revision *revision, size_t kind, struct ml_str key)
+{
+    const struct ml_informer *informer = ml_revision_informers(revision)[kind];
+    return ml_read_version(kind, key, ml_store_get(ml_informer_store(informer), key));
+}
+
+bool ml_read_sets_uncertain(const struct ml_read_sets *self, const struct ml_revision *revision,
+                            struct ml_str key)
+{
+    const struct entry *entry = ml_set_get(&self->entries, key);
+    ML_AUTO(ml_buf_fini) struct ml_buf read = ML_BUF_INIT;
+    size_t cursor = 0, kind;
+    if (!entry || entry->awaits_echo)
+        return true;
+    for (size_t i = 0; i < entry->list_count; i++)
+        if (ml_informer_changes(ml_revision_informers(revision)[entry->lists[i].kind]) !=
+            entry->lists[i].changes)
+            return true;
+    uint64_t objects = version_now(revision, 0, key);
+    while (ml_read_set_next_object(entry->set, key, &cursor, &kind, &read))
+        objects += version_now(revision, kind, ml_buf_str(&read));
+    return objects != entry->objects;
+}
+
+void ml_read_sets_take_field(struct ml_read_sets *self, struct ml_buf *out)
+{
+    ml_buf_append_str(out, ml_buf_str(&self->field));
+    ml_buf_clear(&self->field);
+}
+
+size_t ml_read_sets_bytes(const struct ml_read_sets *self)
+{
+    return self->bytes;
+}

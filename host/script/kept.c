@@ -1,0 +1,249 @@
+/* What outlives a run: local variables of the files, and the tables of modules. A script that
+ * changes any of it may come to another result for the same objects, so its runs have no read sets
+ * any more (reads.h). script.c collects it once a script is loaded, door.c checks it each time that
+ * code of the script has run.
+ *
+ * The registry has an array of all tables and functions that are reached from the reconcile
+ * function, the environment and the modules, and a userdata with a digest of each: of what is in
+ * the table, or in the upvalues of the function. What they hold besides is kept by the array, so no
+ * address comes to be used again. */
+#include <moonloop_lua.h>
+#include <stdio.h>
+
+#include "script/ctx.h"
+
+#define VALUES_MAX 4096 /* fields and upvalues; a check looks at each, some nanoseconds long */
+
+static const char array_key, digests_key;
+
+struct collection {
+    int array, seen; /* stack slots: tables and functions found; true for each */
+    size_t count, values;
+};
+
+/* Values of the host that nobody can change. */
+ML_RAISES
+static bool is_constant(lua_State *L, int index)
+{
+    struct ml_str text;
+    return script_to_kind(L, index) || script_is_controller(L, index) ||
+           script_number_text(L, index, &text) || script_to_failure(L, index);
+}
+
+static void end_read_sets(struct ml_script *script, const char *why)
+{
+    if (!script->kept_place[0])
+        snprintf(script->kept_place, sizeof script->kept_place, "%s", why);
+}
+
+/* The function on top; most of the libraries' have none. */
+static bool has_upvalues(lua_State *L)
+{
+    bool has = lua_getupvalue(L, -1, 1) != NULL;
+    lua_pop(L, has);
+    return has;
+}
+
+/* [-1, +0] Adds the value on top if it can hold others. */
+ML_RAISES
+static void collect_value(lua_State *L, struct collection *found)
+{
+    int type = lua_type(L, -1);
+    script_cpu_check(L);
+    if (++found->values > VALUES_MAX)
+        end_read_sets(script_of(L), "it keeps more than 4096 values from one run to the next");
+    else if (type == LUA_TTHREAD || (type == LUA_TUSERDATA && !is_constant(L, -1)))
+        end_read_sets(script_of(L),
+                      "it keeps a value of which it cannot be told whether it changes");
+    bool holds = type == LUA_TTABLE || (type == LUA_TFUNCTION && has_upvalues(L));
+    lua_pushvalue(L, -1);
+    if (!holds || script_of(L)->kept_place[0] || lua_rawget(L, found->seen) != LUA_TNIL) {
+        lua_pop(L, 2);
+        return;
+    }
+    lua_pop(L, 1);
+    lua_pushvalue(L, -1);
+    lua_pushboolean(L, 1);
+    lua_rawset(L, found->seen);
+    lua_rawseti(L, found->array, (lua_Integer)++found->count);
+}
+
+/* Adds what the function on top holds. */
+ML_RAISES
+static void collect_upvalues(lua_State *L, struct collection *found)
+{
+    for (int i = 1; lua_getupvalue(L, -1, i); i++)
+        collect_value(L, found);
+}
+
+/* Has the table a metatable of shape.c, which no script can reach and which changes by itself? */
+ML_RAISES
+static bool is_shape(lua_State *L, int index)
+{
+    if (shape_is_array(L, index))
+        return true;
+    bool is_object = shape_keys(L, index);
+    lua_pop(L, is_object);
+    return is_object;
+}
+
+/* Adds what the table on top holds. */
+ML_RAISES
+static void collect_fields(lua_State *L, struct collection *found)
+{
+    if (lua_getmetatable(L, -1)) {
+        if (is_shape(L, -2))
+            lua_pop(L, 1);
+        else
+            collect_value(L, found);
+    }
+    lua_pushnil(L);
+    while (lua_next(L, -2)) {
+        collect_value(L, found);
+        lua_pushvalue(L, -1);
+        collect_value(L, found);
+    }
+}
+
+ML_RAISES
+static void collect_reachable(lua_State *L, struct collection *found)
+{
+    for (size_t i = 1; i <= found->count && !script_of(L)->kept_place[0]; i++) {
+        int type = lua_rawgeti(L, found->array, (lua_Integer)i);
+        if (type == LUA_TTABLE)
+            collect_fields(L, found);
+        else
+            collect_upvalues(L, found);
+        lua_pop(L, 1);
+    }
+}
+
+ML_RAISES
+static void keep_digests(lua_State *L, const struct collection *found)
+{
+    uint64_t *digests = lua_newuserdatauv(L, found->count * sizeof(*digests), 0);
+    for (size_t i = 0; i < found->count; i++) {
+        lua_rawgeti(L, found->array, (lua_Integer)i + 1);
+        digests[i] = moonloop_lua_digest(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &digests_key);
+    lua_pushvalue(L, found->array);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &array_key);
+    script_of(L)->kept_count = found->count;
+}
+
+ML_RAISES
+void script_kept_find(lua_State *L)
+{
+    struct ml_script *script = script_of(L);
+    int top = lua_gettop(L);
+    struct collection found = {.array = top + 1, .seen = top + 2};
+    luaL_checkstack(L, 10, NULL);
+    lua_newtable(L);
+    lua_newtable(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script->reconcile_ref);
+    collect_value(L, &found);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    collect_value(L, &found);
+    script_push_loaded(L);
+    collect_value(L, &found);
+    collect_reachable(L, &found);
+    if (!script->kept_place[0])
+        keep_digests(L, &found);
+    lua_settop(L, top);
+}
+
+/* ---- naming what has changed ---- */
+
+/* Where the function on top begins, into `out`. */
+static void write_function_place(lua_State *L, char *out, size_t size)
+{
+    lua_Debug function;
+    lua_pushvalue(L, -1);
+    lua_getinfo(L, ">S", &function);
+    snprintf(out, size, "%s:%d", function.short_src, ML_MAX(function.linedefined, 1));
+}
+
+/* Which upvalue of the function on top holds the value at `held`? NULL: none. */
+static const char *name_of_upvalue(lua_State *L, int held)
+{
+    const char *name;
+    for (int i = 1; (name = lua_getupvalue(L, -1, i)); i++) {
+        bool is_it = lua_rawequal(L, -1, held);
+        lua_pop(L, 1);
+        if (is_it)
+            return name;
+    }
+    return NULL;
+}
+
+/* The function on top has another upvalue than it had. Which, is not known; so all are named. */
+static void name_function(lua_State *L, struct ml_script *script)
+{
+    char place[96];
+    struct ml_str room = {script->kept_place, sizeof script->kept_place};
+    write_function_place(L, place, sizeof place);
+    int len = snprintf(script->kept_place, room.len,
+                       "a local variable changed that the function at "
+                       "%s uses:",
+                       place);
+    const char *name;
+    for (int i = 1; (name = lua_getupvalue(L, -1, i)); i++) {
+        lua_pop(L, 1);
+        if (strcmp(name, "_ENV") == 0 || len >= (int)room.len)
+            continue;
+        len += snprintf(script->kept_place + len, room.len - (size_t)len, " %.32s", name);
+    }
+}
+
+/* The table on top has changed: a function that has it as an upvalue gives it a name. */
+static void name_table(lua_State *L, struct ml_script *script, int array)
+{
+    int changed = lua_gettop(L);
+    end_read_sets(script, "a table changed that outlives the run");
+    for (size_t i = 1; i <= script->kept_count; i++) {
+        const char *name = NULL;
+        if (lua_rawgeti(L, array, (lua_Integer)i) == LUA_TFUNCTION)
+            name = name_of_upvalue(L, changed);
+        if (name) {
+            char place[96];
+            write_function_place(L, place, sizeof place);
+            snprintf(script->kept_place, sizeof script->kept_place,
+                     "the table '%.32s' changed, which the function at %s uses", name, place);
+        }
+        lua_pop(L, 1);
+        if (name)
+            return;
+    }
+}
+
+void script_kept_check(struct ml_script *script)
+{
+    lua_State *L = script->L;
+    if (script->kept_count == 0 || script->kept_place[0])
+        return;
+    int top = lua_gettop(L), array = top + 1;
+    if (!lua_checkstack(L, 8)) {
+        end_read_sets(script, "memory");
+        return;
+    }
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &array_key);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &digests_key);
+    const uint64_t *digests = lua_touserdata(L, -1);
+    for (size_t i = 0; i < script->kept_count && !script->kept_place[0]; i++) {
+        lua_rawgeti(L, array, (lua_Integer)i + 1);
+        bool is_changed = moonloop_lua_digest(L, -1) != digests[i];
+        if (is_changed && lua_istable(L, -1))
+            name_table(L, script, array);
+        else if (is_changed)
+            name_function(L, script);
+        lua_pop(L, 1);
+    }
+    lua_settop(L, top);
+}
+
+const char *ml_script_reads_off(const struct ml_script *script)
+{
+    return script->kept_place[0] ? script->kept_place : NULL;
+}

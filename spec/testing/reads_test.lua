@@ -1,0 +1,278 @@
+-- What a reconcile reads decides which changes call it (docs/decisions/0009). Random scripts and random histories: the
+-- world of a script that is called for what it read equals, after each step, the world of the same script with
+-- `wakes = "all"`. What is drawn depends on the seed alone; READS_SEED=17 tries this one only, READS_SEEDS=1000 that
+-- many.
+local moonloop = require "moonloop"
+local testing = require "moonloop.testing"
+local cjson = require "cjson"
+
+local Thing = moonloop.kind("example.com/v1", "Thing")
+local Secret = moonloop.kind("v1", "Secret")
+local ConfigMap = moonloop.kind("v1", "ConfigMap")
+
+local SEEDS = tonumber(os.getenv "READS_SEEDS") or 40
+local STEPS = 14
+
+-- A generator of its own: the numbers of a seed are the same with every Lua.
+local function generator(seed)
+  local state = seed * 2654435761 % 4294967296 + 1
+  local function draw(most)
+    state = (state * 1103515245 + 12345) % 2147483648
+    return state // 65536 % most + 1
+  end
+  return draw, function(list) return list[draw(#list)] end
+end
+
+
+-- ---- scripts ----
+
+local HEAD = [[
+local moonloop = require "moonloop"
+local Thing = moonloop.kind("example.com/v1", "Thing")
+local Secret = moonloop.kind("v1", "Secret")
+local ConfigMap = moonloop.kind("v1", "ConfigMap")
+local Service = moonloop.kind("v1", "Service")
+local count, memory = 0, {}
+
+local function child(thing, name, data)
+  return { apiVersion = "v1", kind = "ConfigMap", metadata = { name = thing.metadata.name .. name }, data = data }
+end
+
+local function reconcile(thing, ctx)
+  local sum, instant = 7, nil
+  local function see(value)
+    for byte in tostring(value):gmatch "." do
+      sum = (sum * 31 + byte:byte()) % 9973
+    end
+  end
+]]
+
+-- What a script looks at, and what it does.
+local STATEMENTS = {
+  'see(thing.spec.mode)',
+  'see(thing.status.odd)',
+  'see(thing.status.sum)',
+  'see(thing.metadata.labels.color)',
+  'see(thing.metadata.annotations.note)',
+  'local s = ctx.get(Secret, "s1") see(s and s.data and s.data.x)',
+  'local s = ctx.get(Secret, "s2") see(s ~= nil)',
+  'local s = ctx.get(Secret, "s2") for k, v in pairs(s and s.data or {}) do see(k) see(v) end',
+  'local s = ctx.get(Secret, "s3") see(s and s.metadata.labels.color)',
+  'local c = ctx.get(ConfigMap, thing.metadata.name .. "-a") see(c and c.data and c.data.note)',
+  'local t = ctx.get(Thing, "b") see(t and t.spec.mode)',
+  'for _, s in ipairs(ctx.list(Secret)) do see(s.metadata.name) end',
+  'for _, s in ipairs(ctx.list(Secret, { labels = { color = "red" } })) do see(s.data and s.data.y) end',
+  'see(#ctx.list(Secret, { namespace = "*" }))',
+  'for _, c in ipairs(ctx.list(ConfigMap, { owned = true })) do see(c.data and c.data.note) end',
+  'see(#ctx.list(ConfigMap, { owned = true, labels = { color = "red" } }))',
+  'for _, c in ipairs(ctx.list(ConfigMap)) do see(c.metadata.name) see(c.metadata.labels.color) end',
+  'local c = ctx.ensure(child(thing, "-a", { x = "1" })) see(c and c.data.note)',
+  'local c = ctx.ensure(child(thing, "-b", {})) see(c and c.data)',
+  'local c = ctx.apply(child(thing, "-a", { x = tostring(sum % 5) })) see(c and c.data.note)',
+  'local c = ctx.apply(child(thing, "-c", { x = "1" })) see(c == nil)',
+  [[local c = ctx.ensure(child(thing, "-a", { x = "1" }))
+     if c and c.data.x ~= "1" then ctx.patch(c, { data = { x = "1" } }) end]],
+  [[local c = ctx.get(ConfigMap, thing.metadata.name .. "-a")
+     if c and c.data and c.data.note == "n1" then ctx.delete(c) end]],
+  [[local c, err = ctx.create { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "shared" } }
+     see(c and "made" or err)]],
+  -- Each exception: the result depends on more than what is in the cache.
+  'local s = ctx.get(Service, "v") see(s and s.metadata.labels.color)',
+  'count = count + 1 see(count)',
+  'if sum % 2 == 0 then memory[1] = sum end see(memory[1])',
+  'see(math.random(3))',
+  'see(ctx.now() // 60)',
+  'see(ctx.now() // 60) instant = (ctx.now() // 60 + 1) * 60',
+  'if sum % 5 == 0 then return ctx.invalid("spec.mode", "odd") end',
+  'if sum % 5 == 1 then return ctx.terminal "odd" end',
+  'if sum % 7 == 0 then error "odd" end',
+}
+
+local RETURNS = {
+  'return { status = { sum = sum }, requeue_at = instant }',
+  'return { status = { sum = sum }, requeue_at = instant }',
+  'return { status = { phase = "P" .. sum % 3 }, requeue_at = instant }',
+  'ctx.apply(child(thing, "-z", { sum = tostring(sum) })) return { requeue_at = instant }',
+}
+
+local MAPS = {
+  'return { "default/a", "default/b" }',
+  'return { "default/" .. (secret.metadata.labels["for"] or "a") }',
+  'if secret.metadata.labels["for"] then return { "default/" .. secret.metadata.labels["for"] } end',
+  'count = count + 1 return { "default/a" }',
+}
+
+local WHENS = { 'nil', 'nil', 'nil', '{ "generation" }', '{ "status", "labels" }' }
+
+local function script_of(seed)
+  local draw, pick = generator(seed)
+  local text = { HEAD }
+  for _ = 1, 1 + draw(4) do
+    text[#text + 1] = "  do " .. pick(STATEMENTS) .. " end"
+  end
+  text[#text + 1] = "  do " .. pick(RETURNS) .. " end\nend\n"
+  text[#text + 1] = ([[
+return moonloop.controller {
+  name = "reads", reconciles = Thing, owns = { ConfigMap }, uses = { Service },
+  watches = { moonloop.watch(Secret, function(secret) %s end) }, when = %s, wakes = WAKES,
+  reconcile = reconcile,
+}]]):format(pick(MAPS), pick(WHENS))
+  return table.concat(text, "\n")
+end
+
+
+-- ---- histories ----
+
+local COLORS = { "red", "blue" }
+
+local function secret(name, draw, pick)
+  return { apiVersion = "v1", kind = "Secret", metadata = { name = name, labels = {
+    color = pick(COLORS), ["for"] = pick { "a", "b" } } }, stringData = { x = "x" .. draw(3), y = "y" .. draw(3) } }
+end
+
+
+-- An object that is not there cannot be changed, in this history.
+local function patch(world, kind, name, changes, subresource)
+  pcall(world.patch, kind, name, changes, subresource)
+end
+
+
+local function drop(world, kind, name)
+  pcall(world.delete, kind, name)
+end
+
+
+local function thing(name, mode)
+  return { apiVersion = Thing.apiVersion, kind = Thing.kind, metadata = { name = name }, spec = { mode = mode } }
+end
+
+
+local function service(color)
+  return {
+    apiVersion = "v1", kind = "Service", metadata = { name = "v", labels = { color = color } },
+    spec = { ports = { { port = 80 } } },
+  }
+end
+
+
+local A_B = { "a", "b" }
+local CHANGES = {
+  function(w, draw, pick) w.apply(secret("s" .. draw(3), draw, pick)) end,
+  function(w, draw) patch(w, Secret, "s" .. draw(3), { stringData = { x = "x" .. draw(3) } }) end,
+  function(w, draw, pick) patch(w, Secret, "s" .. draw(3), { metadata = { labels = { color = pick(COLORS) } } }) end,
+  function(w, draw) patch(w, Secret, "s" .. draw(3), { metadata = { annotations = { n = "n" .. draw(3) } } }) end,
+  function(w, draw) drop(w, Secret, "s" .. draw(3)) end,
+  function(w, draw, pick)
+    patch(w, ConfigMap, pick { "a-a", "a-b", "a-z", "b-a" }, { data = { note = "n" .. draw(3) } })
+  end,
+  function(w, draw, pick) patch(w, ConfigMap, pick { "a-a", "a-c", "b-a" }, { data = { x = "y" .. draw(3) } }) end,
+  function(w, _, pick)
+    patch(w, ConfigMap, pick { "a-a", "a-b", "b-a" }, { metadata = { labels = { color = pick(COLORS) } } })
+  end,
+  function(w) patch(w, ConfigMap, "a-a", { metadata = { ownerReferences = moonloop.array {} } }) end,
+  function(w, _, pick) drop(w, ConfigMap, pick { "a-a", "a-b", "a-c", "a-z", "shared" }) end,
+  function(w, _, pick)
+    local name = pick { "free", "a-a", "shared" }
+    w.apply { apiVersion = "v1", kind = "ConfigMap", metadata = { name = name }, data = { note = "f" } }
+  end,
+  function(w, draw, pick) patch(w, Thing, pick(A_B), { spec = { mode = "m" .. draw(3) } }) end,
+  function(w, draw, pick) patch(w, Thing, pick(A_B), { status = { odd = "o" .. draw(3) } }, "status") end,
+  function(w, draw, pick) patch(w, Thing, pick(A_B), { status = { sum = draw(3), phase = "Q" } }, "status") end,
+  function(w, _, pick) patch(w, Thing, pick(A_B), { metadata = { labels = { color = pick(COLORS) } } }) end,
+  function(w, draw, pick) patch(w, Thing, pick(A_B), { metadata = { annotations = { note = "n" .. draw(2) } } }) end,
+  function(w) drop(w, Thing, "b") end,
+  function(w) w.apply(thing("b", "n")) end,
+  function(w, _, pick) w.apply(service(pick(COLORS))) end,
+  function(w) w.advance "1m" end,
+}
+
+local function plain(value)
+  if type(value) ~= "table" then
+    return tostring(value)
+  end
+  local keys, parts = {}, {}
+  for key in pairs(value) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys, function(x, y) return tostring(x) < tostring(y) end)
+  for index, key in ipairs(keys) do
+    parts[index] = ("%s=%s"):format(tostring(key), plain(value[key]))
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+
+-- What is in the world but for versions, uids and instants.
+local function picture(world)
+  local lines = {}
+  for _, kind in ipairs { Thing, Secret, ConfigMap } do
+    for _, object in ipairs(world.list(kind)) do
+      local seen = cjson.decode(cjson.encode {
+        labels = object.metadata.labels, annotations = object.metadata.annotations,
+        spec = object.spec, status = object.status, data = object.data,
+      })
+      for _, condition in ipairs(seen.status and seen.status.conditions or {}) do
+        condition.lastTransitionTime = nil
+      end
+      lines[#lines + 1] = ("%s %s %s"):format(kind.kind, object.metadata.name, plain(seen))
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+
+-- The pictures after each step.
+local function history(seed, path)
+  local world = testing.world { scripts = path, crds = "spec/testing/crds" }
+  local draw, pick = generator(seed + 7919)
+  local pictures = {}
+  world.apply(thing("a", "m1"))
+  for step = 1, STEPS do
+    pick(CHANGES)(world, draw, pick)
+    world.settle()
+    pictures[step] = picture(world)
+  end
+  return pictures
+end
+
+
+local function with_script(text, run)
+  local folder = os.tmpname()
+  local path = folder .. ".lua"
+  local file = assert(io.open(path, "w"))
+  file:write(text)
+  file:close()
+  local ok, result = pcall(run, path)
+  os.remove(path)
+  os.remove(folder)
+  return ok, result
+end
+
+
+local function compare(seed)
+  local text = script_of(seed)
+  local function run(wakes)
+    return with_script((text:gsub("WAKES", wakes)), function(path) return history(seed, path) end)
+  end
+  local ok, everything = run '"all"'
+  local fine, read = run "nil"
+  if not ok or not fine then
+    error(("READS_SEED=%d: %s\n%s"):format(seed, tostring(ok and read or everything), text), 0)
+  end
+  for step = 1, STEPS do
+    if everything[step] ~= read[step] then
+      error(("READS_SEED=%d: after step %d\nwakes all:\n%s\nwakes for what was read:\n%s\n%s"):format(seed, step,
+        everything[step], read[step], text), 0)
+    end
+  end
+end
+
+
+describe("A reconcile that is called for what it read", function()
+  local only = tonumber(os.getenv "READS_SEED")
+  for seed = only or 1, only or SEEDS do
+    it(("makes the same world as one that every change calls (seed %d)"):format(seed), function()
+      compare(seed)
+    end)
+  end
+end)
