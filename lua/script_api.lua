@@ -138,8 +138,8 @@ api.modules[2] = {
   {
     name = "log", call = "ctx.log(message [, fields])",
     params = { { "message", "string" }, { "fields?", "table" } },
-    doc = "A log line with the controller, the object's namespace and name, and the run's `reconcileID`. At most 100 in one "
-      .. "reconcile. The message is cut at 1024 bytes, the whole line holds 16 KiB.",
+    doc = "A log line with the controller, the object's namespace and name, and the run's `reconcileID`. At most 100 "
+      .. "in one reconcile. The message is cut at 1024 bytes, the whole line holds 16 KiB.",
   },
   {
     name = "now", call = "ctx.now()", params = {}, returns = { { "seconds", "number" } },

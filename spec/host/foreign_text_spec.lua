@@ -127,7 +127,8 @@ describe("foreign text", function()
     assert.is_truthy(story:find("! Hostile: " .. ESCAPED, 1, true))
     local errors = server.host:stderr()
     assert_plain(errors)
-    assert.is_truthy(errors:find(" info  hostile: " .. ESCAPED .. ' controller="hostile" controllerKind="Thing" namespace="default"', 1, true))
+    assert.is_truthy(errors:find(" info  hostile: " .. ESCAPED
+      .. ' controller="hostile" controllerKind="Thing" namespace="default"', 1, true))
     for line in errors:gmatch "([^\n]*)\n" do
       assert.is_truthy(line:find "^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%.%d%d%dZ %l+ +[%w-]+: "
         or line:find "^  hostile%.lua:%d+: in " or line:find "^  %[host%]: in "

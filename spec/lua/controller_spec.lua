@@ -61,7 +61,8 @@ describe("moonloop.controller", function()
       { "when = { 'labels', x = 'y' }", "when: expected a list, found the key 'x'" },
       { "wen = { 'labels' }", "unknown field 'wen'; did you mean 'when'%?" },
       { "max_concurrent = 1.5", "max_concurrent: expected a whole number" },
-      { "wakes = 'al'", "wakes: expected \"all\", or nothing for the changes that matter, got 'al'; did you mean 'all'%?" },
+      { "wakes = 'al'", 'wakes: expected "all", or nothing for the changes that matter, got \'al\'; '
+        .. "did you mean 'all'%?" },
       { "wakes = true", "got a boolean" },
       { "wake = 'all'", "did you mean 'wakes'%?" },
     }
@@ -96,8 +97,8 @@ describe("moonloop.controller", function()
     assert.is_nil(kinds(declare "", "reconciles")[1].when)
     assert.same({ "labels" }, sandbox.run "return moonloop.watch(Pod, function() end, { 'labels' }).when")
     assert.same({ "labels" }, kinds(declare "watches = { moonloop.watch(Pod, f, { 'labels' }) }", "watches")[1].when)
-    assert.matches("^t%.lua:%d+: moonloop.watch%(Kind, function%(object, ctx%) … end %[, when%]%): when%[1%]: there is no part 'label'; "
-      .. "did you mean 'labels'%?", sandbox.refusal(load, "moonloop.watch(Pod, f, { 'label' })"))
+    assert.matches("^t%.lua:%d+: moonloop.watch%(Kind, function%(object, ctx%) … end %[, when%]%): when%[1%]: there is "
+      .. "no part 'label'; did you mean 'labels'%?", sandbox.refusal(load, "moonloop.watch(Pod, f, { 'label' })"))
   end)
 
   it("takes a function for which changes count", function()
