@@ -487,6 +487,11 @@ static void answer_plain_http(struct bufferevent *bev)
     send(bufferevent_getfd(bev), text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+static void connection_set_send_bytes(struct bufferevent *bev, int bytes)
+{
+    setsockopt(bufferevent_getfd(bev), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
 /* libevent frees the TLS state without a close_notify; without one, a client cannot distinguish the
  * end of an answer that has no length from a broken connection. */
 static void connection_end_tls(struct bufferevent *bev)
@@ -494,7 +499,13 @@ static void connection_end_tls(struct bufferevent *bev)
     SSL *ssl = bufferevent_openssl_get_ssl(bev);
     if (ssl && SSL_is_init_finished(ssl)) {
         SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN); /* do not wait for the client's */
-        SSL_shutdown(ssl);
+        int r = SSL_shutdown(ssl);
+        if (r < 0 && SSL_get_error(ssl, r) == SSL_ERROR_WANT_WRITE) {
+            /* The client reads so slowly that the socket is full: make room, as nothing comes
+             * afterwards. */
+            connection_set_send_bytes(bev, 2 * SEND_BYTES);
+            SSL_shutdown(ssl);
+        }
         ERR_clear_error();
     } else if (ssl) {
         answer_plain_http(bev);
@@ -580,9 +591,8 @@ bool http_connection_adopt(struct http_connection *connection)
      * and a read that goes beyond it. Not less: over TLS, what libevent has decrypted when it stops
      * there would stay there until more comes. */
     bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(all) + AHEAD_BYTES);
-    const int fd = bufferevent_getfd(connection->bev), send_bytes = SEND_BYTES;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);
+    setsockopt(bufferevent_getfd(connection->bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    connection_set_send_bytes(connection->bev, SEND_BYTES);
     http_connection_wait(connection);
     connection->phase = HTTP_ARRIVING;
     connection_start_timer(connection, all->limits.arrival_ms);

@@ -233,7 +233,7 @@ static void test_http_server_cuts_who_takes_nothing_of_an_ended_answer(void **st
     struct served *f = *state;
     struct raw raw;
     served_connect(f, &raw);
-    raw_send(&raw, "GET /big HTTP/1.1\r\n\r\n");
+    raw_send(&raw, "GET /big/8192 HTTP/1.1\r\n\r\n");
     raw_wait(&raw, "yyyy");
     raw_stop_reading(&raw);
     for (int i = 0; i < 400 && ml_http_server_connections(f->server); i++)

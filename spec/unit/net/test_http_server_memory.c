@@ -125,7 +125,7 @@ static void test_http_server_bounds_answers_that_nobody_reads(void **state)
     struct raw raws[STREAMS];
     for (size_t i = 0; i < STREAMS; i++) {
         served_connect(f, &raws[i]);
-        raw_send(&raws[i], "GET /big HTTP/1.1\r\n\r\n");
+        raw_send(&raws[i], "GET /big/8192 HTTP/1.1\r\n\r\n");
         raw_wait(&raws[i], "yyyy");
         raw_stop_reading(&raws[i]);
     }
