@@ -218,14 +218,11 @@ bool ml_read_sets_matters(struct ml_read_sets *self, const struct ml_revision *r
     };
     if (read.self && !own_status && own_change_matters(self, change))
         return true;
-    if (!ml_read_set_touched(entry->set, &read, &self->field)) {
-        note_passed(entry, read.kind, read.self, change);
-        entry->awaits_echo = entry->awaits_echo && !own_status;
-        return false;
-    }
-    if (own_status)
-        entry_free(self, entry);
-    return true;
+    if (ml_read_set_touched(entry->set, &read, &self->field))
+        return true;
+    note_passed(entry, read.kind, read.self, change);
+    entry->awaits_echo = entry->awaits_echo && !own_status;
+    return false;
 }
 
 static uint64_t version_now(const struct ml_revision *revision, size_t kind, struct ml_str key)

@@ -22,8 +22,8 @@ void ml_read_sets_drop(struct ml_read_sets *sets, struct ml_str key);
 void ml_read_sets_drop_all(struct ml_read_sets *sets); /* there is another revision */
 
 /* Can the change bring the key to another result? `own_status`: it is the status that its last run
- * returned, which wakes nobody; if the run had read what it changes, the key has no read set any
- * more. */
+ * returned, which wakes nobody; if the run had read what it changes, nothing is certain for this
+ * key any more (ml_read_sets_uncertain). */
 bool ml_read_sets_matters(struct ml_read_sets *sets, const struct ml_revision *revision,
                           struct ml_str key, const struct ml_change *change, bool own_status);
 /* After the changes of which the key was told turned out not to matter: may others have passed by

@@ -185,9 +185,7 @@ static void name_function(lua_State *L, struct ml_script *script)
     struct ml_str room = {script->kept_place, sizeof script->kept_place};
     write_function_place(L, place, sizeof place);
     int len = snprintf(script->kept_place, room.len,
-                       "a local variable changed that the function at "
-                       "%s uses:",
-                       place);
+                       "a local variable changed that the function at %s uses:", place);
     const char *name;
     for (int i = 1; (name = lua_getupvalue(L, -1, i)); i++) {
         lua_pop(L, 1);
