@@ -184,6 +184,8 @@ ML_RAISES
 void script_charge_work(lua_State *L);
 /* Frees each work space that is larger than `keep`; 0: all. */
 void script_release_work(struct ml_script *script, size_t keep);
+/* Frees what an object was opened into, if it is large: the script has a copy of its own by now. */
+void script_release_opened(struct ml_script *script);
 
 void *script_allocate(void *memory, void *ptr, size_t osize, size_t nsize); /* lua_Alloc */
 void script_cpu_attach(void);                                               /* once a script */

@@ -228,4 +228,5 @@ void script_push_object(lua_State *L, const struct ml_object *object, read_node 
     ml_buf_clear(opened);
     ml_object_json(object, opened);
     script_push_lazy(L, ml_buf_str(opened), place);
+    script_release_opened(script_of(L));
 }

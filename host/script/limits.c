@@ -80,6 +80,13 @@ void script_charge_work(lua_State *L)
     script->work_charged = space;
 }
 
+static void recharge_work(struct ml_script *script)
+{
+    ml_budget_give(&script->memory, script->work_charged);
+    script->work_charged = work_space_bytes(script);
+    ml_budget_force(&script->memory, script->work_charged);
+}
+
 void script_release_work(struct ml_script *script, size_t keep)
 {
     struct ml_buf *bufs[] = {&script->opened, &script->outgoing, &script->overlay, &script->body,
@@ -93,10 +100,16 @@ void script_release_work(struct ml_script *script, size_t keep)
     }
     if (keep == 0 || script->spans.capacity * sizeof(struct ml_json_span) > keep)
         ml_json_spans_fini(&script->spans);
-    size_t space = work_space_bytes(script);
-    ml_budget_give(&script->memory, script->work_charged);
-    ml_budget_force(&script->memory, space);
-    script->work_charged = space;
+    recharge_work(script);
+}
+
+void script_release_opened(struct ml_script *script)
+{
+    if (script->opened.capacity > SCRIPT_WORK_KEPT)
+        ml_buf_fini(&script->opened);
+    if (script->spans.capacity * sizeof(struct ml_json_span) > SCRIPT_WORK_KEPT)
+        ml_json_spans_fini(&script->spans);
+    recharge_work(script);
 }
 
 struct ml_budget *ml_script_budget(struct ml_script *script)

@@ -84,7 +84,7 @@ describe("A ConfigMap of scripts", function()
     kubectl.configmap(ns, "scripts", { ["widgets.lua"] = scripts.widgets })
     till_event("ScriptRefused", "cnat.lua: is no longer in")
     assert.equal(1, refusals "cnat.lua")
-    assert.equal(1, #moonloop:lines { level = "error", file = "cnat.lua" })
+    assert.equal(1, #moonloop:lines { level = "error", script = "cnat.lua" })
     assert.equal("busybox", probe.image(ns))
   end)
 

@@ -108,7 +108,7 @@ end
 
 
 --- The lines of the log that have all of `want`: strings as part of the field, others as it is.
----@param want table<string, any> { msg = "script is live", file = "cnat.lua" }
+---@param want table<string, any> { msg = "script is live", script = "cnat.lua" }
 function M:lines(want)
   local found = {}
   for _, line in ipairs(self:log()) do
