@@ -157,16 +157,19 @@ bool lazy_push_table(const struct script_decoder *decoder, enum shape_root root,
     return true;
 }
 
-/* Takes the table at the absolute `index` apart, which has a metatable of lazy_open. */
-static void open_table(lua_State *L, int index, enum shape_root root, struct pending *out)
+/* Takes the table at the absolute `index` apart. False: it has no source. */
+static bool open_table(lua_State *L, int index, enum shape_root root, struct pending *out)
 {
-    lua_rawgetp(L, index, &source_key);
+    bool is_pending = lua_rawgetp(L, index, &source_key) == LUA_TUSERDATA;
     lua_rawgetp(L, index, &span_key);
-    out->source = lua_touserdata(L, -2);
-    out->span = (size_t)lua_tointeger(L, -1);
-    out->level = &out->source->levels[out->span];
-    out->root = root;
+    if (is_pending) {
+        out->source = lua_touserdata(L, -2);
+        out->span = (size_t)lua_tointeger(L, -1);
+        out->level = &out->source->levels[out->span];
+        out->root = root;
+    }
     lua_pop(L, 2);
+    return is_pending;
 }
 
 /* False: the value at the absolute `index` is no pending table. */
@@ -177,9 +180,18 @@ static bool find_pending(lua_State *L, int index, struct pending *out)
     bool is_pending = lua_rawgetp(L, -1, &root_key) == LUA_TNUMBER;
     enum shape_root root = (enum shape_root)lua_tointeger(L, -1);
     lua_pop(L, 2);
-    if (is_pending)
-        open_table(L, index, root, out);
-    return is_pending;
+    return is_pending && open_table(L, index, root, out);
+}
+
+/* The table that a metamethod is called for. Raises when it is called with another value. */
+ML_RAISES
+static struct pending check_pending(lua_State *L)
+{
+    struct pending pending = {.source = NULL};
+    enum shape_root root = (enum shape_root)lua_tointeger(L, lua_upvalueindex(1));
+    if (lua_type(L, 1) != LUA_TTABLE || !open_table(L, 1, root, &pending))
+        luaL_error(L, "expected an object of the API server");
+    return pending;
 }
 
 bool lazy_is_pending(lua_State *L, int index)
@@ -192,27 +204,26 @@ bool lazy_is_pending(lua_State *L, int index)
 ML_RAISES
 static int decode_missing_field(lua_State *L)
 {
-    struct pending pending;
+    lua_settop(L, 2);
+    struct pending pending = check_pending(L);
     struct ml_str name = script_str(L, 2);
-    enum shape_root root = (enum shape_root)lua_tointeger(L, lua_upvalueindex(1));
     script_cpu_check(L);
     if (!name.ptr)
-        return shape_push_absent(L, root);
-    open_table(L, 1, root, &pending);
+        return shape_push_absent(L, pending.root);
     struct ml_json_reader *reader = open_pending(L, &pending);
     int member = seek_member(reader, name);
     uint64_t bit = member < 0 ? 0 : UINT64_C(1) << member;
     if (pending.level->taken & bit) /* the script has removed it */
-        return shape_push_absent(L, root);
+        return shape_push_absent(L, pending.root);
     struct script_reads *reads = script_reads_of(L, pending.source->recorder);
     read_node place = reads_field(reads, pending.level->place, name);
     if (member < 0)
-        return shape_push_absent(L, root);
+        return shape_push_absent(L, pending.root);
     lua_rawgetp(L, 1, &source_key);
     const struct script_decoder decoder = {L, reader, pending.source, lua_gettop(L), reads};
     lua_pushvalue(L, 2);
     ml_json_next(reader);
-    script_decode_value(&decoder, script_root_below(root, name), place);
+    script_decode_value(&decoder, script_root_below(pending.root, name), place);
     lua_pushvalue(L, -1);
     lua_insert(L, -3);
     lua_rawset(L, 1);
@@ -224,7 +235,7 @@ static int decode_missing_field(lua_State *L)
 ML_RAISES
 static int assign_missing_field(lua_State *L)
 {
-    struct pending pending;
+    struct pending pending = check_pending(L);
     struct ml_str name = script_str(L, 2);
     int member = -1;
     script_cpu_check(L);
@@ -232,7 +243,6 @@ static int assign_missing_field(lua_State *L)
         return luaL_error(L, "table index is nil"); /* as Lua says it, with the place */
     if (lua_type(L, 2) == LUA_TNUMBER && !lua_rawequal(L, 2, 2))
         return luaL_error(L, "table index is NaN");
-    open_table(L, 1, (enum shape_root)lua_tointeger(L, lua_upvalueindex(1)), &pending);
     if (name.ptr)
         member = seek_member(open_pending(L, &pending), name);
     lua_settop(L, 3);
