@@ -1,6 +1,6 @@
 /* What outlives a run: local variables of the files, and the tables of modules. A script that
  * changes any of it may come to another result for the same objects, so its runs have no read sets
- * any more (reads.h). script.c collects it once a script is loaded, door.c checks it each time that
+ * any more (reads.h). load.c collects it once a script is loaded, door.c checks it each time that
  * code of the script has run.
  *
  * The registry has an array of all tables and functions that are reached from the reconcile
