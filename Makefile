@@ -29,8 +29,8 @@ demo: build ## a cluster on this machine: an At becomes a pod that says YAY, and
 run: build ## run the operator from the checkout against your kubeconfig
 	build/release/moonloop run --scripts reconcilers/ --log-format text $(ARGS)
 
-test: asan ## C units, specs, reconciler tests and the fault bench under ASan and UBSan; no cluster needed
-	@tools/test.sh
+test: asan ## C units, specs, reconciler tests and the fault bench under ASan and UBSan; no cluster needed (ARGS="F23 apiserver")
+	@tools/test.sh $(ARGS)
 
 faults: asan ## the fault bench: every row of the fault matrix, and how often it was tried (ARGS="F11 F12" FAULT_SEEDS=1000 FAULT_SEED=17)
 	@tools/faults.sh $(ARGS)
@@ -65,9 +65,7 @@ fuzz: deps ## run each fuzz target (SECONDS_EACH=600, ARGS="NAME…")
 	@tools/fuzz.sh $(ARGS)
 
 kinds: ## write lua/cluster/apiserver/facts anew from the Go modules of Kubernetes (needs Go)
-	@cd tools/kinds && export CGO_ENABLED=0 GOTOOLCHAIN=local && go run -trimpath -buildvcs=false . \
-	  -kubernetes "$$(go mod download k8s.io/kubernetes && go list -m -f '{{.Dir}}' k8s.io/kubernetes)" \
-	  -to $(CURDIR)/lua/cluster/apiserver/facts
+	@tools/kinds/kinds.sh
 
 install: ## install the CRDs into the cluster
 	$(KUBECTL) apply -f crds

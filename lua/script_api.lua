@@ -1,17 +1,16 @@
--- The script API, in one place: what a script can call, with which arguments, what comes back, which errors, and the
--- sentences that say so; at the end the same of the API of tests. `make script-api` (tools/script-api.lua) writes
--- out of it
+-- The script API in one place: each function that a script can call, its arguments, results and errors, and its
+-- documentation; at the end the same for the API of tests. `make script-api` (tools/script-api.lua) generates from it
 --   lua/moonloop/fields.lua         the names that "did you mean" suggests, for the library and for host/script
 --   host/script/ctx_calls.h         how each function of ctx is called, for its error messages
 --   lua/moonloop/meta/*.lua         the stubs for editors
 --   docs/scripting.md, testing.md   their tables, between <!-- script-api: NAME --> and <!-- end -->
 --   spec/fuzz/lua_signatures.h      what the fuzzer of the sandbox calls
 -- `make lint` fails when one of them differs, and when docs/script-limits.md lacks a row or spec/attacks/lib a program
--- for a function. spec/unit/script/test_api.c and spec/testing/api_test.lua hold it against what is really there.
+-- for a function. spec/unit/script/test_api.c and spec/testing/api_test.lua compare this file with the real API.
 --
--- A function: `call` is how it is shown ("{Type}" stands for the fields of that type), `params` and `returns` are
--- { name, type of lua-language-server, what it is }, "name?" may be left out; `errors` are the kinds of `err` in
--- `nil, err`; `doc` is Markdown, for the docs and for editors. A function of Lua's own has its name and the letters
+-- A function: `call` is how the docs show it ("{Type}" stands for the fields of that type); `params` and `returns` are
+-- { name, type of lua-language-server, meaning }, "name?" is optional; `errors` are the kinds of `err` in
+-- `nil, err`; `doc` is Markdown, for the docs and for editors. A function of Lua itself has its name and the letters
 -- of its arguments (spec/fuzz/lua_grammar.h).
 local OBJECT = { "object", "moonloop.Object?", "as the server has it" }
 local NAMESPACE = { "namespace?", "string", "that of the reconciled object when left out" }
@@ -29,31 +28,32 @@ api.modules[1] = {
     },
     returns = { { "kind", "moonloop.Kind" } },
     doc = 'A kind, as manifests name it: `moonloop.kind("apps/v1", "Deployment")`. Has the fields `apiVersion` and '
-      .. "`kind`. `selection`: [a part of it](#a-part-of-a-kind).",
+      .. "`kind`. `selection`: [a part of the kind](#a-part-of-a-kind).",
   },
   {
     name = "controller", call = "moonloop.controller { … }",
     params = { { "declaration", "moonloop.Declaration" } },
     returns = { { "controller", "moonloop.Controller" } },
-    doc = "The declaration; the file returns it. A file that returns a table instead is a module for `require`.",
+    doc = "The declaration; the file returns it. A file that returns a plain table is a module for `require`.",
   },
   {
     name = "watch", call = "moonloop.watch(Kind, function(object, ctx) … end [, when])",
     params = {
       { "kind", "moonloop.Kind" },
       { "map", "fun(object: moonloop.Object, ctx: moonloop.Context): (string|moonloop.ObjectName)[]?" },
-      { "when?", "moonloop.When", "which changes concern anybody; all when left out" },
+      { "when?", "moonloop.When", "which changes count; all when left out" },
     },
     returns = { { "watch", "moonloop.Watch" } },
-    doc = "An entry of `watches`. The function returns whom a change of `object` concerns: a list of "
-      .. '`"namespace/name"` or `{ namespace =, name = }`, or nothing. It is asked about the object as it is and as '
-      .. "it was, reads watched kinds (`ctx.get`, `ctx.list`), and cannot write or wait. `when`: as in a controller.",
+    doc = "An entry of `watches`. The function returns which reconciled objects a change of `object` concerns: a list "
+      .. 'of `"namespace/name"` or `{ namespace =, name = }`, or nothing. It is called with the object after and '
+      .. "before the change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. `when`: as in "
+      .. "a controller.",
   },
   {
     name = "array", call = "moonloop.array(list)", generic = "T",
     params = { { "list?", "T[]" } }, returns = { { "list", "T[]" } },
-    doc = "The same table marked as a list, so that it stays `[]` when it is empty. Without an argument a new one. "
-      .. "Only a table without a metatable can be marked.",
+    doc = "Marks the table as a list, so that it stays `[]` when it is empty, and returns it. Without an argument: a "
+      .. "new table. Only a table without a metatable can be marked.",
   },
   {
     name = "null", type = "moonloop.Null",
@@ -74,37 +74,38 @@ api.modules[2] = {
     params = { { "kind", "moonloop.Kind" }, { "name", "string" }, NAMESPACE },
     returns = { { "object", "moonloop.Object?" } },
     errors = "NotFound Forbidden LimitExceeded",
-    doc = "The object. From the cache for kinds that are watched (`reconciles`, `owns`, `watches`), which has "
-      .. "`NotFound` alone for an error; by request for `uses`.",
+    doc = "The object. Watched kinds (`reconciles`, `owns`, `watches`) are read from the cache, whose only error is "
+      .. "`NotFound`; kinds of `uses` are read by a request.",
   },
   {
     name = "list", call = "ctx.list(Kind [, {ListOptions}])",
     params = { { "kind", "moonloop.Kind" }, { "options?", "moonloop.ListOptions" } },
     returns = { { "objects", "moonloop.Object[]?", "a list sorted by namespace and name" } },
     errors = "NotFound Forbidden LimitExceeded",
-    doc = "A list sorted by namespace and name; from the cache, without errors, or by request, as `get`. `labels` "
-      .. "must all be there; `owned = true`: only what this object controls.",
+    doc = "A list sorted by namespace and name; from the cache, without errors, or by a request, as with `get`. An "
+      .. "object must have all `labels`; `owned = true`: only objects that this object controls.",
   },
   {
     name = "ensure", call = "ctx.ensure(object)",
     params = { { "object", "moonloop.Manifest" } }, returns = { OBJECT },
     errors = "AlreadyExists Invalid NotFound Forbidden LimitExceeded",
-    doc = "The object of that name; created if there is none, and back once the cache shows it. An owned kind's "
-      .. "object that is not ours is `AlreadyExists`, naming its owner. What exists is not changed: `apply` does "
-      .. "that.",
+    doc = "The object of that name. Creates it if there is none, and returns when the cache shows it. If an object of "
+      .. "an owned kind exists and this object does not control it: `AlreadyExists`, which names its controller. An "
+      .. "existing object is not changed: `apply` does that.",
   },
   {
     name = "create", call = "ctx.create(object)",
     params = { { "object", "moonloop.Manifest" } }, returns = { OBJECT },
     errors = "AlreadyExists Invalid NotFound Forbidden LimitExceeded",
-    doc = "Creates the object without looking first: `AlreadyExists` if there is one of that name.",
+    doc = "Creates the object without a look at the cache: `AlreadyExists` if there is one of that name.",
   },
   {
     name = "apply", call = "ctx.apply(object)",
     params = { { "object", "moonloop.Manifest" } }, returns = { OBJECT },
     errors = "Invalid NotFound Forbidden LimitExceeded",
-    doc = "Server-side apply: makes the given fields true (taking them over from other managers), leaves others alone, "
-      .. "creates what is missing. Sent only when the object or what you say of it has changed since the last time.",
+    doc = "Server-side apply: sets the given fields (and takes them over from other managers), leaves other fields "
+      .. "alone, creates the object if it is missing. Sent only when the object or the given fields have changed since "
+      .. "the last time.",
   },
   {
     name = "patch", call = "ctx.patch(object, changes)",
@@ -114,16 +115,16 @@ api.modules[2] = {
     },
     returns = { OBJECT },
     errors = "Invalid NotFound Forbidden LimitExceeded",
-    doc = "A merge patch of an object that was read. Ends the reconcile, to be tried again, if the object changed "
-      .. "meanwhile; sends nothing if nothing would change. Not for `status`.",
+    doc = "A merge patch of an object that was read. If the object has changed since, the reconcile ends and is tried "
+      .. "again. Sends nothing if nothing would change. Not for `status`.",
   },
   {
     name = "delete", call = "ctx.delete(object)",
     params = { { "object", "moonloop.Object", "as it was read" } },
     returns = { { "done", "true?" } },
     errors = "Forbidden LimitExceeded",
-    doc = "Deletes this object as it was read: never a later one by its name, and not if it changed meanwhile (the "
-      .. "reconcile then runs again). `true`, also when it is gone already.",
+    doc = "Deletes the object that was read: never a later one of the same name, and not if it has changed since (the "
+      .. "reconcile then runs again). Returns `true`, also when the object is already gone.",
   },
   {
     name = "event", call = 'ctx.event(reason, note [, "Warning"])',
@@ -132,8 +133,8 @@ api.modules[2] = {
       { "note", "string" },
       { "type?", '"Normal"|"Warning"', '"Normal" when left out' },
     },
-    doc = "A Kubernetes Event on the reconciled object. Repeated ones are counted, not repeated. The note is cut at "
-      .. "1024 bytes, as the API has it; at most 25 in one reconcile, the rest is dropped.",
+    doc = "A Kubernetes Event on the reconciled object. A repeated Event raises the count of the first. The note is "
+      .. "cut at 1024 bytes, the API's limit; at most 25 Events in one reconcile, the rest is dropped.",
   },
   {
     name = "log", call = "ctx.log(message [, fields])",
@@ -149,13 +150,13 @@ api.modules[2] = {
     name = "invalid", call = "ctx.invalid(field, why)", to_return = true,
     params = { { "field", "string", '"spec.schedule"' }, { "why", "string" } },
     returns = { { "outcome", "moonloop.Outcome", "for reconcile to return" } },
-    doc = "The object asks for something that cannot be. Told by an Event and a condition; waits for an edit.",
+    doc = "The object asks for something impossible. An Event and a condition say so; the key waits for an edit.",
   },
   {
     name = "terminal", call = "ctx.terminal(why)", to_return = true,
     params = { { "why", "string" } },
     returns = { { "outcome", "moonloop.Outcome", "for reconcile to return" } },
-    doc = "No use trying again before the object changes. Told by an Event and a condition.",
+    doc = "The reconcile is not tried again before the object changes. An Event and a condition say so.",
   },
 }
 
@@ -165,7 +166,7 @@ api.modules[3] = {
     name = "utc", call = "time.utc {Date}",
     params = { { "date", "moonloop.Date" } },
     returns = { { "seconds", "integer?" }, { "why", "string?" } },
-    doc = "Seconds since 1970, or `nil, why`. Fields are whole numbers or strings of digits and are checked, up to "
+    doc = "Seconds since 1970, or `nil, why`. Fields are whole numbers or strings of digits. They are checked, also "
       .. "the days of the month; `hour`, `min` and `sec` are 0 when left out.",
   },
   {
@@ -178,7 +179,7 @@ api.modules[3] = {
     name = "format", call = "time.format(seconds)",
     params = { { "seconds", "number", "since 1970, in the years 1 to 9999; a fraction is cut off" } },
     returns = { { "text", "string" } },
-    doc = "RFC 3339 in UTC, whole seconds: what Kubernetes' fields want.",
+    doc = "RFC 3339 in UTC, whole seconds, as the fields of Kubernetes need it.",
   },
   {
     name = "duration", call = "time.duration(text)",
@@ -193,12 +194,13 @@ api.modules[4] = {
   {
     name = "encode", call = "cjson.encode(value)",
     params = { { "value", "any" } }, returns = { { "text", "string" } },
-    doc = "JSON of a value; raises for what JSON cannot hold. Keys of plain tables are sorted.",
+    doc = "JSON of a value; raises an error for values that JSON cannot hold. Keys of plain tables are sorted.",
   },
   {
     name = "decode", call = "cjson.decode(text)",
     params = { { "text", "string" } }, returns = { { "value", "any" } },
-    doc = "The value of a JSON text; raises when it is none. Integers stay exact, `[]` and `{}` stay what they are.",
+    doc = "The value of a JSON text; raises an error for other texts. Integers stay exact, and `[]` and `{}` stay "
+      .. "distinct.",
   },
   { name = "null", type = "moonloop.Null", doc = "The same as `moonloop.null`." },
   {
@@ -226,18 +228,18 @@ type_of {
 
 type_of {
   name = "Selection", list = "selection",
-  doc = "What of a kind is watched: of `owns` and `watches`, and without `metadata_only` of `reconciles`.",
+  doc = "Which part of a kind is watched: of `owns` and `watches`, and without `metadata_only` of `reconciles`.",
   {
-    "labels?", "string", "A label selector as `kubectl -l` takes it: only objects that meet it. Its syntax is checked "
-      .. "when the script is loaded.",
+    "labels?", "string", "A label selector as for `kubectl -l`: only objects that match it. Its syntax is checked when "
+      .. "the script is loaded.",
   },
   {
-    "fields?", "string", 'A field selector, `"spec.nodeName=n1"`: only objects that meet it. Which fields a kind can '
-      .. "be selected by, the server decides; one that it does not know is told in the log (`field label not "
-      .. "supported`), and the script does not begin.",
+    "fields?", "string", 'A field selector, `"spec.nodeName=n1"`: only objects that match it. The server decides which '
+      .. "fields of a kind can be selected. If it does not know a field, the log says so (`field label not "
+      .. "supported`), and the script does not go live.",
   },
   {
-    "metadata_only?", "boolean", "Of each object no more than its `metadata`: what a script needs that looks at names, "
+    "metadata_only?", "boolean", "Only the `metadata` of each object: enough for a script that looks at names, "
       .. "labels and owners. Not for the kind in `reconciles`.", shown = "metadata_only = true",
   },
 }
@@ -273,8 +275,8 @@ type_of {
 
 type_of {
   name = "Object",
-  doc = "An object as a reconcile gets it: a plain table, its own copy. `spec` and `status` read as empty tables that "
-    .. "cannot be filled when the object has none.",
+  doc = "An object as a reconcile gets it: a plain table, its own copy. If the object has no `spec` or `status`, it "
+    .. "reads as an empty table that cannot be filled.",
   { "apiVersion", "string" },
   { "kind", "string" },
   { "metadata", "moonloop.Metadata" },
@@ -308,19 +310,18 @@ type_of {
 type_of {
   name = "Error", list = "error",
   {
-    "kind", "moonloop.ErrorKind", "`{ErrorKind}`. A server that lacks the verb says "
-      .. "`Unsupported`; `LimitExceeded`: the request or its answer is larger than the host "
-      .. "allows.", shown = "err.kind",
+    "kind", "moonloop.ErrorKind", "`{ErrorKind}`. `Unsupported`: the server lacks the verb. "
+      .. "`LimitExceeded`: the request or its answer is larger than the host allows.", shown = "err.kind",
   },
   { "code", "integer", "The HTTP status; 0 when there was no answer.", shown = "err.code" },
-  { "message", "string", "What is wrong. `tostring(err)` has all of it.", shown = "err.message" },
+  { "message", "string", "What is wrong. `tostring(err)` has everything.", shown = "err.message" },
 }
 
 type_of {
   name = "ListOptions", list = "list",
   { "namespace?", "string", 'that of the reconciled object when left out; "*" for all' },
-  { "labels?", "table<string, string>", "all of them must be there" },
-  { "owned?", "boolean", "only what the reconciled object controls" },
+  { "labels?", "table<string, string>", "an object must have all of them" },
+  { "owned?", "boolean", "only objects that the reconciled object controls" },
 }
 
 type_of { name = "Outcome", doc = "Made by `ctx.invalid` and `ctx.terminal`." }
@@ -328,17 +329,17 @@ type_of { name = "Outcome", doc = "Made by `ctx.invalid` and `ctx.terminal`." }
 type_of {
   name = "Result", list = "result",
   {
-    "status?", "table", "Merged over the object's status and written if that changes it: "
-      .. "say what is true each time, the host finds out what to send. `moonloop.null` "
+    "status?", "table", "Merged over the object's status, and written if that changes it: "
+      .. "return the true status each time; the host finds out what to send. `moonloop.null` "
       .. "removes a field.", shown = "{ status = {…} }",
   },
   {
-    "requeue_after?", "number|string", "Call again after that time (also a number of seconds), if nothing changes "
+    "requeue_after?", "number|string", "Calls again after that time (also a number of seconds), if nothing changes "
       .. "before.",
     shown = '{ requeue_after = "5m30s" }',
   },
   {
-    "requeue_at?", "number", "Call again at that instant, in seconds since 1970. Together with `status` in one table.",
+    "requeue_at?", "number", "Calls again at that instant, in seconds since 1970. `status` can be in the same table.",
     shown = "{ requeue_at = seconds }",
   },
 }
@@ -351,14 +352,14 @@ type_of {
 
 type_of {
   name = "Part", list = "part",
-  doc = "What of an object has to change. `generation`: its spec, or whatever stands outside of metadata and status.",
+  doc = "Which part of an object has to change. `generation`: its spec, or any field outside of metadata and status.",
   values = { "generation", "labels", "annotations", "status" },
 }
 
 type_of {
   name = "When",
-  doc = "Which changes count: those of these parts, or those for which the function says true. What comes, goes, or "
-    .. "begins to go counts always.",
+  doc = "Which changes count: those of these parts, or those for which the function returns true. The creation and "
+    .. "the deletion of an object, and the begin of its deletion, always count.",
   is = "moonloop.Part[]|fun(old: moonloop.Object, new: moonloop.Object): boolean",
 }
 
@@ -366,12 +367,12 @@ type_of {
   name = "Declaration", list = "controller",
   {
     "name", "string", "A DNS label. The name in logs, events and metrics; writes have the field manager "
-      .. "`moonloop-NAME`. Not one that a part of the host has in the log: `apiserver`, `client`, `connect`, "
+      .. "`moonloop-NAME`. These names are reserved for the host's own log lines: `apiserver`, `client`, `connect`, "
       .. "`credentials`, `dev`, `election`, `host`, `informer`, `log`, `scripts`, `shard`, `watchdog`.",
   },
   {
-    "reconciles", "moonloop.Kind", "The kind whose objects are reconciled. Every object is, once at the start and "
-      .. "after each change; what the script itself returned as status is no such change.",
+    "reconciles", "moonloop.Kind", "The kind whose objects are reconciled: each object once at the start, and after "
+      .. "each change. The status that the script itself returned is no such change.",
   },
   {
     "reconcile", "fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?",
@@ -379,26 +380,27 @@ type_of {
   },
   {
     "when?", "moonloop.When", 'Which changes of the object call `reconcile`, if not all: a list of `"generation"` '
-      .. '(its spec, or whatever stands outside of metadata and status), `"labels"`, `"annotations"`, `"status"`; or '
-      .. "`function(old, new)` that returns true or false. An object that comes, or begins to be deleted, counts "
-      .. "always.",
+      .. '(its spec, or any field outside of metadata and status), `"labels"`, `"annotations"`, `"status"`; or '
+      .. "`function(old, new)` that returns true or false. The creation of an object, and the begin of its deletion, "
+      .. "always count.",
   },
   {
-    "owns?", "moonloop.Kind[]", "A list of kinds. What is created of them is owned by the reconciled object (a "
-      .. "controller reference: deleted with it), and their changes bring the owner back.",
+    "owns?", "moonloop.Kind[]", "A list of kinds. The reconciled object becomes the controller owner of each object of "
+      .. "these kinds that the script creates: deleting the owner deletes them, and a change of one of them calls "
+      .. "`reconcile` for the owner.",
   },
-  { "watches?", "moonloop.Watch[]", "A list of `moonloop.watch(…)`: changes that concern others than an owner." },
+  { "watches?", "moonloop.Watch[]", "A list of `moonloop.watch(…)`: changes that concern more than the owner." },
   {
-    "uses?", "moonloop.Kind[]", "A list of kinds that are read and written without being watched: by request, each "
-      .. "time. Good for Secrets and for what is rarely needed.",
+    "uses?", "moonloop.Kind[]", "A list of kinds that are not watched: each read is a request. Good for Secrets and "
+      .. "for objects that are rarely needed.",
   },
   {
     "max_concurrent?", "integer", "Reconciles in flight, 1 to 10000, by default 1000. One object is never reconciled "
       .. "twice at a time.",
   },
   {
-    "wakes?", '"all"', '`"all"`: every change of what is owned or watched calls `reconcile`, whether it had read what '
-      .. "changed or not.",
+    "wakes?", '"all"', '`"all"`: every change of an owned or watched object calls `reconcile`, whether the last '
+      .. "run read the changed fields or not.",
   },
 }
 
@@ -413,7 +415,7 @@ type_of {
   { "sec?", "integer|string" },
 }
 
--- What there is of Lua's own library. `more`: there as well, where Lua was built with it.
+-- The functions of Lua's own library that a script has. `more`: those that exist only where Lua was built with them.
 api.language = {
   { "assert", "v?v" },
   { "error", "v?i" },
@@ -490,7 +492,7 @@ local WORLD_NAMESPACE = { "namespace?", "string", '"default" when left out' }
 
 api.test_modules[1] = {
   name = "world", var = "world", class = "moonloop.testing.World",
-  doc = "Each method but the reading ones lets the operator come to rest.",
+  doc = "Each method, except those that only read, lets the operator finish its work at this instant.",
   {
     name = "apply", call = "world.apply(object)",
     params = { { "what", "moonloop.Manifest|moonloop.Manifest[]|string" } },
@@ -502,12 +504,12 @@ api.test_modules[1] = {
       { "kind", "moonloop.Kind" }, { "name", "string" }, { "changes", "table" }, { "subresource?", '"status"' },
       WORLD_NAMESPACE,
     },
-    doc = 'Merges changes into an object; `"status"` as subresource for those of its status.',
+    doc = 'Merges changes into an object; for changes of its status, the subresource is `"status"`.',
   },
   {
     name = "delete", call = "world.delete(Kind, name [, namespace])",
     params = { { "kind", "moonloop.Kind" }, { "name", "string" }, WORLD_NAMESPACE },
-    doc = "Deletes an object, and what it owns.",
+    doc = "Deletes an object, and the objects that it owns.",
   },
   {
     name = "get", call = "world.get(Kind, name [, namespace])",
@@ -519,22 +521,22 @@ api.test_modules[1] = {
     name = "list", call = "world.list(Kind [, selector])",
     params = { { "kind", "moonloop.Kind" }, { "selector?", "string", "of labels" } },
     returns = { { "objects", "moonloop.Object[]" } },
-    doc = 'All of a kind, by namespace and name; the selector is one of labels: `"app=a"`.',
+    doc = 'All objects of a kind, by namespace and name; the selector is a label selector: `"app=a"`.',
   },
   {
     name = "expect", call = "world.expect(Kind, name, fields [, namespace])",
     params = { { "kind", "moonloop.Kind" }, { "name", "string" }, { "fields", "table|false" }, WORLD_NAMESPACE },
-    doc = "Fails unless the object is there and has these fields; the message shows each difference. `false` as "
-      .. "fields: it must not be there.",
+    doc = "Fails unless the object exists and has these fields; the message shows each difference. `false` as "
+      .. "fields: it must not exist.",
   },
   {
     name = "advance", call = 'world.advance("5m")',
     params = { { "duration", "string", '"5m"' } },
-    doc = "Moves the clock, and stops wherever something is due.",
+    doc = "Advances the clock, and stops at each instant at which something is due.",
   },
   {
     name = "settle", call = "world.settle()", params = {},
-    doc = "Comes to rest without moving the clock.",
+    doc = "Runs until no work is left, without advancing the clock.",
   },
   {
     name = "now", call = "world.now()", params = {}, returns = { { "seconds", "number" } },
@@ -543,31 +545,30 @@ api.test_modules[1] = {
   {
     name = "finish_pod", call = "world.finish_pod(name [, how [, namespace]])",
     params = { { "name", "string" }, { "how?", '"Succeeded"|"Failed"|integer' }, WORLD_NAMESPACE },
-    doc = 'Ends a pod: `"Succeeded"` (default), `"Failed"`, or an exit code. What follows is for its restartPolicy '
-      .. "to say.",
+    doc = 'Ends a pod: `"Succeeded"` (default), `"Failed"`, or an exit code. Its restartPolicy decides what follows.',
   },
   {
     name = "events", call = "world.events([Kind [, name]])",
     params = { { "kind?", "moonloop.Kind" }, { "name?", "string" } },
     returns = { { "events", "moonloop.testing.Event[]" } },
-    doc = "What was told of objects, of this kind and name if given, oldest first: `type`, `reason`, `note`, `kind`, "
-      .. '`name`. They are sent a moment after they are told: `world.advance "1s"` first.',
+    doc = "The Events on objects, of this kind and name if given, oldest first: `type`, `reason`, `note`, `kind`, "
+      .. '`name`. The operator sends them with a short delay: call `world.advance "1s"` first.',
   },
   {
     name = "requests", call = "world.requests([verb [, path]])",
     params = { { "verb?", "string" }, { "path?", "string", "a part of it" } },
     returns = { { "requests", "moonloop.testing.Request[]" } },
-    doc = 'What the operator asked of the server: `verb`, `path`, `code`. `#world.requests("create", "/pods")`',
+    doc = 'The requests of the operator: `verb`, `path`, `code`. `#world.requests("create", "/pods")`',
   },
   {
     name = "fault", call = "world.fault(name [, where])",
     params = { { "name", "moonloop.testing.Fault" }, { "where?", "moonloop.testing.Where" } },
     returns = { { "heal", "fun()" } },
-    doc = "The next request that fits fails; returns a function that takes the fault away.",
+    doc = "The next matching request fails; returns a function that removes the fault.",
   },
   {
     name = "restart", call = "world.restart()", params = {},
-    doc = "Kills the operator where it stands, and begins another one.",
+    doc = "Kills the operator without a shutdown, and starts another one.",
   },
 }
 
@@ -577,13 +578,13 @@ api.test_modules[2] = {
     name = "world", call = "testing.world(options)",
     params = { { "options?", "moonloop.testing.Options" } },
     returns = { { "world", "moonloop.testing.World" } },
-    doc = "Begins a new, empty cluster and ends the one before.",
+    doc = "Starts a new, empty cluster and ends the one before.",
   },
 }
 
 type_of {
   name = "testing.Options", module = "moonloop.testing",
-  { "now?", "string|number", "what time it is: RFC 3339, or seconds since 1970. Default 2026-01-01T00:00:00Z" },
+  { "now?", "string|number", "the time: RFC 3339, or seconds since 1970. Default 2026-01-01T00:00:00Z" },
   { "scripts?", "string|string[]", "paths of scripts or folders. Default: the script beside the test" },
   {
     "crds?", "string|string[]", "paths of CustomResourceDefinitions. Default: the folder `crds/` beside the test's "
@@ -591,10 +592,10 @@ type_of {
   },
   {
     "pods?", '"run"|"succeed"|"fail"|fun(pod: moonloop.Object, container: table): { after: number, code: integer }?',
-    'what pods do once they run: `"run"` (default: on, until told otherwise), `"succeed"`, `"fail"`, or a function of '
-      .. "pod and container that returns `{ after = seconds, code = exit code }`",
+    'what pods do once they run: `"run"` (default: until `finish_pod`), `"succeed"`, `"fail"`, or a function of pod '
+      .. "and container that returns `{ after = seconds, code = exit code }`",
   },
-  { "seed?", "integer", "of all that is random: uids, generated names, jitter. Default 1" },
+  { "seed?", "integer", "for everything random: uids, generated names, jitter. Default 1" },
 }
 
 type_of {

@@ -1,12 +1,12 @@
 -- Runs a command in a pod at a set time: the At operator of "Programming Kubernetes".
--- An At goes PENDING (the time has not come) -> RUNNING (its pod exists) -> DONE (the pod ended).
+-- The phases of an At: PENDING (not yet due) -> RUNNING (its pod exists) -> DONE (the pod ended).
 local moonloop = require "moonloop"
 local time = require "moonloop.time"
 
 local At = moonloop.kind("cnat.programming-kubernetes.info/v1alpha1", "At")
 local Pod = moonloop.kind("v1", "Pod")
 
---- The instant of a schedule like 2026-07-03T10:02:00Z in seconds, or nil and what is wrong.
+--- The instant of a schedule like 2026-07-03T10:02:00Z in seconds, or nil and the reason.
 local function due(schedule)
   local year, month, day, hour, min, sec =
     schedule:match("^(%d%d%d%d)%-(%d%d)%-(%d%d)T(%d%d):(%d%d):(%d%d)Z$")

@@ -4,6 +4,7 @@
 passed=0
 failed=0
 skipped=0
+tally_failed=() # the arguments of tally_each with a failure
 TIMEFORMAT='%1R %1U %1S' # what tally_clock reads
 
 # tally_add PASSED FAILED SKIPPED
@@ -51,6 +52,7 @@ tally_program() {
 tally_each() {
   local function=$1 results number=0 printed=0 argument
   shift
+  local arguments=("$@")
   results=$(mktemp -d -t moonloop-tally.XXXXXX)
   trap 'tally_stop INT' INT
   trap 'tally_stop TERM' TERM
@@ -84,6 +86,7 @@ tally_print_done() {
     cat "$results/$printed.out"
     read -ra counts <"$results/$printed.counts"
     tally_add "${counts[@]}"
+    [ "${counts[1]}" = 0 ] || tally_failed+=("${arguments[printed - 1]}")
   done
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 ML_NORETURN static void out_of_memory(size_t size)
 {
@@ -64,4 +65,10 @@ char *ml_asprintf(const char *format, ...)
     if (len < 0)
         out_of_memory(0);
     return text;
+}
+
+void ml_close_fd(const int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
 }

@@ -1,8 +1,8 @@
 /* L0 base. What every other file may assume: attributes, scoped cleanup, allocation that
  * does not fail, assertions that stay on. Thread-agnostic.
  *
- * Allocation aborts when memory is gone: the host has no useful way on. What a peer or a
- * script can make grow goes through ml_buf (with a maximum) or a script's own budget. */
+ * Allocation aborts when memory runs out: the host could do nothing useful then. Data that a peer
+ * can make grow goes into an ml_buf (with a maximum); data of a script counts in its budget. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +28,7 @@
 /* The struct that holds `member` at `ptr`. */
 #define ml_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-/* Runs `fini` on the variable when it leaves scope. Never use either in a frame that a Lua
+/* Runs `fini` on the variable when it leaves scope. Never use ML_AUTO in a frame that a Lua
  * error can cross: longjmp skips cleanup handlers. */
 #define ML_AUTO(fini) __attribute__((cleanup(fini)))
 #define ML_AUTO_FREE  __attribute__((cleanup(ml_free_ptr)))
@@ -58,6 +58,19 @@ char *ml_strndup(const char *text, size_t len); /* always terminated */
 char *ml_asprintf(const char *format, ...) ML_PRINTF(1, 2);
 
 #define ml_new(type) ((type *)ml_zalloc(sizeof(type)))
+
+/* For ML_AUTO: closes the descriptor, which may be -1. */
+void ml_close_fd(const int *fd);
+
+/* An array of items of `size` bytes with room for one behind `count`: it doubles when it is full.
+ * An empty one is NULL with capacity 0. */
+static inline void *ml_grow(void *items, size_t *capacity, size_t count, size_t size)
+{
+    if (ML_LIKELY(count < *capacity))
+        return items;
+    *capacity = *capacity ? *capacity * 2 : ML_MAX(512 / size, (size_t)8);
+    return ml_realloc(items, *capacity * size);
+}
 
 /* For ML_AUTO_FREE: frees what the variable points at. */
 static inline void ml_free_ptr(void *pp)

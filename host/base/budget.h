@@ -1,7 +1,7 @@
 /* L0 base. Limits on what one owner may use: memory (struct ml_budget) and CPU time (struct
  * ml_meter).
  *
- * Whoever holds memory for an owner takes it from the owner's budget, and gives it back when the
+ * Code that holds memory for an owner takes it from the owner's budget, and gives it back when the
  * memory is freed. Several budgets may share a pool. */
 #pragma once
 
@@ -10,16 +10,16 @@
 /* What several budgets may use together. */
 struct ml_budget_pool {
     size_t used;
-    size_t max; /* 0: no end */
+    size_t max; /* 0: no limit */
 };
 
 struct ml_budget {
     size_t used;
     size_t max;
     struct ml_budget_pool *pool; /* NULL: none */
-    size_t pool_grants;          /* bytes that the pool gives whatever the others use */
+    size_t pool_grants;          /* bytes that the pool always gives, whatever others use */
     bool pool_refused;           /* the last refusal was the pool's, not that of `max` */
-    void (*reclaim)(struct ml_budget *budget); /* frees what can be spared; NULL: nothing can */
+    void (*reclaim)(struct ml_budget *budget); /* frees unneeded memory; NULL: there is none */
 };
 
 /* The allocator of scripts calls all of these, so the short ones are inline. */
@@ -28,7 +28,7 @@ bool ml_budget_fits_pool(struct ml_budget *budget,
                          size_t bytes); /* the slow way of ml_budget_fits */
 
 /* Would so many more bytes fit? One budget may use seven eighths of what the others leave in the
- * pool, so something is left for each, however many want it all. */
+ * pool, so something is left for each, however many budgets use their maximum. */
 static inline bool ml_budget_fits(struct ml_budget *budget, size_t bytes)
 {
     size_t granted = ML_MIN(budget->pool_grants, budget->max);
@@ -38,10 +38,10 @@ static inline bool ml_budget_fits(struct ml_budget *budget, size_t bytes)
     return true;
 }
 
-/* False, with nothing taken, when that many bytes do not fit, even after reclaim. A budget of
- * NULL has no end. */
+/* False, with nothing taken, when that many bytes do not fit, even after reclaim. A NULL
+ * budget has no limit. */
 ML_NODISCARD bool ml_budget_take(struct ml_budget *budget, size_t bytes);
-/* For memory that is allocated already: may exceed the maximum; then nothing else fits until enough
+/* For memory that is already allocated: may exceed the maximum; then nothing else fits until enough
  * has been given back. */
 static inline void ml_budget_force(struct ml_budget *budget, size_t bytes)
 {
@@ -62,9 +62,9 @@ static inline void ml_budget_give(struct ml_budget *budget, size_t bytes)
         budget->pool->used -= bytes;
 }
 
-/* CPU time used, against a share of the wall time; pure, over instants that the caller reads from a
- * clock. A quarter of the time may be used, and of what was not used up to two seconds' worth at
- * once; what goes beyond that is owed until enough time has passed. All zero: nothing used. */
+/* Limits CPU time to a quarter of the wall time. Unused time adds up to at most half a second,
+ * which may be used at once; CPU time beyond that is owed until enough time has passed. Reads no
+ * clock: the caller passes instants. All zero: nothing used. */
 struct ml_meter {
     int64_t used_ns; /* as of at_ns, without what elapsed time has paid back */
     int64_t at_ns;   /* monotonic */

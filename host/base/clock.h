@@ -1,5 +1,5 @@
-/* L0 base. The clock seam: everything above asks it for the time, never the libc. One struct
- * of functions; the real one reads the kernel, a fake one is moved by hand. */
+/* L0 base. The clock interface: all other code reads the time here, never from the libc. One struct
+ * of functions; the real one reads the kernel's clocks, a test advances the fake one. */
 #pragma once
 
 #include "base/base.h"
@@ -34,11 +34,11 @@ static inline int64_t ml_clock_wall(struct ml_clock *clock)
 
 #define ML_SECONDS_MAX INT64_C(9000000000) /* 285 years: in ns it still fits */
 
-/* Seconds in ns, rounded up. False, with nothing written, for what is below 0, above
- * ML_SECONDS_MAX or no number. */
+/* Seconds in ns, rounded up. False, with nothing written, for a value below 0, above
+ * ML_SECONDS_MAX or not a number. */
 bool ml_seconds_to_ns(double seconds, int64_t *out_ns);
 
-/* How long after `from` it is `to`, in ns; as much as fits. */
+/* to - from in ns, limited to the range of int64_t. */
 static inline int64_t ml_ns_between(int64_t from, int64_t to)
 {
     int64_t between;

@@ -1,5 +1,5 @@
-/* L0 base. What went wrong: a kind to decide by, a message to show, and for answers of a
- * Kubernetes API server the code, reason and wait they carried.
+/* L0 base. An error: a kind for decisions, a message for people, and for answers of a
+ * Kubernetes API server their code, reason and Retry-After.
  *
  * A fallible function returns 0 or a negative ML_E… kind, takes `struct ml_err *err` last
  * (never NULL), and leaves its out parameters untouched on failure. Layers below `operator` never
@@ -51,7 +51,7 @@ enum {
 
 struct ml_err {
     int kind;                         /* 0 or ML_E… */
-    int http;                         /* status code, 0 when no answer was had */
+    int http;                         /* status code, 0 when there was no answer */
     int64_t retry_after_ms;           /* what the server asked for, or -1 */
     char reason[ML_ERR_REASON_MAX];   /* Status.reason, or "" */
     char message[ML_ERR_MESSAGE_MAX]; /* one line, no trailing full stop */

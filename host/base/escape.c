@@ -22,27 +22,15 @@ static void append_byte_escape(struct ml_buf *buf, unsigned char c)
 
 static void append_ascii_escape(struct ml_buf *buf, unsigned char c, enum escape_style style)
 {
-    switch (c) {
-    case '"':
-        ml_buf_puts(buf, "\\\"");
-        break;
-    case '\\':
-        ml_buf_puts(buf, "\\\\");
-        break;
-    case '\n':
-        ml_buf_puts(buf, "\\n");
-        break;
-    case '\r':
-        ml_buf_puts(buf, "\\r");
-        break;
-    case '\t':
-        ml_buf_puts(buf, "\\t");
-        break;
-    default:
-        if (style == ESCAPE_JSON)
-            append_unicode_escape(buf, c);
-        else
-            append_byte_escape(buf, c);
+    static const char named[] = "\"\\\n\r\t", names[] = "\"\\nrt";
+    const char *at = memchr(named, c, sizeof named - 1);
+    if (at) {
+        ml_buf_putc(buf, '\\');
+        ml_buf_putc(buf, names[at - named]);
+    } else if (style == ESCAPE_JSON) {
+        append_unicode_escape(buf, c);
+    } else {
+        append_byte_escape(buf, c);
     }
 }
 
@@ -131,9 +119,7 @@ void ml_clean_line(struct ml_str text, char *out, size_t size)
     out[text.len] = '\0';
 }
 
-static void append_escaped_line(struct ml_buf *to, const char *format, va_list args)
-    ML_PRINTF(2, 0);
-
+ML_PRINTF(2, 0)
 static void append_escaped_line(struct ml_buf *to, const char *format, va_list args)
 {
     ML_AUTO_FREE char *text = NULL;

@@ -6,23 +6,24 @@
 
 #include <stdio.h>
 
-/* Appends `text` as a quoted JSON string. What server-side apply's YAML 1.1 reader refuses or
- * changes when it stands raw (DEL, C1 controls, U+2028/9, U+FEFF, U+FFFE/F), and what turns the
- * direction of text on a terminal (U+202A to U+202E, U+2066 to U+2069), is written as \uXXXX,
- * "/" is not escaped, and the rest stays raw UTF-8: the form every Kubernetes decoder
- * reads back unchanged. Bytes that are not UTF-8 become U+FFFD. False when the buffer is full. */
+/* Appends `text` as a quoted JSON string. Two groups of characters are written as \uXXXX: those
+ * that server-side apply's YAML 1.1 reader refuses or changes when they are raw (DEL, C1 controls,
+ * U+2028/9, U+FEFF, U+FFFE/F), and those that change the direction of text on a terminal (U+202A to
+ * U+202E, U+2066 to U+2069). "/" is not escaped, and the rest stays raw UTF-8: every Kubernetes
+ * decoder reads this form back unchanged. Bytes that are not UTF-8 become U+FFFD. False when the
+ * buffer is full. */
 bool ml_escape_json(struct ml_buf *buf, struct ml_str text);
 
-/* Appends foreign text, whatever a script, an object, a server or a file said, for a terminal or a
- * text log. It cannot begin a line or steer a terminal: control characters become \n, \r, \t or
- * \x1b, bytes that are not UTF-8 \xNN, and C1 controls, U+2028/9, U+FEFF and what turns the
- * direction of text \uXXXX. All else stays as it is, backslashes too. False when the buffer is
- * full. */
+/* Appends foreign text (of a script, an object, a server or a file) for a terminal or a text log.
+ * The result cannot begin a line or control a terminal: control characters become \n, \r, \t or
+ * \x1b, bytes that are not UTF-8 become \xNN; C1 controls, U+2028/9, U+FEFF and characters that
+ * change the direction of text become \uXXXX. Everything else stays, backslashes too. False when
+ * the buffer is full. */
 bool ml_escape_text(struct ml_buf *buf, struct ml_str text);
 
 /* One printable line of foreign text, for a message: trimmed, at most size - 1 bytes, cut at the
- * end of a character. Control characters become spaces; in a text that is not UTF-8 all but ASCII
- * becomes '?'. */
+ * end of a character. Control characters become spaces; in a text that is not UTF-8 everything but
+ * ASCII becomes '?'. */
 void ml_clean_line(struct ml_str text, char *out, size_t size);
 
 /* A line for a person at a terminal, with its line end. The whole line is escaped (ml_escape_text):

@@ -50,3 +50,11 @@ static inline struct ml_list *ml_list_shift(struct ml_list *list)
 #define ml_list_each(node, list)                                                                   \
     for (struct ml_list *node = (list)->next, *node##_next = node->next; node != (list);           \
          node = node##_next, node##_next = node->next)
+
+/* The same with the elements, of a struct whose node is `node`: ml_list_each_entry (struct thing,
+ * thing, &things). */
+#define ml_list_each_entry(type, entry, list)                                                      \
+    for (type *entry = ml_container_of((list)->next, type, node),                                  \
+              *entry##_next = ml_container_of(entry->node.next, type, node);                       \
+         &entry->node != (list);                                                                   \
+         entry = entry##_next, entry##_next = ml_container_of(entry->node.next, type, node))

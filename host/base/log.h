@@ -1,8 +1,8 @@
 /* L0 base. Structured log lines: a constant message and key/value fields, as JSON (level, ts,
- * logger, msg, then the fields) or as text for a terminal. Whatever the strings hold, a line stays
- * one line: JSON, or text without control characters (base/escape.h). The only exception is an
- * ML_LINES field in text: its lines stand below, each escaped, and indented by two spaces, so that
- * none of them looks like a log line. The first 1024 bytes of a message are shown, 128 of the
+ * logger, msg, then the fields) or as text for a terminal. Whatever the strings contain, a line
+ * stays one line: JSON, or text without control characters (base/escape.h). The only exception is
+ * an ML_LINES field in text: its lines follow below, each escaped, and indented by two spaces, so
+ * that none of them looks like a log line. The first 1024 bytes of a message are shown, 128 of the
  * logger and of each key; a line over 16 KiB says only that it was too long. A line that cannot be
  * written now, because nobody reads the pipe or the disk is full, is dropped: logging never blocks
  * or fails the work that it reports. A later line says how many were dropped, as soon as lines can
@@ -26,50 +26,32 @@ struct ml_field {
     double real;
 };
 
-#define ML_S(k, text)                                                                              \
-    {                                                                                              \
-        .key = (k), .type = ML_FIELD_STR, .str = ml_str_of(text)                                   \
-    }
-#define ML_STR_FIELD(k, s)                                                                         \
-    {                                                                                              \
-        .key = (k), .type = ML_FIELD_STR, .str = (s)                                               \
-    }
-#define ML_I(k, value)                                                                             \
-    {                                                                                              \
-        .key = (k), .type = ML_FIELD_INT, .integer = (int64_t)(value)                              \
-    }
-#define ML_F(k, value)                                                                             \
-    {                                                                                              \
-        .key = (k), .type = ML_FIELD_REAL, .real = (value)                                         \
-    }
-#define ML_RAW(k, json)                                                                            \
-    {                                                                                              \
-        .key = (k), .type = ML_FIELD_RAW, .str = (json)                                            \
-    }
+#define ML_S(k, text)      ML_STR_FIELD(k, ml_str_of(text))
+#define ML_STR_FIELD(k, s) ((struct ml_field){.key = (k), .type = ML_FIELD_STR, .str = (s)})
+#define ML_I(k, value)     ((struct ml_field){.key = (k), .type = ML_FIELD_INT, .integer = (value)})
+#define ML_F(k, value)     ((struct ml_field){.key = (k), .type = ML_FIELD_REAL, .real = (value)})
+#define ML_RAW(k, json)    ((struct ml_field){.key = (k), .type = ML_FIELD_RAW, .str = (json)})
 #define ML_LINES(k, text)                                                                          \
-    {                                                                                              \
-        .key = (k), .type = ML_FIELD_LINES, .str = ml_str_of(text)                                 \
-    }
-#define ML_ERR(err)                                                                                \
-    {                                                                                              \
-        .key = "error", .type = ML_FIELD_STR, .str = ml_str_of((err)->message)                     \
-    }
+    ((struct ml_field){.key = (k), .type = ML_FIELD_LINES, .str = ml_str_of(text)})
+#define ML_ERR(err) ML_S("error", (err)->message)
+/* The error with its kind. */
+#define ML_ERR_FIELDS(err) ML_ERR(err), ML_S("errorKind", ml_err_name((err)->kind))
 
 struct ml_log {
     struct ml_clock *clock;
     int fd;
-    enum ml_log_level level; /* lines below it are not made */
+    enum ml_log_level level; /* lines below it are not written */
     enum ml_log_format format;
     uint64_t dropped;  /* lines that could not be written */
-    uint64_t reported; /* of those, in a line that could */
+    uint64_t reported; /* of those, already reported in a later line */
     bool torn;         /* only the beginning of the last line was written */
 };
 
-/* `fd` is borrowed. A log of NULL swallows everything. */
+/* `fd` is borrowed. A NULL log drops everything. */
 void ml_log_init(struct ml_log *log, struct ml_clock *clock, int fd, enum ml_log_format format,
                  enum ml_log_level level);
 
-/* `logger` names the part that speaks ("reflector"); `fields` ends with a NULL key. */
+/* `logger` names the part of the host that logs ("informer"); `fields` ends with a NULL key. */
 void ml_log_write(struct ml_log *log, enum ml_log_level level, const char *logger,
                   const char *message, const struct ml_field *fields);
 

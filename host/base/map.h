@@ -1,12 +1,12 @@
-/* L0 base. Hash tables whose keys others may choose. Not thread-safe.
+/* L0 base. Hash tables for keys that an attacker may choose. Not thread-safe.
  *
- * A map goes from byte strings to pointers, by open addressing; insertion never moves the values
- * themselves. The key's bytes belong to the value (or to whoever outlives it): the map keeps only
- * the slice, so an entry costs 24 bytes and no allocation.
+ * A map maps byte strings to pointers, by open addressing; insertion never moves the values
+ * themselves. The key's bytes belong to the value (or to an owner that outlives it): the map keeps
+ * only the slice, so an entry costs 24 bytes and no allocation.
  *
- * A set holds things that carry their own key, for tables of very many: an entry costs a pointer
- * and four bytes, at most 21 bytes with the spare slots, where that of a map costs 24 and its share
- * of the spare slots. It keeps the order in which the entries came. */
+ * A set holds entries that contain their own key, for very large tables: an entry costs a pointer
+ * and four bytes, at most 21 bytes with the spare slots. An entry of a map costs 24 bytes and its
+ * share of the spare slots. A set keeps the order in which its entries were added. */
 #pragma once
 
 #include "base/str.h"
@@ -38,7 +38,7 @@ void ml_map_fini(struct ml_map *map); /* frees the table; the values are the cal
 void *ml_map_get(const struct ml_map *map, struct ml_str key); /* NULL when absent */
 
 /* Sets, replacing key and value of an entry that is there. Returns the former value or NULL.
- * `value` is not NULL; `key` must stay valid until the entry goes. */
+ * `value` is not NULL; `key` must stay valid until the entry is removed. */
 void *ml_map_put(struct ml_map *map, struct ml_str key, void *value);
 
 void *ml_map_remove(struct ml_map *map, struct ml_str key); /* the former value or NULL */
@@ -55,11 +55,11 @@ void *ml_map_next(const struct ml_map *map, size_t *cursor, struct ml_str *out_k
 struct ml_set {
     struct ml_str (*key)(const void *entry); /* set by the owner before the first put */
     void **entries;  /* in the order in which they came; NULL where one was removed */
-    uint32_t *slots; /* of each: free, removed, or bits of a hash and the place of its entry */
+    uint32_t *slots; /* each: free, removed, or bits of a hash and the place of its entry */
     size_t capacity; /* of slots: 0 or a power of two */
     size_t used;     /* slots that are not free */
-    size_t room;     /* of entries */
-    size_t filled;   /* places of entries that were given out */
+    size_t room;     /* capacity of entries */
+    size_t filled;   /* used places of entries, removed ones too */
     size_t len;
 };
 
@@ -68,8 +68,8 @@ void ml_set_fini(struct ml_set *set); /* frees the table; the entries are the ca
 void *ml_set_get(const struct ml_set *set, struct ml_str key); /* NULL when absent */
 
 /* Puts `entry`, which is not NULL, in the place of the one with the same key, or behind all
- * others. Returns the former entry or NULL. The key's bytes must stay as they are until the entry
- * goes. */
+ * others. Returns the former entry or NULL. The key's bytes must not change until the entry is
+ * removed. */
 void *ml_set_put(struct ml_set *set, void *entry);
 
 void *ml_set_remove(struct ml_set *set, struct ml_str key); /* the former entry or NULL */

@@ -39,7 +39,7 @@ void ml_metric_set(struct ml_metric *metric, double value);     /* gauge */
 void ml_metric_observe(struct ml_metric *metric, double value); /* histogram */
 double ml_metric_value(const struct ml_metric *metric);         /* a histogram's sum */
 
-/* Embed it: `collect` runs before each write, to set gauges that are read off something. */
+/* Embed it: `collect` runs before each write, to set gauges from the current state. */
 struct ml_metrics_collector {
     void (*collect)(void *context);
     void *context;

@@ -1,5 +1,5 @@
-/* L0 base. The random seam: jitter and identifiers come from here, so that a seed replays a
- * run. Not for secrets. */
+/* L0 base. The random interface: jitter and identifiers come from here, so that the same seed
+ * repeats a run. Not for secrets. */
 #pragma once
 
 #include "base/base.h"

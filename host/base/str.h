@@ -52,11 +52,12 @@ static inline char *ml_str_dup(struct ml_str s)
     return ml_strndup(s.ptr, s.len);
 }
 
-/* FNV-1a, the same in every process: for content that only has to notice a change, and where
- * processes have to agree. Not for tables: ml_hash (base/map.h). */
+/* FNV-1a, the same in every process: to detect changes of content, and where processes have to
+ * agree. Not for tables: they use ml_hash (base/map.h). */
 uint64_t ml_str_hash(struct ml_str s);
 
 /* The number of bytes of the well-formed UTF-8 sequence at p, or 0: no overlong forms, no
- * surrogates, at most U+10FFFF (Unicode 15, table 3-7). `len`, at least 1, is what may be read. */
+ * surrogates, at most U+10FFFF (Unicode 15, table 3-7). `len`, at least 1, is the number of
+ * readable bytes. */
 size_t ml_utf8_len(const char *p, size_t len);
 bool ml_str_is_utf8(struct ml_str s); /* all of it */

@@ -1,5 +1,5 @@
-/* L8 cli. One function a subcommand, each in a file of its own. They get argv from their own
- * name on and return an exit code (enum moonloop_exit). */
+/* L8 cli. One function for each subcommand, each in its own file. Its argv[0] is the name of the
+ * subcommand; it returns an exit code (enum moonloop_exit). */
 #pragma once
 
 #include "base/err.h"

@@ -1,5 +1,5 @@
-/* L8 cli. Command-line options by table, one table a subcommand: `--name VALUE`, `--name=VALUE`,
- * `--flag`; what may be given several times collects. */
+/* L8 cli. Command-line options, one table for each subcommand: `--name VALUE`, `--name=VALUE`,
+ * `--flag`; an option that may be repeated collects its values. */
 #pragma once
 
 #include "base/err.h"
@@ -22,15 +22,15 @@ struct ml_option_list {
 
 struct ml_option {
     const char *name;  /* "--kubeconfig" */
-    const char *value; /* what help calls its value: "FILE"; NULL for a flag */
+    const char *value; /* the name of its value in the help: "FILE"; NULL for a flag */
     const char *help;
     enum ml_option_type type;
     void *into;
 };
 
-/* Reads argv[1…]. Words that are no options go to `words` (NULL: refused). Stops with
- * *help true at --help or -h. ML_EINVALID names what is wrong and, for an unknown option, the
- * nearest one. Values are borrowed from argv. */
+/* Reads argv[1…]. Words that are not options go to `words` (NULL: refused). Stops with
+ * *help true at --help or -h. ML_EINVALID names the problem and, for an unknown option, the most
+ * similar one. Values are borrowed from argv. */
 ML_NODISCARD int ml_options_parse(const struct ml_option *options, size_t count, int argc,
                                   char **argv, struct ml_option_list *words, bool *help,
                                   struct ml_err *err);

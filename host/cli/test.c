@@ -45,6 +45,7 @@ static void put_list(struct ml_json_writer *writer, const char *name,
     ml_json_end_array(writer);
 }
 
+/* The argument of run() in lua/cluster/testing/runner.lua. */
 static void describe(struct ml_buf *out, const struct test *test)
 {
     struct ml_json_writer writer;
@@ -52,19 +53,10 @@ static void describe(struct ml_buf *out, const struct test *test)
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "output", ml_str_of(test->output ? test->output : "utfTerminal"));
     put_list(&writer, "paths", &test->paths);
-    ml_json_key(&writer, ML_STR("words"));
-    ml_json_begin_array(&writer);
-    for (size_t i = 0; i < test->filters.count; i++) {
-        ML_AUTO_FREE char *word = ml_asprintf("--filter=%s", test->filters.values[i]);
-        ml_json_string(&writer, ml_str_of(word));
-    }
-    if (test->shuffle)
-        ml_json_string(&writer, ML_STR("--shuffle"));
-    if (test->seed) {
-        ML_AUTO_FREE char *word = ml_asprintf("--seed=%s", test->seed);
-        ml_json_string(&writer, ml_str_of(word));
-    }
-    ml_json_end_array(&writer);
+    put_list(&writer, "filters", &test->filters);
+    ml_json_put_bool(&writer, "shuffle", test->shuffle);
+    if (test->seed)
+        ml_json_put_string(&writer, "seed", ml_str_of(test->seed));
     ml_json_end_object(&writer);
 }
 

@@ -41,9 +41,8 @@ static void end_reply(struct ml_apiserver_call *call)
 }
 
 /* The reply that a method is called on, in the state it needs. */
-ML_RAISES
-static struct ml_apiserver_call *check_reply(lua_State *L, const char *method,
-                                             enum reply_state wanted)
+ML_RAISES static struct ml_apiserver_call *check_reply(lua_State *L, const char *method,
+                                                       enum reply_state wanted)
 {
     struct ml_apiserver_call *call = luaL_checkudata(L, 1, REPLY);
     if (call->state == REPLY_OVER)
@@ -55,8 +54,7 @@ static struct ml_apiserver_call *check_reply(lua_State *L, const char *method,
 }
 
 /* The headers at `index`, sorted by name; their texts belong to the table there. */
-ML_RAISES
-static size_t check_reply_headers(lua_State *L, int index, struct ml_http_header *headers)
+ML_RAISES static size_t check_reply_headers(lua_State *L, int index, struct ml_http_header *headers)
 {
     size_t count = 0;
     if (lua_isnoneornil(L, index))
@@ -76,8 +74,7 @@ static size_t check_reply_headers(lua_State *L, int index, struct ml_http_header
     return count;
 }
 
-ML_RAISES
-static int check_reply_status(lua_State *L)
+ML_RAISES static int check_reply_status(lua_State *L)
 {
     lua_Integer status = luaL_checkinteger(L, 2);
     luaL_argcheck(L, status >= 200 && status <= 599, 2, "a status code");
@@ -85,8 +82,7 @@ static int check_reply_status(lua_State *L)
 }
 
 /* reply:send(code, content_type, body, headers?) */
-ML_RAISES
-static int reply_send(lua_State *L)
+ML_RAISES static int reply_send(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "send", REPLY_OPEN);
     struct ml_http_header headers[HEADERS_MAX];
@@ -100,8 +96,7 @@ static int reply_send(lua_State *L)
 }
 
 /* reply:start(code, content_type, headers?) */
-ML_RAISES
-static int reply_start(lua_State *L)
+ML_RAISES static int reply_start(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "start", REPLY_OPEN);
     struct ml_http_header headers[HEADERS_MAX];
@@ -114,8 +109,7 @@ static int reply_start(lua_State *L)
 }
 
 /* reply:write(bytes) -> bytes that wait to be sent */
-ML_RAISES
-static int reply_write(lua_State *L)
+ML_RAISES static int reply_write(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "write", REPLY_STARTED);
     struct ml_str bytes = host_check_str(L, 2);
@@ -124,8 +118,7 @@ static int reply_write(lua_State *L)
 }
 
 /* reply:finish() */
-ML_RAISES
-static int reply_finish(lua_State *L)
+ML_RAISES static int reply_finish(lua_State *L)
 {
     struct ml_apiserver_call *call = check_reply(L, "finish", REPLY_STARTED);
     end_reply(call);
@@ -134,8 +127,7 @@ static int reply_finish(lua_State *L)
 }
 
 /* reply:abort(): at any time; nothing when the answer has ended */
-ML_RAISES
-static int reply_abort(lua_State *L)
+ML_RAISES static int reply_abort(lua_State *L)
 {
     struct ml_apiserver_call *call = luaL_checkudata(L, 1, REPLY);
     if (call->state == REPLY_OVER)
@@ -146,8 +138,7 @@ static int reply_abort(lua_State *L)
 }
 
 /* The fields of a reply: its methods, which are the upvalue, and on_close. */
-ML_RAISES
-static int reply_index(lua_State *L)
+ML_RAISES static int reply_index(lua_State *L)
 {
     lua_settop(L, 2);
     lua_pushvalue(L, 2);
@@ -161,8 +152,7 @@ static int reply_index(lua_State *L)
 }
 
 /* reply.on_close = function or nil */
-ML_RAISES
-static int reply_newindex(lua_State *L)
+ML_RAISES static int reply_newindex(lua_State *L)
 {
     luaL_checkudata(L, 1, REPLY);
     const char *name = luaL_checkstring(L, 2);
@@ -206,8 +196,7 @@ static struct ml_apiserver_call *push_new_reply(struct ml_trusted *trusted,
 /* ---- the server ---- */
 
 /* settings -> nothing; puts the server where handle finds it. */
-ML_RAISES
-static int open_server(lua_State *L)
+ML_RAISES static int open_server(lua_State *L)
 {
     lua_getglobal(L, "require");
     lua_pushstring(L, "cluster.apiserver");

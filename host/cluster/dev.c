@@ -180,46 +180,35 @@ static int make_dev_folder(struct ml_dev *self)
     return 0;
 }
 
-static void write_kubeconfig_text(const struct ml_dev *self, struct ml_buf *out)
+static void print_kubeconfig(const struct ml_dev *self, FILE *out)
 {
-    ml_buf_puts(out, "apiVersion: v1\nkind: Config\ncurrent-context: moonloop\n"
-                     "clusters:\n- name: moonloop\n  cluster:\n");
-    ml_buf_printf(out, "    server: https://127.0.0.1:%d\n    certificate-authority-data: ",
-                  ml_embedded_http_port(self->http));
-    ml_base64_encode(ml_str_of(ml_embedded_http_ca(self->http)), out);
-    ml_buf_printf(out, "\nusers:\n- name: moonloop\n  user:\n    token: %s\n", self->token);
-    ml_buf_puts(out, "contexts:\n- name: moonloop\n  context:\n    cluster: moonloop\n"
-                     "    user: moonloop\n    namespace: default\n");
-}
-
-static int write_kubeconfig_bytes(int fd, struct ml_str text)
-{
-    while (text.len) {
-        ssize_t sent = write(fd, text.ptr, text.len);
-        if (sent < 0)
-            return -1;
-        text.ptr += sent;
-        text.len -= (size_t)sent;
-    }
-    return 0;
+    ML_AUTO(ml_buf_fini) struct ml_buf ca = ML_BUF_INIT;
+    ml_base64_encode(ml_str_of(ml_embedded_http_ca(self->http)), &ca);
+    fprintf(out,
+            "apiVersion: v1\nkind: Config\ncurrent-context: moonloop\n"
+            "clusters:\n- name: moonloop\n  cluster:\n"
+            "    server: https://127.0.0.1:%d\n    certificate-authority-data: %s\n"
+            "users:\n- name: moonloop\n  user:\n    token: %s\n"
+            "contexts:\n- name: moonloop\n  context:\n    cluster: moonloop\n"
+            "    user: moonloop\n    namespace: default\n",
+            ml_embedded_http_port(self->http), ml_buf_cstr(&ca), self->token);
 }
 
 /* Written to a temporary file and renamed, so that nobody reads half a file, and its mode is 0600
  * from the start. */
 static int write_kubeconfig(struct ml_dev *self)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     const char *path = self->opts.kubeconfig;
     char *name = path ? ml_strdup(path) : ml_asprintf("%s/kubeconfig", self->folder);
     ML_AUTO_FREE char *beside = ml_asprintf("%s.XXXXXX", name);
-    write_kubeconfig_text(self, &text);
     int fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
-    int r = fd < 0 ? -1 : write_kubeconfig_bytes(fd, ml_buf_str(&text));
-    if (fd >= 0 && close(fd) < 0)
-        r = -1;
-    if (r == 0)
-        r = rename(beside, name);
-    if (r < 0) {
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (out)
+        print_kubeconfig(self, out);
+    bool written = out && !ferror(out);
+    if (out && fclose(out) != 0)
+        written = false;
+    if (!written || rename(beside, name) < 0) {
         ml_err_set(self->err, ML_EIO, "%s: cannot be written: %s", name, strerror(errno));
         if (fd >= 0)
             unlink(beside);
@@ -402,25 +391,13 @@ static void start_dev_operator(void *context)
         ml_timer_start(&self->idle_check, IDLE_CHECK_NS);
 }
 
-static void put_admin_user(struct ml_json_writer *writer, const char *token)
-{
-    ml_json_key(writer, ML_STR("tokens"));
-    ml_json_begin_object(writer);
-    ml_json_key(writer, ml_str_of(token));
-    ml_json_begin_object(writer);
-    ml_json_put_string(writer, "name", ML_STR("kubernetes-admin"));
-    ml_json_key(writer, ML_STR("groups"));
-    ml_json_begin_array(writer);
-    ml_json_string(writer, ML_STR("system:masters"));
-    ml_json_string(writer, ML_STR("system:authenticated"));
-    ml_json_end_array(writer);
-    ml_json_end_object(writer);
-    ml_json_end_object(writer);
-}
-
 static int make_dev_server(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf settings = ML_BUF_INIT;
+    ML_AUTO_FREE char *tokens = ml_asprintf(
+        "{\"%s\":{\"name\":\"kubernetes-admin\","
+        "\"groups\":[\"system:masters\",\"system:authenticated\"]}}",
+        self->token);
     struct ml_json_writer writer;
     bool rbac = self->opts.authorization && !strcmp(self->opts.authorization, "RBAC");
     ml_json_writer_init(&writer, &settings);
@@ -428,7 +405,7 @@ static int make_dev_server(struct ml_dev *self)
     ml_json_put_string(&writer, "authorization", ml_str_of(rbac ? "rbac" : "always"));
     if (self->opts.data)
         ml_json_put_string(&writer, "data", ml_str_of(self->opts.data));
-    put_admin_user(&writer, self->token);
+    ml_json_put_raw(&writer, "tokens", ml_str_of(tokens));
     ml_json_end_object(&writer);
     const struct ml_apiserver_options options = {
         .loop = self->loop,

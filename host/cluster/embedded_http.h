@@ -2,7 +2,7 @@
  * its answers back, whole or as a stream. The certificate is made at each start; its key never
  * leaves the process.
  *
- * Limits are those of net/http_server.h. Requests beyond them get the Status that kube-apiserver
+ * Limits are those of net/http.h. Requests beyond them get the Status that kube-apiserver
  * gives. A stream has no limit of its own: write returns to Lua how many bytes wait for the client,
  * and Lua cuts a client that does not read. */
 #pragma once

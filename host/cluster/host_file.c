@@ -14,28 +14,7 @@ struct host_file {
     int fd; /* -1: closed */
 };
 
-/* nil, "PATH: what is wrong" */
-ML_RAISES
-static int push_file_error(lua_State *L, const char *what)
-{
-    const char *why = strerror(errno);
-    lua_pushnil(L);
-    if (what)
-        lua_pushfstring(L, "%s: %s", what, why);
-    else
-        lua_pushstring(L, why);
-    return 2;
-}
-
-ML_RAISES
-static int push_true(lua_State *L)
-{
-    lua_pushboolean(L, 1);
-    return 1;
-}
-
-ML_RAISES
-static struct host_file *check_open_file(lua_State *L)
+ML_RAISES static struct host_file *check_open_file(lua_State *L)
 {
     struct host_file *file = luaL_checkudata(L, 1, FILE_TYPE);
     luaL_argcheck(L, file->fd >= 0, 1, "the file is closed");
@@ -44,8 +23,7 @@ static struct host_file *check_open_file(lua_State *L)
 
 /* open(path) -> file | nil, message: opens for reading and appending, creates it with mode 0600 if
  * missing, and locks it against other processes until it is closed. */
-ML_RAISES
-static int file_open(lua_State *L)
+ML_RAISES static int file_open(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
     struct host_file *file = lua_newuserdatauv(L, sizeof *file, 0);
@@ -53,7 +31,7 @@ static int file_open(lua_State *L)
     luaL_setmetatable(L, FILE_TYPE);
     file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (file->fd < 0)
-        return push_file_error(L, path);
+        return host_push_done(L, false, path);
     if (flock(file->fd, LOCK_EX | LOCK_NB) == 0)
         return 1;
     lua_pushnil(L);
@@ -79,24 +57,22 @@ static int write_or_fail(int fd, const char *text, size_t len)
 }
 
 /* file:write(text) -> true | nil, message: writes all of it, or leaves the file as before. */
-ML_RAISES
-static int file_write(lua_State *L)
+ML_RAISES static int file_write(lua_State *L)
 {
     struct host_file *file = check_open_file(L);
     size_t len;
     const char *text = luaL_checklstring(L, 2, &len);
     off_t before = lseek(file->fd, 0, SEEK_END);
     if (write_or_fail(file->fd, text, len) == 0)
-        return push_true(L);
+        return host_push_done(L, true, NULL);
     int why = errno;
     int cut = ftruncate(file->fd, before);
     errno = cut < 0 ? errno : why;
-    return push_file_error(L, NULL);
+    return host_push_done(L, false, NULL);
 }
 
 /* file:read() -> text | nil, message: the whole file. */
-ML_RAISES
-static int file_read(lua_State *L)
+ML_RAISES static int file_read(lua_State *L)
 {
     struct host_file *file = check_open_file(L);
     luaL_Buffer text;
@@ -107,7 +83,7 @@ static int file_read(lua_State *L)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return push_file_error(L, NULL);
+            return host_push_done(L, false, NULL);
         if (got == 0)
             break;
         luaL_addsize(&text, (size_t)got);
@@ -117,24 +93,21 @@ static int file_read(lua_State *L)
 }
 
 /* file:cut(size) -> true | nil, message: truncates the file to that size. */
-ML_RAISES
-static int file_cut(lua_State *L)
+ML_RAISES static int file_cut(lua_State *L)
 {
     struct host_file *file = check_open_file(L);
     lua_Integer size = luaL_checkinteger(L, 2);
     luaL_argcheck(L, size >= 0, 2, "below 0");
-    return ftruncate(file->fd, (off_t)size) < 0 ? push_file_error(L, NULL) : push_true(L);
+    return host_push_done(L, ftruncate(file->fd, (off_t)size) == 0, NULL);
 }
 
 /* file:sync() -> true | nil, message: flushes what was written to the disk. */
-ML_RAISES
-static int file_sync(lua_State *L)
+ML_RAISES static int file_sync(lua_State *L)
 {
-    return fdatasync(check_open_file(L)->fd) < 0 ? push_file_error(L, NULL) : push_true(L);
+    return host_push_done(L, fdatasync(check_open_file(L)->fd) == 0, NULL);
 }
 
-ML_RAISES
-static int file_close(lua_State *L)
+ML_RAISES static int file_close(lua_State *L)
 {
     struct host_file *file = luaL_checkudata(L, 1, FILE_TYPE);
     if (file->fd >= 0)
@@ -146,13 +119,12 @@ static int file_close(lua_State *L)
 /* make(path) -> true | nil, message: creates an empty file for its owner only, which io.open then
  * writes; an existing one keeps its content but loses access for others. Other than plain files
  * (/dev/stdout) are left alone. */
-ML_RAISES
-static int file_make(lua_State *L)
+ML_RAISES static int file_make(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return push_true(L);
+        return host_push_done(L, true, NULL);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
     int r = fd < 0 || fstat(fd, &info) < 0 ? -1 : 0;
     if (r == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
@@ -161,22 +133,18 @@ static int file_make(lua_State *L)
     if (fd >= 0)
         close(fd);
     errno = why;
-    return r < 0 ? push_file_error(L, path) : push_true(L);
+    return host_push_done(L, r == 0, path);
 }
 
 /* make_folder(path) -> true | nil, message: creates it for its owner only; true if it exists. */
-ML_RAISES
-static int file_make_folder(lua_State *L)
+ML_RAISES static int file_make_folder(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return push_file_error(L, path);
-    return push_true(L);
+    return host_push_done(L, mkdir(path, 0700) == 0 || errno == EEXIST, path);
 }
 
 /* sync_folder(path) -> true | nil, message: flushes renames in it to the disk. */
-ML_RAISES
-static int file_sync_folder(lua_State *L)
+ML_RAISES static int file_sync_folder(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -185,11 +153,10 @@ static int file_sync_folder(lua_State *L)
     if (fd >= 0)
         close(fd);
     errno = why;
-    return r < 0 ? push_file_error(L, path) : push_true(L);
+    return host_push_done(L, r == 0, path);
 }
 
-ML_RAISES
-int host_open_file(lua_State *L)
+ML_RAISES int host_open_file(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"write", file_write}, {"read", file_read},
                                        {"cut", file_cut},     {"sync", file_sync},

@@ -7,14 +7,13 @@
 #include "codec/yaml.h"
 
 #define DEPTH_MAX      10000 /* the API server's own limit */
-#define LEVELS_SMALL   32
-#define GATHERED_MAX   64  /* values of a level on the stack; even: keys and values */
-#define DUPLICATES_MAX 100 /* sigs.k8s.io/json stops counting there too */
+#define GATHERED_MAX   64    /* values of a level on the stack; even: keys and values */
+#define DUPLICATES_MAX 100   /* sigs.k8s.io/json stops counting there too */
 #define YAML_JSON_MAX  ((size_t)64 * 1024 * 1024)
 
 static const char null_address, mark_key;
 
-void host_push_null(lua_State *L)
+static void push_null(lua_State *L)
 {
     lua_pushlightuserdata(L, (void *)&null_address);
 }
@@ -24,22 +23,9 @@ bool host_is_null(lua_State *L, int index)
     return lua_touserdata(L, index) == &null_address;
 }
 
-void host_make_array_mark(lua_State *L)
-{
-    lua_newtable(L);
-    host_of(L)->array_mark = lua_topointer(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &mark_key);
-}
-
-void host_push_array_mark(lua_State *L)
+static void mark_array(lua_State *L, int index)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &mark_key);
-}
-
-void host_mark_array(lua_State *L, int index)
-{
-    index = lua_absindex(L, index);
-    host_push_array_mark(L);
     lua_setmetatable(L, index);
 }
 
@@ -61,6 +47,15 @@ bool host_is_array(lua_State *L, int index)
     return has_first;
 }
 
+size_t host_count_keys(lua_State *L, int index)
+{
+    size_t count = 0;
+    index = lua_absindex(L, index);
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
+        count++;
+    return count;
+}
+
 /* ---- JSON text to Lua tables ----
  *
  * Without recursion: the open levels are in an array, their keys and values on the Lua stack. They
@@ -78,7 +73,7 @@ struct level {
 struct decoder {
     lua_State *L;
     struct ml_json_reader reader;
-    struct level *levels, small[LEVELS_SMALL];
+    struct level *levels;
     size_t depth, capacity;
     int mark;       /* stack index of the metatable of arrays */
     int duplicates; /* stack index of their list; 0: not wanted */
@@ -86,25 +81,14 @@ struct decoder {
     const char *problem; /* an error of ours, not of the reader; NULL: none */
 };
 
-static void decoder_grow(struct decoder *decoder)
-{
-    size_t size = decoder->capacity * sizeof(struct level);
-    struct level *grown = ml_alloc(size * 2);
-    memcpy(grown, decoder->levels, size);
-    if (decoder->levels != decoder->small)
-        free(decoder->levels);
-    decoder->levels = grown;
-    decoder->capacity *= 2;
-}
-
 static bool decoder_open_level(struct decoder *decoder, bool object)
 {
     if (!lua_checkstack(decoder->L, GATHERED_MAX + LUA_MINSTACK)) {
         decoder->problem = "nested too deep";
         return false;
     }
-    if (ML_UNLIKELY(decoder->depth == decoder->capacity))
-        decoder_grow(decoder);
+    decoder->levels = ml_grow(decoder->levels, &decoder->capacity, decoder->depth,
+                              sizeof *decoder->levels);
     lua_pushnil(decoder->L);
     decoder->levels[decoder->depth++] = (struct level){.table = lua_gettop(decoder->L),
                                                        .object = object};
@@ -242,7 +226,7 @@ static bool decoder_push_token(struct decoder *decoder, enum ml_json_token token
         lua_pushboolean(L, token == ML_JSON_TRUE);
         return true;
     case ML_JSON_NULL:
-        host_push_null(L);
+        push_null(L);
         return true;
     case ML_JSON_END:
     case ML_JSON_ERROR:
@@ -263,18 +247,6 @@ static void decoder_run(struct decoder *decoder)
     }
 }
 
-static void decoder_init(struct decoder *decoder, lua_State *L, struct ml_str text)
-{
-    decoder->L = L;
-    decoder->levels = decoder->small;
-    decoder->depth = 0;
-    decoder->capacity = LEVELS_SMALL;
-    decoder->duplicates = 0;
-    decoder->duplicate_count = 0;
-    decoder->problem = NULL;
-    ml_json_reader_init(&decoder->reader, text, DEPTH_MAX);
-}
-
 static int decoder_fini(struct decoder *decoder, struct ml_err *err)
 {
     int r = 0;
@@ -283,21 +255,20 @@ static int decoder_fini(struct decoder *decoder, struct ml_err *err)
     else if (decoder->reader.token == ML_JSON_ERROR)
         r = ml_json_error(&decoder->reader, err);
     ml_json_reader_fini(&decoder->reader);
-    if (decoder->levels != decoder->small)
-        free(decoder->levels);
+    free(decoder->levels);
     return r;
 }
 
 int host_decode(lua_State *L, struct ml_str text, bool duplicates, struct ml_err *err)
 {
     int top = lua_gettop(L);
-    struct decoder decoder; /* not cleared as a whole: it is large */
-    decoder_init(&decoder, L, text);
+    struct decoder decoder = {.L = L};
+    ml_json_reader_init(&decoder.reader, text, DEPTH_MAX);
     if (duplicates) {
         lua_newtable(L);
         decoder.duplicates = top + 1;
     }
-    host_push_array_mark(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &mark_key);
     decoder.mark = lua_gettop(L);
     decoder_run(&decoder);
     int r = decoder_fini(&decoder, err);
@@ -314,8 +285,7 @@ int host_decode(lua_State *L, struct ml_str text, bool duplicates, struct ml_err
 /* ---- host.json ---- */
 
 /* decode(text) -> value | nil, message */
-ML_RAISES
-static int json_decode(lua_State *L)
+ML_RAISES static int json_decode(lua_State *L)
 {
     struct ml_str text = host_check_str(L, 1);
     struct ml_err err;
@@ -323,8 +293,7 @@ static int json_decode(lua_State *L)
 }
 
 /* decode_strict(text) -> value, duplicates | nil, message */
-ML_RAISES
-static int json_decode_strict(lua_State *L)
+ML_RAISES static int json_decode_strict(lua_State *L)
 {
     struct ml_str text = host_check_str(L, 1);
     struct ml_err err;
@@ -332,8 +301,7 @@ static int json_decode_strict(lua_State *L)
 }
 
 /* encode(value) -> text; raises for what JSON cannot hold */
-ML_RAISES
-static int json_encode(lua_State *L)
+ML_RAISES static int json_encode(lua_State *L)
 {
     luaL_checkany(L, 1);
     struct ml_err err;
@@ -345,8 +313,7 @@ static int json_encode(lua_State *L)
 }
 
 /* array(table?) -> the table, or a new one, marked */
-ML_RAISES
-static int json_array(lua_State *L)
+ML_RAISES static int json_array(lua_State *L)
 {
     if (lua_isnoneornil(L, 1)) {
         lua_settop(L, 0);
@@ -354,12 +321,11 @@ static int json_array(lua_State *L)
     }
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    host_mark_array(L, 1);
+    mark_array(L, 1);
     return 1;
 }
 
-ML_RAISES
-static int json_is_array(lua_State *L)
+ML_RAISES static int json_is_array(lua_State *L)
 {
     lua_pushboolean(L, lua_istable(L, 1) && host_is_array(L, 1));
     return 1;
@@ -370,105 +336,65 @@ static void push_empty_copy(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
     lua_Unsigned elements = lua_rawlen(L, index);
-    int members = 0;
-    if (elements == 0)
-        for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
-            members++;
-    lua_createtable(L, (int)elements, members);
+    size_t members = elements == 0 ? host_count_keys(L, index) : 0;
+    lua_createtable(L, (int)elements, (int)members);
     if (lua_getmetatable(L, index))
         lua_setmetatable(L, -2);
 }
 
-/* copy(value) -> a deep copy. The walk keeps its state on the stack: source, copy and current key
- * of each level. */
-ML_RAISES
-static int json_copy(lua_State *L)
+/* [+1] A deep copy of the table at `index`. */
+ML_RAISES static void push_copy(lua_State *L, int index, int depth)
+{
+    if (depth == DEPTH_MAX || !lua_checkstack(L, LUA_MINSTACK))
+        luaL_error(L, "a value nested too deep to be copied");
+    push_empty_copy(L, index);
+    int copy = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, index);) {
+        if (lua_istable(L, -1)) {
+            push_copy(L, copy + 2, depth + 1);
+            lua_replace(L, copy + 2);
+        }
+        lua_pushvalue(L, copy + 1); /* the key, which lua_next needs again */
+        lua_insert(L, copy + 2);
+        lua_rawset(L, copy);
+    }
+}
+
+/* copy(value) -> a deep copy */
+ML_RAISES static int json_copy(lua_State *L)
 {
     luaL_checkany(L, 1);
     lua_settop(L, 1);
-    if (!lua_istable(L, 1))
-        return 1;
-    push_empty_copy(L, 1);
-    lua_pushnil(L);
-    for (;;) {
-        luaL_checkstack(L, 8, "a value nested too deep to be copied");
-        if (!lua_next(L, -3)) {
-            lua_remove(L, -2); /* the source: the copy is whole, and the value of its key */
-            if (lua_gettop(L) == 1)
-                return 1;
-        } else if (lua_istable(L, -1)) {
-            push_empty_copy(L, -1);
-            lua_pushnil(L);
-            continue;
-        }
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, -4);
-    }
+    if (lua_istable(L, 1))
+        push_copy(L, 1, 0);
+    return 1;
 }
 
-static size_t count_table_keys(lua_State *L, int index)
+/* Compares the values at two places of the stack. When they differ it may leave more on it. */
+ML_RAISES static bool are_equal(lua_State *L, int a, int b, int depth)
 {
-    size_t count = 0;
-    index = lua_absindex(L, index);
-    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
-        count++;
-    return count;
-}
-
-/* Whether the two tables on top are both arrays or both objects, with as many keys. */
-static bool may_be_equal(lua_State *L)
-{
-    return host_is_array(L, -2) == host_is_array(L, -1) &&
-           count_table_keys(L, -2) == count_table_keys(L, -1);
-}
-
-/* [-2, +0, or +0 when `below`] Compares the two values on top. Tables that may be equal stay on the
- * stack, for equal_tables to compare their members. */
-static bool compare_top_values(lua_State *L, bool *below)
-{
-    *below = false;
-    if (lua_rawequal(L, -1, -2)) {
-        lua_pop(L, 2);
+    if (lua_rawequal(L, a, b))
         return true;
-    }
-    *below = lua_istable(L, -1) && lua_istable(L, -2) && may_be_equal(L);
-    return *below;
-}
-
-/* [-2] Compares the two tables on top. Each level keeps both tables and the current key on the
- * stack. */
-ML_RAISES
-static bool equal_tables(lua_State *L)
-{
-    int bottom = lua_gettop(L) - 2;
-    lua_pushnil(L);
-    for (bool below;;) {
-        luaL_checkstack(L, 8, "values nested too deep to be compared");
-        if (!lua_next(L, -3)) {
-            lua_pop(L, 2);
-            if (lua_gettop(L) == bottom)
-                return true;
-            continue;
-        }
-        lua_pushvalue(L, -2);
-        lua_rawget(L, -4);
-        if (!compare_top_values(L, &below))
+    if (!lua_istable(L, a) || !lua_istable(L, b) || host_is_array(L, a) != host_is_array(L, b) ||
+        host_count_keys(L, a) != host_count_keys(L, b))
+        return false;
+    if (depth == DEPTH_MAX || !lua_checkstack(L, LUA_MINSTACK))
+        luaL_error(L, "values nested too deep to be compared");
+    int key = lua_gettop(L) + 1;
+    for (lua_pushnil(L); lua_next(L, a); lua_settop(L, key)) {
+        lua_pushvalue(L, key);
+        lua_rawget(L, b);
+        if (!are_equal(L, key + 1, key + 2, depth + 1))
             return false;
-        if (below)
-            lua_pushnil(L);
     }
+    return true;
 }
 
 /* equal(a, b) -> deep equality; 1 and 1.0 are equal, an empty array and an empty object not */
-ML_RAISES
-static int json_equal(lua_State *L)
+ML_RAISES static int json_equal(lua_State *L)
 {
     luaL_checkany(L, 2);
-    lua_settop(L, 2);
-    bool below;
-    bool equal = compare_top_values(L, &below) && (!below || equal_tables(L));
-    lua_pushboolean(L, equal);
+    lua_pushboolean(L, are_equal(L, 1, 2, 0));
     return 1;
 }
 
@@ -479,9 +405,11 @@ int host_open_json(lua_State *L)
         {"encode", json_encode},     {"array", json_array},
         {"is_array", json_is_array}, {"copy", json_copy},
         {"equal", json_equal},       {NULL, NULL}};
-    host_make_array_mark(L);
+    lua_newtable(L);
+    host_of(L)->array_mark = lua_topointer(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &mark_key);
     luaL_newlib(L, functions);
-    host_push_null(L);
+    push_null(L);
     lua_setfield(L, -2, "null");
     return 1;
 }
@@ -493,7 +421,7 @@ static int decode_yaml_lines(lua_State *L, struct ml_str lines, struct ml_err *e
 {
     int list = lua_gettop(L) + 1;
     lua_newtable(L);
-    host_mark_array(L, list);
+    mark_array(L, list);
     for (lua_Integer count = 1; lines.len > 0; count++) {
         struct ml_str line = ml_str_cut(&lines, '\n');
         int r = host_decode(L, line, false, err);
@@ -505,8 +433,7 @@ static int decode_yaml_lines(lua_State *L, struct ml_str lines, struct ml_err *e
 }
 
 /* decode(text) -> list of values | nil, message */
-ML_RAISES
-static int yaml_decode(lua_State *L)
+ML_RAISES static int yaml_decode(lua_State *L)
 {
     struct ml_str text = host_check_str(L, 1);
     struct ml_buf json;

@@ -39,26 +39,6 @@ void host_encoder_fini(struct host_encoder *encoder)
     free(encoder->levels);
 }
 
-static struct json_member *encoder_add_member(struct host_encoder *encoder)
-{
-    if (ML_UNLIKELY(encoder->member_count == encoder->member_capacity)) {
-        encoder->member_capacity = ML_MAX(encoder->member_capacity * 2, (size_t)64);
-        encoder->members = ml_realloc(encoder->members,
-                                      encoder->member_capacity * sizeof(struct json_member));
-    }
-    return &encoder->members[encoder->member_count++];
-}
-
-static struct json_level *encoder_add_level(struct host_encoder *encoder)
-{
-    if (ML_UNLIKELY(encoder->depth == encoder->level_capacity)) {
-        encoder->level_capacity = ML_MAX(encoder->level_capacity * 2, (size_t)32);
-        encoder->levels = ml_realloc(encoder->levels,
-                                     encoder->level_capacity * sizeof(struct json_level));
-    }
-    return &encoder->levels[encoder->depth++];
-}
-
 static int compare_members(const void *a, const void *b)
 {
     return ml_str_cmp(((const struct json_member *)a)->key, ((const struct json_member *)b)->key);
@@ -97,7 +77,9 @@ static bool encode_open_object(struct encoding *encoding, struct json_level *lev
             return refuse_value(encoding, "an object with a key that is no string");
         if (!lua_checkstack(L, LUA_MINSTACK))
             return refuse_value(encoding, "too large to be encoded");
-        struct json_member *member = encoder_add_member(encoder);
+        encoder->members = ml_grow(encoder->members, &encoder->member_capacity,
+                                   encoder->member_count, sizeof(struct json_member));
+        struct json_member *member = &encoder->members[encoder->member_count++];
         member->key.ptr = lua_tolstring(L, -2, &member->key.len);
         member->value = lua_gettop(L);
         lua_pushvalue(L, -2);
@@ -112,12 +94,9 @@ static bool encode_open_object(struct encoding *encoding, struct json_level *lev
 static bool encode_open_array(struct encoding *encoding, struct json_level *level)
 {
     lua_State *L = encoding->L;
-    lua_Integer keys = 0;
     level->index = 0;
     level->count = (lua_Integer)lua_rawlen(L, level->table);
-    for (lua_pushnil(L); lua_next(L, level->table); lua_pop(L, 1))
-        keys++;
-    if (keys != level->count)
+    if (host_count_keys(L, level->table) != (size_t)level->count)
         return refuse_value(encoding, "an array with holes, or with keys that are no index");
     ml_json_begin_array(&encoding->writer);
     return true;
@@ -126,12 +105,15 @@ static bool encode_open_array(struct encoding *encoding, struct json_level *leve
 /* The table on top of the stack or at `index`. */
 static bool encode_open_table(struct encoding *encoding, int index)
 {
-    if (encoding->encoder->depth == DEPTH_MAX)
+    struct host_encoder *encoder = encoding->encoder;
+    if (encoder->depth == DEPTH_MAX)
         return refuse_value(encoding, "nested too deep, or a table that contains itself");
     if (!lua_checkstack(encoding->L, LUA_MINSTACK))
         return refuse_value(encoding, "too large to be encoded");
     bool object = !host_is_array(encoding->L, index);
-    struct json_level *level = encoder_add_level(encoding->encoder);
+    encoder->levels = ml_grow(encoder->levels, &encoder->level_capacity, encoder->depth,
+                              sizeof(struct json_level));
+    struct json_level *level = &encoder->levels[encoder->depth++];
     level->table = index;
     level->object = object;
     bool opened = object ? encode_open_object(encoding, level) : encode_open_array(encoding, level);

@@ -1,5 +1,6 @@
-/* host.regex: the patterns of CRD schemas, matched by PCRE2. They are written for Go's RE2, which
- * matches in linear time (docs/decisions/0005-pcre2.md).
+/* host.regex: PCRE2, for the patterns of CRD schemas. They are written for Go's RE2, which matches
+ * in linear time; lua/cluster/apiserver/schema/regex.lua translates them
+ * (docs/decisions/0005-pcre2.md).
  *
  * Backtracking, which is fast, is tried first, with a limit of steps. Beyond it PCRE2's DFA
  * matcher, which follows all alternatives at once, decides, within limits as well. If both give up,
@@ -15,11 +16,11 @@
 #define HEAP_KIB_MAX   32768  /* of a match by backtracking */
 #define WORKSPACE_SIZE 6000   /* of the DFA matcher: some 1000 alternatives at once */
 #define SLOW_TEXT_MAX  2048   /* bytes of a text that the DFA matcher gets */
-#define NESTED_MAX     1100   /* groups; a little more than host_re2.c accepts */
+#define NESTED_MAX     1100   /* groups; a little more than the translation accepts */
 #define MESSAGE_MAX    256
 #define PATTERN_FLAGS  (PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C)
 
-/* A full userdata; its user value is the pattern, in PCRE2's syntax. */
+/* A full userdata; its user value is the pattern. */
 struct regex {
     pcre2_code *code;
     pcre2_code *scan; /* for the DFA matcher; NULL until needed */
@@ -80,25 +81,16 @@ static pcre2_code *compile_pcre2(lua_State *L, struct ml_str pattern, uint32_t f
 }
 
 /* compile(pattern) -> re | nil, message */
-ML_RAISES
-static int regex_compile(lua_State *L)
+ML_RAISES static int regex_compile(lua_State *L)
 {
     struct ml_str pattern = host_check_str(L, 1);
     struct regex *regex = lua_newuserdatauv(L, sizeof *regex, 1);
     *regex = (struct regex){NULL, NULL};
     luaL_setmetatable(L, REGEX);
-    struct ml_buf *text = &host_of(L)->work;
-    ml_buf_clear(text);
-    bool good = host_re2_translate(pattern, text);
-    lua_pushlstring(L, text->ptr, text->len);
-    if (!good) {
-        lua_pushnil(L);
-        lua_insert(L, -2);
-        return 2;
-    }
+    lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, 1);
     int code;
-    regex->code = compile_pcre2(L, ml_buf_str(text), 0, &code);
+    regex->code = compile_pcre2(L, pattern, 0, &code);
     return regex->code ? 1 : push_pcre2_error(L, code);
 }
 
@@ -144,8 +136,7 @@ static int match_with_dfa(lua_State *L, struct regex *regex, struct ml_str text)
 }
 
 /* re:match(text) -> bool; false and a message when both matchers gave up */
-ML_RAISES
-static int regex_match(lua_State *L)
+ML_RAISES static int regex_match(lua_State *L)
 {
     struct regex *regex = luaL_checkudata(L, 1, REGEX);
     struct ml_str text = host_check_str(L, 2);

@@ -23,8 +23,7 @@ static struct ml_buf *clear_work_buffer(lua_State *L)
 }
 
 /* base64.encode(s) -> s */
-ML_RAISES
-static int base64_encode(lua_State *L)
+ML_RAISES static int base64_encode(lua_State *L)
 {
     struct ml_str bytes = host_check_str(L, 1);
     struct ml_buf *out = clear_work_buffer(L);
@@ -35,8 +34,7 @@ static int base64_encode(lua_State *L)
 }
 
 /* base64.decode(s) -> s | nil */
-ML_RAISES
-static int base64_decode(lua_State *L)
+ML_RAISES static int base64_decode(lua_State *L)
 {
     struct ml_str text = host_check_str(L, 1);
     struct ml_buf *out = clear_work_buffer(L);
@@ -47,33 +45,26 @@ static int base64_decode(lua_State *L)
     return 1;
 }
 
-static void push_hex(lua_State *L, const unsigned char *bytes, size_t len)
+/* sha256(s) -> lowercase hex */
+ML_RAISES static int host_sha256(lua_State *L)
 {
     static const char digits[] = "0123456789abcdef";
-    char text[2 * EVP_MAX_MD_SIZE];
-    for (size_t i = 0; i < len; i++) {
-        text[2 * i] = digits[bytes[i] >> 4];
-        text[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    lua_pushlstring(L, text, 2 * len);
-}
-
-/* sha256(s) -> lowercase hex */
-ML_RAISES
-static int host_sha256(lua_State *L)
-{
     struct ml_str bytes = host_check_str(L, 1);
     unsigned char digest[EVP_MAX_MD_SIZE];
+    char text[2 * EVP_MAX_MD_SIZE];
     unsigned len = 0;
     int done = EVP_Digest(bytes.ptr, bytes.len, digest, &len, EVP_sha256(), NULL);
     ml_assert(done == 1);
-    push_hex(L, digest, len);
+    for (size_t i = 0; i < len; i++) {
+        text[2 * i] = digits[digest[i] >> 4];
+        text[2 * i + 1] = digits[digest[i] & 15];
+    }
+    lua_pushlstring(L, text, 2 * (size_t)len);
     return 1;
 }
 
 /* hmac_sha256(key, s) -> raw bytes */
-ML_RAISES
-static int host_hmac_sha256(lua_State *L)
+ML_RAISES static int host_hmac_sha256(lua_State *L)
 {
     struct ml_str key = host_check_str(L, 1), bytes = host_check_str(L, 2);
     luaL_argcheck(L, key.len <= INT32_MAX, 1, "too long a key");
@@ -121,8 +112,7 @@ static int host_timestamp_micro(lua_State *L)
 }
 
 /* random(n) -> integer in [0, n) */
-ML_RAISES
-static int host_random(lua_State *L)
+ML_RAISES static int host_random(lua_State *L)
 {
     lua_Integer n = luaL_checkinteger(L, 1);
     luaL_argcheck(L, n > 0, 1, "above 0");
@@ -140,8 +130,7 @@ static int host_uuid(lua_State *L)
 }
 
 /* secret(n) -> n bytes from the kernel, never from the random seam */
-ML_RAISES
-static int host_secret(lua_State *L)
+ML_RAISES static int host_secret(lua_State *L)
 {
     lua_Integer n = luaL_checkinteger(L, 1);
     luaL_argcheck(L, n > 0 && n <= SECRET_MAX, 1, "1 to 256 bytes");
@@ -154,8 +143,7 @@ static int host_secret(lua_State *L)
 
 /* [+1 each] Collects the fields of the table at `index`, sorted by key: strings as they are, other
  * values as JSON. Both stay on the stack, because `fields` points into them. */
-ML_RAISES
-static size_t gather_log_fields(lua_State *L, int index, struct ml_field *fields)
+ML_RAISES static size_t gather_log_fields(lua_State *L, int index, struct ml_field *fields)
 {
     size_t count = 0;
     luaL_checkstack(L, 2 * LOG_FIELDS_MAX + LUA_MINSTACK, NULL);
@@ -184,8 +172,7 @@ static size_t gather_log_fields(lua_State *L, int index, struct ml_field *fields
 }
 
 /* escape(s) -> s with control characters escaped, safe for a line of a terminal */
-ML_RAISES
-static int host_escape(lua_State *L)
+ML_RAISES static int host_escape(lua_State *L)
 {
     struct ml_str text = host_check_str(L, 1);
     struct ml_buf *out = clear_work_buffer(L);
@@ -196,8 +183,7 @@ static int host_escape(lua_State *L)
 }
 
 /* log(level, message, fields?) */
-ML_RAISES
-static int host_log(lua_State *L)
+ML_RAISES static int host_log(lua_State *L)
 {
     enum ml_log_level level;
     const char *name = luaL_checkstring(L, 1), *message = luaL_checkstring(L, 2);
@@ -249,8 +235,7 @@ struct timer {
     struct ml_timer timer;
 };
 
-ML_RAISES
-static void check_has_loop(lua_State *L)
+ML_RAISES static void check_has_loop(lua_State *L)
 {
     if (!host_of(L)->options.loop)
         luaL_error(L, "there is no event loop to wait on");
@@ -266,8 +251,7 @@ static void timer_call_function(void *context)
 }
 
 /* after(seconds, fn) -> timer */
-ML_RAISES
-static int host_after(lua_State *L)
+ML_RAISES static int host_after(lua_State *L)
 {
     double seconds = luaL_checknumber(L, 1);
     luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -293,8 +277,7 @@ static void timer_cancel(struct timer *timer)
 }
 
 /* timer:stop(): cancels it; safe at any time */
-ML_RAISES
-static int timer_stop(lua_State *L)
+ML_RAISES static int timer_stop(lua_State *L)
 {
     timer_cancel(luaL_checkudata(L, 1, TIMER));
     return 0;
@@ -344,8 +327,7 @@ void host_forget(struct ml_trusted *trusted)
 }
 
 /* defer(fn) */
-ML_RAISES
-static int host_defer(lua_State *L)
+ML_RAISES static int host_defer(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     check_has_loop(L);

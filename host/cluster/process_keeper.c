@@ -61,15 +61,6 @@ static pid_t read_parent_pid(int proc, const char *pid)
     return parent;
 }
 
-static void process_tree_add(struct process_tree *tree, struct process_entry entry)
-{
-    if (tree->count == tree->capacity) {
-        tree->capacity = ML_MAX(tree->capacity * 2, (size_t)256);
-        tree->entries = ml_realloc(tree->entries, tree->capacity * sizeof(*tree->entries));
-    }
-    tree->entries[tree->count++] = entry;
-}
-
 static int compare_by_parent(const void *a, const void *b)
 {
     const struct process_entry *x = a, *y = b;
@@ -88,8 +79,11 @@ static void process_tree_read(struct process_tree *tree)
         if (!ml_str_to_u64(ml_str_of(entry->d_name), &pid))
             continue;
         pid_t parent = read_parent_pid(dirfd(proc), entry->d_name);
-        if (parent > 0)
-            process_tree_add(tree, (struct process_entry){parent, (pid_t)pid});
+        if (parent <= 0)
+            continue;
+        tree->entries = ml_grow(tree->entries, &tree->capacity, tree->count,
+                                sizeof(*tree->entries));
+        tree->entries[tree->count++] = (struct process_entry){parent, (pid_t)pid};
     }
     closedir(proc);
     if (tree->count)
@@ -443,16 +437,6 @@ static int64_t monotonic_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / ML_NS_PER_MS;
 }
 
-static void warden_add_keeper(struct warden *warden, struct kept keeper)
-{
-    if (warden->keeper_count == warden->keeper_capacity) {
-        warden->keeper_capacity = ML_MAX(warden->keeper_capacity * 2, (size_t)16);
-        warden->keepers = ml_realloc(warden->keepers,
-                                     warden->keeper_capacity * sizeof(*warden->keepers));
-    }
-    warden->keepers[warden->keeper_count++] = keeper;
-}
-
 static void warden_forget_keeper(struct warden *warden, pid_t pid)
 {
     for (size_t i = 0; i < warden->keeper_count; i++) {
@@ -482,8 +466,11 @@ static void warden_fork_keeper(struct warden *warden, const int fds[PROCESS_FD_C
         close(warden->children);
         process_keeper(fds);
     }
-    if (pid > 0)
-        warden_add_keeper(warden, (struct kept){pid, request.count_max});
+    if (pid <= 0)
+        return;
+    warden->keepers = ml_grow(warden->keepers, &warden->keeper_capacity, warden->keeper_count,
+                              sizeof(*warden->keepers));
+    warden->keepers[warden->keeper_count++] = (struct kept){pid, request.count_max};
 }
 
 /* The descriptors of one request; false at the host's end. */

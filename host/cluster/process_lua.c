@@ -13,8 +13,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "cluster/tcp_check.h"
 #include "cluster/trusted_internal.h"
-#include "net/tcp.h"
 
 #define PROCESS      "cluster.process"
 #define WORDS_MAX    100000
@@ -79,8 +79,7 @@ static void call_ended_function(void *context, const struct ml_process_end *end)
 
 /* [+1] Pushes a userdata with the strings of options[name] as a list that ends with NULL; the
  * strings belong to the table. */
-ML_RAISES
-static const char *const *check_string_list(lua_State *L, const char *name)
+ML_RAISES static const char *const *check_string_list(lua_State *L, const char *name)
 {
     lua_getfield(L, 1, name);
     luaL_argcheck(L, lua_istable(L, -1), 1, name);
@@ -99,8 +98,7 @@ static const char *const *check_string_list(lua_State *L, const char *name)
     return words;
 }
 
-ML_RAISES
-static void check_start_options(lua_State *L, struct ml_process_opts *opts)
+ML_RAISES static void check_start_options(lua_State *L, struct ml_process_opts *opts)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
@@ -116,8 +114,7 @@ static void check_start_options(lua_State *L, struct ml_process_opts *opts)
 }
 
 /* start(options) -> process, or nil and why not */
-ML_RAISES
-static int process_start(lua_State *L)
+ML_RAISES static int process_start(lua_State *L)
 {
     static const char *const callbacks[] = {[ON_OUTPUT] = "output", [ON_END] = "ended"};
     struct ml_process_opts opts = {.output = call_output_function, .ended = call_ended_function};
@@ -138,8 +135,7 @@ static int process_start(lua_State *L)
 }
 
 /* process:signal(number): to its group; nothing when it has ended */
-ML_RAISES
-static int process_signal(lua_State *L)
+ML_RAISES static int process_signal(lua_State *L)
 {
     struct process *process = luaL_checkudata(L, 1, PROCESS);
     lua_Integer signo = luaL_checkinteger(L, 2);
@@ -150,8 +146,7 @@ static int process_signal(lua_State *L)
 }
 
 /* process:stop(seconds) */
-ML_RAISES
-static int process_stop(lua_State *L)
+ML_RAISES static int process_stop(lua_State *L)
 {
     struct process *process = luaL_checkudata(L, 1, PROCESS);
     double seconds = luaL_checknumber(L, 2);
@@ -162,8 +157,7 @@ static int process_stop(lua_State *L)
 }
 
 /* process:pause(bool) */
-ML_RAISES
-static int process_pause(lua_State *L)
+ML_RAISES static int process_pause(lua_State *L)
 {
     struct process *process = luaL_checkudata(L, 1, PROCESS);
     luaL_checktype(L, 2, LUA_TBOOLEAN);
@@ -173,8 +167,7 @@ static int process_pause(lua_State *L)
 }
 
 /* process:pid() -> number, or nil when it does not run */
-ML_RAISES
-static int process_pid(lua_State *L)
+ML_RAISES static int process_pid(lua_State *L)
 {
     struct process *process = luaL_checkudata(L, 1, PROCESS);
     int pid = process->process ? ml_process_pid(process->process) : 0;
@@ -256,8 +249,7 @@ static void on_check_done(void *context, const struct ml_err *err)
 }
 
 /* [+1] */
-ML_RAISES
-static struct check *push_new_check(lua_State *L, int function)
+ML_RAISES static struct check *push_new_check(lua_State *L, int function)
 {
     luaL_checktype(L, function, LUA_TFUNCTION);
     struct check *check = lua_newuserdatauv(L, sizeof *check, 1);
@@ -268,8 +260,7 @@ static struct check *push_new_check(lua_State *L, int function)
     return check;
 }
 
-ML_RAISES
-static double check_timeout_seconds(lua_State *L, int index)
+ML_RAISES static double check_timeout_seconds(lua_State *L, int index)
 {
     double seconds = luaL_checknumber(L, index);
     luaL_argcheck(L, seconds > 0 && seconds < 1e6, index, "seconds, above 0");
@@ -277,8 +268,7 @@ static double check_timeout_seconds(lua_State *L, int index)
 }
 
 /* connect(address, port, seconds, fn): fn(0), or fn(nil, message), from the loop */
-ML_RAISES
-static int process_connect(lua_State *L)
+ML_RAISES static int process_connect(lua_State *L)
 {
     struct ml_err err = ML_ERR_INIT;
     const char *address = luaL_checkstring(L, 1);
@@ -294,8 +284,7 @@ static int process_connect(lua_State *L)
 }
 
 /* The list at `index` of { name, value } pairs; their texts belong to the tables there. */
-ML_RAISES
-static size_t check_header_pairs(lua_State *L, int index, struct ml_http_header *headers)
+ML_RAISES static size_t check_header_pairs(lua_State *L, int index, struct ml_http_header *headers)
 {
     luaL_checktype(L, index, LUA_TTABLE);
     size_t count = (size_t)lua_rawlen(L, index);
@@ -313,8 +302,7 @@ static size_t check_header_pairs(lua_State *L, int index, struct ml_http_header 
 
 /* get(url, headers, seconds, fn): fn(status), or fn(nil, message), from the loop. Certificates
  * are not verified, redirects not followed, as with probes of the kubelet. */
-ML_RAISES
-static int process_get(lua_State *L)
+ML_RAISES static int process_get(lua_State *L)
 {
     static const struct ml_http_tls anybody = {.insecure = true};
     static const struct ml_http_handler handler = {on_check_head, on_check_data, on_check_done};
@@ -341,18 +329,9 @@ static int check_gc(lua_State *L)
 
 /* ---- the folders that processes live in ---- */
 
-static int push_errno_result(lua_State *L, bool done)
-{
-    if (!done)
-        return host_push_error(L, strerror(errno));
-    lua_pushboolean(L, true);
-    return 1;
-}
-
 /* make_folder(path) -> true, or nil and why not. Creates missing parents too, all for their owner
  * only, who is also the user that pods run as. */
-ML_RAISES
-static int process_make_folder(lua_State *L)
+ML_RAISES static int process_make_folder(lua_State *L)
 {
     size_t len;
     const char *path = luaL_checklstring(L, 1, &len);
@@ -363,10 +342,10 @@ static int process_make_folder(lua_State *L)
             continue;
         part[i] = '\0';
         if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return push_errno_result(L, false);
+            return host_push_done(L, false, NULL);
         part[i] = '/';
     }
-    return push_errno_result(L, mkdir(path, 0700) == 0 || errno == EEXIST);
+    return host_push_done(L, mkdir(path, 0700) == 0 || errno == EEXIST, NULL);
 }
 
 static int process_remove_entry(const char *path, const struct stat *info, int type,
@@ -378,12 +357,11 @@ static int process_remove_entry(const char *path, const struct stat *info, int t
 
 /* remove(path) -> true, or nil and why not: a file, or a folder with all that is in it. Links are
  * not followed. */
-ML_RAISES
-static int process_remove(lua_State *L)
+ML_RAISES static int process_remove(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
     bool removed = nftw(path, process_remove_entry, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS) == 0;
-    return push_errno_result(L, removed || errno == ENOENT);
+    return host_push_done(L, removed || errno == ENOENT, NULL);
 }
 
 static bool write_pod_file(const char *path, mode_t mode, struct ml_str text)
@@ -399,27 +377,24 @@ static bool write_pod_file(const char *path, mode_t mode, struct ml_str text)
 }
 
 /* write(path, text, mode) -> true, or nil and why not */
-ML_RAISES
-static int process_write(lua_State *L)
+ML_RAISES static int process_write(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
     struct ml_str text = host_check_str(L, 2);
     lua_Integer mode = luaL_checkinteger(L, 3);
     luaL_argcheck(L, mode >= 0 && mode <= 0777, 3, "permissions, 0 to 0777");
-    return push_errno_result(L, write_pod_file(path, (mode_t)mode, text));
+    return host_push_done(L, write_pod_file(path, (mode_t)mode, text), NULL);
 }
 
 /* link(target, path) -> true, or nil and why not: a symbolic link; an existing one stays */
-ML_RAISES
-static int process_link(lua_State *L)
+ML_RAISES static int process_link(lua_State *L)
 {
     const char *target = luaL_checkstring(L, 1);
-    return push_errno_result(L, symlink(target, luaL_checkstring(L, 2)) == 0 || errno == EEXIST);
+    return host_push_done(L, symlink(target, luaL_checkstring(L, 2)) == 0 || errno == EEXIST, NULL);
 }
 
 /* exists(path) -> bool */
-ML_RAISES
-static int process_exists(lua_State *L)
+ML_RAISES static int process_exists(lua_State *L)
 {
     lua_pushboolean(L, access(luaL_checkstring(L, 1), F_OK) == 0);
     return 1;
@@ -460,8 +435,7 @@ static const char *go_architecture(const char *machine)
 }
 
 /* machine() -> { address = nil or text, architecture =, kernel = } */
-ML_RAISES
-static int process_machine(lua_State *L)
+ML_RAISES static int process_machine(lua_State *L)
 {
     char address[NI_MAXHOST];
     struct utsname name = {0};

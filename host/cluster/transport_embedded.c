@@ -1,3 +1,5 @@
+/* Requests to the embedded API server as calls of the transport seam, and the faults that tests
+ * inject into them. */
 #include "cluster/transport_embedded.h"
 
 #include "net/http_client.h"
@@ -10,6 +12,9 @@ struct transport_embedded {
     struct ml_loop *loop;
     struct ml_apiserver *server; /* NULL: nobody listens */
     char *authorization;
+    struct ml_faults faults;
+    void (*observe)(void *context, const struct ml_transport_request *request); /* or NULL */
+    void *observer;
     struct ml_list calls;
     struct ml_list gone; /* calls that are over, freed in their next turn */
 };
@@ -26,6 +31,13 @@ struct ml_transport_call {
 
     char *method, *path, *accept, *content_type; /* as in the request; copies */
     struct ml_buf body;
+    bool streaming;
+
+    /* Injected. */
+    struct ml_err lost; /* the answer is lost, and the call ends with this; kind 0: it is not */
+    bool is_cut;        /* after so many more bytes of the body: */
+    size_t bytes_left;
+    size_t held; /* of `waiting`, by a fault that holds the stream */
 
     enum call_stage stage;
     bool handling; /* inside ml_apiserver_handle: the call must not be freed */
@@ -79,6 +91,8 @@ static void embedded_call_done(struct ml_transport_call *call, const struct ml_e
 {
     const struct ml_http_handler handler = call->handler;
     void *context = call->context;
+    if (call->lost.kind)
+        err = &call->lost;
     const struct ml_err copy = err ? *err : ML_ERR_INIT;
     embedded_leave_server(call);
     embedded_call_free(call);
@@ -96,6 +110,22 @@ static void embedded_call_cut(struct ml_transport_call *call, const char *why)
     call->stage = CALL_CUT;
     ml_err_set(&call->err, ML_ENETWORK, "%s: %s", call->transport->seam.host, why);
     embedded_call_wake(call);
+}
+
+static int set_connection_lost(const struct ml_transport_call *call, struct ml_err *err)
+{
+    return ml_err_set(err, ML_ENETWORK, "%s: connection lost (injected)",
+                      call->transport->seam.host);
+}
+
+static bool is_call_held(const struct ml_transport_call *call)
+{
+    return call->streaming && ml_faults_hold(&call->transport->faults, call->method, call->path);
+}
+
+static bool is_call_over(const struct ml_transport_call *call)
+{
+    return call->stage == CALL_ENDED || call->stage == CALL_CUT;
 }
 
 /* The sink. Nothing reaches the caller before the loop's next turn. Send, finish and abort end the
@@ -124,7 +154,7 @@ static size_t embedded_sink_write(void *context, struct ml_str bytes)
     struct ml_transport_call *call = context;
     ml_buf_append_str(&call->waiting, bytes);
     embedded_call_wake(call);
-    return call->waiting.len;
+    return call->waiting.len - call->held;
 }
 
 static void embedded_sink_finish(void *context)
@@ -149,14 +179,6 @@ static void embedded_sink_abort(void *context)
     embedded_call_cut(call, "connection cut in the middle of an answer");
 }
 
-/* "/path" and what stands behind the '?'. */
-static void split_path_and_query(const char *path, struct ml_apiserver_request *request)
-{
-    struct ml_str rest = ml_str_of(path);
-    request->path = ml_str_cut(&rest, '?');
-    request->query = rest;
-}
-
 static void embedded_call_ask_server(struct ml_transport_call *call)
 {
     static const struct ml_apiserver_sink sink = {embedded_sink_send, embedded_sink_start,
@@ -174,7 +196,8 @@ static void embedded_call_ask_server(struct ml_transport_call *call)
     if (transport->authorization)
         headers[count++] = (struct ml_http_header){"authorization", transport->authorization};
     request.header_count = count;
-    split_path_and_query(call->path, &request);
+    request.query = ml_str_of(call->path);
+    request.path = ml_str_cut(&request.query, '?');
     call->stage = CALL_OPEN;
     call->handling = true;
     call->asked = ml_apiserver_handle(transport->server, &request, &sink, call);
@@ -188,36 +211,50 @@ static void embedded_call_ask_server(struct ml_transport_call *call)
 static void deliver_answer_head(struct ml_transport_call *call)
 {
     call->head_delivered = true;
-    if (call->handler.head)
+    if (call->handler.head && !call->lost.kind)
         call->handler.head(call->context, &call->head.head);
+}
+
+/* Passes on as much of the piece as no fault takes away. */
+static int deliver_piece(struct ml_transport_call *call, struct ml_str piece, struct ml_err *err)
+{
+    bool is_cut_here = call->is_cut && piece.len >= call->bytes_left;
+    int r = 0;
+    if (call->is_cut) {
+        piece.len = ML_MIN(piece.len, call->bytes_left);
+        call->bytes_left -= piece.len;
+    }
+    if (call->handler.data && !call->lost.kind && piece.len > 0)
+        r = call->handler.data(call->context, piece, err);
+    return r == 0 && is_cut_here ? set_connection_lost(call, err) : r;
 }
 
 static void deliver_answer_bytes(struct ml_transport_call *call)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf bytes = call->waiting;
     struct ml_err err = ML_ERR_INIT;
-    int r = 0;
     ml_buf_init(&call->waiting, WAITING_MAX);
-    if (bytes.failed)
-        r = ml_err_set(&err, ML_ENETWORK, "%s: more than 256 MiB at once",
-                       call->transport->seam.host);
-    else if (call->handler.data)
-        r = call->handler.data(call->context, ml_buf_str(&bytes), &err);
+    call->held = 0;
+    int r = bytes.failed ? ml_err_set(&err, ML_ENETWORK, "%s: more than 256 MiB at once",
+                                      call->transport->seam.host)
+                         : deliver_piece(call, ml_buf_str(&bytes), &err);
     if (!call->is_gone && r != 0)
         embedded_call_done(call, &err);
 }
 
-/* All that came has been delivered. */
+/* All that came has been delivered, or is held. */
 static void finish_call_turn(struct ml_transport_call *call)
 {
-    if (call->stage == CALL_CUT)
-        embedded_call_done(call, &call->err);
-    else if (call->stage == CALL_ENDED)
-        embedded_call_done(call, NULL);
-    else if (call->head_delivered && call->deadlines.idle_ms > 0)
-        ml_timer_start(&call->quiet, call->deadlines.idle_ms * ML_NS_PER_MS);
-    else if (call->head_delivered)
+    if (is_call_over(call) && is_call_held(call)) {
+        ml_timer_stop(&call->total);
         ml_timer_stop(&call->quiet);
+    } else if (is_call_over(call)) {
+        embedded_call_done(call, call->stage == CALL_CUT ? &call->err : NULL);
+    } else if (call->head_delivered && call->deadlines.idle_ms > 0) {
+        ml_timer_start(&call->quiet, call->deadlines.idle_ms * ML_NS_PER_MS);
+    } else if (call->head_delivered) {
+        ml_timer_stop(&call->quiet);
+    }
 }
 
 /* Each step may end the call. */
@@ -234,7 +271,9 @@ static void on_call_turn(void *context)
         embedded_call_ask_server(call);
     if (!call->is_gone && call->head.complete && !call->head_delivered)
         deliver_answer_head(call);
-    if (!call->is_gone && call->waiting.len > 0)
+    if (!call->is_gone && is_call_held(call))
+        call->held = call->waiting.len;
+    else if (!call->is_gone && call->waiting.len > 0)
         deliver_answer_bytes(call);
     if (!call->is_gone)
         finish_call_turn(call);
@@ -242,27 +281,32 @@ static void on_call_turn(void *context)
 
 /* The same messages as http_client.c. */
 
+static void end_late_call(struct ml_transport_call *call)
+{
+    embedded_leave_server(call);
+    call->stage = CALL_CUT;
+    finish_call_turn(call);
+}
+
 static void on_total_deadline(void *context)
 {
     struct ml_transport_call *call = context;
-    struct ml_err err;
-    ml_err_set(&err, ML_ETIMEOUT, "request to %s: not done within %g s", call->transport->seam.host,
-               (double)call->deadlines.total_ms / 1000);
-    embedded_call_done(call, &err);
+    ml_err_set(&call->err, ML_ETIMEOUT, "request to %s: not done within %g s",
+               call->transport->seam.host, (double)call->deadlines.total_ms / 1000);
+    end_late_call(call);
 }
 
 static void on_quiet_deadline(void *context)
 {
     struct ml_transport_call *call = context;
     const char *host = call->transport->seam.host;
-    struct ml_err err;
     if (call->head_delivered)
-        ml_err_set(&err, ML_ETIMEOUT, "answer of %s stalled: no byte for %g s", host,
+        ml_err_set(&call->err, ML_ETIMEOUT, "answer of %s stalled: no byte for %g s", host,
                    (double)call->deadlines.idle_ms / 1000);
     else
-        ml_err_set(&err, ML_ETIMEOUT, "no answer from %s within %g s", host,
+        ml_err_set(&call->err, ML_ETIMEOUT, "no answer from %s within %g s", host,
                    (double)call->deadlines.first_byte_ms / 1000);
-    embedded_call_done(call, &err);
+    end_late_call(call);
 }
 
 static void start_call_deadlines(struct ml_transport_call *call)
@@ -274,6 +318,31 @@ static void start_call_deadlines(struct ml_transport_call *call)
         ml_timer_start(&call->total, call->deadlines.total_ms * ML_NS_PER_MS);
     if (call->deadlines.first_byte_ms > 0)
         ml_timer_start(&call->quiet, call->deadlines.first_byte_ms * ML_NS_PER_MS);
+}
+
+/* What a fault makes of a new call. */
+static void strike_call(struct ml_transport_call *call)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf refusal = ML_BUF_INIT;
+    struct ml_fault fault;
+    if (!ml_faults_strike(&call->transport->faults, call->method, call->path, &fault, &refusal))
+        return;
+    call->is_cut = fault.kind == ML_FAULT_CUT;
+    call->bytes_left = fault.bytes;
+    if (fault.kind == ML_FAULT_REFUSE) {
+        const struct ml_http_answer answer = {.status = fault.status,
+                                              .content_type = "application/json",
+                                              .body = ml_buf_str(&refusal)};
+        embedded_sink_send(call, &answer);
+    } else if (fault.kind == ML_FAULT_LOSE) {
+        set_connection_lost(call, &call->err);
+        call->stage = CALL_CUT;
+    } else if (fault.kind == ML_FAULT_LOSE_REPLY) {
+        set_connection_lost(call, &call->lost);
+    } else if (fault.kind == ML_FAULT_TIME_OUT) {
+        ml_err_set(&call->lost, ML_ETIMEOUT, "%s: no answer in time (injected)",
+                   call->transport->seam.host);
+    }
 }
 
 static struct ml_transport_call *embedded_submit(struct ml_transport *seam,
@@ -290,8 +359,9 @@ static struct ml_transport_call *embedded_submit(struct ml_transport *seam,
     call->path = ml_strdup(request->path);
     call->accept = ml_strdup(request->accept ? request->accept : "application/json");
     call->content_type = ml_strdup(request->content_type);
+    call->streaming = request->streaming;
     call->deadlines = request->deadlines;
-    call->err = ML_ERR_INIT;
+    call->err = call->lost = ML_ERR_INIT;
     ml_buf_init(&call->waiting, WAITING_MAX);
     ml_buf_init(&call->body, request->body.len + 1);
     ml_buf_append_str(&call->body, request->body);
@@ -299,6 +369,9 @@ static struct ml_transport_call *embedded_submit(struct ml_transport *seam,
     ml_task_init(&call->turn, on_call_turn, call);
     ml_list_push(&transport->calls, &call->node);
     start_call_deadlines(call);
+    if (transport->observe)
+        transport->observe(transport->observer, request);
+    strike_call(call);
     embedded_call_wake(call);
     return call;
 }
@@ -319,6 +392,7 @@ static void embedded_free(struct ml_transport *seam)
     ml_assert(ml_list_empty(&transport->calls));
     ml_list_each (node, &transport->gone)
         embedded_call_release(ml_container_of(node, struct ml_transport_call, node));
+    ml_faults_fini(&transport->faults);
     free(transport->authorization);
     free(transport);
 }
@@ -332,6 +406,7 @@ struct ml_transport *ml_transport_embedded_new(struct ml_loop *loop, struct ml_a
     transport->loop = loop;
     transport->server = server;
     transport->authorization = token ? ml_asprintf("Bearer %s", token) : NULL;
+    ml_faults_init(&transport->faults);
     ml_list_init(&transport->calls);
     ml_list_init(&transport->gone);
     return &transport->seam;
@@ -348,4 +423,31 @@ void ml_transport_embedded_set_server(struct ml_transport *seam, struct ml_apise
         embedded_leave_server(call);
         embedded_call_cut(call, "connection cut in the middle of an answer");
     }
+}
+
+int ml_transport_embedded_add_fault(struct ml_transport *seam, const struct ml_fault *fault)
+{
+    struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
+    return ml_faults_add(&transport->faults, fault);
+}
+
+void ml_transport_embedded_remove_fault(struct ml_transport *seam, int number)
+{
+    struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
+    ml_faults_remove(&transport->faults, number);
+    ml_list_each (node, &transport->calls) {
+        struct ml_transport_call *call = ml_container_of(node, struct ml_transport_call, node);
+        if ((call->held > 0 || is_call_over(call)) && !is_call_held(call))
+            embedded_call_wake(call);
+    }
+}
+
+void ml_transport_embedded_observe(struct ml_transport *seam,
+                                   void (*observe)(void *context,
+                                                   const struct ml_transport_request *request),
+                                   void *context)
+{
+    struct transport_embedded *transport = ml_container_of(seam, struct transport_embedded, seam);
+    transport->observe = observe;
+    transport->observer = context;
 }

@@ -1,16 +1,17 @@
-/* cluster. The transport seam to an API server in the same process, without sockets or HTTP bytes.
+/* cluster. The transport to an API server in the same process, without sockets or HTTP bytes.
  * A request is handled in the turn of the loop after its submit, and its answer is delivered from
- * the loop; deadlines count as on a socket.
+ * the loop; deadlines count as on a socket. Tests inject faults.
  *
  * The bytes that an answer gets within one turn of the loop are buffered; more than 256 MiB of them
  * end the call with ML_ENETWORK. */
 #pragma once
 
 #include "cluster/apiserver.h"
+#include "cluster/transport_faults.h"
 #include "kube/transport.h"
 
-/* All borrowed until the seam is freed, `server` until set_server replaces it. Each request carries
- * `token` as its bearer token; NULL: none. */
+/* All borrowed until the transport is freed, `server` until set_server replaces it. Each request
+ * carries `token` as its bearer token; NULL: none. */
 struct ml_transport *ml_transport_embedded_new(struct ml_loop *loop, struct ml_apiserver *server,
                                                const char *token);
 
@@ -18,3 +19,15 @@ struct ml_transport *ml_transport_embedded_new(struct ml_loop *loop, struct ml_a
  * connect; both with ML_ENETWORK. To be called before a server is freed while its transport lives
  * on. */
 void ml_transport_embedded_set_server(struct ml_transport *transport, struct ml_apiserver *server);
+
+/* Injects a fault from the next request on; HOLD also into open streams. The oldest fault that fits
+ * a request applies. Returns its number, above 0. */
+int ml_transport_embedded_add_fault(struct ml_transport *transport, const struct ml_fault *fault);
+/* Removes it; held streams continue, from the loop. Does nothing for an unknown number. */
+void ml_transport_embedded_remove_fault(struct ml_transport *transport, int number);
+
+/* Calls `observe` for each request from now on; NULL: for none any more. */
+void ml_transport_embedded_observe(struct ml_transport *transport,
+                                   void (*observe)(void *context,
+                                                   const struct ml_transport_request *request),
+                                   void *context);

@@ -1,11 +1,10 @@
-/* cluster. A transport that wraps another one and injects faults of networks and servers into the
- * requests that a fault matches. For tests of scripts (moonloop test) and of the host itself. */
+/* cluster. Faults of networks and servers, for tests of scripts (moonloop test) and of the host
+ * itself: what there is, and which of them applies to a request. transport_embedded.c injects
+ * them. */
 #pragma once
 
-#include "kube/transport.h"
-#include "net/loop.h"
-
-struct ml_transport_faults;
+#include "base/buf.h"
+#include "base/list.h"
 
 enum ml_fault_kind {
     ML_FAULT_REFUSE,     /* answered with a Status instead of reaching the server */
@@ -16,7 +15,6 @@ enum ml_fault_kind {
     ML_FAULT_HOLD,       /* streams: bytes wait until the fault is removed (a stale cache) */
 };
 
-/* Strings are copied. */
 struct ml_fault {
     enum ml_fault_kind kind;
     const char *method; /* NULL: any */
@@ -27,13 +25,25 @@ struct ml_fault {
     size_t bytes;       /* CUT */
 };
 
-/* Owns `inner`: freeing the seam frees both. */
-struct ml_transport *ml_transport_faults_new(struct ml_loop *loop, struct ml_transport *inner,
-                                             struct ml_transport_faults **out);
+/* Those of one transport. */
+struct ml_faults {
+    struct ml_list rules; /* oldest first */
+    int last_number;
+};
 
-/* Applies from the next request on; HOLD also to open streams. The oldest fault that fits a request
- * applies. Returns its number, above 0. */
-int ml_transport_faults_add(struct ml_transport_faults *faults, const struct ml_fault *fault);
+void ml_faults_init(struct ml_faults *faults);
+void ml_faults_fini(struct ml_faults *faults);
 
-/* Removes it; held streams continue, from the loop. Does nothing for an unknown number. */
-void ml_transport_faults_remove(struct ml_transport_faults *faults, int number);
+/* Copies the fault and its strings. Returns its number, above 0. */
+int ml_faults_add(struct ml_faults *faults, const struct ml_fault *fault);
+/* Does nothing for an unknown number. */
+void ml_faults_remove(struct ml_faults *faults, int number);
+
+/* Finds the oldest fault, other than HOLD, that fits a new request, and counts down its `times`.
+ * `out` gets it without its strings; for REFUSE the Status is appended to `refusal`. False: none.
+ */
+bool ml_faults_strike(struct ml_faults *faults, const char *method, const char *path,
+                      struct ml_fault *out, struct ml_buf *refusal);
+
+/* Whether a HOLD fits the request. */
+bool ml_faults_hold(const struct ml_faults *faults, const char *method, const char *path);

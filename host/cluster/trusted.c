@@ -2,6 +2,7 @@
  * it, chunks and functions run from C (JSON in, JSON out), and functions of C given to its Lua. */
 #include "cluster/trusted.h"
 
+#include <errno.h>
 #include <lualib.h>
 #include <stdio.h>
 
@@ -9,12 +10,20 @@
 #include "script/library.h"
 
 /* Message handler: turns the error value into text with a traceback. */
-ML_RAISES
-static int add_traceback(lua_State *L)
+ML_RAISES static int add_traceback(lua_State *L)
 {
     const char *message = luaL_tolstring(L, 1, NULL);
     luaL_traceback(L, L, message, 1);
     return 1;
+}
+
+/* [-1] Keeps the message on top. */
+static void keep_traceback(struct ml_trusted *trusted)
+{
+    const char *message = lua_tostring(trusted->running, -1);
+    ml_buf_clear(&trusted->traceback);
+    ml_buf_puts(&trusted->traceback, message ? message : "an error in the error handler");
+    lua_pop(trusted->running, 1);
 }
 
 int host_call(struct ml_trusted *trusted, int arguments, int results)
@@ -27,10 +36,7 @@ int host_call(struct ml_trusted *trusted, int arguments, int results)
     lua_remove(L, function);
     if (status == LUA_OK)
         return 0;
-    ml_buf_clear(&trusted->traceback);
-    const char *message = lua_tostring(L, -1);
-    ml_buf_puts(&trusted->traceback, message ? message : "an error in the error handler");
-    lua_pop(L, 1);
+    keep_traceback(trusted);
     return ML_ESCRIPT;
 }
 
@@ -94,8 +100,7 @@ static const struct script_library *find_embedded_module(const char *name)
 }
 
 /* The searcher of embedded modules: a loader and the file's name, or why there is none. */
-ML_RAISES
-static int search_embedded_module(lua_State *L)
+ML_RAISES static int search_embedded_module(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
     const struct script_library *module = find_embedded_module(name);
@@ -126,8 +131,7 @@ static void add_embedded_searcher(lua_State *L, bool files_first)
     lua_pop(L, 2);
 }
 
-ML_RAISES
-static int open_host_module(lua_State *L)
+ML_RAISES static int open_host_module(lua_State *L)
 {
     lua_newtable(L);
     host_open_json(L);
@@ -143,8 +147,7 @@ static int open_host_module(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int open_trusted_state(lua_State *L)
+ML_RAISES static int open_trusted_state(lua_State *L)
 {
     luaL_openlibs(L);
     add_embedded_searcher(L, host_of(L)->options.files_first);
@@ -191,15 +194,6 @@ void ml_trusted_free(struct ml_trusted *trusted)
     free(trusted);
 }
 
-/* [-1, +0] Fails with the message of a chunk that does not compile. */
-static int fail_chunk_compile(struct ml_trusted *trusted, struct ml_err *err)
-{
-    ml_buf_clear(&trusted->traceback);
-    ml_buf_puts(&trusted->traceback, lua_tostring(trusted->running, -1));
-    lua_pop(trusted->running, 1);
-    return host_fail(trusted, err);
-}
-
 int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str text,
                    struct ml_err *err)
 {
@@ -208,31 +202,10 @@ int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str 
     int status = luaL_loadbufferx(L, text.ptr, text.len, lua_tostring(L, -1), "t");
     lua_remove(L, -2);
     if (status != LUA_OK)
-        return fail_chunk_compile(trusted, err);
-    return host_call(trusted, 0, 0) < 0 ? host_fail(trusted, err) : 0;
-}
-
-/* Sets the global `arg` to the command line, with the script's name at 0. */
-static void set_arg_global(lua_State *L, int argc, char **argv, int script)
-{
-    lua_createtable(L, argc - script, script + 1);
-    for (int i = 0; i < argc; i++) {
-        lua_pushstring(L, argv[i]);
-        lua_rawseti(L, -2, i - script);
-    }
-    lua_setglobal(L, "arg");
-}
-
-int ml_trusted_run_file(struct ml_trusted *trusted, int argc, char **argv, int script,
-                        struct ml_err *err)
-{
-    lua_State *L = trusted->running;
-    set_arg_global(L, argc, argv, script);
-    if (luaL_loadfilex(L, argv[script], "t") != LUA_OK)
-        return fail_chunk_compile(trusted, err);
-    for (int i = script + 1; i < argc; i++)
-        lua_pushstring(L, argv[i]);
-    return host_call(trusted, argc - script - 1, 0) < 0 ? host_fail(trusted, err) : 0;
+        keep_traceback(trusted);
+    else if (host_call(trusted, 0, 0) == 0)
+        return 0;
+    return host_fail(trusted, err);
 }
 
 int host_push_error(lua_State *L, const char *message)
@@ -240,6 +213,17 @@ int host_push_error(lua_State *L, const char *message)
     lua_pushnil(L);
     lua_pushstring(L, message);
     return 2;
+}
+
+int host_push_done(lua_State *L, bool done, const char *path)
+{
+    const char *why = strerror(errno);
+    if (!done && path)
+        return host_push_error(L, lua_pushfstring(L, "%s: %s", path, why));
+    if (!done)
+        return host_push_error(L, why);
+    lua_pushboolean(L, true);
+    return 1;
 }
 
 void host_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction gc)
@@ -282,8 +266,7 @@ struct call {
 };
 
 /* call -> nothing. Raises every failure. */
-ML_RAISES
-static int run_module_call(lua_State *L)
+ML_RAISES static int run_module_call(lua_State *L)
 {
     const struct call *call = lua_touserdata(L, 1);
     struct ml_err err = ML_ERR_INIT;
@@ -339,8 +322,7 @@ static int call_defined_function(lua_State *L, const struct defined *defined,
 }
 
 /* fn(value?) -> value | nil, message */
-ML_RAISES
-static int run_defined_function(lua_State *L)
+ML_RAISES static int run_defined_function(lua_State *L)
 {
     const struct defined *defined = lua_touserdata(L, lua_upvalueindex(1));
     struct ml_err err = ML_ERR_INIT;

@@ -4,7 +4,7 @@
  *
  * `require` finds the embedded library (lua/moonloop/ without its stubs), then files by
  * package.path; "cluster.host" is what the host_*.c files bind. An error in a callback that
- * the loop runs (host.after, host.defer) ends that callback only, and is told to `failed`. */
+ * the loop runs (host.after, host.defer) ends that callback only, and is passed to `failed`. */
 #pragma once
 
 #include "base/buf.h"
@@ -24,7 +24,7 @@ struct ml_trusted_options {
     /* How far memory may grow before garbage is collected, in percent of what the last collection
      * left (Lua's setpause); 0: Lua's own 200. */
     int garbage_percent;
-    /* An error nobody in Lua caught, with its traceback. NULL: it is lost. */
+    /* An error that no Lua code caught, with its traceback. NULL: it is lost. */
     void (*failed)(void *context, const char *message);
     void *context;
 };
@@ -38,12 +38,7 @@ void ml_trusted_free(struct ml_trusted *trusted);
 ML_NODISCARD int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str text,
                                 struct ml_err *err);
 
-/* Runs a file as the `lua` program does: a first line that begins with '#' is passed over, `arg`
- * and `...` are the words behind it. argv[script] is the file. */
-ML_NODISCARD int ml_trusted_run_file(struct ml_trusted *trusted, int argc, char **argv, int script,
-                                     struct ml_err *err);
-
-/* The message of the last failure of the two above with its traceback; "" at first. */
+/* The message of its last failure with its traceback; "" at first. */
 const char *ml_trusted_traceback(const struct ml_trusted *trusted);
 
 /* Calls `function` of the module, which is required if it was not yet, with `argument` (JSON;
@@ -60,7 +55,7 @@ ML_NODISCARD int ml_trusted_call(struct ml_trusted *trusted, const char *module,
 typedef int ml_trusted_function(void *context, struct ml_str argument, struct ml_buf *result,
                                 struct ml_err *err);
 
-/* Makes it the field `name` of what `require` gives for `module`. For what only one program has,
- * such as a clock that can be moved. */
+/* Makes it the field `name` of the module that `require` returns. For functions that only one
+ * program has, such as a clock that can be advanced. */
 void ml_trusted_define(struct ml_trusted *trusted, const char *module, const char *name,
                        ml_trusted_function *function, void *context);

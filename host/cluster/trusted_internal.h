@@ -49,8 +49,7 @@ static inline struct ml_trusted *host_of(lua_State *L)
     return *(struct ml_trusted **)lua_getextraspace(L);
 }
 
-ML_RAISES
-static inline struct ml_str host_check_str(lua_State *L, int argument)
+ML_RAISES static inline struct ml_str host_check_str(lua_State *L, int argument)
 {
     struct ml_str text;
     text.ptr = luaL_checklstring(L, argument, &text.len);
@@ -59,12 +58,14 @@ static inline struct ml_str host_check_str(lua_State *L, int argument)
 
 /* trusted.c. [+2] nil and the message, for a function to return. */
 int host_push_error(lua_State *L, const char *message);
+/* trusted.c. true, or nil and errno in words, behind "PATH: " when a path is given; to return. */
+int host_push_done(lua_State *L, bool done, const char *path);
 
 /* Makes the type of a userdata known to the state. `methods` may be NULL. */
 void host_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction gc);
 
-/* What the loop calls back is a userdata that the registry holds, under its own address, from
- * host_hold, for which it is on top, to host_release; its callbacks are user values. */
+/* A userdata that the loop calls back. The registry holds it under its own address, from host_hold
+ * (which takes it from the top of the stack) to host_release; its callbacks are user values. */
 void host_hold(lua_State *L, const void *userdata);
 void host_release(lua_State *L, const void *userdata);
 void host_push_callback(lua_State *L, const void *userdata, int which); /* [+1] */
@@ -86,12 +87,9 @@ ML_NODISCARD lua_State *host_enter(lua_State *L);
 void host_leave(lua_State *L, lua_State *before);
 
 /* host_json.c: objects, arrays and null. */
-void host_make_array_mark(lua_State *L); /* once a state, before any of the others */
-void host_push_null(lua_State *L);
 bool host_is_null(lua_State *L, int index);
-void host_push_array_mark(lua_State *L); /* the metatable of marked arrays */
-void host_mark_array(lua_State *L, int index);
 bool host_is_array(lua_State *L, int index); /* a table: marked, or t[1] ~= nil */
+size_t host_count_keys(lua_State *L, int index);
 
 /* host_json.c. [+1] Pushes the value of `text`; on ML_EINVALID it pushes nothing. With `duplicates`
  * it also pushes the list of the paths of duplicate keys [+2]. */
@@ -111,10 +109,6 @@ void host_add_misc(lua_State *L);
 void host_add_timers(lua_State *L);
 
 void host_regex_fini(struct ml_trusted *trusted);
-
-/* host_re2.c. Appends to `out` the PCRE2 pattern for a pattern of Go's regexp, without capturing
- * groups. False: `out` holds Go's error message instead. */
-ML_NODISCARD bool host_re2_translate(struct ml_str pattern, struct ml_buf *out);
 
 /* host_system.c. Cancels pending timers and deferred functions. */
 void host_forget(struct ml_trusted *trusted);

@@ -78,22 +78,20 @@ struct ml_world {
     char **scripts; /* as in the setup; copies */
     bool running;   /* inside settle or advance */
 
-    /* From the operator down: tap, faults, embedded transport. Metrics and operator are made anew
-     * for each life; the faults outlive a restart. */
-    struct ml_transport tap;
-    struct ml_transport *seam; /* of the faults */
-    struct ml_transport_faults *faults;
+    struct ml_transport *transport; /* with the faults, which outlive a restart */
+
+    /* Made anew for each life of the operator. */
     struct ml_metrics *metrics;
     struct ml_operator *operator;
     enum life life;
 
-    bool is_counting;
     struct tally tallies[TALLIES_MAX];
     size_t tally_count;
 };
 
-static void tally_request(struct ml_world *world, const struct ml_transport_request *request)
+static void tally_request(void *context, const struct ml_transport_request *request)
 {
+    struct ml_world *world = context;
     ML_AUTO_FREE char *text = ml_asprintf("%s %s", request->method, request->path);
     for (size_t i = 0; i < world->tally_count; i++) {
         if (strcmp(world->tallies[i].request, text) == 0) {
@@ -105,28 +103,6 @@ static void tally_request(struct ml_world *world, const struct ml_transport_requ
         world->tallies[world->tally_count++] = (struct tally){ml_take(&text), 1};
 }
 
-static struct ml_transport_call *tap_submit(struct ml_transport *tap,
-                                            const struct ml_transport_request *request,
-                                            const struct ml_http_handler *handler, void *context)
-{
-    struct ml_world *world = ml_container_of(tap, struct ml_world, tap);
-    if (world->is_counting)
-        tally_request(world, request);
-    return world->seam->submit(world->seam, request, handler, context);
-}
-
-static void tap_cancel(struct ml_transport *tap, struct ml_transport_call *call)
-{
-    struct ml_world *world = ml_container_of(tap, struct ml_world, tap);
-    world->seam->cancel(world->seam, call);
-}
-
-/* The world owns the seams. */
-static void tap_free(struct ml_transport *tap)
-{
-    (void)tap;
-}
-
 static void make_world_operator(struct ml_world *world)
 {
     static const char *const everywhere[] = {NULL};
@@ -134,7 +110,7 @@ static void make_world_operator(struct ml_world *world)
     const struct ml_operator_opts opts = {
         .virtual_time = true,
         .loop = world->loop,
-        .transport = &world->tap,
+        .transport = world->transport,
         .random = &world->random,
         .log = world->log.fd < 0 ? NULL : &world->log,
         .metrics = world->metrics,
@@ -180,12 +156,10 @@ static void set_time_and_seed(struct ml_world *world, const struct ml_world_setu
     ml_random_init(&world->random, setup->seed);
 }
 
-/* Makes what uses the server: seams and operator. */
+/* Makes what uses the server: transport and operator. */
 static void build_on_server(struct ml_world *world, const struct ml_world_setup *setup)
 {
-    struct ml_transport *embedded = ml_transport_embedded_new(world->loop, world->server, NULL);
-    world->seam = ml_transport_faults_new(world->loop, embedded, &world->faults);
-    world->tap = (struct ml_transport){tap_submit, tap_cancel, tap_free, world->seam->host};
+    world->transport = ml_transport_embedded_new(world->loop, world->server, NULL);
     copy_world_scripts(world, setup->scripts);
     make_world_operator(world);
 }
@@ -193,8 +167,8 @@ static void build_on_server(struct ml_world *world, const struct ml_world_setup 
 static void tear_down_on_server(struct ml_world *world)
 {
     free_world_operator(world);
-    if (world->seam)
-        world->seam->free(ml_take(&world->seam));
+    if (world->transport)
+        world->transport->free(ml_take(&world->transport));
 }
 
 int ml_world_new(const struct ml_world_options *options, struct ml_world **out, struct ml_err *err)
@@ -257,9 +231,9 @@ int ml_world_reset(struct ml_world *world, const struct ml_world_setup *setup, s
 static int fail_endless_settle(struct ml_world *world, struct ml_err *err)
 {
     const struct tally *most = NULL;
-    world->is_counting = true;
+    ml_transport_embedded_observe(world->transport, tally_request, world);
     (void)ml_loop_poll_rounds(world->loop, ROUNDS_MORE);
-    world->is_counting = false;
+    ml_transport_embedded_observe(world->transport, NULL, NULL);
     for (size_t i = 0; i < world->tally_count; i++)
         if (!most || world->tallies[i].count > most->count)
             most = &world->tallies[i];
@@ -306,17 +280,6 @@ static int settle_world(struct ml_world *world, struct ml_err *err)
     return r;
 }
 
-int ml_world_settle(struct ml_world *world, struct ml_err *err)
-{
-    int r = check_not_running(world, "settle", err);
-    if (r < 0)
-        return r;
-    world->running = true;
-    r = settle_world(world, err);
-    world->running = false;
-    return r;
-}
-
 static int advance_world(struct ml_world *world, int64_t ns, struct ml_err *err)
 {
     struct ml_clock *clock = &world->clock.clock;
@@ -330,9 +293,9 @@ static int advance_world(struct ml_world *world, int64_t ns, struct ml_err *err)
     return r;
 }
 
-int ml_world_advance(struct ml_world *world, int64_t ns, struct ml_err *err)
+static int run_world(struct ml_world *world, const char *what, int64_t ns, struct ml_err *err)
 {
-    int r = check_not_running(world, "advance", err);
+    int r = check_not_running(world, what, err);
     if (r < 0)
         return r;
     world->running = true;
@@ -341,14 +304,24 @@ int ml_world_advance(struct ml_world *world, int64_t ns, struct ml_err *err)
     return r;
 }
 
+int ml_world_settle(struct ml_world *world, struct ml_err *err)
+{
+    return run_world(world, "settle", 0, err);
+}
+
+int ml_world_advance(struct ml_world *world, int64_t ns, struct ml_err *err)
+{
+    return run_world(world, "advance", ns, err);
+}
+
 int ml_world_fault(struct ml_world *world, const struct ml_fault *fault)
 {
-    return ml_transport_faults_add(world->faults, fault);
+    return ml_transport_embedded_add_fault(world->transport, fault);
 }
 
 void ml_world_heal(struct ml_world *world, int fault)
 {
-    ml_transport_faults_remove(world->faults, fault);
+    ml_transport_embedded_remove_fault(world->transport, fault);
 }
 
 void ml_world_restart(struct ml_world *world)

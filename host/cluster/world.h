@@ -1,5 +1,5 @@
 /* cluster. A world in virtual time for `moonloop test` and for fault specs: the embedded API server
- * and an operator in one process, without sockets, on a clock that only moves when told to. The
+ * and an operator in one process, without sockets, on a clock that only the test advances. The
  * same seed and the same calls give the same world.
  *
  * Nothing happens outside settle and advance. Handlers and timers that they run must not call them,
@@ -50,13 +50,13 @@ ML_NODISCARD int ml_world_settle(struct ml_world *world, struct ml_err *err);
  * failure the clock stays at that time. */
 ML_NODISCARD int ml_world_advance(struct ml_world *world, int64_t ns, struct ml_err *err);
 
-/* As ml_transport_faults_add and _remove, for the operator's requests. */
+/* As ml_transport_embedded_add_fault and _remove_fault, for the operator's requests. */
 int ml_world_fault(struct ml_world *world, const struct ml_fault *fault);
 void ml_world_heal(struct ml_world *world, int fault);
 
 /* Replaces the operator as SIGKILL and a restart would: work and requests in progress are dropped,
  * nothing is remembered; server and faults stay. May be called from inside settle and advance, too:
- * the operator then dies at the end of the loop's round, and answers until then reach nobody. */
+ * the operator then dies at the end of the loop's round, and answers until then are lost. */
 void ml_world_restart(struct ml_world *world);
 
 /* As SIGTERM: the operator drains for up to `drain_ns`, then another one replaces it. May be called

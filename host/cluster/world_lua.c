@@ -17,22 +17,21 @@ static int lua_settle(void *world, struct ml_str argument, struct ml_buf *result
     return ml_world_settle(world, err);
 }
 
-/* A number, as JSON; `absent` when there is none. */
-static int parse_number(struct ml_str json, const char *name, double absent, double *out,
-                        struct ml_err *err)
+/* A number, as JSON; 0 when there is none. */
+static int parse_number(struct ml_str json, const char *name, double *out, struct ml_err *err)
 {
     ML_AUTO_FREE char *text = ml_str_dup(json);
     char *end = text;
-    *out = json.len > 0 ? strtod(text, &end) : absent;
+    *out = strtod(text, &end);
     if (json.len > 0 && (*end || end == text || fabs(*out) > SECONDS_MAX * 10))
         return ml_err_set(err, ML_EINVALID, "%s: a number", name);
     return 0;
 }
 
-static int parse_nonnegative_number(struct ml_str json, const char *name, double absent,
-                                    double *out, struct ml_err *err)
+static int parse_nonnegative_number(struct ml_str json, const char *name, double *out,
+                                    struct ml_err *err)
 {
-    int r = parse_number(json, name, absent, out, err);
+    int r = parse_number(json, name, out, err);
     if (r == 0 && *out < 0)
         r = ml_err_set(err, ML_EINVALID, "%s: a number from 0 on", name);
     return r;
@@ -40,7 +39,7 @@ static int parse_nonnegative_number(struct ml_str json, const char *name, double
 
 static int parse_seconds(struct ml_str json, const char *name, double *out, struct ml_err *err)
 {
-    int r = parse_nonnegative_number(json, name, 0, out, err);
+    int r = parse_nonnegative_number(json, name, out, err);
     if (r == 0 && *out > SECONDS_MAX)
         r = ml_err_set(err, ML_EINVALID, "%s: seconds, at most 1e9", name);
     return r;
@@ -61,7 +60,7 @@ static int parse_field_number(struct ml_str object, const char *name, double *ou
 {
     struct ml_str raw = {NULL, 0};
     (void)ml_json_find(object, &raw, name, NULL);
-    return parse_nonnegative_number(raw, name, 0, out, err);
+    return parse_nonnegative_number(raw, name, out, err);
 }
 
 static int parse_fault_kind(struct ml_str name, enum ml_fault_kind *out, struct ml_err *err)
@@ -114,7 +113,7 @@ static int lua_heal(void *world, struct ml_str argument, struct ml_buf *result, 
 {
     double number;
     (void)result;
-    int r = parse_nonnegative_number(argument, "heal", 0, &number, err);
+    int r = parse_nonnegative_number(argument, "heal", &number, err);
     if (r == 0)
         ml_world_heal(world, (int)number);
     return r;
@@ -145,7 +144,7 @@ static int lua_set_wall_clock(void *world, struct ml_str argument, struct ml_buf
 {
     double seconds;
     (void)result;
-    int r = parse_number(argument, "set_wall_clock", 0, &seconds, err);
+    int r = parse_number(argument, "set_wall_clock", &seconds, err);
     if (r == 0)
         ml_world_set_wall_clock(world, (int64_t)(seconds * (double)ML_NS_PER_S));
     return r;

@@ -1,16 +1,16 @@
-/* L1 codec. JSON as the one form in which values travel through the host: YAML becomes JSON,
- * a cached object is JSON, a Lua value is written as JSON. No tree is built: a reader walks
- * the text, a writer appends it.
+/* L1 codec. JSON, the one form of values in the host: YAML becomes JSON, a cached object is JSON,
+ * a Lua value is written as JSON. No tree is built: a reader scans the text, a writer appends to
+ * it.
  *
  * Lossless: integers that fit int64 stay exact, other numbers keep their text, key order and
  * the difference between [] and {} are the text's own. Strict (RFC 8259): no trailing comma,
- * no comment, no NaN, well-formed UTF-8, one value and nothing behind it. */
+ * no comment, no NaN, well-formed UTF-8, one value and nothing after it. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 
-#define ML_JSON_DEPTH_MAX 128 /* what a reconciler may see; the API server's own limit is 10000 */
+#define ML_JSON_DEPTH_MAX 128 /* the limit for scripts; the API server's own limit is 10000 */
 
 enum ml_json_token {
     ML_JSON_END,    /* the value is over and nothing follows it */
@@ -73,10 +73,10 @@ ML_NODISCARD int ml_json_check(struct ml_str json, size_t depth_max, struct ml_e
  * before it. The result points into `json`. Of duplicate keys the last counts. */
 __attribute__((sentinel)) bool ml_json_find(struct ml_str json, struct ml_str *out_raw, ...);
 
-/* The string that `raw` is, unescaped, appended to `out`. False when it is no string. */
+/* Appends the string `raw`, unescaped, to `out`. False when it is not a string. */
 bool ml_json_to_string(struct ml_str raw, struct ml_buf *out);
 
-/* The same as a terminated copy that the caller frees; NULL when it is no string or absent. */
+/* The same as a terminated copy that the caller frees; NULL when it is absent or not a string. */
 __attribute__((sentinel)) char *ml_json_find_string(struct ml_str json, ...);
 
 /* Appends JSON to a buffer, putting commas and colons itself. Check buf->failed at the end. */

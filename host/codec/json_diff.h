@@ -1,4 +1,4 @@
-/* L1 codec. Two JSON values compared and merged (RFC 7386). */
+/* L1 codec. Compares and merges two JSON values (RFC 7386). */
 #pragma once
 
 #include "base/buf.h"

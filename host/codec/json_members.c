@@ -44,10 +44,8 @@ static void members_index_from(struct ml_json_members *members, size_t first)
 
 static struct ml_json_member *members_append(struct ml_json_members *members)
 {
-    if (members->len == members->capacity) {
-        members->capacity = members->capacity ? members->capacity * 2 : 8;
-        members->items = ml_realloc(members->items, members->capacity * sizeof members->items[0]);
-    }
+    members->items = ml_grow(members->items, &members->capacity, members->len,
+                             sizeof members->items[0]);
     struct ml_json_member *member = &members->items[members->len++];
     *member = (struct ml_json_member){0};
     return member;

@@ -1,8 +1,8 @@
-/* L1 codec. The members of one JSON object as a table: in the text's order, looked up
- * by key, of duplicate keys the last one's value in the first one's place. And spans: where each
- * object and array of a text ends, for work that goes down level by level. A reader that knows the
- * spans skips an object or array in one step; without them the innermost would be read as often as
- * it is deep. */
+/* L1 codec. The members of one JSON object as a table: in the text's order, found by key; of
+ * duplicate keys the last value counts, in the place of the first. And spans: where each object and
+ * array of a text ends, for work that goes down level by level. A reader that knows the spans skips
+ * an object or array in one step. Without them the innermost value would be read once for each
+ * level above it. */
 #pragma once
 
 #include "base/map.h"
@@ -22,19 +22,20 @@ struct ml_json_spans {
     size_t capacity;
 };
 
-/* Of a text that was checked, within ML_JSON_DEPTH_MAX and 4 GiB. Start with {0}; fini. */
+/* The spans of a text that was checked, within ML_JSON_DEPTH_MAX and 4 GiB. Start with {0}; fini.
+ */
 void ml_json_spans_read(struct ml_json_spans *spans, struct ml_str json);
 void ml_json_spans_fini(struct ml_json_spans *spans);
 
-/* The reader, just made, is for a part of that text; what it skips it passes over in a step. When
- * the part is an object or array it is number `span`. */
+/* Gives the spans to a new reader of a part of that text: it then skips objects and arrays in one
+ * step. If the part is an object or array, it is number `span`. */
 void ml_json_reader_use(struct ml_json_reader *reader, const struct ml_json_spans *spans,
                         size_t span);
 
 /* For a reader that knows the spans, with the first token of an object or array current. Its raw
  * text and its number: */
 struct ml_str ml_json_opened(const struct ml_json_reader *reader, size_t *out_span);
-/* Passes over the rest of it in a step; what follows its end comes next. */
+/* Skips the rest of it in one step; the next token is the one behind its end. */
 void ml_json_leave(struct ml_json_reader *reader);
 
 struct ml_json_member {
@@ -54,7 +55,7 @@ struct ml_json_members {
 };
 
 /* Adds the members of the object `raw`, which must outlive them. False, with `err` filled, when
- * it is no object or broken. Start with {0}; fini either way. */
+ * it is not an object or is broken. Start with {0}; fini either way. */
 ML_NODISCARD bool ml_json_members_read(struct ml_json_members *members, struct ml_str raw,
                                        size_t depth_max, struct ml_err *err);
 /* The same of object number `span` of a text whose spans are known (NULL: they are not). */

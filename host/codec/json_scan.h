@@ -1,5 +1,5 @@
 /* L1 codec. The fast loops over JSON text, sixteen bytes at a time where the processor can. They
- * take the text as pointers, never read at or behind `end`, and know nothing of nesting. */
+ * take the text as pointers, never read at or behind `end`, and ignore nesting. */
 #pragma once
 
 #include "base/base.h"

@@ -1,5 +1,6 @@
 /* L1 codec. JSON that arrives in pieces: the items of a list response and the lines of a
- * watch, each passed on as soon as it is whole, so that no page and no stream is ever held. */
+ * watch, each passed on as soon as it is complete, so that a page or a stream is never held as a
+ * whole. */
 #pragma once
 
 #include "base/buf.h"
@@ -20,7 +21,7 @@ struct ml_json_list_handler {
 struct ml_json_list *ml_json_list_new(const struct ml_json_list_handler *handler, size_t item_max);
 void ml_json_list_free(struct ml_json_list *list);
 
-/* Takes the next piece, cut anywhere. ML_EINVALID: not JSON. ML_ELIMIT: an item too large. */
+/* Reads the next piece, cut anywhere. ML_EINVALID: not JSON. ML_ELIMIT: an item too large. */
 ML_NODISCARD int ml_json_list_feed(struct ml_json_list *list, struct ml_str piece,
                                    struct ml_err *err);
 
@@ -37,8 +38,8 @@ struct ml_json_lines {
 void ml_json_lines_init(struct ml_json_lines *lines, size_t line_max);
 void ml_json_lines_fini(struct ml_json_lines *lines);
 
-/* Calls `line` for each whole line. What is left waits for the next piece; at the end of the
- * stream it is an unfinished event and is dropped with fini. ML_ELIMIT: line too long. Stops
+/* Calls `line` for each whole line. The rest waits for the next piece; at the end of the
+ * stream it is an incomplete event, and fini drops it. ML_ELIMIT: line too long. Stops
  * at, and returns, a non-zero result of `line`. */
 ML_NODISCARD int ml_json_lines_feed(struct ml_json_lines *lines, struct ml_str piece,
                                     int (*line)(void *context, struct ml_str raw,

@@ -15,13 +15,6 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-static int64_t days_in_month(int64_t year, int64_t month)
-{
-    static const int8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return days[month - 1] + (month == 2 && leap);
-}
-
 /* Takes a number of just `count` digits, in [low, high], off the front. */
 static bool cut_number(struct ml_str *text, size_t count, int64_t low, int64_t high, int64_t *out)
 {
@@ -43,77 +36,69 @@ static bool cut_char(struct ml_str *text, char c)
     return true;
 }
 
-static bool cut_date(struct ml_str *text, int64_t *out_days)
+/* "2006-01-02T15:04:05" as seconds since 1970. Second 60 stays 60 in `out_second`. */
+static bool cut_date_and_time(struct ml_str *text, int64_t *out_s, int64_t *out_second)
 {
-    int64_t year, month, day;
+    int64_t year, month, day, hour, minute;
     if (!cut_number(text, 4, YEAR_MIN, YEAR_MAX, &year) || !cut_char(text, '-') ||
         !cut_number(text, 2, 1, 12, &month) || !cut_char(text, '-') ||
-        !cut_number(text, 2, 1, days_in_month(year, month), &day))
-        return false;
-    struct tm date = {.tm_year = (int)year - 1900, .tm_mon = (int)month - 1, .tm_mday = (int)day};
-    *out_days = timegm(&date) / S_PER_DAY;
-    return true;
-}
-
-/* Second 60 stays 60 here. */
-static bool cut_time(struct ml_str *text, int64_t *out_minutes, int64_t *out_second)
-{
-    int64_t hour, minute;
-    if (!cut_number(text, 2, 0, 23, &hour) || !cut_char(text, ':') ||
+        !cut_number(text, 2, 1, 31, &day) || (!cut_char(text, 'T') && !cut_char(text, 't')) ||
+        !cut_number(text, 2, 0, 23, &hour) || !cut_char(text, ':') ||
         !cut_number(text, 2, 0, 59, &minute) || !cut_char(text, ':') ||
         !cut_number(text, 2, 0, 60, out_second))
         return false;
-    *out_minutes = hour * 60 + minute;
-    return true;
+    struct tm time = {.tm_year = (int)year - 1900,
+                      .tm_mon = (int)month - 1,
+                      .tm_mday = (int)day,
+                      .tm_hour = (int)hour,
+                      .tm_min = (int)minute};
+    *out_s = timegm(&time) + *out_second;
+    return time.tm_mday == day; /* a day that the month does not have becomes one of the next */
 }
 
 /* No fraction is 0. */
 static bool cut_fraction(struct ml_str *text, int64_t *out_ns)
 {
-    int64_t ns = 0, unit = ML_NS_PER_S / 10, digit;
-    if (cut_char(text, '.')) {
-        if (!cut_number(text, 1, 0, 9, &digit))
-            return false;
-        do {
-            ns += digit * unit;
-            unit /= 10;
-        } while (text->len && text->ptr[0] >= '0' && text->ptr[0] <= '9' &&
-                 cut_number(text, 1, 0, 9, &digit));
+    int64_t unit = ML_NS_PER_S, digit;
+    *out_ns = 0;
+    if (!cut_char(text, '.'))
+        return true;
+    while (text->len && text->ptr[0] >= '0' && text->ptr[0] <= '9' &&
+           cut_number(text, 1, 0, 9, &digit)) {
+        unit /= 10;
+        *out_ns += digit * unit;
     }
-    *out_ns = ns;
-    return true;
+    return unit < ML_NS_PER_S;
 }
 
-static bool cut_offset(struct ml_str *text, int64_t *out_minutes)
+static bool cut_offset(struct ml_str *text, int64_t *out_s)
 {
-    int64_t hour = 0, minute = 0;
-    if (cut_char(text, 'Z') || cut_char(text, 'z')) {
-        *out_minutes = 0;
+    int64_t hour, minute;
+    *out_s = 0;
+    if (cut_char(text, 'Z') || cut_char(text, 'z'))
         return true;
-    }
     bool west = cut_char(text, '-');
     if ((!west && !cut_char(text, '+')) || !cut_number(text, 2, 0, 23, &hour) ||
         !cut_char(text, ':') || !cut_number(text, 2, 0, 59, &minute))
         return false;
-    *out_minutes = (west ? -1 : 1) * (hour * 60 + minute);
+    *out_s = (west ? -60 : 60) * (hour * 60 + minute);
     return true;
 }
 
 bool ml_rfc3339_parse(struct ml_str text, int64_t *out_wall_ns)
 {
-    int64_t days, minutes, second, ns, offset;
-    if (!cut_date(&text, &days) || (!cut_char(&text, 'T') && !cut_char(&text, 't')) ||
-        !cut_time(&text, &minutes, &second) || !cut_fraction(&text, &ns) ||
+    int64_t s, second, ns, offset;
+    if (!cut_date_and_time(&text, &s, &second) || !cut_fraction(&text, &ns) ||
         !cut_offset(&text, &offset) || text.len > 0)
         return false;
-    int64_t s = days * S_PER_DAY + (minutes - offset) * 60;
+    s -= offset;
     if (second == 60) {
         /* Leap seconds are put in at the end of a UTC day and nowhere else. */
-        if ((s + 60) % S_PER_DAY != 0)
+        if (s % S_PER_DAY != 0)
             return false;
-        second = 59;
+        s--;
     }
-    *out_wall_ns = (s + second) * ML_NS_PER_S + ns;
+    *out_wall_ns = s * ML_NS_PER_S + ns;
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* L1 codec. Instants as Kubernetes writes them. */
+/* L1 codec. Instants in the format of Kubernetes. */
 #pragma once
 
 #include "base/buf.h"

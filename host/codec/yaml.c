@@ -3,9 +3,9 @@
  * kubeconfigs, manifests, and by the embedded API server. */
 #include "codec/yaml.h"
 
+#include "base/escape.h"
 #include "base/map.h"
 #include "codec/json.h"
-#include "codec/yaml_scalar.h"
 
 #include <yaml.h>
 
@@ -87,10 +87,8 @@ static int open_anchor(struct yaml *yaml, const yaml_char_t *name, size_t *out)
         return 0;
     if (yaml->anchors_len == ANCHORS_MAX)
         return yaml_refuse(yaml, "more than 10000 anchors");
-    if (yaml->anchors_len == yaml->anchors_capacity) {
-        yaml->anchors_capacity = yaml->anchors_capacity ? yaml->anchors_capacity * 2 : 8;
-        yaml->anchors = ml_realloc(yaml->anchors, yaml->anchors_capacity * sizeof yaml->anchors[0]);
-    }
+    yaml->anchors = ml_grow(yaml->anchors, &yaml->anchors_capacity, yaml->anchors_len,
+                            sizeof yaml->anchors[0]);
     struct anchor *anchor = &yaml->anchors[yaml->anchors_len++];
     *anchor = (struct anchor){
         .name = ml_strdup((const char *)name), .start = yaml->out->len, .open = true};
@@ -130,35 +128,251 @@ static int write_alias(struct yaml *yaml)
     return yaml_check_size(yaml);
 }
 
-/* False for a tag that is not supported. */
-static bool scalar_type(const yaml_event_t *event, enum scalar_kind *out)
+/* ---- scalars: the core schema of YAML 1.2 (section 10.3.2) ----
+ *
+ * Each write_ appends the scalar as JSON and returns NULL, or what is wrong with it. A full buffer
+ * is left for the caller to notice. */
+
+typedef const char *scalar_writer(struct ml_str text, struct ml_buf *out);
+
+static bool is_one_of(struct ml_str text, const char *const *words)
+{
+    for (; *words; words++)
+        if (ml_str_is(text, *words))
+            return true;
+    return false;
+}
+
+static bool is_null(struct ml_str text)
+{
+    static const char *const words[] = {"", "~", "null", "Null", "NULL", NULL};
+    return is_one_of(text, words);
+}
+
+static bool is_true(struct ml_str text)
+{
+    static const char *const words[] = {"true", "True", "TRUE", NULL};
+    return is_one_of(text, words);
+}
+
+static bool is_false(struct ml_str text)
+{
+    static const char *const words[] = {"false", "False", "FALSE", NULL};
+    return is_one_of(text, words);
+}
+
+static bool is_sign(char c)
+{
+    return c == '+' || c == '-';
+}
+
+/* Infinity or not a number. */
+static bool is_not_finite(struct ml_str text)
+{
+    static const char *const infinity[] = {".inf", ".Inf", ".INF", NULL};
+    static const char *const nan[] = {".nan", ".NaN", ".NAN", NULL};
+    if (is_one_of(text, nan))
+        return true;
+    if (text.len && is_sign(text.ptr[0])) {
+        text.ptr++;
+        text.len--;
+    }
+    return is_one_of(text, infinity);
+}
+
+/* Takes the leading decimal digits off. */
+static struct ml_str cut_digits(struct ml_str *text)
+{
+    struct ml_str digits = {text->ptr, 0};
+    while (text->len && text->ptr[0] >= '0' && text->ptr[0] <= '9') {
+        text->ptr++;
+        text->len--;
+        digits.len++;
+    }
+    return digits;
+}
+
+static bool cut_any(struct ml_str *text, const char *choice, char *out)
+{
+    if (text->len == 0 || text->ptr[0] == '\0' || !strchr(choice, text->ptr[0]))
+        return false;
+    *out = text->ptr[0];
+    text->ptr++;
+    text->len--;
+    return true;
+}
+
+/* A decimal number in its parts; the exponent keeps its sign. */
+struct decimal {
+    bool negative, point;
+    struct ml_str whole, fraction, exponent;
+};
+
+static bool parse_decimal(struct ml_str text, struct decimal *decimal)
+{
+    char c = '+';
+    *decimal = (struct decimal){0};
+    cut_any(&text, "+-", &c);
+    decimal->negative = c == '-';
+    decimal->whole = cut_digits(&text);
+    decimal->point = cut_any(&text, ".", &c);
+    if (decimal->point)
+        decimal->fraction = cut_digits(&text);
+    if (decimal->whole.len + decimal->fraction.len == 0)
+        return false;
+    struct ml_str rest = text;
+    if (!cut_any(&text, "eE", &c))
+        return text.len == 0;
+    decimal->exponent = (struct ml_str){rest.ptr + 1, rest.len - 1};
+    cut_any(&text, "+-", &c);
+    return cut_digits(&text).len > 0 && text.len == 0;
+}
+
+static bool is_whole(const struct decimal *decimal)
+{
+    return !decimal->point && decimal->exponent.len == 0;
+}
+
+/* JSON wants digits on both sides of a point and no zero in front. */
+static void write_decimal(const struct decimal *decimal, bool as_float, struct ml_buf *out)
+{
+    struct ml_str whole = decimal->whole;
+    while (whole.len > 1 && whole.ptr[0] == '0') {
+        whole.ptr++;
+        whole.len--;
+    }
+    if (decimal->negative)
+        ml_buf_putc(out, '-');
+    ml_buf_append_str(out, whole.len ? whole : ML_STR("0"));
+    if (decimal->point || (as_float && is_whole(decimal))) {
+        ml_buf_putc(out, '.');
+        ml_buf_append_str(out, decimal->fraction.len ? decimal->fraction : ML_STR("0"));
+    }
+    if (decimal->exponent.len) {
+        ml_buf_putc(out, 'e');
+        ml_buf_append_str(out, decimal->exponent);
+    }
+}
+
+static int digit_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+}
+
+/* 0o17 and 0x1F. */
+static bool is_based(struct ml_str text, int *base)
+{
+    *base = ml_str_starts(text, "0o") ? 8 : 16;
+    if (text.len < 3 || (*base == 16 && !ml_str_starts(text, "0x")))
+        return false;
+    for (size_t i = 2; i < text.len; i++)
+        if (digit_value(text.ptr[i]) >= *base)
+            return false;
+    return true;
+}
+
+static const char *write_based_int(struct ml_str text, int base, struct ml_buf *out)
+{
+    uint64_t value = 0;
+    for (size_t i = 2; i < text.len; i++) {
+        if (value > UINT64_MAX / (uint64_t)base)
+            return "an octal or hexadecimal number has more than 64 bits";
+        value = value * (uint64_t)base + (uint64_t)digit_value(text.ptr[i]);
+    }
+    ml_buf_printf(out, "%llu", (unsigned long long)value);
+    return NULL;
+}
+
+static const char *write_text(struct ml_str text, struct ml_buf *out)
+{
+    ml_escape_json(out, text);
+    return NULL;
+}
+
+static const char *write_null(struct ml_str text, struct ml_buf *out)
+{
+    if (!is_null(text))
+        return "tagged !!null but not null";
+    ml_buf_puts(out, "null");
+    return NULL;
+}
+
+static const char *write_bool(struct ml_str text, struct ml_buf *out)
+{
+    if (!is_true(text) && !is_false(text))
+        return "tagged !!bool but neither true nor false";
+    ml_buf_puts(out, is_true(text) ? "true" : "false");
+    return NULL;
+}
+
+static const char *write_int(struct ml_str text, struct ml_buf *out)
+{
+    int base;
+    struct decimal decimal;
+    if (is_based(text, &base))
+        return write_based_int(text, base, out);
+    if (!parse_decimal(text, &decimal) || !is_whole(&decimal))
+        return "tagged !!int but not an integer";
+    write_decimal(&decimal, false, out);
+    return NULL;
+}
+
+static const char *write_float(struct ml_str text, struct ml_buf *out)
+{
+    struct decimal decimal;
+    if (is_not_finite(text))
+        return "JSON has no infinity and no NaN";
+    if (!parse_decimal(text, &decimal))
+        return "tagged !!float but not a number";
+    write_decimal(&decimal, true, out);
+    return NULL;
+}
+
+/* A plain scalar: the core schema says what it is. */
+static const char *write_untagged(struct ml_str text, struct ml_buf *out)
+{
+    int base;
+    struct decimal decimal;
+    if (is_null(text))
+        return write_null(text, out);
+    if (is_true(text) || is_false(text))
+        return write_bool(text, out);
+    if (is_based(text, &base))
+        return write_based_int(text, base, out);
+    if (is_not_finite(text))
+        return write_float(text, out);
+    if (!parse_decimal(text, &decimal))
+        return write_text(text, out);
+    write_decimal(&decimal, false, out);
+    return NULL;
+}
+
+/* NULL for a tag that is not supported. */
+static scalar_writer *writer_of_scalar(const yaml_event_t *event)
 {
     static const struct {
         const char *tag;
-        enum scalar_kind type;
-    } types[] = {
-        {YAML_STR_TAG, SCALAR_STRING}, {YAML_NULL_TAG, SCALAR_NULL},   {YAML_BOOL_TAG, SCALAR_BOOL},
-        {YAML_INT_TAG, SCALAR_INT},    {YAML_FLOAT_TAG, SCALAR_FLOAT},
+        scalar_writer *writer;
+    } writers[] = {
+        {YAML_STR_TAG, write_text}, {YAML_NULL_TAG, write_null},   {YAML_BOOL_TAG, write_bool},
+        {YAML_INT_TAG, write_int},  {YAML_FLOAT_TAG, write_float},
     };
     const char *tag = (const char *)event->data.scalar.tag;
-    if (!tag) {
-        bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-        *out = plain ? SCALAR_ANY : SCALAR_STRING;
-        return true;
-    }
-    for (size_t i = 0; i < ML_COUNT(types); i++) {
-        if (strcmp(tag, types[i].tag) == 0) {
-            *out = types[i].type;
-            return true;
-        }
-    }
-    return false;
+    if (!tag)
+        return event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? write_untagged : write_text;
+    for (size_t i = 0; i < ML_COUNT(writers); i++)
+        if (strcmp(tag, writers[i].tag) == 0)
+            return writers[i].writer;
+    return NULL;
 }
 
 static int write_scalar(struct yaml *yaml)
 {
-    enum scalar_kind type;
-    if (!scalar_type(&yaml->event, &type))
+    scalar_writer *write = writer_of_scalar(&yaml->event);
+    if (!write)
         return yaml_refuse(yaml, "a tag other than !!str, !!int, !!float, !!bool and !!null");
     struct ml_str text = {(const char *)yaml->event.data.scalar.value,
                           yaml->event.data.scalar.length};
@@ -166,10 +380,12 @@ static int write_scalar(struct yaml *yaml)
     int r = open_anchor(yaml, yaml->event.data.scalar.anchor, &anchor);
     if (r < 0)
         return r;
-    const char *problem = ml_yaml_scalar(text, type, yaml->out);
+    const char *problem = write(text, yaml->out);
     close_anchor(yaml, anchor);
     return problem ? yaml_refuse(yaml, problem) : yaml_check_size(yaml);
 }
+
+/* ---- collections and documents ---- */
 
 /* The keys of one mapping, each the value of its own entry. */
 static void free_keys(struct ml_map *keys)

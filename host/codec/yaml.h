@@ -7,8 +7,8 @@
 #include "base/err.h"
 
 /* Appends the documents of `text`, each as JSON and each followed by '\n'; empty documents are
- * left out. Anchors and aliases are resolved; what aliases add may be 1 MiB and as much again as
- * the text is long (no "billion laughs"), a document may have 10,000 anchors. Merge keys "<<" are
+ * left out. Anchors and aliases are resolved; aliases may add 1 MiB plus the length of the text (no
+ * "billion laughs"), a document may have 10,000 anchors. Merge keys "<<" are
  * plain keys, duplicate keys, non-string keys of collections and depth beyond ML_JSON_DEPTH_MAX are
  * refused. Numbers as keys become their text. ML_EINVALID with "line N: what"; ML_ELIMIT for too
  * many aliases and for more than `json_max` bytes of output. */

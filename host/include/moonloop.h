@@ -8,7 +8,7 @@
  *         fputs(moonloop_error(host), stderr);
  *     moonloop_free(host);
  *
- * One host is one thread and one event loop (a second thread only watches that it turns), and a
+ * One host is one thread and one event loop (a second thread only checks that the loop runs), and a
  * process runs one at a time: the CPU clock that limits scripts belongs to the process. Nothing
  * here is thread-safe except moonloop_stop. */
 #pragma once
@@ -26,8 +26,8 @@ enum moonloop_exit {
     MOONLOOP_EXIT_OK = 0,
     MOONLOOP_EXIT_BAD = 1,         /* the thing asked about is bad: a script, a file;
                                     * or it was asked to stop twice */
-    MOONLOOP_EXIT_USAGE = 2,       /* options that make no sense */
-    MOONLOOP_EXIT_UNREACHABLE = 3, /* cannot reach the API server, or not authenticate */
+    MOONLOOP_EXIT_USAGE = 2,       /* invalid options */
+    MOONLOOP_EXIT_UNREACHABLE = 3, /* cannot reach the API server, or authenticate to it */
     MOONLOOP_EXIT_LOST_LEASE = 4,
 };
 
@@ -41,24 +41,25 @@ struct moonloop_opts {
     const char *const *scripts_configmaps; /* "NAMESPACE/NAME", NULL-terminated */
     const char *metrics_bind_address;      /* "host:port"; default and "0": not served */
     const char *health_probe_bind_address; /* the same */
-    /* A folder of this process alone, which outlives it: remembers in which version of a script the
-     * process died, loads the last good one instead of a third try. Default: nothing is kept. */
+    /* A folder of this process alone, which outlives it. The host records there which version of a
+     * script ran when the process died, and loads the last good version instead of that one after
+     * two deaths in a row. Default: nothing is recorded. */
     const char *state_dir;
     const char *log_format;   /* "json" or "text"; default json */
     const char *log_level;    /* "debug", "info", "warn", "error"; default info */
     int log_fd;               /* default 1, standard output */
     size_t script_memory_max; /* bytes of one script's state; default 16 MiB */
-    int drain_seconds;        /* for the end: work under way, Events; default 25 */
+    int drain_seconds;        /* for the shutdown: running reconciles, Events; default 25 */
     int handle_signals;       /* SIGTERM and SIGINT stop the host; default no */
-    /* Before the first script is loaded the whole process gives up, for good, what an operator has
-     * no use for: starting programs, writing files and reading others than its own (landlock),
-     * core dumps, most system calls (seccomp). Only for a process that does nothing else, with no
-     * thread besides. Default no; `moonloop run` does it. */
+    /* Before the first script is loaded, the whole process permanently gives up the rights that an
+     * operator does not need: starting programs, writing files and reading files other than its own
+     * (landlock), core dumps, most system calls (seccomp). Only for a process that does nothing
+     * else and has no other thread. Default no; `moonloop run` does it. */
     int lock_down;
 
-    /* Several replicas, of which one works: who holds a Lease; or which share the objects, each
-     * with a Lease of its own. Not both. A replica that loses its Lease returns
-     * MOONLOOP_EXIT_LOST_LEASE and is to be started anew. */
+    /* With several replicas, either the one that holds a Lease reconciles (leader_elect), or they
+     * share the objects and each holds its own Lease (shard). Not both. In a replica that loses its
+     * Lease moonloop_run returns MOONLOOP_EXIT_LOST_LEASE; start it again. */
     int leader_elect;                      /* default no */
     int shard;                             /* default no */
     const char *leader_election_id;        /* name of the Lease, or of the group; "moonloop" */
@@ -75,7 +76,7 @@ struct moonloop_opts {
 
 const char *moonloop_version(void); /* "0.1.0" */
 
-/* Never NULL: what is wrong with the options is told by moonloop_run. Free it in any case. */
+/* Never NULL: moonloop_run reports invalid options. Free it in any case. */
 struct moonloop *moonloop_new(const struct moonloop_opts *opts);
 void moonloop_free(struct moonloop *host);
 

@@ -1,13 +1,13 @@
-/* L3 kube. The verbs. One request, one answer, parsed as far as every caller needs: a non-2xx
- * answer becomes a `struct ml_err` by its Status (reason before code), with Retry-After.
+/* L3 kube. The verbs. One request, one answer, parsed as far as every caller needs: the Status of a
+ * non-2xx answer (reason before code) becomes a `struct ml_err`, with Retry-After.
  *
- * Every write leaves through one function that first asks the fence: so leases, dry-run and
- * budgets are one check. Reads (GET) are tried again on a lost connection; writes never, their
- * outcome is unknown: ML_ENETWORK or ML_ETIMEOUT tells the caller to read before deciding.
+ * One function sends every write, and first asks the fence: so leases, dry-run and budgets are one
+ * check. A read (GET) is tried again after a lost connection. A write never is, because its result
+ * is unknown: after ML_ENETWORK or ML_ETIMEOUT the caller must read before it decides.
  *
  * Load is bounded: a limited number of requests is in flight, and 1000 wait for a place (one more
  * is refused with ML_EUNAVAILABLE and without an http code). After a 429 nothing is sent for as
- * long as the server asked, a second at least and a minute at most. */
+ * long as the server asked, at least a second and at most a minute. */
 #pragma once
 
 #include "base/budget.h"
@@ -30,16 +30,16 @@ struct ml_client_opts {
     size_t in_flight_max; /* further requests wait; 0: 100, what one HTTP/2 connection carries at
                              once; streams do not count */
     bool exempt;          /* for leases: a 429 is returned at once and pauses nothing */
-    /* Another client of the same server, whose waiters hear of answers here, too. It must outlive
-     * all calls of this one; NULL: none. */
+    /* Another client of the same server: answers to this client also end the backoff of its waiters
+     * (ml_client_await). It must outlive all calls of this one; NULL: none. */
     struct ml_client *same_server;
 };
 
 struct ml_client *ml_client_new(const struct ml_client_opts *opts);
-void ml_client_free(struct ml_client *client); /* every call must be over or canceled */
+void ml_client_free(struct ml_client *client); /* every call must have ended or been canceled */
 
-/* Asked before each write with the request as it would go. 0 lets it pass; otherwise it fails
- * with that error and nothing leaves. NULL: no fence. */
+/* Called before each write. 0: the write is sent. Otherwise the write fails with that error and
+ * nothing is sent. NULL: no fence. */
 typedef int ml_client_fence(void *context, const char *method, const char *path,
                             struct ml_err *err);
 void ml_client_set_fence(struct ml_client *client, ml_client_fence *fence, void *context);
@@ -63,25 +63,25 @@ struct ml_client_request {
     const char *field_manager; /* for writes; NULL: the User-Agent's default */
     bool force;                /* apply: take over fields of others */
     const char *flow; /* the controller that sends: flows take turns; copied; NULL: the host */
-    bool yields; /* waits behind all others: Events about work that is done must not delay work that
-                    is due */
-    struct ml_budget *budget; /* charged for request and answer as long as the call lives; what does
-                                 not fit is ML_ELIMIT. Must outlive the call. NULL: nobody is
+    bool yields; /* waits behind all others: Events about finished work must not delay work that is
+                    due */
+    struct ml_budget *budget; /* charged for request and answer as long as the call lives; ML_ELIMIT
+                                 when they do not fit. Must outlive the call. NULL: no budget is
                                  charged. An answer has at most 32 MiB */
     const char *uid, *resource_version; /* delete: preconditions, or NULL */
-    int64_t timeout_ms; /* of each attempt, as a whole; 0: what the API server gives a request */
+    int64_t timeout_ms; /* of each attempt as a whole; 0: the API server's own time-out */
 };
 
-/* `body` is the answer's, whole, valid during the call; `err` NULL on 2xx. A 2xx body that is
- * a Status with status Failure counts as that error. */
+/* `body` is the whole body of the answer, valid during the call; `err` NULL on 2xx. A 2xx body that
+ * is a Status with status Failure counts as that error. */
 typedef void ml_client_done(void *context, struct ml_str body, const struct ml_err *err);
 
-/* Callbacks come later from the loop, never inside this call. The call is gone when done returns.
+/* Callbacks come later from the loop, never inside this call. The call is freed when done returns.
  */
 struct ml_client_call *ml_client_send(struct ml_client *client,
                                       const struct ml_client_request *request, ml_client_done *done,
                                       void *context);
-void ml_client_cancel(struct ml_client_call *call); /* done comes no more */
+void ml_client_cancel(struct ml_client_call *call); /* done is not called any more */
 
 /* A list or watch: GET of `path` with the body streamed to `data` as it comes. A non-2xx
  * answer never reaches data: done gets its error. `err` NULL: regular end. */
@@ -96,20 +96,20 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
                                         const struct ml_http_deadlines *deadlines,
                                         const struct ml_client_stream *handler, void *context);
 
-/* Did the server give no answer, or a proxy one in its place (502 to 504)? Then it may be away, and
- * whoever tries again has a reason to wait with ml_client_await. False where the server said when
- * to come back. */
+/* Did the server give no answer, or a proxy in its place (502 to 504)? Then the server may be down,
+ * and a caller that tries again should wait with ml_client_await. False if the answer had a
+ * Retry-After. */
 bool ml_client_unanswered(const struct ml_err *err);
 
-/* Somebody who backs off because the API server may be away. The backoff may end early: as soon as
- * any call of this client, or of one that names it as same_server, is answered with anything but a
- * 5xx. Until then every second or two one of those that probe is told to try. Lives in its user's
- * struct; zeros but for the last three at first. */
+/* A caller that backs off because the API server may be down. The backoff ends early as soon as the
+ * server answers any call of this client, or of one that names it as same_server, with anything but
+ * a 5xx. Until then, every second or two, `again` of one waiter with `probes` is called, so that it
+ * tries. Embed it; set the last three fields, the rest is zero at first. */
 struct ml_client_await {
     struct ml_list node; /* private */
-    /* Called once; the wait is over then. `answered`: the server is back, and others return as
-     * well, so add a delay, one that grows while such tries fail: some paths may be away for good.
-     * Otherwise try now. Runs inside another call's answer: must not send. */
+    /* Called once; the wait is over then. `answered`: the server answers again, and all waiters
+     * return now, so add a delay, which grows while such tries fail: some paths may never work
+     * again. Otherwise try now. Runs inside another call's answer: must not send. */
     void (*again)(void *context, bool answered);
     void *context;
     bool probes;
@@ -118,6 +118,6 @@ struct ml_client_await {
 void ml_client_await(struct ml_client *client, struct ml_client_await *await);
 void ml_client_await_stop(struct ml_client_await *await); /* safe when it does not wait */
 
-/* The error that a Status object stands for; `http` is the answer's code. For ERROR events of
- * a watch as well. Always fills err with a non-zero kind. */
+/* The error in a Status object; `http` is the answer's code. Also for ERROR events of a watch.
+ * Always fills err with a non-zero kind. */
 int ml_status_error(struct ml_str status_json, int http, struct ml_err *err);

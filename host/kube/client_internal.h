@@ -6,7 +6,7 @@
 #include "kube/client.h"
 #include "net/loop.h"
 
-/* A request as the transport gets it, independent of what it was made from. */
+/* A request in the form of the transport. */
 struct ml_client_wire {
     const char *method;       /* static */
     const char *content_type; /* static, or NULL */
@@ -18,8 +18,8 @@ struct ml_client_wire {
 void ml_client_wire_make(const struct ml_client_request *request, struct ml_client_wire *out);
 void ml_client_wire_fini(struct ml_client_wire *wire);
 
-/* Requests that wait for a place, in flows: one flow a controller, served in turns, so that a
- * controller that sends many does not hold up the others. Requests that yield come last. */
+/* Requests that wait for a place, in flows: one flow for each controller. The flows take turns, so
+ * that a controller with many requests does not delay the others. Requests that yield come last. */
 struct ml_client_waiter {
     struct ml_list node;
     struct ml_client_flow *flow; /* NULL: yields, or does not wait */
@@ -32,10 +32,10 @@ struct ml_client_queue {
 };
 
 void ml_client_queue_init(struct ml_client_queue *queue);
-/* `flow` is copied; NULL is one as well. */
+/* `flow` is copied; NULL is a flow too. */
 void ml_client_queue_add(struct ml_client_queue *queue, struct ml_client_waiter *waiter,
                          const char *flow, bool yields);
-/* The next one, which stays in the queue; NULL: nobody waits. Each call moves on to the next
+/* The next request, which stays in the queue; NULL: none waits. Each call moves on to the next
  * flow. */
 struct ml_client_waiter *ml_client_queue_next(struct ml_client_queue *queue);
 void ml_client_queue_remove(struct ml_client_queue *queue, struct ml_client_waiter *waiter);
@@ -54,11 +54,11 @@ struct ml_client_pause {
 void ml_client_pause_init(struct ml_client_pause *pause, const struct ml_client_opts *opts,
                           void (*over)(void *context), void *context);
 /* An attempt is over: its answer's code, 0 without one, and after a 429 how long the server asked
- * us to wait (below 0: it did not say). */
+ * us to wait (below 0: no Retry-After). */
 void ml_client_pause_note(struct ml_client_pause *pause, int status, int64_t retry_after_ms);
 bool ml_client_paused(const struct ml_client_pause *pause);
 
-/* What is counted of the client's requests, as client-go has it; and the server's warnings. */
+/* Metrics of the client's requests, as in client-go; and the server's warnings. */
 struct ml_client_metrics {
     struct ml_metric_family *requests, *duration; /* NULL: nothing is counted */
     struct ml_metric *waiting;                    /* or NULL */
@@ -70,7 +70,7 @@ struct ml_client_metrics {
 
 void ml_client_metrics_init(struct ml_client_metrics *self, const struct ml_client_opts *opts);
 void ml_client_metrics_fini(struct ml_client_metrics *self);
-/* An attempt came to its answer's head; `status` 0: to its end without one. */
+/* An attempt got the head of its answer; `status` 0: it ended without one. */
 void ml_client_metrics_attempt(const struct ml_client_metrics *self, const char *method, int status,
                                int64_t took_ns);
 /* Logs each text once. */

@@ -31,12 +31,11 @@ struct ml_credentials {
     struct ml_repeat files_repeat; /* of a file that cannot be used */
 
     struct ml_exec_plugin *plugin; /* NULL: none */
-    bool has_plugin_credential;
     bool gave_certificate;
     bool accepted;                  /* by the server since the plugin gave it */
     bool rejected;                  /* since then */
-    int64_t renew_ns;               /* wall time */
-    int64_t expires_ns;             /* wall time */
+    int64_t renew_ns;               /* wall time; 0: there is nothing yet */
+    int64_t expires_ns;             /* the same */
     struct ml_err plugin_err;       /* of its last run */
     struct ml_repeat plugin_repeat; /* of what it gives and cannot be used, or has expired */
     struct ml_list waiting;
@@ -45,14 +44,11 @@ struct ml_credentials {
 
 /* ---- files ---- */
 
-/* Returns whether it changed. */
-static bool replace_if_changed(char **text, struct ml_buf *fresh)
+/* Takes `fresh`, a text or NULL, and wipes what it replaces. */
+static void replace_pem(struct ml_str *pem, char *fresh)
 {
-    if (*text && ml_str_is(ml_buf_str(fresh), *text))
-        return false;
-    ml_wipe_free(*text);
-    *text = ml_buf_take(fresh);
-    return true;
+    ml_wipe_free((char *)pem->ptr);
+    *pem = ml_str_of(fresh);
 }
 
 static bool reread_token(struct ml_credentials *self, struct ml_err *problem)
@@ -83,22 +79,24 @@ static bool reread_ca(struct ml_kubeconfig *config, struct ml_err *problem)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
     if (!config->ca_file || ml_file_read_again(config->ca_file, &pem, problem) < 0 ||
-        ml_str_is(ml_buf_str(&pem), config->ca_pem))
+        ml_str_eq(ml_buf_str(&pem), config->tls.ca_pem))
         return false;
     if (ml_tls_check_ca(ml_buf_str(&pem), problem) < 0) {
         ml_err_wrap(problem, "%s", config->ca_file);
         return false;
     }
-    return replace_if_changed(&config->ca_pem, &pem);
+    replace_pem(&config->tls.ca_pem, ml_buf_take(&pem));
+    return true;
 }
 
 /* The contents of the file, or `now` where there is no file. */
-static int reread_or_keep(const char *path, const char *now, struct ml_buf *out, struct ml_err *err)
+static int reread_or_keep(const char *path, struct ml_str now, struct ml_buf *out,
+                          struct ml_err *err)
 {
     out->len_max = ML_KUBEFILE_SIZE_MAX;
     if (path)
         return ml_file_read_again(path, out, err);
-    ml_buf_puts(out, now);
+    ml_buf_append_str(out, now);
     return 0;
 }
 
@@ -107,21 +105,22 @@ static bool reread_certificate(struct ml_kubeconfig *config, struct ml_err *prob
 {
     ML_AUTO(ml_buf_fini) struct ml_buf cert = ML_BUF_INIT;
     ML_AUTO(ml_wipe_buf) struct ml_buf key = ML_BUF_INIT;
+    struct ml_http_tls *tls = &config->tls;
     struct ml_tls_validity validity;
     if (!config->cert_file && !config->key_file)
         return false;
-    if (reread_or_keep(config->cert_file, config->cert_pem, &cert, problem) < 0 ||
-        reread_or_keep(config->key_file, config->key_pem, &key, problem) < 0)
+    if (reread_or_keep(config->cert_file, tls->cert_pem, &cert, problem) < 0 ||
+        reread_or_keep(config->key_file, tls->key_pem, &key, problem) < 0)
         return false;
-    if (ml_str_is(ml_buf_str(&cert), config->cert_pem) &&
-        ml_str_is(ml_buf_str(&key), config->key_pem))
+    if (ml_str_eq(ml_buf_str(&cert), tls->cert_pem) && ml_str_eq(ml_buf_str(&key), tls->key_pem))
         return false;
     if (ml_tls_check_pair(ml_buf_str(&cert), ml_buf_str(&key), &validity, problem) < 0) {
         ml_err_wrap(problem, "%s", config->cert_file ? config->cert_file : config->key_file);
         return false;
     }
-    bool cert_is_new = replace_if_changed(&config->cert_pem, &cert);
-    return replace_if_changed(&config->key_pem, &key) || cert_is_new;
+    replace_pem(&tls->cert_pem, ml_buf_take(&cert));
+    replace_pem(&tls->key_pem, ml_buf_take(&key));
+    return true;
 }
 
 /* Reads all files again that token, certificate, key and CA came from. A file that cannot be read,
@@ -134,8 +133,6 @@ static bool reread_files(struct ml_credentials *self, struct ml_err *problem)
     bool token = reread_token(self, problem);
     bool pair = reread_certificate(config, problem);
     bool ca = reread_ca(config, problem);
-    if (pair || ca)
-        ml_kubeconfig_point_tls(config);
     return token || pair || ca;
 }
 
@@ -192,30 +189,11 @@ static bool fall_back_to_token_before(struct ml_credentials *self)
 
 /* ---- the plugin ---- */
 
-static int64_t credentials_now_ns(const struct ml_credentials *self)
-{
-    return ml_clock_wall(self->clock);
-}
-
-static bool run_exec_plugin(struct ml_credentials *self)
-{
-    const struct ml_kubeconfig *config = self->config;
-    const struct ml_exec_cluster cluster = {
-        .server = config->server,
-        .server_name = config->server_name,
-        .ca_pem = config->ca_pem,
-        .proxy_url = config->proxy_url,
-        .config = config->exec->cluster_config,
-        .insecure = config->tls.insecure,
-    };
-    return ml_exec_plugin_run(self->plugin, &cluster);
-}
-
 /* It is renewed when a fifth of its life is left, so that nobody waits for the plugin. Where it
  * lives for five minutes or more, not even a plugin that hangs for its full minute is noticed. */
 static void set_expiry(struct ml_credentials *self, int64_t expires_ns)
 {
-    int64_t now_ns = credentials_now_ns(self);
+    int64_t now_ns = ml_clock_wall(self->clock);
     if (expires_ns > now_ns) {
         ml_repeat_over(&self->plugin_repeat);
     } else {
@@ -224,7 +202,7 @@ static void set_expiry(struct ml_credentials *self, int64_t expires_ns)
             ml_warn(self->log, "credentials",
                     "the exec plugin's credential has expired already; trying it (are the clocks "
                     "right?)",
-                    ML_S("command", self->config->exec->command),
+                    ML_S("command", ml_exec_command(self->config)),
                     ML_REPEAT_FIELDS(&self->plugin_repeat, EXPIRED_USE_NS));
         expires_ns = now_ns + EXPIRED_USE_NS;
     }
@@ -234,38 +212,21 @@ static void set_expiry(struct ml_credentials *self, int64_t expires_ns)
                          : expires_ns - ML_MIN((expires_ns - now_ns) / 5, AHEAD_MAX_NS);
 }
 
-static bool swap_secret(char **slot, char **fresh)
-{
-    bool same = ml_str_eq(ml_str_of(*slot), ml_str_of(*fresh));
-    ml_wipe_free(*slot);
-    *slot = ml_take(fresh);
-    return !same;
-}
-
-static int set_or_clear_token(struct ml_kubeconfig *config, const char *token, struct ml_err *err)
-{
-    if (token)
-        return ml_kubeconfig_set_bearer(config, ml_str_of(token), err);
-    ml_wipe_free(ml_take(&config->authorization));
-    return 0;
-}
-
 static int accept_plugin_credential(struct ml_credentials *self,
                                     struct ml_exec_credential *credential, struct ml_err *err)
 {
     struct ml_kubeconfig *config = self->config;
     int64_t expires_ns = credential->expires_ns;
-    if (set_or_clear_token(config, credential->token, err) < 0)
-        return ml_err_wrap(err, "exec plugin %s", config->exec->command);
+    if (!credential->token)
+        ml_wipe_free(ml_take(&config->authorization));
+    else if (ml_kubeconfig_set_bearer(config, ml_str_of(credential->token), err) < 0)
+        return ml_err_wrap(err, "exec plugin %s", ml_exec_command(config));
     self->gave_certificate = credential->cert_pem != NULL;
     if (credential->cert_pem && credential->not_after_ns > 0)
         expires_ns = ML_MIN(expires_ns, credential->not_after_ns);
-    bool cert_is_new = swap_secret(&config->cert_pem, &credential->cert_pem);
-    bool key_is_new = swap_secret(&config->key_pem, &credential->key_pem);
-    if (cert_is_new || key_is_new)
-        ml_kubeconfig_point_tls(config);
+    replace_pem(&config->tls.cert_pem, ml_take(&credential->cert_pem));
+    replace_pem(&config->tls.key_pem, ml_take(&credential->key_pem));
     set_expiry(self, expires_ns);
-    self->has_plugin_credential = true;
     self->accepted = self->rejected = false;
     self->generation++;
     return 0;
@@ -273,8 +234,7 @@ static int accept_plugin_credential(struct ml_credentials *self,
 
 static bool has_usable_credentials(const struct ml_credentials *self)
 {
-    return !self->plugin ||
-           (self->has_plugin_credential && credentials_now_ns(self) < self->expires_ns);
+    return !self->plugin || ml_clock_wall(self->clock) < self->expires_ns;
 }
 
 static void fill_identity(const struct ml_credentials *self, struct ml_identity *out)
@@ -335,18 +295,8 @@ struct ml_credentials *ml_credentials_new(const struct ml_credentials_opts *opts
     self->read_due_ns = ml_clock_monotonic(self->clock) + FRESH_NS;
     ml_list_init(&self->waiting);
     ml_task_init(&self->answer, answer_waiting, self);
-    const struct ml_exec_plugin_opts plugin = {
-        .loop = opts->loop,
-        .config = opts->config->exec,
-        .log = opts->log,
-        .metrics = opts->metrics,
-        .random = opts->random,
-        .runner = opts->runner,
-        .done = on_plugin_done,
-        .context = self,
-    };
     if (opts->config->exec && self->may_show)
-        self->plugin = ml_exec_plugin_new(&plugin);
+        self->plugin = ml_exec_plugin_new(opts, on_plugin_done, self);
     return self;
 }
 
@@ -373,11 +323,8 @@ bool ml_credentials_get(struct ml_credentials *self, struct ml_identity *out,
     if (ml_clock_monotonic(self->clock) > self->read_due_ns)
         reread_and_log(self);
     bool running = false;
-    if (self->plugin) {
-        bool due = !self->has_plugin_credential || self->rejected ||
-                   credentials_now_ns(self) >= self->renew_ns;
-        running = due ? run_exec_plugin(self) : ml_exec_plugin_running(self->plugin);
-    }
+    if (self->plugin && (self->rejected || ml_clock_wall(self->clock) >= self->renew_ns))
+        running = ml_exec_plugin_run(self->plugin);
     if (has_usable_credentials(self) && !(running && self->rejected)) {
         fill_identity(self, out);
         return true;
@@ -388,7 +335,7 @@ bool ml_credentials_get(struct ml_credentials *self, struct ml_identity *out,
     if (!self->plugin_err.kind)
         ml_err_set(&self->plugin_err, ML_EUNAUTHORIZED,
                    "exec plugin %s: its credential has expired, and it was run a moment ago",
-                   self->config->exec->command);
+                   ml_exec_command(self->config));
     ml_task_defer(&self->answer, self->loop);
     return false;
 }
@@ -406,7 +353,7 @@ static bool ask_exec_plugin_anew(struct ml_credentials *self, bool in_handshake)
     if (!self->plugin || (in_handshake && !self->gave_certificate))
         return false;
     self->rejected = true;
-    return run_exec_plugin(self);
+    return ml_exec_plugin_run(self->plugin);
 }
 
 bool ml_credentials_rejected(struct ml_credentials *self, uint64_t generation, bool in_handshake)

@@ -1,9 +1,9 @@
-/* L3 kube. Small texts that resemble each other, packed with zstd against a dictionary made of
- * the first of them. Who keeps objects has one dictionary a kind; object.c packs with it.
+/* L3 kube. Compresses similar small texts with zstd and a dictionary made of the first of them. A
+ * store of objects has one dictionary for each kind; object.c packs with it.
  *
  * The dictionary grows while texts still pack badly and there is room, and is trained once it has
- * seen enough of them: each time there is a new `struct ml_dict_text`, and what was packed against
- * an older one keeps that alive. */
+ * seen enough of them. Each change makes a new `struct ml_dict_text`; texts that were packed with
+ * an older one keep that alive. */
 #pragma once
 
 #include "base/buf.h"
@@ -14,7 +14,7 @@ struct ml_dict;
 struct ml_dict *ml_dict_new(void);
 void ml_dict_unref(struct ml_dict *dict); /* NULL is fine */
 
-/* One state of a dictionary, reference-counted: what is needed to unpack. */
+/* One state of a dictionary, reference-counted: needed to unpack. */
 struct ml_dict_text;
 void ml_dict_text_unref(struct ml_dict_text *text);
 

@@ -11,11 +11,11 @@
 #define NEGATIVE_FRESH_NS (1 * ML_NS_PER_S)
 #define KINDS_MAX         65536 /* of all groups together; a cluster has hundreds */
 
-/* A kind under the key "apps/v1 Deployment"; never freed before the discovery. */
+/* A kind; never freed before the discovery. What `kind` points at is its own. */
 struct known {
     struct ml_kind kind;
-    char *key;
-    char *strings[5]; /* what `kind` points at */
+    char *key; /* "apps/v1 Deployment" */
+    char *api_version, *group, *plural;
     bool forgotten;
 };
 
@@ -27,14 +27,6 @@ struct group {
     struct ml_list waits;        /* for this answer */
     int64_t answered_ns;         /* of the last answer, "no such group" included */
     bool answered;
-};
-
-/* A resource of a list; its slices live during the call that gets it. */
-struct resource {
-    struct ml_str kind;
-    struct ml_str plural;
-    bool namespaced;
-    bool has_status;
 };
 
 struct ml_discovery_wait {
@@ -56,66 +48,53 @@ struct ml_discovery {
     struct ml_list settled;
 };
 
-static char *make_kind_key(struct ml_str api_version, struct ml_str kind)
+static char *make_gvk_key(const struct ml_gvk *gvk)
 {
-    return ml_asprintf(ML_STR_FMT " " ML_STR_FMT, ML_STR_ARG(api_version), ML_STR_ARG(kind));
+    return ml_asprintf(ML_STR_FMT "%s" ML_STR_FMT " " ML_STR_FMT, ML_STR_ARG(gvk->group),
+                       gvk->group.len > 0 ? "/" : "", ML_STR_ARG(gvk->version),
+                       ML_STR_ARG(gvk->kind));
 }
 
-static char *make_api_version(const struct ml_gvk *gvk)
+static char *make_kind_key(const struct ml_kind *kind)
 {
-    if (gvk->group.len == 0)
-        return ml_str_dup(gvk->version);
-    return ml_asprintf(ML_STR_FMT "/" ML_STR_FMT, ML_STR_ARG(gvk->group), ML_STR_ARG(gvk->version));
+    return ml_asprintf("%s %s", kind->api_version, kind->kind);
 }
 
-static void known_set_string(struct known *known, size_t index, const char **field,
-                             struct ml_str text)
+static struct known *known_new(const char *api_version, char *key)
 {
-    if (*field && ml_str_is(text, *field))
-        return;
-    free(known->strings[index]);
-    *field = known->strings[index] = ml_str_dup(text);
+    struct known *known = ml_new(struct known);
+    const char *slash = strchr(api_version, '/');
+    known->key = key;
+    known->api_version = ml_strdup(api_version);
+    known->group = ml_strndup(api_version, slash ? (size_t)(slash - api_version) : 0);
+    known->kind = (struct ml_kind){
+        .api_version = known->api_version,
+        .group = known->group,
+        .version = known->api_version + (slash ? slash + 1 - api_version : 0),
+        .kind = strchr(key, ' ') + 1,
+    };
+    return known;
 }
 
-/* Adds a kind, or brings it up to date; the struct stays the same. */
-static void learn_kind(struct ml_discovery *discovery, struct ml_str api_version,
-                       const struct resource *resource)
+/* Adds a kind, or brings it up to date; the struct stays the same. `kind`: group and version need
+ * not be filled in. */
+static void learn_kind(struct ml_discovery *discovery, const struct ml_kind *kind)
 {
-    ML_AUTO_FREE char *key = make_kind_key(api_version, resource->kind);
+    ML_AUTO_FREE char *key = make_kind_key(kind);
     struct known *known = ml_map_get(&discovery->kinds, ml_str_of(key));
     if (!known) {
         if (discovery->kinds.len >= KINDS_MAX)
             return;
-        known = ml_new(struct known);
-        known->key = ml_take(&key);
+        known = known_new(kind->api_version, ml_take(&key));
         ml_map_put(&discovery->kinds, ml_str_of(known->key), known);
     }
-    struct ml_str version = api_version;
-    struct ml_str group = ml_str_cut(&version, '/');
-    if (!version.ptr) {
-        version = group;
-        group = ML_STR("");
+    if (!known->plural || strcmp(known->plural, kind->plural) != 0) {
+        free(known->plural);
+        known->kind.plural = known->plural = ml_strdup(kind->plural);
     }
-    struct ml_kind *kind = &known->kind;
-    known_set_string(known, 0, &kind->api_version, api_version);
-    known_set_string(known, 1, &kind->group, group);
-    known_set_string(known, 2, &kind->version, version);
-    known_set_string(known, 3, &kind->kind, resource->kind);
-    known_set_string(known, 4, &kind->plural, resource->plural);
-    kind->namespaced = resource->namespaced;
-    kind->has_status = resource->has_status;
+    known->kind.namespaced = kind->namespaced;
+    known->kind.has_status = kind->has_status;
     known->forgotten = false;
-}
-
-/* The kinds that the host itself works with: the server need not be asked. */
-static void learn_built_in_kinds(struct ml_discovery *discovery)
-{
-    static const struct ml_kind *const kinds[] = {&ml_kind_configmap, &ml_kind_namespace,
-                                                  &ml_kind_event, &ml_kind_lease};
-    for (size_t i = 0; i < ML_COUNT(kinds); i++)
-        learn_kind(discovery, ml_str_of(kinds[i]->api_version),
-                   &(struct resource){ml_str_of(kinds[i]->kind), ml_str_of(kinds[i]->plural),
-                                      kinds[i]->namespaced, kinds[i]->has_status});
 }
 
 struct ml_discovery *ml_discovery_new(struct ml_client *client, struct ml_loop *loop)
@@ -124,7 +103,11 @@ struct ml_discovery *ml_discovery_new(struct ml_client *client, struct ml_loop *
     discovery->client = client;
     discovery->loop = loop;
     ml_list_init(&discovery->settled);
-    learn_built_in_kinds(discovery);
+    /* What the host itself works with, the server need not be asked for. */
+    learn_kind(discovery, &ml_kind_configmap);
+    learn_kind(discovery, &ml_kind_namespace);
+    learn_kind(discovery, &ml_kind_event);
+    learn_kind(discovery, &ml_kind_lease);
     return discovery;
 }
 
@@ -142,14 +125,6 @@ static void discovery_waits_free(struct ml_list *waits)
         discovery_wait_free(ml_container_of(node, struct ml_discovery_wait, node));
 }
 
-static void known_free(struct known *known)
-{
-    for (size_t i = 0; i < ML_COUNT(known->strings); i++)
-        free(known->strings[i]);
-    free(known->key);
-    free(known);
-}
-
 void ml_discovery_free(struct ml_discovery *discovery)
 {
     if (!discovery)
@@ -163,8 +138,14 @@ void ml_discovery_free(struct ml_discovery *discovery)
         free(group->api_version);
         free(group);
     }
-    ml_map_each (&discovery->kinds, kind_cursor, known)
-        known_free(known);
+    ml_map_each (&discovery->kinds, kind_cursor, entry) {
+        struct known *known = entry;
+        free(known->key);
+        free(known->api_version);
+        free(known->group);
+        free(known->plural);
+        free(known);
+    }
     ml_map_fini(&discovery->groups);
     ml_map_fini(&discovery->kinds);
     free(discovery);
@@ -179,14 +160,13 @@ static const struct ml_kind *find_known_kind(const struct ml_discovery *discover
 const struct ml_kind *ml_discovery_known(const struct ml_discovery *discovery,
                                          const struct ml_gvk *gvk)
 {
-    ML_AUTO_FREE char *api_version = make_api_version(gvk);
-    ML_AUTO_FREE char *key = make_kind_key(ml_str_of(api_version), gvk->kind);
+    ML_AUTO_FREE char *key = make_gvk_key(gvk);
     return find_known_kind(discovery, key);
 }
 
 void ml_discovery_forget(struct ml_discovery *discovery, const struct ml_kind *kind)
 {
-    ML_AUTO_FREE char *key = make_kind_key(ml_str_of(kind->api_version), ml_str_of(kind->kind));
+    ML_AUTO_FREE char *key = make_kind_key(kind);
     struct known *known = ml_map_get(&discovery->kinds, ml_str_of(key));
     ml_assert(known && &known->kind == kind);
     known->forgotten = true;
@@ -224,47 +204,7 @@ static void settle_wait(struct ml_discovery_wait *wait, const struct ml_err *err
 
 /* ---- reading an APIResourceList ---- */
 
-/* An entry of "resources", "ats" or "ats/status". */
-struct entry {
-    struct ml_buf name;
-    struct ml_buf kind;
-    bool namespaced;
-};
-
-static void resource_entry_fini(struct entry *entry)
-{
-    ml_buf_fini(&entry->name);
-    ml_buf_fini(&entry->kind);
-}
-
-/* The reader stands behind the entry's '{'. */
-static void resource_entry_read(struct ml_json_reader *reader, struct entry *entry)
-{
-    ml_buf_clear(&entry->name);
-    ml_buf_clear(&entry->kind);
-    entry->namespaced = false;
-    while (ml_json_next(reader) == ML_JSON_KEY) {
-        bool is_name = ml_str_is(reader->text, "name");
-        bool is_kind = ml_str_is(reader->text, "kind");
-        bool is_namespaced = ml_str_is(reader->text, "namespaced");
-        struct ml_str raw = ml_json_skip(reader);
-        if (is_name)
-            ml_json_to_string(raw, &entry->name);
-        else if (is_kind)
-            ml_json_to_string(raw, &entry->kind);
-        else if (is_namespaced)
-            entry->namespaced = ml_str_is(raw, "true");
-    }
-}
-
-static bool resource_entry_valid(const struct entry *entry)
-{
-    struct ml_gvk ignored;
-    return ml_name_valid(ml_buf_str(&entry->name)) &&
-           ml_gvk_parse(ML_STR("v1"), ml_buf_str(&entry->kind), &ignored);
-}
-
-/* The plurals with a status subresource: keys own themselves. */
+/* Plurals with a status subresource; each is its own key. */
 static void statuses_fini(struct ml_map *statuses)
 {
     ml_map_each (statuses, cursor, plural)
@@ -272,43 +212,52 @@ static void statuses_fini(struct ml_map *statuses)
     ml_map_fini(statuses);
 }
 
-static void note_status_subresource(struct ml_map *statuses, struct ml_str name)
+/* Notes the plural of an entry that is called "ats/status". */
+static void note_status_subresource(struct ml_map *statuses, struct ml_str entry)
 {
-    if (!ml_str_ends(name, "/status"))
+    ML_AUTO_FREE char *name = ml_json_find_string(entry, "name", NULL);
+    struct ml_str plural = ml_str_of(name);
+    if (!ml_str_ends(plural, "/status"))
         return;
-    struct ml_str plural = {name.ptr, name.len - strlen("/status")};
-    if (ml_map_get(statuses, plural))
+    plural.len -= strlen("/status");
+    free(ml_map_put(statuses, plural, ml_take(&name)));
+}
+
+/* Entries without a valid kind and name are passed over. */
+static void learn_entry(const struct group *group, const struct ml_map *statuses,
+                        struct ml_str entry)
+{
+    ML_AUTO_FREE char *name = ml_json_find_string(entry, "name", NULL);
+    ML_AUTO_FREE char *kind = ml_json_find_string(entry, "kind", NULL);
+    struct ml_gvk ignored;
+    if (!ml_name_valid(ml_str_of(name)) || !ml_gvk_parse(ML_STR("v1"), ml_str_of(kind), &ignored))
         return;
-    char *copy = ml_str_dup(plural);
-    ml_map_put(statuses, (struct ml_str){copy, plural.len}, copy);
+    struct ml_str namespaced = ML_STR("false");
+    (void)ml_json_find(entry, &namespaced, "namespaced", NULL);
+    const struct ml_kind found = {
+        .api_version = group->api_version,
+        .kind = kind,
+        .plural = name,
+        .namespaced = ml_str_is(namespaced, "true"),
+        .has_status = ml_map_get(statuses, ml_str_of(name)) != NULL,
+    };
+    learn_kind(group->discovery, &found);
 }
 
 /* Reads the entries: without `group` only to learn which of them have a status, then again to learn
- * them as kinds of `group`. Entries without a valid kind and name are passed over. */
+ * them as kinds of `group`. */
 static void read_entries(struct ml_str resources, struct ml_map *statuses,
                          const struct group *group)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ML_AUTO(resource_entry_fini) struct entry entry = {.namespaced = false};
     ml_json_reader_init(&reader, resources, 0);
     if (ml_json_next(&reader) != ML_JSON_ARRAY)
         return;
-    while (ml_json_next(&reader) == ML_JSON_OBJECT) {
-        resource_entry_read(&reader, &entry);
-        struct ml_str name = ml_buf_str(&entry.name);
-        if (!group) {
-            note_status_subresource(statuses, name);
-            continue;
-        }
-        if (!resource_entry_valid(&entry))
-            continue;
-        const struct resource found = {
-            .kind = ml_buf_str(&entry.kind),
-            .plural = name,
-            .namespaced = entry.namespaced,
-            .has_status = ml_map_get(statuses, name) != NULL,
-        };
-        learn_kind(group->discovery, ml_str_of(group->api_version), &found);
+    for (struct ml_str entry; (entry = ml_json_skip(&reader)).len > 0;) {
+        if (group)
+            learn_entry(group, statuses, entry);
+        else
+            note_status_subresource(statuses, entry);
     }
 }
 
@@ -374,20 +323,16 @@ struct ml_discovery_wait *ml_discovery_resolve(struct ml_discovery *discovery,
                                                const struct ml_gvk *gvk, ml_discovery_done *done,
                                                void *context)
 {
-    ML_AUTO_FREE char *api_version = make_api_version(gvk);
     struct ml_discovery_wait *wait = ml_new(struct ml_discovery_wait);
     wait->discovery = discovery;
-    wait->key = make_kind_key(ml_str_of(api_version), gvk->kind);
+    wait->key = make_gvk_key(gvk);
     wait->done = done;
     wait->context = context;
     ml_task_init(&wait->task, notify_resolved, wait);
     ml_list_init(&wait->node);
-    if (find_known_kind(discovery, wait->key)) {
-        settle_wait(wait, NULL);
-        return wait;
-    }
-    struct group *group = group_get(discovery, ml_str_of(api_version));
-    if (group_fresh(group)) {
+    struct ml_str rest = ml_str_of(wait->key);
+    struct group *group = group_get(discovery, ml_str_cut(&rest, ' '));
+    if (find_known_kind(discovery, wait->key) || group_fresh(group)) {
         settle_wait(wait, NULL);
         return wait;
     }

@@ -1,6 +1,6 @@
-/* L3 kube. From the kind a script names to the resource it has on this server. Kinds are asked
- * for one group/version at a time (GET /apis/GROUP/VERSION, /api/VERSION), when somebody needs
- * one; an answer is kept for good, a "no such kind" is asked again after a second. */
+/* L3 kube. Finds the resource of a kind on this server. Each group/version is requested separately
+ * (GET /apis/GROUP/VERSION, /api/VERSION), when one of its kinds is needed. An answer is kept
+ * permanently; after "no such kind" the server is asked again after a second. */
 #pragma once
 
 #include "kube/client.h"
@@ -14,14 +14,14 @@ void ml_discovery_free(struct ml_discovery *discovery);
 /* ML_ENOT_FOUND: the server has no such kind (yet). Other errors as the client's. */
 typedef void ml_discovery_done(void *context, const struct ml_kind *kind, const struct ml_err *err);
 
-/* Resolves a kind; `done` comes once, later from the loop, never inside this call. Requests for one
- * group/version that is being asked already share the question. `gvk` is copied. */
+/* Resolves a kind; `done` comes once, later from the loop, never inside this call. Calls for the
+ * same group/version share one request. `gvk` is copied. */
 struct ml_discovery_wait *ml_discovery_resolve(struct ml_discovery *discovery,
                                                const struct ml_gvk *gvk, ml_discovery_done *done,
                                                void *context);
 void ml_discovery_cancel(struct ml_discovery_wait *wait);
 
-/* What is known without asking; NULL when nothing is. Built-in kinds that the host itself
+/* The kind if it is known without a request, else NULL. Built-in kinds that the host itself
  * uses (ConfigMap v1, Event events.k8s.io/v1) are always known. */
 const struct ml_kind *ml_discovery_known(const struct ml_discovery *discovery,
                                          const struct ml_gvk *gvk);

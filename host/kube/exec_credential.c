@@ -14,36 +14,34 @@ static void put_if_set(struct ml_json_writer *writer, const char *key, const cha
         ml_json_put_string(writer, key, ml_str_of(text));
 }
 
-static void write_exec_cluster(struct ml_json_writer *writer, const struct ml_exec_cluster *cluster)
+static void write_exec_cluster(struct ml_json_writer *writer, const struct ml_kubeconfig *config)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf ca = ML_BUF_INIT;
-    if (cluster->ca_pem)
-        ml_base64_encode(ml_str_of(cluster->ca_pem), &ca);
+    ml_base64_encode(config->tls.ca_pem, &ca);
     ml_json_key(writer, ML_STR("cluster"));
     ml_json_begin_object(writer);
-    put_if_set(writer, "server", cluster->server);
-    put_if_set(writer, "tls-server-name", cluster->server_name);
-    if (cluster->insecure)
+    put_if_set(writer, "server", config->server);
+    put_if_set(writer, "tls-server-name", config->tls.server_name);
+    if (config->tls.insecure)
         ml_json_put_bool(writer, "insecure-skip-tls-verify", true);
     put_if_set(writer, "certificate-authority-data", ml_buf_cstr(&ca));
-    put_if_set(writer, "proxy-url", cluster->proxy_url);
-    if (cluster->config)
-        ml_json_put_raw(writer, "config", ml_str_of(cluster->config));
+    put_if_set(writer, "proxy-url", config->tls.proxy_url);
+    if (config->exec->cluster_config)
+        ml_json_put_raw(writer, "config", ml_str_of(config->exec->cluster_config));
     ml_json_end_object(writer);
 }
 
-void ml_exec_info_write(const char *api_version, const struct ml_exec_cluster *cluster,
-                        struct ml_buf *out)
+void ml_exec_info_write(const struct ml_kubeconfig *config, struct ml_buf *out)
 {
     struct ml_json_writer writer;
     ml_json_writer_init(&writer, out);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "kind", ML_STR("ExecCredential"));
-    ml_json_put_string(&writer, "apiVersion", ml_str_of(api_version));
+    ml_json_put_string(&writer, "apiVersion", ml_str_of(config->exec->api_version));
     ml_json_key(&writer, ML_STR("spec"));
     ml_json_begin_object(&writer);
-    if (cluster)
-        write_exec_cluster(&writer, cluster);
+    if (config->exec->provide_cluster_info)
+        write_exec_cluster(&writer, config);
     ml_json_put_bool(&writer, "interactive", false);
     ml_json_end_object(&writer);
     ml_json_end_object(&writer);

@@ -32,12 +32,12 @@ struct exec_metrics {
 
 struct ml_exec_plugin {
     struct ml_loop *loop;
-    const struct ml_exec_config *config;
+    const struct ml_kubeconfig *config;
     const struct ml_exec_runner *runner;
     struct ml_log *log;
     struct ml_random *random;
     struct exec_metrics metrics;
-    void (*done)(void *context, struct ml_exec_credential *credential, const struct ml_err *err);
+    ml_exec_plugin_done *done;
     void *context;
 
     struct ml_child *child; /* a run under way */
@@ -48,23 +48,6 @@ struct ml_exec_plugin {
     int64_t not_before_ns; /* of the next run, monotonic */
     struct ml_repeat repeat;
 };
-
-void ml_exec_config_free(struct ml_exec_config *config)
-{
-    if (!config)
-        return;
-    for (char **arg = config->args; arg && *arg; arg++)
-        free(*arg);
-    for (char **entry = config->env; entry && *entry; entry++)
-        free(*entry);
-    free(config->args);
-    free(config->env);
-    free(config->command);
-    free(config->api_version);
-    free(config->install_hint);
-    free(config->cluster_config);
-    free(config);
-}
 
 /* ---- metrics ---- */
 
@@ -117,20 +100,6 @@ static void count_run(struct exec_metrics *self, int code, const char *status)
     ml_metric_add(ml_metric_with(self->calls, ml_metric_labels(text, status)), 1);
 }
 
-static void count_ended_run(struct exec_metrics *self, const struct ml_child_end *end)
-{
-    if (end->code == 0)
-        count_run(self, 0, "no_error");
-    else
-        count_run(self, end->signo ? -1 : end->code, "plugin_execution_error");
-}
-
-static void count_failed_start(struct exec_metrics *self, const struct ml_err *err)
-{
-    count_run(self, 1,
-              err->kind == ML_ENOT_FOUND ? "plugin_not_found_error" : "client_internal_error");
-}
-
 static void measure_certificate(struct exec_metrics *self,
                                 const struct ml_exec_credential *credential)
 {
@@ -142,24 +111,7 @@ static void measure_certificate(struct exec_metrics *self,
     self->not_after_ns = credential->not_after_ns;
 }
 
-/* ---- arguments and environment ---- */
-
-struct strings {
-    const char **items; /* ends with NULL */
-    size_t count;
-};
-
-static void strings_fini(struct strings *strings)
-{
-    free(strings->items);
-}
-
-static void strings_add(struct strings *strings, const char *text)
-{
-    strings->items = ml_realloc(strings->items, (strings->count + 2) * sizeof *strings->items);
-    strings->items[strings->count++] = text;
-    strings->items[strings->count] = NULL;
-}
+/* ---- the environment ---- */
 
 /* Do both set the same variable? */
 static bool is_same_variable(const char *a, const char *b)
@@ -168,32 +120,31 @@ static bool is_same_variable(const char *a, const char *b)
     return strncmp(a, b, len) == 0 && strcspn(b, "=") == len;
 }
 
-static bool is_overridden(const struct ml_exec_config *config, const char *entry)
+static bool is_overridden(const struct ml_kubelist *own, const char *entry)
 {
-    for (char **own = config->env; own && *own; own++)
-        if (is_same_variable(*own, entry))
+    for (size_t i = 0; i < own->count; i++)
+        if (is_same_variable(own->items[i], entry))
             return true;
     return is_same_variable(INFO_NAME "=", entry);
 }
 
-/* Our environment, what the kubeconfig sets over it, and KUBERNETES_EXEC_INFO. */
-static void fill_plugin_env(const struct ml_exec_config *config, const char *info,
-                            struct strings *out)
+/* Our environment, what the kubeconfig sets over it, and KUBERNETES_EXEC_INFO, `info`. The strings
+ * are borrowed; the caller frees the list. */
+static const char **make_plugin_env(const struct ml_kubelist *own, const char *info)
 {
+    size_t count_max = own->count + 2, count = 0;
     for (char **entry = environ; *entry; entry++)
-        if (!is_overridden(config, *entry))
-            strings_add(out, *entry);
-    for (char **own = config->env; own && *own; own++)
-        if (!is_same_variable(INFO_NAME "=", *own))
-            strings_add(out, *own);
-    strings_add(out, info);
-}
-
-static void fill_plugin_argv(const struct ml_exec_config *config, struct strings *out)
-{
-    strings_add(out, config->command);
-    for (char **arg = config->args; arg && *arg; arg++)
-        strings_add(out, *arg);
+        count_max++;
+    const char **env = ml_alloc(count_max * sizeof *env);
+    for (char **entry = environ; *entry; entry++)
+        if (!is_overridden(own, *entry))
+            env[count++] = *entry;
+    for (size_t i = 0; i < own->count; i++)
+        if (!is_same_variable(INFO_NAME "=", own->items[i]))
+            env[count++] = own->items[i];
+    env[count++] = info;
+    env[count] = NULL;
+    return env;
 }
 
 /* ---- the end of a run ---- */
@@ -202,7 +153,7 @@ static int explain_failed_start(const struct ml_exec_plugin *plugin, struct ml_e
 {
     char hint[SAYS_MAX];
     const struct ml_err cause = *err;
-    ml_clean_line(ml_str_of(plugin->config->install_hint), hint, sizeof hint);
+    ml_clean_line(ml_str_of(plugin->config->exec->install_hint), hint, sizeof hint);
     if (cause.kind != ML_ENOT_FOUND)
         return ml_err_set(err, ML_EUNAUTHORIZED, "exec plugin %s", cause.message);
     return ml_err_set(err, ML_EUNAUTHORIZED,
@@ -215,7 +166,7 @@ static int explain_failed_run(const struct ml_exec_plugin *plugin, const struct 
                               struct ml_err *err)
 {
     char says[SAYS_MAX];
-    const char *name = plugin->config->command;
+    const char *name = ml_exec_command(plugin->config);
     ml_clean_line(end->errors, says, sizeof says);
     const char *colon = *says ? ": " : "";
     if (end->timed_out)
@@ -248,7 +199,7 @@ static void log_failed_run(struct ml_exec_plugin *plugin, struct ml_str errors,
     if (!ml_repeat_failed(&plugin->repeat, ml_str_of(err->message), now_ns))
         return;
     ml_warn(plugin->log, "credentials", "the exec plugin failed",
-            ML_S("command", plugin->config->command), ML_ERR(err),
+            ML_S("command", ml_exec_command(plugin->config)), ML_ERR(err),
             ML_REPEAT_FIELDS(&plugin->repeat, ML_MAX(0, plugin->not_before_ns - now_ns)),
             ML_STR_FIELD("stderr", errors));
 }
@@ -263,7 +214,8 @@ static void log_run(struct ml_exec_plugin *plugin, const struct ml_child_end *en
     ml_repeat_over(&plugin->repeat);
     if (end->errors.len > 0)
         ml_info(plugin->log, "credentials", "the exec plugin says",
-                ML_S("command", plugin->config->command), ML_STR_FIELD("stderr", end->errors));
+                ML_S("command", ml_exec_command(plugin->config)),
+                ML_STR_FIELD("stderr", end->errors));
 }
 
 static void on_plugin_ended(void *context, const struct ml_child_end *end)
@@ -271,12 +223,13 @@ static void on_plugin_ended(void *context, const struct ml_child_end *end)
     struct ml_exec_plugin *plugin = context;
     struct ml_exec_credential credential = {0};
     struct ml_err err = ML_ERR_INIT;
-    count_ended_run(&plugin->metrics, end);
+    count_run(&plugin->metrics, end->signo ? -1 : end->code,
+              end->code == 0 ? "no_error" : "plugin_execution_error");
     if (end->timed_out || end->too_long || end->code != 0) {
         explain_failed_run(plugin, end, &err);
-    } else if (ml_exec_credential_parse(end->output, plugin->config->api_version, &credential,
+    } else if (ml_exec_credential_parse(end->output, plugin->config->exec->api_version, &credential,
                                         &err) < 0) {
-        ml_err_wrap(&err, "exec plugin %s", plugin->config->command);
+        ml_err_wrap(&err, "exec plugin %s", ml_exec_command(plugin->config));
         err.kind = ML_EUNAUTHORIZED;
     }
     log_run(plugin, end, &err);
@@ -295,7 +248,8 @@ static void on_plugin_not_started(void *context)
 
 /* ---- the interface ---- */
 
-struct ml_exec_plugin *ml_exec_plugin_new(const struct ml_exec_plugin_opts *opts)
+struct ml_exec_plugin *ml_exec_plugin_new(const struct ml_credentials_opts *opts,
+                                          ml_exec_plugin_done *done, void *context)
 {
     static const struct ml_exec_runner real = {ml_child_start, ml_child_free};
     struct ml_exec_plugin *plugin = ml_new(struct ml_exec_plugin);
@@ -304,8 +258,8 @@ struct ml_exec_plugin *ml_exec_plugin_new(const struct ml_exec_plugin_opts *opts
     plugin->runner = opts->runner ? opts->runner : &real;
     plugin->log = opts->log;
     plugin->random = opts->random;
-    plugin->done = opts->done;
-    plugin->context = opts->context;
+    plugin->done = done;
+    plugin->context = context;
     register_exec_metrics(&plugin->metrics, opts->metrics, ml_loop_clock(opts->loop));
     ml_task_init(&plugin->failed, on_plugin_not_started, plugin);
     return plugin;
@@ -331,19 +285,16 @@ static void set_backoff(struct ml_exec_plugin *plugin, int64_t now_ns)
                             ml_random_between(plugin->random, 0, delay_ns / 2 + 1);
 }
 
-static void start_run(struct ml_exec_plugin *plugin, const struct ml_exec_cluster *cluster)
+static void start_run(struct ml_exec_plugin *plugin)
 {
-    const struct ml_exec_config *config = plugin->config;
+    const struct ml_exec_config *config = plugin->config->exec;
     ML_AUTO(ml_buf_fini) struct ml_buf info = ML_BUF_INIT;
-    ML_AUTO(strings_fini) struct strings argv = {0};
-    ML_AUTO(strings_fini) struct strings env = {0};
     ml_buf_puts(&info, INFO_NAME "=");
-    ml_exec_info_write(config->api_version, config->provide_cluster_info ? cluster : NULL, &info);
-    fill_plugin_argv(config, &argv);
-    fill_plugin_env(config, ml_buf_cstr(&info), &env);
+    ml_exec_info_write(plugin->config, &info);
+    ML_AUTO_FREE const char **env = make_plugin_env(&config->env, ml_buf_cstr(&info));
     const struct ml_child_opts opts = {
-        .argv = argv.items,
-        .env = env.items,
+        .argv = (const char *const *)config->argv.items,
+        .env = env,
         .output_max = OUTPUT_MAX,
         .errors_max = ERRORS_MAX,
         .timeout_ns = TIMEOUT_NS,
@@ -353,26 +304,22 @@ static void start_run(struct ml_exec_plugin *plugin, const struct ml_exec_cluste
     plugin->start_err = ML_ERR_INIT;
     if (plugin->runner->start(plugin->loop, &opts, &plugin->child, &plugin->start_err) == 0)
         return;
-    count_failed_start(&plugin->metrics, &plugin->start_err);
+    bool found = plugin->start_err.kind != ML_ENOT_FOUND;
+    count_run(&plugin->metrics, 1, found ? "client_internal_error" : "plugin_not_found_error");
     explain_failed_start(plugin, &plugin->start_err);
     log_failed_run(plugin, ML_STR(""), &plugin->start_err);
     ml_task_defer(&plugin->failed, plugin->loop);
 }
 
-bool ml_exec_plugin_run(struct ml_exec_plugin *plugin, const struct ml_exec_cluster *cluster)
+bool ml_exec_plugin_run(struct ml_exec_plugin *plugin)
 {
     int64_t now_ns = ml_clock_monotonic(ml_loop_clock(plugin->loop));
     if (plugin->running || now_ns < plugin->not_before_ns)
         return plugin->running;
     plugin->running = true;
     set_backoff(plugin, now_ns);
-    start_run(plugin, cluster);
+    start_run(plugin);
     return true;
-}
-
-bool ml_exec_plugin_running(const struct ml_exec_plugin *plugin)
-{
-    return plugin->running;
 }
 
 void ml_exec_plugin_reset_backoff(struct ml_exec_plugin *plugin)

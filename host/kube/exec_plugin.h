@@ -1,6 +1,6 @@
 /* L3 kube. Asks an exec plugin of a kubeconfig for credentials: one run at a time, bounded in time
- * and output, with a backoff between runs. Rules as client-go's plugin/pkg/client/auth/exec. Who
- * waits for it is credentials.c's concern. */
+ * and output, with a backoff between runs. Rules as client-go's plugin/pkg/client/auth/exec.
+ * credentials.c keeps the waiting requests. */
 #pragma once
 
 #include "base/log.h"
@@ -8,19 +8,6 @@
 #include "base/random.h"
 #include "kube/exec_credential.h"
 #include "net/child.h"
-
-/* What the kubeconfig says of it. */
-struct ml_exec_config {
-    char *command; /* a path, or a name to look up in PATH */
-    char **args;   /* end with NULL, or NULL */
-    char **env;    /* "NAME=value", the same */
-    char *api_version;
-    char *install_hint;   /* or NULL */
-    char *cluster_config; /* JSON of the cluster's extension, or NULL */
-    bool provide_cluster_info;
-};
-
-void ml_exec_config_free(struct ml_exec_config *config); /* NULL is fine */
 
 /* How programs are run: ml_child_start and ml_child_free, or a test's stand-ins. */
 struct ml_exec_runner {
@@ -31,26 +18,29 @@ struct ml_exec_runner {
 
 struct ml_exec_plugin;
 
-struct ml_exec_plugin_opts {
+/* What credentials, and their plugin, work with. */
+struct ml_credentials_opts {
     struct ml_loop *loop;
-    const struct ml_exec_config *config; /* borrowed */
-    struct ml_log *log;                  /* what the plugin says, and why it failed */
-    struct ml_metrics *metrics;          /* rest_client_exec_plugin_*, or NULL */
+    struct ml_kubeconfig *config; /* borrowed, and kept fresh */
+    struct ml_log *log;           /* what the plugin says, and why something failed */
+    struct ml_metrics *metrics;   /* rest_client_exec_plugin_*, or NULL */
     struct ml_random *random;
-    const struct ml_exec_runner *runner; /* NULL: real programs */
-    /* A run ended; called from the loop. What the plugin gave, whose strings the callee may keep by
-     * taking them out, or NULL and why there is nothing (ML_EUNAUTHORIZED). */
-    void (*done)(void *context, struct ml_exec_credential *credential, const struct ml_err *err);
-    void *context;
+    const struct ml_exec_runner *runner; /* of plugins; NULL: real programs */
 };
 
-struct ml_exec_plugin *ml_exec_plugin_new(const struct ml_exec_plugin_opts *opts);
+/* A run ended; called from the loop. What the plugin gave, whose strings the callee may keep by
+ * taking them out, or NULL and why there is nothing (ML_EUNAUTHORIZED). */
+typedef void ml_exec_plugin_done(void *context, struct ml_exec_credential *credential,
+                                 const struct ml_err *err);
+
+/* For a kubeconfig that has a plugin. */
+struct ml_exec_plugin *ml_exec_plugin_new(const struct ml_credentials_opts *opts,
+                                          ml_exec_plugin_done *done, void *context);
 void ml_exec_plugin_free(struct ml_exec_plugin *plugin); /* kills a run under way; NULL is fine */
 
 /* Starts a run, unless one is under way or the backoff is not over. Returns whether one is under
- * way now: done() will come, never inside this call. `cluster` is used during the call only. */
-bool ml_exec_plugin_run(struct ml_exec_plugin *plugin, const struct ml_exec_cluster *cluster);
-bool ml_exec_plugin_running(const struct ml_exec_plugin *plugin);
+ * way now: done() will come, never inside this call. */
+bool ml_exec_plugin_run(struct ml_exec_plugin *plugin);
 /* The server accepted what it gave: the next run may start at once. Without this call, the next run
  * waits 1 s after the first, twice as long after each further one, at most 60 s. */
 void ml_exec_plugin_reset_backoff(struct ml_exec_plugin *plugin);

@@ -1,6 +1,8 @@
 /* Names of kinds and objects, checked, and the URLs made of them. Called by all above. */
 #include "kube/kind.h"
 
+#include <ctype.h>
+
 #define GROUP_LEN_MAX 253 /* DNS-1123 subdomain */
 #define LABEL_LEN_MAX 63  /* DNS-1123 label: versions, and kinds in either case */
 #define NAME_LEN_MAX  253
@@ -12,36 +14,15 @@ const struct ml_kind ml_kind_event = {
 const struct ml_kind ml_kind_lease = {
     "coordination.k8s.io/v1", "coordination.k8s.io", "v1", "Lease", "leases", true, false};
 
-static bool is_lower(char c)
-{
-    return c >= 'a' && c <= 'z';
-}
-
-static bool is_upper(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_alphanumeric(char c)
-{
-    return is_lower(c) || is_upper(c) || is_digit(c);
-}
-
 /* Letters, digits and '-', starting with a letter, not ending with '-'. */
 static bool is_dns_label(struct ml_str text, bool upper_too)
 {
-    if (text.len == 0 || text.len > LABEL_LEN_MAX || text.ptr[text.len - 1] == '-')
-        return false;
-    if (!is_lower(text.ptr[0]) && !(upper_too && is_upper(text.ptr[0])))
+    if (text.len == 0 || text.len > LABEL_LEN_MAX || text.ptr[text.len - 1] == '-' ||
+        !isalpha((unsigned char)text.ptr[0]))
         return false;
     for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        if (c != '-' && !is_lower(c) && !is_digit(c) && !(upper_too && is_upper(c)))
+        unsigned char c = (unsigned char)text.ptr[i];
+        if ((c != '-' && !isalnum(c)) || (isupper(c) && !upper_too))
             return false;
     }
     return true;
@@ -51,28 +32,27 @@ static bool is_dns_subdomain(struct ml_str text)
 {
     if (text.len == 0 || text.len > GROUP_LEN_MAX)
         return false;
-    char before =
-        '.'; /* as if a label had just ended: each starts and ends with a letter or digit */
+    /* As if a label had just ended: each starts and ends with a letter or digit. */
+    unsigned char before = '.';
     for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
+        unsigned char c = (unsigned char)text.ptr[i];
         bool edge = c == '-' || c == '.';
-        if (!edge && !is_lower(c) && !is_digit(c))
+        if (!edge && !islower(c) && !isdigit(c))
             return false;
         if ((edge && before == '.') || (c == '.' && before == '-'))
             return false;
         before = c;
     }
-    return is_alphanumeric(before);
+    return isalnum(before);
 }
 
 bool ml_gvk_parse(struct ml_str api_version, struct ml_str kind, struct ml_gvk *out)
 {
-    struct ml_str rest = api_version;
-    struct ml_str group = ml_str_cut(&rest, '/');
-    struct ml_str version = rest;
-    bool core = rest.ptr == NULL;
+    struct ml_str version = api_version;
+    struct ml_str group = ml_str_cut(&version, '/');
+    bool core = version.ptr == NULL;
     if (core) {
-        version = group;
+        version = api_version;
         group = ML_STR("");
     }
     if (!core && !is_dns_subdomain(group))
@@ -83,20 +63,15 @@ bool ml_gvk_parse(struct ml_str api_version, struct ml_str kind, struct ml_gvk *
     return true;
 }
 
-static bool is_unreserved(char c) /* RFC 3986, 2.3 */
-{
-    return is_alphanumeric(c) || c == '-' || c == '.' || c == '_' || c == '~';
-}
-
-/* A path may have a plain ':', which RBAC names use. */
+/* Leaves what is unreserved (RFC 3986, 2.3). A path may have a plain ':', which RBAC names use. */
 static void append_percent_encoded(struct ml_buf *out, struct ml_str text, bool in_path)
 {
     for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        if (is_unreserved(c) || (in_path && c == ':'))
-            ml_buf_putc(out, c);
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (isalnum(c) || (c && strchr("-._~", c)) || (in_path && c == ':'))
+            ml_buf_putc(out, (char)c);
         else
-            ml_buf_printf(out, "%%%02X", (unsigned char)c);
+            ml_buf_printf(out, "%%%02X", c);
     }
 }
 
@@ -133,26 +108,26 @@ void ml_url_query(struct ml_buf *url, const char *key, struct ml_str value)
 
 struct ml_str ml_key_namespace(struct ml_str key)
 {
-    const char *slash = key.len ? memchr(key.ptr, '/', key.len) : NULL;
-    return slash ? (struct ml_str){key.ptr, (size_t)(slash - key.ptr)} : ML_STR("");
+    struct ml_str name = key;
+    struct ml_str ns = ml_str_cut(&name, '/');
+    return name.ptr ? ns : ML_STR("");
 }
 
 struct ml_str ml_key_name(struct ml_str key)
 {
-    const char *slash = key.len ? memchr(key.ptr, '/', key.len) : NULL;
-    if (!slash)
-        return key;
-    return (struct ml_str){slash + 1, (size_t)(key.ptr + key.len - slash - 1)};
+    struct ml_str name = key;
+    (void)ml_str_cut(&name, '/');
+    return name.ptr ? name : key;
 }
 
 bool ml_name_valid(struct ml_str name)
 {
     if (name.len == 0 || name.len > NAME_LEN_MAX)
         return false;
-    char before = '.';
+    unsigned char before = '.';
     for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-        if (!is_alphanumeric(c) && c != ':' && c != '-' && c != '.')
+        unsigned char c = (unsigned char)name.ptr[i];
+        if (!isalnum(c) && c != ':' && c != '-' && c != '.')
             return false;
         if (before == '.' && (c == '.' || c == '-'))
             return false;

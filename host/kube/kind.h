@@ -1,10 +1,10 @@
-/* L3 kube. Names of kinds and resources, and the URLs they stand for. */
+/* L3 kube. Names of kinds and resources, and their URLs. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 
-/* What a script names: moonloop.kind("apps/v1", "Deployment"). */
+/* A kind in a script: moonloop.kind("apps/v1", "Deployment"). */
 struct ml_gvk {
     struct ml_str group; /* "" for the core group */
     struct ml_str version;
@@ -27,7 +27,7 @@ struct ml_kind {
     bool has_status; /* a status subresource */
 };
 
-/* What the host itself works with, on every server. */
+/* Kinds that the host itself uses, on every server. */
 extern const struct ml_kind ml_kind_configmap, ml_kind_namespace, ml_kind_event, ml_kind_lease;
 
 /* Appends "/apis/apps/v1/namespaces/NS/deployments/NAME/SUB". `ns` empty: all namespaces;
@@ -35,22 +35,22 @@ extern const struct ml_kind ml_kind_configmap, ml_kind_namespace, ml_kind_event,
 void ml_kind_path(const struct ml_kind *kind, struct ml_str ns, struct ml_str name,
                   struct ml_str subresource, struct ml_buf *out);
 
-/* Appends `key=value`, percent-encoded, with '?' or '&' as the URL so far asks for. */
+/* Appends `key=value`, percent-encoded, after '?' or '&' as the URL needs. */
 void ml_url_query(struct ml_buf *url, const char *key, struct ml_str value);
 
 /* The path of a request about Events, which may be sent when no other write may. */
 bool ml_path_is_event(const char *path);
 
-/* "namespace/name", or "name" for what has no namespace: the key of stores and queues. */
+/* The parts of a key of stores and queues: "namespace/name", or "name" without a namespace. */
 struct ml_str ml_key_namespace(struct ml_str key);
 struct ml_str ml_key_name(struct ml_str key);
 
-/* True for what may stand in a URL as a name: a DNS-1123 subdomain of at most 253 bytes, as
+/* True for a valid name in a URL: a DNS-1123 subdomain of at most 253 bytes, as
  * well as ':' and upper case (RBAC names); never "", ".", ".." or a '/'. */
 bool ml_name_valid(struct ml_str name);
 
-/* Log fields that say what a line is about, under controller-runtime's keys and in its order; `key`
- * is that of the object. For who includes base/log.h. */
+/* Log fields that name the object of a line, with controller-runtime's keys and in its order; `key`
+ * is that of the object. Include base/log.h first. */
 #define ML_OBJECT_FIELDS(controller_name, kind_name, key)                                          \
     ML_S("controller", (controller_name)), ML_S("controllerKind", (kind_name)),                    \
         ML_STR_FIELD(ml_key_namespace(key).len ? "namespace" : "", ml_key_namespace(key)),         \

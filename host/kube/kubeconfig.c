@@ -9,40 +9,6 @@
 
 #define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
-static struct ml_str pem_or_empty(const char *text)
-{
-    return text ? ml_str_of(text) : ML_STR("");
-}
-
-void ml_kubeconfig_point_tls(struct ml_kubeconfig *config)
-{
-    config->tls.ca_pem = pem_or_empty(config->ca_pem);
-    config->tls.cert_pem = pem_or_empty(config->cert_pem);
-    config->tls.key_pem = pem_or_empty(config->key_pem);
-    config->tls.server_name = config->server_name;
-    config->tls.proxy_url = config->proxy_url;
-}
-
-const char *ml_kubeconfig_server(const struct ml_kubeconfig *config)
-{
-    return config->server;
-}
-
-const char *ml_kubeconfig_namespace(const struct ml_kubeconfig *config)
-{
-    return config->ns;
-}
-
-const char *ml_kubeconfig_source(const struct ml_kubeconfig *config)
-{
-    return config->source;
-}
-
-bool ml_kubeconfig_insecure(const struct ml_kubeconfig *config)
-{
-    return config->tls.insecure;
-}
-
 size_t ml_kubeconfig_files(const struct ml_kubeconfig *config,
                            const char *out[ML_KUBECONFIG_FILES_MAX])
 {
@@ -55,30 +21,41 @@ size_t ml_kubeconfig_files(const struct ml_kubeconfig *config,
     return count;
 }
 
-bool ml_kubeconfig_runs_programs(const struct ml_kubeconfig *config)
+static void exec_config_free(struct ml_exec_config *config)
 {
-    return config->exec != NULL;
+    if (!config)
+        return;
+    ml_kubelist_fini(&config->argv);
+    ml_kubelist_fini(&config->env);
+    free(config->api_version);
+    free(config->install_hint);
+    free(config->cluster_config);
+    free(config);
 }
 
 void ml_kubeconfig_free(struct ml_kubeconfig *config)
 {
     if (!config)
         return;
-    char *const owned[] = {config->server,     config->ns,       config->source,
-                           config->ca_pem,     config->cert_pem, config->server_name,
-                           config->token_file, config->ca_file,  config->cert_file,
-                           config->key_file};
-    char *const secrets[] = {config->key_pem, config->proxy_url, config->authorization};
+    const char *const owned[] = {
+        config->server,           config->ns,
+        config->source,           config->token_file,
+        config->ca_file,          config->cert_file,
+        config->key_file,         config->tls.ca_pem.ptr,
+        config->tls.cert_pem.ptr, config->tls.server_name,
+    };
+    const char *const secrets[] = {config->authorization, config->tls.key_pem.ptr,
+                                   config->tls.proxy_url};
     for (size_t i = 0; i < ML_COUNT(owned); i++)
-        free(owned[i]);
+        free((char *)owned[i]);
     for (size_t i = 0; i < ML_COUNT(secrets); i++)
-        ml_wipe_free(secrets[i]);
+        ml_wipe_free((char *)secrets[i]);
     for (size_t i = 0; i < config->impersonation_count; i++) {
         free((char *)config->impersonation[i].name);
         free((char *)config->impersonation[i].value);
     }
     free(config->impersonation);
-    ml_exec_config_free(config->exec);
+    exec_config_free(config->exec);
     free(config);
 }
 
@@ -109,10 +86,10 @@ static int check_cluster_proxy(const struct ml_kubeconfig *config,
                                const struct ml_kubeentry *cluster, struct ml_err *err)
 {
     static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://"};
-    if (!config->proxy_url)
+    if (!config->tls.proxy_url)
         return 0;
     for (size_t i = 0; i < ML_COUNT(schemes); i++)
-        if (strncasecmp(config->proxy_url, schemes[i], strlen(schemes[i])) == 0)
+        if (strncasecmp(config->tls.proxy_url, schemes[i], strlen(schemes[i])) == 0)
             return 0;
     return ml_kubeentry_fail(cluster, err,
                              "proxy-url must start with http://, https:// or socks5://");
@@ -121,19 +98,23 @@ static int check_cluster_proxy(const struct ml_kubeconfig *config,
 static int fill_cluster_tls(struct ml_kubeconfig *config, const struct ml_kubeentry *cluster,
                             struct ml_err *err)
 {
+    ML_AUTO_FREE char *server_name = NULL;
+    ML_AUTO_WIPE char *proxy_url = NULL;
     bool insecure = false, uncompressed = false; /* we never ask for compressed answers */
-    if (ml_kubeentry_pem(cluster, "certificate-authority", &config->ca_pem, &config->ca_file, err) <
-            0 ||
+    if (ml_kubeentry_pem(cluster, "certificate-authority", &config->tls.ca_pem, &config->ca_file,
+                         err) < 0 ||
         ml_kubeentry_bool(cluster, "insecure-skip-tls-verify", &insecure, err) < 0 ||
         ml_kubeentry_bool(cluster, "disable-compression", &uncompressed, err) < 0 ||
-        ml_kubeentry_string(cluster, "tls-server-name", &config->server_name, err) < 0 ||
-        ml_kubeentry_string(cluster, "proxy-url", &config->proxy_url, err) < 0)
+        ml_kubeentry_string(cluster, "tls-server-name", &server_name, err) < 0 ||
+        ml_kubeentry_string(cluster, "proxy-url", &proxy_url, err) < 0)
         return err->kind;
-    if (insecure && config->ca_pem)
+    if (insecure && config->tls.ca_pem.len > 0)
         return ml_kubeentry_fail(cluster, err,
                                  "insecure-skip-tls-verify and certificate-authority exclude each "
                                  "other; remove one");
     config->tls.insecure = insecure;
+    config->tls.server_name = ml_take(&server_name);
+    config->tls.proxy_url = ml_take(&proxy_url);
     return check_cluster_proxy(config, cluster, err);
 }
 
@@ -163,14 +144,14 @@ static int fill_from_context(struct ml_kubeconfig *config, const struct ml_kubee
         return err->kind;
     if (!cluster_name)
         return ml_kubeentry_fail(context, err, "names no cluster; add one of clusters");
-    ML_AUTO(ml_kubeentry_fini) struct ml_kubeentry cluster = {0};
+    struct ml_kubeentry cluster = {0};
     if (find_entry_of_context(context, files, file_count, "cluster", cluster_name, &cluster, err) <
             0 ||
         fill_server(config, &cluster, err) < 0 || fill_cluster_tls(config, &cluster, err) < 0)
         return err->kind;
     if (!user_name)
         return 0;
-    ML_AUTO(ml_kubeentry_fini) struct ml_kubeentry user = {0};
+    struct ml_kubeentry user = {0};
     if (find_entry_of_context(context, files, file_count, "user", user_name, &user, err) < 0)
         return err->kind;
     return ml_kubeconfig_fill_user(config, &user, &cluster, err);
@@ -197,7 +178,7 @@ int ml_kubeconfig_resolve(struct ml_kubeconfig *config, const struct ml_kubefile
     if (!name)
         return ml_err_set(err, ML_EINVALID, "%s: no current-context; choose one with --context",
                           files[0].path);
-    ML_AUTO(ml_kubeentry_fini) struct ml_kubeentry context = {0};
+    struct ml_kubeentry context = {0};
     int r = ml_kubeentry_find(files, file_count, "context", name, &context, err);
     if (r == ML_ENOT_FOUND)
         return ml_err_set(err, ML_EINVALID,
@@ -235,7 +216,8 @@ static bool files_have(const struct files *files, const char *path)
     return false;
 }
 
-static int files_add(struct files *files, const char *path, struct ml_err *err)
+/* Whatever is wrong with a file makes the configuration invalid; `optional`: it may be missing. */
+static int files_add(struct files *files, const char *path, bool optional, struct ml_err *err)
 {
     if (files_have(files, path))
         return 0;
@@ -243,38 +225,43 @@ static int files_add(struct files *files, const char *path, struct ml_err *err)
         return ml_err_set(err, ML_EINVALID, "KUBECONFIG names more than %d files",
                           ML_KUBEFILES_MAX);
     ML_AUTO(ml_wipe_buf) struct ml_buf text = {.len_max = ML_KUBEFILE_SIZE_MAX};
-    if (ml_file_read(path, &text, err) < 0 ||
-        ml_kubefile_parse(path, ml_buf_str(&text), &files->list[files->count], err) < 0)
-        return err->kind;
+    int r = ml_file_read(path, &text, err);
+    if (r == ML_ENOT_FOUND && optional) {
+        *err = ML_ERR_INIT;
+        return 0;
+    }
+    if (r == 0)
+        r = ml_kubefile_parse(path, ml_buf_str(&text), &files->list[files->count], err);
+    if (r < 0)
+        return err->kind = ML_EINVALID;
     files->count++;
     return 0;
-}
-
-/* Any error of a file makes the configuration invalid. */
-static int files_add_required(struct files *files, const char *path, struct ml_err *err)
-{
-    if (files_add(files, path, err) < 0)
-        err->kind = ML_EINVALID;
-    return err->kind;
-}
-
-static int files_add_optional(struct files *files, const char *path, struct ml_err *err)
-{
-    if (files_add(files, path, err) == ML_ENOT_FOUND)
-        *err = ML_ERR_INIT;
-    return err->kind ? (err->kind = ML_EINVALID) : 0;
 }
 
 static int files_add_list(struct files *files, const char *list, struct ml_err *err)
 {
     for (struct ml_str rest = ml_str_of(list); rest.ptr;) {
         ML_AUTO_FREE char *path = ml_str_dup(ml_str_cut(&rest, ':'));
-        if (*path && files_add_optional(files, path, err) < 0)
+        if (*path && files_add(files, path, true, err) < 0)
             return err->kind;
     }
     if (files->count == 0)
         return ml_err_set(err, ML_EINVALID,
                           "KUBECONFIG names no file that exists: %s; correct or unset it", list);
+    return 0;
+}
+
+static int files_add_home(struct files *files, const struct ml_kubeconfig_env *env,
+                          struct ml_err *err)
+{
+    ML_AUTO_FREE char *path = ml_asprintf("%s/.kube/config", env->home ? env->home : "");
+    if (files_add(files, path, true, err) < 0)
+        return err->kind;
+    if (files->count == 0)
+        return ml_err_set(err, ML_ENOT_FOUND,
+                          "no API server is configured: name a kubeconfig with --kubeconfig or "
+                          "KUBECONFIG; there is no %s/token and no %s",
+                          env->account_dir, path);
     return 0;
 }
 
@@ -294,9 +281,9 @@ static bool load_from_pod(struct ml_kubeconfig *config, const struct ml_kubeconf
                                  env->service_port);
     config->ca_file = ml_asprintf("%s/ca.crt", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ca = {.len_max = ML_KUBEFILE_SIZE_MAX};
-    if (ml_file_read(config->ca_file, &ca, &err) ==
-        0) /* otherwise the system's roots, until it can be read */
-        config->ca_pem = ml_buf_take(&ca);
+    /* Otherwise the system's roots, until it can be read. */
+    if (ml_file_read(config->ca_file, &ca, &err) == 0)
+        config->tls.ca_pem = ml_str_of(ml_buf_take(&ca));
     ML_AUTO_FREE char *ns_path = ml_asprintf("%s/namespace", env->account_dir);
     ML_AUTO(ml_buf_fini) struct ml_buf ns = {.len_max = ML_TOKEN_SIZE_MAX};
     if (ml_file_read(ns_path, &ns, &err) == 0 && ml_str_trim(ml_buf_str(&ns)).len > 0)
@@ -305,40 +292,22 @@ static bool load_from_pod(struct ml_kubeconfig *config, const struct ml_kubeconf
     return true;
 }
 
-static int load_from_home(struct ml_kubeconfig *config, struct files *files,
-                          const struct ml_kubeconfig_opts *opts,
-                          const struct ml_kubeconfig_env *env, struct ml_err *err)
-{
-    ML_AUTO_FREE char *path = ml_asprintf("%s/.kube/config",
-                                          env->home && *env->home ? env->home : "");
-    if (files_add_optional(files, path, err) < 0)
-        return err->kind;
-    if (files->count > 0)
-        return ml_kubeconfig_resolve(config, files->list, files->count, opts->context, err);
-    return ml_err_set(err, ML_ENOT_FOUND,
-                      "no API server is configured: name a kubeconfig with --kubeconfig or "
-                      "KUBECONFIG; there is no %s/token and no %s",
-                      env->account_dir, path);
-}
-
 static int load_first_found(struct ml_kubeconfig *config, const struct ml_kubeconfig_opts *opts,
                             const struct ml_kubeconfig_env *env, struct ml_err *err)
 {
     ML_AUTO(files_fini) struct files files = {.count = 0};
-    if (opts->path && *opts->path) {
-        if (files_add_required(&files, opts->path, err) < 0)
-            return err->kind;
-        return ml_kubeconfig_resolve(config, files.list, files.count, opts->context, err);
-    }
-    if (env->kubeconfig && *env->kubeconfig) {
-        if (files_add_list(&files, env->kubeconfig, err) < 0)
-            return err->kind;
-        return ml_kubeconfig_resolve(config, files.list, files.count, opts->context, err);
-    }
-    /* --context means a kubeconfig, also inside a pod. */
-    if (!opts->context && load_from_pod(config, env))
+    int r;
+    if (opts->path && *opts->path)
+        r = files_add(&files, opts->path, false, err);
+    else if (env->kubeconfig && *env->kubeconfig)
+        r = files_add_list(&files, env->kubeconfig, err);
+    else if (!opts->context && load_from_pod(config, env)) /* --context means a kubeconfig */
         return 0;
-    return load_from_home(config, &files, opts, env, err);
+    else
+        r = files_add_home(&files, env, err);
+    if (r < 0)
+        return r;
+    return ml_kubeconfig_resolve(config, files.list, files.count, opts->context, err);
 }
 
 int ml_kubeconfig_load_env(const struct ml_kubeconfig_opts *opts,
@@ -351,7 +320,6 @@ int ml_kubeconfig_load_env(const struct ml_kubeconfig_opts *opts,
         return err->kind;
     if (!config->ns)
         config->ns = ml_strdup("default");
-    ml_kubeconfig_point_tls(config);
     *out = ml_take(&config);
     return 0;
 }

@@ -1,19 +1,56 @@
-/* L3 kube. Where the API server is and which credentials it gets: from kubeconfig files, or from
- * the service account of the pod that moonloop runs in. Rules as client-go's clientcmd and rest
+/* L3 kube. Finds the API server and our credentials: in kubeconfig files, or in the
+ * service account of the pod that moonloop runs in. Rules as client-go's clientcmd and rest
  * packages.
  *
- * This is what was found; ml_credentials (credentials.h) keeps it fresh. */
+ * ml_credentials (credentials.h) keeps the result up to date. */
 #pragma once
 
 #include "base/err.h"
-#include "net/http_client.h"
+#include "net/http.h"
 
 struct ml_kubeconfig_opts {
     const char *path;    /* --kubeconfig, or NULL */
     const char *context; /* --context, or NULL: current-context */
 };
 
-struct ml_kubeconfig;
+#define ML_EXEC_V1      "client.authentication.k8s.io/v1"
+#define ML_EXEC_V1BETA1 "client.authentication.k8s.io/v1beta1"
+
+/* Texts that the list owns; `items` is NULL, or has a NULL behind the last. */
+struct ml_kubelist {
+    char **items;
+    size_t count;
+};
+
+/* The user's exec plugin: which program is asked for credentials, and how. */
+struct ml_exec_config {
+    struct ml_kubelist argv; /* begins with a path, or a name to look up in PATH */
+    struct ml_kubelist env;  /* "NAME=value" */
+    char *api_version;
+    char *install_hint;        /* or NULL */
+    char *cluster_config;      /* JSON of the cluster's extension, or NULL */
+    bool provide_cluster_info; /* to the plugin */
+};
+
+/* To read; credentials.c alone changes it once it was loaded. */
+struct ml_kubeconfig {
+    char *server;                         /* "https://host:port" */
+    char *ns;                             /* "default" */
+    char *source;                         /* where all this comes from, for messages */
+    struct ml_http_tls tls;               /* its texts are the kubeconfig's own */
+    char *authorization;                  /* header value or NULL */
+    char *token_file;                     /* where it comes from, or NULL */
+    char *ca_file, *cert_file, *key_file; /* the same; NULL: never read again */
+    struct ml_http_header *impersonation; /* headers, strings owned */
+    size_t impersonation_count;
+    struct ml_exec_config *exec; /* the plugin that gives a token or certificate, or NULL */
+};
+
+/* The exec plugin's program, for messages. */
+static inline const char *ml_exec_command(const struct ml_kubeconfig *config)
+{
+    return config->exec->argv.items[0];
+}
 
 /* Order: --kubeconfig (must exist), $KUBECONFIG (a list; missing files skipped; the first file
  * that defines an entry wins as a whole), in-cluster (unless a context is named),
@@ -22,16 +59,9 @@ struct ml_kubeconfig;
  * entry. ML_ENOT_FOUND: none of the four. */
 ML_NODISCARD int ml_kubeconfig_load(const struct ml_kubeconfig_opts *opts,
                                     struct ml_kubeconfig **out, struct ml_err *err);
-void ml_kubeconfig_free(struct ml_kubeconfig *config);
+void ml_kubeconfig_free(struct ml_kubeconfig *config); /* wipes its secrets; NULL is fine */
 
-const char *ml_kubeconfig_server(const struct ml_kubeconfig *config);    /* "https://host:port" */
-const char *ml_kubeconfig_namespace(const struct ml_kubeconfig *config); /* "default" */
-const char *ml_kubeconfig_source(const struct ml_kubeconfig *config);    /* for messages */
-/* insecure-skip-tls-verify: whoever is on the way can read and change everything. */
-bool ml_kubeconfig_insecure(const struct ml_kubeconfig *config);
 /* The files that are read again while it is in use; strings borrowed. Returns how many. */
 #define ML_KUBECONFIG_FILES_MAX 4
 size_t ml_kubeconfig_files(const struct ml_kubeconfig *config,
                            const char *out[ML_KUBECONFIG_FILES_MAX]);
-/* Does the user have an exec plugin, so that programs have to be started? */
-bool ml_kubeconfig_runs_programs(const struct ml_kubeconfig *config);

@@ -100,88 +100,44 @@ void ml_kubefile_fini(struct ml_kubefile *file)
     ml_wipe_buf(&file->json);
 }
 
-/* One element of a section's list. */
-struct named {
-    struct ml_buf name;
-    struct ml_str raw;
-};
-
-static void named_fini(struct named *named)
-{
-    ml_buf_fini(&named->name);
-}
-
-/* The reader stands behind the element's '{'. */
-static void named_read(struct ml_json_reader *reader, const char *section, struct named *out)
-{
-    while (ml_json_next(reader) == ML_JSON_KEY) {
-        bool is_name = ml_str_is(reader->text, "name");
-        bool is_contents = ml_str_is(reader->text, section);
-        struct ml_str raw = ml_json_skip(reader);
-        if (is_name) {
-            ml_buf_clear(&out->name);
-            ml_json_to_string(raw, &out->name);
-        }
-        if (is_contents)
-            out->raw = raw;
-    }
-}
-
 static int find_entry_in_file(const struct ml_kubefile *file, const char *section, const char *name,
-                              struct ml_str *out_raw, struct ml_err *err)
+                              struct ml_kubeentry *out, struct ml_err *err)
 {
-    char list[16];
-    snprintf(list, sizeof list, "%ss", section);
-    struct ml_str raw;
-    if (!ml_json_find(ml_buf_str(&file->json), &raw, list, NULL))
-        return ml_err_set(err, ML_ENOT_FOUND, "%s has no %s", file->path, list);
+    ML_AUTO_FREE char *list = ml_asprintf("%ss", section);
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ml_json_reader_init(&reader, raw, 0);
+    struct ml_str raw = {NULL, 0}, contents = {NULL, 0};
     bool found = false;
-    struct ml_str contents = {NULL, 0};
+    (void)ml_json_find(ml_buf_str(&file->json), &raw, list, NULL);
+    ml_json_reader_init(&reader, raw, 0);
     if (ml_json_next(&reader) == ML_JSON_ARRAY) {
-        while (ml_json_next(&reader) == ML_JSON_OBJECT) {
-            ML_AUTO(named_fini) struct named named = {0};
-            named_read(&reader, section, &named);
-            if (!ml_str_is(ml_buf_str(&named.name), name))
+        for (struct ml_str element; (element = ml_json_skip(&reader)).len > 0;) {
+            ML_AUTO_FREE char *own = ml_json_find_string(element, "name", NULL);
+            if (!own || strcmp(own, name) != 0)
                 continue;
             if (found)
                 return ml_err_set(err, ML_EINVALID, "%s: two %s named \"%s\"; rename one",
                                   file->path, list, name);
             found = true;
-            contents = named.raw;
+            (void)ml_json_find(element, &contents, section, NULL);
         }
     }
     if (!found)
         return ml_err_set(err, ML_ENOT_FOUND, "no %s \"%s\"", section, name);
-    *out_raw = contents;
+    if (contents.len == 0 || contents.ptr[0] != '{')
+        return ml_err_set(err, ML_EINVALID,
+                          "%s: %s \"%s\" has no contents; write them or remove it", file->path,
+                          section, name);
+    *out = (struct ml_kubeentry){file, section, name, contents};
     return 0;
 }
 
 int ml_kubeentry_find(const struct ml_kubefile *files, size_t file_count, const char *section,
                       const char *name, struct ml_kubeentry *out, struct ml_err *err)
 {
-    for (size_t i = 0; i < file_count; i++) {
-        struct ml_str raw;
-        int r = find_entry_in_file(&files[i], section, name, &raw, err);
-        if (r == ML_ENOT_FOUND)
-            continue;
-        if (r < 0)
-            return r;
-        if (raw.len == 0 || raw.ptr[0] != '{')
-            return ml_err_set(err, ML_EINVALID,
-                              "%s: %s \"%s\" has no contents; write them or remove it",
-                              files[i].path, section, name);
-        *out = (struct ml_kubeentry){&files[i], section, ml_strdup(name), raw};
-        return 0;
-    }
-    return ml_err_set(err, ML_ENOT_FOUND, "no %s \"%s\"", section, name);
-}
-
-void ml_kubeentry_fini(struct ml_kubeentry *entry)
-{
-    free(entry->name);
-    entry->name = NULL;
+    int r = ML_ENOT_FOUND;
+    for (size_t i = 0; i < file_count && r == ML_ENOT_FOUND; i++)
+        r = find_entry_in_file(&files[i], section, name, out, err);
+    return r;
 }
 
 int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, const char *format, ...)
@@ -195,16 +151,9 @@ int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, cons
                       entry->name, message);
 }
 
-static bool find_entry_value(const struct ml_kubeentry *entry, const char *key,
-                             struct ml_str *out_raw)
+bool ml_kubeentry_value(const struct ml_kubeentry *entry, const char *key, struct ml_str *out_raw)
 {
     return ml_json_find(entry->raw, out_raw, key, NULL) && !ml_str_is(*out_raw, "null");
-}
-
-bool ml_kubeentry_has(const struct ml_kubeentry *entry, const char *key)
-{
-    struct ml_str raw;
-    return find_entry_value(entry, key, &raw);
 }
 
 /* Any text; `out` stays empty when there is none. */
@@ -212,7 +161,7 @@ static int read_entry_text(const struct ml_kubeentry *entry, const char *key, st
                            struct ml_err *err)
 {
     struct ml_str raw;
-    if (!find_entry_value(entry, key, &raw))
+    if (!ml_kubeentry_value(entry, key, &raw))
         return 0;
     if (!ml_json_to_string(raw, out))
         return ml_kubeentry_fail(entry, err, "%s must be a string; put it in quotes", key);
@@ -239,7 +188,7 @@ int ml_kubeentry_bool(const struct ml_kubeentry *entry, const char *key, bool *o
                       struct ml_err *err)
 {
     struct ml_str raw;
-    if (!find_entry_value(entry, key, &raw))
+    if (!ml_kubeentry_value(entry, key, &raw))
         return 0;
     if (!ml_str_is(raw, "true") && !ml_str_is(raw, "false"))
         return ml_kubeentry_fail(entry, err, "%s must be true or false", key);
@@ -264,57 +213,30 @@ int ml_kubeentry_path(const struct ml_kubeentry *entry, const char *key, char **
     return 0;
 }
 
-static int check_entry_pem(const struct ml_kubeentry *entry, const char *what,
-                           const struct ml_buf *pem, struct ml_err *err)
+int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, struct ml_str *out,
+                     char **out_file, struct ml_err *err)
 {
-    if (pem->len == 0 || !memmem(pem->ptr, pem->len, "-----BEGIN ", 11))
-        return ml_kubeentry_fail(entry, err, "%s is not PEM (it has no -----BEGIN line)", what);
-    return 0;
-}
-
-static int read_pem_data(const struct ml_kubeentry *entry, const char *key, struct ml_buf *out,
-                         struct ml_err *err)
-{
-    char data_key[64];
-    snprintf(data_key, sizeof data_key, "%s-data", key);
-    ML_AUTO(ml_wipe_buf) struct ml_buf text = ML_BUF_INIT;
-    if (read_entry_text(entry, data_key, &text, err) < 0)
+    ML_AUTO(ml_wipe_buf) struct ml_buf base64 = ML_BUF_INIT;
+    ML_AUTO(ml_wipe_buf) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
+    ML_AUTO_FREE char *data_key = ml_asprintf("%s-data", key);
+    ML_AUTO_FREE char *path = NULL;
+    struct ml_err cause = ML_ERR_INIT;
+    if (read_entry_text(entry, data_key, &base64, err) < 0 ||
+        (base64.len == 0 && ml_kubeentry_path(entry, key, &path, err) < 0))
         return err->kind;
-    if (text.len == 0)
+    if (base64.len == 0 && !path)
         return 0;
-    if (!ml_base64_decode(ml_buf_str(&text), out))
+    if (!path && !ml_base64_decode(ml_buf_str(&base64), &pem))
         return ml_kubeentry_fail(entry, err, "%s is not base64; base64 -w 0 FILE makes it",
                                  data_key);
-    return check_entry_pem(entry, data_key, out, err);
-}
-
-static int read_pem_file(const struct ml_kubeentry *entry, const char *key, const char *path,
-                         struct ml_buf *out, struct ml_err *err)
-{
-    struct ml_err cause = ML_ERR_INIT;
-    if (ml_file_read(path, out, &cause) < 0)
+    if (path && ml_file_read(path, &pem, &cause) < 0)
         return ml_kubeentry_fail(entry, err, "%s: %s; correct the path, or who may read it", key,
                                  cause.message);
-    return check_entry_pem(entry, path, out, err);
-}
-
-int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **out, char **out_file,
-                     struct ml_err *err)
-{
-    ML_AUTO(ml_wipe_buf) struct ml_buf pem = {.len_max = ML_KUBEFILE_SIZE_MAX};
-    ML_AUTO_FREE char *path = NULL;
-    if (read_pem_data(entry, key, &pem, err) < 0)
-        return err->kind;
-    if (pem.len == 0 && ml_kubeentry_path(entry, key, &path, err) < 0)
-        return err->kind;
-    if (path && read_pem_file(entry, key, path, &pem, err) < 0)
-        return err->kind;
-    if (pem.len > 0) {
-        free(*out);
-        *out = ml_buf_take(&pem);
-        free(*out_file);
-        *out_file = ml_take(&path);
-    }
+    if (pem.len == 0 || !memmem(pem.ptr, pem.len, "-----BEGIN ", 11))
+        return ml_kubeentry_fail(entry, err, "%s is not PEM (it has no -----BEGIN line)",
+                                 path ? path : data_key);
+    *out = ml_str_of(ml_buf_take(&pem));
+    *out_file = ml_take(&path);
     return 0;
 }
 
@@ -337,7 +259,7 @@ int ml_kubeentry_strings(const struct ml_kubeentry *entry, const char *key, stru
                          struct ml_err *err)
 {
     struct ml_str raw;
-    if (!ml_kubeentry_has(entry, key) || !ml_json_find(entry->raw, &raw, key, NULL))
+    if (!ml_kubeentry_value(entry, key, &raw))
         return 0;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, raw, 0);
@@ -360,8 +282,8 @@ bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const c
                       struct ml_kubeentry *out)
 {
     struct ml_str raw;
-    if (!ml_kubeentry_has(entry, key) || !ml_json_find(entry->raw, &raw, key, NULL))
+    if (!ml_kubeentry_value(entry, key, &raw))
         return false;
-    *out = (struct ml_kubeentry){entry->file, section, ml_strdup(entry->name), raw};
+    *out = (struct ml_kubeentry){entry->file, section, entry->name, raw};
     return true;
 }

@@ -1,9 +1,8 @@
-/* L3 kube. What a kubeconfig consists of, and how its files and entries are read. Private to
- * kubeconfig*.c, to credentials.c, which keeps it fresh, and to their tests and fuzz target. */
+/* L3 kube. The parts of a kubeconfig, and how its files and entries are read. Private to
+ * kubeconfig*.c, to credentials.c, which updates it, and to their tests and fuzz target. */
 #pragma once
 
 #include "base/buf.h"
-#include "kube/exec_plugin.h"
 #include "kube/kubeconfig.h"
 
 #define ML_KUBEFILE_SIZE_MAX ((size_t)1024 * 1024)
@@ -23,26 +22,11 @@ ML_NODISCARD int ml_kubeconfig_load_env(const struct ml_kubeconfig_opts *opts,
                                         const struct ml_kubeconfig_env *env,
                                         struct ml_kubeconfig **out, struct ml_err *err);
 
-struct ml_kubeconfig {
-    char *server, *ns, *source;
-    char *ca_pem, *cert_pem, *key_pem, *server_name, *proxy_url; /* what `tls` points at */
-    struct ml_http_tls tls;
-    char *authorization;                  /* header value or NULL */
-    char *token_file;                     /* where it comes from, or NULL */
-    char *ca_file, *cert_file, *key_file; /* the same; NULL: never read again */
-    struct ml_http_header *impersonation; /* headers, strings owned */
-    size_t impersonation_count;
-    struct ml_exec_config *exec; /* the plugin that gives a token or certificate, or NULL */
-};
-
-/* Makes `tls` show the texts as they are now. */
-void ml_kubeconfig_point_tls(struct ml_kubeconfig *config);
-
 /* Reads the token file; on failure what was there stays. */
 ML_NODISCARD int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err);
 
-/* A token as it stands in a file or an entry: trimmed, then put behind "Bearer ". ML_EINVALID
- * when it is empty or could not stand in a header. */
+/* Sets the token of a file or an entry: trimmed, after "Bearer ". ML_EINVALID when it is empty or
+ * not valid in a header. */
 ML_NODISCARD int ml_kubeconfig_set_bearer(struct ml_kubeconfig *config, struct ml_str token,
                                           struct ml_err *err);
 
@@ -58,7 +42,7 @@ ML_NODISCARD int ml_file_read_again(const char *path, struct ml_buf *out, struct
 /* One kubeconfig file as JSON. */
 struct ml_kubefile {
     char *path;
-    struct ml_buf json; /* an object; empty when the file says nothing */
+    struct ml_buf json; /* an object; empty for an empty file */
 };
 
 ML_NODISCARD int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *out,
@@ -69,8 +53,8 @@ void ml_kubefile_fini(struct ml_kubefile *file);
 struct ml_kubeentry {
     const struct ml_kubefile *file;
     const char *section; /* "cluster", "user", "context"; a literal */
-    char *name;
-    struct ml_str raw; /* what stands under `section` there, an object */
+    const char *name;    /* borrowed */
+    struct ml_str raw;   /* what stands under `section` there, an object */
 };
 
 /* The first file that has an entry of that name defines it. ML_ENOT_FOUND: none has one;
@@ -78,9 +62,9 @@ struct ml_kubeentry {
 ML_NODISCARD int ml_kubeentry_find(const struct ml_kubefile *files, size_t file_count,
                                    const char *section, const char *name, struct ml_kubeentry *out,
                                    struct ml_err *err);
-void ml_kubeentry_fini(struct ml_kubeentry *entry);
 
-bool ml_kubeentry_has(const struct ml_kubeentry *entry, const char *key); /* and not null */
+/* What stands under `key`, as JSON; false when that is nothing or null. */
+bool ml_kubeentry_value(const struct ml_kubeentry *entry, const char *key, struct ml_str *out_raw);
 /* Each leaves `out` as it is when the entry lacks the key. ML_EINVALID: of another type. A string
  * has at least one character, and no line ends or other control characters, a path is made relative
  * to the file that names it, a PEM is `key`-data decoded or the contents of the file `key`, whose
@@ -91,23 +75,17 @@ ML_NODISCARD int ml_kubeentry_bool(const struct ml_kubeentry *entry, const char 
                                    struct ml_err *err);
 ML_NODISCARD int ml_kubeentry_path(const struct ml_kubeentry *entry, const char *key, char **out,
                                    struct ml_err *err);
-ML_NODISCARD int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, char **out,
-                                  char **out_file, struct ml_err *err);
+ML_NODISCARD int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key,
+                                  struct ml_str *out, char **out_file, struct ml_err *err);
 
-/* Texts, and a NULL behind the last. */
-struct ml_kubelist {
-    char **items;
-    size_t count;
-};
-
-void ml_kubelist_add(struct ml_kubelist *list, char *text); /* takes the text */
+void ml_kubelist_add(struct ml_kubelist *list, char *text); /* takes ownership */
 void ml_kubelist_fini(struct ml_kubelist *list);
 
-/* Appends the strings that stand under `key`, none when it is missing; any text without NUL. */
+/* Appends the list of strings in `key`, none when it is missing; any text without NUL. */
 ML_NODISCARD int ml_kubeentry_strings(const struct ml_kubeentry *entry, const char *key,
                                       struct ml_kubelist *out, struct ml_err *err);
 /* What stands under `key` as an entry of its own, which messages call `section` ("exec of user");
- * false when there is nothing. To be ended with ml_kubeentry_fini. */
+ * false when there is nothing. */
 bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const char *section,
                       struct ml_kubeentry *out);
 
@@ -115,7 +93,7 @@ bool ml_kubeentry_sub(const struct ml_kubeentry *entry, const char *key, const c
 int ml_kubeentry_fail(const struct ml_kubeentry *entry, struct ml_err *err, const char *format, ...)
     ML_PRINTF(3, 4);
 
-/* Fills in what the user's entry says: certificate, authorization, impersonation, exec plugin.
+/* Fills in the user's entry: certificate, authorization, impersonation, exec plugin.
  * `cluster`: the plugin gets its extension. */
 ML_NODISCARD int ml_kubeconfig_fill_user(struct ml_kubeconfig *config,
                                          const struct ml_kubeentry *user,

@@ -39,11 +39,11 @@ int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err)
 static int fill_client_certificate(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
                                    struct ml_err *err)
 {
-    if (ml_kubeentry_pem(user, "client-certificate", &config->cert_pem, &config->cert_file, err) <
-            0 ||
-        ml_kubeentry_pem(user, "client-key", &config->key_pem, &config->key_file, err) < 0)
+    if (ml_kubeentry_pem(user, "client-certificate", &config->tls.cert_pem, &config->cert_file,
+                         err) < 0 ||
+        ml_kubeentry_pem(user, "client-key", &config->tls.key_pem, &config->key_file, err) < 0)
         return err->kind;
-    if (!config->cert_pem != !config->key_pem)
+    if (!config->tls.cert_pem.len != !config->tls.key_pem.len)
         return ml_kubeentry_fail(user, err,
                                  "client-certificate and client-key go together; add "
                                  "the one that is missing");
@@ -98,29 +98,21 @@ static int fill_authorization(struct ml_kubeconfig *config, const struct ml_kube
 
 /* ---- impersonation: headers as in client-go's transport/round_trippers.go ---- */
 
-static int add_impersonation_header(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                                    char *name, const char *value, struct ml_err *err)
+/* Adds a header for each of the values. */
+static int add_impersonation(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
+                             const char *name, const struct ml_kubelist *values, struct ml_err *err)
 {
-    for (const char *c = value; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 0x7f) {
-            free(name);
-            return ml_kubeentry_fail(user, err, "impersonation: a line end or control character");
-        }
+    size_t count_max = config->impersonation_count + values->count + 1;
+    config->impersonation = ml_realloc(config->impersonation,
+                                       count_max * sizeof *config->impersonation);
+    for (size_t i = 0; i < values->count; i++) {
+        for (const char *c = values->items[i]; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == 0x7f)
+                return ml_kubeentry_fail(user, err,
+                                         "impersonation: a line end or control character");
+        config->impersonation[config->impersonation_count++] = (struct ml_http_header){
+            ml_strdup(name), ml_strdup(values->items[i])};
     }
-    config->impersonation = ml_realloc(config->impersonation, (config->impersonation_count + 1) *
-                                                                  sizeof *config->impersonation);
-    config->impersonation[config->impersonation_count++] = (struct ml_http_header){
-        name, ml_strdup(value)};
-    return 0;
-}
-
-static int add_impersonation_headers(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
-                                     const char *name, const struct ml_kubelist *values,
-                                     struct ml_err *err)
-{
-    for (size_t i = 0; i < values->count; i++)
-        if (add_impersonation_header(config, user, ml_strdup(name), values->items[i], err) < 0)
-            return err->kind;
     return 0;
 }
 
@@ -143,7 +135,7 @@ static char *extra_header(struct ml_str key)
 static int fill_impersonation_extra(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
                                     struct ml_err *err)
 {
-    ML_AUTO(ml_kubeentry_fini) struct ml_kubeentry extra = {0};
+    struct ml_kubeentry extra = {0};
     if (!ml_kubeentry_sub(user, "as-user-extra", "as-user-extra of user", &extra))
         return 0;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
@@ -155,7 +147,7 @@ static int fill_impersonation_extra(struct ml_kubeconfig *config, const struct m
         ML_AUTO_FREE char *key = ml_str_dup(reader.text);
         ML_AUTO_FREE char *name = extra_header(reader.text);
         if (ml_kubeentry_strings(&extra, key, &values, err) < 0 ||
-            add_impersonation_headers(config, user, name, &values, err) < 0)
+            add_impersonation(config, user, name, &values, err) < 0)
             return err->kind;
         (void)ml_json_skip(&reader);
     }
@@ -172,12 +164,10 @@ static int fill_impersonation(struct ml_kubeconfig *config, const struct ml_kube
         ml_kubeentry_string(user, "as-uid", &uid, err) < 0 ||
         ml_kubeentry_strings(user, "as-groups", &groups, err) < 0)
         return err->kind;
-    if (name &&
-        add_impersonation_header(config, user, ml_strdup("Impersonate-User"), name, err) < 0)
-        return err->kind;
-    if (uid && add_impersonation_header(config, user, ml_strdup("Impersonate-Uid"), uid, err) < 0)
-        return err->kind;
-    if (add_impersonation_headers(config, user, "Impersonate-Group", &groups, err) < 0 ||
+    const struct ml_kubelist names = {&name, name != NULL}, uids = {&uid, uid != NULL};
+    if (add_impersonation(config, user, "Impersonate-User", &names, err) < 0 ||
+        add_impersonation(config, user, "Impersonate-Uid", &uids, err) < 0 ||
+        add_impersonation(config, user, "Impersonate-Group", &groups, err) < 0 ||
         fill_impersonation_extra(config, user, err) < 0)
         return err->kind;
     if (!name && config->impersonation_count > 0)
@@ -188,21 +178,18 @@ static int fill_impersonation(struct ml_kubeconfig *config, const struct ml_kube
 
 /* ---- the exec plugin: which program is asked, and how ---- */
 
-static void free_exec_config(struct ml_exec_config **exec)
-{
-    ml_exec_config_free(*exec);
-}
-
 /* A path is relative to the kubeconfig; a bare name is looked up in PATH. */
 static int fill_exec_command(struct ml_exec_config *config, const struct ml_kubeentry *exec,
                              struct ml_err *err)
 {
-    if (ml_kubeentry_string(exec, "command", &config->command, err) < 0)
+    ML_AUTO_FREE char *command = NULL;
+    if (ml_kubeentry_string(exec, "command", &command, err) < 0)
         return err->kind;
-    if (!config->command)
+    if (!command)
         return ml_kubeentry_fail(exec, err, "no command; add the plugin's name or path");
-    if (strchr(config->command, '/'))
-        return ml_kubeentry_path(exec, "command", &config->command, err);
+    if (strchr(command, '/') && ml_kubeentry_path(exec, "command", &command, err) < 0)
+        return err->kind;
+    ml_kubelist_add(&config->argv, ml_take(&command));
     return 0;
 }
 
@@ -262,7 +249,7 @@ static int fill_exec_env(struct ml_kubelist *out, const struct ml_kubeentry *exe
                          struct ml_err *err)
 {
     struct ml_str raw;
-    if (!ml_kubeentry_has(exec, "env") || !ml_json_find(exec->raw, &raw, "env", NULL))
+    if (!ml_kubeentry_value(exec, "env", &raw))
         return 0;
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ml_json_reader_init(&reader, raw, 0);
@@ -299,24 +286,18 @@ static void fill_exec_cluster_config(struct ml_exec_config *config,
 static int fill_exec(struct ml_kubeconfig *config, const struct ml_kubeentry *user,
                      const struct ml_kubeentry *cluster, struct ml_err *err)
 {
-    ML_AUTO(ml_kubeentry_fini) struct ml_kubeentry entry = {0};
+    struct ml_kubeentry entry = {0};
     if (!ml_kubeentry_sub(user, "exec", "exec of user", &entry))
         return 0;
-    ML_AUTO(free_exec_config) struct ml_exec_config *exec = ml_new(struct ml_exec_config);
-    ML_AUTO(ml_kubelist_fini) struct ml_kubelist args = {0};
-    ML_AUTO(ml_kubelist_fini) struct ml_kubelist env = {0};
+    struct ml_exec_config *exec = config->exec = ml_new(struct ml_exec_config);
     if (fill_exec_command(exec, &entry, err) < 0 || fill_exec_version(exec, &entry, err) < 0 ||
         check_exec_mode(exec, &entry, err) < 0 ||
-        ml_kubeentry_strings(&entry, "args", &args, err) < 0 ||
-        fill_exec_env(&env, &entry, err) < 0 ||
+        ml_kubeentry_strings(&entry, "args", &exec->argv, err) < 0 ||
+        fill_exec_env(&exec->env, &entry, err) < 0 ||
         ml_kubeentry_bool(&entry, "provideClusterInfo", &exec->provide_cluster_info, err) < 0)
         return err->kind;
     exec->install_hint = ml_json_find_string(entry.raw, "installHint", NULL);
-    exec->args = ml_take(&args.items);
-    exec->env = ml_take(&env.items);
-    args.count = env.count = 0;
     fill_exec_cluster_config(exec, cluster);
-    config->exec = ml_take(&exec);
     return 0;
 }
 
@@ -328,10 +309,11 @@ int ml_kubeconfig_fill_user(struct ml_kubeconfig *config, const struct ml_kubeen
     if (fill_client_certificate(config, user, err) < 0 ||
         fill_authorization(config, user, err) < 0 || fill_impersonation(config, user, err) < 0)
         return err->kind;
-    if (config->authorization || config->cert_pem)
+    if (config->authorization || config->tls.cert_pem.len > 0)
         return 0; /* client-go does not run the plugin then either */
     /* It would change the identity: ignoring it is not safe. */
-    if (ml_kubeentry_has(user, "auth-provider"))
+    struct ml_str ignored;
+    if (ml_kubeentry_value(user, "auth-provider", &ignored))
         return ml_kubeentry_fail(user, err,
                                  "auth-provider was removed from Kubernetes in 1.26 and is not "
                                  "supported; use exec with the provider's plugin, a tokenFile or a "

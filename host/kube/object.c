@@ -10,6 +10,19 @@
 #define TEXT_LEN_MAX 253 /* Kubernetes' longest name; struct ml_object keeps lengths in a byte */
 #define KEY_LEN_MAX  24  /* longer than any key looked for */
 
+/* What the object keeps open, in the order of its bytes. */
+enum text {
+    TEXT_NS, /* with the '/' that stands behind it in the key; or empty */
+    TEXT_NAME,
+    TEXT_UID,
+    TEXT_RV,
+    TEXT_OWNER_GROUP,
+    TEXT_OWNER_KIND,
+    TEXT_OWNER_NAME,
+    TEXT_OWNER_UID,
+    TEXTS,
+};
+
 /* What the block stands for: the object's JSON, except that strings the object keeps open
  * anyway (uid, name, …) are holes, a byte that JSON never holds raw and one that names the
  * string. So nothing is kept twice, and zstd does not have to pack what differs from object to
@@ -18,8 +31,6 @@
 #define HOLE_LEN      2
 #define HOLE_TEXT_MIN 3 /* every hole is shorter than its text: see fill_holes() */
 
-enum hole { HOLE_NAME = '0', HOLE_UID, HOLE_RV, HOLE_OWNER_NAME, HOLE_OWNER_UID };
-
 struct ml_object {
     uint32_t refs;
     uint32_t json_len;
@@ -27,11 +38,9 @@ struct ml_object {
     uint32_t packed_len;
     struct ml_dict_text *text;
     int64_t generation;
-    uint8_t ns_len, name_len, uid_len, rv_len;
-    uint8_t owner_group_len, owner_kind_len, owner_name_len, owner_uid_len;
+    uint8_t lens[TEXTS];
     bool deleting, has_owner;
-    /* key, uid, rv, owner group, kind, name, uid, and the block; nothing between them. */
-    char bytes[];
+    char bytes[]; /* the texts, and the block; nothing between them */
 };
 
 _Static_assert(ML_OBJECT_SIZE_MAX < UINT32_MAX / 2, "lengths fit their fields");
@@ -57,52 +66,44 @@ bool ml_rv_older(struct ml_str a, struct ml_str b)
     return a.len != b.len ? a.len < b.len : memcmp(a.ptr, b.ptr, a.len) < 0;
 }
 
-/* Where the strings start in `bytes`, in their order there. */
-
-static size_t key_len(const struct ml_object *object)
+/* Where a text starts in `bytes`; TEXTS: where the block does. */
+static size_t text_start(const struct ml_object *object, enum text text)
 {
-    return (size_t)object->name_len + (object->ns_len ? object->ns_len + 1u : 0);
+    size_t start = 0;
+    for (size_t i = 0; i < text; i++)
+        start += object->lens[i];
+    return start;
 }
 
-static const char *uid_start(const struct ml_object *object)
+static struct ml_str object_text(const struct ml_object *object, enum text text)
 {
-    return object->bytes + key_len(object);
-}
-
-static const char *owner_start(const struct ml_object *object)
-{
-    return uid_start(object) + object->uid_len + object->rv_len;
-}
-
-static const char *block_start(const struct ml_object *object)
-{
-    return owner_start(object) + object->owner_group_len + object->owner_kind_len +
-           object->owner_name_len + object->owner_uid_len;
+    return (struct ml_str){object->bytes + text_start(object, text), object->lens[text]};
 }
 
 struct ml_str ml_object_key(const struct ml_object *object)
 {
-    return (struct ml_str){object->bytes, key_len(object)};
+    return (struct ml_str){object->bytes, (size_t)object->lens[TEXT_NS] + object->lens[TEXT_NAME]};
 }
 
 struct ml_str ml_object_namespace(const struct ml_object *object)
 {
-    return (struct ml_str){object->bytes, object->ns_len};
+    size_t len = object->lens[TEXT_NS];
+    return (struct ml_str){object->bytes, len - (len > 0)};
 }
 
 struct ml_str ml_object_name(const struct ml_object *object)
 {
-    return (struct ml_str){uid_start(object) - object->name_len, object->name_len};
+    return object_text(object, TEXT_NAME);
 }
 
 struct ml_str ml_object_uid(const struct ml_object *object)
 {
-    return (struct ml_str){uid_start(object), object->uid_len};
+    return object_text(object, TEXT_UID);
 }
 
 struct ml_str ml_object_rv(const struct ml_object *object)
 {
-    return (struct ml_str){uid_start(object) + object->uid_len, object->rv_len};
+    return object_text(object, TEXT_RV);
 }
 
 uint64_t ml_object_rv_number(const struct ml_object *object)
@@ -124,11 +125,10 @@ bool ml_object_controller(const struct ml_object *object, struct ml_owner *out)
 {
     if (!object->has_owner)
         return false;
-    const char *at = owner_start(object);
-    out->group = (struct ml_str){at, object->owner_group_len};
-    out->kind = (struct ml_str){at += object->owner_group_len, object->owner_kind_len};
-    out->name = (struct ml_str){at += object->owner_kind_len, object->owner_name_len};
-    out->uid = (struct ml_str){at + object->owner_name_len, object->owner_uid_len};
+    out->group = object_text(object, TEXT_OWNER_GROUP);
+    out->kind = object_text(object, TEXT_OWNER_KIND);
+    out->name = object_text(object, TEXT_OWNER_NAME);
+    out->uid = object_text(object, TEXT_OWNER_UID);
     return true;
 }
 
@@ -147,17 +147,25 @@ struct meta_string {
 };
 
 struct meta {
-    struct meta_string name, ns, uid, rv;
+    struct meta_string texts[TEXTS]; /* the namespace without a '/', as it is written */
     int64_t generation;
     bool deleting;
-    bool has_api_version, has_kind;
-
     bool has_owner; /* one with controller: true */
-    struct meta_string owner_name, owner_uid;
-    struct ml_str owner_api_version, owner_kind;
-
-    struct ml_str managed_fields; /* the whole member, with one comma; or ptr NULL */
+    bool has_api_version, has_kind;
+    struct ml_str managed_fields; /* the whole member, with one comma; or empty */
     struct ml_buf unescaped;      /* backs texts that were written with escapes */
+};
+
+/* Where the texts stand in metadata, and in an owner reference: its apiVersion becomes a group. */
+static const char *const text_keys[TEXTS] = {
+    [TEXT_NS] = "namespace",
+    [TEXT_NAME] = "name",
+    [TEXT_UID] = "uid",
+    [TEXT_RV] = "resourceVersion",
+    [TEXT_OWNER_GROUP] = "apiVersion",
+    [TEXT_OWNER_KIND] = "kind",
+    [TEXT_OWNER_NAME] = "name",
+    [TEXT_OWNER_UID] = "uid",
 };
 
 static void meta_fini(struct meta *meta)
@@ -203,34 +211,31 @@ static void read_meta_string(struct meta *meta, struct ml_str raw, struct meta_s
     *out = (struct meta_string){text, {NULL, 0}};
 }
 
-struct owner {
-    struct meta_string api_version, kind, name, uid;
-    bool controller;
-};
+/* Reads the member into `texts` if it is one of those from `first` up to `end`. */
+static void read_text_member(struct meta *meta, const struct member *member, enum text first,
+                             enum text end, struct meta_string texts[TEXTS])
+{
+    for (size_t i = first; i < end; i++)
+        if (ml_str_is(member->key, text_keys[i]))
+            read_meta_string(meta, member->value, &texts[i]);
+}
 
 static void read_owner(struct meta *meta, struct ml_json_reader *reader)
 {
-    struct owner owner = {0};
+    struct meta_string texts[TEXTS] = {0};
+    bool is_controller = false;
     struct member member;
     while (read_object_member(reader, &member)) {
-        if (ml_str_is(member.key, "apiVersion"))
-            read_meta_string(meta, member.value, &owner.api_version);
-        else if (ml_str_is(member.key, "kind"))
-            read_meta_string(meta, member.value, &owner.kind);
-        else if (ml_str_is(member.key, "name"))
-            read_meta_string(meta, member.value, &owner.name);
-        else if (ml_str_is(member.key, "uid"))
-            read_meta_string(meta, member.value, &owner.uid);
-        else if (ml_str_is(member.key, "controller"))
-            owner.controller = ml_str_is(member.value, "true");
+        if (ml_str_is(member.key, "controller"))
+            is_controller = ml_str_is(member.value, "true");
+        else
+            read_text_member(meta, &member, TEXT_OWNER_GROUP, TEXTS, texts);
     }
-    if (!owner.controller)
+    if (!is_controller)
         return;
     meta->has_owner = true;
-    meta->owner_api_version = owner.api_version.text;
-    meta->owner_kind = owner.kind.text;
-    meta->owner_name = owner.name;
-    meta->owner_uid = owner.uid;
+    for (size_t i = TEXT_OWNER_GROUP; i < TEXTS; i++)
+        meta->texts[i] = texts[i];
 }
 
 /* Anything but an array of objects, null for example, has no owner. */
@@ -259,20 +264,14 @@ static struct ml_str whole_member(const char *before, struct ml_str value)
 
 static void read_metadata_member(struct meta *meta, const struct member *member)
 {
-    if (ml_str_is(member->key, "name"))
-        read_meta_string(meta, member->value, &meta->name);
-    else if (ml_str_is(member->key, "namespace"))
-        read_meta_string(meta, member->value, &meta->ns);
-    else if (ml_str_is(member->key, "uid"))
-        read_meta_string(meta, member->value, &meta->uid);
-    else if (ml_str_is(member->key, "resourceVersion"))
-        read_meta_string(meta, member->value, &meta->rv);
-    else if (ml_str_is(member->key, "generation"))
+    if (ml_str_is(member->key, "generation"))
         (void)!ml_str_to_i64(member->value, &meta->generation);
     else if (ml_str_is(member->key, "deletionTimestamp"))
         meta->deleting = !ml_str_is(member->value, "null");
     else if (ml_str_is(member->key, "ownerReferences"))
         read_owners(meta, member->value);
+    else
+        read_text_member(meta, member, TEXT_NS, TEXT_OWNER_GROUP, meta->texts);
 }
 
 static void read_metadata(struct meta *meta, struct ml_str raw)
@@ -293,41 +292,21 @@ static void read_metadata(struct meta *meta, struct ml_str raw)
     }
 }
 
-static int check_meta_text(struct ml_str text, const char *what, struct ml_err *err)
+static int check_text(const struct meta *meta, enum text which, struct ml_err *err)
 {
-    if (text.len == 0)
-        return ml_err_set(err, ML_EINVALID, "no %s", what);
-    if (text.len > TEXT_LEN_MAX)
-        return ml_err_set(err, ML_EINVALID, "%s is longer than %d bytes", what, TEXT_LEN_MAX);
-    return 0;
-}
-
-static int check_metadata(const struct meta *meta, struct ml_err *err)
-{
-    const struct {
-        struct ml_str text;
-        const char *what;
-        bool required;
-    } texts[] = {
-        {meta->name.text, "metadata.name", true},
-        {meta->uid.text, "metadata.uid", true},
-        {meta->rv.text, "metadata.resourceVersion", true},
-        {meta->ns.text, "metadata.namespace", false},
-        {meta->owner_api_version, "apiVersion of the owner", meta->has_owner},
-        {meta->owner_kind, "kind of the owner", meta->has_owner},
-        {meta->owner_name.text, "name of the owner", meta->has_owner},
-        {meta->owner_uid.text, "uid of the owner", meta->has_owner},
-    };
-    for (size_t i = 0; i < ML_COUNT(texts); i++) {
-        bool here = texts[i].required || texts[i].text.len > 0;
-        if (here && check_meta_text(texts[i].text, texts[i].what, err) < 0)
-            return err->kind;
-    }
+    size_t len = meta->texts[which].text.len;
+    bool of_owner = which >= TEXT_OWNER_GROUP;
+    bool required = of_owner ? meta->has_owner : which != TEXT_NS;
+    const char *before = of_owner ? "" : "metadata.";
+    const char *behind = of_owner ? " of the owner" : "";
+    if (len == 0 && required)
+        return ml_err_set(err, ML_EINVALID, "no %s%s%s", before, text_keys[which], behind);
+    if (len > TEXT_LEN_MAX)
+        return ml_err_set(err, ML_EINVALID, "%s%s%s is longer than %d bytes", before,
+                          text_keys[which], behind, TEXT_LEN_MAX);
     /* A key "ns/name" must split into the same two parts again. */
-    if (memchr(meta->name.text.ptr, '/', meta->name.text.len))
-        return ml_err_set(err, ML_EINVALID, "metadata.name has a '/'");
-    if (meta->ns.text.len > 0 && memchr(meta->ns.text.ptr, '/', meta->ns.text.len))
-        return ml_err_set(err, ML_EINVALID, "metadata.namespace has a '/'");
+    if (which <= TEXT_NAME && len > 0 && memchr(meta->texts[which].text.ptr, '/', len))
+        return ml_err_set(err, ML_EINVALID, "metadata.%s has a '/'", text_keys[which]);
     return 0;
 }
 
@@ -356,79 +335,68 @@ static int meta_read(struct ml_str json, struct meta *meta, struct ml_err *err)
         return ml_json_error(&reader, err);
     if (metadata.len > 0)
         read_metadata(meta, metadata);
-    return check_metadata(meta, err);
+    for (size_t i = 0; i < TEXTS; i++)
+        if (check_text(meta, i, err) < 0)
+            return err->kind;
+    return 0;
 }
 
 /* ---- packing it ---- */
+
+/* Which texts are holes, and what stands there for them. */
+static const char holes[TEXTS][HOLE_LEN] = {
+    [TEXT_NAME] = {HOLE, '0' + TEXT_NAME},
+    [TEXT_UID] = {HOLE, '0' + TEXT_UID},
+    [TEXT_RV] = {HOLE, '0' + TEXT_RV},
+    [TEXT_OWNER_NAME] = {HOLE, '0' + TEXT_OWNER_NAME},
+    [TEXT_OWNER_UID] = {HOLE, '0' + TEXT_OWNER_UID},
+};
 
 /* A stretch of the JSON as it came, and what stands there in the JSON with holes. */
 struct edit {
     struct ml_str old;
     struct ml_str new;
-    bool is_hole;
-    char hole[HOLE_LEN];
 };
 
 struct edits {
-    struct edit list[8];
+    struct edit list[TEXTS + 2];
     size_t count;
 };
 
 /* Keeps them in the order of the text. */
-static struct edit *edits_add(struct edits *edits, struct ml_str old)
+static void edits_add(struct edits *edits, struct ml_str old, struct ml_str new)
 {
     ml_assert(edits->count < ML_COUNT(edits->list));
     size_t at = edits->count++;
     for (; at > 0 && edits->list[at - 1].old.ptr > old.ptr; at--)
         edits->list[at] = edits->list[at - 1];
-    edits->list[at] = (struct edit){.old = old};
-    return &edits->list[at];
+    edits->list[at] = (struct edit){old, new};
 }
 
-static void edits_add_hole(struct edits *edits, enum hole hole, const struct meta_string *string)
-{
-    if (string->raw.len < HOLE_TEXT_MIN)
-        return;
-    struct edit *edit = edits_add(edits, string->raw);
-    edit->is_hole = true;
-    edit->hole[0] = HOLE;
-    edit->hole[1] = (char)hole;
-}
-
+/* `head`: members to put in front of all others. */
 static void edits_make(struct edits *edits, struct ml_str json, const struct meta *meta,
                        struct ml_str head)
 {
     const char *body = (const char *)memchr(json.ptr, '{', json.len) + 1;
-    edits_add(edits, (struct ml_str){body, 0})->new = head;
-    if (meta->managed_fields.ptr)
-        edits_add(edits, meta->managed_fields);
-    edits_add_hole(edits, HOLE_NAME, &meta->name);
-    edits_add_hole(edits, HOLE_UID, &meta->uid);
-    edits_add_hole(edits, HOLE_RV, &meta->rv);
-    if (!meta->has_owner)
-        return;
-    edits_add_hole(edits, HOLE_OWNER_NAME, &meta->owner_name);
-    edits_add_hole(edits, HOLE_OWNER_UID, &meta->owner_uid);
+    edits_add(edits, (struct ml_str){body, 0}, head);
+    if (meta->managed_fields.len > 0)
+        edits_add(edits, meta->managed_fields, ML_STR(""));
+    for (size_t i = 0; i < TEXTS; i++)
+        if (holes[i][0] == HOLE && meta->texts[i].raw.len >= HOLE_TEXT_MIN)
+            edits_add(edits, meta->texts[i].raw, (struct ml_str){holes[i], HOLE_LEN});
 }
 
-/* Appends the JSON with holes; returns how long it is with the holes filled. */
-static size_t edits_apply(const struct edits *edits, struct ml_str json, struct ml_buf *out)
+/* Appends the JSON with holes. */
+static void edits_apply(const struct edits *edits, struct ml_str json, struct ml_buf *out)
 {
     const char *at = json.ptr;
-    size_t filled_len = 0;
     for (size_t i = 0; i < edits->count; i++) {
         const struct edit *edit = &edits->list[i];
         ml_buf_append(out, at, (size_t)(edit->old.ptr - at));
+        ml_buf_append_str(out, edit->new);
         at = edit->old.ptr + edit->old.len;
-        if (edit->is_hole) {
-            ml_buf_append(out, edit->hole, HOLE_LEN);
-            filled_len += edit->old.len - HOLE_LEN;
-        } else {
-            ml_buf_append_str(out, edit->new);
-        }
     }
     ml_buf_append(out, at, (size_t)(json.ptr + json.len - at));
-    return out->len + filled_len;
 }
 
 /* The members that an item of a list lacks, each with its comma. */
@@ -467,43 +435,27 @@ static char *copy_text_to(char *at, struct ml_str text)
 
 static struct ml_object *object_of_parts(const struct meta *meta, struct ml_str block)
 {
-    struct ml_str group = group_of_api_version(meta->owner_api_version);
-    struct ml_str ns = meta->ns.text;
-    const struct ml_str strings[] = {
-        ns,
-        ns.len ? ML_STR("/") : ML_STR(""),
-        meta->name.text,
-        meta->uid.text,
-        meta->rv.text,
-        group,
-        meta->owner_kind,
-        meta->owner_name.text,
-        meta->owner_uid.text,
-        block,
-    };
-    size_t len = 0;
-    for (size_t i = 0; i < ML_COUNT(strings); i++)
-        len += strings[i].len;
-    struct ml_object *object = ml_alloc(
-        ML_MAX(sizeof *object, offsetof(struct ml_object, bytes) + len));
-    *object = (struct ml_object){
+    struct ml_object head = {
         .refs = 1,
         .packed_len = (uint32_t)block.len,
         .generation = meta->generation,
-        .ns_len = (uint8_t)ns.len,
-        .name_len = (uint8_t)meta->name.text.len,
-        .uid_len = (uint8_t)meta->uid.text.len,
-        .rv_len = (uint8_t)meta->rv.text.len,
-        .owner_group_len = (uint8_t)group.len,
-        .owner_kind_len = (uint8_t)meta->owner_kind.len,
-        .owner_name_len = (uint8_t)meta->owner_name.text.len,
-        .owner_uid_len = (uint8_t)meta->owner_uid.text.len,
         .deleting = meta->deleting,
         .has_owner = meta->has_owner,
     };
+    for (size_t i = 0; i < TEXTS; i++)
+        head.lens[i] = (uint8_t)meta->texts[i].text.len;
+    head.lens[TEXT_NS] += head.lens[TEXT_NS] > 0;
+    size_t len = text_start(&head, TEXTS) + block.len;
+    struct ml_object *object = ml_alloc(
+        ML_MAX(sizeof *object, offsetof(struct ml_object, bytes) + len));
+    *object = head;
     char *at = object->bytes;
-    for (size_t i = 0; i < ML_COUNT(strings); i++)
-        at = copy_text_to(at, strings[i]);
+    for (size_t i = 0; i < TEXTS; i++) {
+        at = copy_text_to(at, meta->texts[i].text);
+        if (i == TEXT_NS && head.lens[i] > 0)
+            *at++ = '/';
+    }
+    copy_text_to(at, block);
     return object;
 }
 
@@ -518,17 +470,19 @@ int ml_object_new(struct ml_dict *dict, const char *api_version, const char *kin
     ML_AUTO(ml_buf_fini) struct ml_buf head = ML_BUF_INIT;
     if (make_missing_members(&meta, api_version, kind, &head, err) < 0)
         return err->kind;
+    struct meta_string *owner_group = &meta.texts[TEXT_OWNER_GROUP];
+    owner_group->text = group_of_api_version(owner_group->text);
     struct edits edits = {.count = 0};
     edits_make(&edits, json, &meta, ml_buf_str(&head));
     ML_AUTO(ml_buf_fini) struct ml_buf plain = ML_BUF_INIT;
     ml_buf_reserve(&plain, json.len + head.len);
-    size_t json_len = edits_apply(&edits, json, &plain);
+    edits_apply(&edits, json, &plain);
     ml_assert(!plain.failed);
 
     struct ml_dict_text *text;
     struct ml_str block = ml_dict_pack(dict, ml_buf_str(&plain), &text);
     struct ml_object *object = object_of_parts(&meta, block);
-    object->json_len = (uint32_t)json_len;
+    object->json_len = (uint32_t)(json.len + head.len - meta.managed_fields.len);
     object->plain_len = (uint32_t)plain.len;
     object->text = text;
     *out = object;
@@ -549,25 +503,6 @@ void ml_object_unref(struct ml_object *object)
     free(object);
 }
 
-static struct ml_str hole_text(const struct ml_object *object, char hole)
-{
-    struct ml_owner owner = {0};
-    ml_object_controller(object, &owner);
-    switch ((enum hole)hole) {
-    case HOLE_NAME:
-        return ml_object_name(object);
-    case HOLE_UID:
-        return ml_object_uid(object);
-    case HOLE_RV:
-        return ml_object_rv(object);
-    case HOLE_OWNER_NAME:
-        return owner.name;
-    case HOLE_OWNER_UID:
-        return owner.uid;
-    }
-    ML_UNREACHABLE();
-}
-
 /* Moves the text from `from` down to `to`, filling its holes. What the holes add is exactly the
  * gap between the two, and each adds something: so the end of what is written never passes the
  * start of what is still to be read. */
@@ -577,7 +512,7 @@ static void fill_holes(const struct ml_object *object, char *to, const char *fro
     while ((hole = memchr(from, HOLE, (size_t)(end - from)))) {
         size_t len = (size_t)(hole - from);
         memmove(to, from, len);
-        to = copy_text_to(to + len, hole_text(object, hole[1]));
+        to = copy_text_to(to + len, object_text(object, (enum text)(hole[1] - '0')));
         from = hole + HOLE_LEN;
     }
     ml_assert(to == from);
@@ -589,7 +524,7 @@ void ml_object_json(const struct ml_object *object, struct ml_buf *out)
     if (!room)
         return;
     char *plain = room + (object->json_len - object->plain_len);
-    struct ml_str block = {block_start(object), object->packed_len};
+    struct ml_str block = {object->bytes + text_start(object, TEXTS), object->packed_len};
     ml_dict_unpack(object->text, block, plain, object->plain_len);
     fill_holes(object, room, plain, room + object->json_len);
     out->len += object->json_len;

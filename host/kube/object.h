@@ -1,6 +1,6 @@
-/* L3 kube. An object as the cache holds it: one immutable, reference-counted block with the
- * metadata the host needs and the object's JSON, without managedFields, zstd-compressed
- * against a dictionary of its kind. One thread. */
+/* L3 kube. An object in the cache: one immutable, reference-counted block with the metadata that
+ * the host needs and the object's JSON, without managedFields, zstd-compressed with the
+ * dictionary of its kind. One thread. */
 #pragma once
 
 #include "base/buf.h"
@@ -9,7 +9,7 @@
 
 #define ML_OBJECT_SIZE_MAX ((size_t)8 * 1024 * 1024) /* of JSON, from the server */
 
-/* resourceVersion as a number where it is one (Kubernetes 1.35+: decimal, comparable);
+/* resourceVersion as a number if it is one (Kubernetes 1.35+: decimal, comparable);
  * ML_RV_OPAQUE for others. The text stays exact in ml_object_rv. */
 #define ML_RV_OPAQUE UINT64_MAX
 uint64_t ml_rv_parse(struct ml_str text);
@@ -19,17 +19,17 @@ bool ml_rv_older(struct ml_str a, struct ml_str b);
 
 struct ml_object; /* opaque */
 
-/* Parses and checks one object as the server sent it. `api_version` and `kind` are put in
- * where a list item lacks them (""/NULL: it must have them). ML_EINVALID with what is wrong
+/* Parses and checks one object as the server sent it. `api_version` and `kind` are added
+ * to a list item that lacks them (""/NULL: it must have them). ML_EINVALID with the problem
  * (not JSON, not UTF-8, deeper than ML_JSON_DEPTH_MAX, no metadata.name or uid or
- * resourceVersion): the caller quarantines the key and goes on. `out` starts with one
+ * resourceVersion): the caller skips the object and goes on. `out` starts with one
  * reference. */
 ML_NODISCARD int ml_object_new(struct ml_dict *dict, const char *api_version, const char *kind,
                                struct ml_str json, struct ml_object **out, struct ml_err *err);
 struct ml_object *ml_object_ref(struct ml_object *object);
 void ml_object_unref(struct ml_object *object); /* NULL is fine */
 
-/* Opens the block: appends its JSON to `out`. The only way to the contents. */
+/* Opens the block: appends its JSON to `out`. The only access to the contents. */
 void ml_object_json(const struct ml_object *object, struct ml_buf *out);
 
 struct ml_str ml_object_key(const struct ml_object *object); /* "ns/name" or "name" */

@@ -1,4 +1,4 @@
-/* L3 kube. What differs between two states of an object, apart from its resourceVersion. */
+/* L3 kube. The differences between two states of an object, apart from its resourceVersion. */
 #pragma once
 
 #include "kube/object.h"
@@ -13,8 +13,8 @@ enum ml_object_part {
     ML_PART_ALL = 63,
 };
 
-/* The parts that differ, as a sum of enum ml_object_part; all of them when it cannot be told.
- * `out_fields`, unless NULL, gets the fields by name, at most three: "spec.size,
+/* The parts that differ, as a sum of enum ml_object_part; all of them when they cannot be
+ * compared. `out_fields`, unless NULL, gets the fields by name, at most three: "spec.size,
  * metadata.annotations[example.com/at]". A list counts as one field. */
 unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new,
                         struct ml_buf *out_fields);

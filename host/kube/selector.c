@@ -5,6 +5,8 @@
 #include "codec/json.h"
 #include "codec/json_members.h"
 
+#include <ctype.h>
+
 #define NAME_MAX_BYTES   63 /* of a label's name, and of its value */
 #define PREFIX_MAX_BYTES 253
 
@@ -64,19 +66,14 @@ static struct ml_str read_word(struct ml_str *rest)
     return word;
 }
 
-static bool is_letter_or_digit(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 /* A label's name: it begins and ends with a letter or digit. */
 static bool is_label_name(struct ml_str name)
 {
-    if (name.len == 0 || name.len > NAME_MAX_BYTES || !is_letter_or_digit(name.ptr[0]) ||
-        !is_letter_or_digit(name.ptr[name.len - 1]))
+    if (name.len == 0 || name.len > NAME_MAX_BYTES || !isalnum((unsigned char)name.ptr[0]) ||
+        !isalnum((unsigned char)name.ptr[name.len - 1]))
         return false;
     for (size_t i = 0; i < name.len; i++)
-        if (!is_letter_or_digit(name.ptr[i]) && !memchr("-_.", name.ptr[i], 3))
+        if (!isalnum((unsigned char)name.ptr[i]) && !memchr("-_.", name.ptr[i], 3))
             return false;
     return true;
 }
@@ -91,7 +88,7 @@ static bool is_label_prefix(struct ml_str prefix)
         if (!is_label_name(label))
             return false;
         for (size_t i = 0; i < label.len; i++)
-            if (label.ptr[i] == '_' || (label.ptr[i] >= 'A' && label.ptr[i] <= 'Z'))
+            if (label.ptr[i] == '_' || isupper((unsigned char)label.ptr[i]))
                 return false;
     }
     return true;
@@ -100,10 +97,8 @@ static bool is_label_prefix(struct ml_str prefix)
 static bool is_label_key(struct ml_str key)
 {
     struct ml_str name = key;
-    if (!key.ptr || !memchr(key.ptr, '/', key.len))
-        return is_label_name(key);
     struct ml_str prefix = ml_str_cut(&name, '/');
-    return is_label_prefix(prefix) && is_label_name(name);
+    return name.ptr ? is_label_prefix(prefix) && is_label_name(name) : is_label_name(key);
 }
 
 static int check_requirement_values(const struct requirement *self, struct ml_err *err)

@@ -1,15 +1,15 @@
 /* L3 kube. Label and field selectors, in the grammar of the API server (apimachinery,
- * pkg/labels/selector.go, pkg/fields/selector.go): so that a wrong one is reported where it is
- * written, and not by a list that the server refuses. */
+ * pkg/labels/selector.go, pkg/fields/selector.go): so that the script is refused, not the list
+ * request later. */
 #pragma once
 
 #include "base/err.h"
 #include "base/str.h"
 
-/* "app=web,tier in (a, b),!old". ML_EINVALID with the requirement that is wrong, and how. */
+/* "app=web,tier in (a, b),!old". ML_EINVALID with the wrong requirement and the problem. */
 ML_NODISCARD int ml_label_selector_check(struct ml_str selector, struct ml_err *err);
 
-/* "spec.nodeName=n1,status.phase!=Failed". Which fields a kind has, only the server knows. */
+/* "spec.nodeName=n1,status.phase!=Failed". Only the server knows which fields a kind has. */
 ML_NODISCARD int ml_field_selector_check(struct ml_str selector, struct ml_err *err);
 
 /* Can an object have this label? (The value may be empty.) */

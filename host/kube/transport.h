@@ -1,5 +1,5 @@
-/* L3 kube. The transport seam: how a request reaches an API server. Everything above works on
- * this struct and cannot tell a socket from a server in the same process. */
+/* L3 kube. The transport interface: how a request reaches an API server. All code above uses this
+ * struct and does not see whether a socket or a server in the same process is behind it. */
 #pragma once
 
 #include "base/err.h"
@@ -7,16 +7,17 @@
 
 struct ml_transport_call;
 
+/* Texts and body live until done() or cancel. */
 struct ml_transport_request {
     const char *method;
     const char *path;         /* with query; the transport knows host and credentials */
     const char *accept;       /* NULL: application/json */
     const char *content_type; /* with a body */
-    struct ml_str body;       /* copied */
+    struct ml_str body;
     struct ml_http_deadlines deadlines;
     bool streaming;
     int (*may_send)(void *context, struct ml_err *err); /* as in ml_http_request; a transport
-                                                           that never waits need not ask */
+                                                           that never waits need not call it */
 };
 
 struct ml_transport {

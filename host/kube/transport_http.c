@@ -17,12 +17,8 @@ struct transport_http {
 struct ml_transport_call {
     struct transport_http *transport;
     struct ml_http_handler handler;
-    int (*may_send)(void *context, struct ml_err *err);
     void *context;
-
-    struct ml_transport_request request; /* strings below */
-    char *path, *accept, *content_type, *body;
-
+    struct ml_transport_request request;
     struct ml_credentials_wait wait; /* for credentials, until `sent` */
     struct ml_http_call *sent;
     uint64_t generation; /* of the credentials that were sent */
@@ -30,15 +26,6 @@ struct ml_transport_call {
     bool repeated;       /* the request is sent for the second time */
     bool repeat;         /* send it again; the rest of this answer is dropped */
 };
-
-static void transport_call_free(struct ml_transport_call *call)
-{
-    free(call->path);
-    free(call->accept);
-    free(call->content_type);
-    free(call->body);
-    free(call);
-}
 
 static void get_credentials_and_send(struct ml_transport_call *call);
 
@@ -79,7 +66,7 @@ static int on_transport_data(void *context, struct ml_str piece, struct ml_err *
 static int mark_written_if_allowed(void *context, struct ml_err *err)
 {
     struct ml_transport_call *call = context;
-    int r = call->may_send ? call->may_send(call->context, err) : 0;
+    int r = call->request.may_send ? call->request.may_send(call->context, err) : 0;
     call->written = call->written || r == 0;
     return r;
 }
@@ -88,7 +75,7 @@ static void transport_call_finish(struct ml_transport_call *call, const struct m
 {
     struct ml_http_handler handler = call->handler;
     void *user = call->context;
-    transport_call_free(call);
+    free(call);
     handler.done(user, err);
 }
 
@@ -165,17 +152,8 @@ static struct ml_transport_call *http_submit(struct ml_transport *seam,
     struct ml_transport_call *call = ml_new(struct ml_transport_call);
     call->transport = ml_container_of(seam, struct transport_http, seam);
     call->handler = *handler;
-    call->may_send = request->may_send;
     call->context = context;
-    call->path = ml_strdup(request->path);
-    call->accept = ml_strdup(request->accept);
-    call->content_type = ml_strdup(request->content_type);
-    call->body = request->body.len ? ml_str_dup(request->body) : NULL;
     call->request = *request;
-    call->request.path = call->path;
-    call->request.accept = call->accept;
-    call->request.content_type = call->content_type;
-    call->request.body.ptr = call->body;
     get_credentials_and_send(call);
     return call;
 }
@@ -185,7 +163,7 @@ static void http_cancel(struct ml_transport *seam, struct ml_transport_call *cal
     (void)seam;
     ml_credentials_cancel_wait(&call->wait);
     ml_http_cancel(call->sent);
-    transport_call_free(call);
+    free(call);
 }
 
 static void http_free(struct ml_transport *seam)

@@ -1,5 +1,5 @@
 /* L3 kube. The transport over real sockets: http_client plus server address and credentials.
- * A request waits for the credentials where they have to be fetched first. A request that is
+ * A request waits for the credentials if they have to be fetched first. A request that is
  * answered with 401, or whose handshake fails, is sent once more when there are other credentials:
  * that answer or failure is not passed on, and the server executed nothing. */
 #pragma once

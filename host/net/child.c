@@ -42,12 +42,6 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-static void close_pipe(int fds[2])
-{
-    close_fd(&fds[0]);
-    close_fd(&fds[1]);
-}
-
 static void child_kill_group(const struct ml_child *child)
 {
     kill(-child->pid, SIGKILL);
@@ -89,18 +83,6 @@ static int spawn_child(const struct ml_child_opts *opts, int output, int errors,
     return failed;
 }
 
-static bool open_pipes(int output[2], int errors[2])
-{
-    output[0] = output[1] = errors[0] = errors[1] = -1;
-    return pipe2(output, O_CLOEXEC | O_NONBLOCK) == 0 && pipe2(errors, O_CLOEXEC | O_NONBLOCK) == 0;
-}
-
-/* Our ends do not block; its ends do, as any program expects. */
-static void make_fd_blocking(int fd)
-{
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-}
-
 static int set_spawn_error(struct ml_err *err, const char *name, int failed)
 {
     int kind = failed == EAGAIN || failed == ENOMEM || failed == EMFILE || failed == ENFILE ||
@@ -131,8 +113,9 @@ static void stream_append(struct stream *stream, const char *bytes, size_t len)
 }
 
 /* Reads without waiting. */
-static void stream_read(struct stream *stream)
+static void stream_read(void *context)
 {
+    struct stream *stream = context;
     char bytes[PIECE_BYTES];
     for (int i = 0; stream->fd >= 0 && i < PIECES_AT_ONCE; i++) {
         ssize_t len = read(stream->fd, bytes, sizeof bytes);
@@ -147,18 +130,20 @@ static void stream_read(struct stream *stream)
     }
 }
 
-static void on_stream_readable(void *context)
+/* Makes the pipe. Returns the end that is the program's, or -1 with errno set. */
+static int stream_open(struct stream *stream, struct ml_child *child, struct ml_loop *loop,
+                       size_t len_max)
 {
-    stream_read(context);
-}
-
-static void stream_open(struct stream *stream, struct ml_child *child, struct ml_loop *loop, int fd,
-                        size_t len_max)
-{
+    int ends[2];
     stream->child = child;
-    stream->fd = fd;
-    stream->watch = ml_loop_watch_fd(loop, fd, on_stream_readable, stream);
+    stream->fd = -1;
     ml_buf_init(&stream->text, len_max);
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK); /* only ours: programs expect that theirs blocks */
+    stream->fd = ends[0];
+    stream->watch = ml_loop_watch_fd(loop, stream->fd, stream_read, stream);
+    return ends[1];
 }
 
 static void child_reap(struct ml_child *child, struct ml_child_end *out)
@@ -202,39 +187,26 @@ static void on_child_timeout(void *context)
 int ml_child_start(struct ml_loop *loop, const struct ml_child_opts *opts, struct ml_child **out,
                    struct ml_err *err)
 {
-    int output[2], errors[2];
-    pid_t pid = 0;
-    if (!open_pipes(output, errors)) {
-        ml_err_set(err, ML_EIO, "%s: %s", opts->argv[0], strerror(errno));
-        close_pipe(output);
-        close_pipe(errors);
-        return ML_EIO;
-    }
-    make_fd_blocking(output[1]);
-    make_fd_blocking(errors[1]);
-    int failed = spawn_child(opts, output[1], errors[1], &pid);
-    close_fd(&output[1]);
-    close_fd(&errors[1]);
-    int pidfd = failed ? -1 : pidfd_open(pid, 0);
-    if (!failed && pidfd < 0) {
-        failed = EMFILE;
-        kill(-pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-    }
-    if (failed) {
-        close_pipe(output);
-        close_pipe(errors);
-        return set_spawn_error(err, opts->argv[0], failed);
-    }
     struct ml_child *child = ml_new(struct ml_child);
-    child->pid = pid;
-    child->pidfd = pidfd;
-    child->exit = ml_loop_watch_fd(loop, pidfd, on_child_exit, child);
+    child->pidfd = -1;
     child->ended = opts->ended;
     child->context = opts->context;
-    stream_open(&child->output, child, loop, output[0], opts->output_max);
-    stream_open(&child->errors, child, loop, errors[0], opts->errors_max);
     ml_timer_init(&child->timeout, loop, on_child_timeout, child);
+    int output = stream_open(&child->output, child, loop, opts->output_max);
+    int errors = stream_open(&child->errors, child, loop, opts->errors_max);
+    int failed = output < 0 || errors < 0 ? errno : spawn_child(opts, output, errors, &child->pid);
+    close_fd(&output);
+    close_fd(&errors);
+    if (!failed && (child->pidfd = pidfd_open(child->pid, 0)) < 0) {
+        failed = EMFILE;
+        child_kill_group(child);
+        waitpid(child->pid, NULL, 0);
+    }
+    if (failed) {
+        ml_child_free(child);
+        return set_spawn_error(err, opts->argv[0], failed);
+    }
+    child->exit = ml_loop_watch_fd(loop, child->pidfd, on_child_exit, child);
     ml_timer_start(&child->timeout, opts->timeout_ns);
     *out = child;
     return 0;

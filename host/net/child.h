@@ -1,6 +1,6 @@
-/* L2 net. A helper program, run to its end for what it writes. No shell, standard input empty,
+/* L2 net. Runs a helper program to its end and returns its output. No shell, standard input empty,
  * output and errors kept apart and bounded, killed when it takes too long, always reaped. For
- * programs that stay, and for what they leave behind, there is cluster/process.h. */
+ * programs that keep running or start daemons, there is cluster/process.h. */
 #pragma once
 
 #include "base/err.h"
@@ -21,10 +21,10 @@ struct ml_child_opts {
     const char *const *argv; /* ends with NULL. A name without '/' is looked up in our PATH */
     const char *const *env;  /* "NAME=value", ends with NULL; there are no others */
     size_t output_max;       /* bytes */
-    size_t errors_max;       /* bytes; what comes after is dropped */
+    size_t errors_max;       /* bytes; the rest is dropped */
     int64_t timeout_ns;
-    /* Once, from the loop, when the program has ended; what it left running in the background
-     * is not waited for. The child may be freed in here. */
+    /* Once, from the loop, when the program has ended, even if it left processes in the
+     * background. The child may be freed here. */
     void (*ended)(void *context, const struct ml_child_end *end);
     void *context;
 };
@@ -33,6 +33,6 @@ struct ml_child_opts {
  * run; ML_EIO: no descriptors or processes left. */
 ML_NODISCARD int ml_child_start(struct ml_loop *loop, const struct ml_child_opts *opts,
                                 struct ml_child **out, struct ml_err *err);
-/* What still runs is killed with its process group, and reaped; ended() does not come. NULL is
+/* Kills a running program with its process group, and reaps it; ended() is not called. NULL is
  * fine. */
 void ml_child_free(struct ml_child *child);

@@ -1,6 +1,5 @@
-/* L2 net. HTTP in structs: a field; what a client asks for; what a server is asked, what it
- * answers, and how much of both it keeps. What is done with them: http_client.h and http_server.h.
- */
+/* L2 net. HTTP in structs: header fields, requests of a client, requests and answers of a server,
+ * and its limits. Their functions: http_client.h and http_server.h. */
 #pragma once
 
 #include "base/err.h"
@@ -11,7 +10,7 @@ struct ml_http_header {
     const char *value;
 };
 
-/* RFC 9110, 5.6.2: what a method or the name of a field may be. */
+/* RFC 9110, 5.6.2: is this a valid method or field name? */
 static inline bool ml_http_is_token(const char *text)
 {
     return *text && text[strspn(text, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
@@ -20,8 +19,8 @@ static inline bool ml_http_is_token(const char *text)
 
 /* ---- for clients ---- */
 
-/* How to trust and to be trusted. PEM texts, borrowed while the struct is in use. Calls with
- * the same `struct ml_http_tls *` share connections; with another one never do. */
+/* The server's CA and the client's certificate. PEM texts, borrowed while the struct is in use.
+ * Calls with the same `struct ml_http_tls *` share connections; calls with another one never do. */
 struct ml_http_tls {
     struct ml_str ca_pem;   /* empty: the system's roots */
     struct ml_str cert_pem; /* client certificate, with key_pem or not at all */
@@ -49,9 +48,8 @@ struct ml_http_request {
     const struct ml_http_tls *tls;
     struct ml_http_deadlines deadlines;
     bool streaming; /* a list or watch: a connection of its own, kept for the next one */
-    /* Asked once more when a connection is there and the request is about to be written to it:
-     * non-zero ends the call with that error, and nothing is sent. NULL: no question. `context`
-     * is the call's. */
+    /* Called when a connection is ready, just before the request is written to it: non-zero ends
+     * the call with that error, and nothing is sent. May be NULL. `context` is the call's. */
     int (*may_send)(void *context, struct ml_err *err);
 };
 
@@ -63,13 +61,12 @@ struct ml_http_exchange {
     const char *method; /* "GET", "PATCH", …: those of RFC 9110 and PATCH; others get 405 */
     const char *path;   /* as sent, still %-encoded; "*" possible */
     const char *query;  /* as sent, behind the '?'; "" when there is none */
-    const char *remote; /* the client's address, "127.0.0.1", without the port */
     const struct ml_http_header *headers; /* in the order sent, names as sent */
     size_t header_count;
     struct ml_str body;
 
-    /* To set: called once when the client has gone, or the server is freed, before the answer
-     * has ended. The exchange is gone when it returns; nothing may be sent. May be NULL. */
+    /* To set: called once when the client disconnects, or the server is freed, before the answer
+     * has ended. The exchange is freed when it returns; nothing may be sent. May be NULL. */
     void (*closed)(void *context);
     void *context;
 };
@@ -77,18 +74,29 @@ struct ml_http_exchange {
 struct ml_http_answer {
     int status;
     const char *content_type;             /* NULL: none */
-    const struct ml_http_header *headers; /* copied; a line end in one makes it be left out */
+    const struct ml_http_header *headers; /* copied; one with a line end is left out */
     size_t header_count;
     struct ml_str body; /* copied; of a HEAD only its length is sent */
 };
 
-/* What each means, and its default: http_server.h. */
+/* What a server keeps; 0 gives the default. A request that the handler has, and a stream, have no
+ * limit in time: that is the handler's to choose. */
 struct ml_http_limits {
-    size_t header_bytes_max;
-    size_t body_bytes_max;
-    int64_t arrival_ms;
-    int64_t idle_ms;
+    size_t header_bytes_max; /* 64 KiB: request line and fields; beyond: 400 */
+    size_t body_bytes_max;   /* 3 MiB; beyond: 413, sent before more than this and the header's
+                              * limit has been read; chunk framing counts */
+    int64_t arrival_ms;      /* 30 s, from accept, or a request's first byte, to its last; also how
+                              * long a client may read nothing of an answer that has ended */
+    int64_t idle_ms;         /* 180 s between requests; longer than clients keep connections (Go:
+                              * 90 s, libcurl: 118 s), so that they close first */
+    /* 1024, or a quarter of the descriptors a process may have. Beyond: the one that has waited
+     * longest without a request under way is closed; if all have one, the new one is. */
     size_t connections_max;
+    /* 64 MiB: memory of all answers together that wait to be sent. Beyond: closes the connection
+     * that has taken nothing of its answer for the longest time, and the next, but not the one
+     * written to. */
     size_t unsent_bytes_max;
+    /* 64 MiB, of all requests under way together. Beyond: closes the one that has been arriving
+     * for the longest time, and the next. */
     size_t arrived_bytes_max;
 };

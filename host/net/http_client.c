@@ -108,7 +108,7 @@ bool ml_http_head_line(struct ml_http_head_parser *parser, struct ml_str line)
 /* ---- calls ---- */
 
 /* libcurl allocates 22 KiB for a handle that has made a request. */
-#define SPARE_MAX 4
+#define SPARE_MAX 32
 
 struct ml_http_client {
     struct ml_loop *loop;
@@ -486,7 +486,8 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     call->pool = ml_http_pool_get(&client->pools, request->tls, request->streaming);
     call->easy = client_get_easy(client);
     call_set_callbacks(call);
-    if (ml_http_options_apply(&call->options, call->easy, request, &call->pool->tls, &err) < 0)
+    if (ml_http_options_apply(&call->options, call->easy, request, &call->pool->tls,
+                              &call->pool->route, &err) < 0)
         *call_err(call) = err;
     call_enter(call, CALL_CONNECTING);
     ml_list_push(&client->starting, &call->node);

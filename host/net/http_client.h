@@ -3,7 +3,7 @@
  *
  * Failures come as ML_ENETWORK (refused, reset, cut, no such host), ML_ETLS (certificate or
  * handshake), ML_ETIMEOUT (a deadline below), with a message that names host and cause. An
- * answer of any status code is no failure here. Redirects are not followed. */
+ * answer with any status code is not a failure here. Redirects are not followed. */
 #pragma once
 
 #include "net/http.h"
@@ -13,38 +13,38 @@ struct ml_http_client;
 struct ml_http_call; /* one request under way */
 
 struct ml_http_client *ml_http_client_new(struct ml_loop *loop, const char *user_agent);
-/* Cancels what is under way. Not inside a callback of a call. */
+/* Cancels all calls. Not inside a callback of a call. */
 void ml_http_client_free(struct ml_http_client *client);
 
 struct ml_http_head {
     int status;
-    int64_t retry_after_ms; /* whole seconds only, as client-go; -1 when absent or no number */
+    int64_t retry_after_ms; /* whole seconds only, as client-go; -1 when absent or not a number */
     struct ml_str content_type;
     struct ml_str warning; /* text of the first `Warning: 299` header, or empty */
 };
 
-/* Gathers an answer's head from its lines, one at a time, over interim (1xx) answers and up to the
- * blank line. For the client itself, and for a transport that has no socket
+/* Builds an answer's head from its lines, one at a time, skips interim (1xx) answers, and ends at
+ * the blank line. For the client itself, and for a transport that has no socket
  * (cluster/transport_embedded.c). */
 struct ml_http_head_parser {
     struct ml_http_head head; /* its slices point into the two texts below */
     char *content_type;
     char *warning;
-    bool complete; /* what comes now are trailers, which nobody reads */
+    bool complete; /* later lines are trailers, which are ignored */
 };
 
 void ml_http_head_init(struct ml_http_head_parser *parser);
 void ml_http_head_fini(struct ml_http_head_parser *parser);
 
-/* Takes a line with or without its line end. True for the one that completes the head. */
+/* Adds a line with or without its line end. True when it completes the head. */
 bool ml_http_head_line(struct ml_http_head_parser *parser, struct ml_str line);
 
 struct ml_http_handler {
     void (*head)(void *context, const struct ml_http_head *head);
     /* Non-zero ends the call: done() comes with that error. Slices live during the call. */
     int (*data)(void *context, struct ml_str piece, struct ml_err *err);
-    /* Always the last, unless canceled. `err` NULL: the body came to its regular end. The
-     * call is gone when this returns. */
+    /* Always the last, unless canceled. `err` NULL: the body ended regularly. The call
+     * is freed when this returns. */
     void (*done)(void *context, const struct ml_err *err);
 };
 

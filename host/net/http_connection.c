@@ -1,7 +1,6 @@
 /* Called by http_server.c. */
 #include "net/http_connection.h"
 
-#include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <netinet/in.h>
@@ -18,89 +17,6 @@
 #define SEND_BYTES (256 * 1024)
 /* A client may send this much ahead while its request is being answered, whatever others do. */
 #define AHEAD_BYTES ((size_t)64 * 1024)
-
-/* ---- blocks: pieces that many answers share ---- */
-
-/* The approximate memory that libevent and the heap need for one piece in a buffer. */
-#define PIECE_COST ((size_t)128)
-
-struct http_block {
-    struct http_unsent *unsent;
-    size_t refs;
-    size_t before, after; /* bytes around the text */
-    size_t len;           /* of all */
-    char bytes[];
-};
-
-struct http_unsent *http_unsent_new(void)
-{
-    struct http_unsent *unsent = ml_new(struct http_unsent);
-    unsent->refs = 1;
-    return unsent;
-}
-
-void http_unsent_unref(struct http_unsent *unsent)
-{
-    if (unsent && --unsent->refs == 0)
-        free(unsent);
-}
-
-struct http_block *http_block_new(struct http_unsent *unsent, struct ml_str before,
-                                  struct ml_str text, struct ml_str after)
-{
-    size_t len = before.len + text.len + after.len;
-    struct http_block *block = ml_alloc(sizeof *block + len);
-    *block = (struct http_block){
-        .unsent = unsent, .refs = 1, .before = before.len, .after = after.len, .len = len};
-    if (before.len)
-        memcpy(block->bytes, before.ptr, before.len);
-    if (text.len)
-        memcpy(block->bytes + before.len, text.ptr, text.len);
-    if (after.len)
-        memcpy(block->bytes + before.len + text.len, after.ptr, after.len);
-    unsent->refs++;
-    unsent->block_bytes += sizeof *block + len;
-    return block;
-}
-
-void http_block_unref(struct http_block *block)
-{
-    if (!block || --block->refs > 0)
-        return;
-    block->unsent->block_bytes -= sizeof *block + block->len;
-    http_unsent_unref(block->unsent);
-    free(block);
-}
-
-bool http_block_is(const struct http_block *block, struct ml_str text)
-{
-    return block->len - block->before - block->after == text.len &&
-           memcmp(block->bytes + block->before, text.ptr, text.len) == 0;
-}
-
-/* The buffer has sent, or dropped, a piece of a block. */
-static void on_block_piece_gone(const void *data, size_t len, void *context)
-{
-    struct http_block *block = context;
-    (void)data;
-    block->unsent->block_bytes -= PIECE_COST;
-    block->unsent->referenced -= len;
-    http_block_unref(block);
-}
-
-void http_block_send(struct http_block *block, struct evbuffer *output)
-{
-    for (size_t at = 0, len; at < block->len; at += len) {
-        len = ML_MIN(block->len - at, HTTP_PIECE_BYTES);
-        int r = evbuffer_add_reference(output, block->bytes + at, len, on_block_piece_gone, block);
-        ml_assert(r == 0);
-        block->refs++;
-        block->unsent->block_bytes += PIECE_COST;
-        block->unsent->referenced += len;
-    }
-}
-
-/* ---- connections ---- */
 
 static void connection_start_timer(struct http_connection *connection, int64_t ms)
 {
@@ -220,22 +136,21 @@ void http_connection_abort(struct http_connection *connection)
 /* The reasons that evhttp does not know, and one that has been renamed. */
 const char *http_reason(int status)
 {
-    switch (status) {
-    case 400:
-        return "Bad Request";
-    case 405:
-        return "Method Not Allowed";
-    case 413:
-        return "Request Entity Too Large";
-    case 422:
-        return "Unprocessable Entity";
-    case 429:
-        return "Too Many Requests";
-    case 501:
-        return "Not Implemented";
-    default:
-        return NULL; /* evhttp's */
-    }
+    static const struct {
+        int status;
+        const char *reason;
+    } reasons[] = {
+        {400, "Bad Request"},
+        {405, "Method Not Allowed"},
+        {413, "Request Entity Too Large"},
+        {422, "Unprocessable Entity"},
+        {429, "Too Many Requests"},
+        {501, "Not Implemented"},
+    };
+    for (size_t i = 0; i < ML_COUNT(reasons); i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return NULL; /* evhttp's */
 }
 
 void http_refusal(const struct http_connections *all, int status, struct ml_http_answer *out)
@@ -406,18 +321,10 @@ static void on_connection_output(struct evbuffer *output, const struct evbuffer_
         connection_move_to(connection, &connection->all->busy);
 }
 
-/* Memory that answers take, as far as it can be known. What buffers hold by reference is counted
- * once, with its block. */
-size_t http_connections_unsent(const struct http_connections *all)
-{
-    size_t referenced = ML_MIN(all->unsent->referenced, all->unsent_bytes);
-    return all->unsent_bytes - referenced + all->unsent->block_bytes;
-}
-
 void http_connection_bound_unsent(struct http_connection *writer)
 {
     struct http_connections *all = writer->all;
-    while (http_connections_unsent(all) > all->limits.unsent_bytes_max) {
+    while (http_unsent_bytes(all->unsent, all->unsent_bytes) > all->limits.unsent_bytes_max) {
         struct http_connection *victim = NULL;
         ml_list_each (node, &all->busy) {
             victim = ml_container_of(node, struct http_connection, node);

@@ -1,8 +1,8 @@
 /* L2 net, private to http_server.c. The connections of a server: what each is doing, the limits in
- * bytes and time, its end. And what waits to be sent.
+ * bytes and time, its end.
  *
- * evhttp (2.1.12) reports a connection only when a request has arrived whole. What happens before
- * and between requests we learn from the bufferevent below it: its input buffer reports arriving
+ * evhttp (2.1.12) reports a connection only when a whole request has arrived. We learn from the
+ * bufferevent below it what happens before and between requests: its input buffer reports arriving
  * bytes, and we replace its callbacks while an answer is made; each place says why. This relies
  * on:
  *   - evhttp makes its bufferevent through our hook and sets the callbacks' argument to its
@@ -18,41 +18,8 @@
 
 #include "base/map.h"
 #include "net/http.h"
+#include "net/http_unsent.h"
 #include "net/loop.h"
-
-/* ---- blocks ----
- *
- * A piece of a stream that waits to be sent to many clients is kept once: a thousand who watch the
- * same cost the memory of one. */
-
-/* Memory of a server's blocks. Lives until the server and the last block have gone: libevent frees
- * buffers later than their connections. */
-struct http_unsent {
-    size_t refs;
-    size_t block_bytes; /* memory of all blocks and of what refers to them */
-    size_t referenced;  /* bytes that buffers have by reference */
-};
-
-/* What one TLS record holds. libevent hands one piece to one SSL_write, which counts as nothing
- * sent until all of it is, and takes twice its memory. */
-#define HTTP_PIECE_BYTES ((size_t)16 * 1024)
-
-struct http_block;
-
-struct http_unsent *http_unsent_new(void);
-void http_unsent_unref(struct http_unsent *unsent); /* NULL is fine */
-
-/* A copy of `text`, with one reference. `before` and `after` are put around it. */
-struct http_block *http_block_new(struct http_unsent *unsent, struct ml_str before,
-                                  struct ml_str text, struct ml_str after);
-void http_block_unref(struct http_block *block); /* NULL is fine */
-/* Would http_block_new with this text, and the rest as for `block`, make the same? */
-bool http_block_is(const struct http_block *block, struct ml_str text);
-
-/* Adds the block to a buffer without copying it; the buffer has a reference then. */
-void http_block_send(struct http_block *block, struct evbuffer *output);
-
-/* ---- connections ---- */
 
 enum http_phase {
     HTTP_IDLE,     /* between requests */
@@ -60,7 +27,7 @@ enum http_phase {
     HTTP_BUSY,     /* the handler has it */
     HTTP_SENDING,  /* the answer has ended, bytes are left to send */
     HTTP_REFUSED,  /* our own answer to a request that evhttp never sees whole */
-    HTTP_ABORTED,  /* goes in the next round of the loop */
+    HTTP_ABORTED,  /* closed in the next round of the loop */
 };
 
 struct http_connection {
@@ -75,12 +42,12 @@ struct http_connection {
     struct ml_timer timer;
     struct ml_task task;
     size_t arrived_bytes; /* of the request under way */
-    size_t held_bytes;    /* read and not done with: arrived, and what was sent ahead */
-    size_t unsent_bytes;  /* when the timer last looked */
-    bool in_head;         /* the empty line behind the fields has not come */
-    bool has_bad_head;    /* which evhttp has already: it is refused when the request is whole */
+    size_t held_bytes;    /* read but not finished: of this request and of later ones */
+    size_t unsent_bytes;  /* at the last check of the timer */
+    bool in_head;         /* the empty line after the fields has not come */
+    bool has_bad_head;    /* evhttp already has it: refused when the request is whole */
     size_t line_len;      /* of the head's line that is coming in, without its end */
-    bool cut;             /* what waited has been dropped; goes in the next round of the loop */
+    bool cut;             /* unsent data was dropped; closed in the next round of the loop */
     struct evhttp_request *request;
     struct ml_http_exchange exchange; /* one at a time: HTTP/1.1 answers in order */
     struct ml_http_header *headers;
@@ -88,7 +55,7 @@ struct http_connection {
     bool chunked;
 };
 
-/* Those of one server. */
+/* The connections of one server. */
 struct http_connections {
     struct ml_loop *loop;
     struct ssl_ctx_st *tls;       /* NULL: plain; borrowed */
@@ -102,18 +69,14 @@ struct http_connections {
     size_t held_bytes;      /* of all connections */
     size_t unsent_bytes;    /* in the output buffers of all connections */
     struct http_unsent *unsent;
-    struct http_block *last_block; /* of the latest large piece of a stream */
-    struct ml_map by_evcon;        /* adopted ones by the address of their evhttp_connection */
+    struct ml_map by_evcon; /* adopted ones by the address of their evhttp_connection */
 };
-
-/* Memory of answers that wait to be sent, in bytes. */
-size_t http_connections_unsent(const struct http_connections *all);
 
 /* Makes one for a client that is being accepted, and puts it among the fresh ones. It
  * frees itself when evhttp closes it. */
 struct http_connection *http_connection_new(struct http_connections *all, struct event_base *base);
-/* Matches a fresh one with the connection that evhttp has made of its bufferevent meanwhile; frees
- * it when evhttp has given that up already, and returns false. */
+/* Matches a fresh one with the connection that evhttp has made for its bufferevent. If evhttp has
+ * already dropped that, frees it and returns false. */
 bool http_connection_adopt(struct http_connection *connection);
 /* Closes at once. Never inside a callback of this very connection. */
 void http_connection_end(struct http_connection *connection);
@@ -123,22 +86,22 @@ struct http_connection *http_connection_of(struct http_connections *all,
                                            struct evhttp_connection *evcon);
 
 void http_connection_begin_request(
-    struct http_connection *connection);                          /* a request has come in whole */
+    struct http_connection *connection);                          /* a whole request has arrived */
 void http_connection_sending(struct http_connection *connection); /* its answer has ended */
 void http_connection_wait(struct http_connection *connection);    /* for the next one */
 void http_connection_abort(struct http_connection *connection);   /* closes in the next round */
 
-/* So many bytes of what was read are kept. */
+/* Sets the number of read bytes that are kept. */
 void http_connection_set_held(struct http_connection *connection, size_t bytes);
 
-/* Sees to unsent_bytes_max after something was added to the output of `writer`. */
+/* Enforces unsent_bytes_max after data was added to the output of `writer`. */
 void http_connection_bound_unsent(struct http_connection *writer);
 
 /* Puts our callbacks between the bufferevent and evhttp; needed after each call of evhttp that
  * writes, because it sets its own. */
 void http_connection_guard(struct http_connection *connection);
 
-/* The words of a status, NULL where evhttp has the right ones. */
+/* The reason phrase of a status; NULL if evhttp's own is right. */
 const char *http_reason(int status);
-/* Fills in what the server itself answers; nothing of it is the caller's to free. */
+/* Fills in the server's own answer; the caller frees nothing. */
 void http_refusal(const struct http_connections *all, int status, struct ml_http_answer *out);

@@ -288,8 +288,44 @@ static void apply_proxy(CURL *easy, const char *proxy, const struct ml_http_tls 
     apply_proxy_tls(easy, tls);
 }
 
+static struct ml_str origin_of(const char *url)
+{
+    const char *scheme_end = strstr(url, "://");
+    const char *host = scheme_end ? scheme_end + 3 : url;
+    return (struct ml_str){url, (size_t)(host - url) + strcspn(host, "/?#")};
+}
+
+static bool route_leads_to(const struct ml_http_route *route, const char *url)
+{
+    return route->origin && ml_str_is(origin_of(url), route->origin);
+}
+
+static void route_keep(struct ml_http_route *route, const char *url, const char *proxy)
+{
+    ml_http_route_fini(route);
+    *route = (struct ml_http_route){ml_str_dup(origin_of(url)), ml_strdup(proxy)};
+}
+
+void ml_http_route_fini(struct ml_http_route *route)
+{
+    ml_wipe_free(route->origin);
+    ml_wipe_free(route->proxy);
+    *route = (struct ml_http_route){NULL, NULL};
+}
+
+/* The URL as it stands; libcurl refuses a bad one when it sends. */
+static int apply_known_target(struct ml_http_options *options, CURL *easy, const char *url,
+                              const struct ml_http_tls *tls, const struct ml_http_route *route,
+                              struct ml_err *err)
+{
+    options->proxy = ml_strdup(route->proxy);
+    apply_proxy(easy, options->proxy, tls);
+    return set_url(easy, url, err);
+}
+
 static int apply_target(struct ml_http_options *options, CURL *easy, const char *url,
-                        const struct ml_http_tls *tls, struct ml_err *err)
+                        const struct ml_http_tls *tls, struct ml_http_route *route,
+                        struct ml_err *err)
 {
     CURLU *parts = curl_url();
     char *changed = NULL;
@@ -305,6 +341,8 @@ static int apply_target(struct ml_http_options *options, CURL *easy, const char 
             rename_server(options, parts, tls->server_name);
         if (options->connect_to)
             curl_url_get(parts, CURLUPART_URL, &changed, 0);
+        else
+            route_keep(route, url, options->proxy);
         r = set_url(easy, changed ? changed : url, err);
         curl_easy_setopt(easy, CURLOPT_CONNECT_TO, options->connect_to);
     }
@@ -359,14 +397,16 @@ static int apply_method(struct ml_http_options *options, CURL *easy,
 
 int ml_http_options_apply(struct ml_http_options *options, CURL *easy,
                           const struct ml_http_request *request, const struct ml_http_tls *tls,
-                          struct ml_err *err)
+                          struct ml_http_route *route, struct ml_err *err)
 {
+    const char *url = request->url;
     apply_common(easy);
     apply_tls(easy, tls);
     if (request->deadlines.connect_ms > 0)
         /* The call's own timer watches over it; libcurl divides it among addresses. */
         curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->deadlines.connect_ms);
-    int r = apply_target(options, easy, request->url, tls, err);
+    int r = route_leads_to(route, url) ? apply_known_target(options, easy, url, tls, route, err)
+                                       : apply_target(options, easy, url, tls, route, err);
     if (r < 0)
         return r;
     r = apply_method(options, easy, request, err);

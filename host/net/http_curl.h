@@ -1,14 +1,14 @@
-/* L2 net, private to the HTTP client. What a request says to libcurl's easy handle, and what a
- * result code of libcurl means. */
+/* L2 net, private to the HTTP client. The options of libcurl's easy handle for a request, and the
+ * errors for libcurl's result codes. */
 #pragma once
 
 #include <curl/curl.h>
 
 #include "net/http.h"
 
-/* ---- options: method, headers, body, TLS, proxy, and what all our requests share ---- */
+/* ---- options: method, headers, body, TLS, proxy, and the options of all our requests ---- */
 
-/* What the handle points at; ended after the handle. */
+/* Data that the handle points at; freed after the handle. */
 struct ml_http_options {
     struct curl_slist *headers;
     struct curl_slist *connect_to;
@@ -16,11 +16,22 @@ struct ml_http_options {
     char *proxy; /* URL, or NULL: none */
 };
 
-/* `tls` must outlive the handle. ML_EINVALID when the request cannot be sent as it stands;
- * `options` is to be ended in either case. */
+/* Through which proxy the last origin was reached: nearly all requests of a pool go to one server,
+ * and what the environment says about it is looked up once. */
+struct ml_http_route {
+    char *origin; /* the URL up to its path; NULL: none yet */
+    char *proxy;  /* URL, or NULL: none */
+};
+
+void ml_http_route_fini(struct ml_http_route *route);
+
+/* `tls` must outlive the handle; `route` is that of the requests before, with the same `tls`.
+ * ML_EINVALID when the request cannot be sent as it stands; `options` is to be ended in either
+ * case. */
 ML_NODISCARD int ml_http_options_apply(struct ml_http_options *options, CURL *easy,
                                        const struct ml_http_request *request,
-                                       const struct ml_http_tls *tls, struct ml_err *err);
+                                       const struct ml_http_tls *tls, struct ml_http_route *route,
+                                       struct ml_err *err);
 /* The answer has begun, so the request will not be sent again: overwrites its token, which would
  * stay as long as a watch does. */
 void ml_http_options_forget(struct ml_http_options *options);
@@ -28,29 +39,29 @@ void ml_http_options_fini(struct ml_http_options *options);
 
 /* The proxy that the environment names for a request: HTTPS_PROXY, HTTP_PROXY and NO_PROXY as Go's
  * golang.org/x/net/http/httpproxy reads them, and so kubectl. libcurl's own reading differs: it
- * also takes ALL_PROXY, and knows no ports in NO_PROXY. */
+ * also reads ALL_PROXY, and supports no ports in NO_PROXY. */
 
-/* NULL: none, the server is asked directly. `host` as it stands in a URL, an IPv6 address in
+/* NULL: no proxy, connect directly. `host` as in a URL, an IPv6 address in
  * brackets. The caller frees the result. */
 char *ml_http_proxy_from_env(bool https, const char *host, const char *port);
 
-/* Does NO_PROXY's value `list` say so? */
+/* Does NO_PROXY's value `list` exclude this host and port from the proxy? */
 bool ml_http_no_proxy(const char *list, const char *host, const char *port);
 
 /* ---- failures: our kinds, with a message a user can act on: what was tried, with whom, and why it
  * did not work ---- */
 
-/* "host:port" of a URL for messages, with the scheme's port when it names none; the URL
- * itself when it is none. The caller frees it. */
+/* "host:port" of a URL for messages, with the scheme's port when it names none; the text
+ * itself when it is not a URL. The caller frees it. */
 char *ml_http_url_peer(const char *url);
-/* The same of a proxy's URL, in words; nothing of a user and password in it. */
+/* The same for a proxy's URL, in words, without user and password. */
 char *ml_http_proxy_peer(const char *url);
 
-/* What libcurl says about a transfer that ended with `code`. */
+/* A transfer that failed with `code`. */
 struct ml_http_failure {
     CURLcode code;
     const char *url;
-    const char *peer;   /* whom it was met with, for the message */
+    const char *peer;   /* server or proxy, for the message */
     const char *detail; /* CURLOPT_ERRORBUFFER, may be empty */
     long os_errno;      /* CURLINFO_OS_ERRNO */
 };

@@ -97,8 +97,9 @@ static void pool_copy_tls(struct ml_http_pool *pool, const struct ml_http_tls *t
     pool->tls.proxy_url = ml_strdup(tls->proxy_url);
 }
 
-static void pool_free(struct ml_http_pool *pool)
+static void pool_free(void *context)
 {
+    struct ml_http_pool *pool = context;
     ml_assert(pool->calls == 0 && !pool->all->inside);
     ml_list_remove(&pool->node);
     curl_multi_cleanup(pool->multi); /* closes connections: still calls on_set_socket */
@@ -109,12 +110,8 @@ static void pool_free(struct ml_http_pool *pool)
     ml_wipe_free((char *)pool->tls.key_pem.ptr);
     free((char *)pool->tls.server_name);
     ml_wipe_free((char *)pool->tls.proxy_url);
+    ml_http_route_fini(&pool->route);
     free(pool);
-}
-
-static void on_pool_idle(void *context)
-{
-    pool_free(context);
 }
 
 static struct ml_http_pool *pool_new(struct ml_http_pools *pools, const struct ml_http_tls *tls,
@@ -126,7 +123,7 @@ static struct ml_http_pool *pool_new(struct ml_http_pools *pools, const struct m
     pool->streaming = streaming;
     pool_copy_tls(pool, tls);
     ml_timer_init(&pool->timer, pools->loop, on_pool_timer, pool);
-    ml_timer_init(&pool->idle, pools->loop, on_pool_idle, pool);
+    ml_timer_init(&pool->idle, pools->loop, pool_free, pool);
     pool->multi = curl_multi_init();
     ml_assert(pool->multi != NULL);
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_curl_sets_socket);

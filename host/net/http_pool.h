@@ -1,12 +1,12 @@
-/* L2 net, private to the HTTP client. A pool is one libcurl multi handle on the loop: a
- * cache of connections that one TLS identity uses, once for plain requests and once for
- * streams. Pools that nobody uses close their connections after a while; those whose identity
- * was replaced do so with their last call. */
+/* L2 net, private to the HTTP client. A pool is one libcurl multi handle on the loop: the
+ * connections of one TLS identity, either for plain requests or for streams. An unused pool
+ * closes its connections after a while; a pool whose identity was replaced closes them with its
+ * last call. */
 #pragma once
 
 #include <curl/curl.h>
 
-#include "net/http.h"
+#include "net/http_curl.h"
 #include "net/loop.h"
 
 struct ml_http_pool {
@@ -18,9 +18,10 @@ struct ml_http_pool {
     size_t calls;
     bool stale; /* a newer generation took over */
 
-    const struct ml_http_tls *key; /* to compare with, not to look into */
+    const struct ml_http_tls *key; /* only compared, never read */
     bool streaming;
     struct ml_http_tls tls; /* our copy: a call may outlive the lender's contents */
+    struct ml_http_route route;
 };
 
 struct ml_http_pools {
@@ -35,7 +36,7 @@ void ml_http_pools_init(struct ml_http_pools *pools, struct ml_loop *loop,
                         void (*ended)(CURL *easy, CURLcode code));
 void ml_http_pools_fini(struct ml_http_pools *pools); /* every pool must be put back */
 
-/* The pool for this identity (NULL: the default one), which stays until it is put back. */
+/* The pool for this identity (NULL: the default one); give it back with ml_http_pool_put. */
 struct ml_http_pool *ml_http_pool_get(struct ml_http_pools *pools, const struct ml_http_tls *tls,
                                       bool streaming);
 void ml_http_pool_put(struct ml_http_pool *pool);

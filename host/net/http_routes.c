@@ -7,23 +7,23 @@
 #define ROUTES_BODY_BYTES_MAX   ((size_t)64 * 1024) /* probes and metrics have none */
 
 struct route {
-    struct ml_list node;
-    char *path;
+    const char *path;
     ml_http_make_page *make;
     void *context;
 };
 
 struct ml_http_routes {
     struct ml_http_server *server;
-    struct ml_list routes;
+    struct route routes[ML_HTTP_ROUTES_MAX];
+    size_t count;
 };
 
 /* The longest route that covers `path`, or NULL. */
-static const struct route *find_route(struct ml_http_routes *routes, const char *path)
+static const struct route *find_route(const struct ml_http_routes *routes, const char *path)
 {
     const struct route *best = NULL;
-    ml_list_each (node, &routes->routes) {
-        const struct route *route = ml_container_of(node, struct route, node);
+    for (size_t i = 0; i < routes->count; i++) {
+        const struct route *route = &routes->routes[i];
         size_t len = strlen(route->path);
         bool covers = strncmp(path, route->path, len) == 0 &&
                       (path[len] == '\0' || (len > 0 && route->path[len - 1] == '/'));
@@ -53,7 +53,7 @@ static char *decode_route_path(const char *raw)
     return path;
 }
 
-static void routes_make_page(struct ml_http_routes *routes, struct ml_http_page *page)
+static void routes_make_page(const struct ml_http_routes *routes, struct ml_http_page *page)
 {
     const struct route *route = page->path ? find_route(routes, page->path) : NULL;
     if (!page->path) {
@@ -94,7 +94,6 @@ int ml_http_routes_new(struct ml_loop *loop, const char *address, struct ml_http
                        struct ml_err *err)
 {
     struct ml_http_routes *routes = ml_new(struct ml_http_routes);
-    ml_list_init(&routes->routes);
     int r = ml_http_server_new(
         &(struct ml_http_server_opts){.loop = loop,
                                       .address = address,
@@ -116,11 +115,6 @@ void ml_http_routes_free(struct ml_http_routes *routes)
     if (!routes)
         return;
     ml_http_server_free(routes->server);
-    ml_list_each (node, &routes->routes) {
-        struct route *route = ml_container_of(node, struct route, node);
-        free(route->path);
-        free(route);
-    }
     free(routes);
 }
 
@@ -132,9 +126,6 @@ const struct ml_http_server *ml_http_routes_server(const struct ml_http_routes *
 void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,
                         void *context)
 {
-    struct route *route = ml_new(struct route);
-    route->path = ml_strdup(path);
-    route->make = make;
-    route->context = context;
-    ml_list_push(&routes->routes, &route->node);
+    ml_assert(routes->count < ML_COUNT(routes->routes));
+    routes->routes[routes->count++] = (struct route){path, make, context};
 }

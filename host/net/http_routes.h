@@ -1,10 +1,12 @@
 /* L2 net. A small server for machines that ask for pages by their path: probes and metrics. Answers
  * are made at once, on the loop; only GET and HEAD. Limits: header 16 KiB, body 64 KiB, the others
- * as in http_server.h. */
+ * by default. */
 #pragma once
 
 #include "base/buf.h"
 #include "net/http_server.h"
+
+#define ML_HTTP_ROUTES_MAX 8
 
 struct ml_http_routes;
 
@@ -28,6 +30,7 @@ void ml_http_routes_free(struct ml_http_routes *routes);
 const struct ml_http_server *ml_http_routes_server(const struct ml_http_routes *routes);
 
 /* `path` matches exactly, or as a prefix when it ends in '/'; the longest match counts. What
- * matches nothing gets 404, methods other than GET and HEAD get 405. `path` is copied. */
+ * matches nothing gets 404, methods other than GET and HEAD get 405. `path` is borrowed; at most
+ * ML_HTTP_ROUTES_MAX. */
 void ml_http_routes_add(struct ml_http_routes *routes, const char *path, ml_http_make_page *make,
                         void *context);

@@ -3,7 +3,6 @@
  * before and between requests: http_connection.c. */
 #include "net/http_server.h"
 
-#include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/http_struct.h>
@@ -17,11 +16,6 @@
 #include "net/http_connection.h"
 #include "net/tcp.h"
 
-/* Pieces of streams that are kept once for all who get them: smaller ones are cheaper copied, and
- * of larger ones none is kept for the next. */
-#define SHARED_MIN ((size_t)1024)
-#define SHARED_MAX ((size_t)4 * 1024 * 1024)
-
 struct ml_http_server {
     struct http_connections connections;
     ml_http_handle *handle;
@@ -30,7 +24,6 @@ struct ml_http_server {
     struct evconnlistener *listener;
     struct ml_timer accepting;
     struct event *adopt;
-    int port;
 };
 
 static struct http_connection *exchange_connection(struct ml_http_exchange *exchange)
@@ -46,28 +39,20 @@ static struct http_connection *exchange_connection(struct ml_http_exchange *exch
 /* NULL for those evhttp does not know: it has not kept the name either. */
 static const char *method_name(struct evhttp_request *request)
 {
-    switch (evhttp_request_get_command(request)) {
-    case EVHTTP_REQ_GET:
-        return "GET";
-    case EVHTTP_REQ_POST:
-        return "POST";
-    case EVHTTP_REQ_HEAD:
-        return "HEAD";
-    case EVHTTP_REQ_PUT:
-        return "PUT";
-    case EVHTTP_REQ_DELETE:
-        return "DELETE";
-    case EVHTTP_REQ_OPTIONS:
-        return "OPTIONS";
-    case EVHTTP_REQ_TRACE:
-        return "TRACE";
-    case EVHTTP_REQ_CONNECT:
-        return "CONNECT";
-    case EVHTTP_REQ_PATCH:
-        return "PATCH";
-    default:
-        return NULL;
-    }
+    static const struct {
+        enum evhttp_cmd_type command;
+        const char *name;
+    } methods[] = {
+        {EVHTTP_REQ_GET, "GET"},       {EVHTTP_REQ_POST, "POST"},
+        {EVHTTP_REQ_HEAD, "HEAD"},     {EVHTTP_REQ_PUT, "PUT"},
+        {EVHTTP_REQ_DELETE, "DELETE"}, {EVHTTP_REQ_OPTIONS, "OPTIONS"},
+        {EVHTTP_REQ_TRACE, "TRACE"},   {EVHTTP_REQ_CONNECT, "CONNECT"},
+        {EVHTTP_REQ_PATCH, "PATCH"},
+    };
+    for (size_t i = 0; i < ML_COUNT(methods); i++)
+        if (methods[i].command == evhttp_request_get_command(request))
+            return methods[i].name;
+    return NULL;
 }
 
 static void exchange_read_headers(struct http_connection *connection,
@@ -93,14 +78,10 @@ static void exchange_read_request(struct http_connection *connection,
     const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
     const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
     struct evbuffer *input = evhttp_request_get_input_buffer(request);
-    char *remote = NULL;
-    uint16_t port = 0;
-    evhttp_connection_get_peer(connection->evcon, &remote, &port);
     connection->exchange = (struct ml_http_exchange){
         .method = method_name(request),
         .path = path && *path ? path : "/",
         .query = query ? query : "",
-        .remote = remote,
         .body.len = evbuffer_get_length(input),
     };
     connection->exchange.body.ptr = (const char *)evbuffer_pullup(input, -1);
@@ -222,14 +203,6 @@ static void answer_add_head(struct http_connection *connection, const struct ml_
         evhttp_add_header(headers, answer->headers[i].name, answer->headers[i].value);
 }
 
-static void buffer_add_pieces(struct evbuffer *buffer, struct ml_str bytes)
-{
-    for (size_t len; bytes.len; bytes.ptr += len, bytes.len -= len) {
-        len = ML_MIN(bytes.len, HTTP_PIECE_BYTES);
-        evbuffer_add(buffer, bytes.ptr, len);
-    }
-}
-
 void ml_http_answer(struct ml_http_exchange *exchange, const struct ml_http_answer *answer)
 {
     struct http_connection *connection = exchange_connection(exchange);
@@ -242,7 +215,7 @@ void ml_http_answer(struct ml_http_exchange *exchange, const struct ml_http_answ
     if (answer->status >= 200 && answer->status != 204 && answer->status != 304)
         evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Length", length);
     if (answer_has_body(connection, answer->status))
-        buffer_add_pieces(evhttp_request_get_output_buffer(request), answer->body);
+        http_unsent_add_text(evhttp_request_get_output_buffer(request), answer->body);
     http_connection_sending(connection);
     evhttp_send_reply(request, answer->status, http_reason(answer->status), NULL);
     http_connection_guard(connection);
@@ -270,25 +243,6 @@ void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answ
     http_connection_guard(connection);
 }
 
-/* A chunk with its frame. */
-static struct http_block *make_chunk(struct http_unsent *unsent, struct ml_str piece)
-{
-    char size[24];
-    int len = snprintf(size, sizeof size, "%zx\r\n", piece.len);
-    return http_block_new(unsent, (struct ml_str){size, (size_t)len}, piece, ML_STR("\r\n"));
-}
-
-/* Those who watch the same are written the same, one after the other. */
-static void send_shared_chunk(struct http_connections *all, struct evbuffer *output,
-                              struct ml_str piece)
-{
-    if (!all->last_block || !http_block_is(all->last_block, piece)) {
-        http_block_unref(all->last_block);
-        all->last_block = make_chunk(all->unsent, piece);
-    }
-    http_block_send(all->last_block, output);
-}
-
 size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece)
 {
     struct http_connection *connection = exchange_connection(exchange);
@@ -296,17 +250,10 @@ size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece)
     ml_assert(connection->streaming);
     if (connection->cut)
         return SIZE_MAX / 2;
-    /* As evhttp_send_reply_chunk, but small ones copied to the buffer's end: each block is a TLS
-     * record and a system call of its own. */
-    if (connection->chunked && piece.len >= SHARED_MIN && piece.len <= SHARED_MAX) {
-        send_shared_chunk(connection->all, output, piece);
-    } else if (piece.len && connection->chunked) {
-        evbuffer_add_printf(output, "%zx\r\n", piece.len);
-        buffer_add_pieces(output, piece);
-        evbuffer_add(output, "\r\n", 2);
-    } else if (piece.len && answer_has_body(connection, connection->request->response_code)) {
-        buffer_add_pieces(output, piece);
-    }
+    if (piece.len && connection->chunked)
+        http_unsent_add_chunk(connection->all->unsent, output, piece);
+    else if (piece.len && answer_has_body(connection, connection->request->response_code))
+        http_unsent_add_text(output, piece);
     http_connection_bound_unsent(connection);
     return evbuffer_get_length(output);
 }
@@ -446,7 +393,6 @@ int ml_http_server_new(const struct ml_http_server_opts *opts, struct ml_http_se
     struct ml_http_server *server = ml_new(struct ml_http_server);
     server->handle = opts->handle;
     server->context = opts->context;
-    server->port = ml_tcp_listen_port(fd);
     server->connections = (struct http_connections){
         .loop = opts->loop,
         .tls = opts->tls,
@@ -480,8 +426,7 @@ void ml_http_server_free(struct ml_http_server *server)
     struct http_connections *all = &server->connections;
     ml_assert(all->count == 0);
     event_free(server->adopt);
-    http_block_unref(all->last_block);
-    http_unsent_unref(all->unsent);
+    http_unsent_free(all->unsent);
     ml_map_fini(&all->by_evcon);
     SSL_CTX_free(all->tls);
     free(server);
@@ -489,7 +434,7 @@ void ml_http_server_free(struct ml_http_server *server)
 
 int ml_http_server_port(const struct ml_http_server *server)
 {
-    return server->port;
+    return ml_tcp_listen_port(ml_http_server_listener(server));
 }
 
 int ml_http_server_listener(const struct ml_http_server *server)
@@ -504,5 +449,5 @@ size_t ml_http_server_connections(const struct ml_http_server *server)
 
 size_t ml_http_server_unsent(const struct ml_http_server *server)
 {
-    return http_connections_unsent(&server->connections);
+    return http_unsent_bytes(server->connections.unsent, server->connections.unsent_bytes);
 }

@@ -1,5 +1,5 @@
-/* L2 net. The one event loop: timers on the clock seam, deferred tasks, signals, and the
- * libevent base that the HTTP client and servers hang on. One thread; nothing here blocks
+/* L2 net. The one event loop: timers on our clock interface, deferred tasks, signals, and the
+ * libevent base that the HTTP client and servers use. One thread; nothing here blocks
  * except ml_loop_run. */
 #pragma once
 
@@ -17,14 +17,14 @@ void ml_loop_free(struct ml_loop *loop); /* no timer or task may still be pendin
 void ml_loop_run(struct ml_loop *loop);
 void ml_loop_stop(struct ml_loop *loop);
 
-/* Runs what is due now, tasks first, until nothing more is, and returns without waiting.
+/* Runs due tasks and timers, tasks first, until none is due, and returns without waiting.
  * With a fake clock: advance it, then poll. */
 void ml_loop_poll(struct ml_loop *loop);
-/* The same for at most `rounds_max` rounds of tasks and timers; false when there is still more to
- * run now: on a clock that stands still, something then wakes itself for ever. */
+/* The same for at most `rounds_max` rounds of tasks and timers. False when something is still due:
+ * on a clock that stands still, a task or timer then starts itself for ever. */
 bool ml_loop_poll_rounds(struct ml_loop *loop, size_t rounds_max);
-/* When the loop is next needed: monotonic ns of its first timer, 0 when a task waits, INT64_MAX
- * for never. Between two polls a fake clock may go as far as that. */
+/* When the loop has work next: monotonic ns of its first timer, 0 when a task waits, INT64_MAX for
+ * never. Between two polls a fake clock may advance to this time. */
 int64_t ml_loop_next(struct ml_loop *loop);
 
 struct ml_clock *ml_loop_clock(struct ml_loop *loop);

@@ -1,25 +1,11 @@
-/* L2 net. Listening sockets, from an address as people write it; and a check whether somebody
- * listens. */
+/* L2 net. Listening sockets, from an address as people write it. */
 #pragma once
 
 #include "base/err.h"
-#include "net/loop.h"
 
 /* Listens on "host:port", "[v6]:port", ":port" (all addresses, both families) or port 0 for a
- * free one. The socket is non-blocking and close-on-exec; the caller closes it. ML_EINVALID: no
- * such form or host; ML_EIO: cannot bind, with the reason. */
+ * free one. The socket is non-blocking and close-on-exec; the caller closes it. ML_EINVALID: wrong
+ * form or unknown host; ML_EIO: cannot bind, with the reason. */
 ML_NODISCARD int ml_tcp_listen(const char *address, int *out_fd, struct ml_err *err);
 
 int ml_tcp_listen_port(int fd); /* the port that the socket got */
-
-struct ml_tcp_check;
-
-/* Connects to an address ("127.0.0.1", "::1"; no names, so that nothing blocks), closes the
- * connection at once, and calls `done` once, from the loop: with NULL when it worked, else
- * ML_ENETWORK, or ML_ETIMEOUT after `timeout_ns`. ML_EINVALID: no address. The check is gone when
- * done() returns. */
-ML_NODISCARD int ml_tcp_check_start(struct ml_loop *loop, const char *address, uint16_t port,
-                                    int64_t timeout_ns,
-                                    void (*done)(void *context, const struct ml_err *err),
-                                    void *context, struct ml_tcp_check **out, struct ml_err *err);
-void ml_tcp_check_free(struct ml_tcp_check *check); /* done() does not come */

@@ -2,6 +2,7 @@
  * certificates from files and helper programs. */
 #include "net/tls.h"
 
+#include <arpa/inet.h>
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/ec.h>
@@ -11,9 +12,12 @@
 #include <openssl/x509v3.h>
 #include <time.h>
 
-#define SERIAL_BITS  159 /* positive in the 20 octets that RFC 5280 4.1.2.2 allows */
-#define EARLY_S      INT64_C(300)
-#define NAME_LEN_MAX 253 /* RFC 1035 */
+#include "base/wipe.h"
+
+#define SERIAL_BITS    159 /* positive in the 20 octets that RFC 5280 4.1.2.2 allows */
+#define EARLY_S        INT64_C(300)
+#define NAME_LEN_MAX   253 /* RFC 1035 */
+#define DNS_NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._*"
 
 /* Frees what a variable points at when it leaves scope. */
 #define FREE_ON_EXIT(type, release)                                                                \
@@ -27,12 +31,13 @@ FREE_ON_EXIT(BIO, BIO_free_all)
 FREE_ON_EXIT(BIGNUM, BN_free)
 FREE_ON_EXIT(SSL_CTX, SSL_CTX_free)
 
-static int tls_failed(struct ml_err *err, const char *what)
+/* "WHAT: OpenSSL's reason". Returns `kind`. */
+static int set_tls_error(struct ml_err *err, int kind, const char *what)
 {
     unsigned long code = ERR_peek_last_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
     ERR_clear_error();
-    return ml_err_set(err, ML_ETLS, "%s: %s", what, reason ? reason : "failed");
+    return ml_err_set(err, kind, "%s%s%s", what, reason ? ": " : "", reason ? reason : "");
 }
 
 /* Nobody is there to type a password; without this, OpenSSL would ask the terminal. */
@@ -40,15 +45,6 @@ static int no_password(char *out, int size, int writing, void *context)
 {
     (void)out, (void)size, (void)writing, (void)context;
     return -1;
-}
-
-static int refuse_pem(struct ml_err *err, const char *what)
-{
-    unsigned long code = ERR_peek_last_error();
-    const char *reason = code ? ERR_reason_error_string(code) : NULL;
-    ml_err_set(err, ML_EINVALID, "%s%s%s", what, reason ? ": " : "", reason ? reason : "");
-    ERR_clear_error();
-    return ML_EINVALID;
 }
 
 static BIO *open_pem(struct ml_str text)
@@ -65,12 +61,6 @@ static bool certificate_set_serial(X509 *cert)
     ML_AUTO(BIGNUM_release) BIGNUM *serial = BN_new();
     return serial && BN_rand(serial, SERIAL_BITS, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) &&
            BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(cert));
-}
-
-static bool certificate_set_name(X509_NAME *name, const char *common_name)
-{
-    return X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)common_name,
-                                      -1, -1, 0);
 }
 
 static bool certificate_set_validity(X509 *cert, const struct ml_tls_authority_opts *opts)
@@ -99,7 +89,9 @@ static X509 *certificate_new(const struct ml_tls_authority_opts *opts, const cha
     X509 *cert = X509_new();
     if (cert && X509_set_version(cert, X509_VERSION_3) && certificate_set_serial(cert) &&
         certificate_set_validity(cert, opts) &&
-        certificate_set_name(X509_get_subject_name(cert), name) && X509_set_pubkey(cert, key))
+        X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_UTF8,
+                                   (const unsigned char *)name, -1, -1, 0) &&
+        X509_set_pubkey(cert, key))
         return cert;
     X509_free(cert);
     return NULL;
@@ -118,56 +110,35 @@ static X509 *make_ca_certificate(const struct ml_tls_authority_opts *opts, EVP_P
     return NULL;
 }
 
-static bool is_dns_name_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '*';
-}
-
 static bool is_dns_name(const char *name)
 {
     size_t len = strlen(name);
-    if (len == 0 || len > NAME_LEN_MAX)
-        return false;
-    for (; *name; name++) {
-        if (!is_dns_name_char(*name))
-            return false;
-    }
-    return true;
+    return len > 0 && len <= NAME_LEN_MAX && strspn(name, DNS_NAME_CHARS) == len;
 }
 
-static int add_alt_name(GENERAL_NAMES *names, const char *text, struct ml_err *err)
+/* Appends it as openssl's configuration files list names. */
+static int append_alt_name(const char *name, struct ml_buf *out, struct ml_err *err)
 {
-    ASN1_STRING *address = a2i_IPADDRESS(text);
-    if (!address && !is_dns_name(text))
-        return ml_err_set(err, ML_EINVALID, "\"%s\": neither a host name nor an address", text);
-    GENERAL_NAME *name = GENERAL_NAME_new();
-    ASN1_STRING *value = address ? address : ASN1_IA5STRING_new();
-    ml_assert(name != NULL);
-    ml_assert(value != NULL);
-    if (!address)
-        ml_assert(ASN1_STRING_set(value, text, -1) == 1);
-    GENERAL_NAME_set0_value(name, address ? GEN_IPADD : GEN_DNS, value);
-    ml_assert(sk_GENERAL_NAME_push(names, name) > 0);
+    unsigned char address[sizeof(struct in6_addr)];
+    bool is_address = inet_pton(AF_INET, name, address) == 1 ||
+                      inet_pton(AF_INET6, name, address) == 1;
+    if (!is_address && !is_dns_name(name))
+        return ml_err_set(err, ML_EINVALID, "\"%s\": neither a host name nor an address", name);
+    ml_buf_printf(out, ",%s:%s", is_address ? "IP" : "DNS", name);
     return 0;
 }
 
 static int certificate_add_alt_names(X509 *cert, const struct ml_tls_authority_opts *opts,
                                      struct ml_err *err)
 {
-    static const char *const own[] = {"localhost", "127.0.0.1", "::1"};
-    GENERAL_NAMES *names = sk_GENERAL_NAME_new_null();
-    int r = 0;
-    ml_assert(names != NULL);
-    for (size_t i = 0; i < ML_COUNT(own) && r == 0; i++)
-        r = add_alt_name(names, own[i], err);
-    for (size_t i = 0; i < opts->name_count && r == 0; i++)
-        r = add_alt_name(names, opts->names[i], err);
-    if (r == 0 && X509_add1_ext_i2d(cert, NID_subject_alt_name, names, 0, 0) != 1)
-        r = tls_failed(err, "add names to a certificate");
-    ERR_clear_error(); /* of names that are no addresses */
-    GENERAL_NAMES_free(names);
-    return r;
+    ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
+    ml_buf_puts(&names, "DNS:localhost,IP:127.0.0.1,IP:::1");
+    for (size_t i = 0; i < opts->name_count; i++)
+        if (append_alt_name(opts->names[i], &names, err) < 0)
+            return err->kind;
+    if (!certificate_add_extension(cert, cert, NID_subject_alt_name, ml_buf_cstr(&names)))
+        return set_tls_error(err, ML_ETLS, "add names to a certificate");
+    return 0;
 }
 
 static int make_server_certificate(const struct ml_tls_authority_opts *opts, X509 *ca,
@@ -179,12 +150,12 @@ static int make_server_certificate(const struct ml_tls_authority_opts *opts, X50
         !certificate_add_extension(cert, ca, NID_key_usage, "critical,digitalSignature") ||
         !certificate_add_extension(cert, ca, NID_ext_key_usage, "serverAuth") ||
         !certificate_add_extension(cert, ca, NID_authority_key_identifier, "keyid:always"))
-        return tls_failed(err, "make a certificate");
+        return set_tls_error(err, ML_ETLS, "make a certificate");
     int r = certificate_add_alt_names(cert, opts, err);
     if (r < 0)
         return r;
     if (!X509_sign(cert, ca_key, EVP_sha256()))
-        return tls_failed(err, "sign a certificate");
+        return set_tls_error(err, ML_ETLS, "sign a certificate");
     *out = ml_take(&cert);
     return 0;
 }
@@ -217,10 +188,10 @@ int ml_tls_authority_make(const struct ml_tls_authority_opts *opts, struct ml_tl
     ML_AUTO(EVP_PKEY_release) EVP_PKEY *ca_key = EVP_EC_gen("P-256");
     ML_AUTO(EVP_PKEY_release) EVP_PKEY *key = EVP_EC_gen("P-256");
     if (!ca_key || !key)
-        return tls_failed(err, "make a key");
+        return set_tls_error(err, ML_ETLS, "make a key");
     ML_AUTO(X509_release) X509 *ca = make_ca_certificate(opts, ca_key);
     if (!ca)
-        return tls_failed(err, "make an authority");
+        return set_tls_error(err, ML_ETLS, "make an authority");
     ML_AUTO(X509_release) X509 *cert = NULL;
     int r = make_server_certificate(opts, ca, ca_key, key, &cert, err);
     if (r < 0)
@@ -228,7 +199,7 @@ int ml_tls_authority_make(const struct ml_tls_authority_opts *opts, struct ml_tl
     struct ml_tls_identity identity = {certificate_pem(ca), certificate_pem(cert), key_pem(key)};
     if (!identity.ca_pem || !identity.cert_pem || !identity.key_pem) {
         ml_tls_identity_fini(&identity);
-        return tls_failed(err, "write a certificate");
+        return set_tls_error(err, ML_ETLS, "write a certificate");
     }
     *out = identity;
     return 0;
@@ -236,12 +207,40 @@ int ml_tls_authority_make(const struct ml_tls_authority_opts *opts, struct ml_tl
 
 void ml_tls_identity_fini(struct ml_tls_identity *identity)
 {
-    if (identity->key_pem)
-        OPENSSL_cleanse(identity->key_pem, strlen(identity->key_pem));
     free(identity->ca_pem);
     free(identity->cert_pem);
-    free(identity->key_pem);
+    ml_wipe_free(identity->key_pem);
     *identity = (struct ml_tls_identity){0};
+}
+
+/* ---- a certificate and its key ---- */
+
+struct pair {
+    X509 *cert;
+    EVP_PKEY *key;
+};
+
+static void pair_fini(struct pair *pair)
+{
+    X509_free(pair->cert);
+    EVP_PKEY_free(pair->key);
+}
+
+/* `out` is to be ended in either case. */
+static int pair_read(struct ml_str cert_pem, struct ml_str key_pem, struct pair *out,
+                     struct ml_err *err)
+{
+    ML_AUTO(BIO_release) BIO *cert_text = open_pem(cert_pem);
+    ML_AUTO(BIO_release) BIO *key_text = open_pem(key_pem);
+    out->cert = PEM_read_bio_X509(cert_text, NULL, no_password, NULL);
+    if (!out->cert)
+        return set_tls_error(err, ML_EINVALID, "the certificate cannot be read");
+    out->key = PEM_read_bio_PrivateKey(key_text, NULL, no_password, NULL);
+    if (!out->key)
+        return set_tls_error(err, ML_EINVALID, "the key cannot be read");
+    if (X509_check_private_key(out->cert, out->key) != 1)
+        return set_tls_error(err, ML_EINVALID, "certificate and key do not belong together");
+    return 0;
 }
 
 /* ---- serving ---- */
@@ -257,30 +256,16 @@ static int select_http_1_1(SSL *ssl, const unsigned char **out, unsigned char *o
     return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
-/* The two PEM texts hold one certificate and one key; no question for a passphrase is asked. */
-static bool context_use_identity(SSL_CTX *ctx, struct ml_str cert_pem, struct ml_str key_pem_text)
+int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem, struct ssl_ctx_st **out,
+                          struct ml_err *err)
 {
-    static char no_passphrase[] = "";
-    ML_AUTO(BIO_release) BIO *cert_bio = open_pem(cert_pem);
-    ML_AUTO(BIO_release) BIO *key_bio = open_pem(key_pem_text);
-    ML_AUTO(X509_release) X509 *cert = PEM_read_bio_X509(cert_bio, NULL, NULL, no_passphrase);
-    ML_AUTO(EVP_PKEY_release)
-    EVP_PKEY *key = PEM_read_bio_PrivateKey(key_bio, NULL, NULL, no_passphrase);
-    return cert && key && SSL_CTX_use_certificate(ctx, cert) == 1 &&
-           SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
-}
-
-int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem_text,
-                          struct ssl_ctx_st **out, struct ml_err *err)
-{
+    ML_AUTO(pair_fini) struct pair pair = {0};
+    if (pair_read(cert_pem, key_pem, &pair, err) < 0)
+        return err->kind;
     ML_AUTO(SSL_CTX_release) SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-    if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION))
-        return tls_failed(err, "TLS");
-    if (!context_use_identity(ctx, cert_pem, key_pem_text)) {
-        (void)tls_failed(err, "certificate and key");
-        err->kind = ML_EINVALID;
-        return ML_EINVALID;
-    }
+    if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) ||
+        SSL_CTX_use_certificate(ctx, pair.cert) != 1 || SSL_CTX_use_PrivateKey(ctx, pair.key) != 1)
+        return set_tls_error(err, ML_ETLS, "TLS");
     /* Sessions are not resumed: connections live long, and tickets cost each new one two. */
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
     SSL_CTX_set_num_tickets(ctx, 0);
@@ -306,20 +291,11 @@ static int64_t asn1_wall_ns(const ASN1_TIME *time)
 int ml_tls_check_pair(struct ml_str cert_pem, struct ml_str key_pem, struct ml_tls_validity *out,
                       struct ml_err *err)
 {
-    ML_AUTO(BIO_release) BIO *cert_text = open_pem(cert_pem);
-    ML_AUTO(BIO_release) BIO *key_text = open_pem(key_pem);
-    ML_AUTO(X509_release)
-    X509 *cert = PEM_read_bio_X509(cert_text, NULL, no_password, NULL);
-    if (!cert)
-        return refuse_pem(err, "the certificate cannot be read");
-    ML_AUTO(EVP_PKEY_release)
-    EVP_PKEY *key = PEM_read_bio_PrivateKey(key_text, NULL, no_password, NULL);
-    if (!key)
-        return refuse_pem(err, "the key cannot be read");
-    if (X509_check_private_key(cert, key) != 1)
-        return refuse_pem(err, "certificate and key do not belong together");
-    out->not_before_ns = asn1_wall_ns(X509_get0_notBefore(cert));
-    out->not_after_ns = asn1_wall_ns(X509_get0_notAfter(cert));
+    ML_AUTO(pair_fini) struct pair pair = {0};
+    if (pair_read(cert_pem, key_pem, &pair, err) < 0)
+        return err->kind;
+    out->not_before_ns = asn1_wall_ns(X509_get0_notBefore(pair.cert));
+    out->not_after_ns = asn1_wall_ns(X509_get0_notAfter(pair.cert));
     return 0;
 }
 
@@ -332,7 +308,7 @@ int ml_tls_check_ca(struct ml_str pem, struct ml_err *err)
     /* What ends the list is the end of the text, or something that is no certificate. */
     bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
     if (count == 0 || !at_end)
-        return refuse_pem(err, "the CA certificates cannot be read");
+        return set_tls_error(err, ML_EINVALID, "the CA certificates cannot be read");
     ERR_clear_error();
     return 0;
 }

@@ -1,4 +1,4 @@
-/* L2 net. Certificates: made for a server of our own, and checked before they are used. */
+/* L2 net. Certificates: makes them for our own server, and checks others before they are used. */
 #pragma once
 
 #include "base/clock.h"
@@ -7,8 +7,8 @@
 /* ---- an authority ----
  *
  * For one server, made in memory: its certificate for clients to trust, and the server's
- * certificate and key. The authority's own key is thrown away once it has signed, so that nothing
- * else can be issued. Keys are ECDSA on P-256, from OpenSSL's random generator. */
+ * certificate and key. The authority's key is discarded after it has signed, so that nothing else
+ * can be issued. Keys are ECDSA on P-256, from OpenSSL's random generator. */
 
 struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 
@@ -32,14 +32,14 @@ ML_NODISCARD int ml_tls_authority_make(const struct ml_tls_authority_opts *opts,
                                        struct ml_tls_identity *out, struct ml_err *err);
 void ml_tls_identity_fini(struct ml_tls_identity *identity); /* the key is wiped */
 
-/* What a server needs to speak TLS 1.2 and 1.3 for HTTP/1.1 with this identity; the caller
+/* The TLS context of a server with this identity: TLS 1.2 and 1.3, HTTP/1.1. The caller
  * releases it with SSL_CTX_free. ML_EINVALID: not PEM, or certificate and key do not match. */
 ML_NODISCARD int ml_tls_server_context(struct ml_str cert_pem, struct ml_str key_pem,
                                        struct ssl_ctx_st **out, struct ml_err *err);
 
 /* ---- checks ----
  *
- * Files that are exchanged while the process runs can be read half written, or with one of a pair
+ * Files that are replaced while the process runs may be read half written, or one of a pair may be
  * new and the other old. */
 
 /* Of a certificate: wall time, ns since 1970. */
@@ -49,7 +49,7 @@ struct ml_tls_validity {
 };
 
 /* 0 when both are PEM, can be read without a password and belong together; `out` is the first
- * certificate's. ML_EINVALID says what is wrong. */
+ * certificate's. ML_EINVALID names the problem. */
 ML_NODISCARD int ml_tls_check_pair(struct ml_str cert_pem, struct ml_str key_pem,
                                    struct ml_tls_validity *out, struct ml_err *err);
 

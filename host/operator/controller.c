@@ -12,32 +12,95 @@ bool controller_acts(const struct ml_controller *self, struct ml_str key)
     return !cluster->shard || ml_shard_acts(cluster->shard, ml_str_of(self->name), key);
 }
 
+/* ---- metrics ---- */
+
 static void collect_keys_owned(void *context)
 {
     struct ml_controller *self = context;
     size_t cursor = 0, owned = 0;
     if (!self->current)
         return;
-    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
+    const struct ml_store *store = ml_revision_store(self->current);
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
         owned += controller_acts(self, ml_object_key(object));
-    ml_metric_set(self->keys_owned, (double)owned);
+    ml_metric_set(self->metrics.keys_owned, (double)owned);
 }
 
-static void register_keys_owned(struct ml_controller *self)
+static struct ml_metric *register_counter(struct ml_controller *self, const char *name,
+                                          const char *help)
 {
-    struct ml_metrics *metrics = self->cluster->metrics;
+    return ml_metric_with(
+        ml_metrics_counter(self->cluster->metrics, name, help, ml_metric_labels("controller")),
+        ml_metric_labels(self->name));
+}
+
+static struct ml_metric *register_gauge(struct ml_controller *self, const char *name,
+                                        const char *help)
+{
+    return ml_metric_with(
+        ml_metrics_gauge(self->cluster->metrics, name, help, ml_metric_labels("controller")),
+        ml_metric_labels(self->name));
+}
+
+static struct ml_metric *register_reconcile_time(struct ml_controller *self)
+{
+    static const double buckets[] = {
+        .005, .01, .025, .05, .1,   .15, .2,   .25, .3,  .35, .4,  .45, .5,  .6,
+        .7,   .8,  .9,   1,   1.25, 1.5, 1.75, 2,   2.5, 3,   3.5, 4,   4.5, 5,
+        6,    7,   8,    9,   10,   15,  20,   25,  30,  40,  50,  60,
+    };
+    return ml_metric_with(
+        ml_metrics_histogram(self->cluster->metrics, "controller_runtime_reconcile_time_seconds",
+                             "Length of a reconcile, waiting for the API server included.",
+                             ml_metric_labels("controller"), buckets, ML_COUNT(buckets)),
+        ml_metric_labels(self->name));
+}
+
+static void register_metrics(struct ml_controller *self)
+{
+    struct controller_metrics *metrics = &self->metrics;
+    struct ml_metric_family *total = ml_metrics_counter(
+        self->cluster->metrics, "controller_runtime_reconcile_total",
+        "Reconciles by controller and result.", ml_metric_labels("controller", "result"));
+    metrics->success = ml_metric_with(total, ml_metric_labels(self->name, "success"));
+    metrics->error = ml_metric_with(total, ml_metric_labels(self->name, "error"));
+    metrics->requeue_after = ml_metric_with(total, ml_metric_labels(self->name, "requeue_after"));
+    metrics->errors = register_counter(self, "controller_runtime_reconcile_errors_total",
+                                       "Reconciles that failed.");
+    metrics->terminal_errors = register_counter(
+        self, "controller_runtime_terminal_reconcile_errors_total",
+        "Reconciles that failed and are not tried again.");
+    metrics->seconds = register_reconcile_time(self);
+    metrics->active = register_gauge(self, "controller_runtime_active_workers",
+                                     "Reconciles under way.");
+    metrics->workers_max = register_gauge(self, "controller_runtime_max_concurrent_reconciles",
+                                          "Reconciles that may be under way at once.");
+    metrics->slowed = register_counter(
+        self, "moonloop_self_triggers_slowed_total",
+        "Reconciles put off because the script keeps waking itself.");
+    metrics->skipped = register_counter(
+        self, "moonloop_wakeups_skipped_total",
+        "Changes that woke nobody: the last reconcile read nothing of it.");
+    metrics->read_set_bytes = register_gauge(
+        self, "moonloop_read_set_bytes", "Memory for what the last reconcile of each object read.");
+    self->payer.seconds = register_counter(self, "moonloop_script_cpu_seconds_total",
+                                           "CPU time that code of the script took.");
+    metrics->circuit_open = register_gauge(
+        self, "moonloop_controller_circuit_open",
+        "1 while the script is held back since it runs into its limits.");
+    self->payer.throttled = register_counter(
+        self, "moonloop_script_throttled_total",
+        "Times that the script had used more than its share of the CPU.");
     if (!self->cluster->shard)
         return;
-    self->keys_owned = ml_metric_with(
-        ml_metrics_gauge(metrics, "moonloop_shard_keys_owned",
-                         "Objects that this replica acts on, by controller.",
-                         ml_metric_labels("controller")),
-        ml_metric_labels(self->name));
+    metrics->keys_owned = register_gauge(self, "moonloop_shard_keys_owned",
+                                         "Objects that this replica acts on, by controller.");
     self->owned_collector = (struct ml_metrics_collector){.collect = collect_keys_owned,
                                                           .context = self};
-    ml_metrics_on_collect(metrics, &self->owned_collector);
+    ml_metrics_on_collect(self->cluster->metrics, &self->owned_collector);
 }
+
+/* ---- the circuit ---- */
 
 static int64_t controller_now(const struct ml_controller *self)
 {
@@ -47,8 +110,7 @@ static int64_t controller_now(const struct ml_controller *self)
 static void notify_circuit(struct ml_controller *self, bool open, const char *note)
 {
     ml_metric_set(self->metrics.circuit_open, open);
-    if (self->handler->circuit)
-        self->handler->circuit(self->context, self, open, note);
+    self->handler->circuit(self->context, self, open, note);
 }
 
 static void report_circuit_opened(struct ml_controller *self, struct ml_object *object,
@@ -60,11 +122,7 @@ static void report_circuit_opened(struct ml_controller *self, struct ml_object *
         ML_CIRCUIT_HITS_MAX, self->name, err->message);
     ml_error(self->cluster->log, self->name,
              "script runs into its limits again and again; its circuit is open",
-             ML_S("controller", self->name),
-             ML_S("controllerKind", ml_revision_kind(self->current)->kind), ML_ERR(err),
-             ML_S("errorKind", ml_err_name(err->kind)),
-             ML_S("script", ml_revision_declaration(self->current)->file),
-             ML_I("revision", ml_revision_number(self->current)),
+             CONTROLLER_FIELDS(self), ML_ERR_FIELDS(err), ML_REVISION_FIELDS(self->current),
              ML_F("pause_seconds", (double)self->circuit.pause_ns / (double)ML_NS_PER_S));
     if (object)
         ml_object_warning(self->cluster, ml_revision_kind(self->current), object, "CircuitOpen",
@@ -77,11 +135,8 @@ static void report_circuit_closed(struct ml_controller *self)
     ML_AUTO_FREE char *note = ml_asprintf("controller %s works within its limits again",
                                           self->name);
     ml_info(self->cluster->log, self->name,
-            "script works within its limits again; its circuit is closed",
-            ML_S("controller", self->name),
-            ML_S("controllerKind", ml_revision_kind(self->current)->kind),
-            ML_S("script", ml_revision_declaration(self->current)->file),
-            ML_I("revision", ml_revision_number(self->current)));
+            "script works within its limits again; its circuit is closed", CONTROLLER_FIELDS(self),
+            ML_REVISION_FIELDS(self->current));
     notify_circuit(self, false, note);
 }
 
@@ -103,8 +158,6 @@ void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
 
 static void hurry_probe(struct ml_controller *self)
 {
-    if (self->circuit.state != ML_CIRCUIT_OPEN)
-        return;
     ml_circuit_hurry(&self->circuit);
     start_probe_timer(self);
 }
@@ -116,6 +169,8 @@ void controller_circuit_close(struct ml_controller *self)
         report_circuit_closed(self);
 }
 
+/* ---- versions and changes ---- */
+
 static void enqueue_at_start(struct ml_controller *self, struct ml_str key)
 {
     controller_note_cause(self, key, "start", ML_STR(""));
@@ -124,11 +179,12 @@ static void enqueue_at_start(struct ml_controller *self, struct ml_str key)
 
 /* All there is, behind whatever somebody changes meanwhile. What is another replica's does not
  * wait in the queue: who gets it later begins with all there is. */
-static void enqueue_all_objects(struct ml_controller *self)
+static void enqueue_all_objects(void *context)
 {
+    struct ml_controller *self = context;
     if (self->cluster->standby)
         return;
-    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
+    const struct ml_store *store = ml_revision_store(self->current);
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
         if (controller_acts(self, ml_object_key(object)))
@@ -144,8 +200,7 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
     self->offered = NULL;
     self->current = revision;
     ml_revision_live(revision, self->expectations, &self->payer);
-    ml_metric_set(self->metrics.workers_max,
-                  (double)ml_revision_declaration(revision)->concurrency_max);
+    ml_metric_set(self->metrics.workers_max, (double)revision->declaration->concurrency_max);
     if (old) {
         ml_revision_retire(old);
         ml_revision_unref(old);
@@ -160,21 +215,6 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
     controller_pump(self);
 }
 
-static void on_revision_waiting(void *context, struct ml_revision *revision,
-                                const struct ml_script_kind *kind, const struct ml_err *err,
-                                const struct ml_repeat *repeat)
-{
-    struct ml_controller *self = context;
-    ml_warn(self->cluster->log, self->name,
-            err->kind == ML_ENOT_FOUND ? "kind is not installed; waiting for it"
-                                       : "kind cannot be looked up; trying again",
-            ML_S("controller", self->name), ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
-            ML_S("script", ml_revision_declaration(revision)->file),
-            ML_I("revision", ml_revision_number(revision)), ML_STR_FIELD("group", kind->gvk.group),
-            ML_STR_FIELD("version", kind->gvk.version), ML_STR_FIELD("kind", kind->gvk.kind),
-            ML_REPEAT_FIELDS(repeat, ML_REVISION_RETRY_NS));
-}
-
 /* By somebody, not by a controller that reports what it saw. */
 static bool change_is_edit(const struct ml_change *change)
 {
@@ -183,11 +223,9 @@ static bool change_is_edit(const struct ml_change *change)
            (!change->old || (ml_object_diff(change->old, change->new, NULL) & parts));
 }
 
-static void on_change_of_key(void *context, struct ml_revision *revision, struct ml_str key,
-                             const struct ml_change *change)
+static void on_change_of_key(void *context, struct ml_str key, const struct ml_change *change)
 {
     struct ml_controller *self = context;
-    (void)revision;
     if (!controller_acts(self, key))
         return;
     if (self->circuit.state == ML_CIRCUIT_OPEN && change_is_edit(change))
@@ -195,17 +233,16 @@ static void on_change_of_key(void *context, struct ml_revision *revision, struct
     ml_enqueue_filter_changed(self->filter, key, change);
 }
 
-static void on_object_gone(void *context, struct ml_revision *revision, struct ml_str key)
+static void on_object_gone(void *context, struct ml_str key)
 {
     struct ml_controller *self = context;
-    (void)revision;
     ml_workqueue_cancel_after(self->queue, key);
     ml_workqueue_forget(self->queue, key);
     ml_expectations_clear(self->expectations, key);
     ml_enqueue_filter_gone(self->filter, key);
     ml_repeats_over(&self->failures, key);
     ml_read_sets_drop(self->read_sets, key);
-    free(controller_take_cause(self, key));
+    free(ml_map_remove(&self->causes, key));
 }
 
 static void on_function_failed(void *context, struct ml_revision *revision,
@@ -215,38 +252,23 @@ static void on_function_failed(void *context, struct ml_revision *revision,
     struct ml_controller *self = context;
     ml_error(self->cluster->log, self->name, "watch or when function failed",
              ML_OBJECT_FIELDS(self->name, ml_revision_kind(revision)->kind, ml_object_key(object)),
-             ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
-             ML_S("script", ml_revision_declaration(revision)->file),
-             ML_I("revision", ml_revision_number(revision)), ML_S("kind", kind->kind));
+             ML_ERR_FIELDS(err), ML_REVISION_FIELDS(revision), ML_S("kind", kind->kind));
     ml_object_warning(self->cluster, kind, object, "WatchFailed", err->message);
     ml_metric_add(self->metrics.errors, 1);
-    if (ml_script_limit_hit(ml_revision_script(revision)))
+    if (ml_script_limit_hit(revision->script))
         controller_limit_hit(self, NULL, err);
-}
-
-static void on_all_concerned(void *context, struct ml_revision *revision)
-{
-    struct ml_controller *self = context;
-    if (revision == self->current)
-        enqueue_all_objects(self);
-}
-
-static void on_watch_mended(void *context, struct ml_revision *revision)
-{
-    struct ml_controller *self = context;
-    if (revision == self->current)
-        controller_pump(self);
 }
 
 static const struct ml_revision_handler revision_handler = {
     .ready = on_revision_ready,
-    .waiting = on_revision_waiting,
     .enqueue = on_change_of_key,
     .gone = on_object_gone,
-    .concerns_all = on_all_concerned,
-    .mended = on_watch_mended,
+    .concerns_all = enqueue_all_objects,
+    .mended = controller_pump,
     .function_failed = on_function_failed,
 };
+
+/* ---- life ---- */
 
 static void on_server_answers(void *context, bool answered)
 {
@@ -285,11 +307,8 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);
     ml_task_init(&self->stopped_task, report_stopped, self);
-    ml_controller_metrics_init(&self->metrics, cluster->metrics, self->name);
-    self->payer.seconds = self->metrics.cpu;
-    self->payer.throttled = self->metrics.throttled;
+    register_metrics(self);
     ml_timer_init(&self->probe, cluster->loop, controller_pump, self);
-    register_keys_owned(self);
     return self;
 }
 
@@ -300,8 +319,7 @@ void ml_controller_free(struct ml_controller *self)
     ml_task_cancel(&self->stopped_task);
     ml_timer_stop(&self->probe);
     ml_client_await_stop(&self->await);
-    if (self->keys_owned)
-        ml_metrics_collector_remove(&self->owned_collector);
+    ml_metrics_collector_remove(&self->owned_collector);
     controller_cancel_work(self);
     ml_revision_unref(self->offered);
     ml_revision_unref(self->current);
@@ -309,7 +327,9 @@ void ml_controller_free(struct ml_controller *self)
     ml_expectations_free(self->expectations);
     ml_repeats_clear(&self->failures);
     ml_read_sets_free(self->read_sets);
-    controller_drop_causes(self);
+    ml_map_each (&self->causes, cursor, cause)
+        free(cause);
+    ml_map_fini(&self->causes);
     ml_workqueue_free(self->queue);
     ml_payer_fini(&self->payer);
     free(self->name);
@@ -320,7 +340,6 @@ void ml_controller_offer(struct ml_controller *self, struct ml_script *script)
 {
     ml_revision_unref(self->offered);
     self->offered = ml_revision_new(self->cluster, script, ++self->offers, &revision_handler, self);
-    ml_revision_start(self->offered);
 }
 
 void ml_controller_resync(struct ml_controller *self)
@@ -335,7 +354,7 @@ void ml_controller_reshard(struct ml_controller *self)
 {
     if (!self->current || self->stopping)
         return;
-    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
+    const struct ml_store *store = ml_revision_store(self->current);
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
         struct ml_str key = ml_object_key(object);
@@ -361,19 +380,14 @@ const char *ml_controller_name(const struct ml_controller *self)
     return self->name;
 }
 
-static struct ml_script *script_of_revision(const struct ml_revision *revision)
-{
-    return revision ? ml_revision_script(revision) : NULL;
-}
-
 struct ml_script *ml_controller_current(const struct ml_controller *self)
 {
-    return script_of_revision(self->current);
+    return self->current ? self->current->script : NULL;
 }
 
 struct ml_script *ml_controller_offered(const struct ml_controller *self)
 {
-    return script_of_revision(self->offered);
+    return self->offered ? self->offered->script : NULL;
 }
 
 int64_t ml_controller_next(const struct ml_controller *self)

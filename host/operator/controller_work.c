@@ -2,6 +2,8 @@
  * and what becomes of a key that has ended. */
 #include "operator/controller_internal.h"
 
+#include <stdio.h>
+
 /* Keys of low priority under way at once, so that an edit finds the loop, the client and the server
  * free: while 5,000 objects of a start are worked off it waits 1, 6 and 26 ms beside 2, 8 and 32 of
  * them (bench/scenarios/overtake.sh, medians of one quiet run each). */
@@ -12,17 +14,13 @@ struct work {
     struct ml_controller *controller;
     struct ml_str key; /* the queue's, until done */
     enum ml_priority priority;
-    struct ml_live_read *live_read; /* before it, of a key whose cached object may be stale */
-    struct ml_reconcile *reconcile; /* NULL: not yet */
+    struct ml_live_read *live_read;     /* before it, of a key whose cached object may be stale */
+    struct ml_reconcile *reconcile;     /* NULL: not yet */
+    const struct ml_revision *revision; /* that it runs */
     int64_t started_ns;
-    char *cause; /* NULL: not known, or not to be logged */
-    bool probes; /* whether the script stays within its limits again */
+    struct controller_cause *cause; /* NULL: not known, or not to be logged */
+    bool probes;                    /* whether the script stays within its limits again */
     struct ml_list node;
-};
-
-struct cause {
-    char *text;
-    char key[];
 };
 
 void controller_note_cause(struct ml_controller *self, struct ml_str key, const char *what,
@@ -30,33 +28,13 @@ void controller_note_cause(struct ml_controller *self, struct ml_str key, const 
 {
     if (!self->cluster->log || self->cluster->log->level > ML_LOG_DEBUG)
         return;
-    struct cause *cause = ml_map_get(&self->causes, key);
-    if (!cause) {
-        cause = ml_zalloc(sizeof *cause + key.len);
-        memcpy(cause->key, key.ptr, key.len);
-        ml_map_put(&self->causes, (struct ml_str){cause->key, key.len}, cause);
-    }
-    free(cause->text);
-    cause->text = ml_asprintf("%s%s" ML_STR_FMT, what, object_key.len ? " " : "",
-                              ML_STR_ARG(object_key));
-}
-
-char *controller_take_cause(struct ml_controller *self, struct ml_str key)
-{
-    struct cause *cause = ml_map_remove(&self->causes, key);
-    char *text = cause ? cause->text : NULL;
-    free(cause);
-    return text;
-}
-
-void controller_drop_causes(struct ml_controller *self)
-{
-    ml_map_each (&self->causes, cursor, value) {
-        struct cause *cause = value;
-        free(cause->text);
-        free(cause);
-    }
-    ml_map_fini(&self->causes);
+    size_t text_size = strlen(what) + 1 + object_key.len + 1;
+    struct controller_cause *cause = ml_alloc(sizeof *cause + key.len + text_size);
+    memcpy(cause->key, key.ptr, key.len);
+    cause->text = cause->key + key.len;
+    snprintf(cause->text, text_size, "%s%s" ML_STR_FMT, what, object_key.len ? " " : "",
+             ML_STR_ARG(object_key));
+    free(ml_map_put(&self->causes, (struct ml_str){cause->key, key.len}, cause));
 }
 
 /* "Pod default/x: status.phase". */
@@ -80,15 +58,10 @@ static bool on_asked_if_it_matters(void *context, struct ml_str key, const struc
 
 static bool on_asked_if_uncertain(void *context, struct ml_str key)
 {
-    const struct ml_controller *self = context;
-    return ml_read_sets_uncertain(self->read_sets, self->current, key);
-}
-
-static void on_key_skipped(void *context, struct ml_str key)
-{
     struct ml_controller *self = context;
-    (void)key;
-    ml_metric_add(self->metrics.skipped, 1);
+    bool uncertain = ml_read_sets_uncertain(self->read_sets, self->current, key);
+    ml_metric_add(self->metrics.skipped, !uncertain);
+    return uncertain;
 }
 
 static void on_key_woken(void *context, struct ml_str key, const struct ml_change *change,
@@ -106,73 +79,66 @@ static void on_key_woken(void *context, struct ml_str key, const struct ml_chang
         ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
 }
 
+/* The cached object of a key; NULL when there is none. */
+static struct ml_object *object_of_key(const struct ml_controller *self, struct ml_str key)
+{
+    return ml_store_get(ml_revision_store(self->current), key);
+}
+
+static void record_self_trigger(struct ml_controller *self, struct ml_str key, const char *note)
+{
+    const struct ml_object *object = object_of_key(self, key);
+    ml_metric_add(self->metrics.slowed, 1);
+    if (object)
+        ml_object_warning(self->cluster, ml_revision_kind(self->current), object, "SelfTriggered",
+                          note);
+}
+
 static void on_key_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
 {
     struct ml_controller *self = context;
-    const struct ml_informer *informer = ml_revision_informer(self->current);
-    struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
-    ml_metric_add(self->metrics.slowed, 1);
     ML_AUTO_FREE char *repeats = ml_asprintf("wakes itself " ML_STR_FMT, ML_STR_ARG(key));
-    struct ml_repeat *repeat = ml_repeats_get(&self->failures, ml_str_of(repeats));
-    if (ml_repeat_failed(repeat, ml_str_of(fields), ml_clock_monotonic(self->cluster->clock)))
-        ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
-                ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, key),
-                ML_S("changes", fields), ML_REPEAT_FIELDS(repeat, delay_ns));
-    if (!object)
-        return;
     ML_AUTO_FREE char *note = ml_asprintf(
         "each run changes what brings the next one: %s; the next run waits %d s", fields,
         (int)(delay_ns / ML_NS_PER_S));
-    ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered", note);
+    struct ml_repeat *repeat = ml_repeats_get(&self->failures, ml_str_of(repeats));
+    if (ml_repeat_failed(repeat, ml_str_of(fields), ml_clock_monotonic(self->cluster->clock)))
+        ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
+                CONTROLLER_KEY_FIELDS(self, key), ML_S("changes", fields),
+                ML_REPEAT_FIELDS(repeat, delay_ns));
+    record_self_trigger(self, key, note);
 }
 
 static void on_key_hot(void *context, struct ml_str key)
 {
     struct ml_controller *self = context;
-    const struct ml_informer *informer = ml_revision_informer(self->current);
-    struct ml_object *object = ml_store_get(ml_informer_store(informer), key);
-    ml_metric_add(self->metrics.slowed, 1);
     ml_warn(self->cluster->log, self->name,
             "script asks to be called again at once, again and again; slowing it down",
-            ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, key));
-    if (object)
-        ml_object_warning(self->cluster, ml_informer_kind(informer), object, "SelfTriggered",
-                          "each run asks to be called again at once (requeue_after, requeue_at): "
-                          "after 100 of them the next ones wait, up to 1 s");
+            CONTROLLER_KEY_FIELDS(self, key));
+    record_self_trigger(self, key,
+                        "each run asks to be called again at once (requeue_after, requeue_at): "
+                        "after 100 of them the next ones wait, up to 1 s");
 }
-
-static const struct ml_enqueue_filter_handler enqueue_handler = {
-    .wake = on_key_woken,
-    .matters = on_asked_if_it_matters,
-    .uncertain = on_asked_if_uncertain,
-    .skipped = on_key_skipped,
-    .slowed = on_key_slowed,
-    .hot = on_key_hot,
-};
-
-/* In virtual time nobody's core is taken, and what has no end is told as that. */
-static const struct ml_enqueue_filter_handler enqueue_handler_in_virtual_time = {
-    .wake = on_key_woken,
-    .matters = on_asked_if_it_matters,
-    .uncertain = on_asked_if_uncertain,
-    .skipped = on_key_skipped,
-    .slowed = on_key_slowed,
-};
 
 void controller_make_filter(struct ml_controller *self)
 {
-    self->filter = ml_enqueue_filter_new(self->cluster->loop, self->expectations,
-                                         ml_turns_metered(self->cluster->turns)
-                                             ? &enqueue_handler
-                                             : &enqueue_handler_in_virtual_time,
-                                         self);
+    struct ml_enqueue_filter_handler handler = {
+        .wake = on_key_woken,
+        .matters = on_asked_if_it_matters,
+        .uncertain = on_asked_if_uncertain,
+        .slowed = on_key_slowed,
+        .hot = on_key_hot,
+    };
+    /* In virtual time nobody's core is taken, and what has no end is told as that. */
+    if (!ml_turns_metered(self->cluster->turns))
+        handler.hot = NULL;
+    self->filter = ml_enqueue_filter_new(self->cluster->loop, self->expectations, &handler, self);
 }
 
 /* What the cache shows of it is not what the server has. */
 static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
 {
-    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
-    const struct ml_object *object = ml_store_get(store, key);
+    const struct ml_object *object = object_of_key(self, key);
     if (object)
         ml_expectations_conflict(self->expectations, object);
 }
@@ -191,8 +157,8 @@ static int64_t back_off(const struct work *work, unsigned doublings, const struc
 {
     struct ml_controller *self = work->controller;
     controller_note_cause(self, work->key, "retry", ML_STR(""));
-    int64_t delay_ns = ml_workqueue_add_rate_limited_by(self->queue, work->key, work->priority,
-                                                        doublings);
+    int64_t delay_ns = ml_workqueue_add_rate_limited(self->queue, work->key, work->priority,
+                                                     doublings);
     if (ml_client_unanswered(err)) {
         ml_workqueue_await_server(self->queue, work->key);
         ml_client_await(self->cluster->client, &self->await);
@@ -205,26 +171,27 @@ static int64_t back_off(const struct work *work, unsigned doublings, const struc
  * its priority, so that what fails or comes regularly since the start does not crowd out edits;
  * an instant that was asked for is work that is due, whatever brought it up. Returns in how many ns
  * it is tried again after a failure; -1: not by itself. */
-static int64_t requeue_key(const struct work *work, const struct ml_reconcile_end *end)
+static int64_t requeue_key(const struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
     struct ml_str key = work->key;
     ml_workqueue_cancel_after(self->queue, key);
-    switch (end->outcome) {
+    switch (result->outcome) {
     case ML_OUTCOME_ERROR:
-        if (end->err.kind == ML_ECONFLICT)
+        if (result->err.kind == ML_ECONFLICT)
             mark_cache_stale(self, key);
-        return back_off(work, self->circuit.hits, &end->err);
+        return back_off(work, self->circuit.hits, &result->err);
     case ML_OUTCOME_TERMINAL:
     case ML_OUTCOME_INVALID:
         break;
     case ML_OUTCOME_OK:
         ml_workqueue_forget(self->queue, key);
-        if (end->requeue_after_ns >= 0)
-            requeue_after(work, work->priority, end->requeue_after_ns);
-        if (end->requeue_at_ns >= 0)
-            requeue_after(work, ML_PRIORITY_NORMAL,
-                          ml_ns_between(ml_clock_wall(self->cluster->clock), end->requeue_at_ns));
+        if (result->requeue_after_ns >= 0)
+            requeue_after(work, work->priority, result->requeue_after_ns);
+        if (result->requeue_at_ns >= 0)
+            requeue_after(
+                work, ML_PRIORITY_NORMAL,
+                ml_ns_between(ml_clock_wall(self->cluster->clock), result->requeue_at_ns));
         break;
     }
     return -1;
@@ -252,85 +219,93 @@ void controller_end_when_idle(struct ml_controller *self)
         ml_task_defer(&self->stopped_task, self->cluster->loop);
 }
 
-static void update_circuit(struct work *work, const struct ml_reconcile_end *end)
+static void update_circuit(struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
-    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
-    if (end->limit)
-        controller_limit_hit(self, ml_store_get(store, work->key), &end->err);
-    else if (end->outcome != ML_OUTCOME_ERROR)
+    if (result->limit)
+        controller_limit_hit(self, object_of_key(self, work->key), &result->err);
+    else if (result->outcome != ML_OUTCOME_ERROR)
         controller_circuit_close(self);
 }
 
-static const char *result_of(const struct ml_reconcile_end *end)
+static bool is_requeued_by_time(const struct ml_result *result)
 {
-    switch (end->outcome) {
-    case ML_OUTCOME_OK:
-        return end->requeue_after_ns >= 0 || end->requeue_at_ns >= 0 ? "requeue_after" : "success";
-    case ML_OUTCOME_ERROR:
-        return "error";
-    case ML_OUTCOME_TERMINAL:
-        return "terminal";
-    case ML_OUTCOME_INVALID:
-        return "invalid";
-    }
-    ML_UNREACHABLE();
+    return result->requeue_after_ns >= 0 || result->requeue_at_ns >= 0;
 }
 
-static void log_reconciled(const struct work *work, const struct ml_reconcile_end *end,
-                           int64_t took_ns)
+static const char *outcome_name(const struct ml_result *result)
+{
+    static const char *const names[] = {[ML_OUTCOME_OK] = "success",
+                                        [ML_OUTCOME_ERROR] = "error",
+                                        [ML_OUTCOME_TERMINAL] = "terminal",
+                                        [ML_OUTCOME_INVALID] = "invalid"};
+    bool timed = result->outcome == ML_OUTCOME_OK && is_requeued_by_time(result);
+    return timed ? "requeue_after" : names[result->outcome];
+}
+
+static void log_reconciled(const struct work *work, const struct ml_result *result, int64_t took_ns)
 {
     const struct ml_controller *self = work->controller;
-    bool good = end->outcome == ML_OUTCOME_OK;
-    ml_debug(self->cluster->log, self->name, "reconciled",
-             ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
+    bool good = result->outcome == ML_OUTCOME_OK;
+    ml_debug(self->cluster->log, self->name, "reconciled", CONTROLLER_KEY_FIELDS(self, work->key),
              ML_S("reconcileID", ml_reconcile_id(work->reconcile)),
-             ML_S(good ? "" : "error", end->err.message),
-             ML_S(good ? "" : "errorKind", ml_err_name(end->err.kind)),
-             ML_S(work->cause ? "cause" : "", work->cause),
+             ML_S(good ? "" : "error", result->err.message),
+             ML_S(good ? "" : "errorKind", ml_err_name(result->err.kind)),
+             ML_S(work->cause ? "cause" : "", work->cause ? work->cause->text : NULL),
              ML_F("duration_ms", (double)took_ns / (double)ML_NS_PER_MS),
-             ML_I("writes", end->writes), ML_S("result", result_of(end)));
+             ML_I("writes", result->writes), ML_S("result", outcome_name(result)));
+}
+
+static void count_reconciled(const struct controller_metrics *metrics,
+                             const struct ml_result *result, int64_t took_ns)
+{
+    ml_metric_observe(metrics->seconds, (double)took_ns / (double)ML_NS_PER_S);
+    if (result->outcome == ML_OUTCOME_OK) {
+        ml_metric_add(is_requeued_by_time(result) ? metrics->requeue_after : metrics->success, 1);
+        return;
+    }
+    ml_metric_add(metrics->error, 1);
+    ml_metric_add(metrics->errors, 1);
+    if (result->outcome != ML_OUTCOME_ERROR)
+        ml_metric_add(metrics->terminal_errors, 1);
 }
 
 void controller_report_reads_off(struct ml_controller *self)
 {
     const struct ml_revision *revision = self->current;
-    const char *why = ml_script_reads_off(ml_revision_script(revision));
-    if (!why || self->reads_off == ml_revision_number(revision))
+    const char *why = ml_script_reads_off(revision->script);
+    if (!why || self->reads_off == revision->number)
         return;
-    self->reads_off = ml_revision_number(revision);
+    self->reads_off = revision->number;
     ml_info(self->cluster->log, self->name,
             "what a reconcile reads does not decide about its result; every change wakes it",
-            ML_S("controller", self->name),
-            ML_S("controllerKind", ml_revision_kind(revision)->kind),
-            ML_S("script", ml_revision_declaration(revision)->file),
-            ML_I("revision", ml_revision_number(revision)), ML_S("reason", why));
+            CONTROLLER_FIELDS(self), ML_REVISION_FIELDS(revision), ML_S("reason", why));
 }
 
 /* What the run read decides which changes wake the key from now on; also those that came
  * meanwhile. */
-static void keep_reads(const struct work *work, const struct ml_reconcile_end *end)
+static void keep_reads(const struct work *work, const struct ml_result *result, bool wrote_status)
 {
     struct ml_controller *self = work->controller;
-    bool counts = end->outcome == ML_OUTCOME_OK && end->revision == self->current;
-    ml_read_sets_put(self->read_sets, work->key, counts ? end->reads : NULL, &end->read_versions,
-                     end->wrote_status);
+    bool counts = result->outcome == ML_OUTCOME_OK && work->revision == self->current;
+    ml_read_sets_put(self->read_sets, work->key, counts ? result->reads : NULL,
+                     &result->read_versions, wrote_status);
     ml_metric_set(self->metrics.read_set_bytes, (double)ml_read_sets_bytes(self->read_sets));
     controller_report_reads_off(self);
 }
 
-static void on_reconciled(void *context, const struct ml_reconcile_end *end)
+static void on_reconciled(void *context, const struct ml_result *result, bool wrote_status)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
     int64_t took_ns = ml_clock_monotonic(self->cluster->clock) - work->started_ns;
-    ml_controller_metrics_count(&self->metrics, end, took_ns);
-    log_reconciled(work, end, took_ns);
-    update_circuit(work, end);
-    ml_reconcile_log_failure(work->reconcile, &self->failures, requeue_key(work, end));
-    keep_reads(work, end);
+    count_reconciled(&self->metrics, result, took_ns);
+    log_reconciled(work, result, took_ns);
+    update_circuit(work, result);
+    ml_reconcile_log_failure(work->reconcile, &self->failures, requeue_key(work, result));
+    keep_reads(work, result, wrote_status);
     ml_enqueue_filter_ended(self->filter, work->key);
-    end_work(work, end->outcome == ML_OUTCOME_OK);
+    end_work(work, result->outcome == ML_OUTCOME_OK);
     controller_end_when_idle(self);
     if (self->cluster->shard)
         ml_shard_settled(self->cluster->shard);
@@ -348,15 +323,14 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
  * new must appear under it. NULL as well for what is another replica's by now. */
 static struct ml_object *object_to_reconcile(struct ml_controller *self, struct ml_str key)
 {
-    const struct ml_store *store = ml_informer_store(ml_revision_informer(self->current));
-    struct ml_object *object = ml_store_get(store, key);
+    struct ml_object *object = object_of_key(self, key);
     if (object && !ml_object_deleting(object) && controller_acts(self, key))
         return object;
     if (!object)
         ml_expectations_clear(self->expectations, key); /* its last child goes after it */
     ml_workqueue_forget(self->queue, key);
     ml_repeats_over(&self->failures, key);
-    free(controller_take_cause(self, key));
+    free(ml_map_remove(&self->causes, key));
     return NULL;
 }
 
@@ -364,9 +338,8 @@ static void start_reconcile(struct work *work, struct ml_object *object)
 {
     struct ml_controller *self = work->controller;
     ml_enqueue_filter_begun(self->filter, work->key);
-    work->reconcile = ml_reconcile_start(self->cluster, self->name, self->current,
-                                         self->expectations, &self->payer, object, on_reconciled,
-                                         work);
+    work->revision = self->current;
+    work->reconcile = ml_reconcile_start(self->current, object, on_reconciled, work);
 }
 
 static void on_live_read(void *context, const struct ml_err *err)
@@ -381,8 +354,7 @@ static void on_live_read(void *context, const struct ml_err *err)
     }
     if (err) {
         ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
-                 ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
-                 ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)));
+                 CONTROLLER_KEY_FIELDS(self, work->key), ML_ERR_FIELDS(err));
         back_off(work, 0, err);
     }
     end_work(work, false);
@@ -403,7 +375,7 @@ static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_pri
     work->key = key;
     work->priority = priority;
     work->started_ns = ml_clock_monotonic(self->cluster->clock);
-    work->cause = controller_take_cause(self, key);
+    work->cause = ml_map_remove(&self->causes, key);
     work->probes = ml_circuit_begin(&self->circuit);
     ml_list_push(&self->works, &work->node);
     self->in_flight++;
@@ -431,8 +403,8 @@ static bool may_begin_another(const struct ml_controller *self, enum ml_priority
     *out_least = all ? ML_PRIORITY_LOW : ML_PRIORITY_NORMAL;
     return self->current && !self->stopping && !self->cluster->standby &&
            ml_payer_idle(&self->payer) && circuit_lets_begin(self) &&
-           !ml_informer_is_degraded(ml_revision_informer(self->current)) &&
-           self->in_flight < ml_revision_declaration(self->current)->concurrency_max;
+           !ml_informer_is_degraded(self->current->informers[0]) &&
+           self->in_flight < self->current->declaration->concurrency_max;
 }
 
 void controller_pump(void *context)
@@ -446,8 +418,7 @@ void controller_pump(void *context)
 
 void controller_cancel_work(struct ml_controller *self)
 {
-    ml_list_each (node, &self->works) {
-        struct work *work = ml_container_of(node, struct work, node);
+    ml_list_each_entry (struct work, work, &self->works) {
         ml_live_read_cancel(work->live_read);
         if (work->reconcile)
             ml_reconcile_cancel(work->reconcile);
@@ -462,7 +433,7 @@ static void cut_lost_work(struct work *work)
     if (work->reconcile) {
         ml_warn(self->cluster->log, self->name,
                 "another replica gets this object; ended between two writes",
-                ML_OBJECT_FIELDS(self->name, ml_revision_kind(self->current)->kind, work->key),
+                CONTROLLER_KEY_FIELDS(self, work->key),
                 ML_S("reconcileID", ml_reconcile_id(work->reconcile)));
         ml_reconcile_cancel(work->reconcile);
         ml_read_sets_drop(self->read_sets, work->key);
@@ -474,8 +445,7 @@ static void cut_lost_work(struct work *work)
 bool ml_controller_hand_over(struct ml_controller *self, bool cut)
 {
     bool idle = true;
-    ml_list_each (node, &self->works) {
-        struct work *work = ml_container_of(node, struct work, node);
+    ml_list_each_entry (struct work, work, &self->works) {
         if (controller_acts(self, work->key))
             continue;
         if (!work->reconcile || (cut && !ml_reconcile_writes(work->reconcile)))

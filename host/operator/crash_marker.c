@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -89,12 +90,6 @@ bool ml_crash_marker_quarantined(const struct ml_crash_marker *self, uint64_t ve
     return false;
 }
 
-uint64_t ml_crash_marker_version(const struct ml_script_file *file)
-{
-    uint64_t version = ml_file_fingerprint(file);
-    return version ? version : 1;
-}
-
 volatile uint64_t *ml_crash_marker_at_work(struct ml_crash_marker *self)
 {
     return &self->page->at_work;
@@ -165,27 +160,20 @@ int ml_crash_marker_open(const char *folder, struct ml_log *log, struct ml_crash
                          struct ml_err *err)
 {
     ML_AUTO_FREE char *path = ml_asprintf("%s/" FILE_NAME, folder);
+    ML_AUTO(ml_close_fd) int fd = open_private_file(path, err);
     struct marker_page page, *mapped = NULL;
-    int fd = open_private_file(path, err);
-    if (fd < 0)
+    if (fd < 0 || marker_lock(fd, path, err) < 0)
         return err->kind;
-    if (marker_lock(fd, path, err) < 0) {
-        close(fd);
-        return err->kind;
-    }
     if (page_read(fd, &page))
         ml_warn(log, "host", "the crash marker is damaged; starting a new one", ML_S("file", path));
     uint64_t deaths = page_count_death(&page);
     if (deaths)
-        ml_warn(log, "host", "the process died while a script was at work",
-                ML_I("deaths", (int64_t)deaths));
-    if (page_map(fd, path, &page, &mapped, err) < 0) {
-        close(fd);
+        ml_warn(log, "host", "the process died while a script was at work", ML_I("deaths", deaths));
+    if (page_map(fd, path, &page, &mapped, err) < 0)
         return err->kind;
-    }
-    struct ml_crash_marker *self = ml_new(struct ml_crash_marker);
-    *self = (struct ml_crash_marker){ml_strdup(folder), fd, mapped};
-    *out = self;
+    *out = ml_new(struct ml_crash_marker);
+    **out = (struct ml_crash_marker){ml_strdup(folder), fd, mapped};
+    fd = -1;
     return 0;
 }
 
@@ -220,74 +208,51 @@ struct good_record {
 struct ml_last_good {
     struct ml_last_good_opts opts;
     struct ml_timer proof; /* runs while a set is proposed */
-    int fds[2];
+    FILE *files[2];        /* without a buffer */
     struct good_header headers[2];
     size_t good;     /* index of the file to read, or NONE */
     size_t proposed; /* index of the file to be accepted, or NONE */
 };
 
-static bool read_whole(int fd, void *into, size_t size)
+/* The header, and the records when `files` is not NULL. */
+static int good_write(struct ml_last_good *self, size_t index, const struct ml_files *files,
+                      struct ml_err *err)
 {
-    for (size_t done = 0; done < size;) {
-        ssize_t got = read(fd, (char *)into + done, size - done);
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
+    FILE *file = self->files[index];
+    rewind(file);
+    fwrite(&self->headers[index], sizeof self->headers[index], 1, file);
+    for (size_t i = 0; files && i < files->count && !ferror(file); i++) {
+        const struct ml_script_file *script = &files->files[i];
+        const struct good_record record = {script->name.len, script->text.len};
+        fwrite(&record, sizeof record, 1, file);
+        fwrite(script->name.ptr, 1, script->name.len, file);
+        fwrite(script->text.ptr, 1, script->text.len, file);
     }
-    return true;
-}
-
-static int good_write(int fd, const void *bytes, size_t size, struct ml_err *err)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t put = write(fd, (const char *)bytes + done, size - done);
-        if (put <= 0)
-            return ml_err_set(err, ML_EIO, "the last good scripts cannot be kept: %s",
-                              strerror(put < 0 ? errno : ENOSPC));
-        done += (size_t)put;
-    }
-    return 0;
-}
-
-static int good_write_header(struct ml_last_good *self, size_t index, struct ml_err *err)
-{
-    if (lseek(self->fds[index], 0, SEEK_SET) < 0)
+    if (ferror(file))
         return ml_err_set(err, ML_EIO, "the last good scripts cannot be kept: %s", strerror(errno));
-    return good_write(self->fds[index], &self->headers[index], sizeof self->headers[index], err);
-}
-
-static int good_write_records(int fd, const struct ml_files *files, struct ml_err *err)
-{
-    for (size_t i = 0; i < files->count; i++) {
-        const struct ml_script_file *file = &files->files[i];
-        const struct good_record record = {file->name.len, file->text.len};
-        if (good_write(fd, &record, sizeof record, err) < 0 ||
-            good_write(fd, file->name.ptr, file->name.len, err) < 0 ||
-            good_write(fd, file->text.ptr, file->text.len, err) < 0)
-            return err->kind;
-    }
     return 0;
 }
 
-static bool good_read_record(int fd, struct ml_files *files)
+static bool good_read_record(FILE *from, struct ml_files *files)
 {
     struct good_record record;
     struct ml_err err;
-    if (!read_whole(fd, &record, sizeof record) || record.name_len > ML_FILE_NAME_MAX ||
+    if (fread(&record, sizeof record, 1, from) != 1 || record.name_len > ML_FILE_NAME_MAX ||
         record.text_len > ML_SCRIPT_SOURCE_MAX)
         return false;
-    ML_AUTO_FREE char *bytes = ml_alloc(record.name_len + record.text_len + 1);
-    return read_whole(fd, bytes, record.name_len + record.text_len) &&
+    const size_t len = record.name_len + record.text_len;
+    ML_AUTO_FREE char *bytes = ml_alloc(len);
+    return fread(bytes, 1, len, from) == len &&
            ml_files_add(files, &ml_files_scripts, (struct ml_str){bytes, record.name_len},
                         (struct ml_str){bytes + record.name_len, record.text_len}, &err) == 0;
 }
 
-static bool good_read_set(int fd, const struct good_header *header, struct ml_files *files)
+static bool good_read_set(FILE *from, const struct good_header *header, struct ml_files *files)
 {
-    if (header->count > ML_FILES_MAX || lseek(fd, sizeof *header, SEEK_SET) < 0)
+    if (header->count > ML_FILES_MAX || fseek(from, sizeof *header, SEEK_SET) < 0)
         return false;
     for (uint64_t i = 0; i < header->count; i++)
-        if (!good_read_record(fd, files))
+        if (!good_read_record(from, files))
             return false;
     return files->refused_count == 0 && ml_files_fingerprint(files, NULL) == header->fingerprint;
 }
@@ -309,7 +274,7 @@ static void good_accept(struct ml_last_good *self)
     size_t index = self->proposed;
     self->proposed = NONE;
     self->headers[index].revision = good_newest_revision(self) + 1;
-    if (good_write_header(self, index, &err) < 0)
+    if (good_write(self, index, NULL, &err) < 0)
         good_warn(&self->opts, &err);
     else
         self->good = index;
@@ -324,26 +289,36 @@ static void good_on_proof_due(void *context)
         ml_timer_start(&self->proof, ML_CRASH_MARKER_WORKED_NS);
 }
 
+static int good_open(struct ml_last_good *self, size_t index, struct ml_err *err)
+{
+    uint64_t source = ml_str_hash(ml_str_of(self->opts.source));
+    ML_AUTO_FREE char *path = ml_asprintf("%s/last-good-%016llx-%zu", self->opts.folder,
+                                          (unsigned long long)source, index);
+    struct good_header *header = &self->headers[index];
+    int fd = open_private_file(path, err);
+    if (fd < 0)
+        return err->kind;
+    FILE *file = self->files[index] = fdopen(fd, "r+");
+    ml_assert(file != NULL);
+    setvbuf(file, NULL, _IONBF, 0);
+    if (fread(header, sizeof *header, 1, file) != 1 || header->magic != GOOD_MAGIC)
+        *header = (struct good_header){.magic = GOOD_MAGIC};
+    return 0;
+}
+
 int ml_last_good_open(const struct ml_last_good_opts *opts, struct ml_last_good **out,
                       struct ml_err *err)
 {
     struct ml_last_good *self = ml_new(struct ml_last_good);
-    *self = (struct ml_last_good){.opts = *opts, .fds = {-1, -1}, .good = NONE, .proposed = NONE};
+    *self = (struct ml_last_good){.opts = *opts, .good = NONE, .proposed = NONE};
     ml_timer_init(&self->proof, opts->loop, good_on_proof_due, self);
-    for (size_t i = 0; i < ML_COUNT(self->fds); i++) {
-        uint64_t source = ml_str_hash(ml_str_of(opts->source));
-        ML_AUTO_FREE char *path = ml_asprintf("%s/last-good-%016llx-%d", opts->folder,
-                                              (unsigned long long)source, (int)i);
-        self->fds[i] = open_private_file(path, err);
-        if (self->fds[i] < 0) {
+    for (size_t i = 0; i < ML_COUNT(self->files); i++) {
+        if (good_open(self, i, err) < 0) {
             good_warn(opts, err);
             ml_last_good_close(self);
             return err->kind;
         }
-        struct good_header *header = &self->headers[i];
-        if (!read_whole(self->fds[i], header, sizeof *header) || header->magic != GOOD_MAGIC)
-            *header = (struct good_header){.magic = GOOD_MAGIC};
-        if (header->revision > good_newest_revision(self))
+        if (self->headers[i].revision > good_newest_revision(self))
             self->good = i;
     }
     *out = self;
@@ -355,26 +330,10 @@ void ml_last_good_close(struct ml_last_good *self)
     if (!self)
         return;
     ml_timer_stop(&self->proof);
-    for (size_t i = 0; i < ML_COUNT(self->fds); i++)
-        if (self->fds[i] >= 0)
-            close(self->fds[i]);
+    for (size_t i = 0; i < ML_COUNT(self->files); i++)
+        if (self->files[i])
+            fclose(self->files[i]);
     free(self);
-}
-
-static int good_write_set(struct ml_last_good *self, const struct ml_files *files,
-                          uint64_t fingerprint, struct ml_err *err)
-{
-    size_t index = self->good == 0 ? 1 : 0;
-    self->headers[index] = (struct good_header){
-        .magic = GOOD_MAGIC,
-        .fingerprint = fingerprint,
-        .count = files->count,
-    };
-    if (good_write_header(self, index, err) < 0 ||
-        good_write_records(self->fds[index], files, err) < 0)
-        return err->kind;
-    self->proposed = index;
-    return 0;
 }
 
 void ml_last_good_propose(struct ml_last_good *self, const struct ml_files *files, bool good)
@@ -388,10 +347,18 @@ void ml_last_good_propose(struct ml_last_good *self, const struct ml_files *file
     ml_timer_stop(&self->proof);
     if (!good)
         return;
-    if (good_write_set(self, files, fingerprint, &err) < 0)
+    size_t index = self->good == 0 ? 1 : 0;
+    self->headers[index] = (struct good_header){
+        .magic = GOOD_MAGIC,
+        .fingerprint = fingerprint,
+        .count = files->count,
+    };
+    if (good_write(self, index, files, &err) < 0) {
         good_warn(&self->opts, &err);
-    else
-        ml_timer_start(&self->proof, ML_CRASH_MARKER_WORKED_NS);
+        return;
+    }
+    self->proposed = index;
+    ml_timer_start(&self->proof, ML_CRASH_MARKER_WORKED_NS);
 }
 
 void ml_last_good_end(struct ml_last_good *self)
@@ -408,7 +375,7 @@ bool ml_last_good_read(struct ml_last_good *self, struct ml_files *files)
     *files = ML_FILES_INIT;
     if (!self || self->good == NONE)
         return false;
-    if (good_read_set(self->fds[self->good], &self->headers[self->good], files))
+    if (good_read_set(self->files[self->good], &self->headers[self->good], files))
         return true;
     ml_files_fini(files);
     return false;

@@ -1,9 +1,9 @@
-/* L6 operator. Which version of a script ran when the process died: a page in a file, written as
- * plain memory, that the next process reads. A version that ran when the process died twice in a
- * row is put into quarantine: it is not loaded again by itself. In a row: no process in between
- * ended normally, or ran for ML_CRASH_MARKER_WORKED_NS.
+/* L6 operator. Records which version of a script runs, in a memory-mapped page of a file. After the
+ * process has died, the next process reads it. If the process dies twice in a row while the same
+ * version runs, that version is quarantined: it is not loaded again by itself. In a row: no process
+ * in between ended normally, or ran for ML_CRASH_MARKER_WORKED_NS.
  *
- * All files are opened before the lockdown, which therefore need not allow it any. */
+ * All files are opened before the lockdown, so the lockdown need not allow opening them. */
 #pragma once
 
 #include "base/log.h"
@@ -14,7 +14,7 @@
  * the same time. */
 #define ML_CRASH_MARKER_WORKED_NS (600 * ML_NS_PER_S)
 
-#define ML_CRASH_MARKER_VERSIONS_MAX 64 /* that it remembers; the oldest goes first */
+#define ML_CRASH_MARKER_VERSIONS_MAX 64 /* that it records; the oldest is dropped first */
 
 struct ml_crash_marker;
 
@@ -28,12 +28,10 @@ void ml_crash_marker_close(
 
 const char *ml_crash_marker_folder(const struct ml_crash_marker *marker);
 
-/* A hash of name and text, the same in every process; never 0. */
-uint64_t ml_crash_marker_version(const struct ml_script_file *file);
-
 /* For struct ml_script_limits: holds the version that runs, or 0. */
 volatile uint64_t *ml_crash_marker_at_work(struct ml_crash_marker *marker);
 
+/* `version`: ml_file_fingerprint of the script. */
 bool ml_crash_marker_quarantined(const struct ml_crash_marker *marker, uint64_t version);
 
 /* The process ends normally, or has run for long enough: forgets single deaths. */
@@ -41,9 +39,9 @@ void ml_crash_marker_forgive(struct ml_crash_marker *marker);
 
 /* ---- the last good set ----
  *
- * The last set of files of a source whose scripts all ran well, kept for when a version of
- * one of them is put into quarantine. Two files in --state-dir, written in turns, so that one is
- * whole at any time. What cannot be written is logged. NULL is fine for all but open. */
+ * The last set of files of a source whose scripts all ran well. It replaces a version that is put
+ * into quarantine. Two files in --state-dir are written in turns, so that one is always complete.
+ * Write errors are logged. NULL is fine for all but open. */
 struct ml_last_good;
 
 struct ml_last_good_opts {

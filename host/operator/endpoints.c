@@ -55,25 +55,28 @@ static double open_descriptors(void)
     return count;
 }
 
+static void set_gauge(struct ml_metrics *metrics, const char *name, const char *help, double value)
+{
+    ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, name, help, NULL)), value);
+}
+
+static void set_counter(struct ml_metrics *metrics, const char *name, const char *help,
+                        double value)
+{
+    struct ml_metric *metric = ml_metric_only(ml_metrics_counter(metrics, name, help, NULL));
+    ml_metric_add(metric, value - ml_metric_value(metric));
+}
+
 static void collect_process_metrics(void *context)
 {
     const struct ml_endpoints_opts *opts = context;
     struct ml_metrics *metrics = opts->metrics;
-    ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, "process_resident_memory_bytes",
-                                                  "Resident memory.", NULL)),
-                  resident_bytes());
-    ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, "process_open_fds",
-                                                  "Open file descriptors.", NULL)),
-                  open_descriptors());
-    ml_metric_set(ml_metric_only(ml_metrics_gauge(metrics, "process_max_fds",
-                                                  "Limit of open file descriptors.", NULL)),
-                  max_descriptors());
-    struct ml_metric *cpu = ml_metric_only(ml_metrics_counter(metrics, "process_cpu_seconds_total",
-                                                              "User and system CPU time.", NULL));
-    ml_metric_add(cpu, cpu_seconds() - ml_metric_value(cpu));
-    struct ml_metric *lost = ml_metric_only(ml_metrics_counter(
-        metrics, "moonloop_log_lines_dropped_total", "Log lines that could not be written.", NULL));
-    ml_metric_add(lost, (double)opts->log->dropped - ml_metric_value(lost));
+    set_gauge(metrics, "process_resident_memory_bytes", "Resident memory.", resident_bytes());
+    set_gauge(metrics, "process_open_fds", "Open file descriptors.", open_descriptors());
+    set_gauge(metrics, "process_max_fds", "Limit of open file descriptors.", max_descriptors());
+    set_counter(metrics, "process_cpu_seconds_total", "User and system CPU time.", cpu_seconds());
+    set_counter(metrics, "moonloop_log_lines_dropped_total", "Log lines that could not be written.",
+                (double)opts->log->dropped);
 }
 
 static void serve_healthz(void *context, struct ml_http_page *page)
@@ -112,20 +115,14 @@ static bool address_is_set(const char *address)
 static int endpoints_open_servers(struct ml_endpoints *self, struct ml_err *err)
 {
     const struct ml_endpoints_opts *opts = &self->opts;
-    int r = 0;
-    if (address_is_set(opts->health_address))
-        r = ml_http_routes_new(opts->loop, opts->health_address, &self->health, err);
-    if (r < 0)
-        return ml_err_wrap(err, "--health-probe-bind-address %s", opts->health_address);
-    if (!address_is_set(opts->metrics_address))
-        return 0;
-    if (self->health && strcmp(opts->health_address, opts->metrics_address) == 0) {
+    const char *health = opts->health_address, *metrics = opts->metrics_address;
+    if (address_is_set(health) && ml_http_routes_new(opts->loop, health, &self->health, err) < 0)
+        return ml_err_wrap(err, "--health-probe-bind-address %s", health);
+    if (self->health && metrics && strcmp(health, metrics) == 0)
         self->metrics = self->health;
-        return 0;
-    }
-    r = ml_http_routes_new(opts->loop, opts->metrics_address, &self->metrics, err);
-    if (r < 0)
-        return ml_err_wrap(err, "--metrics-bind-address %s", opts->metrics_address);
+    else if (address_is_set(metrics) &&
+             ml_http_routes_new(opts->loop, metrics, &self->metrics, err) < 0)
+        return ml_err_wrap(err, "--metrics-bind-address %s", metrics);
     return 0;
 }
 

@@ -9,17 +9,17 @@ struct ml_endpoints;
 
 struct ml_endpoints_opts {
     struct ml_loop *loop;
-    struct ml_metrics *metrics;  /* those of the process are added */
+    struct ml_metrics *metrics;  /* the metrics of the process are added */
     const struct ml_log *log;    /* borrowed: its lines that could not be written are counted */
     const char *health_address;  /* "host:port"; NULL or "0": none */
     const char *metrics_address; /* the same; may equal health_address */
-    /* Is the host ready? Appends why not, a line each. */
+    /* Is the host ready? If not, appends the reasons, one in each line. */
     bool (*ready)(void *context, struct ml_buf *why);
     void *context;
 };
 
-/* /healthz, /readyz (200 "ok" or 500; ?verbose tells why) and /metrics. ML_EINVALID or ML_EIO
- * as ml_tcp_listen. */
+/* /healthz, /readyz (200 "ok" or 500; ?verbose gives the reasons) and /metrics. ML_EINVALID or
+ * ML_EIO as ml_tcp_listen. */
 ML_NODISCARD int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints **out,
                                   struct ml_err *err);
 void ml_endpoints_free(struct ml_endpoints *endpoints);

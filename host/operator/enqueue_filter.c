@@ -38,7 +38,7 @@ struct entry {
 
 struct ml_enqueue_filter {
     struct ml_loop *loop;
-    const struct ml_enqueue_filter_handler *handler;
+    struct ml_enqueue_filter_handler handler;
     void *context;
     struct ml_expectations *expectations;
     struct ml_map entries; /* key -> entry */
@@ -61,12 +61,25 @@ static struct entry *entry_get(struct ml_enqueue_filter *self, struct ml_str key
     return entry;
 }
 
+struct ml_change ml_change_ref(const struct ml_change *change)
+{
+    if (change->old)
+        ml_object_ref(change->old);
+    if (change->new)
+        ml_object_ref(change->new);
+    return *change;
+}
+
+void ml_change_unref(const struct ml_change *copy)
+{
+    ml_object_unref(copy->old);
+    ml_object_unref(copy->new);
+}
+
 static void drop_held(struct entry *entry)
 {
-    for (size_t i = 0; i < entry->held_count; i++) {
-        ml_object_unref(entry->held[i].old);
-        ml_object_unref(entry->held[i].new);
-    }
+    for (size_t i = 0; i < entry->held_count; i++)
+        ml_change_unref(&entry->held[i]);
     free(ml_take(&entry->held));
     entry->held_count = 0;
     entry->overflow = false;
@@ -133,7 +146,7 @@ static void count_self_wake(struct ml_enqueue_filter *self, struct entry *entry,
         return;
     uint32_t doublings = ML_MIN(entry->streak - FREE_RUNS - 1, PAUSE_DOUBLINGS);
     entry->pause_ns = ML_MIN(PAUSE_FIRST_NS << doublings, PAUSE_MAX_NS);
-    self->handler->slowed(self->context, key_of(entry), entry->fields, entry->pause_ns);
+    self->handler.slowed(self->context, key_of(entry), entry->fields, entry->pause_ns);
 }
 
 /* `entry` NULL: nothing is known about the key. Making and deleting objects one after the other is
@@ -161,30 +174,7 @@ static void hold_change(struct entry *entry, const struct ml_change *change)
     }
     size_t size = (entry->held_count + 1u) * sizeof *entry->held;
     entry->held = ml_realloc(entry->held, size);
-    struct ml_change *held = &entry->held[entry->held_count++];
-    *held = *change;
-    if (held->old)
-        ml_object_ref(held->old);
-    if (held->new)
-        ml_object_ref(held->new);
-}
-
-static bool change_matters(struct ml_enqueue_filter *self, struct ml_str key,
-                           const struct ml_change *change, bool own_status)
-{
-    return !self->handler->matters ||
-           self->handler->matters(self->context, key, change, own_status);
-}
-
-/* No change of which the key was told mattered. Wakes it all the same when others may have passed
- * by; `change` is then what is named. */
-static void skip_or_wake(struct ml_enqueue_filter *self, struct ml_str key,
-                         const struct ml_change *change)
-{
-    if (self->handler->uncertain(self->context, key))
-        self->handler->wake(self->context, key, change, 0);
-    else if (self->handler->skipped)
-        self->handler->skipped(self->context, key);
+    entry->held[entry->held_count++] = ml_change_ref(change);
 }
 
 #define DELAY_NEVER   (-1) /* it is the status that the run returned */
@@ -195,13 +185,35 @@ static int64_t delay_of_change(struct ml_enqueue_filter *self, struct ml_str key
                                struct entry *entry, const struct ml_change *change)
 {
     if (!is_echo(self, key, change))
-        return change_matters(self, key, change, false) ? 0 : DELAY_SKIPPED;
+        return self->handler.matters(self->context, key, change, false) ? 0 : DELAY_SKIPPED;
     if (!is_status_only(change))
         return pause_of_echo(self, key, entry, change);
-    change_matters(self, key, change, true);
+    self->handler.matters(self->context, key, change, true);
     if (entry && entry->asks_back)
         (void)pause_of_echo(self, key, entry, change);
     return DELAY_NEVER;
+}
+
+/* Wakes the key for the first of these changes that does. When those that do not do not matter, it
+ * wakes all the same if others may have passed by; the last of them is then what is named. */
+static void wake_by_changes(struct ml_enqueue_filter *self, struct ml_str key, struct entry *entry,
+                            const struct ml_change *changes, size_t count, bool overflow)
+{
+    const struct ml_change *first = NULL, *skipped = NULL;
+    int64_t first_ns = overflow ? 0 : INT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        int64_t delay_ns = delay_of_change(self, key, entry, &changes[i]);
+        if (delay_ns == DELAY_SKIPPED)
+            skipped = &changes[i];
+        if (delay_ns < 0 || delay_ns >= first_ns)
+            continue;
+        first_ns = delay_ns;
+        first = &changes[i];
+    }
+    if (first_ns < INT64_MAX)
+        self->handler.wake(self->context, key, first, first_ns);
+    else if (skipped && self->handler.uncertain(self->context, key))
+        self->handler.wake(self->context, key, skipped, 0);
 }
 
 struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
@@ -212,7 +224,7 @@ struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
     struct ml_enqueue_filter *self = ml_new(struct ml_enqueue_filter);
     self->loop = loop;
     self->expectations = expectations;
-    self->handler = handler;
+    self->handler = *handler;
     self->context = context;
     return self;
 }
@@ -233,15 +245,10 @@ void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key
     struct entry *entry = ml_map_get(&self->entries, key);
     if (change->child_deleted)
         ml_expectations_child_deleted(self->expectations, key);
-    if (entry && entry->under_way) {
+    if (entry && entry->under_way)
         hold_change(entry, change);
-        return;
-    }
-    int64_t delay_ns = delay_of_change(self, key, entry, change);
-    if (delay_ns >= 0)
-        self->handler->wake(self->context, key, change, delay_ns);
-    else if (delay_ns == DELAY_SKIPPED)
-        skip_or_wake(self, key, change);
+    else
+        wake_by_changes(self, key, entry, change, 1, false);
 }
 
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
@@ -256,7 +263,7 @@ void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
 /* The pause of a run that asks to be called again after `delay_ns`. */
 static int64_t pause_of_hot(struct ml_enqueue_filter *self, struct entry *entry, int64_t delay_ns)
 {
-    if (delay_ns >= HOT_NS || !self->handler->hot)
+    if (delay_ns >= HOT_NS || !self->handler.hot)
         return 0;
     entry->is_hot = true;
     entry->hot = ML_MIN(entry->hot + 1, HOT_FREE_RUNS + HOT_DOUBLINGS + 1);
@@ -264,7 +271,7 @@ static int64_t pause_of_hot(struct ml_enqueue_filter *self, struct entry *entry,
         return 0;
     uint32_t doublings = entry->hot - HOT_FREE_RUNS - 1;
     if (doublings == 0)
-        self->handler->hot(self->context, key_of(entry));
+        self->handler.hot(self->context, key_of(entry));
     return ML_MIN(HOT_NS << doublings, HOT_PAUSE_MAX);
 }
 
@@ -278,36 +285,11 @@ int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *self, struct ml_str
     return ML_MAX(delay_ns, ML_MAX(entry->pause_ns, hot_ns));
 }
 
-/* Which of the changes of the run wakes the key first; false: none does, and `out_skipped` is the
- * last that did not matter, or NULL. */
-static bool first_held(struct ml_enqueue_filter *self, struct entry *entry,
-                       const struct ml_change **out_change, int64_t *out_delay_ns,
-                       const struct ml_change **out_skipped)
-{
-    *out_change = *out_skipped = NULL;
-    *out_delay_ns = entry->overflow ? 0 : INT64_MAX;
-    for (size_t i = 0; i < entry->held_count; i++) {
-        int64_t delay_ns = delay_of_change(self, key_of(entry), entry, &entry->held[i]);
-        if (delay_ns == DELAY_SKIPPED)
-            *out_skipped = &entry->held[i];
-        if (delay_ns < 0 || delay_ns >= *out_delay_ns)
-            continue;
-        *out_delay_ns = delay_ns;
-        *out_change = &entry->held[i];
-    }
-    return *out_delay_ns < INT64_MAX;
-}
-
 void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
-    const struct ml_change *change, *skipped;
-    int64_t delay_ns;
     ml_assert(entry && entry->under_way);
-    if (first_held(self, entry, &change, &delay_ns, &skipped))
-        self->handler->wake(self->context, key, change, delay_ns);
-    else if (skipped)
-        skip_or_wake(self, key, skipped);
+    wake_by_changes(self, key, entry, entry->held, entry->held_count, entry->overflow);
     drop_held(entry);
     entry->under_way = false;
     if (!entry->is_hot)

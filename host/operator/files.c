@@ -26,25 +26,6 @@ void ml_files_fini(struct ml_files *files)
     *files = ML_FILES_INIT;
 }
 
-void ml_files_copy(struct ml_files *to, const struct ml_files *from)
-{
-    *to = (struct ml_files){
-        .files = ml_zalloc(ML_MAX(from->count, 1u) * sizeof *to->files),
-        .count = from->count,
-        .refused = ml_zalloc(ML_MAX(from->refused_count, 1u) * sizeof *to->refused),
-        .refused_count = from->refused_count,
-        .bytes = from->bytes,
-    };
-    for (size_t i = 0; i < from->count; i++) {
-        const struct ml_script_file *file = &from->files[i];
-        to->files[i] = (struct ml_script_file){{ml_str_dup(file->name), file->name.len},
-                                               {ml_str_dup(file->text), file->text.len}};
-    }
-    for (size_t i = 0; i < from->refused_count; i++)
-        to->refused[i] = (struct ml_file_refused){ml_strdup(from->refused[i].name),
-                                                  from->refused[i].err};
-}
-
 bool ml_files_same(const struct ml_files *a, const struct ml_files *b)
 {
     if (a->count != b->count || a->refused_count != b->refused_count)
@@ -87,19 +68,16 @@ const struct ml_files_kind ml_files_scripts = {"scripts", ML_SCRIPT_SOURCE_MAX, 
 const struct ml_files_kind ml_files_manifests = {"manifests", MANIFEST_MAX, MANIFESTS_MAX,
                                                  is_manifest};
 
-/* Does a control character begin here? C1 ones have two bytes in UTF-8. */
-static bool is_control(struct ml_str at)
-{
-    unsigned char first = (unsigned char)at.ptr[0];
-    unsigned char second = at.len > 1 ? (unsigned char)at.ptr[1] : 0;
-    return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second <= 0x9f);
-}
-
+/* Of UTF-8, in which C1 control characters have two bytes. */
 static bool is_printable(struct ml_str name)
 {
-    for (; name.len; name.ptr++, name.len--)
-        if (is_control(name))
+    unsigned char before = 0;
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        if (c < 0x20 || c == 0x7f || (before == 0xc2 && c <= 0x9f))
             return false;
+        before = c;
+    }
     return true;
 }
 
@@ -155,6 +133,15 @@ static void files_insert(struct ml_files *files, struct ml_str name, struct ml_s
     files->bytes += text.len;
 }
 
+void ml_files_copy(struct ml_files *to, const struct ml_files *from)
+{
+    *to = ML_FILES_INIT;
+    for (size_t i = 0; i < from->count; i++)
+        files_insert(to, from->files[i].name, from->files[i].text);
+    for (size_t i = 0; i < from->refused_count; i++)
+        files_refuse(to, ml_str_of(from->refused[i].name), &from->refused[i].err);
+}
+
 int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struct ml_str name,
                  struct ml_str text, struct ml_err *err)
 {
@@ -179,24 +166,12 @@ int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struc
     return 0;
 }
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-}
-
 static const char *file_type_name(mode_t mode)
 {
-    switch (mode & S_IFMT) {
-    case S_IFDIR:
-        return "a folder";
-    case S_IFIFO:
-        return "a pipe";
-    case S_IFSOCK:
-        return "a socket";
-    default:
-        return "a device";
-    }
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
 }
 
 static int check_type_and_size(const struct stat *info, const struct ml_files_kind *kind,
@@ -249,24 +224,21 @@ static int read_file_text(int fd, size_t size_max, const char *shown, struct ml_
     }
 }
 
-static struct ml_str base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return ml_str_of(slash ? slash + 1 : path);
-}
-
-/* `why` says what is wrong with the file itself, and is empty otherwise. */
+/* What is wrong with the file itself is told in `files`. */
 static int files_read_entry(struct ml_files *files, const struct ml_files_kind *kind, int dir,
-                            const char *path, const char *shown, struct ml_err *why,
-                            struct ml_err *err)
+                            const char *path, const char *shown, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf text;
-    *why = ML_ERR_INIT;
-    ML_AUTO(close_fd) int fd = open_regular_file(kind, dir, path, shown, why);
+    struct ml_err why;
+    struct ml_str name = ml_str_of(basename(path));
+    ML_AUTO(ml_close_fd) int fd = open_regular_file(kind, dir, path, shown, &why);
     ml_buf_init(&text, kind->size_max + 1);
-    if (fd < 0 || read_file_text(fd, kind->size_max, shown, &text, why) < 0)
-        return 0;
-    return ml_files_add(files, kind, base_name(path), ml_buf_str(&text), err);
+    if (fd >= 0 && read_file_text(fd, kind->size_max, shown, &text, &why) == 0)
+        return ml_files_add(files, kind, name, ml_buf_str(&text), err);
+    int r = files_check_room(files, kind, err);
+    if (r == 0)
+        files_refuse(files, name, &why);
+    return r;
 }
 
 static void close_dir(DIR **dir)
@@ -286,12 +258,8 @@ static int files_read_folder(struct ml_files *files, const struct ml_files_kind 
             continue;
         ML_AUTO_FREE char *name = file_name_to_show(ml_str_of(entry->d_name));
         ML_AUTO_FREE char *shown = ml_asprintf("%s/%s", path, name);
-        struct ml_err why;
-        int r = files_read_entry(files, kind, dirfd(dir), entry->d_name, shown, &why, err);
-        if (r == 0 && why.kind && (r = files_check_room(files, kind, err)) == 0)
-            files_refuse(files, ml_str_of(entry->d_name), &why);
-        if (r < 0)
-            return r;
+        if (files_read_entry(files, kind, dirfd(dir), entry->d_name, shown, err) < 0)
+            return err->kind;
     }
     return 0;
 }
@@ -299,15 +267,11 @@ static int files_read_folder(struct ml_files *files, const struct ml_files_kind 
 static int files_read_single(struct ml_files *files, const struct ml_files_kind *kind,
                              const char *path, struct ml_err *err)
 {
-    struct ml_err why;
-    int r = files_read_entry(files, kind, AT_FDCWD, path, path, &why, err);
-    if (r == 0 && files->refused_count)
-        why = files->refused[0].err;
-    if (r == 0 && why.kind) {
-        *err = why;
-        r = why.kind;
-    }
-    return r;
+    int r = files_read_entry(files, kind, AT_FDCWD, path, path, err);
+    if (r < 0 || files->refused_count == 0)
+        return r;
+    *err = files->refused[0].err;
+    return err->kind;
 }
 
 int ml_files_read(struct ml_files *files, const struct ml_files_kind *kind, const char *path,
@@ -343,7 +307,8 @@ static uint64_t rotate(uint64_t value, int bits)
 
 uint64_t ml_file_fingerprint(const struct ml_script_file *file)
 {
-    return rotate(ml_str_hash(file->name), 7) ^ ml_str_hash(file->text);
+    uint64_t print = rotate(ml_str_hash(file->name), 7) ^ ml_str_hash(file->text);
+    return print ? print : 1;
 }
 
 uint64_t ml_files_fingerprint(const struct ml_files *files, const struct ml_script *script)

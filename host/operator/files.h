@@ -1,5 +1,4 @@
-/* L6 operator. The files of one source, read whole: what a folder or a ConfigMap holds at one
- * instant. */
+/* L6 operator. The files of one source: the contents of a folder or a ConfigMap at one instant. */
 #pragma once
 
 #include "script/script.h"
@@ -7,7 +6,7 @@
 #define ML_FILES_MAX     256 /* of one source, refused ones included */
 #define ML_FILE_NAME_MAX 253 /* bytes; a ConfigMap's key has no more */
 
-/* What is read from a folder, and what it is called in messages. */
+/* Which files of a folder are read, and their name in messages. */
 struct ml_files_kind {
     const char *what; /* "scripts" */
     size_t size_max;  /* bytes of one file */
@@ -16,12 +15,12 @@ struct ml_files_kind {
 };
 
 extern const struct ml_files_kind ml_files_scripts;   /* "*.lua", no test ("*_test.lua") */
-extern const struct ml_files_kind ml_files_manifests; /* "*.yaml", "*.yml", "*.json"; not what
-                                                         kustomize reads */
+extern const struct ml_files_kind ml_files_manifests; /* "*.yaml", "*.yml", "*.json"; not
+                                                         kustomize's own files */
 
 /* An entry that is refused whatever its content: not a regular file, too large, a bad name. */
 struct ml_file_refused {
-    char *name;        /* fit to be shown */
+    char *name;        /* printable */
     struct ml_err err; /* begins with the name, or with the path */
 };
 
@@ -36,18 +35,18 @@ struct ml_files {
 #define ML_FILES_INIT ((struct ml_files){0})
 
 void ml_files_fini(struct ml_files *files);
-void ml_files_copy(struct ml_files *to, const struct ml_files *from); /* `to` is written anew */
+void ml_files_copy(struct ml_files *to, const struct ml_files *from); /* overwrites `to` */
 bool ml_files_same(const struct ml_files *a, const struct ml_files *b);
 bool ml_files_have(const struct ml_files *files, const char *name); /* refused or not */
 
-/* Copies name and text in, keeping the order. A file that is too large, or whose name is longer
- * than ML_FILE_NAME_MAX or cannot be printed, goes to `refused`. ML_ELIMIT: too many files or bytes
- * in all. */
+/* Adds copies of name and text, and keeps the order. A file that is too large, or whose name is
+ * longer than ML_FILE_NAME_MAX or cannot be printed, goes to `refused`. ML_ELIMIT: too many files
+ * or bytes in all. */
 ML_NODISCARD int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind,
                               struct ml_str name, struct ml_str text, struct ml_err *err);
 
-/* Reads a file, of whatever name, or those of a folder that are wanted (not of its subfolders; no
- * hidden ones). A mounted ConfigMap is such a folder. Only regular files are opened, and only up to
+/* Reads a file of any name, or the wanted files of a folder (not of its subfolders; no hidden
+ * ones). A mounted ConfigMap is such a folder. Only regular files are opened, and only up to
  * the size that a file may have; links are followed. An entry of a folder that cannot be read
  * goes to `refused`; ML_EIO, ML_EINVALID and ML_ELIMIT are about the path as a whole. */
 ML_NODISCARD int ml_files_read(struct ml_files *files, const struct ml_files_kind *kind,
@@ -57,12 +56,7 @@ ML_NODISCARD int ml_files_read(struct ml_files *files, const struct ml_files_kin
  * missing rights)? Then read it again later. */
 bool ml_files_may_recover(const struct ml_files *files);
 
-/* Over name and text of every file that `script` was made from, or of all when it is NULL. The same
- * in every process. */
+/* A hash of name and text of every file of which `script` was made, or of all when it is NULL. The
+ * same in every process. */
 uint64_t ml_files_fingerprint(const struct ml_files *files, const struct ml_script *script);
-uint64_t ml_file_fingerprint(const struct ml_script_file *file); /* of this one */
-
-static inline struct ml_script_files ml_files_view(const struct ml_files *files)
-{
-    return (struct ml_script_files){files->files, files->count};
-}
+uint64_t ml_file_fingerprint(const struct ml_script_file *file); /* of this one; never 0 */

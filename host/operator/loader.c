@@ -8,19 +8,19 @@
 static bool file_is_quarantined(const struct ml_batch *batch, const struct ml_script_file *file)
 {
     return batch->opts.marker &&
-           ml_crash_marker_quarantined(batch->opts.marker, ml_crash_marker_version(file));
+           ml_crash_marker_quarantined(batch->opts.marker, ml_file_fingerprint(file));
 }
 
 static void batch_load_file(struct ml_batch *batch, const struct ml_files *files, size_t index,
                             struct ml_batch_entry *entry)
 {
     const struct ml_batch_opts *opts = &batch->opts;
-    const struct ml_script_files view = ml_files_view(files);
+    const struct ml_script_files view = {files->files, files->count};
     struct ml_script_limits limits = opts->limits ? *opts->limits : (struct ml_script_limits){0};
     struct ml_script *script = NULL;
     if (opts->marker) {
         limits.at_work = ml_crash_marker_at_work(opts->marker);
-        limits.version = ml_crash_marker_version(&files->files[index]);
+        limits.version = ml_file_fingerprint(&files->files[index]);
     }
     if (ml_script_load(opts->cluster, &limits, &view, index, &script, &entry->err) < 0) {
         entry->verdict = ML_BATCH_REFUSED;
@@ -39,7 +39,7 @@ static struct ml_script *batch_load_last_good(struct ml_batch *batch, size_t ind
     if (!opts->last_good || !opts->last_good(opts->context, batch, index, &files))
         return NULL;
     for (size_t i = 0; i < files.count && !entry.script; i++)
-        if (ml_str_eq(files.files[i].name, batch->files->files[index].name) &&
+        if (ml_str_eq(files.files[i].name, batch->files.files[index].name) &&
             !file_is_quarantined(batch, &files.files[i]))
             batch_load_file(batch, &files, i, &entry);
     if (entry.verdict == ML_BATCH_CONTROLLER)
@@ -57,22 +57,22 @@ static void batch_replace_quarantined(struct ml_batch *batch, size_t index)
     ml_err_set(&entry->err, ML_ESCRIPT,
                ML_STR_FMT ": this version was at work when the process died twice in a row; change "
                           "it to have it loaded again%s",
-               ML_STR_ARG(batch->files->files[index].name),
+               ML_STR_ARG(batch->files.files[index].name),
                entry->script ? "; till then the last good version runs" : "");
 }
 
 static void batch_load_next(struct ml_batch *batch, size_t index)
 {
-    if (file_is_quarantined(batch, &batch->files->files[index]))
+    if (file_is_quarantined(batch, &batch->files.files[index]))
         batch_replace_quarantined(batch, index);
     else
-        batch_load_file(batch, batch->files, index, &batch->entries[index]);
+        batch_load_file(batch, &batch->files, index, &batch->entries[index]);
 }
 
 static bool module_is_required(const struct ml_batch *batch, size_t index)
 {
-    struct ml_str name = batch->files->files[index].name;
-    for (size_t i = 0; i < batch->files->count; i++) {
+    struct ml_str name = batch->files.files[index].name;
+    for (size_t i = 0; i < batch->files.count; i++) {
         const struct ml_batch_entry *entry = &batch->entries[i];
         /* A broken file may be the one that requires it: blame only one of the two. */
         if (i != index && (entry->verdict == ML_BATCH_REFUSED ||
@@ -82,11 +82,11 @@ static bool module_is_required(const struct ml_batch *batch, size_t index)
     return false;
 }
 
-static void entry_refuse(struct ml_batch_entry *entry, struct ml_err *err)
+/* Its `err` says why. */
+static void entry_refuse(struct ml_batch_entry *entry)
 {
     ml_script_unref(ml_take(&entry->script));
     entry->verdict = ML_BATCH_REFUSED;
-    entry->err = *err;
 }
 
 static void batch_notify_judged(const struct ml_batch *batch, size_t index)
@@ -98,16 +98,15 @@ static void batch_notify_judged(const struct ml_batch *batch, size_t index)
 /* Who requires a module is known when all are loaded. */
 static void batch_refuse_unused_modules(struct ml_batch *batch)
 {
-    struct ml_err err;
-    for (size_t i = 0; i < batch->files->count; i++) {
+    for (size_t i = 0; i < batch->files.count; i++) {
         if (batch->entries[i].verdict != ML_BATCH_MODULE)
             continue;
         if (!module_is_required(batch, i)) {
-            ml_err_set(&err, ML_ESCRIPT,
+            ml_err_set(&batch->entries[i].err, ML_ESCRIPT,
                        ML_STR_FMT ": returns a table that is not a moonloop.controller{…}, and no "
                                   "other script requires it",
-                       ML_STR_ARG(batch->files->files[i].name));
-            entry_refuse(&batch->entries[i], &err);
+                       ML_STR_ARG(batch->files.files[i].name));
+            entry_refuse(&batch->entries[i]);
         }
         batch_notify_judged(batch, i);
     }
@@ -121,26 +120,25 @@ static const struct ml_declaration *entry_declaration(const struct ml_batch *bat
 
 static void batch_refuse_second_name(struct ml_batch *batch, size_t index)
 {
-    const struct ml_script_file *files = batch->files->files;
+    const struct ml_script_file *files = batch->files.files;
     for (size_t i = 0; i < batch->next; i++) {
         const struct ml_declaration *first = entry_declaration(batch, batch->order[i]);
         const struct ml_declaration *second = entry_declaration(batch, index);
         if (!first || !second || strcmp(first->name, second->name) != 0)
             continue;
-        struct ml_err err;
-        ml_err_set(&err, ML_ESCRIPT,
+        ml_err_set(&batch->entries[index].err, ML_ESCRIPT,
                    ML_STR_FMT ": the name \"%s\" is taken by " ML_STR_FMT
                               "; give this controller another one",
                    ML_STR_ARG(files[index].name), second->name,
                    ML_STR_ARG(files[batch->order[i]].name));
-        entry_refuse(&batch->entries[index], &err);
+        entry_refuse(&batch->entries[index]);
     }
 }
 
 static void batch_sort(struct ml_batch *batch)
 {
     const struct ml_batch_opts *opts = &batch->opts;
-    const struct ml_files *files = batch->files;
+    const struct ml_files *files = &batch->files;
     size_t count = 0;
     for (int late = 0; late <= 1; late++)
         for (size_t i = 0; i < files->count; i++)
@@ -149,13 +147,14 @@ static void batch_sort(struct ml_batch *batch)
     ml_assert(count == files->count);
 }
 
-void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
-                    const struct ml_batch_opts *opts)
+static void batch_begin(struct ml_batch *batch, const struct ml_files *files,
+                        const struct ml_batch_opts *opts)
 {
-    *batch = (struct ml_batch){.files = files, .opts = *opts};
+    *batch = (struct ml_batch){.opts = *opts};
+    ml_files_copy(&batch->files, files);
     batch->fingerprint = ml_files_fingerprint(files, NULL);
-    batch->entries = ml_zalloc(ML_MAX(files->count, 1u) * sizeof *batch->entries);
-    batch->order = ml_zalloc(ML_MAX(files->count, 1u) * sizeof *batch->order);
+    batch->entries = ml_zalloc(files->count * sizeof *batch->entries);
+    batch->order = ml_zalloc(files->count * sizeof *batch->order);
     for (size_t i = 0; i < files->count; i++)
         batch->entries[i].err = ML_ERR_INIT;
     batch_sort(batch);
@@ -165,12 +164,12 @@ void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
 static bool entry_copy_from_before(struct ml_batch *batch, size_t index)
 {
     const struct ml_batch *before = batch->before;
-    struct ml_str name = batch->files->files[index].name;
-    for (size_t i = 0; before && i < before->files->count; i++) {
+    struct ml_str name = batch->files.files[index].name;
+    for (size_t i = 0; before && i < before->files.count; i++) {
         struct ml_script *script = before->entries[i].script;
-        if (!script || !ml_str_eq(before->files->files[i].name, name) ||
-            ml_files_fingerprint(before->files, script) !=
-                ml_files_fingerprint(batch->files, script))
+        if (!script || !ml_str_eq(before->files.files[i].name, name) ||
+            ml_files_fingerprint(&before->files, script) !=
+                ml_files_fingerprint(&batch->files, script))
             continue;
         batch->entries[index] = before->entries[i];
         ml_script_ref(script);
@@ -186,9 +185,10 @@ static bool entry_is_known(struct ml_batch *batch, size_t index)
            entry_copy_from_before(batch, index);
 }
 
-bool ml_batch_step(struct ml_batch *batch)
+/* Loads one file. False when all are loaded and the verdicts on the modules are final. */
+static bool batch_step(struct ml_batch *batch)
 {
-    for (bool loaded = false; batch->next < batch->files->count; batch->next++) {
+    for (bool loaded = false; batch->next < batch->files.count; batch->next++) {
         size_t index = batch->order[batch->next];
         if (!entry_is_known(batch, index)) {
             if (loaded)
@@ -207,58 +207,31 @@ bool ml_batch_step(struct ml_batch *batch)
 void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
                    const struct ml_batch_opts *opts)
 {
-    ml_batch_begin(batch, files, opts);
-    while (ml_batch_step(batch))
+    batch_begin(batch, files, opts);
+    while (batch_step(batch))
         ;
 }
 
 void ml_batch_fini(struct ml_batch *batch)
 {
-    for (size_t i = 0; batch->files && i < batch->files->count; i++)
+    for (size_t i = 0; i < batch->files.count; i++)
         ml_script_unref(batch->entries[i].script);
     free(batch->entries);
     free(batch->order);
+    ml_files_fini(&batch->files);
     *batch = (struct ml_batch){0};
 }
 
 bool ml_batch_is_good(const struct ml_batch *batch)
 {
-    for (size_t i = 0; i < batch->files->count; i++)
+    for (size_t i = 0; i < batch->files.count; i++)
         if (batch->entries[i].verdict == ML_BATCH_REFUSED ||
-            file_is_quarantined(batch, &batch->files->files[i]))
+            file_is_quarantined(batch, &batch->files.files[i]))
             return false;
-    return batch->files->refused_count == 0;
-}
-
-size_t ml_batch_check(const struct ml_script_limits *limits, const struct ml_files *files,
-                      const struct ml_batch_check *check)
-{
-    const struct ml_batch_opts opts = {.limits = limits};
-    struct ml_batch batch;
-    size_t bad = 0;
-    ml_batch_load(&batch, files, &opts);
-    for (size_t i = 0; i < files->refused_count; i++, bad++)
-        check->bad(check->context, &files->refused[i].err);
-    for (size_t i = 0; i < files->count; i++) {
-        const struct ml_batch_entry *entry = &batch.entries[i];
-        if (entry->verdict == ML_BATCH_REFUSED) {
-            bad++;
-            check->bad(check->context, &entry->err);
-        } else if (entry->verdict == ML_BATCH_CONTROLLER) {
-            check->good(check->context, entry->script);
-        }
-    }
-    ml_batch_fini(&batch);
-    return bad;
+    return batch->files.refused_count == 0;
 }
 
 /* ---- in turns of the loop ---- */
-
-/* A set of files and its batch. */
-struct round {
-    struct ml_files files;
-    struct ml_batch batch;
-};
 
 struct ml_loader {
     struct ml_batch_opts opts;
@@ -266,30 +239,28 @@ struct ml_loader {
     void (*loaded)(void *context, const struct ml_batch *batch);
     struct ml_payer payer;
     struct ml_turn turn;
-    struct round *now;    /* NULL: nothing is being loaded */
-    struct round *before; /* the unfinished one that `now` replaced, or NULL */
+    struct ml_batch *now;    /* NULL: nothing is being loaded */
+    struct ml_batch *before; /* the unfinished one that `now` replaced, or NULL */
 };
 
-static void round_free(struct round *round)
+static void batch_free(struct ml_batch *batch)
 {
-    if (!round)
-        return;
-    ml_batch_fini(&round->batch);
-    ml_files_fini(&round->files);
-    free(round);
+    if (batch)
+        ml_batch_fini(batch);
+    free(batch);
 }
 
 static void loader_on_turn(void *context)
 {
     struct ml_loader *self = context;
-    if (ml_batch_step(&self->now->batch)) {
+    if (batch_step(self->now)) {
         ml_turn_wait(&self->turn, &self->payer);
         return;
     }
-    struct round *done = ml_take(&self->now);
-    round_free(ml_take(&self->before));
-    self->loaded(self->opts.context, &done->batch);
-    round_free(done);
+    struct ml_batch *done = ml_take(&self->now);
+    batch_free(ml_take(&self->before));
+    self->loaded(self->opts.context, done);
+    batch_free(done);
 }
 
 static void loader_on_idle(void *context)
@@ -317,8 +288,8 @@ void ml_loader_free(struct ml_loader *self)
         return;
     ml_turn_cancel(&self->turn);
     ml_payer_fini(&self->payer);
-    round_free(self->now);
-    round_free(self->before);
+    batch_free(self->now);
+    batch_free(self->before);
     free(self);
 }
 
@@ -326,15 +297,13 @@ void ml_loader_load(struct ml_loader *self, const struct ml_files *files)
 {
     if (self->now && ml_files_same(&self->now->files, files))
         return;
-    struct round *round = ml_new(struct round);
-    ml_files_copy(&round->files, files);
-    ml_batch_begin(&round->batch, &round->files, &self->opts);
     if (self->now) {
-        round_free(self->before);
-        self->before = self->now;
-        round->batch.before = &self->before->batch;
+        batch_free(self->before);
+        self->before = ml_take(&self->now);
     }
-    self->now = round;
+    self->now = ml_new(struct ml_batch);
+    batch_begin(self->now, files, &self->opts);
+    self->now->before = self->before;
     if (!ml_turn_waits(&self->turn))
         ml_turn_wait(&self->turn, &self->payer);
 }

@@ -17,8 +17,8 @@ struct ml_batch_entry {
     enum ml_batch_verdict verdict;
     struct ml_script *script; /* owned, or NULL */
     struct ml_err err;
-    bool quarantined; /* in quarantine, and `err` says so: REFUSED, or CONTROLLER when `script` is
-                         of the last good set */
+    bool quarantined; /* in quarantine, and `err` says so: REFUSED, or CONTROLLER when `script`
+                         comes from the last good set */
 };
 
 struct ml_batch;
@@ -27,8 +27,8 @@ struct ml_batch_opts {
     struct ml_cluster *cluster; /* NULL: for checking only */
     const struct ml_script_limits *limits;
     struct ml_crash_marker *marker; /* NULL: none is kept */
-    /* Fills the entry of a file with its earlier verdict, when nothing it was made from has
-     * changed. False: load it (again). May be NULL. */
+    /* Fills the entry of a file with its earlier verdict, if none of the files of which it was made
+     * has changed. False: load it (again). May be NULL. */
     bool (*known)(void *context, const struct ml_batch *batch, size_t index,
                   struct ml_batch_entry *entry);
     /* Is this file to be loaded after the others? May be NULL. */
@@ -44,39 +44,26 @@ struct ml_batch_opts {
 };
 
 struct ml_batch {
-    const struct ml_files *files; /* borrowed */
+    struct ml_files files;
     struct ml_batch_opts opts;
     struct ml_batch_entry *entries; /* one for each file */
+    uint64_t fingerprint;           /* of all files */
+
+    /* Private. */
     const struct ml_batch
-        *before;          /* borrowed: the unfinished batch that this one replaces; or NULL */
-    size_t *order;        /* indexes of the files, as they are loaded */
-    size_t next;          /* in `order`; those before it are filled */
-    uint64_t fingerprint; /* of all files */
+        *before;   /* borrowed: the unfinished one that this one replaces; or NULL */
+    size_t *order; /* indexes of the files, as they are loaded */
+    size_t next;   /* in `order`; those before it are filled */
 };
 
-void ml_batch_begin(struct ml_batch *batch, const struct ml_files *files,
-                    const struct ml_batch_opts *opts);
-/* Loads one file. Of two controllers with one name, the one loaded first keeps it. False when all
- * files are loaded and the verdicts on the modules are final. */
-bool ml_batch_step(struct ml_batch *batch);
+/* Copies the files and loads them all at once. Of two controllers with one name, the one loaded
+ * first keeps it. */
 void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
-                   const struct ml_batch_opts *opts); /* all at once */
+                   const struct ml_batch_opts *opts);
 void ml_batch_fini(struct ml_batch *batch);
 
 /* Of a loaded batch: no file is refused or in quarantine. */
 bool ml_batch_is_good(const struct ml_batch *batch);
-
-/* For moonloop check: nothing is started. Returns how many files of the set are refused; `bad` is
- * called for each with ML_ESCRIPT or ML_EINVALID and "file:line: message", `good` with each
- * controller. */
-struct ml_batch_check {
-    void (*bad)(void *context, const struct ml_err *err);
-    void (*good)(void *context, const struct ml_script *script);
-    void *context;
-};
-
-size_t ml_batch_check(const struct ml_script_limits *limits, const struct ml_files *files,
-                      const struct ml_batch_check *check);
 
 /* ---- in turns of the loop (state/turns.h), so that slow files hold up nobody ---- */
 
@@ -89,6 +76,6 @@ struct ml_loader *ml_loader_new(const struct ml_batch_opts *opts,
 void ml_loader_free(struct ml_loader *loader); /* NULL is fine; not from inside its handler */
 
 /* Copies the set and begins to load it. It replaces a set that is still being loaded; files that
- * are loaded already and the same in both are kept. */
+ * are already loaded and the same in both are kept. */
 void ml_loader_load(struct ml_loader *loader, const struct ml_files *files);
 bool ml_loader_busy(const struct ml_loader *loader); /* false for NULL */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -99,30 +100,15 @@ static void landlock_allow(struct landlock_rules *rules, const char *path, uint6
     close(fd);
 }
 
-/* Cuts off the last name; of a single name, "." is left. False: there is no name left to cut off.
- */
-static bool cut_last_name(char *path)
-{
-    char *slash = strrchr(path, '/');
-    if (!slash && strcmp(path, ".") == 0)
-        return false;
-    if (!slash)
-        strcpy(path, "."); /* a name has at least one byte */
-    else
-        slash[slash == path] = '\0';
-    return true;
-}
-
 /* Allows the folder of `path`, or the next one above it that exists. */
 static void landlock_allow_around(struct landlock_rules *rules, const char *path)
 {
-    char folder[PATH_MAX], real[PATH_MAX];
-    if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder)
+    char copy[PATH_MAX], real[PATH_MAX];
+    if (snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy)
         return;
-    for (size_t len = strlen(folder); len > 1 && folder[len - 1] == '/'; len--)
-        folder[len - 1] = '\0';
-    while (cut_last_name(folder) && !realpath(folder, real) && strcmp(folder, "/") != 0)
-        ;
+    const char *folder = dirname(copy);
+    while (!realpath(folder, real) && strcmp(folder, "/") != 0 && strcmp(folder, ".") != 0)
+        folder = dirname(copy);
     if (!realpath(folder, real))
         return;
     if (strcmp(real, "/") != 0)
@@ -196,19 +182,6 @@ static int landlock_restrict(const struct ml_lockdown_opts *opts, bool *out_read
 
 /* ---- system calls: seccomp ---- */
 
-enum syscalls {
-    /* Only the calls that the host makes. Calls that only an attacker makes (execve, ptrace, mount,
-     * bpf, io_uring, …) end the process with SIGSYS. A listed call with other arguments (a new
-     * listening socket, a fork, executable memory) gets EPERM; all others get ENOSYS, as on a
-     * kernel that does not have them, for which libraries have a fallback. */
-    SYSCALLS_STRICT,
-    /* The same, and files may be written, created and renamed where landlock allows it. */
-    SYSCALLS_STRICT_AND_FILES,
-    /* The process starts other programs (a credential plugin), which inherit the filter. All calls
-     * are allowed but those that only an attacker makes, which get EPERM. */
-    SYSCALLS_WITH_PROGRAMS,
-};
-
 #define PROGRAM_MAX 1024 /* instructions; the kernel's limit is 4096 */
 #define TESTS_MAX   3    /* of one rule */
 
@@ -238,14 +211,8 @@ struct syscall_rule {
     struct argument_test tests[TESTS_MAX];
 };
 
-#define ANY(name)                                                                                  \
-    {                                                                                              \
-        .nr = SYS_##name                                                                           \
-    }
-#define WHEN(name, ...)                                                                            \
-    {                                                                                              \
-        .nr = SYS_##name, .tests = { __VA_ARGS__ }                                                 \
-    }
+#define ANY(name)       ((struct syscall_rule){.nr = SYS_##name})
+#define WHEN(name, ...) ((struct syscall_rule){.nr = SYS_##name, .tests = {__VA_ARGS__}})
 
 /* The flags of open that create, change or truncate a file. */
 #define OPEN_WRITES ((uint32_t)(O_ACCMODE | O_CREAT | O_TRUNC))
@@ -452,6 +419,11 @@ static void seccomp_check_architecture(struct seccomp_program *program)
 #endif
 }
 
+/* Allows the calls that the host makes, and no others. Calls that only an attacker makes (execve,
+ * ptrace, mount, bpf, io_uring, …) end the process with SIGSYS. A listed call with other arguments
+ * (a new listening socket, a fork, executable memory) gets EPERM; all others get ENOSYS, as on a
+ * kernel that does not have them, for which libraries have a fallback. `files`: they may be
+ * written, created and renamed where landlock allows it. */
 static void seccomp_write_strict(struct seccomp_program *program, bool files)
 {
     seccomp_allow_all(program, at_work, ML_COUNT(at_work));
@@ -468,6 +440,8 @@ static void seccomp_write_strict(struct seccomp_program *program, bool files)
     seccomp_answer(program, SECCOMP_RET_ERRNO | ENOSYS);
 }
 
+/* The process starts other programs (a credential plugin), which inherit the filter. Allows all
+ * calls but those that only an attacker makes, which get EPERM. */
 static void seccomp_write_with_programs(struct seccomp_program *program)
 {
     if (SANITIZED)
@@ -487,16 +461,16 @@ static bool seccomp_install(const struct seccomp_program *program)
            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 }
 
-static int seccomp_restrict(enum syscalls which, struct ml_err *err)
+static int seccomp_restrict(const struct ml_lockdown_opts *opts, struct ml_err *err)
 {
     struct seccomp_program program = {.count = 0};
     if (!OUR_ARCH)
         return ml_err_set(err, ML_EUNSUPPORTED, "no list for this architecture");
     seccomp_check_architecture(&program);
-    if (which == SYSCALLS_WITH_PROGRAMS)
+    if (opts->runs_programs)
         seccomp_write_with_programs(&program);
     else
-        seccomp_write_strict(&program, which == SYSCALLS_STRICT_AND_FILES);
+        seccomp_write_strict(&program, opts->writable && opts->writable[0]);
     if (seccomp_install(&program))
         return 0;
     bool unknown = errno == ENOSYS || errno == EINVAL;
@@ -522,43 +496,38 @@ struct lockdown_part {
     char says[ML_ERR_MESSAGE_MAX + 8];
 };
 
-static void describe_part(struct lockdown_part *part, int r, const char *in_force,
-                          const struct ml_err *err)
+static struct lockdown_part describe_part(int r, const char *in_force, const struct ml_err *err)
 {
+    struct lockdown_part part;
     if (r < 0)
-        snprintf(part->says, sizeof part->says, "off: %s", err->message);
+        snprintf(part.says, sizeof part.says, "off: %s", err->message);
     else
-        snprintf(part->says, sizeof part->says, "%s", in_force);
+        snprintf(part.says, sizeof part.says, "%s", in_force);
+    return part;
 }
 
-static void restrict_files(const struct ml_lockdown_opts *opts, struct lockdown_part *out)
+static struct lockdown_part restrict_files(const struct ml_lockdown_opts *opts)
 {
     struct ml_err err = ML_ERR_INIT;
     bool reads_all = false;
     int r = opts->runs_programs ? ml_err_set(&err, ML_EUNSUPPORTED, "a credential plugin is in use")
                                 : landlock_restrict(opts, &reads_all, &err);
-    describe_part(out, r, reads_all ? "writes listed folders only" : "listed folders only", &err);
+    return describe_part(r, reads_all ? "writes listed folders only" : "listed folders only", &err);
 }
 
-static void restrict_syscalls(const struct ml_lockdown_opts *opts, struct lockdown_part *out)
+static struct lockdown_part restrict_syscalls(const struct ml_lockdown_opts *opts)
 {
     struct ml_err err = ML_ERR_INIT;
-    bool writes = opts->writable && opts->writable[0];
-    enum syscalls which = opts->runs_programs ? SYSCALLS_WITH_PROGRAMS
-                          : writes            ? SYSCALLS_STRICT_AND_FILES
-                                              : SYSCALLS_STRICT;
-    int r = seccomp_restrict(which, &err);
-    describe_part(out, r, opts->runs_programs ? "hostile calls refused" : "listed calls only",
-                  &err);
+    int r = seccomp_restrict(opts, &err);
+    return describe_part(r, opts->runs_programs ? "hostile calls refused" : "listed calls only",
+                         &err);
 }
 
 void ml_lockdown(const struct ml_lockdown_opts *opts)
 {
-    struct lockdown_part landlock, seccomp;
     keep_memory_private();
     bool bound = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    restrict_files(opts, &landlock);
-    restrict_syscalls(opts, &seccomp);
+    const struct lockdown_part landlock = restrict_files(opts), seccomp = restrict_syscalls(opts);
     ml_info(opts->log, "host", "gave up the rights that are not needed",
             ML_S("no_new_privs", bound ? "on" : "off"), ML_S("core_dumps", "off"),
             ML_S("seccomp", seccomp.says), ML_S("landlock", landlock.says));

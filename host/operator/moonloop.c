@@ -5,8 +5,9 @@
  *   stop    readiness, scripts (running reconciles end), Events, the Lease, connections, probes */
 #include "include/moonloop.h"
 
+#include "base/repeat.h"
+#include "codec/json.h"
 #include "kube/transport_http.h"
-#include "operator/connect.h"
 #include "operator/crash_marker.h"
 #include "operator/endpoints.h"
 #include "operator/lockdown.h"
@@ -14,13 +15,13 @@
 #include "operator/watchdog.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
-#define CONNECT_PATIENCE_NS   (10 * ML_NS_PER_S)
+#define CONNECT_PATIENCE_NS   (10 * ML_NS_PER_S)   /* for transient errors of the first request */
+#define CONNECT_RETRY_NS      (200 * ML_NS_PER_MS) /* doubles */
+#define CONNECT_RETRY_MAX_NS  (2 * ML_NS_PER_S)
 #define DRAIN_SECONDS_DEFAULT 25
 
 struct moonloop {
@@ -38,69 +39,74 @@ struct moonloop {
     struct ml_transport *transport;
     struct ml_http_client *lease_http; /* of its own, so that renewals wait for no other request */
     struct ml_transport *lease_transport;
+    char *identity; /* of this process among the replicas */
     struct ml_operator *operator;
     struct ml_endpoints *endpoints;
-    struct ml_connect *connecting;
     struct ml_watchdog *watchdog;
     struct ml_crash_marker *marker; /* NULL: no --state-dir, or it cannot be used */
     struct ml_timer worked;
 
+    bool connecting;              /* the first request has not succeeded yet */
+    struct ml_client_call *asked; /* NULL: not under way */
+    struct ml_timer ask_again;
+    int64_t ask_delay_ns;
+    int64_t give_up_ns; /* monotonic */
+    struct ml_repeat unanswered;
+
     bool stopping;
-    int wake[2]; /* moonloop_stop writes a byte here */
+    int wake; /* an eventfd to which moonloop_stop adds */
     struct ml_loop_watch *woken;
-    atomic_int stops;
+    uint64_t stops; /* calls of moonloop_stop */
 };
 
 /* ---- options: copied, as the caller may free its strings after moonloop_new ---- */
 
-static const char *const *opts_own_list(const char *const *list)
+static void own_text(const char **text)
+{
+    *text = ml_strdup(*text);
+}
+
+static void free_text(const char **text)
+{
+    free((char *)*text);
+}
+
+static void own_list(const char *const **list)
 {
     size_t count = 0;
-    while (list && list[count])
+    while (*list && (*list)[count])
         count++;
     const char **copy = ml_zalloc((count + 1) * sizeof *copy);
     for (size_t i = 0; i < count; i++)
-        copy[i] = ml_strdup(list[i]);
-    return copy;
+        copy[i] = ml_strdup((*list)[i]);
+    *list = copy;
 }
 
-static void opts_free_list(const char *const *list)
+static void free_list(const char *const **list)
 {
-    for (size_t i = 0; list && list[i]; i++)
-        free((char *)list[i]);
-    free((void *)list);
+    for (size_t i = 0; (*list)[i]; i++)
+        free((char *)(*list)[i]);
+    free((void *)*list);
 }
 
-static void opts_own(struct moonloop_opts *opts)
+static void opts_each(struct moonloop_opts *opts, void (*text)(const char **text),
+                      void (*list)(const char *const **list))
 {
-    opts->kubeconfig = ml_strdup(opts->kubeconfig);
-    opts->context = ml_strdup(opts->context);
-    opts->metrics_bind_address = ml_strdup(opts->metrics_bind_address);
-    opts->health_probe_bind_address = ml_strdup(opts->health_probe_bind_address);
-    opts->state_dir = ml_strdup(opts->state_dir);
-    opts->log_format = ml_strdup(opts->log_format);
-    opts->log_level = ml_strdup(opts->log_level);
-    opts->leader_election_id = ml_strdup(opts->leader_election_id);
-    opts->leader_election_namespace = ml_strdup(opts->leader_election_namespace);
-    opts->namespaces = opts_own_list(opts->namespaces);
-    opts->scripts = opts_own_list(opts->scripts);
-    opts->scripts_configmaps = opts_own_list(opts->scripts_configmaps);
-}
-
-static void opts_free(struct moonloop_opts *opts)
-{
-    free((char *)opts->kubeconfig);
-    free((char *)opts->context);
-    free((char *)opts->metrics_bind_address);
-    free((char *)opts->health_probe_bind_address);
-    free((char *)opts->state_dir);
-    free((char *)opts->log_format);
-    free((char *)opts->log_level);
-    free((char *)opts->leader_election_id);
-    free((char *)opts->leader_election_namespace);
-    opts_free_list(opts->namespaces);
-    opts_free_list(opts->scripts);
-    opts_free_list(opts->scripts_configmaps);
+    const char **const texts[] = {&opts->kubeconfig,
+                                  &opts->context,
+                                  &opts->metrics_bind_address,
+                                  &opts->health_probe_bind_address,
+                                  &opts->state_dir,
+                                  &opts->log_format,
+                                  &opts->log_level,
+                                  &opts->leader_election_id,
+                                  &opts->leader_election_namespace};
+    const char *const **const lists[] = {&opts->namespaces, &opts->scripts,
+                                         &opts->scripts_configmaps};
+    for (size_t i = 0; i < ML_COUNT(texts); i++)
+        text(texts[i]);
+    for (size_t i = 0; i < ML_COUNT(lists); i++)
+        list(lists[i]);
 }
 
 static bool opts_is_replica(const struct moonloop_opts *opts)
@@ -125,40 +131,10 @@ static struct ml_lease_times opts_lease_times(const struct moonloop_opts *opts)
     return times;
 }
 
-static int opts_log(const struct moonloop_opts *opts, enum ml_log_format *out_format,
-                    enum ml_log_level *out_level, struct ml_err *err)
-{
-    *out_format = ML_LOG_JSON;
-    *out_level = ML_LOG_INFO;
-    if (opts->log_format && !ml_log_format_parse(opts->log_format, out_format))
-        return ml_err_set(err, ML_EINVALID, "--log-format %s: expected json or text",
-                          opts->log_format);
-    if (opts->log_level && !ml_log_level_parse(opts->log_level, out_level))
-        return ml_err_set(err, ML_EINVALID, "--log-level %s: expected debug, info, warn or error",
-                          opts->log_level);
-    return 0;
-}
-
-static int opts_check_sources(const struct moonloop_opts *opts, struct ml_err *err)
-{
-    const char *const *configmaps = opts->scripts_configmaps;
-    if (!opts->scripts[0] && !configmaps[0])
-        return ml_err_set(err, ML_EINVALID,
-                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
-    for (size_t i = 0; configmaps[i]; i++) {
-        int r = ml_source_configmap_check(configmaps[i], err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 static int opts_check_replica(const struct moonloop_opts *opts, struct ml_err *err)
 {
     const char *ns = opts->leader_election_namespace, *name = opts_lease_name(opts);
     const struct ml_lease_times times = opts_lease_times(opts);
-    if (!opts_is_replica(opts))
-        return 0;
     if (opts->leader_elect && opts->shard)
         return ml_err_set(err, ML_EINVALID,
                           "--shard and --leader-elect exclude each other: with the first all "
@@ -174,8 +150,14 @@ static int opts_check_replica(const struct moonloop_opts *opts, struct ml_err *e
 
 static int opts_check(const struct moonloop_opts *opts, struct ml_err *err)
 {
-    int r = opts_check_sources(opts, err);
-    return r < 0 ? r : opts_check_replica(opts, err);
+    const char *const *configmaps = opts->scripts_configmaps;
+    if (!opts->scripts[0] && !configmaps[0])
+        return ml_err_set(err, ML_EINVALID,
+                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
+    for (size_t i = 0; configmaps[i]; i++)
+        if (ml_source_configmap_check(configmaps[i], err) < 0)
+            return err->kind;
+    return opts_is_replica(opts) ? opts_check_replica(opts, err) : 0;
 }
 
 /* ---- the host ---- */
@@ -189,11 +171,11 @@ struct moonloop *moonloop_new(const struct moonloop_opts *opts)
 {
     struct moonloop *self = ml_new(struct moonloop);
     self->opts = *opts;
-    opts_own(&self->opts);
+    opts_each(&self->opts, own_text, own_list);
     self->err = ML_ERR_INIT;
-    self->wake[0] = self->wake[1] = -1;
-    if (pipe2(self->wake, O_NONBLOCK | O_CLOEXEC) < 0)
-        ml_err_set(&self->err, ML_EIO, "pipe: %s", strerror(errno));
+    self->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (self->wake < 0)
+        ml_err_set(&self->err, ML_EIO, "eventfd: %s", strerror(errno));
     return self;
 }
 
@@ -209,6 +191,14 @@ static int host_fail(struct moonloop *self, int exit_code)
     return exit_code;
 }
 
+static void host_stop_connecting(struct moonloop *self)
+{
+    self->connecting = false;
+    ml_timer_stop(&self->ask_again);
+    if (self->asked)
+        ml_client_cancel(ml_take(&self->asked));
+}
+
 static void host_stop(struct moonloop *self, const char *why)
 {
     int64_t seconds = self->opts.drain_seconds > 0 ? self->opts.drain_seconds
@@ -220,24 +210,23 @@ static void host_stop(struct moonloop *self, const char *why)
         host_fail(self, MOONLOOP_EXIT_BAD);
     }
     self->stopping = true;
-    ml_connect_free(ml_take(&self->connecting));
+    host_stop_connecting(self);
     ml_operator_stop(self->operator, seconds * ML_NS_PER_S, host_leave_loop, self);
 }
 
 static void host_on_wake(void *context)
 {
     struct moonloop *self = context;
-    char byte;
-    while (read(self->wake[0], &byte, 1) == 1)
-        ;
-    host_stop(self, atomic_load(&self->stops) > 1 ? "asked twice" : "asked to");
+    eventfd_t calls = 0;
+    if (eventfd_read(self->wake, &calls) < 0)
+        return;
+    self->stops += calls;
+    host_stop(self, self->stops > 1 ? "asked twice" : "asked to");
 }
 
 void moonloop_stop(struct moonloop *self)
 {
-    atomic_fetch_add(&self->stops, 1);
-    ssize_t sent = write(self->wake[1], "", 1);
-    (void)sent; /* a full pipe wakes as well */
+    eventfd_write(self->wake, 1);
 }
 
 static void host_on_signal(void *context, int signo)
@@ -253,38 +242,106 @@ static void host_catch_signals(struct moonloop *self, void (*fire)(void *context
     ml_loop_on_signal(self->loop, SIGINT, fire, self);
 }
 
-static void host_on_connected(void *context, const char *version, const struct ml_err *err)
+/* ---- the first request: is the server there, and does it accept our credentials? ---- */
+
+/* A server that is starting or overloaded may answer soon. A wrong certificate, or credentials that
+ * are rejected after they were read again, will not get better. */
+static bool server_may_recover(int kind)
 {
-    struct moonloop *self = context;
-    ml_connect_free(ml_take(&self->connecting));
-    if (err) {
-        ml_err_set(&self->err, err->kind, "cannot use the API server %s (%s): %s%s",
-                   ml_kubeconfig_server(self->kubeconfig), ml_kubeconfig_source(self->kubeconfig),
-                   err->message, ml_connect_advice(err));
-        host_fail(self, MOONLOOP_EXIT_UNREACHABLE);
-        host_leave_loop(self);
-        return;
-    }
-    ml_info(&self->log, "host", "connected", ML_S("server", ml_kubeconfig_server(self->kubeconfig)),
-            ML_S("version", version), ML_S("credentials", ml_kubeconfig_source(self->kubeconfig)));
-    if (ml_kubeconfig_insecure(self->kubeconfig))
+    return kind == ML_ENETWORK || kind == ML_ETIMEOUT || kind == ML_EUNAVAILABLE ||
+           kind == ML_ETOO_MANY || kind == ML_ESERVER;
+}
+
+/* What a person can do about the error. */
+static const char *connect_advice(const struct ml_err *err)
+{
+    if (err->http == 401)
+        return "; renew the token or certificate, or choose another --context";
+    if (err->http == 403)
+        return "; grant these credentials the ClusterRole system:public-info-viewer";
+    if (err->kind == ML_ENETWORK || err->kind == ML_ETIMEOUT)
+        return "; is it running, and is this the right address?";
+    return "";
+}
+
+static void host_on_connected(struct moonloop *self, const char *version)
+{
+    self->connecting = false;
+    ml_info(&self->log, "host", "connected", ML_S("server", self->kubeconfig->server),
+            ML_S("version", version), ML_S("credentials", self->kubeconfig->source));
+    if (self->kubeconfig->tls.insecure)
         ml_warn(
             &self->log, "host",
             "INSECURE: the server's certificate is not verified (insecure-skip-tls-verify), and "
             "anybody on the way can take the credentials; set certificate-authority instead",
-            ML_S("server", ml_kubeconfig_server(self->kubeconfig)));
+            ML_S("server", self->kubeconfig->server));
     ml_operator_start(self->operator);
 }
 
+static void host_on_not_connected(struct moonloop *self, const struct ml_err *err)
+{
+    int64_t now_ns = ml_clock_monotonic(ml_clock_real());
+    if (!server_may_recover(err->kind) || now_ns + self->ask_delay_ns > self->give_up_ns) {
+        self->connecting = false;
+        ml_err_set(&self->err, err->kind, "cannot use the API server %s (%s): %s%s",
+                   self->kubeconfig->server, self->kubeconfig->source, err->message,
+                   connect_advice(err));
+        host_fail(self, MOONLOOP_EXIT_UNREACHABLE);
+        host_leave_loop(self);
+        return;
+    }
+    if (ml_repeat_failed(&self->unanswered, ml_str_of(err->message), now_ns))
+        ml_warn(&self->log, "connect", "the API server does not answer yet; retrying",
+                ML_ERR_FIELDS(err), ML_REPEAT_FIELDS(&self->unanswered, self->ask_delay_ns));
+    ml_timer_start(&self->ask_again, self->ask_delay_ns);
+    self->ask_delay_ns = ML_MIN(self->ask_delay_ns * 2, CONNECT_RETRY_MAX_NS);
+}
+
+static void host_on_version(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct moonloop *self = context;
+    struct ml_err stranger;
+    ML_AUTO_FREE char *version = err ? NULL : ml_json_find_string(body, "gitVersion", NULL);
+    self->asked = NULL;
+    ml_err_set(&stranger, ML_EUNSUPPORTED, "it answers, but not as a Kubernetes API server does");
+    if (version)
+        host_on_connected(self, version);
+    else
+        host_on_not_connected(self, err ? err : &stranger);
+}
+
+static void host_ask_version(void *context)
+{
+    struct moonloop *self = context;
+    const struct ml_client_request request = {.verb = ML_VERB_GET, .path = "/version"};
+    self->asked = ml_client_send(ml_operator_client(self->operator), &request, host_on_version,
+                                 self);
+}
+
+static void host_connect(struct moonloop *self)
+{
+    self->connecting = true;
+    self->ask_delay_ns = CONNECT_RETRY_NS;
+    self->give_up_ns = ml_clock_monotonic(ml_clock_real()) + CONNECT_PATIENCE_NS;
+    host_ask_version(self);
+}
+
+/* ---- its parts ---- */
+
 static int host_open_log(struct moonloop *self)
 {
-    enum ml_log_format format;
-    enum ml_log_level level;
-    int r = opts_log(&self->opts, &format, &level, &self->err);
-    if (r == 0)
-        ml_log_init(&self->log, ml_clock_real(),
-                    self->opts.log_fd ? self->opts.log_fd : STDOUT_FILENO, format, level);
-    return r;
+    const struct moonloop_opts *opts = &self->opts;
+    enum ml_log_format format = ML_LOG_JSON;
+    enum ml_log_level level = ML_LOG_INFO;
+    if (opts->log_format && !ml_log_format_parse(opts->log_format, &format))
+        return ml_err_set(&self->err, ML_EINVALID, "--log-format %s: expected json or text",
+                          opts->log_format);
+    if (opts->log_level && !ml_log_level_parse(opts->log_level, &level))
+        return ml_err_set(&self->err, ML_EINVALID,
+                          "--log-level %s: expected debug, info, warn or error", opts->log_level);
+    ml_log_init(&self->log, ml_clock_real(), opts->log_fd ? opts->log_fd : STDOUT_FILENO, format,
+                level);
+    return 0;
 }
 
 static int host_open_transport(struct moonloop *self)
@@ -318,17 +375,16 @@ static void host_on_lease_lost(void *context, const struct ml_err *err)
     host_leave_loop(self);
 }
 
-static void host_open_replica(struct moonloop *self, struct ml_replica_opts *out,
-                              const char *identity)
+static void host_open_replica(struct moonloop *self, struct ml_replica_opts *out)
 {
     const char *ns = self->opts.leader_election_namespace;
     self->lease_http = ml_http_client_new(self->loop, "moonloop/" MOONLOOP_VERSION);
     self->lease_transport = ml_transport_http_new(self->lease_http, self->credentials);
     *out = (struct ml_replica_opts){
         .transport = self->lease_transport,
-        .ns = ns ? ns : ml_kubeconfig_namespace(self->kubeconfig),
+        .ns = ns ? ns : self->kubeconfig->ns,
         .name = opts_lease_name(&self->opts),
-        .identity = identity,
+        .identity = self->identity,
         .times = opts_lease_times(&self->opts),
         .shares = self->opts.shard,
         .lost = host_on_lease_lost,
@@ -353,10 +409,10 @@ static void host_make_operator(struct moonloop *self)
     gethostname(host, sizeof host - 1);
     ml_random_uuid(&self->random, uuid);
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
-    ML_AUTO_FREE char *identity = ml_asprintf("%s_%s", host, uuid);
+    self->identity = ml_asprintf("%s_%s", host, uuid);
     struct ml_replica_opts replica;
     if (opts_is_replica(&self->opts))
-        host_open_replica(self, &replica, identity);
+        host_open_replica(self, &replica);
     const struct ml_operator_opts opts = {
         .loop = self->loop,
         .transport = self->transport,
@@ -425,7 +481,7 @@ static void host_lock_down(struct moonloop *self)
     memcpy(readable, self->opts.scripts, count * sizeof *readable);
     memcpy(readable + count, files, file_count * sizeof *readable);
     ml_lockdown(&(struct ml_lockdown_opts){
-        .runs_programs = ml_kubeconfig_runs_programs(self->kubeconfig),
+        .runs_programs = self->kubeconfig->exec != NULL,
         .readable = readable,
         .log = &self->log,
     });
@@ -461,6 +517,7 @@ static int host_build(struct moonloop *self)
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
     ml_timer_init(&self->worked, self->loop, host_on_worked, self);
+    ml_timer_init(&self->ask_again, self->loop, host_ask_version, self);
     host_catch_signals(self, host_on_signal);
     self->metrics = ml_metrics_new();
     if (host_open_transport(self) < 0)
@@ -479,9 +536,8 @@ int moonloop_run(struct moonloop *self)
     ml_assert(self->loop == NULL);
     if (host_build(self) != 0)
         return self->exit_code;
-    self->woken = ml_loop_watch_fd(self->loop, self->wake[0], host_on_wake, self);
-    self->connecting = ml_connect_start(ml_operator_client(self->operator), self->loop, &self->log,
-                                        CONNECT_PATIENCE_NS, host_on_connected, self);
+    self->woken = ml_loop_watch_fd(self->loop, self->wake, host_on_wake, self);
+    host_connect(self);
     if (self->marker)
         ml_timer_start(&self->worked, ML_CRASH_MARKER_WORKED_NS);
     ml_loop_run(self->loop);
@@ -502,10 +558,11 @@ void moonloop_free(struct moonloop *self)
 {
     if (!self)
         return;
-    ml_connect_free(self->connecting);
+    host_stop_connecting(self);
     ml_watchdog_free(self->watchdog);
     ml_endpoints_free(self->endpoints);
     ml_operator_free(self->operator);
+    free(self->identity);
     ml_crash_marker_close(self->marker);
     if (self->transport)
         self->transport->free(self->transport);
@@ -522,9 +579,7 @@ void moonloop_free(struct moonloop *self)
         ml_loop_free(self->loop);
     }
     ml_metrics_free(self->metrics);
-    for (int i = 0; i < 2; i++)
-        if (self->wake[i] >= 0)
-            close(self->wake[i]);
-    opts_free(&self->opts);
+    ml_close_fd(&self->wake);
+    opts_each(&self->opts, free_text, free_list);
     free(self);
 }

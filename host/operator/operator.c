@@ -13,17 +13,13 @@
 #define SCRIPTS_MEMORY ((size_t)16 * 1024 * 1024) /* of all scripts; fits a pod of 30Mi */
 
 struct ml_operator {
-    struct ml_client *client;
     struct ml_cluster cluster;
     struct ml_scripts *scripts;
 
-    /* As one of several replicas; all NULL when it is the only one. */
-    struct ml_client *lease_client; /* on a connection of its own */
-    struct ml_election *election;   /* one replica works, */
-    struct ml_shard *shard;         /* or all share the keys */
-    char *lease_ns, *lease_name, *identity;
-    void (*lost)(void *context, const struct ml_err *err);
-    void *lost_context;
+    /* As one of several replicas, which has an election or is in a shard group (cluster.shard). */
+    struct ml_replica_opts replica;
+    struct ml_client *lease_client; /* on a connection of its own; NULL: it is the only one */
+    struct ml_election *election;
 
     struct ml_timer wall;
     int64_t wall_ahead_ns; /* of the wall clock over the monotonic one, when last checked */
@@ -45,7 +41,7 @@ static int operator_may_write(void *context, const char *method, const char *pat
                           method, path);
     if (self->election)
         return ml_election_fence(self->election, method, path, err);
-    return self->shard ? ml_shard_fence(self->shard, method, path, err) : 0;
+    return self->cluster.shard ? ml_shard_fence(self->cluster.shard, method, path, err) : 0;
 }
 
 /* ---- one of several replicas ---- */
@@ -53,12 +49,12 @@ static int operator_may_write(void *context, const char *method, const char *pat
 /* client-go's words (tools/leaderelection/resourcelock). */
 static void record_lease_event(struct ml_operator *self, const char *what)
 {
-    ML_AUTO_FREE char *note = ml_asprintf("%s %s", self->identity, what);
+    ML_AUTO_FREE char *note = ml_asprintf("%s %s", self->replica.identity, what);
     const struct ml_event event = {
         .api_version = ML_STR("coordination.k8s.io/v1"),
         .kind = ML_STR("Lease"),
-        .ns = ml_str_of(self->lease_ns),
-        .name = ml_str_of(self->lease_name),
+        .ns = ml_str_of(self->replica.ns),
+        .name = ml_str_of(self->replica.name),
         .reason = ML_STR("LeaderElection"),
         .action = ML_STR("LeaderElection"),
         .note = ml_str_of(note),
@@ -70,7 +66,7 @@ static void operator_on_lease_lost(void *context, const struct ml_err *err)
 {
     struct ml_operator *self = context;
     self->cluster.standby = true;
-    self->lost(self->lost_context, err);
+    self->replica.lost(self->replica.context, err);
 }
 
 static void operator_on_leading(void *context)
@@ -107,14 +103,10 @@ static void make_replica(struct ml_operator *self, const struct ml_replica_opts 
         .random = self->cluster.random,
         .log = self->cluster.log,
         .exempt = true,
-        .same_server = self->client,
+        .same_server = self->cluster.client,
     };
+    self->replica = *opts;
     self->lease_client = ml_client_new(&client);
-    self->lease_ns = ml_strdup(opts->ns);
-    self->lease_name = ml_strdup(opts->name);
-    self->identity = ml_strdup(opts->identity);
-    self->lost = opts->lost;
-    self->lost_context = opts->context;
     const struct ml_lease_opts lease = {
         .client = self->lease_client,
         .loop = self->cluster.loop,
@@ -127,21 +119,11 @@ static void make_replica(struct ml_operator *self, const struct ml_replica_opts 
         .times = opts->times,
     };
     if (opts->shares) {
-        self->cluster.shard = self->shard = ml_shard_new(&lease, &shard_handler, self);
+        self->cluster.shard = ml_shard_new(&lease, &shard_handler, self);
     } else {
         self->election = ml_election_new(&lease, &election_handler, self);
         self->cluster.standby = true;
     }
-}
-
-static void free_replica(struct ml_operator *self)
-{
-    ml_election_free(self->election);
-    ml_shard_free(self->shard);
-    ml_client_free(self->lease_client);
-    free(self->lease_ns);
-    free(self->lease_name);
-    free(self->identity);
 }
 
 /* ---- the wall clock ---- */
@@ -188,8 +170,8 @@ static void release_lease(struct ml_operator *self)
 {
     if (self->election)
         ml_election_release(self->election, RELEASE_MAX_NS, operator_on_released, self);
-    else if (self->shard)
-        ml_shard_leave(self->shard, RELEASE_MAX_NS, operator_on_released, self);
+    else if (self->cluster.shard)
+        ml_shard_leave(self->cluster.shard, RELEASE_MAX_NS, operator_on_released, self);
     else
         ml_task_defer(&self->no_lease, self->cluster.loop);
 }
@@ -247,39 +229,35 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .random = opts->random,
         .log = opts->log,
     };
-    self->client = ml_client_new(&client);
-    ml_client_set_fence(self->client, operator_may_write, self);
-    struct ml_discovery *discovery = ml_discovery_new(self->client, opts->loop);
+    self->cluster.loop = opts->loop;
+    self->cluster.client = ml_client_new(&client);
+    ml_client_set_fence(self->cluster.client, operator_may_write, self);
+    self->cluster.discovery = ml_discovery_new(self->cluster.client, opts->loop);
     const struct ml_informers_opts informers = {
-        .client = self->client,
+        .client = self->cluster.client,
         .loop = opts->loop,
         .random = opts->random,
         .log = opts->log,
         .metrics = opts->metrics,
         .namespaces = opts->namespaces,
-        .discovery = discovery,
+        .discovery = self->cluster.discovery,
         .streams = opts->watch_list,
     };
     const struct ml_recorder_opts recorder = {
-        .client = self->client,
+        .client = self->cluster.client,
         .loop = opts->loop,
         .metrics = opts->metrics,
         .controller = "moonloop.dev/moonloop",
         .instance = opts->instance,
     };
-    self->cluster = (struct ml_cluster){
-        .loop = opts->loop,
-        .clock = ml_loop_clock(opts->loop),
-        .random = opts->random,
-        .log = opts->log,
-        .metrics = opts->metrics,
-        .client = self->client,
-        .discovery = discovery,
-        .informers = ml_informers_new(&informers),
-        .recorder = ml_recorder_new(&recorder),
-        .script_memory.max = memory_of_all(opts->limits.memory_max),
-        .turns = ml_turns_new(opts->loop, !opts->virtual_time),
-    };
+    self->cluster.clock = ml_loop_clock(opts->loop);
+    self->cluster.random = opts->random;
+    self->cluster.log = opts->log;
+    self->cluster.metrics = opts->metrics;
+    self->cluster.informers = ml_informers_new(&informers);
+    self->cluster.recorder = ml_recorder_new(&recorder);
+    self->cluster.script_memory.max = memory_of_all(opts->limits.memory_max);
+    self->cluster.turns = ml_turns_new(opts->loop, !opts->virtual_time);
     self->scripts = ml_scripts_new(&self->cluster, &opts->limits, opts->marker);
     ml_timer_init(&self->wall, opts->loop, check_wall_clock, self);
     ml_task_init(&self->no_lease, operator_on_released, self);
@@ -302,8 +280,10 @@ void ml_operator_free(struct ml_operator *self)
     ml_recorder_free(self->cluster.recorder);
     ml_informers_free(self->cluster.informers);
     ml_discovery_free(self->cluster.discovery);
-    free_replica(self);
-    ml_client_free(self->client);
+    ml_election_free(self->election);
+    ml_shard_free(self->cluster.shard);
+    ml_client_free(self->lease_client);
+    ml_client_free(self->cluster.client);
     free(self);
 }
 
@@ -329,8 +309,8 @@ void ml_operator_start(struct ml_operator *self)
     ml_scripts_start(self->scripts);
     if (self->election)
         ml_election_start(self->election);
-    if (self->shard)
-        ml_shard_start(self->shard);
+    if (self->cluster.shard)
+        ml_shard_start(self->cluster.shard);
 }
 
 void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(void *context),
@@ -358,7 +338,7 @@ int64_t ml_operator_next(const struct ml_operator *self)
 
 struct ml_client *ml_operator_client(struct ml_operator *self)
 {
-    return self->client;
+    return self->cluster.client;
 }
 
 struct ml_informers *ml_operator_informers(struct ml_operator *self)

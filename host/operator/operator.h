@@ -2,8 +2,8 @@
  * server and the time are those of the transport and the loop, so the same struct runs against a
  * cluster, in `moonloop dev`, and in a test's virtual time.
  *
- *   start   scripts, each when its caches are synced; with an election they work once it is won, as
- *           one of a shard group once it has joined
+ *   start   starts each script when its caches are synced; reconciles begin with an election once
+ *           it is won, in a shard group once the group is joined
  *   stop    in the steps of shutdown.h */
 #pragma once
 
@@ -14,21 +14,20 @@
 struct ml_operator;
 
 /* For one of several replicas: either the holder of a Lease reconciles (state/election.h), or all
- * share the keys (state/shard.h). Borrowed during ml_operator_new; the transport until
- * ml_operator_free. */
+ * share the keys (state/shard.h). Copied; what it points to is borrowed until ml_operator_free. */
 struct ml_replica_opts {
-    struct ml_transport *transport; /* on a connection of its own */
+    struct ml_transport *transport; /* with its own connection */
     const char *ns, *name;          /* of the Lease, or of the group */
-    const char *identity;           /* of this process; another one after a restart */
+    const char *identity;           /* of this process; new after a restart */
     struct ml_lease_times times;
     bool shares; /* all replicas share the keys; else one leads */
-    /* The Lease is lost: nothing is written any more, and the process has to end. Must not free the
+    /* The Lease is lost: no write is sent any more, and the process has to end. Must not free the
      * operator. */
     void (*lost)(void *context, const struct ml_err *err);
     void *context;
 };
 
-/* Borrowed until ml_operator_free, but for `instance`, which is copied. */
+/* Borrowed until ml_operator_free, except `instance`, which is copied. */
 struct ml_operator_opts {
     struct ml_loop *loop;
     struct ml_transport *transport;
@@ -36,7 +35,7 @@ struct ml_operator_opts {
     struct ml_log *log;
     struct ml_metrics *metrics;
     const char *const *namespaces; /* NULL-terminated; empty: all */
-    bool watch_list;               /* lists are asked for as streams */
+    bool watch_list;               /* lists are requested as streams */
     const char *instance;          /* this process, in Events: "moonloop-HOST-PID" */
     bool virtual_time;             /* the CPU time of scripts has no effect */
     struct ml_script_limits limits;
@@ -51,7 +50,8 @@ void ml_operator_free(struct ml_operator *self);
 /* Where scripts come from; before the start. `where` has been checked. */
 void ml_operator_add_path(struct ml_operator *self, const char *path);
 void ml_operator_add_configmap(struct ml_operator *self, const char *where);
-void ml_operator_add_source(struct ml_operator *self, struct ml_source *source); /* takes it over */
+void ml_operator_add_source(struct ml_operator *self,
+                            struct ml_source *source); /* takes ownership */
 void ml_operator_start(struct ml_operator *self);
 
 /* Ends reconciles, sends Events and gives the Lease back, all within `drain_ns`; then calls `done`

@@ -18,13 +18,14 @@
 struct ml_path_watch {
     char *path;
     int inotify;
-    int watch; /* -1: the folder is not watched, because it is not there */
+    int watch; /* of the folder, or of the one above it as long as it is missing; -1: of neither */
     struct ml_loop_watch *readable;
     struct ml_timer settle; /* fires when nothing has changed for SETTLE_NS */
     bool (*changed)(void *context);
     void *context;
 };
 
+/* A folder that came later replaces the one above it; one that is watched stays as it is. */
 static void path_watch_add_folder(struct ml_path_watch *self)
 {
     struct stat info;
@@ -38,14 +39,16 @@ static void path_watch_add_folder(struct ml_path_watch *self)
         else
             strcpy(folder, ".");
     }
-    self->watch = inotify_add_watch(self->inotify, folder, WATCH_MASK);
+    int watch = inotify_add_watch(self->inotify, folder, WATCH_MASK);
+    if (self->watch >= 0 && self->watch != watch)
+        inotify_rm_watch(self->inotify, self->watch);
+    self->watch = watch;
 }
 
 static void path_watch_on_settled(void *context)
 {
     struct ml_path_watch *self = context;
-    if (self->watch < 0)
-        path_watch_add_folder(self);
+    path_watch_add_folder(self);
     if (!self->changed(self->context) || self->watch < 0)
         ml_timer_start(&self->settle, RETRY_NS);
 }
@@ -58,7 +61,8 @@ static void path_watch_on_inotify(void *context)
     while ((len = read(self->inotify, events, sizeof events)) > 0) {
         for (char *at = events; at < events + len;) {
             const struct inotify_event *event = (const struct inotify_event *)at;
-            if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
+            if (event->wd == self->watch &&
+                (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED)))
                 self->watch = -1;
             at += sizeof *event + event->len;
         }

@@ -146,8 +146,7 @@ static bool is_own_object(const struct ml_revision *revision, struct ml_str key,
                           const struct ml_change *change)
 {
     const struct ml_object *object = change->new ? change->new : change->old;
-    return change->informer == ml_revision_informer(revision) &&
-           ml_str_eq(ml_object_key(object), key);
+    return change->informer == revision->informers[0] && ml_str_eq(ml_object_key(object), key);
 }
 
 /* The condition by which the host says that an object is invalid. It takes one back that is false,
@@ -206,7 +205,7 @@ bool ml_read_sets_matters(struct ml_read_sets *self, const struct ml_revision *r
 {
     struct entry *entry = ml_set_get(&self->entries, key);
     ml_buf_clear(&self->field);
-    if (!entry || ml_script_reads_off(ml_revision_script(revision)) || change->child_deleted)
+    if (!entry || ml_script_reads_off(revision->script) || change->child_deleted)
         return true;
     const struct ml_read_change read = {
         .kind = ml_revision_kind_index(revision, change->informer),
@@ -227,7 +226,7 @@ bool ml_read_sets_matters(struct ml_read_sets *self, const struct ml_revision *r
 
 static uint64_t version_now(const struct ml_revision *revision, size_t kind, struct ml_str key)
 {
-    const struct ml_informer *informer = ml_revision_informers(revision)[kind];
+    const struct ml_informer *informer = revision->informers[kind];
     return ml_read_version(kind, key, ml_store_get(ml_informer_store(informer), key));
 }
 
@@ -240,7 +239,7 @@ bool ml_read_sets_uncertain(const struct ml_read_sets *self, const struct ml_rev
     if (!entry || entry->awaits_echo)
         return true;
     for (size_t i = 0; i < entry->list_count; i++)
-        if (ml_informer_changes(ml_revision_informers(revision)[entry->lists[i].kind]) !=
+        if (ml_informer_changes(revision->informers[entry->lists[i].kind]) !=
             entry->lists[i].changes)
             return true;
     uint64_t objects = version_now(revision, 0, key);

@@ -1,10 +1,10 @@
-/* L6 operator. What the last run of each key read, and so which changes can bring it to another
- * result. The enqueue filter asks, by way of controller_work.c, before it wakes a key for a change
- * that somebody else made.
+/* L6 operator. What the last run of each key read, and so which changes can change its result. The
+ * enqueue filter asks, through controller_work.c, before it wakes a key for a change by somebody
+ * else.
  *
- * A key without a read set is woken by every change: it has not run yet, its last run failed, or
- * the result may depend on something else (script/reads.h). docs/decisions/0009 says why the rest
- * is sound. */
+ * Every change wakes a key without a read set: it has not run yet, its last run failed, or the
+ * result may depend on something else (script/reads.h). docs/decisions/0009 says why it is safe to
+ * skip the other changes. */
 #pragma once
 
 #include "operator/revision.h"
@@ -14,24 +14,24 @@ struct ml_read_sets;
 struct ml_read_sets *ml_read_sets_new(void);
 void ml_read_sets_free(struct ml_read_sets *sets); /* NULL is fine */
 
-/* The last run of the key, of this revision's script, has ended. `set` NULL: no read set. Takes a
- * reference of its own. `wrote_status`: until that has come back, nothing is certain. */
+/* The last run of the key, by this revision's script, has ended. `set` NULL: no read set. Takes its
+ * own reference. `wrote_status`: until the echo of that write has come, the key is uncertain. */
 void ml_read_sets_put(struct ml_read_sets *sets, struct ml_str key, struct ml_read_set *set,
                       const struct ml_read_versions *versions, bool wrote_status);
 void ml_read_sets_drop(struct ml_read_sets *sets, struct ml_str key);
-void ml_read_sets_drop_all(struct ml_read_sets *sets); /* there is another revision */
+void ml_read_sets_drop_all(struct ml_read_sets *sets); /* for a new revision */
 
-/* Can the change bring the key to another result? `own_status`: it is the status that its last run
- * returned, which wakes nobody; if the run had read what it changes, nothing is certain for this
- * key any more (ml_read_sets_uncertain). */
+/* Can the change change the result of the key's reconcile? `own_status`: it is the status that its
+ * last run returned, which wakes no key; if the run had read a field that it changes, the key is
+ * uncertain from now on (ml_read_sets_uncertain). */
 bool ml_read_sets_matters(struct ml_read_sets *sets, const struct ml_revision *revision,
                           struct ml_str key, const struct ml_change *change, bool own_status);
-/* After the changes of which the key was told turned out not to matter: may others have passed by
- * it, that its watch functions and `when` left out? */
+/* None of the changes that the filter got for the key matters. May there have been others, which
+ * its watch functions and `when` left out? */
 bool ml_read_sets_uncertain(const struct ml_read_sets *sets, const struct ml_revision *revision,
                             struct ml_str key);
-/* The field for which the last change that mattered did, "status.phase"; empty: not known. Emptied
- * by this. */
+/* Moves to `out` the field that made the last relevant change relevant, "status.phase"; empty: not
+ * known. */
 void ml_read_sets_take_field(struct ml_read_sets *sets, struct ml_buf *out);
 
-size_t ml_read_sets_bytes(const struct ml_read_sets *sets); /* held for all of them */
+size_t ml_read_sets_bytes(const struct ml_read_sets *sets); /* memory of all read sets */

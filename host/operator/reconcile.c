@@ -10,33 +10,24 @@
 void ml_object_warning(struct ml_cluster *cluster, const struct ml_kind *kind,
                        const struct ml_object *object, const char *reason, const char *note)
 {
-    const struct ml_event event = {
-        .api_version = ml_str_of(kind->api_version),
-        .kind = ml_str_of(kind->kind),
-        .ns = ml_object_namespace(object),
-        .name = ml_object_name(object),
-        .uid = ml_object_uid(object),
-        .rv = ml_object_rv(object),
-        .warning = true,
-        .reason = ml_str_of(reason),
-        .action = ML_STR("Reconcile"),
-        .note = ml_str_of(note),
-    };
+    struct ml_event event = ml_event_about(kind, object);
+    event.warning = true;
+    event.reason = ml_str_of(reason);
+    event.note = ml_str_of(note);
     ml_recorder_event(cluster->recorder, &event);
 }
 
 #define ID_LEN 8 /* hex digits */
 
 struct ml_reconcile {
-    struct ml_cluster *cluster;
-    const char *controller;
+    struct ml_cluster *cluster; /* the revision's */
     char id[ID_LEN + 1];
-    struct ml_revision *revision;
-    struct ml_expectations *expectations;
+    struct ml_revision *revision; /* live, or it was when this began */
     struct ml_object *object;
     struct ml_run *run;
     struct ml_writer_call *writing;
-    struct ml_reconcile_end end;
+    struct ml_result result; /* of the script, then of the reconcile */
+    bool wrote_status;
     char *traceback; /* of a Lua error, or NULL */
     char *invalid;   /* the field, and what is wrong with it; or NULL */
     struct ml_turn start;
@@ -47,7 +38,7 @@ struct ml_reconcile {
 static void reconcile_free(struct ml_reconcile *self)
 {
     ml_turn_cancel(&self->start);
-    ml_read_set_unref(self->end.reads);
+    ml_read_set_unref(self->result.reads);
     ml_object_unref(self->object);
     ml_revision_unref(self->revision);
     free(self->traceback);
@@ -57,7 +48,7 @@ static void reconcile_free(struct ml_reconcile *self)
 
 static void finish_reconcile(struct ml_reconcile *self)
 {
-    self->done(self->context, &self->end);
+    self->done(self->context, &self->result, self->wrote_status);
     reconcile_free(self);
 }
 
@@ -69,7 +60,7 @@ static void record_warning(const struct ml_reconcile *self, const char *reason, 
 /* The line of the script in "cnat.lua:12: message"; 0: the message names none. */
 static int64_t line_of_error(const struct ml_reconcile *self, const char *message)
 {
-    const char *file = ml_revision_declaration(self->revision)->file;
+    const char *file = self->revision->declaration->file;
     size_t len = strlen(file);
     if (strncmp(message, file, len) != 0 || message[len] != ':')
         return 0;
@@ -79,50 +70,49 @@ static int64_t line_of_error(const struct ml_reconcile *self, const char *messag
 /* What is invalid, or what went wrong. */
 static const char *failure_text(const struct ml_reconcile *self)
 {
-    return self->invalid ? self->invalid : self->end.err.message;
+    return self->invalid ? self->invalid : self->result.err.message;
 }
 
 /* The traceback only once: it is the same each time. */
 static void log_failure(const struct ml_reconcile *self, const struct ml_repeat *repeat,
                         int64_t retry_ns, const char *message)
 {
-    int64_t line = line_of_error(self, self->end.err.message);
+    const char *controller = self->revision->declaration->name;
+    int64_t line = line_of_error(self, self->result.err.message);
     ml_error(
-        self->cluster->log, self->controller, message,
-        ML_OBJECT_FIELDS(self->controller, ml_revision_kind(self->revision)->kind,
+        self->cluster->log, controller, message,
+        ML_OBJECT_FIELDS(controller, ml_revision_kind(self->revision)->kind,
                          ml_object_key(self->object)),
         ML_S("reconcileID", self->id), ML_S("error", failure_text(self)),
-        ML_S("errorKind", ml_err_name(self->end.err.kind)),
-        ML_S("script", ml_revision_declaration(self->revision)->file),
-        ML_I("revision", ml_revision_number(self->revision)), ML_I(line > 0 ? "line" : "", line),
-        ML_REPEAT_FIELDS(repeat, retry_ns),
+        ML_S("errorKind", ml_err_name(self->result.err.kind)), ML_REVISION_FIELDS(self->revision),
+        ML_I(line > 0 ? "line" : "", line), ML_REPEAT_FIELDS(repeat, retry_ns),
         ML_LINES(self->traceback && repeat->failures == 1 ? "traceback" : "", self->traceback));
 }
 
 /* A conflict, or a key that is another replica's now: the host's business, which the debug line of
  * each run has. */
-static bool failure_is_of_host(const struct ml_reconcile_end *end)
+static bool failure_is_of_host(const struct ml_result *result)
 {
-    return end->outcome == ML_OUTCOME_ERROR &&
-           (end->err.kind == ML_ECANCELED || end->err.kind == ML_ECONFLICT);
+    return result->outcome == ML_OUTCOME_ERROR &&
+           (result->err.kind == ML_ECANCELED || result->err.kind == ML_ECONFLICT);
 }
 
 void ml_reconcile_log_failure(const struct ml_reconcile *self, struct ml_repeats *failures,
                               int64_t retry_ns)
 {
     struct ml_str key = ml_object_key(self->object);
-    if (self->end.outcome == ML_OUTCOME_OK) {
+    if (self->result.outcome == ML_OUTCOME_OK) {
         ml_repeats_over(failures, key);
         return;
     }
     struct ml_repeat *repeat = ml_repeats_get(failures, key);
-    if (failure_is_of_host(&self->end) ||
+    if (failure_is_of_host(&self->result) ||
         !ml_repeat_failed(repeat, ml_str_of(failure_text(self)),
                           ml_clock_monotonic(self->cluster->clock)))
         return;
-    if (self->end.outcome == ML_OUTCOME_INVALID)
+    if (self->result.outcome == ML_OUTCOME_INVALID)
         log_failure(self, repeat, retry_ns, "object is invalid; waiting for its correction");
-    else if (self->end.outcome == ML_OUTCOME_TERMINAL)
+    else if (self->result.outcome == ML_OUTCOME_TERMINAL)
         log_failure(self, repeat, retry_ns, "reconcile failed for good; waiting for a change");
     else
         log_failure(self, repeat, retry_ns, "reconcile failed; trying again");
@@ -132,22 +122,14 @@ void ml_reconcile_log_failure(const struct ml_reconcile *self, struct ml_repeats
  * network gets none. */
 static void record_failure(const struct ml_reconcile *self)
 {
-    const struct ml_err *err = &self->end.err;
-    switch (self->end.outcome) {
-    case ML_OUTCOME_OK:
-        return;
-    case ML_OUTCOME_INVALID:
-        record_warning(self, "Invalid", self->invalid);
-        return;
-    case ML_OUTCOME_TERMINAL:
-        record_warning(self, "Failed", err->message);
-        return;
-    case ML_OUTCOME_ERROR:
-        if (!failure_is_of_host(&self->end) &&
-            (err->kind == ML_ESCRIPT || !ml_err_retriable(err->kind)))
-            record_warning(self, "ReconcileFailed", err->message);
-        return;
-    }
+    int kind = self->result.err.kind;
+    if (self->result.outcome == ML_OUTCOME_INVALID)
+        record_warning(self, "Invalid", failure_text(self));
+    else if (self->result.outcome == ML_OUTCOME_TERMINAL)
+        record_warning(self, "Failed", failure_text(self));
+    else if (self->result.outcome == ML_OUTCOME_ERROR && !failure_is_of_host(&self->result) &&
+             (kind == ML_ESCRIPT || !ml_err_retriable(kind)))
+        record_warning(self, "ReconcileFailed", failure_text(self));
 }
 
 /* A failed status write turns a good outcome into one that is tried again. An object that is
@@ -158,9 +140,9 @@ static void on_status_written(void *context, struct ml_str body, const struct ml
     (void)body;
     self->writing = NULL;
     if (err && err->kind != ML_ENOT_FOUND) {
-        self->end.err = *err;
-        ml_err_wrap(&self->end.err, "write status");
-        self->end.outcome = ML_OUTCOME_ERROR;
+        self->result.err = *err;
+        ml_err_wrap(&self->result.err, "write status");
+        self->result.outcome = ML_OUTCOME_ERROR;
         free(ml_take(&self->invalid));
         record_failure(self);
     }
@@ -180,14 +162,14 @@ static void write_status(struct ml_reconcile *self, struct ml_str patch)
                 .subresource = kind->has_status ? ML_STR("status") : ML_STR(""),
                 .body = patch,
                 .yields = true,
-                .budget = ml_script_budget(ml_revision_script(self->revision)),
+                .budget = ml_script_budget(self->revision->script),
             },
-        .expectations = self->expectations,
-        .informer = ml_revision_informer(self->revision),
+        .expectations = self->revision->expectations,
+        .informer = self->revision->informers[0],
         .key = ml_object_key(self->object),
     };
-    self->end.writes++;
-    self->end.wrote_status = true;
+    self->result.writes++;
+    self->wrote_status = true;
     self->writing = ml_writer_send(self->cluster, &write, on_status_written, self);
 }
 
@@ -196,25 +178,19 @@ static void on_script_result(void *context, const struct ml_result *result)
     struct ml_reconcile *self = context;
     ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
     self->run = NULL;
-    self->end = (struct ml_reconcile_end){
-        .outcome = result->outcome,
-        .err = result->err,
-        .requeue_after_ns = result->requeue_after_ns,
-        .requeue_at_ns = result->requeue_at_ns,
-        .limit = result->limit,
-        .writes = result->writes,
-        .revision = self->revision,
-        .reads = result->reads ? ml_read_set_ref(result->reads) : NULL,
-        .read_versions = result->read_versions,
-    };
+    self->result = *result;
+    self->result.status = self->result.field = (struct ml_str){NULL, 0};
+    self->result.traceback = NULL;
+    if (result->reads)
+        ml_read_set_ref(result->reads);
     struct ml_err err = ML_ERR_INIT;
     if (ml_status_patch(self->object, result, ml_clock_wall(self->cluster->clock), &patch, &err) <
         0) {
-        self->end.outcome = ML_OUTCOME_ERROR;
-        self->end.err = err;
+        self->result.outcome = ML_OUTCOME_ERROR;
+        self->result.err = err;
     }
     self->traceback = ml_strdup(result->traceback);
-    if (self->end.outcome == ML_OUTCOME_INVALID)
+    if (self->result.outcome == ML_OUTCOME_INVALID)
         self->invalid = ml_asprintf(ML_STR_FMT ": %s", ML_STR_ARG(result->field),
                                     result->err.message);
     record_failure(self);
@@ -227,8 +203,8 @@ static void on_script_result(void *context, const struct ml_result *result)
 static void start_script(void *context)
 {
     struct ml_reconcile *self = context;
-    struct ml_run *run = ml_script_reconcile(ml_revision_script(self->revision), self->object,
-                                             self->id, on_script_result, self);
+    struct ml_run *run = ml_script_reconcile(self->revision->script, self->object, self->id,
+                                             on_script_result, self);
     /* NULL: over already, and `self` with it unless a status is being written. */
     if (run)
         self->run = run;
@@ -244,23 +220,18 @@ static void name_run(struct ml_reconcile *self)
              (unsigned)(ml_hash((struct ml_str){(const char *)&runs, sizeof runs}) & UINT32_MAX));
 }
 
-struct ml_reconcile *ml_reconcile_start(struct ml_cluster *cluster, const char *controller,
-                                        struct ml_revision *revision,
-                                        struct ml_expectations *expectations,
-                                        struct ml_payer *payer, struct ml_object *object,
+struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
                                         ml_reconcile_done *done, void *context)
 {
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
-    self->cluster = cluster;
-    self->controller = controller;
+    self->cluster = revision->cluster;
     name_run(self);
     self->revision = ml_revision_ref(revision);
-    self->expectations = expectations;
     self->object = ml_object_ref(object);
     self->done = done;
     self->context = context;
     ml_turn_init(&self->start, start_script, self);
-    ml_turn_wait(&self->start, payer);
+    ml_turn_wait(&self->start, revision->payer);
     return self;
 }
 

@@ -4,10 +4,12 @@
 #include "operator/revision.h"
 
 #include "base/escape.h"
+#include "base/repeat.h"
 #include "kube/object_diff.h"
 
 /* A kind that is not installed is looked for this often: soon enough for a person who has just
  * applied a CRD, rarely enough for a server. */
+#define RETRY_NS (2 * ML_NS_PER_S)
 
 /* What a function may take at most, nearly: that of a watch has as long as a reconcile. */
 #define WHEN_MAX_NS (10 * ML_NS_PER_MS)
@@ -27,35 +29,8 @@ struct watched_kind {
 /* A change that the watch function of its kind was not asked about yet. */
 struct unmapped {
     struct watched_kind *watched;
-    struct ml_object *old, *new; /* a reference to each; one may be NULL */
-    uint64_t number;             /* as in ml_change */
+    struct ml_change change; /* holds its objects */
     struct ml_list node;
-};
-
-struct ml_revision {
-    uint32_t refs;
-    struct ml_expectations *expectations; /* once live */
-    struct ml_payer *payer;               /* likewise */
-    struct ml_list unmapped;
-    size_t unmapped_count;
-    bool concerns_all; /* there were too many of those */
-    struct ml_turn map_turn;
-    struct ml_cluster *cluster;
-    struct ml_script *script;
-    int64_t number;
-    const struct ml_declaration *declaration;
-    const struct ml_revision_handler *handler;
-    void *context;
-
-    struct watched_kind *watched; /* one for each declared kind, in its order */
-    const struct ml_kind **kinds;
-    struct ml_informer **informers;
-    size_t unresolved;
-    size_t unsynced;
-    size_t primary; /* index of the reconciled kind */
-    bool ready;
-    bool live;
-    struct ml_task ready_task;
 };
 
 static size_t watched_index(const struct watched_kind *watched)
@@ -97,7 +72,7 @@ static bool change_counts(const struct watched_kind *watched, const struct ml_ch
 static bool owner_key(const struct ml_revision *self, struct ml_object *object,
                       struct ml_buf *out_key)
 {
-    const struct ml_kind *kind = self->kinds[self->primary];
+    const struct ml_kind *kind = self->kinds[0];
     struct ml_owner owner;
     if (!object || !ml_object_controller(object, &owner) || !ml_str_is(owner.group, kind->group) ||
         !ml_str_is(owner.kind, kind->kind))
@@ -115,9 +90,9 @@ static void enqueue_owners(struct ml_revision *self, const struct ml_change *cha
     bool had = owner_key(self, change->old, &before);
     bool has = owner_key(self, change->new, &now);
     if (has)
-        self->handler->enqueue(self->context, self, ml_buf_str(&now), change);
+        self->handler->enqueue(self->context, ml_buf_str(&now), change);
     if (had && !(has && ml_str_eq(ml_buf_str(&before), ml_buf_str(&now))))
-        self->handler->enqueue(self->context, self, ml_buf_str(&before), change);
+        self->handler->enqueue(self->context, ml_buf_str(&before), change);
 }
 
 struct mapping {
@@ -129,7 +104,7 @@ static void enqueue_mapped_key(void *context, struct ml_str key)
 {
     const struct mapping *mapping = context;
     struct ml_revision *self = mapping->revision;
-    self->handler->enqueue(self->context, self, key, mapping->change);
+    self->handler->enqueue(self->context, key, mapping->change);
 }
 
 /* What the old state concerned may be concerned no more, and has to hear of that. */
@@ -149,15 +124,14 @@ static void unmapped_free(struct ml_revision *self, struct unmapped *unmapped)
 {
     ml_list_remove(&unmapped->node);
     self->unmapped_count--;
-    ml_object_unref(unmapped->old);
-    ml_object_unref(unmapped->new);
+    ml_change_unref(&unmapped->change);
     free(unmapped);
 }
 
 static void drop_unmapped(struct ml_revision *self)
 {
-    ml_list_each (node, &self->unmapped)
-        unmapped_free(self, ml_container_of(node, struct unmapped, node));
+    ml_list_each_entry (struct unmapped, unmapped, &self->unmapped)
+        unmapped_free(self, unmapped);
 }
 
 static void map_change_later(struct watched_kind *watched, const struct ml_change *change)
@@ -173,24 +147,9 @@ static void map_change_later(struct watched_kind *watched, const struct ml_chang
         return;
     struct unmapped *unmapped = ml_new(struct unmapped);
     unmapped->watched = watched;
-    unmapped->number = change->number;
-    unmapped->old = change->old ? ml_object_ref(change->old) : NULL;
-    unmapped->new = change->new ? ml_object_ref(change->new) : NULL;
+    unmapped->change = ml_change_ref(change);
     ml_list_push(&self->unmapped, &unmapped->node);
     self->unmapped_count++;
-}
-
-static void map_next_change(struct ml_revision *self)
-{
-    struct unmapped *unmapped = ml_container_of(self->unmapped.next, struct unmapped, node);
-    const struct ml_change change = {
-        .informer = unmapped->watched->listener.informer,
-        .old = unmapped->old,
-        .new = unmapped->new,
-        .number = unmapped->number,
-    };
-    enqueue_mapped(unmapped->watched, &change);
-    unmapped_free(self, unmapped);
 }
 
 /* One change a turn. */
@@ -199,10 +158,12 @@ static void on_map_turn(void *context)
     struct ml_revision *self = context;
     if (self->concerns_all) {
         self->concerns_all = false;
-        self->handler->concerns_all(self->context, self);
+        self->handler->concerns_all(self->context);
         return;
     }
-    map_next_change(self);
+    struct unmapped *next = ml_container_of(self->unmapped.next, struct unmapped, node);
+    enqueue_mapped(next->watched, &next->change);
+    unmapped_free(self, next);
     if (self->unmapped_count > 0)
         ml_turn_wait(&self->map_turn, self->payer);
 }
@@ -235,9 +196,9 @@ static void on_watched_change(void *context, struct ml_informer *informer, struc
     switch (watched->declared->use) {
     case ML_USE_RECONCILES:
         if (new)
-            self->handler->enqueue(self->context, self, ml_object_key(new), &change);
+            self->handler->enqueue(self->context, ml_object_key(new), &change);
         else
-            self->handler->gone(self->context, self, ml_object_key(old));
+            self->handler->gone(self->context, ml_object_key(old));
         break;
     case ML_USE_OWNS:
         enqueue_owners(self, &change);
@@ -253,13 +214,12 @@ static void on_watched_change(void *context, struct ml_informer *informer, struc
 static void report_ready(void *context)
 {
     struct ml_revision *self = context;
-    self->ready = true;
     self->handler->ready(self->context, self);
 }
 
 static void count_synced_kind(struct ml_revision *self)
 {
-    if (--self->unsynced == 0 && self->unresolved == 0)
+    if (--self->unsynced == 0)
         ml_task_defer(&self->ready_task, self->cluster->loop);
 }
 
@@ -276,7 +236,7 @@ static void on_kind_mended(void *context, struct ml_informer *informer)
     struct ml_revision *self = watched->revision;
     (void)informer;
     if (self->live && watched->declared->use == ML_USE_RECONCILES)
-        self->handler->mended(self->context, self);
+        self->handler->mended(self->context);
 }
 
 static void watch_kind(struct watched_kind *watched, const struct ml_kind *kind)
@@ -288,8 +248,8 @@ static void watch_kind(struct watched_kind *watched, const struct ml_kind *kind)
         count_synced_kind(self);
         return;
     }
-    self->informers[index] = ml_informers_get_selected(self->cluster->informers, kind,
-                                                       &watched->declared->selection);
+    self->informers[index] = ml_informers_get(self->cluster->informers, kind,
+                                              &watched->declared->selection);
     watched->listener = (struct ml_listener){
         .change = on_watched_change,
         .synced = on_kind_synced,
@@ -299,20 +259,31 @@ static void watch_kind(struct watched_kind *watched, const struct ml_kind *kind)
     ml_informer_listen(self->informers[index], &watched->listener);
 }
 
+static void log_waiting(struct watched_kind *watched, const struct ml_err *err)
+{
+    const struct ml_revision *self = watched->revision;
+    const struct ml_gvk *gvk = &watched->declared->gvk;
+    if (ml_repeat_failed(&watched->repeat, ml_str_of(err->message),
+                         ml_clock_monotonic(self->cluster->clock)))
+        ml_warn(self->cluster->log, self->declaration->name,
+                err->kind == ML_ENOT_FOUND ? "kind is not installed; waiting for it"
+                                           : "kind cannot be looked up; trying again",
+                ML_S("controller", self->declaration->name), ML_ERR_FIELDS(err),
+                ML_REVISION_FIELDS(self), ML_STR_FIELD("group", gvk->group),
+                ML_STR_FIELD("version", gvk->version), ML_STR_FIELD("kind", gvk->kind),
+                ML_REPEAT_FIELDS(&watched->repeat, RETRY_NS));
+}
+
 static void on_kind_resolved(void *context, const struct ml_kind *kind, const struct ml_err *err)
 {
     struct watched_kind *watched = context;
-    struct ml_revision *self = watched->revision;
     watched->resolving = NULL;
     if (!err) {
-        self->unresolved--;
         watch_kind(watched, kind);
         return;
     }
-    if (ml_repeat_failed(&watched->repeat, ml_str_of(err->message),
-                         ml_clock_monotonic(self->cluster->clock)))
-        self->handler->waiting(self->context, self, watched->declared, err, &watched->repeat);
-    ml_timer_start(&watched->retry, ML_REVISION_RETRY_NS);
+    log_waiting(watched, err);
+    ml_timer_start(&watched->retry, RETRY_NS);
 }
 
 static void resolve_kind(void *context)
@@ -338,7 +309,6 @@ struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script
     self->watched = ml_zalloc(count * sizeof *self->watched);
     self->kinds = ml_zalloc(count * sizeof *self->kinds);
     self->informers = ml_zalloc(count * sizeof *self->informers);
-    self->unresolved = count;
     self->unsynced = count;
     ml_task_init(&self->ready_task, report_ready, self);
     ml_list_init(&self->unmapped);
@@ -348,22 +318,15 @@ struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script
         watched->revision = self;
         watched->declared = &self->declaration->kinds[i];
         ml_timer_init(&watched->retry, cluster->loop, resolve_kind, watched);
-        if (watched->declared->use == ML_USE_RECONCILES)
-            self->primary = i;
+        resolve_kind(watched);
     }
     return self;
-}
-
-void ml_revision_start(struct ml_revision *self)
-{
-    for (size_t i = 0; i < self->declaration->kind_count; i++)
-        resolve_kind(&self->watched[i]);
 }
 
 void ml_revision_live(struct ml_revision *self, struct ml_expectations *expectations,
                       struct ml_payer *payer)
 {
-    ml_assert(self->ready);
+    ml_assert(self->unsynced == 0);
     const struct ml_script_binding binding = {
         .kinds = self->kinds,
         .informers = self->informers,
@@ -424,41 +387,6 @@ void ml_revision_unref(struct ml_revision *self)
     free(self);
 }
 
-struct ml_script *ml_revision_script(const struct ml_revision *self)
-{
-    return self->script;
-}
-
-const struct ml_declaration *ml_revision_declaration(const struct ml_revision *self)
-{
-    return self->declaration;
-}
-
-int64_t ml_revision_number(const struct ml_revision *self)
-{
-    return self->number;
-}
-
-bool ml_revision_is_ready(const struct ml_revision *self)
-{
-    return self->ready;
-}
-
-const struct ml_kind *ml_revision_kind(const struct ml_revision *self)
-{
-    return self->kinds[self->primary];
-}
-
-struct ml_informer *ml_revision_informer(const struct ml_revision *self)
-{
-    return self->informers[self->primary];
-}
-
-struct ml_informer *const *ml_revision_informers(const struct ml_revision *self)
-{
-    return self->informers;
-}
-
 size_t ml_revision_kind_index(const struct ml_revision *self, const struct ml_informer *informer)
 {
     size_t index = 0;
@@ -474,7 +402,7 @@ bool ml_revision_sees(const struct ml_revision *self, struct ml_buf *why)
         if (!self->informers[i] || !ml_informer_is_degraded(self->informers[i]))
             continue;
         sees = false;
-        ml_append_line(why, "%s: cannot watch_kind %s: %s", self->declaration->file,
+        ml_append_line(why, "%s: cannot watch %s: %s", self->declaration->file,
                        self->kinds[i]->plural, ml_informer_trouble(self->informers[i])->message);
     }
     return sees;

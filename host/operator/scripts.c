@@ -10,10 +10,18 @@
 #define SOURCES_MAX     64
 #define CONTROLLERS_MAX 100 /* those without a file keep running and count */
 
-/* One file of one source, and its controller. */
-struct slot {
+/* One source with its loader. */
+struct feed {
     struct ml_scripts *scripts;
     struct ml_source *source;
+    struct ml_loader *loader;
+    bool loaded;                    /* at least once */
+    struct ml_last_good *last_good; /* NULL: none is kept */
+};
+
+/* One file of one source, and its controller. */
+struct slot {
+    struct feed *feed;
     char *file;
     struct ml_controller *controller; /* NULL until a version was good */
     struct ml_controller *successor;  /* same file, other name: takes over when it is live */
@@ -23,15 +31,6 @@ struct slot {
     struct ml_err why;                /* why the newest version was refused */
     bool missing;                     /* the file is gone from its source */
     struct ml_list node;
-};
-
-/* One source with its loader. */
-struct feed {
-    struct ml_scripts *scripts;
-    struct ml_source *source;
-    struct ml_loader *loader;
-    bool loaded;                    /* at least once */
-    struct ml_last_good *last_good; /* NULL: none is kept */
 };
 
 struct ml_scripts {
@@ -72,11 +71,9 @@ static bool slot_works(const struct slot *slot)
 
 static struct slot *slot_find(const struct feed *feed, struct ml_str file)
 {
-    ml_list_each (node, &feed->scripts->slots) {
-        struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot->source == feed->source && ml_str_is(file, slot->file))
+    ml_list_each_entry (struct slot, slot, &feed->scripts->slots)
+        if (slot->feed == feed && ml_str_is(file, slot->file))
             return slot;
-    }
     return NULL;
 }
 
@@ -86,52 +83,41 @@ static struct slot *slot_get(struct feed *feed, struct ml_str file)
     if (slot)
         return slot;
     slot = ml_new(struct slot);
-    slot->scripts = feed->scripts;
-    slot->source = feed->source;
+    slot->feed = feed;
     slot->file = ml_str_dup(file);
     slot->why = ML_ERR_INIT;
     ml_list_push(&feed->scripts->slots, &slot->node);
     return slot;
 }
 
-static struct slot *slot_of_controller(struct ml_scripts *self,
-                                       const struct ml_controller *controller)
-{
-    ml_list_each (node, &self->slots) {
-        struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot->controller == controller || slot->successor == controller)
-            return slot;
-    }
-    return NULL;
-}
-
 /* In the log, as a metric, and as an Event for the author. */
 static void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined)
 {
-    struct ml_scripts *self = slot->scripts;
+    struct ml_scripts *self = slot->feed->scripts;
     const char *message = slot_works(slot) ? "script refused; the last good version keeps running"
                                            : "script refused";
     slot->why = *err;
-    ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->source->name),
-             ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)), ML_S("script", slot->file));
+    ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->feed->source->name),
+             ML_ERR_FIELDS(err), ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels(slot->file)), 1);
     if (quarantined)
         ml_metric_add(ml_metric_with(self->quarantines, ml_metric_labels(slot->file)), 1);
-    ml_source_report(slot->source, true, quarantined ? "ScriptQuarantined" : "ScriptRefused",
+    ml_source_report(slot->feed->source, true, quarantined ? "ScriptQuarantined" : "ScriptRefused",
                      err->message);
 }
 
-/* Another file whose controller has the name, or NULL. */
-static const struct slot *slot_with_name(struct slot *mine, const char *name)
+static bool controller_has_name(const struct ml_controller *controller, const char *name)
 {
-    ml_list_each (node, &mine->scripts->slots) {
-        struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot == mine)
-            continue;
-        if ((slot->controller && !strcmp(ml_controller_name(slot->controller), name)) ||
-            (slot->successor && !strcmp(ml_controller_name(slot->successor), name)))
+    return controller && strcmp(ml_controller_name(controller), name) == 0;
+}
+
+/* Another file whose controller has the name, or NULL. */
+static const struct slot *slot_with_name(const struct slot *mine, const char *name)
+{
+    ml_list_each_entry (struct slot, slot, &mine->feed->scripts->slots)
+        if (slot != mine && (controller_has_name(slot->controller, name) ||
+                             controller_has_name(slot->successor, name)))
             return slot;
-    }
     return NULL;
 }
 
@@ -142,11 +128,10 @@ static void scripts_drain_controller(struct ml_scripts *self, struct ml_controll
     ml_controller_stop(controller);
 }
 
-static void scripts_on_live(void *context, struct ml_controller *controller, bool first)
+static void slot_on_live(void *context, struct ml_controller *controller, bool first)
 {
-    struct ml_scripts *self = context;
-    struct slot *slot = slot_of_controller(self, controller);
-    ml_assert(slot != NULL);
+    struct slot *slot = context;
+    struct ml_scripts *self = slot->feed->scripts;
     if (controller == slot->successor) {
         scripts_drain_controller(self, slot->controller);
         slot->controller = ml_take(&slot->successor);
@@ -155,23 +140,23 @@ static void scripts_on_live(void *context, struct ml_controller *controller, boo
     ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", slot->file,
                                           name);
     ml_info(self->cluster->log, "scripts", first ? "script is live" : "new version is live",
-            ML_S("controller", name), ML_S("source", slot->source->name),
+            ML_S("controller", name), ML_S("source", slot->feed->source->name),
             ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
-    ml_source_report(slot->source, false, "ScriptLoaded", note);
+    ml_source_report(slot->feed->source, false, "ScriptLoaded", note);
 }
 
-static void scripts_on_circuit(void *context, struct ml_controller *controller, bool open,
-                               const char *note)
+static void slot_on_circuit(void *context, struct ml_controller *controller, bool open,
+                            const char *note)
 {
-    struct slot *slot = slot_of_controller(context, controller);
-    if (slot)
-        ml_source_report(slot->source, open, open ? "CircuitOpen" : "CircuitClosed", note);
+    struct slot *slot = context;
+    if (controller == slot->controller)
+        ml_source_report(slot->feed->source, open, open ? "CircuitOpen" : "CircuitClosed", note);
 }
 
-static void scripts_on_stopped(void *context, struct ml_controller *controller)
+static void slot_on_stopped(void *context, struct ml_controller *controller)
 {
-    struct ml_scripts *self = context;
+    struct ml_scripts *self = ((struct slot *)context)->feed->scripts;
     for (size_t i = 0; i < self->draining_count; i++) {
         if (self->draining[i] != controller)
             continue;
@@ -184,22 +169,23 @@ static void scripts_on_stopped(void *context, struct ml_controller *controller)
 }
 
 static const struct ml_controller_handler controller_handler = {
-    .live = scripts_on_live,
-    .circuit = scripts_on_circuit,
-    .stopped = scripts_on_stopped,
+    .live = slot_on_live,
+    .circuit = slot_on_circuit,
+    .stopped = slot_on_stopped,
 };
 
-static struct ml_controller *scripts_new_controller(struct ml_scripts *self, const char *name)
+static struct ml_controller *slot_new_controller(struct slot *slot, const char *name)
 {
+    struct ml_scripts *self = slot->feed->scripts;
     self->running++;
-    return ml_controller_new(self->cluster, name, &controller_handler, self);
+    return ml_controller_new(self->cluster, name, &controller_handler, slot);
 }
 
 static void slot_drop_successor(struct slot *slot)
 {
     if (!slot->successor)
         return;
-    slot->scripts->running--;
+    slot->feed->scripts->running--;
     ml_controller_free(ml_take(&slot->successor));
 }
 
@@ -207,8 +193,7 @@ static void slot_drop_successor(struct slot *slot)
 static size_t scripts_list_without_file(const struct ml_scripts *self, struct ml_buf *names)
 {
     size_t count = 0;
-    ml_list_each (node, &self->slots) {
-        const struct slot *slot = ml_container_of(node, struct slot, node);
+    ml_list_each_entry (const struct slot, slot, &self->slots) {
         if (!slot->missing || !slot->controller)
             continue;
         ml_buf_printf(names, "%s%s", count++ ? ", " : "", ml_controller_name(slot->controller));
@@ -219,9 +204,9 @@ static size_t scripts_list_without_file(const struct ml_scripts *self, struct ml
 static bool slot_has_room(struct slot *slot, struct ml_err *err)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
-    if (slot->scripts->running < CONTROLLERS_MAX)
+    if (slot->feed->scripts->running < CONTROLLERS_MAX)
         return true;
-    scripts_list_without_file(slot->scripts, &names);
+    scripts_list_without_file(slot->feed->scripts, &names);
     ml_err_set(
         err, ML_ELIMIT,
         "%s: the limit of %d controllers is reached; a restart ends those whose file is gone: "
@@ -230,22 +215,18 @@ static bool slot_has_room(struct slot *slot, struct ml_err *err)
     return false;
 }
 
-static bool slot_needs_controller(const struct slot *slot, const char *name)
-{
-    return !slot->controller ||
-           (!slot->successor && strcmp(ml_controller_name(slot->controller), name));
-}
-
 /* Takes over the reference to `script`. */
 static void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprint)
 {
     const char *name = ml_script_declaration(script)->name;
     const struct slot *other = slot_with_name(slot, name);
+    bool renamed = slot->controller && !controller_has_name(slot->controller, name);
+    struct ml_controller **place = renamed ? &slot->successor : &slot->controller;
     struct ml_err err = ML_ERR_INIT;
     if (other)
         ml_err_set(&err, ML_ESCRIPT, "%s: the name \"%s\" is taken by %s of %s", slot->file, name,
-                   other->file, other->source->name);
-    if (other || (slot_needs_controller(slot, name) && !slot_has_room(slot, &err))) {
+                   other->file, other->feed->source->name);
+    if (other || (!*place && !slot_has_room(slot, &err))) {
         slot_refuse(slot, &err, false);
         ml_script_unref(script);
         return;
@@ -254,14 +235,9 @@ static void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fin
     slot->refused = 0;
     slot->why = ML_ERR_INIT;
     slot_drop_successor(slot);
-    if (!slot->controller)
-        slot->controller = scripts_new_controller(slot->scripts, name);
-    if (!strcmp(ml_controller_name(slot->controller), name)) {
-        ml_controller_offer(slot->controller, script);
-        return;
-    }
-    slot->successor = scripts_new_controller(slot->scripts, name);
-    ml_controller_offer(slot->successor, script);
+    if (!*place)
+        *place = slot_new_controller(slot, name);
+    ml_controller_offer(*place, script);
 }
 
 /* A version that runs is not loaded again while the files it was made from are unchanged; one that
@@ -270,14 +246,15 @@ static bool feed_knows(void *context, const struct ml_batch *batch, size_t index
                        struct ml_batch_entry *entry)
 {
     const struct feed *feed = context;
-    const struct slot *slot = slot_find(feed, batch->files->files[index].name);
+    const struct slot *slot = slot_find(feed, batch->files.files[index].name);
     struct ml_script *script = slot ? slot_script(slot) : NULL;
     if (slot && slot->refused && slot->refused == batch->fingerprint) {
         entry->verdict = ML_BATCH_REFUSED;
         entry->err = slot->why;
         return true;
     }
-    if (!script || slot->refused || ml_files_fingerprint(batch->files, script) != slot->fingerprint)
+    if (!script || slot->refused ||
+        ml_files_fingerprint(&batch->files, script) != slot->fingerprint)
         return false;
     entry->script = ml_script_ref(script);
     entry->verdict = ML_BATCH_SKIPPED;
@@ -313,13 +290,13 @@ static void feed_on_judged(void *context, const struct ml_batch *batch, size_t i
     struct feed *feed = context;
     const struct ml_batch_entry *entry = &batch->entries[index];
     if (entry->verdict == ML_BATCH_MODULE) {
-        slot_free_unless_controller(slot_find(feed, batch->files->files[index].name));
+        slot_free_unless_controller(slot_find(feed, batch->files.files[index].name));
         return;
     }
-    struct slot *slot = slot_get(feed, batch->files->files[index].name);
+    struct slot *slot = slot_get(feed, batch->files.files[index].name);
     slot->missing = false;
     if (entry->verdict == ML_BATCH_CONTROLLER) {
-        uint64_t fingerprint = ml_files_fingerprint(batch->files, entry->script);
+        uint64_t fingerprint = ml_files_fingerprint(&batch->files, entry->script);
         if (entry->quarantined)
             slot_refuse(slot, &entry->err, true);
         slot_offer(slot, ml_script_ref(entry->script), fingerprint);
@@ -327,7 +304,7 @@ static void feed_on_judged(void *context, const struct ml_batch *batch, size_t i
         if (slot->refused != batch->fingerprint)
             slot_refuse(slot, &entry->err, entry->quarantined);
         slot->refused = batch->fingerprint;
-        slot->refused_text = ml_str_hash(batch->files->files[index].text);
+        slot->refused_text = ml_str_hash(batch->files.files[index].text);
     }
 }
 
@@ -344,9 +321,8 @@ static void feed_refuse_file(struct feed *feed, const struct ml_file_refused *re
 
 static void feed_report_missing(struct feed *feed, const struct ml_files *files)
 {
-    ml_list_each (node, &feed->scripts->slots) {
-        struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot->source != feed->source || slot->missing || ml_files_have(files, slot->file))
+    ml_list_each_entry (struct slot, slot, &feed->scripts->slots) {
+        if (slot->feed != feed || slot->missing || ml_files_have(files, slot->file))
             continue;
         struct ml_err err;
         slot->missing = true;
@@ -362,7 +338,7 @@ static bool feed_read_last_good(void *context, const struct ml_batch *batch, siz
                                 struct ml_files *out)
 {
     const struct feed *feed = context;
-    const struct slot *slot = slot_find(feed, batch->files->files[index].name);
+    const struct slot *slot = slot_find(feed, batch->files.files[index].name);
     bool runs = slot && slot_script(slot); /* and that version is at least as good */
     return !runs && ml_last_good_read(feed->last_good, out);
 }
@@ -374,13 +350,11 @@ static bool feed_works(void *context)
     const struct ml_scripts *self = feed->scripts;
     if (self->cluster->standby)
         return false;
-    ml_list_each (node, &self->slots) {
-        const struct slot *slot = ml_container_of(node, struct slot, node);
-        if (slot->source == feed->source && !slot->missing &&
+    ml_list_each_entry (const struct slot, slot, &self->slots)
+        if (slot->feed == feed && !slot->missing &&
             (!slot_works(slot) || slot->refused || slot->successor ||
              ml_controller_offered(slot->controller)))
             return false;
-    }
     return true;
 }
 
@@ -388,9 +362,9 @@ static void feed_on_loaded(void *context, const struct ml_batch *batch)
 {
     struct feed *feed = context;
     ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
-    ml_last_good_propose(feed->last_good, batch->files, ml_batch_is_good(batch));
+    ml_last_good_propose(feed->last_good, &batch->files, ml_batch_is_good(batch));
     feed->loaded = true;
-    feed_report_missing(feed, batch->files);
+    feed_report_missing(feed, &batch->files);
     ml_metric_set(feed->scripts->without_file,
                   (double)scripts_list_without_file(feed->scripts, &names));
 }
@@ -453,8 +427,8 @@ void ml_scripts_free(struct ml_scripts *self)
     if (!self)
         return;
     ml_task_cancel(&self->stopped_task);
-    ml_list_each (node, &self->slots)
-        slot_free(ml_container_of(node, struct slot, node));
+    ml_list_each_entry (struct slot, slot, &self->slots)
+        slot_free(slot);
     for (size_t i = 0; i < self->draining_count; i++)
         ml_controller_free(self->draining[i]);
     for (size_t i = 0; i < self->feed_count; i++) {
@@ -512,33 +486,25 @@ void ml_scripts_start(struct ml_scripts *self)
 
 void ml_scripts_resync(struct ml_scripts *self)
 {
-    ml_list_each (node, &self->slots) {
-        struct slot *slot = ml_container_of(node, struct slot, node);
+    ml_list_each_entry (struct slot, slot, &self->slots)
         if (slot->controller)
             ml_controller_resync(slot->controller);
-        if (slot->successor)
-            ml_controller_resync(slot->successor);
-    }
 }
 
 void ml_scripts_reshard(struct ml_scripts *self)
 {
-    ml_list_each (node, &self->slots) {
-        struct slot *slot = ml_container_of(node, struct slot, node);
+    ml_list_each_entry (struct slot, slot, &self->slots)
         if (slot->controller)
             ml_controller_reshard(slot->controller);
-    }
 }
 
 /* A successor has no reconciles before it is live; a draining controller may still have some. */
 bool ml_scripts_hand_over(struct ml_scripts *self, bool cut)
 {
     bool idle = true;
-    ml_list_each (node, &self->slots) {
-        struct slot *slot = ml_container_of(node, struct slot, node);
+    ml_list_each_entry (struct slot, slot, &self->slots)
         if (slot->controller && !ml_controller_hand_over(slot->controller, cut))
             idle = false;
-    }
     for (size_t i = self->draining_count; i-- > 0;) /* one that ends is taken out */
         if (!ml_controller_hand_over(self->draining[i], cut))
             idle = false;
@@ -557,8 +523,7 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
     self->stopped_context = context;
     if (self->running == 0)
         ml_task_defer(&self->stopped_task, self->cluster->loop);
-    ml_list_each (node, &self->slots) {
-        struct slot *slot = ml_container_of(node, struct slot, node);
+    ml_list_each_entry (struct slot, slot, &self->slots) {
         if (slot->successor)
             ml_controller_stop(slot->successor);
         if (slot->controller)
@@ -577,8 +542,7 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
         ml_append_line(why, "%s %s", feed->source->name,
                        feed->source->read ? "is being loaded" : "has not been read yet");
     }
-    ml_list_each (node, &self->slots) {
-        const struct slot *slot = ml_container_of(node, struct slot, node);
+    ml_list_each_entry (const struct slot, slot, &self->slots) {
         if (slot_works(slot)) {
             ready = ml_controller_sees(slot->controller, why) && ready;
             continue;
@@ -598,8 +562,7 @@ int64_t ml_scripts_next(const struct ml_scripts *self)
     for (size_t i = 0; i < self->feed_count; i++)
         if (!self->feeds[i].source->read || ml_loader_busy(self->feeds[i].loader))
             return 0;
-    ml_list_each (node, &self->slots) {
-        const struct slot *slot = ml_container_of(node, struct slot, node);
+    ml_list_each_entry (const struct slot, slot, &self->slots) {
         if (slot->controller)
             next = ML_MIN(next, ml_controller_next(slot->controller));
         if (slot->successor)

@@ -1,6 +1,6 @@
 /* L6 operator. All scripts of a host: gets sets of files from its sources, loads new versions
- * aside, offers the good ones to their controllers and refuses the others. A missing or broken file
- * never stops a running script. */
+ * beside the running ones, offers the good ones to their controllers and refuses the others. A
+ * missing or broken file never stops a running script. */
 #pragma once
 
 #include "operator/crash_marker.h"
@@ -14,7 +14,7 @@ struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_sc
                                   struct ml_crash_marker *marker);
 void ml_scripts_free(struct ml_scripts *scripts); /* cancels running reconciles; NULL is fine */
 
-/* Takes the source over. */
+/* Takes ownership of the source. */
 void ml_scripts_add_source(struct ml_scripts *scripts, struct ml_source *source);
 void ml_scripts_start(struct ml_scripts *scripts);
 

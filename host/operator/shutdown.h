@@ -27,7 +27,7 @@ struct ml_shutdown_handler {
     void (*over)(void *context, bool clean);
 };
 
-/* Embed it; all is private. */
+/* Embed it; all fields are private. */
 struct ml_shutdown {
     struct ml_loop *loop;
     const struct ml_shutdown_handler *handler;

@@ -44,7 +44,6 @@ void ml_source_notify_trouble(struct ml_source *source, const struct ml_err *err
 struct path_source {
     struct ml_source source;
     struct ml_loop *loop;
-    char *path;
     struct ml_path_watch *watch;
     struct ml_err last;
 };
@@ -59,7 +58,7 @@ static bool path_source_read(void *context)
     struct path_source *self = context;
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     struct ml_err err = ML_ERR_INIT;
-    bool read = ml_files_read(&files, &ml_files_scripts, self->path, &err) == 0;
+    bool read = ml_files_read(&files, &ml_files_scripts, self->source.name, &err) == 0;
     if (read)
         ml_source_notify_files(&self->source, &files);
     else if (strcmp(err.message, self->last.message) != 0)
@@ -71,14 +70,13 @@ static bool path_source_read(void *context)
 static void path_start(struct ml_source *source)
 {
     struct path_source *self = path_source_of(source);
-    self->watch = ml_path_watch_new(self->loop, self->path, path_source_read, self);
+    self->watch = ml_path_watch_new(self->loop, self->source.name, path_source_read, self);
 }
 
 static void path_free(struct ml_source *source)
 {
     struct path_source *self = path_source_of(source);
     ml_path_watch_free(self->watch);
-    free(self->path);
     free(self);
 }
 
@@ -90,7 +88,6 @@ struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path)
     self->source.class = &path_class;
     self->source.name = ml_strdup(path);
     self->loop = loop;
-    self->path = ml_strdup(path);
     self->last = ML_ERR_INIT;
     return &self->source;
 }
@@ -100,8 +97,7 @@ struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path)
 struct configmap_source {
     struct ml_source source;
     struct ml_cluster *cluster;
-    char *where; /* "namespace/name" */
-    struct ml_str ns, name;
+    struct ml_str ns, name; /* of source.name */
     struct ml_informer *informer;
     struct ml_listener listener;
     struct ml_object *object; /* as last seen, for Events; NULL before */
@@ -152,6 +148,13 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
         ml_source_notify_files(&self->source, &files);
 }
 
+static void configmap_notify_missing(struct configmap_source *self, const char *how)
+{
+    struct ml_err err;
+    ml_err_set(&err, ML_ENOT_FOUND, "%s %s", self->source.name, how);
+    ml_source_notify_trouble(&self->source, &err);
+}
+
 static void configmap_on_change(void *context, struct ml_informer *informer, struct ml_object *old,
                                 struct ml_object *new)
 {
@@ -159,9 +162,7 @@ static void configmap_on_change(void *context, struct ml_informer *informer, str
     (void)informer;
     (void)old;
     if (!new) {
-        struct ml_err err;
-        ml_err_set(&err, ML_ENOT_FOUND, "%s was deleted", self->source.name);
-        ml_source_notify_trouble(&self->source, &err);
+        configmap_notify_missing(self, "was deleted");
         return;
     }
     ml_object_unref(self->object);
@@ -171,12 +172,8 @@ static void configmap_on_change(void *context, struct ml_informer *informer, str
 
 static void configmap_on_synced(void *context, struct ml_informer *informer)
 {
-    struct configmap_source *self = context;
-    if (ml_store_len(ml_informer_store(informer)) > 0)
-        return;
-    struct ml_err err;
-    ml_err_set(&err, ML_ENOT_FOUND, "%s does not exist yet", self->source.name);
-    ml_source_notify_trouble(&self->source, &err);
+    if (ml_store_len(ml_informer_store(informer)) == 0)
+        configmap_notify_missing(context, "does not exist yet");
 }
 
 static void configmap_start(struct ml_source *source)
@@ -221,7 +218,6 @@ static void configmap_free(struct ml_source *source)
         ml_informer_put(self->informer);
     }
     ml_object_unref(self->object);
-    free(self->where);
     free(self);
 }
 
@@ -247,8 +243,7 @@ struct ml_source *ml_source_configmap_new(struct ml_cluster *cluster, const char
     self->source.class = &configmap_class;
     self->source.name = ml_asprintf("configmap %s", where);
     self->cluster = cluster;
-    self->where = ml_strdup(where);
-    self->name = ml_str_of(self->where);
+    self->name = ml_str_of(self->source.name + strlen("configmap "));
     self->ns = ml_str_cut(&self->name, '/');
     return &self->source;
 }

@@ -1,6 +1,6 @@
 /* L6 operator. Where scripts come from: a path, or a ConfigMap watched through the API. A source
- * notifies its handler of each complete set of files, and reports where the author looks what
- * became of them. */
+ * notifies its handler of each complete set of files, and reports the results where
+ * their author looks. */
 #pragma once
 
 #include "operator/files.h"
@@ -11,8 +11,8 @@ struct ml_source;
 struct ml_source_handler {
     /* A complete set; borrowed. Also called when it is the same as before. */
     void (*files)(void *context, struct ml_source *source, const struct ml_files *files);
-    /* There is nothing to read: not found, deleted, unreadable. Called on each change, not on each
-     * attempt. Running scripts keep running. */
+    /* There are no scripts to read: not found, deleted, unreadable. Called on each change, not on
+     * each attempt. Running scripts keep running. */
     void (*trouble)(void *context, struct ml_source *source, const struct ml_err *err);
 };
 

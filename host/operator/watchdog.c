@@ -178,14 +178,6 @@ static int watchdog_start_thread(struct ml_watchdog *self)
     return failed;
 }
 
-static void watchdog_close_fds(struct ml_watchdog *self)
-{
-    if (self->stop >= 0)
-        close(self->stop);
-    if (self->listener >= 0)
-        close(self->listener);
-}
-
 int ml_watchdog_new(const struct ml_watchdog_opts *opts, struct ml_watchdog **out,
                     struct ml_err *err)
 {
@@ -199,7 +191,8 @@ int ml_watchdog_new(const struct ml_watchdog_opts *opts, struct ml_watchdog **ou
     self->listener = opts->listener < 0 ? -1 : fcntl(opts->listener, F_DUPFD_CLOEXEC, 0);
     int failed = self->stop < 0 ? errno : watchdog_start_thread(self);
     if (failed) {
-        watchdog_close_fds(self);
+        ml_close_fd(&self->stop);
+        ml_close_fd(&self->listener);
         free(self);
         return ml_err_set(err, ML_EIO, "watchdog: %s", strerror(failed));
     }
@@ -216,6 +209,7 @@ void ml_watchdog_free(struct ml_watchdog *self)
     ml_timer_stop(&self->beat);
     eventfd_write(self->stop, 1);
     pthread_join(self->thread, NULL);
-    watchdog_close_fds(self);
+    ml_close_fd(&self->stop);
+    ml_close_fd(&self->listener);
     free(self);
 }

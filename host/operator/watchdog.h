@@ -1,10 +1,10 @@
-/* L6 operator. Reports a blocked event loop: a hang in C code of ours or of a library, in a
- * collector or compiler that no hook interrupts. A process whose only thread hangs cannot report
+/* L6 operator. Reports a blocked event loop: a hang in our C code or in a library, in Lua's
+ * collector or compiler, which no hook interrupts. A process whose only thread hangs cannot report
  * it, and its probes time out without a reason. So a second thread checks whether a timer of the
  * loop still fires. When it has not for ten seconds, the thread writes a log line, and answers
  * probes with 503 until the loop runs again. It ends nothing: the kubelet decides that.
  *
- * The thread nearly always sleeps. It uses nothing of the host but the counter and its descriptors,
+ * The thread nearly always sleeps. It uses only the counter and its descriptors of the host,
  * takes no lock and does not allocate (the loop may hang with the allocator's lock held), and gets
  * no signals. docs/decisions/0008. */
 #pragma once

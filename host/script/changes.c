@@ -12,15 +12,12 @@ struct when_call {
 };
 
 /* Runs in script_protect. */
-ML_RAISES
-static int when_main(lua_State *L)
+ML_RAISES static int when_main(lua_State *L)
 {
     struct when_call *call = lua_touserdata(L, 1);
     const struct ml_script *script = script_of(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, script->when_refs[call->index]);
-    lua_Debug function;
-    lua_pushvalue(L, -1);
-    lua_getinfo(L, ">S", &function);
+    lua_Debug function = script_place_of_function(L);
     script_push_object(L, call->old, 0);
     script_push_object(L, call->new, 0);
     lua_call(L, 2, 1);
@@ -53,8 +50,7 @@ struct map_call {
     bool is_list; /* the keys stand in script->outgoing, one a line */
 };
 
-ML_RAISES
-static int refuse_map_keys(lua_State *L, const struct map_call *call, lua_Integer place)
+ML_RAISES static int refuse_map_keys(lua_State *L, const struct map_call *call, lua_Integer place)
 {
     const struct ml_script *script = script_of(L);
     return luaL_error(L,
@@ -64,25 +60,15 @@ static int refuse_map_keys(lua_State *L, const struct map_call *call, lua_Intege
                       script->kinds[call->index].gvk.kind.ptr, place);
 }
 
-/* [-0, +1] A field of the table on top; ptr NULL unless it is a string. */
-ML_RAISES
-static struct ml_str push_string_field(lua_State *L, const char *field)
-{
-    lua_pushstring(L, field);
-    lua_rawget(L, -2);
-    return script_str(L, -1);
-}
-
 /* [-1, +1] Replaces the entry on top, a key or { namespace =, name = }, by its key. False: it is
  * neither. */
-ML_RAISES
-static bool entry_to_key(lua_State *L)
+ML_RAISES static bool entry_to_key(lua_State *L)
 {
     if (lua_istable(L, -1)) {
         lazy_complete(L, -1);
-        struct ml_str ns = push_string_field(L, "namespace");
-        lua_insert(L, -2);
-        struct ml_str name = push_string_field(L, "name");
+        script_push_field(L, -1, "namespace");
+        script_push_field(L, -2, "name");
+        struct ml_str ns = script_str(L, -2), name = script_str(L, -1);
         if (!ml_name_valid(name) || (ns.len > 0 && !ml_name_valid(ns)))
             return false;
         lua_pushfstring(L, "%s%s%s", ns.len > 0 ? ns.ptr : "", ns.len > 0 ? "/" : "", name.ptr);
@@ -98,8 +84,7 @@ static bool entry_to_key(lua_State *L)
 }
 
 /* Runs in script_protect. */
-ML_RAISES
-static int map_main(lua_State *L)
+ML_RAISES static int map_main(lua_State *L)
 {
     struct map_call *call = lua_touserdata(L, 1);
     const struct ml_script *script = script_of(L);

@@ -15,8 +15,7 @@ const struct script_failure *script_to_failure(lua_State *L, int index)
     return script_to_userdata(L, index, &failure_key);
 }
 
-ML_RAISES
-static int failure_index(lua_State *L)
+ML_RAISES static int failure_index(lua_State *L)
 {
     const struct script_failure *failure = script_to_failure(L, 1);
     const char *field = lua_tostring(L, 2);
@@ -31,16 +30,14 @@ static int failure_index(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int failure_tostring(lua_State *L)
+ML_RAISES static int failure_tostring(lua_State *L)
 {
     const struct script_failure *failure = script_to_failure(L, 1);
     lua_pushstring(L, failure ? failure->text : "error");
     return 1;
 }
 
-ML_RAISES
-static int failure_concat(lua_State *L)
+ML_RAISES static int failure_concat(lua_State *L)
 {
     script_tolstring(L, 1, NULL);
     script_tolstring(L, 2, NULL);
@@ -50,23 +47,19 @@ static int failure_concat(lua_State *L)
 
 /* [-0, +1] `what`: the request that failed, or "". The result lives as long as the value on the
  * stack. */
-ML_RAISES
-static const struct script_failure *push_failure(lua_State *L, const struct ml_err *err,
-                                                 const char *what)
+ML_RAISES static const struct script_failure *push_failure(lua_State *L, const struct ml_err *err,
+                                                           const char *what)
 {
-    struct script_failure *failure = lua_newuserdatauv(L, sizeof(*failure), 0);
+    struct script_failure *failure = script_push_userdata(L, sizeof(*failure), &failure_key);
     failure->kind = err->kind;
     failure->http = err->http;
     snprintf(failure->message, sizeof(failure->message), "%s", err->message);
     snprintf(failure->text, sizeof(failure->text), "%s%s%s: %s", what, *what ? ": " : "",
              ml_err_name(err->kind), err->message);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &failure_key);
-    lua_setmetatable(L, -2);
     return failure;
 }
 
-ML_RAISES
-static void open_failures(lua_State *L)
+ML_RAISES static void open_failures(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"__index", failure_index},
                                        {"__tostring", failure_tostring},
@@ -76,8 +69,7 @@ static void open_failures(lua_State *L)
     script_register_metatable(L, &failure_key);
 }
 
-ML_RAISES
-int ctx_fail(lua_State *L, const struct ml_err *err)
+ML_RAISES int ctx_fail(lua_State *L, const struct ml_err *err)
 {
     struct ml_run *run = script_thread_of(L)->run;
     lua_pushnil(L);
@@ -89,8 +81,7 @@ int ctx_fail(lua_State *L, const struct ml_err *err)
     return 2;
 }
 
-ML_RAISES
-int ctx_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+ML_RAISES int ctx_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind)
@@ -99,8 +90,7 @@ int ctx_answered(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNU
     return 1;
 }
 
-ML_RAISES
-struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
+ML_RAISES struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
 {
     const struct ml_script *script = script_of(L);
     const struct ml_declaration *declaration = &script->declaration;
@@ -125,9 +115,8 @@ struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
     return found;
 }
 
-ML_RAISES
-struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind *kind,
-                            struct ml_str given)
+ML_RAISES struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind *kind,
+                                      struct ml_str given)
 {
     if (given.len > 0 && !ml_name_valid(given)) /* in a URL, ".." would lead elsewhere */
         luaL_error(L, "%s: expected the name of a namespace, got one that none can have", call);
@@ -143,8 +132,7 @@ struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind
     return ns;
 }
 
-ML_RAISES
-void ctx_count_read(lua_State *L)
+ML_RAISES void ctx_count_read(lua_State *L)
 {
     struct script_thread *thread = script_thread_of(L);
     size_t reads_max = thread->script->limits.reads_max;
@@ -153,8 +141,7 @@ void ctx_count_read(lua_State *L)
         luaL_error(L, "more than %d reads in one reconcile", (int)reads_max);
 }
 
-ML_RAISES
-struct ml_run *ctx_may_wait(lua_State *L, const char *call)
+ML_RAISES struct ml_run *ctx_may_wait(lua_State *L, const char *call)
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (!run)
@@ -170,8 +157,7 @@ struct ml_run *ctx_may_wait(lua_State *L, const char *call)
     return run;
 }
 
-ML_RAISES
-bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
+ML_RAISES bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (!run || !kind->informer ||
@@ -182,40 +168,26 @@ bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind)
     return true;
 }
 
-struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256])
+void ctx_write_key(struct ml_str ns, struct ml_str name, char out[CTX_KEY_MAX])
 {
-    int len = snprintf(out, 2 * 256, ML_STR_FMT "%s" ML_STR_FMT, ML_STR_ARG(ns),
-                       ns.len > 0 ? "/" : "", ML_STR_ARG(name));
-    return (struct ml_str){out, (size_t)len};
+    snprintf(out, CTX_KEY_MAX, ML_STR_FMT "%s" ML_STR_FMT, ML_STR_ARG(ns), ns.len > 0 ? "/" : "",
+             ML_STR_ARG(name));
 }
 
 void ctx_note_request(struct ml_run *run, const char *verb, const struct ctx_kind *kind,
-                      struct ml_str ns, struct ml_str name)
+                      const char *key)
 {
-    char key[2 * 256];
     if (run)
-        snprintf(run->what, sizeof(run->what), "%s %.64s %s", verb, kind->kind->kind,
-                 ctx_key(ns, name, key).ptr);
+        snprintf(run->what, sizeof(run->what), "%s %.64s %s", verb, kind->kind->kind, key);
 }
 
-struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, struct ml_str name)
+struct ml_object *ctx_cached(const struct ctx_kind *kind, const char *key)
 {
-    char key[2 * 256];
-    if (!kind->informer)
-        return NULL;
-    return ml_store_get(ml_informer_store(kind->informer), ctx_key(ns, name, key));
-}
-
-read_node ctx_note_read(struct script_reads *reads, const struct ctx_kind *kind, struct ml_str ns,
-                        struct ml_str name, const struct ml_object *object)
-{
-    char key[2 * 256];
-    return reads_object(reads, kind->index, ctx_key(ns, name, key), object);
+    return kind->informer ? ml_store_get(ml_informer_store(kind->informer), ml_str_of(key)) : NULL;
 }
 
 /* ctx.now(): wall clock, seconds since 1970. */
-ML_RAISES
-static int ctx_now(lua_State *L)
+ML_RAISES static int ctx_now(lua_State *L)
 {
     int64_t now_ns = ml_clock_wall(script_of(L)->cluster->clock);
     struct ml_run *run = script_thread_of(L)->run;
@@ -239,8 +211,7 @@ static void write_log_line(const struct script_thread *thread, struct ml_str mes
             ML_RAW(fields.len > 0 ? "fields" : "", fields));
 }
 
-ML_RAISES
-static int ctx_log(lua_State *L)
+ML_RAISES static int ctx_log(lua_State *L)
 {
     struct script_thread *thread = script_thread_of(L);
     struct ml_buf *out = &thread->script->outgoing;
@@ -258,30 +229,7 @@ static int ctx_log(lua_State *L)
     return 0;
 }
 
-static void record_event(const struct script_thread *thread, struct ml_str reason,
-                         struct ml_str note, bool warning)
-{
-    const struct ml_script *script = thread->script;
-    const struct ml_object *object = thread->object;
-    const struct ml_kind *kind = script->binding.kinds[0];
-    const struct ml_event event = {
-        .api_version = ml_str_of(kind->api_version),
-        .kind = ml_str_of(kind->kind),
-        .ns = ml_object_namespace(object),
-        .name = ml_object_name(object),
-        .uid = ml_object_uid(object),
-        .rv = ml_object_rv(object),
-        .warning = warning,
-        .reason = reason,
-        .action = ML_STR("Reconcile"),
-        .note = note,
-        .source = ml_str_of(script->declaration.name),
-    };
-    ml_recorder_event(script->cluster->recorder, &event);
-}
-
-ML_RAISES
-static int ctx_event(lua_State *L)
+ML_RAISES static int ctx_event(lua_State *L)
 {
     struct script_thread *thread = script_thread_of(L);
     if (!thread->run)
@@ -294,19 +242,23 @@ static int ctx_event(lua_State *L)
     const char *type = luaL_optstring(L, 3, "Normal");
     if (strcmp(type, "Normal") != 0 && strcmp(type, "Warning") != 0)
         return luaL_error(L, EVENT_CALL ": the type is \"Normal\" or \"Warning\"");
+    const struct ml_script *script = thread->script;
+    struct ml_event event = ml_event_about(script->binding.kinds[0], thread->object);
+    event.warning = type[0] == 'W';
+    event.reason = reason;
+    event.note = note;
+    event.source = ml_str_of(script->declaration.name);
     if (thread->events++ < SCRIPT_EVENTS_MAX)
-        record_event(thread, reason, note, type[0] == 'W');
+        ml_recorder_event(script->cluster->recorder, &event);
     return 0;
 }
 
-ML_RAISES
-static int ctx_assigned(lua_State *L)
+ML_RAISES static int ctx_assigned(lua_State *L)
 {
     return luaL_error(L, "ctx cannot be changed");
 }
 
-ML_RAISES
-int script_open_ctx(lua_State *L)
+ML_RAISES int script_open_ctx(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"event", ctx_event}, {"log", ctx_log}, {"now", ctx_now}, {NULL, NULL}};
@@ -316,11 +268,7 @@ int script_open_ctx(lua_State *L)
     luaL_setfuncs(L, script_ctx_read, 0);
     luaL_setfuncs(L, script_ctx_write, 0);
     script_push_library(L, "moonloop.result");
-    for (const char *const *name = results; *name; name++) {
-        lua_getfield(L, -1, *name);
-        lua_setfield(L, -3, *name);
-    }
-    lua_pop(L, 1);
+    script_move_fields(L, -2, results);
     script_guard_fields(L, "ctx");
     lua_newtable(L); /* what scripts see stays empty: __newindex catches every assignment */
     lua_createtable(L, 0, 3);

@@ -1,20 +1,20 @@
-/* L5 script, private. What the ctx functions share. A binding is three moves: check the
- * arguments (may raise, owns nothing), work (run.c; no Lua), push what came of it. One that has
- * to wait yields between the last two. */
+/* L5 script, private. Shared by the ctx functions. A binding has three steps: check the arguments
+ * (may raise, owns nothing), work (run.c; no Lua), push the result. A binding that has to wait
+ * yields between the last two. */
 #pragma once
 
 #include "script/reads.h"
 
-/* A kind that the script declared, as it was bound. */
+/* A declared kind of the script, with its binding. */
 struct ctx_kind {
     size_t index; /* in the declaration */
     enum ml_script_use use;
-    const struct ml_selection *selection; /* what of it the informer has */
+    const struct ml_selection *selection; /* the part of it that the informer has */
     const struct ml_kind *kind;
     struct ml_informer *informer; /* NULL: by request */
 };
 
-/* What a script gets as `err`: a userdata with the fields kind, code and message, which prints and
+/* The `err` of a script: a userdata with the fields kind, code and message, which prints and
  * concatenates as its text. */
 struct script_failure {
     int kind;
@@ -24,59 +24,45 @@ struct script_failure {
 };
 
 /* ctx.c */
-ML_RAISES
-int script_open_ctx(lua_State *L);                                       /* [-0, +1] */
+ML_RAISES int script_open_ctx(lua_State *L);                             /* [-0, +1] */
 const struct script_failure *script_to_failure(lua_State *L, int index); /* or NULL */
 /* Raises when the script did not declare the kind. */
-ML_RAISES
-struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk);
+ML_RAISES struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk);
 /* `given`, checked, or when it is empty the namespace of the object at hand; empty for what is
  * cluster-scoped. */
-ML_RAISES
-struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind *kind,
-                            struct ml_str given);
-ML_RAISES
-void ctx_count_read(lua_State *L);
+ML_RAISES struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind *kind,
+                                      struct ml_str given);
+ML_RAISES void ctx_count_read(lua_State *L);
 /* The run, when this call may wait. */
-ML_RAISES
-struct ml_run *ctx_may_wait(lua_State *L, const char *call);
+ML_RAISES struct ml_run *ctx_may_wait(lua_State *L, const char *call);
 /* [-0, +2] nil and the error, remembered for the message of a later one. Returns 2. */
-ML_RAISES
-int ctx_fail(lua_State *L, const struct ml_err *err);
+ML_RAISES int ctx_fail(lua_State *L, const struct ml_err *err);
 /* The continuation of most calls: the object that the server answered with, or nil and the error.
  */
-ML_RAISES
-int ctx_answered(lua_State *L, int status, lua_KContext context);
+ML_RAISES int ctx_answered(lua_State *L, int status, lua_KContext context);
 /* True: the caller has to yield, as the caches do not show yet what this run wrote of the kind. */
-ML_RAISES
-bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind);
-/* "namespace/name" into `out`; the slice. */
-struct ml_str ctx_key(struct ml_str ns, struct ml_str name, char out[2 * 256]);
+ML_RAISES bool ctx_must_wait(lua_State *L, const char *call, const struct ctx_kind *kind);
+#define CTX_KEY_MAX (2 * 256)
+/* "namespace/name", or "name", terminated; both are valid names. */
+void ctx_write_key(struct ml_str ns, struct ml_str name, char out[CTX_KEY_MAX]);
 /* What the run is about to do, for messages: "get Pod default/x". `run` NULL is fine. */
 void ctx_note_request(struct ml_run *run, const char *verb, const struct ctx_kind *kind,
-                      struct ml_str ns, struct ml_str name);
+                      const char *key);
 /* The cached object, borrowed, or NULL: also of a kind that is not watched. */
-/* Notes that the run looked for the object, and found `object`; NULL: none. */
-read_node ctx_note_read(struct script_reads *reads, const struct ctx_kind *kind, struct ml_str ns,
-                        struct ml_str name, const struct ml_object *object);
-struct ml_object *ctx_cached(const struct ctx_kind *kind, struct ml_str ns, struct ml_str name);
+struct ml_object *ctx_cached(const struct ctx_kind *kind, const char *key);
 
-extern const luaL_Reg script_ctx_read[];  /* ctx_read.c */
-extern const luaL_Reg script_ctx_write[]; /* ctx_write.c */
-/* A string at a path below `json` that has no escapes, as names have none; else empty. */
-__attribute__((sentinel)) struct ml_str ctx_plain_string(struct ml_str json, const char *first,
-                                                         ...);
+extern const luaL_Reg script_ctx_read[];           /* ctx_read.c */
+extern const luaL_Reg script_ctx_write[];          /* ctx_write.c */
 void ctx_forget_applied(struct ml_script *script); /* what ctx.apply need not send again */
 
-/* refusal.c, for the write that run->what names. */
+/* refusal.c, for the write in run->what. */
 /* As ctx_fail, and a log line, whether the script looks at the error or not. */
-ML_RAISES
-int ctx_refuse_write(lua_State *L, const struct ml_err *err);
+ML_RAISES int ctx_refuse_write(lua_State *L, const struct ml_err *err);
 void ctx_accept_write(struct ml_run *run); /* the next time that it is refused is a new one */
 
-/* run.c: the work. Each starts the one thing that the run then waits for. */
+/* run.c: the work. Each starts the one operation that the run then waits for. */
 void run_read(struct ml_run *run, const struct ml_client_request *request);
-/* `wait_for_cache`: goes on when the informer of `write`, if it has one, shows the write. */
+/* `wait_for_cache`: the run continues when the informer of `write`, if any, shows the write. */
 void run_write(struct ml_run *run, const struct ml_write *write, bool wait_for_cache);
-/* Until `informer` shows all that the run wrote of its kind, which it does not yet. */
+/* Waits until `informer` shows all that the run wrote of its kind. It must not show it yet. */
 void run_wait_for_cache(struct ml_run *run, const struct ml_informer *informer);

@@ -4,8 +4,7 @@
 #include "script/ctx.h"
 #include "script/ctx_calls.h"
 
-ML_RAISES
-static struct ctx_kind check_kind(lua_State *L, int index, const char *call)
+ML_RAISES static struct ctx_kind check_kind(lua_State *L, int index, const char *call)
 {
     const struct ml_script_kind *kind = script_to_kind(L, index);
     if (!kind)
@@ -14,8 +13,7 @@ static struct ctx_kind check_kind(lua_State *L, int index, const char *call)
     return ctx_kind_of(L, &kind->gvk);
 }
 
-ML_RAISES
-static struct ml_str check_get_name(lua_State *L, int index)
+ML_RAISES static struct ml_str check_get_name(lua_State *L, int index)
 {
     struct ml_str name = script_str(L, index);
     if (!name.ptr || !ml_name_valid(name))
@@ -25,27 +23,21 @@ static struct ml_str check_get_name(lua_State *L, int index)
     return name;
 }
 
-ML_RAISES
-static int get_from_cache(lua_State *L, const struct ctx_kind *kind, struct ml_str ns,
-                          struct ml_str name)
+ML_RAISES static int get_from_cache(lua_State *L, const struct ctx_kind *kind, const char *key)
 {
-    struct ml_object *object = ctx_cached(kind, ns, name);
-    struct script_reads *reads = script_reads_now(L);
-    read_node node = ctx_note_read(reads, kind, ns, name, object);
+    struct ml_object *object = ctx_cached(kind, key);
+    read_node node = reads_object(script_reads_now(L), kind->index, ml_str_of(key), object);
     if (object) {
         script_push_object(L, object, node);
         return 1;
     }
-    char key[2 * 256];
     struct ml_err err = ML_ERR_INIT;
-    ml_err_set(&err, ML_ENOT_FOUND, "%s %s not found", kind->kind->kind,
-               ctx_key(ns, name, key).ptr);
+    ml_err_set(&err, ML_ENOT_FOUND, "%s %s not found", kind->kind->kind, key);
     err.http = 404;
     return ctx_fail(L, &err);
 }
 
-ML_RAISES
-static int get_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+ML_RAISES static int get_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct ctx_kind kind = check_kind(L, 1, GET_CALL);
     struct ml_str name = check_get_name(L, 2), given = {NULL, 0};
@@ -53,11 +45,13 @@ static int get_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_U
         given = check_get_name(L, 3);
     struct ml_str ns = ctx_namespace(L, GET_CALL, kind.kind, given);
     struct ml_run *run = script_thread_of(L)->run;
-    ctx_note_request(run, "get", &kind, ns, name);
+    char key[CTX_KEY_MAX];
+    ctx_write_key(ns, name, key);
+    ctx_note_request(run, "get", &kind, key);
     if (ctx_must_wait(L, GET_CALL, &kind))
         return lua_yieldk(L, 0, 0, get_now);
     if (kind.informer)
-        return get_from_cache(L, &kind, ns, name);
+        return get_from_cache(L, &kind, key);
     run = ctx_may_wait(L, GET_CALL);
     const struct ml_client_request request = {
         .verb = ML_VERB_GET, .kind = kind.kind, .ns = ns, .name = name};
@@ -65,8 +59,7 @@ static int get_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_U
     return lua_yieldk(L, 0, 0, ctx_answered);
 }
 
-ML_RAISES
-static int ctx_get(lua_State *L)
+ML_RAISES static int ctx_get(lua_State *L)
 {
     ctx_count_read(L);
     return get_now(L, LUA_OK, 0);
@@ -84,8 +77,7 @@ struct filter {
 };
 
 /* Checks the label whose key is below the top and whose value is on top. */
-ML_RAISES
-static struct label check_label(lua_State *L)
+ML_RAISES static struct label check_label(lua_State *L)
 {
     struct label label = {script_str(L, -2), script_str(L, -1)};
     if (!label.key.ptr || !label.value.ptr)
@@ -100,8 +92,7 @@ static struct label check_label(lua_State *L)
 
 /* [-0, +2] Checks the labels in the table on top. Pushes an array of the sorted keys followed by
  * their values, and a userdata with slices of these. */
-ML_RAISES
-static void check_labels(lua_State *L, struct filter *filter)
+ML_RAISES static void check_labels(lua_State *L, struct filter *filter)
 {
     int given = lua_gettop(L), held = given + 1;
     lazy_complete(L, given);
@@ -122,16 +113,7 @@ static void check_labels(lua_State *L, struct filter *filter)
     filter->label_count = count;
 }
 
-/* [-0, +1] An option of the table at 2, without metamethods. */
-ML_RAISES
-static int push_option(lua_State *L, const char *name)
-{
-    lua_pushstring(L, name);
-    return lua_rawget(L, 2);
-}
-
-ML_RAISES
-static struct filter check_filter(lua_State *L, const struct ctx_kind *kind)
+ML_RAISES static struct filter check_filter(lua_State *L, const struct ctx_kind *kind)
 {
     struct filter filter = {.labels = NULL};
     lua_settop(L, 2);
@@ -143,13 +125,13 @@ static struct filter check_filter(lua_State *L, const struct ctx_kind *kind)
         luaL_error(L, LIST_CALL ": expected a table of options");
     lazy_complete(L, 2);
     script_check_fields(L, LIST_CALL, "list", 2);
-    push_option(L, "namespace");
+    script_push_field(L, 2, "namespace");
     struct ml_str given = script_str(L, -1);
     if (!given.ptr && !lua_isnil(L, -1))
         luaL_error(L, LIST_CALL ": namespace: expected a string");
-    push_option(L, "owned");
+    script_push_field(L, 2, "owned");
     filter.owned = lua_toboolean(L, -1);
-    int type = push_option(L, "labels");
+    int type = script_push_field(L, 2, "labels");
     if (type != LUA_TNIL && type != LUA_TTABLE)
         luaL_error(L, LIST_CALL ": labels: expected a table");
     if (type == LUA_TTABLE)
@@ -190,17 +172,16 @@ static bool object_labels_match(const struct filter *filter, struct ml_str json)
 
 /* [-0, +1] A userdata with pointers to the objects that may match. They are borrowed: nothing
  * changes the store before this call returns. */
-ML_RAISES
-static struct ml_object **push_candidates(lua_State *L, const struct ctx_kind *kind,
-                                          const struct filter *filter, size_t *out_count)
+ML_RAISES static struct ml_object **push_candidates(lua_State *L, const struct ctx_kind *kind,
+                                                    const struct filter *filter, size_t *out_count)
 {
     const struct ml_store *store = ml_informer_store(kind->informer);
     struct ml_str owner = ml_object_uid(script_thread_of(L)->object);
     struct ml_object **found = lua_newuserdatauv(
         L, (ml_store_len(store) + 1) * sizeof(struct ml_object *), 0);
     size_t count = 0, cursor = 0;
-    struct ml_object *owned = NULL, *object;
-    while ((object = filter->owned ? ml_store_next_owned(store, owner, &owned)
+    struct ml_object *object;
+    while ((object = filter->owned ? ml_store_next_owned(store, owner, &cursor)
                                    : ml_store_next(store, &cursor))) {
         script_cpu_check(L);
         if (filter->ns.len == 0 || ml_str_eq(ml_object_namespace(object), filter->ns))
@@ -224,8 +205,8 @@ static read_node note_list_read(struct script_reads *reads, const struct ctx_kin
     return members;
 }
 
-ML_RAISES
-static int list_from_cache(lua_State *L, const struct ctx_kind *kind, const struct filter *filter)
+ML_RAISES static int list_from_cache(lua_State *L, const struct ctx_kind *kind,
+                                     const struct filter *filter)
 {
     struct ml_buf *opened = &script_of(L)->opened;
     size_t count;
@@ -248,26 +229,22 @@ static int list_from_cache(lua_State *L, const struct ctx_kind *kind, const stru
 }
 
 /* Adds apiVersion and kind, which a list has once for all items. */
-ML_RAISES
-static void complete_list_item(lua_State *L, const struct ml_kind *kind)
+ML_RAISES static void complete_list_item(lua_State *L, const struct ml_kind *kind)
 {
     const char *const fields[][2] = {{"apiVersion", kind->api_version}, {"kind", kind->kind}};
     for (size_t i = 0; i < ML_COUNT(fields); i++) {
-        lua_pushstring(L, fields[i][0]);
-        lua_pushvalue(L, -1);
-        bool is_there = lua_rawget(L, -3) != LUA_TNIL;
+        bool is_there = script_push_field(L, -1, fields[i][0]) != LUA_TNIL;
         lua_pop(L, 1);
-        lua_pushstring(L, fields[i][1]);
         if (is_there)
-            lua_pop(L, 2);
-        else
-            lua_rawset(L, -3);
+            continue;
+        lua_pushstring(L, fields[i][0]);
+        lua_pushstring(L, fields[i][1]);
+        lua_rawset(L, -3);
     }
 }
 
 /* Does the object on top have the object with this uid as its controller? */
-ML_RAISES
-static bool is_item_owned(lua_State *L, struct ml_str uid)
+ML_RAISES static bool is_item_owned(lua_State *L, struct ml_str uid)
 {
     int top = lua_gettop(L);
     bool owned = false;
@@ -285,8 +262,7 @@ static bool is_item_owned(lua_State *L, struct ml_str uid)
     return owned;
 }
 
-ML_RAISES
-static int list_answered(lua_State *L, int status ML_UNUSED, lua_KContext owned)
+ML_RAISES static int list_answered(lua_State *L, int status ML_UNUSED, lua_KContext owned)
 {
     struct ml_run *run = script_thread_of(L)->run;
     struct ml_str items = {NULL, 0};
@@ -299,7 +275,7 @@ static int list_answered(lua_State *L, int status ML_UNUSED, lua_KContext owned)
         return 1;
     int result = lua_gettop(L);
     lua_Integer listed = 0;
-    script_push_items(L, items);
+    script_push_json(L, items, SHAPE_ITEMS);
     for (lua_Integer i = 1; lua_rawgeti(L, result + 1, i) == LUA_TTABLE; i++) {
         script_cpu_check(L);
         complete_list_item(L, kind.kind);
@@ -313,8 +289,8 @@ static int list_answered(lua_State *L, int status ML_UNUSED, lua_KContext owned)
 }
 
 /* Writes the URL of the list into script->overlay. */
-ML_RAISES
-static const char *list_path(lua_State *L, const struct ctx_kind *kind, const struct filter *filter)
+ML_RAISES static const char *list_path(lua_State *L, const struct ctx_kind *kind,
+                                       const struct filter *filter)
 {
     struct ml_buf *path = &script_of(L)->overlay, *selector = &script_of(L)->body;
     ml_buf_clear(path);
@@ -331,8 +307,7 @@ static const char *list_path(lua_State *L, const struct ctx_kind *kind, const st
     return ml_buf_cstr(path);
 }
 
-ML_RAISES
-static int list_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+ML_RAISES static int list_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct ctx_kind kind = check_kind(L, 1, LIST_CALL);
     struct filter filter = check_filter(L, &kind);
@@ -350,8 +325,7 @@ static int list_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_
     return lua_yieldk(L, 0, filter.owned, list_answered);
 }
 
-ML_RAISES
-static int ctx_list(lua_State *L)
+ML_RAISES static int ctx_list(lua_State *L)
 {
     ctx_count_read(L);
     return list_now(L, LUA_OK, 0);

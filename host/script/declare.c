@@ -31,14 +31,12 @@ bool script_is_controller(lua_State *L, int index)
     return script_to_userdata(L, index, &controller_key) != NULL;
 }
 
-ML_RAISES
-static void push_api_version(lua_State *L, const struct ml_gvk *gvk)
+ML_RAISES static void push_api_version(lua_State *L, const struct ml_gvk *gvk)
 {
     lua_pushfstring(L, "%s%s%s", gvk->group.ptr, gvk->group.len > 0 ? "/" : "", gvk->version.ptr);
 }
 
-ML_RAISES
-static void push_selector(lua_State *L, struct ml_str selector)
+ML_RAISES static void push_selector(lua_State *L, struct ml_str selector)
 {
     if (selector.len > 0)
         lua_pushlstring(L, selector.ptr, selector.len);
@@ -46,8 +44,7 @@ static void push_selector(lua_State *L, struct ml_str selector)
         lua_pushnil(L);
 }
 
-ML_RAISES
-static int kind_index(lua_State *L)
+ML_RAISES static int kind_index(lua_State *L)
 {
     const struct ml_script_kind *kind = script_to_kind(L, 1);
     const char *field = lua_tostring(L, 2);
@@ -66,8 +63,7 @@ static int kind_index(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int kind_tostring(lua_State *L)
+ML_RAISES static int kind_tostring(lua_State *L)
 {
     const struct ml_script_kind *kind = script_to_kind(L, 1);
     if (!kind)
@@ -83,8 +79,7 @@ bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b)
            ml_str_eq(a->kind, b->kind);
 }
 
-ML_RAISES
-static int kind_equal(lua_State *L)
+ML_RAISES static int kind_equal(lua_State *L)
 {
     const struct ml_script_kind *a = script_to_kind(L, 1), *b = script_to_kind(L, 2);
     lua_pushboolean(L, a && b && script_is_same_kind(&a->gvk, &b->gvk));
@@ -141,8 +136,7 @@ static int check_selection(const struct ml_selection *selection, struct ml_err *
 
 /* kind(apiVersion, kind, labels, fields, metadata_only), called by moonloop.kind. Returns the kind,
  * with the line of the call of moonloop.kind, or nil and what is wrong. */
-ML_RAISES
-static int host_kind(lua_State *L)
+ML_RAISES static int host_kind(lua_State *L)
 {
     struct ml_script_kind kind = {
         .selection = {script_str(L, 3), script_str(L, 4), lua_toboolean(L, 5)},
@@ -165,15 +159,13 @@ static int host_kind(lua_State *L)
     lua_Debug caller;
     if (lua_getstack(L, 2, &caller) && lua_getinfo(L, "l", &caller))
         kind.line = ML_MAX(caller.currentline, 0);
-    struct kind_value *value = lua_newuserdatauv(L, sizeof(*value) + kind_text_size(&kind), 0);
+    struct kind_value *value = script_push_userdata(L, sizeof(*value) + kind_text_size(&kind),
+                                                    &kind_key);
     copy_kind(&value->kind, &kind, value->text);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &kind_key);
-    lua_setmetatable(L, -2);
     return 1;
 }
 
-ML_RAISES
-static int host_is_kind(lua_State *L)
+ML_RAISES static int host_is_kind(lua_State *L)
 {
     lua_pushboolean(L, script_to_kind(L, 1) != NULL);
     return 1;
@@ -181,8 +173,7 @@ static int host_is_kind(lua_State *L)
 
 /* moonloop.array(list): marks the table as an array and returns it. Refuses a table with a
  * metatable, which may protect it or give it its meaning. */
-ML_RAISES
-static int host_array(lua_State *L)
+ML_RAISES static int host_array(lua_State *L)
 {
     if (lua_isnoneornil(L, 1)) {
         lua_settop(L, 0);
@@ -204,8 +195,7 @@ static int host_array(lua_State *L)
 }
 
 /* Keeps the definition that moonloop/init.lua checked where the script cannot reach it. */
-ML_RAISES
-static int host_controller(lua_State *L)
+ML_RAISES static int host_controller(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_newuserdatauv(L, 0, 1);
@@ -216,8 +206,7 @@ static int host_controller(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-void script_push_copy(lua_State *L, int index)
+ML_RAISES void script_push_copy(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
     lazy_complete(L, index);
@@ -239,24 +228,21 @@ void script_push_copy(lua_State *L, int index)
 
 /* copy(table): the library checks and keeps a copy, so that the script cannot change it afterwards.
  */
-ML_RAISES
-static int host_copy(lua_State *L)
+ML_RAISES static int host_copy(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     script_push_copy(L, 1);
     return 1;
 }
 
-ML_RAISES
-static int host_getmetatable(lua_State *L)
+ML_RAISES static int host_getmetatable(lua_State *L)
 {
     if (!lua_getmetatable(L, 1))
         lua_pushnil(L);
     return 1;
 }
 
-ML_RAISES
-static void open_metatables(lua_State *L)
+ML_RAISES static void open_metatables(lua_State *L)
 {
     static const luaL_Reg kind_methods[] = {
         {"__index", kind_index}, {"__tostring", kind_tostring}, {"__eq", kind_equal}, {NULL, NULL}};
@@ -266,8 +252,7 @@ static void open_metatables(lua_State *L)
     script_register_metatable(L, &controller_key);
 }
 
-ML_RAISES
-void script_push_host(lua_State *L)
+ML_RAISES void script_push_host(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"array", host_array},
@@ -290,45 +275,32 @@ void script_push_host(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
 }
 
-ML_RAISES
-ML_NORETURN static void refuse_definition(lua_State *L, const char *field)
+ML_RAISES ML_NORETURN static void refuse_definition(lua_State *L, const char *field)
 {
     luaL_error(L, "%s: not a controller of moonloop.controller: look at %s",
                script_of(L)->declaration.file, field);
     ML_UNREACHABLE();
 }
 
-/* [-0, +1] A field of the table at `index`, without metamethods. */
-ML_RAISES
-static int push_definition_field(lua_State *L, int index, const char *field)
-{
-    index = lua_absindex(L, index);
-    lua_pushstring(L, field);
-    return lua_rawget(L, index);
-}
-
 /* [-1, +0] Adds the kind on top to the declaration. */
-ML_RAISES
-static void declare_kind(lua_State *L, const char *field, enum ml_script_use use)
+ML_RAISES static void declare_kind(lua_State *L, const char *field, enum ml_script_use use)
 {
     struct ml_script *script = script_of(L);
     struct ml_declaration *declaration = &script->declaration;
     const struct ml_script_kind *made = script_to_kind(L, -1);
     if (!made || declaration->kind_count == SCRIPT_KINDS_MAX)
         refuse_definition(L, field);
-    size_t index = declaration->kind_count++;
-    struct ml_script_kind *kind = &script->kinds[index];
-    script->kind_text[index] = ml_alloc(kind_text_size(made));
-    copy_kind(kind, made, script->kind_text[index]);
+    struct ml_script_kind *kind = &script->kinds[declaration->kind_count++];
+    *kind = *made;
     kind->use = use;
     kind->when = ML_PART_ALL;
-    lua_pop(L, 1);
+    luaL_ref(L, LUA_REGISTRYINDEX); /* the kind's strings live as long as the state */
 }
 
-ML_RAISES
-static void declare_kinds(lua_State *L, int definition, const char *field, enum ml_script_use use)
+ML_RAISES static void declare_kinds(lua_State *L, int definition, const char *field,
+                                    enum ml_script_use use)
 {
-    if (push_definition_field(L, definition, field) != LUA_TTABLE)
+    if (script_push_field(L, definition, field) != LUA_TTABLE)
         refuse_definition(L, field);
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++)
         declare_kind(L, field, use);
@@ -357,8 +329,7 @@ static unsigned when_parts_of(lua_State *L)
 
 /* [-1, +0] Which changes of the last kind count: a list of parts, a function, or nil for any
  * change. */
-ML_RAISES
-static void declare_when(lua_State *L)
+ML_RAISES static void declare_when(lua_State *L)
 {
     struct ml_script *script = script_of(L);
     size_t index = script->declaration.kind_count - 1;
@@ -385,37 +356,32 @@ static void declare_when(lua_State *L)
     lua_pop(L, 2);
 }
 
-ML_RAISES
-static void declare_watches(lua_State *L, int definition)
+ML_RAISES static void declare_watches(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
-    if (push_definition_field(L, definition, "watches") != LUA_TTABLE)
+    if (script_push_field(L, definition, "watches") != LUA_TTABLE)
         refuse_definition(L, "watches");
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
         if (!lua_istable(L, -1))
             refuse_definition(L, "watches");
-        push_definition_field(L, -1, "kind");
+        script_push_field(L, -1, "kind");
         declare_kind(L, "watches", ML_USE_WATCHES);
-        if (push_definition_field(L, -1, "map") != LUA_TFUNCTION)
+        if (script_push_field(L, -1, "map") != LUA_TFUNCTION)
             refuse_definition(L, "watches");
         script->map_refs[script->declaration.kind_count - 1] = luaL_ref(L, LUA_REGISTRYINDEX);
-        push_definition_field(L, -1, "when");
+        script_push_field(L, -1, "when");
         declare_when(L);
         lua_pop(L, 1);
     }
     lua_pop(L, 2);
 }
 
-ML_RAISES
-static void declare_reconcile(lua_State *L, int definition)
+ML_RAISES static void declare_reconcile(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
-    lua_Debug function;
-    if (push_definition_field(L, definition, "reconcile") != LUA_TFUNCTION)
+    if (script_push_field(L, definition, "reconcile") != LUA_TFUNCTION)
         refuse_definition(L, "reconcile");
-    lua_pushvalue(L, -1);
-    lua_getinfo(L, ">S", &function);
-    script->reconcile_line = ML_MAX(function.linedefined, 0);
+    script->reconcile_line = ML_MAX(script_place_of_function(L).linedefined, 0);
     script->reconcile_ref = luaL_ref(L, LUA_REGISTRYINDEX);
     script_push_library(L, "moonloop.result");
     lua_getfield(L, -1, "check");
@@ -443,22 +409,15 @@ static bool is_host_logger(const char *name)
 /* A DNS label: it is part of URLs, labels, log lines and metrics. */
 static bool is_controller_name(struct ml_str name)
 {
-    if (name.len == 0 || name.len > SCRIPT_NAME_MAX)
-        return false;
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-        bool inside = c == '-' && i > 0 && i < name.len - 1;
-        if (!inside && (c < 'a' || c > 'z') && (c < '0' || c > '9'))
-            return false;
-    }
-    return true;
+    return name.len > 0 && name.len <= SCRIPT_NAME_MAX && name.ptr[0] != '-' &&
+           name.ptr[name.len - 1] != '-' &&
+           strspn(name.ptr, "abcdefghijklmnopqrstuvwxyz0123456789-") == name.len;
 }
 
-ML_RAISES
-static void declare_name(lua_State *L, int definition)
+ML_RAISES static void declare_name(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
-    push_definition_field(L, definition, "name");
+    script_push_field(L, definition, "name");
     struct ml_str name = script_str(L, -1);
     if (!is_controller_name(name))
         refuse_definition(L, "name");
@@ -472,10 +431,9 @@ static void declare_name(lua_State *L, int definition)
     lua_pop(L, 1);
 }
 
-ML_RAISES
-static void declare_concurrency(lua_State *L, int definition)
+ML_RAISES static void declare_concurrency(lua_State *L, int definition)
 {
-    push_definition_field(L, definition, "max_concurrent");
+    script_push_field(L, definition, "max_concurrent");
     lua_Integer most = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
     if (most < 1 || most > SCRIPT_RUNNING_MAX)
         refuse_definition(L, "max_concurrent");
@@ -483,10 +441,9 @@ static void declare_concurrency(lua_State *L, int definition)
     lua_pop(L, 1);
 }
 
-ML_RAISES
-static void declare_wakes(lua_State *L, int definition)
+ML_RAISES static void declare_wakes(lua_State *L, int definition)
 {
-    bool is_set = push_definition_field(L, definition, "wakes") != LUA_TNIL;
+    bool is_set = script_push_field(L, definition, "wakes") != LUA_TNIL;
     if (is_set && !ml_str_is(script_str(L, -1), "all"))
         refuse_definition(L, "wakes");
     script_of(L)->declaration.wakes_all = is_set;
@@ -494,8 +451,7 @@ static void declare_wakes(lua_State *L, int definition)
 }
 
 /* Reads the controller at `index`. */
-ML_RAISES
-void script_declare(lua_State *L, int index)
+ML_RAISES void script_declare(lua_State *L, int index)
 {
     struct ml_script *script = script_of(L);
     lua_getiuservalue(L, index, 1);
@@ -505,9 +461,9 @@ void script_declare(lua_State *L, int index)
     declare_name(L, definition);
     declare_concurrency(L, definition);
     script->declaration.kinds = script->kinds;
-    push_definition_field(L, definition, "reconciles");
+    script_push_field(L, definition, "reconciles");
     declare_kind(L, "reconciles", ML_USE_RECONCILES);
-    push_definition_field(L, definition, "when");
+    script_push_field(L, definition, "when");
     declare_when(L);
     declare_kinds(L, definition, "owns", ML_USE_OWNS);
     declare_watches(L, definition);

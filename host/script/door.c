@@ -105,13 +105,15 @@ static int traceback_handler(lua_State *L)
     return 1;
 }
 
-static void charge_cpu_use(struct ml_script *script, int64_t used_ns, enum script_deadline deadline,
-                           int status)
+/* Ends the deadline that script_cpu_begin set, and says what the code used, ns. */
+static int64_t end_code(struct ml_script *script, int status, enum script_deadline *out_deadline)
 {
-    script->limit_hit = deadline != DEADLINE_KEPT ? ML_LIMIT_CPU
-                        : status == LUA_ERRMEM    ? ML_LIMIT_MEMORY
-                                                  : ML_LIMIT_NONE;
+    int64_t used_ns = script_cpu_end(out_deadline);
+    script->limit_hit = *out_deadline != DEADLINE_KEPT ? ML_LIMIT_CPU
+                        : status == LUA_ERRMEM         ? ML_LIMIT_MEMORY
+                                                       : ML_LIMIT_NONE;
     ml_payer_charge(script->binding.payer, used_ns);
+    return used_ns;
 }
 
 int script_protect(struct ml_script *script, lua_CFunction function, void *argument, int64_t cpu_ns,
@@ -131,8 +133,7 @@ int script_protect(struct ml_script *script, lua_CFunction function, void *argum
     enum script_deadline deadline;
     script_cpu_begin(L, cpu_ns);
     int status = lua_pcall(L, 1, 0, top + 1);
-    int64_t used_ns = script_cpu_end(&deadline);
-    charge_cpu_use(script, used_ns, deadline, status);
+    end_code(script, status, &deadline);
     script_kept_check(script);
     int r = 0;
     if (deadline != DEADLINE_KEPT) { /* whatever was raised afterwards is its consequence */
@@ -187,9 +188,7 @@ enum script_resumed script_resume(struct ml_run *run)
     int results = 0;
     script_cpu_begin(L, budget_ns);
     int status = lua_resume(L, NULL, 0, &results);
-    int64_t used_ns = script_cpu_end(&deadline);
-    run->cpu_left_ns -= used_ns;
-    charge_cpu_use(script, used_ns, deadline, status);
+    run->cpu_left_ns -= end_code(script, status, &deadline);
     script_kept_check(script);
     if (status == LUA_YIELD && deadline != DEADLINE_STOPPED) {
         run->overdue = deadline == DEADLINE_RANG; /* what it waits for goes on: a write's outcome */

@@ -4,8 +4,7 @@
 #include "script/internal.h"
 
 /* [-0, +1] A list of moonloop/fields.lua: names with spaces between them. NULL: there is none. */
-ML_RAISES
-static const char *push_known(lua_State *L, const char *list)
+ML_RAISES static const char *push_known(lua_State *L, const char *list)
 {
     script_push_library(L, "moonloop.fields");
     lua_getfield(L, -1, list);
@@ -15,9 +14,8 @@ static const char *push_known(lua_State *L, const char *list)
 
 /* [-0, +1] What a function of moonloop/names.lua says of (what, the value at `key`, known names).
  */
-ML_RAISES
-static const char *push_problem(lua_State *L, const char *function, const char *what, int key,
-                                const char *list)
+ML_RAISES static const char *push_problem(lua_State *L, const char *function, const char *what,
+                                          int key, const char *list)
 {
     script_push_library(L, "moonloop.names");
     lua_getfield(L, -1, function);
@@ -29,8 +27,8 @@ static const char *push_problem(lua_State *L, const char *function, const char *
     return lua_tostring(L, -1);
 }
 
-ML_RAISES
-ML_NORETURN void script_missing_field(lua_State *L, const char *what, const char *list, int index)
+ML_RAISES ML_NORETURN void script_missing_field(lua_State *L, const char *what, const char *list,
+                                                int index)
 {
     lua_pushvalue(L, index); /* nil when there is none */
     luaL_error(L, "%s", push_problem(L, "missing", what, lua_gettop(L), list));
@@ -48,8 +46,7 @@ static bool is_known(const char *known, struct ml_str name)
     return false;
 }
 
-ML_RAISES
-void script_check_fields(lua_State *L, const char *call, const char *list, int index)
+ML_RAISES void script_check_fields(lua_State *L, const char *call, const char *list, int index)
 {
     const char *known = push_known(L, list);
     lua_pushnil(L);
@@ -64,15 +61,13 @@ void script_check_fields(lua_State *L, const char *call, const char *list, int i
 }
 
 /* The upvalue: the name of the table, and of its list. */
-ML_RAISES
-static int index_missing(lua_State *L)
+ML_RAISES static int index_missing(lua_State *L)
 {
     const char *name = lua_tostring(L, lua_upvalueindex(1));
     script_missing_field(L, name, name, 2);
 }
 
-ML_RAISES
-void script_guard_fields(lua_State *L, const char *name)
+ML_RAISES void script_guard_fields(lua_State *L, const char *name)
 {
     bool is_listed = push_known(L, name) != NULL;
     lua_pop(L, 1);

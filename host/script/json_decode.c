@@ -9,8 +9,7 @@
 static const char numbers_key, null_address;
 
 /* Metamethods of the numbers that are kept as text. A script cannot make one. */
-ML_RAISES
-static int number_tostring(lua_State *L)
+ML_RAISES static int number_tostring(lua_State *L)
 {
     struct ml_str text;
     if (!script_number_text(L, 1, &text))
@@ -19,8 +18,7 @@ static int number_tostring(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int number_equal(lua_State *L)
+ML_RAISES static int number_equal(lua_State *L)
 {
     struct ml_str a, b;
     lua_pushboolean(L, script_number_text(L, 1, &a) && script_number_text(L, 2, &b) &&
@@ -28,8 +26,7 @@ static int number_equal(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-void script_numbers_open(lua_State *L)
+ML_RAISES void script_numbers_open(lua_State *L)
 {
     static const luaL_Reg metamethods[] = {
         {"__tostring", number_tostring}, {"__eq", number_equal}, {NULL, NULL}};
@@ -45,16 +42,7 @@ bool script_number_text(lua_State *L, int index, struct ml_str *out)
     return text != NULL;
 }
 
-ML_RAISES
-static void push_number_text(lua_State *L, struct ml_str text)
-{
-    memcpy(lua_newuserdatauv(L, text.len, 0), text.ptr, text.len);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &numbers_key);
-    lua_setmetatable(L, -2);
-}
-
-ML_RAISES
-void script_push_null(lua_State *L)
+ML_RAISES void script_push_null(lua_State *L)
 {
     lua_pushlightuserdata(L, (void *)&null_address);
 }
@@ -71,9 +59,8 @@ enum shape_root script_root_below(enum shape_root root, struct ml_str key)
 
 /* The members of an object that is decoded at once. What a script reads of it is not noticed any
  * more, so all of it counts as read. */
-ML_RAISES
-static void decode_members(const struct script_decoder *decoder, enum shape_root root,
-                           read_node place)
+ML_RAISES static void decode_members(const struct script_decoder *decoder, enum shape_root root,
+                                     read_node place)
 {
     lua_State *L = decoder->L;
     struct ml_json_reader *reader = decoder->reader;
@@ -104,9 +91,8 @@ static void decode_members(const struct script_decoder *decoder, enum shape_root
     shape_end(L, object, root);
 }
 
-ML_RAISES
-static void decode_elements(const struct script_decoder *decoder, enum shape_root root,
-                            read_node place)
+ML_RAISES static void decode_elements(const struct script_decoder *decoder, enum shape_root root,
+                                      read_node place)
 {
     lua_State *L = decoder->L;
     struct ml_json_reader *reader = decoder->reader;
@@ -119,9 +105,8 @@ static void decode_elements(const struct script_decoder *decoder, enum shape_roo
     shape_mark_array(L, -1);
 }
 
-ML_RAISES
-void script_decode_value(const struct script_decoder *decoder, enum shape_root root,
-                         read_node place)
+ML_RAISES void script_decode_value(const struct script_decoder *decoder, enum shape_root root,
+                                   read_node place)
 {
     lua_State *L = decoder->L;
     struct ml_json_reader *reader = decoder->reader;
@@ -148,7 +133,8 @@ void script_decode_value(const struct script_decoder *decoder, enum shape_root r
         lua_pushnumber(L, reader->real);
         break;
     case ML_JSON_NUMBER:
-        push_number_text(L, reader->text);
+        memcpy(script_push_userdata(L, reader->text.len, &numbers_key), reader->text.ptr,
+               reader->text.len);
         break;
     case ML_JSON_TRUE:
     case ML_JSON_FALSE:
@@ -162,14 +148,13 @@ void script_decode_value(const struct script_decoder *decoder, enum shape_root r
     case ML_JSON_KEY:
     case ML_JSON_OBJECT_END:
     case ML_JSON_ARRAY_END:
-        lua_pushnil(L); /* invalid JSON: decode_text raises the reader's error */
+        lua_pushnil(L); /* invalid JSON: script_push_json raises the reader's error */
         break;
     }
 }
 
-ML_RAISES
-void script_decode_member(const struct script_decoder *decoder, enum shape_root root,
-                          read_node parent, struct ml_str name)
+ML_RAISES void script_decode_member(const struct script_decoder *decoder, enum shape_root root,
+                                    read_node parent, struct ml_str name)
 {
     enum ml_json_token token = decoder->reader->token;
     read_node place = 0;
@@ -178,8 +163,7 @@ void script_decode_member(const struct script_decoder *decoder, enum shape_root 
     script_decode_value(decoder, root, place);
 }
 
-ML_RAISES
-static void decode_text(lua_State *L, struct ml_str json, enum shape_root root)
+ML_RAISES void script_push_json(lua_State *L, struct ml_str json, enum shape_root root)
 {
     /* The reader belongs to the script, so that a Lua error cannot leak it: the next call frees it.
      */
@@ -198,31 +182,16 @@ static void decode_text(lua_State *L, struct ml_str json, enum shape_root root)
     luaL_error(L, "invalid JSON %s", err.message);
 }
 
-ML_RAISES
-void script_push_json(lua_State *L, struct ml_str json, bool object)
-{
-    decode_text(L, json, object ? SHAPE_OBJECT : SHAPE_PLAIN);
-}
-
-ML_RAISES
-void script_push_items(lua_State *L, struct ml_str json)
-{
-    decode_text(L, json, SHAPE_ITEMS);
-}
-
-ML_RAISES
-void script_push_answer(lua_State *L, struct ml_str json)
+ML_RAISES void script_push_answer(lua_State *L, struct ml_str json)
 {
     struct ml_err err;
-    if (json.len <= CHECKED_AT_ONCE && ml_json_check(json, 0, &err) == 0) {
+    if (json.len <= CHECKED_AT_ONCE && ml_json_check(json, 0, &err) == 0)
         script_push_lazy(L, json, 0);
-        return;
-    }
-    script_push_json(L, json, true);
+    else
+        script_push_json(L, json, SHAPE_OBJECT);
 }
 
-ML_RAISES
-void script_push_object(lua_State *L, const struct ml_object *object, read_node place)
+ML_RAISES void script_push_object(lua_State *L, const struct ml_object *object, read_node place)
 {
     struct ml_buf *opened = &script_of(L)->opened;
     ml_buf_clear(opened);

@@ -32,11 +32,9 @@ struct survey {
     int other; /* the type of a key that is neither, or LUA_TNONE */
 };
 
-ML_RAISES
-static void encode_value(struct encoder *encoder, int index);
+ML_RAISES static void encode_value(struct encoder *encoder, int index);
 
-ML_RAISES
-static void raise_at_path(struct encoder *encoder, const char *why)
+ML_RAISES static void raise_at_path(struct encoder *encoder, const char *why)
 {
     lua_State *L = encoder->L;
     luaL_Buffer text;
@@ -64,16 +62,14 @@ static void raise_at_path(struct encoder *encoder, const char *why)
     lua_error(L);
 }
 
-ML_RAISES
-static void enter_step(struct encoder *encoder, struct step step)
+ML_RAISES static void enter_step(struct encoder *encoder, struct step step)
 {
     if (encoder->depth == ML_JSON_DEPTH_MAX - 1)
         raise_at_path(encoder, "nested too deep, or a table that contains itself");
     encoder->path[encoder->depth++] = step;
 }
 
-ML_RAISES
-static void survey_keys(lua_State *L, int index, struct survey *survey)
+ML_RAISES static void survey_keys(lua_State *L, int index, struct survey *survey)
 {
     *survey = (struct survey){.length = (lua_Integer)lua_rawlen(L, index), .other = LUA_TNONE};
     lua_pushnil(L);
@@ -90,8 +86,7 @@ static void survey_keys(lua_State *L, int index, struct survey *survey)
     }
 }
 
-ML_RAISES
-static void encode_array(struct encoder *encoder, int index, const struct survey *survey)
+ML_RAISES static void encode_array(struct encoder *encoder, int index, const struct survey *survey)
 {
     lua_State *L = encoder->L;
     if (survey->strings > 0)
@@ -112,8 +107,7 @@ static void encode_array(struct encoder *encoder, int index, const struct survey
 }
 
 /* [-1, +0] The member whose key is on top, unless it was removed. */
-ML_RAISES
-static void encode_member(struct encoder *encoder, int index)
+ML_RAISES static void encode_member(struct encoder *encoder, int index)
 {
     lua_State *L = encoder->L;
     struct ml_str key = script_str(L, -1);
@@ -131,64 +125,29 @@ static void encode_member(struct encoder *encoder, int index)
     lua_pop(L, 2);
 }
 
-/* The members whose keys are not in the table at `places` (0: none), sorted. */
-ML_RAISES
-static void encode_sorted(struct encoder *encoder, int index, int places, size_t count)
+ML_RAISES static void encode_object(struct encoder *encoder, int index, const struct survey *survey)
 {
     lua_State *L = encoder->L;
-    script_push_sorted(L, index, places, count);
-    int keys = lua_gettop(L);
-    lua_Integer found = (lua_Integer)lua_rawlen(L, keys);
-    for (lua_Integer i = 1; i <= found; i++) {
-        lua_rawgeti(L, keys, i);
-        encode_member(encoder, index);
-    }
-    lua_pop(L, 1);
-}
-
-/* [-1, +0] With the shape's keys on top: the members of the shape, then those added later. */
-ML_RAISES
-static void encode_shaped(struct encoder *encoder, int index, size_t count)
-{
-    lua_State *L = encoder->L;
-    int keys = lua_gettop(L);
-    size_t present = 0;
-    lua_Integer shape_len = (lua_Integer)lua_rawlen(L, keys);
-    for (lua_Integer i = 1; i <= shape_len; i++) {
-        lua_rawgeti(L, keys, i);
-        lua_pushvalue(L, -1);
-        present += lua_rawget(L, index) != LUA_TNIL;
-        lua_pop(L, 1);
-        script_cpu_check(L);
-        encode_member(encoder, index);
-    }
-    if (present < count) {
-        shape_places(L, index);
-        encode_sorted(encoder, index, lua_gettop(L), count - present);
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-}
-
-ML_RAISES
-static void encode_object(struct encoder *encoder, int index, const struct survey *survey)
-{
     if (survey->integers > 0 || survey->other == LUA_TNUMBER)
         raise_at_path(encoder, EITHER);
     if (survey->other != LUA_TNONE)
         raise_at_path(encoder, "only strings can be keys of an object");
     ml_json_begin_object(&encoder->writer);
-    if (shape_keys(encoder->L, index))
-        encode_shaped(encoder, index, survey->strings);
-    else
-        encode_sorted(encoder, index, 0, survey->strings);
+    script_push_ordered_keys(L, index, survey->strings);
+    int keys = lua_gettop(L);
+    lua_Integer count = (lua_Integer)lua_rawlen(L, keys);
+    for (lua_Integer i = 1; i <= count; i++) {
+        script_cpu_check(L);
+        lua_rawgeti(L, keys, i);
+        encode_member(encoder, index);
+    }
+    lua_pop(L, 1);
     ml_json_end_object(&encoder->writer);
 }
 
 /* Writes the object whose first token is current as it stands in the text. False: it has to be
  * decoded first, as some of it has to be said in another way, or cannot be said. */
-ML_RAISES
-static bool encode_text(struct encoder *encoder, const struct lazy_text *text)
+ML_RAISES static bool encode_text(struct encoder *encoder, const struct lazy_text *text)
 {
     struct ml_json_writer *writer = &encoder->writer;
     struct ml_json_reader *reader = text->reader;
@@ -247,8 +206,7 @@ static bool encode_text(struct encoder *encoder, const struct lazy_text *text)
 
 /* A table that the script has not touched, copied from its text. False, with nothing written: it
  * is none, or has to be decoded. */
-ML_RAISES
-static bool encode_untouched(struct encoder *encoder, int index)
+ML_RAISES static bool encode_untouched(struct encoder *encoder, int index)
 {
     struct lazy_text text;
     if (!lazy_untouched(encoder->L, index, &text))
@@ -263,8 +221,7 @@ static bool encode_untouched(struct encoder *encoder, int index)
     return false;
 }
 
-ML_RAISES
-static void encode_table(struct encoder *encoder, int index)
+ML_RAISES static void encode_table(struct encoder *encoder, int index)
 {
     lua_State *L = encoder->L;
     luaL_checkstack(L, 12, "nested too deep");
@@ -285,8 +242,7 @@ static void encode_table(struct encoder *encoder, int index)
         encode_object(encoder, index, &survey);
 }
 
-ML_RAISES
-static void encode_number(struct encoder *encoder, int index)
+ML_RAISES static void encode_number(struct encoder *encoder, int index)
 {
     lua_State *L = encoder->L;
     if (lua_isinteger(L, index)) {
@@ -299,8 +255,7 @@ static void encode_number(struct encoder *encoder, int index)
     ml_json_real(&encoder->writer, value);
 }
 
-ML_RAISES
-static void encode_string(struct encoder *encoder, int index)
+ML_RAISES static void encode_string(struct encoder *encoder, int index)
 {
     struct ml_str text = script_str(encoder->L, index);
     if (text.len > SCRIPT_JSON_MAX)
@@ -310,8 +265,7 @@ static void encode_string(struct encoder *encoder, int index)
     ml_json_string(&encoder->writer, text);
 }
 
-ML_RAISES
-static void encode_other(struct encoder *encoder, int index)
+ML_RAISES static void encode_other(struct encoder *encoder, int index)
 {
     struct ml_str number;
     if (script_is_null(encoder->L, index))
@@ -325,8 +279,7 @@ static void encode_other(struct encoder *encoder, int index)
                       "only strings, numbers, booleans, tables and moonloop.null can be stored");
 }
 
-ML_RAISES
-static void encode_value(struct encoder *encoder, int index)
+ML_RAISES static void encode_value(struct encoder *encoder, int index)
 {
     script_cpu_check(encoder->L);
     switch (lua_type(encoder->L, index)) {
@@ -350,8 +303,7 @@ static void encode_value(struct encoder *encoder, int index)
         raise_at_path(encoder, TOO_LARGE);
 }
 
-ML_RAISES
-void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out)
+ML_RAISES void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out)
 {
     struct encoder encoder = {.L = L, .out = out, .root = root};
     ml_buf_clear(out);

@@ -22,8 +22,7 @@ struct collection {
 };
 
 /* Values of the host that nobody can change. */
-ML_RAISES
-static bool is_constant(lua_State *L, int index)
+ML_RAISES static bool is_constant(lua_State *L, int index)
 {
     struct ml_str text;
     return script_to_kind(L, index) || script_is_controller(L, index) ||
@@ -45,8 +44,7 @@ static bool has_upvalues(lua_State *L)
 }
 
 /* [-1, +0] Adds the value on top if it can hold others. */
-ML_RAISES
-static void collect_value(lua_State *L, struct collection *found)
+ML_RAISES static void collect_value(lua_State *L, struct collection *found)
 {
     int type = lua_type(L, -1);
     script_cpu_check(L);
@@ -68,17 +66,8 @@ static void collect_value(lua_State *L, struct collection *found)
     lua_rawseti(L, found->array, (lua_Integer)++found->count);
 }
 
-/* Adds what the function on top holds. */
-ML_RAISES
-static void collect_upvalues(lua_State *L, struct collection *found)
-{
-    for (int i = 1; lua_getupvalue(L, -1, i); i++)
-        collect_value(L, found);
-}
-
 /* Has the table a metatable of shape.c, which no script can reach and which changes by itself? */
-ML_RAISES
-static bool is_shape(lua_State *L, int index)
+ML_RAISES static bool is_shape(lua_State *L, int index)
 {
     if (shape_is_array(L, index))
         return true;
@@ -88,8 +77,7 @@ static bool is_shape(lua_State *L, int index)
 }
 
 /* Adds what the table on top holds. */
-ML_RAISES
-static void collect_fields(lua_State *L, struct collection *found)
+ML_RAISES static void collect_fields(lua_State *L, struct collection *found)
 {
     if (lua_getmetatable(L, -1)) {
         if (is_shape(L, -2))
@@ -105,21 +93,19 @@ static void collect_fields(lua_State *L, struct collection *found)
     }
 }
 
-ML_RAISES
-static void collect_reachable(lua_State *L, struct collection *found)
+ML_RAISES static void collect_reachable(lua_State *L, struct collection *found)
 {
     for (size_t i = 1; i <= found->count && !script_of(L)->kept_place[0]; i++) {
         int type = lua_rawgeti(L, found->array, (lua_Integer)i);
         if (type == LUA_TTABLE)
             collect_fields(L, found);
-        else
-            collect_upvalues(L, found);
+        for (int value = 1; type == LUA_TFUNCTION && lua_getupvalue(L, -1, value); value++)
+            collect_value(L, found);
         lua_pop(L, 1);
     }
 }
 
-ML_RAISES
-static void keep_digests(lua_State *L, const struct collection *found)
+ML_RAISES static void keep_digests(lua_State *L, const struct collection *found)
 {
     uint64_t *digests = lua_newuserdatauv(L, found->count * sizeof(*digests), 0);
     for (size_t i = 0; i < found->count; i++) {
@@ -133,8 +119,7 @@ static void keep_digests(lua_State *L, const struct collection *found)
     script_of(L)->kept_count = found->count;
 }
 
-ML_RAISES
-void script_kept_find(lua_State *L)
+ML_RAISES void script_kept_find(lua_State *L)
 {
     struct ml_script *script = script_of(L);
     int top = lua_gettop(L);
@@ -156,15 +141,6 @@ void script_kept_find(lua_State *L)
 
 /* ---- naming what has changed ---- */
 
-/* Where the function on top begins, into `out`. */
-static void write_function_place(lua_State *L, char *out, size_t size)
-{
-    lua_Debug function;
-    lua_pushvalue(L, -1);
-    lua_getinfo(L, ">S", &function);
-    snprintf(out, size, "%s:%d", function.short_src, ML_MAX(function.linedefined, 1));
-}
-
 /* Which upvalue of the function on top holds the value at `held`? NULL: none. */
 static const char *name_of_upvalue(lua_State *L, int held)
 {
@@ -181,17 +157,16 @@ static const char *name_of_upvalue(lua_State *L, int held)
 /* The function on top has another upvalue than it had. Which, is not known; so all are named. */
 static void name_function(lua_State *L, struct ml_script *script)
 {
-    char place[96];
-    struct ml_str room = {script->kept_place, sizeof script->kept_place};
-    write_function_place(L, place, sizeof place);
-    int len = snprintf(script->kept_place, room.len,
-                       "a local variable changed that the function at %s uses:", place);
+    lua_Debug place = script_place_of_function(L);
+    const size_t room = sizeof script->kept_place;
+    int len = snprintf(script->kept_place, room,
+                       "a local variable changed that the function at %s:%d uses:", place.short_src,
+                       ML_MAX(place.linedefined, 1));
     const char *name;
     for (int i = 1; (name = lua_getupvalue(L, -1, i)); i++) {
         lua_pop(L, 1);
-        if (strcmp(name, "_ENV") == 0 || len >= (int)room.len)
-            continue;
-        len += snprintf(script->kept_place + len, room.len - (size_t)len, " %.32s", name);
+        if (strcmp(name, "_ENV") != 0 && len < (int)room)
+            len += snprintf(script->kept_place + len, room - (size_t)len, " %.32s", name);
     }
 }
 
@@ -199,20 +174,18 @@ static void name_function(lua_State *L, struct ml_script *script)
 static void name_table(lua_State *L, struct ml_script *script, int array)
 {
     int changed = lua_gettop(L);
+    const char *name = NULL;
     end_read_sets(script, "a table changed that outlives the run");
-    for (size_t i = 1; i <= script->kept_count; i++) {
-        const char *name = NULL;
+    for (size_t i = 1; i <= script->kept_count && !name; i++) {
         if (lua_rawgeti(L, array, (lua_Integer)i) == LUA_TFUNCTION)
             name = name_of_upvalue(L, changed);
         if (name) {
-            char place[96];
-            write_function_place(L, place, sizeof place);
+            lua_Debug place = script_place_of_function(L);
             snprintf(script->kept_place, sizeof script->kept_place,
-                     "the table '%.32s' changed, which the function at %s uses", name, place);
+                     "the table '%.32s' changed, which the function at %s:%d uses", name,
+                     place.short_src, ML_MAX(place.linedefined, 1));
         }
         lua_pop(L, 1);
-        if (name)
-            return;
     }
 }
 

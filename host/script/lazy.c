@@ -46,8 +46,7 @@ static const char source_key, span_key, root_key, metatable_keys[SHAPE_ROOTS];
 /* ---- the text ---- */
 
 /* [-0, +1] A source with a copy of the text. */
-ML_RAISES
-static struct lazy_source *push_source(lua_State *L, struct ml_str json)
+ML_RAISES static struct lazy_source *push_source(lua_State *L, struct ml_str json)
 {
     struct ml_json_spans *spans = &script_of(L)->spans;
     spans->len = 0;
@@ -135,8 +134,8 @@ static int seek_member(struct ml_json_reader *reader, struct ml_str name)
 
 /* ---- pending tables ---- */
 
-ML_RAISES
-bool lazy_push_table(const struct script_decoder *decoder, enum shape_root root, read_node place)
+ML_RAISES bool lazy_push_table(const struct script_decoder *decoder, enum shape_root root,
+                               read_node place)
 {
     lua_State *L = decoder->L;
     struct lazy_source *source = decoder->source;
@@ -184,8 +183,7 @@ static bool find_pending(lua_State *L, int index, struct pending *out)
 }
 
 /* The table that a metamethod is called for. Raises when it is called with another value. */
-ML_RAISES
-static struct pending check_pending(lua_State *L)
+ML_RAISES static struct pending check_pending(lua_State *L)
 {
     struct pending pending = {.source = NULL};
     enum shape_root root = (enum shape_root)lua_tointeger(L, lua_upvalueindex(1));
@@ -201,8 +199,7 @@ bool lazy_is_pending(lua_State *L, int index)
 }
 
 /* __index of pending tables; the upvalue is the shape root. */
-ML_RAISES
-static int decode_missing_field(lua_State *L)
+ML_RAISES static int decode_missing_field(lua_State *L)
 {
     lua_settop(L, 2);
     struct pending pending = check_pending(L);
@@ -232,8 +229,7 @@ static int decode_missing_field(lua_State *L)
 }
 
 /* __newindex of pending tables. */
-ML_RAISES
-static int assign_missing_field(lua_State *L)
+ML_RAISES static int assign_missing_field(lua_State *L)
 {
     struct pending pending = check_pending(L);
     struct ml_str name = script_str(L, 2);
@@ -255,9 +251,8 @@ static int assign_missing_field(lua_State *L)
 
 /* With the table at `object`, and above it its source and a node of its shape: decodes the members
  * that are not taken. */
-ML_RAISES
-static void decode_missing_fields(const struct script_decoder *decoder,
-                                  const struct pending *pending, int object)
+ML_RAISES static void decode_missing_fields(const struct script_decoder *decoder,
+                                            const struct pending *pending, int object)
 {
     lua_State *L = decoder->L;
     struct ml_json_reader *reader = decoder->reader;
@@ -283,8 +278,7 @@ static void decode_missing_fields(const struct script_decoder *decoder,
     }
 }
 
-ML_RAISES
-void lazy_complete(lua_State *L, int index)
+ML_RAISES void lazy_complete(lua_State *L, int index)
 {
     struct pending pending;
     index = lua_absindex(L, index);
@@ -307,8 +301,7 @@ void lazy_complete(lua_State *L, int index)
     lua_pop(L, 1);
 }
 
-ML_RAISES
-void lazy_check_table(lua_State *L, int index)
+ML_RAISES void lazy_check_table(lua_State *L, int index)
 {
     luaL_checktype(L, index, LUA_TTABLE);
     lazy_complete(L, index);
@@ -332,8 +325,7 @@ bool lazy_is_simple(const struct lazy_text *text, enum shape_root root)
     return is_simple(text->source, raw, span, root);
 }
 
-ML_RAISES
-void script_push_lazy(lua_State *L, struct ml_str json, read_node place)
+ML_RAISES void script_push_lazy(lua_State *L, struct ml_str json, read_node place)
 {
     shape_trim(L);
     struct lazy_source *source = push_source(L, json);
@@ -345,8 +337,7 @@ void script_push_lazy(lua_State *L, struct ml_str json, read_node place)
 }
 
 /* Registers the metatable of pending tables of each root. */
-ML_RAISES
-void lazy_open(lua_State *L)
+ML_RAISES void lazy_open(lua_State *L)
 {
     static const luaL_Reg metamethods[] = {
         {"__index", decode_missing_field}, {"__newindex", assign_missing_field}, {NULL, NULL}};

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct script_library {
-    const char *name; /* what require is given: "moonloop.time"; NULL ends the list */
+    const char *name; /* the argument of require: "moonloop.time"; NULL ends the list */
     const char *file; /* for messages: "moonloop/time.lua" */
     const unsigned char *text, *end;
 };

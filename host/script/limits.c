@@ -43,8 +43,7 @@ void script_out_of_memory(const struct ml_script *script, struct ml_err *err)
                whole ? "MiB" : "KiB", memory->pool_refused ? " for all scripts together" : "");
 }
 
-ML_RAISES
-static void raise_out_of_memory(lua_State *L)
+ML_RAISES static void raise_out_of_memory(lua_State *L)
 {
     struct ml_err err;
     reads_give_up(script_reads_now(L), "memory"); /* the script may catch the error */
@@ -52,8 +51,7 @@ static void raise_out_of_memory(lua_State *L)
     luaL_error(L, "%s", err.message);
 }
 
-ML_RAISES
-void script_charge(lua_State *L, size_t bytes)
+ML_RAISES void script_charge(lua_State *L, size_t bytes)
 {
     if (!ml_budget_take(&script_of(L)->memory, bytes))
         raise_out_of_memory(L);
@@ -66,8 +64,7 @@ static size_t work_space_bytes(const struct ml_script *script)
            script->spans.capacity * sizeof(struct ml_json_span);
 }
 
-ML_RAISES
-void script_charge_work(lua_State *L)
+ML_RAISES void script_charge_work(lua_State *L)
 {
     struct ml_script *script = script_of(L);
     size_t space = work_space_bytes(script);
@@ -204,8 +201,7 @@ void *script_allocate(void *ud, void *ptr, size_t osize, size_t nsize)
  * to leave each grows with their number. Where L cannot yield, as in a callback of C, at most 200
  * levels are nested and every pcall of the sandbox raises again. Called from a hook, this returns
  * and Lua yields. */
-ML_RAISES
-static void stop_script(lua_State *L)
+ML_RAISES static void stop_script(lua_State *L)
 {
     cpu.stopped = true;
     if (lua_isyieldable(L)) {
@@ -217,8 +213,7 @@ static void stop_script(lua_State *L)
     lua_error(L);
 }
 
-ML_RAISES
-static void stop_at_instruction(lua_State *L, lua_Debug *activation ML_UNUSED)
+ML_RAISES static void stop_at_instruction(lua_State *L, lua_Debug *activation ML_UNUSED)
 {
     stop_script(L);
 }
@@ -303,8 +298,7 @@ bool script_cpu_expired(void)
     return cpu.expired;
 }
 
-ML_RAISES
-void script_cpu_check(lua_State *L)
+ML_RAISES void script_cpu_check(lua_State *L)
 {
     if (ML_UNLIKELY(cpu.expired))
         stop_script(L);

@@ -25,16 +25,11 @@ static int unprotected_error(lua_State *L ML_UNUSED)
 static struct ml_script_limits limits_with_defaults(const struct ml_script_limits *asked)
 {
     struct ml_script_limits limits = asked ? *asked : (struct ml_script_limits){0};
-    if (limits.memory_max == 0)
-        limits.memory_max = MEMORY_DEFAULT;
-    if (limits.load_cpu_ns == 0)
-        limits.load_cpu_ns = LOAD_CPU_DEFAULT;
-    if (limits.run_cpu_ns == 0)
-        limits.run_cpu_ns = RUN_CPU_DEFAULT;
-    if (limits.writes_max == 0)
-        limits.writes_max = WRITES_DEFAULT;
-    if (limits.reads_max == 0)
-        limits.reads_max = READS_DEFAULT;
+    limits.memory_max = limits.memory_max ? limits.memory_max : MEMORY_DEFAULT;
+    limits.load_cpu_ns = limits.load_cpu_ns ? limits.load_cpu_ns : LOAD_CPU_DEFAULT;
+    limits.run_cpu_ns = limits.run_cpu_ns ? limits.run_cpu_ns : RUN_CPU_DEFAULT;
+    limits.writes_max = limits.writes_max ? limits.writes_max : WRITES_DEFAULT;
+    limits.reads_max = limits.reads_max ? limits.reads_max : READS_DEFAULT;
     return limits;
 }
 
@@ -69,8 +64,6 @@ static void script_free(struct ml_script *script)
     for (size_t i = 0; i < script->loaded_count; i++)
         free(script->loaded[i]);
     free(script->loaded);
-    for (size_t i = 0; i < SCRIPT_KINDS_MAX; i++)
-        free(script->kind_text[i]);
     free((char *)script->declaration.name);
     free((char *)script->declaration.file);
     free(script->field_manager);
@@ -83,8 +76,7 @@ static void script_free(struct ml_script *script)
 }
 
 /* Runs in script_protect: opens the sandbox and runs the file. */
-ML_RAISES
-static int load_main(lua_State *L)
+ML_RAISES static int load_main(lua_State *L)
 {
     const struct ml_script_file *file = lua_touserdata(L, 1);
     script_sandbox_open(L);

@@ -15,8 +15,7 @@
 static const char loaded_key, library_key, environment_key;
 
 /* [-0, +1] The table in the registry under `key`, made on first use. */
-ML_RAISES
-static void push_registered(lua_State *L, const char *key)
+ML_RAISES static void push_registered(lua_State *L, const char *key)
 {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TTABLE)
         return;
@@ -28,22 +27,14 @@ static void push_registered(lua_State *L, const char *key)
 
 static bool is_module_name(struct ml_str name)
 {
-    if (name.len == 0 || name.len > 200)
-        return false;
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '_' || c == '-' || (c == '.' && i > 0 && name.ptr[i - 1] != '.');
-        if (!ok)
-            return false;
-    }
-    return true;
+    return name.len > 0 && name.len <= 200 && name.ptr[0] != '.' && !strstr(name.ptr, "..") &&
+           strspn(name.ptr, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") ==
+               name.len;
 }
 
 /* lua_Reader. Gives the compiler small pieces and checks the deadline before each: the compiler
  * itself checks nothing, and for a few bytes it may do work as long as all text before them. */
-ML_RAISES
-static const char *read_source_piece(lua_State *L, void *data, size_t *out_size)
+ML_RAISES static const char *read_source_piece(lua_State *L, void *data, size_t *out_size)
 {
     struct ml_str *rest = data;
     const char *piece = rest->ptr;
@@ -54,15 +45,13 @@ static const char *read_source_piece(lua_State *L, void *data, size_t *out_size)
 }
 
 /* [-0, +1] Compiles the text. */
-ML_RAISES
-static void push_chunk(lua_State *L, const char *chunk_name, struct ml_str text)
+ML_RAISES static void push_chunk(lua_State *L, const char *chunk_name, struct ml_str text)
 {
     if (lua_load(L, read_source_piece, &text, chunk_name, "t") != LUA_OK)
         lua_error(L);
 }
 
-ML_RAISES
-void script_load_file(lua_State *L, const struct ml_script_file *file)
+ML_RAISES void script_load_file(lua_State *L, const struct ml_script_file *file)
 {
     struct ml_script *script = script_of(L);
     lua_pushlstring(L, file->name.ptr, file->name.len);
@@ -91,25 +80,8 @@ static const struct script_library *find_embedded(const char *name)
     return NULL;
 }
 
-static bool is_embedded(const char *name)
-{
-    if (strcmp(name, "cjson") == 0)
-        return true;
-    return find_embedded(name) != NULL;
-}
-
-/* Files of the script can be required only while it loads. */
-ML_RAISES
-static void check_loading(lua_State *L, const char *name)
-{
-    if (!script_of(L)->files && !is_embedded(name))
-        luaL_error(L, "require '%s': only while the script loads; put it at the top of the file",
-                   name);
-}
-
 /* [-0, +1] Runs a module of the library in the library's environment. */
-ML_RAISES
-static void run_library_module(lua_State *L, const struct script_library *module)
+ML_RAISES static void run_library_module(lua_State *L, const struct script_library *module)
 {
     lua_pushfstring(L, "@%s", module->file);
     struct ml_str text = {(const char *)module->text, (size_t)(module->end - module->text)};
@@ -122,8 +94,7 @@ static void run_library_module(lua_State *L, const struct script_library *module
     lua_call(L, 2, 1);
 }
 
-ML_RAISES
-void script_push_library(lua_State *L, const char *name)
+ML_RAISES void script_push_library(lua_State *L, const char *name)
 {
     push_registered(L, &library_key);
     if (lua_getfield(L, -1, name) == LUA_TNIL) {
@@ -138,8 +109,7 @@ void script_push_library(lua_State *L, const char *name)
     lua_remove(L, -2);
 }
 
-ML_RAISES
-void script_open_library(lua_State *L)
+ML_RAISES void script_open_library(lua_State *L)
 {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
     for (const struct script_library *module = script_library; module->name; module++) {
@@ -149,15 +119,13 @@ void script_open_library(lua_State *L)
 }
 
 /* host.require, by which modules of the library require each other. */
-ML_RAISES
-int script_library_require(lua_State *L)
+ML_RAISES int script_library_require(lua_State *L)
 {
     script_push_library(L, luaL_checkstring(L, 1));
     return 1;
 }
 
-ML_RAISES
-static int cjson_encode(lua_State *L)
+ML_RAISES static int cjson_encode(lua_State *L)
 {
     luaL_checkany(L, 1);
     struct ml_buf *out = &script_of(L)->outgoing;
@@ -166,37 +134,28 @@ static int cjson_encode(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int cjson_decode(lua_State *L)
+ML_RAISES static int cjson_decode(lua_State *L)
 {
-    struct ml_str text;
-    text.ptr = luaL_checklstring(L, 1, &text.len);
-    script_push_json(L, text, false);
+    script_push_json(L, script_check_str(L, 1), SHAPE_PLAIN);
     return 1;
 }
 
-ML_RAISES
-static int open_cjson(lua_State *L)
+ML_RAISES static void push_cjson(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"encode", cjson_encode}, {"decode", cjson_decode}, {NULL, NULL}};
+    static const char *const shared[] = {"array", "null", NULL};
     luaL_newlib(L, functions);
     script_push_host(L);
-    lua_getfield(L, -1, "array");
-    lua_setfield(L, -3, "array");
-    lua_getfield(L, -1, "null");
-    lua_setfield(L, -3, "null");
-    lua_pop(L, 1);
-    return 1;
+    script_move_fields(L, -2, shared);
 }
 
 /* [-0, +1] A script's own copy of a module of the library. False, and nothing pushed: there is
  * none. */
-ML_RAISES
-static bool push_embedded(lua_State *L, const char *name)
+ML_RAISES static bool push_embedded(lua_State *L, const char *name)
 {
     if (strcmp(name, "cjson") == 0) {
-        open_cjson(L);
+        push_cjson(L);
         return true;
     }
     if (!find_embedded(name))
@@ -209,8 +168,7 @@ static bool push_embedded(lua_State *L, const char *name)
 }
 
 /* [-0, +1] */
-ML_RAISES
-static void load_from_set(lua_State *L, const char *name)
+ML_RAISES static void load_from_set(lua_State *L, const char *name)
 {
     const struct ml_script_files *set = script_of(L)->files;
     lua_pushfstring(L, "%s.lua", name);
@@ -225,14 +183,12 @@ static void load_from_set(lua_State *L, const char *name)
     luaL_error(L, "require '%s': there is no %s next to this script", name, file_name.ptr);
 }
 
-ML_RAISES
-void script_push_loaded(lua_State *L)
+ML_RAISES void script_push_loaded(lua_State *L)
 {
     push_registered(L, &loaded_key);
 }
 
-ML_RAISES
-static void require_name(lua_State *L, const char *name)
+ML_RAISES static void require_name(lua_State *L, const char *name)
 {
     push_registered(L, &loaded_key);
     int loaded = lua_gettop(L);
@@ -244,11 +200,15 @@ static void require_name(lua_State *L, const char *name)
         return;
     }
     lua_pop(L, 1);
-    check_loading(L, name);
-    lua_pushboolean(L, 0);
-    lua_setfield(L, loaded, name);
-    if (!push_embedded(L, name))
+    if (!push_embedded(L, name)) {
+        if (!script_of(L)->files)
+            luaL_error(L,
+                       "require '%s': only while the script loads; put it at the top of the file",
+                       name);
+        lua_pushboolean(L, 0);
+        lua_setfield(L, loaded, name);
         load_from_set(L, name);
+    }
     if (!lua_toboolean(L, -1)) {
         lua_pop(L, 1);
         lua_pushboolean(L, 1);
@@ -258,11 +218,9 @@ static void require_name(lua_State *L, const char *name)
     lua_remove(L, loaded);
 }
 
-ML_RAISES
-int script_require(lua_State *L)
+ML_RAISES int script_require(lua_State *L)
 {
-    struct ml_str name;
-    name.ptr = luaL_checklstring(L, 1, &name.len);
+    struct ml_str name = script_check_str(L, 1);
     if (!is_module_name(name))
         return luaL_error(L, "require: a module's name has letters, digits, '_', '-' and single "
                              "dots; it is no path");

@@ -1,6 +1,7 @@
 #include "script/pattern.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "script/maxima.h"
@@ -48,48 +49,23 @@ static const char *subject_end(const struct pattern *m)
     return m->subject.ptr + m->subject.len;
 }
 
+static int is_nul(int c)
+{
+    return c == 0;
+}
+
 /* The class letter `class` (%a, %D, …); any other character stands for itself. */
 static bool class_has(int class, int c)
 {
-    bool has;
-    switch (tolower(class)) {
-    case 'a':
-        has = isalpha(c);
-        break;
-    case 'c':
-        has = iscntrl(c);
-        break;
-    case 'd':
-        has = isdigit(c);
-        break;
-    case 'g':
-        has = isgraph(c);
-        break;
-    case 'l':
-        has = islower(c);
-        break;
-    case 'p':
-        has = ispunct(c);
-        break;
-    case 's':
-        has = isspace(c);
-        break;
-    case 'u':
-        has = isupper(c);
-        break;
-    case 'w':
-        has = isalnum(c);
-        break;
-    case 'x':
-        has = isxdigit(c);
-        break;
-    case 'z': /* the manual of 5.1 had it, 5.4 still does it */
-        has = c == 0;
-        break;
-    default:
+    static int (*const tests[UCHAR_MAX + 1])(int) = {
+        ['a'] = isalpha, ['c'] = iscntrl,  ['d'] = isdigit, ['g'] = isgraph,
+        ['l'] = islower, ['p'] = ispunct,  ['s'] = isspace, ['u'] = isupper,
+        ['w'] = isalnum, ['x'] = isxdigit, ['z'] = is_nul, /* of 5.1; 5.4 still has it */
+    };
+    int (*test)(int) = tests[tolower(class)];
+    if (!test)
         return class == c;
-    }
-    return isupper(class) ? !has : has;
+    return isupper(class) ? !test(c) : test(c);
 }
 
 /* The end of the single character class that starts at p; NULL: a problem, or stopped. */

@@ -7,7 +7,7 @@
 
 #define PATTERN_CAPTURES_MAX 32
 
-enum { PATTERN_UNFINISHED = -1, PATTERN_POSITION = -2 }; /* instead of a capture's length */
+enum { PATTERN_UNFINISHED = -1, PATTERN_POSITION = -2 }; /* in place of a capture's length */
 
 struct pattern_capture {
     const char *start;
@@ -19,16 +19,16 @@ struct pattern {
     const char *pattern_end;
     struct pattern_capture captures[PATTERN_CAPTURES_MAX];
     int capture_count;
-    char problem[80]; /* what is wrong with the pattern; "" when nothing is */
+    char problem[80]; /* the error of the pattern; "": none */
     bool (*expired)(void);
     bool stopped; /* expired() said so */
     /* Private. */
     int depth;
-    size_t work; /* bytes looked at since the deadline was */
+    size_t work; /* bytes read since the last check of the deadline */
 };
 
 void pattern_init(struct pattern *match, struct ml_str subject, bool (*expired)(void));
 
-/* Matches `pattern` (without its leading '^') at `start` of the subject. The end of the match,
- * or NULL: no match, a problem, or stopped. Fills captures anew. */
+/* Matches `pattern` (without its leading '^') at `start` of the subject. Returns the end of the
+ * match, or NULL: no match, a problem, or stopped. Overwrites the captures. */
 const char *pattern_at(struct pattern *match, const char *start, struct ml_str pattern);

@@ -1,14 +1,14 @@
-/* L5 script, private. What a run reads of the cache, noted while it reads: a tree of the objects,
- * lists and fields it touched. At its end script_reads_pack makes a read set of it
+/* L5 script, private. Records what a run reads from the cache: a tree of the objects, lists and
+ * fields it touched. At its end script_reads_pack makes a read set of it
  * (state/read_set.h), which the operator asks whether a later change can matter to the key.
  *
- * Each reads_* function may be called with `reads` NULL (nobody records: loading, when, map) and
- * with node 0 (not recorded), and gives 0 then. None raises or enters Lua. After too much was read,
- * or reads_give_up, all of them do nothing: everything wakes the key.
+ * Each reads_* function may be called with `reads` NULL (no recorder: loading, when, map) and with
+ * node 0 (not recorded), and returns 0 then. None raises or enters Lua. After too many reads, or
+ * reads_give_up, all of them do nothing: every change wakes the key.
  *
- * What belongs to a run ends with it, but a table of the run may be kept by the script. Who holds a
- * node for longer than one call therefore keeps the number of its recorder as well, and gets the
- * recorder by script_reads_of. */
+ * A recorder ends with its run, but the script may keep a table of the run. So code that holds a
+ * node for longer than one call also keeps the number of its recorder, and gets the recorder with
+ * script_reads_of. */
 #pragma once
 
 #include "script/internal.h"
@@ -16,15 +16,15 @@
 
 struct script_reads;
 
-/* `script` is charged for what it grows by; both outlive it. `own`: the reconciled object. */
+/* `script` is charged for its memory; both outlive it. `own`: the reconciled object. */
 struct script_reads *script_reads_new(struct ml_script *script, const struct ml_object *own);
 void script_reads_free(struct script_reads *reads); /* NULL is fine */
 /* Its number, never 0 and never used again; 0 for NULL. */
 uint64_t script_reads_number(const struct script_reads *reads);
-/* The recorder of the run whose code runs on L; NULL: nobody records. */
+/* The recorder of the run whose code runs on L; NULL: none. */
 struct script_reads *script_reads_now(lua_State *L);
-/* The same when it has that number. Otherwise NULL, and the recorder of the run at work, if any,
- * gives up: it looked at what an earlier run, or the loading, kept. */
+/* The same when it has that number. Otherwise NULL, and the recorder of the current run, if any,
+ * gives up: the run read a table that an earlier run, or the loading, kept. */
 struct script_reads *script_reads_of(lua_State *L, uint64_t number);
 
 read_node reads_self(struct script_reads *reads); /* the reconciled object */
@@ -33,9 +33,9 @@ read_node reads_self(struct script_reads *reads); /* the reconciled object */
  * the index in the declaration. `seen`: what the cache has of it now; NULL: nothing. */
 read_node reads_object(struct script_reads *reads, size_t kind, struct ml_str key,
                        const struct ml_object *seen);
-/* Its controller, too: is it ours? */
+/* Its controller is read too: is it ours? */
 void reads_owner(struct script_reads *reads, read_node object);
-/* ctx.list: which objects there are in the namespace (empty: in all). One node for the fields of
+/* ctx.list: the set of objects in the namespace (empty: in all) is read. One node for the fields of
  * all members; a filter by labels reads those labels of them. `owned`: only those that the
  * reconciled object controls. */
 read_node reads_list(struct script_reads *reads, size_t kind, struct ml_str ns, bool owned);
@@ -54,12 +54,12 @@ void reads_whole(struct script_reads *reads, read_node node);
 /* The status that the run returned will be compared with the object's own and written over it. */
 void reads_returns_status(struct script_reads *reads);
 
-/* The result may depend on something else: everything wakes the key. `because` is static. */
+/* The result may depend on something else: every change wakes the key. `because` is static. */
 void reads_give_up(struct script_reads *reads, const char *because);
 /* Why it gave up; NULL: it did not. */
 const char *script_reads_gave_up(const struct script_reads *reads);
 
 /* The read set of the run, for the caller to unref. NULL: it gave up, or would be too large. */
 struct ml_read_set *script_reads_pack(struct script_reads *reads);
-/* Which versions it saw, for ml_result. */
+/* The versions that the run saw, for ml_result. */
 const struct ml_read_versions *script_reads_versions(const struct script_reads *reads);

@@ -47,8 +47,7 @@ static void log_refusal(const struct ml_run *run, const struct ml_err *err, int6
            ML_REPEAT_FIELDS(repeat, -1));
 }
 
-ML_RAISES
-int ctx_refuse_write(lua_State *L, const struct ml_err *err)
+ML_RAISES int ctx_refuse_write(lua_State *L, const struct ml_err *err)
 {
     struct ml_run *run = script_thread_of(L)->run;
     log_refusal(run, err, line_of_call(L, run->thread.script->declaration.file));

@@ -4,8 +4,6 @@
  */
 #include "script/ctx.h"
 
-static void run_end(struct ml_run *run, bool reuse);
-
 /* The script gets these errors as nil, err; all others end the run. */
 static bool is_error_expected(int kind)
 {
@@ -23,8 +21,7 @@ static bool is_error_expected(int kind)
 }
 
 /* Runs in script_protect: a new coroutine, held by the registry. */
-ML_RAISES
-static int new_coroutine(lua_State *L)
+ML_RAISES static int new_coroutine(lua_State *L)
 {
     struct script_coroutine *out = lua_touserdata(L, 1);
     lua_State *thread = lua_newthread(L);
@@ -62,9 +59,40 @@ static void release_coroutine(struct ml_run *run, bool reuse)
     run->coroutine.L = NULL;
 }
 
+/* The copy of an answer, kept until the run may go on, counts as memory of the script. */
+static void drop_kept_body(struct ml_run *run)
+{
+    ml_budget_give(&run->thread.script->memory, run->kept.len);
+    free((char *)run->kept.ptr);
+    run->kept = (struct ml_str){NULL, 0};
+}
+
+static void run_end(struct ml_run *run)
+{
+    if (run->read)
+        ml_client_cancel(run->read);
+    if (run->write)
+        ml_writer_cancel(run->write);
+    if (run->waits_for_cache)
+        ml_expectations_cancel(run->thread.script->binding.expectations,
+                               ml_object_key(run->thread.object));
+    release_coroutine(run, false);
+    ml_turn_cancel(&run->turn);
+    drop_kept_body(run);
+    script_reads_free(run->reads);
+    ml_read_set_unref(run->result.reads);
+    free(run->last_failure);
+    free(run->field);
+    ml_buf_fini(&run->status);
+    ml_budget_give(&run->thread.script->memory, run->charged);
+    run->thread.script->collected_at = 0; /* the run leaves garbage in Lua */
+    ml_object_unref(run->thread.object);
+    ml_script_unref(run->thread.script);
+    free(run);
+}
+
 /* -1: none. moonloop.result has checked it, but it is Lua; nothing of it is trusted here. */
-ML_RAISES
-static int64_t result_seconds_to_ns(lua_State *L, int index, const char *field)
+ML_RAISES static int64_t result_seconds_to_ns(lua_State *L, int index, const char *field)
 {
     int64_t ns = -1;
     if (lua_isnoneornil(L, index))
@@ -77,23 +105,22 @@ static int64_t result_seconds_to_ns(lua_State *L, int index, const char *field)
 
 /* What moonloop.result's check made of the returned values: outcome, status, requeue_after,
  * requeue_at, field, message at 1 … 6. */
-ML_RAISES
-static void read_result(lua_State *L, struct ml_run *run)
+ML_RAISES static void read_result(lua_State *L, struct ml_run *run)
 {
+    const struct ml_script *script = run->thread.script;
     const char *outcome = luaL_checkstring(L, 1);
     struct ml_result *result = &run->result;
     result->outcome = ML_OUTCOME_OK;
     if (lua_istable(L, 2)) {
         script_encode(L, 2, "status", &run->status);
         if (run->status.len > SCRIPT_STATUS_MAX)
-            luaL_error(L, "%s:%d: status: larger than %d KiB as JSON",
-                       run->thread.script->declaration.file, run->thread.script->reconcile_line,
-                       (int)(SCRIPT_STATUS_MAX / 1024));
+            luaL_error(L, "%s:%d: status: larger than %d KiB as JSON", script->declaration.file,
+                       script->reconcile_line, (int)(SCRIPT_STATUS_MAX / 1024));
         script_charge(L, run->status.capacity);
         run->charged += run->status.capacity;
         if (run->status.ptr[0] != '{')
-            luaL_error(L, "%s:%d: status: expected an object, not a list",
-                       run->thread.script->declaration.file, run->thread.script->reconcile_line);
+            luaL_error(L, "%s:%d: status: expected an object, not a list", script->declaration.file,
+                       script->reconcile_line);
         result->status = ml_buf_str(&run->status);
     }
     result->requeue_after_ns = result_seconds_to_ns(L, 3, "requeue_after");
@@ -107,8 +134,8 @@ static void read_result(lua_State *L, struct ml_run *run)
 }
 
 /* The values that reconcile returned are all there is on the stack. */
-ML_RAISES
-static int run_returned(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+ML_RAISES static int run_returned(lua_State *L, int status ML_UNUSED,
+                                  lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
     const struct ml_script *script = run->thread.script;
@@ -124,8 +151,7 @@ static int run_returned(lua_State *L, int status ML_UNUSED, lua_KContext context
 }
 
 /* The coroutine's body: reconcile(object, ctx). */
-ML_RAISES
-static int run_main(lua_State *L)
+ML_RAISES static int run_main(lua_State *L)
 {
     const struct script_thread *thread = script_thread_of(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->reconcile_ref);
@@ -171,7 +197,7 @@ static void finish_run(struct ml_run *run, bool reuse)
     release_coroutine(run, reuse); /* first: done may start the next reconcile */
     script_release_work(script, SCRIPT_WORK_KEPT);
     done(context, result);
-    run_end(run, false);
+    run_end(run);
 }
 
 static void finish_run_with_error(struct ml_run *run, enum ml_limit_hit limit)
@@ -182,6 +208,13 @@ static void finish_run_with_error(struct ml_run *run, enum ml_limit_hit limit)
                                      .requeue_at_ns = -1,
                                      .limit = limit};
     finish_run(run, false);
+}
+
+/* The script has not raised the error: there is no traceback. */
+static void fail_run_from_outside(struct ml_run *run, enum ml_limit_hit limit)
+{
+    ml_buf_clear(&run->thread.script->traceback);
+    finish_run_with_error(run, limit);
 }
 
 /* What is raised is often the consequence of an earlier failed call: add that failure's message. */
@@ -207,8 +240,7 @@ static bool run_step(struct ml_run *run)
             script_release_work(script, SCRIPT_WORK_KEPT);
             return true;
         }
-        ml_buf_clear(&script->traceback);
-        finish_run_with_error(run, ML_LIMIT_NONE);
+        fail_run_from_outside(run, ML_LIMIT_NONE);
         return false;
     case SCRIPT_ENDED:
         finish_run(run, true);
@@ -221,21 +253,10 @@ static bool run_step(struct ml_run *run)
     ML_UNREACHABLE();
 }
 
-/* The copy of an answer, kept until the run may go on, counts as memory of the script. */
-static void drop_kept_body(struct ml_run *run)
+/* The caller has charged the script for it. */
+static void keep_body(struct ml_run *run, struct ml_str body)
 {
-    ml_budget_give(&run->thread.script->memory, run->kept.len);
-    free((char *)run->kept.ptr);
-    run->kept = (struct ml_str){NULL, 0};
-}
-
-static bool keep_body(struct ml_run *run, struct ml_str body)
-{
-    struct ml_script *script = run->thread.script;
-    if (!ml_budget_take(&script->memory, body.len))
-        return false;
     run->kept = (struct ml_str){body.ptr ? ml_str_dup(body) : NULL, body.len};
-    return true;
 }
 
 /* The run got its turn. The kept body lives until the coroutine waits again, or the run ends. */
@@ -255,16 +276,15 @@ static void run_answered(struct ml_run *run, struct ml_str body, const struct ml
     run->err = err ? *err : ML_ERR_INIT;
     if (err && !is_error_expected(err->kind)) {
         ml_err_wrap(&run->err, "%s", run->what);
-        ml_buf_clear(&script->traceback);
-        finish_run_with_error(run, ML_LIMIT_NONE);
+        fail_run_from_outside(run, ML_LIMIT_NONE);
     } else if (ml_payer_may_go_on(script->binding.payer)) {
         run_step(run);
-    } else if (keep_body(run, body)) {
+    } else if (ml_budget_take(&script->memory, body.len)) {
+        keep_body(run, body);
         ml_turn_wait(&run->turn, script->binding.payer);
     } else {
         ml_err_set(&run->err, ML_ESCRIPT, "%s: no memory left for the answer", run->what);
-        ml_buf_clear(&script->traceback);
-        finish_run_with_error(run, ML_LIMIT_MEMORY);
+        fail_run_from_outside(run, ML_LIMIT_MEMORY);
     }
 }
 
@@ -307,7 +327,7 @@ static void run_write_done(void *context, struct ml_str body, const struct ml_er
         return;
     }
     ml_budget_force(&run->thread.script->memory, body.len); /* cannot fail: the write is done */
-    run->kept = (struct ml_str){body.ptr ? ml_str_dup(body) : NULL, body.len};
+    keep_body(run, body);
     run_wait_for_cache(run, run->awaited);
 }
 
@@ -331,30 +351,6 @@ void run_write(struct ml_run *run, const struct ml_write *write, bool wait_for_c
     mine.request.flow = run->thread.script->field_manager;
     mine.request.budget = &run->thread.script->memory;
     run->write = ml_writer_send(run->thread.script->cluster, &mine, run_write_done, run);
-}
-
-static void run_end(struct ml_run *run, bool reuse)
-{
-    if (run->read)
-        ml_client_cancel(run->read);
-    if (run->write)
-        ml_writer_cancel(run->write);
-    if (run->waits_for_cache)
-        ml_expectations_cancel(run->thread.script->binding.expectations,
-                               ml_object_key(run->thread.object));
-    release_coroutine(run, reuse);
-    ml_turn_cancel(&run->turn);
-    drop_kept_body(run);
-    script_reads_free(run->reads);
-    ml_read_set_unref(run->result.reads);
-    free(run->last_failure);
-    free(run->field);
-    ml_buf_fini(&run->status);
-    ml_budget_give(&run->thread.script->memory, run->charged);
-    run->thread.script->collected_at = 0; /* the run leaves garbage in Lua */
-    ml_object_unref(run->thread.object);
-    ml_script_unref(run->thread.script);
-    free(run);
 }
 
 struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
@@ -389,5 +385,5 @@ bool ml_script_writes(const struct ml_run *run)
 void ml_script_cancel(struct ml_run *run)
 {
     if (run)
-        run_end(run, false);
+        run_end(run);
 }

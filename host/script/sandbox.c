@@ -6,15 +6,30 @@
 #include "script/internal.h"
 #include "script/reads.h"
 
-ML_RAISES
-void script_hide_metatable(lua_State *L)
+ML_RAISES void script_hide_metatable(lua_State *L)
 {
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");
 }
 
-ML_RAISES
-void script_register_metatable(lua_State *L, const char *key)
+ML_RAISES int script_push_field(lua_State *L, int index, const char *field)
+{
+    index = lua_absindex(L, index);
+    lua_pushstring(L, field);
+    return lua_rawget(L, index);
+}
+
+ML_RAISES void script_move_fields(lua_State *L, int to, const char *const *fields)
+{
+    to = lua_absindex(L, to);
+    for (; *fields; fields++) {
+        lua_getfield(L, -1, *fields);
+        lua_setfield(L, to, *fields);
+    }
+    lua_pop(L, 1);
+}
+
+ML_RAISES void script_register_metatable(lua_State *L, const char *key)
 {
     script_hide_metatable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, key);
@@ -37,9 +52,16 @@ void *script_to_userdata(lua_State *L, int index, const char *key)
     return lua_touserdata(L, index);
 }
 
+ML_RAISES void *script_push_userdata(lua_State *L, size_t size, const char *key)
+{
+    void *userdata = lua_newuserdatauv(L, size, 0);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+    lua_setmetatable(L, -2);
+    return userdata;
+}
+
 /* [-0, +1] As the stock tostring, but without addresses. */
-ML_RAISES
-const char *script_tolstring(lua_State *L, int index, size_t *len)
+ML_RAISES const char *script_tolstring(lua_State *L, int index, size_t *len)
 {
     index = lua_absindex(L, index);
     if (luaL_getmetafield(L, index, "__tostring") != LUA_TNIL) {
@@ -61,8 +83,7 @@ const char *script_tolstring(lua_State *L, int index, size_t *len)
     }
 }
 
-ML_RAISES
-static int base_tostring(lua_State *L)
+ML_RAISES static int base_tostring(lua_State *L)
 {
     luaL_checkany(L, 1);
     script_tolstring(L, 1, NULL);
@@ -70,8 +91,7 @@ static int base_tostring(lua_State *L)
 }
 
 /* Passes on what must end the whole run: the deadline and the memory limit. */
-ML_RAISES
-static int pcall_done(lua_State *L, int status, lua_KContext context ML_UNUSED)
+ML_RAISES static int pcall_done(lua_State *L, int status, lua_KContext context ML_UNUSED)
 {
     if (status == LUA_OK || status == LUA_YIELD)
         return lua_gettop(L);
@@ -83,8 +103,7 @@ static int pcall_done(lua_State *L, int status, lua_KContext context ML_UNUSED)
     return 2;
 }
 
-ML_RAISES
-static int base_pcall(lua_State *L)
+ML_RAISES static int base_pcall(lua_State *L)
 {
     luaL_checkany(L, 1);
     lua_pushboolean(L, 1);
@@ -96,8 +115,7 @@ static int base_pcall(lua_State *L)
 /* Refuses __gc, as a finalizer would run outside any deadline (one that is added later has no
  * effect: Lua marks objects for finalization only here), and __mode, as the collector would change
  * a weak table while C reads it. */
-ML_RAISES
-static int base_setmetatable(lua_State *L)
+ML_RAISES static int base_setmetatable(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_argexpected(L, lua_isnil(L, 2) || lua_istable(L, 2), 2, "nil or table");
@@ -105,11 +123,9 @@ static int base_setmetatable(lua_State *L)
         return luaL_error(L, "setmetatable: the metatable of this table is protected");
     if (lua_istable(L, 2)) { /* Lua looks into a metatable without asking metamethods */
         lazy_complete(L, 2);
-        lua_pushliteral(L, "__gc");
-        if (lua_rawget(L, 2) != LUA_TNIL)
+        if (script_push_field(L, 2, "__gc") != LUA_TNIL)
             return luaL_error(L, "setmetatable: __gc is not available");
-        lua_pushliteral(L, "__mode");
-        if (lua_rawget(L, 2) != LUA_TNIL)
+        if (script_push_field(L, 2, "__mode") != LUA_TNIL)
             return luaL_error(L, "setmetatable: __mode is not available: no table is weak here");
     }
     lua_settop(L, 2);
@@ -117,8 +133,7 @@ static int base_setmetatable(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int base_getmetatable(lua_State *L)
+ML_RAISES static int base_getmetatable(lua_State *L)
 {
     luaL_checkany(L, 1);
     if (!lua_getmetatable(L, 1)) {
@@ -129,8 +144,7 @@ static int base_getmetatable(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int base_rawget(lua_State *L)
+ML_RAISES static int base_rawget(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checkany(L, 2);
@@ -140,8 +154,7 @@ static int base_rawget(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int base_rawset(lua_State *L)
+ML_RAISES static int base_rawset(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checkany(L, 2);
@@ -152,22 +165,19 @@ static int base_rawset(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int global_missing(lua_State *L)
+ML_RAISES static int global_missing(lua_State *L)
 {
     return luaL_error(L, "there is no variable '%s' here", script_tolstring(L, 2, NULL));
 }
 
-ML_RAISES
-static int global_set(lua_State *L)
+ML_RAISES static int global_set(lua_State *L)
 {
     return luaL_error(L, "a script sets no globals: write 'local %s = …'",
                       script_tolstring(L, 2, NULL));
 }
 
 /* random(), random(m), random(m, n) by the host's generator, so that a seed replays a run. */
-ML_RAISES
-static int math_random(lua_State *L)
+ML_RAISES static int math_random(lua_State *L)
 {
     struct ml_random *random = &script_of(L)->random;
     lua_Integer low = 1, high;
@@ -190,8 +200,7 @@ static int math_random(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int open_math(lua_State *L)
+ML_RAISES static int open_math(lua_State *L)
 {
     lua_pushcfunction(L, luaopen_math);
     lua_call(L, 0, 1);
@@ -204,8 +213,7 @@ static int open_math(lua_State *L)
 
 /* [-0, +0] Copies the harmless functions of the stock base library, which luaopen_base puts into
  * the state's own globals. */
-ML_RAISES
-static void open_base(lua_State *L, int environment)
+ML_RAISES static void open_base(lua_State *L, int environment)
 {
     static const char *const stock[] = {"assert", "error",    "ipairs", "rawequal", "rawlen",
                                         "select", "tonumber", "type",   "_VERSION", NULL};
@@ -223,11 +231,7 @@ static void open_base(lua_State *L, int environment)
     };
     lua_pushcfunction(L, luaopen_base);
     lua_call(L, 0, 1);
-    for (const char *const *name = stock; *name; name++) {
-        lua_getfield(L, -1, *name);
-        lua_setfield(L, environment, *name);
-    }
-    lua_pop(L, 1);
+    script_move_fields(L, environment, stock);
     lua_pushvalue(L, environment);
     luaL_setfuncs(L, own, 0);
     lua_pop(L, 1);
@@ -235,8 +239,7 @@ static void open_base(lua_State *L, int environment)
 
 /* [-0, +1] A new environment with its own library tables, so that a script's changes to its tables
  * do not reach the embedded library. */
-ML_RAISES
-static void push_environment(lua_State *L)
+ML_RAISES static void push_environment(lua_State *L)
 {
     static const luaL_Reg libraries[] = {{"math", open_math},
                                          {"string", script_open_string},
@@ -258,8 +261,7 @@ static void push_environment(lua_State *L)
     lua_setmetatable(L, environment);
 }
 
-ML_RAISES
-void script_sandbox_open(lua_State *L)
+ML_RAISES void script_sandbox_open(lua_State *L)
 {
     shape_open(L);
     lazy_open(L);

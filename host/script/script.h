@@ -1,14 +1,14 @@
 /* L5 script. One controller script: its own lua_State with an allow-list environment, a memory
- * budget and a CPU deadline, and reconciles as coroutines in it. The only layer that knows
- * Lua; nothing of lua.h shows here.
+ * budget and a CPU deadline, and reconciles as coroutines in it. Nothing of lua.h is
+ * visible here.
  *
- * A script can be as wrong as it likes: what it costs is an error for its own key. */
+ * However wrong a script is, it causes only an error for its own key. */
 #pragma once
 
 #include "state/cluster.h"
 #include "state/expectations.h"
 #include "state/read_set.h"
-#include "state/selection.h"
+#include "state/reflector.h"
 
 struct ml_script;
 struct ml_run; /* one reconcile under way */
@@ -18,17 +18,17 @@ struct ml_run; /* one reconcile under way */
 struct ml_script_limits {
     size_t memory_max;   /* bytes of one script, in Lua and in the host; 0: 16 MiB */
     int64_t load_cpu_ns; /* for loading; 0: 200 ms */
-    int64_t run_cpu_ns;  /* between two waits of a reconcile, and in all 10 times it; 0: 100 ms */
+    int64_t run_cpu_ns;  /* between two waits of a reconcile; 10 times this in all; 0: 100 ms */
     size_t writes_max;   /* in one reconcile; 0: 64 */
     size_t reads_max;    /* in one reconcile; 0: 1000 */
     struct ml_payer
         *load_payer;            /* borrowed while it loads: of the CPU time of that; NULL: nobody */
     volatile uint64_t *at_work; /* has `version` while code of the script runs, and 0 otherwise;
-                                   borrowed as long as the script lives; NULL: nobody looks */
+                                   borrowed as long as the script lives; NULL: not set */
     uint64_t version;
 };
 
-/* The files that came together: a folder, a ConfigMap, or one file. Names are bare
+/* The files of one source: a folder, a ConfigMap, or one file. Names are bare
  * ("cnat.lua"); `require "x"` finds "x.lua" here and nowhere else. Borrowed. */
 struct ml_script_file {
     struct ml_str name;
@@ -40,21 +40,21 @@ struct ml_script_files {
     size_t count;
 };
 
-/* What a script declares. Lives as long as the script; strings are terminated. */
+/* The declaration of a script. Lives as long as the script; strings are terminated. */
 enum ml_script_use {
     ML_USE_RECONCILES, /* exactly one */
     ML_USE_OWNS,       /* its changes enqueue the controller owner */
-    ML_USE_WATCHES,    /* its changes enqueue what the script's map function says */
+    ML_USE_WATCHES,    /* its changes enqueue the keys that the map function returns */
     ML_USE_TOUCHES,    /* read and written by request, not watched ("uses") */
 };
 
 struct ml_script_kind {
     struct ml_gvk gvk;
-    struct ml_selection selection; /* what of it is watched; of ML_USE_TOUCHES always all */
+    struct ml_selection selection; /* the watched part; of ML_USE_TOUCHES always all */
     enum ml_script_use use;
     int line;           /* where it is declared, 0 unknown */
     unsigned when;      /* enum ml_object_part: changes of these count */
-    bool when_function; /* those count for which ml_script_when says so */
+    bool when_function; /* ml_script_when decides which changes count */
 };
 
 struct ml_declaration {
@@ -69,34 +69,34 @@ struct ml_declaration {
 /* Compiles and runs `files->files[entry]` in a fresh state. ML_ESCRIPT with "file:line:
  * message" when it does not compile or load, breaks a limit, is bytecode, or returns something
  * that is neither a controller nor a table (a module for others). `out` has one reference.
- * `cluster` NULL: only to look at the declaration (moonloop check). */
+ * `cluster` NULL: only to read the declaration (moonloop check). */
 ML_NODISCARD int ml_script_load(struct ml_cluster *cluster, const struct ml_script_limits *limits,
                                 const struct ml_script_files *files, size_t entry,
                                 struct ml_script **out, struct ml_err *err);
 struct ml_script *ml_script_ref(struct ml_script *script);
-void ml_script_unref(struct ml_script *script); /* runs must be over or canceled at the last */
+void ml_script_unref(struct ml_script *script); /* at the last one, all runs must have ended */
 
-/* NULL when it is a module and no controller. */
+/* NULL when it is a module, not a controller. */
 const struct ml_declaration *ml_script_declaration(const struct ml_script *script);
 /* Did loading use this file (as entry or by require)? Then a change of it reloads this script. */
 bool ml_script_loaded_file(const struct ml_script *script, struct ml_str name);
 size_t ml_script_memory(const struct ml_script *script); /* bytes in use, for metrics */
-/* What the host holds because of the script is charged to it: who sends requests on its account
- * names it in them. Lives as long as the script. */
+/* The budget for data that the host holds for the script: requests that are sent for the script
+ * name it. Lives as long as the script. */
 struct ml_budget *ml_script_budget(struct ml_script *script);
 
-/* What the script's runs use: the resolved kinds of its declaration (in the same order) and their
+/* Data for the script's runs: the resolved kinds of its declaration (in the same order) and their
  * informers (NULL for ML_USE_TOUCHES). Borrowed; must outlive the runs. */
 struct ml_script_binding {
     const struct ml_kind *const *kinds;
     struct ml_informer *const *informers;
     struct ml_expectations *expectations;
-    struct ml_payer *payer; /* of the CPU time that its code takes; NULL: nobody */
+    struct ml_payer *payer; /* of the CPU time of its code; NULL: nobody */
 };
 
 void ml_script_bind(struct ml_script *script, const struct ml_script_binding *binding);
 
-/* Which of its limits a piece of script code was stopped by. */
+/* The limit that stopped a piece of script code. */
 enum ml_limit_hit {
     ML_LIMIT_NONE,
     ML_LIMIT_CPU,
@@ -124,31 +124,32 @@ struct ml_result {
     size_t writes;            /* that it asked for */
     enum ml_limit_hit limit;  /* that ended it */
 
-    /* What the result depends on; NULL: maybe on more than what is in the cache. */
+    /* What the result depends on; NULL: maybe on more than the cache. */
     struct ml_read_set *reads;
     struct ml_read_versions read_versions; /* with `reads` */
     const char *reads_gave_up;             /* why there are none, static; NULL: there are */
 };
 
-/* Why its runs have no read sets any more, and those that it gave count no more: something that
- * outlives a run has changed, or cannot be watched. NULL: they have. Once set it stays. */
+/* Why its runs have no read sets any more, and their earlier ones are void: a variable that
+ * outlives a run has changed, or cannot be checked. NULL: they have read sets. Once set it stays.
+ */
 const char *ml_script_reads_off(const struct ml_script *script);
 
-/* `result` and what it points to live during the call. The run is gone when it returns. */
+/* `result` and what it points to live during the call. The run is freed when it returns. */
 typedef void ml_script_done(void *context, const struct ml_result *result);
 
 /* Runs reconcile(object, ctx) in a coroutine. Its log lines have `id`, borrowed until it has ended,
  * as reconcileID. The one exception from the rule for completions (ARCHITECTURE.md): `done` may
- * come before this returns, with NULL returned then, as the call is in a turn of the loop already.
- * To be called in a turn of the binding's payer; the run takes those that it needs to go on by
- * itself. */
+ * be called before this returns (it then returns NULL), because the call is already in a turn of
+ * the loop. Call it in a turn of the binding's payer; the run itself waits for the turns in which
+ * it continues. */
 struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
                                    const char *id, ml_script_done *done, void *context);
-/* A write of the run is under way, with its outcome unknown. */
+/* A write of the run is under way, and its result is unknown. */
 bool ml_script_writes(const struct ml_run *run);
 void ml_script_cancel(struct ml_run *run); /* cancels its requests; done is not called */
 
-#define ML_SCRIPT_WHEN_SHARE 10 /* of run_cpu_ns, that a function `when` may take */
+#define ML_SCRIPT_WHEN_SHARE 10 /* of run_cpu_ns: the share of a function `when` */
 
 /* Calls the function `when` of kinds[index]: does a change from `old` to `new` count? 0, or
  * ML_ESCRIPT with "file:line: message". */

@@ -15,10 +15,9 @@
 enum { NODE_METATABLE = 1, NODE_PARENT, NODE_KEY };
 
 /* Their addresses are keys in the registry and in metatables, which no script can name. */
-static const char roots_key, arrays_key, absent_key, keys_key, places_key;
+static const char roots_key, arrays_key, keys_key, places_key;
 
-ML_RAISES
-static int refuse_absent_field(lua_State *L)
+ML_RAISES static int refuse_absent_field(lua_State *L)
 {
     const char *field = lua_tostring(L, lua_upvalueindex(1));
     if (strcmp(field, "status") == 0)
@@ -30,47 +29,43 @@ static int refuse_absent_field(lua_State *L)
                       field, field);
 }
 
-/* Makes the metatable of the empty table that an absent `field` reads as; assigning to it raises.
- */
-ML_RAISES
-static void open_absent(lua_State *L, const char *field)
-{
-    lua_createtable(L, 0, 2);
-    lua_pushstring(L, field);
-    lua_pushcclosure(L, refuse_absent_field, 1);
-    lua_setfield(L, -2, "__newindex");
-    script_hide_metatable(L);
-    lua_setfield(L, -2, field);
-}
-
+/* What reads as an empty table where it is absent. The metatable of that table is registered under
+ * the address of the name here. */
 static const char *const absent_fields[SHAPE_ROOTS][3] = {
     [SHAPE_PLAIN] = {NULL},
     [SHAPE_OBJECT] = {"spec", "status", NULL},
     [SHAPE_METADATA] = {"annotations", "labels", NULL},
 };
 
-ML_RAISES
-int shape_push_absent(lua_State *L, enum shape_root root)
+ML_RAISES static void open_absent(lua_State *L, const char *field)
 {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &absent_key);
-    lua_rawgeti(L, -1, (int)root + 1);
-    lua_pushvalue(L, 2);
-    if (lua_rawget(L, -2) != LUA_TTABLE)
-        return 0;
-    lua_newtable(L); /* a new one each time, as a script may rawset it */
-    lua_insert(L, -2);
-    lua_setmetatable(L, -2);
-    return 1;
+    lua_createtable(L, 0, 2);
+    lua_pushstring(L, field);
+    lua_pushcclosure(L, refuse_absent_field, 1);
+    lua_setfield(L, -2, "__newindex");
+    script_register_metatable(L, field);
 }
 
-ML_RAISES
-static int index_absent(lua_State *L)
+ML_RAISES int shape_push_absent(lua_State *L, enum shape_root root)
+{
+    struct ml_str name = script_str(L, 2);
+    for (const char *const *field = absent_fields[root]; *field; field++) {
+        if (!ml_str_is(name, *field))
+            continue;
+        lua_newtable(L); /* a new one each time, as a script may rawset it */
+        lua_rawgetp(L, LUA_REGISTRYINDEX, *field);
+        lua_setmetatable(L, -2);
+        return 1;
+    }
+    return 0;
+}
+
+ML_RAISES static int index_absent(lua_State *L)
 {
     return shape_push_absent(L, (enum shape_root)lua_tointeger(L, lua_upvalueindex(1)));
 }
 
-ML_RAISES
-static void open_roots(lua_State *L)
+ML_RAISES static void open_roots(lua_State *L)
 {
     lua_createtable(L, SHAPE_ROOTS, 0);
     for (int root = 0; root < SHAPE_ROOTS; root++) {
@@ -80,32 +75,24 @@ static void open_roots(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &roots_key);
 }
 
-ML_RAISES
-void shape_open(lua_State *L)
+ML_RAISES void shape_open(lua_State *L)
 {
     open_roots(L);
-    lua_createtable(L, SHAPE_ROOTS, 0);
-    for (int root = 0; root < SHAPE_ROOTS; root++) {
-        lua_newtable(L);
+    for (int root = 0; root < SHAPE_ROOTS; root++)
         for (const char *const *field = absent_fields[root]; *field; field++)
             open_absent(L, *field);
-        lua_rawseti(L, -2, root + 1);
-    }
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &absent_key);
     lua_createtable(L, 0, 1);
     script_register_metatable(L, &arrays_key);
 }
 
-ML_RAISES
-void shape_begin(lua_State *L, enum shape_root root)
+ML_RAISES void shape_begin(lua_State *L, enum shape_root root)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &roots_key);
     lua_rawgeti(L, -1, (int)root + 1);
     lua_remove(L, -2);
 }
 
-ML_RAISES
-void shape_step(lua_State *L, int node, size_t count)
+ML_RAISES void shape_step(lua_State *L, int node, size_t count)
 {
     struct ml_script *script = script_of(L);
     lua_pushvalue(L, -1);
@@ -127,8 +114,7 @@ void shape_step(lua_State *L, int node, size_t count)
 }
 
 /* [-0, +1] The keys from the root to the node on top, as an array. */
-ML_RAISES
-static void push_node_keys(lua_State *L)
+ML_RAISES static void push_node_keys(lua_State *L)
 {
     int count = 0;
     lua_pushvalue(L, -1);
@@ -151,8 +137,7 @@ static void push_node_keys(lua_State *L)
 }
 
 /* [-0, +1] The metatable for objects that end at the node on top. */
-ML_RAISES
-static void push_shape_metatable(lua_State *L, enum shape_root root)
+ML_RAISES static void push_shape_metatable(lua_State *L, enum shape_root root)
 {
     lua_createtable(L, 0, 3);
     lua_insert(L, -2);
@@ -167,8 +152,7 @@ static void push_shape_metatable(lua_State *L, enum shape_root root)
     lua_setfield(L, -2, "__index");
 }
 
-ML_RAISES
-void shape_end(lua_State *L, int object, enum shape_root root)
+ML_RAISES void shape_end(lua_State *L, int object, enum shape_root root)
 {
     if (lua_rawgeti(L, -1, NODE_METATABLE) != LUA_TTABLE) {
         lua_pop(L, 1);
@@ -181,8 +165,7 @@ void shape_end(lua_State *L, int object, enum shape_root root)
 }
 
 /* Called between two values, never while nodes are on the stack. */
-ML_RAISES
-void shape_trim(lua_State *L)
+ML_RAISES void shape_trim(lua_State *L)
 {
     struct ml_script *script = script_of(L);
     if (script->shape_nodes < SHAPE_NODES_MAX)
@@ -203,8 +186,7 @@ bool shape_keys(lua_State *L, int index)
     return false;
 }
 
-ML_RAISES
-void shape_places(lua_State *L, int index)
+ML_RAISES void shape_places(lua_State *L, int index)
 {
     lua_getmetatable(L, index);
     if (lua_rawgetp(L, -1, &places_key) == LUA_TTABLE) {
@@ -232,8 +214,7 @@ bool shape_is_array(lua_State *L, int index)
     return script_has_metatable(L, index, &arrays_key);
 }
 
-ML_RAISES
-void shape_mark_array(lua_State *L, int index)
+ML_RAISES void shape_mark_array(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &arrays_key);

@@ -12,8 +12,7 @@
 #define NUMBER_MAX 512 /* %99.99f of the largest double */
 
 /* Raises when the deadline or a bad pattern stopped the matcher. */
-ML_RAISES
-static void raise_pattern_problem(lua_State *L, const struct pattern *match)
+ML_RAISES static void raise_pattern_problem(lua_State *L, const struct pattern *match)
 {
     if (match->stopped)
         script_cpu_check(L);
@@ -21,17 +20,8 @@ static void raise_pattern_problem(lua_State *L, const struct pattern *match)
         luaL_error(L, "%s", match->problem);
 }
 
-ML_RAISES
-static struct ml_str check_string(lua_State *L, int index)
-{
-    struct ml_str text;
-    text.ptr = luaL_checklstring(L, index, &text.len);
-    return text;
-}
-
 /* A position argument as an offset from 0; beyond the end gives len + 1. */
-ML_RAISES
-static size_t check_offset(lua_State *L, int index, size_t len)
+ML_RAISES static size_t check_offset(lua_State *L, int index, size_t len)
 {
     lua_Integer position = luaL_optinteger(L, index, 1);
     if (position < 0)
@@ -42,9 +32,8 @@ static size_t check_offset(lua_State *L, int index, size_t len)
 }
 
 /* [-0, +1] Capture `index`, or the whole match start … end when there are none. */
-ML_RAISES
-static void push_capture(lua_State *L, const struct pattern *match, int index, const char *start,
-                         const char *end)
+ML_RAISES static void push_capture(lua_State *L, const struct pattern *match, int index,
+                                   const char *start, const char *end)
 {
     if (index >= match->capture_count) {
         if (index != 0)
@@ -62,15 +51,23 @@ static void push_capture(lua_State *L, const struct pattern *match, int index, c
 }
 
 /* [-0, +n] All captures; without any the whole match, unless `start` is NULL. */
-ML_RAISES
-static int push_captures(lua_State *L, const struct pattern *match, const char *start,
-                         const char *end)
+ML_RAISES static int push_captures(lua_State *L, const struct pattern *match, const char *start,
+                                   const char *end)
 {
     int count = match->capture_count == 0 && start ? 1 : match->capture_count;
     luaL_checkstack(L, count, "too many captures");
     for (int i = 0; i < count; i++)
         push_capture(L, match, i, start, end);
     return count;
+}
+
+/* Takes a leading '^' away: was there one? */
+static bool cut_anchor(struct ml_str *pattern)
+{
+    bool anchored = pattern->len > 0 && *pattern->ptr == '^';
+    pattern->ptr += anchored;
+    pattern->len -= anchored;
+    return anchored;
 }
 
 /* A pattern that is too long goes to the matcher, which refuses it. */
@@ -84,8 +81,8 @@ static bool pattern_has_specials(struct ml_str pattern)
     return false;
 }
 
-ML_RAISES
-static int find_plain_text(lua_State *L, struct ml_str subject, struct ml_str text, size_t offset)
+ML_RAISES static int find_plain_text(lua_State *L, struct ml_str subject, struct ml_str text,
+                                     size_t offset)
 {
     const char *found = text.len == 0 ? subject.ptr + offset
                                       : memmem(subject.ptr + offset, subject.len - offset, text.ptr,
@@ -99,10 +96,9 @@ static int find_plain_text(lua_State *L, struct ml_str subject, struct ml_str te
     return 2;
 }
 
-ML_RAISES
-static int find_or_match(lua_State *L, bool is_find)
+ML_RAISES static int find_or_match(lua_State *L, bool is_find)
 {
-    struct ml_str subject = check_string(L, 1), pattern = check_string(L, 2);
+    struct ml_str subject = script_check_str(L, 1), pattern = script_check_str(L, 2);
     size_t offset = check_offset(L, 3, subject.len);
     if (offset > subject.len) {
         lua_pushnil(L);
@@ -110,9 +106,7 @@ static int find_or_match(lua_State *L, bool is_find)
     }
     if (is_find && (lua_toboolean(L, 4) || !pattern_has_specials(pattern)))
         return find_plain_text(L, subject, pattern, offset);
-    bool anchored = pattern.len > 0 && *pattern.ptr == '^';
-    if (anchored)
-        pattern = (struct ml_str){pattern.ptr + 1, pattern.len - 1};
+    bool anchored = cut_anchor(&pattern);
     struct pattern match;
     pattern_init(&match, subject, script_cpu_expired);
     const char *start = subject.ptr + offset;
@@ -131,24 +125,21 @@ static int find_or_match(lua_State *L, bool is_find)
     return 1;
 }
 
-ML_RAISES
-static int string_find(lua_State *L)
+ML_RAISES static int string_find(lua_State *L)
 {
     return find_or_match(L, true);
 }
 
-ML_RAISES
-static int string_match(lua_State *L)
+ML_RAISES static int string_match(lua_State *L)
 {
     return find_or_match(L, false);
 }
 
 /* Upvalues: subject, pattern, where to go on, where the last match ended (or -1). */
-ML_RAISES
-static int gmatch_step(lua_State *L)
+ML_RAISES static int gmatch_step(lua_State *L)
 {
-    struct ml_str subject = check_string(L, lua_upvalueindex(1));
-    struct ml_str pattern = check_string(L, lua_upvalueindex(2));
+    struct ml_str subject = script_check_str(L, lua_upvalueindex(1));
+    struct ml_str pattern = script_check_str(L, lua_upvalueindex(2));
     lua_Integer offset = lua_tointeger(L, lua_upvalueindex(3));
     lua_Integer last = lua_tointeger(L, lua_upvalueindex(4));
     struct pattern match;
@@ -168,11 +159,10 @@ static int gmatch_step(lua_State *L)
     return 0;
 }
 
-ML_RAISES
-static int string_gmatch(lua_State *L)
+ML_RAISES static int string_gmatch(lua_State *L)
 {
-    struct ml_str subject = check_string(L, 1);
-    check_string(L, 2);
+    struct ml_str subject = script_check_str(L, 1);
+    script_check_str(L, 2);
     size_t offset = check_offset(L, 3, subject.len);
     lua_settop(L, 2);
     lua_pushinteger(L, (lua_Integer)offset);
@@ -189,8 +179,7 @@ struct substitution {
 };
 
 /* Adds the replacement string with its %0 … %9 filled in. */
-ML_RAISES
-static void gsub_add_text(lua_State *L, luaL_Buffer *out, const struct substitution *sub)
+ML_RAISES static void gsub_add_text(lua_State *L, luaL_Buffer *out, const struct substitution *sub)
 {
     const char *at = sub->text.ptr, *end = at + sub->text.len, *percent;
     while ((percent = memchr(at, '%', (size_t)(end - at)))) {
@@ -215,8 +204,8 @@ static void gsub_add_text(lua_State *L, luaL_Buffer *out, const struct substitut
 }
 
 /* Adds what the table or function returns for the match; nil and false keep it. */
-ML_RAISES
-static void gsub_add_result(lua_State *L, luaL_Buffer *out, const struct substitution *sub)
+ML_RAISES static void gsub_add_result(lua_State *L, luaL_Buffer *out,
+                                      const struct substitution *sub)
 {
     if (sub->type == LUA_TTABLE) {
         push_capture(L, sub->match, 0, sub->start, sub->end);
@@ -236,20 +225,17 @@ static void gsub_add_result(lua_State *L, luaL_Buffer *out, const struct substit
     }
 }
 
-ML_RAISES
-static int string_gsub(lua_State *L)
+ML_RAISES static int string_gsub(lua_State *L)
 {
-    struct ml_str subject = check_string(L, 1), pattern = check_string(L, 2);
+    struct ml_str subject = script_check_str(L, 1), pattern = script_check_str(L, 2);
     struct pattern match;
     struct substitution sub = {.match = &match, .type = lua_type(L, 3)};
     luaL_argexpected(L, lua_isstring(L, 3) || sub.type == LUA_TTABLE || sub.type == LUA_TFUNCTION,
                      3, "string/function/table");
     if (lua_isstring(L, 3))
-        sub.text = check_string(L, 3);
+        sub.text = script_check_str(L, 3);
     lua_Integer most = luaL_optinteger(L, 4, (lua_Integer)subject.len + 1), count = 0;
-    bool anchored = pattern.len > 0 && *pattern.ptr == '^';
-    if (anchored)
-        pattern = (struct ml_str){pattern.ptr + 1, pattern.len - 1};
+    bool anchored = cut_anchor(&pattern);
     const char *at = subject.ptr, *last = NULL;
     luaL_Buffer out;
     luaL_buffinit(L, &out);
@@ -279,8 +265,7 @@ static int string_gsub(lua_State *L)
     return 2;
 }
 
-ML_RAISES
-static int string_rep(lua_State *L)
+ML_RAISES static int string_rep(lua_State *L)
 {
     size_t len, separator_len;
     const char *text = luaL_checklstring(L, 1, &len);
@@ -308,8 +293,7 @@ static int string_rep(lua_State *L)
 }
 
 /* Copies one conversion, "%-5.2f", with room for a length modifier. Returns its letter. */
-ML_RAISES
-static char format_read_spec(lua_State *L, const char **at, char spec[SPEC_MAX])
+ML_RAISES static char format_read_spec(lua_State *L, const char **at, char spec[SPEC_MAX])
 {
     const char *start = *at;
     size_t len = strspn(start, "-+ #0");
@@ -331,8 +315,7 @@ static char format_read_spec(lua_State *L, const char **at, char spec[SPEC_MAX])
     return start[len];
 }
 
-ML_RAISES
-static void format_quoted(lua_State *L, luaL_Buffer *out, int index)
+ML_RAISES static void format_quoted(lua_State *L, luaL_Buffer *out, int index)
 {
     size_t len;
     const char *text = luaL_checklstring(L, index, &len);
@@ -354,8 +337,7 @@ static void format_quoted(lua_State *L, luaL_Buffer *out, int index)
     luaL_addchar(out, '"');
 }
 
-ML_RAISES
-static void format_string(lua_State *L, luaL_Buffer *out, const char *spec, int index)
+ML_RAISES static void format_string(lua_State *L, luaL_Buffer *out, const char *spec, int index)
 {
     size_t len;
     const char *text = script_tolstring(L, index, &len);
@@ -377,8 +359,8 @@ static void format_string(lua_State *L, luaL_Buffer *out, const char *spec, int 
     luaL_addstring(out, padded);
 }
 
-ML_RAISES
-static void format_number(lua_State *L, luaL_Buffer *out, const char *spec, char letter, int index)
+ML_RAISES static void format_number(lua_State *L, luaL_Buffer *out, const char *spec, char letter,
+                                    int index)
 {
     char conversion[SPEC_MAX + 4], text[NUMBER_MAX];
     if (letter == 'c') {
@@ -395,8 +377,7 @@ static void format_number(lua_State *L, luaL_Buffer *out, const char *spec, char
     luaL_addstring(out, text);
 }
 
-ML_RAISES
-static int string_format(lua_State *L)
+ML_RAISES static int string_format(lua_State *L)
 {
     size_t len, total = 0;
     const char *at = luaL_checklstring(L, 1, &len), *end = at + len;
@@ -429,8 +410,7 @@ static int string_format(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-int script_open_string(lua_State *L)
+ML_RAISES int script_open_string(lua_State *L)
 {
     static const char *const stock[] = {"byte",    "char", "len",   "lower",
                                         "reverse", "sub",  "upper", NULL};
@@ -439,24 +419,17 @@ int script_open_string(lua_State *L)
         {"gsub", string_gsub}, {"match", string_match},   {"rep", string_rep},
         {NULL, NULL},
     };
-    lua_newtable(L);
-    int library = lua_gettop(L);
+    luaL_newlib(L, own);
     lua_pushcfunction(L, luaopen_string);
     lua_call(L, 0, 1);
-    for (const char *const *name = stock; *name; name++) {
-        lua_getfield(L, -1, *name);
-        lua_setfield(L, library, *name);
-    }
-    lua_pop(L, 1);
-    luaL_setfuncs(L, own, 0);
+    script_move_fields(L, -2, stock);
     return 1;
 }
 
 /* Each luaopen_string makes a new metatable for all strings. It keeps the stock arithmetic ("10" +
  * 1) and gets the sandbox's functions as methods, in a table that no script can reach, as the
  * library calls them, too. */
-ML_RAISES
-void script_open_string_methods(lua_State *L)
+ML_RAISES void script_open_string_methods(lua_State *L)
 {
     lua_pushliteral(L, "");
     script_open_string(L);

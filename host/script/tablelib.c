@@ -15,8 +15,7 @@ struct sorting {
     int (*compare)(const void *, const void *);
 };
 
-ML_RAISES
-static bool sort_is_before(const struct sorting *sorting, const void *a, const void *b)
+ML_RAISES static bool sort_is_before(const struct sorting *sorting, const void *a, const void *b)
 {
     script_cpu_check(sorting->L);
     return sorting->compare(a, b) < 0;
@@ -29,8 +28,8 @@ static char *sort_item_at(const struct sorting *sorting, size_t place)
 
 /* Sinks `item` from the hole at `at` to its place in the heap of `count` items, the largest of
  * which is the first. */
-ML_RAISES
-static void sort_sink(const struct sorting *sorting, const void *item, size_t at, size_t count)
+ML_RAISES static void sort_sink(const struct sorting *sorting, const void *item, size_t at,
+                                size_t count)
 {
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
         if (child + 1 < count &&
@@ -44,8 +43,7 @@ static void sort_sink(const struct sorting *sorting, const void *item, size_t at
 }
 
 /* Checked first: input is often sorted already, or short. */
-ML_RAISES
-static bool sort_is_sorted(const struct sorting *sorting, size_t count)
+ML_RAISES static bool sort_is_sorted(const struct sorting *sorting, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         if (sort_is_before(sorting, sort_item_at(sorting, i), sort_item_at(sorting, i - 1)))
@@ -53,9 +51,8 @@ static bool sort_is_sorted(const struct sorting *sorting, size_t count)
     return true;
 }
 
-ML_RAISES
-void script_sort(lua_State *L, void *items, size_t count, size_t size,
-                 int (*compare)(const void *, const void *))
+ML_RAISES void script_sort(lua_State *L, void *items, size_t count, size_t size,
+                           int (*compare)(const void *, const void *))
 {
     const struct sorting sorting = {L, items, size, compare};
     char item[SCRIPT_SORT_ITEM_MAX];
@@ -130,9 +127,8 @@ static bool is_key_of(lua_State *L, int table)
 
 /* Puts the keys of table `index` that are not in `places` (0: none) into the array on top, at most
  * `count`. The array anchors the strings that `keys` points to. Returns how many. */
-ML_RAISES
-static size_t collect_keys(lua_State *L, int index, int places, size_t count,
-                           struct order_key *keys)
+ML_RAISES static size_t collect_keys(lua_State *L, int index, int places, size_t count,
+                                     struct order_key *keys)
 {
     int result = lua_gettop(L);
     size_t found = 0;
@@ -150,8 +146,7 @@ static size_t collect_keys(lua_State *L, int index, int places, size_t count,
 }
 
 /* Permutes the array on top into the order of `keys`, cycle by cycle. */
-ML_RAISES
-static void arrange_keys(lua_State *L, struct order_key *keys, size_t count)
+ML_RAISES static void arrange_keys(lua_State *L, struct order_key *keys, size_t count)
 {
     int result = lua_gettop(L);
     for (lua_Integer start = 1; start <= (lua_Integer)count; start++) {
@@ -170,8 +165,9 @@ static void arrange_keys(lua_State *L, struct order_key *keys, size_t count)
     }
 }
 
-ML_RAISES
-void script_push_sorted(lua_State *L, int index, int places, size_t count)
+/* [-0, +1] A sorted array of the keys that the table at `places` (0: none) does not have, at most
+ * `count`. */
+ML_RAISES static void push_sorted(lua_State *L, int index, int places, size_t count)
 {
     struct order_key small[KEYS_SMALL], *keys = small;
     if (count > KEYS_SMALL)
@@ -184,8 +180,7 @@ void script_push_sorted(lua_State *L, int index, int places, size_t count)
         lua_remove(L, -2);
 }
 
-ML_RAISES
-static size_t count_entries(lua_State *L, int index)
+ML_RAISES static size_t count_entries(lua_State *L, int index)
 {
     size_t count = 0;
     lua_pushnil(L);
@@ -197,16 +192,14 @@ static size_t count_entries(lua_State *L, int index)
     return count;
 }
 
-ML_RAISES
-void script_push_keys(lua_State *L, int index)
+ML_RAISES void script_push_keys(lua_State *L, int index)
 {
-    script_push_sorted(L, index, 0, count_entries(L, index));
+    push_sorted(L, index, 0, count_entries(L, index));
 }
 
-/* [-1, +1] Replaces the shape's keys on top by the keys of the table at `index`, in order; leaves
- * them when no key was added. */
-ML_RAISES
-static void push_shape_key_order(lua_State *L, int index, size_t count)
+/* [-1, +1] Puts behind the shape's keys on top those that the table at `index`, which has `count`,
+ * got later. */
+ML_RAISES static void add_later_keys(lua_State *L, int index, size_t count)
 {
     int keys = lua_gettop(L);
     size_t present = 0;
@@ -220,60 +213,71 @@ static void push_shape_key_order(lua_State *L, int index, size_t count)
     if (present == count)
         return;
     shape_places(L, index);
-    script_push_sorted(L, index, lua_gettop(L), count);
-    lua_remove(L, -2);
-    int added = lua_gettop(L);
-    lua_createtable(L, (int)count, 0);
-    lua_Integer at = 0;
-    for (int list = keys; list <= added; list += added - keys)
-        for (lua_Integer i = 1; lua_rawgeti(L, list, i) != LUA_TNIL; i++) {
-            lua_rawseti(L, added + 1, ++at);
-            script_cpu_check(L);
-        }
-    lua_settop(L, added + 1);
+    push_sorted(L, index, keys + 1, count - present);
+    lua_Integer all = shape_len + (lua_Integer)lua_rawlen(L, keys + 2);
+    lua_createtable(L, (int)all, 0);
+    for (lua_Integer i = 1; i <= all; i++) {
+        bool is_later = i > shape_len;
+        lua_rawgeti(L, is_later ? keys + 2 : keys, is_later ? i - shape_len : i);
+        lua_rawseti(L, keys + 3, i);
+        script_cpu_check(L);
+    }
     lua_replace(L, keys);
     lua_settop(L, keys);
 }
 
-/* [-0, +1] The keys of the table at `index` in order, or nil for an array's 1 … n. */
-ML_RAISES
-static void push_key_order(lua_State *L, int index)
+ML_RAISES void script_push_ordered_keys(lua_State *L, int index, size_t count)
 {
-    size_t count = count_entries(L, index);
-    size_t length = lua_rawlen(L, index);
-    luaL_checkstack(L, 12, NULL);
-    if (shape_keys(L, index)) {
-        push_shape_key_order(L, index, count);
-        return;
-    }
-    bool is_sequence = count == length;
-    for (size_t i = length; is_sequence && i > 0; i--) {
-        is_sequence = lua_rawgeti(L, index, (lua_Integer)i) != LUA_TNIL;
+    if (shape_keys(L, index))
+        add_later_keys(L, index, count);
+    else
+        push_sorted(L, index, 0, count);
+}
+
+ML_RAISES static bool is_sequence(lua_State *L, int index, size_t count)
+{
+    bool is = count == lua_rawlen(L, index);
+    for (size_t i = count; is && i > 0; i--) {
+        is = lua_rawgeti(L, index, (lua_Integer)i) != LUA_TNIL;
         lua_pop(L, 1);
         script_cpu_check(L);
     }
-    if (is_sequence)
+    return is;
+}
+
+/* [-0, +1] The keys of the table at `index` in order, or nil for an array's 1 … n. */
+ML_RAISES static void push_key_order(lua_State *L, int index)
+{
+    size_t count = count_entries(L, index);
+    luaL_checkstack(L, 12, NULL);
+    if (shape_keys(L, index))
+        add_later_keys(L, index, count);
+    else if (is_sequence(L, index, count))
         lua_pushnil(L);
     else
-        script_push_sorted(L, index, 0, count);
+        push_sorted(L, index, 0, count);
+}
+
+/* [-0, +1] The key at `place` in the order that push_key_order gave to stack slot `keys`. */
+static void push_key_at(lua_State *L, int keys, lua_Integer place)
+{
+    if (lua_isnil(L, keys))
+        lua_pushinteger(L, place);
+    else
+        lua_rawgeti(L, keys, place);
 }
 
 /* The iterator: upvalues are the keys (or nil), the place, the number of places. */
-ML_RAISES
-static int pairs_step(lua_State *L)
+ML_RAISES static int pairs_step(lua_State *L)
 {
     lazy_check_table(L, 1);
     lua_Integer place = lua_tointeger(L, lua_upvalueindex(2));
     lua_Integer places = lua_tointeger(L, lua_upvalueindex(3));
-    bool has_keys = !lua_isnil(L, lua_upvalueindex(1));
     while (place < places) {
         place++;
         script_cpu_check(L);
         lua_settop(L, 1);
-        if (has_keys)
-            lua_rawgeti(L, lua_upvalueindex(1), place);
-        else
-            lua_pushinteger(L, place);
+        push_key_at(L, lua_upvalueindex(1), place);
         lua_pushvalue(L, -1);
         if (lua_rawget(L, 1) == LUA_TNIL) /* removed since */
             continue;
@@ -285,8 +289,7 @@ static int pairs_step(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-int script_pairs(lua_State *L)
+ML_RAISES int script_pairs(lua_State *L)
 {
     luaL_checkany(L, 1);
     if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) {
@@ -306,8 +309,7 @@ int script_pairs(lua_State *L)
 }
 
 /* next(t) and next(t, key), in the order of pairs. Each step goes over the whole table. */
-ML_RAISES
-int script_next(lua_State *L)
+ML_RAISES int script_next(lua_State *L)
 {
     lazy_check_table(L, 1);
     lua_settop(L, 2);
@@ -318,16 +320,12 @@ int script_next(lua_State *L)
     }
     lua_settop(L, 2);
     push_key_order(L, 1);
-    bool has_keys = !lua_isnil(L, 3);
-    lua_Integer places = (lua_Integer)lua_rawlen(L, has_keys ? 3 : 1);
+    lua_Integer places = (lua_Integer)lua_rawlen(L, lua_isnil(L, 3) ? 1 : 3);
     bool is_next = lua_isnil(L, 2);
     for (lua_Integer place = 1; place <= places; place++) {
         script_cpu_check(L);
         lua_settop(L, 3);
-        if (has_keys)
-            lua_rawgeti(L, 3, place);
-        else
-            lua_pushinteger(L, place);
+        push_key_at(L, 3, place);
         if (!is_next) {
             is_next = lua_rawequal(L, 2, -1);
             continue;
@@ -342,8 +340,7 @@ int script_next(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static lua_Integer check_table_length(lua_State *L, int index)
+ML_RAISES static lua_Integer check_table_length(lua_State *L, int index)
 {
     lazy_check_table(L, index);
     size_t length = lua_rawlen(L, index);
@@ -353,8 +350,7 @@ static lua_Integer check_table_length(lua_State *L, int index)
 }
 
 /* The number of elements from first to last; raises when there are too many. */
-ML_RAISES
-static lua_Integer check_range(lua_State *L, lua_Integer first, lua_Integer last)
+ML_RAISES static lua_Integer check_range(lua_State *L, lua_Integer first, lua_Integer last)
 {
     if (first > last)
         return 0;
@@ -364,8 +360,7 @@ static lua_Integer check_range(lua_State *L, lua_Integer first, lua_Integer last
     return (lua_Integer)span + 1;
 }
 
-ML_RAISES
-static int table_insert(lua_State *L)
+ML_RAISES static int table_insert(lua_State *L)
 {
     lua_Integer length = check_table_length(L, 1), place = length + 1;
     int count = lua_gettop(L);
@@ -384,8 +379,7 @@ static int table_insert(lua_State *L)
     return 0;
 }
 
-ML_RAISES
-static int table_remove(lua_State *L)
+ML_RAISES static int table_remove(lua_State *L)
 {
     lua_Integer length = check_table_length(L, 1);
     lua_Integer place = luaL_optinteger(L, 2, length);
@@ -403,8 +397,7 @@ static int table_remove(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int table_concat(lua_State *L)
+ML_RAISES static int table_concat(lua_State *L)
 {
     lua_Integer length = check_table_length(L, 1);
     size_t separator_len;
@@ -427,8 +420,7 @@ static int table_concat(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int table_pack(lua_State *L)
+ML_RAISES static int table_pack(lua_State *L)
 {
     int count = lua_gettop(L);
     lua_createtable(L, count, 1);
@@ -442,8 +434,7 @@ static int table_pack(lua_State *L)
     return 1;
 }
 
-ML_RAISES
-static int table_unpack(lua_State *L)
+ML_RAISES static int table_unpack(lua_State *L)
 {
     lazy_check_table(L, 1);
     lua_Integer first = luaL_optinteger(L, 2, 1);
@@ -458,8 +449,7 @@ static int table_unpack(lua_State *L)
     return (int)count;
 }
 
-ML_RAISES
-static int table_move(lua_State *L)
+ML_RAISES static int table_move(lua_State *L)
 {
     lazy_check_table(L, 1);
     lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
@@ -480,8 +470,7 @@ static int table_move(lua_State *L)
 }
 
 /* Is element a before element b, by the function at 2 or by "<"? */
-ML_RAISES
-static bool table_sort_is_before(lua_State *L, lua_Integer a, lua_Integer b)
+ML_RAISES static bool table_sort_is_before(lua_State *L, lua_Integer a, lua_Integer b)
 {
     bool before;
     script_cpu_check(L); /* comparing two long strings takes time */
@@ -501,8 +490,7 @@ static bool table_sort_is_before(lua_State *L, lua_Integer a, lua_Integer b)
     return before;
 }
 
-ML_RAISES
-static void table_sort_swap(lua_State *L, lua_Integer a, lua_Integer b)
+ML_RAISES static void table_sort_swap(lua_State *L, lua_Integer a, lua_Integer b)
 {
     lua_rawgeti(L, 1, a);
     lua_rawgeti(L, 1, b);
@@ -511,8 +499,7 @@ static void table_sort_swap(lua_State *L, lua_Integer a, lua_Integer b)
 }
 
 /* Sinks element `at` of the heap 1 … last to its place; the largest is at 1. */
-ML_RAISES
-static void table_sort_sink(lua_State *L, lua_Integer at, lua_Integer last)
+ML_RAISES static void table_sort_sink(lua_State *L, lua_Integer at, lua_Integer last)
 {
     for (lua_Integer child; (child = 2 * at) <= last; at = child) {
         if (child < last && table_sort_is_before(L, child, child + 1))
@@ -525,8 +512,7 @@ static void table_sort_sink(lua_State *L, lua_Integer at, lua_Integer last)
 
 /* A heap sort: n log n comparisons whatever the comparison function returns, and the same result in
  * every process. Like the stock sort it is not stable. */
-ML_RAISES
-static int table_sort(lua_State *L)
+ML_RAISES static int table_sort(lua_State *L)
 {
     lua_Integer length = check_table_length(L, 1);
     if (!lua_isnoneornil(L, 2))
@@ -541,8 +527,7 @@ static int table_sort(lua_State *L)
     return 0;
 }
 
-ML_RAISES
-int script_open_table(lua_State *L)
+ML_RAISES int script_open_table(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"concat", table_concat}, {"insert", table_insert},

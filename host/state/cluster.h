@@ -1,5 +1,5 @@
-/* L4 state. What controllers and scripts share: one struct handed down, instead of globals.
- * All borrowed; the manager makes and ends them. */
+/* L4 state. Shared by controllers and scripts: one struct instead of globals. All borrowed; the
+ * operator (operator/operator.h) creates and frees them. */
 #pragma once
 
 #include "base/budget.h"
@@ -20,7 +20,7 @@ struct ml_cluster {
     struct ml_informers *informers;
     struct ml_recorder *recorder;
     struct ml_shard *shard; /* NULL: all keys are this replica's */
-    bool standby;           /* another replica leads: caches are kept, nothing is reconciled */
+    bool standby;           /* another replica leads: caches are synced, nothing is reconciled */
     struct ml_budget_pool script_memory; /* of all scripts together */
     struct ml_turns *turns; /* gives turns to script code; NULL where no controller runs */
 };

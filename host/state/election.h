@@ -1,20 +1,20 @@
 /* L4 state. Leader election: one candidate for a Lease (coordination.k8s.io/v1), by the rules of
  * client-go's tools/leaderelection, so that it can share a Lease with any other client.
  *
- *   start ──> waiting ──> leading ──> lost      the holder: whoever renews the Lease
+ *   start ──> waiting ──> leading ──> lost      the holder: the one that renews the Lease
  *                │           └──────> released
  *                └──────────────────> released
  *
  * Times in the Lease are never compared with the clock here: a Lease has expired when it has not
  * changed for its own duration since this process saw it change, on the monotonic clock that
  * counts suspension. Where it is stricter than client-go:
- * - It leads until `renew_ns` after it *sent* the last renewal that was granted, and never longer,
+ * - It leads until `renew_ns` after it *sent* its last successful renewal, and never longer,
  *   whatever its timers do: see ml_election_fence.
  * - A Lease that was deleted while another holder's time runs is not acquired before that time is
- * over: the holder may not have noticed yet.
+ *   over: the holder may not know of the deletion yet.
  * - A holder that sees another name in the Lease stops at once.
  * - A process that was suspended past its deadline (SIGSTOP, a suspended machine) asks the server
- * once whether it still holds the Lease; the fence is closed until the answer. */
+ *   once whether it still holds the Lease; the fence is closed until the answer. */
 #pragma once
 
 #include "state/lease.h"
@@ -23,8 +23,8 @@ struct ml_election;
 
 struct ml_election_handler {
     void (*led)(void *context); /* it has become the leader; at most once */
-    /* It led, and no longer does, or cannot know; the fence is closed. Comes at most once, as the
-     * last call. The election must not be freed inside. */
+    /* It does not lead any more, or cannot know whether it does; the fence is closed. Comes at most
+     * once, as the last call. The election must not be freed inside. */
     void (*lost)(void *context, const struct ml_err *err);
 };
 
@@ -44,6 +44,6 @@ void ml_election_release(struct ml_election *election, int64_t patience_ns,
 
 bool ml_election_leads(const struct ml_election *election);
 
-/* An ml_client_fence (`context` is the election): 0 while nobody else can hold the Lease, else
+/* An ml_client_fence (`context` is the election): 0 while no other process can hold the Lease, else
  * ML_ECANCELED. Events always pass. */
 int ml_election_fence(void *context, const char *method, const char *path, struct ml_err *err);

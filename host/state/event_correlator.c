@@ -8,30 +8,34 @@
 
 /* The head of an entry; its key stands behind the entry. */
 struct entry {
-    struct ml_list node;
     int64_t last_ns; /* when it was asked for last, before this time */
     struct ml_str key;
 };
 
-void ml_event_recent_init(struct ml_event_recent *recent)
+static struct ml_str entry_key(const void *entry)
 {
-    *recent = (struct ml_event_recent){.by_key = {0}};
-    ml_list_init(&recent->oldest_first);
+    return ((const struct entry *)entry)->key;
 }
 
-static void entry_free(struct ml_event_recent *recent, struct ml_list *node)
+void ml_event_recent_init(struct ml_event_recent *recent)
 {
-    struct entry *entry = ml_container_of(node, struct entry, node);
-    ml_map_remove(&recent->by_key, entry->key);
-    ml_list_remove(&entry->node);
-    free(entry);
+    *recent = (struct ml_event_recent){.by_key.key = entry_key};
 }
 
 void ml_event_recent_fini(struct ml_event_recent *recent)
 {
-    ml_list_each (node, &recent->oldest_first)
-        entry_free(recent, node);
-    ml_map_fini(&recent->by_key);
+    ml_set_each (&recent->by_key, cursor, entry)
+        free(entry);
+    ml_set_fini(&recent->by_key);
+}
+
+static struct entry *entry_new(struct ml_str key, size_t size, int64_t now_ns)
+{
+    struct entry *entry = ml_zalloc(size + key.len);
+    entry->key = (struct ml_str){(char *)entry + size, key.len};
+    memcpy((char *)entry + size, key.ptr, key.len);
+    entry->last_ns = now_ns;
+    return entry;
 }
 
 /* The entry of the key, of `size` bytes: a new one is zero but for its head. It is the newest now.
@@ -39,19 +43,14 @@ void ml_event_recent_fini(struct ml_event_recent *recent)
 static void *entry_get(struct ml_event_recent *recent, struct ml_str key, size_t size, size_t max,
                        int64_t now_ns)
 {
-    struct entry *entry = ml_map_get(&recent->by_key, key);
-    if (!entry) {
-        if (recent->by_key.len == max)
-            entry_free(recent, recent->oldest_first.next);
-        entry = ml_zalloc(size + key.len);
-        entry->key = (struct ml_str){(char *)entry + size, key.len};
-        memcpy((char *)entry + size, key.ptr, key.len);
-        entry->last_ns = now_ns;
-        ml_list_init(&entry->node);
-        ml_map_put(&recent->by_key, entry->key, entry);
+    struct entry *entry = ml_set_remove(&recent->by_key, key);
+    if (!entry && recent->by_key.len == max) {
+        size_t first = 0;
+        free(ml_set_remove(&recent->by_key, entry_key(ml_set_next(&recent->by_key, &first))));
     }
-    ml_list_remove(&entry->node);
-    ml_list_push(&recent->oldest_first, &entry->node);
+    if (!entry)
+        entry = entry_new(key, size, now_ns);
+    ml_set_put(&recent->by_key, entry);
     return entry;
 }
 

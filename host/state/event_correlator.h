@@ -1,14 +1,12 @@
-/* L4 state, private to the recorder. What keeps the number of Events down: client-go's
- * EventCorrelator. */
+/* L4 state, private to the recorder. Limits the number of Events, as client-go's EventCorrelator
+ * does. */
 #pragma once
 
-#include "base/list.h"
 #include "base/map.h"
 
-/* What was seen lately, by key. Bounded: the one that was quiet longest is forgotten first. */
+/* What was seen lately. Bounded: the one that was quiet longest is forgotten first. */
 struct ml_event_recent {
-    struct ml_map by_key;
-    struct ml_list oldest_first;
+    struct ml_set by_key; /* in the order of their last use */
 };
 
 void ml_event_recent_init(struct ml_event_recent *recent);
@@ -25,7 +23,7 @@ void ml_event_recent_fini(struct ml_event_recent *recent);
 bool ml_event_similar_combines(struct ml_event_recent *similar, struct ml_str reason,
                                struct ml_str note, int64_t now_ns);
 
-/* How many Events an object may cause: a bucket of 25 that gets one back each five
+/* Limits the Events of an object: a token bucket of 25, refilled by one each five
  * minutes (client-go's EventSourceObjectSpamFilter). At most ML_EVENT_SPAM_OBJECTS are remembered.
  */
 #define ML_EVENT_SPAM_OBJECTS 1024

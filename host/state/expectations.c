@@ -9,32 +9,27 @@
 #define READ_DELAY_FIRST_NS (10 * ML_NS_PER_S)
 #define READ_DELAY_MAX_NS   (300 * ML_NS_PER_S)
 
-/* Waits until the cache shows a write, and reads the object when the watch lags. Of the writes of
- * one object only the newest waits. */
-struct write_wait {
-    struct own_write *write;
-    char *ns, *name;
-    struct ml_seen_wait seen;
-    struct ml_timer read_timer;
-    int64_t read_delay_ns;
-    struct ml_client_call *reading; /* NULL: not asking */
-};
-
-/* One write of a key's last run. */
+/* One write of a key's last run. It waits until the cache shows it, and reads the object when the
+ * watch lags; of the writes of one object only the newest waits. */
 struct own_write {
     struct own_write *next;
     struct ledger_entry *entry;
     struct ml_informer *informer; /* only compared once the wait is over */
+    char *ns, *name;
     uint64_t rv;
-    struct write_wait *wait; /* NULL: it is over */
-    bool returned;           /* its echo came; or the cache was that far before the answer */
+    bool returned; /* its echo came; or the cache was that far before the answer */
+
+    struct ml_seen_wait seen; /* all zero: it does not wait */
+    struct ml_timer read_timer;
+    int64_t read_delay_ns;
+    struct ml_client_call *reading; /* NULL: not asking */
 };
 
 enum staleness { NOT_STALE, STALE_AFTER_CONFLICT, STALE_AFTER_CHILD };
 
 /* What is known about one key. */
 struct ledger_entry {
-    struct ml_expectations *expectations;
+    struct ml_expectations *ledger;
     struct own_write *writes;
     bool under_way;               /* no write is forgotten: its echo may be held meanwhile */
     ml_expectations_ready *ready; /* of who waits; NULL: nobody does */
@@ -65,98 +60,82 @@ static struct ml_str entry_key(const struct ledger_entry *entry)
 
 static bool write_is_shown(const struct own_write *write)
 {
-    return !write->wait || ml_seen_wait_over(&write->wait->seen);
+    return ml_seen_wait_over(&write->seen);
 }
 
-static bool written_object_is_cached(const struct write_wait *wait)
+static bool written_object_is_cached(const struct own_write *write)
 {
-    ML_AUTO_FREE char *key = *wait->ns ? ml_asprintf("%s/%s", wait->ns, wait->name)
-                                       : ml_strdup(wait->name);
-    return ml_store_get(ml_informer_store(wait->write->informer), ml_str_of(key)) != NULL;
+    ML_AUTO_FREE char *key = *write->ns ? ml_asprintf("%s/%s", write->ns, write->name)
+                                        : ml_strdup(write->name);
+    return ml_store_get(ml_informer_store(write->informer), ml_str_of(key)) != NULL;
 }
 
-static bool answer_shows_write(const struct write_wait *wait, struct ml_str body,
+static bool answer_shows_write(const struct own_write *write, struct ml_str body,
                                const struct ml_err *err)
 {
     if (err)
-        return err->kind == ML_ENOT_FOUND && !written_object_is_cached(wait);
+        return err->kind == ML_ENOT_FOUND && !written_object_is_cached(write);
     ML_AUTO_FREE char *version = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
     uint64_t rv = version ? ml_rv_parse(ml_str_of(version)) : 0;
-    return rv != ML_RV_OPAQUE && rv >= wait->write->rv;
+    return rv != ML_RV_OPAQUE && rv >= write->rv;
 }
 
-static void wait_arm_read(struct write_wait *wait)
+static void write_arm_read(struct own_write *write)
 {
-    ml_timer_start(&wait->read_timer, wait->read_delay_ns);
-    wait->read_delay_ns = ML_MIN(2 * wait->read_delay_ns, READ_DELAY_MAX_NS);
+    ml_timer_start(&write->read_timer, write->read_delay_ns);
+    write->read_delay_ns = ML_MIN(2 * write->read_delay_ns, READ_DELAY_MAX_NS);
 }
 
-static void wait_on_read(void *context, struct ml_str body, const struct ml_err *err)
+static void write_on_read(void *context, struct ml_str body, const struct ml_err *err)
 {
-    struct write_wait *wait = context;
-    struct ledger_entry *entry = wait->write->entry;
-    struct ml_informer *informer = wait->write->informer;
-    wait->reading = NULL;
-    if (ml_seen_wait_over(&wait->seen)) /* the watch was faster, or the informer ended */
+    struct own_write *write = context;
+    struct ledger_entry *entry = write->entry;
+    write->reading = NULL;
+    if (write_is_shown(write)) /* the watch was faster, or the informer ended */
         return;
-    if (!answer_shows_write(wait, body, err)) {
-        wait_arm_read(wait);
+    if (!answer_shows_write(write, body, err)) {
+        write_arm_read(write);
         return;
     }
-    ml_seen_wait_cancel(&wait->seen);
-    ml_task_defer(&entry->check, entry->expectations->loop);
+    ml_seen_wait_cancel(&write->seen);
+    ml_task_defer(&entry->check, entry->ledger->loop);
     /* Comes last: a listener that is notified of the change may drop the write. */
     if (!err)
-        ml_informer_learn(informer, body);
+        ml_informer_learn(write->informer, body);
 }
 
-static void wait_on_read_due(void *context)
+static void write_on_read_due(void *context)
 {
-    struct write_wait *wait = context;
-    if (ml_seen_wait_over(&wait->seen))
+    struct own_write *write = context;
+    if (write_is_shown(write))
         return;
     const struct ml_client_request request = {
         .verb = ML_VERB_GET,
-        .kind = ml_informer_kind(wait->write->informer),
-        .ns = ml_str_of(wait->ns),
-        .name = ml_str_of(wait->name),
+        .kind = ml_informer_kind(write->informer),
+        .ns = ml_str_of(write->ns),
+        .name = ml_str_of(write->name),
         .yields = true,
     };
-    wait->reading = ml_client_send(wait->write->entry->expectations->client, &request, wait_on_read,
-                                   wait);
+    write->reading = ml_client_send(write->entry->ledger->client, &request, write_on_read, write);
 }
 
 static void entry_check(void *entry);
 
-static void wait_on_seen(void *context)
+static void write_begin_wait(struct own_write *write)
 {
-    entry_check(((struct write_wait *)context)->write->entry);
-}
-
-static void write_begin_wait(struct own_write *write, struct ml_str ns, struct ml_str name)
-{
-    struct write_wait *wait = write->wait = ml_new(struct write_wait);
-    wait->write = write;
-    wait->ns = ml_str_dup(ns);
-    wait->name = ml_str_dup(name);
-    wait->read_delay_ns = READ_DELAY_FIRST_NS;
-    ml_timer_init(&wait->read_timer, write->entry->expectations->loop, wait_on_read_due, wait);
-    ml_seen_wait_start(&wait->seen, write->informer, ns, write->rv, wait_on_seen, wait);
-    wait_arm_read(wait);
+    write->read_delay_ns = READ_DELAY_FIRST_NS;
+    ml_timer_init(&write->read_timer, write->entry->ledger->loop, write_on_read_due, write);
+    ml_seen_wait_start(&write->seen, write->informer, ml_str_of(write->ns), write->rv, entry_check,
+                       write->entry);
+    write_arm_read(write);
 }
 
 static void write_end_wait(struct own_write *write)
 {
-    struct write_wait *wait = ml_take(&write->wait);
-    if (!wait)
-        return;
-    ml_seen_wait_cancel(&wait->seen);
-    ml_timer_stop(&wait->read_timer);
-    if (wait->reading)
-        ml_client_cancel(wait->reading);
-    free(wait->ns);
-    free(wait->name);
-    free(wait);
+    ml_seen_wait_cancel(&write->seen);
+    ml_timer_stop(&write->read_timer);
+    if (write->reading)
+        ml_client_cancel(ml_take(&write->reading));
 }
 
 /* Frees the write that `at` points at. */
@@ -165,28 +144,29 @@ static void write_drop(struct own_write **at)
     struct own_write *write = *at;
     *at = write->next;
     write_end_wait(write);
+    free(write->ns);
+    free(write->name);
     free(write);
 }
 
 /* ---- one key ---- */
 
-static struct ledger_entry *entry_find(const struct ml_expectations *expectations,
-                                       struct ml_str key)
+static struct ledger_entry *entry_find(const struct ml_expectations *self, struct ml_str key)
 {
-    return ml_map_get(&expectations->entries, key);
+    return ml_map_get(&self->entries, key);
 }
 
-static struct ledger_entry *entry_get(struct ml_expectations *expectations, struct ml_str key)
+static struct ledger_entry *entry_get(struct ml_expectations *self, struct ml_str key)
 {
-    struct ledger_entry *entry = entry_find(expectations, key);
+    struct ledger_entry *entry = entry_find(self, key);
     if (entry)
         return entry;
     entry = ml_zalloc(sizeof *entry + key.len);
-    entry->expectations = expectations;
+    entry->ledger = self;
     entry->key_len = key.len;
     memcpy(entry->key, key.ptr, key.len);
     ml_task_init(&entry->check, entry_check, entry);
-    ml_map_put(&expectations->entries, entry_key(entry), entry);
+    ml_map_put(&self->entries, entry_key(entry), entry);
     return entry;
 }
 
@@ -199,7 +179,7 @@ static void entry_drop_writes(struct ledger_entry *entry)
 static void entry_forget_waiter(struct ledger_entry *entry)
 {
     if (entry->ready && !entry->awaited)
-        ml_metric_add(entry->expectations->waiting, -1);
+        ml_metric_add(entry->ledger->waiting, -1);
     entry->ready = NULL;
 }
 
@@ -208,7 +188,7 @@ static void entry_free(struct ledger_entry *entry)
     entry_forget_waiter(entry);
     entry_drop_writes(entry);
     ml_task_cancel(&entry->check);
-    ml_map_remove(&entry->expectations->entries, entry_key(entry));
+    ml_map_remove(&entry->ledger->entries, entry_key(entry));
     free(entry);
 }
 
@@ -265,10 +245,10 @@ static void entry_set_waiter(struct ledger_entry *entry, const struct ml_informe
 
 /* ---- a run, from its beginning to its end ---- */
 
-bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_str key,
+bool ml_expectations_satisfied(struct ml_expectations *self, struct ml_str key,
                                ml_expectations_ready *ready, void *context)
 {
-    struct ledger_entry *entry = entry_get(expectations, key);
+    struct ledger_entry *entry = entry_get(self, key);
     if (entry_is_shown(entry, NULL)) {
         entry_forget_waiter(entry);
         entry_drop_writes(entry); /* what did not come back is part of something newer that did */
@@ -276,8 +256,8 @@ bool ml_expectations_satisfied(struct ml_expectations *expectations, struct ml_s
         return true;
     }
     if (!entry->ready) {
-        ml_metric_add(expectations->skips, 1);
-        ml_metric_add(expectations->waiting, 1);
+        ml_metric_add(self->skips, 1);
+        ml_metric_add(self->waiting, 1);
     }
     entry_set_waiter(entry, NULL, ready, context);
     return false;
@@ -289,24 +269,26 @@ static struct own_write *entry_find_unshown(const struct ledger_entry *entry,
                                             struct ml_str name)
 {
     for (struct own_write *write = entry->writes; write; write = write->next)
-        if (write->informer == informer && !write_is_shown(write) &&
-            ml_str_is(ns, write->wait->ns) && ml_str_is(name, write->wait->name))
+        if (write->informer == informer && !write_is_shown(write) && ml_str_is(ns, write->ns) &&
+            ml_str_is(name, write->name))
             return write;
     return NULL;
 }
 
-void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str key,
+void ml_expectations_wrote(struct ml_expectations *self, struct ml_str key,
                            struct ml_informer *informer, struct ml_str ns, struct ml_str name,
                            uint64_t rv)
 {
     if (!informer || rv == ML_RV_OPAQUE)
         return;
-    struct ledger_entry *entry = entry_get(expectations, key);
+    struct ledger_entry *entry = entry_get(self, key);
     struct own_write *older = entry_find_unshown(entry, informer, ns, name);
     struct own_write *write = ml_new(struct own_write);
     write->next = entry->writes;
     write->entry = entry;
     write->informer = informer;
+    write->ns = ml_str_dup(ns);
+    write->name = ml_str_dup(name);
     write->rv = rv;
     write->returned = ml_informer_seen(informer, ns, rv);
     entry->writes = write;
@@ -314,39 +296,39 @@ void ml_expectations_wrote(struct ml_expectations *expectations, struct ml_str k
     if (!write->returned && (!older || older->rv < rv)) {
         if (older)
             write_end_wait(older);
-        write_begin_wait(write, ns, name);
+        write_begin_wait(write);
     }
     entry_settle(entry);
 }
 
-bool ml_expectations_shown(const struct ml_expectations *expectations, struct ml_str key,
+bool ml_expectations_shown(const struct ml_expectations *self, struct ml_str key,
                            const struct ml_informer *informer)
 {
-    const struct ledger_entry *entry = entry_find(expectations, key);
+    const struct ledger_entry *entry = entry_find(self, key);
     return !entry || entry_is_shown(entry, informer);
 }
 
-void ml_expectations_await(struct ml_expectations *expectations, struct ml_str key,
+void ml_expectations_await(struct ml_expectations *self, struct ml_str key,
                            const struct ml_informer *informer, ml_expectations_ready *ready,
                            void *context)
 {
-    struct ledger_entry *entry = entry_find(expectations, key);
+    struct ledger_entry *entry = entry_find(self, key);
     ml_assert(informer && entry && !entry->ready && !entry_is_shown(entry, informer));
     entry_set_waiter(entry, informer, ready, context);
 }
 
-void ml_expectations_cancel(struct ml_expectations *expectations, struct ml_str key)
+void ml_expectations_cancel(struct ml_expectations *self, struct ml_str key)
 {
-    struct ledger_entry *entry = entry_find(expectations, key);
+    struct ledger_entry *entry = entry_find(self, key);
     if (!entry)
         return;
     entry_forget_waiter(entry);
     entry_settle(entry);
 }
 
-void ml_expectations_ended(struct ml_expectations *expectations, struct ml_str key, bool good)
+void ml_expectations_ended(struct ml_expectations *self, struct ml_str key, bool good)
 {
-    struct ledger_entry *entry = entry_find(expectations, key);
+    struct ledger_entry *entry = entry_find(self, key);
     ml_assert(entry && entry->under_way);
     entry->under_way = false;
     if (good && (entry->verified || entry->stale == STALE_AFTER_CONFLICT))
@@ -356,10 +338,10 @@ void ml_expectations_ended(struct ml_expectations *expectations, struct ml_str k
 
 /* ---- echoes ---- */
 
-bool ml_expectations_is_echo(struct ml_expectations *expectations, struct ml_str key,
+bool ml_expectations_is_echo(struct ml_expectations *self, struct ml_str key,
                              const struct ml_informer *informer, uint64_t rv)
 {
-    struct ledger_entry *entry = entry_find(expectations, key);
+    struct ledger_entry *entry = entry_find(self, key);
     bool is_echo = false;
     for (struct own_write *write = entry ? entry->writes : NULL; write; write = write->next)
         if (write->informer == informer && write->rv == rv)
@@ -367,9 +349,9 @@ bool ml_expectations_is_echo(struct ml_expectations *expectations, struct ml_str
     return is_echo;
 }
 
-bool ml_expectations_echo_pending(const struct ml_expectations *expectations, struct ml_str key)
+bool ml_expectations_echo_pending(const struct ml_expectations *self, struct ml_str key)
 {
-    const struct ledger_entry *entry = entry_find(expectations, key);
+    const struct ledger_entry *entry = entry_find(self, key);
     for (const struct own_write *write = entry ? entry->writes : NULL; write; write = write->next)
         if (!write->returned)
             return true;
@@ -378,16 +360,16 @@ bool ml_expectations_echo_pending(const struct ml_expectations *expectations, st
 
 /* ---- cached objects that may be stale ---- */
 
-void ml_expectations_child_deleted(struct ml_expectations *expectations, struct ml_str key)
+void ml_expectations_child_deleted(struct ml_expectations *self, struct ml_str key)
 {
-    struct ledger_entry *entry = entry_get(expectations, key);
+    struct ledger_entry *entry = entry_get(self, key);
     entry->stale = STALE_AFTER_CHILD;
     entry->verified = false;
 }
 
-void ml_expectations_conflict(struct ml_expectations *expectations, const struct ml_object *object)
+void ml_expectations_conflict(struct ml_expectations *self, const struct ml_object *object)
 {
-    struct ledger_entry *entry = entry_get(expectations, ml_object_key(object));
+    struct ledger_entry *entry = entry_get(self, ml_object_key(object));
     if (entry->stale != STALE_AFTER_CHILD)
         entry->stale = STALE_AFTER_CONFLICT;
     entry->stale_rv = ml_object_rv_number(object);
@@ -395,7 +377,7 @@ void ml_expectations_conflict(struct ml_expectations *expectations, const struct
 }
 
 struct ml_live_read {
-    struct ml_expectations *expectations;
+    struct ml_expectations *ledger;
     struct ml_client_call *call;
     char *key;
     char *uid;
@@ -430,7 +412,7 @@ static void live_read_on_answer(void *context, struct ml_str body, const struct 
     ml_live_read_done *done = live_read->done;
     void *done_context = live_read->context;
     struct ml_err verdict = err ? *err : ML_ERR_INIT;
-    struct ledger_entry *entry = entry_find(live_read->expectations, ml_str_of(live_read->key));
+    struct ledger_entry *entry = entry_find(live_read->ledger, ml_str_of(live_read->key));
     if (!err)
         check_live_object(live_read, body, &verdict);
     else if (err->kind == ML_ENOT_FOUND)
@@ -447,12 +429,12 @@ static bool object_is_stale(const struct ledger_entry *entry, const struct ml_ob
            (entry->stale == STALE_AFTER_CONFLICT && entry->stale_rv == ml_object_rv_number(object));
 }
 
-struct ml_live_read *ml_expectations_verify(struct ml_expectations *expectations,
+struct ml_live_read *ml_expectations_verify(struct ml_expectations *self,
                                             const struct ml_kind *kind,
                                             const struct ml_object *object, ml_live_read_done *done,
                                             void *context)
 {
-    const struct ledger_entry *entry = entry_find(expectations, ml_object_key(object));
+    const struct ledger_entry *entry = entry_find(self, ml_object_key(object));
     if (!entry || !object_is_stale(entry, object))
         return NULL;
     struct ml_live_read *live_read = ml_new(struct ml_live_read);
@@ -462,13 +444,12 @@ struct ml_live_read *ml_expectations_verify(struct ml_expectations *expectations
         .ns = ml_object_namespace(object),
         .name = ml_object_name(object),
     };
-    live_read->expectations = expectations;
+    live_read->ledger = self;
     live_read->key = ml_str_dup(ml_object_key(object));
     live_read->uid = ml_str_dup(ml_object_uid(object));
     live_read->done = done;
     live_read->context = context;
-    live_read->call = ml_client_send(expectations->client, &request, live_read_on_answer,
-                                     live_read);
+    live_read->call = ml_client_send(self->client, &request, live_read_on_answer, live_read);
     return live_read;
 }
 
@@ -482,9 +463,9 @@ void ml_live_read_cancel(struct ml_live_read *live_read)
 
 /* ---- ends ---- */
 
-void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str key)
+void ml_expectations_clear(struct ml_expectations *self, struct ml_str key)
 {
-    struct ledger_entry *entry = entry_find(expectations, key);
+    struct ledger_entry *entry = entry_find(self, key);
     if (!entry)
         return;
     entry->stale = NOT_STALE;
@@ -495,10 +476,9 @@ void ml_expectations_clear(struct ml_expectations *expectations, struct ml_str k
     entry_settle(entry);
 }
 
-void ml_expectations_drop_informer(struct ml_expectations *expectations,
-                                   struct ml_informer *informer)
+void ml_expectations_drop_informer(struct ml_expectations *self, struct ml_informer *informer)
 {
-    ml_map_each (&expectations->entries, cursor, value) {
+    ml_map_each (&self->entries, cursor, value) {
         struct ledger_entry *entry = value;
         for (struct own_write **at = &entry->writes; *at;) {
             if ((*at)->informer == informer)
@@ -506,40 +486,40 @@ void ml_expectations_drop_informer(struct ml_expectations *expectations,
             else
                 at = &(*at)->next;
         }
-        ml_task_defer(&entry->check, expectations->loop);
+        ml_task_defer(&entry->check, self->loop);
     }
 }
 
-size_t ml_expectations_len(const struct ml_expectations *expectations)
+size_t ml_expectations_len(const struct ml_expectations *self)
 {
-    return expectations->entries.len;
+    return self->entries.len;
 }
 
 struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_client *client,
                                             struct ml_metrics *metrics, const char *controller)
 {
     const char *const *labels = ml_metric_labels("controller");
-    struct ml_expectations *expectations = ml_new(struct ml_expectations);
-    expectations->loop = loop;
-    expectations->client = client;
-    expectations->skips = ml_metric_with(
+    struct ml_expectations *self = ml_new(struct ml_expectations);
+    self->loop = loop;
+    self->client = client;
+    self->skips = ml_metric_with(
         ml_metrics_counter(metrics, "stale_sync_skips_total",
                            "Reconciles put off because the cache lagged behind own writes.",
                            labels),
         ml_metric_labels(controller));
-    expectations->waiting = ml_metric_with(
+    self->waiting = ml_metric_with(
         ml_metrics_gauge(metrics, "moonloop_stale_keys",
                          "Keys that wait for the cache to show their own writes.", labels),
         ml_metric_labels(controller));
-    return expectations;
+    return self;
 }
 
-void ml_expectations_free(struct ml_expectations *expectations)
+void ml_expectations_free(struct ml_expectations *self)
 {
-    if (!expectations)
+    if (!self)
         return;
-    ml_map_each (&expectations->entries, cursor, entry)
+    ml_map_each (&self->entries, cursor, entry)
         entry_free(entry);
-    ml_map_fini(&expectations->entries);
-    free(expectations);
+    ml_map_fini(&self->entries);
+    free(self);
 }

@@ -3,20 +3,11 @@
 #include "state/informer_internal.h"
 
 #include <malloc.h>
-#include <stdio.h>
-
-#include "base/map.h"
 
 /* After a list of more objects than this, free memory is returned to the system. */
 #define TRIM_COUNT 1000
 
 /* ---- those who wait for a version ---- */
-
-static void seen_wait_on_seen(void *context)
-{
-    struct ml_seen_wait *wait = context;
-    wait->ready(wait->context);
-}
 
 static void scope_release_wait(struct informer_scope *scope, struct ml_heap_node *node)
 {
@@ -64,24 +55,20 @@ bool ml_informer_seen(const struct ml_informer *self, struct ml_str ns, uint64_t
 void ml_seen_wait_start(struct ml_seen_wait *wait, struct ml_informer *self, struct ml_str ns,
                         uint64_t rv, void (*ready)(void *context), void *context)
 {
-    *wait = (struct ml_seen_wait){.ready = ready, .context = context};
-    ml_task_init(&wait->task, seen_wait_on_seen, wait);
-    if (ml_informer_seen(self, ns, rv)) {
+    *wait = (struct ml_seen_wait){.scope = informer_scope_of(self, ns)};
+    ml_task_init(&wait->task, ready, context);
+    if (ml_informer_seen(self, ns, rv))
         ml_task_defer(&wait->task, self->informers->opts.loop);
-        return;
-    }
-    struct informer_scope *scope = informer_scope_of(self, ns);
-    wait->source = scope;
-    ml_heap_insert(&scope->waits, &wait->node, rv);
+    else
+        ml_heap_insert(&wait->scope->waits, &wait->node, rv);
 }
 
 void ml_seen_wait_cancel(struct ml_seen_wait *wait)
 {
-    if (!wait->ready)
-        return;
     if (ml_heap_has(&wait->node))
-        ml_heap_remove(&((struct informer_scope *)wait->source)->waits, &wait->node);
-    ml_task_cancel(&wait->task);
+        ml_heap_remove(&wait->scope->waits, &wait->node);
+    if (wait->task.run)
+        ml_task_cancel(&wait->task);
 }
 
 bool ml_seen_wait_over(const struct ml_seen_wait *wait)
@@ -211,15 +198,15 @@ static void informer_put_object(struct ml_informer *self, struct ml_object *obje
     ml_object_unref(old);
 }
 
-/* With a selector only objects that are cached already are updated: only the watch says what is
- * selected. */
 void ml_informer_learn(struct ml_informer *self, struct ml_str json)
 {
+    bool selects = self->selection.labels.len > 0 || self->selection.fields.len > 0;
     struct ml_object *object = NULL;
     struct ml_err err = ML_ERR_INIT;
     if (ml_selection_object(&self->selection, self->dict, self->kind, json, &object, &err) < 0)
         return; /* the watch will bring the object, and report what is wrong with it */
-    if (!ml_selection_is_part(&self->selection) || ml_store_get(self->store, ml_object_key(object)))
+    /* Only the watch says what is selected, so others are not added. */
+    if (!selects || ml_store_get(self->store, ml_object_key(object)))
         informer_put_object(self, object);
     ml_object_unref(object);
 }
@@ -242,51 +229,41 @@ struct change {
 };
 
 /* Removes the objects that the list no longer has from the store; these changes come first. */
-static size_t scope_remove_unlisted(struct informer_scope *scope, struct ml_object *const *objects,
-                                    size_t count, uint64_t rv, struct change *changes)
+static size_t scope_remove_unlisted(struct informer_scope *scope, const struct ml_set *listed,
+                                    uint64_t rv, struct change *changes)
 {
     struct ml_store *store = scope->informer->store;
-    struct ml_map listed = {0};
-    char text[24];
-    int len = snprintf(text, sizeof text, "%llu", (unsigned long long)rv);
+    ML_AUTO_FREE char *text = ml_asprintf("%llu", (unsigned long long)rv);
     size_t cursor = 0, found = 0;
-    if (ml_store_len(store) == 0)
-        return 0;
-    for (size_t i = 0; i < count; i++)
-        ml_map_put(&listed, ml_object_key(objects[i]), objects[i]);
     for (struct ml_object *held; (held = ml_store_next(store, &cursor));)
-        if (scope_covers(scope, held) && !ml_map_get(&listed, ml_object_key(held)))
-            changes[found++].old = informer_remove_object(scope->informer, held,
-                                                          (struct ml_str){text, (size_t)len});
-    ml_map_fini(&listed);
+        if (scope_covers(scope, held) && !ml_set_get(listed, ml_object_key(held)))
+            changes[found++].old = informer_remove_object(scope->informer, held, ml_str_of(text));
     return found;
 }
 
-static size_t scope_put_listed(struct informer_scope *scope, struct ml_object *const *objects,
-                               size_t count, struct change *changes)
+static size_t scope_put_listed(struct informer_scope *scope, const struct ml_set *listed,
+                               struct change *changes)
 {
     struct ml_store *store = scope->informer->store;
     size_t found = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (ml_store_get(store, ml_object_key(objects[i])) == objects[i])
-            continue;
-        changes[found++] = (struct change){
-            .old = ml_store_put(store, objects[i]),
-            .new = ml_object_ref(objects[i]),
-        };
-    }
+    ml_set_each (listed, cursor, object)
+        if (ml_store_get(store, ml_object_key(object)) != object)
+            changes[found++] = (struct change){
+                .old = ml_store_put(store, object),
+                .new = ml_object_ref(object),
+            };
     return found;
 }
 
 /* The whole list enters the store before any listener is notified. */
-static void scope_replace(struct informer_scope *scope, struct ml_object *const *objects,
-                          size_t count, uint64_t rv)
+static void feed_on_replace(void *context, const struct ml_set *listed, uint64_t rv)
 {
+    struct informer_scope *scope = context;
     struct ml_informer *self = scope->informer;
-    size_t room = ml_store_len(self->store) + count;
+    size_t room = ml_store_len(self->store) + listed->len;
     struct change *changes = ml_zalloc(room * sizeof *changes);
-    size_t found = scope_remove_unlisted(scope, objects, count, rv, changes);
-    found += scope_put_listed(scope, objects, count, changes + found);
+    size_t found = scope_remove_unlisted(scope, listed, rv, changes);
+    found += scope_put_listed(scope, listed, changes + found);
     scope->seen = rv;
     for (size_t i = 0; i < found; i++) {
         if (changes[i].new)
@@ -304,7 +281,7 @@ static void scope_replace(struct informer_scope *scope, struct ml_object *const 
         if (--self->unsynced == 0)
             informer_notify_synced(self);
     }
-    if (count > TRIM_COUNT)
+    if (listed->len > TRIM_COUNT)
         malloc_trim(0);
 }
 
@@ -315,9 +292,10 @@ static void scope_replace(struct informer_scope *scope, struct ml_object *const 
 /* Reports all objects of the scope as deleted, and releases who waits for a version of them. */
 static void scope_clear(struct informer_scope *scope)
 {
+    static const struct ml_set nothing = {0};
     if (!scope->synced)
         return;
-    scope_replace(scope, NULL, 0, scope->seen);
+    feed_on_replace(scope, &nothing, scope->seen);
     scope_release_all(scope);
 }
 
@@ -370,12 +348,6 @@ static void feed_on_remove(void *context, struct ml_object *last)
     ml_object_unref(old);
 }
 
-static void feed_on_replace(void *context, struct ml_object *const *objects, size_t count,
-                            uint64_t rv)
-{
-    scope_replace(context, objects, count, rv);
-}
-
 static void feed_on_listing(void *context)
 {
     struct informer_scope *scope = context;
@@ -421,6 +393,8 @@ static void feed_on_trouble(void *context, const struct ml_err *err, int64_t ret
     struct ml_log *log = self->informers->opts.log;
     const char *ns = *scope->ns ? "namespace" : "";
     scope->trouble = err ? *err : ML_ERR_INIT;
+    if (scope->trouble.kind == ML_ENOT_FOUND)
+        informer_look_up_kind(self);
     if (!err) {
         ml_repeat_over(&scope->repeat);
         ml_info(log, "informer", "list and watch work again", ML_S("resource", self->kind->plural),
@@ -463,11 +437,6 @@ static void feed_on_restored(void *context, struct ml_str known, struct ml_str s
             ML_STR_FIELD("version", shown));
 }
 
-static void feed_on_missing(void *context)
-{
-    informer_look_up_kind(((struct informer_scope *)context)->informer);
-}
-
 static const struct ml_reflector_handler informer_feed = {
     .listing = feed_on_listing,
     .replace = feed_on_replace,
@@ -479,7 +448,6 @@ static const struct ml_reflector_handler informer_feed = {
     .current = feed_on_current,
     .turn = feed_on_turn,
     .restored = feed_on_restored,
-    .missing = feed_on_missing,
 };
 
 /* ---- life ---- */
@@ -497,8 +465,8 @@ static void scope_init(struct informer_scope *scope, struct ml_informer *self, c
         .loop = opts->loop,
         .random = opts->random,
         .kind = self->kind,
-        .ns = ml_str_of(ns),
-        .name = name,
+        .ns = ml_str_of(scope->ns),
+        .name = ml_str_of(scope->name),
         .selection = &self->selection,
         .streams = opts->streams,
         .server = informers_server(self->informers, self->kind),
@@ -510,40 +478,36 @@ static void scope_init(struct informer_scope *scope, struct ml_informer *self, c
     informer_count_list(self, "start");
 }
 
-static void informer_on_end(void *context)
-{
-    informer_free(context);
-}
-
-struct ml_informer *informer_new(struct ml_informers *informers,
-                                 const struct informer_request *request)
+struct ml_informer *informer_new(struct ml_informers *informers, const struct ml_kind *kind,
+                                 const struct ml_selection *selection,
+                                 const char *const *namespaces, size_t scope_count,
+                                 struct ml_str name)
 {
     struct ml_informer *self = ml_new(struct ml_informer);
     self->informers = informers;
-    self->kind = request->kind;
+    self->kind = kind;
     self->selection = (struct ml_selection){
-        .labels = ml_str_of(ml_str_dup(request->selection.labels)),
-        .fields = ml_str_of(ml_str_dup(request->selection.fields)),
-        .metadata_only = request->selection.metadata_only,
+        .labels = ml_str_of(ml_str_dup(selection->labels)),
+        .fields = ml_str_of(ml_str_dup(selection->fields)),
+        .metadata_only = selection->metadata_only,
     };
     self->users = 1;
     self->store = ml_store_new();
     self->dict = ml_dict_new();
-    self->scope_count = request->scope_count;
-    self->unsynced = request->scope_count;
-    self->scopes = ml_zalloc(request->scope_count * sizeof *self->scopes);
+    self->scope_count = scope_count;
+    self->unsynced = scope_count;
+    self->scopes = ml_zalloc(scope_count * sizeof *self->scopes);
     ml_list_init(&self->listeners);
-    ml_task_init(&self->end, informer_on_end, self);
+    ml_task_init(&self->end, informer_free, self);
     ml_list_push(&informers->all, &self->node);
     for (size_t i = 0; i < self->scope_count; i++)
-        scope_init(&self->scopes[i], self, request->namespaces[i], request->name);
-    for (size_t i = 0; i < self->scope_count; i++)
-        ml_reflector_start(self->scopes[i].reflector);
+        scope_init(&self->scopes[i], self, namespaces[i], name);
     return self;
 }
 
-void informer_free(struct ml_informer *self)
+void informer_free(void *informer)
 {
+    struct ml_informer *self = informer;
     ml_list_remove(&self->node);
     ml_task_cancel(&self->end);
     if (self->looking)

@@ -9,6 +9,7 @@
 #include "state/reflector.h"
 #include "state/store.h"
 
+struct informer_scope;
 struct ml_informer;
 struct ml_informers;
 
@@ -18,23 +19,21 @@ struct ml_informers_opts {
     struct ml_random *random;
     struct ml_log *log; /* list and watch errors, unreadable objects */
     struct ml_metrics *metrics;
-    const char *const *namespaces;  /* NULL-terminated; NULL or empty: all */
+    const char *const *namespaces;  /* NULL-terminated, borrowed; NULL or empty: all */
     struct ml_discovery *discovery; /* asked whether a kind that answers 404 no longer exists; NULL:
                                        never assume so */
     bool streams;                   /* lists are asked for as streams (WatchList) */
 };
 
-/* The informers of a process, one a kind and selection, shared by reference count. */
+/* The informers of a process, one for each kind and selection, shared by reference count. */
 struct ml_informers *ml_informers_new(const struct ml_informers_opts *opts);
 void ml_informers_free(struct ml_informers *informers);
 
-/* The informer of a kind, started by the first caller. Each caller gives it back with
- * ml_informer_put. A cluster-scoped kind is watched as a whole, whatever the namespaces. */
-struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind);
-/* The same for the selected objects only, or only their metadata. `selection` is copied. */
-struct ml_informer *ml_informers_get_selected(struct ml_informers *informers,
-                                              const struct ml_kind *kind,
-                                              const struct ml_selection *selection);
+/* The informer of what is selected of a kind, started by the first caller. Each caller gives it
+ * back with ml_informer_put. A cluster-scoped kind is watched as a whole, whatever the namespaces.
+ * `selection` is copied; NULL: all of it. */
+struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind,
+                                     const struct ml_selection *selection);
 /* One namespace only, or one single object (name non-empty), as an informer of its own. */
 struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
                                             const struct ml_kind *kind, struct ml_str ns,
@@ -46,11 +45,11 @@ size_t ml_informer_users(const struct ml_informer *informer); /* references held
 struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_informer *informer);
 
 const struct ml_kind *ml_informer_kind(const struct ml_informer *informer);
-/* How many changes its listeners were notified of so far, the present one included. */
+/* The number of changes that its listeners were notified of, including the current one. */
 uint64_t ml_informer_changes(const struct ml_informer *informer);
 const struct ml_store *ml_informer_store(const struct ml_informer *informer);
-bool ml_informer_synced(const struct ml_informer *informer); /* first lists are in, all of them */
-/* The last trouble of its reflectors, or NULL when they work. */
+bool ml_informer_synced(const struct ml_informer *informer); /* all first lists are complete */
+/* The last error of its reflectors, or NULL when they work. */
 const struct ml_err *ml_informer_trouble(const struct ml_informer *informer);
 /* True when the list or watch is forbidden (403), the kind does not exist (404), or the server
  * shows an old state. The cache is then out of date. */
@@ -59,13 +58,13 @@ bool ml_informer_is_degraded(const struct ml_informer *informer);
 /* Embed it; both are called from the loop, after the store has changed. */
 struct ml_listener {
     /* old NULL: added; new NULL: deleted (old is its last known state; a tombstone when it
-     * went while we were not watching). A changed uid comes as delete, then add. An unchanged
-     * resourceVersion does not come. Borrowed. */
+     * was deleted while we were not watching). A changed uid comes as delete, then add. An
+     * unchanged resourceVersion is not reported. Borrowed. */
     void (*change)(void *context, struct ml_informer *informer, struct ml_object *old,
                    struct ml_object *new);
     /* Once, when the informer is synced (later, from the loop, also if it already is). */
     void (*synced)(void *context, struct ml_informer *informer);
-    /* List and watch work again, and listeners were notified of what was missed. May be NULL. */
+    /* List and watch work again, and listeners were notified of the missed changes. May be NULL. */
     void (*mended)(void *context, struct ml_informer *informer);
     void *context;
     /* Private. */
@@ -90,15 +89,14 @@ void ml_informer_learn(struct ml_informer *informer, struct ml_str json);
 bool ml_informer_seen(const struct ml_informer *informer, struct ml_str ns, uint64_t rv);
 
 /* Calls `ready` once, from the loop, as soon as ml_informer_seen is true. Embed it. There is no
- * time-out, on purpose: nobody is to act on a stale cache. A consistent list that was started after
- * the wait ends it too, whatever its version (etcd may have been restored), and so does the end of
- * the informer, since nobody reads that cache any more. */
+ * time-out, on purpose: no run may use a stale cache. A consistent list that was started after the
+ * wait ends it too, whatever its version (etcd may have been restored). So does the end of the
+ * informer, because its cache is not read any more. */
 struct ml_seen_wait {
-    void (*ready)(void *context);
-    void *context;
-    struct ml_heap_node node; /* private */
-    struct ml_task task;      /* private */
-    void *source;             /* private */
+    /* Private. */
+    struct informer_scope *scope;
+    struct ml_heap_node node; /* in its scope's waits */
+    struct ml_task task;      /* calls `ready` */
 };
 
 void ml_seen_wait_start(struct ml_seen_wait *wait, struct ml_informer *informer, struct ml_str ns,

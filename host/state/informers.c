@@ -1,5 +1,4 @@
-/* The informers of the process, by kind and selection. Controllers and scripts get theirs here.
- * */
+/* The informers of the process, by kind and selection. Controllers and scripts get theirs here. */
 #include "state/informer_internal.h"
 
 static const struct ml_selection whole_kind = {ML_STR(""), ML_STR(""), false};
@@ -22,30 +21,22 @@ struct ml_informer *ml_informers_next(struct ml_informers *informers, struct ml_
     return node == &informers->all ? NULL : ml_container_of(node, struct ml_informer, node);
 }
 
-struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind)
+struct ml_informer *ml_informers_get(struct ml_informers *informers, const struct ml_kind *kind,
+                                     const struct ml_selection *selection)
 {
-    return ml_informers_get_selected(informers, kind, &whole_kind);
-}
-
-struct ml_informer *ml_informers_get_selected(struct ml_informers *informers,
-                                              const struct ml_kind *kind,
-                                              const struct ml_selection *selection)
-{
-    static char *const everywhere[] = {""};
+    static const char *const everywhere[] = {""};
+    if (!selection)
+        selection = &whole_kind;
     struct ml_informer *self = informers_find(informers, kind, selection);
     if (self) {
         self->users++;
         return self;
     }
-    bool split = kind->namespaced && informers->namespace_count > 0;
-    const struct informer_request request = {
-        .kind = kind,
-        .selection = *selection,
-        .namespaces = split ? informers->namespaces : everywhere,
-        .scope_count = split ? informers->namespace_count : 1,
-        .name = ML_STR(""),
-    };
-    self = informer_new(informers, &request);
+    if (kind->namespaced && informers->namespace_count > 0)
+        self = informer_new(informers, kind, selection, informers->opts.namespaces,
+                            informers->namespace_count, ML_STR(""));
+    else
+        self = informer_new(informers, kind, selection, everywhere, 1, ML_STR(""));
     self->shared = true;
     return self;
 }
@@ -55,29 +46,22 @@ struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
                                             struct ml_str name)
 {
     ML_AUTO_FREE char *only = ml_str_dup(ns);
-    const struct informer_request request = {
-        .kind = kind,
-        .selection = whole_kind,
-        .namespaces = &only,
-        .scope_count = 1,
-        .name = name,
-    };
-    return informer_new(informers, &request);
+    return informer_new(informers, kind, &whole_kind, (const char *const[]){only}, 1, name);
 }
 
 struct ml_reflector_server *informers_server(struct ml_informers *informers,
                                              const struct ml_kind *kind)
 {
-    struct informer_server *entry;
+    struct ml_reflector_server *server;
     ml_list_each (node, &informers->servers) {
-        entry = ml_container_of(node, struct informer_server, node);
-        if (entry->kind == kind)
-            return &entry->server;
+        server = ml_container_of(node, struct ml_reflector_server, node);
+        if (server->kind == kind)
+            return server;
     }
-    entry = ml_new(struct informer_server);
-    entry->kind = kind;
-    ml_list_push(&informers->servers, &entry->node);
-    return &entry->server;
+    server = ml_new(struct ml_reflector_server);
+    server->kind = kind;
+    ml_list_push(&informers->servers, &server->node);
+    return server;
 }
 
 size_t ml_informer_users(const struct ml_informer *self)
@@ -98,7 +82,6 @@ void ml_informer_put(struct ml_informer *self)
         return;
     ml_assert(ml_list_empty(&self->listeners));
     informer_clear_gauges(self);
-    self->shared = false;
     ml_list_remove(&self->node);
     ml_list_push(&self->informers->ending, &self->node);
     ml_task_defer(&self->end, self->informers->opts.loop);
@@ -147,9 +130,6 @@ struct ml_informers *ml_informers_new(const struct ml_informers_opts *opts)
     informers->opts = *opts;
     while (opts->namespaces && opts->namespaces[informers->namespace_count])
         informers->namespace_count++;
-    informers->namespaces = ml_zalloc(informers->namespace_count * sizeof(char *));
-    for (size_t i = 0; i < informers->namespace_count; i++)
-        informers->namespaces[i] = ml_strdup(opts->namespaces[i]);
     ml_list_init(&informers->all);
     ml_list_init(&informers->ending);
     ml_list_init(&informers->servers);
@@ -167,9 +147,6 @@ void ml_informers_free(struct ml_informers *informers)
     ml_list_each (gone, &informers->ending)
         informer_free(ml_container_of(gone, struct ml_informer, node));
     ml_list_each (entry, &informers->servers)
-        free(ml_container_of(entry, struct informer_server, node));
-    for (size_t i = 0; i < informers->namespace_count; i++)
-        free(informers->namespaces[i]);
-    free(informers->namespaces);
+        free(ml_container_of(entry, struct ml_reflector_server, node));
     free(informers);
 }

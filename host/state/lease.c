@@ -1,8 +1,9 @@
-/* Leases (coordination.k8s.io/v1): their times, their text, and a watch of them. Called by the
- * election (election.c) and by the members of a shard group (shard.c). */
+/* Leases (coordination.k8s.io/v1): their times, their text, and what it takes to hold one. Called
+ * by the election (election.c) and by the members of a shard group (shard.c). */
 #include "state/lease.h"
 
 #include "codec/json.h"
+#include "codec/rfc3339.h"
 #include "state/watch_event.h"
 
 #define DURATION_S_MAX INT64_C(2147483647) /* the field is an int32 */
@@ -27,36 +28,6 @@ int ml_lease_times_check(const struct ml_lease_times *times, struct ml_err *err)
                           "--leader-election-renew-deadline must be longer than 1.2 times "
                           "--leader-election-retry-period");
     return 0;
-}
-
-int64_t lease_timeout_ns(const struct ml_lease_times *times)
-{
-    return ML_MAX(TIMEOUT_NS_MIN, times->renew_ns / 2);
-}
-
-void lease_not_renewed(const struct ml_lease_times *times, const struct ml_err *trouble,
-                       struct ml_err *out)
-{
-    *out = *trouble;
-    if (!out->kind)
-        ml_err_set(out, ML_ETIMEOUT, "no answer yet");
-    ml_err_wrap(out, "not renewed for %g s", (double)times->renew_ns / (double)ML_NS_PER_S);
-}
-
-struct ml_lease_opts lease_opts_copy(const struct ml_lease_opts *opts)
-{
-    struct ml_lease_opts copy = *opts;
-    copy.ns = ml_strdup(opts->ns);
-    copy.name = ml_strdup(opts->name);
-    copy.identity = ml_strdup(opts->identity);
-    return copy;
-}
-
-void lease_opts_fini(struct ml_lease_opts *opts)
-{
-    free((char *)opts->ns);
-    free((char *)opts->name);
-    free((char *)opts->identity);
 }
 
 /* ---- the text of a Lease ---- */
@@ -112,6 +83,8 @@ char *lease_claim_json(const struct lease_claim *claim, struct ml_str metadata)
 {
     struct ml_buf json = ML_BUF_INIT;
     struct ml_json_writer writer;
+    char renewed[ML_RFC3339_MICRO_LEN + 1];
+    ml_rfc3339_format_micro(claim->renewed_ns, renewed);
     ml_json_writer_init(&writer, &json);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "apiVersion", ML_STR("coordination.k8s.io/v1"));
@@ -122,8 +95,9 @@ char *lease_claim_json(const struct lease_claim *claim, struct ml_str metadata)
     if (*claim->holder)
         ml_json_put_string(&writer, "holderIdentity", ml_str_of(claim->holder));
     ml_json_put_int(&writer, "leaseDurationSeconds", claim->duration_s);
-    ml_json_put_string(&writer, "acquireTime", ml_str_of(claim->acquired));
-    ml_json_put_string(&writer, "renewTime", ml_str_of(claim->renewed));
+    ml_json_put_string(&writer, "acquireTime",
+                       ml_str_of(*claim->acquired ? claim->acquired : renewed));
+    ml_json_put_string(&writer, "renewTime", ml_str_of(renewed));
     ml_json_put_int(&writer, "leaseTransitions", claim->transitions);
     ml_json_end_object(&writer);
     ml_json_end_object(&writer);
@@ -132,15 +106,9 @@ char *lease_claim_json(const struct lease_claim *claim, struct ml_str metadata)
 
 /* ---- the watch ---- */
 
-static const struct ml_http_deadlines lease_watch_deadlines = {
-    .connect_ms = 10000,
-    .first_byte_ms = 10000,
-    .total_ms = 330000, /* the server ends it after 300 s */
-};
-
 static int lease_watch_on_line(void *context, struct ml_str line, struct ml_err *err)
 {
-    struct lease_watch *watch = context;
+    struct lease_hold *hold = context;
     struct watch_event event;
     int r = watch_event_parse(line, &event, err);
     if (r < 0)
@@ -148,60 +116,187 @@ static int lease_watch_on_line(void *context, struct ml_str line, struct ml_err 
     if (event.type == WATCH_ERROR)
         return ml_err_set(err, ML_EGONE, "the watch was ended by the server");
     if (event.type == WATCH_ADDED || event.type == WATCH_MODIFIED)
-        watch->seen(watch->context, event.object);
+        hold->handler->watched(hold->context, event.object);
     else if (event.type == WATCH_DELETED)
-        watch->seen(watch->context, ML_STR(""));
+        hold->handler->watched(hold->context, ML_STR(""));
     return 0;
 }
 
 static int lease_watch_on_data(void *context, struct ml_str piece, struct ml_err *err)
 {
-    struct lease_watch *watch = context;
-    return ml_json_lines_feed(&watch->lines, piece, lease_watch_on_line, watch, err);
+    struct lease_hold *hold = context;
+    return ml_json_lines_feed(&hold->lines, piece, lease_watch_on_line, hold, err);
 }
 
 static void lease_watch_on_done(void *context, const struct ml_err *err)
 {
-    struct lease_watch *watch = context;
-    watch->call = NULL;
-    watch->forbidden = err && err->kind == ML_EFORBIDDEN;
+    struct lease_hold *hold = context;
+    hold->watch = NULL;
+    hold->watch_forbidden = err && err->kind == ML_EFORBIDDEN;
 }
 
-void lease_watch_init(struct lease_watch *watch, struct ml_client *client, const char *ns,
-                      const char *parameter, const char *selector,
-                      void (*seen)(void *context, struct ml_str lease), void *context)
+static char *lease_watch_path(const char *ns, const char *parameter, const char *selector)
 {
-    *watch = (struct lease_watch){.client = client, .seen = seen, .context = context};
     struct ml_buf path = ML_BUF_INIT;
-    ml_buf_printf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases", ns);
+    ml_kind_path(&ml_kind_lease, ml_str_of(ns), ML_STR(""), ML_STR(""), &path);
     ml_url_query(&path, parameter, ml_str_of(selector));
     ml_url_query(&path, "watch", ML_STR("1"));
     ml_url_query(&path, "timeoutSeconds", ML_STR("300"));
-    watch->path = ml_buf_take(&path);
+    return ml_buf_take(&path);
 }
 
-void lease_watch_start(struct lease_watch *watch)
+void lease_hold_watch(struct lease_hold *hold)
 {
     static const struct ml_client_stream handler = {.data = lease_watch_on_data,
                                                     .done = lease_watch_on_done};
-    if (watch->call || watch->forbidden)
+    static const struct ml_http_deadlines deadlines = {
+        .connect_ms = 10000,
+        .first_byte_ms = 10000,
+        .total_ms = 330000, /* the server ends it after 300 s */
+    };
+    if (hold->watch || hold->watch_forbidden)
         return;
-    ml_json_lines_fini(&watch->lines);
-    ml_json_lines_init(&watch->lines, LINE_MAX_BYTES);
-    watch->call = ml_client_stream(watch->client, watch->path, &lease_watch_deadlines, &handler,
-                                   watch);
+    ml_json_lines_fini(&hold->lines);
+    ml_json_lines_init(&hold->lines, LINE_MAX_BYTES);
+    hold->watch = ml_client_stream(hold->opts.client, hold->watch_path, &deadlines, &handler, hold);
 }
 
-void lease_watch_stop(struct lease_watch *watch)
+void lease_hold_end_watch(struct lease_hold *hold)
 {
-    if (watch->call)
-        ml_client_cancel(ml_take(&watch->call));
+    if (hold->watch)
+        ml_client_cancel(ml_take(&hold->watch));
 }
 
-void lease_watch_fini(struct lease_watch *watch)
+/* ---- attempts ---- */
+
+int64_t lease_timeout_ns(const struct ml_lease_times *times)
 {
-    lease_watch_stop(watch);
-    ml_json_lines_fini(&watch->lines);
-    free(watch->path);
-    watch->path = NULL;
+    return ML_MAX(TIMEOUT_NS_MIN, times->renew_ns / 2);
+}
+
+static void lease_hold_on_stuck(void *context)
+{
+    struct lease_hold *hold = context;
+    struct ml_err err;
+    ml_err_set(&err, ML_ETIMEOUT, "no answer about %s %s/%s within %g s", hold->handler->subject,
+               hold->opts.ns, hold->opts.name,
+               (double)lease_timeout_ns(&hold->opts.times) / (double)ML_NS_PER_S);
+    if (hold->call)
+        ml_client_cancel(ml_take(&hold->call));
+    hold->handler->stuck(hold->context, &err);
+}
+
+static void lease_hold_on_answer(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct lease_hold *hold = context;
+    hold->call = NULL;
+    hold->done(hold->context, body, err);
+}
+
+void lease_hold_send(struct lease_hold *hold, struct ml_client_request *request,
+                     ml_client_done *done)
+{
+    int64_t timeout_ns = lease_timeout_ns(&hold->opts.times);
+    request->timeout_ms = timeout_ns / ML_NS_PER_MS;
+    ml_timer_stop(&hold->next);
+    ml_timer_start(&hold->stuck, timeout_ns + timeout_ns / 8);
+    hold->done = done;
+    hold->call = ml_client_send(hold->opts.client, request, lease_hold_on_answer, hold);
+}
+
+void lease_hold_warn(struct lease_hold *hold, const char *message, const struct ml_err *err)
+{
+    if (ml_repeat_failed(&hold->repeat, ml_str_of(err->message), lease_hold_now(hold)))
+        ml_warn(hold->opts.log, hold->handler->logger, message, ML_ERR(err),
+                ML_S("errorKind", ml_err_name(err->kind)),
+                ML_REPEAT_FIELDS(&hold->repeat, hold->opts.times.retry_ns));
+}
+
+void lease_hold_succeeded(struct lease_hold *hold)
+{
+    hold->trouble = ML_ERR_INIT;
+    ml_repeat_over(&hold->repeat);
+}
+
+int64_t lease_hold_granted_until(const struct lease_hold *hold)
+{
+    return hold->sent_ns + hold->opts.times.renew_ns;
+}
+
+void lease_hold_renew(struct lease_hold *hold)
+{
+    hold->until_ns = lease_hold_granted_until(hold);
+    ml_timer_start(&hold->deadline, hold->until_ns - lease_hold_now(hold));
+}
+
+void lease_hold_expired(const struct lease_hold *hold, struct ml_err *out)
+{
+    *out = hold->trouble;
+    if (!out->kind)
+        ml_err_set(out, ML_ETIMEOUT, "no answer yet");
+    ml_err_wrap(out, "not renewed for %g s",
+                (double)hold->opts.times.renew_ns / (double)ML_NS_PER_S);
+}
+
+/* ---- the end ---- */
+
+void lease_hold_stop(struct lease_hold *hold)
+{
+    if (hold->call)
+        ml_client_cancel(ml_take(&hold->call));
+    ml_timer_stop(&hold->stuck);
+    ml_timer_stop(&hold->next);
+    ml_timer_stop(&hold->deadline);
+    lease_hold_end_watch(hold);
+}
+
+static void lease_hold_on_released(void *context)
+{
+    struct lease_hold *hold = context;
+    lease_hold_stop(hold);
+    ml_timer_stop(&hold->patience);
+    ml_task_cancel(&hold->released_task);
+    void (*released)(void *context) = ml_take(&hold->released);
+    if (released)
+        released(hold->released_context);
+}
+
+void lease_hold_release(struct lease_hold *hold, int64_t patience_ns, void (*done)(void *context),
+                        void *context)
+{
+    lease_hold_stop(hold);
+    hold->released = done;
+    hold->released_context = context;
+    ml_timer_start(&hold->patience, patience_ns);
+}
+
+void lease_hold_released(struct lease_hold *hold)
+{
+    ml_task_defer(&hold->released_task, hold->opts.loop);
+}
+
+/* ---- life ---- */
+
+void lease_hold_init(struct lease_hold *hold, const struct ml_lease_opts *opts,
+                     const struct lease_hold_handler *handler, void *context, const char *parameter,
+                     const char *selector)
+{
+    *hold = (struct lease_hold){.opts = *opts, .handler = handler, .context = context};
+    hold->clock = ml_loop_clock(opts->loop);
+    hold->trouble = ML_ERR_INIT;
+    hold->watch_path = lease_watch_path(opts->ns, parameter, selector);
+    ml_timer_init(&hold->stuck, opts->loop, lease_hold_on_stuck, hold);
+    ml_timer_init(&hold->next, opts->loop, handler->attempt, context);
+    ml_timer_init(&hold->deadline, opts->loop, handler->deadline, context);
+    ml_timer_init(&hold->patience, opts->loop, lease_hold_on_released, hold);
+    ml_task_init(&hold->released_task, lease_hold_on_released, hold);
+}
+
+void lease_hold_fini(struct lease_hold *hold)
+{
+    lease_hold_stop(hold);
+    ml_timer_stop(&hold->patience);
+    ml_task_cancel(&hold->released_task);
+    ml_json_lines_fini(&hold->lines);
+    free(hold->watch_path);
 }

@@ -2,8 +2,10 @@
  */
 #pragma once
 
+#include "base/repeat.h"
 #include "codec/json_stream.h"
 #include "kube/client.h"
+#include "net/loop.h"
 
 /* The three times of a Lease. */
 struct ml_lease_times {
@@ -15,24 +17,14 @@ struct ml_lease_times {
 #define ML_LEASE_TIMES_DEFAULT                                                                     \
     ((struct ml_lease_times){15 * ML_NS_PER_S, 10 * ML_NS_PER_S, 2 * ML_NS_PER_S})
 
-/* client-go's NewLeaderElector: lease > renew > 1.2 * retry. ML_EINVALID says which is wrong, by
- * the names of the flags. */
+/* client-go's NewLeaderElector: lease > renew > 1.2 * retry. ML_EINVALID names the wrong flag. */
 ML_NODISCARD int ml_lease_times_check(const struct ml_lease_times *times, struct ml_err *err);
 
 #define LEASE_RETRY_JITTER 1.2 /* client-go, leaderelection.JitterFactor */
 
-/* How long a request about a Lease may take. Its sender gives it up an eighth later: that ends what
- * the client tries again by itself. */
-int64_t lease_timeout_ns(const struct ml_lease_times *times);
-/* Why the Lease was not renewed in time: because of `trouble`, or when it has no kind for want of
- * an answer. */
-void lease_not_renewed(const struct ml_lease_times *times, const struct ml_err *trouble,
-                       struct ml_err *out);
-
-/* What a replica holds a Lease by, alone or as one of a shard group. Strings are copied, the rest
- * is borrowed. */
+/* What a replica holds a Lease by, alone or as one of a shard group. All borrowed for life. */
 struct ml_lease_opts {
-    struct ml_client *client; /* on a connection of its own, so that other requests cannot delay a
+    struct ml_client *client; /* with its own connection, so that other requests cannot delay a
                                  renewal, and without a fence */
     struct ml_loop *loop;
     struct ml_random *random;
@@ -43,23 +35,19 @@ struct ml_lease_opts {
     struct ml_lease_times times;
 };
 
-struct ml_lease_opts lease_opts_copy(const struct ml_lease_opts *opts);
-void lease_opts_fini(struct ml_lease_opts *opts);
-
 /* ---- the text of a Lease ---- */
 
-/* What a Lease says. Whatever stands in it was written by others: a field that makes no sense
- * counts as absent. */
+/* The contents of a Lease. Others wrote it: an invalid field counts as absent. */
 struct lease_record {
-    char *metadata;      /* raw JSON, to be sent back as it came; NULL: nothing was read yet */
-    char *spec;          /* raw JSON, to see that it changed; "" when there is none */
+    char *metadata;      /* raw JSON, to be sent back unchanged; NULL: nothing was read yet */
+    char *spec;          /* raw JSON, to detect changes; "" when there is none */
     char *holder;        /* "" when nobody holds it */
-    char *acquired;      /* acquireTime as it stands there, or "" */
-    int64_t duration_ns; /* 0 when it is absent or makes no sense */
+    char *acquired;      /* the text of acquireTime, or "" */
+    int64_t duration_ns; /* 0 when it is absent or invalid */
     int64_t transitions;
 };
 
-/* Replaces what `record` holds. ML_EINVALID, with `record` untouched, when the text is not an
+/* Replaces the contents of `record`. ML_EINVALID, with `record` untouched, when the text is not an
  * object with metadata. Start with {0}. */
 ML_NODISCARD int lease_record_read(struct lease_record *record, struct ml_str object,
                                    struct ml_err *err);
@@ -68,37 +56,99 @@ void lease_record_fini(struct lease_record *record);
 /* The string at UNDER.FIELD of a Lease, or "". The caller frees it. */
 char *lease_text_of(struct ml_str object, const char *under, const char *field);
 
-/* What is to stand in the spec. */
+/* The spec to be written. */
 struct lease_claim {
     const char *holder; /* "" for a Lease that is given back */
     int64_t duration_s;
-    const char *acquired, *renewed; /* MicroTime */
+    const char *acquired; /* MicroTime; "": when it is renewed */
+    int64_t renewed_ns;   /* wall clock */
     int64_t transitions;
 };
 
 /* The JSON of a Lease with `metadata` (raw). The caller frees it. */
 char *lease_claim_json(const struct lease_claim *claim, struct ml_str metadata);
 
-/* ---- the watch ---- */
+/* ---- holding a Lease ---- */
 
-/* A watch of Leases that only gives hints: a replica that may not watch, or whose stream broke, is
- * slower, not wrong. */
-struct lease_watch {
-    struct ml_client *client;
-    struct ml_client_call *call; /* NULL: not watching */
-    struct ml_json_lines lines;
-    char *path;
-    bool forbidden; /* the watch was refused; it is not tried again */
-    void (*seen)(void *context, struct ml_str lease);
-    void *context;
+struct lease_hold_handler {
+    const char *logger;  /* who speaks in the log */
+    const char *subject; /* of the requests, for messages: "the lease" */
+    void (*attempt)(void *context);
+    /* The request got no answer in time and was canceled. */
+    void (*stuck)(void *context, const struct ml_err *err);
+    void (*deadline)(void *context); /* `until_ns` has come */
+    /* A Lease of the watch has changed; an empty one: a Lease was deleted. */
+    void (*watched)(void *context, struct ml_str lease);
 };
 
-/* Watches the Leases in `ns` that `selector` selects; `parameter` is "fieldSelector" or
- * "labelSelector". `seen` is called from the loop with each Lease that changes, and with an empty
- * one when a Lease was deleted. */
-void lease_watch_init(struct lease_watch *watch, struct ml_client *client, const char *ns,
-                      const char *parameter, const char *selector,
-                      void (*seen)(void *context, struct ml_str lease), void *context);
-void lease_watch_start(struct lease_watch *watch); /* nothing when it watches already */
-void lease_watch_stop(struct lease_watch *watch);
-void lease_watch_fini(struct lease_watch *watch);
+/* What a candidate for a Lease and a member of a shard group do alike: attempts, each with one
+ * request at a time; how long the last renewal counts; a watch of the Leases, which only gives
+ * hints (a replica that may not watch, or whose stream broke, is slower, not wrong); and the end.
+ */
+struct lease_hold {
+    struct ml_lease_opts opts;
+    const struct lease_hold_handler *handler;
+    void *context;
+    struct ml_clock *clock;
+
+    /* The attempt under way. */
+    struct ml_client_call *call; /* NULL: nothing is asked */
+    ml_client_done *done;
+    int64_t begun_ns;
+    int64_t sent_ns; /* the write */
+    struct ml_timer stuck;
+    struct ml_timer next;  /* attempt */
+    struct ml_err trouble; /* of the last attempt; cleared by a success */
+    struct ml_repeat repeat;
+
+    int64_t until_ns; /* how long the last renewal that was granted counts */
+    struct ml_timer deadline;
+
+    struct ml_client_call *watch; /* NULL: not watching */
+    struct ml_json_lines lines;
+    char *watch_path;
+    bool watch_forbidden; /* it was refused, and is not tried again */
+
+    void (*released)(void *context);
+    void *released_context;
+    struct ml_task released_task;
+    struct ml_timer patience;
+};
+
+/* Watches the Leases in opts->ns that `selector` selects; `parameter` is "fieldSelector" or
+ * "labelSelector". All calls of the handler come from the loop. */
+void lease_hold_init(struct lease_hold *hold, const struct ml_lease_opts *opts,
+                     const struct lease_hold_handler *handler, void *context, const char *parameter,
+                     const char *selector);
+void lease_hold_fini(struct lease_hold *hold);
+void lease_hold_stop(struct lease_hold *hold); /* nothing comes any more but `released` */
+
+/* How long a request about a Lease may take. `stuck` comes an eighth later: that ends what the
+ * client tries again by itself. */
+int64_t lease_timeout_ns(const struct ml_lease_times *times);
+/* Sends a request of an attempt, with that limit; `done` gets the handler's context. */
+void lease_hold_send(struct lease_hold *hold, struct ml_client_request *request,
+                     ml_client_done *done);
+/* Logs why an attempt failed, unless it has just said so. */
+void lease_hold_warn(struct lease_hold *hold, const char *message, const struct ml_err *err);
+void lease_hold_succeeded(struct lease_hold *hold); /* no trouble any more */
+
+/* The renewal that was sent last counts until then. */
+int64_t lease_hold_granted_until(const struct lease_hold *hold);
+void lease_hold_renew(struct lease_hold *hold); /* it was granted: `until_ns` moves there */
+/* Why the Lease was not renewed in time: because of the last trouble, or for want of an answer. */
+void lease_hold_expired(const struct lease_hold *hold, struct ml_err *out);
+
+void lease_hold_watch(struct lease_hold *hold); /* nothing when it watches already */
+void lease_hold_end_watch(struct lease_hold *hold);
+
+/* Stops, and calls `done` once, later from the loop: after lease_hold_released, or after
+ * `patience_ns`. */
+void lease_hold_release(struct lease_hold *hold, int64_t patience_ns, void (*done)(void *context),
+                        void *context);
+void lease_hold_released(struct lease_hold *hold);
+
+static inline int64_t lease_hold_now(const struct lease_hold *hold)
+{
+    return ml_clock_monotonic(hold->clock);
+}

@@ -1,9 +1,9 @@
-/* L4 state. What a reconcile read, packed: immutable, shared, a few dozen bytes. The script layer
- * makes it (script/reads.c); the operator keeps the last one of each key, and asks it whether a
- * change of an object can matter to the key.
+/* L4 state. The reads of a reconcile, packed: immutable, shared, a few dozen bytes. The script
+ * layer makes a read set (script/reads.c). The operator keeps the last one of each key, to decide
+ * whether a change of an object can matter to the key.
  *
- * The bytes are a row of roots, each with a tree of fields behind it. Names that begin with the
- * name of the reconciled object have only their rest, so that the keys of a controller mostly
+ * The bytes are a sequence of roots, each followed by a tree of fields. Of names that begin with
+ * the name of the reconciled object only the rest is stored, so that most keys of a controller
  * share one set.
  *
  *   root    READ_SELF node
@@ -18,44 +18,44 @@
 
 #include "kube/object.h"
 
-#define ML_READ_SET_MAX   1024 /* bytes; what reads more is woken by everything */
+#define ML_READ_SET_MAX   1024 /* bytes; every change wakes a key that reads more */
 #define ML_READ_LISTS_MAX 4    /* kinds of which a run lists what others control */
 
 enum ml_read_root { READ_SELF, READ_OBJECT, READ_LIST };
 
 enum ml_read_object_flag {
-    READ_OWN_NAMESPACE = 1, /* of the reconciled object, and not said again */
+    READ_OWN_NAMESPACE = 1, /* that of the reconciled object, not stored again */
     READ_OWN_NAME = 2,      /* the name begins with that of the reconciled object */
-    READ_OWNER = 4,         /* who controls it was read */
+    READ_OWNER = 4,         /* its controller was read */
 };
 
 enum ml_read_list_flag {
     READ_IN_OWN_NAMESPACE = 1,
     READ_IN_ALL_NAMESPACES = 2,
-    READ_OWNED = 4, /* who controls it decides whether it is in the list */
+    READ_OWNED = 4, /* its controller decides whether it is in the list */
 };
 
 enum ml_read_node_flag {
     READ_WHOLE = 1,    /* everything below */
     READ_KEYS = 2,     /* names, order and scalars of this level */
     READ_ELEMENTS = 4, /* of an array: its length, its scalars; then a node for its tables */
-    READ_COMPARED = 8, /* of SELF: the host compared the status with what the run returned */
+    READ_COMPARED = 8, /* of SELF: the host compared the status with the returned one */
 };
 
 struct ml_read_set;
 
-/* Bytes as above, copied, as script/reads.c makes them. The result has one reference. */
+/* `bytes` in the form above, copied; script/reads.c makes them. The result has one reference. */
 struct ml_read_set *ml_read_set_new(struct ml_str bytes);
 struct ml_read_set *ml_read_set_ref(struct ml_read_set *set);
 void ml_read_set_unref(struct ml_read_set *set); /* NULL is fine */
 struct ml_str ml_read_set_bytes(const struct ml_read_set *set);
 
-/* Appends to bytes that are being made. A number is below 65536. */
+/* Append to the bytes of a new set. A number is below 65536. */
 void ml_read_put_number(struct ml_buf *out, size_t number);
 void ml_read_put_name(struct ml_buf *out, struct ml_str name);
 
-/* Which versions of what it read a run saw. A change that the key is not told of (its watch
- * function does not name it, `when` leaves it out) shows in these. */
+/* The versions of the objects that a run read. They also show changes that the key is not notified
+ * of, because its watch function does not name it, or `when` leaves them out. */
 struct ml_read_versions {
     uint64_t objects; /* sum of ml_read_version of the object itself, and of each object read */
     size_t list_count;
@@ -65,20 +65,20 @@ struct ml_read_versions {
     } lists[ML_READ_LISTS_MAX];
 };
 
-/* One object at one version; NULL: that there is none. */
+/* A number for one object at one version; NULL: it does not exist. */
 uint64_t ml_read_version(size_t kind, struct ml_str key, const struct ml_object *object);
 
-/* A change that the key is told of. `kind` is an index in the declaration: of several with the same
- * informer the first. */
+/* A change that the key is notified of. `kind` is an index in the declaration: the first one with
+ * this informer. */
 struct ml_read_change {
     size_t kind;
     const struct ml_object *old, *new;
     struct ml_str own_key; /* of the reconciled object */
-    bool self;             /* it is that object's */
-    bool own_status;       /* the status that the run returned has come back */
+    bool self;             /* it is a change of that object */
+    bool own_status;       /* it is the echo of the status that the run returned */
 };
 
-/* Can the change make another run bring another result? `out_field`, unless NULL, gets the field
+/* Can the change give another run another result? `out_field`, unless NULL, gets the field
  * that was read and differs, "status.phase", or nothing. */
 bool ml_read_set_touched(const struct ml_read_set *set, const struct ml_read_change *change,
                          struct ml_buf *out_field);

@@ -1,6 +1,5 @@
 /* Sends Kubernetes Events behind all other requests, and counts repeated ones as a series. Called
- * by reconciles, the loader and the operator.
- */
+ * by reconciles, the loader and the operator. */
 #include "state/recorder.h"
 
 #include "base/map.h"
@@ -31,11 +30,11 @@ struct series {
     char *name;  /* of the Event on the server */
     char *event; /* its JSON, kept to create it again after a 404 */
     char *source;
-    size_t bytes; /* of all this */
-    bool exists;  /* the server has it */
-    bool queued;  /* in `waiting` */
-    bool combined;
-    int tries; /* that failed in a row */
+    size_t bytes;  /* of all this */
+    bool exists;   /* the server has it */
+    bool queued;   /* in `waiting` */
+    bool combined; /* stands for similar ones */
+    int tries;     /* that failed in a row */
     int64_t count;
     int64_t sent_count;
     int64_t last_ns; /* monotonic */
@@ -65,14 +64,6 @@ struct ml_recorder {
 };
 
 /* ---- the text of an Event ---- */
-
-/* The fields of an Event that the recorder fills in. */
-struct event_frame {
-    const char *ns, *name; /* of the Event itself */
-    const char *controller, *instance;
-    int64_t wall_ns;
-    bool combined; /* stands for similar ones */
-};
 
 static bool is_name_character(char c)
 {
@@ -119,31 +110,32 @@ static void event_write_regarding(struct ml_json_writer *writer, const struct ml
     ml_json_end_object(writer);
 }
 
-static char *event_json(const struct ml_event *event, const struct event_frame *frame)
+static char *event_json(const struct series *series, const struct ml_event *event)
 {
+    const struct ml_recorder *self = series->recorder;
     struct ml_buf json = ML_BUF_INIT;
     struct ml_json_writer writer;
     char now[ML_RFC3339_MICRO_LEN + 1];
-    ml_rfc3339_format_micro(frame->wall_ns, now);
+    ml_rfc3339_format_micro(ml_clock_wall(self->clock), now);
     ml_json_writer_init(&writer, &json);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "apiVersion", ML_STR("events.k8s.io/v1"));
     ml_json_put_string(&writer, "kind", ML_STR("Event"));
     ml_json_key(&writer, ML_STR("metadata"));
     ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "name", ml_str_of(frame->name));
-    ml_json_put_string(&writer, "namespace", ml_str_of(frame->ns));
+    ml_json_put_string(&writer, "name", ml_str_of(series->name));
+    ml_json_put_string(&writer, "namespace", ml_str_of(series->ns));
     ml_json_end_object(&writer);
     ml_json_put_string(&writer, "eventTime", ml_str_of(now));
-    ml_json_put_string(&writer, "reportingController", ml_str_of(frame->controller));
-    ml_json_put_string(&writer, "reportingInstance", ml_str_head(ml_str_of(frame->instance), 128));
+    ml_json_put_string(&writer, "reportingController", ml_str_of(self->controller));
+    ml_json_put_string(&writer, "reportingInstance", ml_str_head(ml_str_of(self->instance), 128));
     ml_json_put_string(&writer, "type", event->warning ? ML_STR("Warning") : ML_STR("Normal"));
     ml_json_put_string(&writer, "reason", event->reason);
     ml_json_put_string(&writer, "action", event->action);
     ML_AUTO_FREE char *combined = ml_asprintf(ML_EVENT_COMBINED ML_STR_FMT,
                                               ML_STR_ARG(event->note));
     ml_json_put_string(&writer, "note",
-                       ml_str_head(frame->combined ? ml_str_of(combined) : event->note, NOTE_MAX));
+                       ml_str_head(series->combined ? ml_str_of(combined) : event->note, NOTE_MAX));
     event_write_regarding(&writer, event);
     ml_json_end_object(&writer);
     return ml_buf_take(&json);
@@ -187,26 +179,13 @@ static void series_move(struct series *series, struct ml_list *to)
 
 /* ---- sending ---- */
 
-static void recorder_send_waiting(struct ml_recorder *self);
+static void recorder_send_waiting(void *recorder);
 
 /* Errors after which a retry may succeed. */
 static bool is_temporary(const struct ml_err *err)
 {
-    switch (err->kind) {
-    case ML_ENETWORK:
-    case ML_ETIMEOUT:
-    case ML_EUNAVAILABLE:
-    case ML_ETOO_MANY:
-    case ML_EUNAUTHORIZED:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void recorder_on_retry(void *context)
-{
-    recorder_send_waiting(context);
+    return err->kind == ML_ENETWORK || err->kind == ML_ETIMEOUT || err->kind == ML_EUNAVAILABLE ||
+           err->kind == ML_ETOO_MANY || err->kind == ML_EUNAUTHORIZED;
 }
 
 /* Queues the series again and pauses all sending; false: that was its last try. */
@@ -243,38 +222,26 @@ static void series_on_sent(void *context, struct ml_str body, const struct ml_er
     recorder_notify_when_flushed(self);
 }
 
-static void series_write_count(struct ml_json_writer *writer, const struct series *series)
+static char *series_count_json(const struct series *series)
 {
     char now[ML_RFC3339_MICRO_LEN + 1];
     ml_rfc3339_format_micro(ml_clock_wall(series->recorder->clock), now);
-    ml_json_key(writer, ML_STR("series"));
-    ml_json_begin_object(writer);
-    ml_json_put_int(writer, "count", series->count);
-    ml_json_put_string(writer, "lastObservedTime", ml_str_of(now));
-    ml_json_end_object(writer);
+    return ml_asprintf("{\"series\":{\"count\":%lld,\"lastObservedTime\":\"%s\"}}",
+                       (long long)series->count, now);
 }
 
 static void series_send(struct series *series)
 {
     struct ml_recorder *self = series->recorder;
-    ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
-    struct ml_client_request request = {
-        .verb = ML_VERB_CREATE,
+    ML_AUTO_FREE char *count = series->exists ? series_count_json(series) : NULL;
+    const struct ml_client_request request = {
+        .verb = count ? ML_VERB_PATCH_MERGE : ML_VERB_CREATE,
         .kind = &ml_kind_event,
         .ns = ml_str_of(series->ns),
         .name = ml_str_of(series->name),
-        .body = ml_str_of(series->event),
+        .body = ml_str_of(count ? count : series->event),
+        .yields = true,
     };
-    if (series->exists) {
-        struct ml_json_writer writer;
-        ml_json_writer_init(&writer, &patch);
-        ml_json_begin_object(&writer);
-        series_write_count(&writer, series);
-        ml_json_end_object(&writer);
-        request.verb = ML_VERB_PATCH_MERGE;
-        request.body = ml_buf_str(&patch);
-    }
-    request.yields = true;
     series->sent_count = series->count;
     series->sent_ns = ml_clock_monotonic(self->clock);
     series_move(series, &self->sending);
@@ -282,23 +249,15 @@ static void series_send(struct series *series)
     series->call = ml_client_send(self->client, &request, series_on_sent, series);
 }
 
-static void recorder_send_waiting(struct ml_recorder *self)
+static void recorder_send_waiting(void *recorder)
 {
+    struct ml_recorder *self = recorder;
     while (!ml_timer_active(&self->retry) && self->in_flight < IN_FLIGHT_MAX &&
            !ml_list_empty(&self->waiting))
         series_send(ml_container_of(self->waiting.next, struct series, node));
 }
 
 /* ---- recording ---- */
-
-static void series_count_bytes(struct series *series)
-{
-    struct ml_recorder *self = series->recorder;
-    self->bytes -= series->bytes;
-    series->bytes = sizeof *series + strlen(series->key) + strlen(series->ns) +
-                    strlen(series->name) + strlen(series->event) + strlen(series->source);
-    self->bytes += series->bytes;
-}
 
 /* Makes a new Event object, for a new series or one that continues after a pause. */
 static void series_begin(struct series *series, const struct ml_event *event)
@@ -309,35 +268,30 @@ static void series_begin(struct series *series, const struct ml_event *event)
     free(series->name);
     free(series->event);
     series->name = ml_asprintf(ML_STR_FMT ".%llx", ML_STR_ARG(prefix), (unsigned long long)stamp);
-    const struct event_frame frame = {
-        .ns = series->ns,
-        .name = series->name,
-        .controller = self->controller,
-        .instance = self->instance,
-        .wall_ns = ml_clock_wall(self->clock),
-        .combined = series->combined,
-    };
-    series->event = event_json(event, &frame);
-    series_count_bytes(series);
+    series->event = event_json(series, event);
+    self->bytes -= series->bytes;
+    series->bytes = sizeof *series + strlen(series->key) + strlen(series->ns) +
+                    strlen(series->name) + strlen(series->event) + strlen(series->source);
+    self->bytes += series->bytes;
     series->exists = false;
     series->count = 0;
     series->sent_count = 0;
 }
 
-/* What one source holds; source NULL: all sources. */
+/* What one source holds; an empty one: all sources. */
 struct held {
     size_t count, bytes;
     struct series *oldest; /* that rests, or NULL */
 };
 
-static struct held recorder_held_by(const struct ml_recorder *self, const char *source)
+static struct held recorder_held_by(const struct ml_recorder *self, struct ml_str source)
 {
     struct held held = {.oldest = NULL};
     const struct ml_list *lists[] = {&self->resting, &self->waiting, &self->sending};
     for (size_t i = 0; i < ML_COUNT(lists); i++) {
         ml_list_each (node, lists[i]) {
             struct series *series = ml_container_of(node, struct series, node);
-            if (source && strcmp(series->source, source) != 0)
+            if (source.len > 0 && !ml_str_is(source, series->source))
                 continue;
             held.count++;
             held.bytes += series->bytes;
@@ -349,7 +303,7 @@ static struct held recorder_held_by(const struct ml_recorder *self, const char *
 }
 
 /* Frees resting series, the oldest first, until less than 1/`share` of the limits is used. */
-static bool recorder_make_room_for(struct ml_recorder *self, const char *source, size_t share)
+static bool recorder_make_room_for(struct ml_recorder *self, struct ml_str source, size_t share)
 {
     for (;;) {
         struct held held = recorder_held_by(self, source);
@@ -363,11 +317,10 @@ static bool recorder_make_room_for(struct ml_recorder *self, const char *source,
 
 static bool recorder_make_room(struct ml_recorder *self, struct ml_str source)
 {
-    ML_AUTO_FREE char *name = ml_str_dup(source);
-    if (source.len > 0 && !recorder_make_room_for(self, name, SOURCE_SHARE))
+    if (source.len > 0 && !recorder_make_room_for(self, source, SOURCE_SHARE))
         return false;
     bool full = self->by_key.len >= SERIES_MAX || self->bytes >= BYTES_MAX;
-    return !full || recorder_make_room_for(self, NULL, 1);
+    return !full || recorder_make_room_for(self, ML_STR(""), 1);
 }
 
 static struct series *series_new(struct ml_recorder *self, struct ml_str key,
@@ -430,6 +383,19 @@ static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
     recorder_send_waiting(self);
 }
 
+struct ml_event ml_event_about(const struct ml_kind *kind, const struct ml_object *object)
+{
+    return (struct ml_event){
+        .api_version = ml_str_of(kind->api_version),
+        .kind = ml_str_of(kind->kind),
+        .ns = ml_object_namespace(object),
+        .name = ml_object_name(object),
+        .uid = ml_object_uid(object),
+        .rv = ml_object_rv(object),
+        .action = ML_STR("Reconcile"),
+    };
+}
+
 void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
 {
     struct ml_event bounded = *event;
@@ -461,7 +427,7 @@ struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts)
     ml_list_init(&self->sending);
     ml_event_recent_init(&self->spam);
     ml_event_recent_init(&self->similar);
-    ml_timer_init(&self->retry, opts->loop, recorder_on_retry, self);
+    ml_timer_init(&self->retry, opts->loop, recorder_send_waiting, self);
     ml_task_init(&self->flush, recorder_on_flush, self);
     struct ml_metric_family *events = ml_metrics_counter(opts->metrics, "moonloop_events_total",
                                                          "Events recorded, by result.",
@@ -471,25 +437,18 @@ struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts)
     return self;
 }
 
-static void series_free_all(struct ml_list *list)
-{
-    ml_list_each (node, list) {
-        struct series *series = ml_container_of(node, struct series, node);
-        if (series->call)
-            ml_client_cancel(series->call);
-        series_free(series);
-    }
-}
-
 void ml_recorder_free(struct ml_recorder *self)
 {
     if (!self)
         return;
     ml_task_cancel(&self->flush);
     ml_timer_stop(&self->retry);
-    series_free_all(&self->waiting);
-    series_free_all(&self->sending);
-    series_free_all(&self->resting);
+    ml_map_each (&self->by_key, cursor, value) {
+        struct series *series = value;
+        if (series->call)
+            ml_client_cancel(series->call);
+        series_free(series);
+    }
     ml_map_fini(&self->by_key);
     ml_event_recent_fini(&self->spam);
     ml_event_recent_fini(&self->similar);

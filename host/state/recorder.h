@@ -1,7 +1,7 @@
 /* L4 state. Kubernetes Events (events.k8s.io/v1). Recording never blocks and never fails the
- * caller. Events are sent after all other requests, and kept while the server does not answer: up
- * to a thousand, in 2 MiB, a quarter of both for one source, each tried twelve times, ten seconds
- * apart. What cannot be sent then, or exceeds these limits, is dropped and counted. The same
+ * caller. Events are sent after all other requests, and kept while the server does not answer: at
+ * most a thousand in 2 MiB, a quarter of both for one source, each tried twelve times, ten seconds
+ * apart. Events that fail then, or exceed these limits, are dropped and counted. The same
  * (object, reason, note) within six minutes becomes a series instead of a new Event; ten different
  * notes for one reason within ten minutes are combined into one; each object may cause 25 Events
  * and then one in 5 minutes (client-go's aggregator and spam filter). */
@@ -9,6 +9,7 @@
 
 #include "base/metrics.h"
 #include "kube/client.h"
+#include "kube/object.h"
 
 struct ml_recorder;
 
@@ -24,14 +25,18 @@ struct ml_recorder *ml_recorder_new(const struct ml_recorder_opts *opts);
 void ml_recorder_free(struct ml_recorder *recorder);
 
 struct ml_event {
-    /* What it is about. */
+    /* The object that it is about. */
     struct ml_str api_version, kind, ns, name, uid, rv;
     bool warning;         /* type Warning, else Normal */
     struct ml_str reason; /* CamelCase; cut at 128 bytes */
     struct ml_str action; /* "Reconcile", "LoadScript"; cut at 128 bytes */
     struct ml_str note;   /* cut at 1024 bytes, at a character's end */
-    struct ml_str source; /* the script that records it, which has a share; empty: the host */
+    struct ml_str source; /* the script that records it, for its quarter; empty: the host */
 };
+
+/* The beginning of an Event about an object that is reconciled, for the caller to fill in reason,
+ * note and, where it is one, `warning`. Borrows from both. */
+struct ml_event ml_event_about(const struct ml_kind *kind, const struct ml_object *object);
 
 void ml_recorder_event(struct ml_recorder *recorder, const struct ml_event *event);
 

@@ -1,13 +1,7 @@
-/* Lists and watches one kind. Goes from step to step as reflector_fsm.c says; reflector_list.c
- * takes the pages of a list apart, watch_event.c the lines of a watch. An informer has one for each
- * namespace (informer.c). */
-#include "state/reflector.h"
-
-#include "state/backoff.h"
-#include "state/reflector_fsm.h"
-#include "state/reflector_list.h"
-#include "state/reflector_request.h"
-#include "state/store.h"
+/* Lists and watches one kind. Goes from step to step as reflector_fsm.c says; reflector_request.c
+ * makes the requests and reads pages and objects, watch_event.c the lines of a watch. An informer
+ * has one for each namespace (informer.c). */
+#include "state/reflector_internal.h"
 #include "state/watch_event.h"
 
 #include <stdio.h>
@@ -39,7 +33,6 @@ struct ml_reflector {
     struct reflector_epoch epoch;
 
     struct reflector_list list;
-    bool later_page;
 
     struct ml_json_lines lines;
     struct ml_timer idle;
@@ -50,7 +43,6 @@ struct ml_reflector {
     int64_t heard_ns;           /* the last list, event or bookmark, of whatever watch */
     bool bookmarks;             /* this server sends them */
     enum reflector_end verdict; /* of an ERROR event or a broken line */
-    struct ml_store *shadow;    /* a streaming list as far as it came; NULL: none comes in */
 };
 
 /* ---- steps and trouble ---- */
@@ -70,20 +62,6 @@ static void reflector_on_server_answers(void *context, bool answered)
     if (answered)
         delay_ns = ml_backoff_next(&self->after_answer, self->opts.random, now_ns);
     reflector_retry_after(self, ML_MIN(delay_ns, self->retry_ns - now_ns));
-}
-
-static void reflector_notify_trouble(struct ml_reflector *self, const struct ml_err *err,
-                                     int64_t delay_ns)
-{
-    self->in_trouble = true;
-    self->opts.handler->trouble(self->opts.context, err, delay_ns / ML_NS_PER_MS);
-}
-
-static void reflector_clear_trouble(struct ml_reflector *self)
-{
-    if (self->in_trouble)
-        self->opts.handler->trouble(self->opts.context, NULL, 0);
-    self->in_trouble = false;
 }
 
 /* How long to wait before the next step: what the server asked for, or our own backoff. */
@@ -123,14 +101,14 @@ static void reflector_end(struct ml_reflector *self, enum reflector_end how,
     if (!self->version && !self->step.watch)
         self->step.any_version = true;
     opts->handler->turn(opts->context, watched, reflector_end_name(how), !self->step.watch);
-    if (err && err->kind == ML_ENOT_FOUND)
-        opts->handler->missing(opts->context);
     /* The watch had worked: the next failure starts a new backoff. */
     if (how == WATCH_ENDED)
         self->backoff = self->after_answer = (struct ml_backoff){0};
     int64_t delay_ns = reflector_delay_ns(self, err);
-    if (err && !reflector_end_is_quiet(how))
-        reflector_notify_trouble(self, err, delay_ns);
+    if (err && !reflector_end_is_quiet(how)) {
+        self->in_trouble = true;
+        opts->handler->trouble(opts->context, err, delay_ns / ML_NS_PER_MS);
+    }
     reflector_retry_after(self, delay_ns);
     if (err && ml_client_unanswered(err)) {
         self->await.probes = err->kind == ML_ENETWORK;
@@ -160,8 +138,7 @@ static void reflector_advance(struct ml_reflector *self, const char *version)
         reflector_set_version(self, version);
 }
 
-static int reflector_publish(struct ml_reflector *self, struct ml_object *const *objects,
-                             size_t count, const char *version, struct ml_err *err)
+static int reflector_publish(struct ml_reflector *self, const char *version, struct ml_err *err)
 {
     const struct ml_reflector_opts *opts = &self->opts;
     int64_t now_ns = ml_clock_monotonic(self->clock);
@@ -176,7 +153,7 @@ static int reflector_publish(struct ml_reflector *self, struct ml_object *const 
     }
     if (age == AGE_RESTORED)
         opts->handler->restored(opts->context, ml_str_of(self->version), ml_str_of(version));
-    opts->handler->replace(opts->context, objects, count, ml_rv_parse(ml_str_of(version)));
+    opts->handler->replace(opts->context, &self->list.objects, ml_rv_parse(ml_str_of(version)));
     reflector_set_version(self, version);
     self->heard_ns = now_ns;
     return 0;
@@ -189,16 +166,15 @@ static void list_request_page(struct ml_reflector *self);
 static void list_publish(struct ml_reflector *self)
 {
     struct ml_err behind = ML_ERR_INIT;
-    int r = reflector_publish(self, self->list.objects, self->list.count, self->list.version,
-                              &behind);
-    reflector_list_fini(&self->list);
+    int r = reflector_publish(self, self->list.version, &behind);
+    reflector_list_clear(&self->list);
     reflector_end(self, r < 0 ? LIST_BEHIND : LIST_COMPLETE, r < 0 ? &behind : NULL);
 }
 
 static int list_on_data(void *context, struct ml_str piece, struct ml_err *err)
 {
     struct ml_reflector *self = context;
-    return reflector_list_feed(&self->list, piece, err);
+    return ml_json_list_feed(self->list.page, piece, err);
 }
 
 static enum reflector_end list_classify_error(struct ml_reflector *self, const struct ml_err *err)
@@ -207,7 +183,7 @@ static enum reflector_end list_classify_error(struct ml_reflector *self, const s
         self->opts.server->no_metadata = true;
     if (!reflector_is_gone(err))
         return LIST_FAILED;
-    return self->later_page ? LIST_PAGE_GONE : LIST_GONE;
+    return self->list.version ? LIST_PAGE_GONE : LIST_GONE; /* a later page, or the first */
 }
 
 static void list_on_done(void *context, const struct ml_err *err)
@@ -218,10 +194,10 @@ static void list_on_done(void *context, const struct ml_err *err)
     if (!err && reflector_list_close_page(&self->list, &bad) < 0)
         err = &bad;
     if (err) {
-        reflector_list_fini(&self->list);
-        reflector_end(self, list_classify_error(self, err), err);
+        enum reflector_end how = list_classify_error(self, err);
+        reflector_list_clear(&self->list);
+        reflector_end(self, how, err);
     } else if (self->list.next) {
-        self->later_page = true;
         list_request_page(self);
     } else {
         list_publish(self);
@@ -248,83 +224,64 @@ static void list_request_page(struct ml_reflector *self)
 
 static void reflector_start_list(struct ml_reflector *self)
 {
-    self->later_page = false;
-    reflector_list_fini(&self->list);
+    reflector_list_clear(&self->list);
     if (self->step.any_version)
         self->opts.handler->listing(self->opts.context);
     list_request_page(self);
 }
 
 /* ---- LIST as a stream ----
- * A watch that begins with what is there (KEP-3157): the initial events fill a shadow of the store,
- * which is published at the bookmark that says it is whole. */
-
-static void stream_drop(struct ml_reflector *self)
-{
-    ml_store_free(ml_take(&self->shadow));
-}
+ * A watch that begins with what is there (KEP-3157): the initial events fill the list, which is
+ * published at the bookmark that says it is whole. */
 
 /* Changes that happen meanwhile may come among the initial events. */
 static void stream_accept_event(struct ml_reflector *self, const struct watch_event *event)
 {
-    struct ml_object *object = reflector_list_read(&self->opts, event->object);
-    if (object && event->type != WATCH_DELETED) {
-        ml_object_unref(ml_store_put(self->shadow, object));
-        ml_object_unref(object);
+    reflector_list_add(&self->list, event->object);
+    if (event->type != WATCH_DELETED)
         return;
-    }
     ML_AUTO_FREE char *key = watch_event_key(event->object);
-    if (event->type == WATCH_DELETED)
-        ml_object_unref(ml_store_remove(self->shadow, ml_str_of(key)));
-    ml_object_unref(object);
+    ml_object_unref(ml_set_remove(&self->list.objects, ml_str_of(key)));
 }
 
-static int stream_publish(struct ml_reflector *self, const char *version, struct ml_err *err)
+/* The initial events are complete: from here on this is the watch that follows the list. */
+static int stream_complete(struct ml_reflector *self, const char *version, struct ml_err *err)
 {
-    size_t count = ml_store_len(self->shadow), cursor = 0;
-    ML_AUTO_FREE struct ml_object **objects = ml_zalloc(ML_MAX(count, 1) * sizeof *objects);
-    for (size_t i = 0; i < count; i++)
-        objects[i] = ml_store_next(self->shadow, &cursor);
-    int r = reflector_publish(self, objects, count, version, err);
-    stream_drop(self);
+    int r = reflector_publish(self, version, err);
+    reflector_list_clear(&self->list);
+    if (r < 0)
+        self->verdict = LIST_BEHIND;
+    else
+        self->step = reflector_next(&self->step, LIST_COMPLETE, true);
     return r;
 }
 
 /* ---- WATCH: lines ---- */
 
-static int64_t watch_idle_limit_ns(const struct ml_reflector *self)
-{
-    if (self->shadow)
-        return (self->events > 0 ? STREAM_NEXT_S : STREAM_FIRST_S) * ML_NS_PER_S;
-    int64_t limit_s = self->bookmarks ? BOOKMARK_IDLE_S : self->timeout_s + 10;
-    return (limit_s + ml_random_between(self->opts.random, 0, 5)) * ML_NS_PER_S;
-}
-
 static void watch_restart_idle_timer(struct ml_reflector *self)
 {
-    ml_timer_start(&self->idle, watch_idle_limit_ns(self));
+    int64_t limit_s = self->bookmarks ? BOOKMARK_IDLE_S : self->timeout_s + 10;
+    if (self->step.stream)
+        limit_s = self->events > 0 ? STREAM_NEXT_S : STREAM_FIRST_S;
+    else
+        limit_s += ml_random_between(self->opts.random, 0, 5);
+    ml_timer_start(&self->idle, limit_s * ML_NS_PER_S);
 }
 
-static void watch_notify_object(struct ml_reflector *self, const struct watch_event *event)
+/* Returns the object's version, which the caller frees; NULL when it has none. */
+static char *watch_notify_object(struct ml_reflector *self, const struct watch_event *event)
 {
     const struct ml_reflector_opts *opts = &self->opts;
     struct ml_object *object;
-    struct ml_err poison = ML_ERR_INIT;
-    bool gone = event->type == WATCH_DELETED;
-    if (ml_selection_object(opts->selection, opts->dict, opts->kind, event->object, &object,
-                            &poison) == 0) {
-        if (gone)
-            opts->handler->remove(opts->context, object);
-        else
-            opts->handler->upsert(opts->context, object);
-        ml_object_unref(object);
-        return;
-    }
-    ML_AUTO_FREE char *key = watch_event_key(event->object);
-    opts->handler->poisoned(opts->context, ml_str_of(key), &poison);
-    object = opts->handler->current(opts->context, ml_str_of(key));
-    if (gone && object)
+    bool readable = reflector_read(opts, event->object, &object);
+    if (object && event->type == WATCH_DELETED)
         opts->handler->remove(opts->context, object);
+    else if (readable)
+        opts->handler->upsert(opts->context, object);
+    char *version = readable ? ml_str_dup(ml_object_rv(object))
+                             : watch_event_version(event->object);
+    ml_object_unref(object);
+    return version;
 }
 
 static int watch_accept_error(struct ml_reflector *self, struct ml_str status, struct ml_err *err)
@@ -336,24 +293,13 @@ static int watch_accept_error(struct ml_reflector *self, struct ml_str status, s
     return err->kind;
 }
 
-/* The initial events are complete: from here on this is the watch that follows the list. */
-static int watch_complete_stream(struct ml_reflector *self, const char *version, struct ml_err *err)
-{
-    if (stream_publish(self, version, err) < 0) {
-        self->verdict = LIST_BEHIND;
-        return err->kind;
-    }
-    self->step = reflector_next(&self->step, LIST_COMPLETE, true);
-    return 0;
-}
-
 static int watch_accept_bookmark(struct ml_reflector *self, struct ml_str object,
                                  const char *version, struct ml_err *err)
 {
     self->bookmarks = true;
-    if (self->shadow && version && *version && watch_event_ends_initial(object))
-        return watch_complete_stream(self, version, err);
-    if (self->shadow || !version || !ml_rv_older(ml_str_of(version), ml_str_of(self->version)))
+    if (self->step.stream && version && *version && watch_event_ends_initial(object))
+        return stream_complete(self, version, err);
+    if (self->step.stream || !version || !ml_rv_older(ml_str_of(version), ml_str_of(self->version)))
         return 0;
     self->verdict = WATCH_BEHIND;
     return ml_err_set(err, ML_EUNAVAILABLE,
@@ -365,18 +311,20 @@ static int watch_accept_bookmark(struct ml_reflector *self, struct ml_str object
 static int watch_accept_event(struct ml_reflector *self, const struct watch_event *event,
                               struct ml_err *err)
 {
-    ML_AUTO_FREE char *version = watch_event_version(event->object);
+    ML_AUTO_FREE char *version = NULL;
     self->events++;
     self->heard_ns = ml_clock_monotonic(self->clock);
-    bool listing = self->shadow != NULL;
-    if (event->type == WATCH_BOOKMARK &&
-        watch_accept_bookmark(self, event->object, version, err) < 0)
-        return err->kind;
+    bool listing = self->step.stream;
     bool is_object = event->type != WATCH_BOOKMARK && event->type != WATCH_UNKNOWN;
     if (is_object && listing)
         stream_accept_event(self, event);
     else if (is_object)
-        watch_notify_object(self, event);
+        version = watch_notify_object(self, event);
+    else
+        version = watch_event_version(event->object);
+    if (event->type == WATCH_BOOKMARK &&
+        watch_accept_bookmark(self, event->object, version, err) < 0)
+        return err->kind;
     /* Initial events come in no order: their versions do not say how far we are. */
     if (version && *version && !listing)
         reflector_advance(self, version);
@@ -402,7 +350,9 @@ static void watch_on_open(void *context)
     struct ml_reflector *self = context;
     self->opened_ns = ml_clock_monotonic(self->clock);
     /* Only now, not after the list: without the right to watch, listing does not help. */
-    reflector_clear_trouble(self);
+    if (self->in_trouble)
+        self->opts.handler->trouble(self->opts.context, NULL, 0);
+    self->in_trouble = false;
     watch_restart_idle_timer(self);
 }
 
@@ -424,7 +374,7 @@ static enum reflector_end watch_classify_refusal(struct ml_reflector *self,
         return WATCH_FAILED;
     if (reflector_is_gone(err))
         return WATCH_GONE;
-    if (self->shadow && (err->http == 400 || err->http == 422)) {
+    if (self->step.stream && (err->http == 400 || err->http == 422)) {
         self->opts.server->no_streams = true;
         return STREAM_REFUSED;
     }
@@ -462,7 +412,7 @@ static void watch_on_done(void *context, const struct ml_err *err)
     ml_timer_stop(&self->idle);
     ml_json_lines_fini(&self->lines); /* an unfinished line with it */
     enum reflector_end how = watch_classify_end(self, err);
-    stream_drop(self);
+    reflector_list_clear(&self->list);
     reflector_end(self, how, err);
 }
 
@@ -474,7 +424,7 @@ static void watch_on_idle(void *context)
     struct ml_err silent;
     ml_err_set(&silent, ML_ETIMEOUT, "the watch went silent");
     ml_client_cancel(ml_take(&self->call));
-    if (self->shadow) {
+    if (self->step.stream) {
         self->opts.server->no_streams = true;
         self->verdict = STREAM_REFUSED;
     }
@@ -491,8 +441,6 @@ static void reflector_start_watch(struct ml_reflector *self)
     };
     ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
     self->timeout_s = ml_random_between(self->opts.random, WATCH_MIN_S, WATCH_MAX_S);
-    if (self->step.stream)
-        self->shadow = ml_store_new();
     if (self->step.stream && self->step.any_version)
         self->opts.handler->listing(self->opts.context);
     reflector_watch_url(&self->opts, &self->step, self->version, self->timeout_s, &url);
@@ -510,19 +458,14 @@ static void reflector_start_watch(struct ml_reflector *self)
 
 /* ---- life ---- */
 
-static void reflector_run_step(struct ml_reflector *self)
+static void reflector_run_step(void *context)
 {
+    struct ml_reflector *self = context;
+    ml_client_await_stop(&self->await);
     if (self->step.watch || self->step.stream)
         reflector_start_watch(self);
     else
         reflector_start_list(self);
-}
-
-static void reflector_on_retry(void *context)
-{
-    struct ml_reflector *self = context;
-    ml_client_await_stop(&self->await);
-    reflector_run_step(self);
 }
 
 struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
@@ -530,19 +473,13 @@ struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
     struct ml_reflector *self = ml_new(struct ml_reflector);
     self->opts = *opts;
     self->clock = ml_loop_clock(opts->loop);
-    self->opts.ns.ptr = ml_str_dup(opts->ns);
-    self->opts.name.ptr = ml_str_dup(opts->name);
     self->step = reflector_first(reflector_lists_by_stream(self));
-    ml_timer_init(&self->retry, opts->loop, reflector_on_retry, self);
+    ml_timer_init(&self->retry, opts->loop, reflector_run_step, self);
     self->await = (struct ml_client_await){.again = reflector_on_server_answers, .context = self};
     reflector_list_init(&self->list, &self->opts);
     ml_timer_init(&self->idle, opts->loop, watch_on_idle, self);
-    return self;
-}
-
-void ml_reflector_start(struct ml_reflector *self)
-{
     reflector_run_step(self);
+    return self;
 }
 
 void ml_reflector_free(struct ml_reflector *self)
@@ -555,11 +492,8 @@ void ml_reflector_free(struct ml_reflector *self)
     ml_timer_stop(&self->retry);
     ml_timer_stop(&self->idle);
     ml_json_lines_fini(&self->lines);
-    reflector_list_fini(&self->list);
-    stream_drop(self);
+    reflector_list_clear(&self->list);
     reflector_epoch_fini(&self->epoch);
     free(self->version);
-    free((char *)self->opts.ns.ptr);
-    free((char *)self->opts.name.ptr);
     free(self);
 }

@@ -1,18 +1,14 @@
-/* What a reflector does next, as pure functions: after a LIST or WATCH ended, and when a list is
- * older than what is known. Called by reflector.c. */
+/* What a reflector does next, as pure functions: after a LIST or WATCH ended, when a list is older
+ * than what is known, and how long it waits after a failure. Called by reflector.c. */
 #include "state/reflector_fsm.h"
 
 #include "kube/object.h"
 
-#define MOVING_NS   (30 * ML_NS_PER_S)
-#define STANDING_NS (600 * ML_NS_PER_S)
-
-static const struct reflector_step list_last = {0};
-static const struct reflector_step list_any = {.any_version = true, .paged = true};
-static const struct reflector_step list_any_whole = {.any_version = true};
-static const struct reflector_step stream_last = {.stream = true};
-static const struct reflector_step stream_any = {.stream = true, .any_version = true};
-static const struct reflector_step watch = {.watch = true};
+#define MOVING_NS        (30 * ML_NS_PER_S)
+#define STANDING_NS      (600 * ML_NS_PER_S)
+#define BACKOFF_FIRST_NS (800 * ML_NS_PER_MS)
+#define BACKOFF_MAX_NS   (30 * ML_NS_PER_S)
+#define BACKOFF_RESET_NS (120 * ML_NS_PER_S)
 
 const char *reflector_end_name(enum reflector_end end)
 {
@@ -24,25 +20,27 @@ const char *reflector_end_name(enum reflector_end end)
     return names[end];
 }
 
+static const struct reflector_step watch = {.watch = true};
+
 static struct reflector_step step_after_wait(struct reflector_step step)
 {
     step.wait = true;
     return step;
 }
 
-static struct reflector_step list_from_any_version(bool streams)
+/* A limit together with a version asks for exactly that version, so only lists at any are paged. */
+static struct reflector_step list_step(bool any_version, bool streams)
 {
-    return streams ? stream_any : list_any;
-}
-
-static struct reflector_step list_from_last_version(bool streams)
-{
-    return streams ? stream_last : list_last;
+    return (struct reflector_step){
+        .stream = streams,
+        .any_version = any_version,
+        .paged = any_version && !streams,
+    };
 }
 
 struct reflector_step reflector_first(bool streams)
 {
-    return list_from_any_version(streams);
+    return list_step(true, streams);
 }
 
 /* What follows a streaming list that did not complete. If the server cannot stream, a plain list
@@ -50,26 +48,26 @@ struct reflector_step reflector_first(bool streams)
 static struct reflector_step step_after_stream(const struct reflector_step *last,
                                                enum reflector_end end)
 {
+    const struct reflector_step again = list_step(true, true);
     if (end == WATCH_GONE) /* tried once at any version, as for a list */
-        return last->any_version ? step_after_wait(stream_any) : stream_any;
+        return last->any_version ? step_after_wait(again) : again;
     if (end == LIST_BEHIND)
-        return step_after_wait(stream_any);
+        return step_after_wait(again);
     if (end == WATCH_THROTTLED || end == WATCH_ENDED || end == WATCH_HASTY || end == WATCH_SHORT)
         return step_after_wait(*last);
-    return last->any_version ? list_any : list_last;
+    return list_step(last->any_version, false);
 }
 
 static struct reflector_step step_after_list(const struct reflector_step *last,
                                              enum reflector_end end, bool streams)
 {
-    if (end ==
-        LIST_GONE) /* tried once at any version; if that is "gone" too, wait, so as not to loop */
-        return last->any_version ? step_after_wait(list_any) : list_any;
+    const struct reflector_step again = list_step(true, false);
+    /* Tried once at any version; if that is "gone" too, wait, so as not to loop. */
+    if (end == LIST_GONE)
+        return last->any_version ? step_after_wait(again) : again;
     if (end == LIST_PAGE_GONE) /* in one piece no token can expire */
-        return list_any_whole;
-    bool any_version = last->any_version || end == LIST_BEHIND;
-    return step_after_wait(any_version ? list_from_any_version(streams)
-                                       : list_from_last_version(streams));
+        return (struct reflector_step){.any_version = true};
+    return step_after_wait(list_step(last->any_version || end == LIST_BEHIND, streams));
 }
 
 static struct reflector_step step_after_watch(enum reflector_end end, bool streams)
@@ -77,12 +75,12 @@ static struct reflector_step step_after_watch(enum reflector_end end, bool strea
     if (end == WATCH_ENDED)
         return watch;
     if (end == WATCH_SILENT)
-        return list_from_last_version(streams);
+        return list_step(false, streams);
     if (end == WATCH_HASTY || end == WATCH_THROTTLED)
         return step_after_wait(watch);
     /* Also for "gone": the server tells every client at the same moment, and they must not all list
      * at once. */
-    return step_after_wait(list_from_last_version(streams));
+    return step_after_wait(list_step(false, streams));
 }
 
 struct reflector_step reflector_next(const struct reflector_step *last, enum reflector_end end,
@@ -120,4 +118,16 @@ enum reflector_age reflector_epoch_check(struct reflector_epoch *epoch, const ch
         return AGE_BEHIND;
     reflector_epoch_fini(epoch);
     return AGE_RESTORED;
+}
+
+/* ---- delays ---- */
+
+int64_t ml_backoff_next(struct ml_backoff *backoff, struct ml_random *random, int64_t now_ns)
+{
+    if (backoff->delay_ns == 0 || now_ns - backoff->last_ns > BACKOFF_RESET_NS)
+        backoff->delay_ns = BACKOFF_FIRST_NS;
+    int64_t delay_ns = backoff->delay_ns + ml_random_between(random, 0, backoff->delay_ns);
+    backoff->delay_ns = ML_MIN(backoff->delay_ns * 2, BACKOFF_MAX_NS);
+    backoff->last_ns = now_ns + delay_ns;
+    return delay_ns;
 }

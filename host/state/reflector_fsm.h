@@ -1,9 +1,10 @@
-/* L4 state. The reflector's decisions, as a pure function: how the last LIST or WATCH ended
- * decides what comes next. The rules are client-go's (tools/cache/reflector.go), the quirks
- * that only cost requests left out. */
+/* L4 state. The reflector's decisions, as a pure function: the end of the last LIST or WATCH
+ * decides the next step. The rules are client-go's (tools/cache/reflector.go), without the quirks
+ * that only cost requests. */
 #pragma once
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/str.h"
 
 /* Name in C, name in metrics. */
@@ -34,15 +35,15 @@ const char *reflector_end_name(enum reflector_end end);
 
 struct reflector_step {
     bool watch;       /* else LIST */
-    bool stream;      /* LIST as a stream: the watch that begins with what is there */
+    bool stream;      /* LIST as a stream: a watch that begins with the existing objects */
     bool any_version; /* LIST: at the most recent version instead of the last one seen */
     bool paged;       /* LIST: in pages; only legal at the most recent version, since a limit
                          together with a version asks for exactly that version */
-    bool wait;        /* after a backoff, or what the server asked for */
+    bool wait;        /* after a backoff, or after the server's Retry-After */
 };
 
-/* `last` is the step that ended so; `streams`: lists are to be streams where they can. A
- * reflector that has seen no version lists with any_version whatever this says. */
+/* `last` is the step that ended with `end`; `streams`: list as a stream if possible. A reflector
+ * that has seen no version always lists with any_version. */
 struct reflector_step reflector_next(const struct reflector_step *last, enum reflector_end end,
                                      bool streams);
 
@@ -52,10 +53,10 @@ struct reflector_step reflector_first(bool streams);
 
 /* ---- epochs ---- */
 
-/* Decides what it means when a consistent list is older than what is known. A server that is behind
- * shows an old state for a while; it must not be applied, or scripts would see the past. A server
- * that was restored from a backup shows it for good and goes on from there: a new epoch, in which
- * versions begin lower. */
+/* Decides what to do with a consistent list that is older than the known version. A server that is
+ * behind shows an old state for a while; it must not be applied, or scripts would see the past. A
+ * server that was restored from a backup stays at the old state and continues from there: a new
+ * epoch, in which versions begin lower. */
 struct reflector_epoch {
     char *shown;      /* the first older version that was shown; NULL: none */
     int64_t since_ns; /* when, monotonic */
@@ -73,3 +74,16 @@ enum reflector_age {
 enum reflector_age reflector_epoch_check(struct reflector_epoch *epoch, const char *known,
                                          const char *shown, int64_t now_ns);
 void reflector_epoch_fini(struct reflector_epoch *epoch);
+
+/* ---- delays ---- */
+
+/* Growing delays between failures: 800 ms doubling to 30 s, each drawn from once to twice that
+ * (client-go's reflector); back to the start after two minutes without a failure (kube-rs), and
+ * whenever its owner zeroes it, because what had failed works. */
+struct ml_backoff {
+    int64_t delay_ns; /* of the next failure, before jitter; 0: the first */
+    int64_t last_ns;  /* when the last delay ended, monotonic */
+};
+
+/* How long to wait after one more failure. */
+int64_t ml_backoff_next(struct ml_backoff *backoff, struct ml_random *random, int64_t now_ns);

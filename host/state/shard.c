@@ -5,9 +5,7 @@
  * write. */
 #include "state/shard.h"
 
-#include "base/repeat.h"
 #include "codec/rfc3339.h"
-#include "net/loop.h"
 #include "state/shard_group.h"
 
 /* After news, so that not all members ask at the same moment. */
@@ -17,14 +15,14 @@
 enum shard_state { SHARD_NEW, SHARD_JOINING, SHARD_MEMBER, SHARD_LEAVING, SHARD_OVER };
 
 struct ml_shard {
-    struct ml_lease_opts opts; /* strings owned */
+    struct lease_hold hold;
+    const struct ml_lease_opts *opts; /* of it */
     const struct ml_shard_handler *handler;
     void *context;
-    struct ml_clock *clock;
     enum shard_state state;
     uint64_t id;
-    char *name;     /* of the Lease */
-    char *acquired; /* when it joined, for people */
+    char *name;                              /* of the Lease */
+    char acquired[ML_RFC3339_MICRO_LEN + 1]; /* when it joined, for people; "": not yet */
 
     struct shard_group group;
     struct shard_views views;
@@ -32,54 +30,30 @@ struct ml_shard {
     struct ml_timer drain; /* asks again */
 
     /* The round under way. */
-    struct ml_client_call *call, *sweeping;
-    int64_t begun_ns, asked_ns;
-    int64_t sent_ns;       /* the renewal */
-    char *uid, *rv;        /* of our Lease; rv NULL: unknown until the next list */
-    bool renews;           /* this round has not renewed yet */
-    bool disputed;         /* this round has met a conflict */
-    bool news;             /* the watch brought news: list once more */
-    struct ml_timer stuck; /* no answer */
-    struct ml_timer next_round;
+    int64_t asked_ns; /* for the list */
+    char *uid, *rv;   /* of our Lease; rv NULL: unknown until the next list */
+    bool renews;      /* this round has not renewed yet */
+    bool disputed;    /* this round has met a conflict */
+    bool news;        /* the watch brought news: list once more */
     struct ml_timer hint;
-    struct ml_err trouble; /* of the last round; none since the last success */
-    struct ml_repeat repeat;
-    struct lease_watch watch;
-
-    int64_t until_ns; /* the fence is open until then */
-    struct ml_timer deadline;
-
-    void (*left)(void *context);
-    void *left_context;
-    struct ml_task left_task;
-    struct ml_timer patience;
+    struct ml_client_call *sweeping; /* an old Lease; NULL: none */
 
     struct ml_metric *members;
 };
 
-static int64_t shard_now(const struct ml_shard *self)
-{
-    return ml_clock_monotonic(self->clock);
-}
-
 static void shard_stop(struct ml_shard *self)
 {
-    if (self->call)
-        ml_client_cancel(ml_take(&self->call));
+    lease_hold_stop(&self->hold);
     if (self->sweeping)
         ml_client_cancel(ml_take(&self->sweeping));
-    ml_timer_stop(&self->stuck);
-    ml_timer_stop(&self->next_round);
     ml_timer_stop(&self->hint);
     ml_timer_stop(&self->drain);
-    ml_timer_stop(&self->deadline);
-    lease_watch_stop(&self->watch);
 }
 
 static void shard_lose(struct ml_shard *self, const struct ml_err *why)
 {
     struct ml_err err = *why;
-    ml_err_wrap(&err, "lost the lease %s/%s", self->opts.ns, self->name);
+    ml_err_wrap(&err, "lost the lease %s/%s", self->opts->ns, self->name);
     shard_stop(self);
     self->state = SHARD_OVER;
     ml_metric_set(self->members, 0);
@@ -90,7 +64,7 @@ static void shard_on_deadline(void *context)
 {
     struct ml_shard *self = context;
     struct ml_err err;
-    lease_not_renewed(&self->opts.times, &self->trouble, &err);
+    lease_hold_expired(&self->hold, &err);
     shard_lose(self, &err);
 }
 
@@ -98,41 +72,32 @@ static void shard_on_deadline(void *context)
 
 static void shard_end_round(struct ml_shard *self)
 {
-    ml_timer_stop(&self->stuck);
+    ml_timer_stop(&self->hold.stuck);
     if (self->state == SHARD_LEAVING) {
-        ml_task_defer(&self->left_task, self->opts.loop);
+        lease_hold_released(&self->hold);
         return;
     }
-    lease_watch_start(&self->watch);
+    lease_hold_watch(&self->hold);
     if (self->news) {
         self->news = false;
-        ml_timer_start(&self->hint, ml_random_between(self->opts.random, 0, HINT_NS_MAX));
+        ml_timer_start(&self->hint, ml_random_between(self->opts->random, 0, HINT_NS_MAX));
     }
-    ml_timer_start(&self->next_round, self->begun_ns + self->opts.times.retry_ns - shard_now(self));
+    ml_timer_start(&self->hold.next,
+                   self->hold.begun_ns + self->opts->times.retry_ns - lease_hold_now(&self->hold));
 }
 
 static void shard_round_failed(struct ml_shard *self, const struct ml_err *err)
 {
     if (self->state == SHARD_LEAVING)
-        ml_warn(self->opts.log, "shard", "the lease could not be given back; it will expire",
+        ml_warn(self->opts->log, "shard", "the lease could not be given back; it will expire",
                 ML_ERR(err));
-    else if (ml_repeat_failed(&self->repeat, ml_str_of(err->message), shard_now(self)))
-        ml_warn(self->opts.log, "shard",
-                self->state == SHARD_MEMBER ? "cannot renew the lease or list the members; trying "
-                                              "again"
-                                            : "cannot join the shard group; trying again",
-                ML_ERR(err), ML_S("errorKind", ml_err_name(err->kind)),
-                ML_REPEAT_FIELDS(&self->repeat, self->opts.times.retry_ns));
-    self->trouble = *err;
-    shard_end_round(self);
-}
-
-static void shard_round_succeeded(struct ml_shard *self)
-{
-    if (self->trouble.kind && self->state == SHARD_MEMBER)
-        ml_info(self->opts.log, "shard", "the lease is renewed again", ML_S("lease", self->name));
-    self->trouble = ML_ERR_INIT;
-    ml_repeat_over(&self->repeat);
+    else
+        lease_hold_warn(&self->hold,
+                        self->state == SHARD_MEMBER
+                            ? "cannot renew the lease or list the members; trying again"
+                            : "cannot join the shard group; trying again",
+                        err);
+    self->hold.trouble = *err;
     shard_end_round(self);
 }
 
@@ -149,28 +114,11 @@ static void shard_keep_version(struct ml_shard *self, const struct shard_lease *
     self->uid = ml_strdup(lease->uid);
 }
 
-static void shard_on_stuck(void *context)
+static void shard_on_stuck(void *context, const struct ml_err *err)
 {
     struct ml_shard *self = context;
-    struct ml_err err;
-    ml_err_set(&err, ML_ETIMEOUT, "no answer about the leases of %s in %s within %g s",
-               self->opts.name, self->opts.ns,
-               (double)lease_timeout_ns(&self->opts.times) / (double)ML_NS_PER_S);
-    if (self->call)
-        ml_client_cancel(ml_take(&self->call));
     shard_forget_version(self);
-    shard_round_failed(self, &err);
-}
-
-static void shard_send(struct ml_shard *self, struct ml_client_request *request,
-                       ml_client_done *done)
-{
-    request->timeout_ms = lease_timeout_ns(&self->opts.times) / ML_NS_PER_MS;
-    ml_timer_stop(&self->next_round);
-    /* Later than the request's own limit, for what the client tries again by itself. */
-    ml_timer_start(&self->stuck,
-                   lease_timeout_ns(&self->opts.times) + lease_timeout_ns(&self->opts.times) / 8);
-    self->call = ml_client_send(self->opts.client, request, done, self);
+    shard_round_failed(self, err);
 }
 
 /* ---- old Leases ---- */
@@ -181,29 +129,29 @@ static void shard_on_swept(void *context, struct ml_str body, const struct ml_er
     (void)body;
     self->sweeping = NULL;
     if (err && err->kind != ML_ENOT_FOUND && err->kind != ML_ECONFLICT)
-        ml_debug(self->opts.log, "shard", "an old lease was not deleted", ML_ERR(err));
+        ml_debug(self->opts->log, "shard", "an old lease was not deleted", ML_ERR(err));
 }
 
 /* Only the first member deletes, one Lease at a time. The delete is guarded by the version, so that
  * a member that came back keeps its Lease. */
 static void shard_delete_old_lease(struct ml_shard *self)
 {
-    const struct shard_peer *remains = shard_group_remains(&self->group, shard_now(self),
-                                                           self->opts.times.lease_ns);
+    const struct shard_peer *remains = shard_group_remains(
+        &self->group, lease_hold_now(&self->hold), self->opts->times.lease_ns);
     if (!remains || self->sweeping || self->state != SHARD_MEMBER ||
         self->views.next.ids[0] != self->id)
         return;
-    ML_AUTO_FREE char *name = shard_lease_name(self->opts.name, remains->lease.id);
+    ML_AUTO_FREE char *name = shard_lease_name(self->opts->name, remains->lease.id);
     const struct ml_client_request request = {
         .verb = ML_VERB_DELETE,
         .kind = &ml_kind_lease,
-        .ns = ml_str_of(self->opts.ns),
+        .ns = ml_str_of(self->opts->ns),
         .name = ml_str_of(name),
         .uid = remains->lease.uid,
         .resource_version = remains->lease.rv,
-        .timeout_ms = lease_timeout_ns(&self->opts.times) / ML_NS_PER_MS,
+        .timeout_ms = lease_timeout_ns(&self->opts->times) / ML_NS_PER_MS,
     };
-    self->sweeping = ml_client_send(self->opts.client, &request, shard_on_swept, self);
+    self->sweeping = ml_client_send(self->opts->client, &request, shard_on_swept, self);
 }
 
 /* ---- views ---- */
@@ -214,29 +162,24 @@ static void shard_rebuild_acting(struct ml_shard *self)
         self->handler->changed(self->context);
 }
 
-static void shard_log_view(const struct ml_shard *self)
-{
-    ML_AUTO_FREE char *members = shard_set_text(&self->views.next);
-    ml_info(self->opts.log, "shard", "the members of the shard group have changed",
-            ML_S("group", self->opts.name), ML_I("members", (int64_t)self->views.next.count),
-            ML_S("ids", members));
-}
-
 static void shard_choose_view(struct ml_shard *self)
 {
     bool drained = !self->views.draining;
     if (!shard_views_choose(&self->views, &self->group))
         return;
     ml_metric_set(self->members, (double)self->views.next.count);
-    shard_log_view(self);
+    ML_AUTO_FREE char *members = shard_set_text(&self->views.next);
+    ml_info(self->opts->log, "shard", "the members of the shard group have changed",
+            ML_S("group", self->opts->name), ML_I("members", (int64_t)self->views.next.count),
+            ML_S("ids", members));
     if (drained)
-        self->draining_since_ns = shard_now(self);
+        self->draining_since_ns = lease_hold_now(&self->hold);
 }
 
 /* The next view is in force already: no new work begins on the keys that it takes away. */
 static void shard_drain(struct ml_shard *self)
 {
-    bool cut = shard_now(self) - self->draining_since_ns >= self->opts.times.renew_ns;
+    bool cut = lease_hold_now(&self->hold) - self->draining_since_ns >= self->opts->times.renew_ns;
     if (!self->views.draining)
         return;
     if (self->handler->idle(self->context, cut)) {
@@ -266,22 +209,24 @@ static void shard_list(struct ml_shard *self);
 static void shard_granted(struct ml_shard *self)
 {
     bool first = self->state == SHARD_JOINING;
-    int64_t until_ns = self->sent_ns + self->opts.times.renew_ns;
-    if (shard_now(self) >= (first ? until_ns : self->until_ns)) {
+    int64_t until_ns = first ? lease_hold_granted_until(&self->hold) : self->hold.until_ns;
+    if (lease_hold_now(&self->hold) >= until_ns) {
         struct ml_err err;
         ml_err_set(&err, ML_ETIMEOUT, "it was renewed too late");
         shard_lose(self, &err);
         return;
     }
-    self->until_ns = until_ns;
-    ml_timer_start(&self->deadline, until_ns - shard_now(self));
+    lease_hold_renew(&self->hold);
     self->state = SHARD_MEMBER;
     self->renews = false;
     if (first)
-        ml_info(self->opts.log, "shard", "joined the shard group", ML_S("group", self->opts.name),
-                ML_S("lease", self->name), ML_S("identity", self->opts.identity));
-    if (shard_views_grant(&self->views))
+        ml_info(self->opts->log, "shard", "joined the shard group", ML_S("group", self->opts->name),
+                ML_S("lease", self->name), ML_S("identity", self->opts->identity));
+    if (self->views.publishing) {
+        self->views.publishing = false;
+        self->views.published = self->views.next;
         shard_rebuild_acting(self);
+    }
     shard_list(self);
 }
 
@@ -290,7 +235,6 @@ static void shard_on_written(void *context, struct ml_str body, const struct ml_
     struct ml_shard *self = context;
     struct shard_lease lease = {0};
     struct ml_err bad = ML_ERR_INIT;
-    self->call = NULL;
     shard_forget_version(self);
     if (err && (err->kind == ML_ECONFLICT || err->kind == ML_EALREADY_EXISTS) && !self->disputed) {
         self->disputed = true;
@@ -302,11 +246,11 @@ static void shard_on_written(void *context, struct ml_str body, const struct ml_
         return;
     }
     if (self->state == SHARD_LEAVING) {
-        ml_info(self->opts.log, "shard", "left the shard group", ML_S("lease", self->name));
+        ml_info(self->opts->log, "shard", "left the shard group", ML_S("lease", self->name));
         shard_end_round(self);
         return;
     }
-    if (shard_lease_read(body, self->opts.name, &lease) && lease.id == self->id) {
+    if (shard_lease_read(body, self->opts->name, &lease) && lease.id == self->id) {
         shard_keep_version(self, &lease);
         shard_lease_fini(&lease);
         shard_granted(self);
@@ -320,22 +264,24 @@ static void shard_on_written(void *context, struct ml_str body, const struct ml_
 static char *shard_lease_body(struct ml_shard *self)
 {
     static const struct shard_set nobody = {0};
+    const struct shard_views *views = &self->views;
     bool leaves = self->state == SHARD_LEAVING;
-    char now[ML_RFC3339_MICRO_LEN + 1];
-    ml_rfc3339_format_micro(ml_clock_wall(self->clock), now);
-    if (!self->acquired)
-        self->acquired = ml_strdup(now);
+    int64_t now_ns = ml_clock_wall(self->hold.clock);
+    if (!*self->acquired)
+        ml_rfc3339_format_micro(now_ns, self->acquired);
     const struct shard_lease_text text = {
-        .group = self->opts.name,
-        .ns = self->opts.ns,
+        .group = self->opts->name,
+        .ns = self->opts->ns,
         .id = self->id,
         .uid = self->uid,
         .rv = self->rv,
-        .holder = leaves ? "" : self->opts.identity,
-        .view = leaves ? &nobody : shard_views_outgoing(&self->views),
-        .duration_s = leaves ? 1 : self->opts.times.lease_ns / ML_NS_PER_S,
-        .acquired = self->acquired,
-        .renewed = now,
+        .view = leaves              ? &nobody
+                : views->publishing ? &views->next
+                                    : &views->published,
+        .claim.holder = leaves ? "" : self->opts->identity,
+        .claim.duration_s = leaves ? 1 : self->opts->times.lease_ns / ML_NS_PER_S,
+        .claim.acquired = self->acquired,
+        .claim.renewed_ns = now_ns,
     };
     return shard_lease_json(&text);
 }
@@ -348,12 +294,12 @@ static void shard_write_lease(struct ml_shard *self)
     struct ml_client_request request = {
         .verb = self->rv ? ML_VERB_UPDATE : ML_VERB_CREATE,
         .kind = &ml_kind_lease,
-        .ns = ml_str_of(self->opts.ns),
+        .ns = ml_str_of(self->opts->ns),
         .name = ml_str_of(self->name),
         .body = ml_str_of(body),
     };
-    self->sent_ns = shard_now(self);
-    shard_send(self, &request, shard_on_written);
+    self->hold.sent_ns = lease_hold_now(&self->hold);
+    lease_hold_send(&self->hold, &request, shard_on_written);
 }
 
 /* ---- listing ---- */
@@ -362,7 +308,7 @@ static void shard_write_lease(struct ml_shard *self)
 static bool shard_still_holds_lease(struct ml_shard *self, const struct shard_lease *lease)
 {
     struct ml_err err;
-    if (lease->id && strcmp(lease->holder, self->opts.identity) == 0) {
+    if (lease->id && strcmp(lease->holder, self->opts->identity) == 0) {
         shard_keep_version(self, lease);
         return true;
     }
@@ -385,9 +331,8 @@ static void shard_on_listed(void *context, struct ml_str body, const struct ml_e
     struct ml_shard *self = context;
     struct shard_lease own = {0};
     struct ml_err bad = ML_ERR_INIT;
-    self->call = NULL;
-    if (!err &&
-        shard_group_observe(&self->group, body, self->asked_ns, shard_now(self), &own, &bad) < 0)
+    if (!err && shard_group_observe(&self->group, body, self->asked_ns, lease_hold_now(&self->hold),
+                                    &own, &bad) < 0)
         err = &bad;
     if (err) {
         shard_round_failed(self, err);
@@ -404,19 +349,21 @@ static void shard_on_listed(void *context, struct ml_str body, const struct ml_e
         return;
     }
     shard_delete_old_lease(self);
-    shard_round_succeeded(self);
+    if (self->hold.trouble.kind && self->state == SHARD_MEMBER)
+        ml_info(self->opts->log, "shard", "the lease is renewed again", ML_S("lease", self->name));
+    lease_hold_succeeded(&self->hold);
+    shard_end_round(self);
 }
 
 static void shard_list(struct ml_shard *self)
 {
-    struct ml_buf path = ML_BUF_INIT;
-    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", self->opts.name);
-    ml_buf_printf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases", self->opts.ns);
+    ML_AUTO(ml_buf_fini) struct ml_buf path = ML_BUF_INIT;
+    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", self->opts->name);
+    ml_kind_path(&ml_kind_lease, ml_str_of(self->opts->ns), ML_STR(""), ML_STR(""), &path);
     ml_url_query(&path, "labelSelector", ml_str_of(selector));
-    ML_AUTO_FREE char *text = ml_buf_take(&path);
-    struct ml_client_request request = {.verb = ML_VERB_GET, .path = text};
-    self->asked_ns = shard_now(self);
-    shard_send(self, &request, shard_on_listed);
+    struct ml_client_request request = {.verb = ML_VERB_GET, .path = ml_buf_cstr(&path)};
+    self->asked_ns = lease_hold_now(&self->hold);
+    lease_hold_send(&self->hold, &request, shard_on_listed);
 }
 
 /* ---- what begins a round ---- */
@@ -424,13 +371,13 @@ static void shard_list(struct ml_shard *self)
 static void shard_begin_round(void *context)
 {
     struct ml_shard *self = context;
-    if (self->state == SHARD_MEMBER && shard_now(self) >= self->until_ns) {
+    if (self->state == SHARD_MEMBER && lease_hold_now(&self->hold) >= self->hold.until_ns) {
         /* It was suspended: it must not renew, others may consider it dead. */
         shard_on_deadline(self);
         return;
     }
     ml_timer_stop(&self->hint);
-    self->begun_ns = shard_now(self);
+    self->hold.begun_ns = lease_hold_now(&self->hold);
     self->renews = true;
     self->disputed = false;
     if (self->rv)
@@ -442,7 +389,7 @@ static void shard_begin_round(void *context)
 static void shard_on_hint(void *context)
 {
     struct ml_shard *self = context;
-    if (self->call)
+    if (self->hold.call)
         self->news = true;
     else
         shard_list(self);
@@ -452,57 +399,38 @@ static void shard_on_watched(void *context, struct ml_str object)
 {
     struct ml_shard *self = context;
     struct shard_lease lease = {0};
-    bool is_news = object.len == 0 || (shard_lease_read(object, self->opts.name, &lease) &&
+    bool is_news = object.len == 0 || (shard_lease_read(object, self->opts->name, &lease) &&
                                        shard_group_is_news(&self->group, &lease));
     shard_lease_fini(&lease);
-    if (!is_news || self->state != SHARD_MEMBER)
-        return;
-    if (self->call)
-        self->news = true;
-    else if (!ml_timer_active(&self->hint))
-        ml_timer_start(&self->hint, ml_random_between(self->opts.random, 0, HINT_NS_MAX));
+    if (is_news && self->state == SHARD_MEMBER && !ml_timer_active(&self->hint))
+        ml_timer_start(&self->hint, ml_random_between(self->opts->random, 0, HINT_NS_MAX));
 }
 
 static void shard_on_drain(void *context)
 {
     struct ml_shard *self = context;
     shard_drain(self);
-    if (shard_views_due(&self->views) && !self->call && self->rv)
+    if (shard_views_due(&self->views) && !self->hold.call && self->rv)
         shard_write_lease(self);
 }
 
 /* ---- leaving ---- */
 
-static void shard_on_left(void *context)
-{
-    struct ml_shard *self = context;
-    shard_stop(self);
-    ml_timer_stop(&self->patience);
-    ml_task_cancel(&self->left_task);
-    self->state = SHARD_OVER;
-    void (*left)(void *context) = self->left;
-    self->left = NULL;
-    if (left)
-        left(self->left_context);
-}
-
 void ml_shard_leave(struct ml_shard *self, int64_t patience_ns, void (*done)(void *context),
                     void *context)
 {
     bool was_member = self->state == SHARD_MEMBER;
-    bool unsure = self->call != NULL; /* a renewal may be under way */
+    bool unsure = self->hold.call != NULL; /* a renewal may be under way */
     shard_stop(self);
-    self->left = done;
-    self->left_context = context;
+    lease_hold_release(&self->hold, patience_ns, done, context);
     ml_metric_set(self->members, 0);
     if (!was_member) {
         self->state = SHARD_OVER;
-        ml_task_defer(&self->left_task, self->opts.loop);
+        lease_hold_released(&self->hold);
         return;
     }
     self->state = SHARD_LEAVING;
     self->news = false;
-    ml_timer_start(&self->patience, patience_ns);
     if (unsure)
         free(ml_take(&self->rv));
     shard_begin_round(self);
@@ -512,7 +440,7 @@ void ml_shard_leave(struct ml_shard *self, int64_t patience_ns, void (*done)(voi
 
 static bool shard_is_open(const struct ml_shard *self)
 {
-    return self->state == SHARD_MEMBER && shard_now(self) < self->until_ns;
+    return self->state == SHARD_MEMBER && lease_hold_now(&self->hold) < self->hold.until_ns;
 }
 
 bool ml_shard_acts(const struct ml_shard *self, struct ml_str controller, struct ml_str object)
@@ -535,7 +463,7 @@ int ml_shard_fence(void *context, const char *method, const char *path, struct m
         return 0;
     return ml_err_set(err, ML_ECANCELED,
                       "%s %s was not sent: this replica is no member of the shard group %s", method,
-                      path, self->opts.name);
+                      path, self->opts->name);
 }
 
 void ml_shard_settled(struct ml_shard *self)
@@ -549,25 +477,25 @@ void ml_shard_settled(struct ml_shard *self)
 struct ml_shard *ml_shard_new(const struct ml_lease_opts *opts,
                               const struct ml_shard_handler *handler, void *context)
 {
+    static const struct lease_hold_handler hold_handler = {
+        .logger = "shard",
+        .subject = "the leases of the group",
+        .attempt = shard_begin_round,
+        .stuck = shard_on_stuck,
+        .deadline = shard_on_deadline,
+        .watched = shard_on_watched,
+    };
     struct ml_shard *self = ml_new(struct ml_shard);
-    self->opts = lease_opts_copy(opts);
+    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", opts->name);
+    lease_hold_init(&self->hold, opts, &hold_handler, self, "labelSelector", selector);
+    self->opts = &self->hold.opts;
     self->handler = handler;
     self->context = context;
-    self->clock = ml_loop_clock(opts->loop);
     self->id = shard_member_id(opts->identity);
     self->name = shard_lease_name(opts->name, self->id);
-    self->trouble = ML_ERR_INIT;
-    shard_group_init(&self->group, self->opts.name, self->id, opts->times.lease_ns);
-    ml_timer_init(&self->stuck, opts->loop, shard_on_stuck, self);
-    ml_timer_init(&self->next_round, opts->loop, shard_begin_round, self);
+    shard_group_init(&self->group, self->opts->name, self->id, opts->times.lease_ns);
     ml_timer_init(&self->hint, opts->loop, shard_on_hint, self);
     ml_timer_init(&self->drain, opts->loop, shard_on_drain, self);
-    ml_timer_init(&self->deadline, opts->loop, shard_on_deadline, self);
-    ml_timer_init(&self->patience, opts->loop, shard_on_left, self);
-    ml_task_init(&self->left_task, shard_on_left, self);
-    ML_AUTO_FREE char *selector = ml_asprintf(SHARD_LABEL "=%s", opts->name);
-    lease_watch_init(&self->watch, opts->client, opts->ns, "labelSelector", selector,
-                     shard_on_watched, self);
     self->members = ml_metric_only(ml_metrics_gauge(
         opts->metrics, "moonloop_shard_members",
         "Replicas that share the keys, as this one sees them; 0 while it is no member.", NULL));
@@ -579,16 +507,12 @@ void ml_shard_free(struct ml_shard *self)
     if (!self)
         return;
     shard_stop(self);
-    ml_timer_stop(&self->patience);
-    ml_task_cancel(&self->left_task);
-    lease_watch_fini(&self->watch);
     shard_views_fini(&self->views);
     shard_group_fini(&self->group);
     free(self->uid);
     free(self->rv);
-    free(self->acquired);
     free(self->name);
-    lease_opts_fini(&self->opts);
+    lease_hold_fini(&self->hold);
     free(self);
 }
 
@@ -596,8 +520,8 @@ void ml_shard_start(struct ml_shard *self)
 {
     ml_assert(self->state == SHARD_NEW);
     self->state = SHARD_JOINING;
-    ml_info(self->opts.log, "shard", "joining the shard group", ML_S("namespace", self->opts.ns),
-            ML_S("group", self->opts.name), ML_S("lease", self->name),
-            ML_S("identity", self->opts.identity));
+    ml_info(self->opts->log, "shard", "joining the shard group", ML_S("namespace", self->opts->ns),
+            ML_S("group", self->opts->name), ML_S("lease", self->name),
+            ML_S("identity", self->opts->identity));
     shard_begin_round(self);
 }

@@ -1,5 +1,5 @@
 /* L4 state. Sharding: one member of a group of replicas that share the keys of all controllers by
- * rendezvous hashing. Each member holds a Lease of its own. docs/decisions/0006 explains why no two
+ * rendezvous hashing. Each member holds its own Lease. docs/decisions/0006 explains why no two
  * members ever act on the same key.
  *
  *   start ──> joining ──> member ──> lost
@@ -8,15 +8,15 @@
  *
  * The rules, in short:
  * - The annotation of its Lease lists the members that this member knows: its view. A member claims
- * the keys that are its own in its view.
+ *   the keys that its view assigns to it.
  * - Before a member publishes a view that takes a key away from it, its work on that key has ended.
  * - It begins to act on a key when its view was written to the Lease and a list that was requested
- * after that shows no other member that claims the key. Of two members that claim a key, the later
- * one sees the earlier.
- * - A member that was not seen to renew for the Lease's duration is dead to the others. A member
- * that cannot renew stops earlier, at the renew deadline counted from when it sent the last renewal
- * that was granted, and never resumes: it is lost. A renewal that is granted after that does not
- * count. */
+ *   after that shows no other member that claims the key. Of two members that claim a key, the
+ *   later one sees the earlier.
+ * - A member whose renewals the others did not see for the Lease's duration is dead to them. A
+ *   member that cannot renew stops earlier, at the renew deadline counted from when it sent its
+ *   last successful renewal, and never resumes: it is lost. A renewal that succeeds after that does
+ *   not count. */
 #pragma once
 
 #include "state/lease.h"
@@ -24,14 +24,14 @@
 struct ml_shard;
 
 struct ml_shard_handler {
-    /* What it acts on has changed: ml_shard_gained says which keys are new. */
+    /* The set of its keys has changed: ml_shard_gained says which keys are new. */
     void (*changed)(void *context);
     /* True when no work is under way on keys that it does not act on any more. `cut`: the wait is
-     * over; work that has no write under way is to be ended now. Called again after
-     * ml_shard_settled, and every second. */
+     * over; end work now that has no write under way. Called again after ml_shard_settled, and
+     * every second. */
     bool (*idle)(void *context, bool cut);
-    /* It is no longer a member, or cannot know; the fence is closed. Comes at most once, as the
-     * last call. The shard must not be freed inside. */
+    /* It is no longer a member, or cannot know whether it is; the fence is closed. Comes at most
+     * once, as the last call. The shard must not be freed inside. */
     void (*lost)(void *context, const struct ml_err *err);
 };
 

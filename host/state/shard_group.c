@@ -4,7 +4,6 @@
 #include "state/shard_group.h"
 
 #include "codec/json.h"
-#include "state/lease.h"
 
 #include <stdio.h>
 
@@ -61,20 +60,12 @@ void shard_set_add(struct shard_set *set, uint64_t id)
     set->count = at + 1 + behind;
 }
 
-bool shard_set_has(const struct shard_set *set, uint64_t id)
-{
-    for (size_t i = 0; i < set->count; i++)
-        if (set->ids[i] == id)
-            return true;
-    return false;
-}
-
 bool shard_set_eq(const struct shard_set *a, const struct shard_set *b)
 {
-    return a->count == b->count && memcmp(a->ids, b->ids, a->count * sizeof *a->ids) == 0;
+    return memcmp(a, b, sizeof *a) == 0;
 }
 
-void shard_id_format(uint64_t id, char out[SHARD_ID_LEN + 1])
+static void shard_id_format(uint64_t id, char out[SHARD_ID_LEN + 1])
 {
     snprintf(out, SHARD_ID_LEN + 1, "%016llx", (unsigned long long)id);
 }
@@ -145,7 +136,8 @@ bool shard_lease_read(struct ml_str object, const char *group, struct shard_leas
         return false;
     ML_AUTO_FREE char *view = ml_json_find_string(object, "metadata", "annotations",
                                                   SHARD_ANNOTATION, NULL);
-    out->opaque = !view || !shard_set_parse(ml_str_of(view), &out->view);
+    if (!view || !shard_set_parse(ml_str_of(view), &out->view))
+        shard_set_add(&out->view, out->id);
     out->uid = lease_text_of(object, "metadata", "uid");
     out->rv = lease_text_of(object, "metadata", "resourceVersion");
     out->holder = ml_take(&record.holder);
@@ -195,13 +187,7 @@ char *shard_lease_json(const struct shard_lease_text *text)
     write_single_pair(&writer, "labels", SHARD_LABEL, text->group);
     write_single_pair(&writer, "annotations", SHARD_ANNOTATION, view);
     ml_json_end_object(&writer);
-    const struct lease_claim claim = {
-        .holder = text->holder,
-        .duration_s = text->duration_s,
-        .acquired = text->acquired,
-        .renewed = text->renewed,
-    };
-    return lease_claim_json(&claim, ml_buf_str(&metadata));
+    return lease_claim_json(&text->claim, ml_buf_str(&metadata));
 }
 
 /* ---- the group ---- */
@@ -259,7 +245,8 @@ static void shard_group_note(struct shard_group *group, struct shard_lease *leas
     peer->present = true;
 }
 
-bool shard_peer_counts(const struct shard_peer *peer)
+/* The peer is a member: it has neither left nor died. */
+static bool shard_peer_counts(const struct shard_peer *peer)
 {
     return !peer->dead && *peer->lease.holder;
 }
@@ -352,7 +339,7 @@ bool shard_group_is_news(const struct shard_group *group, const struct shard_lea
         return false;
     const struct shard_peer *peer = shard_group_find(group, lease->id);
     return !peer || !shard_peer_counts(peer) || !*lease->holder ||
-           peer->lease.opaque != lease->opaque || !shard_set_eq(&peer->lease.view, &lease->view);
+           !shard_set_eq(&peer->lease.view, &lease->view);
 }
 
 void shard_group_alive(const struct shard_group *group, struct shard_set *out)
@@ -392,13 +379,12 @@ static void shard_acting_add_claims(struct shard_acting *acting, const struct sh
     acting->claims = ml_zalloc(ML_MAX(group->count, (size_t)1) * sizeof *acting->claims);
     for (size_t i = 0; i < group->count; i++) {
         const struct shard_peer *peer = &group->peers[i];
-        if (!shard_peer_counts(peer) ||
-            (!peer->lease.opaque && shard_acting_has_view(acting, &peer->lease.view)))
+        if (!shard_peer_counts(peer) || shard_acting_has_view(acting, &peer->lease.view))
             continue;
-        struct shard_claim *claim = &acting->claims[acting->claim_count++];
-        claim->member = peer->lease.id;
-        claim->everything = peer->lease.opaque;
-        claim->view = peer->lease.view;
+        acting->claims[acting->claim_count++] = (struct shard_claim){
+            .member = peer->lease.id,
+            .view = peer->lease.view,
+        };
     }
 }
 
@@ -426,27 +412,18 @@ bool shard_acting_acts(const struct shard_acting *acting, uint64_t key)
             return false;
     for (size_t i = 0; i < acting->claim_count; i++) {
         const struct shard_claim *claim = &acting->claims[i];
-        if (claim->everything ||
-            rendezvous_owner(key, claim->view.ids, claim->view.count) == claim->member)
+        if (rendezvous_owner(key, claim->view.ids, claim->view.count) == claim->member)
             return false;
     }
     return acting->view_count > 0;
 }
 
-bool shard_acting_eq(const struct shard_acting *a, const struct shard_acting *b)
+static bool shard_acting_eq(const struct shard_acting *a, const struct shard_acting *b)
 {
-    if (a->view_count != b->view_count || a->claim_count != b->claim_count)
-        return false;
-    for (size_t i = 0; i < a->view_count; i++)
-        if (!shard_set_eq(&a->views[i], &b->views[i]))
-            return false;
-    for (size_t i = 0; i < a->claim_count; i++) {
-        const struct shard_claim *one = &a->claims[i], *other = &b->claims[i];
-        if (one->member != other->member || one->everything != other->everything ||
-            !shard_set_eq(&one->view, &other->view))
-            return false;
-    }
-    return true;
+    return a->view_count == b->view_count && a->claim_count == b->claim_count &&
+           memcmp(a->views, b->views, sizeof a->views) == 0 &&
+           (a->claim_count == 0 ||
+            memcmp(a->claims, b->claims, a->claim_count * sizeof *a->claims) == 0);
 }
 
 /* ---- views ---- */
@@ -471,20 +448,6 @@ bool shard_views_choose(struct shard_views *views, const struct shard_group *gro
 bool shard_views_due(const struct shard_views *views)
 {
     return !views->draining && !shard_set_eq(&views->next, &views->published);
-}
-
-const struct shard_set *shard_views_outgoing(const struct shard_views *views)
-{
-    return views->publishing ? &views->next : &views->published;
-}
-
-bool shard_views_grant(struct shard_views *views)
-{
-    if (!views->publishing)
-        return false;
-    views->publishing = false;
-    views->published = views->next;
-    return true;
 }
 
 bool shard_views_act(struct shard_views *views, const struct shard_group *group)

@@ -1,15 +1,14 @@
 /* L4 state, private to a member of a shard group. The rules of sharding as pure functions, without
- * clock and requests. docs/decisions/0006 says why no key ever has two members who act on it. */
+ * clock and requests. docs/decisions/0006 says why two members never act on one key. */
 #pragma once
 
-#include "base/err.h"
-#include "base/str.h"
+#include "state/lease.h"
 
 /* ---- rendezvous hashing ---- */
 
 /* Rendezvous hashing (highest random weight; Thaler and Ravishankar, 1998): which member a key
- * belongs to. All who know the same members agree without asking; a member that joins or leaves
- * moves only the keys that it gets or had. Replicas of different versions must agree on the
+ * belongs to. Members that know the same members agree without asking; a member that joins or
+ * leaves moves only the keys that it gets or had. Replicas of different versions must agree on the
  * numbers: they never change. */
 
 /* The key of an object, "namespace/name", for one controller. */
@@ -19,17 +18,16 @@ uint64_t rendezvous_key(struct ml_str controller, struct ml_str object);
 uint64_t rendezvous_owner(uint64_t key, const uint64_t *members, size_t count);
 
 /* The id of a member: unique for each start of a process, as its identity is, among some hundreds.
- * If the name exists all the same, it is somebody else's Lease and is left alone. */
+ * If a Lease of this name exists nevertheless, it belongs to another member and is not touched. */
 uint64_t shard_member_id(const char *identity);
 
 /* ---- a set of members ---- */
 
-/* A set of members of a shard group, as it stands in an annotation. */
-
 #define SHARD_MEMBERS_MAX 64
 #define SHARD_ID_LEN      16
 
-/* Ascending, without 0. Start with {0}. */
+/* A set of members, as it stands in an annotation: ascending, without 0, and zeros behind the last.
+ * Start with {0}. */
 struct shard_set {
     size_t count;
     uint64_t ids[SHARD_MEMBERS_MAX];
@@ -37,7 +35,6 @@ struct shard_set {
 
 /* When the set is full, the smallest ids stay. */
 void shard_set_add(struct shard_set *set, uint64_t id);
-bool shard_set_has(const struct shard_set *set, uint64_t id);
 bool shard_set_eq(const struct shard_set *a, const struct shard_set *b);
 
 /* "0123456789abcdef,…". The caller frees it. */
@@ -45,17 +42,15 @@ char *shard_set_text(const struct shard_set *set);
 /* False, with `out` untouched, for anything that shard_set_text does not write. */
 ML_NODISCARD bool shard_set_parse(struct ml_str text, struct shard_set *out);
 
-void shard_id_format(uint64_t id, char out[SHARD_ID_LEN + 1]);
 ML_NODISCARD bool shard_id_parse(struct ml_str text, uint64_t *out);
 
 /* ---- the Lease of a member ---- */
 
-/* What the Lease of one member says, and its text. It was written by others: nothing in it is
- * trusted.
+/* The Lease of one member, and its text. Others wrote it: nothing in it is trusted.
  *
  *   metadata.name                                GROUP-ID
  *   metadata.labels[moonloop.dev/shard-group]    GROUP
- *   metadata.annotations[moonloop.dev/shard-view] the members it acts among; see shard.h
+ *   metadata.annotations[moonloop.dev/shard-view] its view; see shard.h
  *   spec.holderIdentity                          the process; none: the member has left */
 
 #define SHARD_LABEL      "moonloop.dev/shard-group"
@@ -63,14 +58,13 @@ ML_NODISCARD bool shard_id_parse(struct ml_str text, uint64_t *out);
 
 struct shard_lease {
     uint64_t id;
-    char *uid, *rv; /* never NULL once read */
-    char *holder;   /* "": it has left */
-    bool opaque;    /* its view cannot be read: it may claim anything */
-    struct shard_set view;
-    int64_t duration_ns; /* 0 when it is absent or makes no sense */
+    char *uid, *rv;        /* never NULL once read */
+    char *holder;          /* "": it has left */
+    struct shard_set view; /* itself alone when it cannot be read: it may claim anything */
+    int64_t duration_ns;   /* 0 when it is absent or makes no sense */
 };
 
-/* False when `object` is no Lease of a member of `group`. `out` is to be ended either way. */
+/* False when `object` is not a Lease of a member of `group`. End `out` in either case. */
 ML_NODISCARD bool shard_lease_read(struct ml_str object, const char *group,
                                    struct shard_lease *out);
 void shard_lease_fini(struct shard_lease *lease);
@@ -82,18 +76,13 @@ struct shard_lease_text {
     const char *group, *ns;
     uint64_t id;
     const char *uid, *rv; /* NULL: to be created */
-    const char *holder;   /* "": it leaves */
     const struct shard_set *view;
-    int64_t duration_s;
-    const char *acquired, *renewed; /* MicroTime */
+    struct lease_claim claim; /* holder "": it leaves */
 };
 
 char *shard_lease_json(const struct shard_lease_text *text); /* the caller frees it */
 
 /* ---- the group ---- */
-
-/* The other members of a shard group as one member sees them, on its own clock: a member is dead
- * when its Lease has not changed for the Lease's duration. */
 
 #define SHARD_PEERS_MAX 256 /* Leases of the group, the dead included */
 
@@ -104,10 +93,12 @@ struct shard_peer {
     bool dead;        /* as of the last list */
 };
 
+/* The other members of a shard group as one member sees them, on its own clock: a member is dead
+ * when its Lease has not changed for the Lease's duration. */
 struct shard_group {
     uint64_t self; /* is never among the peers */
     const char *name;
-    int64_t duration_ns; /* of a Lease that names none */
+    int64_t duration_ns; /* for a Lease without a duration */
     struct shard_peer *peers;
     size_t count;
 };
@@ -121,18 +112,15 @@ void shard_group_fini(struct shard_group *group);
  *
  * A peer is dead when this list, sent a whole duration after its Lease was seen to change, shows it
  * unchanged. A peer whose Lease was deleted while it claimed keys is kept until then: it may not
- * know yet. ML_EINVALID when the list cannot be read, ML_ELIMIT for too many; nothing has changed
- * then. */
+ * know of the deletion yet. ML_EINVALID when the list cannot be read, ML_ELIMIT for too many
+ * Leases; nothing has changed then. */
 ML_NODISCARD int shard_group_observe(struct shard_group *group, struct ml_str list,
                                      int64_t asked_ns, int64_t now_ns, struct shard_lease *out_self,
                                      struct ml_err *err);
 
-/* Does this Lease, received by the watch, bring news: an unknown member, another view, or a member
- * that leaves? */
+/* Does this Lease, received by the watch, change anything: an unknown member, another view, or a
+ * member that leaves? */
 bool shard_group_is_news(const struct shard_group *group, const struct shard_lease *lease);
-
-/* The peer is a member: it has neither left nor died. */
-bool shard_peer_counts(const struct shard_peer *peer);
 
 /* All members, this one included. */
 void shard_group_alive(const struct shard_group *group, struct shard_set *out);
@@ -143,19 +131,17 @@ void shard_group_alive(const struct shard_group *group, struct shard_set *out);
 const struct shard_peer *shard_group_remains(const struct shard_group *group, int64_t now_ns,
                                              int64_t grace_ns);
 
-/* ---- what a member may act on ---- */
-
-/* What one member of a shard group may act on: the keys that are its own in each view that may be
- * in force, and that no other member claims. */
+/* ---- the keys that a member may act on ---- */
 
 #define SHARD_VIEWS_MAX 3
 
 struct shard_claim {
     uint64_t member;
-    bool everything;
     struct shard_set view;
 };
 
+/* What one member may act on: the keys that are its own in each view that may be in force, and that
+ * no other member claims. */
 struct shard_acting {
     uint64_t self;
     struct shard_set views[SHARD_VIEWS_MAX];
@@ -164,24 +150,23 @@ struct shard_acting {
     size_t claim_count;
 };
 
-/* `out` is to be ended. `views`: all of them count; equal ones once. */
+/* End `out`. `views`: all of them count; equal ones once. */
 void shard_acting_init(struct shard_acting *out, const struct shard_group *group,
                        const struct shard_set *const *views, size_t view_count);
 void shard_acting_fini(struct shard_acting *acting);
 
 bool shard_acting_acts(const struct shard_acting *acting, uint64_t key);
-bool shard_acting_eq(const struct shard_acting *a, const struct shard_acting *b);
 
 /* ---- views ---- */
 
 /* The views of one member, from the oldest to the newest; all the same when nothing changes. A view
  * goes through these stages: wanted, when a list shows other members than the last one; draining,
  * until the work on the keys that it takes away has ended; publishing, from when it is sent until
- * it is granted; published; and confirmed by a list that was requested after the grant. */
+ * the write succeeds; published; and confirmed by a list that was requested after that. */
 struct shard_views {
-    struct shard_set confirmed; /* granted before the last list was asked for */
-    struct shard_set published; /* granted */
-    struct shard_set next;      /* wanted: work is given up for it */
+    struct shard_set confirmed; /* published before the last list was requested */
+    struct shard_set published; /* written to the Lease */
+    struct shard_set next;      /* wanted: work on the keys that it takes away ends first */
     bool draining;              /* that work has not ended yet */
     bool publishing;            /* `next` was sent: others may see it */
     struct shard_acting acting, before;
@@ -189,11 +174,9 @@ struct shard_views {
 
 void shard_views_fini(struct shard_views *views);
 
-/* Wants a view of all members that are alive. False: there is none to be wanted. A view that was
- * sent is not replaced, since others may have seen it; one that was not sent yet may be. */
+/* Chooses a view of all members that are alive as `next`. False: no new view is needed. A view that
+ * was sent is not replaced, because others may have seen it; one that was not sent yet may be. */
 bool shard_views_choose(struct shard_views *views, const struct shard_group *group);
 bool shard_views_due(const struct shard_views *views); /* is `next` to be sent? */
-const struct shard_set *shard_views_outgoing(const struct shard_views *views);
-bool shard_views_grant(struct shard_views *views); /* true: the view that was sent is published */
 /* Brings `acting` up to date, and what it was into `before`; false when it is the same. */
 bool shard_views_act(struct shard_views *views, const struct shard_group *group);

@@ -7,7 +7,6 @@
 struct dependents {
     size_t len;
     size_t capacity;
-    size_t step; /* the last position of next_owned, to find its cursor without a search */
     struct ml_object *objects[];
 };
 
@@ -152,24 +151,15 @@ struct ml_object *ml_store_next(const struct ml_store *store, size_t *cursor)
 }
 
 struct ml_object *ml_store_next_owned(const struct ml_store *store, struct ml_str uid,
-                                      struct ml_object **cursor)
+                                      size_t *cursor)
 {
     void *entry = ml_set_get(&store->by_owner, uid);
-    struct dependents *of = dependents_in(entry);
-    if (!of) {
-        *cursor = *cursor ? NULL : entry;
-        return *cursor;
-    }
-    size_t at = 0;
-    if (*cursor) {
-        at = of->step < of->len && of->objects[of->step] == *cursor ? of->step : 0;
-        while (at < of->len && of->objects[at] != *cursor)
-            at++;
-        at++;
-    }
-    of->step = at;
-    *cursor = at < of->len ? of->objects[at] : NULL;
-    return *cursor;
+    const struct dependents *of = dependents_in(entry);
+    size_t len = of ? of->len : entry != NULL;
+    if (*cursor >= len)
+        return NULL;
+    size_t at = (*cursor)++;
+    return of ? of->objects[at] : entry;
 }
 
 size_t ml_store_len(const struct ml_store *store)
@@ -189,46 +179,38 @@ struct tombstone {
     char bytes[]; /* uid, rv */
 };
 
-static struct ml_str tombstone_uid(const struct tombstone *object)
+static struct ml_str tombstone_uid(const void *entry)
 {
-    return (struct ml_str){object->bytes, object->uid_len};
-}
-
-static void tombstones_forget(struct tombstones *tombstones, size_t at)
-{
-    struct tombstone *object = tombstones->ring[at];
-    if (!object)
-        return;
-    if (ml_map_get(&tombstones->by_uid, tombstone_uid(object)) == object)
-        ml_map_remove(&tombstones->by_uid, tombstone_uid(object));
-    free(object);
-    tombstones->ring[at] = NULL;
+    const struct tombstone *tombstone = entry;
+    return (struct ml_str){tombstone->bytes, tombstone->uid_len};
 }
 
 void tombstones_fini(struct tombstones *tombstones)
 {
-    for (size_t i = 0; i < TOMBSTONES_MAX; i++)
-        tombstones_forget(tombstones, i);
-    ml_map_fini(&tombstones->by_uid);
+    ml_set_each (&tombstones->by_uid, cursor, tombstone)
+        free(tombstone);
+    ml_set_fini(&tombstones->by_uid);
 }
 
 void tombstones_put(struct tombstones *tombstones, struct ml_str uid, struct ml_str rv)
 {
-    struct tombstone *object = ml_alloc(sizeof *object + uid.len + rv.len);
-    object->uid_len = uid.len;
-    object->rv_len = rv.len;
-    memcpy(object->bytes, uid.ptr, uid.len);
-    memcpy(object->bytes + uid.len, rv.ptr, rv.len);
-    tombstones_forget(tombstones, tombstones->next);
-    tombstones->ring[tombstones->next] = object;
-    tombstones->next = (tombstones->next + 1) % TOMBSTONES_MAX;
-    ml_map_put(&tombstones->by_uid, tombstone_uid(object), object);
+    struct ml_set *set = &tombstones->by_uid;
+    struct tombstone *tombstone = ml_alloc(sizeof *tombstone + uid.len + rv.len);
+    tombstone->uid_len = uid.len;
+    tombstone->rv_len = rv.len;
+    memcpy(tombstone->bytes, uid.ptr, uid.len);
+    memcpy(tombstone->bytes + uid.len, rv.ptr, rv.len);
+    set->key = tombstone_uid;
+    free(ml_set_remove(set, uid)); /* an earlier deletion: now it is the newest */
+    if (set->len == TOMBSTONES_MAX) {
+        size_t first = 0;
+        free(ml_set_remove(set, tombstone_uid(ml_set_next(set, &first))));
+    }
+    ml_set_put(set, tombstone);
 }
 
 bool tombstones_has(const struct tombstones *tombstones, struct ml_str uid, struct ml_str rv)
 {
-    const struct tombstone *object = ml_map_get(&tombstones->by_uid, uid);
-    if (!object)
-        return false;
-    return ml_rv_older(rv, (struct ml_str){object->bytes + object->uid_len, object->rv_len});
+    const struct tombstone *found = ml_set_get(&tombstones->by_uid, uid);
+    return found && ml_rv_older(rv, (struct ml_str){found->bytes + found->uid_len, found->rv_len});
 }

@@ -12,8 +12,8 @@ void ml_store_free(struct ml_store *store);
 
 struct ml_object *ml_store_get(const struct ml_store *store, struct ml_str key); /* borrowed */
 
-/* Puts, replacing what has the key. Takes a reference of its own. Returns the former object,
- * whose reference goes to the caller, or NULL. */
+/* Puts an object, and replaces the one with the same key. Takes its own reference. Returns the
+ * former object, whose reference goes to the caller, or NULL. */
 struct ml_object *ml_store_put(struct ml_store *store, struct ml_object *object);
 struct ml_object *ml_store_remove(struct ml_store *store, struct ml_str key);
 
@@ -21,9 +21,10 @@ struct ml_object *ml_store_remove(struct ml_store *store, struct ml_str key);
  * list sort it by key. */
 struct ml_object *ml_store_next(const struct ml_store *store, size_t *cursor);
 
-/* Steps through the objects whose controller owner has `uid`; start with *cursor NULL. */
+/* Steps through the objects whose controller owner has `uid`, likewise, while none comes or goes.
+ */
 struct ml_object *ml_store_next_owned(const struct ml_store *store, struct ml_str uid,
-                                      struct ml_object **cursor);
+                                      size_t *cursor);
 
 size_t ml_store_len(const struct ml_store *store);
 size_t ml_store_bytes(const struct ml_store *store); /* sum of ml_object_bytes */
@@ -31,13 +32,11 @@ size_t ml_store_bytes(const struct ml_store *store); /* sum of ml_object_bytes *
 /* ---- tombstones ---- */
 
 /* The objects that were deleted last, so that a late or repeated event does not bring one back.
- * Remembers the last 256; servers do not repeat events, so older ones do not matter. */
+ * Holds the last 256; servers do not repeat events, so older ones do not matter. */
 #define TOMBSTONES_MAX 256
 
 struct tombstones {
-    struct tombstone *ring[TOMBSTONES_MAX];
-    size_t next;
-    struct ml_map by_uid;
+    struct ml_set by_uid;
 };
 
 void tombstones_fini(struct tombstones *tombstones);

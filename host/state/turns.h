@@ -4,14 +4,14 @@
  *
  *   - each payer (a controller, a source that loads) has a share of the wall time (base/budget.h);
  *     its turns wait while it owes CPU time;
- *   - after 10 ms of script code a round ends: the loop handles due timers and what peers sent
- *     before the next round begins;
+ *   - after 10 ms of script code a round ends: the loop handles due timers and input from
+ *     peers before the next round begins;
  *   - payers take turns one by one. Quick payers, whose slices are short, go before slow ones,
- * whose slices are long or not known yet, for up to three quarters of the time. So a quick payer
- * waits for at most one slice, whatever the others do. A long slice counts as slow, whoever took
- * it;
- *   - after a long slice the next long one waits for as long as that took, if a quick payer took a
- *     turn within the last 250 ms: answers of the API server are handled in between. */
+ *     whose slices are long or not known yet, for up to three quarters of the time. So a quick
+ *     payer waits for at most one slice, whatever the others do. A long slice always counts as
+ *     slow, whichever payer took it;
+ *   - after a long slice the next long one waits for the same time, if a quick payer took a turn
+ *     within the last 250 ms: answers of the API server are handled in between. */
 #pragma once
 
 #include "base/budget.h"
@@ -33,7 +33,7 @@ struct ml_payer {
     int64_t slice_ns;       /* how long its longest slices take; decays slowly */
     struct ml_list waiting; /* turns, in the order of asking */
     struct ml_list node;    /* among the payers with a waiting turn */
-    struct ml_timer paid;   /* runs while it owes */
+    struct ml_timer paid;   /* runs while it owes CPU time */
     void (*idle)(void *context);
     void *context;
     struct ml_metric *seconds, *throttled; /* CPU time; times that it began to owe; or NULL */
@@ -46,7 +46,7 @@ void ml_payer_init(struct ml_payer *payer, struct ml_turns *turns, void (*idle)(
 void ml_payer_fini(struct ml_payer *payer); /* its turns must be over or canceled */
 bool ml_payer_idle(const struct ml_payer *payer);
 
-/* A slice of its code took `cpu_ns`. NULL: nobody pays. */
+/* A slice of its code took `cpu_ns`. NULL: nobody is charged. */
 void ml_payer_charge(struct ml_payer *payer, int64_t cpu_ns);
 
 /* May a slice run now, without a turn? may_go_on: for the answer to a call, whose body would have

@@ -20,7 +20,7 @@ struct watch_event {
     struct ml_str object; /* raw and balanced, not otherwise checked */
 };
 
-/* ML_EINVALID when the line is no such event. Slices point into `line`. */
+/* ML_EINVALID when the line is not such an event. Slices point into `line`. */
 ML_NODISCARD int watch_event_parse(struct ml_str line, struct watch_event *out, struct ml_err *err);
 
 /* Is the line a Status instead of an event? The server sends one when it fails after the headers.

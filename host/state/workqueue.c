@@ -231,8 +231,8 @@ static int64_t queue_backoff_ns(unsigned doublings)
     return ML_MIN(BACKOFF_FIRST_NS << ML_MIN(doublings, FAILURES_MAX), BACKOFF_MAX_NS);
 }
 
-int64_t ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
-                                         enum ml_priority priority, unsigned doublings)
+int64_t ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
+                                      enum ml_priority priority, unsigned doublings)
 {
     if (queue->shut_down)
         return -1;
@@ -242,12 +242,6 @@ int64_t ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_s
         entry->failures++;
     ml_workqueue_add_after(queue, key, priority, delay_ns);
     return delay_ns;
-}
-
-int64_t ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
-                                      enum ml_priority priority)
-{
-    return ml_workqueue_add_rate_limited_by(queue, key, priority, 0);
 }
 
 void ml_workqueue_await_server(struct ml_workqueue *queue, struct ml_str key)
@@ -398,22 +392,6 @@ int64_t ml_workqueue_next(const struct ml_workqueue *queue)
 static const double duration_buckets[] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3,
                                           1e-2, 1e-1, 1,    10,   100,  1000};
 
-static struct ml_metric *queue_counter(struct ml_metrics *metrics, const char *family,
-                                       const char *help, const char *name)
-{
-    return ml_metric_with(
-        ml_metrics_counter(metrics, family, help, ml_metric_labels("name", "controller")),
-        ml_metric_labels(name, name));
-}
-
-static struct ml_metric *queue_gauge(struct ml_metrics *metrics, const char *family,
-                                     const char *help, const char *name)
-{
-    return ml_metric_with(
-        ml_metrics_gauge(metrics, family, help, ml_metric_labels("name", "controller")),
-        ml_metric_labels(name, name));
-}
-
 static struct ml_metric *queue_histogram(struct ml_metrics *metrics, const char *family,
                                          const char *help, const char *name)
 {
@@ -423,38 +401,33 @@ static struct ml_metric *queue_histogram(struct ml_metrics *metrics, const char 
                           ml_metric_labels(name, name));
 }
 
-static void queue_depth(struct ml_metrics *metrics, const char *name,
-                        struct ml_metric *out[ML_PRIORITY_COUNT])
-{
-    static const char *const numbers[ML_PRIORITY_COUNT] = {
-        [ML_PRIORITY_LOW] = "-100",
-        [ML_PRIORITY_NORMAL] = "0",
-    };
-    struct ml_metric_family *family = ml_metrics_gauge(
-        metrics, "workqueue_depth", "Keys that wait for their turn.",
-        ml_metric_labels("name", "controller", "priority"));
-    for (size_t i = 0; i < ML_PRIORITY_COUNT; i++)
-        out[i] = ml_metric_with(family, ml_metric_labels(name, name, numbers[i]));
-}
-
 static void queue_metrics_init(struct ml_workqueue_metrics *self, struct ml_metrics *metrics,
                                const char *name)
 {
-    *self = (struct ml_workqueue_metrics){0};
-    if (!metrics)
-        return;
-    self->adds = queue_counter(metrics, "workqueue_adds_total", "Keys added.", name);
-    self->retries = queue_counter(metrics, "workqueue_retries_total",
-                                  "Keys added with a delay or after a failure.", name);
-    queue_depth(metrics, name, self->depth);
+    const char *const *labels = ml_metric_labels("name", "controller");
+    const char *const *own = ml_metric_labels(name, name);
+    self->adds = ml_metric_with(
+        ml_metrics_counter(metrics, "workqueue_adds_total", "Keys added.", labels), own);
+    self->retries = ml_metric_with(ml_metrics_counter(metrics, "workqueue_retries_total",
+                                                      "Keys added with a delay or after a failure.",
+                                                      labels),
+                                   own);
+    struct ml_metric_family *depth = ml_metrics_gauge(
+        metrics, "workqueue_depth", "Keys that wait for their turn.",
+        ml_metric_labels("name", "controller", "priority"));
+    self->depth[ML_PRIORITY_LOW] = ml_metric_with(depth, ml_metric_labels(name, name, "-100"));
+    self->depth[ML_PRIORITY_NORMAL] = ml_metric_with(depth, ml_metric_labels(name, name, "0"));
     self->queue_duration = queue_histogram(metrics, "workqueue_queue_duration_seconds",
                                            "How long a key waited for its turn.", name);
     self->work_duration = queue_histogram(metrics, "workqueue_work_duration_seconds",
                                           "How long a key was worked on.", name);
-    self->unfinished = queue_gauge(metrics, "workqueue_unfinished_work_seconds",
-                                   "Work under way, summed up.", name);
-    self->longest_running = queue_gauge(metrics, "workqueue_longest_running_processor_seconds",
-                                        "The oldest work under way.", name);
+    self->unfinished = ml_metric_with(ml_metrics_gauge(metrics, "workqueue_unfinished_work_seconds",
+                                                       "Work under way, summed up.", labels),
+                                      own);
+    self->longest_running = ml_metric_with(
+        ml_metrics_gauge(metrics, "workqueue_longest_running_processor_seconds",
+                         "The oldest work under way.", labels),
+        own);
 }
 
 static void queue_collect_metrics(void *context)
@@ -487,8 +460,8 @@ struct ml_workqueue *ml_workqueue_new(const struct ml_workqueue_opts *opts)
     ml_list_init(&queue->out);
     ml_timer_init(&queue->timer, queue->loop, queue_on_due, queue);
     ml_task_init(&queue->notify, queue_notify_ready, queue);
-    queue_metrics_init(&queue->metrics, opts->metrics, opts->name);
     if (opts->metrics) {
+        queue_metrics_init(&queue->metrics, opts->metrics, opts->name);
         queue->collector = (struct ml_metrics_collector){.collect = queue_collect_metrics,
                                                          .context = queue};
         ml_metrics_on_collect(opts->metrics, &queue->collector);

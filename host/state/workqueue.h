@@ -1,11 +1,12 @@
 /* L4 state. Keys waiting to be reconciled (client-go util/workqueue, controller-runtime
- * pkg/controller/priorityqueue). A key is never handed out twice at a time; added while it is
- * out, it comes back after done(). Delayed additions keep the earliest due time. Failures back
- * off per key: 5 ms doubling to 1000 s.
+ * pkg/controller/priorityqueue). A key is never handed out twice at a time; if it is
+ * added while it is out, it is queued again after done(). Delayed additions keep the earliest due
+ * time. Failures back off per key: 5 ms doubling to 1000 s.
  *
  * Keys of higher priority are handed out first, and within one priority in order of addition. An
- * addition of higher priority moves a waiting key to the end of that class; a key never sinks. As
- * upstream, there is no ageing: low keys wait as long as there is a higher one. */
+ * addition of higher priority moves a waiting key to the end of that class; a key's priority never
+ * falls. As upstream, there is no ageing: keys of low priority wait as long as there is a higher
+ * one. */
 #pragma once
 
 #include "base/metrics.h"
@@ -39,20 +40,18 @@ void ml_workqueue_add(struct ml_workqueue *queue, struct ml_str key,
 /* A delay of 0 or less is the same as add. An add in between does not cancel it. */
 void ml_workqueue_add_after(struct ml_workqueue *queue, struct ml_str key,
                             enum ml_priority priority, int64_t delay_ns);
-/* Returns the delay in ns; -1: the queue is shut down. */
+/* After the backoff of the key, doubled so many times more. Returns it in ns; -1: the queue is shut
+ * down. */
 int64_t ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str key,
-                                      enum ml_priority priority);
-/* The same with the backoff doubled so many times more. */
-int64_t ml_workqueue_add_rate_limited_by(struct ml_workqueue *queue, struct ml_str key,
-                                         enum ml_priority priority, unsigned doublings);
+                                      enum ml_priority priority, unsigned doublings);
 /* The key backs off because the server did not answer: when it does, the key is due. */
 void ml_workqueue_await_server(struct ml_workqueue *queue, struct ml_str key);
 /* The server answers: keys that await it are due after 5 ms, at low priority, as after a start, so
- * that they do not come all at once. One that fails again and again in that way is due after 10, 20
- * ms and so on, until it is forgotten. */
+ * that they do not come all at once. A key that fails in this way again and again is due after
+ * 10, 20 ms and so on, until it is forgotten. */
 void ml_workqueue_server_answers(struct ml_workqueue *queue);
 void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key); /* resets the backoff */
-/* Cancels a delayed addition: the object has a newer state, or is gone. */
+/* Cancels a delayed addition: the object has a newer state, or was deleted. */
 void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key);
 
 /* Hands out the next key that has at least that priority, valid until its done(). False, with
@@ -61,7 +60,7 @@ ML_NODISCARD bool ml_workqueue_get(struct ml_workqueue *queue, enum ml_priority 
                                    struct ml_str *out_key, enum ml_priority *out_priority);
 void ml_workqueue_done(struct ml_workqueue *queue, struct ml_str key);
 
-/* No more additions, delayed ones are dropped; what is out may still be done(). */
+/* Ignores further additions and drops delayed ones; keys that are out may still be done(). */
 void ml_workqueue_shut_down(struct ml_workqueue *queue);
 
 size_t ml_workqueue_len(const struct ml_workqueue *queue);        /* ready */

@@ -1,14 +1,18 @@
 /* L4 state. Sends what a reconcile writes through the client, and notes it in the expectations of
  * its controller. When the reply was lost, the outcome is found out by reading, never by writing
- * again: create  found with our controller owner's uid, or (without owner) found at all: success;
- * not found: the error is returned and the reconcile retries; delete  gone, replaced by an object
- * with another uid, or terminating: success; else the error is returned; others  unchanged, by uid
- * and resourceVersion in the body: nothing happened, the error is returned; else Conflict, since it
- * is unknown who changed it. An apply without these may be sent again: the error is returned. What
- * was read counts for the expectations like an answer: the next reconcile sees at least that. A
- * delete is noted when the answer is the object with a deletionTimestamp. When the object was gone
- * at once the answer has no later version, and the cache may show the object a little longer: a
- * second delete, with its uid, gets NotFound or Conflict. */
+ * again:
+ *
+ *   create   found with our controller owner's uid, or (without owner) found at all: success; not
+ *            found: the error is returned and the reconcile retries
+ *   delete   gone, replaced by an object with another uid, or terminating: success; else the error
+ *   others   unchanged, by uid and resourceVersion in the body: nothing happened, the error is
+ *            returned; else Conflict, since it is unknown who changed it. An apply without these
+ *            may be sent again: the error is returned
+ *
+ * What was read counts for the expectations like an answer: the next reconcile sees at least that.
+ * A delete is noted when the answer is the object with a deletionTimestamp. When the object was
+ * gone at once the answer has no later version, and the cache may show the object a little longer:
+ * a second delete, with its uid, gets NotFound or Conflict. */
 #pragma once
 
 #include "state/cluster.h"
@@ -17,7 +21,7 @@
 struct ml_writer_call;
 
 struct ml_write {
-    struct ml_client_request request; /* strings are copied as the client needs them */
+    struct ml_client_request request; /* strings are copied where the client needs that */
     struct ml_expectations *expectations;
     struct ml_informer *informer; /* of the kind written, or NULL; outlives the call */
     struct ml_str key;            /* of the object being reconciled; copied */

@@ -1,6 +1,6 @@
--- What `require "moonloop"` gives a script: kinds, and the declaration of a controller. The host passes its own
--- primitives. What a script hands over is copied first (host.copy asks no metamethod): the copy is checked, and the
--- copy is used. (What a test gets by this name: cluster/testing/moonloop.lua.)
+-- The library that `require "moonloop"` returns to a script: kinds, and the declaration of a controller. The host
+-- passes its own primitives. Each table of a script is copied first (host.copy calls no metamethod); then the copy is
+-- checked and used. (Tests get cluster/testing/moonloop.lua under this name.)
 local _, host = ...
 local names = host.require "moonloop.names"
 local fields = host.require "moonloop.fields"
@@ -12,7 +12,7 @@ local PARTS_MAX = 16
 
 local watch_mark = { __metatable = false, __name = "moonloop.watch" }
 
---- Marks a table as a list, so that it stays one when it is empty.
+--- Marks a table as a list, so that it stays a list when it is empty.
 M.array = host.array
 
 --- JSON's null: in the changes of ctx.patch it removes a field.
@@ -48,7 +48,7 @@ end
 --- A kind of object, by the apiVersion and kind of its manifests.
 ---@param api_version string
 ---@param kind string
----@param selection? table what of it is watched, if less than all: labels, fields, metadata_only
+---@param selection? table which part of the kind is watched: labels, fields, metadata_only; default: all
 function M.kind(api_version, kind, selection)
   if type(selection) == "table" then
     selection = host.copy(selection)
@@ -77,8 +77,8 @@ local function check_part(part, index)
 end
 
 
--- What it takes for a change of `kind` to count: parts of the object, or a function. Gives a copy, or nil and what is
--- wrong.
+-- Which changes of `kind` count: those of certain parts of the object, or a function decides. Returns a copy, or nil
+-- and the problem.
 local function check_when(when, kind)
   if when == nil or type(when) == "function" then
     return when
@@ -108,7 +108,7 @@ local function check_when(when, kind)
 end
 
 
---- A kind to watch, and the function that says whom a change of one concerns.
+--- A kind to watch, and the function that returns which objects a change concerns.
 ---@param kind any of moonloop.kind
 ---@param map function
 ---@param when? string[]|function which changes count, as in a controller; default: all
@@ -154,7 +154,7 @@ local function is_watch(value)
 end
 
 
--- The watches of moonloop.watch, checked again: a script can have changed them since.
+-- Checks the results of moonloop.watch again: the script may have changed them since.
 local function check_watches(watches)
   for index, watch in ipairs(watches) do
     local copy = host.copy(watch)
@@ -186,7 +186,7 @@ local function same_selection(one, other)
 end
 
 
--- What is watched of each kind: one part of it in a script, as ctx.get and ctx.list look into one cache.
+-- Checks the selections. A script watches one part of a kind, because ctx.get and ctx.list read one cache.
 local function check_selections(declared)
   if declared.reconciles.metadata_only then
     return ("reconciles: %s is metadata_only; a reconcile needs the object's spec and status"):format(
@@ -212,8 +212,8 @@ local function check_selections(declared)
 end
 
 
--- A kind has one role: what is reconciled, owned or used is not that twice. It may be owned or
--- reconciled and watched with a function of its own as well.
+-- A kind has one role: it is reconciled, owned or used. In addition, an owned or reconciled kind may be
+-- watched with a function.
 local function check_roles(declared)
   local roles, count = {}, 0
   local function add(kind, field)
@@ -259,7 +259,7 @@ local function check_rest(declared)
   local wakes = declared.wakes
   if wakes ~= nil and wakes ~= "all" then
     local nearest = type(wakes) == "string" and names.nearest(wakes, "all")
-    return ("wakes: expected \"all\", or nothing for the changes that matter, got %s%s"):format(
+    return ("wakes: expected \"all\" or nothing, got %s%s"):format(
       type(wakes) == "string" and ("'%s'"):format(wakes) or a(wakes), nearest and "; did you mean 'all'?" or "")
   end
 end

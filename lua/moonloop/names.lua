@@ -1,9 +1,9 @@
--- Names that a script uses and that do not exist, and which one was probably meant. Those that there are come as in
--- moonloop.fields: one string, with spaces between them.
+-- Messages about unknown names in a script, which suggest the name that was probably meant. A list of known names has
+-- the form of moonloop.fields: one string, with spaces between the names.
 local M = {}
 
 local SHOWN_MAX = 200 -- bytes of a key
-local LENGTH_MAX = 64 -- bytes of a name that can be meant to be another one
+local LENGTH_MAX = 64 -- bytes of a name for which another one is suggested
 
 --- Edit distance between two names, at most `most` + 1.
 local function distance(a, b, most)
@@ -28,7 +28,7 @@ local function distance(a, b, most)
 end
 
 
---- Is the name one of those that there are?
+--- Is the name a known one?
 ---@param name any
 ---@param known string
 ---@return boolean
@@ -45,7 +45,7 @@ end
 --- The known name that `name` was probably meant to be.
 ---@param name string
 ---@param known string
----@return string? nearest nil when none is near
+---@return string? nearest nil when none is similar
 function M.nearest(name, known)
   local nearest, least = nil, 3
   if #name > LENGTH_MAX then
@@ -53,7 +53,7 @@ function M.nearest(name, known)
   end
   for candidate in known:gmatch "%S+" do
     local d = math.abs(#name - #candidate) < least and distance(name, candidate, least) or least
-    if d < least and 2 * d <= math.max(#name, #candidate) then -- two edits make 'get' of 'put'
+    if d < least and 2 * d <= math.max(#name, #candidate) then -- two edits turn 'put' into 'get'
       nearest, least = candidate, d
     end
   end
@@ -61,7 +61,7 @@ function M.nearest(name, known)
 end
 
 
---- A key as a message shows it. No metamethod is asked: the key may be a table of a script's.
+--- A key as a message shows it. Calls no metamethod: the key may be a table of the script.
 ---@param key any
 ---@return string
 function M.text(key)
@@ -73,10 +73,10 @@ function M.text(key)
 end
 
 
---- What to write instead of a name: "did you mean 'owns'?", or all that there are.
+--- What to write instead of a name: "did you mean 'owns'?", or all known names.
 ---@param name string as M.text gives it
 ---@param known string
----@param all string "the fields are": what stands before the list
+---@param all string "the fields are": the words before the list
 ---@return string
 function M.hint(name, known, all)
   local nearest = M.nearest(name, known)
@@ -84,7 +84,7 @@ function M.hint(name, known, all)
 end
 
 
---- What is wrong with reading `key` of something that has other names only.
+--- The problem of reading the unknown `key` of `what`.
 ---@param what string "ctx"
 ---@param key any
 ---@param known string
@@ -95,7 +95,7 @@ function M.missing(what, key, known)
 end
 
 
---- What is wrong with a field that an option table has.
+--- The problem of an unknown field in an option table.
 ---@param call string how it is called, "ctx.now()"
 ---@param key any
 ---@param known string
@@ -106,7 +106,7 @@ function M.unknown_field(call, key, known)
 end
 
 
---- Says what is wrong with the keys of `options`, if anything is.
+--- Looks for an unknown key in `options`, and returns the problem if there is one.
 ---@param options table
 ---@param known string
 ---@return string? problem "unknown field 'own'; did you mean 'owns'?"

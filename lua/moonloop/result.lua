@@ -1,5 +1,5 @@
--- What a reconcile returns: the values of ctx.invalid and ctx.terminal, and the one place that
--- says what any other value means.
+-- The results of a reconcile: makes those of ctx.invalid and ctx.terminal, and is the one place that
+-- interprets any other value.
 local _, host = ...
 local names = host.require "moonloop.names"
 local time = host.require "moonloop.time"
@@ -9,7 +9,7 @@ local M = {}
 
 local verdict = { __metatable = false }
 
---- The object asks for something that cannot be: it waits for an edit.
+--- The object asks for something impossible: its key waits for an edit.
 ---@param field string path of the field, "spec.schedule"
 ---@param why string
 function M.invalid(field, why)
@@ -20,7 +20,7 @@ function M.invalid(field, why)
 end
 
 
---- No use trying again before the object changes.
+--- The reconcile is not tried again before the object changes.
 ---@param why string
 function M.terminal(why)
   if type(why) ~= "string" then
@@ -66,7 +66,7 @@ local function check_table(value)
 end
 
 
--- Is it still what ctx.invalid or ctx.terminal made?
+-- Is the value unchanged since ctx.invalid or ctx.terminal made it?
 local function is_verdict(value)
   return type(value.message) == "string"
     and (value.outcome == "terminal" and value.field == nil
@@ -74,8 +74,8 @@ local function is_verdict(value)
 end
 
 
---- Reads the values that reconcile returned. Raises for what has no meaning.
----@param where string "cnat.lua:27", where reconcile stands
+--- Reads the values that reconcile returned. Raises an error for any other value.
+---@param where string "cnat.lua:27", where reconcile is defined
 ---@return string outcome "ok", "invalid" or "terminal"
 ---@return table? status
 ---@return number? requeue_after seconds
@@ -88,7 +88,7 @@ function M.check(where, ...)
     error(("%s: reconcile returned %s"):format(where, what), 0)
   end
   if value == nil and second ~= nil then
-    refuse(("nil and '%s'; what went wrong is raised (error, assert) or handled"):format(tostring(second)))
+    refuse(("nil and '%s'; raise a failure (error, assert) or handle it"):format(tostring(second)))
   end
   if select("#", ...) > 1 and second ~= nil then
     refuse("more than one value")
@@ -103,7 +103,7 @@ function M.check(where, ...)
   local read = host.copy(value)
   if rawequal(host.getmetatable(value), verdict) then
     if not is_verdict(read) then
-      refuse("what ctx.invalid or ctx.terminal gave, changed since")
+      refuse("a changed result of ctx.invalid or ctx.terminal")
     end
     return read.outcome, nil, nil, nil, read.field, read.message
   end

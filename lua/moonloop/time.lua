@@ -1,4 +1,4 @@
--- Instants and durations. Pure: the clock is ctx.now(), handed in by who calls.
+-- Instants and durations. Reads no clock: the caller passes ctx.now().
 local M = {}
 
 local DAY = 86400
@@ -13,7 +13,7 @@ end
 
 
 -- Days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March here, so that
--- the leap day is a year's last.
+-- the leap day is the last day of a year.
 local function days_since_epoch(year, month, day)
   if month <= 2 then
     year, month = year - 1, month + 12
@@ -23,7 +23,7 @@ local function days_since_epoch(year, month, day)
 end
 
 
--- A whole number out of `value`, which may be a string of digits as string.match gives it.
+-- The whole number of `value`, which may be a string of digits from string.match.
 local function whole(value)
   if type(value) == "string" and not value:match("^%d+$") then
     return nil
@@ -35,7 +35,7 @@ end
 --- Seconds since 1970-01-01T00:00:00Z of a date and time in UTC. Each field is a whole number or
 --- a string of digits; hour, min and sec are 0 when left out.
 ---@param date moonloop.Date
----@return integer? seconds nil when there is no such instant
+---@return integer? seconds nil when no such instant exists
 ---@return string? why
 function M.utc(date)
   if type(date) ~= "table" then

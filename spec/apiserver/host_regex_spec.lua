@@ -1,10 +1,10 @@
---- Patterns of schemas: host/cluster/host_regex.c, host_re2.c.
-local host = require "cluster.host"
+--- Patterns of schemas: lua/cluster/apiserver/schema/regex.lua, host/cluster/host_regex.c.
+local regex = require "cluster.apiserver.schema.regex"
 
 
-describe("host.regex", function()
+describe("schema.regex", function()
   local function match(pattern, text)
-    return assert(host.regex.compile(pattern)):match(text)
+    return assert(regex.compile(pattern)):match(text)
   end
 
   -- Each with what Go's regexp says.
@@ -45,7 +45,7 @@ describe("host.regex", function()
   }
   for _, case in ipairs(refused) do
     it(("%s %q"):format(case[2] and "refuses" or "takes", case[1]:sub(1, 20)), function()
-      local compiled, message = host.regex.compile(case[1])
+      local compiled, message = regex.compile(case[1])
       assert.equal(case[2] == nil, compiled ~= nil)
       assert.equal(case[2] and "error parsing regexp: " .. case[2], message)
     end)

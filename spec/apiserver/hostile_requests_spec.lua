@@ -121,9 +121,13 @@ describe("a server that is asked what nobody would ask", function()
     world:must("POST", COLLECTIONS[5], { apiVersion = "spec.test/v1", kind = "Thing", metadata = { name = "a" } })
   end)
 
-  -- Sends it; a complaint goes to `found`, each once.
+  -- Sends it, and hangs up if it is a watch; a complaint goes to `found`, each once.
   local function try(found, method, path, body, media)
-    local wrong = complaint(pcall(world.send, world, method, path, body, { ["content-type"] = media }))
+    local ok, reply = pcall(world.send, world, method, path, body, { ["content-type"] = media })
+    local wrong = complaint(ok, reply)
+    if ok and reply.on_close then
+      reply.on_close()
+    end
     if wrong and not found[wrong] then
       found[wrong] = true
       found[#found + 1] = ("%s %s %s: %s"):format(method, path:sub(1, 150), (body or ""):sub(1, 60), wrong)

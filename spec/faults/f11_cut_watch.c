@@ -69,7 +69,7 @@ static void read_stream(struct cut_world *self)
 /* In an open watch from START, with an empty cache. */
 static struct fake_call *begin(struct cut_world *self)
 {
-    self->informer = ml_informers_get(self->all.informers, &configmaps);
+    self->informer = ml_informers_get(self->all.informers, &configmaps, NULL);
     self->listener = (struct ml_listener){
         .change = on_change, .synced = on_synced, .context = self};
     ml_informer_listen(self->informer, &self->listener);

@@ -41,12 +41,13 @@ end
 
 -- What is left under an owner that is not there.
 local function orphan(outcome)
-  local uids = {}
+  local uids, owners = {}, {}
   for _, entry in ipairs(outcome.objects) do
-    uids[entry.object.metadata.uid] = true
+    local metadata = host.json.decode(entry.text).metadata
+    uids[metadata.uid], owners[entry] = true, metadata.ownerReferences
   end
   for _, entry in ipairs(outcome.objects) do
-    for _, owner in ipairs(entry.object.metadata.ownerReferences or {}) do
+    for _, owner in ipairs(owners[entry] or {}) do
       if not uids[owner.uid] then
         return ("%s %s is left of %s"):format(entry.id, entry.key, owner.name)
       end

@@ -1,12 +1,12 @@
-/* A pattern and, behind a byte that UTF-8 cannot hold, a text, through host.regex. What compiles
- * must answer in time, the same again, and as well as a part of a larger pattern. */
+/* A pattern and, behind a byte that UTF-8 cannot hold, a text, through the server's regexes. What
+ * compiles must answer in time, the same again, and as well as a part of a larger pattern. */
 #include <stdio.h>
 
 #include "cluster/trusted.h"
 
 #define CUT 0xFF
 
-static const char *const prelude = "local regex = require 'cluster.host'.regex\n"
+static const char *const prelude = "local regex = require 'cluster.apiserver.schema.regex'\n"
                                    "function check(pattern, text)\n"
                                    "  local compiled, why = regex.compile(pattern)\n"
                                    "  if not compiled then return assert(#why > 0) end\n"

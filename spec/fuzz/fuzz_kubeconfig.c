@@ -2,6 +2,7 @@
  * that the input may or may not define. Whatever comes out must be whole, or an error that
  * says something. */
 #include "codec/json.h"
+#include "kube/exec_credential.h"
 #include "kube/kubeconfig_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -19,16 +20,9 @@ static void check_exec(const struct ml_kubeconfig *config)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf info = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
-    const struct ml_exec_cluster cluster = {
-        .server = config->server,
-        .server_name = config->server_name,
-        .ca_pem = config->ca_pem,
-        .proxy_url = config->proxy_url,
-        .config = config->exec->cluster_config,
-        .insecure = config->tls.insecure,
-    };
-    ml_assert(config->exec->command[0] && !config->authorization);
-    ml_exec_info_write(config->exec->api_version, &cluster, &info);
+    config->exec->provide_cluster_info = true;
+    ml_assert(config->exec->argv.items[0][0] && !config->authorization);
+    ml_exec_info_write(config, &info);
     ml_assert(ml_json_check(ml_buf_str(&info), 0, &err) == 0);
 }
 
@@ -38,7 +32,7 @@ static void resolve(const struct ml_kubefile *file, const char *context)
     struct ml_err err = ML_ERR_INIT;
     if (ml_kubeconfig_resolve(config, file, 1, context, &err) == 0) {
         ml_assert(config->server && config->source);
-        ml_assert(!config->cert_pem == !config->key_pem);
+        ml_assert(!config->tls.cert_pem.len == !config->tls.key_pem.len);
         ml_assert(!config->authorization || !strpbrk(config->authorization, "\r\n"));
         check_impersonation(config);
         if (config->exec)

@@ -57,8 +57,7 @@ static struct {
 /* {{{ What there is to call */
 
 /* With `todo` on top: appends the value at `index` to it, named after what it was found in. */
-ML_RAISES
-static void remember(lua_State *L, int index, const char *parent, const char *name)
+ML_RAISES static void remember(lua_State *L, int index, const char *parent, const char *name)
 {
     if (lua_type(L, index) < LUA_TTABLE && lua_type(L, index) != LUA_TLIGHTUSERDATA)
         return;
@@ -69,8 +68,7 @@ static void remember(lua_State *L, int index, const char *parent, const char *na
 }
 
 /* `value`, `todo` on top. */
-ML_RAISES
-static void remember_fields(lua_State *L, const char *path)
+ML_RAISES static void remember_fields(lua_State *L, const char *path)
 {
     lua_pushnil(L);
     while (lua_next(L, -3)) {
@@ -82,8 +80,7 @@ static void remember_fields(lua_State *L, const char *path)
     }
 }
 
-ML_RAISES
-static void remember_upvalues(lua_State *L, const char *path)
+ML_RAISES static void remember_upvalues(lua_State *L, const char *path)
 {
     for (int i = 1; lua_getupvalue(L, -2, i); i++) {
         lua_pushvalue(L, -2);
@@ -92,8 +89,7 @@ static void remember_upvalues(lua_State *L, const char *path)
     }
 }
 
-ML_RAISES
-static void add_to(lua_State *L, int reference, int index)
+ML_RAISES static void add_to(lua_State *L, int reference, int index)
 {
     index = lua_absindex(L, index);
     lua_rawgeti(L, LUA_REGISTRYINDEX, reference);
@@ -103,8 +99,7 @@ static void add_to(lua_State *L, int reference, int index)
 }
 
 /* The function on top, when it is the host's or the library's. */
-ML_RAISES
-static void add_function(lua_State *L, const char *path)
+ML_RAISES static void add_function(lua_State *L, const char *path)
 {
     lua_Debug about;
     lua_pushvalue(L, -1);
@@ -118,8 +113,7 @@ static void add_function(lua_State *L, const char *path)
 }
 
 /* value, path and todo on top; `seen` below them. */
-ML_RAISES
-static void visit(lua_State *L)
+ML_RAISES static void visit(lua_State *L)
 {
     const char *path = lua_tostring(L, -2);
     lua_pushvalue(L, -3);
@@ -153,8 +147,7 @@ static void visit(lua_State *L)
 }
 
 /* Walks all of the state. Runs in script_protect. */
-ML_RAISES
-static int find_functions(lua_State *L)
+ML_RAISES static int find_functions(lua_State *L)
 {
     int *const references[] = {&api.functions, &api.names, &api.values, &api.private};
     for (size_t i = 0; i < ML_COUNT(references); i++) {
@@ -194,8 +187,7 @@ static int find_functions(lua_State *L)
 
 static void push_value(lua_State *L, int depth);
 
-ML_RAISES
-static void push_number(lua_State *L)
+ML_RAISES static void push_number(lua_State *L)
 {
     static const double floats[] = {0.5,   -0.0, 1e308, HUGE_VAL, -HUGE_VAL, 9007199254740993.0,
                                     9.3e18};
@@ -219,8 +211,7 @@ static void push_number(lua_State *L)
         lua_pushinteger(L, integers[choose(&api.choices, ML_COUNT(integers))]);
 }
 
-ML_RAISES
-static void push_string(lua_State *L)
+ML_RAISES static void push_string(lua_State *L)
 {
     static const char *const strings[] = {"",
                                           "a",
@@ -264,8 +255,7 @@ static void push_string(lua_State *L)
     luaL_pushresultsize(&text, len);
 }
 
-ML_RAISES
-static void push_metatable(lua_State *L, int depth)
+ML_RAISES static void push_metatable(lua_State *L, int depth)
 {
     static const char *const events[] = {"__index", "__newindex", "__call",      "__len",
                                          "__eq",    "__lt",       "__concat",    "__tostring",
@@ -282,8 +272,7 @@ static void push_metatable(lua_State *L, int depth)
     }
 }
 
-ML_RAISES
-static void push_table(lua_State *L, int depth)
+ML_RAISES static void push_table(lua_State *L, int depth)
 {
     static const char *const names[] = {"a",          "name",       "namespace", "metadata", "kind",
                                         "apiVersion", "labels",     "owned",     "n",        "uid",
@@ -304,8 +293,7 @@ static void push_table(lua_State *L, int depth)
     }
 }
 
-ML_RAISES
-static void push_kept(lua_State *L, int reference)
+ML_RAISES static void push_kept(lua_State *L, int reference)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, reference);
     size_t count = lua_rawlen(L, -1);
@@ -313,8 +301,7 @@ static void push_kept(lua_State *L, int reference)
     lua_remove(L, -2);
 }
 
-ML_RAISES
-static void push_value(lua_State *L, int depth)
+ML_RAISES static void push_value(lua_State *L, int depth)
 {
     static char target;
     luaL_checkstack(L, 10, NULL);
@@ -352,8 +339,7 @@ static void push_value(lua_State *L, int depth)
 
 /* }}} */
 
-ML_RAISES
-static void print_call(lua_State *L, const char *name, int count)
+ML_RAISES static void print_call(lua_State *L, const char *name, int count)
 {
     fprintf(stderr, "-- %s(", name);
     for (int i = count; i > 0; i--) {
@@ -370,8 +356,7 @@ static void print_call(lua_State *L, const char *name, int count)
 }
 
 /* The next call: a function and its arguments, for pcall. */
-ML_RAISES
-static int fuzz_call(lua_State *L)
+ML_RAISES static int fuzz_call(lua_State *L)
 {
     lua_settop(L, 0);
     lua_rawgeti(L, LUA_REGISTRYINDEX, api.functions);
@@ -392,8 +377,7 @@ static int fuzz_call(lua_State *L)
 
 /* Takes what pcall returned: later calls may get it as an argument. What only the host's own code
  * holds stays there: a script that had it could do anything. */
-ML_RAISES
-static int fuzz_keep(lua_State *L)
+ML_RAISES static int fuzz_keep(lua_State *L)
 {
     int count = lua_gettop(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, api.values);
@@ -413,16 +397,14 @@ static int fuzz_keep(lua_State *L)
     return 0;
 }
 
-ML_RAISES
-static int fuzz_count(lua_State *L)
+ML_RAISES static int fuzz_count(lua_State *L)
 {
     lua_pushinteger(L, (lua_Integer)choose(&api.choices, 60));
     return 1;
 }
 
 /* What a script reaches itself is not private: its globals, and the tables in them. */
-ML_RAISES
-static int plant(lua_State *L)
+ML_RAISES static int plant(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"fuzz_call", fuzz_call},
                                          {"fuzz_keep", fuzz_keep},
@@ -448,8 +430,7 @@ static int plant(lua_State *L)
 }
 
 /* One call while the script takes in a file. */
-ML_RAISES
-static int call_while_loading(lua_State *L)
+ML_RAISES static int call_while_loading(lua_State *L)
 {
     lua_settop(L, 0);
     for (int i = 0; i < 4; i++) {

@@ -196,7 +196,7 @@ static void open_pods(struct stage *stage)
         "{\"controller\":true,\"uid\":\"at-uid\",\"kind\":\"At\",\"name\":\"x\",\"apiVersion\":\"e/"
         "v1\""
         "}]}}]}";
-    stage->pods = ml_informers_get(stage->informers, &pod_kind);
+    stage->pods = ml_informers_get(stage->informers, &pod_kind, NULL);
     ml_loop_poll(stage->loop);
     stage_server_answer(stage, list);
     ml_loop_poll(stage->loop);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "codec/json.h"
 #include "sandbox.h"
 
 struct hostlua {
@@ -20,6 +21,7 @@ struct hostlua {
     struct ml_loop *loop;
     bool is_polling;
     size_t failures; /* in callbacks */
+    char **words;    /* of the command line; ends with NULL */
 };
 
 static int64_t monotonic_ns(struct ml_clock *clock)
@@ -95,6 +97,21 @@ static int seed(void *context, struct ml_str argument, struct ml_buf *result, st
     return 0;
 }
 
+/* words() -> the command line */
+static int list_words(void *context, struct ml_str argument, struct ml_buf *result,
+                      struct ml_err *err)
+{
+    struct hostlua *hostlua = context;
+    struct ml_json_writer writer;
+    (void)argument, (void)err;
+    ml_json_writer_init(&writer, result);
+    ml_json_begin_array(&writer);
+    for (char **word = hostlua->words; *word; word++)
+        ml_json_string(&writer, ml_str_of(*word));
+    ml_json_end_array(&writer);
+    return 0;
+}
+
 static void on_failed(void *context, const char *message)
 {
     struct hostlua *hostlua = context;
@@ -102,12 +119,18 @@ static void on_failed(void *context, const char *message)
     fprintf(stderr, "hostlua: in a callback: %s\n", message);
 }
 
+/* Runs a file as the `lua` program does: `arg` and `...` are the words behind it. */
+static const char file_runner[] = "local words = require 'hostlua'.words()\n"
+                                  "arg = table.move(words, 1, #words, -1, {})\n"
+                                  "local chunk = assert(loadfile(arg[0], 't'))\n"
+                                  "return chunk(table.unpack(arg))\n";
+
 static int run(struct ml_trusted *trusted, int argc, char **argv)
 {
     struct ml_err err;
     if (argc == 3 && strcmp(argv[1], "-e") == 0)
         return ml_trusted_run(trusted, "(command line)", ml_str_of(argv[2]), &err);
-    return ml_trusted_run_file(trusted, argc, argv, 1, &err);
+    return ml_trusted_run(trusted, "hostlua", ml_str_of(file_runner), &err);
 }
 
 int main(int argc, char **argv)
@@ -116,7 +139,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: hostlua SCRIPT [WORD…] | hostlua -e STATEMENTS\n");
         return 2;
     }
-    struct hostlua hostlua = {.clock = {monotonic_ns, wall_ns}};
+    struct hostlua hostlua = {.clock = {monotonic_ns, wall_ns}, .words = argv};
     struct ml_log log;
     ml_random_init_real(&hostlua.random);
     hostlua.loop = ml_loop_new(&hostlua.clock);
@@ -135,6 +158,7 @@ int main(int argc, char **argv)
     ml_trusted_define(trusted, "hostlua", "advance", advance, &hostlua);
     ml_trusted_define(trusted, "hostlua", "poll", poll_loop, &hostlua);
     ml_trusted_define(trusted, "hostlua", "seed", seed, &hostlua);
+    ml_trusted_define(trusted, "hostlua", "words", list_words, &hostlua);
     hostlua_define_sandbox(trusted);
     int r = run(trusted, argc, argv);
     if (r < 0)

@@ -61,7 +61,7 @@ describe("moonloop.controller", function()
       { "when = { 'labels', x = 'y' }", "when: expected a list, found the key 'x'" },
       { "wen = { 'labels' }", "unknown field 'wen'; did you mean 'when'%?" },
       { "max_concurrent = 1.5", "max_concurrent: expected a whole number" },
-      { "wakes = 'al'", 'wakes: expected "all", or nothing for the changes that matter, got \'al\'; '
+      { "wakes = 'al'", 'wakes: expected "all" or nothing, got \'al\'; '
         .. "did you mean 'all'%?" },
       { "wakes = true", "got a boolean" },
       { "wake = 'all'", "did you mean 'wakes'%?" },

@@ -35,7 +35,7 @@ describe("moonloop.result", function()
     local cases = {
       { "5", "a number; expected nothing" },
       { "true", "a boolean" },
-      { "nil, 'why'", "nil and 'why'; what went wrong is raised" },
+      { "nil, 'why'", "nil and 'why'; raise a failure" },
       { "{}, {}", "more than one value" },
       { "{ phase = 'x' }", "unknown field 'phase'" },
       { "{ status = 5 }", "status: expected a table, got a number" },

@@ -1,4 +1,4 @@
---- In which form the client wants its answer.
+--- The form in which the client wants the answer.
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/negotiation/negotiate.go.
 local M = {}

@@ -1,4 +1,4 @@
---- Tells of every finished request; costs nothing when nobody listens.
+--- Notifies listeners of every finished request; costs nothing without a listener.
 local host = require "cluster.host"
 
 local M = {}

@@ -1,4 +1,4 @@
---- Requests from within the process: by controllers, the kubelet and tests.
+--- Requests from inside the process: from controllers, the kubelet and tests.
 local host = require "cluster.host"
 
 local M = {}

@@ -1,7 +1,7 @@
 --- The objects of one resource in their order, and its latest changes.
 ---
---- The order is that of the keys "namespace/name" compared bytewise, as etcd has it. Names are sorted when somebody
---- lists, not when somebody writes: a write costs no search and no move.
+--- The order is that of the keys "namespace/name" compared bytewise, as in etcd. Names are sorted for a list, not for
+--- a write: a write needs no search and moves nothing.
 local M = {}
 M.__index = M
 

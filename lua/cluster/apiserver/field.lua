@@ -1,4 +1,4 @@
---- What is wrong with one field of an object, in the server's words.
+--- Errors of one field of an object, in kube-apiserver's wording.
 ---
 --- Each constructor returns { type =, path =, value =, detail = }. Paths are strings as the server
 --- prints them: "spec.containers[0].name", "metadata.labels[app]".

@@ -1,4 +1,4 @@
---- Who asks, and whether they may.
+--- Authenticates and authorizes each request.
 ---
 --- Rules: apiserver/pkg/endpoints/filters/{authentication,authorization}.go.
 local denial = require "cluster.apiserver.auth.denial"

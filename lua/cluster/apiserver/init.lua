@@ -1,35 +1,35 @@
---- The embedded API server: puts its parts together, and takes each request through them.
+--- The embedded API server: connects its parts, and passes each request through them.
 ---
 ---   local server = require("cluster.apiserver").new { authorization = "always" }
 ---   server:handle(request, reply)                         -- one request from a connection
----   local code, object = server:call("GET", "/api/v1/namespaces/default")   -- one from within the process
+---   local code, object = server:call("GET", "/api/v1/namespaces/default")   -- one from inside the process
 ---
---- What others may use of a server:
----   store, registry        what is kept and what is served; see store.lua, registry.lua
+--- The public fields and methods of a server:
+---   store, registry        the stored objects and the served resources; see store.lua, registry.lua
 ---   settings               as given to new
 ---   subresources           id of a resource → name → handlers; see Server:subresource
----   paths                  path → handlers, for what is about no resource
----   events(fn), audit(fn)  who wants to know of changes, and of requests
+---   paths                  path → handlers, for requests that are not about a resource
+---   events(fn), audit(fn)  adds a listener for changes, and for requests
 ---
---- Beside what is told in a resource description (registry.lua), these hooks of its `strategy` are called:
----   defaults(object)               fills in what is not given; a built-in object has the form of its type by then
+--- Besides the fields of a resource description (registry.lua), these hooks of its `strategy` are called:
+---   defaults(object)               fills in missing fields; a built-in object already has the form of its Go type
 ---   prepare_create(object, ctx)    before a new object is checked; prepare_update(new, old, ctx), prepare_status(new,
 ---                                  old, ctx) before a changed one is. They return nil and a status to refuse it
 ---   validate(object)               field errors of a new object, nil: none; validate_update(new, old) and
 ---                                  validate_status(new, old) those of a changed one
 ---   cells(object, now)             the cells of its row in a table; see tables/
 ---   convert                        see registry.lua; of a built-in kind that is stored as another one
----   name(name, prefix)             messages on a bad name; see names.name_check. Default: a DNS subdomain
----   fields(object), field_names    what field selectors may ask: values of one object, and the set of names
+---   name(name, prefix)             messages about an invalid name; see names.name_check. Default: a DNS subdomain
+---   fields(object), field_names    for field selectors: the values of one object, and the set of names
 ---   create_on_update               whether a PUT may create
 ---   unconditional_update           whether a PUT needs no resourceVersion; default: for built-in kinds
 ---   spec_changed                   false: the kind has no generation
 ---   review(object, request)        the kind is not stored: create answers what this returns, or nil and a status
----   warnings(object, old)          texts for an object that is all right; old: what an update follows, or nil
----   check_delete(object, request)  a status when the object may not be deleted
----   mark_deleted(object, ctx)      the first delete only marks it, changed by this; it goes when may_go says so
----   may_go(object)                 whether the kind itself waits for nothing any more
----   graceful(object, options)      seconds that the object has before it goes; nil: none
+---   warnings(object, old)          texts for a valid object; old: the object before an update, or nil
+---   check_delete(object, request)  a status when the object must not be deleted
+---   mark_deleted(object, ctx)      the first delete only makes this change to the object; may_go says when it goes
+---   may_go(object)                 whether the kind itself no longer waits for anything
+---   graceful(object, options)      seconds until the object is removed; nil: none
 ---   subresources                   name → handlers; see Server:subresource
 local accounts = require "cluster.apiserver.lifecycle.accounts"
 local audit = require "cluster.apiserver.audit"

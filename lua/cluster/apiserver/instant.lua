@@ -1,4 +1,4 @@
---- Instants in the form the server writes them: in UTC, with whole seconds or with microseconds.
+--- Instants in the server's format: in UTC, with whole seconds or with microseconds.
 ---
 --- Rules: apimachinery/pkg/apis/meta/v1/{time,micro_time}.go.
 local host = require "cluster.host"

@@ -1,8 +1,9 @@
---- State in a folder: a file of changes, written before they happen, and now and then anew without what is past.
+--- State in a folder: a journal of changes. A change is written before it takes effect; now and then the file is
+--- written again without outdated lines.
 ---
---- A line is "CHECK KIND REVISION ID REST": CHECK is of all behind it; KIND "P" has the stored JSON as REST, "D" has
---- "namespace/name". A last line that is not whole was being written when the process ended: that change has not
---- happened. Damage anywhere else is not guessed at.
+--- A line is "CHECK KIND REVISION ID REST". CHECK covers everything behind it. REST of KIND "P" is the stored JSON,
+--- REST of "D" is "namespace/name". If the last line is incomplete, the process ended while it wrote the line: that
+--- change has not happened. Any other damage is an error.
 local host = require "cluster.host"
 
 local M = {}

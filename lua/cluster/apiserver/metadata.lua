@@ -1,4 +1,4 @@
---- The rules of metadata that hold for every kind.
+--- The rules for metadata that every kind shares.
 ---
 --- Rules: apimachinery/pkg/api/validation/objectmeta.go, apimachinery/pkg/apis/meta/v1/validation/validation.go.
 local field = require "cluster.apiserver.field"

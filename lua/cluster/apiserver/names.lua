@@ -1,7 +1,7 @@
---- What names, labels and annotations may look like, in the server's words.
+--- Checks names, labels and annotations, with kube-apiserver's messages.
 ---
---- Each check takes a string and returns a list of messages, nil when there is nothing to say. The common,
---- good case costs a few pattern matches and no table.
+--- Each check takes a string and returns a list of messages, or nil when the string is valid. A valid string costs a
+--- few pattern matches and no table.
 --- Rules: apimachinery/pkg/api/validate/content/{dns,kube,path}.go and pkg/util/validation/validation.go.
 local M = {}
 

@@ -1,4 +1,4 @@
---- The rules of metadata.ownerReferences.
+--- The rules for metadata.ownerReferences.
 ---
 --- Rules: apimachinery/pkg/api/validation/objectmeta.go.
 local field = require "cluster.apiserver.field"

@@ -1,6 +1,6 @@
---- What is about no resource: discovery, OpenAPI, health, version.
+--- Requests that are not about a resource: discovery, OpenAPI, health, version.
 ---
---- Rules: apiserver/pkg/server/{healthz,routes}, kube-aggregator (which paths there are).
+--- Rules: apiserver/pkg/server/{healthz,routes}, kube-aggregator (the list of paths).
 local discovery = require "cluster.apiserver.discovery"
 local health = require "cluster.apiserver.health"
 local openapi = require "cluster.apiserver.openapi"

@@ -1,4 +1,4 @@
---- Amounts as Kubernetes writes them: "500m", "1536Mi", "1e3".
+--- Quantities in the notation of Kubernetes: "500m", "1536Mi", "1e3".
 ---
 --- An amount is { value, scale, form }: `value` (integer) times ten to the power of `scale` (below 0 after a fraction),
 --- and how it was written: "binary" (Ki, Mi), "decimal" (m, k, M) or "exponent" (e3).

@@ -1,15 +1,15 @@
---- Which resources are served. A resource description is told of in resources/ and crd/.
+--- The served resources. resources/ and crd/ make the resource descriptions.
 ---
 --- A description of a version that differs from the stored one has `convert` = { load = function(object), save =
 --- function(object) }, which change an object of the stored version into one of this version, and back.
 ---
---- A description may have `deprecated`, a text that warns whoever uses it.
+--- A description may have `deprecated`, a text that warns its users.
 ---
---- `add` completes a description with what answers are built from:
----   name       as messages name it: "deployments.apps"
----   head       what every object of this version starts with after its brace: '"kind":"Pod","apiVersion":"v1",'
+--- `add` completes a description with the texts from which answers are built:
+---   name       its name in messages: "deployments.apps"
+---   head       the start of every object of this version, after its brace: '"kind":"Pod","apiVersion":"v1",'
 ---   item_head  the same for an object within a list: built-in kinds leave it out there
----   list_head  what every list of this version starts with, up to its metadata
+---   list_head  the start of every list of this version, up to its metadata
 local status = require "cluster.apiserver.status"
 
 local M = {}

@@ -1,4 +1,4 @@
---- A request, taken apart: which resource, which object, which verb, which query.
+--- Parses a request: its resource, object, verb and query.
 ---
 --- Rules: apiserver/pkg/endpoints/request/requestinfo.go.
 local M = {}

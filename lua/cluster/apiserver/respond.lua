@@ -1,4 +1,4 @@
---- Answers: from what a verb returned to what goes to the client, in the form it asked for.
+--- Turns the result of a verb into the answer to the client, in the form that the client asked for.
 local accept = require "cluster.apiserver.accept"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"

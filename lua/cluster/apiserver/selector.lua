@@ -1,4 +1,4 @@
---- Label and field selectors together: a test of a store's entries.
+--- Label and field selectors together, as a test for entries of the store.
 local field_selector = require "cluster.apiserver.selector.fields"
 local label_selector = require "cluster.apiserver.selector.labels"
 

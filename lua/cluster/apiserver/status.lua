@@ -1,6 +1,6 @@
---- The Status objects that a request ends with when it does not succeed.
+--- The Status objects of failed requests.
 ---
---- A verb that fails returns `nil, status`; `status.code` is the HTTP code as well.
+--- A verb that fails returns `nil, status`; `status.code` is also the HTTP code.
 --- Rules and wordings: apimachinery/pkg/api/errors/errors.go.
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"

@@ -1,15 +1,15 @@
---- All objects, as JSON text, behind one revision counter; and the latest changes of each resource.
+--- All objects as JSON text, with one revision counter; and the latest changes of each resource.
 ---
 --- An *entry* is an object at one revision. Entries are never changed; a write makes a new one:
 ---   namespace ("" for none), name, uid, revision (integer)
 ---   text       the object's JSON without apiVersion and kind, which differ between versions; see store.object
 ---   labels     name → value, or nil
----   fields     path → value of what field selectors may ask beside name and namespace, or nil
+---   fields     path → value for field selectors, besides name and namespace; or nil
 ---   owners     the list metadata.ownerReferences, or nil
 ---   deleting   true when metadata.deletionTimestamp is set, else nil
 --- An *event* is one change: { type = "ADDED"|"MODIFIED"|"DELETED", revision, entry, previous (nil for ADDED), id,
---- lines }. `lines` belongs to watch.lua: what was sent for this event, shared by all who watch; nil until somebody
---- does.
+--- lines }. `lines` belongs to watch.lua: the lines sent for this event, shared by all watches; nil before the first
+--- watch needs them.
 local collection = require "cluster.apiserver.collection"
 local host = require "cluster.host"
 local status = require "cluster.apiserver.status"

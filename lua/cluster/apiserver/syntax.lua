@@ -1,6 +1,6 @@
---- What is wrong with a text that is not JSON, in the words of Go's decoder.
+--- The errors of Go's decoder for a text that is not JSON.
 ---
---- For messages only: it walks the text a second time when decoding has failed.
+--- For messages only: scans the text a second time after decoding has failed.
 --- Rules: encoding/json/scanner.go.
 local M = {}
 

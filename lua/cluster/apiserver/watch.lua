@@ -1,7 +1,8 @@
---- Those who watch: each gets the events of its resource, namespace and selector, as lines of JSON.
+--- The watches: each gets the events of its resource, namespace and selector, as lines of JSON.
 ---
---- A line is made once for each form and shared by all who want that form (event.lines). Who does not read is cut.
---- Rules: apiserver/pkg/storage/cacher/cache_watcher.go (what a selector makes of a change).
+--- A line is made once for each form, and all watches of that form share it (event.lines). A watch whose client does
+--- not read is cut.
+--- Rules: apiserver/pkg/storage/cacher/cache_watcher.go (the event that a selector makes from a change).
 local host = require "cluster.host"
 
 local M = {}

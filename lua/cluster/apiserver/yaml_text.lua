@@ -1,4 +1,4 @@
---- Strings as YAML: plain where that is safe, else quoted or as a block, as the server's library does it.
+--- Strings as YAML: plain where that is safe, otherwise quoted or as a block, as the server's library writes them.
 ---
 --- Rules: sigs.k8s.io/yaml/goyaml.v2 {encode,emitterc,resolve}.go.
 local host = require "cluster.host"

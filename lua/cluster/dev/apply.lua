@@ -1,4 +1,4 @@
---- Manifests into the server, as `kubectl apply --server-side` would: definitions first, each document by itself.
+--- Applies manifests as `kubectl apply --server-side` would: CRDs first, each document separately.
 local host = require "cluster.host"
 local narrator = require "cluster.dev.narrator"
 

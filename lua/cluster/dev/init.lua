@@ -1,5 +1,5 @@
---- What `moonloop dev` has in Lua, beside the embedded API server in the same state: controllers, the node that runs
---- pods, what was given with --apply, and the story of it all for the terminal.
+--- The Lua parts of `moonloop dev` besides the embedded API server, in the same state: controllers, the node that runs
+--- pods, the manifests of --apply, and the report for the terminal.
 ---
 --- The C side (host/cluster/dev.c) calls these with JSON.
 local apply = require "cluster.dev.apply"

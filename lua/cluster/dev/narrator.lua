@@ -1,4 +1,4 @@
---- Tells on standard output what happens to objects, one line a change that matters: phases, conditions, deletions,
+--- Prints on standard output what happens to objects, one line for each relevant change: phases, conditions, deletions,
 --- warnings, and what containers print.
 local host = require "cluster.host"
 

@@ -1,6 +1,6 @@
 ---@meta cluster.host
--- What an editor (lua-language-server) knows of `require "cluster.host"`: the bindings that the
--- host's own Lua has, and scripts have not. Never loaded.
+-- Stubs for editors (lua-language-server) of `require "cluster.host"`: the bindings of the host's
+-- own Lua, which scripts do not have. Never loaded.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'cluster.host' instead"
 
@@ -76,10 +76,10 @@ function yaml.decode(text) end
 ---@class cluster.host.regex
 local regex = {}
 
---- Compiles a pattern in the syntax of Go's regexp (RE2); see docs/decisions/0005-pcre2.md.
+--- Compiles a pattern in PCRE2's syntax. For that of Go's regexp (RE2) there is cluster.apiserver.schema.regex.
 ---@param pattern string
 ---@return cluster.host.Regex|nil re nil when it is no pattern
----@return string? message Go's: "error parsing regexp: missing closing ): `(a`"
+---@return string? message
 function regex.compile(pattern) end
 
 ---@class cluster.host.Regex

@@ -1,5 +1,5 @@
 ---@meta cluster.process
--- What an editor (lua-language-server) knows of `require "cluster.process"`: local processes, for the
+-- Stubs for editors (lua-language-server) of `require "cluster.process"`: local processes, for the
 -- host's own Lua. Never loaded.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'cluster.process' instead"

@@ -1,6 +1,6 @@
 ---@meta cluster.world
--- What an editor (lua-language-server) knows of `require "cluster.world"`: the world in
--- virtual time (host/cluster/world.h) that the test harness stands on. Never loaded.
+-- Stubs for editors (lua-language-server) of `require "cluster.world"`: the world in virtual
+-- time (host/cluster/world.h), which the test harness uses. Never loaded.
 -- luacheck: ignore 241
 error "moonloop/meta is for editors; require 'cluster.world' instead"
 

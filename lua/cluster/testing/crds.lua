@@ -1,4 +1,4 @@
---- The CustomResourceDefinitions of a world: found beside the test, or named.
+--- The CustomResourceDefinitions of a world: those beside the test, or those of the option `crds`.
 local host = require "cluster.host"
 local lfs = require "lfs" -- busted needs it, so it is there
 

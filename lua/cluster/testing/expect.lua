@@ -1,4 +1,4 @@
---- What an object should be like, and how it differs.
+--- Compares an object with the expected fields, and describes the differences.
 local busted = require "busted" -- a failure, not an error, in what it reports
 local host = require "cluster.host"
 

@@ -1,4 +1,4 @@
---- Faults between the operator and its server, on request.
+--- Faults between the operator and its server, which a test requests.
 local virtual = require "cluster.world"
 
 local M = {}

@@ -1,5 +1,5 @@
 --- Tests of scripts, for `moonloop test`: a cluster in memory, the operator with the script in its sandbox, and a clock
---- that stands still until it is moved.
+--- that stands still until the test advances it.
 ---
 ---   local testing = require "moonloop.testing"
 ---   local world = testing.world { now = "2026-07-03T10:00:00Z" }      -- the script beside this *_test.lua
@@ -7,7 +7,7 @@
 ---   world.advance "5m"
 ---   world.expect(At, "x", { status = { phase = "DONE" } })
 ---
---- Whatever changes the world also lets it come to rest, so that what a test sees is what has become of it.
+--- Each call that changes the world returns when no work is left, so a test sees only finished states.
 local crds = require "cluster.testing.crds"
 local expect = require "cluster.testing.expect"
 local faults = require "cluster.testing.faults"

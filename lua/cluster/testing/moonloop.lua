@@ -1,5 +1,5 @@
---- What `require "moonloop"` gives a test: names of kinds, and the values that JSON has and Lua has not. A test
---- declares no controllers; its script runs in the sandbox, with what lua/moonloop/init.lua is there.
+--- The module that `require "moonloop"` returns to a test: kinds, and the values that JSON has and Lua has not. A test
+--- declares no controllers; its script runs in the sandbox, with lua/moonloop/init.lua.
 local host = require "cluster.host"
 
 local M = {}

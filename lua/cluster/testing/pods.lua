@@ -1,4 +1,4 @@
---- The pods of a world: none runs anything, each does what it is told to.
+--- The pods of a world: none runs a process, each does what the test sets.
 local fake = require "cluster.apiserver.kubelet.fake"
 local kubelet = require "cluster.apiserver.kubelet"
 

@@ -24,14 +24,19 @@ local function run_to_exit(words)
 end
 
 
---- @param given table { paths = files and folders, output = handler, words = further words for busted }
+--- @param given table { paths = files and folders, output = busted's handler, filters = Lua patterns of names,
+---   shuffle = in random order?, seed = of that order, or nil }
 --- @return integer busted's exit code: how many tests failed, 0 when none did
 function M.run(given)
   if not pcall(require, "busted.runner") then
     error("busted is not there; install it: apt-get install lua-busted", 0)
   end
   local words = { [0] = "moonloop test", "--pattern=_test%.lua$", "--output=" .. given.output }
-  table.move(given.words, 1, #given.words, #words + 1, words)
+  for _, filter in ipairs(given.filters) do
+    words[#words + 1] = "--filter=" .. filter
+  end
+  words[#words + 1] = given.shuffle and "--shuffle" or nil
+  words[#words + 1] = given.seed and "--seed=" .. given.seed
   table.move(given.paths, 1, #given.paths, #words + 1, words)
   return run_to_exit(words)
 end

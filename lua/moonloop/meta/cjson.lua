@@ -7,12 +7,12 @@ error "moonloop/meta is for editors; require 'cjson' instead"
 ---@class cjson
 local cjson = {}
 
---- JSON of a value; raises for what JSON cannot hold. Keys of plain tables are sorted.
+--- JSON of a value; raises an error for values that JSON cannot hold. Keys of plain tables are sorted.
 ---@param value any
 ---@return string text
 function cjson.encode(value) end
 
---- The value of a JSON text; raises when it is none. Integers stay exact, `[]` and `{}` stay what they are.
+--- The value of a JSON text; raises an error for other texts. Integers stay exact, and `[]` and `{}` stay distinct.
 ---@param text string
 ---@return any value
 function cjson.decode(text) end

@@ -11,17 +11,16 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field fields? string of its selection
 ---@field metadata_only boolean of its selection
 
---- What of a kind is watched: of `owns` and `watches`, and without `metadata_only` of `reconciles`.
+--- Which part of a kind is watched: of `owns` and `watches`, and without `metadata_only` of `reconciles`.
 ---@class moonloop.Selection
---- A label selector as `kubectl -l` takes it: only objects that meet it. Its syntax is checked when the script is
---- loaded.
+--- A label selector as for `kubectl -l`: only objects that match it. Its syntax is checked when the script is loaded.
 ---@field labels? string
---- A field selector, `"spec.nodeName=n1"`: only objects that meet it. Which fields a kind can be selected by, the
---- server decides; one that it does not know is told in the log (`field label not supported`), and the script does
---- not begin.
+--- A field selector, `"spec.nodeName=n1"`: only objects that match it. The server decides which fields of a kind can
+--- be selected. If it does not know a field, the log says so (`field label not supported`), and the script does not
+--- go live.
 ---@field fields? string
---- Of each object no more than its `metadata`: what a script needs that looks at names, labels and owners. Not for
---- the kind in `reconciles`.
+--- Only the `metadata` of each object: enough for a script that looks at names, labels and owners. Not for the kind
+--- in `reconciles`.
 ---@field metadata_only? boolean
 
 --- Made by `moonloop.watch`.
@@ -54,8 +53,8 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field ownerReferences? moonloop.OwnerReference[]
 ---@field finalizers? string[]
 
---- An object as a reconcile gets it: a plain table, its own copy. `spec` and `status` read as empty tables that
---- cannot be filled when the object has none.
+--- An object as a reconcile gets it: a plain table, its own copy. If the object has no `spec` or `status`, it reads
+--- as an empty table that cannot be filled.
 ---@class moonloop.Object
 ---@field apiVersion string
 ---@field kind string
@@ -87,74 +86,75 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---| "LimitExceeded"
 
 ---@class moonloop.Error
---- `"NotFound"`, `"AlreadyExists"`, `"Invalid"`, `"Forbidden"`, `"Unsupported"`, `"LimitExceeded"`. A server that
---- lacks the verb says `Unsupported`; `LimitExceeded`: the request or its answer is larger than the host allows.
+--- `"NotFound"`, `"AlreadyExists"`, `"Invalid"`, `"Forbidden"`, `"Unsupported"`, `"LimitExceeded"`. `Unsupported`:
+--- the server lacks the verb. `LimitExceeded`: the request or its answer is larger than the host allows.
 ---@field kind moonloop.ErrorKind
 ---@field code integer The HTTP status; 0 when there was no answer.
----@field message string What is wrong. `tostring(err)` has all of it.
+---@field message string What is wrong. `tostring(err)` has everything.
 
 ---@class moonloop.ListOptions
 ---@field namespace? string that of the reconciled object when left out; "*" for all
----@field labels? table<string, string> all of them must be there
----@field owned? boolean only what the reconciled object controls
+---@field labels? table<string, string> an object must have all of them
+---@field owned? boolean only objects that the reconciled object controls
 
 --- Made by `ctx.invalid` and `ctx.terminal`.
 ---@class moonloop.Outcome
 
 ---@class moonloop.Result
---- Merged over the object's status and written if that changes it: say what is true each time, the host finds out
---- what to send. `moonloop.null` removes a field.
+--- Merged over the object's status, and written if that changes it: return the true status each time; the host finds
+--- out what to send. `moonloop.null` removes a field.
 ---@field status? table
---- Call again after that time (also a number of seconds), if nothing changes before.
+--- Calls again after that time (also a number of seconds), if nothing changes before.
 ---@field requeue_after? number|string
----@field requeue_at? number Call again at that instant, in seconds since 1970. Together with `status` in one table.
+---@field requeue_at? number Calls again at that instant, in seconds since 1970. `status` can be in the same table.
 
 ---@class moonloop.ObjectName
 ---@field name string
 ---@field namespace? string
 
---- What of an object has to change. `generation`: its spec, or whatever stands outside of metadata and status.
+--- Which part of an object has to change. `generation`: its spec, or any field outside of metadata and status.
 ---@alias moonloop.Part
 ---| "generation"
 ---| "labels"
 ---| "annotations"
 ---| "status"
 
---- Which changes count: those of these parts, or those for which the function says true. What comes, goes, or begins
---- to go counts always.
+--- Which changes count: those of these parts, or those for which the function returns true. The creation and the
+--- deletion of an object, and the begin of its deletion, always count.
 ---@alias moonloop.When moonloop.Part[]|fun(old: moonloop.Object, new: moonloop.Object): boolean
 
 ---@class moonloop.Declaration
---- A DNS label. The name in logs, events and metrics; writes have the field manager `moonloop-NAME`. Not one that a
---- part of the host has in the log: `apiserver`, `client`, `connect`, `credentials`, `dev`, `election`, `host`,
+--- A DNS label. The name in logs, events and metrics; writes have the field manager `moonloop-NAME`. These names are
+--- reserved for the host's own log lines: `apiserver`, `client`, `connect`, `credentials`, `dev`, `election`, `host`,
 --- `informer`, `log`, `scripts`, `shard`, `watchdog`.
 ---@field name string
---- The kind whose objects are reconciled. Every object is, once at the start and after each change; what the script
---- itself returned as status is no such change.
+--- The kind whose objects are reconciled: each object once at the start, and after each change. The status that the
+--- script itself returned is no such change.
 ---@field reconciles moonloop.Kind
 --- `function(object, ctx)`. Not called for an object that is being deleted.
 ---@field reconcile fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?
---- Which changes of the object call `reconcile`, if not all: a list of `"generation"` (its spec, or whatever stands
---- outside of metadata and status), `"labels"`, `"annotations"`, `"status"`; or `function(old, new)` that returns
---- true or false. An object that comes, or begins to be deleted, counts always.
+--- Which changes of the object call `reconcile`, if not all: a list of `"generation"` (its spec, or any field outside
+--- of metadata and status), `"labels"`, `"annotations"`, `"status"`; or `function(old, new)` that returns true or
+--- false. The creation of an object, and the begin of its deletion, always count.
 ---@field when? moonloop.When
---- A list of kinds. What is created of them is owned by the reconciled object (a controller reference: deleted with
---- it), and their changes bring the owner back.
+--- A list of kinds. The reconciled object becomes the controller owner of each object of these kinds that the script
+--- creates: deleting the owner deletes them, and a change of one of them calls `reconcile` for the owner.
 ---@field owns? moonloop.Kind[]
----@field watches? moonloop.Watch[] A list of `moonloop.watch(…)`: changes that concern others than an owner.
---- A list of kinds that are read and written without being watched: by request, each time. Good for Secrets and for
---- what is rarely needed.
+---@field watches? moonloop.Watch[] A list of `moonloop.watch(…)`: changes that concern more than the owner.
+--- A list of kinds that are not watched: each read is a request. Good for Secrets and for objects that are rarely
+--- needed.
 ---@field uses? moonloop.Kind[]
 --- Reconciles in flight, 1 to 10000, by default 1000. One object is never reconciled twice at a time.
 ---@field max_concurrent? integer
---- `"all"`: every change of what is owned or watched calls `reconcile`, whether it had read what changed or not.
+--- `"all"`: every change of an owned or watched object calls `reconcile`, whether the last run read the changed
+--- fields or not.
 ---@field wakes? "all"
 
 ---@class moonloop.Context
 local ctx = {}
 
---- The object. From the cache for kinds that are watched (`reconciles`, `owns`, `watches`), which has `NotFound`
---- alone for an error; by request for `uses`.
+--- The object. Watched kinds (`reconciles`, `owns`, `watches`) are read from the cache, whose only error is
+--- `NotFound`; kinds of `uses` are read by a request.
 ---@param kind moonloop.Kind
 ---@param name string
 ---@param namespace? string that of the reconciled object when left out
@@ -162,51 +162,53 @@ local ctx = {}
 ---@return moonloop.Error? err NotFound, Forbidden, LimitExceeded
 function ctx.get(kind, name, namespace) end
 
---- A list sorted by namespace and name; from the cache, without errors, or by request, as `get`. `labels` must all be
---- there; `owned = true`: only what this object controls.
+--- A list sorted by namespace and name; from the cache, without errors, or by a request, as with `get`. An object
+--- must have all `labels`; `owned = true`: only objects that this object controls.
 ---@param kind moonloop.Kind
 ---@param options? moonloop.ListOptions
 ---@return moonloop.Object[]? objects a list sorted by namespace and name
 ---@return moonloop.Error? err NotFound, Forbidden, LimitExceeded
 function ctx.list(kind, options) end
 
---- The object of that name; created if there is none, and back once the cache shows it. An owned kind's object that
---- is not ours is `AlreadyExists`, naming its owner. What exists is not changed: `apply` does that.
+--- The object of that name. Creates it if there is none, and returns when the cache shows it. If an object of an
+--- owned kind exists and this object does not control it: `AlreadyExists`, which names its controller. An existing
+--- object is not changed: `apply` does that.
 ---@param object moonloop.Manifest
 ---@return moonloop.Object? object as the server has it
 ---@return moonloop.Error? err AlreadyExists, Invalid, NotFound, Forbidden, LimitExceeded
 function ctx.ensure(object) end
 
---- Creates the object without looking first: `AlreadyExists` if there is one of that name.
+--- Creates the object without a look at the cache: `AlreadyExists` if there is one of that name.
 ---@param object moonloop.Manifest
 ---@return moonloop.Object? object as the server has it
 ---@return moonloop.Error? err AlreadyExists, Invalid, NotFound, Forbidden, LimitExceeded
 function ctx.create(object) end
 
---- Server-side apply: makes the given fields true (taking them over from other managers), leaves others alone,
---- creates what is missing. Sent only when the object or what you say of it has changed since the last time.
+--- Server-side apply: sets the given fields (and takes them over from other managers), leaves other fields alone,
+--- creates the object if it is missing. Sent only when the object or the given fields have changed since the last
+--- time.
 ---@param object moonloop.Manifest
 ---@return moonloop.Object? object as the server has it
 ---@return moonloop.Error? err Invalid, NotFound, Forbidden, LimitExceeded
 function ctx.apply(object) end
 
---- A merge patch of an object that was read. Ends the reconcile, to be tried again, if the object changed meanwhile;
---- sends nothing if nothing would change. Not for `status`.
+--- A merge patch of an object that was read. If the object has changed since, the reconcile ends and is tried again.
+--- Sends nothing if nothing would change. Not for `status`.
 ---@param object moonloop.Object as it was read
 ---@param changes table `moonloop.null` removes a field
 ---@return moonloop.Object? object as the server has it
 ---@return moonloop.Error? err Invalid, NotFound, Forbidden, LimitExceeded
 function ctx.patch(object, changes) end
 
---- Deletes this object as it was read: never a later one by its name, and not if it changed meanwhile (the reconcile
---- then runs again). `true`, also when it is gone already.
+--- Deletes the object that was read: never a later one of the same name, and not if it has changed since (the
+--- reconcile then runs again). Returns `true`, also when the object is already gone.
 ---@param object moonloop.Object as it was read
 ---@return true? done
 ---@return moonloop.Error? err Forbidden, LimitExceeded
 function ctx.delete(object) end
 
---- A Kubernetes Event on the reconciled object. Repeated ones are counted, not repeated. The note is cut at 1024
---- bytes, as the API has it; at most 25 in one reconcile, the rest is dropped.
+--- A Kubernetes Event on the reconciled object. A repeated Event raises the count of the first. The note is cut at
+--- 1024 bytes, the API's limit; at most 25 Events in one reconcile, the rest is dropped.
 ---@param reason string CamelCase, 1 to 128 bytes
 ---@param note string
 ---@param type? "Normal"|"Warning" "Normal" when left out
@@ -222,13 +224,13 @@ function ctx.log(message, fields) end
 ---@return number seconds
 function ctx.now() end
 
---- The object asks for something that cannot be. Told by an Event and a condition; waits for an edit.
+--- The object asks for something impossible. An Event and a condition say so; the key waits for an edit.
 ---@param field string "spec.schedule"
 ---@param why string
 ---@return moonloop.Outcome outcome for reconcile to return
 function ctx.invalid(field, why) end
 
---- No use trying again before the object changes. Told by an Event and a condition.
+--- The reconcile is not tried again before the object changes. An Event and a condition say so.
 ---@param why string
 ---@return moonloop.Outcome outcome for reconcile to return
 function ctx.terminal(why) end
@@ -237,29 +239,29 @@ function ctx.terminal(why) end
 local moonloop = {}
 
 --- A kind, as manifests name it: `moonloop.kind("apps/v1", "Deployment")`. Has the fields `apiVersion` and `kind`.
---- `selection`: a part of it.
+--- `selection`: a part of the kind.
 ---@param apiVersion string "apps/v1"
 ---@param kind string "Deployment"
 ---@param selection? moonloop.Selection all of it when left out
 ---@return moonloop.Kind kind
 function moonloop.kind(apiVersion, kind, selection) end
 
---- The declaration; the file returns it. A file that returns a table instead is a module for `require`.
+--- The declaration; the file returns it. A file that returns a plain table is a module for `require`.
 ---@param declaration moonloop.Declaration
 ---@return moonloop.Controller controller
 function moonloop.controller(declaration) end
 
---- An entry of `watches`. The function returns whom a change of `object` concerns: a list of `"namespace/name"` or `{
---- namespace =, name = }`, or nothing. It is asked about the object as it is and as it was, reads watched kinds
---- (`ctx.get`, `ctx.list`), and cannot write or wait. `when`: as in a controller.
+--- An entry of `watches`. The function returns which reconciled objects a change of `object` concerns: a list of
+--- `"namespace/name"` or `{ namespace =, name = }`, or nothing. It is called with the object after and before the
+--- change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. `when`: as in a controller.
 ---@param kind moonloop.Kind
 ---@param map fun(object: moonloop.Object, ctx: moonloop.Context): (string|moonloop.ObjectName)[]?
----@param when? moonloop.When which changes concern anybody; all when left out
+---@param when? moonloop.When which changes count; all when left out
 ---@return moonloop.Watch watch
 function moonloop.watch(kind, map, when) end
 
---- The same table marked as a list, so that it stays `[]` when it is empty. Without an argument a new one. Only a
---- table without a metatable can be marked.
+--- Marks the table as a list, so that it stays `[]` when it is empty, and returns it. Without an argument: a new
+--- table. Only a table without a metatable can be marked.
 ---@generic T
 ---@param list? T[]
 ---@return T[] list

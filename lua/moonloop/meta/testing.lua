@@ -5,14 +5,14 @@
 error "moonloop/meta is for editors; require 'moonloop.testing' instead"
 
 ---@class moonloop.testing.Options
----@field now? string|number what time it is: RFC 3339, or seconds since 1970. Default 2026-01-01T00:00:00Z
+---@field now? string|number the time: RFC 3339, or seconds since 1970. Default 2026-01-01T00:00:00Z
 ---@field scripts? string|string[] paths of scripts or folders. Default: the script beside the test
 --- paths of CustomResourceDefinitions. Default: the folder `crds/` beside the test's folder, or in it
 ---@field crds? string|string[]
---- what pods do once they run: `"run"` (default: on, until told otherwise), `"succeed"`, `"fail"`, or a function of
---- pod and container that returns `{ after = seconds, code = exit code }`
+--- what pods do once they run: `"run"` (default: until `finish_pod`), `"succeed"`, `"fail"`, or a function of pod and
+--- container that returns `{ after = seconds, code = exit code }`
 ---@field pods? "run"|"succeed"|"fail"|fun(pod: moonloop.Object, container: table): { after: number, code: integer }?
----@field seed? integer of all that is random: uids, generated names, jitter. Default 1
+---@field seed? integer for everything random: uids, generated names, jitter. Default 1
 
 ---@class moonloop.testing.Event
 ---@field type "Normal"|"Warning"
@@ -41,7 +41,7 @@ error "moonloop/meta is for editors; require 'moonloop.testing' instead"
 ---@field kind? moonloop.Kind
 ---@field times? integer default 1
 
---- Each method but the reading ones lets the operator come to rest.
+--- Each method, except those that only read, lets the operator finish its work at this instant.
 ---@class moonloop.testing.World
 local world = {}
 
@@ -49,7 +49,7 @@ local world = {}
 ---@param what moonloop.Manifest|moonloop.Manifest[]|string
 function world.apply(what) end
 
---- Merges changes into an object; `"status"` as subresource for those of its status.
+--- Merges changes into an object; for changes of its status, the subresource is `"status"`.
 ---@param kind moonloop.Kind
 ---@param name string
 ---@param changes table
@@ -57,7 +57,7 @@ function world.apply(what) end
 ---@param namespace? string "default" when left out
 function world.patch(kind, name, changes, subresource, namespace) end
 
---- Deletes an object, and what it owns.
+--- Deletes an object, and the objects that it owns.
 ---@param kind moonloop.Kind
 ---@param name string
 ---@param namespace? string "default" when left out
@@ -70,63 +70,63 @@ function world.delete(kind, name, namespace) end
 ---@return moonloop.Object? object
 function world.get(kind, name, namespace) end
 
---- All of a kind, by namespace and name; the selector is one of labels: `"app=a"`.
+--- All objects of a kind, by namespace and name; the selector is a label selector: `"app=a"`.
 ---@param kind moonloop.Kind
 ---@param selector? string of labels
 ---@return moonloop.Object[] objects
 function world.list(kind, selector) end
 
---- Fails unless the object is there and has these fields; the message shows each difference. `false` as fields: it
---- must not be there.
+--- Fails unless the object exists and has these fields; the message shows each difference. `false` as fields: it must
+--- not exist.
 ---@param kind moonloop.Kind
 ---@param name string
 ---@param fields table|false
 ---@param namespace? string "default" when left out
 function world.expect(kind, name, fields, namespace) end
 
---- Moves the clock, and stops wherever something is due.
+--- Advances the clock, and stops at each instant at which something is due.
 ---@param duration string "5m"
 function world.advance(duration) end
 
---- Comes to rest without moving the clock.
+--- Runs until no work is left, without advancing the clock.
 function world.settle() end
 
 --- Seconds since 1970.
 ---@return number seconds
 function world.now() end
 
---- Ends a pod: `"Succeeded"` (default), `"Failed"`, or an exit code. What follows is for its restartPolicy to say.
+--- Ends a pod: `"Succeeded"` (default), `"Failed"`, or an exit code. Its restartPolicy decides what follows.
 ---@param name string
 ---@param how? "Succeeded"|"Failed"|integer
 ---@param namespace? string "default" when left out
 function world.finish_pod(name, how, namespace) end
 
---- What was told of objects, of this kind and name if given, oldest first: `type`, `reason`, `note`, `kind`, `name`.
---- They are sent a moment after they are told: `world.advance "1s"` first.
+--- The Events on objects, of this kind and name if given, oldest first: `type`, `reason`, `note`, `kind`, `name`. The
+--- operator sends them with a short delay: call `world.advance "1s"` first.
 ---@param kind? moonloop.Kind
 ---@param name? string
 ---@return moonloop.testing.Event[] events
 function world.events(kind, name) end
 
---- What the operator asked of the server: `verb`, `path`, `code`. `#world.requests("create", "/pods")`
+--- The requests of the operator: `verb`, `path`, `code`. `#world.requests("create", "/pods")`
 ---@param verb? string
 ---@param path? string a part of it
 ---@return moonloop.testing.Request[] requests
 function world.requests(verb, path) end
 
---- The next request that fits fails; returns a function that takes the fault away.
+--- The next matching request fails; returns a function that removes the fault.
 ---@param name moonloop.testing.Fault
 ---@param where? moonloop.testing.Where
 ---@return fun() heal
 function world.fault(name, where) end
 
---- Kills the operator where it stands, and begins another one.
+--- Kills the operator without a shutdown, and starts another one.
 function world.restart() end
 
 ---@class moonloop.testing
 local testing = {}
 
---- Begins a new, empty cluster and ends the one before.
+--- Starts a new, empty cluster and ends the one before.
 ---@param options? moonloop.testing.Options
 ---@return moonloop.testing.World world
 function testing.world(options) end

@@ -16,7 +16,7 @@ error "moonloop/meta is for editors; require 'moonloop.time' instead"
 ---@class moonloop.time
 local time = {}
 
---- Seconds since 1970, or `nil, why`. Fields are whole numbers or strings of digits and are checked, up to the days
+--- Seconds since 1970, or `nil, why`. Fields are whole numbers or strings of digits. They are checked, also the days
 --- of the month; `hour`, `min` and `sec` are 0 when left out.
 ---@param date moonloop.Date
 ---@return integer? seconds
@@ -29,7 +29,7 @@ function time.utc(date) end
 ---@return string? why
 function time.parse(text) end
 
---- RFC 3339 in UTC, whole seconds: what Kubernetes' fields want.
+--- RFC 3339 in UTC, whole seconds, as the fields of Kubernetes need it.
 ---@param seconds number since 1970, in the years 1 to 9999; a fraction is cut off
 ---@return string text
 function time.format(seconds) end

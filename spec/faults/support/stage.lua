@@ -166,7 +166,7 @@ end
 
 
 --- Lets it come to rest: time to recover, then time in which nothing may be written. Fills outcome.late (writes of that
---- time), outcome.objects (all there are) and outcome.cached.
+--- time), outcome.objects (all there are, as JSON) and outcome.cached.
 function M.close(outcome)
   local world = outcome.world
   world.advance(outcome.scenario.recovery or RECOVERY)
@@ -178,8 +178,7 @@ function M.close(outcome)
   local store = outcome.server.store
   for _, id in ipairs(store:ids()) do
     store:collection(id):each(nil, nil, function(entry)
-      local object = host.json.decode(entry.text)
-      outcome.objects[#outcome.objects + 1] = { id = id, key = entry.namespace .. "/" .. entry.name, object = object }
+      outcome.objects[#outcome.objects + 1] = { id = id, key = entry.namespace .. "/" .. entry.name, text = entry.text }
     end)
   end
   return outcome

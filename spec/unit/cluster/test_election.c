@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "cluster/transport_embedded.h"
-#include "cluster/transport_faults.h"
 #include "cluster/world.h"
 #include "operator/operator.h"
 
@@ -38,7 +37,6 @@ static const char *const maker =
 
 struct replica {
     struct ml_transport *work, *renewals;
-    struct ml_transport_faults *work_faults, *renewal_faults;
     struct ml_metrics *metrics;
     struct ml_operator *operator;
     int lost, stopped;
@@ -67,17 +65,11 @@ static void on_stopped(void *context)
     replica->stopped++;
 }
 
-static struct ml_transport *connect_to(struct pair *pair, struct ml_transport_faults **faults)
-{
-    struct ml_transport *embedded = ml_transport_embedded_new(pair->loop, pair->server, NULL);
-    return ml_transport_faults_new(pair->loop, embedded, faults);
-}
-
 static void replica_init(struct pair *pair, struct replica *self, const char *identity)
 {
     static const char *const everywhere[] = {NULL};
-    self->work = connect_to(pair, &self->work_faults);
-    self->renewals = connect_to(pair, &self->renewal_faults);
+    self->work = ml_transport_embedded_new(pair->loop, pair->server, NULL);
+    self->renewals = ml_transport_embedded_new(pair->loop, pair->server, NULL);
     self->metrics = ml_metrics_new();
     const struct ml_replica_opts replica = {
         .transport = self->renewals,
@@ -254,15 +246,15 @@ static void test_election_clean_end_gives_the_lease_back_last(void **state)
     struct pair *pair = *state;
     write_script(pair, maker);
     start_both(pair);
-    int held = ml_transport_faults_add(
-        pair->a.work_faults, &(struct ml_fault){.kind = ML_FAULT_HOLD, .path = "/secrets"});
+    int held = ml_transport_embedded_add_fault(
+        pair->a.work, &(struct ml_fault){.kind = ML_FAULT_HOLD, .path = "/secrets"});
     lua(pair, "map('m', 0, 0)");
     run(pair, 1000);
     ml_operator_stop(pair->a.operator, 25 * ML_NS_PER_S, on_stopped, &pair->a);
     run(pair, 5000);
     assert_int_equal(pair->a.stopped, 0);
     lua(pair, "assert(get(LEASE).spec.holderIdentity == 'a')");
-    ml_transport_faults_remove(pair->a.work_faults, held);
+    ml_transport_embedded_remove_fault(pair->a.work, held);
     run(pair, 900);
     assert_int_equal(pair->a.stopped, 1);
     lua(pair, "assert(get(MAPS .. '/m').data.made == 'yes')");
@@ -276,13 +268,13 @@ static void test_election_end_lets_no_write_leave_in_its_last_fifth(void **state
     write_script(pair, maker);
     ml_operator_start(pair->a.operator);
     run(pair, 500);
-    int held = ml_transport_faults_add(
-        pair->a.work_faults, &(struct ml_fault){.kind = ML_FAULT_HOLD, .path = "/secrets"});
+    int held = ml_transport_embedded_add_fault(
+        pair->a.work, &(struct ml_fault){.kind = ML_FAULT_HOLD, .path = "/secrets"});
     lua(pair, "map('m', 0, 0)");
     run(pair, 1000);
     ml_operator_stop(pair->a.operator, 10 * ML_NS_PER_S, on_stopped, &pair->a);
     run(pair, 8200);
-    ml_transport_faults_remove(pair->a.work_faults, held);
+    ml_transport_embedded_remove_fault(pair->a.work, held);
     run(pair, 300);
     lua(pair, "assert(not get(MAPS .. '/m').data.made)");
     run(pair, 2000);
@@ -311,8 +303,8 @@ static void test_election_no_write_leaves_after_the_renew_deadline(void **state)
     start_both(pair);
     lua(pair, "map('m', 0, 1000)");
     run(pair, 5000);
-    ml_transport_faults_add(pair->a.renewal_faults, &(struct ml_fault){.kind = ML_FAULT_LOSE});
-    ml_transport_faults_add(pair->b.renewal_faults, &(struct ml_fault){.kind = ML_FAULT_LOSE});
+    ml_transport_embedded_add_fault(pair->a.renewals, &(struct ml_fault){.kind = ML_FAULT_LOSE});
+    ml_transport_embedded_add_fault(pair->b.renewals, &(struct ml_fault){.kind = ML_FAULT_LOSE});
     run(pair, 10100);
     assert_int_equal(pair->a.lost, 1);
     lua(pair, "reached = n 'm' assert(reached > 10 and reached < 20, reached)");

@@ -1,5 +1,6 @@
 /* The transport seam on an API server in the same process: answers from the loop, streams, callers
- * that cancel wherever they stand, servers that go. The server is a stand-in of a few lines. */
+ * that cancel wherever they stand, servers that go, and what caller and server see of each injected
+ * fault. The server is a stand-in of a few lines. */
 #include "stand_in.h"
 
 #include "cluster/transport_embedded.h"
@@ -24,6 +25,12 @@ static const char *const server_text =
     "end\n"
     "function handlers.END() for _, w in ipairs(watchers) do w:finish() end error 'raised' end\n"
     "function handlers.CUT(_, reply) reply:start(200, 'x') reply:write 'half' reply:abort() end\n"
+    "function handlers.HALVES(_, reply)\n"
+    "  reply:start(200, 'x') reply:write 'ab'\n"
+    "  local gone\n"
+    "  reply.on_close = function() gone = true end\n"
+    "  host.after(1, function() if not gone then reply:write 'cd' reply:finish() end end)\n"
+    "end\n"
     "function handlers.SILENT() end\n"
     "function handlers.CANCEL(_, reply)\n"
     "  reply:start(200, 'x') require 'test'.cancel() reply:write 'nobody reads this'\n"
@@ -37,6 +44,7 @@ static const char *const server_text =
     "local M = {}\n"
     "function M.new()\n"
     "  return { handle = function(_, request, reply)\n"
+    "    asked = (asked or 0) + 1\n"
     "    return handlers[request.method](request, reply) end }\n"
     "end\n"
     "return M\n";
@@ -64,7 +72,7 @@ struct world {
     struct stand_in stand_in;
     struct ml_apiserver *server;
     struct ml_transport *transport;
-    struct call calls[4];
+    struct call calls[5];
 };
 
 static void cancel(struct call *call)
@@ -103,20 +111,26 @@ static void on_done(void *context, const struct ml_err *err)
     call->err = err ? *err : ML_ERR_INIT;
 }
 
-static struct call *submit(struct world *world, size_t index, const char *method, const char *body,
-                           struct ml_http_deadlines deadlines)
+static struct call *submit_request(struct world *world, size_t index,
+                                   const struct ml_transport_request *request)
 {
     static const struct ml_http_handler handler = {on_head, on_data, on_done};
     struct call *call = &world->calls[index];
+    call->world = world;
+    call->call = world->transport->submit(world->transport, request, &handler, call);
+    assert_false(call->done || call->status);
+    return call;
+}
+
+static struct call *submit(struct world *world, size_t index, const char *method, const char *body,
+                           struct ml_http_deadlines deadlines)
+{
     const struct ml_transport_request request = {.method = method,
                                                  .path = "/api/v1/pods?limit=1",
                                                  .content_type = body ? "application/json" : NULL,
                                                  .body = ml_str_of(body),
                                                  .deadlines = deadlines};
-    call->world = world;
-    call->call = world->transport->submit(world->transport, &request, &handler, call);
-    assert_false(call->done || call->status);
-    return call;
+    return submit_request(world, index, &request);
 }
 
 static struct call *ask(struct world *world, size_t index, const char *method, const char *body)
@@ -335,6 +349,146 @@ static void test_transport_embedded_goes_on_with_another_server(void **state)
     assert_int_equal(call->status, 200);
 }
 
+static int add_fault(struct world *world, struct ml_fault fault)
+{
+    return ml_transport_embedded_add_fault(world->transport, &fault);
+}
+
+static struct call *ask_path(struct world *world, size_t index, const char *method,
+                             const char *path)
+{
+    const struct ml_transport_request request = {.method = method, .path = path};
+    return submit_request(world, index, &request);
+}
+
+static struct call *watch_path(struct world *world, size_t index, const char *method,
+                               int64_t idle_ms)
+{
+    const struct ml_transport_request request = {.method = method,
+                                                 .path = "/x?watch=true",
+                                                 .streaming = true,
+                                                 .deadlines = {.idle_ms = idle_ms}};
+    return submit_request(world, index, &request);
+}
+
+static void test_transport_embedded_fault_refuses_without_asking_the_server(void **state)
+{
+    struct world *world = *state;
+    add_fault(world, (struct ml_fault){.kind = ML_FAULT_REFUSE,
+                                       .method = "PATCH",
+                                       .path = "/pods",
+                                       .times = 1,
+                                       .status = 409,
+                                       .reason = "Conflict"});
+    struct call *call = ask_path(world, 0, "PATCH", "/api/v1/pods/a");
+    ml_loop_poll(world->loop);
+    assert_lua(world, "asked == nil");
+    assert_true(call->done);
+    assert_int_equal(call->err.kind, 0);
+    assert_int_equal(call->status, 409);
+    assert_non_null(strstr(ml_buf_cstr(&call->body), "\"reason\":\"Conflict\""));
+}
+
+static void test_transport_embedded_fault_strikes_as_often_as_told_and_only_what_fits(void **state)
+{
+    struct world *world = *state;
+    add_fault(world, (struct ml_fault){
+                         .kind = ML_FAULT_LOSE, .method = "POST", .path = "/pods", .times = 1});
+    struct call *other = ask_path(world, 0, "POST", "/api/v1/secrets");
+    struct call *lost = ask_path(world, 1, "POST", "/api/v1/pods");
+    ml_loop_poll(world->loop);
+    assert_lua(world, "asked == 1");
+    assert_int_equal(other->status, 201);
+    assert_int_equal(lost->err.kind, ML_ENETWORK);
+    struct call *next = ask_path(world, 2, "POST", "/api/v1/pods");
+    ml_loop_poll(world->loop);
+    assert_true(next->done);
+    assert_int_equal(next->err.kind, 0);
+}
+
+static void test_transport_embedded_fault_loses_the_reply_of_what_was_done(void **state)
+{
+    struct world *world = *state;
+    add_fault(world, (struct ml_fault){.kind = ML_FAULT_LOSE_REPLY, .times = 1});
+    add_fault(world, (struct ml_fault){.kind = ML_FAULT_TIME_OUT, .times = 1});
+    struct call *lost = ask_path(world, 0, "POST", "/api/v1/pods");
+    struct call *late = ask_path(world, 1, "POST", "/api/v1/pods");
+    ml_loop_poll(world->loop);
+    assert_lua(world, "asked == 2");
+    assert_int_equal(lost->err.kind, ML_ENETWORK);
+    assert_int_equal(late->err.kind, ML_ETIMEOUT);
+    assert_int_equal(lost->status + late->status, 0);
+    assert_int_equal(lost->body.len + late->body.len, 0);
+}
+
+static void test_transport_embedded_fault_cuts_a_body_at_each_byte(void **state)
+{
+    struct world *world = *state;
+    for (size_t at = 0; at <= 4; at++) {
+        add_fault(world, (struct ml_fault){.kind = ML_FAULT_CUT, .times = 1, .bytes = at});
+        (void)watch_path(world, at, "HALVES", 0);
+    }
+    ml_loop_poll(world->loop);
+    assert_false(world->calls[3].done || world->calls[4].done);
+    advance(world, ML_NS_PER_S);
+    for (size_t at = 0; at <= 4; at++) {
+        assert_true(world->calls[at].done);
+        assert_int_equal(world->calls[at].err.kind, ML_ENETWORK);
+        assert_int_equal(world->calls[at].body.len, at);
+    }
+}
+
+static void test_transport_embedded_fault_holds_a_stream_until_removed(void **state)
+{
+    struct world *world = *state;
+    struct call *watch = watch_path(world, 0, "WATCH", 0);
+    ml_loop_poll(world->loop);
+    int number = add_fault(world, (struct ml_fault){.kind = ML_FAULT_HOLD, .path = "watch"});
+    for (size_t i = 1; i <= 2; i++) {
+        (void)ask(world, i, "POST", i == 1 ? "b" : "c");
+        ml_loop_poll(world->loop);
+        assert_lua(world, "waiting == 2"); /* what is held does not wait for a slow client */
+    }
+    (void)ask(world, 3, "END", NULL);
+    ml_loop_poll(world->loop);
+    assert_str_eq(ml_buf_str(&watch->body), "first\n");
+    assert_false(watch->done);
+    ml_transport_embedded_remove_fault(world->transport, number);
+    assert_false(watch->done);
+    ml_loop_poll(world->loop);
+    assert_str_eq(ml_buf_str(&watch->body), "first\nb\nc\n");
+    assert_true(watch->done);
+    assert_int_equal(watch->err.kind, 0);
+}
+
+static void test_transport_embedded_fault_holds_the_end_of_a_late_stream(void **state)
+{
+    struct world *world = *state;
+    struct call *watch = watch_path(world, 0, "WATCH", 3000);
+    ml_loop_poll(world->loop);
+    int number = add_fault(world, (struct ml_fault){.kind = ML_FAULT_HOLD});
+    advance(world, 3 * ML_NS_PER_S);
+    assert_lua(world, "left == 1");
+    assert_false(watch->done);
+    ml_transport_embedded_remove_fault(world->transport, number);
+    ml_loop_poll(world->loop);
+    assert_int_equal(watch->err.kind, ML_ETIMEOUT);
+}
+
+static void test_transport_embedded_fault_leaves_nothing_after_a_cancel(void **state)
+{
+    struct world *world = *state;
+    add_fault(world, (struct ml_fault){.kind = ML_FAULT_REFUSE, .times = 2, .status = 500});
+    struct call *before = ask(world, 0, "GET", NULL), *data = ask(world, 1, "GET", NULL);
+    data->cancels = IN_DATA;
+    cancel(before);
+    ml_loop_poll(world->loop);
+    assert_lua(world, "asked == nil");
+    assert_int_equal(before->status, 0);
+    assert_int_equal(data->pieces, 1);
+    assert_false(before->done || data->done);
+}
+
 int main(void)
 {
 #define TEST(name)                                                                                 \
@@ -350,6 +504,13 @@ int main(void)
         TEST(deadlines_count_on_the_loops_clock),
         TEST(server_is_freed_with_calls_open),
         TEST(goes_on_with_another_server),
+        TEST(fault_refuses_without_asking_the_server),
+        TEST(fault_strikes_as_often_as_told_and_only_what_fits),
+        TEST(fault_loses_the_reply_of_what_was_done),
+        TEST(fault_cuts_a_body_at_each_byte),
+        TEST(fault_holds_a_stream_until_removed),
+        TEST(fault_holds_the_end_of_a_late_stream),
+        TEST(fault_leaves_nothing_after_a_cancel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

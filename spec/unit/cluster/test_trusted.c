@@ -1,11 +1,10 @@
-/* The Lua state of the host's own Lua: how it runs texts and files, finds modules, reports errors,
+/* The Lua state of the host's own Lua: how it runs texts, finds modules, reports errors,
  * and what of it goes with it. */
 #include "unit.h"
 
 #include "cluster/trusted.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 struct fixture {
     struct ml_clock_fake clock;
@@ -96,34 +95,6 @@ static void test_trusted_require_finds_the_embedded_library_but_no_stubs(void **
                 "local good, why = pcall(require, 'moonloop.meta.host')\n"
                 "assert(not good and why:find \"no embedded module 'moonloop.meta.host'\")\n"
                 "assert(moonloop == nil)");
-}
-
-static char *write_file(const char *text)
-{
-    char *path = ml_strdup("/tmp/moonloop-test-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
-    return path;
-}
-
-static void test_trusted_file_runs_as_with_lua(void **state)
-{
-    struct fixture *fixture = *state;
-    ML_AUTO_FREE char *path = write_file("#!/usr/bin/lua\n"
-                                         "local a, b = ...\n"
-                                         "assert(a == 'x' and b == 'y' and select('#', ...) == 2)\n"
-                                         "assert(arg[-1] == 'program' and arg[1] == 'x')\n"
-                                         "error(arg[0], 0)\n");
-    char program[] = "program", x[] = "x", y[] = "y", none[] = "/nonexistent.lua";
-    char *argv[] = {program, path, x, y, NULL}, *missing[] = {program, none, NULL};
-    struct ml_err err;
-    assert_int_equal(ml_trusted_run_file(fixture->trusted, 4, argv, 1, &err), ML_ESCRIPT);
-    assert_string_equal(err.message, path);
-    unlink(path);
-    assert_int_equal(ml_trusted_run_file(fixture->trusted, 2, missing, 1, &err), ML_ESCRIPT);
-    assert_non_null(strstr(err.message, "/nonexistent.lua"));
 }
 
 static void test_trusted_error_in_a_callback_ends_that_callback_only(void **state)
@@ -251,7 +222,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(error_is_its_first_line_and_the_traceback_is_kept),
         TEST(require_finds_the_embedded_library_but_no_stubs),
-        TEST(file_runs_as_with_lua),
         TEST(error_in_a_callback_ends_that_callback_only),
         TEST(timer_never_comes_early),
         TEST(goes_with_timers_and_functions_that_wait),

@@ -293,6 +293,23 @@ static void test_exec_plugin_gives_a_certificate(void **state)
                                  "\"plugin_execution_error\"} 1\n"));
 }
 
+static void test_exec_plugin_may_give_the_same_certificate_again(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_open(world, CONFIG_EXEC);
+    for (int i = 1; i <= 2; i++) {
+        shown(world, &w);
+        assert_int_equal(plugin.starts, i);
+        give_pair(&world->one);
+        shown(world, &w);
+        assert_str_eq(w.identity.tls->cert_pem, world->one.cert_pem);
+        assert_str_eq(w.identity.tls->key_pem, world->one.key_pem);
+        ml_credentials_accepted(world->credentials, w.identity.generation);
+        world_wait(world, 3500 * ML_NS_PER_S);
+    }
+}
+
 static void test_exec_plugin_whose_token_has_expired_already_is_not_run_at_once(void **state)
 {
     struct credentials_world *world = *state;
@@ -334,6 +351,7 @@ int main(void)
         WITH_WORLD(test_exec_plugin_that_is_missing_says_how_to_get_it),
         WITH_WORLD(test_exec_plugin_says_what_is_wrong_with_its_answer),
         WITH_WORLD(test_exec_plugin_gives_a_certificate),
+        WITH_WORLD(test_exec_plugin_may_give_the_same_certificate_again),
         WITH_WORLD(test_exec_plugin_whose_token_has_expired_already_is_not_run_at_once),
         WITH_WORLD(test_exec_plugin_under_way_at_the_end_is_killed),
     };

@@ -94,8 +94,8 @@ static void test_kubeconfig_reads_a_whole_file(void **state)
                "\n    client-key-data: " PEM_B64 "\n"
                "- name: token\n  user: {token: abc}\n");
     load_ok(world, "config", NULL);
-    assert_string_equal(ml_kubeconfig_server(world->config), "https://one:6443");
-    assert_string_equal(ml_kubeconfig_namespace(world->config), "team");
+    assert_string_equal(world->config->server, "https://one:6443");
+    assert_string_equal(world->config->ns, "team");
     const struct ml_http_tls *tls = &world->config->tls;
     assert_str_eq(tls->ca_pem, PEM);
     assert_str_eq(tls->cert_pem, PEM);
@@ -106,12 +106,12 @@ static void test_kubeconfig_reads_a_whole_file(void **state)
     assert_null(world->config->authorization);
 
     load_ok(world, "config", "prod");
-    assert_string_equal(ml_kubeconfig_server(world->config), "https://two/k8s/c-1");
-    assert_string_equal(ml_kubeconfig_namespace(world->config), "default");
+    assert_string_equal(world->config->server, "https://two/k8s/c-1");
+    assert_string_equal(world->config->ns, "default");
     assert_true(world->config->tls.insecure);
     assert_true(world->config->tls.ca_pem.len == 0);
     assert_string_equal(world->config->authorization, "Bearer abc");
-    assert_non_null(strstr(ml_kubeconfig_source(world->config), "/config, context \"prod\""));
+    assert_non_null(strstr(world->config->source, "/config, context \"prod\""));
 }
 
 static void test_kubeconfig_chooses_among_credentials(void **state)
@@ -251,10 +251,10 @@ static void test_kubeconfig_list_merges_by_whole_entries(void **state)
                                           world->dir, world->dir, world->dir);
     world->env.kubeconfig = list;
     load_ok(world, NULL, NULL);
-    assert_string_equal(ml_kubeconfig_server(world->config), "https://first");
+    assert_string_equal(world->config->server, "https://first");
     assert_null(world->config->tls.server_name);
     assert_null(world->config->authorization);
-    assert_non_null(strstr(ml_kubeconfig_source(world->config), "/b, context \"x\""));
+    assert_non_null(strstr(world->config->source, "/b, context \"x\""));
 }
 
 static void test_kubeconfig_list_of_missing_files_is_an_error(void **state)
@@ -300,21 +300,21 @@ static void test_kubeconfig_in_a_pod_uses_the_service_account(void **state)
     write_file(world, "token", "sa\n");
     load_ok(world, NULL, NULL); /* a missing ca.crt: the system's roots */
     assert_true(world->config->tls.ca_pem.len == 0);
-    assert_string_equal(ml_kubeconfig_namespace(world->config), "default");
+    assert_string_equal(world->config->ns, "default");
     write_file(world, "ca.crt", PEM);
     write_file(world, "namespace", "ops\n");
     load_ok(world, NULL, NULL);
-    assert_string_equal(ml_kubeconfig_server(world->config), "https://10.0.0.1:443");
-    assert_string_equal(ml_kubeconfig_namespace(world->config), "ops");
+    assert_string_equal(world->config->server, "https://10.0.0.1:443");
+    assert_string_equal(world->config->ns, "ops");
     assert_str_eq(world->config->tls.ca_pem, PEM);
     assert_string_equal(world->config->authorization, "Bearer sa");
     world->env.service_host = "fd00::1";
     load_ok(world, NULL, NULL);
-    assert_string_equal(ml_kubeconfig_server(world->config), "https://[fd00::1]:443");
+    assert_string_equal(world->config->server, "https://[fd00::1]:443");
     /* Who names a file or a context means it. */
     write_file(world, "config", HTTPS USERS("token: abc"));
     load_ok(world, "config", NULL);
-    assert_string_equal(ml_kubeconfig_server(world->config), "https://h:6443");
+    assert_string_equal(world->config->server, "https://h:6443");
     assert_int_equal(load(world, NULL, "x"), ML_ENOT_FOUND);
 }
 
@@ -331,13 +331,13 @@ static void test_kubeconfig_reads_an_exec_plugin(void **state)
     load_ok(world, "config", NULL);
     const struct ml_exec_config *exec = world->config->exec;
     ML_AUTO_FREE char *command = path_of(world, "bin/login");
-    assert_string_equal(exec->command, command);
-    assert_string_equal(exec->args[0], "one");
-    assert_string_equal(exec->args[1], "two\n2");
-    assert_null(exec->args[2]);
-    assert_string_equal(exec->env[0], "A=1");
-    assert_string_equal(exec->env[1], "B=");
-    assert_null(exec->env[2]);
+    assert_string_equal(exec->argv.items[0], command);
+    assert_string_equal(exec->argv.items[1], "one");
+    assert_string_equal(exec->argv.items[2], "two\n2");
+    assert_null(exec->argv.items[3]);
+    assert_string_equal(exec->env.items[0], "A=1");
+    assert_string_equal(exec->env.items[1], "B=");
+    assert_null(exec->env.items[2]);
     assert_string_equal(exec->api_version, ML_EXEC_V1);
     assert_string_equal(exec->install_hint, "get it");
     assert_string_equal(exec->cluster_config, "{\"audience\":[\"a\"]}");
@@ -348,11 +348,11 @@ static void test_kubeconfig_reads_an_exec_plugin(void **state)
         world, "config",
         HTTPS USERS("exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: aws}"));
     load_ok(world, "config", NULL);
-    assert_string_equal(world->config->exec->command, "aws");
-    assert_null(world->config->exec->args);
+    assert_string_equal(world->config->exec->argv.items[0], "aws");
+    assert_null(world->config->exec->argv.items[1]);
     write_file(world, "config", HTTPS EXEC("command: /bin/x, interactiveMode: Never"));
     load_ok(world, "config", NULL);
-    assert_string_equal(world->config->exec->command, "/bin/x");
+    assert_string_equal(world->config->exec->argv.items[0], "/bin/x");
 
     /* Nobody is asked where something else is there. */
     write_file(world, "config", HTTPS USERS("token: abc, exec: {command: x}"));

@@ -96,9 +96,8 @@ static int setup(void **state)
     put_token(world, "one");
     world->http = ml_http_client_new(world->loop, "moonloop-test");
     world->config.server = ml_asprintf("https://127.0.0.1:%d", ml_http_server_port(world->server));
-    world->config.ca_pem = world->tls.ca_pem;
+    world->config.tls.ca_pem = ml_str_of(world->tls.ca_pem);
     world->config.token_file = world->token_path;
-    ml_kubeconfig_point_tls(&world->config);
     assert_int_equal(ml_kubeconfig_read_token(&world->config, &err), 0);
     world->credentials = ml_credentials_new(
         &(struct ml_credentials_opts){.loop = world->loop, .config = &world->config});
@@ -246,16 +245,14 @@ static void test_transport_asks_once_more_with_a_new_ca(void **state)
     fputs(world->tls.ca_pem, file);
     fclose(file);
     assert_int_equal(ml_tls_authority_make(&opts, &other, &err), 0);
-    world->config.ca_pem = other.ca_pem;
-    ml_kubeconfig_point_tls(&world->config);
+    world->config.tls.ca_pem = ml_str_of(other.ca_pem);
     get(world, "/x");
     assert_int_equal(world->kind, ML_ETLS);
     world->config.ca_file = path;
-    world->config.ca_pem = ml_strdup(other.ca_pem);
-    ml_kubeconfig_point_tls(&world->config);
+    world->config.tls.ca_pem = ml_str_of(ml_strdup(other.ca_pem));
     get(world, "/x");
     assert_answered(world, 200, "", 1);
-    free(world->config.ca_pem);
+    free((char *)world->config.tls.ca_pem.ptr);
     ml_tls_identity_fini(&other);
     unlink(path);
 }
@@ -305,7 +302,8 @@ static void use_plugin(struct world *world, struct ml_exec_config *config)
 {
     static const struct ml_exec_runner runner = {plugin_start, plugin_free};
     static struct ml_random random;
-    *config = (struct ml_exec_config){.command = "login", .api_version = ML_EXEC_V1};
+    static char *argv[] = {"login", NULL};
+    *config = (struct ml_exec_config){.argv = {argv, 1}, .api_version = ML_EXEC_V1};
     ml_random_init(&random, 1);
     world->transport->free(world->transport);
     ml_credentials_free(world->credentials);

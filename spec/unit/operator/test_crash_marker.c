@@ -200,7 +200,7 @@ static void test_marker_is_a_regular_file_of_one_process(void **state)
 
 static uint64_t version_of(const char *name, const char *text)
 {
-    return ml_crash_marker_version(&(struct ml_script_file){ml_str_of(name), ml_str_of(text)});
+    return ml_file_fingerprint(&(struct ml_script_file){ml_str_of(name), ml_str_of(text)});
 }
 
 static void test_marker_version_is_of_name_and_text(void **state)

@@ -32,6 +32,13 @@ static void on_wake(void *context, struct ml_str key, const struct ml_change *ch
     self->delay_ns = delay_ns;
 }
 
+static bool every_change_matters(void *context, struct ml_str key, const struct ml_change *change,
+                                 bool own_status)
+{
+    (void)context, (void)key, (void)change, (void)own_status;
+    return true;
+}
+
 static void on_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
 {
     struct wakes_world *self = context;
@@ -47,15 +54,15 @@ static void on_hot(void *context, struct ml_str key)
 }
 
 static const struct ml_enqueue_filter_handler handler = {
-    .wake = on_wake, .slowed = on_slowed, .hot = on_hot};
+    .wake = on_wake, .matters = every_change_matters, .slowed = on_slowed, .hot = on_hot};
 
 static int setup(void **state)
 {
     struct wakes_world *self = ml_new(struct wakes_world);
     informers_world_init(&self->base, NULL);
-    self->own = ml_informers_get(self->base.informers, &things);
+    self->own = ml_informers_get(self->base.informers, &things, NULL);
     self->own_watch = list_and_watch(&self->base, 1, "");
-    self->child = ml_informers_get(self->base.informers, &pods);
+    self->child = ml_informers_get(self->base.informers, &pods, NULL);
     self->child_watch = list_and_watch(&self->base, 1, "");
     self->dict = ml_dict_new();
     self->expectations = ml_expectations_new(self->base.world.loop, self->base.world.client,

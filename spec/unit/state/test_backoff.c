@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "state/backoff.h"
+#include "state/reflector_fsm.h"
 
 static void test_backoff_doubles_to_30_s_with_up_to_as_much_again(void **state)
 {

@@ -34,7 +34,7 @@ static int setup(void **state)
 {
     struct expectations_world *self = ml_new(struct expectations_world);
     informers_world_init(&self->all, NULL);
-    self->informer = ml_informers_get(self->all.informers, &pods);
+    self->informer = ml_informers_get(self->all.informers, &pods, NULL);
     self->watch = list_and_watch(&self->all, 5, "");
     self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.client,
                                              self->all.world.metrics, "cnat");
@@ -199,7 +199,7 @@ static void test_expectations_is_opened_by_no_time(void **state)
 static void test_expectations_waits_for_every_kind_that_was_written(void **state)
 {
     struct expectations_world *self = *state;
-    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services, NULL);
     struct fake_call *watch = list_and_watch(&self->all, 5, "");
     wrote(self, "default/a", 8);
     ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
@@ -299,7 +299,7 @@ static void test_expectations_clear_leaves_a_run_under_way_alone(void **state)
 static void test_expectations_run_waits_for_the_kind_it_wrote(void **state)
 {
     struct expectations_world *self = *state;
-    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services, NULL);
     struct fake_call *watch = list_and_watch(&self->all, 5, "");
     const struct ml_str key = ML_STR("default/a");
     assert_true(ml_expectations_shown(self->expectations, key, self->informer));
@@ -345,7 +345,7 @@ static void test_expectations_canceled_wait_of_a_run_is_silent(void **state)
 static void test_expectations_wait_of_a_run_ends_with_the_informer(void **state)
 {
     struct expectations_world *self = *state;
-    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services, NULL);
     list_and_watch(&self->all, 5, "");
     assert_true(is_open(self, "default/a"));
     ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
@@ -358,7 +358,7 @@ static void test_expectations_wait_of_a_run_ends_with_the_informer(void **state)
 static void test_expectations_tell_an_echo_by_kind_and_version(void **state)
 {
     struct expectations_world *self = *state;
-    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services, NULL);
     list_and_watch(&self->all, 5, "");
     const struct ml_str key = ML_STR("default/a");
     assert_true(is_open(self, "default/a"));
@@ -417,7 +417,7 @@ static void test_expectations_forget_an_echo_that_shows_after_the_run(void **sta
 static void test_expectations_drop_of_an_informer_frees_what_waits_only_on_it(void **state)
 {
     struct expectations_world *self = *state;
-    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services, NULL);
     list_and_watch(&self->all, 5, "");
     ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
                           ML_STR("p"), 7);
@@ -441,7 +441,7 @@ static void test_expectations_drop_of_an_informer_frees_what_waits_only_on_it(vo
 static void test_expectations_write_right_after_a_drop_is_not_lost(void **state)
 {
     struct expectations_world *self = *state;
-    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services, NULL);
     list_and_watch(&self->all, 5, "");
     ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
                           ML_STR("p"), 7);
@@ -460,7 +460,7 @@ static void test_expectations_write_right_after_a_drop_is_not_lost(void **state)
 static void test_expectations_survives_the_end_of_an_informer_of_others(void **state)
 {
     struct expectations_world *self = *state;
-    struct ml_informer *other = ml_informers_get(self->all.informers, &services);
+    struct ml_informer *other = ml_informers_get(self->all.informers, &services, NULL);
     list_and_watch(&self->all, 5, "");
     ml_expectations_wrote(self->expectations, ML_STR("default/a"), other, ML_STR("default"),
                           ML_STR("p"), 7);

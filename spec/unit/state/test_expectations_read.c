@@ -62,7 +62,7 @@ static int setup(void **state)
 {
     struct read_world *self = ml_new(struct read_world);
     informers_world_init(&self->all, NULL);
-    self->informer = ml_informers_get(self->all.informers, &pods);
+    self->informer = ml_informers_get(self->all.informers, &pods, NULL);
     self->watch = list_and_watch(&self->all, 5, pod("old", "uo", 3));
     self->listener = (struct ml_listener){
         .change = on_change, .synced = on_synced, .context = self};

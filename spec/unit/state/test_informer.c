@@ -50,7 +50,7 @@ static int setup(void **state)
 {
     struct informer_world *self = ml_new(struct informer_world);
     informers_world_init(&self->all, NULL);
-    self->informer = ml_informers_get(self->all.informers, &pods);
+    self->informer = ml_informers_get(self->all.informers, &pods, NULL);
     self->listener = (struct ml_listener){
         .change = on_change, .synced = on_synced, .context = self};
     ml_informer_listen(self->informer, &self->listener);
@@ -298,7 +298,7 @@ static void test_informer_listener_may_be_freed_while_it_is_told_what_is_there(v
 static void test_informer_is_shared_by_kind_and_ends_with_the_last_user(void **state)
 {
     struct informer_world *self = *state;
-    struct ml_informer *same = ml_informers_get(self->all.informers, &pods);
+    struct ml_informer *same = ml_informers_get(self->all.informers, &pods, NULL);
     assert_ptr_equal(same, self->informer);
     assert_int_equal(ml_informer_users(same), 2);
     ml_informer_put(same);
@@ -308,7 +308,7 @@ static void test_informer_is_shared_by_kind_and_ends_with_the_last_user(void **s
     assert_null(ml_informers_next(self->all.informers, NULL));
     ml_loop_poll(self->all.world.loop);
     assert_true(watch->canceled);
-    self->informer = ml_informers_get(self->all.informers, &pods); /* a fresh one */
+    self->informer = ml_informers_get(self->all.informers, &pods, NULL); /* a fresh one */
     assert_int_equal(ml_store_len(ml_informer_store(self->informer)), 0);
 }
 
@@ -317,7 +317,7 @@ static void test_informer_scoped_is_not_shared(void **state)
     struct informer_world *self = *state;
     struct ml_informer *scoped = ml_informers_get_scoped(self->all.informers, &nodes, ML_STR(""),
                                                          ML_STR("n1"));
-    struct ml_informer *all = ml_informers_get(self->all.informers, &nodes);
+    struct ml_informer *all = ml_informers_get(self->all.informers, &nodes, NULL);
     assert_ptr_not_equal(all, scoped);
     ml_informer_put(all);
     ml_informer_put(scoped);
@@ -362,7 +362,7 @@ static void test_informer_of_namespaces_is_synced_with_the_last_of_them(void **s
     static const char *const namespaces[] = {"default", "other", NULL};
     struct informers_world all;
     informers_world_init(&all, namespaces);
-    struct ml_informer *informer = ml_informers_get(all.informers, &pods);
+    struct ml_informer *informer = ml_informers_get(all.informers, &pods, NULL);
     struct fake_call *first = fake_expect(all.world.server, "GET",
                                           "/api/v1/namespaces/default/pods?limit=500");
     struct fake_call *second = fake_expect(all.world.server, "GET",
@@ -402,7 +402,7 @@ static void test_informer_of_a_cluster_scoped_kind_is_whole_whatever_the_namespa
     static const char *const namespaces[] = {"default", "other", NULL};
     struct informers_world all;
     informers_world_init(&all, namespaces);
-    struct ml_informer *informer = ml_informers_get(all.informers, &nodes);
+    struct ml_informer *informer = ml_informers_get(all.informers, &nodes, NULL);
     fake_expect(all.world.server, "GET", "/api/v1/nodes?limit=500");
     fake_expect_none(all.world.server);
     assert_false(ml_informer_seen(informer, ML_STR(""), 1));

@@ -67,7 +67,7 @@ static int teardown(void **state)
 /* Two pods are in and told of; the watch from version 5 is open. */
 static struct fake_call *till_watching(struct news_world *self)
 {
-    listen_to(self, ml_informers_get(self->all.informers, &pods));
+    listen_to(self, ml_informers_get(self->all.informers, &pods, NULL));
     ML_AUTO_FREE char *items = ml_asprintf("%s,%s", pod("a", "ua", 3), pod("b", "ub", 4));
     struct fake_call *watch = list_and_watch(&self->all, 5, items);
     ml_buf_clear(&self->heard);
@@ -160,7 +160,7 @@ static struct fake_call *till_watching_ats(struct news_world *self)
     ml_loop_poll(world->loop);
     fake_reply(fake_next(world->server), 200, ats);
     ml_loop_poll(world->loop);
-    listen_to(self, ml_informers_get(self->all.informers, kind));
+    listen_to(self, ml_informers_get(self->all.informers, kind, NULL));
     struct fake_call *watch = list_and_watch(&self->all, 5, pod("a", "ua", 3));
     assert_heard(self, "+a:ua@3");
     return watch;
@@ -257,7 +257,7 @@ static const struct ml_selection bare = {ML_STR(""), ML_STR(""), true};
 static void test_informer_of_a_part_lets_the_server_select(void **state)
 {
     struct news_world *self = *state;
-    listen_to(self, ml_informers_get_selected(self->all.informers, &pods, &web));
+    listen_to(self, ml_informers_get(self->all.informers, &pods, &web));
     struct fake_call *watch = list_and_watch(&self->all, 5, pod("a", "ua", 3));
     struct fake_call *list = fake_call_at(self->all.world.server, 0);
     assert_string_equal(list->path, "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector="
@@ -270,9 +270,9 @@ static void test_informers_of_different_parts_are_not_shared(void **state)
 {
     struct news_world *self = *state;
     struct ml_informers *informers = self->all.informers;
-    struct ml_informer *part = ml_informers_get_selected(informers, &pods, &web);
-    struct ml_informer *same = ml_informers_get_selected(informers, &pods, &web);
-    listen_to(self, ml_informers_get(informers, &pods));
+    struct ml_informer *part = ml_informers_get(informers, &pods, &web);
+    struct ml_informer *same = ml_informers_get(informers, &pods, &web);
+    listen_to(self, ml_informers_get(informers, &pods, NULL));
     assert_ptr_equal(part, same);
     assert_ptr_not_equal(part, self->informer);
     ml_informer_put(part);
@@ -284,7 +284,7 @@ static void test_informers_of_different_parts_are_not_shared(void **state)
 static void test_informer_of_metadata_keeps_no_more(void **state)
 {
     struct news_world *self = *state;
-    listen_to(self, ml_informers_get_selected(self->all.informers, &pods, &bare));
+    listen_to(self, ml_informers_get(self->all.informers, &pods, &bare));
     struct fake_call *watch = list_and_watch(
         &self->all, 5,
         "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\",\"uid\":\"ua\","
@@ -323,7 +323,7 @@ static void test_informer_of_metadata_refused_asks_for_whole_objects_for_good(vo
     struct news_world *self = *state;
     static const int codes[] = {406, 415};
     for (size_t i = 0; i < ML_COUNT(codes); i++) {
-        struct ml_informer *informer = ml_informers_get_selected(self->all.informers, &pods, &bare);
+        struct ml_informer *informer = ml_informers_get(self->all.informers, &pods, &bare);
         struct fake_call *list = fake_next(self->all.world.server);
         if (i == 0) {
             assert_non_null(list->accept);

@@ -11,7 +11,7 @@ static int setup(void **state)
 {
     struct seen_world *self = ml_new(struct seen_world);
     informers_world_init(&self->all, NULL);
-    self->informer = ml_informers_get(self->all.informers, &pods);
+    self->informer = ml_informers_get(self->all.informers, &pods, NULL);
     *state = self;
     return 0;
 }
@@ -131,7 +131,7 @@ static void test_seen_wait_does_not_end_with_a_list_at_the_last_version(void **s
 static void test_seen_wait_ends_with_its_informer(void **state)
 {
     struct seen_world *self = *state;
-    struct ml_informer *own = ml_informers_get(self->all.informers, &nodes);
+    struct ml_informer *own = ml_informers_get(self->all.informers, &nodes, NULL);
     struct ml_seen_wait waits[2];
     int ready = 0;
     for (size_t i = 0; i < ML_COUNT(waits); i++)
@@ -174,7 +174,7 @@ static void test_seen_wait_in_a_namespace_that_is_not_watched_is_over_at_once(vo
     static const char *const namespaces[] = {"default", NULL};
     struct informers_world all;
     informers_world_init(&all, namespaces);
-    struct ml_informer *informer = ml_informers_get(all.informers, &pods);
+    struct ml_informer *informer = ml_informers_get(all.informers, &pods, NULL);
     struct ml_seen_wait wait;
     int ready = 0;
     ml_seen_wait_start(&wait, informer, ML_STR("other"), 9, on_ready, &ready);

@@ -33,8 +33,7 @@ static void put(struct ml_store *store, struct ml_object *made)
 
 static size_t count_owned(const struct ml_store *store, const char *uid)
 {
-    struct ml_object *cursor = NULL;
-    size_t count = 0;
+    size_t count = 0, cursor = 0;
     while (ml_store_next_owned(store, ml_str_of(uid), &cursor))
         count++;
     return count;
@@ -162,8 +161,7 @@ static void test_store_steps_through_every_object_once(void **state)
     ml_store_free(store);
 }
 
-static struct ml_object *next_owned(const struct ml_store *store, const char *uid,
-                                    struct ml_object **cursor)
+static struct ml_object *next_owned(const struct ml_store *store, const char *uid, size_t *cursor)
 {
     return ml_store_next_owned(store, ml_str_of(uid), cursor);
 }
@@ -178,8 +176,7 @@ static void test_store_walks_of_many_dependents_may_interleave(void **state)
         ML_AUTO_FREE char *name = ml_asprintf("p%d", i);
         put(store, object(name, name, i + 1, i % 4 ? "many" : "few"));
     }
-    struct ml_object *fast = NULL, *slow = NULL, *few = NULL;
-    size_t fast_count = 0, slow_count = 0;
+    size_t fast = 0, slow = 0, few = 0, fast_count = 0, slow_count = 0;
     while (next_owned(store, "many", &fast)) {
         fast_count++;
         if (fast_count % 2)
@@ -201,7 +198,7 @@ static void test_store_walk_whose_object_went_ends(void **state)
     struct ml_store *store = ml_store_new();
     put(store, object("a", "ua", 1, "owner"));
     put(store, object("b", "ub", 2, "owner"));
-    struct ml_object *cursor = NULL;
+    size_t cursor = 0;
     ML_AUTO_FREE char *key = ml_str_dup(ml_object_key(next_owned(store, "owner", &cursor)));
     ml_object_unref(ml_store_remove(store, ml_str_of(key)));
     assert_null(next_owned(store, "owner", &cursor));

@@ -217,14 +217,14 @@ static void test_workqueue_backoff_doubles_from_5_ms_to_1000_s(void **state)
     struct queue_world *self = *state;
     for (int n = 0; n < 80; n++) {
         int64_t want_ms = n < 18 ? INT64_C(5) << n : 1000000;
-        ml_workqueue_add_rate_limited(self->queue, ML_STR("d/a"), ML_PRIORITY_NORMAL);
+        ml_workqueue_add_rate_limited(self->queue, ML_STR("d/a"), ML_PRIORITY_NORMAL, 0);
         advance(&self->world, want_ms - 1);
         assert_true(is_empty(self));
         advance(&self->world, 1);
         ml_workqueue_done(self->queue, get(self));
     }
     ml_workqueue_forget(self->queue, ML_STR("d/a"));
-    ml_workqueue_add_rate_limited(self->queue, ML_STR("d/a"), ML_PRIORITY_NORMAL);
+    ml_workqueue_add_rate_limited(self->queue, ML_STR("d/a"), ML_PRIORITY_NORMAL, 0);
     advance(&self->world, 5);
     assert_str_eq(get(self), "d/a");
 }
@@ -238,7 +238,8 @@ static int64_t fail_times(struct queue_world *self, const char *key, int times)
             advance(&self->world, delay_ns / ML_NS_PER_MS);
             ml_workqueue_done(self->queue, get(self));
         }
-        delay_ns = ml_workqueue_add_rate_limited(self->queue, ml_str_of(key), ML_PRIORITY_NORMAL);
+        delay_ns = ml_workqueue_add_rate_limited(self->queue, ml_str_of(key), ML_PRIORITY_NORMAL,
+                                                 0);
     }
     return delay_ns;
 }
@@ -305,7 +306,7 @@ static void test_workqueue_forget_is_safe_whatever_the_key_does(void **state)
 {
     struct queue_world *self = *state;
     ml_workqueue_forget(self->queue, ML_STR("d/unknown"));
-    ml_workqueue_add_rate_limited(self->queue, ML_STR("d/a"), ML_PRIORITY_NORMAL);
+    ml_workqueue_add_rate_limited(self->queue, ML_STR("d/a"), ML_PRIORITY_NORMAL, 0);
     ml_workqueue_forget(self->queue, ML_STR("d/a")); /* still delayed */
     advance(&self->world, 5);
     struct ml_str key = get(self);
@@ -325,7 +326,7 @@ static void test_workqueue_shut_down_takes_nothing_more(void **state)
     ml_workqueue_shut_down(self->queue);
     ml_workqueue_add(self->queue, ML_STR("d/new"), ML_PRIORITY_NORMAL);
     ml_workqueue_add_after(self->queue, ML_STR("d/new"), ML_PRIORITY_NORMAL, 1);
-    ml_workqueue_add_rate_limited(self->queue, ML_STR("d/new"), ML_PRIORITY_NORMAL);
+    ml_workqueue_add_rate_limited(self->queue, ML_STR("d/new"), ML_PRIORITY_NORMAL, 0);
     assert_int_equal(ml_workqueue_delayed(self->queue), 0);
     ml_workqueue_done(self->queue, out);
     assert_str_eq(get(self), "d/queued");
@@ -498,7 +499,7 @@ static void test_workqueue_never_hands_out_a_key_twice_under_random_use(void **s
             ml_workqueue_add_after(self->queue, key, ML_PRIORITY_NORMAL, delay_ns);
             break;
         case 2:
-            ml_workqueue_add_rate_limited(self->queue, key, ML_PRIORITY_NORMAL);
+            ml_workqueue_add_rate_limited(self->queue, key, ML_PRIORITY_NORMAL, 0);
             break;
         case 3:
             ml_workqueue_forget(self->queue, key);

@@ -26,7 +26,7 @@ static int setup(void **state)
 {
     struct writer_world *self = ml_new(struct writer_world);
     informers_world_init(&self->all, NULL);
-    self->informer = ml_informers_get(self->all.informers, &pods);
+    self->informer = ml_informers_get(self->all.informers, &pods, NULL);
     self->watch = list_and_watch(&self->all, 5, "");
     self->expectations = ml_expectations_new(self->all.world.loop, self->all.world.client,
                                              self->all.world.metrics, "cnat");

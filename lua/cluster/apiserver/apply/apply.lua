@@ -1,4 +1,4 @@
---- Server-side apply: puts what a manager wants into an object, and settles who owns what.
+--- Server-side apply: merges a manager's configuration into an object, and decides which manager owns which field.
 --- Rules: structured-merge-diff merge/update.go, apimachinery/pkg/util/managedfields/internal.
 local conflict = require "cluster.apiserver.apply.conflict"
 local host = require "cluster.host"

@@ -1,4 +1,4 @@
---- What an apply answers when it would change fields of others.
+--- The answer to an apply that would change fields of other managers.
 --- Rules: apimachinery/pkg/util/managedfields/internal/conflict.go.
 local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"

@@ -1,4 +1,4 @@
---- Field management: who set which field of an object, and the PATCH that is made of it.
+--- Field management: which manager set which field of an object, and server-side apply, which uses it.
 local owners = require "cluster.apiserver.apply.owners"
 local scale = require "cluster.apiserver.apply.scale"
 local update = require "cluster.apiserver.apply.update"

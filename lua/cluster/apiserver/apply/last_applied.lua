@@ -1,4 +1,4 @@
---- The annotation of client-side apply, for objects that are applied by the server from now on.
+--- The annotation of client-side apply, for objects that change to server-side apply.
 --- Rules: apimachinery/pkg/util/managedfields/internal/{lastappliedmanager,lastappliedupdater,lastapplied}.go.
 local host = require "cluster.host"
 local set = require "cluster.apiserver.apply.set"

@@ -1,4 +1,4 @@
---- Puts an applied configuration into an object, and takes paths out of one.
+--- Merges an applied configuration into an object, and removes paths from an object.
 --- Rules: structured-merge-diff typed/merge.go and typed/remove.go.
 local element = require "cluster.apiserver.apply.element"
 local host = require "cluster.host"

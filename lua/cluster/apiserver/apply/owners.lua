@@ -1,7 +1,7 @@
---- Who manages which fields of an object: metadata.managedFields, read and written.
+--- Which manager owns which fields of an object: metadata.managedFields, read and written.
 ---
---- Owners are kept by an identifier, which is what upstream calls a manager's identifier: an owner of updates is
---- another one for each version it writes in, an owner that applies is not. An owner:
+--- The key of an owner is what upstream calls a manager's identifier. A manager that updates is a different owner
+--- for each version that it writes; a manager that applies is one owner. An owner:
 ---   { manager =, operation = "Apply"|"Update", version = "apps/v1", subresource = string|nil, time = string|nil,
 ---     set = the paths, see set.lua }
 --- Rules: apimachinery/pkg/util/managedfields/internal/managedfields.go and fieldmanager.go.

@@ -1,4 +1,4 @@
---- Takes out of a merged object what its applier applied before, does not apply now, and nobody else owns.
+--- Removes fields of a merged object that its applier applied before but not now, and that no other manager owns.
 --- Rules: structured-merge-diff merge/update.go, prune and what it calls.
 local merge = require "cluster.apiserver.apply.merge"
 local set = require "cluster.apiserver.apply.set"

@@ -1,5 +1,5 @@
---- Fields that nobody comes to own by a write, because the write cannot change them: status by a write of the whole
---- object, what is not status by a write of the status, and what the server keeps itself.
+--- Fields whose owner a write does not change, because the write cannot change the fields: status in a write of the
+--- object, everything but status in a write of the status, and fields that only the server sets.
 --- Rules: GetResetFields of the strategies in kubernetes/pkg/registry and apiextensions-apiserver/pkg/registry;
 --- apimachinery/pkg/util/managedfields/internal/stripmeta.go.
 local set = require "cluster.apiserver.apply.set"

@@ -1,7 +1,7 @@
 --- Owners of the number of replicas, when it is written through the scale subresource.
 ---
---- A Scale has its own paths and its own version. As upstream does it, owners of the object are turned into owners of
---- its Scale, the write is tracked there, and the outcome is turned back.
+--- A Scale has its own paths and its own version. As upstream does, owners of the object are converted to owners of
+--- its Scale, the write is tracked there, and the result is converted back.
 --- Rules: apimachinery/pkg/util/managedfields/scalehandler.go.
 local owners = require "cluster.apiserver.apply.owners"
 local set = require "cluster.apiserver.apply.set"

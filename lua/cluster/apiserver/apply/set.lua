@@ -1,8 +1,8 @@
---- Sets of paths, in the very form that managedFields has them (fieldsV1): a table by path element, in which
---- an empty table is a path that belongs to the set, and "." marks one that has others below it.
+--- Sets of paths, in the form of managedFields (fieldsV1): a table by path element. In it an empty table is a path
+--- of the set, and "." marks a path of the set that has other paths below it.
 ---
---- Sets are values: nothing changes one in place, they share parts, and an operation that changes nothing
---- returns what it was given.
+--- Sets are values: no function changes a set in place, sets share parts, and an operation that changes nothing
+--- returns its argument.
 --- Rules: structured-merge-diff fieldpath/set.go and serialize.go.
 local element = require "cluster.apiserver.apply.element"
 

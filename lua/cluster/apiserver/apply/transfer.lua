@@ -1,4 +1,4 @@
---- What a change does to the owners of an object: who loses paths, and where that is a conflict.
+--- The effect of a change on the owners of an object: which owner loses paths, and where that is a conflict.
 --- Rules: structured-merge-diff merge/update.go, typed/reconcile_schema.go.
 local owners = require "cluster.apiserver.apply.owners"
 local set = require "cluster.apiserver.apply.set"

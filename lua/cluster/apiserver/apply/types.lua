@@ -4,7 +4,7 @@
 ---   scalar = "string" | "numeric" | "boolean" | "untyped"
 ---   list   = { atomic = bool, element = type, keys = { name, … } }; without keys it is a set
 ---   map    = { atomic = bool, fields = { name = type }, labels = { name = "f:name" }, element = type | nil }
----            `element` is the type of members that are no declared fields
+---            `element` is the type of members that are not declared fields
 --- Rules: kube-openapi/pkg/schemaconv openapi.go and smd.go.
 local element = require "cluster.apiserver.apply.element"
 local object_meta = require "cluster.apiserver.apply.object_meta"

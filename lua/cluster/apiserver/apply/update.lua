@@ -1,4 +1,4 @@
---- Owners after a write that is no apply: the writer comes to own what it changed.
+--- Owners after a write that is not an apply: the writer becomes the owner of the fields that it changed.
 --- Rules: apimachinery/pkg/util/managedfields/internal/{managedfieldsupdater,capmanagers,skipnonapplied}.go.
 local owners = require "cluster.apiserver.apply.owners"
 local reset = require "cluster.apiserver.apply.reset"

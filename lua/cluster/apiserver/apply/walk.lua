@@ -1,4 +1,4 @@
---- What paths an object has, and what differs between two.
+--- The paths of an object, and the differences between two objects.
 --- Rules: structured-merge-diff typed/tofieldset.go and typed/compare.go.
 local element = require "cluster.apiserver.apply.element"
 local host = require "cluster.host"

@@ -1,6 +1,6 @@
---- What an object of a built-in kind has before anything is set: the parts that upstream's Go types always
---- write. Field management compares a new object with this, so that "spec" is nobody's.
---- Rules: encoding/json: fields without omitempty, and structs that are no pointers.
+--- The fields of a built-in kind that exist before a client sets any: upstream's Go types always write them.
+--- Field management compares a new object with these, so that nobody owns "spec".
+--- Rules: encoding/json: fields without omitempty, and structs that are not pointers.
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
 local notation = require "cluster.apiserver.schema.notation"

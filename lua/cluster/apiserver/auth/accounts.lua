@@ -1,4 +1,4 @@
---- Tokens of service accounts: made by POST …/serviceaccounts/NAME/token, and told apart when they come back.
+--- Tokens of service accounts: POST …/serviceaccounts/NAME/token makes them, and requests are checked for them.
 ---
 --- Rules and wordings: kubernetes/pkg/registry/core/serviceaccount/storage/token.go,
 --- kubernetes/pkg/serviceaccount/claims.go, kubernetes/pkg/apis/authentication/validation/validation.go.

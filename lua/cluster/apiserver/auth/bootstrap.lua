@@ -1,11 +1,11 @@
---- Puts the roles of facts/roles.lua into a server that has none, and keeps the roles that sum up others.
+--- Puts the roles of facts/roles.lua into a server that has none, and updates the aggregated roles.
 ---
---- facts/roles.lua has the cluster roles for people and for everybody, and the groups that have them; the roles of a
---- control plane's own parts are not among them. A rule is { verbs =, groups =, resources = } or { verbs =, urls = },
---- each a text of words; "core" is the group "". `into` and `from` are labels without their prefix: which role this one
---- is summed up in, and which it sums up.
+--- facts/roles.lua has the cluster roles for users and for everybody, and the groups that have them, without the roles
+--- of the control plane's own components. A rule is { verbs =, groups =, resources = } or { verbs =, urls = },
+--- each a text of words; "core" is the group "". `into` and `from` are labels without their prefix: the role that
+--- includes this one, and the roles that this one includes.
 ---
---- Rules: kubernetes/pkg/registry/rbac/rest/storage_rbac.go (what is made at start),
+--- Rules: kubernetes/pkg/registry/rbac/rest/storage_rbac.go (the objects made at the start),
 --- kubernetes/pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go.
 local host = require "cluster.host"
 local gofmt = require "cluster.apiserver.gofmt"

@@ -1,4 +1,4 @@
---- The Status for what somebody may not do.
+--- The Status of a request that the user is not allowed to make.
 ---
 --- Wordings: apiserver/pkg/endpoints/handlers/responsewriters/errors.go.
 local field = require "cluster.apiserver.field"

@@ -1,4 +1,4 @@
---- Nobody grants what he does not have: checks for roles and bindings that are written.
+--- A user can grant only rights that he has: checks on writes of roles and bindings.
 ---
 --- Rules and wordings: kubernetes/pkg/registry/rbac/escalation_check.go,
 --- kubernetes/pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased/storage.go.

@@ -1,14 +1,14 @@
---- Who asks, and what he may do.
+--- Authentication and authorization.
 ---
 ---   local auth = require("cluster.apiserver.auth").new(server)
 ---   local user, failure = auth:authenticate(request)
 ---   local allowed, reason = auth:authorize(user, request)
 ---
 --- A user is { name =, uid =, groups = a list, extra = name → list }. Tokens come from the server's settings (token
---- → user), or are those of service accounts (accounts.lua). As in the real server nobody is anonymous where everybody
---- may do everything: without a token there is no answer but 401.
+--- → user), or are those of service accounts (accounts.lua). As in the real server, there is no anonymous user
+--- where everybody may do everything: a request without a token gets 401.
 --- Rules: apiserver/pkg/authentication/request/bearertoken/bearertoken.go,
---- kubernetes/pkg/controlplane/apiserver/options (which authenticators and authorizers there are).
+--- kubernetes/pkg/controlplane/apiserver/options (the list of authenticators and authorizers).
 local accounts = require "cluster.apiserver.auth.accounts"
 local bootstrap = require "cluster.apiserver.auth.bootstrap"
 local impersonation = require "cluster.apiserver.auth.impersonation"

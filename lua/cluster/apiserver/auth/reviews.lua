@@ -1,4 +1,4 @@
---- The kinds that are questions: nothing is stored, a create is answered.
+--- Review kinds: a create is answered, and nothing is stored.
 ---
 --- Rules and wordings: kubernetes/pkg/registry/authorization/*/rest.go, kubernetes/pkg/registry/authentication/*/*.go,
 --- kubernetes/pkg/apis/authorization/validation/validation.go.

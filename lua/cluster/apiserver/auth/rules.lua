@@ -1,4 +1,4 @@
---- Rules of roles: what one allows, and whether some cover another.
+--- Rules of roles: which requests a rule allows, and whether some rules cover another one.
 ---
 --- Rules: kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go, kubernetes/pkg/apis/rbac/helpers.go,
 --- component-helpers/auth/rbac/validation/policy_comparator.go,

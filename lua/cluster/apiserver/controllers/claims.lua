@@ -1,5 +1,5 @@
---- PersistentVolumeClaims: each gets the volume that is there for it, or else one of its own, a folder of this machine,
---- which goes when the claim does.
+--- PersistentVolumeClaims: each gets an existing volume that fits, or else a new one: a folder of this machine, which
+--- is deleted with the claim.
 ---
 --- Rules: kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go (syncClaim); the folders are those of a
 --- provisioner such as rancher's local-path.

@@ -1,4 +1,4 @@
---- Which volume a claim gets, of those there are.
+--- Which of the existing volumes a claim gets.
 ---
 --- Rules: component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume, IsVolumeBoundToClaim),
 --- kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go (checkVolumeSatisfyClaim).

@@ -1,4 +1,4 @@
---- PersistentVolumes: their phases, and what becomes of them when their claims are gone.
+--- PersistentVolumes: their phases, and what happens to them after their claims are deleted.
 ---
 --- Rules: kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go (syncVolume, reclaimVolume).
 local host = require "cluster.host"

@@ -1,4 +1,4 @@
---- How controllers read and write: objects as tables of their own, errors raised.
+--- How controllers read and write: each gets its own table of an object, and errors are raised.
 local host = require "cluster.host"
 local label_selector = require "cluster.apiserver.selector.label_selector"
 

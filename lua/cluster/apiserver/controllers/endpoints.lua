@@ -1,7 +1,7 @@
 --- Where the pods of a Service are: its EndpointSlice, and the Endpoints that older clients read.
 ---
 --- Rules: kubernetes/pkg/controller/endpoint/endpoints_controller.go,
---- k8s.io/endpointslice/{reconciler,utils}.go. One slice holds all; there are few pods here.
+--- k8s.io/endpointslice/{reconciler,utils}.go. One slice holds all endpoints, because there are few pods here.
 local host = require "cluster.host"
 local label_selector = require "cluster.apiserver.selector.label_selector"
 local pods = require "cluster.apiserver.controllers.pods"

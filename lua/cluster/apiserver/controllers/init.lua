@@ -1,4 +1,4 @@
---- The controllers that a cluster's kube-controller-manager has and that are of use here.
+--- The controllers of kube-controller-manager that are useful here.
 local claims = require "cluster.apiserver.controllers.claims"
 
 local M = {}

@@ -1,8 +1,8 @@
 --- Jobs: pods until enough of them have succeeded, or too many have failed.
 ---
---- Rules: kubernetes/pkg/controller/job/job_controller.go. What upstream writes in two steps, that the job is about to
---- end and that it has, is one here where no pod is left to wait for; and what it keeps in
---- status.uncountedTerminatedPods between counting a pod and letting it go is a set in memory, where the objects are.
+--- Rules: kubernetes/pkg/controller/job/job_controller.go. Two differences. Upstream writes in two steps that the job
+--- is about to end, and that it has ended; here this is one write when no pod is left. And upstream keeps counted pods
+--- in status.uncountedTerminatedPods until their finalizer is removed; here they are a set in memory.
 local backoff = require "cluster.apiserver.controllers.job_backoff"
 local host = require "cluster.host"
 local indexes = require "cluster.apiserver.controllers.job_indexes"

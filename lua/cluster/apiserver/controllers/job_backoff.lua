@@ -1,4 +1,4 @@
---- The pauses behind failures of a Job's pods: 10 s after the first, doubling up to 10 minutes; a success ends them.
+--- The pauses after failures of a Job's pods: 10 s after the first, doubling up to 10 minutes; a success ends them.
 ---
 --- Rules: kubernetes/pkg/controller/job/backoff_utils.go.
 local host = require "cluster.host"

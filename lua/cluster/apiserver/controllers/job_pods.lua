@@ -1,4 +1,4 @@
---- The pods of a Job: what became of them, which are too many, what the next ones are like.
+--- The pods of a Job: their results, which of them are too many, and the template of the next ones.
 ---
 --- Rules: kubernetes/pkg/controller/job/{job_controller,indexed_job_utils}.go.
 local backoff = require "cluster.apiserver.controllers.job_backoff"

@@ -1,4 +1,4 @@
---- What a Job's own policies say: of a failed pod (podFailurePolicy), of the indexes that are done (successPolicy).
+--- A Job's policies: podFailurePolicy for a failed pod, successPolicy for the completed indexes.
 ---
 --- Rules: kubernetes/pkg/controller/job/{pod_failure_policy,success_policy}.go.
 local indexes = require "cluster.apiserver.controllers.job_indexes"

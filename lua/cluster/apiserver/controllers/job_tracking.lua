@@ -1,4 +1,4 @@
---- Pods of a Job have a finalizer until the Job has counted them, so that none is lost that is deleted meanwhile.
+--- Pods of a Job have a finalizer until the Job has counted them, so that a deleted pod is still counted.
 ---
 --- Rules: kubernetes/pkg/controller/job/{job_controller,tracking_utils}.go.
 local client = require "cluster.apiserver.controllers.client"

@@ -1,4 +1,4 @@
---- What controllers ask of pods. Rules: kubernetes/pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go.
+--- Functions on pods, for controllers. Rules: kubernetes/pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go.
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
 

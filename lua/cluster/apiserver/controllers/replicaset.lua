@@ -1,4 +1,4 @@
---- ReplicaSets: as many pods as are asked for. Rules: kubernetes/pkg/controller/replicaset.
+--- ReplicaSets: keep the requested number of pods. Rules: kubernetes/pkg/controller/replicaset.
 local pods = require "cluster.apiserver.controllers.pods"
 local runner = require "cluster.apiserver.controllers.runner"
 

@@ -1,11 +1,11 @@
---- A controller of the control plane: changes become keys, keys are reconciled one after another, failures again later.
+--- A controller of the control plane: changes become keys, keys are reconciled one by one, failed keys again later.
 ---
 ---   runner.start(server, {
 ---     name = "replicaset-controller",
 ---     kind = { "apps", "v1", "ReplicaSet" },      -- what is reconciled
----     owns = { "pods" },                          -- ids; a change of one brings its controller, and of an orphan
----                                                 -- all that could adopt it
----     maps = { ["services"] = function(entry, previous, is_gone) … return keys end },   -- a change brings these
+---     owns = { "pods" },                          -- ids; a change of one enqueues its controller; a change of an
+---                                                 -- orphan all objects that could adopt it
+---     maps = { ["services"] = function(entry, previous, is_gone) … return keys end },   -- a change enqueues these
 ---     reconcile = function(api, object) … end,    -- may return seconds after which to look again
 ---   })
 local client = require "cluster.apiserver.controllers.client"

@@ -1,4 +1,4 @@
---- StatefulSets: pods with numbers, made and renewed one after another, each with claims of its own.
+--- StatefulSets: numbered pods, created and replaced one by one, each with its own claims.
 ---
 --- Rules: kubernetes/pkg/controller/statefulset/{stateful_set_control,stateful_set_utils}.go.
 local claims = require "cluster.apiserver.controllers.statefulset_claims"

@@ -1,5 +1,5 @@
---- The claims of a StatefulSet's pods: made before the pod, and owned as persistentVolumeClaimRetentionPolicy says, so
---- that they go with the pod that is scaled away, or with the set, or with neither.
+--- The claims of a StatefulSet's pods: created before the pod. persistentVolumeClaimRetentionPolicy decides their
+--- owner, so that they are deleted with the pod that is scaled down, or with the set, or with neither.
 ---
 --- Rules: kubernetes/pkg/controller/statefulset/{stateful_pod_control,stateful_set_utils}.go.
 local host = require "cluster.host"

@@ -1,4 +1,4 @@
---- The revisions of a StatefulSet: one for each template it has had, as many old ones as revisionHistoryLimit says.
+--- The revisions of a StatefulSet: one for each template it has had; revisionHistoryLimit limits the old ones.
 ---
 --- Rules: kubernetes/pkg/controller/statefulset/stateful_set_control.go, pkg/controller/history/controller_history.go.
 local host = require "cluster.host"

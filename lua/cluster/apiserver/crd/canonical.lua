@@ -1,5 +1,5 @@
---- The schema of a CRD as it is stored: where a schema stands in the place of something else (items may be a list,
---- additionalProperties a boolean) the type of the field does not say it, so it is put in its form here.
+--- The schema of a CRD in its stored form. Some fields take a schema or something else (items may be a list,
+--- additionalProperties a boolean). Their type does not say that a schema is there, so such schemas are converted here.
 ---
 --- Rules: apiextensions-apiserver/pkg/apis/apiextensions/v1/marshal.go.
 local host = require "cluster.host"

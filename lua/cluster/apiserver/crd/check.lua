@@ -1,4 +1,4 @@
---- Whether a CRD makes sense, as it is created, and as it changes.
+--- Validates a CRD when it is created, and when it changes.
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go.
 local conditions = require "cluster.apiserver.crd.conditions"

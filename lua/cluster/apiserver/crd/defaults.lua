@@ -1,4 +1,4 @@
---- Whether the defaults of a CRD's schema keep to the schema themselves.
+--- Checks that the defaults of a CRD's schema are valid by the same schema.
 ---
 --- Rules: apiextensions-apiserver/pkg/apiserver/schema/defaulting/validation.go.
 local check_embedded = require "cluster.apiserver.schema.embedded"

@@ -1,4 +1,4 @@
---- What clients of a deprecated version are warned with.
+--- The warning for clients of a deprecated version.
 ---
 --- Rules: apiextensions-apiserver/pkg/apiserver/customresource_handler.go (defaultDeprecationWarning),
 --- apimachinery/pkg/version/helpers.go (CompareKubeAwareVersionStrings).

@@ -1,7 +1,7 @@
---- What becomes of CRDs: their names are settled, what they define is served, and what they defined goes with them.
+--- The lifecycle of CRDs: their names are accepted, their kinds are served, and their objects are deleted with them.
 ---
---- Rules: apiextensions-apiserver/pkg/controller/{status,establish,finalizer}. As there, each step is a write of its
---- own to the CRD's status; here they follow each other right after the write that asked for them.
+--- Rules: apiextensions-apiserver/pkg/controller/{status,establish,finalizer}. As there, each step is a separate
+--- write to the CRD's status; here all steps follow at once after the write of the CRD.
 local conditions = require "cluster.apiserver.crd.conditions"
 local host = require "cluster.host"
 local names = require "cluster.apiserver.crd.names"

@@ -1,7 +1,7 @@
---- A CRD's spec as the server holds it, for the messages that show it and for the paths in messages.
+--- The internal form of a CRD's spec, for messages that show the spec and for the paths in messages.
 ---
---- What all versions say alike the server moves to the spec itself: a schema that is wrong is
---- "spec.validation.openAPIV3Schema", and only with different schemas "spec.versions[0].schema.openAPIV3Schema".
+--- The server moves fields that are equal in all versions to the spec itself. So the path of a wrong schema is
+--- "spec.validation.openAPIV3Schema", and "spec.versions[0].schema.openAPIV3Schema" only if the schemas differ.
 --- Rules: apiextensions-apiserver/pkg/apis/apiextensions/{types,types_jsonschema}.go, v1/conversion.go.
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"

@@ -1,7 +1,7 @@
 --- JSONPath as printer columns and selectable fields use it: ".spec.size", ".spec.parts[0].name",
 --- ".status.conditions[?(@.type==\"Ready\")].status", ".spec.tags[*]", "..name".
 ---
---- Rules: client-go/util/jsonpath/{parser,jsonpath}.go. Templates, ranges and unions of fields are not for these.
+--- Rules: client-go/util/jsonpath/{parser,jsonpath}.go. Templates, ranges and unions of fields are not supported.
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 

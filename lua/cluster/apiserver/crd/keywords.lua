@@ -1,4 +1,4 @@
---- What a CRD's schema may say at all, keyword by keyword.
+--- Checks each keyword of a CRD's schema.
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 --- (ValidateCustomResourceDefinitionOpenAPISchema).

@@ -1,4 +1,4 @@
---- Which of the names that a CRD asks for it gets: in a group each name is given once.
+--- Which of its requested names a CRD gets: a group accepts each name once.
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/controller/status/naming_controller.go.
 local conditions = require "cluster.apiserver.crd.conditions"

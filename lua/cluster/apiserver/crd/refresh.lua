@@ -1,5 +1,5 @@
---- Shows stored objects as their CRD has them after it has changed: the real server prunes and defaults what it reads,
---- this one what it holds, once for each change.
+--- Adapts stored objects to their changed CRD: the real server prunes and defaults objects when it reads them; this
+--- one prunes and defaults the stored objects once for each change.
 local default = require "cluster.apiserver.schema.default"
 local host = require "cluster.host"
 local prune = require "cluster.apiserver.schema.prune"

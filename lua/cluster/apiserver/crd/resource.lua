@@ -1,4 +1,4 @@
---- Resource descriptions of what a CRD defines: one for each version that is served.
+--- Resource descriptions of a CRD's kind: one for each served version.
 ---
 --- Rules: apiextensions-apiserver/pkg/apiserver/customresource_{handler,discovery_controller}.go.
 local builtin = require "cluster.apiserver.schema.builtin"

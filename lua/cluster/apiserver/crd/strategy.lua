@@ -1,4 +1,4 @@
---- How objects of a custom kind are written: what each part of them is checked against, and what a write may not touch.
+--- How objects of a custom kind are written: the checks for each part, and the fields that a write must not change.
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/registry/customresource/{strategy,status_strategy,validator}.go.
 local check_embedded = require "cluster.apiserver.schema.embedded"

@@ -1,4 +1,4 @@
---- What CRDs of a real server may have and those of the embedded one may not: it is refused, never passed over.
+--- Features of CRDs that the embedded server does not have: it refuses them, and never ignores them silently.
 local status = require "cluster.apiserver.status"
 local structural = require "cluster.apiserver.schema.structural"
 

@@ -1,6 +1,6 @@
 --- Aggregated discovery: all groups in one document.
 ---
---- Rules: apiserver/pkg/endpoints/discovery/aggregated. Only the second version is given, as by the real server.
+--- Rules: apiserver/pkg/endpoints/discovery/aggregated. Only its second version exists, as in the real server.
 local host = require "cluster.host"
 local subresources = require "cluster.apiserver.discovery.subresources"
 

@@ -1,4 +1,4 @@
---- Discovery: which groups, versions and resources there are.
+--- Discovery: the served groups, versions and resources.
 ---
 --- Rules: apiserver/pkg/endpoints/discovery (and its folder aggregated), kube-aggregator/pkg/apiserver/handler_apis.go.
 local aggregated = require "cluster.apiserver.discovery.aggregated"

@@ -1,4 +1,4 @@
---- In which order discovery lists groups and versions.
+--- The order in which discovery lists groups and versions.
 ---
 --- Rules: apimachinery/pkg/version/helpers.go (versions), kube-apiserver's priorities of its own API services (groups).
 local facts = require "cluster.apiserver.facts.resources"

@@ -1,4 +1,4 @@
---- What discovery tells of the parts of objects: which kind they answer with, and which verbs they have.
+--- Subresources in discovery: the kind of their answers, and their verbs.
 ---
 --- Those of built-in kinds are facts (`res.parts`). Rules of custom ones: customresource_discovery_controller.go of
 --- apiextensions-apiserver.

@@ -1,5 +1,4 @@
---- What is done to a container that is a local process to see how it is, or to tell it something: a command, a GET, a
---- connection.
+--- Probes and hooks of a container that is a local process: a command, a GET, a connection.
 ---
 --- Rules and wordings: kubernetes/pkg/probe/exec, http, tcp; pkg/kubelet/lifecycle.
 local host = require "cluster.host"

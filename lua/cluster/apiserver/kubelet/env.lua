@@ -1,4 +1,4 @@
---- What a container is started with: environment and command line.
+--- The environment and the command line of a container.
 ---
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables), third_party/forked/golang/expansion.
 local field = require "cluster.apiserver.field"

@@ -1,4 +1,4 @@
---- A runtime that runs nothing: each container does what it is told to, in the time of the host's clock.
+--- A runtime that runs no process: each container does what its caller sets, in the time of the host's clock.
 local host = require "cluster.host"
 
 local M = {}

@@ -1,8 +1,8 @@
---- What containers ask for that a local process cannot be given. Such a container waits, and its status says why:
---- nothing is left out silently.
+--- Features of containers that a local process cannot have. A container that needs one waits, and its status says why:
+--- no feature is ignored silently.
 ---
---- Not refused, because nothing that runs can tell: limits and requests, and whatever takes rights away (dropped
---- capabilities, seccomp, a read-only root). The network, the processes and the file system are the machine's.
+--- These are accepted without effect, because a running program does not notice: limits and requests, and settings that
+--- take rights away (dropped capabilities, seccomp, a read-only root). Network, processes and files are the machine's.
 local M = {}
 
 -- Images that are there for their tools only; those are the machine's here.

@@ -1,7 +1,7 @@
 --- Answers `GET …/pods/NAME/log` from a log: tail, since, timestamps, limit, follow.
 ---
---- What is there is sent as fast as the client takes it; what comes later is sent as it comes, and who does not
---- read that is cut. Rules: kubernetes/pkg/kubelet/kuberuntime/logs/logs.go.
+--- Existing lines are sent as fast as the client reads; later lines are sent as they come, and a client that does not
+--- read them is cut. Rules: kubernetes/pkg/kubelet/kuberuntime/logs/logs.go.
 local host = require "cluster.host"
 
 local M = {}

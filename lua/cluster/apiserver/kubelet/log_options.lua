@@ -1,4 +1,4 @@
---- What the query of `GET …/pods/NAME/log` asks for.
+--- The query options of `GET …/pods/NAME/log`.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation (ValidatePodLogOptions), pkg/registry/core/pod/strategy.go (LogLocation).
 local field = require "cluster.apiserver.field"

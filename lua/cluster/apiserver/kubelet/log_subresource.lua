@@ -1,4 +1,4 @@
---- `GET …/pods/NAME/log`: finds the log, or says why there is none.
+--- `GET …/pods/NAME/log`: finds the log, or returns why there is none.
 ---
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (validateContainerLogStatus).
 local log_answer = require "cluster.apiserver.kubelet.log_answer"

@@ -1,7 +1,7 @@
---- What containers print, kept in files: one for each run, at most LOG_MAX bytes and as many before them.
+--- Files with the output of containers: one for each run, at most LOG_MAX bytes and as many older ones.
 ---
 --- A line of a file, with its newline, is "TIME F text" or, where the container wrote no newline, "TIME P text", as
---- container runtimes write them. Followers are told each line as it comes.
+--- container runtimes write them. Followers get each line as it comes.
 local host = require "cluster.host"
 
 local M = {}

@@ -1,7 +1,7 @@
 --- The runtime that runs each container as a local process, with the tools, the network and the user of the machine.
 ---
---- A container starts in a folder of its own, which has its volumes: what is mounted at /etc/x is at etc/x below it.
---- The folder is $MOONLOOP_ROOT and $HOME, and goes with the pod. What cannot be had this way: see fit.lua.
+--- A container starts in its own folder, which has its volumes: a volume mounted at /etc/x is at etc/x in this folder.
+--- The folder is $MOONLOOP_ROOT and $HOME, and is deleted with the pod. For missing features see fit.lua.
 local ask = require "cluster.apiserver.kubelet.ask"
 local fit = require "cluster.apiserver.kubelet.fit"
 local host = require "cluster.host"

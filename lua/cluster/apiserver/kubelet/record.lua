@@ -1,4 +1,4 @@
---- What a worker keeps of one container: the record that status.lua makes pod.status of, and the rules of its restarts.
+--- The record of one container, from which status.lua makes pod.status, and the rules for its restarts.
 ---
 --- Rules: kubernetes/pkg/kubelet/container (ShouldContainerBeRestarted), kuberuntime (computeInitContainerActions).
 local host = require "cluster.host"

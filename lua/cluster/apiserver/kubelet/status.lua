@@ -1,14 +1,14 @@
---- The status of a pod from what its containers do.
+--- Computes the status of a pod from its containers.
 ---
---- A *container record* is what the pod's worker keeps of each container:
+--- A *container record*, which the pod's worker keeps for each container:
 ---   spec       the container of pod.spec
 ---   is_sidecar an init container with restartPolicy Always
 ---   state      { waiting = { reason =, message = } } | { running = { startedAt = } }
 ---              | { terminated = { exitCode =, signal =, reason =, message =, startedAt =, finishedAt = } }
 ---   last       the state before a restart, or nil
----   restarts   how often it was started again
----   ready      whether its readiness probe says so; without one, whether it runs
----   started    whether its startup probe has said so
+---   restarts   the number of restarts
+---   ready      whether its readiness probe has succeeded; without a probe: whether it runs
+---   started    whether its startup probe has succeeded
 ---   id         names the run: "moonloop://UID/NAME/ATTEMPT", or nil
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (getPhase) and status/generate.go.
 local host = require "cluster.host"

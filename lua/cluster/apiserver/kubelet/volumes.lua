@@ -1,4 +1,4 @@
---- Volumes of a pod as folders of its own, and what ConfigMaps, Secrets and the pod itself put in there.
+--- Volumes of a pod as folders, and their files from ConfigMaps, Secrets and the pod itself.
 ---
 --- Rules: kubernetes/pkg/volume/configmap, secret, projected, downwardapi.
 local env = require "cluster.apiserver.kubelet.env"

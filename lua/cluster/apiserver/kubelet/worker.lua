@@ -1,14 +1,14 @@
---- One pod at work: starts its containers in order, starts them again as restartPolicy says, ends them when the pod is
---- deleted, and keeps pod.status true.
+--- The worker of one pod: starts its containers in order, restarts them as restartPolicy says, ends them when the pod
+--- is deleted, and keeps pod.status up to date.
 ---
---- A *runtime* (fake.lua, process.lua) does the running:
+--- A *runtime* (fake.lua, process.lua) runs the containers:
 ---   runtime:start(run) -> handle | nil, reason, message
 ---     run = { pod =, container =, variables =, command =, attempt =, read =, token =, on_exit = function(exit) end }
----     with exit = { code =, signal =, reason =, message = }; never called inside start. read and token are the
----     kubelet's, for volumes
----   handle:stop(seconds)              asks it to end, and ends it after that time; on_exit follows
+---     with exit = { code =, signal =, reason =, message = }; never called inside start. read and token come
+---     from the kubelet, for volumes
+---   handle:stop(seconds)              asks the container to end, and kills it after that time; on_exit follows
 ---   handle:probe(probe, fn)           does one check and calls fn(ok, message), not inside this call
----   runtime:forget(pod)               gives back what was kept of a pod that is gone (logs)
+---   runtime:forget(pod)               deletes the data of a deleted pod (logs)
 local env = require "cluster.apiserver.kubelet.env"
 local host = require "cluster.host"
 local probes = require "cluster.apiserver.kubelet.probes"

@@ -1,4 +1,4 @@
---- What controllers put into each namespace: the service account "default" and the certificate of the authority.
+--- Objects that controllers put into each namespace: the service account "default", the authority's certificate.
 ---
 --- Rules: kubernetes/pkg/controller/serviceaccount/serviceaccounts_controller.go,
 --- kubernetes/pkg/controller/certificates/rootcacertpublisher/publisher.go.

@@ -1,4 +1,4 @@
---- What the status of a namespace says about its deletion.
+--- Conditions in the status of a namespace that is being deleted.
 ---
 --- Rules and wordings: kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go.
 local host = require "cluster.host"

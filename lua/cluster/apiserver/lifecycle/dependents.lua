@@ -1,4 +1,4 @@
---- Who depends on whom, by the owner references of all objects, kept up to date with the store.
+--- The dependents of each object, from the owner references of all objects, kept up to date with the store.
 ---
 --- A *reference* to an object is { id = of its resource, namespace, name, uid }.
 local M = {}

@@ -1,4 +1,4 @@
---- Events go by themselves, an hour after they were last written.
+--- Deletes Events an hour after their last write.
 ---
 --- Rules: kubernetes/pkg/registry/core/event/storage (TTL), kube-apiserver's --event-ttl.
 local host = require "cluster.host"

@@ -1,4 +1,4 @@
---- namespaces/finalize: the one place where the finalizers in a namespace's spec change.
+--- namespaces/finalize: the only request that changes the finalizers in a namespace's spec.
 ---
 --- Rules: kubernetes/pkg/registry/core/namespace/{strategy,storage}.
 local body = require "cluster.apiserver.verbs.body"

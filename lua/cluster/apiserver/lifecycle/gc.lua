@@ -1,4 +1,4 @@
---- Garbage collection: what is left without its owners is deleted; owners wait for dependents, or let them go.
+--- Garbage collection: deletes objects whose owners are gone; owners wait for their dependents, or orphan them.
 ---
 --- Rules: kubernetes/pkg/controller/garbagecollector/{garbagecollector,graph_builder,operations}.go.
 local dependents = require "cluster.apiserver.lifecycle.dependents"

@@ -1,4 +1,4 @@
---- Namespaces: which there are from the start, what may be made in them, and how one goes with all it holds.
+--- Namespaces: those that exist from the start, what can be created in them, and their deletion with all objects.
 ---
 --- Rules and wordings: apiserver/pkg/admission/plugin/namespace/lifecycle,
 --- kubernetes/pkg/controller/namespace/deletion, kubernetes/pkg/controlplane/controller/systemnamespaces.

@@ -1,4 +1,4 @@
---- What the garbage collector does to objects, by reference: { id = of the resource, namespace, name, uid }.
+--- Operations of the garbage collector on objects, by reference: { id = of the resource, namespace, name, uid }.
 local host = require "cluster.host"
 local store = require "cluster.apiserver.store"
 

@@ -1,4 +1,4 @@
---- Work that is done soon, from the loop, one thing after another, each once however often it was asked for.
+--- A queue of work that the loop runs soon, one item after another. An item is queued once, however often it is added.
 local host = require "cluster.host"
 
 local M = {}

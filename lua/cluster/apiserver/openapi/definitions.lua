@@ -1,4 +1,4 @@
---- Definitions of the built-in kinds as OpenAPI publishes them: what schema/builtin.lua knows, with references.
+--- Definitions of the built-in kinds as OpenAPI publishes them: the schemas of schema/builtin.lua, with references.
 local builtin = require "cluster.apiserver.schema.builtin"
 local descriptions = require "cluster.apiserver.openapi.descriptions"
 local notation = require "cluster.apiserver.schema.notation"

@@ -1,4 +1,4 @@
---- What `kubectl explain` says of built-in kinds: short sentences on the kinds and fields that operators meet most.
+--- Texts of `kubectl explain` for built-in kinds: short sentences on the kinds and fields that operators use most.
 local M = {}
 
 local CORE, META = "io.k8s.api.core.v1.", "io.k8s.apimachinery.pkg.apis.meta.v1."

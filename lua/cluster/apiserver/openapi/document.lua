@@ -1,6 +1,6 @@
---- Puts documents together from the paths and definitions of resources.
+--- Builds documents from the paths and definitions of resources.
 ---
---- What was made for a resource or a definition is kept as text, so that a new kind costs its own text only.
+--- The text of each resource and definition is cached, so a new kind costs only its own text.
 local builtin = require "cluster.apiserver.schema.builtin"
 local custom = require "cluster.apiserver.openapi.custom"
 local definitions = require "cluster.apiserver.openapi.definitions"

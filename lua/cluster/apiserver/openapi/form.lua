@@ -1,4 +1,4 @@
---- The two versions of OpenAPI that documents are made in, as far as they differ for a schema.
+--- The differences between the two versions of OpenAPI in a schema.
 local host = require "cluster.host"
 
 local M = {}

@@ -1,7 +1,7 @@
---- OpenAPI documents of what is served: the whole in the second version, each group version in the third.
+--- OpenAPI documents of the served resources: one for all in version 2, one for each group version in version 3.
 ---
---- Rules: kube-openapi/pkg/handler and handler3; which documents there are: kube-aggregator's controllers for OpenAPI.
---- Documents are made when they are first asked for, and kept until a resource that they tell of changes.
+--- Rules: kube-openapi/pkg/handler and handler3; the list of documents: kube-aggregator's controllers for OpenAPI.
+--- A document is made for its first request, and cached until a resource in it changes.
 local document = require "cluster.apiserver.openapi.document"
 local forms = require "cluster.apiserver.openapi.form"
 local host = require "cluster.host"

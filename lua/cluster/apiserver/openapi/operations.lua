@@ -1,4 +1,4 @@
---- Which requests there are for a resource: its paths and their methods, told without a form of OpenAPI.
+--- The requests for a resource: its paths and their methods, independent of the OpenAPI version.
 ---
 --- Rules: apiserver/pkg/endpoints/installer.go, apiextensions-apiserver/pkg/controller/openapi/builder/builder.go.
 --- The old paths that begin with /watch/ and those that connect to something (exec, proxy) are left out.

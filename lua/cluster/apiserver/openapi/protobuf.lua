@@ -1,4 +1,4 @@
---- The document of the second version of OpenAPI in protobuf, as older kubectls ask for it.
+--- The document of the second version of OpenAPI in protobuf, which older kubectls request.
 ---
 --- The messages are those of gnostic-models/openapiv2/OpenAPIv2.proto.
 local definitions = require "cluster.apiserver.openapi.definitions"

@@ -1,4 +1,4 @@
---- How a patch fails: the functions of this folder raise a Status, `M.try` hands it to the caller.
+--- How a patch fails: the functions of this folder raise a Status, `M.try` returns it to the caller.
 local status = require "cluster.apiserver.status"
 
 local M = {}

@@ -1,4 +1,4 @@
---- The three patches that change an object by a description of the change; server-side apply is in apply/.
+--- The three patch types that describe a change; server-side apply is in apply/.
 return {
   --- (object, operations) -> new object | nil, status
   json = require "cluster.apiserver.patch.json",

@@ -1,4 +1,4 @@
---- JSON patch, RFC 6902, with the liberties the server's library takes: "replace" of a missing key sets it,
+--- JSON patch, RFC 6902, with the deviations of the server's library: "replace" of a missing key sets it,
 --- negative indices count from the end, a path without a leading slash loses its first part.
 --- Rules: gopkg.in/evanphx/json-patch.v4 patch.go, apiserver/pkg/endpoints/handlers/patch.go.
 local failure = require "cluster.apiserver.patch.failure"

@@ -1,4 +1,4 @@
---- What a schema says about merging one of its fields.
+--- The merge rules of a schema for one of its fields.
 --- Rules: apimachinery/pkg/util/strategicpatch/meta.go.
 local failure = require "cluster.apiserver.patch.failure"
 

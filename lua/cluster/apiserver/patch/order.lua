@@ -1,5 +1,5 @@
---- The order of lists that are merged: what the patch names comes in the patch's order, the rest in the
---- order it had.
+--- The order of merged lists: items that the patch names come in the patch's order, other items keep their
+--- order.
 --- Rules: apimachinery/pkg/util/strategicpatch/patch.go normalizeElementOrder and what it calls.
 local M = {}
 

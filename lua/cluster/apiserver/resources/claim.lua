@@ -1,4 +1,4 @@
---- What claims of volumes have to be like, alone and within templates.
+--- The rules for claims of volumes, also inside templates.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePersistentVolumeClaimSpec).
 local check = require "cluster.apiserver.resources.check"

@@ -1,4 +1,4 @@
---- Revisions of what controllers keep, such as the templates of a StatefulSet.
+--- Revisions of controllers' data, such as the templates of a StatefulSet.
 ---
 --- Rules: kubernetes/pkg/apis/apps/validation/validation.go, pkg/registry/apps/controllerrevision/strategy.go.
 local age = require "cluster.apiserver.tables.age"

@@ -1,4 +1,4 @@
---- What the spec of a Job has to be like.
+--- The rules for the spec of a Job.
 ---
 --- Rules: kubernetes/pkg/apis/batch/validation/validation.go.
 local check = require "cluster.apiserver.resources.check"

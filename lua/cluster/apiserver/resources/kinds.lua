@@ -1,12 +1,12 @@
---- The built-in kinds that are served, by group version and plural; facts/resources.lua has what a real server says of
---- them, and of those that are refused.
+--- The built-in kinds that are served, by group version and plural; facts/resources.lua has a real server's
+--- descriptions of them, and of the refused kinds.
 ---
 --- An entry may have
----   rules       the module with the kind's strategy (init.lua of the API server tells what a strategy may have), in
+---   rules       the module with the kind's strategy (init.lua of the API server lists the hooks of a strategy), in
 ---               resources/ unless it has a dot; a word after it picks one of several. Without it the kind is stored,
----               and held to nothing but its schema
----   id          the resource that it is stored as, where that is another one; the strategy then has `convert`
----   deprecated  a text that warns whoever uses it
+---               and checked against its schema only
+---   id          the resource as which it is stored, if that is another one; the strategy then has `convert`
+---   deprecated  a text that warns its users
 return {
   v1 = {
     configmaps = { rules = "configmaps" },

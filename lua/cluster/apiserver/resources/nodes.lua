@@ -1,4 +1,4 @@
---- Nodes. There is no controller of their lifecycle, so new ones are not tainted as not ready.
+--- Nodes. No controller handles their lifecycle, so new nodes get no taint for not being ready.
 ---
 --- Rules: kubernetes/pkg/registry/core/node/strategy.go, pkg/apis/core/validation/validation.go (ValidateNode).
 local cells = require "cluster.apiserver.tables.cells.node"

@@ -1,4 +1,4 @@
---- Pod disruption budgets. They are kept, and count what their status says; no controller fills it in.
+--- Pod disruption budgets. They are stored, and evictions obey their status; no controller writes the status.
 ---
 --- Rules: kubernetes/pkg/apis/policy/validation/validation.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
 local age = require "cluster.apiserver.tables.age"

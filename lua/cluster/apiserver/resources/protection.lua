@@ -1,5 +1,5 @@
---- Volumes and claims are not deleted while they are in use: each has a finalizer from its beginning, which is taken
---- away when it is to be deleted and nothing needs it any more.
+--- Volumes and claims are not deleted while they are in use: each gets a finalizer when it is created. The finalizer is
+--- removed when the object is being deleted and no other object needs it any more.
 ---
 --- Rules: kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection,
 --- kubernetes/pkg/controller/volume/{pvcprotection,pvprotection}.

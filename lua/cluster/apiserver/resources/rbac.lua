@@ -1,4 +1,4 @@
---- Roles and their bindings. Whether somebody may hand out what a role grants, auth/escalation.lua knows.
+--- Roles and their bindings. auth/escalation.lua checks whether a user may grant the rights of a role.
 ---
 --- Rules: kubernetes/pkg/apis/rbac/validation/validation.go, pkg/apis/rbac/v1/defaults.go,
 --- pkg/registry/rbac/*/strategy.go.

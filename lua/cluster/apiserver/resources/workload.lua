@@ -1,4 +1,4 @@
---- What kinds that make pods out of a template share.
+--- Functions shared by the kinds that create pods from a template.
 ---
 --- Rules: kubernetes/pkg/apis/apps/validation/validation.go, pkg/registry/apps/*/strategy.go.
 local check = require "cluster.apiserver.resources.check"

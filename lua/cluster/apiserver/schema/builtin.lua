@@ -1,10 +1,10 @@
---- Schemas of the built-in kinds, made from facts/types/ when somebody looks at them.
+--- Schemas of the built-in kinds, made from facts/types/ when they are first read.
 ---
 --- A schema is an OpenAPI v3 schema as a table, with the table of the definition in place of each `$ref`; cycles are
---- possible. Each table of a definition is empty until a key of it is read, or `pairs` walks it; `next` and C
---- functions do not see this, so read a key first. Beside OpenAPI's own keywords definitions have `x-go-type`, what
---- the Go type is called ("ObjectMeta", "Quantity", "MicroTime"), since the server's messages name it, and those
---- without known fields `x-kubernetes-preserve-unknown-fields`; those belong to one manager as a whole ("atomic").
+--- possible. Each table of a definition is filled when a key of it is read, or `pairs` visits it; `next` and C
+--- functions do not fill it, so read a key first. Besides OpenAPI's keywords a definition has `x-go-type`, the name of
+--- the Go type ("ObjectMeta", "Quantity", "MicroTime"), because the server's messages show it. A definition without
+--- known fields has `x-kubernetes-preserve-unknown-fields`; one manager owns such a value as a whole ("atomic").
 local notation = require "cluster.apiserver.schema.notation"
 
 local M = {}

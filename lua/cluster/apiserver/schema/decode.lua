@@ -1,4 +1,4 @@
---- Whether the types of a built-in kind could hold an object's values, and what Go's decoder says when they cannot.
+--- Checks that the Go types of a built-in kind can hold an object's values; the errors are those of Go's decoder.
 ---
 --- A schema is compiled once to functions: check(value, run) returns nil, or a message. `run` has `each`, the way to
 --- walk an object, and `at`, the names of the fields on the way.

@@ -1,4 +1,4 @@
---- Fills in the defaults of a schema, and takes out nulls where the schema has no place for them.
+--- Fills in the defaults of a schema, and removes nulls that the schema does not allow.
 ---
 --- Rules: apiextensions-apiserver/pkg/apiserver/schema/defaulting/{algorithm,prunenulls}.go.
 local host = require "cluster.host"

@@ -1,4 +1,4 @@
---- Resources embedded in objects of custom kinds: their apiVersion, kind and metadata have to make sense.
+--- Resources embedded in objects of custom kinds: checks their apiVersion, kind and metadata.
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apiserver/schema/objectmeta/validation.go.
 local field = require "cluster.apiserver.field"

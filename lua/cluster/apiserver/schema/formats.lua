@@ -1,9 +1,9 @@
---- Formats of strings that schemas of custom kinds may ask for. What is not here is ignored.
+--- Formats of strings in schemas of custom kinds. Formats that are not here are ignored.
 ---
 --- Rules: kube-openapi/pkg/validation/strfmt, kube-openapi/pkg/internal/third_party/govalidator,
 --- apiextensions-apiserver/pkg/apiserver/validation/formats.go.
-local host = require "cluster.host"
 local names = require "cluster.apiserver.names"
+local regex = require "cluster.apiserver.schema.regex"
 
 local M = {}
 
@@ -14,7 +14,7 @@ local DAYS = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
 local function by_pattern(pattern)
   local compiled
   return function(text)
-    compiled = compiled or assert(host.regex.compile(pattern))
+    compiled = compiled or assert(regex.compile(pattern))
     return compiled:match(text)
   end
 end

@@ -1,6 +1,6 @@
---- Objects against the schemas of their kinds.
+--- Validates objects against the schemas of their kinds.
 ---
---- Schemas are tables as told in builtin.lua. Each is compiled to functions when it is first used, and the functions
+--- Schemas are tables, as builtin.lua describes. Each is compiled to functions when it is first used, and the functions
 --- are kept as long as the schema is: a schema must not be changed.
 local custom_metadata = require "cluster.apiserver.schema.custom_metadata"
 local decode_builtin = require "cluster.apiserver.schema.decode"

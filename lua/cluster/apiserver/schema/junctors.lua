@@ -1,7 +1,7 @@
 --- anyOf, oneOf, allOf and not.
 ---
---- Rules and wordings: kube-openapi/pkg/validation/validate/schema_props.go. Of alternatives that all fail, the errors
---- of the one are told that matched most rules.
+--- Rules and wordings: kube-openapi/pkg/validation/validate/schema_props.go. If all alternatives fail, the errors
+--- are those of the alternative that matched most rules.
 local field = require "cluster.apiserver.field"
 
 local M = {}

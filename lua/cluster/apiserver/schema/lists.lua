@@ -1,4 +1,4 @@
---- Lists that are sets, and lists that are maps: no item may stand in them twice.
+--- Lists that are sets, and lists that are maps: no item may occur twice.
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apiserver/schema/listtype/validation.go.
 local field = require "cluster.apiserver.field"

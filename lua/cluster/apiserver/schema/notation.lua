@@ -1,12 +1,12 @@
---- Reads the terse notation of facts/types/*.lua, one definition at a time.
+--- Parses the notation of facts/types/*.lua, one definition at a time.
 ---
---- A definition is a text of lines; a line that starts with blanks goes on with the one before. Lines that start
---- with "@" are about the whole of it:
+--- A definition is a text of lines; a line that starts with blanks continues the line before. Lines that start
+--- with "@" are about the whole definition:
 ---     @kind            a kind of its package's group version; has apiVersion and kind besides its fields
 ---     @kinds           a kind that every group version has (DeleteOptions)
 ---     @atomic          x-kubernetes-map-type of the object
 ---     @type T          no fields at all: any, object, date-time
---- Each other line is a field: its name, its type, what else is known of it, and its number in protobuf:
+--- Each other line is a field: its name, its type, further properties, and its number in protobuf:
 ---     ports []ServicePort map(port,protocol) patch:merge(port) #1
 ---     protocol string ="TCP" {SCTP|TCP|UDP} go:v1.Protocol #4
 ---     status *PodStatus #3
@@ -14,17 +14,17 @@
 --- a definition of the same package, or of another one with its alias before a dot ("meta.ObjectMeta"). A "*" says
 --- that the Go type is a pointer.
 --- The mark after a name:
----     none   may be left out, and is not written when it is empty (Go's omitempty)
----     "!"    has to be given, and is always written
----     "+"    may be left out, and is always written
----     "-"    has to be given, and is not written when it is empty
---- As in Go, what is no pointer has a zero value, which the API publishes as its default: {} for structs; "", 0 or
---- false for scalars that are always written, and for items. Other defaults stand after "=", as JSON.
+---     none   optional, and is not written when it is empty (Go's omitempty)
+---     "!"    required, and is always written
+---     "+"    optional, and is always written
+---     "-"    required, and is not written when it is empty
+--- As in Go, a type that is not a pointer has a zero value, which the API publishes as its default: {} for structs;
+--- "", 0 or false for scalars that are always written, and for items. Other defaults stand after "=", as JSON.
 --- atomic, set, map(KEYS) say how lists are merged, atomic and granular how maps are, patch:STRATEGY(KEY) how a
 --- strategic merge patch treats the field. {A|B} lists the values allowed, of each item when the field is a list.
---- go:NAME is what Go calls the type, where that is another name than the notation's type would have; in:NAME is the
---- embedded Go type that the field belongs to, and its number then a path (#2.1). omitzero: an instant that is no
---- pointer and still not written when it is not set.
+--- go:NAME is the name of the Go type, if it differs from the name that the notation's type would have. in:NAME is the
+--- embedded Go type that the field belongs to; its number is then a path (#2.1). omitzero: an instant that is not a
+--- pointer and is still not written when it is not set.
 local packages = require "cluster.apiserver.facts.packages"
 
 local M = {}

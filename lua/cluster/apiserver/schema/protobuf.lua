@@ -1,8 +1,8 @@
 --- Reads objects of built-in kinds from Kubernetes' protobuf, as clients with Go types send them.
 ---
 --- Rules: apimachinery/pkg/runtime/serializer/protobuf (the envelope), the generated.proto files of the kinds, whose
---- numbers are in facts/types/. What a Go client always writes, empty or not, is in the answer too: a kind's own
---- defaults put that right, as for JSON.
+--- numbers are in facts/types/. Fields that a Go client always writes, even empty, are in the result too: the
+--- kind's defaults correct them, as for JSON.
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
 local notation = require "cluster.apiserver.schema.notation"

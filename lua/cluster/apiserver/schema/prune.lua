@@ -1,7 +1,7 @@
---- Takes out of an object what its schema does not know.
+--- Removes the fields of an object that its schema does not have.
 ---
 --- Rules: apiextensions-apiserver/pkg/apiserver/schema/pruning/algorithm.go and schema/objectmeta/coerce.go for custom
---- kinds; unknown fields of built-in kinds are what a decoder of their type would pass over.
+--- kinds; unknown fields of built-in kinds are those that a decoder of their Go type would ignore.
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
 

@@ -1,4 +1,4 @@
---- One validation of one object: where it stands, and what it has found.
+--- One validation of one object: its current path, and the errors found.
 ---
 --- The path to a value is the first `depth` elements of `at`: names, and for items of lists their indexes from 0. It
 --- becomes text only when something is wrong.

@@ -1,10 +1,10 @@
---- Whether a schema is structural: it says of each value what it is before it says what it must be.
+--- Checks that a schema is structural: it gives the type of each value outside of anyOf, oneOf, allOf and not.
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apiserver/schema/{convert,validation,complete}.go.
 local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
-local pattern = require "cluster.apiserver.schema.pattern"
+local regex = require "cluster.apiserver.schema.regex"
 
 local M = {}
 
@@ -126,8 +126,8 @@ function check_junctors(schema, path, errors, skip_any_of, skip_first)
   if schema["not"] then
     check_alternative(schema["not"], path .. ".not", errors)
   end
-  local why = filled(schema.pattern) and pattern.complaint(schema.pattern)
-  if why then
+  local compiled, why = regex.compile(filled(schema.pattern) and schema.pattern or "")
+  if not compiled then
     errors[#errors + 1] = field.invalid(path .. ".pattern", schema.pattern,
       "must be a valid regular expression, but isn't: " .. why)
   end

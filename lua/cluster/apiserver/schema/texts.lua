@@ -1,5 +1,5 @@
---- Strings that a built-in type reads itself: times, amounts, bytes. Each check returns what the type's reader says of
---- a string, or nil.
+--- Strings that a built-in type parses itself: times, quantities, bytes. Each check returns the error of the type's
+--- parser for a string, or nil.
 ---
 --- Rules and wordings: Go's time.Parse and encoding/base64, apimachinery/pkg/api/resource/quantity.go.
 local field = require "cluster.apiserver.field"

@@ -1,9 +1,8 @@
---- Puts an object of a built-in kind in the form that its Go type would give it: what reading it into the type and
---- writing it again does to JSON.
+--- Converts an object of a built-in kind to the form that decoding into its Go type and encoding again would give.
 ---
---- null and what is empty goes, where the type says omitempty; structs that are no pointers and fields that are always
---- written appear; quantities and instants take their canonical form. The object has passed the schema before, so its
---- values have the right JSON types.
+--- null and empty fields are removed where the type says omitempty; structs that are not pointers, and fields that are
+--- always written, are added; quantities and instants get their canonical form. The object has been checked against
+--- the schema before, so its values have the right JSON types.
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"

@@ -1,9 +1,9 @@
---- Whether an object of a custom kind keeps to its schema, and what the server says when it does not.
+--- Validates an object of a custom kind against its schema, with kube-apiserver's messages.
 ---
---- A schema is compiled once, to functions: check(value, run, depth, old) looks at a value and tells `run` (run.lua)
---- what is wrong. `old` is the value that was stored in its place, nil when there is none that could be told: what
---- was wrong before and has not changed is let through.
---- `run.matches` counts the rules that had something to say, as upstream does: alternatives are compared by it.
+--- A schema is compiled once, to functions: check(value, run, depth, old) checks a value and reports errors to `run`
+--- (run.lua). `old` is the stored value in the same place, or nil when it cannot be determined: a value that was
+--- already wrong and has not changed is accepted.
+--- `run.matches` counts the rules that matched, as upstream does: alternatives are compared by it.
 ---
 --- Rules: kube-openapi/pkg/validation/validate, apiextensions-apiserver/pkg/apiserver/validation/{validation,
 --- ratcheting}.go.

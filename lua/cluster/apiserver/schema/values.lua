@@ -1,11 +1,12 @@
---- What single values have to be: types, numbers, strings, enumerations. Each function here makes a check of one rule,
---- or nothing when the schema does not have it: check(value, run, depth). See validate.lua.
+--- Rules for single values: types, numbers, strings, enumerations. Each function here returns the check of one rule,
+--- or nil when the schema does not have the rule: check(value, run, depth). See validate.lua.
 ---
 --- Rules: kube-openapi/pkg/validation/validate/{type,validator,values,formats}.go.
 local field = require "cluster.apiserver.field"
 local formats = require "cluster.apiserver.schema.formats"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
+local regex = require "cluster.apiserver.schema.regex"
 
 local M = {}
 
@@ -235,7 +236,7 @@ function M.string_check(schema)
   end
   local compiled, why = nil, nil
   if pattern then
-    compiled, why = host.regex.compile(pattern)
+    compiled, why = regex.compile(pattern)
   end
   return function(value, run, depth)
     if most and #value > most and length(value) > most then

@@ -1,4 +1,4 @@
---- How long ago something was, as tables tell it: "5s", "2m30s", "3h", "4d2h".
+--- The age of an object in the format of tables: "5s", "2m30s", "3h", "4d2h".
 ---
 --- Rules: apimachinery/pkg/util/duration/duration.go (HumanDuration), apimachinery/pkg/api/meta/table/table.go.
 local host = require "cluster.host"

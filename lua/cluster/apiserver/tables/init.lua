@@ -1,4 +1,4 @@
---- Tables: what `kubectl get` prints, made by the server.
+--- Tables, made by the server, for `kubectl get`.
 ---
 --- A custom kind brings its columns in its description (`res.columns`, each with a function that makes the cell). A
 --- built-in one has its columns as facts (`res.printed`), and in its strategy a function that makes all cells of an

@@ -1,4 +1,4 @@
---- Pieces of cells: labels, selectors, containers, lists that are cut.
+--- Parts of cells: labels, selectors, containers, shortened lists.
 ---
 --- Rules: kubernetes/pkg/printers/internalversion/printers.go, apimachinery/pkg/labels/{labels,selector}.go.
 local gofmt = require "cluster.apiserver.gofmt"

@@ -1,4 +1,4 @@
---- What a real server has built in: requests for what of it this one does not serve are refused with 501.
+--- The built-in resources of a real server that this one does not serve: it refuses requests for them with 501.
 local facts = require "cluster.apiserver.facts.resources"
 
 local groups, parts = {}, {}   -- group → set of plurals; id of a resource → set of parts

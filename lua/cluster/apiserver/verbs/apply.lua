@@ -1,4 +1,4 @@
---- Server-side apply: a PATCH that says what the object should be, as far as its manager cares.
+--- Server-side apply: a PATCH with the fields that its manager wants the object to have.
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
 local body = require "cluster.apiserver.verbs.body"

@@ -1,4 +1,4 @@
---- The body of a create or an update: text → object, with the server's words for what is wrong with it.
+--- Decodes the body of a create or an update, with kube-apiserver's errors.
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/{create,rest}.go, apimachinery/pkg/runtime/serializer/json,
 --- apiextensions-apiserver/pkg/apiserver/customresource_handler.go.

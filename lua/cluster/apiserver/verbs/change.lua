@@ -1,4 +1,4 @@
---- Patches: which there are, and what one makes of an object.
+--- The patch types, and their application to an object.
 ---
 --- Rules and wordings: apiserver/pkg/endpoints/handlers/patch.go.
 local body = require "cluster.apiserver.verbs.body"

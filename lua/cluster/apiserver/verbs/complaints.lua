@@ -1,9 +1,9 @@
---- What is told of fields that the kind does not know, and of keys that came twice.
+--- Messages about unknown fields and duplicate keys.
 ---
---- Built-in kinds are decoded by their types, which tells in the order of the text; of others first the keys that came
---- twice are told, then what was taken out.
+--- Built-in kinds are decoded by their Go types, which report in the order of the text. For other kinds duplicate keys
+--- come first, then removed fields.
 --- Rules and wordings: sigs.k8s.io/json (strict decoding), apiextensions-apiserver (schema coercing decoder).
--- Notes at which byte each key of a JSON text stands, for `seen(path, position)`.
+-- Records the byte position of each key of a JSON text, for `seen(path, position)`.
 local Walk = {}
 Walk.__index = Walk
 

@@ -1,4 +1,4 @@
---- Continue tokens: where the next page of a list starts, and of which revision the list is.
+--- Continue tokens: the start of the next page of a list, and the revision of the list.
 ---
 --- Rules and wordings: apiserver/pkg/storage/continue.go, apiserver/pkg/storage/etcd3/errors.go.
 local host = require "cluster.host"

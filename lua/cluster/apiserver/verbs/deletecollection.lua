@@ -1,4 +1,4 @@
---- DELETE of a collection: each object of it that is selected, as DELETE would.
+--- DELETE of a collection: deletes each selected object of it as DELETE of the object would.
 local list = require "cluster.apiserver.verbs.list"
 local remove = require "cluster.apiserver.verbs.remove"
 

@@ -1,4 +1,4 @@
---- GET of one object, or of one of its parts that show the whole of it (status).
+--- GET of one object, or of a subresource that shows the whole object (status).
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 local versions = require "cluster.apiserver.verbs.versions"

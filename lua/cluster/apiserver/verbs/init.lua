@@ -1,6 +1,6 @@
 --- Requests about resources: finds the description of the resource and the verb that answers.
 ---
---- Rules: apiserver/pkg/endpoints/installer.go (which paths and methods there are),
+--- Rules: apiserver/pkg/endpoints/installer.go (the list of paths and methods),
 --- apiextensions-apiserver/pkg/apiserver/customresource_handler.go (the same for custom kinds).
 local absent = require "cluster.apiserver.verbs.absent"
 local names = require "cluster.apiserver.names"

@@ -1,4 +1,4 @@
---- Events as lines of JSON, in the form a client wants them: whole objects, their metadata, or rows of a table.
+--- Events as lines of JSON, in the form that the client wants: whole objects, their metadata, or rows of a table.
 local host = require "cluster.host"
 local respond = require "cluster.apiserver.respond"
 local store = require "cluster.apiserver.store"

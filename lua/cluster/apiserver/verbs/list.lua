@@ -1,6 +1,6 @@
 --- GET of a collection.
 ---
---- Rules: apiserver/pkg/storage/cacher/delegator.go and etcd3/store.go (which revision is listed, what pages say).
+--- Rules: apiserver/pkg/storage/cacher/delegator.go and etcd3/store.go (the revision of a list, and its pages).
 local continue = require "cluster.apiserver.verbs.continue"
 local host = require "cluster.host"
 local options = require "cluster.apiserver.verbs.options"

@@ -1,4 +1,4 @@
---- What a query asks beside the object: one function a kind of options.
+--- Options in the query of a request: one function for each type of options.
 ---
 --- Each takes a request and returns a table, or nil and a status. Unknown names are ignored, as the server does.
 --- Rules: apimachinery/pkg/apis/meta/v1/validation/validation.go, …/internalversion/{defaults,validation}.

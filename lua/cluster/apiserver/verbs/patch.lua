@@ -1,4 +1,4 @@
---- PATCH of an object, or of its status: four kinds of patches, told apart by their media type.
+--- PATCH of an object, or of its status: the media type selects one of four patch types.
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/patch.go.
 local apply = require "cluster.apiserver.verbs.apply"

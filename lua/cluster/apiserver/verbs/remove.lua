@@ -1,4 +1,4 @@
---- What delete and deletecollection share: from an object that is to go to what is stored of it, if anything.
+--- Shared by delete and deletecollection: removes an object, or stores it marked for deletion.
 ---
 --- Rules: apiserver/pkg/registry/rest/delete.go, apiserver/pkg/registry/generic/registry/store.go,
 --- kubernetes/pkg/registry/core/namespace/storage/storage.go (kinds that are marked first).

@@ -1,4 +1,4 @@
---- From an object that should take the place of another one to what is stored.
+--- Replaces a stored object: from the object of the request to the stored one.
 ---
 --- Rules: apiserver/pkg/registry/rest/update.go, apiserver/pkg/registry/generic/registry/store.go.
 local field = require "cluster.apiserver.field"

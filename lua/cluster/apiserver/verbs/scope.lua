@@ -1,4 +1,4 @@
---- What part of a collection a list, watch or deletecollection is about.
+--- The part of a collection that a list, watch or deletecollection selects.
 local names = require "cluster.apiserver.names"
 local selector = require "cluster.apiserver.selector"
 local status = require "cluster.apiserver.status"

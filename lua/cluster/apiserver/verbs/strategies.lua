@@ -1,4 +1,4 @@
---- What writes do alike with a kind's strategy.
+--- Steps with a kind's strategy that all writes share.
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 

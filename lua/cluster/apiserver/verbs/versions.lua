@@ -1,4 +1,4 @@
---- resourceVersion as clients send it.
+--- Checks and reads a resourceVersion from a client.
 local field = require "cluster.apiserver.field"
 local status = require "cluster.apiserver.status"
 

@@ -1,4 +1,4 @@
---- GET of a collection with watch=true: the present, if asked for, and then every change.
+--- GET of a collection with watch=true: the current objects, if requested, and then every change.
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/{get,watch}.go, apiserver/pkg/storage/cacher/{cacher,watch_cache}.go.
 local host = require "cluster.host"

@@ -1,4 +1,4 @@
---- What create, update, patch and apply share: from an object a client wants to what is stored. Updates go on in
+--- Shared by create, update, patch and apply: from the object of a request to the stored one. Updates continue in
 --- replace.lua.
 ---
 --- Rules: apiserver/pkg/registry/rest/{create,update}.go, apiserver/pkg/registry/generic/registry/store.go.

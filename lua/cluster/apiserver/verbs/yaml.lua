@@ -1,4 +1,4 @@
---- Bodies in YAML: their first document, or what is wrong with them, in the server's words.
+--- Bodies in YAML: returns their first document, or kube-apiserver's error.
 ---
 --- Rules: sigs.k8s.io/yaml/goyaml.v2/decode.go (how errors name lines).
 local host = require "cluster.host"

@@ -1,4 +1,4 @@
---- What the server adds to a new pod before it is checked: an account and its token, tolerations, a priority.
+--- The fields that the server adds to a new pod before validation: an account and its token, tolerations, a priority.
 ---
 --- Rules: kubernetes/plugin/pkg/admission/{serviceaccount,defaulttolerationseconds,priority}/admission.go.
 local host = require "cluster.host"

@@ -1,4 +1,4 @@
---- What is filled in where a pod, or a template of pods, says nothing.
+--- The defaults of pods and of pod templates.
 ---
 --- Rules: kubernetes/pkg/apis/core/v1/defaults.go. Constants that OpenAPI publishes are set by typed.lua already.
 local image = require "cluster.apiserver.resources.pod.image"

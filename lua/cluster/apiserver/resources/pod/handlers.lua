@@ -1,4 +1,4 @@
---- What is run or asked about a container: probes and hooks.
+--- The probes and hooks of a container.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (validateProbe, validateHandler, validateLifecycle).
 local check = require "cluster.apiserver.resources.check"

@@ -1,4 +1,4 @@
---- Where a pod may go: tolerations, affinity, spread.
+--- The rules for placing a pod: tolerations, affinity, spread.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidateTolerations, validateAffinity,
 --- validateTopologySpreadConstraints).

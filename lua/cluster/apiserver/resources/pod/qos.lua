@@ -1,4 +1,4 @@
---- How well a pod is served when its machine runs short: Guaranteed, Burstable or BestEffort.
+--- The QoS class of a pod: Guaranteed, Burstable or BestEffort.
 ---
 --- Rules: kubernetes/pkg/apis/core/helper/qos/qos.go.
 local quantity = require "cluster.apiserver.quantity"

@@ -1,4 +1,4 @@
---- Under which identity and with which rights pods and containers run.
+--- The security contexts of pods and containers: identity and rights.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidateSecurityContext, validatePodSpecSecurityContext).
 local check = require "cluster.apiserver.resources.check"

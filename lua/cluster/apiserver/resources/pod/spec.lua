@@ -1,4 +1,4 @@
---- What the spec of a pod has to be like, alone and within templates.
+--- The rules for the spec of a pod, also inside templates.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePodSpec).
 local check = require "cluster.apiserver.resources.check"

@@ -1,4 +1,4 @@
---- What may change in a pod: hardly anything, and some of that only through its subresources.
+--- The few changes that a pod allows; some of them only through its subresources.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodStatusUpdate,
 --- ValidatePodEphemeralContainersUpdate).

@@ -1,4 +1,4 @@
---- What is allowed in pods, and hardly what somebody wanted.
+--- Warnings about pods that are valid, but probably not as intended.
 ---
 --- Rules: kubernetes/pkg/api/pod/warnings.go.
 local check = require "cluster.apiserver.resources.check"

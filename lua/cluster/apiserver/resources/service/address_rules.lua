@@ -1,4 +1,4 @@
---- What the cluster addresses of services and their families have to be like.
+--- The rules for the cluster addresses of services and their families.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidateServiceClusterIPsRelatedFields).
 local check = require "cluster.apiserver.resources.check"

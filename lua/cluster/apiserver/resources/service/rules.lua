@@ -1,4 +1,4 @@
---- What services have to be like.
+--- The rules for services.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (validateService and its neighbours).
 local address_rules = require "cluster.apiserver.resources.service.address_rules"

@@ -1,6 +1,6 @@
---- Which addresses and ports of the cluster's ranges services have already.
+--- The addresses and ports of the cluster's ranges that services already use.
 ---
---- They are read off the services that are stored, so nothing is to be released, and nothing can leak.
+--- They are read from the stored services, so none has to be released, and none can leak.
 local store = require "cluster.apiserver.store"
 
 local M = {}

@@ -1,4 +1,4 @@
---- What is allowed in services, and hardly what somebody wanted.
+--- Warnings about services that are valid, but probably not as intended.
 ---
 --- Rules: kubernetes/pkg/api/service/warnings.go.
 local M = {}

@@ -1,4 +1,4 @@
---- Cells of an event, given what both of its groups know of it.
+--- Cells of an event, from the fields of both of its groups.
 --- Rules: kubernetes/pkg/printers/internalversion/printers.go (printEvent).
 local age = require "cluster.apiserver.tables.age"
 

@@ -1,5 +1,6 @@
 #include "net_unit.h"
 
+#include "cluster/tcp_check.h"
 #include "net/tcp.h"
 
 #include <unistd.h>
