@@ -121,7 +121,7 @@ local targets = {
     at_10000 and numbers(of "memory.%s.pods_many.VmHWM", MIB) or {}, "%.1f MiB", 30 },
   { "… of a development build that saw each come", at_10000 and numbers("memory.grown.pods_many.VmRSS", MIB) or {},
     "%.1f MiB", 30 },
-  { "1,000 lifecycles: CPU of the host", numbers(of "life.%s.host_cpu"), "%.2f s", 0.3 },
+  { "1,000 lifecycles: CPU of the host", numbers(of "life.%s.host_cpu"), "%.2f s", 0.6 },
   { "1,000 lifecycles: most resident", numbers(of "life.%s.VmHWM", MIB), "%.1f MiB", 12 },
   { "1,000 lifecycles: CPU of the API server", numbers(of "life.%s.server_cpu"), "%.1f s", 14 },
   { "writes per At that was due already", numbers "writes.due", "%.2f", 3 },
@@ -140,7 +140,7 @@ local targets = {
   { "the leader is killed: until another one leads", numbers "failover.KILL.leads", "%.1f s", 20 },
   { "the leader ends: until another one leads", numbers "failover.TERM.leads", "%.2f s", 1 },
   { "100,000 pods of cnat cached: resident",
-    cached_100000 and numbers(of "cache.%s.many.VmRSS", MIB) or {}, "%.1f MiB", 40 },
+    cached_100000 and numbers(of "cache.%s.many.VmRSS", MIB) or {}, "%.1f MiB", 30 },
   { "a pod of 6 KB in the cache, beside its kind's dictionary", cached_bytes "large", "%.0f bytes", 1024 },
   { "20,000 events a second of so many pods: lag at most", numbers("cache.many.20000.lag_max"), "%.2f s", 1 },
   { "… CPU of the host for a second of them", numbers("cache.many.20000.cpu_us", 20000 / 1e6), "%.2f s", 1 },
@@ -341,6 +341,12 @@ local function lifecycle_table()
         spread(numbers(of("life.%s.host_cpu", build)), "%.2f"),
           spread(numbers(of("life.%s.server_cpu", build)), "%.1f"))
     end
+  end
+  local bare = numbers "floor.cpu"
+  if bare[1] then
+    line("| bare_operator | | %s | |", spread(bare, "%.2f"))
+    line("\nOf the bare one's, seconds in user mode %s, in the kernel %s; PROFILE.md says of what.",
+      spread(numbers "floor.user", "%.2f"), spread(numbers "floor.system", "%.2f"))
   end
   line ""
 end

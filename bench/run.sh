@@ -9,6 +9,7 @@ usage() {
   cat >&2 <<USAGE
 usage: bench/run.sh [quick] [SCENARIO...]
 scenarios: codec idle start reload overtake lateness hostile lifecycles memory cache recovery failover embedded   (default: these, in this order)
+           floor   (lifecycles again, next to a bare client)
            soak flapping   (long: MINUTES, default 30 and 10; they fail when a bound is broken)
 quick: fewer and smaller runs; the targets that need the large ones are not judged.
 With quick or a choice of scenarios the report is printed, and RESULTS.md left alone.

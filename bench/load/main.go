@@ -12,11 +12,13 @@ import (
 var commands = map[string]func(args []string) error{
 	"answered":  runAnswered,
 	"ats":       runAts,
+	"begin":     runBegin,
 	"churn":     runChurn,
 	"edits":     runEdits,
 	"first":     runFirst,
 	"flood":     runFlood,
 	"lateness":  runLateness,
+	"lives":     runLives,
 	"maps":      runMaps,
 	"namespace": runNamespace,
 	"observe":   runObserve,
@@ -49,6 +51,8 @@ const usage = `usage: load COMMAND [FLAG...]      (-h after a command lists its 
   maps       makes ConfigMaps of 1 KB as fast as it can, and reads them: how many a second
   watchers   many watch while ConfigMaps are made at a rate: how many events did not arrive
   stream     serves lists and watches of pods and Ats that it makes up, for many objects at no cost of a real server
+  lives      serves Ats that come, get pods and end, at little cost of a server: for profiles
+  begin      has such a server make its Ats, until all are DONE
   flood      asks a stream for events at a rate: the operator's lag behind them, and its CPU
   proxy      stands before an API server and is gone by turns
   outages    from each end of one to the operator's watches and its next pod, and the lists it took, from the audit log

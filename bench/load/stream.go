@@ -30,6 +30,13 @@ const (
 	streamToken  = "stream"
 	firstVersion = 1000
 	markersMax   = 200 // the last so many pods run; each can end once
+
+	streamVersion = `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`
+	streamCore    = `{"kind":"APIResourceList","groupVersion":"v1","resources":[` +
+		`{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["create","get","list","watch"]}]}`
+	streamGroup = `{"kind":"APIResourceList","groupVersion":"cnat.programming-kubernetes.info/v1alpha1","resources":[` +
+		`{"name":"ats","singularName":"at","namespaced":true,"kind":"At","verbs":["get","list","watch"]},` +
+		`{"name":"ats/status","singularName":"","namespaced":true,"kind":"At","verbs":["get","patch"]}]}`
 )
 
 // streamServer speaks as much of the API as the operator needs for reconcilers/cnat.lua, and
@@ -153,14 +160,11 @@ func (s *streamServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/flood":
 		s.flood(w, r)
 	case path == "/version":
-		_, _ = io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`)
+		_, _ = io.WriteString(w, streamVersion)
 	case path == "/api/v1":
-		_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[`+
-			`{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get","list","watch"]}]}`)
+		_, _ = io.WriteString(w, streamCore)
 	case path == strings.TrimSuffix(streamAts, "/ats"):
-		_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"cnat.programming-kubernetes.info/v1alpha1","resources":[`+
-			`{"name":"ats","singularName":"at","namespaced":true,"kind":"At","verbs":["get","list","watch"]},`+
-			`{"name":"ats/status","singularName":"","namespaced":true,"kind":"At","verbs":["get","patch"]}]}`)
+		_, _ = io.WriteString(w, streamGroup)
 	case path != streamAts && path != streamPods && r.Method == http.MethodPatch && strings.HasSuffix(path, "/status"):
 		s.patchStatus(w, r)
 	case path != streamAts && path != streamPods:
@@ -222,6 +226,11 @@ func runStream(args []string) error {
 	set.StringVar(&shape, "shape", string(podSmall), "of the pods: small, 1.3 KB, or large, 6 KB")
 	_ = set.Parse(args)
 	s.shape = podShape(shape)
+	return serveTLS(s, *kubeconfig)
+}
+
+// serveTLS serves until it is ended. It writes the kubeconfig once it does.
+func serveTLS(handler http.Handler, kubeconfig string) error {
 	certificate, authority, err := selfSigned()
 	if err != nil {
 		return err
@@ -230,11 +239,11 @@ func runStream(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeKubeconfig(*kubeconfig, listener.Addr().String(), authority); err != nil {
+	if err := writeKubeconfig(kubeconfig, listener.Addr().String(), authority); err != nil {
 		return err
 	}
 	server := http.Server{
-		Handler:   s,
+		Handler:   handler,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		ErrorLog:  log.New(io.Discard, "", 0),
 	}
