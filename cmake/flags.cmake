@@ -9,7 +9,7 @@ if(MOONLOOP_ASAN)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
   # A script's CPU time is limited as if nothing were checked: the checks take several times as much.
-  add_compile_definitions(MOONLOOP_CPU_STRETCH=5)
+  add_compile_definitions(MOONLOOP_CPU_STRETCH=3)
   if(MOONLOOP_GC_STRESS)
     add_compile_definitions(MOONLOOP_GC_STRESS)
   endif()
