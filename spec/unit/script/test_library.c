@@ -221,35 +221,50 @@ static void test_library_has_no_weak_tables(void **state)
                "t.lua:1: setmetatable: __mode is not available");
 }
 
-/* Each function of the library with each kind of value in each place: an error at most. */
+#define ANY_VALUES                                                                                 \
+    "local cjson, f = require 'cjson', function() end\n"                                           \
+    "local function values() return { 'x', '', 0, -1, 1.5, 0/0, 1/0, math.maxinteger,\n"           \
+    "  math.mininteger, true, {}, { 1 }, f, m.null, Pod, m.array {}, m.watch(Pod, f),\n"           \
+    "  cjson.decode '{\"a\":{}}', ('x'):rep(5000), setmetatable({}, { __index = f,\n"              \
+    "  __len = f, __pairs = f, __tostring = f, __call = f, __concat = f, __eq = f,\n"              \
+    "  __lt = f, __name = 5 }), 'v1', 'Pod', '%s', '%d', '%bxy', '[a' } end\n"
+#define CALL_WITH_ANY                                                                              \
+    "for _, func in pairs(module) do if type(func) == 'function' then\n"                           \
+    "  pcall(func)\n"                                                                              \
+    "  for i, a in ipairs(values()) do\n"                                                          \
+    "    pcall(func, a)\n"                                                                         \
+    "    for _, b in ipairs(values()) do pcall(func, a, b) end\n"                                  \
+    "    pcall(func, a, a, a) pcall(func, a, 1, a) pcall(func, a, 1, 2, a)\n"                      \
+    "    pcall(func, a, nil, a) pcall(func, a, a, a, a, a, a)\n"                                   \
+    "  end\n"                                                                                      \
+    "end end\n"
+
+/* Each function of the library with each kind of value in each place: an error at most. A module at
+ * a time, as all of them take more than a file may take to load. */
 static void test_library_takes_any_argument(void **state)
 {
     (void)state;
-    run_lua(POD
-            "local cjson, f = require 'cjson', function() end\n"
-            "local modules = { m, cjson, require 'moonloop.time', require 'moonloop.names',\n"
-            "  require 'moonloop.result', string, table, utf8, math,\n"
-            "  { assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs,\n"
-            "    next = next, pairs = pairs, rawequal = rawequal, rawget = rawget,\n"
-            "    rawlen = rawlen, rawset = rawset, require = require, select = select,\n"
-            "    setmetatable = setmetatable, tonumber = tonumber, tostring = tostring,\n"
-            "    type = type } }\n"
-            "local function values() return { 'x', '', 0, -1, 1.5, 0/0, 1/0, math.maxinteger,\n"
-            "  math.mininteger, true, {}, { 1 }, f, m.null, Pod, m.array {}, m.watch(Pod, f),\n"
-            "  cjson.decode '{\"a\":{}}', ('x'):rep(5000), setmetatable({}, { __index = f,\n"
-            "  __len = f, __pairs = f, __tostring = f, __call = f, __concat = f, __eq = f,\n"
-            "  __lt = f, __name = 5 }), 'v1', 'Pod', '%s', '%d', '%bxy', '[a' } end\n"
-            "for _, module in ipairs(modules) do\n"
-            "  for _, func in pairs(module) do if type(func) == 'function' then\n"
-            "    pcall(func)\n"
-            "    for i, a in ipairs(values()) do\n"
-            "      pcall(func, a)\n"
-            "      for _, b in ipairs(values()) do pcall(func, a, b) end\n"
-            "      pcall(func, a, a, a) pcall(func, a, 1, a) pcall(func, a, 1, 2, a)\n"
-            "      pcall(func, a, nil, a) pcall(func, a, a, a, a, a, a)\n"
-            "    end\n"
-            "  end end\n"
-            "end\n");
+    static const char *const modules[] = {
+        "m",
+        "cjson",
+        "require 'moonloop.time'",
+        "require 'moonloop.names'",
+        "require 'moonloop.result'",
+        "string",
+        "table",
+        "utf8",
+        "math",
+        "{ assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs,\n"
+        "  next = next, pairs = pairs, rawequal = rawequal, rawget = rawget,\n"
+        "  rawlen = rawlen, rawset = rawset, require = require, select = select,\n"
+        "  setmetatable = setmetatable, tonumber = tonumber, tostring = tostring,\n"
+        "  type = type }",
+    };
+    for (size_t i = 0; i < ML_COUNT(modules); i++) {
+        ML_AUTO_FREE char *text = ml_asprintf("%slocal module = %s\n%s", POD ANY_VALUES, modules[i],
+                                              CALL_WITH_ANY);
+        run_lua(text);
+    }
 }
 
 /* Told by what they are made of, not by being userdata. */
