@@ -1,3 +1,9 @@
+# What was compiled before, in another build or before a patch was taken back, is found by its contents.
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_C_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
 # Compiler flags for everything of ours.
 add_compile_definitions(_GNU_SOURCE MOONLOOP_VERSION="${PROJECT_VERSION}")
 add_compile_options(-Wall -Wextra -Wshadow -Wswitch-enum -Wstrict-prototypes -Wmissing-prototypes

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   # to build
-  build-essential cmake ninja-build pkg-config dpkg-dev patch
+  build-essential ccache cmake ninja-build pkg-config dpkg-dev patch
   liblua5.4-dev libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev
   # to test
   python3-venv libcmocka-dev nghttp2-server lua5.4 lua-busted lua-socket lua-sec lua-cjson openssl procps ca-certificates

@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . tools/tally.sh
 
-# Specs that wait most of the time, for leases and credentials to expire, have a control plane of their own.
+# Specs that wait most of the time, for leases and credentials to expire, have a server of their own.
 readonly waiting=(spec/e2e/replicas_spec.lua spec/e2e/auth_spec.lua spec/e2e/sharding_spec.lua)
 mapfile -t others < <(printf '%s\n' spec/e2e/*_spec.lua | grep -vFx -f <(printf '%s\n' "${waiting[@]}"))
 
@@ -16,7 +16,8 @@ part() {
   case $1 in
     controlplane) SERVER=controlplane tally_script "end to end" spec/e2e/run.sh "${others[@]}" ;;
     waiting) SERVER=controlplane tally_script "end to end, what waits" spec/e2e/run.sh "${waiting[@]}" ;;
-    embedded) SERVER=embedded tally_script "end to end" spec/e2e/run.sh ;;
+    embedded) SERVER=embedded tally_script "end to end" spec/e2e/run.sh "${others[@]}" ;;
+    embedded-waiting) SERVER=embedded tally_script "end to end, what waits" spec/e2e/run.sh "${waiting[@]}" ;;
     conformance) MOONLOOP='' tally_script conformance spec/conformance/run.sh ;;
   esac
 }
@@ -29,6 +30,6 @@ else
   # container_spec builds the image, or waits until this has built it: minutes of compiling, while other specs wait.
   (nice tools/image.sh build >/dev/null 2>&1 &)
   echo "end to end on a control plane and on the embedded server, and the two compared: some ten minutes"
-  TALLY_SLOTS=3 tally_each part controlplane waiting embedded conformance
+  TALLY_SLOTS=3 tally_each part embedded controlplane conformance waiting embedded-waiting
 fi
 tally_end
