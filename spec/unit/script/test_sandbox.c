@@ -297,7 +297,7 @@ static void test_sandbox_no_table_is_weak(void **state)
             "  local t = setmetatable({}, meta)\n"
             "  meta.__mode = mode\n"
             "  for i = 1, 100 do t[{}] = {} t[i] = {} end\n"
-            "  for i = 1, 100 do local garbage = ('x'):rep(500000 + i) end\n"
+            "  for i = 1, 40 do local garbage = ('x'):rep(500000 + i) end\n"
             "  local count = 0\n"
             "  for _ in pairs(t) do count = count + 1 end\n"
             "  assert(count == 200, count)\n"
