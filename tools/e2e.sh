@@ -30,6 +30,6 @@ else
   # container_spec builds the image, or waits until this has built it: minutes of compiling, while other specs wait.
   (tools/image.sh build >/dev/null 2>&1 &)
   echo "end to end on a control plane and on the embedded server, and the two compared: some ten minutes"
-  TALLY_SLOTS=4 tally_each part waiting embedded-waiting controlplane embedded conformance
+  TALLY_SLOTS=3 tally_each part waiting embedded-waiting controlplane embedded conformance
 fi
 tally_end

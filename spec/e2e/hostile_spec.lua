@@ -34,8 +34,8 @@ describe("cnat beside hostile scripts", function()
     local folder = scripts.folder(files)
     shell.must("mkfifo " .. shell.quote(folder .. "/pipe.lua") .. " && mkdir " .. shell.quote(folder .. "/folder.lua"))
     moonloop = host.start { name = "hostile", scripts = folder, namespaces = ns }
-    for _, name in ipairs { "cnat.lua", "thread.lua", "greedy.lua" } do
-      moonloop:till_log({ msg = "script is live", script = name }, 30)
+    for _, name in ipairs { "cnat.lua", "thread.lua", "greedy.lua" } do -- thread.lua waits its turn behind the loops
+      moonloop:till_log({ msg = "script is live", script = name }, 60)
     end
   end)
 
