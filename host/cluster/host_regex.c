@@ -1,5 +1,5 @@
 /* host.regex: PCRE2, for the patterns of CRD schemas. They are written for Go's RE2, which matches
- * in linear time; lua/cluster/apiserver/schema/regex.lua translates them
+ * in linear time; lua/cluster/regex.lua translates them
  * (docs/decisions/0005-pcre2.md).
  *
  * Backtracking, which is fast, is tried first, with a limit of steps. Beyond it PCRE2's DFA
@@ -158,6 +158,53 @@ ML_RAISES static int regex_match(lua_State *L)
     return 1;
 }
 
+/* The byte behind the character at `at`. */
+static size_t next_character(struct ml_str text, size_t at)
+{
+    at++;
+    while (at < text.len && ((unsigned char)text.ptr[at] & 0xc0) == 0x80)
+        at++;
+    return at;
+}
+
+/* re:find_all(text, count) -> { from, to, from, to, … } | nil, message. As Go's FindAllString: an
+ * empty match that touches the one before it does not count. */
+ML_RAISES static int regex_find_all(lua_State *L)
+{
+    struct regex *regex = luaL_checkudata(L, 1, REGEX);
+    struct ml_str text = host_check_str(L, 2);
+    lua_Integer count = luaL_checkinteger(L, 3);
+    luaL_argcheck(L, regex->code != NULL, 1, "not compiled");
+    struct matching *matching = matching_context_of(L);
+    const PCRE2_SIZE *pair = pcre2_get_ovector_pointer(matching->data);
+    pcre2_set_match_limit(matching->context, match_steps_max(regex->code, text.len));
+    lua_newtable(L);
+    lua_Integer found = 0;
+    size_t at = 0, before = SIZE_MAX;
+    uint32_t flags = 0; /* the first match checks that the text is UTF-8 */
+    while (at <= text.len && (count < 0 || found < count)) {
+        int r = pcre2_match(regex->code, (PCRE2_SPTR)text.ptr, text.len, at, flags, matching->data,
+                            matching->context);
+        if (r == PCRE2_ERROR_NOMATCH)
+            break;
+        if (r < 0)
+            return push_pcre2_error(L, r);
+        size_t from = pair[0], to = pair[1];
+        bool counts = to != at || from != before;
+        at = to == at ? next_character(text, at) : to;
+        before = to;
+        flags = PCRE2_NO_UTF_CHECK;
+        if (counts) {
+            lua_pushinteger(L, (lua_Integer)from + 1);
+            lua_rawseti(L, -2, 2 * found + 1);
+            lua_pushinteger(L, (lua_Integer)to);
+            lua_rawseti(L, -2, 2 * found + 2);
+            found++;
+        }
+    }
+    return 1;
+}
+
 static int regex_gc(lua_State *L)
 {
     struct regex *regex = lua_touserdata(L, 1);
@@ -170,7 +217,8 @@ static int regex_gc(lua_State *L)
 int host_open_regex(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"compile", regex_compile}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"match", regex_match}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"match", regex_match}, {"find_all", regex_find_all}, {NULL, NULL}};
     host_new_type(L, REGEX, methods, regex_gc);
     luaL_newlib(L, functions);
     return 1;

@@ -1,5 +1,5 @@
---- Patterns of schemas: lua/cluster/apiserver/schema/regex.lua, host/cluster/host_regex.c.
-local regex = require "cluster.apiserver.schema.regex"
+--- Patterns of schemas: lua/cluster/regex.lua, host/cluster/host_regex.c.
+local regex = require "cluster.regex"
 
 
 describe("schema.regex", function()
@@ -76,5 +76,27 @@ describe("schema.regex", function()
     local matched, message = match("a", "\xff")
     assert.is_false(matched)
     assert.is_truthy(message:find "UTF%-8", message)
+  end)
+
+  it("finds all matches, as Go's FindAllString does", function()
+    for _, case in ipairs {
+      { "[0-9]+", "12 ab 3", -1, { 1, 2, 7, 7 } },
+      { "[0-9]+", "12 ab 3", 1, { 1, 2 } },
+      { "a*", "baab", -1, { 1, 0, 2, 3, 5, 4 } },
+      { "", "ä", -1, { 1, 0, 3, 2 } },
+      { "^a", "aaa", -1, { 1, 1 } },
+      { "x", "abc", -1, {} },
+      { "ö", "höhö", -1, { 2, 3, 5, 6 } },
+    } do
+      assert.same(case[4], regex.compile(case[1]):find_all(case[2], case[3]), case[1])
+    end
+  end)
+
+  it("says when not all matches are found", function()
+    for _, case in ipairs { { "a", "\xff", "UTF%-8" }, { "(x+x+)+[yz]", ("x"):rep(100000), "limit" } } do
+      local places, message = regex.compile(case[1]):find_all(case[2], -1)
+      assert.is_nil(places)
+      assert.is_truthy(message:find(case[3]), message)
+    end
   end)
 end)

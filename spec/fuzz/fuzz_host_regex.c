@@ -6,7 +6,7 @@
 
 #define CUT 0xFF
 
-static const char *const prelude = "local regex = require 'cluster.apiserver.schema.regex'\n"
+static const char *const prelude = "local regex = require 'cluster.regex'\n"
                                    "function check(pattern, text)\n"
                                    "  local compiled, why = regex.compile(pattern)\n"
                                    "  if not compiled then return assert(#why > 0) end\n"
