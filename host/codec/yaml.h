@@ -1,16 +1,53 @@
-/* L1 codec. YAML (libyaml) to the same values as JSON. Plain scalars by the YAML 1.2 core
- * schema: `yes`, `on`, `0o7` as text says there, `1_000` is a string; quoted scalars are
- * strings; a tag !!str, !!int, !!float, !!bool, !!null is honoured, any other refused. */
+/* L1 codec. YAML (libyaml) to JSON, as kubectl and kube-apiserver read it: scalars, merge keys,
+ * tags and keys have the meaning that sigs.k8s.io/yaml gives them (docs/decisions/0011-yaml.md), so
+ * that a manifest means the same here and there. `0644` is 420, `1_000` is 1000, `yes`, `on` and
+ * `y` are true, `<<` merges, `!!binary` is decoded, an unknown tag says nothing. Times stay text.
+ *
+ * Limits, of one document: ML_JSON_DEPTH_MAX levels, 10,000 anchors; what aliases add has at most
+ * 1 MiB and the length of the text, and at most the share of the whole that Kubernetes' reader
+ * allows (no "billion laughs"). */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Appends the documents of `text`, each as JSON and each followed by '\n'; empty documents are
- * left out. Anchors and aliases are resolved; aliases may add 1 MiB plus the length of the text (no
- * "billion laughs"), a document may have 10,000 anchors. Merge keys "<<" are
- * plain keys, duplicate keys, non-string keys of collections and depth beyond ML_JSON_DEPTH_MAX are
- * refused. Numbers as keys become their text. ML_EINVALID with "line N: what"; ML_ELIMIT for too
- * many aliases and for more than `json_max` bytes of output. */
+/* Appends the first document of `text` as JSON, "null" when there is none; the keys of a mapping
+ * are sorted, as Go's encoder does. What follows that document is not looked at.
+ *
+ * A key that a mapping has twice counts where it stands last. When `duplicates` is not NULL, a line
+ * "line 3: key \"a\" already set in map" is appended to it for each key that is there already,
+ * 1,000 at most, as Kubernetes' strict reader words it.
+ *
+ * ML_EINVALID in the words of kube-apiserver, "yaml: line 2: did not find expected …", whose line
+ * is at times the one before. ML_ELIMIT for too many aliases, and for more than `json_max` bytes.
+ * `out` is as it was then. */
+ML_NODISCARD int ml_yaml_document(struct ml_str text, size_t json_max, struct ml_buf *out,
+                                  struct ml_buf *duplicates, struct ml_err *err);
+
+/* The documents of a file, as kubectl finds them: a line that begins with "---" ends one, and only
+ * a comment may follow on it; JSON objects may follow each other without. */
+struct ml_yaml_stream {
+    size_t line; /* where the document given last begins, from 1 */
+
+    /* Private. */
+    struct ml_str rest;
+    size_t rest_line;
+    size_t trailing_line; /* of what follows that document without "---"; 0: nothing does */
+    bool is_json;         /* so far */
+};
+
+/* `text` is borrowed as long as the stream is used. Nothing needs to be freed. */
+void ml_yaml_stream_init(struct ml_yaml_stream *stream, struct ml_str text);
+
+/* Appends the next document as JSON, without a line end in it. Documents that are empty or null are
+ * passed over. Returns 1, or 0 when there are no more, or ML_EINVALID or ML_ELIMIT with "line N:
+ * what", N counted from the stream's first line, and `out` as it was: go on, the documents behind
+ * are not affected. What stands behind a document without a line "---" is refused, for kubectl
+ * drops it silently. */
+ML_NODISCARD int ml_yaml_stream_next(struct ml_yaml_stream *stream, size_t json_max,
+                                     struct ml_buf *out, struct ml_err *err);
+
+/* Appends all documents of a stream, each followed by '\n'. The first that is refused refuses all.
+ * Errors as those of ml_yaml_stream_next; `json_max` holds for all together. */
 ML_NODISCARD int ml_yaml_to_json(struct ml_str text, size_t json_max, struct ml_buf *out,
                                  struct ml_err *err);

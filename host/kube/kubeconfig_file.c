@@ -19,12 +19,6 @@
 #define PIECE_LEN    ((size_t)16 * 1024)
 #define ITEMS_MAX    1024 /* of one list */
 
-static void close_ptr(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-}
-
 static int fail_file_errno(struct ml_err *err, const char *path)
 {
     int kind = errno == ENOENT || errno == ENOTDIR ? ML_ENOT_FOUND : ML_EIO;
@@ -51,7 +45,7 @@ static int read_to_end(int fd, char piece[PIECE_LEN], const char *path, struct m
 static int read_config_file(const char *path, int flags, bool pipe_too, struct ml_buf *out,
                             struct ml_err *err)
 {
-    ML_AUTO(close_ptr) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
+    ML_AUTO(ml_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0)
         return fail_file_errno(err, path);

@@ -14,20 +14,50 @@ local LAST = 3
 local PATIENCE = 1 -- seconds
 
 local applied = {} -- path of a file → its text when it was applied last
-local failed = {} -- path of a file → true, when something of it could not be applied
+local failed = {} -- path of a file → set of its documents that could not be applied
 local waiting = {} -- documents whose kinds are not there
 
 
-local function add_documents(documents, where, value)
+-- Adds a value of a file, or the members of a list; `place` has where it stands.
+local function add_value(documents, place, value)
+  local document = { where = place.where, line = place.line, order = #documents }
   if type(value) ~= "table" or host.json.is_array(value) then
-    documents[#documents + 1] = { where = where, wrong = "a manifest must be a mapping" }
+    document.wrong = "a manifest must be a mapping"
   elseif type(value.kind) == "string" and value.kind:match "List$" and type(value.items) == "table" then
     for _, item in ipairs(value.items) do
-      add_documents(documents, where, item)
+      add_value(documents, place, item)
     end
+    return
   elseif next(value) then
-    documents[#documents + 1] = { where = where, object = value, order = #documents }
+    document.object = value
+  else
+    return
   end
+  documents[#documents + 1] = document
+end
+
+
+local function add_documents(documents, where, text)
+  for _, read in ipairs(host.yaml.documents(text)) do
+    if read.wrong then
+      local line, wrong = read.wrong:match "^line (%d+): (.*)$"
+      documents[#documents + 1] = { where = where, line = line or read.line, wrong = wrong or read.wrong,
+        order = #documents }
+    else
+      add_value(documents, { where = where, line = read.line }, read.value)
+    end
+  end
+end
+
+
+-- Nothing of an earlier text of a file is waited for, or counts as failed.
+local function forget(where)
+  local kept = {}
+  for _, document in ipairs(waiting) do
+    kept[#kept + 1] = document.where ~= where and document or nil
+  end
+  waiting = kept
+  failed[where] = nil
 end
 
 
@@ -38,13 +68,8 @@ local function documents_of(path, files)
     local where = path:match "[^/]*$" == file.name and path or path:gsub("/*$", "/") .. file.name
     if applied[where] ~= file.text then
       applied[where] = file.text
-      local values, why = host.yaml.decode(file.text)
-      if not values then
-        documents[#documents + 1] = { where = where, wrong = why, order = #documents }
-      end
-      for _, value in ipairs(values or {}) do
-        add_documents(documents, where, value)
-      end
+      forget(where)
+      add_documents(documents, where, file.text)
     end
   end
   table.sort(documents, function(a, b)
@@ -75,8 +100,19 @@ end
 
 
 local function fail(document, why)
-  failed[document.where] = true
-  narrator.problem(document.where, why)
+  failed[document.where] = failed[document.where] or {}
+  failed[document.where][document] = true
+  narrator.problem(document.where, ("line %s: %s"):format(document.line, why))
+end
+
+
+-- It is applied, perhaps after it waited too long.
+local function note_success(document)
+  local others = failed[document.where]
+  if others then
+    others[document] = nil
+    failed[document.where] = next(others) and others
+  end
 end
 
 
@@ -100,6 +136,7 @@ local function apply(server, document)
     fail(document, answer.message)
     return true
   end
+  note_success(document)
   local is_same = before == 200 and old.metadata.resourceVersion == answer.metadata.resourceVersion
   narrator.applied(res, answer, code == 201 and "created" or is_same and "unchanged" or "configured")
   return true
@@ -136,7 +173,6 @@ end
 --- @param path string as it was given: a file or a folder  @param files table { { name =, text = }, … }
 function M.files(server, path, files)
   for _, document in ipairs(documents_of(path, files)) do
-    failed[document.where] = nil
     if not apply(server, document) then
       waiting[#waiting + 1] = document
       complain(document)
@@ -158,7 +194,7 @@ end
 --- Whether something may still be applied by itself.
 function M.is_busy()
   for _, document in ipairs(waiting) do
-    if not failed[document.where] then
+    if not (failed[document.where] or {})[document] then
       return true
     end
   end

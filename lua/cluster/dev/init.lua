@@ -97,6 +97,22 @@ function M.is_busy()
 end
 
 
+--- Asks the pods to end, each within its grace period. @return integer how many containers run
+function M.shut_down()
+  if not node then
+    return 0
+  end
+  node:shut_down()
+  return node:running()
+end
+
+
+--- How many containers still run.
+function M.running()
+  return node and node:running() or 0
+end
+
+
 --- Kills what runs, and writes out what is kept.
 function M.stop()
   if node then

@@ -157,8 +157,8 @@ static void test_kubeconfig_says_what_is_wrong(void **state)
         {"clusters: [", "/config: line "},
         {"- a\n", "/config: not a kubeconfig"},
         {"a: 1\n---\nb: 2\n", "/config: more than one YAML document"},
-        {"current-context: y\ncontexts: []\n", "/config: no context \"y\""},
-        {"current-context: y\ncontexts: 7\n", "/config: no context \"y\""},
+        {"current-context: k\ncontexts: []\n", "/config: no context \"k\""},
+        {"current-context: k\ncontexts: 7\n", "/config: no context \"k\""},
         {"current-context: x\ncontexts: [{name: x}]\n", "context \"x\" has no contents"},
         {"current-context: x\ncontexts: [{name: x, context: {}}]\n",
          "context \"x\": names no cluster"},
@@ -173,7 +173,7 @@ static void test_kubeconfig_says_what_is_wrong(void **state)
         {CLUSTERS("server: 'https:///x'") USERS(""), "is not a URL of a server"},
         {CLUSTERS("server: 'https://u@h'") USERS(""), "is not a URL of a server"},
         {CLUSTERS("server: \"https://h\\n\"") USERS(""), "line end or control character"},
-        {CLUSTERS("server: 'https://h', insecure-skip-tls-verify: yes") USERS(""),
+        {CLUSTERS("server: 'https://h', insecure-skip-tls-verify: 'yes'") USERS(""),
          "insecure-skip-tls-verify must be true or false"},
         {CLUSTERS("server: 'https://h', insecure-skip-tls-verify: true, "
                   "certificate-authority-data: " PEM_B64) USERS(""),
@@ -368,9 +368,9 @@ static void test_kubeconfig_reads_whom_to_impersonate(void **state)
         {"Impersonate-Uid", "u-1"},
         {"Impersonate-Group", "dev"},
         {"Impersonate-Group", "ops"},
+        {"Impersonate-Extra-100%25", "1"},
         {"Impersonate-Extra-acme.com%2Fscopes", "view"},
         {"Impersonate-Extra-acme.com%2Fscopes", "edit"},
-        {"Impersonate-Extra-100%25", "1"},
     };
     write_file(world, "config",
                HTTPS USERS("token: a, as: jane, as-uid: u-1, as-groups: [dev, ops], as-user-extra: "
