@@ -28,6 +28,7 @@
 #define FOLDER_PREFIX "moonloop-"
 #define LOCK_NAME     ".lock" /* in each folder; locked as long as its maker lives */
 #define DRAIN_NS      (2 * ML_NS_PER_S)
+#define END_CHECK_NS  (10 * ML_NS_PER_MS)
 #define IDLE_CHECK_NS (50 * ML_NS_PER_MS)
 #define IDLE_COUNT    4                  /* checks in a row: by then a change has had its effects */
 #define IDLE_WITHIN   (60 * ML_NS_PER_S) /* does not wait for work that is scheduled later */
@@ -70,18 +71,62 @@ struct ml_dev {
 
     struct ml_timer idle_check; /* --until-idle */
     int idle_count, stuck_count;
+
+    struct ml_timer end_check; /* containers that were asked to end */
+    bool is_ending;
+    bool is_hurried; /* asked twice: does not wait for them */
 };
 
-static void leave_dev_loop(void *context)
+static int call_dev_lua(struct ml_dev *self, const char *function, struct ml_str argument,
+                        struct ml_buf *result, struct ml_err *err)
 {
-    struct ml_dev *self = context;
-    ml_loop_stop(self->loop);
+    struct ml_trusted *trusted = ml_apiserver_trusted(self->server);
+    return ml_trusted_call(trusted, "cluster.dev", function, argument, result, err);
 }
 
+/* ---- the end ---- */
+
+/* Calls a function of Lua that returns how many containers run; 0 when it fails. */
+static int count_running(struct ml_dev *self, const char *function)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    if (call_dev_lua(self, function, ML_STR(""), &answer, &err) == 0)
+        return atoi(ml_buf_cstr(&answer));
+    ml_error(&self->log, "dev", "containers are killed", ML_ERR(&err));
+    return 0;
+}
+
+/* Leaves the loop when no container runs any more. The node kills what exceeds its grace period. */
+static void check_end(void *context)
+{
+    struct ml_dev *self = context;
+    if (self->is_hurried || count_running(self, "running") == 0)
+        ml_loop_stop(self->loop);
+    else
+        ml_timer_start(&self->end_check, END_CHECK_NS);
+}
+
+static void shut_down_pods(void *context)
+{
+    struct ml_dev *self = context;
+    int running = self->is_hurried ? 0 : count_running(self, "shut_down");
+    if (running > 0) {
+        printf("waiting for %d containers to end; once more, and they are killed\n", running);
+        fflush(stdout);
+    }
+    check_end(self);
+}
+
+/* The operator ends first, then the pods. Asked twice, it waits for neither. */
 static void stop_dev(struct ml_dev *self)
 {
+    self->is_hurried = self->is_ending;
+    self->is_ending = true;
     ml_timer_stop(&self->idle_check);
-    ml_operator_stop(self->operator, DRAIN_NS, leave_dev_loop, self);
+    ml_operator_stop(self->operator, DRAIN_NS, shut_down_pods, self);
+    if (ml_timer_active(&self->end_check))
+        ml_loop_stop(self->loop);
 }
 
 static void stop_on_signal(void *context, int signo)
@@ -96,13 +141,6 @@ static void catch_stop_signals(struct ml_dev *self, void (*fire)(void *context, 
     ml_loop_on_signal(self->loop, SIGTERM, fire, self);
     ml_loop_on_signal(self->loop, SIGINT, fire, self);
     ml_loop_on_signal(self->loop, SIGHUP, fire, self);
-}
-
-static int call_dev_lua(struct ml_dev *self, const char *function, struct ml_str argument,
-                        struct ml_buf *result, struct ml_err *err)
-{
-    struct ml_trusted *trusted = ml_apiserver_trusted(self->server);
-    return ml_trusted_call(trusted, "cluster.dev", function, argument, result, err);
 }
 
 /* ---- a folder of its own, kubeconfig and token ---- */
@@ -199,7 +237,10 @@ static void print_kubeconfig(const struct ml_dev *self, FILE *out)
 static int write_kubeconfig(struct ml_dev *self)
 {
     const char *path = self->opts.kubeconfig;
-    char *name = path ? ml_strdup(path) : ml_asprintf("%s/kubeconfig", self->folder);
+    ML_AUTO_FREE char *here = path && path[0] != '/' ? getcwd(NULL, 0) : NULL;
+    char *name = !path  ? ml_asprintf("%s/kubeconfig", self->folder)
+                 : here ? ml_asprintf("%s/%s", here, path)
+                        : ml_strdup(path);
     ML_AUTO_FREE char *beside = ml_asprintf("%s.XXXXXX", name);
     int fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
@@ -354,15 +395,16 @@ static bool have_manifests_failed(struct ml_dev *self)
            !ml_str_is(ml_buf_str(&answer), "0");
 }
 
-/* Nothing is left to do: sets the exit code and stops. */
+/* Nothing is left to do: sets the exit code and stops. `why`: it is not ready, or empty. */
 static void end_when_idle(struct ml_dev *self, bool is_ready, struct ml_buf *why)
 {
-    struct ml_str rest = ml_buf_str(why);
-    struct ml_str line = ml_str_cut(&rest, '\n');
-    if (!is_ready)
-        ml_err_set(self->err, ML_ESCRIPT, ML_STR_FMT, ML_STR_ARG(line));
-    else if (have_manifests_failed(self))
+    if (is_ready && have_manifests_failed(self))
         ml_err_set(self->err, ML_EINVALID, "not all manifests could be applied");
+    else if (!is_ready || ml_operator_fails(self->operator, why)) {
+        struct ml_str rest = ml_buf_str(why);
+        struct ml_str line = ml_str_cut(&rest, '\n');
+        ml_err_set(self->err, ML_ESCRIPT, ML_STR_FMT, ML_STR_ARG(line));
+    }
     if (self->err->kind)
         self->exit_code = MOONLOOP_EXIT_BAD;
     stop_dev(self);
@@ -506,6 +548,7 @@ static int build_dev(struct ml_dev *self)
     self->metrics = ml_metrics_new();
     ml_task_init(&self->manifests_applied, start_dev_operator, self);
     ml_timer_init(&self->idle_check, self->loop, check_idle, self);
+    ml_timer_init(&self->end_check, self->loop, check_end, self);
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
     if (ml_processes_new(self->loop, &self->processes, self->err) < 0)
         return MOONLOOP_EXIT_BAD;
@@ -542,6 +585,7 @@ static void free_dev(struct ml_dev *self)
     if (self->loop) {
         catch_stop_signals(self, NULL);
         ml_timer_stop(&self->idle_check);
+        ml_timer_stop(&self->end_check);
         ml_loop_free(self->loop);
     }
     ml_metrics_free(self->metrics);

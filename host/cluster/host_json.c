@@ -1,15 +1,13 @@
-/* host.json and host.yaml for the host's own Lua, and its values. An object is a plain table; an
+/* host.json for the host's own Lua, and its values. An object is a plain table; an
  * array carries a shared, empty metatable as its mark; null is a light userdata. Encoding a table
  * is in host_json_encode.c. */
 #include <math.h>
 
 #include "cluster/trusted_internal.h"
-#include "codec/yaml.h"
 
 #define DEPTH_MAX      10000 /* the API server's own limit */
 #define GATHERED_MAX   64    /* values of a level on the stack; even: keys and values */
 #define DUPLICATES_MAX 100   /* sigs.k8s.io/json stops counting there too */
-#define YAML_JSON_MAX  ((size_t)64 * 1024 * 1024)
 
 static const char null_address, mark_key;
 
@@ -411,44 +409,5 @@ int host_open_json(lua_State *L)
     luaL_newlib(L, functions);
     push_null(L);
     lua_setfield(L, -2, "null");
-    return 1;
-}
-
-/* ---- host.yaml: YAML by way of JSON (codec/yaml.h) ---- */
-
-/* [+1] The list of the documents, one a line of `lines`. */
-static int decode_yaml_lines(lua_State *L, struct ml_str lines, struct ml_err *err)
-{
-    int list = lua_gettop(L) + 1;
-    lua_newtable(L);
-    mark_array(L, list);
-    for (lua_Integer count = 1; lines.len > 0; count++) {
-        struct ml_str line = ml_str_cut(&lines, '\n');
-        int r = host_decode(L, line, false, err);
-        if (r < 0)
-            return r;
-        lua_rawseti(L, list, count);
-    }
-    return 0;
-}
-
-/* decode(text) -> list of values | nil, message */
-ML_RAISES static int yaml_decode(lua_State *L)
-{
-    struct ml_str text = host_check_str(L, 1);
-    struct ml_buf json;
-    ml_buf_init(&json, YAML_JSON_MAX);
-    struct ml_err err;
-    int r = ml_yaml_to_json(text, YAML_JSON_MAX, &json, &err);
-    if (r == 0)
-        r = decode_yaml_lines(L, ml_buf_str(&json), &err);
-    ml_buf_fini(&json);
-    return r == 0 ? 1 : host_push_error(L, err.message);
-}
-
-int host_open_yaml(lua_State *L)
-{
-    static const luaL_Reg functions[] = {{"decode", yaml_decode}, {NULL, NULL}};
-    luaL_newlib(L, functions);
     return 1;
 }

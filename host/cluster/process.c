@@ -4,15 +4,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "cluster/process_internal.h"
 
-#define REQUEST_MAX    ((size_t)8 * 1024 * 1024) /* of command line and environment */
 #define PIECE_BYTES    (16 * 1024)
 #define PIECES_AT_ONCE 64 /* of what is left in the pipe at the end */
 
@@ -64,6 +61,14 @@ int ml_processes_new(struct ml_loop *loop, struct ml_processes **out, struct ml_
     return 0;
 }
 
+int ml_processes_try_container(const char *folder, struct ml_err *err)
+{
+    struct process_report report = {0};
+    if (process_container_try(folder, &report))
+        return 0;
+    return ml_err_set(err, ML_EIO, "%s", report.message);
+}
+
 void ml_processes_free(struct ml_processes *processes)
 {
     if (!processes)
@@ -76,55 +81,6 @@ void ml_processes_free(struct ml_processes *processes)
 }
 
 /* ---- starting ---- */
-
-static size_t count_strings(const char *const *list)
-{
-    size_t count = 0;
-    while (list[count])
-        count++;
-    return count;
-}
-
-static void append_request_string(struct ml_buf *out, const char *text)
-{
-    ml_buf_append(out, text, strlen(text) + 1);
-}
-
-static void append_start_request(struct ml_buf *out, const struct ml_process_opts *opts)
-{
-    struct process_request head = {
-        .count_max = opts->count_max ? opts->count_max : ML_PROCESS_COUNT_MAX,
-        .argc = (uint32_t)count_strings(opts->argv),
-        .envc = (uint32_t)count_strings(opts->env),
-        .has_directory = opts->directory != NULL,
-    };
-    ml_assert(head.argc > 0);
-    ml_buf_append(out, &head, sizeof head);
-    for (uint32_t i = 0; i < head.argc; i++)
-        append_request_string(out, opts->argv[i]);
-    for (uint32_t i = 0; i < head.envc; i++)
-        append_request_string(out, opts->env[i]);
-    if (opts->directory)
-        append_request_string(out, opts->directory);
-}
-
-/* The request in a memfd, or -1 and errno. */
-static int open_request_memfd(const struct ml_process_opts *opts)
-{
-    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
-    ml_buf_init(&text, REQUEST_MAX);
-    append_start_request(&text, opts);
-    if (text.failed) {
-        errno = E2BIG;
-        return -1;
-    }
-    int fd = memfd_create("request", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, text.ptr, text.len) == (ssize_t)text.len)
-        return fd;
-    close(fd);
-    errno = ENOSPC;
-    return -1;
-}
 
 static bool send_fds_to_warden(int socket, const int fds[PROCESS_FD_COUNT])
 {
@@ -160,7 +116,7 @@ static void close_open_fds(const int *fds, size_t count)
 static bool submit_to_warden(struct ml_processes *processes, const struct ml_process_opts *opts,
                              int *out_output, int *out_control)
 {
-    int request = open_request_memfd(opts), output[2] = {-1, -1}, control[2] = {-1, -1};
+    int request = process_request_open(opts), output[2] = {-1, -1}, control[2] = {-1, -1};
     bool sent = request >= 0 && pipe2(output, O_CLOEXEC) == 0 &&
                 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) == 0 &&
                 send_fds_to_warden(processes->socket, (int[]){request, output[1], control[1]});
@@ -257,6 +213,8 @@ static void on_keeper_report(void *context)
     } else if (report.what == PROCESS_STARTED) {
         process->pid = report.value;
         process->end.started = true;
+        if (process->opts.started)
+            process->opts.started(process->opts.context);
     } else if (report.what == PROCESS_FAILED) {
         process->end.code = 128;
         memcpy(process->end.message, report.message, sizeof report.message);

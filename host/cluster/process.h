@@ -23,6 +23,10 @@ ML_NODISCARD int ml_processes_new(struct ml_loop *loop, struct ml_processes **ou
 /* Free all processes first; waits until the last of them is dead. NULL is fine. */
 void ml_processes_free(struct ml_processes *processes);
 
+/* Whether the system allows containers to this user: makes one in `folder`, an existing empty one,
+ * and waits for it: some milliseconds. ML_EIO, with what is not allowed. */
+ML_NODISCARD int ml_processes_try_container(const char *folder, struct ml_err *err);
+
 struct ml_process_end {
     int code;      /* exit code, 128 + signal when one ended it; 128 when it did not start */
     int signo;     /* the signal that ended it, or 0 */
@@ -31,12 +35,36 @@ struct ml_process_end {
     char message[ML_PROCESS_SAYS_MAX]; /* "" or why it did not start or was killed */
 };
 
+/* What a container has at a path, beside the machine's tools. */
+struct ml_process_mount {
+    const char *source;  /* a folder or a file of the machine; NULL: a folder is made, no more */
+    const char *subpath; /* what of the source, made if it is missing; links that lead out of the
+                            source are refused. NULL: all of it */
+    const char *target;  /* absolute, without "." and ".."; made if it is missing; not "/" */
+    bool read_only;
+};
+
+/* A process with namespaces and a root of its own: see process_root.h. */
+struct ml_process_container {
+    const char *root;     /* an existing folder, where the root is mounted; only it sees it there */
+    const char *hostname; /* at most 64 bytes */
+    uint32_t user;        /* the number that the host's user has inside */
+    uint32_t group;
+    bool read_only;                        /* but for its mounts */
+    const struct ml_process_mount *mounts; /* parents come first */
+    size_t mount_count;
+};
+
 struct ml_process_opts {
     const char *const *argv; /* ends with NULL. A name without '/' is looked up in env's PATH */
     const char *const *env;  /* "NAME=value", ends with NULL; there are no others */
     const char *directory;   /* where it starts; NULL: the host's */
     uint32_t count_max;      /* limit of processes, its descendants included; 0: the default */
+    const struct ml_process_container *container; /* NULL: it sees what the host sees */
+    const struct ml_process *beside; /* in the container of this one, which has started; or NULL */
 
+    /* Once it runs; not when it could not be started. May be NULL. Nothing may be freed here. */
+    void (*started)(void *context);
     /* Standard output and error, in pieces as they come. */
     void (*output)(void *context, struct ml_str bytes);
     /* Once, after the last output: nothing of it runs any more. The process may be freed here, but
@@ -62,4 +90,5 @@ void ml_process_stop(struct ml_process *process, int64_t grace_ns);
 /* While paused, output stays in the pipe and writers block; ended() comes after it was read. */
 void ml_process_pause(struct ml_process *process, bool paused);
 
-int ml_process_pid(const struct ml_process *process); /* 0 until it runs; for display only */
+/* Of a container: of its init. 0 until it runs; for display only. */
+int ml_process_pid(const struct ml_process *process);

@@ -13,14 +13,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "cluster/process_options.h"
 #include "cluster/tcp_check.h"
 #include "cluster/trusted_internal.h"
 
 #define PROCESS      "cluster.process"
-#define WORDS_MAX    100000
 #define CHECK        "cluster.process.check"
 #define HEADERS_MAX  64
 #define OPEN_AT_ONCE 16
+#define READ_MAX     4096
 
 /* The library that the module was opened with; each function has it as its upvalue. */
 static inline const struct ml_process_library *library_of(lua_State *L)
@@ -30,7 +31,7 @@ static inline const struct ml_process_library *library_of(lua_State *L)
 
 /* ---- processes ---- */
 
-enum { ON_OUTPUT = 1, ON_END }; /* user values */
+enum { ON_OUTPUT = 1, ON_END, ON_START }; /* user values */
 
 /* A full userdata. The registry holds it, under its own address, while it runs. */
 struct process {
@@ -45,6 +46,13 @@ static void call_output_function(void *context, struct ml_str bytes)
     host_push_callback(L, process, ON_OUTPUT);
     lua_pushlstring(L, bytes.ptr, bytes.len);
     host_call_back(process->trusted, 1);
+}
+
+static void call_started_function(void *context)
+{
+    struct process *process = context;
+    host_push_callback(process->trusted->running, process, ON_START);
+    host_call_back(process->trusted, 0);
 }
 
 /* [+1] */
@@ -77,54 +85,37 @@ static void call_ended_function(void *context, const struct ml_process_end *end)
     host_call_back(trusted, 1);
 }
 
-/* [+1] Pushes a userdata with the strings of options[name] as a list that ends with NULL; the
- * strings belong to the table. */
-ML_RAISES static const char *const *check_string_list(lua_State *L, const char *name)
+/* The process of options.beside; false when it does not run. */
+ML_RAISES static bool check_beside(lua_State *L, struct ml_process_opts *opts)
 {
-    lua_getfield(L, 1, name);
-    luaL_argcheck(L, lua_istable(L, -1), 1, name);
-    lua_Unsigned count = lua_rawlen(L, -1);
-    luaL_argcheck(L, count <= WORDS_MAX, 1, name);
-    const char **words = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof(*words), 0);
-    for (lua_Unsigned i = 0; i < count; i++) {
-        lua_rawgeti(L, -2, (lua_Integer)i + 1);
-        if (lua_type(L, -1) != LUA_TSTRING || strlen(lua_tostring(L, -1)) != lua_rawlen(L, -1))
-            luaL_error(L, "process.start: %s[%d] is no string without NUL", name, (int)i + 1);
-        words[i] = lua_tostring(L, -1); /* the table keeps it */
-        lua_pop(L, 1);
-    }
-    words[count] = NULL;
-    lua_remove(L, -2);
-    return words;
-}
-
-ML_RAISES static void check_start_options(lua_State *L, struct ml_process_opts *opts)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    opts->argv = check_string_list(L, "argv");
-    opts->env = check_string_list(L, "env");
-    luaL_argcheck(L, opts->argv[0], 1, "argv is empty");
-    lua_getfield(L, 1, "directory");
-    opts->directory = luaL_optstring(L, -1, NULL);
-    lua_getfield(L, 1, "count_max");
-    lua_Integer count = luaL_optinteger(L, -1, 0);
-    luaL_argcheck(L, count >= 0 && count < UINT32_MAX, 1, "count_max");
-    opts->count_max = (uint32_t)count;
+    bool is_given = lua_getfield(L, 1, "beside") != LUA_TNIL;
+    const struct process *process = is_given ? luaL_testudata(L, -1, PROCESS) : NULL;
+    luaL_argcheck(L, !is_given || process, 1, "beside");
+    lua_pop(L, 1);
+    if (process)
+        opts->beside = process->process;
+    return !process || (process->process && ml_process_pid(process->process));
 }
 
 /* start(options) -> process, or nil and why not */
 ML_RAISES static int process_start(lua_State *L)
 {
-    static const char *const callbacks[] = {[ON_OUTPUT] = "output", [ON_END] = "ended"};
+    static const char *const callbacks[] = {
+        [ON_OUTPUT] = "output", [ON_END] = "ended", [ON_START] = "started"};
     struct ml_process_opts opts = {.output = call_output_function, .ended = call_ended_function};
     struct ml_err err = ML_ERR_INIT;
-    check_start_options(L, &opts);
-    struct process *process = lua_newuserdatauv(L, sizeof *process, 2);
+    process_check_options(L, &opts);
+    if (!check_beside(L, &opts))
+        return host_push_error(L, "the container does not run");
+    struct process *process = lua_newuserdatauv(L, sizeof *process, 3);
     *process = (struct process){.trusted = host_of(L)};
     luaL_setmetatable(L, PROCESS);
-    for (int i = ON_OUTPUT; i <= ON_END; i++) {
-        luaL_argcheck(L, lua_getfield(L, 1, callbacks[i]) == LUA_TFUNCTION, 1, callbacks[i]);
+    for (int i = ON_OUTPUT; i <= ON_START; i++) {
+        int type = lua_getfield(L, 1, callbacks[i]);
+        bool may_miss = i == ON_START && type == LUA_TNIL;
+        luaL_argcheck(L, type == LUA_TFUNCTION || may_miss, 1, callbacks[i]);
+        if (i == ON_START && !may_miss)
+            opts.started = call_started_function;
         lua_setiuservalue(L, -2, i);
     }
     opts.context = process;
@@ -194,6 +185,16 @@ static void open_process_type(lua_State *L)
                                        {"pid", process_pid},
                                        {NULL, NULL}};
     host_new_type(L, PROCESS, methods, process_gc);
+}
+
+/* try_container(folder) -> true, or nil and why this machine has none */
+ML_RAISES static int process_try_container(lua_State *L)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_processes_try_container(luaL_checkstring(L, 1), &err) < 0)
+        return host_push_error(L, err.message);
+    lua_pushboolean(L, true);
+    return 1;
 }
 
 /* ---- checks of processes (probes) ---- */
@@ -393,6 +394,35 @@ ML_RAISES static int process_link(lua_State *L)
     return host_push_done(L, symlink(target, luaL_checkstring(L, 2)) == 0 || errno == EEXIST, NULL);
 }
 
+/* Only of a regular file: others might make us wait. */
+static ssize_t read_file_end(const char *path, char *out, size_t max)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t len = -1;
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
+        len = pread(fd, out, max, ML_MAX(info.st_size - (off_t)max, (off_t)0));
+    close(fd);
+    return len;
+}
+
+/* read_end(path, max) -> the last bytes of a file, or nil where there is none */
+ML_RAISES static int process_read_end(lua_State *L)
+{
+    char bytes[READ_MAX];
+    const char *path = luaL_checkstring(L, 1);
+    lua_Integer max = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, max > 0 && max <= READ_MAX, 2, "1 to 4096");
+    ssize_t len = read_file_end(path, bytes, (size_t)max);
+    if (len < 0)
+        lua_pushnil(L);
+    else
+        lua_pushlstring(L, bytes, (size_t)len);
+    return 1;
+}
+
 /* exists(path) -> bool */
 ML_RAISES static int process_exists(lua_State *L)
 {
@@ -454,11 +484,12 @@ ML_RAISES static int process_machine(lua_State *L)
     return 1;
 }
 
-/* user() -> the number of the user that everything runs as */
+/* user() -> the numbers of the user and of the group that everything runs as */
 static int process_user(lua_State *L)
 {
     lua_pushinteger(L, geteuid());
-    return 1;
+    lua_pushinteger(L, getegid());
+    return 2;
 }
 
 /* ---- the module ---- */
@@ -466,11 +497,13 @@ static int process_user(lua_State *L)
 void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_process_library *library)
 {
     static const luaL_Reg functions[] = {{"start", process_start},
+                                         {"try_container", process_try_container},
                                          {"connect", process_connect},
                                          {"get", process_get},
                                          {"make_folder", process_make_folder},
                                          {"remove", process_remove},
                                          {"write", process_write},
+                                         {"read_end", process_read_end},
                                          {"link", process_link},
                                          {"exists", process_exists},
                                          {"machine", process_machine},

@@ -83,8 +83,8 @@ static void *trusted_allocate(void *context, void *ptr, size_t osize, size_t nsi
     return ml_realloc(ptr, nsize);
 }
 
-/* lua/cluster/ and lua/moonloop/, together. What tests require as "moonloop" and "moonloop.testing"
- * is of lua/cluster/testing/. */
+/* lua/cluster/ and lua/moonloop/, together. What tests require as "moonloop", "moonloop.testing"
+ * and "cjson" is of lua/cluster/testing/. */
 static const struct script_library *find_embedded_module(const char *name)
 {
     static const struct script_library *const libraries[] = {cluster_library, script_library};
@@ -92,6 +92,8 @@ static const struct script_library *find_embedded_module(const char *name)
         name = "cluster.testing";
     else if (strcmp(name, "moonloop") == 0)
         name = "cluster.testing.moonloop";
+    else if (strcmp(name, "cjson") == 0)
+        name = "cluster.testing.cjson";
     for (size_t i = 0; i < ML_COUNT(libraries); i++)
         for (const struct script_library *module = libraries[i]; module->name; module++)
             if (strcmp(module->name, name) == 0)

@@ -67,16 +67,35 @@ function json.equal(a, b) end
 ---@class cluster.host.yaml
 local yaml = {}
 
---- The documents of a YAML text (core schema of 1.2), empty ones left out, as an array of values.
+--- The documents of a YAML or JSON text as kubectl reads them, without those that are empty or null, as an array of
+--- values.
 ---@param text string
----@return cluster.host.value[]|nil values nil when it is no YAML
+---@return cluster.host.value[]|nil values nil when one is no YAML
 ---@return string? message "line 3: …"
 function yaml.decode(text) end
+
+---@class cluster.host.Document
+---@field line integer where it begins
+---@field value cluster.host.value|nil nil when it cannot be read
+---@field wrong string|nil then: "line 3: …"
+
+--- The same, each with its place; what cannot be read does not hide the others.
+---@param text string
+---@return cluster.host.Document[]
+function yaml.documents(text) end
+
+--- The first document of a text as JSON with sorted keys, "null" when there is none; what follows is not looked at.
+---@param text string
+---@param strict boolean? whether keys that come twice are told
+---@return string|nil json nil when it is no YAML
+---@return string duplicates_or_message lines "line 3: key \"a\" already set in map", "" when there are none; or
+--- kube-apiserver's words for what is wrong
+function yaml.to_json(text, strict) end
 
 ---@class cluster.host.regex
 local regex = {}
 
---- Compiles a pattern in PCRE2's syntax. For that of Go's regexp (RE2) there is cluster.apiserver.schema.regex.
+--- Compiles a pattern in PCRE2's syntax. For that of Go's regexp (RE2) there is cluster.regex.
 ---@param pattern string
 ---@return cluster.host.Regex|nil re nil when it is no pattern
 ---@return string? message
@@ -91,6 +110,13 @@ local Regex = {}
 ---@return boolean
 ---@return string? message
 function Regex:match(text) end
+
+--- All matches, from the left; an empty one that touches the one before it does not count.
+---@param text string
+---@param count integer at most so many; all when it is below 0
+---@return integer[]|nil places first and last byte of each: { from, to, from, to, … }
+---@return string? message when it takes too long, or the text is no UTF-8
+function Regex:find_all(text, count) end
 
 ---@class cluster.host.base64
 local base64 = {}

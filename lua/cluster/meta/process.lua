@@ -12,8 +12,26 @@ local process = {}
 ---@field env string[] "NAME=value"; there are no others
 ---@field directory? string where it starts
 ---@field count_max? integer processes it may have below it, itself counted; 512
+---@field container? cluster.process.Container nil: it sees what the host sees
+---@field beside? cluster.process.Process in the container of this one, which has started
+---@field started? fun() once it runs
 ---@field output fun(bytes: string) standard output and error, in pieces as they come
 ---@field ended fun(how: cluster.process.End) once, after the last output; nothing of it runs any more
+
+--- A process with namespaces and a root of its own: host/cluster/process_root.h.
+---@class cluster.process.Container
+---@field root string an existing empty folder, which stays empty for all others
+---@field hostname string
+---@field user integer the number that it sees as its own
+---@field group integer
+---@field read_only? boolean the root, but not the mounts
+---@field mounts cluster.process.Mount[] parents come first
+
+---@class cluster.process.Mount
+---@field source? string a folder or a file of the machine; nil: a folder is made at the target, no more
+---@field subpath? string of the source; made if it is missing; it cannot lead out of the source
+---@field target string absolute, without "." and ".."; made if it is missing
+---@field read_only? boolean
 
 ---@class cluster.process.End
 ---@field code integer exit code, 128 + signal, or 128 when it did not start
@@ -48,6 +66,11 @@ function Process:pause(paused) end
 ---@return integer|nil pid nil when it does not run
 function Process:pid() end
 
+--- Whether the machine lets its user have containers: makes one, and waits for it some milliseconds.
+---@param folder string an existing empty one
+---@return true|nil, string? message
+function process.try_container(folder) end
+
 --- Does somebody listen there? `fn` gets 0, or nil and why not.
 ---@param address string "127.0.0.1"; no names
 ---@param port integer
@@ -78,6 +101,12 @@ function process.remove(path) end
 ---@return true|nil, string? message
 function process.write(path, text, mode) end
 
+--- The last `max` bytes of a regular file, at most 4096.
+---@param path string
+---@param max integer
+---@return string|nil text nil when there is no such file
+function process.read_end(path, max) end
+
 --- A symbolic link at `path`; what is there already stays.
 ---@param target string
 ---@param path string
@@ -93,8 +122,8 @@ function process.exists(path) end
 ---@return { address?: string, architecture: string, kernel: string }
 function process.machine() end
 
---- The number of the user that everything runs as.
----@return integer
+--- The numbers of the user and of the group that everything runs as.
+---@return integer user, integer group
 function process.user() end
 
 return process

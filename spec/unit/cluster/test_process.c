@@ -5,137 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net_unit.h"
-
-#include "cluster/process.h"
-
-#define LIMIT 20
-
-struct fixture {
-    struct net net;
-    struct ml_processes *processes;
-    struct ml_process *process;
-    struct ml_buf said;
-    size_t bytes;      /* of output */
-    const char *until; /* stops the loop when it has been said */
-    size_t bytes_until;
-    bool keep; /* what is said */
-    bool is_over;
-    struct ml_process_end end;
-};
-
-static int setup(void **state)
-{
-    struct fixture *f = ml_new(struct fixture);
-    struct ml_err err = ML_ERR_INIT;
-    net_init(&f->net);
-    assert_int_equal(ml_processes_new(f->net.loop, &f->processes, &err), 0);
-    f->keep = true;
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    ml_process_free(f->process);
-    ml_processes_free(f->processes);
-    net_fini(&f->net);
-    ml_buf_fini(&f->said);
-    free(f);
-    return 0;
-}
-
-static void on_output(void *context, struct ml_str bytes)
-{
-    struct fixture *f = context;
-    f->bytes += bytes.len;
-    if (f->keep)
-        ml_buf_append_str(&f->said, bytes);
-    if (f->until && strstr(ml_buf_cstr(&f->said), f->until))
-        ml_loop_stop(f->net.loop);
-    if (f->bytes_until && f->bytes >= f->bytes_until)
-        ml_loop_stop(f->net.loop);
-}
-
-static void on_end(void *context, const struct ml_process_end *end)
-{
-    struct fixture *f = context;
-    assert_false(f->is_over);
-    f->is_over = true;
-    f->end = *end;
-    ml_process_free(ml_take(&f->process));
-    ml_loop_stop(f->net.loop);
-}
-
-static const char *const no_env[] = {"PATH=/usr/bin:/bin", NULL};
-
-static void start_with(struct fixture *f, const struct ml_process_opts *opts)
-{
-    struct ml_process_opts all = *opts;
-    struct ml_err err = ML_ERR_INIT;
-    ml_buf_clear(&f->said);
-    f->is_over = false;
-    f->bytes = 0;
-    all.env = opts->env ? opts->env : no_env;
-    all.output = on_output;
-    all.ended = on_end;
-    all.context = f;
-    assert_int_equal(ml_process_start(f->processes, &all, &f->process, &err), 0);
-}
-
-static void start(struct fixture *f, const char *script)
-{
-    start_with(f, &(struct ml_process_opts){.argv = (const char *[]){"sh", "-c", script, NULL},
-                                            .count_max = LIMIT});
-}
-
-static void wait_end(struct fixture *f)
-{
-    f->until = NULL;
-    if (!f->is_over)
-        net_run(&f->net);
-    assert_true(f->is_over);
-}
-
-static void wait_said(struct fixture *f, const char *text)
-{
-    f->until = text;
-    if (!strstr(ml_buf_cstr(&f->said), text))
-        net_run(&f->net);
-    assert_has(ml_buf_cstr(&f->said), text);
-    f->until = NULL;
-}
-
-/* Whether the process exists and is not a zombie. */
-static bool runs(pid_t pid)
-{
-    char path[64], text[512] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    size_t len = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[len] = '\0';
-    const char *behind = strrchr(text, ')');
-    return behind && behind[2] != 'Z';
-}
-
-/* The number after `label` in the output. */
-static pid_t said_pid(struct fixture *f, const char *label)
-{
-    const char *at = strstr(ml_buf_cstr(&f->said), label);
-    assert_non_null(at);
-    return (pid_t)atoi(at + strlen(label));
-}
-
-static void assert_gone(struct fixture *f, pid_t pid)
-{
-    for (int i = 0; i < 1000 && runs(pid); i++)
-        net_settle(&f->net, 5);
-    assert_false(runs(pid));
-}
+#include "process_unit.h"
 
 static void test_process_tells_output_and_exit(void **state)
 {
@@ -436,8 +306,6 @@ static void test_process_many_at_once(void **state)
         ml_buf_fini(&each[i].said);
     }
 }
-
-#define PROCESS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
 {

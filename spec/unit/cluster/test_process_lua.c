@@ -2,6 +2,7 @@
  * are Lua; `check` below holds what they share. */
 #include <dirent.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "net_unit.h"
@@ -36,9 +37,10 @@ static const char check[] =
     "function read(path) local file = assert(io.open(path)) return file:read 'a', file:close() "
     "end\n"
     /* A runtime, and pods for it. */
+    /* as where there are no containers, unless it is asked for them */
     "function open_runtime(more)\n"
     "  logs = require('cluster.apiserver.kubelet.logs').new(FOLDER)\n"
-    "  local options = { directory = FOLDER, logs = logs }\n"
+    "  local options = { directory = FOLDER, logs = logs, no_containers = 'not here' }\n"
     "  for name, value in pairs(more or {}) do options[name] = value end\n"
     "  return require('cluster.apiserver.kubelet.process').new(options)\n"
     "end\n"
@@ -276,10 +278,15 @@ static void test_runtime_says_what_it_cannot_run(void **state)
         "refused('livenessProbe.grpc', function(_, _, c) c.livenessProbe = { grpc = {} } end)\n"
         "refused('volume \"v\"', function(_, spec, c)\n"
         "  spec.volumes = { { name = 'v', hostPath = { path = '/' } } }\n"
-        "  c.volumeMounts = { { name = 'v', mountPath = '/v' } } end)\n"
-        "refused('\"..\"', function(_, spec, c)\n"
-        "  spec.volumes = { { name = 'v', emptyDir = {} } }\n"
-        "  c.volumeMounts = { { name = 'v', mountPath = '/v/../../x' } } end)\n"
+        "  c.volumeMounts = { { name = 'v', mountPath = 'v' } } end)\n"
+        "for path, what in pairs { ['v/../../x'] = '\"..\" is not', ['/v'] = 'volume \"v\" at /v: "
+        "without '\n"
+        "  .. 'containers, only relative paths are (this machine allows no containers: not here)' "
+        "} do\n"
+        "  refused(what, function(_, spec, c)\n"
+        "    spec.volumes = { { name = 'v', emptyDir = {} } }\n"
+        "    c.volumeMounts = { { name = 'v', mountPath = path } } end)\n"
+        "end\n"
         "refused('hostAliases', function(_, spec) spec.hostAliases = { { ip = '1.1.1.1' } } "
         "end)\n");
 }
@@ -323,17 +330,17 @@ static void test_runtime_fills_volumes(void **state)
         "      table.insert(spec.volumes, more)\n"
         "      table.insert(c.volumeMounts, { name = name, mountPath = path })\n"
         "    end\n"
-        "    add('c', '/etc/c', { configMap = { name = 'cm', items = {\n"
+        "    add('c', 'etc/c', { configMap = { name = 'cm', items = {\n"
         "      { key = 'a', path = 'a' }, { key = 'b', path = 'sub/b' } } } })\n"
-        "    add('s', '/s', { secret = { secretName = 'se', defaultMode = 256 } })\n"
-        "    add('t', '/t/', { projected = { sources = {\n"
+        "    add('s', 's', { secret = { secretName = 'se', defaultMode = 256 } })\n"
+        "    add('t', 't/', { projected = { sources = {\n"
         "      { serviceAccountToken = { path = 'token' } },\n"
         "      { downwardAPI = { items = { { path = 'ns',\n"
         "        fieldRef = { fieldPath = 'metadata.namespace' } } } } } } } })\n"
         "    add('l', 'labels', { downwardAPI = { items = { { path = 'all',\n"
         "      fieldRef = { fieldPath = 'metadata.labels' } } } } })\n"
-        "    add('e', '/scratch', { emptyDir = {} })\n"
-        "    table.insert(c.volumeMounts, { name = 'c', mountPath = '/one', subPath = 'a' })\n"
+        "    add('e', 'scratch', { emptyDir = {} })\n"
+        "    table.insert(c.volumeMounts, { name = 'c', mountPath = 'one', subPath = 'a' })\n"
         "    asked.pod.metadata.labels = { b = '2\"', a = '1' }\n"
         "    function asked.read(kind, namespace, name)\n"
         "      equal('ns', namespace)\n"
@@ -355,12 +362,128 @@ static void test_runtime_fills_volumes(void **state)
         "assert(runtime:start(asked))\n");
     lua(*state, "local asked = new_run('true', function(_, spec, c)\n"
                 "  spec.volumes = { { name = 'c', configMap = { name = 'gone' } } }\n"
-                "  c.volumeMounts = { { name = 'c', mountPath = '/c' } }\n"
+                "  c.volumeMounts = { { name = 'c', mountPath = 'c' } }\n"
                 "end)\n"
                 "local _, reason, message = open_runtime():start(asked)\n"
                 "equal('CreateContainerConfigError', reason)\n"
                 "equal('MountVolume.SetUp failed for volume \"c\" : configmap \"gone\" not found', "
                 "message)\n");
+}
+
+/* Words in the file of terminationMessagePath, or the end of the log. */
+static void test_runtime_keeps_the_last_words(void **state)
+{
+    lua_wait(
+        *state,
+        "local cases = {\n"
+        "  { 'echo fine >dev/termination-log', 'File', 'fine\\n' },\n"
+        "  { 'echo no >dev/termination-log; exit 1', 'FallbackToLogsOnError', 'no\\n' },\n"
+        "  { 'echo log; echo more; exit 1', 'FallbackToLogsOnError', 'log\\nmore\\n' },\n"
+        "  { 'echo log; exit 1', 'File' },\n"
+        "  { 'echo log', 'FallbackToLogsOnError' },\n"
+        "  { 'seq 1000; exit 1', 'FallbackToLogsOnError', function(text)\n"
+        "    return text:match '^921\\n922\\n' and text:match '\\n1000\\n$' end },\n"
+        "  { 'yes 0123456789abcdef | head -c 9000 >dev/termination-log', 'File', function(text)\n"
+        "    return #text == 4096 end },\n"
+        "  { 'yes 0123456789abcdef0123456789abcdef0123456789 | head -90; exit 1',\n"
+        "    'FallbackToLogsOnError', function(text) return #text == 2048 end },\n"
+        "  { 'mkfifo dev/termination-log', 'File' },\n"
+        "  { 'ln -s /etc/passwd dev/termination-log', 'File' },\n"
+        "}\n"
+        "local runtime = open_runtime()\n"
+        "local function next_case(i)\n"
+        "  if not cases[i] then return done() end\n"
+        "  local script, policy, wanted = table.unpack(cases[i])\n"
+        "  local asked = new_run(script, function(asked, _, c)\n"
+        "    asked.attempt = i\n"
+        "    c.terminationMessagePath, c.terminationMessagePolicy = '/dev/termination-log', "
+        "policy\n"
+        "  end)\n"
+        "  asked.on_exit = function(exit)\n"
+        "    local got = exit.message\n"
+        "    if type(wanted) == 'function' then assert(wanted(got), got)\n"
+        "    else assert(wanted == got, ('%s: %s'):format(script, got)) end\n"
+        "    next_case(i + 1)\n"
+        "  end\n"
+        "  assert(runtime:start(asked))\n"
+        "end\n"
+        "next_case(1)\n");
+}
+
+/* What mounts.lua plans, in a real container. Its hook and its probe run in it. */
+static void test_runtime_makes_containers(void **state)
+{
+    struct fixture *f = *state;
+    char folder[128];
+    struct ml_err err = ML_ERR_INIT;
+    snprintf(folder, sizeof folder, "%s/try", f->folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    if (ml_processes_try_container(folder, &err) < 0) {
+        print_message("no containers here: %s\n", err.message);
+        skip();
+    }
+    lua_wait(f,
+             "local runtime = open_runtime { no_containers = false }\n"
+             "local asked = new_run([[cat /etc/c/a /one; pwd; id -u; hostname; echo $HOME; cat "
+             "/etc/hosts;\n"
+             "  echo no >/etc/c/a && echo bad; echo 1 >/scratch/x; echo said >/tmp/words;\n"
+             "  until test -e /hooked; do sleep 0.01; done; echo hooked; sleep 100]],\n"
+             "  function(asked, spec, c)\n"
+             "    spec.hostAliases = { { ip = '192.0.2.7', hostnames = { 'seven', 'sept' } } }\n"
+             "    spec.volumes = { { name = 'c', configMap = { name = 'cm' } },\n"
+             "      { name = 'e', emptyDir = {} } }\n"
+             "    c.volumeMounts = { { name = 'c', mountPath = '/etc/c' },\n"
+             "      { name = 'c', mountPath = '/one/../one', subPath = 'a' },\n"
+             "      { name = 'e', mountPath = '/scratch' } }\n"
+             "    c.workingDir = '/srv/app'\n"
+             "    c.securityContext = { runAsUser = 4242 }\n"
+             "    c.terminationMessagePath = '/tmp/words'\n"
+             "    c.lifecycle = { postStart = { exec = { command = { 'touch', '/hooked' } } } }\n"
+             "    function asked.read() return { data = { a = 'A\\n' } } end\n"
+             "  end)\n"
+             "local handle\n"
+             "asked.on_exit = function(exit)\n"
+             "  local text = text_of(asked)\n"
+             "  assert(text:find('A\\nA\\n/srv/app\\n4242\\np\\n/root\\n', 1, true), text)\n"
+             "  assert(text:find('192.0.2.7\\tseven\\tsept\\n', 1, true), text)\n"
+             "  assert(not text:find 'bad', text)\n"
+             "  equal({ code = 143, message = 'said\\n' }, exit)\n"
+             "  equal('1\\n', (read(FOLDER .. '/pods/u-1/volumes/e/x')))\n"
+             "  runtime:forget(asked.pod)\n"
+             "  assert(not process.exists(FOLDER .. '/pods/u-1'))\n"
+             "  done()\n"
+             "end\n"
+             "handle = assert(runtime:start(asked))\n"
+             "logs:find(asked.pod, 'main'):follow(function(line)\n"
+             "  if not line or not line:find 'hooked' then return end\n"
+             "  handle:probe({ exec = { command = { 'cat', '/hooked', '/scratch/x' } } }, "
+             "function(ok, said)\n"
+             "    equal({ true, '1\\n' }, { ok, said })\n"
+             "    handle:stop(60)\n"
+             "  end)\n"
+             "end)\n");
+}
+
+static void test_runtime_refuses_containers_what_no_kubelet_allows(void **state)
+{
+    lua(*state,
+        "local fit = require 'cluster.apiserver.kubelet.fit'\n"
+        "local function refused(wanted_reason, wanted, change)\n"
+        "  local asked = new_run('true', change)\n"
+        "  local reason, message = fit.problem(asked.pod, asked.container, 1000)\n"
+        "  equal({ wanted_reason, wanted }, { reason, message })\n"
+        "end\n"
+        "for _, path in ipairs { '/', '/..', '.', '/a/../' } do\n"
+        "  refused('CreateContainerError', ('error mounting volume \"v\" to rootfs at %q: '\n"
+        "    .. 'mounting over / is prohibited'):format(path), function(_, spec, c)\n"
+        "    spec.volumes = { { name = 'v', emptyDir = {} } }\n"
+        "    c.volumeMounts = { { name = 'v', mountPath = path } } end)\n"
+        "end\n"
+        "refused('CreateContainerConfigError', \"container's runAsUser breaks non-root policy\",\n"
+        "  function(_, spec) spec.securityContext = { runAsUser = 0, runAsNonRoot = true } end)\n"
+        "refused('CreateContainerError', 'cannot be given to a local container: a privileged "
+        "container',\n"
+        "  function(_, _, c) c.securityContext = { privileged = true } end)\n");
 }
 
 static void test_runtime_stops_and_forgets_what_runs(void **state)
@@ -503,6 +626,9 @@ int main(void)
         SCRIPT(test_runtime_tells_a_command_that_is_not_there_by_its_exit),
         SCRIPT(test_runtime_gives_tools_a_shell_and_args),
         SCRIPT(test_runtime_fills_volumes),
+        SCRIPT(test_runtime_keeps_the_last_words),
+        SCRIPT(test_runtime_makes_containers),
+        SCRIPT(test_runtime_refuses_containers_what_no_kubelet_allows),
         SCRIPT(test_runtime_stops_and_forgets_what_runs),
         SCRIPT(test_runtime_kills_who_has_too_many_processes),
         SCRIPT(test_runtime_slows_down_who_prints_without_end),

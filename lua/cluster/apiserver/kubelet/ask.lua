@@ -22,6 +22,7 @@ local function port_of(container, port)
 end
 
 
+-- Runs a command where the container is.
 local function run_command(handle, command, seconds, fn)
   local said, size, is_late = {}, 0, false
   local running, timer
@@ -29,6 +30,7 @@ local function run_command(handle, command, seconds, fn)
     argv = command,
     env = handle.env,
     directory = handle.directory,
+    beside = handle.plan.container and handle.process,
     output = function(bytes)
       if size < OUTPUT_MAX then
         said[#said + 1] = bytes:sub(1, OUTPUT_MAX - size)
@@ -105,7 +107,9 @@ function M.act(handle, action, seconds, fn)
     end
   end
   if action.exec then
-    run_command(handle, action.exec.command, seconds, answered)
+    handle:when_started(function()
+      run_command(handle, action.exec.command, seconds, answered)
+    end)
   elseif action.httpGet then
     get(handle, action.httpGet, seconds, answered)
   elseif action.tcpSocket then

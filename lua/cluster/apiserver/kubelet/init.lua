@@ -242,6 +242,9 @@ end
 
 -- What a change of a pod asks for, on the pod as it is now.
 function M:look(namespace, name)
+  if self.is_down then
+    return
+  end
   local code, pod = self:call("GET", ("/api/v1/namespaces/%s/pods/%s"):format(namespace, name))
   if code ~= 200 then
     return
@@ -352,6 +355,25 @@ function M:start()
   for _, pod in ipairs(list and list.items or {}) do
     self:look(pod.metadata.namespace, pod.metadata.name)
   end
+end
+
+
+--- Asks all containers to end, and starts none any more. What has not ended after its pod's grace period is killed.
+function M:shut_down()
+  self.is_down = true
+  for _, at_work in pairs(self.workers) do
+    at_work:shut_down()
+  end
+end
+
+
+--- How many containers run.
+function M:running()
+  local count = 0
+  for _, at_work in pairs(self.workers) do
+    count = count + at_work:running()
+  end
+  return count
 end
 
 

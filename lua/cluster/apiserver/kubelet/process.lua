@@ -1,12 +1,16 @@
---- The runtime that runs each container as a local process, with the tools, the network and the user of the machine.
+--- The runtime that runs containers on this machine, with its tools, its network, its user.
 ---
---- A container starts in its own folder, which has its volumes: a volume mounted at /etc/x is at etc/x in this folder.
---- The folder is $MOONLOOP_ROOT and $HOME, and is deleted with the pod. For missing features see fit.lua.
+--- A container has a root of its own, with the machine's tools in it and its volumes where they belong (mounts.lua).
+--- Where the machine does not let its user have containers, each is a process in a folder with its volumes
+--- (links.lua): this folder is $MOONLOOP_ROOT then, and $HOME. All is deleted with the pod. For missing features see
+--- fit.lua.
 local ask = require "cluster.apiserver.kubelet.ask"
 local fit = require "cluster.apiserver.kubelet.fit"
 local host = require "cluster.host"
+local last_words = require "cluster.apiserver.kubelet.last_words"
+local links = require "cluster.apiserver.kubelet.links"
+local mounts = require "cluster.apiserver.kubelet.mounts"
 local process = require "cluster.process"
-local volumes = require "cluster.apiserver.kubelet.volumes"
 
 local M = {}
 M.__index = M
@@ -19,6 +23,8 @@ Handle.__index = Handle
 local WAIT_SHARE, WAIT_LEAST = 3, 0.01
 
 local GRACE_LEAST = 2 -- seconds after a preStop hook, however long that took (minimumGracePeriodInSeconds)
+local NO_CONTAINERS = "pods run without containers: your files are theirs, and volumes at absolute paths are refused. "
+  .. "Allow user namespaces to change that: see Pods in docs/dev.md"
 local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgotten one goes at last
 
 
@@ -27,12 +33,15 @@ local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgott
 ---   logs        see logs.lua
 ---   variables   what is in the environment of each container, unless it says otherwise: name → value
 ---   count_max   processes that a container may have; 512
+---   no_containers  why this machine has none, if that is known; it is found out else
 function M.new(options)
   return setmetatable({
     directory = options.directory,
     kept_logs = options.logs,
     variables = options.variables or {},
     count_max = options.count_max,
+    no_containers = options.no_containers or nil,
+    are_containers_known = options.no_containers and true,
     places = {}, -- by uid of the pod: { folder =, running = processes, is_gone = bool }
   }, M)
 end
@@ -56,13 +65,32 @@ local function remove_if_over(place)
 end
 
 
+-- Finds out, once, whether containers can be had. @return string|nil why not
+local function find_containers(self)
+  if self.are_containers_known then
+    return self.no_containers
+  end
+  self.are_containers_known = true
+  local folder = self.directory .. "/try"
+  local ok, why = process.make_folder(folder)
+  if ok then
+    ok, why = process.try_container(folder)
+  end
+  if not ok then
+    self.no_containers = why
+    host.log("warn", NO_CONTAINERS, { error = why })
+  end
+  return self.no_containers
+end
+
+
 -- The environment as a list, sorted, so that it is the same each time.
-local function environment(self, run, folder)
+local function environment(self, run, plan)
   local all = {
     PATH = os.getenv "PATH",
-    HOME = folder,
-    HOSTNAME = run.pod.spec.hostname or run.pod.metadata.name,
-    MOONLOOP_ROOT = folder,
+    HOME = plan.home,
+    HOSTNAME = mounts.hostname(run.pod),
+    MOONLOOP_ROOT = plan.root,
   }
   for _, variables in ipairs { self.variables, run.variables } do
     for name, value in pairs(variables) do
@@ -78,45 +106,30 @@ local function environment(self, run, folder)
 end
 
 
--- Where it starts: its folder, or workingDir below that, which is made when it is not there.
-local function working_folder(container, folder)
-  if not container.workingDir or container.workingDir == "" then
-    return folder
-  end
-  local path = folder .. "/" .. container.workingDir
-  local ok, why = process.make_folder(path)
-  if not ok then
-    return nil, why
-  end
-  return path
-end
-
-
 -- What goes in front of a start. @return table|nil handle, or nil, reason and message
 local function prepare(self, run)
   local command, reason, message = fit.command(run.container, run.command)
+  local no_containers = find_containers(self)
   if command then
-    reason, message = fit.problem(run.pod, run.container, process.user())
+    reason, message = fit.problem(run.pod, run.container, (process.user()), no_containers)
   end
   if reason then
     return nil, reason, message
   end
   local place = place_of(self, run.pod)
-  local folder, why = volumes.prepare(place.folder, run)
-  local directory
-  if folder then
-    directory, why = working_folder(run.container, folder)
-  end
-  if not directory then
+  local plan, why = (no_containers and links or mounts).plan(place.folder, run)
+  if not plan then
     return nil, "CreateContainerConfigError", why
   end
   return setmetatable({
     run = run,
     place = place,
     command = command,
-    directory = directory,
-    env = environment(self, run, folder),
+    plan = plan,
+    directory = plan.directory,
+    env = environment(self, run, plan),
     asking = {}, -- processes of probes
+    waiting = {}, -- functions that wait for its start
     is_over = false,
     owed = 0, -- seconds to wait, as of `seen`
     seen = host.monotonic(),
@@ -167,14 +180,35 @@ local function over(self, how)
   end
   self.log:close()
   self:left()
-  local message = self.hook_failure or how.message
-  self.run.on_exit { code = how.code, reason = reason_of(how), message = message ~= "" and message or nil }
+  local message = last_words.message(self.hook_failure or how.message, self.plan.message, self.log, how.code,
+    self.run.container.terminationMessagePolicy)
+  self.run.on_exit { code = how.code, reason = reason_of(how), message = message }
 end
 
 
 local function hook_of(self, name)
   local lifecycle = self.run.container.lifecycle
   return lifecycle and lifecycle[name]
+end
+
+
+-- It runs: what waited for that has its turn.
+local function started(self)
+  local waiting = self.waiting
+  self.waiting = nil
+  for _, fn in ipairs(waiting) do
+    fn()
+  end
+end
+
+
+--- Calls fn once the container runs: now, later, or never.
+function Handle:when_started(fn)
+  if self.waiting then
+    table.insert(self.waiting, fn)
+  else
+    fn()
+  end
 end
 
 
@@ -199,11 +233,15 @@ function M:start(run)
   if not handle then
     return nil, reason, message
   end
-  local started, why = process.start {
+  local running, why = process.start {
     argv = handle.command,
     env = handle.env,
     directory = handle.directory,
+    container = handle.plan.container,
     count_max = self.count_max,
+    started = function()
+      started(handle)
+    end,
     output = function(bytes)
       took(handle, bytes)
     end,
@@ -211,10 +249,10 @@ function M:start(run)
       over(handle, how)
     end,
   }
-  if not started then
+  if not running then
     return nil, "RunContainerError", why
   end
-  handle.process = started
+  handle.process = running
   handle.log = self.kept_logs:open(run.pod, run.container.name, run.attempt)
   handle:entered()
   run_post_start(handle)

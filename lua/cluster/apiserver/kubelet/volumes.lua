@@ -1,4 +1,5 @@
---- Volumes of a pod as folders, and their files from ConfigMaps, Secrets and the pod itself.
+--- Volumes of a pod as folders, and their files from ConfigMaps, Secrets and the pod itself. How a container gets to
+--- them is the matter of mounts.lua, or of links.lua on a machine without containers.
 ---
 --- Rules: kubernetes/pkg/volume/configmap, secret, projected, downwardapi.
 local env = require "cluster.apiserver.kubelet.env"
@@ -137,26 +138,6 @@ local function claimed(volume, run)
 end
 
 
--- Puts a volume, the folder `target`, where the container expects it, below its own folder.
-local function mount(target, root, entry)
-  if entry.subPath and entry.subPath ~= "" then
-    target = target .. "/" .. entry.subPath
-    if not process.exists(target) then
-      local ok, why = process.make_folder(target)
-      if not ok then
-        return nil, why
-      end
-    end
-  end
-  local path = root .. "/" .. entry.mountPath:gsub("^/+", ""):gsub("/+$", "")
-  local ok, why = process.make_folder(path:match "^(.*)/[^/]*$")
-  if ok then
-    ok, why = process.link(target, path)
-  end
-  return ok, why
-end
-
-
 -- The folder of a volume with what belongs in it. @return string|nil, or nil and why not
 local function filled(folder, volume, run)
   local files, why = files_of(volume, run)
@@ -168,32 +149,31 @@ local function filled(folder, volume, run)
 end
 
 
---- Makes a container's folder with its volumes in it: what is to be mounted at /etc/x is at etc/x below the folder.
+--- Fills the volumes that a container mounts, and calls fn(entry, volume, folder) for each of its volumeMounts.
 --- @param place string the pod's own folder  @param run table see worker.lua
---- @return string|nil folder, or nil and why not
-function M.prepare(place, run)
-  local root = ("%s/%s"):format(place, run.container.name)
+--- @param fn function, which returns true, or nil and why not
+--- @return true|nil, or nil and why not, of the first that fails
+function M.each(place, run, fn)
   local volumes = {}
   for _, volume in ipairs(run.pod.spec.volumes or {}) do
     volumes[volume.name] = volume
   end
-  local ok, why = process.make_folder(root)
   for _, entry in ipairs(run.container.volumeMounts or {}) do
-    local volume, folder = volumes[entry.name], nil
-    if ok and volume.persistentVolumeClaim then
+    local volume = volumes[entry.name]
+    local folder, why, ok
+    if volume.persistentVolumeClaim then
       folder, why = claimed(volume, run)
-    elseif ok then
+    else
       folder, why = filled(place .. "/volumes/" .. entry.name, volume, run)
     end
-    ok = ok and folder ~= nil
-    if ok then
-      ok, why = mount(folder, root, entry)
+    if folder then
+      ok, why = fn(entry, volume, folder)
+    end
+    if not ok then
+      return nil, why
     end
   end
-  if not ok then
-    return nil, why
-  end
-  return root
+  return true
 end
 
 

@@ -21,13 +21,20 @@ M.__index = M
 local GRACE_DEFAULT = 30
 
 
--- Where the pod is: it keeps the address that it once had.
-local function place(kubelet, pod)
-  local known = pod.status or {}
-  known.hostIP, known.podIP = kubelet.address, known.podIP or kubelet:pod_address()
+-- Takes in a version of the pod. It keeps the address that it once had, though a version that was written before the
+-- kubelet's first word on it does not say so.
+local function take(self, pod)
+  local known = {}
+  for key, value in pairs(pod.status or {}) do
+    known[key] = value
+  end
+  self.address = self.address or known.podIP or self.kubelet:pod_address()
+  known.hostIP, known.podIP = self.kubelet.address, self.address
   known.hostIPs = host.json.array { { ip = known.hostIP } }
   known.podIPs = host.json.array { { ip = known.podIP } }
+  self.stored = { metadata = pod.metadata, status = pod.status }
   pod.status = known
+  self.pod = pod
 end
 
 
@@ -36,14 +43,13 @@ end
 ---   address and pod_address()
 --- @param pod table as stored
 function M.new(kubelet, pod)
-  place(kubelet, pod)
   local init = records.list(pod.spec.initContainers, true, "ContainerCreating")
   local self = setmetatable({
     kubelet = kubelet,
-    pod = pod,
     init = init,
     containers = records.list(pod.spec.containers, false, #init > 0 and "PodInitializing" or "ContainerCreating"),
   }, M)
+  take(self, pod)
   local deadline = pod.spec.activeDeadlineSeconds
   if deadline then
     self.deadline = host.after(deadline, function()
@@ -74,7 +80,7 @@ function M:write()
   if self.failure then
     new.phase, new.reason, new.message = "Failed", self.failure.reason, self.failure.message
   end
-  self.kubelet:write_status(self.pod, new)
+  self.kubelet:write_status(self.stored, new)
 end
 
 
@@ -280,7 +286,7 @@ end
 
 --- Takes in a new version of the pod.
 function M:update(pod)
-  self.pod = pod
+  take(self, pod)
   if pod.metadata.deletionTimestamp and not self.is_stopping then
     self.is_stopping = true
     self.kubelet:event(pod, "Normal", "Killing", "Stopping container")
@@ -291,16 +297,40 @@ function M:update(pod)
 end
 
 
---- The pod is gone: whatever still runs is killed.
-function M:close()
+-- From now on neither is anything started nor the pod's status written.
+local function let_go(self)
   self.is_gone = true
   self.is_stopping = true
   self.is_removed = true
   if self.deadline then
     self.deadline:stop()
   end
+end
+
+
+--- The pod is gone: whatever still runs is killed.
+function M:close()
+  let_go(self)
   stop_all(self, 0)
   self.kubelet.runtime:forget(self.pod)
+end
+
+
+--- The node goes down: asks the containers to end, and leaves the pod as it is stored. Then comes close().
+function M:shut_down()
+  local seconds = self.pod.spec.terminationGracePeriodSeconds or GRACE_DEFAULT
+  let_go(self)
+  stop_all(self, self.pod.metadata.deletionGracePeriodSeconds or seconds)
+end
+
+
+--- How many of its containers run.
+function M:running()
+  local count = 0
+  each_open(self, function()
+    count = count + 1
+  end)
+  return count
 end
 
 

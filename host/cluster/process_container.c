@@ -1,0 +1,280 @@
+#include "cluster/process_container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cluster/process_exec.h"
+#include "cluster/process_root.h"
+
+#define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
+
+/* What runtimes of containers leave to root in one. It says nothing outside of the container. */
+#define CAPABILITY(name) (UINT64_C(1) << CAP_##name)
+#define ROOT_CAPABILITIES                                                                          \
+    (CAPABILITY(CHOWN) | CAPABILITY(DAC_OVERRIDE) | CAPABILITY(FOWNER) | CAPABILITY(FSETID) |      \
+     CAPABILITY(KILL) | CAPABILITY(SETGID) | CAPABILITY(SETUID) | CAPABILITY(SETPCAP) |            \
+     CAPABILITY(NET_BIND_SERVICE) | CAPABILITY(NET_RAW) | CAPABILITY(SYS_CHROOT) |                 \
+     CAPABILITY(MKNOD) | CAPABILITY(AUDIT_WRITE) | CAPABILITY(SETFCAP))
+
+/* As fork, with more flags. */
+static pid_t clone_process(unsigned long flags)
+{
+    return (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+static void send_child_report(int reports, const struct process_report *report)
+{
+    ssize_t written = write(reports, report, sizeof *report);
+    (void)written; /* if the keeper is gone, so is this process */
+}
+
+/* ---- entering ---- */
+
+/* `reports` is the keeper's pipe: without a reader the keeper has ended before this call. */
+static void die_with_keeper(const int reports[2])
+{
+    struct pollfd broken = {reports[1], 0, 0};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(reports[0]);
+    if (poll(&broken, 1, 0) > 0)
+        _exit(127);
+}
+
+static bool write_proc_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return written;
+}
+
+/* The numbers that the host's user and group have in here. */
+static bool map_own_ids(const struct ml_process_container *container, uid_t user, gid_t group)
+{
+    char users[64], groups[64];
+    snprintf(users, sizeof users, "%u %u 1", container->user, user);
+    snprintf(groups, sizeof groups, "%u %u 1", container->group, group);
+    return write_proc_file("/proc/self/setgroups", "deny") &&
+           write_proc_file("/proc/self/gid_map", groups) &&
+           write_proc_file("/proc/self/uid_map", users);
+}
+
+/* Leaves root what it has in a container, and others nothing; no program gives it back. */
+static bool drop_rights(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    uint64_t kept = getuid() == 0 ? ROOT_CAPABILITIES : 0;
+    struct __user_cap_data_struct data[2] = {
+        {.effective = (uint32_t)kept, .permitted = (uint32_t)kept},
+        {.effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32)},
+    };
+    for (int i = 0; prctl(PR_CAPBSET_READ, i) >= 0; i++) {
+        if (!(ROOT_CAPABILITIES >> i & 1) && prctl(PR_CAPBSET_DROP, i) < 0)
+            return false;
+    }
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_capset, &head, data) == 0;
+}
+
+static bool enter_container(const struct ml_process_container *container, uid_t user, gid_t group,
+                            struct process_report *report)
+{
+    if (!map_own_ids(container, user, group))
+        process_report_failure(report, "map the user: %s", process_errno_text());
+    else if (sethostname(container->hostname, strlen(container->hostname)) < 0)
+        process_report_failure(report, "sethostname: %s", process_errno_text());
+    else if (!process_root_enter(container, report))
+        return false;
+    else if (!drop_rights())
+        process_report_failure(report, "give up rights: %s", process_errno_text());
+    else
+        return true;
+    return false;
+}
+
+/* ---- its init ---- */
+
+/* Closes what the keeper had open, but these three. */
+static void close_keeper_fds(int a, int b, int c)
+{
+    for (int fd = 3; fd < a || fd < b || fd < c; fd++) {
+        if (fd != a && fd != b && fd != c)
+            close(fd);
+    }
+    close_range((unsigned)ML_MAX(ML_MAX(a, b), c) + 1, ~0U, 0);
+}
+
+/* Reaps; at the end of the command, reports it and exits. */
+static void init_reap(pid_t command, int reports)
+{
+    struct process_report report = {.what = PROCESS_ENDED};
+    pid_t pid;
+    while ((pid = waitpid(-1, &report.value, WNOHANG)) > 0) {
+        if (pid != command)
+            continue;
+        send_child_report(reports, &report);
+        _exit(0);
+    }
+}
+
+/* Starts the command; exits when that fails. */
+static pid_t init_start_command(const struct process_request *request, int output, int reports)
+{
+    struct process_report report = {0};
+    int failed[2] = {-1, -1};
+    pid_t pid = pipe2(failed, O_CLOEXEC) == 0 ? fork() : -1;
+    if (pid == 0)
+        process_exec(request, output, failed[1]);
+    if (pid < 0)
+        process_report_failure(&report, "fork: %s", process_errno_text());
+    close(failed[1]);
+    if (pid < 0 || read(failed[0], &report, sizeof report) == sizeof report) {
+        send_child_report(reports, &report);
+        _exit(127);
+    }
+    close(failed[0]);
+    close(output);
+    return pid;
+}
+
+ML_NORETURN static void run_init(const struct process_request *request, int output, int reports)
+{
+    struct process_report report = {.what = PROCESS_STARTED};
+    struct signalfd_siginfo info;
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    int signals = signalfd(-1, &all, SFD_CLOEXEC);
+    prctl(PR_SET_NAME, "moonloop-init");
+    setsid();
+    close_keeper_fds(output, reports, signals);
+    pid_t command = init_start_command(request, output, reports);
+    send_child_report(reports, &report);
+    for (;;) {
+        if (read(signals, &info, sizeof info) != sizeof info)
+            continue;
+        if (info.ssi_signo != SIGCHLD)
+            kill(-command, (int)info.ssi_signo);
+        init_reap(command, reports);
+    }
+}
+
+pid_t process_container_start(const struct process_request *request, int output,
+                              const int reports[2])
+{
+    uid_t user = geteuid();
+    gid_t group = getegid();
+    pid_t pid = clone_process(NAMESPACES);
+    if (pid != 0)
+        return pid;
+    struct process_report report = {0};
+    die_with_keeper(reports);
+    if (enter_container(&request->container, user, group, &report))
+        run_init(request, output, reports[1]);
+    send_child_report(reports[1], &report);
+    _exit(127);
+}
+
+/* ---- another process in it ---- */
+
+/* Enters the container; its child, which is our sibling, executes the command. */
+ML_NORETURN static void join_container(const struct process_request *request, int output,
+                                       const int reports[2], int told)
+{
+    struct process_report report = {0};
+    int container = (int)syscall(SYS_pidfd_open, request->beside, 0);
+    pid_t pid = container < 0 || setns(container, NAMESPACES) < 0 ? -1
+                                                                  : clone_process(CLONE_PARENT);
+    if (pid == 0) {
+        die_with_keeper(reports);
+        umask(022);
+        if (drop_rights())
+            process_exec(request, output, reports[1]);
+    }
+    if (pid <= 0) {
+        process_report_failure(&report, "enter the container: %s", process_errno_text());
+        send_child_report(reports[1], &report);
+    }
+    if (pid == 0)
+        _exit(127);
+    if (write(told, &pid, sizeof pid) != sizeof pid)
+        _exit(1);
+    _exit(0);
+}
+
+pid_t process_container_join(const struct process_request *request, int output,
+                             const int reports[2])
+{
+    int told[2];
+    if (pipe2(told, O_CLOEXEC) < 0)
+        return -1;
+    pid_t pid = -1, between = fork();
+    if (between == 0)
+        join_container(request, output, reports, told[1]);
+    close(told[1]);
+    if (between > 0) {
+        if (read(told[0], &pid, sizeof pid) != sizeof pid)
+            pid = -1;
+        while (waitpid(between, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    close(told[0]);
+    return pid;
+}
+
+/* ---- whether there can be containers ---- */
+
+ML_NORETURN static void try_container(const char *folder, const int reports[2])
+{
+    const struct process_request request = {
+        .container = {.root = folder, .hostname = "test", .user = geteuid(), .group = getegid()}};
+    struct process_report report = {0};
+    uid_t user = geteuid();
+    gid_t group = getegid();
+    pid_t pid = clone_process(NAMESPACES);
+    if (pid == 0) {
+        if (!enter_container(&request.container, user, group, &report))
+            send_child_report(reports[1], &report);
+        _exit(0);
+    }
+    if (pid < 0) {
+        process_report_failure(&report, "make namespaces: %s", process_errno_text());
+        send_child_report(reports[1], &report);
+    }
+    waitpid(pid, NULL, 0);
+    _exit(0);
+}
+
+bool process_container_try(const char *folder, struct process_report *report)
+{
+    int reports[2];
+    if (pipe2(reports, O_CLOEXEC) < 0) {
+        process_report_failure(report, "pipe: %s", process_errno_text());
+        return false;
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        try_container(folder, reports);
+    close(reports[1]);
+    if (pid < 0)
+        process_report_failure(report, "fork: %s", process_errno_text());
+    bool failed = pid < 0 || read(reports[0], report, sizeof *report) == sizeof *report;
+    close(reports[0]);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return !failed;
+}

@@ -1,0 +1,90 @@
+#include "cluster/process_exec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+void process_report_failure(struct process_report *report, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report->what = PROCESS_FAILED;
+    vsnprintf(report->message, sizeof report->message, format, args);
+    va_end(args);
+}
+
+const char *process_errno_text(void)
+{
+    static char text[128];
+    snprintf(text, sizeof text, "%s", strerror(errno));
+    text[0] = (char)tolower((unsigned char)text[0]);
+    return text;
+}
+
+static const char *find_path_variable(char *const *env)
+{
+    for (; *env; env++) {
+        if (strncmp(*env, "PATH=", 5) == 0)
+            return *env + 5;
+    }
+    return PATH_DEFAULT;
+}
+
+/* As execvpe, but never runs a shell. Returns, with errno, only if there is no such program. */
+static void exec_from_path(char *const *argv, char *const *env)
+{
+    int found = ENOENT;
+    if (strchr(argv[0], '/')) {
+        execve(argv[0], argv, env);
+        return;
+    }
+    struct ml_str rest = ml_str_of(find_path_variable(env));
+    while (rest.len && argv[0][0]) {
+        struct ml_str folder = ml_str_cut(&rest, ':');
+        ML_AUTO_FREE char *path = ml_asprintf(ML_STR_FMT "/%s", ML_STR_ARG(folder), argv[0]);
+        if (folder.len)
+            execve(path, argv, env);
+        if (folder.len && errno != ENOENT && errno != ENOTDIR)
+            found = errno;
+    }
+    errno = found;
+}
+
+/* In the words of Go's os/exec and of runc. */
+static void describe_exec_failure(struct process_report *report,
+                                  const struct process_request *request, bool in_folder)
+{
+    const char *command = request->argv[0], *why = process_errno_text();
+    if (!in_folder)
+        process_report_failure(report, "chdir to cwd (\"%s\"): %s", request->directory, why);
+    else if (errno == ENOENT && !strchr(command, '/'))
+        process_report_failure(report, "exec: \"%s\": executable file not found in $PATH", command);
+    else
+        process_report_failure(report, "exec: \"%s\": %s", command, why);
+}
+
+void process_exec(const struct process_request *request, int output, int failed)
+{
+    static const struct rlimit no_core;
+    sigset_t none;
+    setsid();
+    setrlimit(RLIMIT_CORE, &no_core);
+    dup2(output, 1);
+    dup2(output, 2);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    bool in_folder = !request->directory || chdir(request->directory) == 0;
+    if (in_folder)
+        exec_from_path(request->argv, request->env);
+    struct process_report report = {0};
+    describe_exec_failure(&report, request, in_folder);
+    ssize_t written = write(failed, &report, sizeof report);
+    (void)written; /* if nobody reads it, nobody waits for it */
+    _exit(127);
+}

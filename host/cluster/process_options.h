@@ -1,0 +1,10 @@
+/* cluster. The options of process.start in the host's own Lua. */
+#pragma once
+
+#include "cluster/process.h"
+#include "cluster/trusted_internal.h"
+
+/* Reads the table that is the only argument: argv, env, directory, count_max, container. Raises for
+ * what is wrong. Everything belongs to the table, and to what is pushed for it; callbacks and
+ * `beside` are left alone. [+?] */
+ML_RAISES void process_check_options(lua_State *L, struct ml_process_opts *opts);

@@ -1,0 +1,199 @@
+/* The warden of process.h. process.c forks it once; it forks a keeper for each process that the
+ * host asks for, and counts what each has below it. */
+#include "cluster/process_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cluster/process_keeper.h"
+#include "cluster/process_request.h"
+#include "cluster/process_tree.h"
+
+#define LEAVE_WITHIN_S 5
+#define COUNT_EVERY_MS 200
+#define COUNT_SHARE    50 /* counting uses at most 1/50 of a core */
+
+struct kept {
+    pid_t pid;
+    size_t count_max;
+};
+
+struct warden {
+    int socket;
+    int children; /* signalfd of SIGCHLD */
+    struct kept *keepers;
+    size_t keeper_count;
+    size_t keeper_capacity;
+    struct process_tree tree;
+    int pause_ms; /* between two counts */
+};
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / ML_NS_PER_MS;
+}
+
+static void warden_forget_keeper(struct warden *warden, pid_t pid)
+{
+    for (size_t i = 0; i < warden->keeper_count; i++) {
+        if (warden->keepers[i].pid == pid)
+            warden->keepers[i--] = warden->keepers[--warden->keeper_count];
+    }
+}
+
+static void warden_reap_keepers(struct warden *warden)
+{
+    struct signalfd_siginfo info;
+    pid_t pid;
+    while (read(warden->children, &info, sizeof info) > 0)
+        ;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        warden_forget_keeper(warden, pid);
+}
+
+static void warden_fork_keeper(struct warden *warden, const int fds[PROCESS_FD_COUNT])
+{
+    struct process_request_head head;
+    if (pread(fds[PROCESS_FD_REQUEST], &head, sizeof head, 0) != sizeof head)
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(warden->socket);
+        close(warden->children);
+        process_keeper(fds);
+    }
+    if (pid <= 0)
+        return;
+    warden->keepers = ml_grow(warden->keepers, &warden->keeper_capacity, warden->keeper_count,
+                              sizeof(*warden->keepers));
+    warden->keepers[warden->keeper_count++] = (struct kept){pid, head.count_max};
+}
+
+/* The descriptors of one request; false at the host's end. */
+static bool receive_request_fds(int socket, int fds[PROCESS_FD_COUNT])
+{
+    char byte;
+    union {
+        struct cmsghdr head; /* for its alignment */
+        char space[CMSG_SPACE(sizeof(int) * PROCESS_FD_COUNT)];
+    } control;
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
+    ssize_t len;
+    do
+        len = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (len < 0 && errno == EINTR);
+    const struct cmsghdr *head = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!head || head->cmsg_len != CMSG_LEN(sizeof(int) * PROCESS_FD_COUNT))
+        return false;
+    memcpy(fds, CMSG_DATA(head), sizeof(int) * PROCESS_FD_COUNT);
+    return true;
+}
+
+/* The host is gone, or waits for us to exit: the keepers notice it themselves and kill their
+ * processes. The alarm ends the wait for one that cannot be killed. */
+ML_NORETURN static void warden_leave(void)
+{
+    alarm(LEAVE_WITHIN_S);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+        ;
+    _exit(0);
+}
+
+static void warden_serve_request(struct warden *warden)
+{
+    int fds[PROCESS_FD_COUNT];
+    if (!receive_request_fds(warden->socket, fds))
+        warden_leave();
+    warden_fork_keeper(warden, fds);
+    for (size_t i = 0; i < PROCESS_FD_COUNT; i++)
+        close(fds[i]); /* if no keeper was forked, the host sees its sockets closed */
+}
+
+static void warden_count_processes(struct warden *warden)
+{
+    int64_t start = monotonic_ms();
+    process_tree_read(&warden->tree);
+    for (size_t i = 0; i < warden->keeper_count; i++) {
+        const struct kept *keeper = &warden->keepers[i];
+        const pid_t *below;
+        if (process_tree_below(&warden->tree, keeper->pid, &below) > keeper->count_max)
+            kill(keeper->pid, PROCESS_SIGNAL_TOO_MANY);
+    }
+    int64_t took = monotonic_ms() - start;
+    warden->pause_ms = (int)ML_MAX(took * COUNT_SHARE, (int64_t)COUNT_EVERY_MS);
+}
+
+/* Closes the host's descriptors, or its peers would not see them closed when it ends. */
+static void close_inherited_fds(int socket)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, 0);
+    dup2(null, 1);
+    if (socket > 3)
+        close_range(3, (unsigned)socket - 1, 0);
+    close_range((unsigned)socket + 1, ~0U, 0);
+}
+
+/* Wipes the host's environment: what the warden forks can be read in a container, by an init's
+ * /proc/1/environ. */
+static void wipe_inherited_environment(void)
+{
+    for (char **variable = environ; variable && *variable; variable++)
+        memset(*variable, 0, strlen(*variable));
+    environ = NULL;
+}
+
+/* Resets handlers, and blocked or ignored signals, which started processes would inherit. SIGCHLD
+ * and PROCESS_SIGNAL_TOO_MANY stay blocked: they are read from a signalfd. */
+static void reset_inherited_signals(void)
+{
+    sigset_t blocked;
+    for (int signo = 1; signo < NSIG; signo++)
+        signal(signo, SIG_DFL);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGCHLD);
+    sigaddset(&blocked, PROCESS_SIGNAL_TOO_MANY);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+void process_warden(int socket)
+{
+    struct warden warden = {.socket = socket, .pause_ms = COUNT_EVERY_MS};
+    sigset_t child;
+    setsid(); /* ^C at the terminal goes to the host only */
+    prctl(PR_SET_NAME, "moonloop-warden");
+    close_inherited_fds(socket);
+    wipe_inherited_environment();
+    reset_inherited_signals();
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    warden.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    int64_t last = 0;
+    for (;;) {
+        struct pollfd ready[] = {{socket, POLLIN, 0}, {warden.children, POLLIN, 0}};
+        int64_t wait = ML_MAX(last + warden.pause_ms - monotonic_ms(), INT64_C(0));
+        poll(ready, ML_COUNT(ready), warden.keeper_count ? (int)wait : -1);
+        if (ready[1].revents)
+            warden_reap_keepers(&warden);
+        if (ready[0].revents)
+            warden_serve_request(&warden);
+        if (warden.keeper_count && monotonic_ms() >= last + warden.pause_ms) {
+            warden_count_processes(&warden);
+            last = monotonic_ms();
+        }
+    }
+}

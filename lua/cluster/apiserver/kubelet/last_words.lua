@@ -1,0 +1,46 @@
+--- The message of a container that has ended: the file of terminationMessagePath, or the end of its log.
+---
+--- Rules: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMessage, toKubeContainerStatus,
+--- readLastStringFromContainerLogs) and container/runtime.go for the limits.
+local process = require "cluster.process"
+
+local M = {}
+
+local FILE_MAX = 4096
+local LOG_MAX, LINES_MAX = 2048, 80
+
+
+-- The end of a log, without its times.
+local function end_of(log)
+  local ring, count = {}, 0
+  for line in log:lines() do
+    ring[count % LINES_MAX + 1] = line
+    count = count + 1
+  end
+  local texts = {}
+  for i = math.max(count - LINES_MAX, 0), count - 1 do
+    local mark, text = ring[i % LINES_MAX + 1]:match "^%S+ (%u) (.*)\n$"
+    texts[#texts + 1] = text and text .. (mark == "F" and "\n" or "")
+  end
+  return table.concat(texts):sub(-LOG_MAX)
+end
+
+
+--- @param known string what is known of the end, "" for nothing
+--- @param path string|nil the file for the container's own words
+--- @param log table the log of the run, closed  @param code integer  @param policy string|nil
+--- @return string|nil
+function M.message(known, path, log, code, policy)
+  local said = path and process.read_end(path, FILE_MAX) or ""
+  if said == "" and policy == "FallbackToLogsOnError" and code ~= 0 then
+    said = end_of(log)
+  end
+  if known ~= "" and said ~= "" then
+    return known .. ": " .. said
+  end
+  local message = known .. said
+  return message ~= "" and message or nil
+end
+
+
+return M

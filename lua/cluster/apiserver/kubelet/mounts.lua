@@ -1,0 +1,175 @@
+--- What a container has of its own: its user, its root, what is mounted in it. host/cluster/process_root.h makes it.
+---
+--- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts, ensureHostsFile), kuberuntime/kuberuntime_container.go
+--- (makeMounts: the file of terminationMessagePath), util/truncateHostname.
+local fit = require "cluster.apiserver.kubelet.fit"
+local paths = require "cluster.apiserver.kubelet.paths"
+local process = require "cluster.process"
+local volumes = require "cluster.apiserver.kubelet.volumes"
+
+local M = {}
+
+local HOSTNAME_MAX = 63
+local ANYBODY = 65532 -- for an image that must not run as root and does not say as whom
+local ALL_READ, ALL_WRITE = 420, 438 -- 0644, 0666
+local READ_ONLY = { "configMap", "secret", "projected", "downwardAPI" } -- whatever the mount says
+
+
+--- The name that a pod's containers see as that of their host.
+function M.hostname(pod)
+  return ((pod.spec.hostname or pod.metadata.name):sub(1, HOSTNAME_MAX):gsub("[-.]+$", ""))
+end
+
+
+--- The user and the group that a container sees itself as. @return integer user, integer group
+function M.user(pod, container)
+  local user, group = process.user()
+  local wanted = fit.security(pod, container, "runAsUser")
+  if not wanted and user == 0 and fit.security(pod, container, "runAsNonRoot") then
+    wanted = ANYBODY
+  end
+  return wanted or user, fit.security(pod, container, "runAsGroup") or (wanted and 0 or group)
+end
+
+
+-- /etc/hosts as the kubelet writes it.
+local function hosts_text(pod)
+  local name = M.hostname(pod)
+  local lines = {
+    "# Kubernetes-managed hosts file.", "127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback",
+    ("%s\t%s"):format(pod.status and pod.status.podIP or "127.0.0.1", name),
+  }
+  for _, alias in ipairs(pod.spec.hostAliases or {}) do
+    lines[#lines + 1] = ("%s\t%s"):format(alias.ip, table.concat(alias.hostnames or {}, "\t"))
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+
+-- The machine's: containers share its network. Its own file is often a link to what they do not see.
+local function resolver_text()
+  local file = io.open "/etc/resolv.conf"
+  local text = file and file:read "a"
+  if file then
+    file:close()
+  end
+  return text or ""
+end
+
+
+-- Files that each container has in /etc, from the folder of its pod.
+local function add_etc(mounts, place, pod)
+  local files = { hosts = hosts_text(pod), hostname = M.hostname(pod) .. "\n", ["resolv.conf"] = resolver_text() }
+  local ok, why = process.make_folder(place .. "/etc")
+  for name, text in pairs(files) do
+    local path = ("%s/etc/%s"):format(place, name)
+    if ok then
+      ok, why = process.write(path, text, ALL_READ)
+    end
+    mounts[#mounts + 1] = { source = path, target = "/etc/" .. name }
+  end
+  return ok, why
+end
+
+
+local function is_read_only(entry, volume)
+  for _, kind in ipairs(READ_ONLY) do
+    if volume[kind] then
+      return true
+    end
+  end
+  return entry.readOnly or (volume.persistentVolumeClaim or {}).readOnly or false
+end
+
+
+-- Parents first, as runtimes sort them.
+local function sort(mounts)
+  local depth = {}
+  for _, mount in ipairs(mounts) do
+    depth[mount] = select(2, mount.target:gsub("/", ""))
+  end
+  table.sort(mounts, function(a, b)
+    if depth[a] ~= depth[b] then
+      return depth[a] < depth[b]
+    end
+    return a.target < b.target
+  end)
+end
+
+
+-- The file of the container's last words, empty. @return string|nil path, or nil and why not
+local function last_words(place, run)
+  local path = ("%s/words/%s"):format(place, run.container.name)
+  local ok, why = process.make_folder(place .. "/words")
+  if ok then
+    ok, why = process.write(path, "", ALL_WRITE)
+  end
+  return ok and path or nil, why
+end
+
+
+-- All that is mounted. @return table|nil mounts, string|nil message the file of its last words, or nil and why not
+local function mounts_of(place, run)
+  local mounts, container, message = {}, run.container, nil
+  local ok, why = volumes.each(place, run, function(entry, volume, folder)
+    mounts[#mounts + 1] = {
+      source = folder,
+      subpath = entry.subPath ~= "" and entry.subPath or nil,
+      target = paths.clean(entry.mountPath),
+      read_only = is_read_only(entry, volume),
+    }
+    return true
+  end)
+  if ok then
+    ok, why = add_etc(mounts, place, run.pod)
+  end
+  if ok and container.terminationMessagePath then
+    message, why = last_words(place, run)
+    ok = message ~= nil
+    mounts[#mounts + 1] = { source = message, target = paths.clean(container.terminationMessagePath) }
+  end
+  if not ok then
+    return nil, why
+  end
+  sort(mounts)
+  return mounts, message
+end
+
+
+--- What process.start needs to know of a container.
+--- @param place string the pod's own folder  @param run table see worker.lua
+--- @return table|nil plan { container =, directory = where it starts, root =, home =, message = the file of its last
+---   words }, or nil and why not
+function M.plan(place, run)
+  local mounts, message = mounts_of(place, run)
+  if not mounts then
+    return nil, message
+  end
+  local directory = paths.clean(run.container.workingDir or "")
+  if directory ~= "/" then
+    mounts[#mounts + 1] = { target = directory }
+  end
+  local root = ("%s/roots/%s"):format(place, run.container.name)
+  local ok, why = process.make_folder(root)
+  if not ok then
+    return nil, why
+  end
+  local user, group = M.user(run.pod, run.container)
+  return {
+    directory = directory,
+    root = "/",
+    home = "/root",
+    message = message,
+    container = {
+      root = root,
+      hostname = M.hostname(run.pod),
+      user = user,
+      group = group,
+      read_only = (run.container.securityContext or {}).readOnlyRootFilesystem or false,
+      mounts = mounts,
+    },
+  }
+end
+
+
+return M

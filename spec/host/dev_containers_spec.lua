@@ -1,0 +1,118 @@
+-- Pods of moonloop dev have a file system of their own. On a machine without user namespaces they are processes, and
+-- what would need a container is refused.
+local dev = require "spec.host.support.dev"
+local shell = require "spec.e2e.support.shell"
+local wait = require "spec.e2e.support.wait"
+
+local PODS = "/api/v1/namespaces/default/pods"
+
+-- In a user namespace that may have none below it.
+local NO_NAMESPACES = "unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; exec \"$@\"' --"
+local can_unshare = select(2, shell.run "unshare -Urm true 2>/dev/null") == 0
+
+
+local function pod(name, script, path, more)
+  local container = {
+    name = "main", image = "busybox", command = { "sh", "-c", script },
+    volumeMounts = path and { { name = "v", mountPath = path } } or nil,
+  }
+  for key, value in pairs(more or {}) do
+    container[key] = value
+  end
+  return {
+    apiVersion = "v1", kind = "Pod", metadata = { name = name },
+    spec = { restartPolicy = "Never", containers = { container }, volumes = { { name = "v", emptyDir = {} } } },
+  }
+end
+
+
+-- The state of its only container, as soon as `find` returns something of it.
+local function till_state(server, name, find)
+  return wait.till("the state of " .. name, 10, function()
+    local found = server:get(PODS .. "/" .. name)
+    local status = found and found.status.containerStatuses
+    return status and find(status[1].state)
+  end)
+end
+
+
+local function terminated(state)
+  return state.terminated
+end
+
+
+local function refused(state)
+  return state.waiting and state.waiting.message and state.waiting
+end
+
+
+describe("moonloop dev", function()
+  local server
+  after_each(dev.stop_all)
+
+  if can_unshare then
+    it("runs pods that write where they like, and nothing of it reaches the machine", function()
+      server = dev.start {}
+      local outside = shell.folder "outside"
+      local name = outside:gsub("/", "-")
+      local script = ("for d in '' /tmp /etc /usr /root /var; do echo x >$d/%s; done; test ! -e %s || echo seen; "
+        .. "echo kept >/etc/app/file; cat /etc/app/file; ls $d/%s"):format(name, outside, name)
+      server:must("POST", PODS, pod("writer", script, "/etc/app"))
+      assert.equal(0, till_state(server, "writer", terminated).exitCode)
+      assert.equal("kept\n/" .. "var/" .. name .. "\n", server:must("GET", PODS .. "/writer/log"))
+      for _, folder in ipairs { "", "/tmp", "/etc", "/usr", "/root", "/var" } do
+        assert.is_nil(shell.read(folder .. "/" .. name), folder)
+      end
+      assert.is_nil(shell.read "/etc/app/file")
+      assert.equal("", shell.must("ls -A " .. outside))
+      server:stop()
+    end)
+
+    it("mounts volumes over /etc, and over no more than their pod sees", function()
+      server = dev.start {}
+      server:must("POST", PODS, pod("over", "ls /etc | tr '\\n' ' '", "/etc"))
+      server:must("POST", PODS, pod("up", "ls -d /elsewhere", "/data/../../elsewhere"))
+      server:must("POST", PODS, pod("proc", "true", "/proc/sys"))
+      assert.equal(0, till_state(server, "over", terminated).exitCode)
+      assert.equal("hostname hosts resolv.conf ", server:must("GET", PODS .. "/over/log"))
+      assert.equal(0, till_state(server, "up", terminated).exitCode)
+      assert.same({ 128, "StartError", 'error mounting to rootfs at "/proc/sys": it is inside /proc' }, (function()
+        local state = till_state(server, "proc", terminated)
+        return { state.exitCode, state.reason, state.message }
+      end)())
+      server:stop()
+    end)
+
+    it("says the last words of a container, and runs it as the user that it wants", function()
+      server = dev.start {}
+      server:must("POST", PODS, pod("words", "id -u >/dev/termination-log; exit 3", nil,
+        { securityContext = { runAsUser = 4242 } }))
+      assert.equal("4242\n", till_state(server, "words", terminated).message)
+      server:must("POST", PODS, pod("log", "echo said; exit 3", nil,
+        { terminationMessagePolicy = "FallbackToLogsOnError" }))
+      assert.equal("said\n", till_state(server, "log", terminated).message)
+      server:stop()
+    end)
+  end
+
+  it("refuses a volume in place of the root", function()
+    server = dev.start {}
+    server:must("POST", PODS, pod("root", "true", "/"))
+    local state = till_state(server, "root", refused)
+    assert.equal("CreateContainerError", state.reason)
+    server:stop()
+  end)
+
+  it("says where there are no containers, and refuses what needs one", function()
+    server = dev.start({}, { under = can_unshare and NO_NAMESPACES or nil })
+    server:must("POST", PODS, pod("plain", "echo x >v/y; cat v/y", "v"))
+    assert.equal(0, till_state(server, "plain", terminated).exitCode)
+    assert.equal("x\n", server:must("GET", PODS .. "/plain/log"))
+    server:till_said "pods run without containers: .*see Pods in docs/dev.md"
+    server:must("POST", PODS, pod("absolute", "true", "/data"))
+    assert.matches("volume \"v\" at /data: without containers, only relative paths are",
+      till_state(server, "absolute", refused).message, 1, true)
+    assert.is_nil(shell.read "/data/y")
+    server:stop()
+  end)
+end)
