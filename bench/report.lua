@@ -151,7 +151,11 @@ local targets = {
   { "flapping: lists of a kind and outage", numbers "flapping.lists_max", "%.0f", 1 },
   { "`moonloop dev`: exec to the first answer", numbers("embedded.answered", MS), "%.0f ms", 100 },
   { "100 watchers at 1,000 events a second: events lost", numbers "embedded.watchers.lost", "%.0f", 0 },
+  { "50 rules in CEL: time they add to a write", numbers("embedded.rules.added", 1 / 1000), "%.3f ms", 0.2 },
   { "`moonloop test reconcilers/`", numbers("embedded.test", MS), "%.0f ms", 100 },
+  { "300 CRDs, in process: until all are established", numbers "embedded.crds.seconds", "%.1f s", 15 },
+  { "… resident then", numbers("embedded.crds.VmRSS"), "%.0f MiB", 150 },
+  { "… the first `/openapi/v2`", numbers "embedded.crds.openapi_v2", "%.2f s", 1 },
 }
 
 
@@ -460,6 +464,11 @@ local function embedded_table()
     { "resident, 10,000 ConfigMaps of 1 KB", "embedded.VmRSS.full", "%.1f MiB", MIB },
     { "gets a second, TLS, one connection", "embedded.tls1.gets", "%.0f" },
     { "gets a second, in process", "embedded.inprocess.get", "%.0f" },
+    { "300 CRDs: the text of all", "embedded.crds.MiB_sent", "%.1f MiB" },
+    { "… the slowest of them", "embedded.crds.slowest", "%.2f s" },
+    { "… `/openapi/v2` after a change of one", "embedded.crds.openapi_v2_again", "%.2f s" },
+    { "… the index of `/openapi/v3`", "embedded.crds.openapi_v3_index", "%.2f s" },
+    { "… resident after all these", "embedded.crds.VmRSS_openapi", "%.0f MiB" },
     { "`make demo` from cache", "embedded.demo", "%.1f s" },
   } do
     line("| %s | %s | |", row[1], spread(numbers(row[2], row[4]), row[3]))

@@ -46,4 +46,8 @@ in_process() {
   fi
   LUA_PATH='lua/?.lua;lua/?/init.lua;;' "$work/hostlua/spec/hostlua/hostlua" bench/apiserver/inprocess.lua 20000 |
     awk '$2 ~ /^[0-9]+$/ && $3 == "a" { printf "%s\t%s\n", $1, $2 }' | record_all embedded.inprocess
+  LUA_PATH='lua/?.lua;lua/?/init.lua;;' "$work/hostlua/spec/hostlua/hostlua" bench/apiserver/rules.lua |
+    record_all embedded.rules
+  LUA_PATH='lua/?.lua;lua/?/init.lua;bench/apiserver/?.lua;;' "$work/hostlua/spec/hostlua/hostlua" \
+    bench/apiserver/crds.lua 300 | record_all embedded
 }

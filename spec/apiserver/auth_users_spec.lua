@@ -120,6 +120,24 @@ describe("roles", function()
     assert.truthy(answer.message:find('clusterrole.rbac.authorization.k8s.io "r" not found', 1, true))
   end)
 
+  it("to patch are not rights to create: who applies what is not there needs both", function()
+    local path = "/api/v1/namespaces/default/configmaps/a?fieldManager=m"
+    local applied = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "a" }, data = { k = "v" } }
+    local headers = bearer("jane", { ["content-type"] = "application/apply-patch+yaml" })
+    local roles = new { authorization = "rbac", tokens = TOKENS }
+    grant(roles, { kind = "User", name = "jane" }, "patch", "configmaps")
+    local code, answer = ask(roles, "PATCH", path, headers, applied)
+    assert.same({ 403, 'configmaps "a" is forbidden: User "jane" cannot create resource "configmaps" in API group "" '
+      .. 'in the namespace "default"' }, { code, answer.message })
+    assert.equal(404, (roles:call("GET", "/api/v1/namespaces/default/configmaps/a")))
+    applied.data["a/b"] = "v"
+    assert.equal(422, (ask(roles, "PATCH", path, headers, applied)))
+    applied.data["a/b"] = nil
+    roles:call("PATCH", RBAC .. "clusterroles/r", { rules = { { verbs = { "patch", "create" }, apiGroups = { "" },
+      resources = { "configmaps" } } } }, { content_type = "application/merge-patch+json" })
+    assert.equal(201, (ask(roles, "PATCH", path, headers, applied)))
+  end)
+
   it("do not bind the administrator", function()
     assert.equal(200, (ask(server, "GET", "/api/v1/secrets", bearer "root")))
   end)

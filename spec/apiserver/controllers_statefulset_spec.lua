@@ -58,6 +58,24 @@ describe("A StatefulSet", function()
       assert.is_nil(cluster:status().readyReplicas)
     end)
 
+    it("anew, with addresses that their Service tells of", function()
+      cluster:must("POST", "/api/v1/namespaces/default/services", {
+        metadata = { name = "web" },
+        spec = { clusterIP = "None", selector = { app = "web" }, ports = { { port = 80 } } },
+      })
+      cluster:make { replicas = 1 }
+      local before = cluster:pod "web-0"
+      cluster:must("DELETE", PODS .. "/web-0")
+      cluster:pass(60)
+      local after = cluster:pod "web-0"
+      assert.not_equal(before.metadata.uid, after.metadata.uid)
+      assert.truthy(after.status.podIP)
+      assert.same({ { ip = after.status.podIP } }, after.status.podIPs)
+      assert.equal(before.status.hostIP, after.status.hostIP)
+      local endpoints = cluster:must("GET", "/api/v1/namespaces/default/endpoints/web")
+      assert.equal(after.status.podIP, endpoints.subsets[1].addresses[1].ip)
+    end)
+
     it("and says why they are refused", function()
       local template = testsets.template(1)
       template.spec.serviceAccountName = "nobody"

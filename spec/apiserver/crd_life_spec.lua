@@ -113,25 +113,114 @@ describe("a CRD", function()
     assert.equal(404, (world:call("GET", THINGS)))
   end)
 
-  for _, case in ipairs {
-    { "conversion by webhook", "conversion by webhook %(spec%.conversion%.strategy: Webhook%)", function(made)
-      made.spec.conversion = { strategy = "Webhook", webhook = { conversionReviewVersions = host.json.array { "v1" } } }
-    end },
-    { "rules in CEL", "validation rules in CEL %(.*properties%[a%]%.x%-kubernetes%-validations%)", function(made)
-      made.spec.versions[1].schema.openAPIV3Schema.properties.spec.properties.a = {
-        type = "string", ["x-kubernetes-validations"] = host.json.array { { rule = "self != ''" } },
-      }
-    end },
-  } do
-    it("is refused, not passed over, with " .. case[1], function()
-      local made = crd { version("v1", {}) }
-      case[3](made)
-      local code, answer = world:call("POST", CRDS, made)
-      assert.equal(501, code)
-      assert.equal("NotImplemented", answer.reason)
-      assert.matches(case[2], answer.message)
-    end)
-  end
+  it("is refused, not passed over, with conversion by a webhook", function()
+    local made = crd { version("v1", {}) }
+    made.spec.conversion = { strategy = "Webhook", webhook = { conversionReviewVersions = host.json.array { "v1" } } }
+    local code, answer = world:call("POST", CRDS, made)
+    assert.equal(501, code)
+    assert.equal("NotImplemented", answer.reason)
+    assert.matches("conversion by webhook %(spec%.conversion%.strategy: Webhook%)", answer.message)
+  end)
+
+  it("decodes no schema before its kind is used, and keeps none that was only published", function()
+    create(crd { version("v1", { a = { type = "string" } }) })
+    local res = world.server.registry:find("e.com", "v1", "things")
+    world:must("GET", "/apis/e.com/v1")
+    world:must("GET", "/apis", nil, { accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList" })
+    world:must("GET", "/openapi/v2")
+    world:must("GET", "/openapi/v3/apis/e.com/v1")
+    assert.is_nil(rawget(res, "schema"))
+    assert.is_nil(rawget(res, "strategy"))
+    world:must("POST", THINGS, thing("one", { a = "x", b = "y" }))
+    assert.same({ a = "x" }, world:must("GET", THINGS .. "/one").spec)
+    assert.truthy(rawget(res, "schema"))
+  end)
+
+  it("is written without a look at the others", function()
+    for i = 1, 3 do
+      create(crd({ version("v1", {}) }, "other" .. i .. "s", "Other" .. i))
+    end
+    local decoded, decode = 0, host.json.decode
+    host.json.decode = function(text)
+      decoded = decoded + (text:find("other", 1, true) and 1 or 0)
+      return decode(text)
+    end
+    local ok, why = pcall(create, crd { version("v1", {}) })
+    host.json.decode = decode
+    assert.truthy(ok, why)
+    assert.equal(0, decoded)
+  end)
+
+  it("gives a new object the defaults of its status, which a create cannot set", function()
+    local made = version("v1", {}, { subresources = { status = {} } })
+    made.schema.openAPIV3Schema.properties.status = {
+      type = "object", default = { seen = -1 },
+      properties = { seen = { type = "integer" }, deep = { type = "string", default = "d" } },
+    }
+    create(crd { made })
+    local sent = thing "one"
+    sent.status = { seen = 7 }
+    assert.same({ seen = -1, deep = "d" }, world:must("POST", THINGS .. "?dryRun=All", sent).status)
+    assert.same({ seen = -1, deep = "d" }, world:must("POST", THINGS, sent).status)
+    local object = world:must("GET", THINGS .. "/one")
+    assert.same({ seen = -1, deep = "d" }, object.status)
+    for _, entry in ipairs(object.metadata.managedFields or {}) do
+      assert.is_nil(entry.fieldsV1["f:status"])
+    end
+  end)
+
+  it("with a scale says where its path leads nowhere", function()
+    local made = version("v1", { size = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } },
+      { subresources = { scale = { specReplicasPath = ".spec.size.want.now", statusReplicasPath = ".status.size" } } })
+    create(crd { made })
+    local _, answer = world:call("POST", THINGS, thing("one", { size = { want = "x" } }))
+    assert.equal('Thing.e.com "one" is invalid: .spec.size.want.now: Invalid value: 0: .spec.size.want.now accessor '
+      .. "error: x is of the type string, expected map[string]interface{}", answer.message)
+    _, answer = world:call("POST", THINGS, thing("one", { size = 5 }))
+    assert.truthy(answer.message:find(".spec.size.want accessor error: 5 is of the type int64", 1, true))
+    world:must("POST", THINGS, thing("one", {}))
+    local code
+    code, answer = world:patch("merge", THINGS .. "/one/scale", { metadata = { labels = {} } })
+    assert.same({ 400, 'the spec replicas field ".spec.size.want.now" cannot be empty' }, { code, answer.message })
+    assert.equal(200, (world:patch("merge", THINGS .. "/one/scale", { spec = { replicas = 3 } })))
+    assert.equal(3, world:must("GET", THINGS .. "/one").spec.size.want.now)
+  end)
+
+  it("whose scale looks elsewhere now says what is there", function()
+    local scale = { specReplicasPath = ".spec.size", statusReplicasPath = ".status.size" }
+    local properties = { size = { type = "integer" }, word = { type = "string" } }
+    create(crd { version("v1", properties, { subresources = { scale = scale } }) })
+    world:must("POST", THINGS, thing("one", { size = 1, word = "w" }))
+    local changed = world:must("GET", CRDS .. "/things.e.com")
+    changed.spec.versions[1].subresources.scale.specReplicasPath = ".spec.word.deep"
+    world:must("PUT", CRDS .. "/things.e.com", changed)
+    for _, verb in ipairs { "GET", "PUT" } do
+      local body = { apiVersion = "autoscaling/v1", kind = "Scale", metadata = { name = "one", namespace = "default" },
+        spec = { replicas = 2 } }
+      local _, answer = world:call(verb, THINGS .. "/one/scale", verb == "PUT" and body or nil)
+      assert.equal(".spec.word.deep accessor error: w is of the type string, expected map[string]interface{}",
+        answer.message)
+    end
+  end)
+
+  it("of Kubernetes' own groups says whether it was approved", function()
+    local made = crd { version("v1", {}) }
+    made.spec.group, made.metadata.name = "x.k8s.io", "things.x.k8s.io"
+    made.metadata.annotations = { ["api-approved.kubernetes.io"] = "unapproved, a test" }
+    create(made)
+    local said = condition("things.x.k8s.io", "KubernetesAPIApprovalPolicyConformant")
+    assert.same({ "False", "UnapprovedAnnotation", 'not approved: "unapproved, a test"' },
+      { said.status, said.reason, said.message })
+    assert.equal("True", condition("things.x.k8s.io", "Established").status)
+    world:patch("merge", CRDS .. "/things.x.k8s.io", { metadata = { annotations = {
+      ["api-approved.kubernetes.io"] = "https://github.com/kubernetes/kubernetes/pull/1" } } })
+    hostlua.poll()
+    said = condition("things.x.k8s.io", "KubernetesAPIApprovalPolicyConformant")
+    assert.same({ "True", "ApprovedAnnotation", "approved in https://github.com/kubernetes/kubernetes/pull/1" },
+      { said.status, said.reason, said.message })
+    create(crd { version("v1", {}) })
+    assert.is_nil(condition("things.e.com", "KubernetesAPIApprovalPolicyConformant"))
+  end)
 
   it("that was kept is served again", function()
     create(crd { version("v1", {}) })

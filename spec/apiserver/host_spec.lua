@@ -11,13 +11,25 @@ describe("host.yaml", function()
     assert.equal('[{"a":1},["x",{}]]', json.encode(list))
   end)
 
-  it("reads scalars as the core schema of 1.2", function()
-    local list = host.yaml.decode "[yes, 'true', true, 0o17, 1.5, ~, 2001-01-01, 012]"
-    assert.equal("yes", list[1][1])
-    assert.equal("true", list[1][2])
-    assert.is_true(list[1][3])
-    assert.equal(json.null, list[1][6])
-    assert.equal("2001-01-01", list[1][7])
+  it("reads scalars as kubectl does", function()
+    local list = host.yaml.decode "[yes, 'true', true, 0o17, 1.5, ~, 2001-01-01, 0644, 1_000, 1.0]"
+    assert.equal('[true,"true",true,15,1.5,null,"2001-01-01",420,1000,1]', json.encode(list[1]))
+  end)
+
+  it("gives the documents one by one, with their lines", function()
+    local list = host.yaml.documents "a: 1\n---\nb: [\nc: d\n---\n# c\nd: [on]\n--- x\n"
+    assert.equal('[{"line":1,"value":{"a":1}},{"line":3,"wrong":"line 5: did not find expected \',\' or \']\'"},'
+      .. '{"line":6,"value":{"d":[true]}},{"line":8,"wrong":"line 8: invalid Yaml document separator: x"}]',
+      json.encode(list))
+    assert.same({}, host.yaml.documents "# nothing\n")
+  end)
+
+  it("gives the first document as JSON, and the keys that come twice", function()
+    assert.same({ '{"a":2,"b":1}', 'line 3: key "a" already set in map\n' },
+      { host.yaml.to_json("b: 1\na: 1\na: 2\n---\nc: [", true) })
+    assert.same({ '{"a":2}', "" }, { host.yaml.to_json "a: 1\na: 2\n" })
+    assert.same({ "null", "" }, { host.yaml.to_json("", true) })
+    assert.same({ nil, "yaml: line 1: did not find expected ',' or ']'" }, { host.yaml.to_json "a: [b\nc: d" })
   end)
 
   it("returns nil and the line for what is no YAML", function()

@@ -100,7 +100,9 @@ describe("evicting a pod", function()
 
   local function run(name)
     world:must("POST", PODS, pod(name))
-    world:patch("merge", PODS .. "/" .. name .. "/status", { status = { phase = "Running" } })
+    world:patch("merge", PODS .. "/" .. name .. "/status", { status = {
+      phase = "Running", conditions = { { type = "Ready", status = "True" } },
+    } })
   end
 
   local function budget(name, status)

@@ -7,6 +7,13 @@ describe("writing objects", function()
   local world
   before_each(function() world = testserver.new() end)
 
+  it("tells unknown fields of YAML, without a search for JSON in it, which had no end", function()
+    local code, answer = world:call("POST", PATH .. "?fieldValidation=Strict",
+      '{"metadata":{"name":"a"},"more":[{^a":"b"}],"less":1}', { ["content-type"] = "application/yaml" })
+    assert.equal(400, code)
+    assert.matches('unknown field "less", unknown field "more"', answer.message)
+  end)
+
   it("creates with what only the server sets", function()
     local code, made = world:call("POST", PATH, {
       metadata = { name = "a", uid = "mine", creationTimestamp = "2020-01-01T00:00:00Z" }, data = { k = "v" },

@@ -52,6 +52,7 @@ return {
     { "kube%-api%-access%-" .. SUFFIX:rep(5), "kube-api-access" },
     { "10%.0%.%d+%.%d+", "address" },
     { "%f[%d]127%.0%.0%.1:%d+", "address" },
+    { "selfType%d+", "type" }, -- an object, in what is wrong with an expression
   },
 
   -- Sentences that tell a version or a time: what stands between the two captures is hidden.

@@ -3,13 +3,14 @@
 #
 #   spec/conformance/run.sh                     every scenario and every session
 #   spec/conformance/run.sh watch/ sessions/at  those with such a part in their names
+#   spec/conformance/run.sh cel-spec            only cel-spec's own cases of CEL, which need no server: spec/cel
 #   CONTROLPLANE=DIR spec/conformance/run.sh …  against a control plane that runs, and goes on running:
 #                                               spec/e2e/controlplane/controlplane.sh up DIR
 #   MOONLOOP=PATH HOSTLUA=PATH                  the binary, and the interpreter that plays the scenarios
 #   OLD_KUBECTL=DIR                             a folder with the distribution's kubectl; default: its package, unpacked
 #   JOBS=N                                      so many scenarios at a time on each server; default 4
 #
-# The last line counts scenarios; a session is one for each kubectl. Exit code 1 for a difference that is not listed
+# The last line counts scenarios and cases of cel-spec; a session is one for each kubectl. Exit code 1 for a difference that is not listed
 # in docs/embedded-server.md, and for one that is listed and is none.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -75,6 +76,25 @@ play() {
   "$hostlua" "$main" list "$@" | xargs -r -n 1 -P "${JOBS:-4}" "$hostlua" "$main" play "$kubeconfig" "$folder"
 }
 
+# cel-spec's cases are in the Go module that Kubernetes has of it.
+judge_cel() {
+  local folder
+  (cd spec/e2e/controlplane && go mod download cel.dev/expr)
+  folder=$(cd spec/e2e/controlplane && go list -m -f '{{.Dir}}' cel.dev/expr)
+  LUA_PATH="spec/cel/?.lua;$LUA_PATH" "$hostlua" spec/cel/judge.lua "$folder/tests/simple/testdata"
+}
+
+# add_up FILE: the sum of its lines "n passed, n failed, n skipped".
+add_up() {
+  awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { p += $1; f += $3; s += $5 }
+    END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$1"
+}
+
+export LUA_PATH="./?.lua;lua/?.lua;lua/?/init.lua;;"
+if [ "$*" = cel-spec ]; then
+  judge_cel
+  exit
+fi
 for program in "$moonloop" "$hostlua"; do
   [ -x "$program" ] || { echo "conformance: no $program; build it first: make build asan" >&2; exit 1; }
 done
@@ -82,7 +102,6 @@ old=${OLD_KUBECTL:-$(old_kubectl)}
 current=$(current_kubectl)
 CONFORMANCE_KUBECTLS="$(version_of "$old")=$old $(version_of "$current")=$current"
 export CONFORMANCE_KUBECTLS
-export LUA_PATH="./?.lua;lua/?.lua;lua/?/init.lua;;"
 
 controlplane_dir=${CONTROLPLANE:-$run/cp}
 if [ -z "${CONTROLPLANE:-}" ]; then
@@ -96,5 +115,10 @@ outcome=0
 play embedded "$run/embedded.kubeconfig" "$@" || outcome=1
 wait "$real_pid" || outcome=1
 real_pid=''
-"$hostlua" "$main" compare "$run/real/" "$run/embedded/" "$@" || outcome=1
+"$hostlua" "$main" compare "$run/real/" "$run/embedded/" "$@" | tee "$run/counts" || outcome=1
+if [ $# = 0 ]; then
+  echo "cel-spec:"
+  judge_cel | tee -a "$run/counts" || outcome=1
+  add_up "$run/counts"
+fi
 exit "$outcome"

@@ -16,16 +16,22 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	autoscaling "k8s.io/api/autoscaling/v1"
+	scaling "k8s.io/api/autoscaling/v2"
 	batch "k8s.io/api/batch/v1"
 	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	events "k8s.io/api/events/v1"
+	flowcontrol "k8s.io/api/flowcontrol/v1"
 	networking "k8s.io/api/networking/v1"
+	node "k8s.io/api/node/v1"
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
+	scheduling "k8s.io/api/scheduling/v1"
+	storage "k8s.io/api/storage/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // The kinds whose types are written; what they refer to comes along. A package has one entry.
@@ -35,17 +41,26 @@ var kinds = []struct {
 }{
 	{"core", []any{core.Namespace{}, core.Pod{}, core.ConfigMap{}, core.Secret{}, core.Service{},
 		core.ServiceAccount{}, core.Event{}, core.Endpoints{}, core.Node{}, core.PersistentVolumeClaim{},
-		core.PersistentVolume{}, core.Binding{}, core.PodTemplate{}}},
-	{"apps", []any{apps.Deployment{}, apps.ReplicaSet{}, apps.StatefulSet{}, apps.ControllerRevision{}}},
-	{"batch", []any{batch.Job{}}},
+		core.PersistentVolume{}, core.Binding{}, core.PodTemplate{}, core.ReplicationController{},
+		core.ResourceQuota{}, core.LimitRange{}}},
+	{"apps", []any{apps.Deployment{}, apps.ReplicaSet{}, apps.StatefulSet{}, apps.ControllerRevision{},
+		apps.DaemonSet{}}},
+	{"batch", []any{batch.Job{}, batch.CronJob{}}},
 	{"coordination", []any{coordination.Lease{}}},
 	{"events", []any{events.Event{}}},
 	{"discovery", []any{discovery.EndpointSlice{}}},
-	{"networking", []any{networking.IngressClass{}}},
+	{"networking", []any{networking.IngressClass{}, networking.Ingress{}, networking.NetworkPolicy{}}},
+	{"scheduling", []any{scheduling.PriorityClass{}}},
+	{"storage", []any{storage.StorageClass{}, storage.VolumeAttachment{}, storage.CSIDriver{}, storage.CSINode{},
+		storage.CSIStorageCapacity{}, storage.VolumeAttributesClass{}}},
+	{"node", []any{node.RuntimeClass{}}},
+	{"flowcontrol", []any{flowcontrol.FlowSchema{}, flowcontrol.PriorityLevelConfiguration{}}},
+	{"apiregistration", []any{apiregistration.APIService{}}},
 	{"policy", []any{policy.PodDisruptionBudget{}, policy.Eviction{}}},
 	{"rbac", []any{rbac.Role{}, rbac.RoleBinding{}, rbac.ClusterRole{}, rbac.ClusterRoleBinding{}}},
 	{"apiextensions", []any{apiextensions.CustomResourceDefinition{}}},
-	{"autoscaling", []any{autoscaling.Scale{}}},
+	{"autoscaling", []any{autoscaling.Scale{}, autoscaling.HorizontalPodAutoscaler{}}},
+	{"scaling", []any{scaling.HorizontalPodAutoscaler{}}},
 	{"authorization", []any{authorization.SubjectAccessReview{}, authorization.SelfSubjectAccessReview{},
 		authorization.LocalSubjectAccessReview{}, authorization.SelfSubjectRulesReview{}}},
 	{"authentication", []any{authentication.TokenReview{}, authentication.SelfSubjectReview{},

@@ -50,9 +50,6 @@ var words = map[string]struct{ word, goName string }{
 // The published default of scalars that are no pointers and always written.
 var zeros = map[string]string{"string": `""`, "integer": "0", "boolean": "false", "number": "0"}
 
-// The types of custom resource definitions hold JSON of any shape and come as JSON only: they have no numbers.
-const withoutNumbers = "apiextensions"
-
 var refPattern = regexp.MustCompile(`^#/components/schemas/`)
 
 type typeWriter struct {
@@ -241,7 +238,8 @@ func goName(s schema) string {
 		if known, ok := words[full]; ok {
 			return known.goName
 		}
-		return "v1." + full[strings.LastIndex(full, ".")+1:]
+		parts := strings.Split(full, ".")
+		return strings.Join(parts[len(parts)-2:], ".")
 	}
 	switch {
 	case s.Items != nil:
@@ -351,7 +349,7 @@ func (w *typeWriter) fieldLine(name string, s schema, required bool, enum []stri
 	if field.omitZero {
 		parts = append(parts, "omitzero")
 	}
-	if field.number != "" && alias != withoutNumbers {
+	if field.number != "" {
 		parts = append(parts, "#"+field.number)
 	}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
@@ -422,7 +420,7 @@ func packageLines(texts map[string]string) []string {
 	lines := []string{"--- Written by tools/kinds; the notation is described in schema/notation.lua.", "return {"}
 	for _, name := range sortedKeys(texts) {
 		text := texts[name]
-		if strings.Contains(text, "\n") {
+		if strings.Contains(text, "\n") || len(name)+len(text) > width-len("   = [[]],") {
 			lines = append(lines, fmt.Sprintf("\n  %s = [[\n%s\n]],", name, text))
 		} else {
 			lines = append(lines, fmt.Sprintf("\n  %s = [[%s]],", name, text))
@@ -434,7 +432,7 @@ func packageLines(texts map[string]string) []string {
 func writeTypes(source, target string) {
 	w := typeWriter{definitions: readDefinitions(source), enums: readEnums(), aliases: map[string]string{},
 		seen: map[string]bool{}, texts: map[string]map[string]string{}}
-	packages := []string{"--- Written by tools/kinds: the packages of types, by their aliases. The version is v1 everywhere.",
+	packages := []string{"--- Written by tools/kinds: the packages of types, by their aliases. The version is v1 where none is given.",
 		"return {"}
 	for _, entry := range kinds {
 		first := reflect.TypeOf(entry.types[0])
@@ -445,7 +443,11 @@ func writeTypes(source, target string) {
 		if published := w.definitions[name+"."+first.Name()].Kinds; len(published) == 1 {
 			group = published[0].Group
 		}
-		packages = append(packages, fmt.Sprintf("  %s = { name = %q, group = %q },", entry.alias, name, group))
+		version := ""
+		if last := name[strings.LastIndex(name, ".")+1:]; last != "v1" {
+			version = fmt.Sprintf(", version = %q", last)
+		}
+		packages = append(packages, fmt.Sprintf("  %s = { name = %q, group = %q%s },", entry.alias, name, group, version))
 		for _, value := range entry.types {
 			w.want(reflect.TypeOf(value))
 		}

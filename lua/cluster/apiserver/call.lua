@@ -46,7 +46,8 @@ end
 --- @param server table  @param method string  @param path string with its query, encoded
 --- @param body any a JSON value, a text that is sent as it is, or nil
 --- @param options table|nil { user = as auth has it (default: one who may do everything), user_agent =, content_type =,
----   accept = }
+---   accept =, shaped = true: `body` is an object that was read from the store, with changes of the server's own; it is
+---   neither checked against its type nor copied, and belongs to the server from now on }
 --- @return integer code
 --- @return any answer the JSON value, or the text when it is none
 function M.call(server, method, path, body, options)
@@ -58,7 +59,8 @@ function M.call(server, method, path, body, options)
     path = plain,
     query = query,
     headers = headers_of(options, body),
-    body = type(body) == "table" and host.json.encode(body) or body or "",
+    body = not options.shaped and (type(body) == "table" and host.json.encode(body) or body) or "",
+    object = options.shaped and body or nil,
     user = options.user or server.administrator,
   }, reply)
   if not reply.body then

@@ -49,11 +49,20 @@ function M.quote(text)
 end
 
 
+-- Go writes these as escapes, so that JSON may stand in a page.
+local HTML = { ["<"] = "\\u003c", [">"] = "\\u003e", ["&"] = "\\u0026" }
+
+--- `value` as Go's JSON.
+function M.json(value)
+  return (host.json.encode(value):gsub("[<>&]", HTML))
+end
+
+
 local function shown(value)
   if type(value) == "string" then
     return M.quote(value)
   end
-  return host.json.encode(value)
+  return M.json(value)
 end
 
 

@@ -1,7 +1,6 @@
 --- Authenticates and authorizes each request.
 ---
 --- Rules: apiserver/pkg/endpoints/filters/{authentication,authorization}.go.
-local denial = require "cluster.apiserver.auth.denial"
 local respond = require "cluster.apiserver.respond"
 
 local M = {}
@@ -18,11 +17,11 @@ function M.pass(server, request, reply)
       return false
     end
   end
-  local allowed, reason = auth:authorize(request.user, request)
-  if not allowed then
-    respond.failure(request, reply, denial.status(request.user, request, reason))
+  local refusal = auth:refusal(request.user, request)
+  if refusal then
+    respond.failure(request, reply, refusal)
   end
-  return allowed
+  return not refusal
 end
 
 

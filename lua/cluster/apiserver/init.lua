@@ -6,6 +6,7 @@
 ---
 --- The public fields and methods of a server:
 ---   store, registry        the stored objects and the served resources; see store.lua, registry.lua
+---   quota                  holds writes to the ResourceQuotas; see quota/
 ---   settings               as given to new
 ---   subresources           id of a resource → name → handlers; see Server:subresource
 ---   paths                  path → handlers, for requests that are not about a resource
@@ -15,8 +16,11 @@
 ---   defaults(object)               fills in missing fields; a built-in object already has the form of its Go type
 ---   prepare_create(object, ctx)    before a new object is checked; prepare_update(new, old, ctx), prepare_status(new,
 ---                                  old, ctx) before a changed one is. They return nil and a status to refuse it
+---   complete(object)               fills in what a new object gets after it was checked
 ---   validate(object)               field errors of a new object, nil: none; validate_update(new, old) and
 ---                                  validate_status(new, old) those of a changed one
+---   columns                        its columns, where the facts have none; "": none of its own; see tables/columns.lua
+---   admit(object, old, ctx)        a status when the namespace does not allow a valid object; old: nil for a new one
 ---   cells(object, now)             the cells of its row in a table; see tables/
 ---   convert                        see registry.lua; of a built-in kind that is stored as another one
 ---   name(name, prefix)             messages about an invalid name; see names.name_check. Default: a DNS subdomain
@@ -37,6 +41,7 @@ local auth = require "cluster.apiserver.auth"
 local call = require "cluster.apiserver.call"
 local crd = require "cluster.apiserver.crd"
 local expiry = require "cluster.apiserver.lifecycle.expiry"
+local first_objects = require "cluster.apiserver.lifecycle.first_objects"
 local gc = require "cluster.apiserver.lifecycle.gc"
 local gate = require "cluster.apiserver.gate"
 local host = require "cluster.host"
@@ -46,6 +51,7 @@ local kinds = require "cluster.apiserver.resources"
 local namespaces = require "cluster.apiserver.lifecycle.namespace"
 local paths = require "cluster.apiserver.paths"
 local protection = require "cluster.apiserver.resources.protection"
+local quota = require "cluster.apiserver.quota"
 local registry = require "cluster.apiserver.registry"
 local request = require "cluster.apiserver.request"
 local resources = require "cluster.apiserver.verbs"
@@ -76,13 +82,13 @@ end
 --- Takes one request; its answer goes to `reply`. Never raises.
 ---
 --- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
----   when that is already known }
+---   when that is already known, object = what the body would say, of which call.lua tells }
 --- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
 ---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
 function Server:handle(raw, reply)
   local asked = request.parse(raw)
   asked.server = self
-  asked.user = raw.user
+  asked.user, asked.object = raw.user, raw.object
   if self.listeners[1] then
     reply = audit.reply(asked, reply, self.listeners)
   end
@@ -194,7 +200,7 @@ end
 function M.new(settings)
   settings = settings or {}
   local self = setmetatable({
-    settings = settings, administrator = ADMINISTRATOR, listeners = {}, subresources = {}, paths = {},
+    settings = settings, administrator = ADMINISTRATOR, quota = quota, listeners = {}, subresources = {}, paths = {},
     registry = registry.new(), store = store.new { history = settings.history },
   }, Server)
   open_journal(self)
@@ -206,6 +212,7 @@ function M.new(settings)
   restore(self)
   self.namespaces:start()
   self.auth:start()
+  first_objects.ensure(self)
   if settings.collect ~= false then
     gc.new(self):start()
     expiry.start(self)

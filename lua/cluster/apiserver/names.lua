@@ -18,6 +18,9 @@ local NOT_LABEL = "a lowercase RFC 1123 label must consist of lower case alphanu
 local NOT_SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
   .. "and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '"
   .. SUBDOMAIN_RE .. "')"
+local NOT_WILDCARD = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which "
+  .. "must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. "
+  .. "'*.example.com', regex used for validation is '\\*\\." .. SUBDOMAIN_RE .. "')"
 local NOT_LABEL_1035 = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
   .. "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
   .. "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
@@ -116,6 +119,19 @@ function M.subdomain(text)
   end
   if not looks_like_subdomain(text) then
     errors = add(errors, NOT_SUBDOMAIN)
+  end
+  return errors
+end
+
+
+--- A DNS subdomain behind a "*": "*.example.com".
+function M.wildcard(text)
+  local errors = nil
+  if #text > M.SUBDOMAIN_MAX then
+    errors = add(errors, name_too_long(M.SUBDOMAIN_MAX))
+  end
+  if text:sub(1, 2) ~= "*." or not looks_like_subdomain(text:sub(3)) then
+    errors = add(errors, NOT_WILDCARD)
   end
   return errors
 end

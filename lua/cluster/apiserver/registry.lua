@@ -18,7 +18,11 @@ M.__index = M
 
 --- An empty registry. `generation` changes with each change of what is served.
 function M.new()
-  return setmetatable({ generation = 0, paths = {}, kinds = {}, sorted = nil, ids = nil, on_remove = nil }, M)
+  return setmetatable({
+    generation = 0, paths = {}, kinds = {}, sorted = nil,
+    versions = {},   -- id → list of its descriptions, in the order of their versions
+    on_remove = nil,
+  }, M)
 end
 
 
@@ -115,23 +119,33 @@ end
 
 --- The description of the resource with that id in the version it is stored in, or nil.
 function M:by_id(id)
-  if not self.ids then
-    local ids = {}
-    for _, res in ipairs(self:all()) do
-      if not ids[res.id] or res.version == res.storage_version and not res.convert then
-        ids[res.id] = res
-      end
+  local versions = self.versions[id]
+  for _, res in ipairs(versions or {}) do
+    if res.version == res.storage_version and not res.convert then
+      return res
     end
-    self.ids = ids
   end
-  return self.ids[id]
+  return versions and versions[1]
 end
 
 
 local function changed(self)
   self.generation = self.generation + 1
   self.sorted = nil
-  self.ids = nil
+end
+
+
+-- Puts `res` among the descriptions of its id, in the place of the one of its version.
+local function add_version(self, res)
+  local list = {}
+  for _, other in ipairs(self.versions[res.id] or {}) do
+    if other.group ~= res.group or other.version ~= res.version then
+      list[#list + 1] = other
+    end
+  end
+  list[#list + 1] = res
+  table.sort(list, before)
+  self.versions[res.id] = list
 end
 
 
@@ -143,6 +157,7 @@ function M:add(res)
   res.list_head = ('{"kind":"%s","apiVersion":"%s",'):format(res.list_kind, res.api_version)
   slot(self.paths, res.group, res.version, true)[res.plural] = res
   slot(self.kinds, res.group, res.version, true)[res.kind] = res
+  add_version(self, res)
   changed(self)
 end
 
@@ -150,12 +165,11 @@ end
 --- Serves no version of the resource `id` ("deployments.apps") any more. Unknown ids are no error. `on_remove`, if it
 --- is set, is called with the id.
 function M:remove(id)
-  for _, res in ipairs(self:all()) do
-    if res.id == id then
-      self.paths[res.group][res.version][res.plural] = nil
-      self.kinds[res.group][res.version][res.kind] = nil
-    end
+  for _, res in ipairs(self.versions[id] or {}) do
+    self.paths[res.group][res.version][res.plural] = nil
+    self.kinds[res.group][res.version][res.kind] = nil
   end
+  self.versions[id] = nil
   changed(self)
   if self.on_remove then
     self.on_remove(id)

@@ -246,9 +246,10 @@ end
 
 
 local function refusal(request, why)
-  if why == "protobuf" then
+  local is_custom = request.res and not request.res.builtin -- nobody makes protobuf of these
+  if why == "protobuf" and not is_custom then
     return status.not_implemented("answers in application/vnd.kubernetes.protobuf")
-  elseif why == "form" or request.res and not request.res.builtin then
+  elseif why == "form" or is_custom then
     return status.not_acceptable { MEDIA }
   end
   local collection = request.res and not request.name and request.method == "GET"

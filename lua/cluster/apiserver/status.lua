@@ -134,8 +134,8 @@ function M.too_large(message)
 end
 
 
--- As upstream's aggregate: each message once; one stands alone, several in brackets.
-local function aggregate(messages)
+--- Several messages as one, as upstream's aggregate has them: each once; one stands alone, several in brackets.
+function M.aggregate(messages)
   local seen, list = {}, {}
   for _, message in ipairs(messages) do
     if not seen[message] then
@@ -157,7 +157,7 @@ function M.invalid(group, kind, name, errors)
     causes[i] = { reason = err.type, message = body, field = err.path }
     messages[i] = err.path .. ": " .. body
   end
-  local message = ("%s %s is invalid: %s"):format(qualified(kind, group), field.quote(name), aggregate(messages))
+  local message = ("%s %s is invalid: %s"):format(qualified(kind, group), field.quote(name), M.aggregate(messages))
   return failure(422, "Invalid", message, {
     name = name ~= "" and name or nil,
     group = group ~= "" and group or nil,

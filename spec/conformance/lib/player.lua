@@ -29,7 +29,7 @@ local function body_of(step, variables)
   end
   local text = fill(step.body, variables)
   local kind = step.headers["content-type"]
-  if step.raw or kind == "application/yaml" then
+  if step.raw or kind == "application/yaml" or kind == "application/vnd.kubernetes.protobuf" then
     return text
   end
   local documents = assert(host.yaml.decode(text), "the body is no YAML")

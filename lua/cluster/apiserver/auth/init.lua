@@ -11,6 +11,7 @@
 --- kubernetes/pkg/controlplane/apiserver/options (the list of authenticators and authorizers).
 local accounts = require "cluster.apiserver.auth.accounts"
 local bootstrap = require "cluster.apiserver.auth.bootstrap"
+local denial = require "cluster.apiserver.auth.denial"
 local impersonation = require "cluster.apiserver.auth.impersonation"
 local rbac = require "cluster.apiserver.auth.rbac"
 local status = require "cluster.apiserver.status"
@@ -115,6 +116,13 @@ function Auth:authorize(user, attributes)
     return true, ""
   end
   return self.rbac:authorize(user, attributes)
+end
+
+
+--- What is answered to one who may not. @return table|nil failure nil when he may
+function Auth:refusal(user, attributes)
+  local allowed, reason = self:authorize(user, attributes)
+  return not allowed and denial.status(user, attributes, reason) or nil
 end
 
 

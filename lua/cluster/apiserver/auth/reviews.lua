@@ -3,9 +3,11 @@
 --- Rules and wordings: kubernetes/pkg/registry/authorization/*/rest.go, kubernetes/pkg/registry/authentication/*/*.go,
 --- kubernetes/pkg/apis/authorization/validation/validation.go.
 local accounts = require "cluster.apiserver.auth.accounts"
+local builtin = require "cluster.apiserver.schema.builtin"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local status = require "cluster.apiserver.status"
+local typed = require "cluster.apiserver.schema.typed"
 
 local AUTHORIZATION = "authorization.k8s.io"
 local NULL = host.json.null
@@ -204,10 +206,22 @@ local function token(object, request)
 end
 
 
--- A body that says nothing, `null`, asks as an empty one does.
+-- The full name of the definition of a kind's spec.
+local function spec_type(res)
+  for _, known in ipairs(builtin.record(builtin.name_of(res.group, res.version, res.kind)).fields) do
+    if known.name == "spec" then
+      return known.type.ref
+    end
+  end
+end
+
+
+-- The spec of a review in the form of its Go type, so that null, and what says nothing, is not there. One that is
+-- missing asks as an empty one does.
 local function with_spec(review)
   return function(object, request)
-    object.spec = object.spec or {}
+    local spec = object.spec
+    object.spec = typed.of(spec_type(request.res))((spec == nil or spec == host.json.null) and {} or spec)
     return review(object, request)
   end
 end

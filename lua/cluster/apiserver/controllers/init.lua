@@ -3,7 +3,10 @@ local claims = require "cluster.apiserver.controllers.claims"
 
 local M = {}
 
-local NAMES = { "deployment", "replicaset", "statefulset", "job", "endpoints" }
+local NAMES = {
+  "deployment", "replicaset", "statefulset", "job", "cronjob", "daemonset", "autoscaler", "flowschema", "disruption",
+  "apiservice", "endpoints", "resourcequota",
+}
 local NOWHERE = "/var/lib/moonloop/volumes"
 
 

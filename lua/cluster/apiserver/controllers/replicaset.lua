@@ -1,8 +1,14 @@
---- ReplicaSets: keep the requested number of pods. Rules: kubernetes/pkg/controller/replicaset.
+--- ReplicaSets and ReplicationControllers: keep the requested number of pods.
+---
+--- Rules: kubernetes/pkg/controller/replicaset, pkg/controller/replication.
+local host = require "cluster.host"
 local pods = require "cluster.apiserver.controllers.pods"
 local runner = require "cluster.apiserver.controllers.runner"
+local selectors = require "cluster.apiserver.resources.selectors"
 
 local M = {}
+
+local FAILURE = "ReplicaFailure"
 
 
 local function scale(api, set, active)
@@ -32,11 +38,33 @@ local function has_labels(pod, labels)
 end
 
 
+-- The conditions when `scale` has failed with that message, or (nil) has not: the first failure is told until one goes
+-- well.
+local function conditions_after(set, failure)
+  local known = set.status and set.status.conditions or {}
+  local kept = host.json.array {}
+  local told = false
+  for _, condition in ipairs(known) do
+    if condition.type ~= FAILURE or failure then
+      kept[#kept + 1] = condition
+    end
+    told = told or condition.type == FAILURE
+  end
+  if failure and not told then
+    kept[#kept + 1] = {
+      type = FAILURE, status = "True", reason = "FailedCreate", message = failure,
+      lastTransitionTime = host.timestamp(),
+    }
+  end
+  return #kept > 0 and kept or nil
+end
+
+
 -- The status as the pods are; the second result says when to look again.
-local function count(set, active, terminating)
+local function count(set, active, terminating, failure)
   local status = {
     replicas = #active,
-    terminatingReplicas = terminating,
+    terminatingReplicas = set.kind == "ReplicaSet" and terminating or nil,
     observedGeneration = set.metadata.generation,
   }
   local labelled, ready, available, again = 0, 0, 0, nil
@@ -52,35 +80,50 @@ local function count(set, active, terminating)
   status.fullyLabeledReplicas = labelled > 0 and labelled or nil
   status.readyReplicas = ready > 0 and ready or nil
   status.availableReplicas = available > 0 and available or nil
-  status.conditions = set.status and set.status.conditions
+  status.conditions = conditions_after(set, failure)
   return status, again
+end
+
+
+-- The set with its selector in the form that `owned` reads.
+local function selecting(set)
+  if set.kind == "ReplicaSet" then
+    return set
+  end
+  local spec = setmetatable({ selector = selectors.of(set) }, { __index = set.spec })
+  return setmetatable({ spec = spec }, { __index = set })
 end
 
 
 local function reconcile(api, set)
   local active, terminating = {}, 0
-  for _, pod in ipairs(api.owned(set, "", "v1", "pods")) do
+  for _, pod in ipairs(api.owned(selecting(set), "", "v1", "pods")) do
     if pods.is_active(pod) then
       active[#active + 1] = pod
     elseif pods.is_terminating(pod) then
       terminating = terminating + 1
     end
   end
+  local done, failure = true, nil
   if not set.metadata.deletionTimestamp then
-    scale(api, set, active)
+    done, failure = pcall(scale, api, set, active)
   end
-  local status, again = count(set, active, terminating)
+  local status, again = count(set, active, terminating, not done and tostring(failure) or nil)
   api.write_status(set, status)
+  if not done then
+    error(failure, 0)
+  end
   return again
 end
 
 
---- Starts the controller.
+--- Starts the controllers.
 function M.start(server)
   runner.start(server, {
-    name = "replicaset-controller",
-    kind = { "apps", "v1", "ReplicaSet" },
-    owns = { "pods" },
+    name = "replicaset-controller", kind = { "apps", "v1", "ReplicaSet" }, owns = { "pods" }, reconcile = reconcile,
+  })
+  runner.start(server, {
+    name = "replication-controller", kind = { "", "v1", "ReplicationController" }, owns = { "pods" },
     reconcile = reconcile,
   })
 end

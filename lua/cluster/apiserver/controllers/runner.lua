@@ -6,6 +6,8 @@
 ---     owns = { "pods" },                          -- ids; a change of one enqueues its controller; a change of an
 ---                                                 -- orphan all objects that could adopt it
 ---     maps = { ["services"] = function(entry, previous, is_gone) … return keys end },   -- a change enqueues these
+---     ignores = function(entry, previous) … end,      -- whether a change of the object itself is none; nil: never
+---     watches = function(event) … return keys end,   -- any other change; nil: none of its objects
 ---     reconcile = function(api, object) … end,    -- may return seconds after which to look again
 ---   })
 local client = require "cluster.apiserver.controllers.client"
@@ -13,6 +15,7 @@ local host = require "cluster.host"
 
 local M = {}
 
+local NONE = {}
 local PAUSE_FIRST, PAUSE_MAX = 0.005, 30
 
 
@@ -73,9 +76,9 @@ function M.start(server, spec)
   end
 
   local function add_all(namespace)
-    for _, object in ipairs(api.list(group, version, res.plural, namespace)) do
-      add((object.metadata.namespace or "") .. "/" .. object.metadata.name)
-    end
+    server.store:collection(res.id):each(namespace, nil, function(entry)
+      add(entry.namespace .. "/" .. entry.name)
+    end)
   end
 
   local function add_owner(entry)
@@ -110,13 +113,18 @@ function M.start(server, spec)
   server.store:subscribe(function(event)
     local entry = event.entry
     if event.id == res.id then
-      add(entry.namespace .. "/" .. entry.name)
+      if not spec.ignores or not event.previous or not spec.ignores(entry, event.previous) then
+        add(entry.namespace .. "/" .. entry.name)
+      end
     elseif owned[event.id] then
       add_owner(entry)
     elseif spec.maps and spec.maps[event.id] then
       for _, key in ipairs(spec.maps[event.id](entry, event.previous, event.type == "DELETED")) do
         add(key)
       end
+    end
+    for _, key in ipairs(spec.watches and spec.watches(event) or NONE) do
+      add(key)
     end
   end)
   add_all(nil)

@@ -1,6 +1,8 @@
---- The revisions of a StatefulSet: one for each template it has had; revisionHistoryLimit limits the old ones.
+--- The revisions of a StatefulSet or DaemonSet: one for each template it has had; revisionHistoryLimit limits the old
+--- ones.
 ---
---- Rules: kubernetes/pkg/controller/statefulset/stateful_set_control.go, pkg/controller/history/controller_history.go.
+--- Rules: kubernetes/pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go,
+--- pkg/controller/history/controller_history.go.
 local host = require "cluster.host"
 local pods = require "cluster.apiserver.controllers.pods"
 
@@ -20,7 +22,7 @@ local function new_revision(set, name, hash, number)
   local template, labels = host.json.copy(set.spec.template), host.json.copy((set.spec.template.metadata or {}).labels)
   template["$patch"] = "replace"
   local annotations = host.json.copy(set.metadata.annotations or {})
-  labels[HASH] = hash
+  labels[set.kind == "DaemonSet" and M.LABEL or HASH] = hash
   return {
     apiVersion = "apps/v1",
     kind = "ControllerRevision",

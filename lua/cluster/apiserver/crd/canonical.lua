@@ -27,7 +27,7 @@ local function canonical(schema)
   if type(additional) == "table" then
     schema.additionalProperties = in_form(additional)
   end
-  structural.each_part(schema, "", canonical)
+  structural.each_part(schema, nil, canonical)
 end
 
 

@@ -1,6 +1,7 @@
 --- Validates a CRD when it is created, and when it changes.
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go.
+local approval = require "cluster.apiserver.crd.approval"
 local conditions = require "cluster.apiserver.crd.conditions"
 local field = require "cluster.apiserver.field"
 local formats = require "cluster.apiserver.schema.formats"
@@ -11,9 +12,6 @@ local spec_rules = require "cluster.apiserver.crd.spec"
 local structural = require "cluster.apiserver.schema.structural"
 
 local M = {}
-
-local APPROVED = "api-approved.kubernetes.io"
-local SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 local function check_stored_versions(crd, errors)
@@ -43,38 +41,18 @@ local function check_stored_versions(crd, errors)
 end
 
 
-local function is_protected(group)
-  return group == "k8s.io" or group == "kubernetes.io" or group:find "%.k8s%.io$" ~= nil
-    or group:find "%.kubernetes%.io$" ~= nil
-end
-
-
--- "missing", "bypassed", "approved" or "invalid".
-local function approval_of(crd)
-  local note = (crd.metadata.annotations or {})[APPROVED] or ""
-  if note == "" then
-    return "missing"
-  elseif note:find "^unapproved" then
-    return "bypassed"
-  end
-  return formats.test "uri" (note) and note:find "^%a[%w+.-]*://[^/]" and "approved" or "invalid"
-end
-
-
 local function check_approval(crd, old, errors)
-  if not is_protected(crd.spec.group or "") then
+  if not approval.is_needed(crd.spec.group or "") then
     return
   end
-  local state, path = approval_of(crd), "metadata.annotations[" .. APPROVED .. "]"
-  if old and approval_of(old) == state then
+  local state, message = approval.of(crd)
+  local path = "metadata.annotations[" .. approval.ANNOTATION .. "]"
+  if old and approval.of(old) == state then
     return
   elseif state == "missing" then
-    errors[#errors + 1] = field.required(path,
-      ("protected groups must have approval annotation %q, %s"):format(APPROVED, SEE))
+    errors[#errors + 1] = field.required(path, message)
   elseif state == "invalid" then
-    errors[#errors + 1] = field.invalid(path, crd.metadata.annotations[APPROVED],
-      ("protected groups must have approval annotation %q with either a URL or a reason starting with "
-      .. "\"unapproved\", %s"):format(APPROVED, SEE))
+    errors[#errors + 1] = field.invalid(path, crd.metadata.annotations[approval.ANNOTATION], message)
   end
 end
 
@@ -97,7 +75,7 @@ end
 
 
 local function check(crd, old)
-  local errors = spec_rules.check(crd.spec)
+  local errors = spec_rules.check(crd.spec, old and old.spec)
   if old then
     M.check_immutable(crd, old, errors)
   end
@@ -170,7 +148,7 @@ local function collect_formats(schema, list)
   if format and format ~= "" and not is_known(format, schema.type) then
     list[#list + 1] = format
   end
-  structural.each_part(schema, "", function(inner)
+  structural.each_part(schema, nil, function(inner)
     collect_formats(inner, list)
   end)
 end

@@ -1,13 +1,16 @@
 --- The lifecycle of CRDs: their names are accepted, their kinds are served, and their objects are deleted with them.
 ---
---- Rules: apiextensions-apiserver/pkg/controller/{status,establish,finalizer}. As there, each step is a separate
---- write to the CRD's status; here all steps follow at once after the write of the CRD.
+--- Rules: apiextensions-apiserver/pkg/controller/{status,establish,apiapproval,finalizer}. As there, each step is a
+--- separate write to the CRD's status; here all steps follow at once after the write of the CRD.
+local approval = require "cluster.apiserver.crd.approval"
 local conditions = require "cluster.apiserver.crd.conditions"
 local host = require "cluster.host"
 local names = require "cluster.apiserver.crd.names"
 local refresh = require "cluster.apiserver.crd.refresh"
 local resource = require "cluster.apiserver.crd.resource"
+local sources = require "cluster.apiserver.crd.source"
 local store = require "cluster.apiserver.store"
+local summary = require "cluster.apiserver.crd.summary"
 
 local M = {}
 
@@ -18,10 +21,8 @@ local ID = "customresourcedefinitions.apiextensions.k8s.io"
 local PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 local FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 local API_SERVER = { user_agent = "kube-apiserver" }
-
-
---- Descriptions of what a CRD defines; see resource.lua.
-M.resources = resource.of
+local AS_IT_IS = { user_agent = "kube-apiserver", shaped = true }
+local NONE = {}
 
 
 local function kind(self)
@@ -40,17 +41,14 @@ local function read(self, name)
 end
 
 
-local function all(self)
-  local list = {}
-  self.server.store:collection(ID):each(nil, nil, function(entry)
-    list[#list + 1] = object_of(self, entry)
-  end)
-  return list
+-- The CRDs of a group without their schemas, by name.
+local function of_group(self, group)
+  return self.groups[group] or NONE
 end
 
 
 local function write_status(self, crd)
-  local code, answer = self.server:call("PUT", PATH .. crd.metadata.name .. "/status", crd, API_SERVER)
+  local code, answer = self.server:call("PUT", PATH .. crd.metadata.name .. "/status", crd, AS_IT_IS)
   if code >= 400 and code ~= 404 and code ~= 409 then
     host.log("error", "the status of a CRD could not be written", { name = crd.metadata.name, error = answer.message })
   end
@@ -132,13 +130,18 @@ end
 
 -- One step of what is to be done for a CRD; the write that it ends with asks for the next one.
 local function step(self, name)
-  local crd = read(self, name)
+  local crd = self.latest and self.latest.metadata.name == name and self.latest or read(self, name)
+  self.latest = nil
   if not crd then
     return
   elseif crd.metadata.deletionTimestamp then
     return has_finalizer(crd) and finish(self, crd)
-  elseif not host.json.equal(crd.spec.names, crd.status.acceptedNames) then
-    return names.accept(crd, all(self)) and write_status(self, crd)
+  end
+  local renamed = not host.json.equal(crd.spec.names, crd.status.acceptedNames)
+    and names.accept(crd, of_group(self, crd.spec.group))
+  local judged = approval.settle(crd)
+  if renamed or judged then
+    write_status(self, crd)
   elseif conditions.is_true(crd, "NamesAccepted") and not conditions.is_true(crd, "Established") then
     conditions.set(crd, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
     write_status(self, crd)
@@ -157,61 +160,89 @@ local function soon(self, name)
 end
 
 
--- What decides about what is served.
+-- What decides about what is served: every change of the spec is another generation.
 local function signature(crd)
-  return host.json.encode { crd.spec, crd.status.acceptedNames, crd.metadata.deletionTimestamp ~= nil,
-    conditions.is_true(crd, "Established") }
+  return host.json.encode { crd.metadata.uid, crd.metadata.generation, crd.status.acceptedNames,
+    crd.metadata.deletionTimestamp ~= nil, conditions.is_true(crd, "Established") }
 end
 
 
--- Serves what the CRD defines as it says now.
-local function serve(self, crd)
+-- Serves what the CRD defines as it says now. `full` and `text` are the CRD with its schemas.
+local function serve(self, crd, full, text)
   local id, now = crd.metadata.name, signature(crd)
   local before = self.served[id]
-  if before == now then
-    return
+  if before and before.signature == now then
+    return before.source:moved(text)
   end
-  self.served[id] = now
+  local source = sources.new(text)
+  self.served[id] = { signature = now, source = source }
   self.server.registry:remove(id)
   if not conditions.is_true(crd, "Established") then
     return
   end
-  for _, res in ipairs(resource.of(crd)) do
+  for _, res in ipairs(resource.of(full, crd, source)) do
     self.server.registry:add(res)
   end
   if before then
-    refresh(self.server.store, crd)
+    refresh(self.server.store, crd, source)
   end
+end
+
+
+-- Takes note of a CRD that is stored. @return table what is known of it from now on
+local function note(self, full, text)
+  local crd = summary.of(full)
+  local group, name = crd.spec.group, crd.metadata.name
+  self.groups[group] = self.groups[group] or {}
+  self.groups[group][name] = crd
+  serve(self, crd, full, text)
+  return crd
+end
+
+
+local function forget(self, group, name)
+  self.served[name], self.ending[name], self.latest = nil, nil, nil
+  self.groups[group][name] = nil
+  if next(self.groups[group]) == nil then
+    self.groups[group] = nil
+  end
+  self.server.registry:remove(name)
 end
 
 
 -- The names of a CRD that is gone, or has others now, may be what another one waits for.
 local function wake_others(self, group, name)
-  for _, other in ipairs(all(self)) do
-    if other.spec.group == group and other.metadata.name ~= name and not conditions.is_true(other, "NamesAccepted") then
-      soon(self, other.metadata.name)
+  for other, crd in pairs(of_group(self, group)) do
+    if other ~= name and not conditions.is_true(crd, "NamesAccepted") then
+      soon(self, other)
     end
   end
 end
 
 
 local function changed(self, event)
-  local crd = object_of(self, event.entry)
-  local name = crd.metadata.name
+  local full = object_of(self, event.entry)
+  local group, name = full.spec.group, full.metadata.name
   if event.type == "DELETED" then
-    self.served[name], self.ending[name] = nil, nil
-    self.server.registry:remove(name)
+    forget(self, group, name)
   else
-    serve(self, crd)
+    note(self, full, event.entry.text)
+    self.latest = full
     soon(self, name)
   end
-  wake_others(self, crd.spec.group, name)
+  wake_others(self, group, name)
 end
 
 
 --- Begins to look after the CRDs of a server.
 function M.start(server)
-  local self = setmetatable({ server = server, served = {}, ending = {}, asked = {} }, Keeper)
+  local self = setmetatable({
+    server = server,
+    served = {},   -- name → what it was served as, and where its schemas are
+    groups = {},   -- group → name → CRD without schemas
+    latest = nil,  -- the whole CRD that changed last, until the step that follows
+    ending = {}, asked = {},
+  }, Keeper)
   server.store:subscribe(function(event)
     if event.id == ID then
       changed(self, event)
@@ -226,10 +257,10 @@ end
 --- Serves what the stored CRDs define, and goes on with what they wait for. For when objects have been put back into
 --- the store that were kept elsewhere: first the CRDs, then this, then what they define.
 function Keeper:restore()
-  for _, crd in ipairs(all(self)) do
-    serve(self, crd)
-    soon(self, crd.metadata.name)
-  end
+  self.server.store:collection(ID):each(nil, nil, function(entry)
+    note(self, object_of(self, entry), entry.text)
+    soon(self, entry.name)
+  end)
 end
 
 

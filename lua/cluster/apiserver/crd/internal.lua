@@ -3,6 +3,7 @@
 --- The server moves fields that are equal in all versions to the spec itself. So the path of a wrong schema is
 --- "spec.validation.openAPIV3Schema", and "spec.versions[0].schema.openAPIV3Schema" only if the schemas differ.
 --- Rules: apiextensions-apiserver/pkg/apis/apiextensions/{types,types_jsonschema}.go, v1/conversion.go.
+local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 
@@ -45,7 +46,7 @@ end
 local function map_text(map)
   local parts = {}
   for i, key in ipairs(gofmt.sorted_keys(map)) do
-    parts[i] = host.json.encode(key) .. ":" .. schema_text(map[key])
+    parts[i] = field.json(key) .. ":" .. schema_text(map[key])
   end
   return "{" .. table.concat(parts, ",") .. "}"
 end
@@ -72,7 +73,18 @@ local function schemas_text(list)
 end
 
 
+--- A rule as messages show it.
+function M.rule_text(rule)
+  local optional = rule.optionalOldSelf
+  return ('{"Rule":%s,"Message":%s,"MessageExpression":%s,"Reason":%s,"FieldPath":%s,"OptionalOldSelf":%s}'):format(
+    field.json(rule.rule or ""), field.json(rule.message or ""), field.json(rule.messageExpression or ""),
+    rule.reason and field.json(rule.reason) or "null", field.json(rule.fieldPath or ""),
+    optional ~= nil and tostring(optional) or "null")
+end
+
+
 local PARTS = {
+  ["x-kubernetes-validations"] = function(rules) return list_text(rules, M.rule_text) end,
   items = items_text, allOf = schemas_text, oneOf = schemas_text, anyOf = schemas_text,
   ["not"] = function(schema) return schema_text(schema) end,
   properties = map_text, patternProperties = map_text, definitions = map_text,
@@ -82,12 +94,12 @@ local PARTS = {
 
 function schema_text(schema)
   local parts = {}
-  for i, field in ipairs(SCHEMA) do
-    local value, text = schema[field[2]], field[3] or "null"
+  for i, keyword in ipairs(SCHEMA) do
+    local value, text = schema[keyword[2]], keyword[3] or "null"
     if value ~= nil then
-      text = (PARTS[field[2]] or host.json.encode)(value)
+      text = (PARTS[keyword[2]] or field.json)(value)
     end
-    parts[i] = '"' .. field[1] .. '":' .. text
+    parts[i] = '"' .. keyword[1] .. '":' .. text
   end
   return "{" .. table.concat(parts, ",") .. "}"
 end
@@ -117,7 +129,7 @@ end
 
 
 local function text_or_null(value)
-  return value == nil and "null" or host.json.encode(value)
+  return value == nil and "null" or field.json(value)
 end
 
 
@@ -158,7 +170,7 @@ local function version_text(version, shared)
     return value and VERSION_PARTS[key](value) or "null"
   end
   return ('{"Name":%s,"Served":%s,"Storage":%s,"Deprecated":%s,"DeprecationWarning":%s,"Schema":%s,"Subresources":%s,'
-    .. '"AdditionalPrinterColumns":%s,"SelectableFields":%s}'):format(host.json.encode(version.name or ""),
+    .. '"AdditionalPrinterColumns":%s,"SelectableFields":%s}'):format(field.json(version.name or ""),
     version.served or false, version.storage or false, version.deprecated or false,
     text_or_null(version.deprecationWarning), part "schema", part "subresources", part "additionalPrinterColumns",
     part "selectableFields")

@@ -5,6 +5,7 @@
 local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
+local rules = require "cluster.apiserver.crd.rules.check"
 
 local M = {}
 
@@ -185,6 +186,12 @@ local function with(context, changes)
 end
 
 
+-- The context for a schema within another one: the same, but for its rules.
+local function within(context, inner, step)
+  return context.rules and with(context, { rules = rules.within(context.rules, inner, step) }) or context
+end
+
+
 local function check_additional(schema, path, context, errors)
   local additional = schema.additionalProperties
   if additional == nil then
@@ -195,8 +202,9 @@ local function check_additional(schema, path, context, errors)
       "additionalProperties and properties are mutual exclusive"))
   end
   if type(additional) == "table" then
-    local inner = context.in_meta
-      and with(context, { no_defaults = "inside additionalProperties applying to object metadata" }) or context
+    local inner = within(context, additional)
+    inner = context.in_meta
+      and with(inner, { no_defaults = "inside additionalProperties applying to object metadata" }) or inner
     check(additional, path .. ".additionalProperties", inner, errors)
   end
 end
@@ -204,18 +212,34 @@ end
 
 local function check_properties(schema, path, context, errors)
   for _, name in ipairs(gofmt.sorted_keys(schema.properties or {})) do
-    local inner = context
+    local property = schema.properties[name]
+    local inner = within(context, property, name)
     if META[name] and (context.root == schema or schema["x-kubernetes-embedded-resource"]) then
-      inner = with(context, {
+      inner = with(inner, {
         in_meta = true, no_defaults = context.root == schema and "in top-level " .. name or context.no_defaults,
       })
     end
-    check(schema.properties[name], ("%s.properties[%s]"):format(path, name), inner, errors)
+    check(property, ("%s.properties[%s]"):format(path, name), inner, errors)
   end
 end
 
 
+-- Only items of lists that are maps have an old value to be compared with.
+local function check_items(schema, path, context, errors)
+  local items = schema.items
+  if not items or is_array(items) then
+    return
+  end
+  local inner = within(context, items)
+  if context.rules and schema[LIST_TYPE] ~= "map" then
+    inner.uncorrelated = context.uncorrelated or path
+  end
+  check(items, path .. ".items", inner, errors)
+end
+
+
 local function check_junctors(schema, path, context, errors)
+  context = context.rules and with(context, { rules = false }) or context
   if schema["not"] then
     check(schema["not"], path .. ".not", context, errors)
   end
@@ -228,25 +252,33 @@ end
 
 
 function check(schema, path, context, errors)
+  local before = #errors
   check_standard(schema, path, context, errors)
   check_additional(schema, path, context, errors)
   check_properties(schema, path, context, errors)
   check_junctors(schema, path, context, errors)
-  if schema.items and not is_array(schema.items) then
-    check(schema.items, path .. ".items", context, errors)
-  end
+  check_items(schema, path, context, errors)
   if schema[PRESERVE] == false then
     add(errors, field.invalid(path .. "." .. PRESERVE, false, "must be true or undefined"))
   end
   check_map_type(schema, path, errors)
   check_list_type(schema, path, errors)
+  rules.texts(schema, path, errors)
+  if context.rules and #errors == before then
+    rules.programs(context.rules, path, context.uncorrelated)
+  end
 end
 
 
---- What is wrong with the keywords of a schema that stands at `path`. @return table list of field errors
-function M.check(schema, path)
+--- What is wrong with the keywords of a schema that stands at `path`.
+--- @param rules_context table|nil of its rules (rules/check.lua); nil: they are not compiled
+--- @return table list of field errors
+function M.check(schema, path, rules_context)
   local errors = {}
-  check(schema, path, { root = schema }, errors)
+  check(schema, path, { root = schema, rules = rules_context or false }, errors)
+  if rules_context then
+    table.move(rules_context.errors, 1, #rules_context.errors, #errors + 1, errors)
+  end
   return errors
 end
 

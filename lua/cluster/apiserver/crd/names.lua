@@ -13,12 +13,12 @@ local SINGLE = {
 }
 
 
--- The names that other CRDs of the group have.
+-- The names that the other CRDs of the group have.
 local function taken(crd, others)
   local used = { resources = {}, kinds = {} }
-  for _, other in ipairs(others) do
+  for _, other in pairs(others) do
     local names = other.status.acceptedNames
-    if other.spec.group == crd.spec.group and other.metadata.name ~= crd.metadata.name then
+    if other.metadata.name ~= crd.metadata.name then
       used.resources[names.plural or ""], used.resources[names.singular or ""] = true, true
       used.kinds[names.kind or ""], used.kinds[names.listKind or ""] = true, true
       for _, short in ipairs(names.shortNames or {}) do
@@ -82,7 +82,8 @@ local function settle(crd, used)
 end
 
 
---- Settles the names of `crd`, whose status is changed. @param others table list of all CRDs
+--- Settles the names of `crd`, whose status is changed.
+--- @param others table the CRDs of its group by name; it may be among them
 --- @return boolean whether anything has changed
 function M.accept(crd, others)
   local before = host.json.copy(crd.status)

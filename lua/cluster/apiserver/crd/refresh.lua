@@ -22,9 +22,9 @@ end
 
 
 --- Renews what is stored of a CRD's kind. Nobody is told: to clients nothing has been written.
---- @param kept table the store  @param crd table
-return function(kept, crd)
-  local res, list = resource.stored(crd), {}
+--- @param kept table the store  @param crd table, source table as for resource.stored
+return function(kept, crd, source)
+  local res, list = resource.stored(crd, source), {}
   local collection = kept:collection(res.id)
   collection:each(nil, nil, function(entry)
     list[#list + 1] = renewed(entry, res)

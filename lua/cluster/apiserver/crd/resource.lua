@@ -51,31 +51,63 @@ local function whole_schema(schema, gvk)
 end
 
 
-local function describe(crd, version, storage_version)
-  local spec, names = crd.spec, crd.status.acceptedNames
-  local gvk = { group = spec.group, version = version.name, kind = names.kind }
-  return {
+-- What takes time or room, made when it is first asked for.
+local LATER = {
+  -- what the CRD itself says
+  own_schema = function(res)
+    return res.source:schema(res.version)
+  end,
+  schema = function(res)
+    return whole_schema(res.own_schema, res.gvk)
+  end,
+  columns = function(res)
+    return columns.of(res.definition)
+  end,
+  strategy = function(res)
+    local definition = setmetatable({ schema = { openAPIV3Schema = res.own_schema } }, { __index = res.definition })
+    return strategy.of(definition, res.crd)
+  end,
+}
+
+
+local RESOURCE = {
+  __index = function(res, key)
+    local make = LATER[key]
+    if make then
+      local value = make(res)
+      rawset(res, key, value)
+      return value
+    end
+  end,
+}
+
+
+-- The schema for one who needs it once: it is not kept for his sake.
+local function read_schema(res)
+  return rawget(res, "schema") or whole_schema(res.source:schema(res.version), res.gvk)
+end
+
+
+local function describe(crd, version, storage_version, source)
+  local spec, names, meta = crd.spec, crd.status.acceptedNames, crd.metadata
+  return setmetatable({
     id = names.plural .. "." .. spec.group,
     group = spec.group, version = version.name, api_version = spec.group .. "/" .. version.name,
     plural = names.plural, singular = names.singular, kind = names.kind, list_kind = names.listKind,
     short = names.shortNames or {}, categories = names.categories or {},
     namespaced = spec.scope == "Namespaced", verbs = VERBS, builtin = false, storage_version = storage_version,
-    subresources = subresources_of(version),
-    schema = whole_schema(version.schema.openAPIV3Schema, gvk),
-    columns = columns.of(version), strategy = strategy.of(version, crd),
-    deprecated = deprecation.warning(crd, version),
-    crd = crd,
-  }
+    subresources = subresources_of(version), gvk = { group = spec.group, version = version.name, kind = names.kind },
+    deprecated = deprecation.warning(crd, version) or false, convert = false, crd = crd, definition = version,
+    source = source, read_schema = read_schema,
+    fingerprint = host.json.encode { meta.name, version.name, meta.uid, meta.generation, names },
+  }, RESOURCE)
 end
 
 
 -- Between versions only apiVersion is converted, and each keeps to its schema: what one does not know it does not show,
 -- and what the stored one does not know is not stored. Defaults are those of the version that was sent, and then those
 -- of the stored one.
-local function conversion(res, stored, version, storage)
-  if host.json.equal(version.schema, storage.schema) then
-    return nil
-  end
+local function conversion(res, stored)
   return {
     load = function(object)
       prune(res.schema, object)
@@ -89,29 +121,40 @@ end
 
 
 local function storage_of(crd)
-  for _, version in ipairs(crd.spec.versions) do
+  for i, version in ipairs(crd.spec.versions) do
     if version.storage then
-      return version
+      return version, i
     end
   end
 end
 
 
 --- The description of the version of a CRD that is stored, whether it is served or not.
-function M.stored(crd)
+--- @param crd table as summary.lua makes it  @param source table as source.lua makes it
+function M.stored(crd, source)
   local storage = storage_of(crd)
-  return describe(crd, storage, storage.name)
+  return describe(crd, storage, storage.name, source)
 end
 
 
---- The descriptions of all served versions of a CRD whose names are accepted. Beside what every description has:
----   crd         the CRD, of which nothing may be changed
-function M.of(crd)
-  local list, storage, stored = {}, storage_of(crd), M.stored(crd)
-  for _, version in ipairs(crd.spec.versions) do
+--- The descriptions of all served versions of a CRD whose names are accepted. Schema, columns and strategy of each are
+--- made when they are first read. Beside what every description has:
+---   crd            the CRD without its schemas, of which nothing may be changed
+---   definition     what it says of this version
+---   read_schema    function(res) -> the schema, for one who needs it only once
+---   fingerprint    a text that is another one when something else is served
+--- @param full table the CRD as it is stored  @param crd table the same without its schemas, as summary.lua makes it
+--- @param source table of source.lua
+function M.of(full, crd, source)
+  local list, stored = {}, M.stored(crd, source)
+  local storage, at = storage_of(crd)
+  local versions = full.spec.versions
+  for i, version in ipairs(crd.spec.versions) do
     if version.served then
-      local res = version == storage and stored or describe(crd, version, storage.name)
-      res.convert = res ~= stored and conversion(res, stored, version, storage) or nil
+      local res = version == storage and stored or describe(crd, version, storage.name, source)
+      if res ~= stored and not host.json.equal(versions[i].schema, versions[at].schema) then
+        res.convert = conversion(res, stored)
+      end
       list[#list + 1] = res
     end
   end

@@ -108,10 +108,11 @@ end
 
 
 -- The parts of one version that it has for itself, or (`shared`) of all of them.
-local function check_parts(version, path, schema_path, has, has_status, errors)
+-- @param known table { has_status =, unchanged = } of the version
+local function check_parts(version, path, schema_path, has, known, errors)
   local schema = schema_of(version)
   if has.schema and schema then
-    version_rules.schema(schema, schema_path .. ".openAPIV3Schema", has_status, errors)
+    version_rules.schema(schema, schema_path .. ".openAPIV3Schema", known.has_status, known.unchanged, errors)
   end
   if has.subresources and version.subresources then
     version_rules.subresources(version.subresources, path .. ".subresources", errors)
@@ -134,14 +135,26 @@ local function others(shared)
 end
 
 
-local function check_versions(versions, shared, errors)
+-- Whether the version of that name had this schema before.
+local function is_unchanged(version, old)
+  for _, before in ipairs(old and old.versions or {}) do
+    if before.name == version.name then
+      return host.json.equal(schema_of(before) or host.json.null, schema_of(version) or host.json.null)
+    end
+  end
+  return false
+end
+
+
+local function check_versions(versions, old, shared, errors)
   local own = others(shared)
   for i, version in ipairs(versions) do
     local path = ("spec.versions[%d]"):format(i - 1)
     joined(path .. ".name", version.name, names.label_1035(version.name or ""), errors)
     check_deprecation(version, path, errors)
     local has_status = version.subresources ~= nil and version.subresources.status ~= nil
-    check_parts(version, path, path .. ".schema", own, has_status, errors)
+    local known = { has_status = has_status, unchanged = is_unchanged(version, old) }
+    check_parts(version, path, path .. ".schema", own, known, errors)
   end
 end
 
@@ -207,15 +220,15 @@ local function any_status(versions)
 end
 
 
---- What is wrong with a spec. @return table list of field errors
-function M.check(spec)
+--- What is wrong with a spec. @param old table|nil the spec that it follows  @return table list of field errors
+function M.check(spec, old)
   local errors = {}
   local versions = type(spec.versions) == "table" and spec.versions or {}
   local shared, first = internal.shared(versions), versions[1]
   check_group(spec.group, errors)
   check_choice(spec.scope, "spec.scope", { "Cluster", "Namespaced" }, errors)
   check_schemas_there(versions, errors)
-  check_versions(versions, shared, errors)
+  check_versions(versions, old, shared, errors)
   check_flags(spec.versions ~= host.json.null and spec.versions or nil, errors)
   if first then
     joined("spec.version", first.name, names.label_1035(first.name or ""), errors)
@@ -223,7 +236,8 @@ function M.check(spec)
   check_required_names(spec.names, errors)
   M.names(spec.names, "spec.names", errors)
   if first then
-    check_parts(first, "spec", "spec.validation", shared, any_status(versions), errors)
+    local known = { has_status = any_status(versions), unchanged = is_unchanged(first, old) }
+    check_parts(first, "spec", "spec.validation", shared, known, errors)
   end
   check_conversion(spec.conversion or { strategy = "None" }, errors)
   return errors

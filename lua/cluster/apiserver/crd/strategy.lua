@@ -3,17 +3,20 @@
 --- Rules and wordings: apiextensions-apiserver/pkg/registry/customresource/{strategy,status_strategy,validator}.go.
 local check_embedded = require "cluster.apiserver.schema.embedded"
 local check_lists = require "cluster.apiserver.schema.lists"
+local default = require "cluster.apiserver.schema.default"
 local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 local jsonpath = require "cluster.apiserver.crd.jsonpath"
+local nested = require "cluster.apiserver.nested"
 local respond = require "cluster.apiserver.respond"
+local rules = require "cluster.apiserver.crd.rules"
 local status = require "cluster.apiserver.status"
 local validate = require "cluster.apiserver.schema.validate"
 
 local M = {}
 
-local null, is_array = host.json.null, host.json.is_array
+local null = host.json.null
 local REPLICAS_MAX = 0x7fffffff
 local STANDARD_FINALIZERS = { orphan = true, foregroundDeletion = true, kubernetes = true }
 
@@ -23,44 +26,8 @@ local function append(list, more)
 end
 
 
-local function go_type(value)
-  if value == null then
-    return "<nil>"
-  elseif type(value) == "table" then
-    return is_array(value) and "[]interface {}" or "map[string]interface {}"
-  elseif type(value) == "boolean" then
-    return "bool"
-  end
-  return math.type(value) == "integer" and "int64" or math.type(value) == "float" and "float64" or "string"
-end
-
-
-local function mistyped(path, value, wanted)
-  return ("%s accessor error: %s is of the type %s, expected %s"):format(
-    path, gofmt.plain(value), go_type(value), wanted)
-end
-
-
--- The value at a path of names, nil when it is not there, or nil and why nothing could be there.
-local function nested(object, path, wanted)
-  local value = object
-  for name in path:gmatch "[^.]+" do
-    if value == nil or value == null then
-      return nil
-    elseif type(value) ~= "table" or is_array(value) then
-      return nil, mistyped(path, value, "map[string]interface{}")
-    end
-    value = value[name]
-  end
-  if value ~= nil and go_type(value) ~= wanted then
-    return nil, mistyped(path, value, wanted)
-  end
-  return value
-end
-
-
 local function check_replicas(object, path, errors)
-  local count, why = nested(object, path, "int64")
+  local count, why = nested.find(object, path, "int64")
   if why then
     errors[#errors + 1] = field.invalid(path, 0, why)
   elseif count and count < 0 then
@@ -77,7 +44,7 @@ local function check_scale_status(object, scale, errors)
   end
   check_replicas(object, scale.statusReplicasPath, errors)
   if scale.labelSelectorPath then
-    local _, why = nested(object, scale.labelSelectorPath, "string")
+    local _, why = nested.find(object, scale.labelSelectorPath, "string")
     if why then
       errors[#errors + 1] = field.invalid(scale.labelSelectorPath, "", why)
     end
@@ -172,6 +139,20 @@ local function preparers(has_status, terminating)
 end
 
 
+-- A new object comes without a status; what the schema has for none it gets when it is stored, as the real server fills
+-- in defaults of what it reads back.
+local function completer(schema)
+  local of_status = (schema.properties or {}).status
+  if not of_status or of_status.default == nil then
+    return nil
+  end
+  local only_status = { type = "object", properties = { status = of_status } }
+  return function(object)
+    default(only_status, object)
+  end
+end
+
+
 -- A write of the status keeps everything else, but says who manages what.
 local function prepare_status(object, old)
   local new_status, managers = object.status, object.metadata.managedFields
@@ -239,15 +220,16 @@ function M.of(version, crd)
   local subresources = version.subresources or {}
   local schema, scale = version.schema.openAPIV3Schema, subresources.scale
   local create, update = preparers(subresources.status ~= nil, crd.metadata.deletionTimestamp ~= nil)
-  local spec_changed
+  local judged, spec_changed = rules.judged(schema), nil
   if not subresources.status then
     spec_changed = any_change
   end
   return {
     prepare_create = create, prepare_update = update, prepare_status = prepare_status,
-    validate = validator(schema, scale),
-    validate_update = update_validator(schema, scale),
-    validate_status = status_validator(schema, scale),
+    complete = subresources.status and completer(schema) or nil,
+    validate = judged(validator(schema, scale)),
+    validate_update = judged(update_validator(schema, scale)),
+    validate_status = judged(status_validator(schema, scale)),
     spec_changed = spec_changed,
     fields = fields_of(crd.spec.versions), field_names = names_of(version),
   }

@@ -1,12 +1,13 @@
 --- The parts of a CRD's versions: schema, subresources, columns, selectable fields.
 ---
---- Rules and wordings: apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go,
---- pkg/apiserver/schema/cel/validation.go (ValidFieldPath).
+--- Rules and wordings: apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go.
 local defaults = require "cluster.apiserver.crd.defaults"
 local field = require "cluster.apiserver.field"
+local follow = require("cluster.apiserver.crd.rules.path").follow
 local gofmt = require "cluster.apiserver.gofmt"
 local internal = require "cluster.apiserver.crd.internal"
 local keywords = require "cluster.apiserver.crd.keywords"
+local rules = require "cluster.apiserver.crd.rules.check"
 local structural = require "cluster.apiserver.schema.structural"
 
 local M = {}
@@ -73,7 +74,8 @@ end
 
 
 --- The schema of a version, which stands at `path` (".openAPIV3Schema" at its end).
-function M.schema(schema, path, has_status, errors)
+--- @param unchanged boolean|nil whether it was accepted before: then a rule may cost what it likes
+function M.schema(schema, path, has_status, unchanged, errors)
   local found = {}
   if has_status then
     check_root(schema, path, found)
@@ -81,14 +83,19 @@ function M.schema(schema, path, has_status, errors)
   if schema.nullable then
     add(found, field.forbidden(path .. ".nullable", "nullable cannot be true at the root"))
   end
-  local unreadable = structural.unreadable(schema)
+  local unreadable, context = structural.unreadable(schema), nil
   if not unreadable then
     local more = structural.check(schema, path)
-    append(found, #more > 0 and more or defaults.check(schema, path))
+    more = #more > 0 and more or defaults.check(schema, path)
+    append(found, more)
+    context = #more == 0 and rules.root(schema, unchanged) or nil
   end
-  append(found, keywords.check(schema, path))
+  append(found, keywords.check(schema, path, context))
   if unreadable and #found == 0 then
     add(found, field.invalid(path, "", unreadable))
+  end
+  if context then
+    rules.costs(context, path, found)
   end
   append(errors, found)
 end
@@ -158,36 +165,10 @@ function M.columns(columns, path, errors)
 end
 
 
--- The schema that a path of names leads to, or nil and why it leads nowhere.
-local function follow(schema, json_path)
-  local at = 1
-  while at <= #json_path do
-    local char = json_path:sub(at, at)
-    if char == "[" then
-      return nil, "array notation is not allowed"
-    elseif char ~= "." then
-      return nil, "expected [ or . but got: " .. json_path:match("^[^.%[%]]+", at)
-    end
-    local name = json_path:match("^[^.%[%]]+", at + 1)
-    if not name then
-      return nil, at == #json_path and "unexpected end of JSON path" or "does not refer to a valid field"
-    end
-    local properties, additional = schema.properties, schema.additionalProperties
-    schema = properties and next(properties) and properties[name]
-      or not (properties and next(properties)) and type(additional) == "table" and additional or nil
-    if not schema then
-      return nil, "does not refer to a valid field"
-    end
-    at = at + 1 + #name
-  end
-  return schema
-end
-
-
 local function check_selectable(json_path, schema, path, seen, errors)
-  local target, why = follow(schema, json_path)
-  if not target then
-    add(errors, field.invalid(path, json_path, "is an invalid path: " .. why))
+  local valid, target = follow(json_path, schema, true)
+  if not valid then
+    add(errors, field.invalid(path, json_path, "is an invalid path: " .. target))
     return
   end
   if json_path:find "^%.metadata%f[.\0]" then

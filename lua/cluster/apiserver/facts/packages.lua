@@ -1,4 +1,4 @@
---- Written by tools/kinds: the packages of types, by their aliases. The version is v1 everywhere.
+--- Written by tools/kinds: the packages of types, by their aliases. The version is v1 where none is given.
 return {
   core = { name = "io.k8s.api.core.v1", group = "" },
   apps = { name = "io.k8s.api.apps.v1", group = "apps" },
@@ -7,10 +7,16 @@ return {
   events = { name = "io.k8s.api.events.v1", group = "events.k8s.io" },
   discovery = { name = "io.k8s.api.discovery.v1", group = "discovery.k8s.io" },
   networking = { name = "io.k8s.api.networking.v1", group = "networking.k8s.io" },
+  scheduling = { name = "io.k8s.api.scheduling.v1", group = "scheduling.k8s.io" },
+  storage = { name = "io.k8s.api.storage.v1", group = "storage.k8s.io" },
+  node = { name = "io.k8s.api.node.v1", group = "node.k8s.io" },
+  flowcontrol = { name = "io.k8s.api.flowcontrol.v1", group = "flowcontrol.apiserver.k8s.io" },
+  apiregistration = { name = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1", group = "apiregistration.k8s.io" },
   policy = { name = "io.k8s.api.policy.v1", group = "policy" },
   rbac = { name = "io.k8s.api.rbac.v1", group = "rbac.authorization.k8s.io" },
   apiextensions = { name = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1", group = "apiextensions.k8s.io" },
   autoscaling = { name = "io.k8s.api.autoscaling.v1", group = "autoscaling" },
+  scaling = { name = "io.k8s.api.autoscaling.v2", group = "autoscaling", version = "v2" },
   authorization = { name = "io.k8s.api.authorization.v1", group = "authorization.k8s.io" },
   authentication = { name = "io.k8s.api.authentication.v1", group = "authentication.k8s.io" },
   meta = { name = "io.k8s.apimachinery.pkg.apis.meta.v1", group = "" },

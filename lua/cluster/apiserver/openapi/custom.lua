@@ -159,7 +159,7 @@ end
 
 --- The definition of a custom resource.
 function M.schema(res, form)
-  local schema = res.schema
+  local schema = res.read_schema and res:read_schema() or res.schema
   local open = schema and schema["x-kubernetes-preserve-unknown-fields"]
   if not schema or open and not form.rich then
     return mark({ type = "object" }, res, res.kind)

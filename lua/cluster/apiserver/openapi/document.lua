@@ -1,6 +1,8 @@
 --- Builds documents from the paths and definitions of resources.
 ---
---- The text of each resource and definition is cached, so a new kind costs only its own text.
+--- A writer (json below, protobuf.lua) turns each path and each definition into a piece of text; the pieces of all
+--- resources, one behind the other, are the document. The pieces of the document of all resources are kept, so a new
+--- kind costs only its own; the schemas of custom kinds are read for it, and not kept.
 local builtin = require "cluster.apiserver.schema.builtin"
 local custom = require "cluster.apiserver.openapi.custom"
 local definitions = require "cluster.apiserver.openapi.definitions"
@@ -24,11 +26,26 @@ M.security = {
 local INFO = host.json.encode(M.info)
 local SECURITY = host.json.encode(M.security)
 
-local kept = { v2 = setmetatable({}, { __mode = "k" }), v3 = setmetatable({}, { __mode = "k" }) }
-local texts = { v2 = {}, v3 = {} }
+local sets = setmetatable({}, { __mode = "v" })   -- names of a set in a row → the set: many resources need the same
 
 
--- Names of all built-in definitions that a resource's paths and definitions need.
+local function member(name, value)
+  return host.json.encode(name) .. ":" .. host.json.encode(value)
+end
+
+
+-- What writes JSON. `parts`: resource → its pieces, nil when they are not kept. `texts`: name of a built-in definition
+-- → its piece. `path` and `definition` make a piece of a name and what it names.
+local function json(form, parts)
+  return { form = form, parts = parts, texts = {}, path = member, definition = member }
+end
+
+
+M.v2_writer = json(forms.v2, setmetatable({}, { __mode = "k" }))
+M.v3_writer = json(forms.v3, nil)
+
+
+-- Names of all built-in definitions that a resource's paths and definitions need, as a set.
 local function needed_by(res)
   local set = {}
   local function need(name)
@@ -44,98 +61,124 @@ local function needed_by(res)
   end
   need(builtin.name_of(res.group, res.version, res.kind))
   need(not res.builtin and META .. "ObjectMeta" or nil)
-  return set
+  local key = table.concat(gofmt.sorted_keys(set), " ")
+  sets[key] = sets[key] or set
+  return sets[key]
 end
 
 
--- A custom resource's own definitions, name → schema.
-local function own_definitions(res, form)
+-- The definitions of its own that a custom resource has, as pieces.
+local function own_pieces(res, writer)
   if res.builtin then
     return {}
   end
+  local form = writer.form
   return {
-    [custom.name(res, res.kind)] = custom.schema(res, form),
-    [custom.name(res, res.list_kind)] = custom.list_schema(res, form),
+    writer.definition(custom.name(res, res.kind), custom.schema(res, form)),
+    writer.definition(custom.name(res, res.list_kind), custom.list_schema(res, form)),
   }
 end
 
 
---- What a resource brings into a document.
---- @return table { paths = path → item, own = name → schema, needed = set of names of built-in definitions }; shared,
----   not to be changed
-function M.parts_of(res, form)
-  local store = kept[form.name]
-  local parts = store[res]
-  if not parts then
-    parts = { paths = render.paths(res, form), own = own_definitions(res, form), needed = needed_by(res) }
-    store[res] = parts
+local function path_pieces(res, writer)
+  local pieces, items = {}, render.paths(res, writer.form)
+  for i, path in ipairs(gofmt.sorted_keys(items)) do
+    pieces[i] = writer.path(path, items[path])
   end
-  return parts
+  return pieces
+end
+
+
+-- What a resource brings into a document: { paths = pieces, own = pieces of definitions, needed = set of names }.
+local function parts_of(res, writer)
+  local known = writer.parts and writer.parts[res]
+  if not known then
+    known = { paths = path_pieces(res, writer), own = own_pieces(res, writer), needed = needed_by(res) }
+    if writer.parts then
+      writer.parts[res] = known
+    end
+  end
+  return known
+end
+
+
+local function builtin_piece(name, writer)
+  local text = writer.texts[name]
+  if not text then
+    text = writer.definition(name, definitions.schema(name, writer.form))
+    writer.texts[name] = text
+  end
+  return text
+end
+
+
+local function append(list, more)
+  table.move(more, 1, #more, #list + 1, list)
 end
 
 
 --- Puts what resources bring, and paths of discovery, into one.
 --- @param resources table list of resource descriptions
 --- @param extra table path → { id =, tag =, gives = }
---- @return table { paths = path → item, own = name → schema, names = sorted names of built-in definitions }
-function M.gather(resources, extra, form)
+--- @return table paths, table definitions lists of pieces
+function M.gather(resources, extra, writer)
   local paths, own, needed = {}, {}, {}
-  for path, about in pairs(extra) do
-    paths[path] = render.discovery_item(about, form)
-    definitions.collect(about.gives, needed)
+  for _, path in ipairs(gofmt.sorted_keys(extra)) do
+    paths[#paths + 1] = writer.path(path, render.discovery_item(extra[path], writer.form))
+    definitions.collect(extra[path].gives, needed)
   end
   for _, res in ipairs(resources) do
-    local parts = M.parts_of(res, form)
-    for path, item in pairs(parts.paths) do
-      paths[path] = item
-    end
-    for name, schema in pairs(parts.own) do
-      own[name] = schema
-    end
+    local parts = parts_of(res, writer)
+    append(paths, parts.paths)
+    append(own, parts.own)
     for name in pairs(parts.needed) do
       needed[name] = true
     end
   end
-  return { paths = paths, own = own, names = gofmt.sorted_keys(needed) }
-end
-
-
-local function definition_text(name, form)
-  local text = texts[form.name][name]
-  if not text then
-    text = ('"%s":%s'):format(name, host.json.encode(definitions.schema(name, form)))
-    texts[form.name][name] = text
+  local pieces = {}
+  for i, name in ipairs(gofmt.sorted_keys(needed)) do
+    pieces[i] = builtin_piece(name, writer)
   end
-  return text
+  append(pieces, own)
+  return paths, pieces
 end
 
 
-local function definitions_text(gathered, form)
+-- Texts, and lists of pieces that become objects, as one text. All is copied once: it is large.
+local function joined(parts)
   local list = {}
-  for i, name in ipairs(gathered.names) do
-    list[i] = definition_text(name, form)
+  for _, part in ipairs(parts) do
+    if type(part) == "string" then
+      list[#list + 1] = part
+    else
+      list[#list + 1] = "{"
+      for i, piece in ipairs(part) do
+        list[#list + 1] = i > 1 and "," or nil
+        list[#list + 1] = piece
+      end
+      list[#list + 1] = "}"
+    end
   end
-  for _, name in ipairs(gofmt.sorted_keys(gathered.own)) do
-    list[#list + 1] = ('"%s":%s'):format(name, host.json.encode(gathered.own[name]))
-  end
-  return "{" .. table.concat(list, ",") .. "}"
+  return table.concat(list)
 end
 
 
 --- A document of the third version as JSON text.
-function M.v3(gathered)
-  return table.concat {
-    '{"openapi":"3.0.0","info":', INFO, ',"paths":', host.json.encode(gathered.paths),
-    ',"components":{"schemas":', definitions_text(gathered, forms.v3), ',"securitySchemes":', SECURITY, "}}",
+function M.v3(resources, extra)
+  local paths, schemas = M.gather(resources, extra, M.v3_writer)
+  return joined {
+    '{"openapi":"3.0.0","info":', INFO, ',"paths":', paths, ',"components":{"schemas":', schemas,
+    ',"securitySchemes":', SECURITY, "}}",
   }
 end
 
 
 --- The document of the second version as JSON text.
-function M.v2(gathered)
-  return table.concat {
-    '{"swagger":"2.0","info":', INFO, ',"paths":', host.json.encode(gathered.paths), ',"definitions":',
-    definitions_text(gathered, forms.v2), ',"securityDefinitions":', SECURITY, ',"security":[{"BearerToken":[]}]}',
+function M.v2(resources, extra)
+  local paths, schemas = M.gather(resources, extra, M.v2_writer)
+  return joined {
+    '{"swagger":"2.0","info":', INFO, ',"paths":', paths, ',"definitions":', schemas, ',"securityDefinitions":',
+    SECURITY, ',"security":[{"BearerToken":[]}]}',
   }
 end
 

@@ -1,9 +1,9 @@
 --- OpenAPI documents of the served resources: one for all in version 2, one for each group version in version 3.
 ---
 --- Rules: kube-openapi/pkg/handler and handler3; the list of documents: kube-aggregator's controllers for OpenAPI.
---- A document is made for its first request, and cached until a resource in it changes.
+--- A document is made for its first request, and cached until a resource in it changes. Its ETag is known without it
+--- where custom kinds are in it: theirs are many, and large.
 local document = require "cluster.apiserver.openapi.document"
-local forms = require "cluster.apiserver.openapi.form"
 local host = require "cluster.host"
 local operations = require "cluster.apiserver.openapi.operations"
 local protobuf = require "cluster.apiserver.openapi.protobuf"
@@ -12,6 +12,10 @@ local M = {}
 
 local META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 local JSON = "application/json"
+
+-- Bytes of a document from which on its garbage is worth a collection.
+local GARBAGE_MIN = 4 * 1024 * 1024
+
 local PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 -- Media types by what is asked for; "@" is the old way to write the name of the protobuf form.
@@ -21,7 +25,7 @@ local FORMS_V2 = {
 }
 local FORMS_V3 = { [JSON] = JSON, ["application/*"] = JSON, ["*/*"] = JSON }
 
--- registry → { generation =, documents = name → { resources =, extra = }, made = name → { key =, text =, etag = } }
+-- registry → { generation =, documents = name → { resources =, extra = }, made = name → what `made` makes }
 local caches = setmetatable({}, { __mode = "k" })
 
 -- Serial numbers of resource descriptions; a changed resource has a new description.
@@ -39,6 +43,17 @@ local function key_of(resources)
     words[i] = serials[res]
   end
   return table.concat(words, " ")
+end
+
+
+-- What tells a document with custom kinds from others: nil when it has none.
+local function etag_of_kinds(resources)
+  local words, custom = {}, false
+  for i, res in ipairs(resources) do
+    custom = custom or res.fingerprint ~= nil
+    words[i] = res.fingerprint or res.api_version .. " " .. res.plural
+  end
+  return custom and host.sha256(table.concat(words, "\n")):upper() or nil
 end
 
 
@@ -95,34 +110,55 @@ local function cache_of(registry)
 end
 
 
--- { text =, etag = } of a document, made anew when its resources are others than the last time.
+-- A document, another one when its resources are others than the last time: { make =, text =, etag = }. Text and etag
+-- are made when they are asked for.
 local function made(cache, name, resources, make)
   local key, known = key_of(resources), cache.made[name]
   if not known or known.key ~= key then
-    local text = make()
-    known = { key = key, text = text, etag = host.sha256(text):upper() }
+    known = { key = key, make = make, etag = etag_of_kinds(resources) }
     cache.made[name] = known
   end
   return known
 end
 
 
-local function gather_all(registry)
+-- The document of all resources is put together anew from the pieces that document.lua keeps: it is as large as all of
+-- them. What was read and thrown away for it is several times as large, and is given back at once.
+local function text_of(known)
+  local text = known.text or known.make()
+  if not known.is_joined then
+    known.text = text
+  elseif #text > GARBAGE_MIN then
+    host.defer(collectgarbage)
+  end
+  return text
+end
+
+
+local function etag_of(known)
+  known.etag = known.etag or host.sha256(text_of(known)):upper()
+  return known.etag
+end
+
+
+local function all_extra(registry)
   local extra = {}
   for _, known in pairs(cache_of(registry).documents) do
     for path, about in pairs(known.extra) do
       extra[path] = about
     end
   end
-  return document.gather(registry:all(), extra, forms.v2)
+  return extra
 end
 
 
 local function made_v2(registry, protobuf_wanted)
   local name = protobuf_wanted and "v2 protobuf" or "v2"
-  return made(cache_of(registry), name, registry:all(), function()
-    return (protobuf_wanted and protobuf.document or document.v2)(gather_all(registry))
+  local known = made(cache_of(registry), name, registry:all(), function()
+    return (protobuf_wanted and protobuf.document or document.v2)(registry:all(), all_extra(registry))
   end)
+  known.is_joined = true
+  return known
 end
 
 
@@ -130,7 +166,7 @@ local function made_v3(registry, name)
   local cache = cache_of(registry)
   local known = cache.documents[name]
   return known and made(cache, name, known.resources, function()
-    return document.v3(document.gather(known.resources, known.extra, forms.v3))
+    return document.v3(known.resources, known.extra)
   end)
 end
 
@@ -140,7 +176,8 @@ local function made_index(registry)
   return made(cache, "v3", registry:all(), function()
     local paths = {}
     for name in pairs(cache.documents) do
-      paths[name] = { serverRelativeURL = ("/openapi/v3/%s?hash=%s"):format(name, made_v3(registry, name).etag) }
+      local etag = etag_of(made_v3(registry, name))
+      paths[name] = { serverRelativeURL = ("/openapi/v3/%s?hash=%s"):format(name, etag) }
     end
     return host.json.encode { paths = paths }
   end)
@@ -149,26 +186,26 @@ end
 
 --- The document of the second version as JSON text.
 function M.v2(registry)
-  return made_v2(registry).text
+  return text_of(made_v2(registry))
 end
 
 
 --- The document of the second version in protobuf.
 function M.v2_protobuf(registry)
-  return made_v2(registry, true).text
+  return text_of(made_v2(registry, true))
 end
 
 
 --- The index of documents of the third version as JSON text.
 function M.v3_index(registry)
-  return made_index(registry).text
+  return text_of(made_index(registry))
 end
 
 
 --- A document of the third version as JSON text, or nil when there is none of that name ("apis/apps/v1").
 function M.v3(registry, name)
   local known = made_v3(registry, name)
-  return known and known.text
+  return known and text_of(known)
 end
 
 
@@ -191,11 +228,11 @@ end
 
 -- Sends what was made, or only says that what the client has is still good.
 local function send(request, reply, media, known, headers)
-  headers.ETag = '"' .. known.etag .. '"'
+  headers.ETag = '"' .. etag_of(known) .. '"'
   if request.headers["if-none-match"] == headers.ETag then
     return reply:send(304, media, "", headers)
   end
-  reply:send(200, media, known.text, headers)
+  reply:send(200, media, text_of(known), headers)
 end
 
 
@@ -216,8 +253,8 @@ local function serve_v3(request, reply, registry, name)
     return reply:send(200, "text/plain; charset=utf-8", "")
   end
   local hash, headers = request.query.hash and request.query.hash[1] or "", { Vary = "Accept" }
-  if hash ~= "" and hash ~= known.etag then
-    headers.Location = ("/openapi/v3/%s?hash=%s"):format(name, known.etag)
+  if hash ~= "" and hash ~= etag_of(known) then
+    headers.Location = ("/openapi/v3/%s?hash=%s"):format(name, etag_of(known))
     return reply:send(301, "text/html; charset=utf-8", "", headers)
   elseif hash ~= "" then
     headers["Cache-Control"] = "public, immutable"

@@ -1,16 +1,12 @@
 --- The document of the second version of OpenAPI in protobuf, which older kubectls request.
 ---
 --- The messages are those of gnostic-models/openapiv2/OpenAPIv2.proto.
-local definitions = require "cluster.apiserver.openapi.definitions"
 local document = require "cluster.apiserver.openapi.document"
 local forms = require "cluster.apiserver.openapi.form"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 
 local M = {}
-
-local binaries = {}                                        -- name of a built-in definition → bytes of its NamedSchema
-local path_binaries = setmetatable({}, { __mode = "k" })   -- path item → its bytes
 
 local SMALL = {}
 for value = 0, 127 do
@@ -212,45 +208,16 @@ local PATH = {
 }
 
 
-local function item_bytes(item)
-  local bytes = path_binaries[item]
-  if not bytes then
-    bytes = message(PATH, item, 10)
-    path_binaries[item] = bytes
-  end
-  return bytes
-end
-
-
-local function paths_bytes(paths)
-  local list = {}
-  for i, path in ipairs(gofmt.sorted_keys(paths)) do
-    list[i] = field(2, named(path, item_bytes(paths[path])))
-  end
-  return table.concat(list)
-end
-
-
-local function builtin_definition(name)
-  local bytes = binaries[name]
-  if not bytes then
-    bytes = field(1, named(name, schema_bytes(definitions.schema(name, forms.v2))))
-    binaries[name] = bytes
-  end
-  return bytes
-end
-
-
-local function definitions_bytes(gathered)
-  local list = {}
-  for i, name in ipairs(gathered.names) do
-    list[i] = builtin_definition(name)
-  end
-  for _, name in ipairs(gofmt.sorted_keys(gathered.own)) do
-    list[#list + 1] = field(1, named(name, schema_bytes(gathered.own[name])))
-  end
-  return table.concat(list)
-end
+-- Writes the pieces of the document; see document.lua.
+local WRITER = {
+  form = forms.v2, parts = setmetatable({}, { __mode = "k" }), texts = {},
+  path = function(path, item)
+    return field(2, named(path, message(PATH, item, 10)))
+  end,
+  definition = function(name, schema)
+    return field(1, named(name, schema_bytes(schema)))
+  end,
+}
 
 
 local API_KEY = { type = { 1, write.text }, name = { 2, write.text }, ["in"] = { 3, write.text },
@@ -263,12 +230,12 @@ local function security_bytes()
 end
 
 
---- The document as bytes.
---- @param gathered table what document.gather returned for the second version
-function M.document(gathered)
+--- The document of the second version as bytes. The arguments are those of document.v2.
+function M.document(resources, extra)
   local info = field(1, document.info.title) .. field(2, document.info.version)
+  local paths, schemas = document.gather(resources, extra, WRITER)
   return table.concat {
-    field(1, "2.0"), field(2, info), field(8, paths_bytes(gathered.paths)), field(9, definitions_bytes(gathered)),
+    field(1, "2.0"), field(2, info), field(8, table.concat(paths)), field(9, table.concat(schemas)),
     field(12, field(1, named("BearerToken", ""))), field(13, security_bytes()),
   }
 end

@@ -1,4 +1,4 @@
---- Classes of Ingresses. They are stored; Ingresses are not served.
+--- Classes of Ingresses. They are stored; nothing serves Ingresses.
 ---
 --- Rules: kubernetes/pkg/apis/networking/validation/validation.go (ValidateIngressClass),
 --- pkg/apis/networking/v1/defaults.go, pkg/registry/networking/ingressclass/strategy.go.

@@ -93,6 +93,7 @@ local function describe(fact, kind)
   res.subresources = subresources_of(res.parts)
   res.printed = fact.columns
   res.deprecated = kind.deprecated
+  res.storage_version = kind.stored or res.storage_version
   res.schema = builtin.of(res.group, res.version, res.kind)
   res.strategy = later(function()
     return strategy_of(res, kind)

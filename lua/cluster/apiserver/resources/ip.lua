@@ -78,12 +78,67 @@ function M.check(text, path, errors)
 end
 
 
+-- The lowest `count` bits of a number as "0101".
+local function bits_of(number, count)
+  local bits = {}
+  for i = count, 1, -1 do
+    bits[#bits + 1] = number >> (i - 1) & 1
+  end
+  return table.concat(bits)
+end
+
+
+-- The bits of some groups of an IPv6 address.
+local function group_bits(text)
+  local bits = {}
+  for part in text:gmatch("[^:]+") do
+    local number = M.v4(part)
+    bits[#bits + 1] = number and bits_of(number, 32) or bits_of(tonumber(part, 16), 16)
+  end
+  return table.concat(bits)
+end
+
+
+-- The bits of an address.
+local function address_bits(text)
+  local number = M.v4(text)
+  if number then
+    return bits_of(number, 32)
+  end
+  local left, right = text:match("^(.-)::(.*)$")
+  left, right = group_bits(left or text), group_bits(right or "")
+  return left .. ("0"):rep(128 - #left - #right) .. right
+end
+
+
+-- The bits of a range's address and how many of them it is about; nil for what is no range.
+local function read_range(text)
+  local address, length = text:match("^(.*)/(%d+)$")
+  local family = address and M.family(address)
+  length = math.tointeger(tonumber(length))
+  if not family or length > (family == "IPv4" and 32 or 128) then
+    return nil
+  end
+  return address_bits(address), length
+end
+
+
+--- What all addresses of a range begin with, as bits ("0000101"); nil for what is no range.
+function M.range(text)
+  local bits, length = read_range(text)
+  return bits and bits:sub(1, length)
+end
+
+
 --- A range of addresses: "10.9.8.0/24".
 function M.check_range(text, path, errors)
-  local address, bits = text:match("^(.*)/(%d+)$")
-  local family = address and M.family(address)
-  if not family or tonumber(bits) > (family == "IPv4" and 32 or 128) then
+  local bits, length = read_range(text)
+  if not bits then
     errors[#errors + 1] = field.invalid(path, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+  elseif bits:find("1", length + 1, true) then
+    errors[#errors + 1] = field.invalid(path, text, "must not have bits set beyond the prefix length")
+  elseif text:find("/0%d") then
+    errors[#errors + 1] = field.invalid(path, text, "must not have leading 0s in IP or prefix length")
   end
 end
 

@@ -49,7 +49,7 @@ local function check_indexed(spec, errors)
   if not spec.completions then
     errors[#errors + 1] = field.required("spec.completions", "when completion mode is Indexed")
   end
-  if spec.parallelism > INDEXED_PARALLELISM_MAX then
+  if (spec.parallelism or 0) > INDEXED_PARALLELISM_MAX then
     errors[#errors + 1] = field.invalid("spec.parallelism", spec.parallelism,
       ("must be less than or equal to %d when completion mode is Indexed"):format(INDEXED_PARALLELISM_MAX))
   end
@@ -64,7 +64,7 @@ local function check_mode(spec, errors)
   local mode = spec.completionMode
   if mode == "Indexed" then
     return check_indexed(spec, errors)
-  elseif mode ~= "NonIndexed" then
+  elseif mode and mode ~= "NonIndexed" then
     errors[#errors + 1] = field.not_supported("spec.completionMode", mode, { "NonIndexed", "Indexed" })
     return
   end
@@ -149,8 +149,8 @@ local function check_manager(manager, errors)
 end
 
 
---- What is wrong with the spec goes to `errors`.
-function M.check_spec(spec, errors)
+-- What is wrong with a spec but its selector.
+local function check_body(spec, errors)
   workload.not_negative(spec, "spec", NUMBERS, errors)
   if spec.maxFailedIndexes and not spec.backoffLimitPerIndex then
     errors[#errors + 1] = field.required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
@@ -162,7 +162,31 @@ function M.check_spec(spec, errors)
   check_policies(spec, errors)
   template.validate(spec.template, "spec.template", errors)
   check_restart(spec, errors)
+end
+
+
+--- What is wrong with the spec goes to `errors`.
+function M.check_spec(spec, errors)
+  check_body(spec, errors)
   check_selector(spec, errors)
+end
+
+
+--- The same for the spec of Jobs that are to be made, which have no selector yet and no defaults.
+--- @param path string where it stands: "spec.jobTemplate.spec"
+function M.check_template(spec, path, errors)
+  local list = {}
+  check_body(spec, list)
+  if spec.selector then
+    list[#list + 1] = field.invalid("spec.selector", spec.selector, "`selector` will be auto-generated")
+  end
+  if spec.manualSelector then
+    list[#list + 1] = field.not_supported("spec.manualSelector", spec.manualSelector, { "nil", "false" })
+  end
+  for _, err in ipairs(list) do
+    err.path = path .. err.path:sub(#"spec" + 1)
+    errors[#errors + 1] = err
+  end
 end
 
 

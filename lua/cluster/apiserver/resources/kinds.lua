@@ -6,6 +6,7 @@
 ---               resources/ unless it has a dot; a word after it picks one of several. Without it the kind is stored,
 ---               and checked against its schema only
 ---   id          the resource as which it is stored, if that is another one; the strategy then has `convert`
+---   stored      the version of that resource, if it is another one
 ---   deprecated  a text that warns its users
 return {
   v1 = {
@@ -15,19 +16,24 @@ return {
       deprecated = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     },
     events = { rules = "events core" },
+    limitranges = { rules = "limitranges" },
     namespaces = { rules = "namespaces" },
     nodes = { rules = "nodes" },
     persistentvolumeclaims = { rules = "persistentvolumeclaims" },
     persistentvolumes = { rules = "persistentvolumes" },
     pods = { rules = "pods" },
     podtemplates = { rules = "podtemplates" },
+    replicationcontrollers = { rules = "replicationcontrollers" },
+    resourcequotas = { rules = "resourcequotas" },
     secrets = { rules = "secrets" },
     serviceaccounts = { rules = "serviceaccounts" },
     services = { rules = "services" },
   },
   ["apiextensions.k8s.io/v1"] = { customresourcedefinitions = { rules = "customresourcedefinitions" } },
+  ["apiregistration.k8s.io/v1"] = { apiservices = { rules = "apiservices" } },
   ["apps/v1"] = {
     controllerrevisions = { rules = "controllerrevisions" },
+    daemonsets = { rules = "daemonsets" },
     deployments = { rules = "deployments" },
     replicasets = { rules = "replicasets" },
     statefulsets = { rules = "statefulsets" },
@@ -42,16 +48,40 @@ return {
     selfsubjectrulesreviews = { rules = "auth.reviews SelfSubjectRulesReview" },
     subjectaccessreviews = { rules = "auth.reviews SubjectAccessReview" },
   },
-  ["batch/v1"] = { jobs = { rules = "jobs" } },
+  ["autoscaling/v1"] = {
+    horizontalpodautoscalers = {
+      rules = "resources.autoscaling.v1", id = "horizontalpodautoscalers.autoscaling", stored = "v2",
+    },
+  },
+  ["autoscaling/v2"] = { horizontalpodautoscalers = { rules = "resources.autoscaling.autoscalers" } },
+  ["batch/v1"] = { cronjobs = { rules = "cronjobs" }, jobs = { rules = "jobs" } },
   ["coordination.k8s.io/v1"] = { leases = { rules = "leases" } },
   ["discovery.k8s.io/v1"] = { endpointslices = { rules = "endpointslices" } },
   ["events.k8s.io/v1"] = { events = { rules = "events events", id = "events" } },
-  ["networking.k8s.io/v1"] = { ingressclasses = { rules = "ingressclasses" } },
+  ["flowcontrol.apiserver.k8s.io/v1"] = {
+    flowschemas = { rules = "resources.flowcontrol.flowschemas" },
+    prioritylevelconfigurations = { rules = "resources.flowcontrol.prioritylevels" },
+  },
+  ["networking.k8s.io/v1"] = {
+    ingressclasses = { rules = "ingressclasses" },
+    ingresses = { rules = "ingresses" },
+    networkpolicies = { rules = "networkpolicies" },
+  },
+  ["node.k8s.io/v1"] = { runtimeclasses = { rules = "runtimeclasses" } },
   ["policy/v1"] = { poddisruptionbudgets = { rules = "poddisruptionbudgets" } },
   ["rbac.authorization.k8s.io/v1"] = {
     clusterrolebindings = { rules = "rbac ClusterRoleBinding" },
     clusterroles = { rules = "rbac ClusterRole" },
     rolebindings = { rules = "rbac RoleBinding" },
     roles = { rules = "rbac Role" },
+  },
+  ["scheduling.k8s.io/v1"] = { priorityclasses = { rules = "priorityclasses" } },
+  ["storage.k8s.io/v1"] = {
+    csidrivers = { rules = "resources.storage.csidrivers" },
+    csinodes = { rules = "resources.storage.csinodes" },
+    csistoragecapacities = { rules = "resources.storage.csistoragecapacities" },
+    storageclasses = { rules = "resources.storage.storageclasses" },
+    volumeattachments = { rules = "resources.storage.volumeattachments" },
+    volumeattributesclasses = { rules = "resources.storage.volumeattributesclasses" },
   },
 }

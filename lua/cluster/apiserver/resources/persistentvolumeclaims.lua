@@ -1,14 +1,20 @@
 --- Claims of persistent volumes; controllers/claims.lua binds them.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePersistentVolumeClaim),
---- pkg/registry/core/persistentvolumeclaim/strategy.go, plugin/pkg/admission/storage/storageobjectinuseprotection.
+--- pkg/registry/core/persistentvolumeclaim/strategy.go, plugin/pkg/admission/storage.
 local cells = require "cluster.apiserver.tables.cells.volume"
 local claim = require "cluster.apiserver.resources.claim"
+local classes = require "cluster.apiserver.resources.default_class"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local limits = require "cluster.apiserver.resources.limits"
 local protection = require "cluster.apiserver.resources.protection"
 local quantity = require "cluster.apiserver.quantity"
 local workload = require "cluster.apiserver.resources.workload"
+
+local OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+local DEFAULT_MARKS = { "storageclass.kubernetes.io/is-default-class",
+  "storageclass.beta.kubernetes.io/is-default-class" }
 
 
 local function defaults(object)
@@ -17,7 +23,17 @@ local function defaults(object)
 end
 
 
-local function prepare_create(object)
+-- A claim that says nothing of a class gets the default one, if there is one.
+local function set_class(object, ctx)
+  local spec = object.spec
+  if not spec.storageClassName and not (object.metadata.annotations or {})[OLD_CLASS] then
+    spec.storageClassName = classes.annotated(ctx, "storageclasses.storage.k8s.io", DEFAULT_MARKS)
+  end
+end
+
+
+local function prepare_create(object, ctx)
+  set_class(object, ctx)
   object.status = { phase = "Pending" }
   protection.add(object, "persistentvolumeclaims")
 end
@@ -74,8 +90,18 @@ local function validate_update(new, old)
 end
 
 
+-- Those that go are let be.
+local function admit(new, old, ctx)
+  if ctx.request.subresource or old and old.metadata.deletionTimestamp then
+    return nil
+  end
+  return limits.check(new, ctx)
+end
+
+
 return {
   spec_changed = false,
+  admit = admit,
   defaults = defaults,
   prepare_create = prepare_create,
   prepare_update = workload.keep_status,

@@ -1,4 +1,4 @@
---- Pod disruption budgets. They are stored, and evictions obey their status; no controller writes the status.
+--- Pod disruption budgets. controllers/disruption.lua writes their status, which evictions obey and charge.
 ---
 --- Rules: kubernetes/pkg/apis/policy/validation/validation.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
 local age = require "cluster.apiserver.tables.age"

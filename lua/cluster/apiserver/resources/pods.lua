@@ -5,8 +5,10 @@ local admission = require "cluster.apiserver.resources.pod.admission"
 local cells = require "cluster.apiserver.tables.cells.pod"
 local check = require "cluster.apiserver.resources.check"
 local defaults = require "cluster.apiserver.resources.pod.defaults"
+local eviction = require "cluster.apiserver.resources.pod.eviction"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local limits = require "cluster.apiserver.resources.limits"
 local parts = require "cluster.apiserver.resources.pod.parts"
 local qos = require "cluster.apiserver.resources.pod.qos"
 local spec_rules = require "cluster.apiserver.resources.pod.spec"
@@ -30,6 +32,7 @@ end
 
 
 local function prepare_create(object, ctx)
+  limits.complete(object, ctx)
   local failure = admission.admit(object, ctx)
   if failure then
     return nil, failure
@@ -79,6 +82,14 @@ local function prepare_status(new, old)
 end
 
 
+-- What containers have changes only when they are resized.
+local function admit(new, old, ctx)
+  if not old or ctx.request.subresource == "resize" and not old.metadata.deletionTimestamp then
+    return limits.check(new, ctx)
+  end
+end
+
+
 -- A pod that runs nowhere, or not any more, needs no time to go.
 local function graceful(object, options)
   local seconds = options.gracePeriodSeconds or object.spec.terminationGracePeriodSeconds or 0
@@ -116,6 +127,7 @@ return {
   prepare_create = prepare_create,
   prepare_update = prepare_update,
   prepare_status = prepare_status,
+  admit = admit,
   warnings = warnings.pod,
   validate = validate,
   validate_update = update.validate,
@@ -124,7 +136,7 @@ return {
   field_names = check.set(FIELDS),
   fields = fields,
   subresources = {
-    binding = parts.binding, eviction = parts.eviction, ephemeralcontainers = parts.ephemeralcontainers,
+    binding = parts.binding, eviction = eviction, ephemeralcontainers = parts.ephemeralcontainers,
     resize = parts.resize,
   },
   cells = cells,

@@ -1,14 +1,18 @@
---- Volumes and claims are not deleted while they are in use: each gets a finalizer when it is created. The finalizer is
---- removed when the object is being deleted and no other object needs it any more.
+--- Volumes, claims, and the classes of their attributes are not deleted while they are in use: each gets a finalizer
+--- when it is created. The finalizer is removed when the object is being deleted and no other object needs it any more.
 ---
 --- Rules: kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection,
---- kubernetes/pkg/controller/volume/{pvcprotection,pvprotection}.
+--- kubernetes/pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.
 local host = require "cluster.host"
 
 local M = {}
 
 local CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
-local FINALIZERS = { [CLAIMS] = "kubernetes.io/pvc-protection", [VOLUMES] = "kubernetes.io/pv-protection" }
+local CLASSES = "volumeattributesclasses.storage.k8s.io"
+local FINALIZERS = {
+  [CLAIMS] = "kubernetes.io/pvc-protection", [VOLUMES] = "kubernetes.io/pv-protection",
+  [CLASSES] = "kubernetes.io/vac-protection",
+}
 local NONE = {}
 local CALLER = {
   user = { name = "system:kube-controller-manager", groups = { "system:masters", "system:authenticated" } },
@@ -45,9 +49,30 @@ local function mounts(pod, claim)
 end
 
 
+-- Whether a volume or a claim has a class of attributes, or is to get it.
+local function has_class(object, class)
+  local status = object.status or NONE
+  return object.spec.volumeAttributesClassName == class or status.currentVolumeAttributesClassName == class
+    or (status.modifyVolumeStatus or NONE).targetVolumeAttributesClassName == class
+end
+
+
+local function is_class_used(server, class)
+  local used = false
+  for _, id in ipairs { CLAIMS, VOLUMES } do
+    server.store:collection(id):each(nil, nil, function(entry)
+      used = used or has_class(host.json.decode(entry.text), class)
+    end)
+  end
+  return used
+end
+
+
 local function is_used(server, id, object)
   if id == VOLUMES then
     return object.status.phase == "Bound"
+  elseif id == CLASSES then
+    return is_class_used(server, object.metadata.name)
   end
   local used = false
   server.store:collection("pods"):each(object.metadata.namespace, nil, function(entry)
@@ -58,6 +83,9 @@ end
 
 
 local function path_of(id, entry)
+  if id == CLASSES then
+    return "/apis/storage.k8s.io/v1/volumeattributesclasses/" .. entry.name
+  end
   local folder = entry.namespace ~= "" and "namespaces/" .. entry.namespace .. "/" or ""
   return "/api/v1/" .. folder .. id .. "/" .. entry.name
 end
@@ -81,7 +109,7 @@ end
 
 
 local function release_all(server)
-  for _, id in ipairs { CLAIMS, VOLUMES } do
+  for _, id in ipairs { CLAIMS, VOLUMES, CLASSES } do
     local waiting = {}
     server.store:collection(id):each(nil, nil, function(entry)
       waiting[#waiting + 1] = entry.deleting and entry or nil
@@ -108,7 +136,9 @@ function M.start(server)
   end
   server:events(function(event)
     local pod_changed = event.id == "pods" and event.type ~= "ADDED" and server.store:collection(CLAIMS):size(nil) > 0
-    if pod_changed or FINALIZERS[event.id] and event.entry.deleting and event.type ~= "DELETED" then
+    local class_left = (event.id == CLAIMS or event.id == VOLUMES) and event.type ~= "ADDED"
+      and server.store:collection(CLASSES):size(nil) > 0
+    if pod_changed or class_left or FINALIZERS[event.id] and event.entry.deleting and event.type ~= "DELETED" then
       plan()
     end
   end)

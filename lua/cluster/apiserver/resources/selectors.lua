@@ -119,9 +119,21 @@ function M.text(selector)
 end
 
 
---- The selector of a kind with spec.selector, for its scale.
+--- The selector of an object with spec.selector, in the form of a label selector; a ReplicationController has a plain
+--- map of labels. nil: none.
+function M.of(object)
+  local selector = object.spec.selector
+  if selector and object.kind == "ReplicationController" then
+    return { matchLabels = selector }
+  end
+  return selector
+end
+
+
+--- The selector of a kind with spec.selector as text, for its scale.
 function M.of_spec(object)
-  return object.spec.selector and M.text(object.spec.selector) or nil
+  local selector = M.of(object)
+  return selector and M.text(selector) or nil
 end
 
 

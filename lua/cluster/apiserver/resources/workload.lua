@@ -106,7 +106,9 @@ end
 
 
 local EMPTY = {
-  Deployment = {}, ReplicaSet = { replicas = 0 }, StatefulSet = { replicas = 0, availableReplicas = 0 }, Job = {},
+  Deployment = {}, ReplicaSet = { replicas = 0 }, ReplicationController = { replicas = 0 },
+  CronJob = {},
+  StatefulSet = { replicas = 0, availableReplicas = 0 }, Job = {},
 }
 
 

@@ -13,8 +13,9 @@ local BY_PACKAGE, BY_GROUP = {}, {}
 for alias, package in pairs(notation.packages) do
   package.alias = alias
   BY_PACKAGE[package.name] = package
+  package.version = package.version or "v1"
   if alias ~= "meta" then
-    BY_GROUP[package.group] = package
+    BY_GROUP[package.group .. "/" .. package.version] = package
   end
 end
 
@@ -103,8 +104,8 @@ end
 
 --- The full name of the definition of a built-in kind, "io.k8s.api.apps.v1.Deployment", or nil.
 function M.name_of(group, version, kind)
-  local package = BY_GROUP[group]
-  if version ~= "v1" or not package then
+  local package = BY_GROUP[group .. "/" .. version]
+  if not package then
     return nil
   end
   local name = package.name .. "." .. kind
@@ -257,7 +258,7 @@ local function build(schema, record)
   schema.required = required[1] and required or nil
   if record.kind == "kind" then
     schema["x-kubernetes-group-version-kind"] = {
-      { group = record.package.group, version = "v1", kind = record.name },
+      { group = record.package.group, version = record.package.version, kind = record.name },
     }
   end
 end

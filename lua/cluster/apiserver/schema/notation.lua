@@ -41,7 +41,7 @@ local SCALARS = {
   object = { type = "object" },
 }
 
---- The packages of definitions, by alias. The version is v1 everywhere.
+--- The packages of definitions, by alias. The version is v1 where none is given.
 M.packages = packages
 
 --- Definitions that stand alone in their packages, by the words for them.

@@ -6,28 +6,33 @@
 local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
 local notation = require "cluster.apiserver.schema.notation"
+local syntax = require "cluster.apiserver.syntax"
 
 local M = {}
 
 local PREFIX = "k8s\0"
 local VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 local META = notation.packages.meta.name .. "."
+local CRD = notation.packages.apiextensions.name .. "."
+
+-- Messages within messages. The stack of Lua has room for twice as many.
+local DEPTH_MAX = 4000
 
 local NO_KIND = 'no kind "%s" is registered for version "%s" in scheme "pkg/runtime/scheme.go:111"'
 
 local plans = {}   -- full name of a definition → number → { name =, type =, repeated = } or { inline = plan }
 
 
--- An integer of seven bits a byte, and where the next thing begins.
-local function read_varint(text, at)
+-- An integer of seven bits a byte, and where the next thing begins. It must end before `stop`.
+local function read_varint(text, at, stop)
   local value, shift = 0, 0
   repeat
-    local byte = text:byte(at)
-    if not byte then
+    if at >= stop then
       error({ "unexpected EOF" }, 0)
     elseif shift > 63 then
       error({ "proto: integer overflow" }, 0)
     end
+    local byte = text:byte(at)
     value = value | (byte & 0x7f) << shift
     shift, at = shift + 7, at + 1
   until byte < 0x80
@@ -35,28 +40,21 @@ local function read_varint(text, at)
 end
 
 
-local function read_bytes(text, at)
-  local size, from = read_varint(text, at)
-  if size < 0 or from + size - 1 > #text then
-    error({ "unexpected EOF" }, 0)
-  end
-  return text:sub(from, from + size - 1), from + size
-end
+local SIZES = { [FIXED64] = 8, [FIXED32] = 4 }
 
 
-local function read_value(text, at, wire)
-  if wire == VARINT then
-    return read_varint(text, at)
-  elseif wire == BYTES then
-    return read_bytes(text, at)
-  end
-  local size = wire == FIXED64 and 8 or wire == FIXED32 and 4
-  if not size then
+-- Where the bytes of a value that is no varint begin, and where the next thing does.
+local function read_range(text, at, stop, wire)
+  local size, from = SIZES[wire], at
+  if wire == BYTES then
+    size, from = read_varint(text, at, stop)
+  elseif not size then
     error({ "proto: illegal wireType " .. wire }, 0)
-  elseif at + size - 1 > #text then
+  end
+  if size < 0 or size > stop - from then
     error({ "unexpected EOF" }, 0)
   end
-  return text:sub(at, at + size - 1), at + size
+  return from, from + size
 end
 
 
@@ -65,18 +63,33 @@ local function wrong_wire(wire)
 end
 
 
--- Calls fn(number, wire type, value) for each field of a message.
-local function each_field(text, fn)
-  if type(text) ~= "string" then
-    wrong_wire(VARINT)
+-- Calls fn(number, wire type, value) for each field of a message. `run` is what is read: { text =, from =, stop =,
+-- depth = }, the range of the innermost message. The value of a varint is an integer; else it is read from the range,
+-- which is the value's while `fn` runs: nothing is copied on the way to what is deep inside.
+local function each_field(run, fn)
+  local text, at, from, stop = run.text, run.from, run.from, run.stop
+  run.depth = run.depth + 1
+  if run.depth > DEPTH_MAX then
+    error({ "exceeded max depth" }, 0)
   end
-  local at = 1
-  while at <= #text do
-    local key, after = read_varint(text, at)
-    local value, following = read_value(text, after, key & 7)
-    fn(key >> 3, key & 7, value)
-    at = following
+  while at < stop do
+    local key, after = read_varint(text, at, stop)
+    local wire, value = key & 7, nil
+    if wire == VARINT then
+      value, at = read_varint(text, after, stop)
+    else
+      run.from, at = read_range(text, after, stop, wire)
+      run.stop = at
+    end
+    fn(key >> 3, wire, value)
   end
+  run.depth, run.from, run.stop = run.depth - 1, from, stop
+end
+
+
+-- The bytes of the value that `each_field` is at.
+local function bytes_of(run)
+  return run.text:sub(run.from, run.stop - 1)
 end
 
 
@@ -112,152 +125,238 @@ end
 local decode_message
 
 
--- Fields of a small message, by number. `types` has for each number of interest the Lua type its value must have.
-local function small(bytes, types)
+local function need(wire, wanted)
+  if wire ~= wanted then
+    wrong_wire(wire)
+  end
+end
+
+
+-- Fields of a small message, by number. `wires` has for each number of interest the wire type it must have.
+local function small(run, wires)
   local values = {}
-  each_field(bytes, function(number, wire, value)
-    if types[number] and type(value) ~= types[number] then
-      wrong_wire(wire)
+  each_field(run, function(number, wire, value)
+    if wires[number] then
+      need(wire, wires[number])
+      values[number] = value or bytes_of(run)
     end
-    values[number] = value
   end)
   return values
 end
 
 
-local TEXT, NUMBERS, EITHER = { "string" }, { "number", "number" }, { "number", "number", "string" }
-local ENVELOPE, TYPES = { "string", "string" }, { "string", "string" }
+local TEXT, NUMBERS, EITHER = { BYTES }, { VARINT, VARINT }, { VARINT, VARINT, BYTES }
+local ENVELOPE, TYPES = { BYTES, BYTES }, { BYTES, BYTES }
 
 -- Years 1 to 9999, in seconds since 1970.
 local FIRST_SECOND, LAST_SECOND = -62135596800, 253402300799
 
 
-local function json_of(bytes)
-  local raw = small(bytes, TEXT)[1]
-  local value = raw and raw ~= "" and host.json.decode(raw)
-  return value ~= false and value or host.json.null
+-- A message whose one field is JSON text; without text it is null.
+local function json_of(run)
+  local raw = small(run, TEXT)[1]
+  if not raw or raw == "" then
+    return host.json.null
+  end
+  local value = host.json.decode(raw)
+  if value == nil then
+    error({ syntax.describe(raw) }, 0)
+  end
+  return value
+end
+
+
+-- Whoever cannot say what he owns owns nothing.
+local function fields_of(run)
+  local raw = small(run, TEXT)[1]
+  return raw and host.json.decode(raw) or host.json.null
 end
 
 
 -- The zero instant is told as null, as Go does it in JSON.
 local function instant(pattern)
-  return function(bytes)
-    local values = small(bytes, NUMBERS)
+  return function(run)
+    local values = small(run, NUMBERS)
     local seconds, nanos = values[1], values[2] or 0
     if not seconds then
       return host.json.null
     elseif seconds < FIRST_SECOND or seconds > LAST_SECOND then
       error({ "Time.UnmarshalProto: year outside of range [0,9999]" }, 0)
     end
-    return os.date("!%Y-%m-%dT%H:%M:%S", seconds) .. pattern:format(nanos // 1000)
+    return os.date("!%Y-%m-%dT%H:%M:%S", seconds) .. pattern:format(nanos // 1000 % 1000000)
   end
 end
 
 
+local SCHEMA = { ref = CRD .. "JSONSchemaProps" }
+local decode_value
+
+
+-- A message that stands for one of several shapes in JSON: `readers` has number → function(found, wire, value), which
+-- notes what it reads in `found`, and `shape` makes the JSON of what was found.
+local function either(readers, shape)
+  return function(run)
+    local found = {}
+    each_field(run, function(number, wire, value)
+      if readers[number] then
+        readers[number](run, found, wire, value)
+      end
+    end)
+    return shape(found)
+  end
+end
+
+
+local function note_schema(run, found, wire)
+  need(wire, BYTES)
+  found.schema = decode_value(SCHEMA, run, wire)
+end
+
+
+local function note_schemas(run, found, wire)
+  need(wire, BYTES)
+  found.list = found.list or host.json.array {}
+  table.insert(found.list, decode_value(SCHEMA, run, wire))
+end
+
+
+local function note_name(run, found, wire)
+  need(wire, BYTES)
+  found.list = found.list or host.json.array {}
+  table.insert(found.list, bytes_of(run))
+end
+
+
+local function note_allows(_, found, wire, value)
+  need(wire, VARINT)
+  found.allows = value ~= 0
+end
+
+
+local function list_or_schema(found)
+  return found.list or found.schema or host.json.null
+end
+
+
 local SPECIAL = {
-  [notation.words.Quantity] = function(bytes)
-    return small(bytes, TEXT)[1] or "0"
+  [notation.words.Quantity] = function(run)
+    return small(run, TEXT)[1] or "0"
   end,
-  [notation.words.IntOrString] = function(bytes)
-    local values = small(bytes, EITHER)
+  [notation.words.IntOrString] = function(run)
+    local values = small(run, EITHER)
     return values[1] == 1 and (values[3] or "") or values[2] or 0
   end,
   [notation.words.RawExtension] = json_of,
-  [META .. "FieldsV1"] = json_of,
+  [META .. "FieldsV1"] = fields_of,
   [META .. "Time"] = instant "Z",
   [META .. "MicroTime"] = instant ".%06dZ",
+  [CRD .. "JSON"] = json_of,
+  [CRD .. "JSONSchemaPropsOrArray"] = either({ note_schema, note_schemas }, list_or_schema),
+  [CRD .. "JSONSchemaPropsOrStringArray"] = either({ note_schema, note_name }, list_or_schema),
+  [CRD .. "JSONSchemaPropsOrBool"] = either({ note_allows, note_schema }, function(found)
+    return found.schema or found.allows == true
+  end),
 }
 
 
 local WIRES = { boolean = VARINT, integer = VARINT, string = BYTES, number = FIXED64 }
 
 
-local function scalar(kind, value, wire)
-  if wire ~= WIRES[kind.type] then
-    wrong_wire(wire)
-  elseif kind.type == "boolean" then
+local function scalar(kind, run, wire, value)
+  need(wire, WIRES[kind.type])
+  if kind.type == "boolean" then
     return value ~= 0
   elseif kind.type == "number" then
-    return (string.unpack("<d", value))
+    return (string.unpack("<d", run.text, run.from))
+  elseif kind.type == "integer" then
+    return value
   elseif kind.format == "byte" then
-    return host.base64.encode(value)
+    return host.base64.encode(bytes_of(run))
   end
-  return value
+  return bytes_of(run)
 end
 
 
-local function decode_value(kind, value, wire)
+function decode_value(kind, run, wire, value)
   if not kind.ref and not kind.list then
-    return scalar(kind, value, wire)
-  elseif SPECIAL[kind.ref] then
-    return SPECIAL[kind.ref](value)
+    return scalar(kind, run, wire, value)
+  end
+  need(wire, BYTES)
+  if SPECIAL[kind.ref] then
+    return SPECIAL[kind.ref](run)
   elseif kind.ref then
-    return decode_message(plan_of(kind.ref), value, {})
+    return decode_message(plan_of(kind.ref), run, {})
   end
   local list = host.json.array {}
-  each_field(value, function(_, inner_wire, item)
-    list[#list + 1] = decode_value(kind.list, item, inner_wire)
+  each_field(run, function(_, inner_wire, item)
+    list[#list + 1] = decode_value(kind.list, run, inner_wire, item)
   end)
   return list
 end
 
 
-local function add_entry(map, kind, bytes)
-  local key, value = "", nil
-  each_field(bytes, function(number, wire, found)
+local STRING = { type = "string" }
+
+
+local function add_entry(map, kind, run, wire)
+  local key, found = "", nil
+  need(wire, BYTES)
+  each_field(run, function(number, inner_wire, value)
     if number == 1 then
-      key = scalar({ type = "string" }, found, wire)
+      key = scalar(STRING, run, inner_wire, value)
     elseif number == 2 then
-      value = decode_value(kind, found, wire)
+      found = decode_value(kind, run, inner_wire, value)
     end
   end)
-  if value ~= nil then
-    map[key] = value
+  if found ~= nil then
+    map[key] = found
   end
 end
 
 
-local function add_field(object, field, wire, value)
+local function add_field(object, field, run, wire, value)
   local kind, name = field.type, field.name
   if kind.map then
     object[name] = object[name] or {}
-    add_entry(object[name], kind.map, value)
+    add_entry(object[name], kind.map, run, wire)
   elseif kind.list then
     object[name] = object[name] or host.json.array {}
-    table.insert(object[name], decode_value(kind.list, value, wire))
+    table.insert(object[name], decode_value(kind.list, run, wire, value))
   else
-    object[name] = decode_value(kind, value, wire)
+    object[name] = decode_value(kind, run, wire, value)
   end
 end
 
 
-function decode_message(plan, bytes, object)
-  each_field(bytes, function(number, wire, value)
+function decode_message(plan, run, object)
+  each_field(run, function(number, wire, value)
     local entry = plan[number]
     if entry and entry.inline then
-      decode_message(entry.inline, value, object)
+      need(wire, BYTES)
+      decode_message(entry.inline, run, object)
     elseif entry then
-      add_field(object, entry, wire, value)
+      add_field(object, entry, run, wire, value)
     end
   end)
   return object
 end
 
 
+local function run_over(text, from)
+  return { text = text, from = from, stop = #text + 1, depth = 0 }
+end
+
+
 local function decode(text)
-  local envelope = small(text:sub(#PREFIX + 1), ENVELOPE)
-  local types = small(envelope[1] or "", TYPES)
+  local envelope = small(run_over(text, #PREFIX + 1), ENVELOPE)
+  local types = small(run_over(envelope[1] or "", 1), TYPES)
   local version, kind = types[1] or "", types[2] or ""
   local group, short = version:match("^(.-)/?([^/]*)$")
   local name = builtin.name_of(group, short, kind)
   if not name then
     error({ NO_KIND:format(kind, version) }, 0)
   end
-  local plan = plan_of(name)
-  if next(plan) == nil then
-    error({ ("objects of kind %s are read as JSON only"):format(kind) }, 0)
-  end
-  return decode_message(plan, envelope[2] or "", { apiVersion = version, kind = kind })
+  return decode_message(plan_of(name), run_over(envelope[2] or "", 1), { apiVersion = version, kind = kind })
 end
 
 

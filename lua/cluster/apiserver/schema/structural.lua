@@ -4,11 +4,12 @@
 local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
-local regex = require "cluster.apiserver.schema.regex"
+local regex = require "cluster.regex"
 
 local M = {}
 
 local is_array = host.json.is_array
+local NONE = {}
 local EMBEDDED = "x-kubernetes-embedded-resource"
 local PRESERVE = "x-kubernetes-preserve-unknown-fields"
 local INT_OR_STRING = "x-kubernetes-int-or-string"
@@ -31,24 +32,31 @@ local UNSUPPORTED = {
 }
 
 
---- The schemas that stand within another one, each with the path to it: calls visit(schema, path).
+local JUNCTORS = { "allOf", "anyOf", "oneOf" }
+
+
+--- The schemas that stand within another one, in a fixed order: calls visit(schema, path, keyword, name).
+--- @param path string|nil that of `schema`; without it none are made
 function M.each_part(schema, path, visit)
-  if type(schema.items) == "table" and not is_array(schema.items) then
-    visit(schema.items, path .. ".items", "items")
+  local items, additional, properties = schema.items, schema.additionalProperties, schema.properties
+  if type(items) == "table" and not is_array(items) then
+    visit(items, path and path .. ".items", "items")
   end
-  for _, name in ipairs(gofmt.sorted_keys(schema.properties or {})) do
-    visit(schema.properties[name], ("%s.properties[%s]"):format(path, name), "properties", name)
+  if properties then
+    for _, name in ipairs(gofmt.sorted_keys(properties)) do
+      visit(properties[name], path and ("%s.properties[%s]"):format(path, name), "properties", name)
+    end
   end
-  if type(schema.additionalProperties) == "table" then
-    visit(schema.additionalProperties, path .. ".additionalProperties", "additionalProperties")
+  if type(additional) == "table" then
+    visit(additional, path and path .. ".additionalProperties", "additionalProperties")
   end
-  for _, junctor in ipairs { "allOf", "anyOf", "oneOf" } do
-    for i, inner in ipairs(schema[junctor] or {}) do
-      visit(inner, ("%s.%s[%d]"):format(path, junctor, i - 1), junctor, i)
+  for _, junctor in ipairs(JUNCTORS) do
+    for i, inner in ipairs(schema[junctor] or NONE) do
+      visit(inner, path and ("%s.%s[%d]"):format(path, junctor, i - 1), junctor, i)
     end
   end
   if schema["not"] then
-    visit(schema["not"], path .. ".not", "not")
+    visit(schema["not"], path and path .. ".not", "not")
   end
 end
 
@@ -66,7 +74,7 @@ function M.unreadable(schema)
     return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
   end
   local why
-  M.each_part(schema, "", function(inner)
+  M.each_part(schema, nil, function(inner)
     why = why or M.unreadable(inner)
   end)
   return why
@@ -126,7 +134,10 @@ function check_junctors(schema, path, errors, skip_any_of, skip_first)
   if schema["not"] then
     check_alternative(schema["not"], path .. ".not", errors)
   end
-  local compiled, why = regex.compile(filled(schema.pattern) and schema.pattern or "")
+  if not filled(schema.pattern) then
+    return
+  end
+  local compiled, why = regex.compile(schema.pattern)
   if not compiled then
     errors[#errors + 1] = field.invalid(path .. ".pattern", schema.pattern,
       "must be a valid regular expression, but isn't: " .. why)
@@ -270,7 +281,11 @@ function M.check(schema, path)
   local errors = {}
   check(schema, "root", path, errors)
   check_complete(schema, schema, path, path, errors)
-  table.sort(errors, function(a, b) return message_of(a) < message_of(b) end)
+  local messages = {} -- of a deep schema they are long
+  for _, err in ipairs(errors) do
+    messages[err] = message_of(err)
+  end
+  table.sort(errors, function(a, b) return messages[a] < messages[b] end)
   return errors
 end
 

@@ -22,6 +22,7 @@ local TIMES = { [META .. "Time"] = true, [META .. "MicroTime"] = true }
 -- is refused.
 local MAY_BE_MISSING = {
   ClusterRole = { rules = true }, ContainerImage = { names = true }, EndpointSlice = { endpoints = true, ports = true },
+  LimitRangeSpec = { limits = true }, CSINodeSpec = { drivers = true },
   Role = { rules = true },
 }
 

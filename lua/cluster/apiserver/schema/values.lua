@@ -6,7 +6,7 @@ local field = require "cluster.apiserver.field"
 local formats = require "cluster.apiserver.schema.formats"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
-local regex = require "cluster.apiserver.schema.regex"
+local regex = require "cluster.regex"
 
 local M = {}
 

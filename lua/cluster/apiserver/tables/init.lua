@@ -45,10 +45,11 @@ end
 
 
 local function builtin(res)
-  if not res.printed then
+  local printed = res.strategy and res.strategy.columns or res.printed
+  if not printed or printed == "" then
     return { head = head_of(columns.default), cells = default_cells, without_rows = host.json.null }
   end
-  return { head = head_of(columns.read(res.printed)), cells = res.strategy.cells }
+  return { head = head_of(columns.read(printed)), cells = res.strategy.cells }
 end
 
 

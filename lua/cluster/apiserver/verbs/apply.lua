@@ -4,14 +4,16 @@
 local body = require "cluster.apiserver.verbs.body"
 local host = require "cluster.host"
 local managers = require "cluster.apiserver.apply"
+local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 local write = require "cluster.apiserver.verbs.write"
 local yaml = require "cluster.apiserver.verbs.yaml"
 
 
-local function read(request)
-  local applied, why = yaml.decode(request.body)
+-- @return table|nil object, or nil and a status  @return string|nil complaint about keys that come twice
+local function read(request, settings)
+  local applied, why, complaint = yaml.decode(request.body, settings.validation ~= "Ignore")
   if applied == nil then
     return nil, status.bad_request("error decoding YAML: error converting YAML to JSON: " .. why)
   elseif applied == host.json.null then
@@ -23,7 +25,19 @@ local function read(request)
   elseif applied.metadata == host.json.null then
     applied.metadata = nil
   end
-  return applied
+  return applied, complaint and "error converting YAML to JSON: " .. complaint
+end
+
+
+-- Keys that come twice are looked at after all else. @return table|nil a status
+local function judge(request, settings)
+  local complaint = settings.complaint
+  if complaint and settings.validation == "Strict" then
+    return status.bad_request("error strict decoding YAML: " .. complaint)
+  end
+  for _, warning in ipairs(complaint and yaml.warnings(complaint) or {}) do
+    respond.warn(request, warning)
+  end
 end
 
 
@@ -31,7 +45,8 @@ local function merged(request, live, applied, settings)
   local object, failure = managers.apply(live, applied, request.res, {
     manager = settings.manager, force = settings.force, subresource = request.subresource, time = host.timestamp(),
   })
-  if not object then
+  failure = failure or judge(request, settings)
+  if failure then
     return nil, failure
   end
   local unknown, why = body.shape(request.res, object)
@@ -71,16 +86,17 @@ end
 --- @param settings table of options.patch
 --- @return integer|nil code, string text; or nil and a status
 return function(request, settings)
-  local applied, failure = read(request)
+  local applied, rest = read(request, settings)
   if not applied then
-    return nil, failure
+    return nil, rest
   end
+  settings.complaint = rest
   local res = request.res
   local entry = request.server.store:get(res.id, request.space, request.name)
   if not entry then
     return create(request, applied, settings)
   end
-  local object
+  local object, failure
   local old = store.object(res, entry)
   object, failure = merged(request, old, applied, settings)
   if not object then

@@ -2,6 +2,7 @@
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/{create,rest}.go, apimachinery/pkg/runtime/serializer/json,
 --- apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
+local builtin = require "cluster.apiserver.schema.builtin"
 local complaints = require "cluster.apiserver.verbs.complaints"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
@@ -18,6 +19,7 @@ local M = {}
 local MEDIA = { "application/json", "application/yaml", "application/vnd.kubernetes.protobuf" }
 local READ_MEDIA = { "application/json", "application/yaml" }
 local READERS = {}
+local DELETE_OPTIONS = builtin.of("", "v1", "DeleteOptions")
 local NO_KIND = 'no kind "%s" is registered for version "%s" in scheme "pkg/runtime/scheme.go:111"'
 local SHAPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
@@ -56,9 +58,12 @@ READERS["application/json"] = function(text, strict)
 end
 
 
-READERS["application/yaml"] = function(text)
-  local value, why = yaml.decode(text)
-  return value, why or {}
+READERS["application/yaml"] = function(text, strict)
+  local value, json, complaint = yaml.decode(text, strict)
+  if value == nil then
+    return nil, json
+  end
+  return value, { yaml = complaint }, json
 end
 
 
@@ -81,24 +86,23 @@ end
 --- Reads the body as one object, whatever its kind.
 --- @param strict boolean whether keys that came twice are of interest
 --- @return table|nil object, or nil and why or nil, nil and a status
---- @return table|string duplicates
+--- @return table|string duplicates paths of those of JSON; `yaml` has the complaint about those of YAML
 --- @return table|nil failure a Status when the media type is not read
+--- @return string|nil text of the object in JSON
 function M.read(request, strict)
   local media = M.media_type(request)
   local reader = READERS[media]
   if not reader then
     return nil, nil, status.unsupported_media(MEDIA)
-  elseif media == MEDIA[3] and request.res and not request.res.builtin then
-    return nil, nil, status.unsupported_media(READ_MEDIA)
   end
-  local value, rest = reader(request.body, strict)
+  local value, rest, json = reader(request.body, strict)
   if value == nil and media == MEDIA[3] then
     return nil, rest
   elseif value == nil then
     return nil, media == "application/yaml" and rest
       or "couldn't get version/kind; json parse error: " .. syntax.describe(request.body)
   end
-  return value, strict and rest or {}
+  return value, strict and rest or {}, nil, json or request.body
 end
 
 
@@ -145,6 +149,12 @@ local function unreadable_kind(object)
 end
 
 
+-- CRDs are another server's on a real control plane: neither knows the kinds of the other.
+local function is_extension(res)
+  return res.group == "apiextensions.k8s.io"
+end
+
+
 --- What is wrong with kind and apiVersion of an object that should be of a built-in kind, or nil. They may be left out,
 --- and must be right when they are not.
 --- @param registry table which other kinds there are
@@ -160,7 +170,8 @@ function M.wrong_kind(registry, res, object)
     return nil
   end
   local group, short = version:match("^(.-)/?([^/]*)$")
-  if registry:by_kind(group, short, kind) then
+  local found = registry:by_kind(group, short, kind)
+  if found and found.builtin and is_extension(found) == is_extension(res) then
     return ("converting (%s.%s) to (%s.%s): unknown conversion"):format(short, kind, package_of(res.group), res.kind)
   end
   return NO_KIND:format(kind, version)
@@ -212,13 +223,18 @@ function M.judge(request, mode, found)
     return "strict decoding error: " .. table.concat(found, ", ")
   end
   for _, complaint in ipairs(found) do
-    respond.warn(request, complaint)
+    for _, warning in ipairs(yaml.warnings(complaint)) do
+      respond.warn(request, warning)
+    end
   end
 end
 
 
 local function decode(request, mode, res)
-  local object, duplicates, failure = M.read(request, mode ~= "Ignore")
+  if not res.builtin and M.media_type(request) == MEDIA[3] then
+    return nil, nil, status.unsupported_media(READ_MEDIA)
+  end
+  local object, duplicates, failure, text = M.read(request, mode ~= "Ignore")
   if failure then
     return nil, nil, failure
   end
@@ -231,7 +247,7 @@ local function decode(request, mode, res)
     return nil, nil, unrecognized(res, "couldn't get version/kind; json parse error: json: cannot unmarshal "
       .. go_type(object) .. " into Go value of type " .. SHAPE, request.body)
   end
-  return object, duplicates
+  return object, duplicates, nil, text
 end
 
 
@@ -240,8 +256,11 @@ end
 --- @param other table|nil description of the other kind
 --- @return table|nil object with defaults, without unknown fields; nil and a status when it is refused
 function M.object(request, options, other)
+  if request.object then
+    return request.object
+  end
   local res, mode = other or request.res, options.validation
-  local object, duplicates, failure = decode(request, mode, res)
+  local object, duplicates, failure, text = decode(request, mode, res)
   if not object then
     return nil, failure
   end
@@ -254,7 +273,10 @@ function M.object(request, options, other)
     return nil, failure
   end
   local unknown, why = M.shape(res, object)
-  why = unknown and M.judge(request, mode, complaints(res, request.body, duplicates, unknown)) or why
+  if M.media_type(request) == MEDIA[3] then
+    text = nil -- protobuf has no keys in an order
+  end
+  why = unknown and M.judge(request, mode, complaints(res, text, duplicates, unknown)) or why
   if why then
     return nil, unusable(res, object, why)
   end
@@ -278,8 +300,16 @@ function M.delete_options(request)
   elseif type(object) ~= "table" or host.json.is_array(object) then
     return nil, status.bad_request("couldn't get version/kind; json parse error: json: cannot unmarshal "
       .. go_type(object) .. " into Go value of type " .. SHAPE)
+  end
+  why = unreadable_kind(object)
+  if why then
+    return nil, status.bad_request(why)
   elseif object.kind and object.kind ~= "DeleteOptions" then
     return nil, status.bad_request(NO_KIND:format(object.kind, object.apiVersion or "v1"))
+  end
+  why = schema.decode(DELETE_OPTIONS, object)
+  if why then
+    return nil, status.bad_request(why)
   end
   for key, value in pairs(object) do
     if value == host.json.null then

@@ -87,16 +87,17 @@ local function positions_of(text)
 end
 
 
---- @param res table the kind  @param text string the JSON text that was read
---- @param duplicates table paths in the order of the text  @param unknown table sorted paths
+--- @param res table the kind  @param text string|nil the JSON text that was read; nil when it was protobuf
+--- @param duplicates table paths in the order of the text; `yaml` is a complaint that comes before all others
+--- @param unknown table sorted paths
 --- @return table list of messages
 return function(res, text, duplicates, unknown)
   local list = {}
   if #duplicates + #unknown == 0 then
-    return list
+    return { duplicates.yaml }
   end
   local first, second = {}, {}
-  if res.builtin then
+  if res.builtin and text then
     first, second = positions_of(text)
   end
   local function add(word, paths, positions)
@@ -116,6 +117,9 @@ return function(res, text, duplicates, unknown)
   end)
   for i, item in ipairs(list) do
     list[i] = item.text
+  end
+  if duplicates.yaml then
+    table.insert(list, 1, duplicates.yaml)
   end
   return list
 end

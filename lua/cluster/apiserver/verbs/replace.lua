@@ -106,8 +106,19 @@ local function validate_update(request, old, object)
   strategies.append(errors, again)
   local validate = request.validate or request.subresource == "status" and strategy.validate_status
     or strategy.validate_update
-  strategies.append(errors, validate and validate(object, old))
+  strategies.append(errors, validate and validate(object, old, request, errors))
   return errors
+end
+
+
+-- What the namespace has to say about a valid object. @return function|nil charge; nil and a Status to refuse it
+local function admit(request, old, object)
+  local rule = (request.res.strategy or NO_STRATEGY).admit
+  local failure = rule and rule(object, old, strategies.context(request))
+  if failure then
+    return nil, failure
+  end
+  return request.server.quota.check(request, object, old)
 end
 
 
@@ -175,8 +186,17 @@ return function(request, entry, old, object, options)
   end
   strategies.warn(request, object, old)
   keep_manager_times(old, object)
-  if options.dry_run then
+  local charge
+  charge, failure = admit(request, old, object)
+  if failure then
+    return nil, failure
+  elseif options.dry_run then
     return host.json.encode(object)
   end
-  return store_change(request, entry, old, object)
+  local text
+  text, failure = store_change(request, entry, old, object)
+  if text and charge then
+    charge()
+  end
+  return text, failure
 end

@@ -7,12 +7,16 @@ local builtin = require "cluster.apiserver.schema.builtin"
 local change = require "cluster.apiserver.verbs.change"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local nested = require "cluster.apiserver.nested"
 local options = require "cluster.apiserver.verbs.options"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 local write = require "cluster.apiserver.verbs.write"
 
 local M = {}
+
+-- What a Scale without replicas has to those who patch it.
+local NONE = -0x80000000
 
 -- What a Scale is to those who read bodies and patches.
 local SCALE = {
@@ -50,6 +54,20 @@ local function selector_of(object, selector)
 end
 
 
+-- Why an object cannot have a Scale, or nil: a CRD may have been changed, so that its paths lead to something else.
+local function mistyped(res, object)
+  local paths = res.subresources.scale
+  local _, why = nested.find(object, paths.spec, "int64")
+  if not why then
+    _, why = nested.find(object, paths.status, "int64")
+  end
+  if not why and type(paths.selector) == "string" then
+    _, why = nested.find(object, paths.selector, "string")
+  end
+  return why
+end
+
+
 -- The Scale of `object`.
 local function scale_of(res, object)
   local paths, meta = res.subresources.scale, object.metadata
@@ -71,7 +89,12 @@ local function find(request)
   if not entry then
     return nil, nil, status.not_found(request.res, request.name)
   end
-  return entry, store.object(request.res, entry)
+  local object = store.object(request.res, entry)
+  local why = not request.res.builtin and mistyped(request.res, object)
+  if why then
+    return nil, nil, status.unknown(why)
+  end
+  return entry, object
 end
 
 
@@ -99,11 +122,20 @@ local function check(scale)
 end
 
 
+-- A custom object that has no replicas gets some, or its Scale is not changed.
+local function is_empty(res, scale)
+  if not res.builtin and scale.spec and scale.spec.replicas == NONE then
+    local path = field.quote("." .. res.subresources.scale.spec)
+    return status.bad_request(("the spec replicas field %s cannot be empty"):format(path))
+  end
+end
+
+
 -- Stores what a new Scale says of the object.
 local function store_scale(request, entry, old, scale, settings)
   local res = request.res
   local failure = write.settle_namespace(request, scale) or write.check_name(request, scale)
-    or res.builtin and check(scale)
+    or res.builtin and check(scale) or is_empty(res, scale)
   if failure then
     return nil, failure
   end
@@ -156,8 +188,11 @@ function M.patch(request)
   if failure then
     return nil, failure
   end
-  local scale
-  scale, failure = change.apply(request, kind, scale_of(request.res, old), SCALE.schema, settings)
+  local scale = scale_of(request.res, old)
+  if not request.res.builtin and at(old, request.res.subresources.scale.spec) == nil then
+    scale.spec.replicas = NONE
+  end
+  scale, failure = change.apply(request, kind, scale, SCALE.schema, settings)
   failure = failure or change.shape(request, kind, SCALE, scale, settings)
   if failure then
     return nil, failure

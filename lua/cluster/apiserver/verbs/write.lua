@@ -147,6 +147,15 @@ local function store_new(request, object)
 end
 
 
+-- Who creates with another verb needs the right to create as well. It is asked for when nothing else is wrong, as in
+-- withAuthorization of apiserver/pkg/endpoints/handlers/update.go. @return table|nil failure
+local function forbidden(request)
+  if request.verb ~= "create" then
+    return request.server.auth:refusal(request.user, setmetatable({ verb = "create" }, { __index = request }))
+  end
+end
+
+
 --- Stores a new object. Its namespace is settled, its fields are managed.
 --- @return string|nil text the object as JSON, as the request's version has it; nil and a status
 function M.create(request, object, options)
@@ -157,16 +166,34 @@ function M.create(request, object, options)
     return nil, failure
   end
   local errors = metadata.validate(object.metadata, res, strategy.name or names.name_is_subdomain)
-  strategies.append(errors, strategy.validate and strategy.validate(object))
+  strategies.append(errors, strategy.validate and strategy.validate(object, nil, request, errors))
   if #errors > 0 then
     return strategies.invalid(res, object, errors)
   end
+  failure = forbidden(request)
+  if failure then
+    return nil, failure
+  end
+  if strategy.complete then
+    strategy.complete(object)
+  end
   strategies.warn(request, object, nil)
-  if options.dry_run then
+  failure = strategy.admit and strategy.admit(object, nil, strategies.context(request))
+  if failure then
+    return nil, failure
+  end
+  local charge
+  charge, failure = request.server.quota.check(request, object, nil)
+  if failure then
+    return nil, failure
+  elseif options.dry_run then
     return M.dry_create(request, object)
   end
   local entry
   entry, failure = store_new(request, object)
+  if entry and charge then
+    charge()
+  end
   return entry and store.object_text(res, entry), failure
 end
 

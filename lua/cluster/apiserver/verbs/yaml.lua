@@ -1,31 +1,39 @@
---- Bodies in YAML: returns their first document, or kube-apiserver's error.
+--- Bodies in YAML: of several documents the first, with kube-apiserver's errors and warnings.
 ---
---- Rules: sigs.k8s.io/yaml/goyaml.v2/decode.go (how errors name lines).
+--- Rules: sigs.k8s.io/yaml, apimachinery/pkg/runtime/serializer/json (unmarshal),
+--- apiserver/pkg/endpoints/handlers/rest.go (parseYAMLWarnings).
 local host = require "cluster.host"
 
 local M = {}
 
+-- What an error begins with that consists of lines.
+local UNMARSHAL = "yaml: unmarshal errors:\n"
 
--- The first line has no number, and the parser's own errors name the line before the one they are found in.
-local function message(why)
-  local line, text = why:match("^line (%d+): (.*)$")
-  line = math.tointeger(tonumber(line or "0"))
-  if text and text:find("^did not find expected") then
-    line = line - 1
-  elseif line == 1 then
-    line = 0
+
+--- @param strict boolean? whether keys that come twice are of interest
+--- @return any value null when there is no document; nil when it is no YAML
+--- @return string json text of the value, with sorted keys; or why it is no YAML
+--- @return string|nil complaint about keys that come twice, as kube-apiserver words it
+function M.decode(text, strict)
+  local json, rest = host.yaml.to_json(text, strict)
+  if not json then
+    return nil, rest
   end
-  return line > 0 and ("yaml: line %d: %s"):format(line, text) or "yaml: " .. (text or why)
+  return host.json.decode(json), json, rest ~= "" and UNMARSHAL .. rest:gsub("[^\n]+", "  %0"):sub(1, -2) or nil
 end
 
 
---- @return any value null when there is no document; nil and why when it is no YAML
-function M.decode(text)
-  local documents, why = host.yaml.decode(text)
-  if not documents then
-    return nil, message(why)
+--- A complaint as warnings, one for each line of it.
+function M.warnings(complaint)
+  local start, stop = complaint:find(UNMARSHAL, 1, true)
+  if not start then
+    return { complaint }
   end
-  return documents[1] == nil and host.json.null or documents[1]
+  local list = {}
+  for line in complaint:sub(stop + 1):gmatch "[^\n]+" do
+    list[#list + 1] = line:match "^%s*(.-)%s*$"
+  end
+  return list
 end
 
 

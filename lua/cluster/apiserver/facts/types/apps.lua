@@ -8,6 +8,47 @@ metadata meta.ObjectMeta #1
 revision! int64 #3
 ]],
 
+  DaemonSet = [[
+@kind
+metadata meta.ObjectMeta #1
+spec DaemonSetSpec #2
+status DaemonSetStatus #3
+]],
+
+  DaemonSetCondition = [[
+lastTransitionTime meta.Time #3
+message string #5
+reason string #4
+status! string go:v1.ConditionStatus #2
+type! string go:v1.DaemonSetConditionType #1
+]],
+
+  DaemonSetSpec = [[
+minReadySeconds int32 #4
+revisionHistoryLimit *int32 #6
+selector! *meta.LabelSelector #1
+template! core.PodTemplateSpec #2
+updateStrategy DaemonSetUpdateStrategy #3
+]],
+
+  DaemonSetStatus = [[
+collisionCount *int32 #9
+conditions []DaemonSetCondition map(type) patch:merge(type) #10
+currentNumberScheduled! int32 #1
+desiredNumberScheduled! int32 #3
+numberAvailable int32 #7
+numberMisscheduled! int32 #2
+numberReady! int32 #4
+numberUnavailable int32 #8
+observedGeneration int64 #5
+updatedNumberScheduled int32 #6
+]],
+
+  DaemonSetUpdateStrategy = [[
+rollingUpdate *RollingUpdateDaemonSet #2
+type string {OnDelete|RollingUpdate} go:v1.DaemonSetUpdateStrategyType #1
+]],
+
   Deployment = [[
 @kind
 metadata meta.ObjectMeta #1
@@ -82,6 +123,11 @@ observedGeneration int64 #3
 readyReplicas int32 #4
 replicas! int32 #1
 terminatingReplicas *int32 #7
+]],
+
+  RollingUpdateDaemonSet = [[
+maxSurge *IntOrString #2
+maxUnavailable *IntOrString #1
 ]],
 
   RollingUpdateDeployment = [[

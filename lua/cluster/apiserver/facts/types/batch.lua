@@ -1,6 +1,30 @@
 --- Written by tools/kinds; the notation is described in schema/notation.lua.
 return {
 
+  CronJob = [[
+@kind
+metadata meta.ObjectMeta #1
+spec- CronJobSpec #2
+status CronJobStatus #3
+]],
+
+  CronJobSpec = [[
+concurrencyPolicy string {Allow|Forbid|Replace} go:v1.ConcurrencyPolicy #3
+failedJobsHistoryLimit *int32 #7
+jobTemplate! JobTemplateSpec #5
+schedule! string #1
+startingDeadlineSeconds *int64 #2
+successfulJobsHistoryLimit *int32 #6
+suspend *bool #4
+timeZone *string #8
+]],
+
+  CronJobStatus = [[
+active []core.ObjectReference atomic #1
+lastScheduleTime *meta.Time #4
+lastSuccessfulTime *meta.Time #5
+]],
+
   Job = [[
 @kind
 metadata meta.ObjectMeta #1
@@ -48,6 +72,11 @@ startTime *meta.Time #2
 succeeded int32 #5
 terminating *int32 #11
 uncountedTerminatedPods *UncountedTerminatedPods #8
+]],
+
+  JobTemplateSpec = [[
+metadata meta.ObjectMeta #1
+spec JobSpec #2
 ]],
 
   PodFailurePolicy = [[rules! []PodFailurePolicyRule atomic #1]],

@@ -555,6 +555,23 @@ sleep *SleepAction #4
 tcpSocket *TCPSocketAction #3
 ]],
 
+  LimitRange = [[
+@kind
+metadata meta.ObjectMeta #1
+spec LimitRangeSpec #2
+]],
+
+  LimitRangeItem = [[
+default {}Quantity go:v1.ResourceList #4
+defaultRequest {}Quantity go:v1.ResourceList #5
+max {}Quantity go:v1.ResourceList #2
+maxLimitRequestRatio {}Quantity go:v1.ResourceList #6
+min {}Quantity go:v1.ResourceList #3
+type! string go:v1.LimitType #1
+]],
+
+  LimitRangeSpec = [[limits! []LimitRangeItem atomic #1]],
+
   LinuxContainerUser = [[
 gid! int64 #2
 supplementalGroups []int64 atomic #3
@@ -1096,6 +1113,37 @@ secretRef *LocalObjectReference #7
 user string ="admin" #5
 ]],
 
+  ReplicationController = [[
+@kind
+metadata meta.ObjectMeta #1
+spec ReplicationControllerSpec #2
+status ReplicationControllerStatus #3
+]],
+
+  ReplicationControllerCondition = [[
+lastTransitionTime meta.Time #3
+message string #5
+reason string #4
+status! string go:v1.ConditionStatus #2
+type! string go:v1.ReplicationControllerConditionType #1
+]],
+
+  ReplicationControllerSpec = [[
+minReadySeconds int32 =0 #4
+replicas *int32 =1 #1
+selector {}string atomic #2
+template *PodTemplateSpec #3
+]],
+
+  ReplicationControllerStatus = [[
+availableReplicas int32 #5
+conditions []ReplicationControllerCondition map(type) patch:merge(type) #6
+fullyLabeledReplicas int32 #2
+observedGeneration int64 #3
+readyReplicas int32 #4
+replicas! int32 #1
+]],
+
   ResourceClaim = [[
 name! string #1
 request string #2
@@ -1112,6 +1160,25 @@ resource! string #2
 health string go:v1.ResourceHealthStatus #2
 message *string #6
 resourceID! string go:v1.ResourceID #1
+]],
+
+  ResourceQuota = [[
+@kind
+metadata meta.ObjectMeta #1
+spec ResourceQuotaSpec #2
+status ResourceQuotaStatus #3
+]],
+
+  ResourceQuotaSpec = [[
+hard {}Quantity go:v1.ResourceList #1
+scopeSelector *ScopeSelector #3
+scopes []string atomic {BestEffort|CrossNamespacePodAffinity|NotBestEffort|NotTerminating|PriorityClass|Terminating|
+  VolumeAttributesClass} go:[]v1.ResourceQuotaScope #2
+]],
+
+  ResourceQuotaStatus = [[
+hard {}Quantity go:v1.ResourceList #1
+used {}Quantity go:v1.ResourceList #2
 ]],
 
   ResourceRequirements = [[
@@ -1156,6 +1223,18 @@ storageMode string ="ThinProvisioned" #7
 storagePool string #6
 system! string #2
 volumeName string #8
+]],
+
+  ScopeSelector = [[
+@atomic
+matchExpressions []ScopedResourceSelectorRequirement atomic #1
+]],
+
+  ScopedResourceSelectorRequirement = [[
+operator! string {DoesNotExist|Exists|In|NotIn} go:v1.ScopeSelectorOperator #2
+scopeName! string {BestEffort|CrossNamespacePodAffinity|NotBestEffort|NotTerminating|PriorityClass|Terminating|
+  VolumeAttributesClass} go:v1.ResourceQuotaScope #1
+values []string atomic #3
 ]],
 
   SeccompProfile = [[
@@ -1319,6 +1398,16 @@ key string #1
 operator string {Equal|Exists|Gt|Lt} go:v1.TolerationOperator #2
 tolerationSeconds *int64 #5
 value string #3
+]],
+
+  TopologySelectorLabelRequirement = [[
+key! string #1
+values! []string atomic #2
+]],
+
+  TopologySelectorTerm = [[
+@atomic
+matchLabelExpressions []TopologySelectorLabelRequirement atomic #1
 ]],
 
   TopologySpreadConstraint = [[

@@ -1,6 +1,8 @@
---- The fields that the server adds to a new pod before validation: an account and its token, tolerations, a priority.
+--- The fields that the server adds to a new pod before validation: an account and its token, tolerations, and what
+--- follows from its classes.
 ---
---- Rules: kubernetes/plugin/pkg/admission/{serviceaccount,defaulttolerationseconds,priority}/admission.go.
+--- Rules: kubernetes/plugin/pkg/admission/{serviceaccount,defaulttolerationseconds}/admission.go.
+local classes_of = require "cluster.apiserver.resources.pod.classes"
 local host = require "cluster.host"
 local random = require "cluster.apiserver.resources.random"
 local status = require "cluster.apiserver.status"
@@ -15,20 +17,6 @@ local TOKEN_SECONDS = 3607
 local TOKEN_MODE = 420   -- 0644
 local TOLERATED = { "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable" }
 local TOLERATED_SECONDS = 300
-
--- The classes that every cluster has.
-local PRIORITIES = { ["system-cluster-critical"] = 2000000000, ["system-node-critical"] = 2000001000 }
-local PREEMPTION = "PreemptLowerPriority"
-
-
--- What messages call a pod: what it was asked for as, before the server made a name of it.
-local function shown_name(meta)
-  local prefix, name = meta.generateName, meta.name
-  if prefix and (not name or #name == #prefix + 5 and name:sub(1, #prefix) == prefix) then
-    return prefix
-  end
-  return name or "Unknown"
-end
 
 
 local function find_account(ctx, name)
@@ -115,8 +103,8 @@ local function set_account(pod, ctx)
   end
   local account = find_account(ctx, name)
   if not account then
-    return status.forbidden(ctx.request.res, shown_name(pod.metadata), ("error looking up service account %s/%s: "
-      .. 'serviceaccount "%s" not found'):format(ctx.namespace, name, name))
+    return status.forbidden(ctx.request.res, classes_of.shown_name(pod.metadata),
+      ('error looking up service account %s/%s: serviceaccount "%s" not found'):format(ctx.namespace, name, name))
   end
   if wants_token(spec, account) then
     mount_token(spec)
@@ -154,31 +142,6 @@ local function set_tolerations(spec)
 end
 
 
--- What follows from the class cannot be given beside it.
-local function refuse_given(pod, res, what, computed)
-  return status.forbidden(res, shown_name(pod.metadata), ("%s must not be provided in pod spec; priority admission "
-    .. "controller computed %s from the given PriorityClass name"):format(what, computed))
-end
-
-
--- @return table|nil failure
-local function set_priority(pod, ctx)
-  local spec, res = pod.spec, ctx.request.res
-  local class = spec.priorityClassName
-  local priority = class and PRIORITIES[class] or 0
-  if class and not PRIORITIES[class] then
-    return status.forbidden(res, shown_name(pod.metadata), "no PriorityClass with name " .. class .. " was found")
-  elseif spec.priority and spec.priority ~= priority then
-    return refuse_given(pod, res, ("the integer value of priority (%d)"):format(spec.priority), tostring(priority))
-  end
-  local policy = spec.preemptionPolicy
-  if policy and policy ~= PREEMPTION then
-    return refuse_given(pod, res, ("the string value of PreemptionPolicy (%s)"):format(policy), PREEMPTION)
-  end
-  spec.priority, spec.preemptionPolicy = priority, PREEMPTION
-end
-
-
 --- Completes a pod that replaces another: what an update leaves out of this it does not take away.
 function M.readmit(pod, old)
   local spec, before = pod.spec, old.spec
@@ -194,15 +157,12 @@ end
 
 --- Completes a new pod. @return table|nil failure a Status when it may not be made
 function M.admit(pod, ctx)
-  local failure = set_account(pod, ctx) or set_priority(pod, ctx)
+  local failure = set_account(pod, ctx) or classes_of.set_priority(pod, ctx)
   if failure then
     return failure
   end
-  if pod.spec.runtimeClassName and pod.spec.runtimeClassName ~= "" then
-    return status.forbidden(ctx.request.res, shown_name(pod.metadata),
-      ('pod rejected: RuntimeClass "%s" not found'):format(pod.spec.runtimeClassName))
-  end
   set_tolerations(pod.spec)
+  return classes_of.set_runtime(pod, ctx)
 end
 
 

@@ -1,13 +1,12 @@
---- Parts of pods that have requests of their own: binding, eviction, ephemeralcontainers, resize.
+--- Parts of pods that have requests of their own: binding, ephemeralcontainers, resize; eviction.lua has one more.
 ---
---- Rules: kubernetes/pkg/registry/core/pod/storage/{storage,eviction}.go, pkg/registry/core/pod/strategy.go.
+--- Rules: kubernetes/pkg/registry/core/pod/storage/storage.go, pkg/registry/core/pod/strategy.go.
 local body = require "cluster.apiserver.verbs.body"
 local get = require "cluster.apiserver.verbs.get"
 local host = require "cluster.host"
 local options = require "cluster.apiserver.verbs.options"
 local patch = require "cluster.apiserver.verbs.patch"
 local resize = require "cluster.apiserver.resources.pod.resize"
-local selectors = require "cluster.apiserver.resources.selectors"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 local update = require "cluster.apiserver.resources.pod.update"
@@ -16,9 +15,6 @@ local update_verb = require "cluster.apiserver.verbs.update"
 local M = {}
 
 local NONE = {}
-local PDB = { api_version = "policy/v1", kind = "PodDisruptionBudget" }
-local ENDED = { Succeeded = true, Failed = true, Pending = true }
-local RETRY_SECONDS = 10
 
 
 -- Everything but the ephemeral containers stays as it was; labels and owners do as well.
@@ -47,15 +43,16 @@ M.ephemeralcontainers = handlers(prepare_ephemeral, update.validate_ephemeral)
 M.resize = handlers(resize.prepare, resize.validate)
 
 
-local function success()
+--- What answers a part that has done its work. @return integer code, string text
+function M.success()
   local answer = status.success()
   answer.code = 201
   return 201, host.json.encode(answer)
 end
 
 
--- The body as an object of the kind that the part takes. @return table|nil, or nil and a status
-local function read(request, kind)
+--- The body as an object of the kind that the part takes. @return table|nil, or nil and a status
+function M.read(request, kind)
   local object, why, failure = body.read(request, false)
   if failure then
     return nil, failure
@@ -71,7 +68,8 @@ local function read(request, kind)
 end
 
 
-local function find(request)
+--- The pod of a request. @return table|nil entry, table pod; nil, nil and a status
+function M.find(request)
   local entry = request.server.store:get("pods", request.namespace, request.name)
   if not entry then
     return nil, nil, status.not_found(request.res, request.name)
@@ -113,7 +111,7 @@ local function bind(request)
     return nil, failure
   end
   local binding
-  binding, failure = read(request, "Binding")
+  binding, failure = M.read(request, "Binding")
   if not binding then
     return nil, failure
   end
@@ -125,7 +123,7 @@ local function bind(request)
     return nil, status.unknown("target.name: Required value")
   end
   local entry, pod
-  entry, pod, failure = find(request)
+  entry, pod, failure = M.find(request)
   if not entry then
     return nil, failure
   end
@@ -142,86 +140,11 @@ local function bind(request)
       return nil, failure
     end
   end
-  return success()
-end
-
-
--- The budgets that protect a pod.
-local function budgets_of(request, pod)
-  local list = {}
-  request.server.store:collection("poddisruptionbudgets.policy"):each(request.namespace, nil, function(entry)
-    local budget = store.object(PDB, entry)
-    local selector = budget.spec.selector
-    if selector and selectors.matches(selector, pod.metadata.labels) then
-      list[#list + 1] = budget
-    end
-  end)
-  return list
-end
-
-
-local function too_many(message, reason, why)
-  local failure = status.too_many_requests(message, nil)
-  failure.details = { causes = host.json.array { { reason = reason, message = why } },
-    retryAfterSeconds = RETRY_SECONDS }
-  return failure
-end
-
-
--- Whether a budget lets the pod go. @return table|nil failure
-local function ask_budget(budget)
-  local name, state = budget.metadata.name, budget.status
-  local words = "Cannot evict pod as it would violate the pod's disruption budget."
-  if (state.observedGeneration or 0) < budget.metadata.generation then
-    return too_many(words, "DisruptionBudget",
-      ("The disruption budget %s is still being processed by the server."):format(name))
-  elseif state.disruptionsAllowed <= 0 then
-    return too_many(words, "DisruptionBudget", ("The disruption budget %s needs %d healthy pods and has %d currently")
-      :format(name, state.desiredHealthy, state.currentHealthy))
-  end
-end
-
-
-local function protect(request, pod)
-  if ENDED[pod.status.phase] or pod.metadata.deletionTimestamp then
-    return nil
-  end
-  local budgets = budgets_of(request, pod)
-  if #budgets > 1 then
-    return status.unknown(
-      "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
-  end
-  return budgets[1] and ask_budget(budgets[1])
-end
-
-
-local function evict(request)
-  local eviction, failure = read(request, "Eviction")
-  if not eviction then
-    return nil, failure
-  end
-  local entry, pod
-  entry, pod, failure = find(request)
-  if not entry then
-    return nil, failure
-  end
-  failure = protect(request, pod)
-  if failure then
-    return nil, failure
-  end
-  local query = request.query.dryRun and "?dryRun=" .. request.query.dryRun[1] or ""
-  local path = ("/api/v1/namespaces/%s/pods/%s%s"):format(request.namespace, request.name, query)
-  local deletion = type(eviction.deleteOptions) == "table" and eviction.deleteOptions or nil
-  local code, answer = request.server:call("DELETE", path, deletion)
-  if code >= 300 then
-    return nil, answer
-  end
-  return success()
+  return M.success()
 end
 
 
 M.binding = { create = bind }
-M.eviction = { create = evict }
 
 
 return M

@@ -250,7 +250,11 @@ function M.template(object, old)
   if not old then
     about_name(object.metadata.name, "Pod names and hostnames", warnings)
   end
-  about_spec(object.spec.template.spec, "spec.template.spec", warnings)
+  local path, pods = "spec.template.spec", object.spec.template
+  if object.kind == "CronJob" then
+    path, pods = "spec.jobTemplate.spec.template.spec", object.spec.jobTemplate.spec.template
+  end
+  about_spec(pods.spec, path, warnings)
   if object.kind == "StatefulSet" and (object.spec.revisionHistoryLimit or 0) < 0 then
     add(warnings,
       "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")

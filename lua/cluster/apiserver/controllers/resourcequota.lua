@@ -1,0 +1,107 @@
+--- ResourceQuotas: counts what is used of them.
+---
+--- What a request uses is charged at once (quota/); this looks at everything when a quota changes, and when something
+--- is gone. Rules: kubernetes/pkg/controller/resourcequota, pkg/quota/v1/install/update_filter.go.
+local host = require "cluster.host"
+local lists = require "cluster.apiserver.resources.resource_lists"
+local runner = require "cluster.apiserver.controllers.runner"
+local scopes = require "cluster.apiserver.quota.scopes"
+local usage = require "cluster.apiserver.quota.usage"
+
+local M = {}
+
+-- Resources of which more than the number of objects is counted.
+local MEASURED = { pods = true, services = true, persistentvolumeclaims = true }
+
+
+-- Adds to `used` what the objects of a resource use of the names in `tracked`.
+local function count(server, quota, res, tracked, used)
+  local namespace, store = quota.metadata.namespace, server.store
+  local kept = store:collection(res.id)
+  for name in pairs(tracked) do
+    used[name] = used[name] or "0"
+  end
+  if not MEASURED[res.id] and not quota.spec.scopes and not quota.spec.scopeSelector then
+    local size = tostring(kept:size(namespace))
+    for name in pairs(tracked) do
+      used[name] = size
+    end
+    return
+  end
+  kept:each(namespace, nil, function(entry)
+    local object = store.object(res, entry)
+    if scopes.meet(quota.spec, res.id, object) then
+      lists.add(used, lists.mask(usage.of(res.id, object), tracked))
+    end
+  end)
+end
+
+
+local function reconcile(server, api, quota)
+  local hard, used, seen = quota.spec.hard or {}, {}, {}
+  for _, res in ipairs(server.registry:all()) do
+    if res.namespaced and not seen[res.id] and not (res.strategy or {}).review then
+      seen[res.id] = true
+      local tracked = usage.tracked(res.id, hard)
+      if next(tracked) then
+        count(server, quota, res, tracked, used)
+      end
+    end
+  end
+  api.write_status(quota, { hard = next(hard) and hard or nil, used = next(used) and used or nil })
+end
+
+
+local function phase_of(entry)
+  return entry.fields and entry.fields["status.phase"]
+end
+
+
+-- Whether a change can free something.
+local function frees(event)
+  if event.type == "DELETED" then
+    return true
+  elseif event.type == "ADDED" then
+    return false
+  elseif event.id == "pods" then
+    local phase = phase_of(event.entry)
+    return (phase == "Succeeded" or phase == "Failed") and phase ~= phase_of(event.previous)
+  end
+  return MEASURED[event.id]
+end
+
+
+-- What others write into the status stays there until something is counted anew.
+local function same_spec(entry, previous)
+  return host.json.equal(host.json.decode(entry.text).spec, host.json.decode(previous.text).spec)
+end
+
+
+--- Starts the controller.
+function M.start(server)
+  local function watches(event)
+    local kept = server.store.collections.resourcequotas
+    local namespace = event.entry.namespace
+    if not kept or namespace == "" or event.id == "resourcequotas" and event.type ~= "DELETED"
+      or not frees(event) or kept:size(namespace) == 0 then
+      return nil
+    end
+    local keys = {}
+    kept:each(namespace, nil, function(entry)
+      keys[#keys + 1] = namespace .. "/" .. entry.name
+    end)
+    return keys
+  end
+  runner.start(server, {
+    name = "resourcequota-controller",
+    kind = { "", "v1", "ResourceQuota" },
+    ignores = same_spec,
+    watches = watches,
+    reconcile = function(api, quota)
+      return reconcile(server, api, quota)
+    end,
+  })
+end
+
+
+return M
