@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance lint bench fuzz kinds script-api install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance lint bench fuzz kinds yaml-table script-api install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ fuzz: deps ## run each fuzz target (SECONDS_EACH=600, ARGS="NAME…")
 
 kinds: ## write lua/cluster/apiserver/facts anew from the Go modules of Kubernetes (needs Go)
 	@tools/kinds/kinds.sh
+
+yaml-table: ## ask kubectl's reader of YAML for the answers in spec/unit/codec/yaml.txt (needs Go)
+	@cd tools/yaml && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/unit/codec/yaml.txt
 
 install: ## install the CRDs into the cluster
 	$(KUBECTL) apply -f crds

@@ -504,7 +504,8 @@ api.test_modules[1] = {
       { "kind", "moonloop.Kind" }, { "name", "string" }, { "changes", "table" }, { "subresource?", '"status"' },
       WORLD_NAMESPACE,
     },
-    doc = 'Merges changes into an object; for changes of its status, the subresource is `"status"`.',
+    doc = "Merges changes into an object; `moonloop.null` removes a field. For changes of its status, the subresource "
+      .. 'is `"status"`.',
   },
   {
     name = "delete", call = "world.delete(Kind, name [, namespace])",

@@ -1,7 +1,7 @@
 --- Checks that docs/operations.md names each metric of the host, and each line that it logs above debug, in words that
 --- a search finds, and each key of a log line. What only `moonloop dev` and `moonloop test` say is left out. And that
---- no controller can be named as
---- a logger of the host: host/script/declare.c lists them. Prints what is missing, exits 1 then.
+--- no controller can be named as a logger of the host: host/script/declare.c lists them. Prints what is missing, each
+--- once, and exits 1 then.
 local SAYS = {
   "ml_info%s*(%b())", "ml_warn%s*(%b())", "ml_error%s*(%b())", "ml_log%s*(%b())", "log_failure%s*(%b())",
 }
@@ -25,13 +25,20 @@ end
 
 
 local operations = read("docs/operations.md")
-local missing = 0
+local missing = {} -- the lines that are printed: several patterns may find one call
+
+
+local function report(line)
+  if not missing[line] then
+    io.stderr:write(line, "\n")
+  end
+  missing[line] = true
+end
 
 
 local function expect(file, what, text)
   if not operations:find("`" .. text, 1, true) then
-    io.stderr:write(("%s: %s: not in docs/operations.md: `%s`\n"):format(file, what, text))
-    missing = missing + 1
+    report(("%s: %s: not in docs/operations.md: `%s`"):format(file, what, text))
   end
 end
 
@@ -50,8 +57,7 @@ local function check_keys(file, text)
     for field in text:gmatch(pattern) do
       for key in field:match("^%(([^,]*)"):gmatch '"([^"]*)"' do
         if not keys[key] then
-          io.stderr:write(("%s: log key '%s': not among the keys of docs/operations.md\n"):format(file, key))
-          missing = missing + 1
+          report(("%s: log key '%s': not among the keys of docs/operations.md"):format(file, key))
         end
       end
     end
@@ -104,8 +110,7 @@ local function check_loggers(file, text)
   for _, pattern in ipairs(LOGGERS) do
     for name in text:gmatch(pattern) do
       if not reserved[name] then
-        io.stderr:write(("%s: logger '%s': not in host_loggers of %s\n"):format(file, name, DECLARE))
-        missing = missing + 1
+        report(("%s: logger '%s': not in host_loggers of %s"):format(file, name, DECLARE))
       end
       reserved[name] = "used"
     end
@@ -126,8 +131,7 @@ end
 list:close()
 for name, state in pairs(reserved) do
   if state ~= "used" then
-    io.stderr:write(("%s: host_loggers: nothing logs as '%s'\n"):format(DECLARE, name))
-    missing = missing + 1
+    report(("%s: host_loggers: nothing logs as '%s'"):format(DECLARE, name))
   end
 end
-os.exit(missing == 0 and 0 or 1)
+os.exit(next(missing) == nil)

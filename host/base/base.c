@@ -67,8 +67,9 @@ char *ml_asprintf(const char *format, ...)
     return text;
 }
 
-void ml_close_fd(const int *fd)
+void ml_close_fd(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
+    *fd = -1;
 }

@@ -59,8 +59,8 @@ char *ml_asprintf(const char *format, ...) ML_PRINTF(1, 2);
 
 #define ml_new(type) ((type *)ml_zalloc(sizeof(type)))
 
-/* For ML_AUTO: closes the descriptor, which may be -1. */
-void ml_close_fd(const int *fd);
+/* Closes the descriptor unless it is -1, and leaves -1 there. Also for ML_AUTO. */
+void ml_close_fd(int *fd);
 
 /* An array of items of `size` bytes with room for one behind `count`: it doubles when it is full.
  * An empty one is NULL with capacity 0. */

@@ -35,13 +35,6 @@ struct ml_child {
     void *context;
 };
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 static void child_kill_group(const struct ml_child *child)
 {
     kill(-child->pid, SIGKILL);
@@ -97,7 +90,7 @@ static int set_spawn_error(struct ml_err *err, const char *name, int failed)
 static void stream_close(struct stream *stream)
 {
     ml_loop_watch_free(ml_take(&stream->watch));
-    close_fd(&stream->fd);
+    ml_close_fd(&stream->fd);
 }
 
 /* Standard error keeps its beginning; output is all or nothing. */
@@ -155,7 +148,7 @@ static void child_reap(struct ml_child *child, struct ml_child_end *out)
     out->signo = by_signal ? info.si_status : 0;
     out->code = by_signal ? 128 + info.si_status : info.si_status;
     ml_loop_watch_free(ml_take(&child->exit));
-    close_fd(&child->pidfd);
+    ml_close_fd(&child->pidfd);
 }
 
 static void on_child_exit(void *context)
@@ -195,8 +188,8 @@ int ml_child_start(struct ml_loop *loop, const struct ml_child_opts *opts, struc
     int output = stream_open(&child->output, child, loop, opts->output_max);
     int errors = stream_open(&child->errors, child, loop, opts->errors_max);
     int failed = output < 0 || errors < 0 ? errno : spawn_child(opts, output, errors, &child->pid);
-    close_fd(&output);
-    close_fd(&errors);
+    ml_close_fd(&output);
+    ml_close_fd(&errors);
     if (!failed && (child->pidfd = pidfd_open(child->pid, 0)) < 0) {
         failed = EMFILE;
         child_kill_group(child);

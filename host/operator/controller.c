@@ -2,7 +2,11 @@
  * scripts.c makes it; revision.c tells it of changes, which pass from here to enqueue_filter.c. */
 #include "operator/controller_internal.h"
 
+#include "base/escape.h"
 #include "kube/object_diff.h"
+
+#define VAIN_FAILURES 13                /* in a row, after 5 ms, 10 ms, … 10 s: in all 20 s */
+#define VAIN_PAUSE_NS (8 * ML_NS_PER_S) /* of the circuit: it was open for 15 s by then */
 
 bool controller_acts(const struct ml_controller *self, struct ml_str key)
 {
@@ -125,8 +129,8 @@ static void report_circuit_opened(struct ml_controller *self, struct ml_object *
              CONTROLLER_FIELDS(self), ML_ERR_FIELDS(err), ML_REVISION_FIELDS(self->current),
              ML_F("pause_seconds", (double)self->circuit.pause_ns / (double)ML_NS_PER_S));
     if (object)
-        ml_object_warning(self->cluster, ml_revision_kind(self->current), object, "CircuitOpen",
-                          note);
+        ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
+                          "CircuitOpen", note);
     notify_circuit(self, true, note);
 }
 
@@ -253,7 +257,7 @@ static void on_function_failed(void *context, struct ml_revision *revision,
     ml_error(self->cluster->log, self->name, "watch or when function failed",
              ML_OBJECT_FIELDS(self->name, ml_revision_kind(revision)->kind, ml_object_key(object)),
              ML_ERR_FIELDS(err), ML_REVISION_FIELDS(revision), ML_S("kind", kind->kind));
-    ml_object_warning(self->cluster, kind, object, "WatchFailed", err->message);
+    ml_object_warning(self->cluster, self->name, kind, object, "WatchFailed", err->message);
     ml_metric_add(self->metrics.errors, 1);
     if (ml_script_limit_hit(revision->script))
         controller_limit_hit(self, NULL, err);
@@ -326,6 +330,8 @@ void ml_controller_free(struct ml_controller *self)
     ml_enqueue_filter_free(self->filter);
     ml_expectations_free(self->expectations);
     ml_repeats_clear(&self->failures);
+    free(self->failed_key);
+    free(self->failed_why);
     ml_read_sets_free(self->read_sets);
     ml_map_each (&self->causes, cursor, cause)
         free(cause);
@@ -392,10 +398,35 @@ struct ml_script *ml_controller_offered(const struct ml_controller *self)
 
 int64_t ml_controller_next(const struct ml_controller *self)
 {
-    return self->offered ? 0 : ml_workqueue_next(self->queue);
+    if (self->offered)
+        return 0;
+    if (self->circuit.state == ML_CIRCUIT_OPEN && self->circuit.pause_ns > VAIN_PAUSE_NS)
+        return INT64_MAX;
+    return ml_workqueue_next(self->queue, VAIN_FAILURES);
+}
+
+bool ml_controller_fails(const struct ml_controller *self, struct ml_buf *why)
+{
+    struct ml_str last = ml_str_of(self->failed_key);
+    struct ml_workqueue_failing failing = ml_workqueue_failing(self->queue, last);
+    if (failing.count == 0 || !self->current)
+        return false;
+    ML_AUTO_FREE char *more = failing.count > 1 ? ml_asprintf(" (and %zu more)", failing.count - 1)
+                                                : ml_strdup("");
+    bool is_last = ml_str_eq(failing.key, last);
+    ml_append_line(why, "%s: %s " ML_STR_FMT " failed %u times in a row%s%s%s",
+                   self->current->declaration->file, ml_revision_kind(self->current)->kind,
+                   ML_STR_ARG(failing.key), failing.failures, more, is_last ? ": " : "",
+                   is_last ? self->failed_why : "");
+    return true;
 }
 
 bool ml_controller_sees(const struct ml_controller *self, struct ml_buf *why)
 {
     return ml_revision_sees(self->current, why);
+}
+
+bool ml_controller_lacks(const struct ml_controller *self, struct ml_buf *why)
+{
+    return self->offered && ml_revision_lacks(self->offered, why);
 }

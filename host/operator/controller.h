@@ -38,8 +38,12 @@ bool ml_controller_hand_over(struct ml_controller *controller, bool cut);
  * ended. */
 void ml_controller_stop(struct ml_controller *controller);
 
-/* When it works next by itself, as ml_workqueue_next; 0 while a revision is being prepared. */
+/* When it works next by itself, as ml_workqueue_next; 0 while a revision is being prepared. What
+ * has failed for about twenty seconds does not count: another try will most likely fail as well. */
 int64_t ml_controller_next(const struct ml_controller *controller);
+/* Appends a line if objects failed when they were reconciled last, and are to be tried again: which
+ * one, and why. False: there is none. */
+bool ml_controller_fails(const struct ml_controller *controller, struct ml_buf *why);
 
 const char *ml_controller_name(const struct ml_controller *controller);
 /* The live script, or NULL; and the one offered but not live yet, or NULL. */
@@ -48,3 +52,5 @@ struct ml_script *ml_controller_offered(const struct ml_controller *controller);
 
 /* For a live controller, as ml_revision_sees. */
 bool ml_controller_sees(const struct ml_controller *controller, struct ml_buf *why);
+/* As ml_revision_lacks, of the offered revision; false when there is none. */
+bool ml_controller_lacks(const struct ml_controller *controller, struct ml_buf *why);

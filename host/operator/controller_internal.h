@@ -37,9 +37,10 @@ struct ml_controller {
     struct ml_payer payer; /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
     struct ml_read_sets *read_sets;
-    struct ml_repeats failures;   /* of keys, for the log */
-    struct ml_client_await await; /* by keys that back off because the server did not answer */
-    struct ml_map causes;         /* key -> struct controller_cause; at log level debug only */
+    struct ml_repeats failures;    /* of keys, for the log */
+    char *failed_key, *failed_why; /* the last failure; NULL: there was none */
+    struct ml_client_await await;  /* by keys that back off because the server did not answer */
+    struct ml_map causes;          /* key -> struct controller_cause; at log level debug only */
     struct ml_circuit circuit;
     struct ml_timer probe;       /* while the circuit is open: until the next probe */
     struct ml_revision *current; /* NULL before the first is live */

@@ -90,8 +90,8 @@ static void record_self_trigger(struct ml_controller *self, struct ml_str key, c
     const struct ml_object *object = object_of_key(self, key);
     ml_metric_add(self->metrics.slowed, 1);
     if (object)
-        ml_object_warning(self->cluster, ml_revision_kind(self->current), object, "SelfTriggered",
-                          note);
+        ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
+                          "SelfTriggered", note);
 }
 
 static void on_key_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
@@ -219,6 +219,18 @@ void controller_end_when_idle(struct ml_controller *self)
         ml_task_defer(&self->stopped_task, self->cluster->loop);
 }
 
+/* For ml_controller_fails. */
+static void keep_failure(struct ml_controller *self, struct ml_str key,
+                         const struct ml_result *result)
+{
+    if (result->outcome != ML_OUTCOME_ERROR)
+        return;
+    free(self->failed_key);
+    free(self->failed_why);
+    self->failed_key = ml_str_dup(key);
+    self->failed_why = ml_strdup(result->err.message);
+}
+
 static void update_circuit(struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
@@ -302,6 +314,7 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     count_reconciled(&self->metrics, result, took_ns);
     log_reconciled(work, result, took_ns);
     update_circuit(work, result);
+    keep_failure(self, work->key, result);
     ml_reconcile_log_failure(work->reconcile, &self->failures, requeue_key(work, result));
     keep_reads(work, result, wrote_status);
     ml_enqueue_filter_ended(self->filter, work->key);

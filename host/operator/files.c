@@ -23,12 +23,14 @@ void ml_files_fini(struct ml_files *files)
         free(files->refused[i].name);
     free(files->files);
     free(files->refused);
+    free(files->only);
     *files = ML_FILES_INIT;
 }
 
 bool ml_files_same(const struct ml_files *a, const struct ml_files *b)
 {
-    if (a->count != b->count || a->refused_count != b->refused_count)
+    if (a->count != b->count || a->refused_count != b->refused_count ||
+        !ml_str_eq(ml_str_of(a->only), ml_str_of(b->only)))
         return false;
     for (size_t i = 0; i < a->count; i++)
         if (!ml_str_eq(a->files[i].name, b->files[i].name) ||
@@ -64,9 +66,9 @@ static bool is_manifest(struct ml_str name)
 }
 
 const struct ml_files_kind ml_files_scripts = {"scripts", ML_SCRIPT_SOURCE_MAX, SCRIPTS_MAX,
-                                               is_script};
+                                               is_script, true};
 const struct ml_files_kind ml_files_manifests = {"manifests", MANIFEST_MAX, MANIFESTS_MAX,
-                                                 is_manifest};
+                                                 is_manifest, false};
 
 /* Of UTF-8, in which C1 control characters have two bytes. */
 static bool is_printable(struct ml_str name)
@@ -140,6 +142,12 @@ void ml_files_copy(struct ml_files *to, const struct ml_files *from)
         files_insert(to, from->files[i].name, from->files[i].text);
     for (size_t i = 0; i < from->refused_count; i++)
         files_refuse(to, ml_str_of(from->refused[i].name), &from->refused[i].err);
+    to->only = ml_strdup(from->only);
+}
+
+bool ml_files_asked_for(const struct ml_files *files, size_t index)
+{
+    return !files->only || ml_str_is(files->files[index].name, files->only);
 }
 
 int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struct ml_str name,
@@ -264,14 +272,37 @@ static int files_read_folder(struct ml_files *files, const struct ml_files_kind 
     return 0;
 }
 
+/* What is wrong with the folder or its files is none of the file's business: a script that
+ * requires what is not there is refused. */
+static void files_read_rest_of_folder(struct ml_files *files, const struct ml_files_kind *kind,
+                                      const char *path)
+{
+    ML_AUTO(ml_files_fini) struct ml_files all = ML_FILES_INIT;
+    size_t folder_len = (size_t)(basename(path) - path);
+    ML_AUTO_FREE char *folder = folder_len ? ml_strndup(path, folder_len) : ml_strdup(".");
+    struct ml_err why;
+    files->only = ml_str_dup(files->files[0].name);
+    if (files_read_folder(&all, kind, folder, &why) < 0)
+        return;
+    for (size_t i = 0; i < all.count; i++)
+        if (!ml_str_is(all.files[i].name, files->only) &&
+            ml_files_add(files, kind, all.files[i].name, all.files[i].text, &why) < 0)
+            return;
+}
+
 static int files_read_single(struct ml_files *files, const struct ml_files_kind *kind,
                              const char *path, struct ml_err *err)
 {
     int r = files_read_entry(files, kind, AT_FDCWD, path, path, err);
-    if (r < 0 || files->refused_count == 0)
+    if (r < 0)
         return r;
-    *err = files->refused[0].err;
-    return err->kind;
+    if (files->refused_count > 0) {
+        *err = files->refused[0].err;
+        return err->kind;
+    }
+    if (kind->with_folder)
+        files_read_rest_of_folder(files, kind, path);
+    return 0;
 }
 
 int ml_files_read(struct ml_files *files, const struct ml_files_kind *kind, const char *path,

@@ -12,9 +12,11 @@ struct ml_files_kind {
     size_t size_max;  /* bytes of one file */
     size_t total_max; /* and of all together */
     bool (*wanted)(struct ml_str name);
+    bool with_folder; /* a single file is read with the wanted ones of its folder */
 };
 
-extern const struct ml_files_kind ml_files_scripts;   /* "*.lua", no test ("*_test.lua") */
+extern const struct ml_files_kind ml_files_scripts;   /* "*.lua", no test ("*_test.lua"); one with
+                                                         the others, which it may require */
 extern const struct ml_files_kind ml_files_manifests; /* "*.yaml", "*.yml", "*.json"; not
                                                          kustomize's own files */
 
@@ -30,6 +32,8 @@ struct ml_files {
     struct ml_file_refused *refused; /* sorted by name; owned */
     size_t refused_count;
     size_t bytes; /* of all texts */
+    char *only;   /* the one file that was asked for; the others are there for it to require. NULL:
+                     all were. Owned */
 };
 
 #define ML_FILES_INIT ((struct ml_files){0})
@@ -45,10 +49,11 @@ bool ml_files_have(const struct ml_files *files, const char *name); /* refused o
 ML_NODISCARD int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind,
                               struct ml_str name, struct ml_str text, struct ml_err *err);
 
-/* Reads a file of any name, or the wanted files of a folder (not of its subfolders; no hidden
- * ones). A mounted ConfigMap is such a folder. Only regular files are opened, and only up to
- * the size that a file may have; links are followed. An entry of a folder that cannot be read
- * goes to `refused`; ML_EIO, ML_EINVALID and ML_ELIMIT are about the path as a whole. */
+/* Reads a file of any name (and what `with_folder` says, as far as it can be read), or the wanted
+ * files of a folder (not of its subfolders; no hidden ones). A mounted ConfigMap is such a folder.
+ * Only regular files are opened, and only up to the size that a file may have; links are followed.
+ * An entry of a folder that cannot be read goes to `refused`; ML_EIO, ML_EINVALID and ML_ELIMIT are
+ * about the path as a whole. */
 ML_NODISCARD int ml_files_read(struct ml_files *files, const struct ml_files_kind *kind,
                                const char *path, struct ml_err *err);
 
@@ -60,3 +65,6 @@ bool ml_files_may_recover(const struct ml_files *files);
  * same in every process. */
 uint64_t ml_files_fingerprint(const struct ml_files *files, const struct ml_script *script);
 uint64_t ml_file_fingerprint(const struct ml_script_file *file); /* of this one; never 0 */
+
+/* Was files[index] asked for, by itself or with its folder? Else it is there to be required. */
+bool ml_files_asked_for(const struct ml_files *files, size_t index);

@@ -99,7 +99,7 @@ static void batch_notify_judged(const struct ml_batch *batch, size_t index)
 static void batch_refuse_unused_modules(struct ml_batch *batch)
 {
     for (size_t i = 0; i < batch->files.count; i++) {
-        if (batch->entries[i].verdict != ML_BATCH_MODULE)
+        if (batch->entries[i].verdict != ML_BATCH_MODULE || !ml_files_asked_for(&batch->files, i))
             continue;
         if (!module_is_required(batch, i)) {
             ml_err_set(&batch->entries[i].err, ML_ESCRIPT,
@@ -139,12 +139,11 @@ static void batch_sort(struct ml_batch *batch)
 {
     const struct ml_batch_opts *opts = &batch->opts;
     const struct ml_files *files = &batch->files;
-    size_t count = 0;
     for (int late = 0; late <= 1; late++)
         for (size_t i = 0; i < files->count; i++)
-            if ((opts->late && opts->late(opts->context, &files->files[i])) == (late == 1))
-                batch->order[count++] = i;
-    ml_assert(count == files->count);
+            if (ml_files_asked_for(files, i) &&
+                (opts->late && opts->late(opts->context, &files->files[i])) == (late == 1))
+                batch->order[batch->order_count++] = i;
 }
 
 static void batch_begin(struct ml_batch *batch, const struct ml_files *files,
@@ -155,8 +154,11 @@ static void batch_begin(struct ml_batch *batch, const struct ml_files *files,
     batch->fingerprint = ml_files_fingerprint(files, NULL);
     batch->entries = ml_zalloc(files->count * sizeof *batch->entries);
     batch->order = ml_zalloc(files->count * sizeof *batch->order);
-    for (size_t i = 0; i < files->count; i++)
+    for (size_t i = 0; i < files->count; i++) {
         batch->entries[i].err = ML_ERR_INIT;
+        if (!ml_files_asked_for(files, i))
+            batch->entries[i].verdict = ML_BATCH_MODULE;
+    }
     batch_sort(batch);
 }
 
@@ -188,7 +190,7 @@ static bool entry_is_known(struct ml_batch *batch, size_t index)
 /* Loads one file. False when all are loaded and the verdicts on the modules are final. */
 static bool batch_step(struct ml_batch *batch)
 {
-    for (bool loaded = false; batch->next < batch->files.count; batch->next++) {
+    for (bool loaded = false; batch->next < batch->order_count; batch->next++) {
         size_t index = batch->order[batch->next];
         if (!entry_is_known(batch, index)) {
             if (loaded)

@@ -8,7 +8,7 @@
 
 enum ml_batch_verdict {
     ML_BATCH_CONTROLLER, /* script is set */
-    ML_BATCH_MODULE,     /* another file requires it */
+    ML_BATCH_MODULE,     /* another file requires it, or may: it was not asked for */
     ML_BATCH_REFUSED,    /* err says why */
     ML_BATCH_SKIPPED,    /* runs already; not loaded again */
 };
@@ -33,8 +33,8 @@ struct ml_batch_opts {
                   struct ml_batch_entry *entry);
     /* Is this file to be loaded after the others? May be NULL. */
     bool (*late)(void *context, const struct ml_script_file *file);
-    /* The verdict on a file is final. Called once for each file, for modules at the end of the set.
-     * May be NULL. */
+    /* The verdict on a file is final. Called once for each that was asked for, for modules at the
+     * end of the set. May be NULL. */
     void (*judged)(void *context, const struct ml_batch *batch, size_t index);
     /* Fills `out` with the last good set of the source, to replace a file in quarantine. False:
      * there is none. May be NULL. */
@@ -52,8 +52,9 @@ struct ml_batch {
     /* Private. */
     const struct ml_batch
         *before;   /* borrowed: the unfinished one that this one replaces; or NULL */
-    size_t *order; /* indexes of the files, as they are loaded */
-    size_t next;   /* in `order`; those before it are filled */
+    size_t *order; /* indexes of the files that were asked for, as they are loaded */
+    size_t order_count;
+    size_t next; /* in `order`; those before it are filled */
 };
 
 /* Copies the files and loads them all at once. Of two controllers with one name, the one loaded

@@ -247,7 +247,7 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
         .client = self->cluster.client,
         .loop = opts->loop,
         .metrics = opts->metrics,
-        .controller = "moonloop.dev/moonloop",
+        .controller = "moonloop",
         .instance = opts->instance,
     };
     self->cluster.clock = ml_loop_clock(opts->loop);
@@ -334,6 +334,11 @@ bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why)
 int64_t ml_operator_next(const struct ml_operator *self)
 {
     return ml_scripts_next(self->scripts);
+}
+
+bool ml_operator_fails(const struct ml_operator *self, struct ml_buf *why)
+{
+    return ml_scripts_fail(self->scripts, why);
 }
 
 struct ml_client *ml_operator_client(struct ml_operator *self)

@@ -62,8 +62,12 @@ void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(v
 /* As ml_scripts_ready. */
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why);
 
-/* When the next reconcile is due, as ml_workqueue_next. */
+/* When the next reconcile is due, as ml_scripts_next. */
 int64_t ml_operator_next(const struct ml_operator *self);
+
+/* As ml_scripts_fail: which objects could not be reconciled so far and why, and which sources have
+ * no script. */
+bool ml_operator_fails(const struct ml_operator *self, struct ml_buf *why);
 
 struct ml_client *ml_operator_client(struct ml_operator *self);       /* borrowed */
 struct ml_informers *ml_operator_informers(struct ml_operator *self); /* borrowed */

@@ -7,10 +7,12 @@
 
 #include <stdio.h>
 
-void ml_object_warning(struct ml_cluster *cluster, const struct ml_kind *kind,
-                       const struct ml_object *object, const char *reason, const char *note)
+void ml_object_warning(struct ml_cluster *cluster, const char *controller,
+                       const struct ml_kind *kind, const struct ml_object *object,
+                       const char *reason, const char *note)
 {
     struct ml_event event = ml_event_about(kind, object);
+    event.controller = ml_str_of(controller);
     event.warning = true;
     event.reason = ml_str_of(reason);
     event.note = ml_str_of(note);
@@ -54,7 +56,8 @@ static void finish_reconcile(struct ml_reconcile *self)
 
 static void record_warning(const struct ml_reconcile *self, const char *reason, const char *note)
 {
-    ml_object_warning(self->cluster, ml_revision_kind(self->revision), self->object, reason, note);
+    ml_object_warning(self->cluster, self->revision->declaration->name,
+                      ml_revision_kind(self->revision), self->object, reason, note);
 }
 
 /* The line of the script in "cnat.lua:12: message"; 0: the message names none. */

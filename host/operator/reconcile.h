@@ -27,7 +27,8 @@ void ml_reconcile_log_failure(const struct ml_reconcile *reconcile, struct ml_re
                               int64_t retry_ns);
 void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done is not called any more */
 
-/* Reports a problem of an object to its author: an Event of type Warning on the object.
- * `reason` in CamelCase; `note` is cut as ml_event says. */
-void ml_object_warning(struct ml_cluster *cluster, const struct ml_kind *kind,
-                       const struct ml_object *object, const char *reason, const char *note);
+/* Reports a problem of an object to its author: an Event of type Warning on the object, from the
+ * controller of that name. `reason` in CamelCase; `note` is cut as ml_event says. */
+void ml_object_warning(struct ml_cluster *cluster, const char *controller,
+                       const struct ml_kind *kind, const struct ml_object *object,
+                       const char *reason, const char *note);

@@ -24,6 +24,7 @@ struct watched_kind {
     struct ml_timer retry;
     struct ml_listener listener;
     struct ml_repeat repeat; /* of looking it up, for the log */
+    char *trouble;           /* why the last try to look it up failed, or NULL */
 };
 
 /* A change that the watch function of its kind was not asked about yet. */
@@ -278,10 +279,12 @@ static void on_kind_resolved(void *context, const struct ml_kind *kind, const st
 {
     struct watched_kind *watched = context;
     watched->resolving = NULL;
+    free(ml_take(&watched->trouble));
     if (!err) {
         watch_kind(watched, kind);
         return;
     }
+    watched->trouble = ml_strdup(err->message);
     log_waiting(watched, err);
     ml_timer_start(&watched->retry, RETRY_NS);
 }
@@ -378,8 +381,10 @@ void ml_revision_unref(struct ml_revision *self)
     if (!self || --self->refs > 0)
         return;
     ml_revision_retire(self);
-    for (size_t i = 0; i < self->declaration->kind_count; i++)
+    for (size_t i = 0; i < self->declaration->kind_count; i++) {
         release_informer(self, i);
+        free(self->watched[i].trouble);
+    }
     ml_script_unref(self->script);
     free(self->watched);
     free(self->kinds);
@@ -406,4 +411,39 @@ bool ml_revision_sees(const struct ml_revision *self, struct ml_buf *why)
                        self->kinds[i]->plural, ml_informer_trouble(self->informers[i])->message);
     }
     return sees;
+}
+
+/* Appends a line unless the kind of this index is in the cache. */
+static bool kind_lacks(const struct ml_revision *self, size_t index, struct ml_buf *why)
+{
+    const struct watched_kind *watched = &self->watched[index];
+    const struct ml_informer *informer = self->informers[index];
+    const char *file = self->declaration->file;
+    if (!self->kinds[index] && watched->trouble) {
+        ml_append_line(why, "%s: %s", file, watched->trouble);
+        return true;
+    }
+    if (!self->kinds[index]) {
+        ml_append_line(why, "%s: kind " ML_STR_FMT " is being looked up", file,
+                       ML_STR_ARG(watched->declared->gvk.kind));
+        return true;
+    }
+    if (!informer || ml_informer_synced(informer))
+        return false;
+    const struct ml_err *trouble = ml_informer_trouble(informer);
+    if (trouble)
+        ml_append_line(why, "%s: cannot watch %s: %s", file, self->kinds[index]->plural,
+                       trouble->message);
+    else
+        ml_append_line(why, "%s: the first list of %s is not complete yet", file,
+                       self->kinds[index]->plural);
+    return true;
+}
+
+bool ml_revision_lacks(const struct ml_revision *self, struct ml_buf *why)
+{
+    bool lacks = false;
+    for (size_t i = 0; i < self->declaration->kind_count; i++)
+        lacks = kind_lacks(self, i, why) || lacks;
+    return lacks;
 }

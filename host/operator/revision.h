@@ -92,3 +92,7 @@ size_t ml_revision_kind_index(const struct ml_revision *revision,
 /* From ready on: appends a line for each kind whose cache cannot be kept up to date, because a
  * right or the kind itself is missing. True when there is none. */
 bool ml_revision_sees(const struct ml_revision *revision, struct ml_buf *why);
+
+/* Before ready: appends a line for each kind that it waits for, with what the server answered, if
+ * that was an error. False when there is none. */
+bool ml_revision_lacks(const struct ml_revision *revision, struct ml_buf *why);

@@ -16,6 +16,7 @@ struct feed {
     struct ml_source *source;
     struct ml_loader *loader;
     bool loaded;                    /* at least once */
+    struct ml_err trouble;          /* why its source could not be read when last tried */
     struct ml_last_good *last_good; /* NULL: none is kept */
 };
 
@@ -375,6 +376,7 @@ static void feed_on_files(void *context, struct ml_source *source, const struct 
     (void)source;
     if (feed->scripts->stopping)
         return;
+    feed->trouble = ML_ERR_INIT;
     for (size_t i = 0; i < files->refused_count; i++)
         feed_refuse_file(feed, &files->refused[i]);
     ml_loader_load(feed->loader, files);
@@ -382,7 +384,9 @@ static void feed_on_files(void *context, struct ml_source *source, const struct 
 
 static void feed_on_trouble(void *context, struct ml_source *source, const struct ml_err *err)
 {
-    const struct ml_scripts *self = ((struct feed *)context)->scripts;
+    struct feed *feed = context;
+    const struct ml_scripts *self = feed->scripts;
+    feed->trouble = *err;
     ml_error(self->cluster->log, "scripts", "no scripts to read; running scripts keep running",
              ML_S("source", source->name), ML_ERR(err));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels("")), 1);
@@ -473,6 +477,7 @@ void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
     *feed = (struct feed){
         .scripts = self,
         .source = source,
+        .trouble = ML_ERR_INIT,
         .loader = ml_loader_new(&opts, feed_on_loaded),
     };
     feed_open_last_good(feed);
@@ -539,8 +544,11 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
         if (feed->loaded)
             continue;
         ready = false;
-        ml_append_line(why, "%s %s", feed->source->name,
-                       feed->source->read ? "is being loaded" : "has not been read yet");
+        if (feed->trouble.kind)
+            ml_append_line(why, "%s", feed->trouble.message);
+        else
+            ml_append_line(why, "%s %s", feed->source->name,
+                           feed->source->read ? "is being loaded" : "has not been read yet");
     }
     ml_list_each_entry (const struct slot, slot, &self->slots) {
         if (slot_works(slot)) {
@@ -548,10 +556,11 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
             continue;
         }
         ready = false;
+        bool lacks = slot->controller && ml_controller_lacks(slot->controller, why);
         if (slot->why.kind)
             ml_append_line(why, "%s", slot->why.message);
-        else
-            ml_append_line(why, "%s: waits for the kinds it watches", slot->file);
+        else if (!lacks)
+            ml_append_line(why, "%s: is about to go live", slot->file);
     }
     return ready;
 }
@@ -569,4 +578,26 @@ int64_t ml_scripts_next(const struct ml_scripts *self)
             next = ML_MIN(next, ml_controller_next(slot->successor));
     }
     return next;
+}
+
+static bool feed_is_empty(const struct feed *feed)
+{
+    ml_list_each_entry (const struct slot, slot, &feed->scripts->slots)
+        if (slot->feed == feed)
+            return false;
+    return feed->loaded;
+}
+
+bool ml_scripts_fail(const struct ml_scripts *self, struct ml_buf *why)
+{
+    bool fail = false;
+    for (size_t i = 0; i < self->feed_count; i++) {
+        if (!feed_is_empty(&self->feeds[i]))
+            continue;
+        fail = true;
+        ml_append_line(why, "%s: no script in it", self->feeds[i].source->name);
+    }
+    ml_list_each_entry (const struct slot, slot, &self->slots)
+        fail = (slot->controller && ml_controller_fails(slot->controller, why)) || fail;
+    return fail;
 }

@@ -36,3 +36,7 @@ bool ml_scripts_ready(const struct ml_scripts *scripts, struct ml_buf *why);
 /* When the next reconcile is due, as ml_workqueue_next; 0 also before the sources have been read.
  */
 int64_t ml_scripts_next(const struct ml_scripts *scripts);
+
+/* As ml_controller_fails, of all controllers; and appends a line for each source that was read and
+ * has no script. */
+bool ml_scripts_fail(const struct ml_scripts *scripts, struct ml_buf *why);

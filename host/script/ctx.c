@@ -247,7 +247,7 @@ ML_RAISES static int ctx_event(lua_State *L)
     event.warning = type[0] == 'W';
     event.reason = reason;
     event.note = note;
-    event.source = ml_str_of(script->declaration.name);
+    event.source = event.controller = ml_str_of(script->declaration.name);
     if (thread->events++ < SCRIPT_EVENTS_MAX)
         ml_recorder_event(script->cluster->recorder, &event);
     return 0;

@@ -101,7 +101,10 @@ ML_RAISES static void check_object(lua_State *L, const char *call, struct write_
     target->metadata = metadata;
     target->name = plain_field(metadata, "name");
     if (!ml_name_valid(target->name))
-        luaL_error(L, "%s: the object needs a metadata.name that a URL can have", call);
+        luaL_error(L, "%s: the object needs a metadata.name that a URL can have%s", call,
+                   json_field(metadata, "generateName").len > 0
+                       ? "; with a generateName each try would make another object"
+                       : "");
     struct ml_str ns = plain_field(metadata, "namespace"), raw = json_field(metadata, "namespace");
     /* "" and null mean that the host chooses the namespace, as for kubectl. */
     bool has_ns = raw.len > 0 && !ml_str_is(raw, "\"\"") && !ml_str_is(raw, "null");

@@ -28,7 +28,7 @@ struct ml_script_limits {
     uint64_t version;
 };
 
-/* The files of one source: a folder, a ConfigMap, or one file. Names are bare
+/* The files of one source: a folder (of one file or of all), or a ConfigMap. Names are bare
  * ("cnat.lua"); `require "x"` finds "x.lua" here and nowhere else. Borrowed. */
 struct ml_script_file {
     struct ml_str name;

@@ -25,7 +25,7 @@
 struct series {
     struct ml_list node; /* in `waiting` to be sent, or in `resting` */
     struct ml_recorder *recorder;
-    char *key; /* object, reason and note */
+    char *key; /* object, controller, reason and note */
     char *ns;
     char *name;  /* of the Event on the server */
     char *event; /* its JSON, kept to create it again after a 404 */
@@ -127,7 +127,8 @@ static char *event_json(const struct series *series, const struct ml_event *even
     ml_json_put_string(&writer, "namespace", ml_str_of(series->ns));
     ml_json_end_object(&writer);
     ml_json_put_string(&writer, "eventTime", ml_str_of(now));
-    ml_json_put_string(&writer, "reportingController", ml_str_of(self->controller));
+    ml_json_put_string(&writer, "reportingController",
+                       event->controller.len ? event->controller : ml_str_of(self->controller));
     ml_json_put_string(&writer, "reportingInstance", ml_str_head(ml_str_of(self->instance), 128));
     ml_json_put_string(&writer, "type", event->warning ? ML_STR("Warning") : ML_STR("Normal"));
     ml_json_put_string(&writer, "reason", event->reason);
@@ -357,7 +358,8 @@ static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
     ML_AUTO_FREE char *object = ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
                                             ML_STR_ARG(event->kind), ML_STR_ARG(event->ns),
                                             ML_STR_ARG(event->name), ML_STR_ARG(event->uid));
-    ML_AUTO_FREE char *reason = ml_asprintf("%s %d " ML_STR_FMT, object, event->warning,
+    ML_AUTO_FREE char *reason = ml_asprintf("%s " ML_STR_FMT " %d " ML_STR_FMT, object,
+                                            ML_STR_ARG(event->controller), event->warning,
                                             ML_STR_ARG(event->reason));
     ML_AUTO_FREE char *own = ml_asprintf("%s " ML_STR_FMT, reason, ML_STR_ARG(event->note));
     int64_t now_ns = ml_clock_monotonic(self->clock);

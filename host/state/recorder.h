@@ -17,7 +17,7 @@ struct ml_recorder_opts {
     struct ml_client *client;
     struct ml_loop *loop;
     struct ml_metrics *metrics;
-    const char *controller; /* reportingController, "moonloop.dev/…" */
+    const char *controller; /* reportingController of Events that name none: "moonloop" */
     const char *instance;   /* reportingInstance: host name and process */
 };
 
@@ -32,6 +32,9 @@ struct ml_event {
     struct ml_str action; /* "Reconcile", "LoadScript"; cut at 128 bytes */
     struct ml_str note;   /* cut at 1024 bytes, at a character's end */
     struct ml_str source; /* the script that records it, for its quarter; empty: the host */
+    /* reportingController, what kubectl shows as its origin: the name of the controller that
+     * reconciles the object, as controller-runtime's recorders have it; empty: the host's. */
+    struct ml_str controller;
 };
 
 /* The beginning of an Event about an object that is reconciled, for the caller to fill in reason,

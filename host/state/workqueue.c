@@ -379,12 +379,40 @@ size_t ml_workqueue_delayed(const struct ml_workqueue *queue)
     return queue->delayed.len;
 }
 
-int64_t ml_workqueue_next(const struct ml_workqueue *queue)
+int64_t ml_workqueue_next(const struct ml_workqueue *queue, unsigned failures_max)
 {
-    const struct ml_heap_node *top = ml_heap_top(&queue->delayed);
+    int64_t next = INT64_MAX;
     if (ml_workqueue_len(queue) > 0 || ml_workqueue_processing(queue) > 0)
         return 0;
-    return top ? (int64_t)top->key : INT64_MAX;
+    for (size_t i = 0; i < queue->delayed.len; i++) {
+        struct ml_heap_node *node = queue->delayed.nodes[i];
+        if (ml_container_of(node, struct queue_entry, delay)->failures < failures_max)
+            next = ML_MIN(next, (int64_t)node->key);
+    }
+    return next;
+}
+
+static bool queue_entry_fails(const struct queue_entry *entry)
+{
+    return entry->failures > 0 && (entry->dirty || entry->processing || ml_heap_has(&entry->delay));
+}
+
+struct ml_workqueue_failing ml_workqueue_failing(const struct ml_workqueue *queue,
+                                                 struct ml_str preferred)
+{
+    struct ml_workqueue_failing failing = {.count = 0};
+    ml_map_each (&queue->entries, cursor, value) {
+        const struct queue_entry *entry = value;
+        if (!queue_entry_fails(entry))
+            continue;
+        struct ml_str key = queue_key_of(entry);
+        bool is_first = !ml_str_eq(failing.key, preferred) && ml_str_cmp(key, failing.key) < 0;
+        if (failing.count++ == 0 || is_first || ml_str_eq(key, preferred)) {
+            failing.key = key;
+            failing.failures = entry->failures;
+        }
+    }
+    return failing;
 }
 
 /* ---- metrics ---- */

@@ -68,5 +68,17 @@ size_t ml_workqueue_processing(const struct ml_workqueue *queue); /* out */
 size_t ml_workqueue_delayed(const struct ml_workqueue *queue);
 
 /* When the next key is due, in ns of the monotonic clock: 0 when one is ready or out, INT64_MAX
- * when none is queued. */
-int64_t ml_workqueue_next(const struct ml_workqueue *queue);
+ * when none is queued. Keys that back off after `failures_max` failures in a row do not count. */
+int64_t ml_workqueue_next(const struct ml_workqueue *queue, unsigned failures_max);
+
+/* The keys that failed when they were tried last and are to be tried again: how many there are, and
+ * one of them: `preferred` if it is such a key, else the first by name. The slice is the queue's,
+ * until it changes. */
+struct ml_workqueue_failing {
+    size_t count;
+    struct ml_str key;
+    unsigned failures; /* of `key`, in a row; 20 stands for more, too */
+};
+
+struct ml_workqueue_failing ml_workqueue_failing(const struct ml_workqueue *queue,
+                                                 struct ml_str preferred);

@@ -6,12 +6,13 @@ local scenarios = require "spec.faults.support.scenarios"
 local stage = require "spec.faults.support.stage"
 local collections = require "spec.faults.support.collections"
 
--- Lists of each path among the requests from `from` on.
+-- Lists of each path that the server has answered, among the requests from `from` on. While it is away, each try counts
+-- among the requests only.
 local function lists(outcome, from)
   local counts = {}
   for index = from, #outcome.requests do
     local request = outcome.requests[index]
-    if request.method == "GET" and not request.is_watch and request.path:match "s$" then
+    if request.code and request.method == "GET" and not request.is_watch and request.path:match "s$" then
       counts[request.path] = (counts[request.path] or 0) + 1
     end
   end

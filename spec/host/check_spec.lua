@@ -73,6 +73,19 @@ describe("moonloop check", function()
     assert.same({ code = 0, out = "user.lua: controller user is fine\n", err = "" }, result)
   end)
 
+  it("lets a single file require another of its folder, and loads no other", function()
+    local user = GOOD:format("user"):gsub("\n", '\nlocal helper = require "helper"\nassert(helper.answer == 42)\n', 1)
+    local path = folder {
+      ["user.lua"] = user, ["helper.lua"] = "return { answer = 42 }", ["bad.lua"] = "(",
+      ["twin.lua"] = GOOD:format "user",
+    }
+    local result = check(path .. "/user.lua")
+    assert.same({ code = 0, out = "user.lua: controller user is fine\n", err = "" }, result)
+    result = check(path .. "/helper.lua")
+    assert.equal(1, result.code)
+    assert.matches("^helper%.lua: returns a table that is not a moonloop%.controller", result.err)
+  end)
+
   local BYTECODE = string.dump(assert(load "return {}"))
 
   local BAD = {

@@ -9,6 +9,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: stubborn}
 spec:
+  terminationGracePeriodSeconds: 1
   containers:
   - name: main
     image: busybox
@@ -53,6 +54,37 @@ describe("moonloop dev", function()
       assert.equal("pod.yaml\n", shell.must("ls -A " .. folder))
     end)
   end
+
+  local function start_polite(seconds, on_term)
+    local folder = shell.folder "polite"
+    shell.write(folder .. "/pod.yaml", ([[
+apiVersion: v1
+kind: Pod
+metadata: {name: polite}
+spec:
+  terminationGracePeriodSeconds: %d
+  containers:
+  - name: main
+    image: busybox
+    command: [sh, -c, "trap '%s' TERM; echo up; while :; do sleep 0.05; done"]
+]]):format(seconds, on_term))
+    local server = dev.start { "--apply", folder .. "/pod.yaml" }
+    server:till_told "polite +| up\n"
+    return server
+  end
+
+  it("asks pods to end before it kills them", function()
+    local server = start_polite(60, "echo bye; exit 0")
+    assert.equal(0, server:stop "INT")
+    assert.matches("polite +| bye\n", server:story())
+  end)
+
+  it("does not wait for pods when it is asked twice", function()
+    local server = start_polite(600, "echo no")
+    server.host:signal "INT"
+    server:till_told "polite +| no\n"
+    assert.equal(0, server:stop "INT")
+  end)
 
   it("leaves nothing behind when it is stopped while it starts", function()
     local tmp, pipe = shell.folder "tmp", shell.path "audit"

@@ -16,7 +16,7 @@ spec:
   - name: main
     image: busybox
     command: [sh, -c, "echo up; sleep 1000"]
-    volumeMounts: [{name: scratch, mountPath: /scratch}, {name: files, mountPath: /files}]
+    volumeMounts: [{name: scratch, mountPath: scratch}, {name: files, mountPath: files}]
   volumes: [{name: scratch, emptyDir: {}}, {name: files, configMap: {name: files, defaultMode: 0400}}]
 ]]
 
@@ -35,8 +35,9 @@ describe("moonloop dev", function()
         "--write-kubeconfig", place .. "/kubeconfig",
       }, { before = "umask 000" })
       server:till_told "printer +| up\n"
-      -- Files of a pod's volumes have the modes that the pod says, in folders that nobody else can enter.
-      local mounted = [[ -type f -path "*/pods/*/volumes/*" ]]
+      -- Files that a pod sees have the modes that the pod says, or those of any container, in folders that nobody else
+      -- can enter.
+      local mounted = [[ -type f \( -path "*/pods/*/volumes/*" -o -path "*/pods/*/etc/*" -o -path "*/words/*" \) ]]
       local written = shell.must(("find %s/* %s/data %s/%s %s/kubeconfig ! -type l ! \\( %s \\)"):format(server.tmp,
         place, place, audit, place, mounted))
       for _, name in ipairs { "/cluster.log", "_main_0.log", "/kubeconfig", "/" .. audit, "/volumes" } do

@@ -10,6 +10,21 @@ local ATS = "/apis/cnat.programming-kubernetes.info/v1alpha1/namespaces/default/
 local PODS = "/api/v1/namespaces/default/pods"
 local CNAT = shell.read "reconcilers/cnat.lua"
 
+-- Works for some objects.
+local BAD_SCRIPT = [[
+local moonloop = require "moonloop"
+return moonloop.controller {
+  name = "bad",
+  reconciles = moonloop.kind("v1", "Namespace"),
+  reconcile = function(namespace, ctx)
+    ctx.log "seen"
+    if namespace.metadata.name == "default" then
+      error "not this one"
+    end
+  end,
+}
+]]
+
 local function configmap(name, value)
   return ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {k: %s}\n"):format(name, value)
 end
@@ -63,11 +78,13 @@ end
 
 
 describe("moonloop dev", function()
-  local server, waiting
+  local server, waiting, failing
 
-  -- This one gives up after ten seconds; the others do not wait for that.
+  -- These give up after ten and after twenty seconds; the others do not wait for that.
   setup(function()
     waiting = host.spawn({ "dev", "--until-idle", "--scripts", "reconcilers" }, { name = "waiting" })
+    local words = { "dev", "--until-idle", "--scripts", folder { ["bad.lua"] = BAD_SCRIPT } }
+    failing = host.spawn(words, { name = "failing" })
   end)
 
   teardown(dev.stop_all)
@@ -229,6 +246,14 @@ describe("moonloop dev", function()
     end)
   end)
 
+  it("prints a path of the kubeconfig that is good in any folder", function()
+    local place = shell.must("realpath -ms --relative-to=. " .. shell.quote(shell.path "kubeconfig")):match "[^\n]+"
+    assert.not_equal("/", place:sub(1, 1))
+    server = dev.start { "--pods", "none", "--write-kubeconfig", place }
+    assert.equal("/", server.kubeconfig:sub(1, 1))
+    assert.equal(0, server:stop())
+  end)
+
   describe("refuses", function()
     local MISTAKES = {
       { "an address that is not loopback", { "--bind-address", "0.0.0.0:0" }, "only loopback is served" },
@@ -285,6 +310,8 @@ describe("moonloop dev", function()
     local BAD = {
       { "a script that does not load", { ["cnat.lua"] = "local x =\n\nend" }, {}, "cnat%.lua:3: " },
       { "a manifest that is no YAML", { ["cnat.lua"] = CNAT }, { ["a.yaml"] = "a: [b\nc: d" }, "a%.yaml: line" },
+      { "a bad document before a good one", { ["cnat.lua"] = CNAT },
+        { ["a.yaml"] = "a: [b\n---\n" .. configmap("good", "v") }, "a%.yaml: line %d+: " },
       { "a manifest that is not allowed", { ["cnat.lua"] = CNAT }, { ["a.yaml"] = configmap("Not_Allowed", "v") },
         "a%.yaml: .*Not_Allowed" },
       { "a manifest whose kind never comes", { ["cnat.lua"] = CNAT },
@@ -302,15 +329,62 @@ describe("moonloop dev", function()
       end)
     end
 
+    it("applies what can be read beside what cannot, and says which file and line is wrong", function()
+      local named = "- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: %s}\n"
+      local manifests = folder {
+        ["a.yaml"] = "a: [b\nc: d\n---\n" .. configmap("good-a", "v") .. "---\n- 1\n---\n" .. configmap("Bad_A", "v"),
+        ["b.yaml"] = configmap("good-b", "v") .. "---\nkind: [\n",
+        ["c.json"] = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"good-c"}}\n'
+          .. '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"good-d"}}\n',
+        ["d.yaml"] = "apiVersion: v1\nkind: List\nitems:\n" .. named:format("good-e") .. "- 1\n" .. named:format("f"),
+      }
+      local result = dev.command("--until-idle", "--apply", manifests)
+      assert.equal(1, result.code, result.err)
+      for _, name in ipairs { "good-a", "good-b", "good-c", "good-d", "good-e", "f" } do
+        assert.matches("configmap/" .. name:gsub("%-", "%%-") .. " +created\n", result.out)
+      end
+      for _, place in ipairs { "a%.yaml: line 2: did not find", "a%.yaml: line %d+: a manifest must be a mapping",
+        "a%.yaml: line %d+: .*Bad_A", "b%.yaml: line %d+: did not find", "d%.yaml: line 1: a manifest must be" } do
+        assert.matches(place, result.err)
+      end
+    end)
+
+    it("counts a file that was mended as applied", function()
+      local manifests = folder { ["a-at.yaml"] = "at: [\n---\n" .. AT }
+      server = dev.start { "--apply", manifests, "--pods", "none" }
+      server:till_said "a%-at%.yaml: line 2: "
+      shell.save(manifests .. "/a-at.yaml", "0: {mode: 0644}\n")
+      server:till_said "a%-at%.yaml: line 1: apiVersion and kind must be set"
+      server:stop()
+    end)
+
     it("fails for a manifest that is not there", function()
       local result = dev.command("--until-idle", "--apply", "/nonexistent.yaml")
       assert.equal(1, result.code)
       assert.matches("/nonexistent%.yaml", result.err)
     end)
 
+    it("fails for a folder without scripts", function()
+      local empty = folder {}
+      local result = dev.command("--until-idle", "--scripts", empty)
+      assert.equal(1, result.code)
+      assert.equal(("moonloop dev: %s: no script in it\n"):format(empty), result.err)
+    end)
+
     it("gives up on a script whose kinds never come", function()
       assert.equal(1, waiting:till_exit(20))
-      assert.matches("moonloop dev: [^\n]*cnat", waiting:stderr())
+      assert.matches("moonloop dev: cnat%.lua: the server has no kind At in [^\n]+\n$", waiting:stderr())
+    end)
+
+    it("fails when a script fails for an object again and again, and names both", function()
+      assert.equal(1, failing:till_exit(60))
+      assert.matches("moonloop dev: bad%.lua: Namespace default failed 13 times in a row: bad%.lua:8: not this one\n$",
+        failing:stderr())
+    end)
+
+    it("names a Namespace in the log by its name alone", function()
+      assert.matches('bad: seen controller="bad" controllerKind="Namespace" name="kube%-system" reconcileID="%x+"\n',
+        failing:stderr())
     end)
   end)
 end)

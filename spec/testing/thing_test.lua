@@ -1,4 +1,5 @@
 -- What `moonloop test` offers to tests of scripts: docs/testing.md.
+local cjson = require "cjson"
 local moonloop = require "moonloop"
 local testing = require "moonloop.testing"
 
@@ -67,7 +68,7 @@ describe("A world", function()
 
   it("applies objects, lists of them, and YAML", function()
     world.apply { thing("a"), thing("b") }
-    world.apply("apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: c, labels: {x: y}}\n"
+    world.apply("apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: c, labels: {x: \"y\"}}\n"
       .. "---\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: d}\n")
     assert.equal(4, #world.list(Thing))
     assert.equal("c", world.list(Thing, "x=y")[1].metadata.name)
@@ -95,6 +96,14 @@ describe("A world", function()
     assert.same({ phase = "Odd" }, object.status)
   end)
 
+  it("removes a field that is patched with null, whichever module it is of", function()
+    for _, null in ipairs { moonloop.null, cjson.null } do
+      world.apply(thing("a", "nothing"))
+      world.patch(Thing, "a", { spec = { mode = null } })
+      assert.same({}, world.get(Thing, "a").spec)
+    end
+  end)
+
   it("shows how an object differs from what was expected", function()
     world.apply(thing("a", "make"))
     local message = failure_of(world.expect, Thing, "a", { spec = { mode = "tick" }, status = { made = true } })
@@ -118,6 +127,9 @@ describe("A world", function()
       world.events(Thing, "a")[1].type, world.events(Thing, "a")[1].reason, world.events(Thing, "a")[1].note,
     })
     assert.truthy(world.events(Thing, "b")[1].note:find("Node v1 is not declared", 1, true))
+    for _, event in ipairs(world.list(moonloop.kind("v1", "Event"))) do
+      assert.equal("thing", event.reportingComponent)
+    end
   end)
 
   it("ends when the next one begins", function()

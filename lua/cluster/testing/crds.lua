@@ -1,6 +1,6 @@
 --- The CustomResourceDefinitions of a world: those beside the test, or those of the option `crds`.
 local host = require "cluster.host"
-local lfs = require "lfs" -- busted needs it, so it is there
+local paths = require "cluster.testing.paths"
 
 local M = {}
 
@@ -10,16 +10,11 @@ local PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 local read = {}
 
 
-local function is_folder(path)
-  return lfs.attributes(path, "mode") == "directory"
-end
-
-
 --- The folder crds/ for a test's file: in its folder, or beside that. @return table list of paths, empty when none is
 function M.beside(file)
-  local folder = file:match "^(.*)/[^/]*$" or "."
+  local folder = paths.folder_of(file)
   for _, path in ipairs { folder .. "/crds", folder .. "/../crds" } do
-    if is_folder(path) then
+    if paths.is_folder(path) then
       return { path }
     end
   end
@@ -28,16 +23,15 @@ end
 
 
 local function files_of(path)
-  if not is_folder(path) then
+  if not paths.is_folder(path) then
     return { path }
   end
   local files = {}
-  for name in lfs.dir(path) do
-    if name:match "%.ya?ml$" or name:match "%.json$" then
-      files[#files + 1] = path .. "/" .. name
+  for _, file in ipairs(paths.list(path)) do
+    if file:match "%.ya?ml$" or file:match "%.json$" then
+      files[#files + 1] = file
     end
   end
-  table.sort(files)
   return files
 end
 
@@ -45,11 +39,14 @@ end
 local function definitions_in(path)
   if not read[path] then
     local file = assert(io.open(path))
-    local documents = assert(host.yaml.decode(file:read "a"))
+    local documents, why = host.yaml.decode(file:read "a")
     file:close()
+    if not documents then
+      error(host.escape(("%s: %s"):format(path, why)), 0)
+    end
     read[path] = {}
     for _, document in ipairs(documents) do
-      if document.kind == "CustomResourceDefinition" then
+      if type(document) == "table" and document.kind == "CustomResourceDefinition" then
         table.insert(read[path], document)
       end
     end
@@ -59,8 +56,8 @@ end
 
 
 --- Creates the definitions in these files and folders. Raises what the server has against one.
-function M.apply(server, paths)
-  for _, path in ipairs(paths) do
+function M.apply(server, given)
+  for _, path in ipairs(given) do
     for _, file in ipairs(files_of(path)) do
       for _, definition in ipairs(definitions_in(file)) do
         local code, answer = server:call("POST", PATH, definition)

@@ -88,12 +88,28 @@ local function add_reads(world, server, request, guard)
 end
 
 
+-- What world.apply was given, as a list of objects.
+local function objects_of(what)
+  local list, why = what, nil
+  if type(what) == "string" then
+    list, why = host.yaml.decode(what)
+  elseif what.kind then
+    list = { what }
+  end
+  for _, object in ipairs(list or {}) do
+    if type(object) ~= "table" or type(object.metadata) ~= "table" then
+      why = "a manifest must be a mapping with apiVersion, kind and metadata"
+    end
+  end
+  return not why and list or error(host.escape(why), 3)
+end
+
+
 local function add_writes(world, server, request, guard)
   --- Applies an object, or each of a list, or the documents of a YAML text.
   function world.apply(what)
     guard()
-    local documents = type(what) == "string" and assert(host.yaml.decode(what)) or what.kind and { what } or what
-    for _, object in ipairs(documents) do
+    for _, object in ipairs(objects_of(what)) do
       local meta = object.metadata
       request("PATCH", path_of(server, object, meta.name, meta.namespace, "?fieldManager=test&force=true"), object,
         APPLY)

@@ -1,5 +1,9 @@
 --- Runs tests with the distribution's busted, in this process.
+local host = require "cluster.host"
+
 local M = {}
+
+local OBSERVER = "cluster.testing.observer"
 
 
 -- busted ends its process; here it ends this call.
@@ -24,21 +28,73 @@ local function run_to_exit(words)
 end
 
 
+-- Has the folder, or one below it, a file of tests? Without one busted would end with a message of its own.
+local function has_tests(folder)
+  local paths = require "cluster.testing.paths"
+  for _, path in ipairs(paths.list(folder)) do
+    if path:find "_test%.lua$" or paths.is_folder(path) and has_tests(path) then
+      return true
+    end
+  end
+  return false
+end
+
+
+local function refuse(path)
+  error(("%s: no test in it; tests are in files whose names end in _test.lua"):format(host.escape(path)), 0)
+end
+
+
+local function check_paths(given)
+  local paths = require "cluster.testing.paths"
+  for _, path in ipairs(given.paths) do
+    if paths.is_folder(path) and not has_tests(path) then
+      refuse(path)
+    end
+  end
+end
+
+
+-- A run without a test proves nothing, so it must not look like a good one.
+local function check_that_tests_ran(given)
+  local observer = require(OBSERVER)
+  local count = 0
+  for _, path in ipairs(given.paths) do
+    local tests = observer.count(path)
+    if tests == 0 and #given.filters == 0 then
+      refuse(path)
+    end
+    count = count + tests
+  end
+  if count == 0 then
+    error("no test matches --filter " .. host.escape(table.concat(given.filters, " --filter ")), 0)
+  end
+end
+
+
 --- @param given table { paths = files and folders, output = busted's handler, filters = Lua patterns of names,
 ---   shuffle = in random order?, seed = of that order, or nil }
---- @return integer busted's exit code: how many tests failed, 0 when none did
+--- @return integer busted's exit code: how many tests failed, 0 when none did. Raises when a path has no test, or no
+---   test passes the filters
 function M.run(given)
   if not pcall(require, "busted.runner") then
     error("busted is not there; install it: apt-get install lua-busted", 0)
   end
-  local words = { [0] = "moonloop test", "--pattern=_test%.lua$", "--output=" .. given.output }
+  check_paths(given)
+  local words = {
+    [0] = "moonloop test", "--pattern=_test%.lua$", "--helper=" .. OBSERVER, "--output=" .. given.output,
+  }
   for _, filter in ipairs(given.filters) do
     words[#words + 1] = "--filter=" .. filter
   end
   words[#words + 1] = given.shuffle and "--shuffle" or nil
   words[#words + 1] = given.seed and "--seed=" .. given.seed
   table.move(given.paths, 1, #given.paths, #words + 1, words)
-  return run_to_exit(words)
+  local code = run_to_exit(words)
+  if code == 0 then
+    check_that_tests_ran(given)
+  end
+  return code
 end
 
 

@@ -49,7 +49,8 @@ local world = {}
 ---@param what moonloop.Manifest|moonloop.Manifest[]|string
 function world.apply(what) end
 
---- Merges changes into an object; for changes of its status, the subresource is `"status"`.
+--- Merges changes into an object; `moonloop.null` removes a field. For changes of its status, the subresource is
+--- `"status"`.
 ---@param kind moonloop.Kind
 ---@param name string
 ---@param changes table

@@ -25,7 +25,7 @@ end
 
 --- Starts it, and waits until it prints the way in.
 ---@param words string[]? options
----@param opts { env?: table, before?: string }? see host.spawn; TMPDIR is a folder of its own: `tmp`
+---@param opts { env?: table, before?: string, under?: string }? see host.spawn; TMPDIR is a folder of its own: `tmp`
 function M.start(words, opts)
   opts = opts or {}
   local env = { TMPDIR = shell.folder "tmp" }
@@ -34,7 +34,9 @@ function M.start(words, opts)
       env[name] = value
     end
   end
-  local process = host.spawn({ "dev", table.unpack(words or {}) }, { name = "dev", env = env, before = opts.before })
+  local process = host.spawn({ "dev", table.unpack(words or {}) }, {
+    name = "dev", env = env, before = opts.before, under = opts.under,
+  })
   local self = setmetatable({ host = process, tmp = env.TMPDIR }, M)
   self.kubeconfig = wait.till("moonloop dev to print the way in", 10, function()
     assert(not process:exit_code(), "moonloop dev has ended: " .. process:stderr())

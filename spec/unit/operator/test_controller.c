@@ -238,6 +238,29 @@ static void test_controller_success_ends_a_failure(void **state)
     accept_all(world);
 }
 
+/* For those who wait until there is nothing left to do: what fails for good is not waited for. */
+static void test_controller_what_fails_again_and_again_is_told_and_not_waited_for(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
+    ML_AUTO_FREE char *one = script("one", "if thing.spec.want ~= 'X' then error 'boom' end");
+    tell(world, one, NULL);
+    for (int tries = 1; tries < 13; tries++) {
+        assert_int_not_equal(ml_scripts_next(world->scripts), INT64_MAX);
+        advance(world, 5 * ML_NS_PER_MS << (tries - 1));
+    }
+    assert_int_equal(ml_scripts_next(world->scripts), INT64_MAX);
+    assert_true(ml_scripts_fail(world->scripts, &why));
+    assert_string_equal(ml_buf_cstr(&why),
+                        "a.lua: Thing d/a failed 13 times in a row: a.lua:4: boom\n");
+    ml_buf_clear(&why);
+    change(world, 11, "X", "");
+    assert_int_equal(ml_scripts_next(world->scripts), INT64_MAX);
+    assert_false(ml_scripts_fail(world->scripts, &why));
+    assert_int_equal(why.len, 0);
+    accept_all(world);
+}
+
 static void on_beside(void *context, struct ml_str body, const struct ml_err *err)
 {
     (void)context, (void)body, (void)err;
@@ -301,6 +324,7 @@ int main(void)
         SCRIPTS_TEST(test_controller_failure_is_logged_once_per_doubling_of_its_pause),
         SCRIPTS_TEST(test_controller_success_ends_a_failure),
         SCRIPTS_TEST(test_controller_key_goes_on_when_the_server_answers),
+        SCRIPTS_TEST(test_controller_what_fails_again_and_again_is_told_and_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,6 +253,58 @@ static void test_files_path_of_its_own_is_refused_as_a_whole(void **state)
     assert_int_equal(files.count + files.refused_count, 0);
 }
 
+/* They are there for it to require; what is wrong with them does not concern it. */
+static void test_files_script_of_its_own_comes_with_the_others_of_its_folder(void **state)
+{
+    struct folder *folder = *state;
+    struct ml_files copy;
+    struct ml_err err = ML_ERR_INIT;
+    ML_AUTO_FREE char *path = path_in(folder, "b.lua"), *pipe = path_in(folder, "pipe.lua");
+    write_file(folder, "a.lua", 1);
+    write_file(folder, "b.lua", 2);
+    write_file(folder, "b_test.lua", 3);
+    write_file(folder, "c.yaml", 4);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(ml_files_read(&folder->files, &ml_files_scripts, path, &err), 0);
+    assert_int_equal(folder->files.count, 2);
+    assert_int_equal(folder->files.refused_count, 0);
+    assert_false(ml_files_asked_for(&folder->files, 0));
+    assert_true(ml_files_asked_for(&folder->files, 1));
+    assert_string_equal(folder->files.only, "b.lua");
+    ml_files_copy(&copy, &folder->files);
+    assert_true(ml_files_same(&copy, &folder->files));
+    read_folder(folder);
+    assert_true(ml_files_asked_for(&folder->files, 0));
+    assert_false(ml_files_same(&copy, &folder->files));
+    ml_files_fini(&copy);
+}
+
+static void test_files_script_of_its_own_is_read_from_a_folder_that_is_too_full(void **state)
+{
+    struct folder *folder = *state;
+    struct ml_err err = ML_ERR_INIT;
+    ML_AUTO_FREE char *path = path_in(folder, "x.lua");
+    write_file(folder, "x.lua", 2);
+    for (int i = 0; i < ML_FILES_MAX; i++) {
+        ML_AUTO_FREE char *name = ml_asprintf("%d.lua", i);
+        write_file(folder, name, 0);
+    }
+    assert_int_equal(ml_files_read(&folder->files, &ml_files_scripts, path, &err), 0);
+    assert_int_equal(folder->files.count, 1);
+    assert_true(ml_files_asked_for(&folder->files, 0));
+}
+
+static void test_files_manifest_of_its_own_comes_alone(void **state)
+{
+    struct folder *folder = *state;
+    struct ml_err err = ML_ERR_INIT;
+    ML_AUTO_FREE char *path = path_in(folder, "a.yaml");
+    write_file(folder, "a.yaml", 1);
+    write_file(folder, "b.yaml", 2);
+    assert_int_equal(ml_files_read(&folder->files, &ml_files_manifests, path, &err), 0);
+    assert_int_equal(folder->files.count, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -272,6 +324,9 @@ int main(void)
         TEST(test_files_too_many_entries_are_refused_as_a_whole),
         TEST(test_files_too_much_text_is_refused_as_a_whole),
         TEST(test_files_path_of_its_own_is_refused_as_a_whole),
+        TEST(test_files_script_of_its_own_comes_with_the_others_of_its_folder),
+        TEST(test_files_script_of_its_own_is_read_from_a_folder_that_is_too_full),
+        TEST(test_files_manifest_of_its_own_comes_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

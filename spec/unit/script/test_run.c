@@ -107,6 +107,9 @@ static void test_run_mistake_is_an_error_with_its_line(void **state)
         {"ctx.list(Pod, { label = {} })", "ctx.list(Kind [, { namespace =, labels =, owned = }])"},
         {"ctx.create {}", "ctx.create(object): the object needs apiVersion and kind"},
         {"ctx.create { apiVersion = 'v1', kind = 'Pod', metadata = {} }", "needs a metadata.name"},
+        {"ctx.create { apiVersion = 'v1', kind = 'Pod', metadata = { generateName = 'a-' } }",
+         "needs a metadata.name that a URL can have; with a generateName each try would make "
+         "another object"},
         {"ctx.create 'x'", "ctx.create(object): expected an object as in a manifest, got a string"},
         {"ctx.create { apiVersion = 'v1', kind = 'Pod', metadata = { name = 'a', namespace = 'b' } "
          "}",

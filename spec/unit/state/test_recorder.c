@@ -19,7 +19,7 @@ static int setup(void **state)
         .client = self->world.client,
         .loop = self->world.loop,
         .metrics = self->world.metrics,
-        .controller = "moonloop.dev/cnat",
+        .controller = "moonloop",
         .instance = "host-1",
     });
     *state = self;
@@ -104,13 +104,25 @@ static void test_recorder_event_is_created_as_the_api_wants_it(void **state)
         "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":"
         "\"a.17979cfe362a0000\",\"namespace\":\"default\"},"
         "\"eventTime\":\"2023-11-14T22:13:20.000000Z\","
-        "\"reportingController\":\"moonloop.dev/cnat\",\"reportingInstance\":\"host-1\","
+        "\"reportingController\":\"moonloop\",\"reportingInstance\":\"host-1\","
         "\"type\":\"Warning\",\"reason\":\"Started\",\"action\":\"Reconcile\","
         "\"note\":\"it \\\"runs\\\"\",\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
         "\"namespace\":\"default\",\"name\":\"a\",\"uid\":\"u1\",\"resourceVersion\":\"7\"}}");
     fake_reply(call, 201, "{}");
     fake_expect_none(self->world.server);
     assert_int_equal(events_total(self, "sent"), 1);
+}
+
+static void test_recorder_event_of_a_controller_has_its_name(void **state)
+{
+    struct recorder_world *self = *state;
+    struct ml_event event = event_of("a", "hello");
+    event.controller = ML_STR("cnat");
+    ml_recorder_event(self->recorder, &event);
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    ML_AUTO_FREE char *controller = body_text(call, "reportingController");
+    assert_string_equal(controller, "cnat");
+    fake_reply(call, 201, "{}");
 }
 
 static void test_recorder_event_about_no_namespace_goes_to_default(void **state)
@@ -212,13 +224,14 @@ static void test_recorder_series_is_told_at_most_once_a_minute(void **state)
 static void test_recorder_what_differs_is_an_event_of_its_own(void **state)
 {
     struct recorder_world *self = *state;
-    struct ml_event events[5];
+    struct ml_event events[6];
     for (size_t i = 0; i < ML_COUNT(events); i++)
         events[i] = event_of("a", "hello");
     events[1].note = ML_STR("other");
     events[2].reason = ML_STR("Other");
     events[3].uid = ML_STR("u2");
     events[4].warning = true;
+    events[5].controller = ML_STR("other");
     for (size_t i = 0; i < ML_COUNT(events); i++) {
         ml_recorder_event(self->recorder, &events[i]);
         fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
@@ -565,6 +578,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_recorder_event_is_created_as_the_api_wants_it),
+        TEST(test_recorder_event_of_a_controller_has_its_name),
         TEST(test_recorder_event_about_no_namespace_goes_to_default),
         TEST(test_recorder_name_of_an_event_is_a_subdomain_whatever_the_objects),
         TEST(test_recorder_texts_are_cut_at_a_characters_end),

@@ -533,10 +533,59 @@ static void test_workqueue_never_hands_out_a_key_twice_under_random_use(void **s
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void fail_once(struct queue_world *self, struct ml_str key)
+{
+    ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+    struct ml_str out = get(self);
+    ml_workqueue_add_rate_limited(self->queue, out, ML_PRIORITY_NORMAL, 0);
+    ml_workqueue_done(self->queue, out);
+}
+
+static void test_workqueue_next_leaves_out_what_fails_again_and_again(void **state)
+{
+    struct queue_world *self = *state;
+    int64_t now = ml_clock_monotonic(ml_loop_clock(self->world.loop));
+    assert_int_equal(ml_workqueue_next(self->queue, 2), INT64_MAX);
+    fail_once(self, ML_STR("d/b"));
+    assert_int_equal(ml_workqueue_next(self->queue, 2), now + 5 * ML_NS_PER_MS);
+    fail_once(self, ML_STR("d/b"));
+    assert_int_equal(ml_workqueue_next(self->queue, 2), INT64_MAX);
+    assert_int_equal(ml_workqueue_next(self->queue, 3), now + 5 * ML_NS_PER_MS);
+    ml_workqueue_add_after(self->queue, ML_STR("d/c"), ML_PRIORITY_NORMAL, ML_NS_PER_S);
+    assert_int_equal(ml_workqueue_next(self->queue, 2), now + ML_NS_PER_S);
+    ml_workqueue_add(self->queue, ML_STR("d/d"), ML_PRIORITY_NORMAL);
+    assert_int_equal(ml_workqueue_next(self->queue, 2), 0);
+    get(self);
+    assert_int_equal(ml_workqueue_next(self->queue, 2), 0); /* it is out */
+    ml_workqueue_done(self->queue, ML_STR("d/d"));
+}
+
+static void test_workqueue_failing_keys_are_those_to_be_tried_again(void **state)
+{
+    struct queue_world *self = *state;
+    ml_workqueue_add_after(self->queue, ML_STR("d/z"), ML_PRIORITY_NORMAL, ML_NS_PER_S);
+    assert_int_equal(ml_workqueue_failing(self->queue, ML_STR("d/z")).count, 0);
+    fail_once(self, ML_STR("d/b"));
+    fail_once(self, ML_STR("d/a"));
+    fail_once(self, ML_STR("d/b"));
+    struct ml_workqueue_failing failing = ml_workqueue_failing(self->queue, ML_STR("d/z"));
+    assert_int_equal(failing.count, 2);
+    assert_str_eq(failing.key, "d/a");
+    assert_int_equal(failing.failures, 1);
+    failing = ml_workqueue_failing(self->queue, ML_STR("d/b"));
+    assert_str_eq(failing.key, "d/b");
+    assert_int_equal(failing.failures, 2);
+    ml_workqueue_cancel_after(self->queue, ML_STR("d/b")); /* not by itself */
+    ml_workqueue_forget(self->queue, ML_STR("d/a"));
+    assert_int_equal(ml_workqueue_failing(self->queue, ML_STR("")).count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_workqueue_key_added_twice_is_handed_out_once),
+        TEST(test_workqueue_next_leaves_out_what_fails_again_and_again),
+        TEST(test_workqueue_failing_keys_are_those_to_be_tried_again),
         TEST(test_workqueue_key_added_while_out_comes_once_more_after_done),
         TEST(test_workqueue_ready_is_told_from_the_loop_once_per_filling),
         TEST(test_workqueue_delayed_key_comes_when_it_is_due),
