@@ -13,8 +13,8 @@ static void print_help(const struct ml_option *options, size_t count)
     printf("Usage: moonloop dev [OPTIONS]\n\n"
            "Runs an API server, the operator with your scripts, and pods as local processes, all\n"
            "in this one process and on loopback only. Scripts and manifests are taken again when\n"
-           "you save them. Ctrl-C ends it and leaves nothing behind. Pods run with your own\n"
-           "rights: they are processes, not containers.\n\nOptions:\n");
+           "you save them. Ctrl-C ends it and leaves nothing behind. Pods use the programs of\n"
+           "this machine, with your rights, in a file system of their own.\n\nOptions:\n");
     ml_options_help(options, count);
     printf(
         "\nExample:\n  moonloop dev --scripts reconcilers/ --apply crds/ --apply crds/samples/\n");

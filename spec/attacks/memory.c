@@ -1,10 +1,12 @@
 #include "memory.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#define MIB (INT64_C(1) << 20)
+#define MIB   (INT64_C(1) << 20)
+#define LARGE (64 << 10) /* bytes */
 
 /* One script at its 16 MiB, its successor while both are there, and what the host itself needs. */
 #define ALLOWED_MIB 56
@@ -49,8 +51,12 @@ static void forget_peak(void)
     close(fd);
 }
 
+/* glibc keeps freed blocks unless they are large, and what is large grows with what is freed. Then
+ * the server would keep blocks that the operator freed, and they would still count as the
+ * operator's. A threshold that is set does not grow. */
 void memory_start(struct memory *memory)
 {
+    mallopt(M_MMAP_THRESHOLD, LARGE);
     memory->start = read_pages();
     forget_peak();
 }
