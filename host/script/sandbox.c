@@ -114,10 +114,15 @@ ML_RAISES static int base_pcall(lua_State *L)
 
 /* Refuses __gc, as a finalizer would run outside any deadline (one that is added later has no
  * effect: Lua marks objects for finalization only here), and __mode, as the collector would change
- * a weak table while C reads it. */
+ * a weak table while C reads it. false, which getmetatable gives for a protected metatable, is no
+ * metatable, so that `setmetatable(copy, getmetatable(object))` makes the copy a plain table. */
 ML_RAISES static int base_setmetatable(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
+    if (lua_isboolean(L, 2) && !lua_toboolean(L, 2)) {
+        lua_pushnil(L);
+        lua_replace(L, 2);
+    }
     luaL_argexpected(L, lua_isnil(L, 2) || lua_istable(L, 2), 2, "nil or table");
     if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
         return luaL_error(L, "setmetatable: the metatable of this table is protected");

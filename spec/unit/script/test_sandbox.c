@@ -183,6 +183,26 @@ static void test_sandbox_refusals_say_why(void **state)
         refuse_lua(cases[i].statements, cases[i].want);
 }
 
+/* The usual deep copy: setmetatable accepts what getmetatable gave. */
+static void test_sandbox_deep_copies_are_plain_tables(void **state)
+{
+    (void)state;
+    run_lua("local function copy(value)\n"
+            "  if type(value) ~= 'table' then return value end\n"
+            "  local made = {}\n"
+            "  for k, v in pairs(value) do made[copy(k)] = copy(v) end\n"
+            "  return setmetatable(made, getmetatable(value))\n"
+            "end\n"
+            "local cjson = require 'cjson'\n"
+            "local read = cjson.decode '{\"spec\":{\"ports\":[1,2],\"name\":\"x\"}}'\n"
+            "local made = copy(read)\n"
+            "made.spec.name = 'y'\n"
+            "assert(cjson.encode(made) == '{\"spec\":{\"name\":\"y\",\"ports\":[1,2]}}')\n"
+            "assert(read.spec.name == 'x' and getmetatable(made) == nil)\n"
+            "setmetatable(made, {})\n");
+    refuse_lua("setmetatable({}, true)", "nil or table expected, got boolean");
+}
+
 static void test_sandbox_tells_no_addresses(void **state)
 {
     (void)state;
@@ -359,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_sandbox_memory_bomb_ends_at_the_limit),
         cmocka_unit_test(test_sandbox_deep_source_is_refused_at_once),
         cmocka_unit_test(test_sandbox_refusals_say_why),
+        cmocka_unit_test(test_sandbox_deep_copies_are_plain_tables),
         cmocka_unit_test(test_sandbox_tells_no_addresses),
         cmocka_unit_test(test_sandbox_string_functions_are_those_of_lua),
         cmocka_unit_test(test_sandbox_table_functions_are_those_of_lua),
