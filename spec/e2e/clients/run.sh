@@ -1,5 +1,10 @@
 #!/usr/bin/env bash
-# Runs a client program in another language against $KUBECONFIG: run.sh go, run.sh python.
+# Runs a program with another library than ours against $KUBECONFIG.
+#
+#   run.sh go | python       a client, in Go or Python
+#   run.sh kopf NAMESPACE    an operator on Kopf that we did not write, dask-kubernetes, with its own CRDs; logs to
+#                            standard output until it gets a signal
+#
 # What they need comes from their registries once, and is kept in ${MOONLOOP_CACHE:-~/.cache/moonloop}.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,20 +24,37 @@ run_go() {
   exec "$binary"
 }
 
-run_python() {
+# venv FOLDER: makes the environment of FOLDER/requirements.txt, and says where it is.
+venv() {
   local venv
-  venv=$cache/client-python-$(hash_of "$here/python/requirements.txt")
+  venv=$cache/client-python-$(hash_of "$here/$1/requirements.txt")
   if [ ! -e "$venv/complete" ]; then
     rm -rf "$venv"
     python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/python/requirements.txt"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/$1/requirements.txt"
     touch "$venv/complete"
   fi
+  echo "$venv"
+}
+
+run_python() {
+  local venv
+  venv=$(venv python)
   exec "$venv/bin/python" "$here/python/client.py"
+}
+
+run_kopf() { # NAMESPACE
+  local venv package
+  venv=$(venv kopf)
+  package=$("$venv/bin/python" -c 'import dask_kubernetes; print(dask_kubernetes.__path__[0])')
+  "${KUBECTL:-kubectl}" apply --filename "$package/operator/deployment/helm/dask-kubernetes-operator/crds"
+  "${KUBECTL:-kubectl}" wait --for=condition=Established --timeout=60s crd/dask{clusters,workergroups,jobs,autoscalers}.kubernetes.dask.org
+  exec "$venv/bin/kopf" run --module dask_kubernetes.operator.controller --namespace "$1" --standalone --log-format=plain 2>&1
 }
 
 case ${1:-} in
   go) run_go ;;
   python) run_python ;;
-  *) echo "usage: run.sh go|python" >&2; exit 2 ;;
+  kopf) run_kopf "${2:?a namespace}" ;;
+  *) echo "usage: run.sh go|python|kopf NAMESPACE" >&2; exit 2 ;;
 esac

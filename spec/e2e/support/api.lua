@@ -11,10 +11,17 @@ cjson.decode_max_depth(20000)
 local CNAT = "cnat.programming-kubernetes.info/v1alpha1"
 local OWN = "e2e.moonloop.dev/v1"
 
+local DASK = "kubernetes.dask.org/v1"
+
 local KINDS = {
   At = { CNAT, "ats" },
   Widget = { OWN, "widgets" },
   Gadget = { OWN, "gadgets" },
+  DaskJob = { DASK, "daskjobs" },
+  DaskCluster = { DASK, "daskclusters" },
+  DaskWorkerGroup = { DASK, "daskworkergroups" },
+  Deployment = { "apps/v1", "deployments" },
+  Service = { "v1", "services" },
   Pod = { "v1", "pods" },
   ConfigMap = { "v1", "configmaps" },
   Secret = { "v1", "secrets" },

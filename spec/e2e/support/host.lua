@@ -49,12 +49,12 @@ end
 
 --- Starts the binary with these words. Its standard output goes to what log() reads.
 ---@param words string[]
----@param opts table? name (of its files), env, before (shell lines: "ulimit -f 100"),
+---@param opts table? binary (another one), name (of its files), env, before (shell lines: "ulimit -f 100"),
 ---  under (a command that executes it)
 function M.spawn(words, opts)
   opts = opts or {}
   local self = setmetatable({ files = shell.path(opts.name or "host") }, M)
-  local own = shell.line { M.binary, table.unpack(words) }
+  local own = shell.line { opts.binary or M.binary, table.unpack(words) }
   local command = ("%s %s %s"):format(shell.env(opts.env), opts.under or "", own)
   command = (opts.before or ":") .. "; exec " .. command
   -- The shell in between waits for it, and writes its exit code down.
