@@ -2,17 +2,14 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/v1/defaults.go, pkg/apis/core/validation/validation.go
 --- (ValidateReplicationController), pkg/registry/core/replicationcontroller/strategy.go.
-local age = require "cluster.apiserver.tables.age"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local replicas = require "cluster.apiserver.resources.replicas"
 local selectors = require "cluster.apiserver.resources.selectors"
 local template = require "cluster.apiserver.resources.pod.template"
 local text = require "cluster.apiserver.tables.text"
 local warnings = require "cluster.apiserver.resources.pod.warnings"
 local workload = require "cluster.apiserver.resources.workload"
-
-local NUMBERS = { "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration" }
-local PARTS = { "fullyLabeledReplicas", "readyReplicas", "availableReplicas" }
 
 
 -- Without a selector, or labels, it has those of its pods.
@@ -57,24 +54,6 @@ local function validate(object)
 end
 
 
-local function validate_status(new)
-  local errors = {}
-  workload.not_negative(new.status, "status", NUMBERS, errors)
-  workload.check_counts(new.status, PARTS, "readyReplicas", errors)
-  return errors
-end
-
-
-local function cells(obj, now)
-  local spec, status = obj.spec, obj.status or {}
-  local names, images = text.containers(spec.template and spec.template.spec)
-  return {
-    obj.metadata.name, spec.replicas or 0, status.replicas or 0, status.readyReplicas or 0, age.of(obj, now),
-    names, images, text.labels(spec.selector),
-  }
-end
-
-
 return {
   defaults = defaults,
   prepare_create = workload.clear_status,
@@ -85,10 +64,8 @@ return {
   end,
   validate = validate,
   validate_update = validate,
-  validate_status = validate_status,
-  field_names = { ["status.replicas"] = true },
-  fields = function(object)
-    return { ["status.replicas"] = tostring(object.status.replicas) }
-  end,
-  cells = cells,
+  validate_status = replicas.validate_status,
+  field_names = replicas.field_names,
+  fields = replicas.fields,
+  cells = replicas.cells(text.labels),
 }
