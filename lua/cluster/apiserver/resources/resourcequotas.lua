@@ -7,7 +7,7 @@ local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local lists = require "cluster.apiserver.resources.resource_lists"
 local host = require "cluster.host"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 local resource_names = require "cluster.apiserver.resources.resource_names"
 local workload = require "cluster.apiserver.resources.workload"
 
@@ -36,7 +36,19 @@ local function round(amounts)
 end
 
 
+-- A selector that takes no values is stored without an empty list of them; every other one is refused with it.
+local function drop_empty_values(selector)
+  for _, expression in ipairs(selector and selector.matchExpressions or NONE) do
+    local operator = expression.operator
+    if (operator == "Exists" or operator == "DoesNotExist") and expression.values and #expression.values == 0 then
+      expression.values = nil
+    end
+  end
+end
+
+
 local function defaults(object)
+  drop_empty_values(object.spec.scopeSelector)
   round(object.spec.hard)
   round(object.status.hard)
   round(object.status.used)

@@ -7,7 +7,7 @@ local builtin = require "cluster.apiserver.schema.builtin"
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
 local notation = require "cluster.apiserver.schema.notation"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 
 local null, array = host.json.null, host.json.array
 
@@ -26,13 +26,24 @@ local MAY_BE_MISSING = {
   Role = { rules = true },
 }
 
+-- Lists that the rules of their kinds tell from none when they are given without items. Who has such rules sees that
+-- none of them is stored: it refuses the object, or takes the list out.
+local KEPT_EMPTY = {
+  HPAScalingRules = { policies = true }, ScopedResourceSelectorRequirement = { values = true },
+}
+
 local converters = {}   -- full name of a definition -> function(value) -> value
+
+
+local function is_among(set, record, field)
+  local fields = set[record.name]
+  return fields ~= nil and fields[field.name] == true
+end
 
 
 -- Whether a list is written as null when there is none.
 local function may_be_null(record, field)
-  local allowed = MAY_BE_MISSING[record.name]
-  return field.written and (not field.required or allowed ~= nil and allowed[field.name] == true)
+  return field.written and (not field.required or is_among(MAY_BE_MISSING, record, field))
 end
 
 
@@ -89,10 +100,11 @@ end
 local convert_type
 
 
--- A list: its items converted. Without items it is nothing; or, where nothing is written as null, stays a list.
-local function list_of(item, empty)
+-- A list: its items converted. Without items it is nothing; or, where nothing is written as null or `keeps` is true,
+-- stays a list.
+local function list_of(item, empty, keeps)
   return function(value)
-    if value == null or #value == 0 and empty == nil then
+    if value == null or #value == 0 and empty == nil and not keeps then
       return empty
     end
     if item then
@@ -171,9 +183,9 @@ local function definition_of(name)
 end
 
 
-function convert_type(kind, empty)
+function convert_type(kind, empty, keeps)
   if kind.list then
-    return list_of(item_of(kind.list), empty)
+    return list_of(item_of(kind.list), empty, keeps)
   elseif kind.map then
     return map_of(item_of(kind.map))
   elseif kind.ref then
@@ -228,7 +240,7 @@ local function field_rule(record, field)
     return scalar_rule(field)
   elseif kind.list or kind.map then
     local empty = may_be_null(record, field) and null or nil
-    return convert_type(kind, empty), empty
+    return convert_type(kind, empty, is_among(KEPT_EMPTY, record, field)), empty
   end
   local convert = convert_type(kind)
   if kind.ref and not field.pointer and builtin.is_struct(kind.ref) then
