@@ -2,7 +2,7 @@ local host = require "cluster.host"
 local image = require "cluster.apiserver.resources.pod.image"
 local instant = require "cluster.apiserver.instant"
 local ip = require "cluster.apiserver.resources.ip"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 local selectors = require "cluster.apiserver.resources.selectors"
 local typed = require "cluster.apiserver.schema.typed"
 

@@ -3,7 +3,7 @@ local complaints = require "cluster.apiserver.verbs.complaints"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local syntax = require "cluster.apiserver.syntax"
 local yaml = require "cluster.apiserver.verbs.yaml"
 

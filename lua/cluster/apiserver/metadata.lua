@@ -4,7 +4,7 @@
 local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local owner_references = require "cluster.apiserver.owner_references"
 
 local M = {}

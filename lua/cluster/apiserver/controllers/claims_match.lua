@@ -3,7 +3,7 @@
 --- Rules: component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume, IsVolumeBoundToClaim),
 --- kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go (checkVolumeSatisfyClaim).
 local label_selector = require "cluster.apiserver.selector.label_selector"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 
 local M = {}
 

@@ -5,7 +5,7 @@
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local internal = require "cluster.apiserver.crd.internal"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local version_rules = require "cluster.apiserver.crd.version"
 
 local M = {}

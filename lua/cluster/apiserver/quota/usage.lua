@@ -5,7 +5,7 @@
 local host = require "cluster.host"
 local instant = require "cluster.apiserver.instant"
 local lists = require "cluster.apiserver.resources.resource_lists"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 local resource_names = require "cluster.apiserver.resources.resource_names"
 local totals = require "cluster.apiserver.resources.pod.totals"
 

@@ -6,7 +6,7 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local GROUP_MAX, VERSION_MAX, PORT = 20000, 1000, 443
 local STATUSES = { "True", "False", "Unknown" }

@@ -3,7 +3,7 @@
 --- Rules: apimachinery/pkg/util/validation/validation.go, apimachinery/pkg/api/validation/generic.go.
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local syntax = require "cluster.apiserver.syntax"
 
 local M = {}

@@ -3,8 +3,8 @@
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePersistentVolumeClaimSpec).
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
-local quantity = require "cluster.apiserver.quantity"
+local names = require "cluster.names"
+local quantity = require "cluster.quantity"
 local selectors = require "cluster.apiserver.resources.selectors"
 
 local M = {}

@@ -6,7 +6,7 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local ip = require "cluster.apiserver.resources.ip"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local text = require "cluster.apiserver.tables.text"
 
 local ADDRESSES_SHOWN = 3

@@ -7,7 +7,7 @@ local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local ip = require "cluster.apiserver.resources.ip"
 local metadata = require "cluster.apiserver.metadata"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local ENDPOINTS_MAX, ADDRESSES_MAX, PORTS_MAX = 1000, 100, 20000
 local TYPES, PROTOCOLS = { "FQDN", "IPv4", "IPv6" }, { "SCTP", "TCP", "UDP" }

@@ -6,7 +6,7 @@ local cells = require "cluster.apiserver.tables.cells.event"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local status = require "cluster.apiserver.status"
 
 local null = host.json.null

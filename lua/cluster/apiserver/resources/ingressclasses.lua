@@ -6,7 +6,7 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local CONTROLLER_MAX = 250
 local SCOPES = { "Cluster", "Namespace" }

@@ -7,7 +7,7 @@ local check = require "cluster.apiserver.resources.check"
 local classes = require "cluster.apiserver.resources.default_class"
 local field = require "cluster.apiserver.field"
 local ip = require "cluster.apiserver.resources.ip"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local text = require "cluster.apiserver.tables.text"
 local workload = require "cluster.apiserver.resources.workload"
 

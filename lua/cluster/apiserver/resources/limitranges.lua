@@ -6,8 +6,8 @@ local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local lists = require "cluster.apiserver.resources.resource_lists"
-local names = require "cluster.apiserver.names"
-local quantity = require "cluster.apiserver.quantity"
+local names = require "cluster.names"
+local quantity = require "cluster.quantity"
 local resource_names = require "cluster.apiserver.resources.resource_names"
 
 local NONE = {}

@@ -3,7 +3,7 @@
 --- Rules: kubernetes/plugin/pkg/admission/limitranger/admission.go.
 local check = require "cluster.apiserver.resources.check"
 local lists = require "cluster.apiserver.resources.resource_lists"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 local status = require "cluster.apiserver.status"
 local totals = require "cluster.apiserver.resources.pod.totals"
 

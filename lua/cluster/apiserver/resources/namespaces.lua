@@ -5,7 +5,7 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local FINALIZER = "kubernetes"
 local STANDARD = { kubernetes = true, orphan = true, foregroundDeletion = true }

@@ -4,7 +4,7 @@
 local cells = require "cluster.apiserver.tables.cells.node"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local workload = require "cluster.apiserver.resources.workload"
 
 local EFFECTS = { "NoSchedule", "PreferNoSchedule", "NoExecute" }

@@ -9,7 +9,7 @@ local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local limits = require "cluster.apiserver.resources.limits"
 local protection = require "cluster.apiserver.resources.protection"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 local workload = require "cluster.apiserver.resources.workload"
 
 local OLD_CLASS = "volume.beta.kubernetes.io/storage-class"

@@ -3,7 +3,7 @@
 --- Rules: kubernetes/pkg/apis/policy/validation/validation.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
 local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local percent = require "cluster.apiserver.resources.percent"
 local selectors = require "cluster.apiserver.resources.selectors"
 local workload = require "cluster.apiserver.resources.workload"

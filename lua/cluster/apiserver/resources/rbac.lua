@@ -7,7 +7,7 @@ local check = require "cluster.apiserver.resources.check"
 local escalation = require "cluster.apiserver.auth.escalation"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local selectors = require "cluster.apiserver.resources.selectors"
 
 local GROUP = "rbac.authorization.k8s.io"

@@ -2,7 +2,7 @@
 ---
 --- Rules: apiserver/pkg/quota/v1/resources.go, component-helpers/resource/helpers.go.
 local check = require "cluster.apiserver.resources.check"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 
 local M = {}
 

@@ -4,7 +4,7 @@
 --- its neighbours).
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local M = {}
 

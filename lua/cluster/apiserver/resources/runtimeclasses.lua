@@ -6,9 +6,9 @@ local amounts = require "cluster.apiserver.resources.pod.amounts"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local metadata = require "cluster.apiserver.metadata"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local placing = require "cluster.apiserver.resources.pod.placing"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 
 
 local function defaults(object)

@@ -4,7 +4,7 @@
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local metadata = require "cluster.apiserver.metadata"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local M = {}
 

@@ -2,7 +2,7 @@
 ---
 --- Rules: kube-openapi/pkg/validation/strfmt, kube-openapi/pkg/internal/third_party/govalidator,
 --- apiextensions-apiserver/pkg/apiserver/validation/formats.go.
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local regex = require "cluster.regex"
 
 local M = {}

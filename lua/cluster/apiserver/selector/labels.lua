@@ -3,7 +3,7 @@
 --- Rules and wordings: apimachinery/pkg/labels/selector.go.
 local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local M = {}
 

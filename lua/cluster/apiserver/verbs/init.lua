@@ -3,7 +3,7 @@
 --- Rules: apiserver/pkg/endpoints/installer.go (the list of paths and methods),
 --- apiextensions-apiserver/pkg/apiserver/customresource_handler.go (the same for custom kinds).
 local absent = require "cluster.apiserver.verbs.absent"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local respond = require "cluster.apiserver.respond"
 local scale = require "cluster.apiserver.verbs.scale"
 local status = require "cluster.apiserver.status"

@@ -4,7 +4,7 @@
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 local strategies = require "cluster.apiserver.verbs.strategies"

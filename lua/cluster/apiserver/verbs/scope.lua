@@ -1,5 +1,5 @@
 --- The part of a collection that a list, watch or deletecollection selects.
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local selector = require "cluster.apiserver.selector"
 local status = require "cluster.apiserver.status"
 

@@ -5,7 +5,7 @@
 local apply = require "cluster.apiserver.apply"
 local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local replace = require "cluster.apiserver.verbs.replace"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"

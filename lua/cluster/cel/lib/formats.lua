@@ -3,7 +3,7 @@
 --- Rules: apiserver/pkg/cel/library/format.go.
 local host = require "cluster.host"
 local calendar = require "cluster.cel.calendar"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local types = require "cluster.cel.types"
 local urls = require "cluster.cel.urls"
 local values = require "cluster.cel.values"

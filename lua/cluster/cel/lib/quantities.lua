@@ -1,7 +1,7 @@
 --- Kubernetes' library of quantities: quantity("500m").
 ---
 --- Rules: apiserver/pkg/cel/library/quantity.go.
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 local types = require "cluster.cel.types"
 local values = require "cluster.cel.values"
 

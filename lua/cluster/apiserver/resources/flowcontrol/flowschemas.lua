@@ -7,7 +7,7 @@ local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local fixed = require "cluster.apiserver.resources.flowcontrol.fixed"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local status_rules = require "cluster.apiserver.resources.flowcontrol.status"
 
 local NONE = {}

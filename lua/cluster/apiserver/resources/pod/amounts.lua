@@ -3,7 +3,7 @@
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (validateResourceRequirements).
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 local resource_names = require "cluster.apiserver.resources.resource_names"
 
 local M = {}

@@ -6,7 +6,7 @@ local check = require "cluster.apiserver.resources.check"
 local env = require "cluster.apiserver.resources.pod.env"
 local field = require "cluster.apiserver.field"
 local handlers = require "cluster.apiserver.resources.pod.handlers"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local paths = require "cluster.apiserver.resources.pod.paths"
 local security = require "cluster.apiserver.resources.pod.security"
 

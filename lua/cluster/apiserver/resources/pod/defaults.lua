@@ -2,7 +2,7 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/v1/defaults.go. Constants that OpenAPI publishes are set by typed.lua already.
 local image = require "cluster.apiserver.resources.pod.image"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 
 local M = {}
 

@@ -3,7 +3,7 @@
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidateEnv, ValidateEnvFrom).
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local references = require "cluster.apiserver.resources.pod.references"
 
 local M = {}

@@ -4,7 +4,7 @@
 --- validateTopologySpreadConstraints).
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local selectors = require "cluster.apiserver.resources.selectors"
 
 local M = {}

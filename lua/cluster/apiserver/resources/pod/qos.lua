@@ -1,7 +1,7 @@
 --- The QoS class of a pod: Guaranteed, Burstable or BestEffort.
 ---
 --- Rules: kubernetes/pkg/apis/core/helper/qos/qos.go.
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 
 local M = {}
 

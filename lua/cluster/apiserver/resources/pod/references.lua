@@ -3,7 +3,7 @@
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (validateObjectFieldSelector and its neighbours).
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local M = {}
 

@@ -4,9 +4,9 @@
 local check = require "cluster.apiserver.resources.check"
 local claim = require "cluster.apiserver.resources.claim"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local paths = require "cluster.apiserver.resources.pod.paths"
-local quantity = require "cluster.apiserver.quantity"
+local quantity = require "cluster.quantity"
 local references = require "cluster.apiserver.resources.pod.references"
 
 local M = {}

@@ -3,8 +3,8 @@
 --- Rules: kubernetes/pkg/api/pod/warnings.go.
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
-local quantity = require "cluster.apiserver.quantity"
+local names = require "cluster.names"
+local quantity = require "cluster.quantity"
 
 local M = {}
 

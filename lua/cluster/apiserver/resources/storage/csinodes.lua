@@ -6,7 +6,7 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local common = require "cluster.apiserver.resources.storage.common"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local ID_MAX = 256
 

@@ -5,7 +5,7 @@
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local lists = require "cluster.apiserver.resources.resource_lists"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local selectors = require "cluster.apiserver.resources.selectors"
 
 

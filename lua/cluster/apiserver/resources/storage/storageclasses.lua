@@ -7,7 +7,7 @@ local check = require "cluster.apiserver.resources.check"
 local common = require "cluster.apiserver.resources.storage.common"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local DEFAULT_MARKS = { "storageclass.kubernetes.io/is-default-class",
   "storageclass.beta.kubernetes.io/is-default-class" }

@@ -8,7 +8,7 @@ local claim = require "cluster.apiserver.resources.claim"
 local common = require "cluster.apiserver.resources.storage.common"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 
 local METADATA_MAX, MESSAGE_MAX = 262144, 1024
 local ONE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
