@@ -144,6 +144,8 @@ ML_RAISES static int open_host_module(lua_State *L)
     lua_setfield(L, -2, "regex");
     host_open_file(L);
     lua_setfield(L, -2, "file");
+    host_open_x509(L);
+    lua_setfield(L, -2, "x509");
     host_add_misc(L);
     host_add_timers(L);
     return 1;

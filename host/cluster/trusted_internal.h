@@ -105,6 +105,7 @@ int host_open_json(lua_State *L);
 int host_open_yaml(lua_State *L);
 int host_open_regex(lua_State *L);
 int host_open_file(lua_State *L);
+int host_open_x509(lua_State *L);
 void host_add_misc(lua_State *L);
 void host_add_timers(lua_State *L);
 

@@ -18,6 +18,7 @@ import (
 	autoscaling "k8s.io/api/autoscaling/v1"
 	scaling "k8s.io/api/autoscaling/v2"
 	batch "k8s.io/api/batch/v1"
+	certificates "k8s.io/api/certificates/v1"
 	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -27,6 +28,7 @@ import (
 	node "k8s.io/api/node/v1"
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
+	resource "k8s.io/api/resource/v1"
 	scheduling "k8s.io/api/scheduling/v1"
 	storage "k8s.io/api/storage/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -42,14 +44,16 @@ var kinds = []struct {
 	{"core", []any{core.Namespace{}, core.Pod{}, core.ConfigMap{}, core.Secret{}, core.Service{},
 		core.ServiceAccount{}, core.Event{}, core.Endpoints{}, core.Node{}, core.PersistentVolumeClaim{},
 		core.PersistentVolume{}, core.Binding{}, core.PodTemplate{}, core.ReplicationController{},
-		core.ResourceQuota{}, core.LimitRange{}}},
+		core.ResourceQuota{}, core.LimitRange{}, core.ComponentStatus{}}},
 	{"apps", []any{apps.Deployment{}, apps.ReplicaSet{}, apps.StatefulSet{}, apps.ControllerRevision{},
 		apps.DaemonSet{}}},
 	{"batch", []any{batch.Job{}, batch.CronJob{}}},
+	{"certificates", []any{certificates.CertificateSigningRequest{}}},
 	{"coordination", []any{coordination.Lease{}}},
 	{"events", []any{events.Event{}}},
 	{"discovery", []any{discovery.EndpointSlice{}}},
-	{"networking", []any{networking.IngressClass{}, networking.Ingress{}, networking.NetworkPolicy{}}},
+	{"networking", []any{networking.IngressClass{}, networking.Ingress{}, networking.NetworkPolicy{},
+		networking.IPAddress{}, networking.ServiceCIDR{}}},
 	{"scheduling", []any{scheduling.PriorityClass{}}},
 	{"storage", []any{storage.StorageClass{}, storage.VolumeAttachment{}, storage.CSIDriver{}, storage.CSINode{},
 		storage.CSIStorageCapacity{}, storage.VolumeAttributesClass{}}},
@@ -58,6 +62,8 @@ var kinds = []struct {
 	{"apiregistration", []any{apiregistration.APIService{}}},
 	{"policy", []any{policy.PodDisruptionBudget{}, policy.Eviction{}}},
 	{"rbac", []any{rbac.Role{}, rbac.RoleBinding{}, rbac.ClusterRole{}, rbac.ClusterRoleBinding{}}},
+	{"resource", []any{resource.DeviceClass{}, resource.ResourceClaim{}, resource.ResourceClaimTemplate{},
+		resource.ResourceSlice{}}},
 	{"apiextensions", []any{apiextensions.CustomResourceDefinition{}}},
 	{"autoscaling", []any{autoscaling.Scale{}, autoscaling.HorizontalPodAutoscaler{}}},
 	{"scaling", []any{scaling.HorizontalPodAutoscaler{}}},

@@ -24,18 +24,23 @@
 ---   cells(object, now)             the cells of its row in a table; see tables/
 ---   convert                        see registry.lua; of a built-in kind that is stored as another one
 ---   name(name, prefix)             messages about an invalid name; see names.name_check. Default: a DNS subdomain
----   fields(object), field_names    for field selectors: the values of one object, and the set of names
+---   fields(object), field_names    for field selectors: the values of one object, and the set of names; fields_of is
+---                                  whose they are, where the refusal of others says so
 ---   create_on_update               whether a PUT may create
 ---   unconditional_update           whether a PUT needs no resourceVersion; default: for built-in kinds
 ---   spec_changed                   false: the kind has no generation
 ---   review(object, request)        the kind is not stored: create answers what this returns, or nil and a status
+---   handlers                       verb → function(request, reply): of a kind that is not stored and can be read;
+---                                  what they return see Server:subresource
 ---   warnings(object, old)          texts for a valid object; old: the object before an update, or nil
 ---   check_delete(object, request)  a status when the object must not be deleted
+---   returns_deleted                a delete answers with the object that it removed
 ---   mark_deleted(object, ctx)      the first delete only makes this change to the object; may_go says when it goes
 ---   may_go(object)                 whether the kind itself no longer waits for anything
 ---   graceful(object, options)      seconds until the object is removed; nil: none
 ---   subresources                   name → handlers; see Server:subresource
 local accounts = require "cluster.apiserver.lifecycle.accounts"
+local addresses = require "cluster.apiserver.lifecycle.addresses"
 local audit = require "cluster.apiserver.audit"
 local auth = require "cluster.apiserver.auth"
 local call = require "cluster.apiserver.call"
@@ -213,6 +218,7 @@ function M.new(settings)
   self.namespaces:start()
   self.auth:start()
   first_objects.ensure(self)
+  addresses.start(self)
   if settings.collect ~= false then
     gc.new(self):start()
     expiry.start(self)

@@ -61,17 +61,17 @@ local function are_good_annotations(annotations)
 end
 
 
-local function check_annotations(annotations, errors)
+local function check_annotations(annotations, path, errors)
   if not annotations or are_good_annotations(annotations) then
     return
   end
   local size = 0
   for _, key in ipairs(gofmt.sorted_keys(annotations)) do
-    invalid_each(errors, "metadata.annotations", key, names.qualified(key:lower()))
+    invalid_each(errors, path, key, names.qualified(key:lower()))
     size = size + #key + #annotations[key]
   end
   if size > ANNOTATIONS_MAX then
-    errors[#errors + 1] = field.too_long("metadata.annotations", "", ANNOTATIONS_MAX)
+    errors[#errors + 1] = field.too_long(path, "", ANNOTATIONS_MAX)
   end
 end
 
@@ -213,7 +213,7 @@ function M.validate(meta, res, check)
     errors[#errors + 1] = field.invalid("metadata.generation", meta.generation, "must be greater than or equal to 0")
   end
   M.check_labels(meta.labels, "metadata.labels", errors)
-  check_annotations(meta.annotations, errors)
+  check_annotations(meta.annotations, "metadata.annotations", errors)
   owner_references.check(meta.ownerReferences, errors)
   check_finalizers(meta.finalizers, errors)
   check_managed_fields(meta.managedFields, errors)
@@ -221,6 +221,26 @@ function M.validate(meta, res, check)
     check_kube_finalizers(meta.finalizers, errors)
   end
   return errors
+end
+
+
+-- All but labels and annotations, in the order of Go's type; and what it calls them.
+local NOT_IN_TEMPLATES = {
+  "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+  "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields",
+}
+local TOLD_AS = { uid = "uID" }
+
+
+--- The metadata of objects that are made from a template: labels and annotations only.
+function M.check_template(meta, path, errors)
+  check_annotations(meta.annotations, path .. ".annotations", errors)
+  M.check_labels(meta.labels, path .. ".labels", errors)
+  for _, name in ipairs(NOT_IN_TEMPLATES) do
+    if meta[name] ~= nil and meta[name] ~= NULL then
+      errors[#errors + 1] = field.forbidden(path .. "." .. (TOLD_AS[name] or name), "cannot be set")
+    end
+  end
 end
 
 
@@ -238,6 +258,14 @@ local function check_no_new_finalizers(new, old, errors)
     table.sort(extra)
     errors[#errors + 1] = field.forbidden("metadata.finalizers", "no new finalizers can be added if the object is "
       .. "being deleted, found new finalizers []string{" .. table.concat(extra, ", ") .. "}")
+  end
+end
+
+
+--- A write of a part of an object (its status, say) changes none of the metadata that others own.
+function M.keep(new, old)
+  for _, name in ipairs { "labels", "annotations", "finalizers", "ownerReferences" } do
+    new[name] = old[name]
   end
 end
 
@@ -262,7 +290,7 @@ function M.validate_update(new, old)
     end
   end
   M.check_labels(new.labels, "metadata.labels", errors)
-  check_annotations(new.annotations, errors)
+  check_annotations(new.annotations, "metadata.annotations", errors)
   owner_references.check(new.ownerReferences, errors)
   check_managed_fields(new.managedFields, errors)
   return errors

@@ -50,6 +50,7 @@ end
 ---                    before a run
 ---   strict_presence  has(a.b) fails when a has no fields
 ---   quoted_fields    a.`b-c` is read
+---   bindings         cel.bind(name, value, expression) is there
 ---   unchecked        types are not checked before a run
 --- @return table env
 function M.env(options)
@@ -61,6 +62,7 @@ function M.env(options)
     mixed_literals = options.mixed_literals,
     strict_presence = options.strict_presence,
     quoted_fields = options.quoted_fields,
+    bindings = options.bindings,
     unchecked = options.unchecked,
   }, Env)
   add_variables(env.names, options.variables)

@@ -38,7 +38,9 @@ function Issues:add(at, message)
     return
   end
   local line, column, start = -1, -1, nil
-  if at then
+  if self.source == "" and at then
+    line = 1
+  elseif at then
     line, column, start = locate(self.source, at)
   end
   self.list[#self.list + 1] = { line = line, column = column, start = start, message = message, order = #self.list }

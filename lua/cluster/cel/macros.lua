@@ -130,6 +130,21 @@ MACROS["optMap:2:true"] = optmap("optMap", false)
 MACROS["optFlatMap:2:true"] = optmap("optFlatMap", true)
 
 
+local function bind(at, args)
+  if args[1].kind ~= "ident" then
+    return refuse(args[1], "cel.bind() variable names must be simple identifiers")
+  end
+  return { kind = "bind", at = at, var = args[1].name, init = args[2], body = args[3] }
+end
+
+
+--- What expands cel.bind(name, value, expression); nil for other calls.
+function M.binding(name, args, target)
+  local is_bind = name == "bind" and #args == 3 and target and target.kind == "ident" and target.name == "cel"
+  return is_bind and bind or nil
+end
+
+
 --- What expands a call.
 --- @param name string
 --- @param count integer of arguments

@@ -41,7 +41,7 @@ end
 
 -- A call, or what a macro of that name makes of it.
 function Parser:call(at, name, args, target)
-  local expand = macros.find(name, #args, target ~= nil)
+  local expand = macros.find(name, #args, target ~= nil) or self.dialect.bindings and macros.binding(name, args, target)
   if expand then
     local node, mistake = expand(at, args, target)
     if node then

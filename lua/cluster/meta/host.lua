@@ -10,6 +10,7 @@ error "moonloop/meta is for editors; require 'cluster.host' instead"
 ---@field regex cluster.host.regex
 ---@field base64 cluster.host.base64
 ---@field file cluster.host.file
+---@field x509 cluster.host.x509
 local host = {}
 
 --- A JSON value: nil never, null as json.null, an array as a marked table, an object as a plain
@@ -130,6 +131,22 @@ function base64.encode(bytes) end
 ---@param text string
 ---@return string|nil bytes nil when it is no base64
 function base64.decode(text) end
+
+---@class cluster.host.x509
+local x509 = {}
+
+--- Reads a certificate request (DER), and checks that its own key has signed it.
+---@param der string
+---@param organization string
+---@return boolean|nil has whether its subject has that organization; nil when it is no good request
+---@return string? message in the words of Go's crypto/x509
+function x509.request(der, organization) end
+
+--- Reads certificates (DER), one behind the other.
+---@param der string
+---@return integer|nil count nil when one cannot be read
+---@return string? message
+function x509.certificates(der) end
 
 --- SHA-256 in lowercase hexadecimal.
 ---@param bytes string

@@ -41,6 +41,7 @@ local STATUS_WRITES = {
   ["certificatesigningrequests.certificates.k8s.io"] = {
     ["f:spec"] = LEAF, ["f:status"] = { ["f:conditions"] = LEAF },
   },
+  ["resourceclaims.resource.k8s.io"] = SPEC_AND_METADATA,
   ["servicecidrs.networking.k8s.io"] = SPEC_AND_METADATA,
   ["volumeattachments.storage.k8s.io"] = SPEC_AND_METADATA,
   ["validatingadmissionpolicies.admissionregistration.k8s.io"] = SPEC_AND_METADATA,

@@ -18,9 +18,12 @@ local GROUPS = {
   ["networking.k8s.io"] = 17200, policy = 17100, ["rbac.authorization.k8s.io"] = 17000, ["storage.k8s.io"] = 16800,
   ["apiextensions.k8s.io"] = 16700, ["scheduling.k8s.io"] = 16600, ["coordination.k8s.io"] = 16500,
   ["node.k8s.io"] = 16300, ["discovery.k8s.io"] = 16200, ["flowcontrol.apiserver.k8s.io"] = 16100,
+  ["resource.k8s.io"] = 16200,
 }
 local VERSION = 15
-local VERSIONS = { ["/v1"] = 1, ["autoscaling/v2"] = 30, ["flowcontrol.apiserver.k8s.io/v1"] = 21 }
+local VERSIONS = {
+  ["/v1"] = 1, ["autoscaling/v2"] = 30, ["resource.k8s.io/v1"] = 21, ["flowcontrol.apiserver.k8s.io/v1"] = 21,
+}
 local CUSTOM_GROUP, CUSTOM_VERSION = 1000, 100
 
 

@@ -61,7 +61,7 @@ end
 
 --- The hash of what a resource is stored as, nil for kinds that are not stored.
 function M.storage_version_hash(res)
-  if res.builtin and res.strategy and res.strategy.review then
+  if res.builtin and res.strategy and (res.strategy.review or res.strategy.handlers) then
     return nil
   end
   local group = res.id:match("^[^.]+%.(.+)$") or ""

@@ -175,12 +175,19 @@ local function claims_problem(self, pod)
 end
 
 
+-- Nothing here allocates devices.
+local function devices_problem(pod)
+  local wanted = (pod.spec.resourceClaims or {})[1]
+  return wanted and ("resource claim %q is only stored, no device is allocated here"):format(wanted.name)
+end
+
+
 -- Why the node does not take the pod, or nil.
 local function unfit(self, pod)
   if not labels_match(pod.spec.nodeSelector, self.labels) then
     return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
   end
-  local why = claims_problem(self, pod)
+  local why = claims_problem(self, pod) or devices_problem(pod)
   return why and ("0/1 nodes are available: %s."):format(why)
 end
 

@@ -6,6 +6,7 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local metadata = require "cluster.apiserver.metadata"
 local names = require "cluster.names"
 
 local GROUP_MAX, VERSION_MAX, PORT = 20000, 1000, 443
@@ -36,9 +37,7 @@ end
 -- Who writes the status changes none of the metadata that others own.
 local function prepare_status(new, old)
   new.spec = old.spec
-  for _, name in ipairs { "labels", "annotations", "finalizers", "ownerReferences" } do
-    new.metadata[name] = old.metadata[name]
-  end
+  metadata.keep(new.metadata, old.metadata)
 end
 
 

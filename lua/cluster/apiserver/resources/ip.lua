@@ -70,6 +70,27 @@ function M.family(text)
 end
 
 
+-- The groups of an IPv6 address as its canonical text: lowercase, without leading zeros, the longest run of zeros left
+-- out.
+local function compressed(groups_of)
+  local from, length, i = nil, 1, 1
+  while i <= #groups_of do
+    local last = i
+    while groups_of[last] == "0" do
+      last = last + 1
+    end
+    if last - i > length then
+      from, length = i, last - i
+    end
+    i = math.max(last, i + 1)
+  end
+  if not from then
+    return table.concat(groups_of, ":")
+  end
+  return table.concat(groups_of, ":", 1, from - 1) .. "::" .. table.concat(groups_of, ":", from + length)
+end
+
+
 --- An address has to be one.
 function M.check(text, path, errors)
   if not M.family(text) then
@@ -111,6 +132,38 @@ local function address_bits(text)
 end
 
 
+-- An IPv6 address that stands for an IPv4 one.
+local MAPPED = ("0"):rep(80) .. ("1"):rep(16)
+
+
+-- An address, which is one, as Go writes it.
+local function canonical(text)
+  if M.v4(text) then
+    return text
+  end
+  local bits, parts = address_bits(text), {}
+  if bits:sub(1, #MAPPED) == MAPPED then
+    return M.text(tonumber(bits:sub(-32), 2))
+  end
+  for i = 1, 128, 16 do
+    parts[#parts + 1] = ("%x"):format(tonumber(bits:sub(i, i + 15), 2))
+  end
+  return compressed(parts)
+end
+
+
+--- What is wrong with an address that has to be in its canonical form; nil: nothing.
+function M.complaint(text)
+  if not M.family(text) then
+    return M.v4((text:gsub("%f[%d]0+(%d)", "%1"))) and "must not have leading 0s" or NOT_IP
+  elseif not M.v4(text) and address_bits(text):sub(1, #MAPPED) == MAPPED then
+    return "must not be an IPv4-mapped IPv6 address"
+  end
+  local wanted = canonical(text)
+  return wanted ~= text and ('must be in canonical form ("%s")'):format(wanted) or nil
+end
+
+
 -- The bits of a range's address and how many of them it is about; nil for what is no range.
 local function read_range(text)
   local address, length = text:match("^(.*)/(%d+)$")
@@ -139,6 +192,34 @@ function M.check_range(text, path, errors)
     errors[#errors + 1] = field.invalid(path, text, "must not have bits set beyond the prefix length")
   elseif text:find("/0%d") then
     errors[#errors + 1] = field.invalid(path, text, "must not have leading 0s in IP or prefix length")
+  end
+end
+
+
+--- The same, in its canonical form.
+function M.check_canonical_range(text, path, errors)
+  local before = #errors
+  M.check_range(text, path, errors)
+  local address, length = text:match "^(.*)/(%d+)$"
+  local wanted = #errors == before and canonical(address) .. "/" .. length
+  if wanted and wanted ~= text then
+    errors[#errors + 1] = field.invalid(path, text, ('must be in canonical form ("%s")'):format(wanted))
+  end
+end
+
+
+--- The address of a machine with the length of its network: "10.9.8.7/24".
+function M.check_interface(text, path, errors)
+  local bits = read_range(text)
+  local address, length = text:match "^(.*)/(%d+)$"
+  if not bits then
+    errors[#errors + 1] = field.invalid(path, text,
+      "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)")
+    return
+  end
+  local wanted = ("%s/%d"):format(canonical(address), tonumber(length))
+  if wanted ~= text then
+    errors[#errors + 1] = field.invalid(path, text, ('must be in canonical form ("%s")'):format(wanted))
   end
 end
 

@@ -10,6 +10,10 @@
 ---   deprecated  a text that warns its users
 return {
   v1 = {
+    bindings = { rules = "resources.pod.parts Binding" },
+    componentstatuses = {
+      rules = "componentstatuses", deprecated = "v1 ComponentStatus is deprecated in v1.19+",
+    },
     configmaps = { rules = "configmaps" },
     endpoints = {
       rules = "endpoints",
@@ -55,6 +59,9 @@ return {
   },
   ["autoscaling/v2"] = { horizontalpodautoscalers = { rules = "resources.autoscaling.autoscalers" } },
   ["batch/v1"] = { cronjobs = { rules = "cronjobs" }, jobs = { rules = "jobs" } },
+  ["certificates.k8s.io/v1"] = {
+    certificatesigningrequests = { rules = "resources.certificates.requests" },
+  },
   ["coordination.k8s.io/v1"] = { leases = { rules = "leases" } },
   ["discovery.k8s.io/v1"] = { endpointslices = { rules = "endpointslices" } },
   ["events.k8s.io/v1"] = { events = { rules = "events events", id = "events" } },
@@ -65,7 +72,9 @@ return {
   ["networking.k8s.io/v1"] = {
     ingressclasses = { rules = "ingressclasses" },
     ingresses = { rules = "ingresses" },
+    ipaddresses = { rules = "ipaddresses" },
     networkpolicies = { rules = "networkpolicies" },
+    servicecidrs = { rules = "servicecidrs" },
   },
   ["node.k8s.io/v1"] = { runtimeclasses = { rules = "runtimeclasses" } },
   ["policy/v1"] = { poddisruptionbudgets = { rules = "poddisruptionbudgets" } },
@@ -74,6 +83,12 @@ return {
     clusterroles = { rules = "rbac ClusterRole" },
     rolebindings = { rules = "rbac RoleBinding" },
     roles = { rules = "rbac Role" },
+  },
+  ["resource.k8s.io/v1"] = {
+    deviceclasses = { rules = "resources.devices.deviceclasses" },
+    resourceclaims = { rules = "resources.devices.claims" },
+    resourceclaimtemplates = { rules = "resources.devices.templates" },
+    resourceslices = { rules = "resources.devices.slices" },
   },
   ["scheduling.k8s.io/v1"] = { priorityclasses = { rules = "priorityclasses" } },
   ["storage.k8s.io/v1"] = {

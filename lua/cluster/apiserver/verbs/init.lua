@@ -94,7 +94,8 @@ local function main_handler(request, res)
   elseif not COLLECTION[verb] and not request.name then
     return nil
   end
-  return MAIN[verb]
+  local own = res.strategy and res.strategy.handlers
+  return own and own[verb] or MAIN[verb]
 end
 
 
@@ -124,8 +125,12 @@ end
 local function pick(request, res)
   if not request.subresource then
     local handler = main_handler(request, res)
-    return handler, not handler and (res.builtin and status.method_not_allowed()
-      or status.method_not_supported(res, request.verb ~= "" and request.verb or request.method:lower()))
+    if handler then
+      return handler
+    elseif res.builtin and request.verb ~= "watch" then
+      return nil, status.method_not_allowed()
+    end
+    return nil, status.method_not_supported(res, request.verb ~= "" and request.verb or request.method:lower())
   end
   local handlers, failure = part_handlers(request, res)
   if not handlers then
@@ -156,10 +161,10 @@ function M.serve(request, reply)
   end
   request.res = res
   request.space = res.namespaced and request.namespace or ""
-  if res.deprecated then
+  local handler, failure = pick(request, res)
+  if res.deprecated and (handler or request.verb == "watch") then -- a watch comes by the route of lists
     respond.warn(request, res.deprecated)
   end
-  local handler, failure = pick(request, res)
   if handler and #request.body > BODY_MAX then
     failure = status.too_large("limit is " .. BODY_MAX)
   end

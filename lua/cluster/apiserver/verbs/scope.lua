@@ -20,7 +20,8 @@ local function field_check(res)
     if not res.builtin then
       return "field label not supported: " .. name
     elseif strategy and strategy.field_names then
-      return "field label not supported: " .. name
+      local whose = strategy.fields_of and " for " .. strategy.fields_of or ""
+      return ("field label not supported%s: %s"):format(whose, name)
     end
     return ('"%s" is not a known field selector: only "metadata.name", "metadata.namespace"'):format(name)
   end

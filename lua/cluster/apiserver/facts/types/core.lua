@@ -120,6 +120,19 @@ path! string #4
 signerName *string #2
 ]],
 
+  ComponentCondition = [[
+error string #4
+message string #3
+status! string go:v1.ConditionStatus #2
+type! string go:v1.ComponentConditionType #1
+]],
+
+  ComponentStatus = [[
+@kind
+conditions []ComponentCondition map(type) patch:merge(type) #2
+metadata meta.ObjectMeta #1
+]],
+
   ConfigMap = [[
 @kind
 binaryData {}bytes #3

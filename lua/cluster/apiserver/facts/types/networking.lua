@@ -9,6 +9,14 @@ pathType! *string {Exact|ImplementationSpecific|Prefix} go:v1.PathType #3
 
   HTTPIngressRuleValue = [[paths! []HTTPIngressPath atomic #1]],
 
+  IPAddress = [[
+@kind
+metadata meta.ObjectMeta #1
+spec- IPAddressSpec #2
+]],
+
+  IPAddressSpec = [[parentRef- *ParentReference #1]],
+
   IPBlock = [[
 cidr! string #1
 except []string atomic #2
@@ -118,10 +126,28 @@ podSelector+ meta.LabelSelector #1
 policyTypes []string atomic {Egress|Ingress} go:[]v1.PolicyType #4
 ]],
 
+  ParentReference = [[
+group string #1
+name- string #4
+namespace string #3
+resource- string #2
+]],
+
   ServiceBackendPort = [[
 @atomic
 name string #1
 number int32 #2
 ]],
+
+  ServiceCIDR = [[
+@kind
+metadata meta.ObjectMeta #1
+spec ServiceCIDRSpec #2
+status ServiceCIDRStatus #3
+]],
+
+  ServiceCIDRSpec = [[cidrs []string atomic #1]],
+
+  ServiceCIDRStatus = [[conditions []meta.Condition map(type) patch:merge(type) #1]],
 
 }

@@ -4,6 +4,7 @@
 local body = require "cluster.apiserver.verbs.body"
 local get = require "cluster.apiserver.verbs.get"
 local host = require "cluster.host"
+local metadata = require "cluster.apiserver.metadata"
 local options = require "cluster.apiserver.verbs.options"
 local patch = require "cluster.apiserver.verbs.patch"
 local resize = require "cluster.apiserver.resources.pod.resize"
@@ -11,6 +12,7 @@ local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 local update = require "cluster.apiserver.resources.pod.update"
 local update_verb = require "cluster.apiserver.verbs.update"
+local write = require "cluster.apiserver.verbs.write"
 
 local M = {}
 
@@ -22,9 +24,7 @@ local function prepare_ephemeral(new, old)
   local kept = host.json.copy(old.spec)
   kept.ephemeralContainers = new.spec.ephemeralContainers
   new.spec, new.status = kept, old.status
-  for _, name in ipairs { "labels", "annotations", "finalizers", "ownerReferences" } do
-    new.metadata[name] = old.metadata[name]
-  end
+  metadata.keep(new.metadata, old.metadata)
 end
 
 
@@ -105,7 +105,39 @@ local function set_scheduled(pod)
 end
 
 
-local function bind(request)
+-- Assigns a pod of the request's namespace to the node that the binding names.
+local function assign(request, name, binding, settings)
+  local target = type(binding.target) == "table" and binding.target or NONE
+  if (target.kind or "") ~= "" and target.kind ~= "Node" then
+    return nil, status.unknown(('target.kind: Unsupported value: "%s": supported values: "Node", "<empty>"'):format(
+      target.kind))
+  elseif (target.name or "") == "" then
+    return nil, status.unknown("target.name: Required value")
+  end
+  local res, kept = request.server.registry:of("v1", "Pod"), request.server.store
+  local entry = kept:get(res.id, request.namespace, name)
+  if not entry then
+    return nil, status.not_found(res, name)
+  end
+  local pod = store.object(res, entry)
+  local trouble = binding_trouble(pod)
+  if trouble then
+    return nil, status.conflict({ plural = "pods/binding", group = "" }, name, trouble)
+  end
+  pod.spec.nodeName = target.name
+  set_scheduled(pod)
+  if not settings.dry_run then
+    local changed, failure = kept:update(res, entry, pod)
+    if not changed then
+      return nil, failure
+    end
+  end
+  return M.success()
+end
+
+
+-- POST of a pod's part.
+local function bind_part(request)
   local settings, failure = options.create(request)
   if not settings then
     return nil, failure
@@ -115,36 +147,31 @@ local function bind(request)
   if not binding then
     return nil, failure
   end
-  local target = type(binding.target) == "table" and binding.target or NONE
-  if (target.kind or "") ~= "" and target.kind ~= "Node" then
-    return nil, status.unknown(('target.kind: Unsupported value: "%s": supported values: "Node", "<empty>"'):format(
-      target.kind))
-  elseif (target.name or "") == "" then
-    return nil, status.unknown("target.name: Required value")
-  end
-  local entry, pod
-  entry, pod, failure = M.find(request)
-  if not entry then
-    return nil, failure
-  end
-  local trouble = binding_trouble(pod)
-  if trouble then
-    return nil, status.conflict({ plural = "pods/binding", group = "" }, request.name, trouble)
-  end
-  pod.spec.nodeName = target.name
-  set_scheduled(pod)
-  if not settings.dry_run then
-    local changed
-    changed, failure = request.server.store:update(request.res, entry, pod)
-    if not changed then
-      return nil, failure
-    end
-  end
-  return M.success()
+  return assign(request, request.name, binding, settings)
 end
 
 
-M.binding = { create = bind }
+M.binding = { create = bind_part }
+
+
+-- POST of a Binding, as it was done before pods had that part.
+local function bind(request)
+  local settings, failure = options.create(request)
+  if not settings then
+    return nil, failure
+  end
+  local binding
+  binding, failure = body.object(request, settings)
+  failure = failure or write.settle_namespace(request, binding)
+  if failure then
+    return nil, failure
+  end
+  return assign(request, binding.metadata.name or "", binding, settings)
+end
+
+
+--- The strategy of Bindings, which are not stored.
+M.Binding = { handlers = { create = bind } }
 
 
 return M

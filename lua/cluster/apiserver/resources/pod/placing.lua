@@ -91,16 +91,23 @@ local function check_weight(weight, path, errors)
 end
 
 
+--- A selector of nodes.
+function M.node_selector(selector, path, errors)
+  local terms = check.list(selector.nodeSelectorTerms)
+  path = path .. ".nodeSelectorTerms"
+  if #terms == 0 then
+    errors[#errors + 1] = field.required(path, "must have at least one node selector term")
+  end
+  for i, term in ipairs(terms) do
+    check_node_term(term, ("%s[%d]"):format(path, i - 1), errors)
+  end
+end
+
+
 local function check_node_affinity(affinity, path, errors)
   local required = affinity[REQUIRED]
   if required then
-    local terms, at = check.list(required.nodeSelectorTerms), path .. "." .. REQUIRED .. ".nodeSelectorTerms"
-    if #terms == 0 then
-      errors[#errors + 1] = field.required(at, "must have at least one node selector term")
-    end
-    for i, term in ipairs(terms) do
-      check_node_term(term, ("%s[%d]"):format(at, i - 1), errors)
-    end
+    M.node_selector(required, path .. "." .. REQUIRED, errors)
   end
   for i, preferred in ipairs(affinity[PREFERRED] or NONE) do
     local at = ("%s.%s[%d]"):format(path, PREFERRED, i - 1)

@@ -5,6 +5,7 @@
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local metadata = require "cluster.apiserver.metadata"
 local qos = require "cluster.apiserver.resources.pod.qos"
 local spec_rules = require "cluster.apiserver.resources.pod.spec"
 
@@ -40,9 +41,7 @@ function M.prepare(new, old)
     spec[name] = new.spec[name] and merged(new.spec[name], old.spec[name])
   end
   new.spec, new.status = spec, old.status
-  for _, name in ipairs { "labels", "annotations", "finalizers", "ownerReferences" } do
-    new.metadata[name] = old.metadata[name]
-  end
+  metadata.keep(new.metadata, old.metadata)
 end
 
 

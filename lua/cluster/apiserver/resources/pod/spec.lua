@@ -2,6 +2,7 @@
 ---
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePodSpec).
 local check = require "cluster.apiserver.resources.check"
+local claims = require "cluster.apiserver.resources.pod.claims"
 local containers = require "cluster.apiserver.resources.pod.containers"
 local field = require "cluster.apiserver.field"
 local ip = require "cluster.apiserver.resources.ip"
@@ -125,9 +126,11 @@ end
 --- @param is_pod boolean it is that of a pod, not of a template
 function M.validate(spec, path, errors, is_pod)
   local mountable = volumes.validate(spec.volumes, path .. ".volumes", errors)
+  claims.validate(spec, path, errors)
   containers.regular(spec, mountable, path, errors)
   containers.init(spec, mountable, path, errors)
   containers.ephemeral(spec, mountable, path, errors)
+  claims.validate_containers(spec, path, errors)
   check_host_network(spec, is_pod, path, errors)
   check.choice(spec.restartPolicy, RESTART_POLICIES, path .. ".restartPolicy", errors)
   check.choice(spec.dnsPolicy, DNS_POLICIES, path .. ".dnsPolicy", errors)

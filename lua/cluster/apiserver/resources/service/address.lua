@@ -8,7 +8,9 @@ local taken = require "cluster.apiserver.resources.service.taken"
 
 local M = {}
 
-local RANGE, FIRST, LAST = "10.0.0.0/16", ip.v4 "10.0.0.0", ip.v4 "10.0.255.255"
+--- The range that addresses come from.
+M.RANGE = "10.0.0.0/16"
+local FIRST, LAST = ip.v4 "10.0.0.0", ip.v4 "10.0.255.255"
 local FAMILY, OTHER = "IPv4", "IPv6"
 -- The lower part of the range is left to those who choose an address themselves.
 local RESERVED = 256
@@ -168,7 +170,7 @@ end
 local function complaint(address, used)
   local number = ip.v4(address)
   if not number or number <= FIRST or number >= LAST then
-    return ("the provided IP (%s) is not in the valid range. The range of valid IPs is %s"):format(address, RANGE)
+    return ("the provided IP (%s) is not in the valid range. The range of valid IPs is %s"):format(address, M.RANGE)
   elseif used[address] then
     return "provided IP is already allocated"
   end

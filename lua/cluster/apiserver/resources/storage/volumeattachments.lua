@@ -8,6 +8,7 @@ local claim = require "cluster.apiserver.resources.claim"
 local common = require "cluster.apiserver.resources.storage.common"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
+local metadata = require "cluster.apiserver.metadata"
 local names = require "cluster.names"
 
 local METADATA_MAX, MESSAGE_MAX = 262144, 1024
@@ -106,9 +107,7 @@ end
 local function prepare_status(new, old)
   new.spec = old.spec
   new.metadata.deletionTimestamp = old.metadata.deletionTimestamp
-  for _, name in ipairs { "labels", "annotations", "finalizers", "ownerReferences" } do
-    new.metadata[name] = old.metadata[name]
-  end
+  metadata.keep(new.metadata, old.metadata)
 end
 
 
