@@ -22,16 +22,17 @@ local Auth = {}
 Auth.__index = Auth
 
 local ANONYMOUS = { name = "system:anonymous", groups = { "system:unauthenticated" } }
+local KNOWN = "system:authenticated"
 local AUDIENCES = { accounts.ISSUER }
 
 
--- The user of the settings, with the group that everybody has who is known.
+-- The user of the settings, with the group that everybody has who is known, once.
 local function complete(user)
   local groups = {}
-  for i, group in ipairs(user.groups or {}) do
-    groups[i] = group
+  for _, group in ipairs(user.groups or {}) do
+    groups[#groups + 1] = group ~= KNOWN and group or nil
   end
-  groups[#groups + 1] = "system:authenticated"
+  groups[#groups + 1] = KNOWN
   return { name = user.name or user.user, uid = user.uid, groups = groups, extra = user.extra }
 end
 
