@@ -59,4 +59,20 @@ describe("The endpoints of a Service", function()
     cluster:pass(1)
     assert.same({ "c" }, names())
   end)
+
+  it("leave slices that somebody else made for another Service alone", function()
+    local slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    cluster:must("POST", slices, {
+      metadata = { name = "outside", labels = { ["kubernetes.io/service-name"] = "outside" } }, addressType = "IPv4",
+      endpoints = { { addresses = { "192.0.2.7" } } }, ports = { { name = "db", port = 5432, protocol = "TCP" } },
+    })
+    add_pod("a", { app = "web" })
+    local other = cluster:must("GET", slices .. "/outside")
+    assert.same({ nil, "192.0.2.7" }, { other.metadata.ownerReferences, other.endpoints[1].addresses[1] })
+    local own
+    for _, slice in ipairs(cluster:must("GET", slices).items) do
+      own = slice.metadata.labels["kubernetes.io/service-name"] == "web" and slice or own
+    end
+    assert.equal("a", own.endpoints[1].targetRef.name)
+  end)
 end)

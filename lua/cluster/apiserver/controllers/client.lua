@@ -117,6 +117,17 @@ function M.new(server, controller)
     return mine
   end
 
+  --- The objects of a kind that `owner` controls by their owner references, whatever its selector is about.
+  function api.controlled(owner, group, version, plural)
+    local res, mine = registry:find(group, version, plural), {}
+    store:collection(res.id):each(owner.metadata.namespace, nil, function(entry)
+      if controller_uid(entry.owners) == owner.metadata.uid then
+        mine[#mine + 1] = store.object(res, entry)
+      end
+    end)
+    return mine
+  end
+
   --- The object, or nil.
   function api.get(group, version, plural, namespace, name)
     local path = registry.path(registry:find(group, version, plural), namespace, name)

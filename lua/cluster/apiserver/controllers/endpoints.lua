@@ -138,7 +138,7 @@ end
 
 local function write_slice(api, service, list)
   local endpoints, ports = slice_of(service, list)
-  local known = api.owned(service, "discovery.k8s.io", "v1", "endpointslices")[1]
+  local known = api.controlled(service, "discovery.k8s.io", "v1", "endpointslices")[1]
   if not known then
     local labels = host.json.copy(service.metadata.labels or {})
     labels[SERVICE_NAME], labels[MANAGED_BY] = service.metadata.name, "endpointslice-controller.k8s.io"
