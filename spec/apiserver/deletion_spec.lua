@@ -182,6 +182,11 @@ describe("namespaces", function()
     assert.equal(200, (world:call("GET", "/api/v1/namespaces/work/configmaps/kube-root-ca.crt")))
   end)
 
+  it("have a certificate that becomes known only later", function()
+    require("cluster.apiserver.lifecycle.accounts").publish(world.server, "NEW")
+    assert.same({ ["ca.crt"] = "NEW" }, world:must("GET", testserver.CONFIGMAPS .. "/kube-root-ca.crt").data)
+  end)
+
   it("must be there for what is in them", function()
     local code, answer = world:call("POST", "/api/v1/namespaces/none/configmaps", { metadata = { name = "a" } })
     assert.same({ 404, 'namespaces "none" not found' }, { code, answer.message })

@@ -2,6 +2,7 @@
 --- pods, the manifests of --apply, and the report for the terminal.
 ---
 --- The C side (host/cluster/dev.c) calls these with JSON.
+local accounts = require "cluster.apiserver.lifecycle.accounts"
 local apply = require "cluster.dev.apply"
 local audit_log = require "cluster.dev.audit_log"
 local controllers = require "cluster.apiserver.controllers"
@@ -58,7 +59,7 @@ end
 --- @param settings table { pods = "process" | "fake" | "none", directory = an existing folder of its own, ca = PEM,
 ---   audit_log = a file, or nil }
 function M.start(settings)
-  server.settings.ca = settings.ca
+  accounts.publish(server, settings.ca)
   if settings.audit_log then
     audit_log.start(server, settings.audit_log)
   end

@@ -69,22 +69,35 @@ local function touched(event)
 end
 
 
---- Begins: sees to the namespaces there are at once, to others soon after they come.
-function M.start(server)
-  if not server.registry:find("", "v1", "serviceaccounts") then
-    return
-  end
+local function ensure_all(server)
   local names = {}
   server.store:collection("namespaces"):each(nil, nil, function(entry) names[#names + 1] = entry.name end)
   for _, name in ipairs(names) do
     ensure(server, name)
   end
+end
+
+
+--- Begins: sees to the namespaces there are at once, to others soon after they come.
+function M.start(server)
+  if not server.registry:find("", "v1", "serviceaccounts") then
+    return
+  end
+  ensure_all(server)
   server.store:subscribe(function(event)
     local namespace = touched(event)
     if namespace then
       host.defer(function() ensure(server, namespace) end)
     end
   end)
+end
+
+
+--- The authority's certificate is known from now on.
+--- @param ca string PEM
+function M.publish(server, ca)
+  server.settings.ca = ca
+  ensure_all(server)
 end
 
 
