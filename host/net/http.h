@@ -27,7 +27,7 @@ struct ml_http_tls {
     struct ml_str key_pem;
     const char *server_name; /* SNI and verified name instead of the URL's host, or NULL */
     bool insecure;           /* verify nothing */
-    const char *proxy_url;   /* http, https or socks5; NULL: environment */
+    const char *proxy_url;   /* http, https or socks5; NULL: environment; "": none */
     uint64_t generation;     /* raise it when the contents change: old connections retire */
 };
 
@@ -38,6 +38,8 @@ struct ml_http_deadlines {
     int64_t idle_ms;
     int64_t total_ms;
 };
+
+struct sockaddr;
 
 struct ml_http_request {
     const char *method;
@@ -51,6 +53,9 @@ struct ml_http_request {
     /* Called when a connection is ready, just before the request is written to it: non-zero ends
      * the call with that error, and nothing is sent. May be NULL. `context` is the call's. */
     int (*may_send)(void *context, struct ml_err *err);
+    /* A socket that can connect to this address, which may be in another network than the process;
+     * -1: there is none, and the call fails. NULL: an ordinary one. `context` is the call's. */
+    int (*open_socket)(void *context, const struct sockaddr *address);
 };
 
 /* ---- for servers ---- */

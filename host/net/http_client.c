@@ -141,6 +141,7 @@ struct ml_http_call {
     struct ml_http_handler handler;
     void *context;
     int (*may_send)(void *context, struct ml_err *err);
+    int (*open_socket)(void *context, const struct sockaddr *address);
     bool writes;
     char *url;
     struct ml_http_options options;
@@ -450,9 +451,23 @@ void ml_http_client_free(struct ml_http_client *client)
     free(client);
 }
 
+/* libcurl opens a socket for an address of the server. */
+static curl_socket_t on_socket_wanted(void *context, curlsocktype purpose,
+                                      struct curl_sockaddr *address)
+{
+    struct ml_http_call *call = context;
+    (void)purpose; /* there is only one: to connect */
+    int fd = call->open_socket(call->context, &address->addr);
+    return fd >= 0 ? fd : CURL_SOCKET_BAD;
+}
+
 static void call_set_callbacks(struct ml_http_call *call)
 {
     CURL *easy = call->easy;
+    if (call->open_socket) {
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket_wanted);
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, call);
+    }
     curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->detail);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, call->client->user_agent);
@@ -474,6 +489,7 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     call->handler = *handler;
     call->context = context;
     call->may_send = request->may_send;
+    call->open_socket = request->open_socket;
     call->writes = strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0;
     call->url = ml_strdup(request->url);
     call->deadlines = request->deadlines;

@@ -251,7 +251,7 @@ static char *proxy_for(CURLU *url, bool https, const char *proxy_url)
 {
     char *host = NULL, *port = NULL, *proxy = NULL;
     if (proxy_url)
-        proxy = ml_strdup(proxy_url);
+        proxy = proxy_url[0] ? ml_strdup(proxy_url) : NULL;
     else if (curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
              curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK)
         proxy = ml_http_proxy_from_env(https, host, port);
