@@ -82,8 +82,10 @@ void ml_processes_free(struct ml_processes *processes)
 
 /* ---- starting ---- */
 
+/* Without the last one, when it is -1. */
 static bool send_fds_to_warden(int socket, const int fds[PROCESS_FD_COUNT])
 {
+    size_t count = fds[PROCESS_FD_NETWORK] < 0 ? PROCESS_FD_NETWORK : PROCESS_FD_COUNT;
     char byte = 0;
     union {
         struct cmsghdr head; /* for its alignment */
@@ -93,12 +95,12 @@ static bool send_fds_to_warden(int socket, const int fds[PROCESS_FD_COUNT])
     struct msghdr message = {.msg_iov = &data,
                              .msg_iovlen = 1,
                              .msg_control = control.space,
-                             .msg_controllen = sizeof control.space};
+                             .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int) * PROCESS_FD_COUNT);
-    memcpy(CMSG_DATA(head), fds, sizeof(int) * PROCESS_FD_COUNT);
+    head->cmsg_len = CMSG_LEN(sizeof(int) * count);
+    memcpy(CMSG_DATA(head), fds, sizeof(int) * count);
     return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
@@ -119,7 +121,9 @@ static bool submit_to_warden(struct ml_processes *processes, const struct ml_pro
     int request = process_request_open(opts), output[2] = {-1, -1}, control[2] = {-1, -1};
     bool sent = request >= 0 && pipe2(output, O_CLOEXEC) == 0 &&
                 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) == 0 &&
-                send_fds_to_warden(processes->socket, (int[]){request, output[1], control[1]});
+                send_fds_to_warden(processes->socket,
+                                   (int[]){request, output[1], control[1],
+                                           opts->has_network ? opts->network : -1});
     close_open_fds((int[]){request, output[1], control[1]}, 3);
     if (!sent) {
         close_open_fds((int[]){output[0], control[0]}, 2);

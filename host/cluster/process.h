@@ -62,6 +62,8 @@ struct ml_process_opts {
     uint32_t count_max;      /* limit of processes, its descendants included; 0: the default */
     const struct ml_process_container *container; /* NULL: it sees what the host sees */
     const struct ml_process *beside; /* in the container of this one, which has started; or NULL */
+    bool has_network;                /* a container's: it is in a network of its own */
+    int network; /* from ml_pod_network_add; only looked at in ml_process_start */
 
     /* Once it runs; not when it could not be started. May be NULL. Nothing may be freed here. */
     void (*started)(void *context);

@@ -191,14 +191,21 @@ pid_t process_container_start(const struct process_request *request, int output,
 
 /* ---- another process in it ---- */
 
+/* With the network of its pod. That of the machine may not be entered by who is in it already. */
+static bool enter_namespaces(int container)
+{
+    if (setns(container, NAMESPACES | CLONE_NEWNET) == 0)
+        return true;
+    return errno == EPERM && setns(container, NAMESPACES) == 0;
+}
+
 /* Enters the container; its child, which is our sibling, executes the command. */
 ML_NORETURN static void join_container(const struct process_request *request, int output,
                                        const int reports[2], int told)
 {
     struct process_report report = {0};
     int container = (int)syscall(SYS_pidfd_open, request->beside, 0);
-    pid_t pid = container < 0 || setns(container, NAMESPACES) < 0 ? -1
-                                                                  : clone_process(CLONE_PARENT);
+    pid_t pid = container >= 0 && enter_namespaces(container) ? clone_process(CLONE_PARENT) : -1;
     if (pid == 0) {
         die_with_keeper(reports);
         umask(022);

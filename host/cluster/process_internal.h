@@ -6,8 +6,15 @@
 
 #include "cluster/process.h"
 
-/* Host to warden: one byte and these descriptors. The request is that of process_request.h. */
-enum { PROCESS_FD_REQUEST, PROCESS_FD_OUTPUT, PROCESS_FD_CONTROL, PROCESS_FD_COUNT };
+/* Host to warden: one byte and these descriptors. The request is that of process_request.h. The
+ * last is left out for processes in the host's network. */
+enum {
+    PROCESS_FD_REQUEST,
+    PROCESS_FD_OUTPUT,
+    PROCESS_FD_CONTROL,
+    PROCESS_FD_NETWORK,
+    PROCESS_FD_COUNT
+};
 
 /* Keeper to host, over the control socket; and a container's init to its keeper. */
 struct process_report {

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -68,6 +71,18 @@ static bool read_child_report(int reports, struct process_report *message)
     while (len < 0 && errno == EINTR);
     message->message[sizeof message->message - 1] = '\0';
     return len == sizeof *message;
+}
+
+/* Enters a pod's network, and the user namespace that owns it: the container's own lies in it. */
+static bool enter_network(int network, struct process_report *message)
+{
+    if (network < 0)
+        return true;
+    ML_AUTO(ml_close_fd) int users = ioctl(network, NS_GET_USERNS);
+    if (users >= 0 && setns(users, CLONE_NEWUSER) == 0 && setns(network, CLONE_NEWNET) == 0)
+        return true;
+    process_report_failure(message, "enter the pod's network: %s", process_errno_text());
+    return false;
 }
 
 /* Starts the process; `message` reports the outcome. The child writes to a pipe why it could not be
@@ -194,9 +209,12 @@ void process_keeper(const int fds[PROCESS_FD_COUNT])
     if (!process_request_read(&keeper.request, fds[PROCESS_FD_REQUEST]))
         _exit(1);
     struct process_report message = {0};
-    bool started = keeper_start_process(&keeper, fds[PROCESS_FD_OUTPUT], &message);
+    bool started = enter_network(fds[PROCESS_FD_NETWORK], &message) &&
+                   keeper_start_process(&keeper, fds[PROCESS_FD_OUTPUT], &message);
     close(fds[PROCESS_FD_REQUEST]);
     close(fds[PROCESS_FD_OUTPUT]);
+    if (fds[PROCESS_FD_NETWORK] >= 0)
+        close(fds[PROCESS_FD_NETWORK]);
     send_report(&keeper, &message);
     if (!started)
         _exit(1);

@@ -3,16 +3,15 @@
 #include "cluster/process_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cluster/process_child.h"
 #include "cluster/process_keeper.h"
 #include "cluster/process_request.h"
 #include "cluster/process_tree.h"
@@ -79,7 +78,7 @@ static void warden_fork_keeper(struct warden *warden, const int fds[PROCESS_FD_C
     warden->keepers[warden->keeper_count++] = (struct kept){pid, head.count_max};
 }
 
-/* The descriptors of one request; false at the host's end. */
+/* The descriptors of one request, -1 for a network that is not there; false at the host's end. */
 static bool receive_request_fds(int socket, int fds[PROCESS_FD_COUNT])
 {
     char byte;
@@ -97,9 +96,11 @@ static bool receive_request_fds(int socket, int fds[PROCESS_FD_COUNT])
         len = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (len < 0 && errno == EINTR);
     const struct cmsghdr *head = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (!head || head->cmsg_len != CMSG_LEN(sizeof(int) * PROCESS_FD_COUNT))
+    fds[PROCESS_FD_NETWORK] = -1;
+    if (!head || message.msg_flags & MSG_CTRUNC ||
+        head->cmsg_len < CMSG_LEN(sizeof(int) * PROCESS_FD_NETWORK))
         return false;
-    memcpy(fds, CMSG_DATA(head), sizeof(int) * PROCESS_FD_COUNT);
+    memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
     return true;
 }
 
@@ -120,7 +121,7 @@ static void warden_serve_request(struct warden *warden)
         warden_leave();
     warden_fork_keeper(warden, fds);
     for (size_t i = 0; i < PROCESS_FD_COUNT; i++)
-        close(fds[i]); /* if no keeper was forked, the host sees its sockets closed */
+        ml_close_fd(&fds[i]); /* if no keeper was forked, the host sees its sockets closed */
 }
 
 static void warden_count_processes(struct warden *warden)
@@ -137,33 +138,10 @@ static void warden_count_processes(struct warden *warden)
     warden->pause_ms = (int)ML_MAX(took * COUNT_SHARE, (int64_t)COUNT_EVERY_MS);
 }
 
-/* Closes the host's descriptors, or its peers would not see them closed when it ends. */
-static void close_inherited_fds(int socket)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    dup2(null, 0);
-    dup2(null, 1);
-    if (socket > 3)
-        close_range(3, (unsigned)socket - 1, 0);
-    close_range((unsigned)socket + 1, ~0U, 0);
-}
-
-/* Wipes the host's environment: what the warden forks can be read in a container, by an init's
- * /proc/1/environ. */
-static void wipe_inherited_environment(void)
-{
-    for (char **variable = environ; variable && *variable; variable++)
-        memset(*variable, 0, strlen(*variable));
-    environ = NULL;
-}
-
-/* Resets handlers, and blocked or ignored signals, which started processes would inherit. SIGCHLD
- * and PROCESS_SIGNAL_TOO_MANY stay blocked: they are read from a signalfd. */
-static void reset_inherited_signals(void)
+/* SIGCHLD and PROCESS_SIGNAL_TOO_MANY are read from a signalfd. */
+static void block_read_signals(void)
 {
     sigset_t blocked;
-    for (int signo = 1; signo < NSIG; signo++)
-        signal(signo, SIG_DFL);
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGCHLD);
     sigaddset(&blocked, PROCESS_SIGNAL_TOO_MANY);
@@ -174,11 +152,8 @@ void process_warden(int socket)
 {
     struct warden warden = {.socket = socket, .pause_ms = COUNT_EVERY_MS};
     sigset_t child;
-    setsid(); /* ^C at the terminal goes to the host only */
-    prctl(PR_SET_NAME, "moonloop-warden");
-    close_inherited_fds(socket);
-    wipe_inherited_environment();
-    reset_inherited_signals();
+    process_child_begin(socket, "moonloop-warden");
+    block_read_signals();
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     warden.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);

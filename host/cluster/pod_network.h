@@ -1,0 +1,47 @@
+/* cluster. A network of their own for pods, in network namespaces that the machine's own network
+ * knows nothing of (docs/decisions/0013): a bridge in the namespace of the *node*, and for each pod
+ * a namespace with an interface at that bridge. No rights are needed: all of them belong to a user
+ * namespace of their own.
+ *
+ * A process, the node, is forked once and lives in there. It makes what is asked for and hands over
+ * the descriptors, so that the host can listen and connect in a network in which it is not. Each
+ * call waits for the node's answer: some 50 us for a socket, some milliseconds for a pod. */
+#pragma once
+
+#include <netinet/in.h>
+
+#include "base/err.h"
+
+#define ML_POD_NETWORK_NODE     0x0af40001 /* 10.244.0.1, where pods reach the node */
+#define ML_POD_NETWORK_PODS     0x0af40000 /* 10.244.0.0/16 */
+#define ML_POD_NETWORK_SERVICES 0x0a000000 /* 10.0.0.0/16: in there, all are the node's own */
+#define ML_POD_NETWORK_PREFIX   16
+
+struct ml_pod_network;
+
+/* Forks the node; start it early, as it keeps a copy of the host's memory of that moment. ML_EIO:
+ * the machine does not allow it, with the reason. */
+ML_NODISCARD int ml_pod_network_new(struct ml_pod_network **out, struct ml_err *err);
+/* What pods and sockets are left stays. NULL is fine. */
+void ml_pod_network_free(struct ml_pod_network *network);
+
+/* Whether an address is a pod's, or the node's. Those of services are not: machines at home often
+ * have addresses of that range. */
+bool ml_pod_network_has(struct in_addr address);
+
+/* A pod with this address. `out_fd` stands for its network namespace, which lives as long as the
+ * descriptor, or a process in it; the caller closes it. ML_EIO. */
+ML_NODISCARD int ml_pod_network_add(struct ml_pod_network *network, struct in_addr address,
+                                    int *out_fd, struct ml_err *err);
+
+struct ml_pod_socket {
+    int type;               /* SOCK_STREAM or SOCK_DGRAM */
+    struct in_addr address; /* of the node or of a service */
+    uint16_t port;          /* 0: it is not bound */
+};
+
+/* A non-blocking socket in the node's network; it listens if it is bound and of type SOCK_STREAM.
+ * The caller closes it. ML_EIO: with the reason, such as a port that is taken. */
+ML_NODISCARD int ml_pod_network_socket(struct ml_pod_network *network,
+                                       const struct ml_pod_socket *wanted, int *out_fd,
+                                       struct ml_err *err);

@@ -1,0 +1,226 @@
+/* The node of pod_network.h: makes a user namespace and a network namespace with a bridge, and then
+ * what the host asks for. It ends when the host's end of its socket is closed. */
+#include "cluster/pod_network_internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cluster/netlink.h"
+#include "cluster/process_child.h"
+
+#define BRIDGE  "pods"
+#define BACKLOG 512
+
+struct node {
+    int socket;
+    int network; /* its own namespace */
+    int netlink; /* in there */
+    unsigned bridge;
+    unsigned pair_count; /* for their names */
+};
+
+ML_PRINTF(2, 3)
+static bool node_fails(struct node_answer *answer, const char *format, ...)
+{
+    int problem = errno;
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(answer->problem, sizeof answer->problem, format, args);
+    va_end(args);
+    char *why = answer->problem + ML_MIN((size_t)len, sizeof answer->problem - 1);
+    snprintf(why, (size_t)(answer->problem + sizeof answer->problem - why), ": %s",
+             strerror(problem));
+    return false;
+}
+
+static struct in_addr address_of(uint32_t number)
+{
+    return (struct in_addr){htonl(number)};
+}
+
+static bool write_file(const char *path, const char *text)
+{
+    ML_AUTO(ml_close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+/* ---- the node's own namespaces ---- */
+
+/* The host's user is root in there, and nobody else is anybody. */
+static bool become_root(uid_t user, gid_t group)
+{
+    char users[32], groups[32];
+    snprintf(users, sizeof users, "0 %u 1", user);
+    snprintf(groups, sizeof groups, "0 %u 1", group);
+    return write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/gid_map", groups) &&
+           write_file("/proc/self/uid_map", users);
+}
+
+/* Of the network namespace in which the caller is. May fail where /proc/sys is read-only: then
+ * ports below 1024 are not for pods, nor are pings. */
+static void set_pod_rules(void)
+{
+    (void)write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    (void)write_file("/proc/sys/net/ipv4/ping_group_range", "0 0");
+}
+
+static bool set_loopback_up(int netlink, unsigned *out)
+{
+    *out = if_nametoindex("lo");
+    return *out && netlink_set_up(netlink, *out);
+}
+
+static bool node_begin(struct node *node, struct node_answer *answer)
+{
+    uid_t user = geteuid();
+    gid_t group = getegid();
+    const uint8_t hardware[] = {0x02, 0x00, 0x0a, 0xf4, 0x00, 0x01}; /* no maker's */
+    unsigned loopback;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+        return node_fails(answer, "make namespaces");
+    if (!become_root(user, group))
+        return node_fails(answer, "map the user");
+    node->network = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    node->netlink = netlink_open();
+    if (node->network < 0 || node->netlink < 0)
+        return node_fails(answer, "open the network");
+    if (!set_loopback_up(node->netlink, &loopback) ||
+        !netlink_add_own_range(node->netlink, loopback, address_of(ML_POD_NETWORK_SERVICES),
+                               ML_POD_NETWORK_PREFIX))
+        return node_fails(answer, "set up the addresses of services");
+    if (!netlink_add_bridge(node->netlink, BRIDGE, hardware))
+        return node_fails(answer, "make a bridge");
+    node->bridge = if_nametoindex(BRIDGE);
+    if (!netlink_add_address(node->netlink, node->bridge, address_of(ML_POD_NETWORK_NODE),
+                             ML_POD_NETWORK_PREFIX))
+        return node_fails(answer, "give the bridge an address");
+    set_pod_rules(); /* the host listens here below 1024, too */
+    return true;
+}
+
+/* ---- pods ---- */
+
+/* In the pod's namespace, when its interface is there. */
+static bool set_up_pod(int netlink, struct in_addr address, struct node_answer *answer)
+{
+    unsigned loopback, link = if_nametoindex("eth0");
+    if (!set_loopback_up(netlink, &loopback) ||
+        !netlink_add_address(netlink, link, address, ML_POD_NETWORK_PREFIX) ||
+        !netlink_set_up(netlink, link) ||
+        !netlink_add_route(netlink, address_of(ML_POD_NETWORK_SERVICES), ML_POD_NETWORK_PREFIX,
+                           address_of(ML_POD_NETWORK_NODE)))
+        return node_fails(answer, "set up the pod's interface");
+    set_pod_rules();
+    return true;
+}
+
+/* Leaves the node in the new namespace. @return that namespace, or -1 */
+static int make_pod(struct node *node, struct in_addr address, struct node_answer *answer)
+{
+    char name[IFNAMSIZ];
+    snprintf(name, sizeof name, "pod%u", node->pair_count++);
+    ML_AUTO(ml_close_fd)
+    int pod = unshare(CLONE_NEWNET) < 0 ? -1 : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    ML_AUTO(ml_close_fd) int netlink = pod < 0 ? -1 : netlink_open();
+    if (netlink < 0)
+        node_fails(answer, "make a network namespace");
+    else if (!netlink_add_pair(node->netlink, name, node->bridge, "eth0", pod))
+        node_fails(answer, "make the pod's interface");
+    else if (set_up_pod(netlink, address, answer)) {
+        int made = pod;
+        pod = -1;
+        return made;
+    }
+    return -1;
+}
+
+static int node_add_pod(struct node *node, struct in_addr address, struct node_answer *answer)
+{
+    int pod = make_pod(node, address, answer);
+    if (setns(node->network, CLONE_NEWNET) < 0)
+        _exit(1); /* else all that follows would be made in the pod */
+    return pod;
+}
+
+/* ---- sockets ---- */
+
+static int node_open_socket(const struct ml_pod_socket *wanted, struct node_answer *answer)
+{
+    const struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(wanted->port), .sin_addr = wanted->address};
+    int on = 1;
+    int fd = socket(AF_INET, wanted->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool is_stream = wanted->type == SOCK_STREAM;
+    if (fd >= 0 && wanted->port == 0)
+        return fd;
+    if (fd >= 0 && is_stream)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd >= 0 && bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 &&
+        (!is_stream || listen(fd, BACKLOG) == 0))
+        return fd;
+    char text[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &wanted->address, text, sizeof text);
+    node_fails(answer, "listen on %s:%u", text, wanted->port);
+    ml_close_fd(&fd);
+    return -1;
+}
+
+/* ---- requests ---- */
+
+/* With the descriptor, unless it is -1, and closes it. */
+static void send_answer(int socket, const struct node_answer *answer, int fd)
+{
+    union {
+        struct cmsghdr head; /* for its alignment */
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.space = {0}};
+    struct iovec data = {(void *)answer, sizeof *answer};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+    if (fd >= 0) {
+        message.msg_control = control.space;
+        message.msg_controllen = sizeof control.space;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    }
+    if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
+        _exit(0);
+    ml_close_fd(&fd);
+}
+
+static void serve_request(struct node *node, const struct node_request *request)
+{
+    struct node_answer answer = {0};
+    int fd = request->what == NODE_ADD_POD ? node_add_pod(node, request->address, &answer)
+                                           : node_open_socket(&request->socket, &answer);
+    answer.done = fd >= 0;
+    send_answer(node->socket, &answer, fd);
+}
+
+void pod_network_node(int socket)
+{
+    struct node node = {.socket = socket, .network = -1, .netlink = -1};
+    struct node_answer answer = {0};
+    struct node_request request;
+    process_child_begin(socket, "moonloop-node");
+    answer.done = node_begin(&node, &answer);
+    send_answer(socket, &answer, -1);
+    while (answer.done) {
+        ssize_t len = recv(socket, &request, sizeof request, 0);
+        if (len < 0 && errno == EINTR)
+            continue;
+        if (len != sizeof request)
+            break;
+        serve_request(&node, &request);
+    }
+    _exit(0);
+}
