@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cluster/embedded_http.h"
+#include "cluster/network_lua.h"
 #include "cluster/process_lua.h"
 #include "cluster/transport_embedded.h"
 #include "codec/base64.h"
@@ -24,15 +25,19 @@
 #include "operator/operator.h"
 #include "operator/path_watch.h"
 
-#define TOKEN_LEN     40
-#define FOLDER_PREFIX "moonloop-"
-#define LOCK_NAME     ".lock" /* in each folder; locked as long as its maker lives */
-#define DRAIN_NS      (2 * ML_NS_PER_S)
-#define END_CHECK_NS  (10 * ML_NS_PER_MS)
-#define IDLE_CHECK_NS (50 * ML_NS_PER_MS)
-#define IDLE_COUNT    4                  /* checks in a row: by then a change has had its effects */
-#define IDLE_WITHIN   (60 * ML_NS_PER_S) /* does not wait for work that is scheduled later */
-#define STUCK_COUNT   200                /* idle, but a script still waits for its kinds */
+#define NO_NETWORK                                                                                 \
+    "pods share this machine's network: Services, names and addresses are not their own. Allow "   \
+    "user namespaces to change that: see Networks in docs/dev.md"
+#define TOKEN_LEN       40
+#define DEFAULT_ADDRESS "127.0.0.1:0"
+#define FOLDER_PREFIX   "moonloop-"
+#define LOCK_NAME       ".lock" /* in each folder; locked as long as its maker lives */
+#define DRAIN_NS        (2 * ML_NS_PER_S)
+#define END_CHECK_NS    (10 * ML_NS_PER_MS)
+#define IDLE_CHECK_NS   (50 * ML_NS_PER_MS)
+#define IDLE_COUNT      4 /* checks in a row: by then a change has had its effects */
+#define IDLE_WITHIN     (60 * ML_NS_PER_S) /* does not wait for work that is scheduled later */
+#define STUCK_COUNT     200                /* idle, but a script still waits for its kinds */
 
 /* A file or folder of --apply: the server's Lua applies it now and whenever it changes. */
 struct manifest_path {
@@ -54,6 +59,8 @@ struct ml_dev {
     struct ml_loop *loop;
     struct ml_metrics *metrics;
     struct ml_processes *processes;
+    struct ml_pod_network *network; /* NULL: pods are in the machine's */
+    struct ml_relay *relay;
     struct ml_http_client *prober; /* of pods' HTTP probes */
     char *folder;                  /* of our own, for logs and pods; NULL: not made yet */
     int folder_lock;  /* another process that can lock it knows that this one has ended */
@@ -458,20 +465,43 @@ static int make_dev_server(struct ml_dev *self)
     int r = ml_apiserver_new(&options, &self->server, self->err);
     if (r < 0)
         return r;
-    const struct ml_process_library library = {self->processes, self->prober};
+    const struct ml_process_library library = {self->processes, self->prober, self->network};
+    const struct ml_network_library network = {self->network, self->relay};
     ml_trusted_add_processes(ml_apiserver_trusted(self->server), &library);
+    if (self->network)
+        ml_trusted_add_network(ml_apiserver_trusted(self->server), &network);
     return 0;
 }
 
 static int serve_https(struct ml_dev *self)
 {
+    static const char *const names[] = {"kubernetes",
+                                        "kubernetes.default",
+                                        "kubernetes.default.svc",
+                                        "kubernetes.default.svc.cluster.local",
+                                        "10.0.0.1",
+                                        "10.244.0.1"};
     const struct ml_embedded_http_opts opts = {
         .loop = self->loop,
         .server = self->server,
-        .address = self->opts.bind_address ? self->opts.bind_address : "127.0.0.1:0",
+        .address = self->opts.bind_address ? self->opts.bind_address : DEFAULT_ADDRESS,
+        .names = names,
+        .name_count = ML_COUNT(names),
     };
     int r = ml_embedded_http_new(&opts, &self->http, self->err);
     return r < 0 ? r : write_kubeconfig(self);
+}
+
+/* Where pods' connections to the API server go. */
+static void write_network_settings(const struct ml_dev *self, struct ml_json_writer *writer)
+{
+    struct ml_str address = ml_str_of(self->opts.bind_address ? self->opts.bind_address
+                                                              : DEFAULT_ADDRESS);
+    ml_json_key(writer, ML_STR("network"));
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "address", ml_str_cut(&address, ':'));
+    ml_json_put_int(writer, "port", ml_embedded_http_port(self->http));
+    ml_json_end_object(writer);
 }
 
 static int start_dev_cluster(struct ml_dev *self)
@@ -485,6 +515,8 @@ static int start_dev_cluster(struct ml_dev *self)
     ml_json_put_string(&writer, "ca", ml_str_of(ml_embedded_http_ca(self->http)));
     if (self->opts.audit_log)
         ml_json_put_string(&writer, "audit_log", ml_str_of(self->opts.audit_log));
+    if (self->network)
+        write_network_settings(self, &writer);
     ml_json_end_object(&writer);
     return call_dev_lua(self, "start", ml_buf_str(&settings), NULL, self->err);
 }
@@ -506,11 +538,30 @@ static void make_dev_operator(struct ml_dev *self)
         ml_operator_add_path(self->operator, self->opts.scripts[i]);
 }
 
+static bool wants_network(const struct ml_dev *self)
+{
+    const char *pods = self->opts.pods;
+    return self->opts.pod_network && strcmp(self->opts.pod_network, "own") == 0 &&
+           (!pods || strcmp(pods, "process") == 0);
+}
+
+/* Without it, pods share the machine's: a line says so. */
+static void make_pod_network(struct ml_dev *self)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (!wants_network(self))
+        return;
+    if (ml_pod_network_new(&self->network, &err) < 0)
+        ml_warn(&self->log, "dev", NO_NETWORK, ML_ERR(&err));
+    else
+        self->relay = ml_relay_new(self->loop);
+}
+
 static int check_dev_opts(struct ml_dev *self)
 {
     enum ml_log_level level = ML_LOG_INFO;
     const char *pods = self->opts.pods, *mode = self->opts.authorization;
-    const char *address = self->opts.bind_address;
+    const char *address = self->opts.bind_address, *network = self->opts.pod_network;
     if (self->opts.log_level && !ml_log_level_parse(self->opts.log_level, &level))
         return ml_err_set(self->err, ML_EINVALID,
                           "--log-level %s: expected debug, info, warn or error",
@@ -522,6 +573,13 @@ static int check_dev_opts(struct ml_dev *self)
     if (mode && strcmp(mode, "AlwaysAllow") != 0 && strcmp(mode, "RBAC") != 0)
         return ml_err_set(self->err, ML_EINVALID,
                           "--authorization-mode %s: expected AlwaysAllow or RBAC", mode);
+    if (network && strcmp(network, "own") != 0 && strcmp(network, "host") != 0)
+        return ml_err_set(self->err, ML_EINVALID, "--pod-network %s: expected own or host",
+                          network);
+    if (wants_network(self) && address && !ml_str_starts(ml_str_of(address), "127."))
+        return ml_err_set(self->err, ML_EINVALID,
+                          "--bind-address %s: with --pod-network own, expected 127.0.0.1:PORT",
+                          address);
     if (address && !ml_str_starts(ml_str_of(address), "127.") &&
         !ml_str_starts(ml_str_of(address), "localhost:") &&
         !ml_str_starts(ml_str_of(address), "[::1]:"))
@@ -552,6 +610,7 @@ static int build_dev(struct ml_dev *self)
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
     if (ml_processes_new(self->loop, &self->processes, self->err) < 0)
         return MOONLOOP_EXIT_BAD;
+    make_pod_network(self);
     /* From here on there are files and processes to clean up, so signals wait for the loop. */
     catch_stop_signals(self, stop_on_signal);
     if (make_dev_folder(self) < 0 || make_admin_token(self) < 0 || make_dev_server(self) < 0)
@@ -580,7 +639,9 @@ static void free_dev(struct ml_dev *self)
         ml_error(&self->log, "dev", "pods may be left", ML_ERR(&err));
     ml_embedded_http_free(self->http);
     ml_apiserver_free(self->server);
+    ml_relay_free(self->relay);
     ml_processes_free(self->processes);
+    ml_pod_network_free(self->network);
     ml_http_client_free(self->prober);
     if (self->loop) {
         catch_stop_signals(self, NULL);

@@ -18,6 +18,7 @@ struct ml_dev_opts {
     const char *kubeconfig;        /* where to write it; NULL: in a folder of its own */
     const char *data;              /* keep state in this folder; NULL: nowhere */
     const char *pods;              /* "process" (default), "fake", "none" */
+    const char *pod_network;       /* "host" (default): the machine's; "own": pod_network.h */
     const char *authorization;     /* "AlwaysAllow" (default), "RBAC" */
     const char *audit_log;         /* a file: one line a request; NULL: none */
     const char *log_level;         /* of the host's own log, on standard error */

@@ -2,6 +2,7 @@
  * processes, asks whether they answer, makes their folders, and says what machine this is. */
 #include "cluster/process_lua.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -13,6 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "cluster/network_lua.h"
 #include "cluster/process_options.h"
 #include "cluster/tcp_check.h"
 #include "cluster/trusted_internal.h"
@@ -203,6 +205,7 @@ ML_RAISES static int process_try_container(lua_State *L)
  * address, until there is an answer. */
 struct check {
     struct ml_trusted *trusted;
+    struct ml_pod_network *network;
     struct ml_tcp_check *tcp;
     struct ml_http_call *http;
     int status;
@@ -249,12 +252,23 @@ static void on_check_done(void *context, const struct ml_err *err)
     call_check_function(check, check->status, err);
 }
 
+/* A socket that can connect to an address, or -1. */
+static int open_check_socket(void *context, const struct sockaddr *address)
+{
+    const struct check *check = context;
+    struct ml_err err = ML_ERR_INIT;
+    if (address->sa_family == AF_INET)
+        return network_lua_socket(check->network, SOCK_STREAM,
+                                  ((const struct sockaddr_in *)address)->sin_addr, &err);
+    return socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
 /* [+1] */
 ML_RAISES static struct check *push_new_check(lua_State *L, int function)
 {
     luaL_checktype(L, function, LUA_TFUNCTION);
     struct check *check = lua_newuserdatauv(L, sizeof *check, 1);
-    *check = (struct check){.trusted = host_of(L)};
+    *check = (struct check){.trusted = host_of(L), .network = library_of(L)->network};
     luaL_setmetatable(L, CHECK);
     lua_pushvalue(L, function);
     lua_setiuservalue(L, -2, 1);
@@ -268,7 +282,8 @@ ML_RAISES static double check_timeout_seconds(lua_State *L, int index)
     return seconds;
 }
 
-/* connect(address, port, seconds, fn): fn(0), or fn(nil, message), from the loop */
+/* connect(address, port, seconds, fn) -> true; then fn(0), or fn(nil, message), from the loop. Or
+ * nil and why nothing was started */
 ML_RAISES static int process_connect(lua_State *L)
 {
     struct ml_err err = ML_ERR_INIT;
@@ -277,11 +292,19 @@ ML_RAISES static int process_connect(lua_State *L)
     luaL_argcheck(L, port > 0 && port < 65536, 2, "a port");
     int64_t timeout_ns = (int64_t)(check_timeout_seconds(L, 3) * (double)ML_NS_PER_S);
     struct check *check = push_new_check(L, 4);
-    if (ml_tcp_check_start(check->trusted->options.loop, address, (uint16_t)port, timeout_ns,
+    struct in_addr to;
+    int fd = -1;
+    if (inet_pton(AF_INET, address, &to) == 1) {
+        fd = network_lua_socket(check->network, SOCK_STREAM, to, &err);
+        if (fd < 0)
+            return host_push_error(L, err.message);
+    }
+    if (ml_tcp_check_start(check->trusted->options.loop, fd, address, (uint16_t)port, timeout_ns,
                            on_check_connected, check, &check->tcp, &err) < 0)
         return luaL_error(L, "process.connect: %s", err.message);
     host_hold(L, check);
-    return 0;
+    lua_pushboolean(L, true);
+    return 1;
 }
 
 /* The list at `index` of { name, value } pairs; their texts belong to the tables there. */
@@ -305,11 +328,16 @@ ML_RAISES static size_t check_header_pairs(lua_State *L, int index, struct ml_ht
  * are not verified, redirects not followed, as with probes of the kubelet. */
 ML_RAISES static int process_get(lua_State *L)
 {
-    static const struct ml_http_tls anybody = {.insecure = true};
+    static const struct ml_http_tls anybody = {.insecure = true, .proxy_url = ""};
     static const struct ml_http_handler handler = {on_check_head, on_check_data, on_check_done};
     struct ml_http_header headers[HEADERS_MAX];
     struct ml_http_request request = {
-        .method = "GET", .url = luaL_checkstring(L, 1), .headers = headers, .tls = &anybody};
+        .method = "GET",
+        .url = luaL_checkstring(L, 1),
+        .headers = headers,
+        .tls = &anybody,
+        .open_socket = open_check_socket,
+    };
     request.header_count = check_header_pairs(L, 2, headers);
     request.deadlines.total_ms = (int64_t)(check_timeout_seconds(L, 3) * 1000) + 1;
     struct check *check = push_new_check(L, 4);

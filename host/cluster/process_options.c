@@ -1,5 +1,7 @@
 #include "cluster/process_options.h"
 
+#include "cluster/network_lua.h"
+
 #define WORDS_MAX  100000
 #define MOUNTS_MAX 1000
 #define ID_MAX     INT64_C(4294967294) /* the one above stands for none */
@@ -112,4 +114,9 @@ void process_check_options(lua_State *L, struct ml_process_opts *opts)
     luaL_argcheck(L, count >= 0 && count < UINT32_MAX, 1, "count_max");
     opts->count_max = (uint32_t)count;
     check_container(L, opts);
+    int type = lua_getfield(L, 1, "network");
+    opts->network = network_lua_pod(L, -1);
+    opts->has_network = opts->network >= 0;
+    luaL_argcheck(L, type == LUA_TNIL || (opts->has_network && opts->container), 1, "network");
+    lua_pop(L, 1);
 }

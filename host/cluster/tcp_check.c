@@ -38,9 +38,9 @@ static void on_connect_ended(evutil_socket_t fd, short what, void *context)
     ml_tcp_check_free(check);
 }
 
-int ml_tcp_check_start(struct ml_loop *loop, const char *address, uint16_t port, int64_t timeout_ns,
-                       void (*done)(void *context, const struct ml_err *err), void *context,
-                       struct ml_tcp_check **out, struct ml_err *err)
+int ml_tcp_check_start(struct ml_loop *loop, int fd, const char *address, uint16_t port,
+                       int64_t timeout_ns, void (*done)(void *context, const struct ml_err *err),
+                       void *context, struct ml_tcp_check **out, struct ml_err *err)
 {
     struct sockaddr_storage to;
     int to_len = sizeof to;
@@ -49,13 +49,15 @@ int ml_tcp_check_start(struct ml_loop *loop, const char *address, uint16_t port,
                                     .tv_usec = (suseconds_t)(timeout_ns % ML_NS_PER_S / 1000)};
     snprintf(where, sizeof where, strchr(address, ':') ? "[%.64s]:%u" : "%.64s:%u", address,
              (unsigned)port);
-    if (evutil_parse_sockaddr_port(where, (struct sockaddr *)&to, &to_len) < 0)
+    if (evutil_parse_sockaddr_port(where, (struct sockaddr *)&to, &to_len) < 0) {
+        ml_close_fd(&fd);
         return ml_err_set(err, ML_EINVALID, "\"%s\": no address", address);
+    }
     struct ml_tcp_check *check = ml_new(struct ml_tcp_check);
     check->done = done;
     check->context = context;
     memcpy(check->where, where, sizeof where);
-    check->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    check->fd = fd >= 0 ? fd : socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (check->fd < 0 ||
         (connect(check->fd, (struct sockaddr *)&to, (socklen_t)to_len) < 0 && errno != EINPROGRESS))
         check->failed = errno;

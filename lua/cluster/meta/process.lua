@@ -14,6 +14,7 @@ local process = {}
 ---@field count_max? integer processes it may have below it, itself counted; 512
 ---@field container? cluster.process.Container nil: it sees what the host sees
 ---@field beside? cluster.process.Process in the container of this one, which has started
+---@field network? cluster.network.Pod of a container; nil: the machine's
 ---@field started? fun() once it runs
 ---@field output fun(bytes: string) standard output and error, in pieces as they come
 ---@field ended fun(how: cluster.process.End) once, after the last output; nothing of it runs any more
@@ -76,6 +77,7 @@ function process.try_container(folder) end
 ---@param port integer
 ---@param seconds number
 ---@param fn fun(zero: integer|nil, message: string?)
+---@return true|nil, string? message why nothing was started; then fn is not called
 function process.connect(address, port, seconds, fn) end
 
 --- What status does a GET get? Certificates are not verified, redirects not followed.

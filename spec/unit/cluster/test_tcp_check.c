@@ -40,7 +40,7 @@ static int check(struct fixture *f, const char *address, int port, int64_t timeo
     struct ml_tcp_check *check = NULL;
     struct ml_err err = ML_ERR_INIT;
     f->calls = 0;
-    int r = ml_tcp_check_start(f->net.loop, address, (uint16_t)port, timeout_ms * ML_NS_PER_MS,
+    int r = ml_tcp_check_start(f->net.loop, -1, address, (uint16_t)port, timeout_ms * ML_NS_PER_MS,
                                on_done, f, &check, &err);
     assert_int_equal(f->calls, 0); /* never inside the call */
     assert_int_equal(check != NULL, r == 0);
@@ -90,7 +90,8 @@ static void test_tcp_check_is_silent_once_freed(void **state)
     struct ml_tcp_check *check = NULL;
     struct ml_err err = ML_ERR_INIT;
     assert_int_equal(
-        ml_tcp_check_start(f->net.loop, "127.0.0.1", 1, ML_NS_PER_S, on_done, f, &check, &err), 0);
+        ml_tcp_check_start(f->net.loop, -1, "127.0.0.1", 1, ML_NS_PER_S, on_done, f, &check, &err),
+        0);
     ml_tcp_check_free(check);
     net_settle(&f->net, 20);
     assert_int_equal(f->calls, 0);

@@ -1,0 +1,39 @@
+---@meta cluster.network
+-- Stubs for editors (lua-language-server) of `require "cluster.network"`: a network of pods' own, for
+-- the host's own Lua. The module is only there when there is such a network. Never loaded.
+-- luacheck: ignore 241
+error "moonloop/meta is for editors; require 'cluster.network' instead"
+
+---@class cluster.network
+local network = {}
+
+---@class cluster.network.Pod for process.start
+local Pod = {}
+
+--- Its network goes with the last process in it.
+function Pod:close() end
+
+---@class cluster.network.Listener
+local Listener = {}
+
+--- Nothing is accepted any more; what is connected stays so.
+function Listener:close() end
+
+--- A network namespace with an interface that has this address.
+---@param address string "10.244.1.2", which no other pod has
+---@return cluster.network.Pod|nil, string? message
+function network.pod(address) end
+
+--- Accepts TCP connections, and passes each on to where `target` says; nil: it is reset. An address of
+--- pods or of Services is reached in their network, any other from the machine.
+---@param options { address: string, port: integer, target: fun(client: string): string?, integer?, machine?: boolean }
+---  machine: listens in the machine's network, not in that of pods
+---@return cluster.network.Listener|nil, string? message
+function network.listen(options) end
+
+--- Answers UDP datagrams in the network of pods; nil: not at all.
+---@param options { address: string, port: integer, answer: fun(bytes: string): string? }
+---@return cluster.network.Listener|nil, string? message
+function network.datagrams(options) end
+
+return network
