@@ -1,0 +1,165 @@
+--- A network of pods' own (docs/decisions/0013): addresses, Services, names, and the API server inside of it.
+local addresses = require "cluster.apiserver.network.addresses"
+local host = require "cluster.host"
+local machine_ports = require "cluster.apiserver.network.machine_ports"
+local names = require "cluster.apiserver.network.names"
+local network = require "cluster.network"
+local proxy = require "cluster.apiserver.network.proxy"
+
+local M = {}
+M.__index = M
+
+local NODE, API_PORT = "10.244.0.1", 6443 -- the API server's endpoint
+M.RESOLVER = "10.0.0.10" -- address of the Service kube-dns
+local DNS_PORT = 53
+
+
+--- @param server table the API server
+--- @param options table
+---   api       { address =, port = } where it listens on the machine
+---   complain  function(pod, message): something that the pod asks for cannot be had
+function M.new(server, options)
+  return setmetatable({
+    server = server,
+    api = options.api,
+    addresses = addresses.new(),
+    ports = machine_ports.new(options.complain),
+    pods = {}, -- by uid: { address =, namespace = or nil }
+  }, M)
+end
+
+
+--- The address of a pod, as long as it is there.
+--- @param known string? the one that it had before the host was started again
+--- @return string|nil nil when there is none left
+function M:address(pod, known)
+  local own = self.pods[pod.metadata.uid]
+  if not own then
+    own = { address = self.addresses:take(known) }
+    self.pods[pod.metadata.uid] = own.address and own
+  end
+  return own.address
+end
+
+
+--- The network of a pod whose containers are about to start.
+--- @return userdata|nil for process.start; or nil and why there is none
+function M:enter(pod)
+  local own = self.pods[pod.metadata.uid]
+  if not own then
+    return nil, "no address is left"
+  elseif not own.namespace then
+    local namespace, why = network.pod(own.address)
+    if not namespace then
+      return nil, why
+    end
+    own.namespace = namespace
+    self.ports:add(pod, own.address)
+  end
+  return own.namespace
+end
+
+
+--- No container of the pod runs any more, nor will: its network goes, but its address stays its own.
+function M:leave(pod)
+  local own = self.pods[pod.metadata.uid]
+  if own and own.namespace then
+    self.ports:remove(pod.metadata.uid)
+    own.namespace:close()
+    own.namespace = nil
+  end
+end
+
+
+--- The pod is gone.
+function M:forget(pod)
+  local own = self.pods[pod.metadata.uid]
+  if own then
+    self:leave(pod)
+    self.addresses:give_back(own.address)
+    self.pods[pod.metadata.uid] = nil
+  end
+end
+
+
+-- A fixed object of the cluster's own.
+local function ensure(server, path, object)
+  local name = object.metadata.name
+  local code, answer
+  if server:call("GET", path .. "/" .. name) == 200 then
+    code, answer = server:call("PATCH", path .. "/" .. name, object, { content_type = "application/merge-patch+json" })
+  else
+    code, answer = server:call("POST", path, object)
+  end
+  if code >= 300 then
+    host.log("warn", "an object of the pods' network is missing", { object = name, error = answer.message })
+  end
+end
+
+
+-- Where the Service kubernetes leads to.
+-- Rules: kubernetes/pkg/controlplane/reconcilers/endpointsadapter.go.
+local function ensure_endpoints(server)
+  ensure(server, "/api/v1/namespaces/default/endpoints", {
+    metadata = { name = "kubernetes", labels = { ["endpointslice.kubernetes.io/skip-mirror"] = "true" } },
+    subsets = host.json.array { {
+      addresses = host.json.array { { ip = NODE } },
+      ports = host.json.array { { name = "https", port = API_PORT, protocol = "TCP" } },
+    } },
+  })
+  ensure(server, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", {
+    metadata = { name = "kubernetes", labels = { ["kubernetes.io/service-name"] = "kubernetes" } },
+    addressType = "IPv4",
+    endpoints = host.json.array { { addresses = host.json.array { NODE }, conditions = { ready = true } } },
+    ports = host.json.array { { name = "https", port = API_PORT, protocol = "TCP" } },
+  })
+end
+
+
+-- The Service of names. It has no endpoints: the host itself answers at its address.
+local function ensure_resolver(server)
+  ensure(server, "/api/v1/namespaces/kube-system/services", {
+    metadata = { name = "kube-dns", labels = { ["k8s-app"] = "kube-dns", ["kubernetes.io/name"] = "CoreDNS" } },
+    spec = {
+      clusterIP = M.RESOLVER,
+      ports = host.json.array { { name = "dns", port = DNS_PORT, protocol = "UDP", targetPort = DNS_PORT } },
+    },
+  })
+end
+
+
+--- Serves Services and names.
+function M:start()
+  ensure_endpoints(self.server)
+  ensure_resolver(self.server)
+  local function translate(address, port)
+    if address == NODE and port == API_PORT then
+      return self.api.address, self.api.port
+    end
+    return address, port
+  end
+  proxy.start(self.server, translate)
+  local known = names.new(self.server)
+  local listener, why = network.datagrams {
+    address = M.RESOLVER,
+    port = DNS_PORT,
+    answer = function(bytes)
+      return known:answer(bytes)
+    end,
+  }
+  if listener then
+    listener, why = network.listen {
+      address = NODE,
+      port = API_PORT,
+      target = function()
+        return self.api.address, self.api.port
+      end,
+    }
+  end
+  if not listener then
+    host.log("warn", "names or the API server cannot be reached from pods", { error = why })
+  end
+end
+
+
+return M

@@ -1,0 +1,140 @@
+--- Messages of DNS: reads a query, writes its answer. Queries come from pods: anything may be in them.
+---
+--- Rules: RFC 1035 section 4, RFC 2782 (SRV), RFC 6891 (EDNS: how long an answer may be).
+local M = {}
+
+M.TYPES = { A = 1, CNAME = 5, PTR = 12, AAAA = 28, SRV = 33, ANY = 255 }
+M.OK, M.MALFORMED, M.NO_NAME, M.NOT_SERVED, M.REFUSED = 0, 1, 3, 4, 5
+
+local OPT, INTERNET = 41, 1
+local HEAD = 12
+local LABEL_MAX, NAME_MAX = 63, 255
+local SIZE, SIZE_MAX = 512, 1232 -- bytes of an answer: without EDNS, and at most
+local IS_ANSWER, IS_OURS, MAY_RECURSE = 0x8000, 0x0400, 0x0080
+local OPCODE, WANTS_RECURSION = 0x7800, 0x0100
+local TTL = 5 -- seconds
+
+
+-- @return string|nil name, without the dot at its end, or nil when it is no name; integer the place behind it
+local function read_name(bytes, at)
+  local labels, size = {}, 0
+  while true do
+    local len = bytes:byte(at)
+    if not len or len > LABEL_MAX or at + len > #bytes then
+      return nil, at -- also a pointer: there is nothing in front of a question to point at
+    elseif len == 0 then
+      return table.concat(labels, "."), at + 1
+    end
+    size = size + len + 1
+    if size >= NAME_MAX then
+      return nil, at
+    end
+    labels[#labels + 1] = bytes:sub(at + 1, at + len)
+    at = at + len + 1
+  end
+end
+
+
+-- How long the answer may be, if an OPT record right behind the question says so. @return integer|nil
+local function read_size(bytes, at, others, additional)
+  if others > 0 or additional == 0 or #bytes - at + 1 < 11 then
+    return nil
+  end
+  local root, type, size = (">B I2 I2"):unpack(bytes, at)
+  if root == 0 and type == OPT then
+    return math.max(SIZE, math.min(size, SIZE_MAX))
+  end
+end
+
+
+--- Reads a query.
+--- @return table|nil query { name = in lower case without the last dot, type =, rcode = what is wrong, or nil }, and
+---   what write needs; nil when there is nobody to answer
+function M.read(bytes)
+  if #bytes < HEAD then
+    return nil
+  end
+  local id, flags, questions, answers, authorities, additional = (">I2 I2 I2 I2 I2 I2"):unpack(bytes)
+  if flags & IS_ANSWER ~= 0 then
+    return nil
+  end
+  local query = { id = id, flags = flags & (OPCODE | WANTS_RECURSION), question = "" }
+  if flags & OPCODE ~= 0 then
+    query.rcode = M.NOT_SERVED
+    return query
+  end
+  local name, at = read_name(bytes, HEAD + 1)
+  if questions ~= 1 or not name or #bytes - at + 1 < 4 then
+    query.rcode = M.MALFORMED
+    return query
+  end
+  local type, class = (">I2 I2"):unpack(bytes, at)
+  query.name, query.type = name:lower(), type
+  query.question = bytes:sub(HEAD + 1, at + 3)
+  query.size = read_size(bytes, at + 4, answers + authorities, additional)
+  query.rcode = class ~= INTERNET and M.REFUSED or nil
+  return query
+end
+
+
+local function name_bytes(name)
+  local parts = {}
+  for label in name:gmatch "[^.]+" do
+    parts[#parts + 1] = string.char(#label) .. label
+  end
+  return table.concat(parts) .. "\0"
+end
+
+
+local function address_bytes(address)
+  local a, b, c, d = address:match "^(%d+)%.(%d+)%.(%d+)%.(%d+)$"
+  return string.char(a, b, c, d)
+end
+
+local DATA = {
+  A = function(record)
+    return address_bytes(record.address)
+  end,
+  CNAME = function(record)
+    return name_bytes(record.target)
+  end,
+  PTR = function(record)
+    return name_bytes(record.target)
+  end,
+  SRV = function(record)
+    return (">I2 I2 I2"):pack(0, 100, record.port) .. name_bytes(record.target)
+  end,
+}
+
+
+local function record_bytes(query, record)
+  local owner = (record.name or query.name) == query.name and "\xC0\x0C" or name_bytes(record.name)
+  local data = DATA[record.type](record)
+  return owner .. (">I2 I2 I4 s2"):pack(M.TYPES[record.type], INTERNET, TTL, data)
+end
+
+
+--- The answer to a query: as many of the records as there is room for.
+--- @param query table as read
+--- @param rcode integer
+--- @param records table list of { type = "A", address = }, { type = "CNAME" or "PTR", target = } and
+---   { type = "SRV", target =, port = }, each with `name` when that is not what was asked for
+function M.write(query, rcode, records)
+  local opt = query.size and ("\0" .. (">I2 I2 I4 I2"):pack(OPT, SIZE_MAX, 0, 0)) or ""
+  local room = (query.size or SIZE) - HEAD - #query.question - #opt
+  local parts = {}
+  for _, record in ipairs(records) do
+    local bytes = record_bytes(query, record)
+    room = room - #bytes
+    if room < 0 then
+      break
+    end
+    parts[#parts + 1] = bytes
+  end
+  local head = (">I2 I2 I2 I2 I2 I2"):pack(query.id, query.flags | IS_ANSWER | IS_OURS | MAY_RECURSE | rcode,
+    query.question ~= "" and 1 or 0, #parts, 0, opt ~= "" and 1 or 0)
+  return head .. query.question .. table.concat(parts) .. opt
+end
+
+
+return M
