@@ -8,7 +8,8 @@ local worker = require "cluster.apiserver.kubelet.worker"
 local function new_kubelet(decide)
   local kubelet = { runtime = fake.new(decide), events = {}, address = "192.0.2.1" }
   function kubelet.read() end
-  function kubelet.pod_address() return "10.244.0.2" end
+  function kubelet.pod_address(_, _, known) return known or "10.244.0.2" end
+  function kubelet.services() return {} end
   function kubelet.token() end
   function kubelet:write_status(_, status)
     self.status = status

@@ -17,14 +17,33 @@ local M = {}
 local node
 
 
+-- The network of pods' own, or nil when they are in the machine's: only containers can have one.
+local function network_of(settings, runtime)
+  if not settings.network or runtime:why_no_containers() then
+    return nil
+  end
+  local network = require("cluster.apiserver.network").new(server, {
+    api = settings.network,
+    complain = function(pod, message)
+      node:event(pod, "Warning", "HostPortConflict", message)
+    end,
+  })
+  network:start()
+  runtime:use_network(network)
+  return network
+end
+
+
 -- What the kubelet is made of.
 local function kubelet_options(settings)
   if settings.pods == "fake" then
     return { runtime = require("cluster.apiserver.kubelet.fake").new() }
   end
   local kept = logs.new(settings.directory, narrator.heard)
+  local runtime = require("cluster.apiserver.kubelet.process").new { directory = settings.directory, logs = kept }
   return {
-    runtime = require("cluster.apiserver.kubelet.process").new { directory = settings.directory, logs = kept },
+    runtime = runtime,
+    network = network_of(settings, runtime),
     logs = kept,
     machine = require("cluster.process").machine(),
   }
@@ -57,7 +76,7 @@ end
 
 
 --- @param settings table { pods = "process" | "fake" | "none", directory = an existing folder of its own, ca = PEM,
----   audit_log = a file, or nil }
+---   audit_log = a file, or nil, network = { address =, port = } of the API server when pods have one of their own }
 function M.start(settings)
   accounts.publish(server, settings.ca)
   if settings.audit_log then

@@ -22,6 +22,12 @@ local function port_of(container, port)
 end
 
 
+-- Where a container is asked that says nothing else.
+local function address_of(handle)
+  return handle.network and handle.run.pod.status.podIP or "127.0.0.1"
+end
+
+
 -- Runs a command where the container is.
 local function run_command(handle, command, seconds, fn)
   local said, size, is_late = {}, 0, false
@@ -70,7 +76,7 @@ local function get(handle, action, seconds, fn)
     headers[i] = { header.name, header.value }
   end
   local path = action.path or "/"
-  local url = ("%s://%s:%d%s%s"):format((action.scheme or "HTTP"):lower(), action.host or "127.0.0.1",
+  local url = ("%s://%s:%d%s%s"):format((action.scheme or "HTTP"):lower(), action.host or address_of(handle),
     port_of(handle.run.container, action.port) or 0, path:sub(1, 1) == "/" and "" or "/", path)
   process.get(url, headers, seconds, function(code, why)
     if not code then
@@ -84,16 +90,20 @@ end
 
 local function connect(handle, action, seconds, fn)
   local port = port_of(handle.run.container, action.port)
-  local address = action.host or "127.0.0.1"
+  local address = action.host or address_of(handle)
+  local started, message
   if not port or address:find "%a" and not address:find ":" then
-    host.defer(function()
-      fn(false, ("%s:%s: an address and a port are needed"):format(address, tostring(action.port)))
+    message = ("%s:%s: an address and a port are needed"):format(address, tostring(action.port))
+  else
+    started, message = process.connect(address, port, seconds, function(zero, why)
+      fn(zero ~= nil, why)
     end)
-    return
   end
-  process.connect(address, port, seconds, function(zero, why)
-    fn(zero ~= nil, why)
-  end)
+  if not started then
+    host.defer(function()
+      fn(false, message)
+    end)
+  end
 end
 
 

@@ -147,9 +147,9 @@ end
 
 --- The container's own variables, by name.
 --- @param read function (kind, namespace, name) -> object | nil, for ConfigMaps and Secrets
+--- @param variables table those that it has unless it says otherwise; belongs to this function
 --- @return table|nil variables, or nil and why the container cannot be started
-function M.variables(pod, container, read)
-  local variables = {}
+function M.variables(pod, container, read, variables)
   for _, from in ipairs(container.envFrom or {}) do
     local ok, why = add_all_of(variables, pod, read, from)
     if not ok then

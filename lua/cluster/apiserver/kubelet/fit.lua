@@ -2,7 +2,7 @@
 --- feature is ignored silently.
 ---
 --- These are accepted without effect, because a running program does not notice: limits and requests, and settings that
---- take rights away (dropped capabilities, seccomp). The network is the machine's. On a machine that lets its user have
+--- take rights away (dropped capabilities, seccomp). On a machine that lets its user have
 --- no containers, processes and files are, too.
 local paths = require "cluster.apiserver.kubelet.paths"
 

@@ -4,6 +4,7 @@
 ---   kubelet:start()
 local host = require "cluster.host"
 local log_subresource = require "cluster.apiserver.kubelet.log_subresource"
+local service_env = require "cluster.apiserver.kubelet.service_env"
 local worker = require "cluster.apiserver.kubelet.worker"
 
 local M = {}
@@ -27,15 +28,20 @@ local READABLE = {
 ---   logs     see logs.lua; nil where containers leave none
 ---   machine  { address =, architecture =, kernel = }: whose processes pods are; nil where they are nobody's, and have
 ---            addresses that only look like some
+---   network  see ../network; nil: pods have the machine's
 function M.new(server, options)
   local self = setmetatable({ server = server, runtime = options.runtime, workers = {}, given = 0 }, M)
   self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
   self.is_real = options.machine ~= nil
+  self.network = options.network
   self.address = self.machine.address or LOOPBACK
   function self.read(kind, namespace, name)
     local space = namespace and "/namespaces/" .. namespace or ""
     local code, object = self:call("GET", ("/api/v1%s/%s/%s"):format(space, READABLE[kind], name))
     return code == 200 and object or nil
+  end
+  function self.services(pod)
+    return self.network and not pod.spec.hostNetwork and service_env.of(server, pod) or {}
   end
   function self.token(pod, audience, seconds)
     return self:make_token(pod, audience, seconds)
@@ -76,10 +82,14 @@ function M:make_token(pod, audience, seconds)
 end
 
 
---- The address of the next pod. Processes have that of the machine, as pods with hostNetwork do.
-function M:pod_address()
-  if self.is_real then
+--- The address of a pod: its own, or that of the machine. @param known string? the one that its status says
+function M:pod_address(pod, known)
+  if self.network and not pod.spec.hostNetwork then
+    return self.network:address(pod, known)
+  elseif self.is_real then
     return self.address
+  elseif known then
+    return known
   end
   self.given = self.given + 1
   return ("10.244.%d.%d"):format(self.given // 254 % 256, self.given % 254 + 1)
@@ -259,6 +269,9 @@ function M:look(namespace, name)
   local at_work = self.workers[pod.metadata.uid]
   if at_work then
     at_work:update(pod)
+    if self.network and is_finished(pod) and at_work:running() == 0 then
+      self.network:leave(pod)
+    end
   elseif pod.metadata.deletionTimestamp then
     self:remove(pod)
   elseif is_finished(pod) or is_gated(pod) then
@@ -279,6 +292,9 @@ function M:deleted(entry)
   if at_work then
     self.workers[entry.uid] = nil
     at_work:close()
+    if self.network then
+      self.network:forget(at_work.pod)
+    end
   end
 end
 

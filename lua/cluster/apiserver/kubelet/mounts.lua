@@ -5,6 +5,7 @@
 local fit = require "cluster.apiserver.kubelet.fit"
 local paths = require "cluster.apiserver.kubelet.paths"
 local process = require "cluster.process"
+local resolver = require "cluster.apiserver.kubelet.resolver"
 local volumes = require "cluster.apiserver.kubelet.volumes"
 
 local M = {}
@@ -32,12 +33,21 @@ function M.user(pod, container)
 end
 
 
+-- The names of its own address: that by which others know it comes first.
+local function own_names(pod)
+  local name, subdomain = M.hostname(pod), pod.spec.subdomain
+  if not subdomain or subdomain == "" then
+    return name
+  end
+  return ("%s.%s.%s.svc.cluster.local\t%s"):format(name, subdomain, pod.metadata.namespace, name)
+end
+
+
 -- /etc/hosts as the kubelet writes it.
 local function hosts_text(pod)
-  local name = M.hostname(pod)
   local lines = {
     "# Kubernetes-managed hosts file.", "127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback",
-    ("%s\t%s"):format(pod.status and pod.status.podIP or "127.0.0.1", name),
+    ("%s\t%s"):format(pod.status and pod.status.podIP or "127.0.0.1", own_names(pod)),
   }
   for _, alias in ipairs(pod.spec.hostAliases or {}) do
     lines[#lines + 1] = ("%s\t%s"):format(alias.ip, table.concat(alias.hostnames or {}, "\t"))
@@ -46,20 +56,12 @@ local function hosts_text(pod)
 end
 
 
--- The machine's: containers share its network. Its own file is often a link to what they do not see.
-local function resolver_text()
-  local file = io.open "/etc/resolv.conf"
-  local text = file and file:read "a"
-  if file then
-    file:close()
-  end
-  return text or ""
-end
-
-
 -- Files that each container has in /etc, from the folder of its pod.
-local function add_etc(mounts, place, pod)
-  local files = { hosts = hosts_text(pod), hostname = M.hostname(pod) .. "\n", ["resolv.conf"] = resolver_text() }
+local function add_etc(mounts, place, run)
+  local pod = run.pod
+  local files = {
+    hosts = hosts_text(pod), hostname = M.hostname(pod) .. "\n", ["resolv.conf"] = resolver.text(pod, run.resolver),
+  }
   local ok, why = process.make_folder(place .. "/etc")
   for name, text in pairs(files) do
     local path = ("%s/etc/%s"):format(place, name)
@@ -121,7 +123,7 @@ local function mounts_of(place, run)
     return true
   end)
   if ok then
-    ok, why = add_etc(mounts, place, run.pod)
+    ok, why = add_etc(mounts, place, run)
   end
   if ok and container.terminationMessagePath then
     message, why = last_words(place, run)

@@ -1,4 +1,4 @@
---- The runtime that runs containers on this machine, with its tools, its network, its user.
+--- The runtime that runs containers on this machine, with its tools and its user, in its network or one of their own.
 ---
 --- A container has a root of its own, with the machine's tools in it and its volumes where they belong (mounts.lua).
 --- Where the machine does not let its user have containers, each is a process in a folder with its volumes
@@ -34,12 +34,14 @@ local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgott
 ---   variables   what is in the environment of each container, unless it says otherwise: name → value
 ---   count_max   processes that a container may have; 512
 ---   no_containers  why this machine has none, if that is known; it is found out else
+---   network     see ../network; nil: containers are in the machine's
 function M.new(options)
   return setmetatable({
     directory = options.directory,
     kept_logs = options.logs,
     variables = options.variables or {},
     count_max = options.count_max,
+    network = options.network,
     no_containers = options.no_containers or nil,
     are_containers_known = options.no_containers and true,
     places = {}, -- by uid of the pod: { folder =, running = processes, is_gone = bool }
@@ -106,6 +108,28 @@ local function environment(self, run, plan)
 end
 
 
+--- Why this machine has no containers, or nil.
+function M:why_no_containers()
+  return find_containers(self)
+end
+
+
+--- From now on pods have a network of their own.
+function M:use_network(network)
+  self.network = network
+end
+
+
+-- The network that a pod's containers are in. @return userdata|nil nil: the machine's; or nil and why there is none
+local function enter_network(self, run)
+  if not self.network or run.pod.spec.hostNetwork then
+    return nil
+  end
+  run.resolver = self.network.RESOLVER
+  return self.network:enter(run.pod)
+end
+
+
 -- What goes in front of a start. @return table|nil handle, or nil, reason and message
 local function prepare(self, run)
   local command, reason, message = fit.command(run.container, run.command)
@@ -116,8 +140,13 @@ local function prepare(self, run)
   if reason then
     return nil, reason, message
   end
+  local network, why = enter_network(self, run)
+  if why then
+    return nil, "RunContainerError", "the pod's network: " .. why
+  end
   local place = place_of(self, run.pod)
-  local plan, why = (no_containers and links or mounts).plan(place.folder, run)
+  local plan
+  plan, why = (no_containers and links or mounts).plan(place.folder, run)
   if not plan then
     return nil, "CreateContainerConfigError", why
   end
@@ -125,6 +154,7 @@ local function prepare(self, run)
     run = run,
     place = place,
     command = command,
+    network = network,
     plan = plan,
     directory = plan.directory,
     env = environment(self, run, plan),
@@ -238,6 +268,7 @@ function M:start(run)
     env = handle.env,
     directory = handle.directory,
     container = handle.plan.container,
+    network = handle.network,
     count_max = self.count_max,
     started = function()
       started(handle)

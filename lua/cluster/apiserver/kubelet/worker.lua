@@ -28,10 +28,10 @@ local function take(self, pod)
   for key, value in pairs(pod.status or {}) do
     known[key] = value
   end
-  self.address = self.address or known.podIP or self.kubelet:pod_address()
+  self.address = self.address or self.kubelet:pod_address(pod, known.podIP)
   known.hostIP, known.podIP = self.kubelet.address, self.address
   known.hostIPs = host.json.array { { ip = known.hostIP } }
-  known.podIPs = host.json.array { { ip = known.podIP } }
+  known.podIPs = known.podIP and host.json.array { { ip = known.podIP } }
   self.stored = { metadata = pod.metadata, status = pod.status }
   pod.status = known
   self.pod = pod
@@ -40,7 +40,7 @@ end
 
 --- A worker for a pod that has a node.
 --- @param kubelet table with runtime, read (see env.variables), write_status(pod, status), remove(pod), event(pod, …),
----   address and pod_address()
+---   services (see env.variables), address and pod_address(pod, known)
 --- @param pod table as stored
 function M.new(kubelet, pod)
   local init = records.list(pod.spec.initContainers, true, "ContainerCreating")
@@ -138,7 +138,7 @@ end
 
 
 function M:start(record)
-  local variables, why = env.variables(self.pod, record.spec, self.kubelet.read)
+  local variables, why = env.variables(self.pod, record.spec, self.kubelet.read, self.kubelet.services(self.pod))
   if not variables then
     return cannot_start(self, record, "CreateContainerConfigError", why)
   end
