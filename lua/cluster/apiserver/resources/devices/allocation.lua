@@ -102,7 +102,7 @@ local function check_device(device, known, path, errors)
   if not known[key_of(device)] then
     errors[#errors + 1] = field.invalid(path, key_of(device), "must be an allocated device in the claim")
   end
-  local list = device.conditions or NONE
+  local list = check.list(device.conditions)
   if #list > CONDITIONS_MAX then
     errors[#errors + 1] = field.too_many(path .. ".conditions", #list, CONDITIONS_MAX)
   end
