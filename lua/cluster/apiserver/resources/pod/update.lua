@@ -3,6 +3,7 @@
 --- Rules: kubernetes/pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodStatusUpdate,
 --- ValidatePodEphemeralContainersUpdate).
 local check = require "cluster.apiserver.resources.check"
+local device_statuses = require "cluster.apiserver.resources.pod.device_statuses"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local ip = require "cluster.apiserver.resources.ip"
@@ -185,8 +186,10 @@ function M.validate_status(new, old)
   end
   check.immutable_value(status.qosClass, before.qosClass, "status.qosClass", errors)
   check_states(status.containerStatuses, before.containerStatuses, "status.containerStatuses", old.spec, errors)
+  device_statuses.check_claims(new, errors)
   check_addresses(status.podIPs, "ip", "status.podIPs", errors)
   check_addresses(status.hostIPs, "ip", "status.hostIPs", errors)
+  device_statuses.check_health(new, errors)
   return errors
 end
 
