@@ -5,6 +5,7 @@
 local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
 local ip = require "cluster.apiserver.resources.ip"
 local names = require "cluster.names"
 
@@ -45,7 +46,13 @@ end
 
 local function validate_update(new, old)
   local errors = validate(new)
-  check.immutable_value(new.spec.parentRef, old.spec.parentRef, "spec.parentRef", errors)
+  local parent = new.spec.parentRef
+  if parent and not host.json.equal(parent, old.spec.parentRef or host.json.null) then
+    errors[#errors + 1] = check.invalid_text("spec.parentRef", check.go_struct {
+      { "Group", parent.group or "" }, { "Resource", parent.resource }, { "Namespace", parent.namespace or "" },
+      { "Name", parent.name },
+    }, "field is immutable")
+  end
   return errors
 end
 

@@ -6,6 +6,7 @@ local store = require "cluster.apiserver.store"
 local M = {}
 
 local SERVICE = { api_version = "v1", kind = "Service" }
+local MANAGER, ALLOCATOR = "ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"
 local WITH_PORTS = { NodePort = true, LoadBalancer = true }
 
 
@@ -18,12 +19,23 @@ local function each(server, but, visit)
 end
 
 
+-- Addresses that somebody stored as their own. Those of Services come and go soon after their Services do.
+local function of_others(server, taken)
+  server.store:collection("ipaddresses.networking.k8s.io"):each(nil, nil, function(entry)
+    if not (entry.labels and entry.labels[MANAGER] == ALLOCATOR) then
+      taken[entry.name] = true
+    end
+  end)
+end
+
+
 --- The set of cluster addresses in use. `but`: uid of the service that is asking, or nil.
 function M.addresses(server, but)
   local taken = {}
   each(server, but, function(entry)
     taken[entry.fields["spec.clusterIP"]] = true
   end)
+  of_others(server, taken)
   return taken
 end
 
