@@ -45,7 +45,7 @@ use_controlplane() { # DIR
   export E2E_CONTROLPLANE=$1 E2E_PROXIES=$1 E2E_AUDIT=$1/audit.log KUBECONFIG=$1/kubeconfig KUBECTL=$1/kubectl
   if ! "$KUBECTL" get crd ats.cnat.programming-kubernetes.info >/dev/null 2>&1; then
     "$KUBECTL" apply -f crds >/dev/null
-    "$KUBECTL" wait --for=condition=Established --timeout=30s -f crds/at.yaml >/dev/null
+    spec/e2e/established.sh -f crds/at.yaml >/dev/null
     "$controlplane" restart "$1" kube-controller-manager
   fi
 }
@@ -75,7 +75,7 @@ use_cluster() {
   command -v "$KUBECTL" >/dev/null || { echo "e2e: no kubectl on PATH; name one with KUBECTL=" >&2; exit 1; }
   echo "e2e: on the cluster of KUBECONFIG=$KUBECONFIG"
   "$KUBECTL" apply -f crds
-  "$KUBECTL" wait --for=condition=Established --timeout=60s -f crds/at.yaml
+  spec/e2e/established.sh -f crds/at.yaml
 }
 
 # What the specs read the state of the world through: only who may open the socket gets in.

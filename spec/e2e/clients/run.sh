@@ -48,7 +48,7 @@ run_kopf() { # NAMESPACE
   venv=$(venv kopf)
   package=$("$venv/bin/python" -c 'import dask_kubernetes; print(dask_kubernetes.__path__[0])')
   "${KUBECTL:-kubectl}" apply --filename "$package/operator/deployment/helm/dask-kubernetes-operator/crds"
-  "${KUBECTL:-kubectl}" wait --for=condition=Established --timeout=60s crd/dask{clusters,workergroups,jobs,autoscalers}.kubernetes.dask.org
+  "$here/../established.sh" crd/dask{clusters,workergroups,jobs,autoscalers}.kubernetes.dask.org
   exec "$venv/bin/kopf" run --module dask_kubernetes.operator.controller --namespace "$1" --standalone --log-format=plain 2>&1
 }
 
