@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	admission "k8s.io/api/admissionregistration/v1"
 	apps "k8s.io/api/apps/v1"
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
@@ -45,6 +46,9 @@ var kinds = []struct {
 		core.ServiceAccount{}, core.Event{}, core.Endpoints{}, core.Node{}, core.PersistentVolumeClaim{},
 		core.PersistentVolume{}, core.Binding{}, core.PodTemplate{}, core.ReplicationController{},
 		core.ResourceQuota{}, core.LimitRange{}, core.ComponentStatus{}}},
+	{"admission", []any{admission.ValidatingAdmissionPolicy{}, admission.ValidatingAdmissionPolicyBinding{},
+		admission.MutatingAdmissionPolicy{}, admission.MutatingAdmissionPolicyBinding{},
+		admission.ValidatingWebhookConfiguration{}, admission.MutatingWebhookConfiguration{}}},
 	{"apps", []any{apps.Deployment{}, apps.ReplicaSet{}, apps.StatefulSet{}, apps.ControllerRevision{},
 		apps.DaemonSet{}}},
 	{"batch", []any{batch.Job{}, batch.CronJob{}}},

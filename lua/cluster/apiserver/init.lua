@@ -87,13 +87,13 @@ end
 --- Takes one request; its answer goes to `reply`. Never raises.
 ---
 --- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
----   when that is already known, object = what the body would say, of which call.lua tells }
+---   when that is already known, object = what the body would say, admitted, of which call.lua tells }
 --- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
 ---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
 function Server:handle(raw, reply)
   local asked = request.parse(raw)
   asked.server = self
-  asked.user, asked.object = raw.user, raw.object
+  asked.user, asked.object, asked.admitted = raw.user, raw.object, raw.admitted
   if self.listeners[1] then
     reply = audit.reply(asked, reply, self.listeners)
   end

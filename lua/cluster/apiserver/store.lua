@@ -107,6 +107,12 @@ local function text_of(res, object)
 end
 
 
+--- An object of `res` as another description of the same resource serves it; `object` stays as it is.
+function M.converted(object, res, other)
+  return M.object(other, { text = text_of(res, object) })
+end
+
+
 -- The entry of `object` at `revision`, whose resourceVersion is set for it.
 local function entry_of(res, object, revision)
   local meta = object.metadata

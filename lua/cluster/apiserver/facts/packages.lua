@@ -1,6 +1,7 @@
 --- Written by tools/kinds: the packages of types, by their aliases. The version is v1 where none is given.
 return {
   core = { name = "io.k8s.api.core.v1", group = "" },
+  admission = { name = "io.k8s.api.admissionregistration.v1", group = "admissionregistration.k8s.io" },
   apps = { name = "io.k8s.api.apps.v1", group = "apps" },
   batch = { name = "io.k8s.api.batch.v1", group = "batch" },
   certificates = { name = "io.k8s.api.certificates.v1", group = "certificates.k8s.io" },

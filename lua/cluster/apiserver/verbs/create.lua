@@ -1,4 +1,5 @@
 --- POST of an object to a collection.
+local admission = require "cluster.apiserver.admission"
 local body = require "cluster.apiserver.verbs.body"
 local host = require "cluster.host"
 local options = require "cluster.apiserver.verbs.options"
@@ -18,7 +19,13 @@ end
 -- Answers a kind that is a question.
 local function review(request, object, settings)
   write.track(request, nil, object, settings)
-  local answer, failure = request.res.strategy.review(object, request)
+  local failure = admission.mutating(request, "CREATE", object, nil, settings)
+    or admission.validating(request, "CREATE", object, nil, settings)
+  if failure then
+    return nil, failure
+  end
+  local answer
+  answer, failure = request.res.strategy.review(object, request)
   if not answer then
     return nil, failure
   end

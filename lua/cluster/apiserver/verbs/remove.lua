@@ -2,6 +2,7 @@
 ---
 --- Rules: apiserver/pkg/registry/rest/delete.go, apiserver/pkg/registry/generic/registry/store.go,
 --- kubernetes/pkg/registry/core/namespace/storage/storage.go (kinds that are marked first).
+local admission = require "cluster.apiserver.admission"
 local body = require "cluster.apiserver.verbs.body"
 local clock = require "cluster.apiserver.verbs.clock"
 local host = require "cluster.host"
@@ -233,7 +234,7 @@ function M.remove(request, entry, settings)
   local res = request.res
   local strategy = res.strategy or NO_STRATEGY
   local object = store.object(res, entry)
-  local failure = is_refused(request, entry, object, settings)
+  local failure = is_refused(request, entry, object, settings) or admission.deleting(request, object, settings)
   if failure then
     return nil, failure
   end

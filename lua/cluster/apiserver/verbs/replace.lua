@@ -1,6 +1,7 @@
 --- Replaces a stored object: from the object of the request to the stored one.
 ---
 --- Rules: apiserver/pkg/registry/rest/update.go, apiserver/pkg/registry/generic/registry/store.go.
+local admission = require "cluster.apiserver.admission"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
@@ -112,9 +113,10 @@ end
 
 
 -- What the namespace has to say about a valid object. @return function|nil charge; nil and a Status to refuse it
-local function admit(request, old, object)
+local function admit(request, old, object, options)
   local rule = (request.res.strategy or NO_STRATEGY).admit
   local failure = rule and rule(object, old, strategies.context(request))
+    or admission.validating(request, "UPDATE", object, old, options)
   if failure then
     return nil, failure
   end
@@ -176,7 +178,8 @@ end
 --- Stores what follows `old`, the object of `entry`. Its namespace is settled, its fields are managed.
 --- @return string|nil text the object as JSON; nil and a status
 return function(request, entry, old, object, options)
-  local failure = check_version(request, old, object) or prepare_update(request, old, object)
+  local failure = not request.presented and admission.mutating(request, "UPDATE", object, old, options)
+    or check_version(request, old, object) or prepare_update(request, old, object)
   if failure then
     return nil, failure
   end
@@ -187,7 +190,7 @@ return function(request, entry, old, object, options)
   strategies.warn(request, object, old)
   keep_manager_times(old, object)
   local charge
-  charge, failure = admit(request, old, object)
+  charge, failure = admit(request, old, object, options)
   if failure then
     return nil, failure
   elseif options.dry_run then

@@ -2,6 +2,7 @@
 ---
 --- Rules: kubernetes/pkg/registry/apps/deployment/storage/storage.go,
 --- apiextensions-apiserver/pkg/registry/customresource/etcd.go.
+local admission = require "cluster.apiserver.admission"
 local body = require "cluster.apiserver.verbs.body"
 local builtin = require "cluster.apiserver.schema.builtin"
 local change = require "cluster.apiserver.verbs.change"
@@ -131,11 +132,22 @@ local function is_empty(res, scale)
 end
 
 
+-- Those who are asked about the write see Scales, not the objects. @return table|nil failure
+local function mutate(request, old, scale, settings)
+  local res = request.res
+  request.presented = { kind = SCALE, of = function(object)
+    return object.kind == SCALE.kind and object or scale_of(res, object)
+  end }
+  return admission.mutating(request, "UPDATE", scale, old, settings)
+end
+
+
 -- Stores what a new Scale says of the object.
 local function store_scale(request, entry, old, scale, settings)
   local res = request.res
   local failure = write.settle_namespace(request, scale) or write.check_name(request, scale)
     or res.builtin and check(scale) or is_empty(res, scale)
+    or mutate(request, old, scale, settings)
   if failure then
     return nil, failure
   end

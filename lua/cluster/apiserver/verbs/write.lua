@@ -2,6 +2,7 @@
 --- replace.lua.
 ---
 --- Rules: apiserver/pkg/registry/rest/{create,update}.go, apiserver/pkg/registry/generic/registry/store.go.
+local admission = require "cluster.apiserver.admission"
 local apply = require "cluster.apiserver.apply"
 local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
@@ -161,7 +162,12 @@ end
 function M.create(request, object, options)
   local res = request.res
   local strategy = res.strategy or NO_STRATEGY
-  local _, failure = prepare_create(request, object)
+  local failure = admission.mutating(request, "CREATE", object, nil, options)
+  if failure then
+    return nil, failure
+  end
+  local _
+  _, failure = prepare_create(request, object)
   if failure then
     return nil, failure
   end
@@ -179,6 +185,7 @@ function M.create(request, object, options)
   end
   strategies.warn(request, object, nil)
   failure = strategy.admit and strategy.admit(object, nil, strategies.context(request))
+    or admission.validating(request, "CREATE", object, nil, options)
   if failure then
     return nil, failure
   end

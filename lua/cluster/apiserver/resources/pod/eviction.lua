@@ -1,6 +1,7 @@
 --- Evictions of pods: deletions that a PodDisruptionBudget may refuse.
 ---
 --- Rules and wordings: kubernetes/pkg/registry/core/pod/storage/eviction.go.
+local admission = require "cluster.apiserver.admission"
 local disruptions = require "cluster.apiserver.resources.disruptions"
 local host = require "cluster.host"
 local parts = require "cluster.apiserver.resources.pod.parts"
@@ -162,7 +163,7 @@ local function evict(request)
   end
   local deletion = type(eviction.deleteOptions) == "table" and eviction.deleteOptions or nil
   local is_dry = request.query.dryRun ~= nil or deletion ~= nil and deletion.dryRun ~= nil
-  failure = protect(request, pod, is_dry)
+  failure = parts.admit(request, eviction, "policy", { dry_run = is_dry }) or protect(request, pod, is_dry)
   if failure then
     return nil, failure
   end
@@ -171,7 +172,7 @@ local function evict(request)
   end
   local query = request.query.dryRun and "?dryRun=" .. request.query.dryRun[1] or ""
   local path = ("/api/v1/namespaces/%s/pods/%s%s"):format(request.namespace, request.name, query)
-  local code, answer = request.server:call("DELETE", path, deletion)
+  local code, answer = request.server:call("DELETE", path, deletion, { admitted = true })
   if code >= 300 then
     return nil, answer
   end

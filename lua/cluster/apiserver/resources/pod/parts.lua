@@ -1,6 +1,7 @@
 --- Parts of pods that have requests of their own: binding, ephemeralcontainers, resize; eviction.lua has one more.
 ---
 --- Rules: kubernetes/pkg/registry/core/pod/storage/storage.go, pkg/registry/core/pod/strategy.go.
+local admission = require "cluster.apiserver.admission"
 local body = require "cluster.apiserver.verbs.body"
 local get = require "cluster.apiserver.verbs.get"
 local host = require "cluster.host"
@@ -61,6 +62,7 @@ function M.read(request, kind)
       kind, why or "it is no object"))
   end
   object.metadata = type(object.metadata) == "table" and object.metadata or {}
+  object.kind = object.kind or kind
   if object.metadata.name and object.metadata.name ~= request.name then
     return nil, status.bad_request("name in URL does not match name in " .. kind .. " object")
   end
@@ -75,6 +77,16 @@ function M.find(request)
     return nil, nil, status.not_found(request.res, request.name)
   end
   return entry, store.object(request.res, entry)
+end
+
+
+--- What others have to say of what was read. @return table|nil failure
+function M.admit(request, object, group, settings)
+  request.presented = { kind = { group = group, version = "v1", kind = object.kind }, of = function(same)
+    return same
+  end }
+  return admission.mutating(request, "CREATE", object, nil, settings)
+    or admission.validating(request, "CREATE", object, nil, settings)
 end
 
 
@@ -120,6 +132,10 @@ local function assign(request, name, binding, settings)
     return nil, status.not_found(res, name)
   end
   local pod = store.object(res, entry)
+  local failure = M.admit(request, binding, "", settings)
+  if failure then
+    return nil, failure
+  end
   local trouble = binding_trouble(pod)
   if trouble then
     return nil, status.conflict({ plural = "pods/binding", group = "" }, name, trouble)
@@ -127,7 +143,8 @@ local function assign(request, name, binding, settings)
   pod.spec.nodeName = target.name
   set_scheduled(pod)
   if not settings.dry_run then
-    local changed, failure = kept:update(res, entry, pod)
+    local changed
+    changed, failure = kept:update(res, entry, pod)
     if not changed then
       return nil, failure
     end

@@ -1,0 +1,102 @@
+--- What others have to say of a write: the two points that each write passes.
+---
+---   mutating     once the object is decoded and has its defaults, before the kind prepares and checks it
+---   validating   once the kind found it right, before it is charged to quotas and stored
+---
+--- A deletion passes both at once; a deletecollection passes them with each of its objects. A patch or an apply is a
+--- CREATE or an UPDATE. What is of the group admissionregistration.k8s.io passes without being asked.
+---
+--- Each point is a list of plugins, asked in their order; the first that refuses ends it. A plugin is
+---   watches                    ids of resources: it is only asked when an object of one of them is stored
+---   check(attributes)          returns nil, or a status that refuses the write. A mutating one changes
+---                              attributes.object in place
+---
+--- Attributes of a write:
+---   operation     "CREATE", "UPDATE", "DELETE" or "CONNECT"
+---   object        nil for DELETE; old: the object before, nil for CREATE
+---   options       the kind of options, "CreateOptions" …; dry_run, manager, settings: the parsed options of the verb
+---   kind          { group, version, kind } of the object
+---   res           the resource's description (group, version, plural, kind, namespaced); subresource: "" for none
+---   name, namespace   "" for none   user: { name, groups, uid, extra }
+---   request, server
+---
+--- A part whose objects are of another kind than its resource, as a Scale is, says so beforehand: request.presented =
+--- { kind = { group, version, kind }, of = function(object) → what plugins see }. A request with `admitted` passes
+--- without being asked.
+---
+--- Rules: apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go, apiserver/pkg/registry/rest/create.go,
+--- apiserver/pkg/admission/plugin/webhook/predicates/rules (the exempt group).
+local M = {}
+
+local EXEMPT <const> = "admissionregistration.k8s.io"
+local OPTIONS = { CREATE = "CreateOptions", UPDATE = "UpdateOptions", DELETE = "DeleteOptions" }
+local NONE = {}
+
+M.plugins = { mutating = {}, validating = {} }
+
+
+-- Whether anything is stored that a plugin acts by. Most servers have nothing.
+local function is_active(plugin, server)
+  local collections = server.store.collections
+  for _, id in ipairs(plugin.watches) do
+    local found = collections[id]
+    if found and found:size() > 0 then
+      return true
+    end
+  end
+  return false
+end
+
+
+--- The attributes of a write.
+--- @param settings table the options of the verb, as options.lua has them
+function M.attributes(request, operation, object, old, settings)
+  local res, meta, presented = request.res, (object or old or NONE).metadata or NONE, request.presented
+  if presented then
+    object, old = object and presented.of(object), old and presented.of(old)
+  end
+  return {
+    operation = operation, object = object, old = old, settings = settings, options = OPTIONS[operation],
+    dry_run = settings.dry_run == true, manager = settings.manager,
+    kind = presented and presented.kind or { group = res.group, version = res.version, kind = res.kind },
+    res = res, subresource = request.subresource or "", name = request.name or meta.name or "",
+    namespace = res.namespaced and (request.namespace or meta.namespace) or res.id == "namespaces" and meta.name or "",
+    user = request.user, request = request, server = request.server,
+  }
+end
+
+
+local function pass(plugins, request, operation, object, old, settings)
+  local attributes
+  for _, plugin in ipairs(plugins) do
+    if is_active(plugin, request.server) and request.res.group ~= EXEMPT and not request.admitted then
+      attributes = attributes or M.attributes(request, operation, object, old, settings)
+      local failure = plugin.check(attributes)
+      if failure then
+        return failure
+      end
+    end
+  end
+end
+
+
+--- Before an object is prepared and checked. `object` may be changed in place.
+--- @return table|nil failure a status
+function M.mutating(request, operation, object, old, settings)
+  return pass(M.plugins.mutating, request, operation, object, old, settings)
+end
+
+
+--- After an object was found right. @return table|nil failure a status
+function M.validating(request, operation, object, old, settings)
+  return pass(M.plugins.validating, request, operation, object, old, settings)
+end
+
+
+--- Before an object is deleted, or marked for it. @return table|nil failure a status
+function M.deleting(request, old, settings)
+  return M.mutating(request, "DELETE", nil, old, settings) or M.validating(request, "DELETE", nil, old, settings)
+end
+
+
+return M
