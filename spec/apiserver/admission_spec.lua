@@ -45,7 +45,8 @@ describe("what others have to say of a write", function()
     server:must("POST", PODS, POD)
     server:must("POST", PODS .. "/p/binding", { kind = "Binding", apiVersion = "v1", target = { name = "n" } })
     server:must("POST", PODS .. "/p/eviction", { kind = "Eviction", apiVersion = "policy/v1" })
-    assert.same({ "CREATE Pod p", "CREATE Binding/binding p", "CREATE Eviction/eviction p" }, { table.unpack(seen, 1, 3) })
+    assert.same({ "CREATE Pod p", "CREATE Binding/binding p", "CREATE Eviction/eviction p" },
+      { table.unpack(seen, 1, 3) })
   end)
 
   it("stores nothing that is refused", function()

@@ -18,6 +18,7 @@ local function finish(noted, body)
   local record = {
     verb = request.verb, method = request.method, path = request.path,
     user = request.user and request.user.name, user_agent = request.headers["user-agent"],
+    annotations = request.annotations,
     group = request.group, version = request.version, resource = request.resource, namespace = request.namespace,
     name = request.name, subresource = request.subresource,
     code = noted.code, body = request.body, answer = body, time = host.now(),
@@ -68,7 +69,7 @@ end
 ---
 --- Each listener is called with a record it may keep but not change: verb, method, path, user (name), user_agent,
 --- group, version, resource, namespace, name, subresource, code, body (text that was sent), answer (text; nil for
---- streams), time (wall seconds).
+--- streams), time (wall seconds), annotations (of policies; name → text, or nil).
 function M.reply(request, reply, listeners)
   return setmetatable({ request = request, reply = reply, listeners = listeners, told = false }, Noted)
 end

@@ -18,7 +18,7 @@ local current -- the frame of the run
 
 
 --- @param limit number
---- @return table frame { cost, limit, [n] = value, [-n] = why it has none }
+--- @return table frame { cost, limit, [n] = value, [-n] = why it has none, or a function that makes it }
 function M.new(limit)
   visited = 0
   current = { cost = 0, limit = limit, steps = 0, deadline = nil }
@@ -73,6 +73,21 @@ function M.visit(count)
   if visited > VISITED_MAX then
     error(M.INTERRUPTED, 0)
   end
+end
+
+
+--- The value of a variable that has none yet: it is made when it is first read.
+--- @return any|nil value
+--- @return string|nil message why there is none
+function M.missing(frame, slot, name)
+  local later = frame[-slot]
+  if type(later) == "function" then
+    local value, message = later()
+    current = frame
+    frame[slot], frame[-slot] = value, message
+    return value, message
+  end
+  return nil, later or "no such attribute(s): " .. name
 end
 
 

@@ -121,14 +121,16 @@ end
 --- Runs it.
 --- @param bindings table|nil name of a variable → value; those that the program does not use are passed over
 --- @param limit number|nil of the cost; 1000000 when it is left out
+--- @param later table|nil name of a variable → what returns its value, or nil and a message, when it is first read
 --- @return any|nil value
 --- @return table|nil err { message, exceeded } when there is no value; `exceeded` when it cost too much, `bug` when
 ---   it is our mistake
 --- @return integer cost
-function Program:run(bindings, limit)
+function Program:run(bindings, limit, later)
   local frame = frames.new(limit or LIMIT)
   for name, slot in pairs(self.bound) do
     frame[slot] = bindings and bindings[name]
+    frame[-slot] = later and later[name]
   end
   local ok, value, message = pcall(self.run_node, frame)
   if value == frames.INTERRUPTED then

@@ -6,7 +6,7 @@ local M = {}
 
 local LIBRARIES = {
   "operators", "conversions", "texts", "times", "optionals", "strings", "sets", "patterns", "addresses", "urls",
-  "quantities", "versions", "formats",
+  "quantities", "versions", "formats", "authorization",
 }
 
 local NAMED = {

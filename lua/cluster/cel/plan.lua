@@ -99,7 +99,7 @@ function PLAN.ident(self, node)
     frame.cost = frame.cost + 1
     local value = frame[slot]
     if value == nil then
-      return nil, frame[-slot] or "no such attribute(s): " .. name
+      return frames.missing(frame, slot, name)
     end
     return value
   end

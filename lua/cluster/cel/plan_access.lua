@@ -2,6 +2,7 @@
 ---
 --- A variable costs 1, and so does each field and index of it; what is not a variable costs 1 more to begin with.
 local access = require "cluster.cel.access"
+local frames = require "cluster.cel.frame"
 local types = require "cluster.cel.types"
 local values = require "cluster.cel.values"
 
@@ -33,8 +34,12 @@ local function plan_path(self, root, names, keys, node)
   return function(frame)
     frame.cost = frame.cost + 1 + count
     local object = frame[slot]
+    local message
     if object == nil then
-      return nil, frame[-slot] or "no such attribute(s): " .. root.name
+      object, message = frames.missing(frame, slot, root.name)
+    end
+    if object == nil then
+      return nil, message
     elseif type(object) ~= "table" or object.tag ~= "object" then
       return nil, "no such key: " .. names[1]
     end

@@ -26,13 +26,15 @@
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go, apiserver/pkg/registry/rest/create.go,
 --- apiserver/pkg/admission/plugin/webhook/predicates/rules (the exempt group).
+local policies = require "cluster.apiserver.admission.policies"
+
 local M = {}
 
 local EXEMPT <const> = "admissionregistration.k8s.io"
 local OPTIONS = { CREATE = "CreateOptions", UPDATE = "UpdateOptions", DELETE = "DeleteOptions" }
 local NONE = {}
 
-M.plugins = { mutating = {}, validating = {} }
+M.plugins = { mutating = {}, validating = { policies } }
 
 
 -- Whether anything is stored that a plugin acts by. Most servers have nothing.

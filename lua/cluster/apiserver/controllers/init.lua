@@ -5,7 +5,7 @@ local M = {}
 
 local NAMES = {
   "deployment", "replicaset", "statefulset", "job", "cronjob", "daemonset", "autoscaler", "flowschema", "disruption",
-  "apiservice", "endpoints", "resourcequota", "certificates",
+  "apiservice", "endpoints", "resourcequota", "certificates", "admissionpolicy",
 }
 local NOWHERE = "/var/lib/moonloop/volumes"
 

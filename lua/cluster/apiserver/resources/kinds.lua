@@ -33,6 +33,10 @@ return {
     serviceaccounts = { rules = "serviceaccounts" },
     services = { rules = "services" },
   },
+  ["admissionregistration.k8s.io/v1"] = {
+    validatingadmissionpolicies = { rules = "resources.admission.policies" },
+    validatingadmissionpolicybindings = { rules = "resources.admission.bindings" },
+  },
   ["apiextensions.k8s.io/v1"] = { customresourcedefinitions = { rules = "customresourcedefinitions" } },
   ["apiregistration.k8s.io/v1"] = { apiservices = { rules = "apiservices" } },
   ["apps/v1"] = {

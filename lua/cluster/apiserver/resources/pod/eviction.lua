@@ -1,7 +1,6 @@
 --- Evictions of pods: deletions that a PodDisruptionBudget may refuse.
 ---
 --- Rules and wordings: kubernetes/pkg/registry/core/pod/storage/eviction.go.
-local admission = require "cluster.apiserver.admission"
 local disruptions = require "cluster.apiserver.resources.disruptions"
 local host = require "cluster.host"
 local parts = require "cluster.apiserver.resources.pod.parts"

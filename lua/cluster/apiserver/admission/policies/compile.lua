@@ -1,0 +1,54 @@
+--- A policy as it is evaluated: its expressions compiled, once for each version of it.
+---
+--- Rules: apiserver/pkg/admission/plugin/policy/validating/plugin.go (compilePolicy).
+local cel = require "cluster.cel"
+local expressions = require "cluster.apiserver.admission.expressions"
+
+local M = {}
+
+local NONE = {}
+
+
+local function compile_each(list, env, wanted, key)
+  local compiled = {}
+  for i, item in ipairs(list or NONE) do
+    local text = item[key] or ""
+    if text ~= "" then
+      local program, failure = expressions.compile(env, text, wanted)
+      compiled[i] = { item = item, text = text, program = program, error = failure }
+    end
+  end
+  return compiled
+end
+
+
+-- The type of `variables` for has(variables.name), which is true of each.
+local function names_of(variables)
+  local fields, items = {}, {}
+  for _, variable in ipairs(variables) do
+    fields[variable.name], items[variable.name] = { type = cel.types.bool }, true
+  end
+  return cel.values.object(items, cel.types.object("kubernetes.variables", fields), function(_, item)
+    return item
+  end)
+end
+
+
+--- @param policy table the object
+--- @return table { name, spec, count (of validations), conditions, validations, messages, annotations: lists of { item,
+---   text, program or error }, messages with holes; variables, with a program or an error each; names: `variables` }
+function M.policy(policy)
+  local spec = policy.spec
+  local envs = expressions.of_policy(spec, false)
+  return {
+    name = policy.metadata.name, spec = spec, count = #(spec.validations or NONE),
+    conditions = compile_each(spec.matchConditions, envs.full, expressions.BOOL, "expression"),
+    validations = compile_each(spec.validations, envs.full, expressions.BOOL, "expression"),
+    messages = compile_each(spec.validations, envs.plain, expressions.STRING, "messageExpression"),
+    annotations = compile_each(spec.auditAnnotations, envs.full, expressions.STRING_OR_NULL, "valueExpression"),
+    variables = envs.variables, names = names_of(envs.variables),
+  }
+end
+
+
+return M
