@@ -72,7 +72,8 @@ local function holds(wait, answer, variables)
   if wait.code then
     return answer.code == wait.code
   end
-  local value = answer.code == 200 and paths.get(decoded(answer), wait.path)
+  local body = decoded(answer)
+  local value = type(body) == "table" and paths.get(body, wait.path)
   return tostring(value) == fill(wait.value, variables)
 end
 
