@@ -3,7 +3,6 @@
 --- Rules: apiserver/pkg/admission/plugin/policy/matching/matching.go, pkg/admission/plugin/webhook/predicates/
 --- {rules/rules.go,namespace/matcher.go,object/matcher.go}, pkg/admission/plugin/webhook/generic/webhook.go.
 local label_selector = require "cluster.apiserver.selector.label_selector"
-local selectors = require "cluster.apiserver.resources.selectors"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 
@@ -94,7 +93,7 @@ end
 
 
 local function is_everything(selector)
-  return not selector or selectors.is_empty(selector)
+  return not selector or label_selector.is_empty(selector)
 end
 
 

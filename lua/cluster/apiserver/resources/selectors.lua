@@ -3,6 +3,7 @@
 --- Rules: apimachinery/pkg/apis/meta/v1/validation/validation.go, pkg/apis/meta/v1/helpers.go.
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
+local label_selector = require "cluster.apiserver.selector.label_selector"
 local metadata = require "cluster.apiserver.metadata"
 local names = require "cluster.names"
 
@@ -46,45 +47,8 @@ function M.validate(selector, path, errors)
 end
 
 
---- Whether a selector selects everything, as {} does.
-function M.is_empty(selector)
-  return next(selector.matchLabels or NONE) == nil and #(selector.matchExpressions or NONE) == 0
-end
-
-
-local function meets(requirement, labels)
-  local value, operator = labels[requirement.key], requirement.operator
-  if operator == "Exists" then
-    return value ~= nil
-  elseif operator == "DoesNotExist" then
-    return value == nil
-  end
-  local found = false
-  for _, wanted in ipairs(requirement.values or NONE) do
-    found = found or wanted == value
-  end
-  if operator == "In" then
-    return value ~= nil and found
-  end
-  return not found
-end
-
-
---- Whether a well-formed selector selects what has these labels.
-function M.matches(selector, labels)
-  labels = labels or NONE
-  for key, value in pairs(selector.matchLabels or NONE) do
-    if labels[key] ~= value then
-      return false
-    end
-  end
-  for _, requirement in ipairs(selector.matchExpressions or NONE) do
-    if not meets(requirement, labels) then
-      return false
-    end
-  end
-  return true
-end
+--- As label_selector.lua has them.
+M.is_empty, M.matches = label_selector.is_empty, label_selector.match
 
 
 local function requirement_text(requirement)

@@ -22,6 +22,12 @@ local OPERATORS = {
 }
 
 
+--- Whether a selector is met by everything, as {} is.
+function M.is_empty(selector)
+  return next(selector.matchLabels or {}) == nil and #(selector.matchExpressions or {}) == 0
+end
+
+
 --- Whether `labels` (name → value, or nil) meet the selector. An empty selector is met by all, none at all by nobody.
 function M.match(selector, labels)
   if not selector then
