@@ -123,10 +123,10 @@ describe("a ValidatingAdmissionPolicy", function()
     assert.equal(201, (create { size = "tiny" }))
     server:must("DELETE", BINDINGS .. "/b")
     server:must("DELETE", MAPS .. "/limits")
-    server:must("POST", BINDINGS, { metadata = { name = "b" }, spec = { policyName = "p", validationActions = { "Deny" },
-      paramRef = { name = "limits", parameterNotFoundAction = "Deny" } } })
+    server:must("POST", BINDINGS, { metadata = { name = "b" }, spec = { policyName = "p",
+      validationActions = { "Deny" }, paramRef = { name = "limits", parameterNotFoundAction = "Deny" } } })
     local _, answer = server:call("POST", MAPS, { metadata = { name = "n" } })
-    assert.matches("failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction",
+    assert.matches("configure binding: no params found for policy binding with `Deny` parameterNotFoundAction",
       answer.message, 1, true)
   end)
 
@@ -162,6 +162,31 @@ describe("a ValidatingAdmissionPolicy", function()
     local code, answer = create {}
     assert.equal(422, code)
     assert.matches("operation cancelled: actual cost limit exceeded", answer.message, 1, true)
+  end)
+
+  it("counts what its variables cost", function()
+    local all = "[1,2,3,4,5,6,7,8,9,0].all(%s, %s)"
+    local costly = "a+b+c+d+e >= 0"
+    for name in ("abcde"):gmatch "." do
+      costly = all:format(name, costly)
+    end
+    local variables, validations = {}, {}
+    for i = 1, 20 do
+      variables[i] = { name = "v" .. i, expression = costly }
+      validations[i] = { expression = "variables.v" .. i }
+    end
+    policy { variables = variables, validations = validations }
+    local code, answer = create {}
+    assert.equal(422, code)
+    assert.matches("running out of cost budget", answer.message, 1, true)
+  end)
+
+  it("is in force again with another binding", function()
+    policy({ validations = { { expression = "false" } } }, { validationActions = { "Audit" } })
+    assert.equal(201, (create {}))
+    server:must("PATCH", BINDINGS .. "/b", { spec = { validationActions = { "Deny" } } },
+      { ["content-type"] = "application/merge-patch+json" })
+    assert.equal(422, (create({}, { metadata = { name = "n" } })))
   end)
 
   it("does not hold policies and bindings themselves", function()

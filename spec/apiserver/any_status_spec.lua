@@ -39,6 +39,13 @@ local SPECS = {
   servicecidrs = { cidrs = host.json.array { "192.0.2.0/24" } },
   resourceclaims = { devices = { requests = host.json.array { { name = "a", exactly = { deviceClassName = "a" } } } } },
   volumeattachments = { attacher = "a", nodeName = "a", source = { persistentVolumeName = "a" } },
+  validatingadmissionpolicies = {
+    matchConstraints = { resourceRules = host.json.array { {
+      apiGroups = host.json.array { "" }, apiVersions = host.json.array { "v1" },
+      operations = host.json.array { "CREATE" }, resources = host.json.array { "pods" },
+    } } },
+    validations = host.json.array { { expression = "true" } },
+  },
   flowschemas = { priorityLevelConfiguration = { name = "a" } },
   prioritylevelconfigurations = { type = "Limited", limited = { limitResponse = { type = "Reject" } } },
 }

@@ -49,6 +49,7 @@ local function event_of(record)
     userAgent = record.user_agent,
     objectRef = object or nil,
     responseStatus = { metadata = {}, code = record.code },
+    annotations = record.annotations,
     requestReceivedTimestamp = timestamp(record.time),
     stageTimestamp = timestamp(host.now()),
   }

@@ -220,7 +220,7 @@ launch_component() {
     launch kube-controller-manager kube-controller-manager \
       --kubeconfig="$dir/kube-controller-manager.kubeconfig" --secure-port=0 --leader-elect=false \
       --kube-api-qps=2000 --kube-api-burst=4000 --root-ca-file="$dir/ca.crt" \
-      --controllers=garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,statefulset-controller,deployment-controller,replicaset-controller,resourcequota-controller
+      --controllers=garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,statefulset-controller,deployment-controller,replicaset-controller,resourcequota-controller,validatingadmissionpolicy-status-controller
     ;;
   kubelet)
     launch kubelet kubelet --kubeconfig="$dir/kubelet.kubeconfig" --run-for="${CONTROLPLANE_RUN_FOR:-0s}"

@@ -54,6 +54,8 @@ end
 --- @param settings table the options of the verb, as options.lua has them
 function M.attributes(request, operation, object, old, settings)
   local res, meta, presented = request.res, (object or old or NONE).metadata or NONE, request.presented
+  -- A deletecollection does not name the objects to those whom it asks.
+  local name = request.name or object and meta.name or ""
   if presented then
     object, old = object and presented.of(object), old and presented.of(old)
   end
@@ -61,7 +63,7 @@ function M.attributes(request, operation, object, old, settings)
     operation = operation, object = object, old = old, settings = settings, options = OPTIONS[operation],
     dry_run = settings.dry_run == true, manager = settings.manager,
     kind = presented and presented.kind or { group = res.group, version = res.version, kind = res.kind },
-    res = res, subresource = request.subresource or "", name = request.name or meta.name or "",
+    res = res, subresource = request.subresource or "", name = name,
     namespace = res.namespaced and (request.namespace or meta.namespace) or res.id == "namespaces" and meta.name or "",
     user = request.user, request = request, server = request.server,
   }

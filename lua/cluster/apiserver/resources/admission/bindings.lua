@@ -5,7 +5,7 @@
 local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local rules = require "cluster.apiserver.resources.admission.rules"
 local selectors = require "cluster.apiserver.resources.selectors"
 

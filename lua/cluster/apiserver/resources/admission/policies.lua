@@ -7,13 +7,13 @@ local check = require "cluster.apiserver.resources.check"
 local expressions = require "cluster.apiserver.admission.expressions"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local rules = require "cluster.apiserver.resources.admission.rules"
 local status_rules = require "cluster.apiserver.resources.flowcontrol.status"
 
 local NONE = {}
 local FAILURES = { "Fail", "Ignore" }
-local REASONS = { "Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized" }
+local REASONS = { "Forbidden", "Invalid", "RequestEntityTooLarge" }
 local ANNOTATIONS_MAX, VALUE_MAX = 20, 5 * 1024
 local NO_RULE = "validations or auditAnnotations must contain at least one item"
 local RESERVED = check.set { "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for",

@@ -4,7 +4,7 @@
 local check = require "cluster.apiserver.resources.check"
 local expressions = require "cluster.apiserver.admission.expressions"
 local field = require "cluster.apiserver.field"
-local names = require "cluster.apiserver.names"
+local names = require "cluster.names"
 local selectors = require "cluster.apiserver.resources.selectors"
 
 local M = {}
