@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -520,6 +521,23 @@ static int process_user(lua_State *L)
     return 2;
 }
 
+/* executable() -> the path of the program that runs; nil and why it has none, as when another one
+ * was built in its place */
+ML_RAISES static int process_executable(lua_State *L)
+{
+    char path[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (len >= 0)
+        path[len] = '\0';
+    if (len < 0 || access(path, X_OK) != 0) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "%s: %s", len < 0 ? "/proc/self/exe" : path, strerror(errno));
+        return 2;
+    }
+    lua_pushstring(L, path);
+    return 1;
+}
+
 /* ---- the module ---- */
 
 void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_process_library *library)
@@ -536,6 +554,7 @@ void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_proces
                                          {"exists", process_exists},
                                          {"machine", process_machine},
                                          {"user", process_user},
+                                         {"executable", process_executable},
                                          {NULL, NULL}};
     lua_State *L = trusted->running;
     ml_assert(trusted->options.loop != NULL);

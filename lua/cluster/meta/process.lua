@@ -128,4 +128,9 @@ function process.machine() end
 ---@return integer user, integer group
 function process.user() end
 
+--- The path of the program that runs.
+---@return string|nil path
+---@return string? why there is none: another program was built in its place
+function process.executable() end
+
 return process

@@ -16,9 +16,25 @@ local TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount" -- mounted fo
 local PROBES = { "startupProbe", "livenessProbe", "readinessProbe" }
 
 
+--- The image of this very program, and where that is in it. It is not pulled: containers of it run the program that the
+--- cluster is part of, so that deploy/ runs here as it is.
+M.OWN_IMAGE, M.OWN_PATH = "moonloop", "/moonloop"
+
+
+local function repository_of(image)
+  return (image:gsub("@.*$", ""):gsub(":[^:/]*$", ""))
+end
+
+
+--- Whether a container's image is that of this program, from whatever registry.
+function M.is_own(container)
+  return repository_of(container.image):match "[^/]*$" == M.OWN_IMAGE
+end
+
+
 -- By the repository's name: postgres:17-alpine is there for something else.
 local function is_tools(image)
-  local repository = image:gsub("@.*$", ""):gsub(":[^:/]*$", "")
+  local repository = repository_of(image)
   for _, name in ipairs(TOOLS) do
     if repository:find(name, 1, true) then
       return true
@@ -29,7 +45,7 @@ end
 
 
 --- The command line of a container. Images of tools have a shell as their command, and nothing in front of args; what
---- others would put there is not known here.
+--- others would put there is not known here, but for the image of this program.
 --- @param words table command and args, with their variables in place
 --- @return table|nil words, string|nil reason, string|nil message
 function M.command(container, words)
@@ -37,6 +53,8 @@ function M.command(container, words)
     return words
   elseif is_tools(container.image) then
     return { "sh" }
+  elseif M.is_own(container) then
+    return { M.OWN_PATH, table.unpack(words) }
   end
   return nil, "CreateContainerError",
     ("no command specified: image %q is not run here, only a command is, as a local process"):format(container.image)

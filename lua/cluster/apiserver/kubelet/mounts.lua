@@ -125,6 +125,12 @@ local function mounts_of(place, run)
   if ok then
     ok, why = add_etc(mounts, place, run)
   end
+  if ok and fit.is_own(container) then
+    local program
+    program, why = process.executable()
+    ok = program ~= nil
+    mounts[#mounts + 1] = { source = program, target = fit.OWN_PATH, read_only = true }
+  end
   if ok and container.terminationMessagePath then
     message, why = last_words(place, run)
     ok = message ~= nil

@@ -140,6 +140,9 @@ local function prepare(self, run)
   if reason then
     return nil, reason, message
   end
+  if no_containers and command[1] == fit.OWN_PATH and fit.is_own(run.container) then
+    command[1] = process.executable() or command[1]
+  end
   local network, why = enter_network(self, run)
   if why then
     return nil, "RunContainerError", "the pod's network: " .. why
