@@ -521,19 +521,15 @@ static int process_user(lua_State *L)
     return 2;
 }
 
-/* executable() -> the path of the program that runs; nil and why it has none, as when another one
- * was built in its place */
+/* executable() -> the path of the program that runs, or nil and why it has none */
 ML_RAISES static int process_executable(lua_State *L)
 {
     char path[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (len >= 0)
-        path[len] = '\0';
-    if (len < 0 || access(path, X_OK) != 0) {
-        lua_pushnil(L);
-        lua_pushfstring(L, "%s: %s", len < 0 ? "/proc/self/exe" : path, strerror(errno));
-        return 2;
-    }
+    path[ML_MAX(len, 0)] = '\0';
+    if (access(path, X_OK) != 0)
+        return host_push_error(L, "the file of the running moonloop was replaced or removed: start "
+                                  "moonloop again");
     lua_pushstring(L, path);
     return 1;
 }

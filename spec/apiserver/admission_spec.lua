@@ -8,7 +8,7 @@ local PODS = "/api/v1/namespaces/default/pods"
 local POD = { metadata = { name = "p" }, spec = { containers = { { name = "c", image = "i" } } } }
 
 
-describe("what others have to say of a write", function()
+describe("admission of a write", function()
   local server, seen, refuse, before
 
   local function note(attributes)

@@ -130,7 +130,7 @@ function process.user() end
 
 --- The path of the program that runs.
 ---@return string|nil path
----@return string? why there is none: another program was built in its place
+---@return string? why there is none: its file was replaced or removed
 function process.executable() end
 
 return process

@@ -1,10 +1,10 @@
---- What others have to say of a write: the two points that each write passes.
+--- Admission: the two points that each write passes, where plugins may change or refuse it.
 ---
 ---   mutating     once the object is decoded and has its defaults, before the kind prepares and checks it
 ---   validating   once the kind found it right, before it is charged to quotas and stored
 ---
 --- A deletion passes both at once; a deletecollection passes them with each of its objects. A patch or an apply is a
---- CREATE or an UPDATE. What is of the group admissionregistration.k8s.io passes without being asked.
+--- CREATE or an UPDATE. Objects of the group admissionregistration.k8s.io pass without any plugin being asked.
 ---
 --- Each point is a list of plugins, asked in their order; the first that refuses ends it. A plugin is
 ---   watches                    ids of resources: it is only asked when an object of one of them is stored
@@ -54,7 +54,7 @@ end
 --- @param settings table the options of the verb, as options.lua has them
 function M.attributes(request, operation, object, old, settings)
   local res, meta, presented = request.res, (object or old or NONE).metadata or NONE, request.presented
-  -- A deletecollection does not name the objects to those whom it asks.
+  -- The deletions of a deletecollection have no name, as on the real server.
   local name = request.name or object and meta.name or ""
   if presented then
     object, old = object and presented.of(object), old and presented.of(old)

@@ -132,7 +132,7 @@ local function is_empty(res, scale)
 end
 
 
--- Those who are asked about the write see Scales, not the objects. @return table|nil failure
+-- Plugins of admission see Scales, not the objects. @return table|nil failure
 local function mutate(request, old, scale, settings)
   local res = request.res
   request.presented = { kind = SCALE, of = function(object)

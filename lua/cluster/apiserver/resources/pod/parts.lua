@@ -80,7 +80,7 @@ function M.find(request)
 end
 
 
---- What others have to say of what was read. @return table|nil failure
+--- Admission of the object of a part. @return table|nil failure
 function M.admit(request, object, group, settings)
   request.presented = { kind = { group = group, version = "v1", kind = object.kind }, of = function(same)
     return same
