@@ -85,7 +85,7 @@ describe("moonloop dev", function()
 
     it("says the last words of a container, and runs it as the user that it wants", function()
       server = dev.start {}
-      server:must("POST", PODS, pod("words", "id -u >/dev/termination-log; exit 3", nil,
+      server:must("POST", PODS, pod("words", "id -un >/dev/termination-log; exit 3", nil,
         { securityContext = { runAsUser = 4242 } }))
       assert.equal("4242\n", till_state(server, "words", terminated).message)
       server:must("POST", PODS, pod("log", "echo said; exit 3", nil,

@@ -25,7 +25,8 @@ end
 
 --- Starts it, and waits until it prints the way in.
 ---@param words string[]? options
----@param opts { env?: table, before?: string, under?: string }? see host.spawn; TMPDIR is a folder of its own: `tmp`
+---@param opts { binary?: string, env?: table, before?: string, under?: string }? see host.spawn; TMPDIR is a
+---  folder of its own: `tmp`
 function M.start(words, opts)
   opts = opts or {}
   local env = { TMPDIR = shell.folder "tmp" }
@@ -35,7 +36,7 @@ function M.start(words, opts)
     end
   end
   local process = host.spawn({ "dev", table.unpack(words or {}) }, {
-    name = "dev", env = env, before = opts.before, under = opts.under,
+    name = "dev", binary = opts.binary, env = env, before = opts.before, under = opts.under,
   })
   local self = setmetatable({ host = process, tmp = env.TMPDIR }, M)
   self.kubeconfig = wait.till("moonloop dev to print the way in", 10, function()

@@ -3,6 +3,7 @@
 --- Rules: kubernetes/pkg/kubelet/kubelet_pods.go (makeMounts, ensureHostsFile), kuberuntime/kuberuntime_container.go
 --- (makeMounts: the file of terminationMessagePath), util/truncateHostname.
 local fit = require "cluster.apiserver.kubelet.fit"
+local passwd = require "cluster.apiserver.kubelet.passwd"
 local paths = require "cluster.apiserver.kubelet.paths"
 local process = require "cluster.process"
 local resolver = require "cluster.apiserver.kubelet.resolver"
@@ -12,6 +13,7 @@ local M = {}
 
 local HOSTNAME_MAX = 63
 local ANYBODY = 65532 -- for an image that must not run as root and does not say as whom
+local HOME = "/root"
 local ALL_READ, ALL_WRITE = 420, 438 -- 0644, 0666
 local READ_ONLY = { "configMap", "secret", "projected", "downwardAPI" } -- whatever the mount says
 
@@ -74,6 +76,23 @@ local function add_etc(mounts, place, run)
 end
 
 
+-- A file for the container's user, where the machine does not know it.
+local function add_passwd(mounts, place, run)
+  local user, group = M.user(run.pod, run.container)
+  local text = passwd.text(user, group, HOME)
+  if not text then
+    return true
+  end
+  local path = ("%s/passwd/%s"):format(place, run.container.name)
+  mounts[#mounts + 1] = { source = path, target = "/etc/passwd" }
+  local ok, why = process.make_folder(place .. "/passwd")
+  if ok then
+    ok, why = process.write(path, text, ALL_READ)
+  end
+  return ok, why
+end
+
+
 local function is_read_only(entry, volume)
   for _, kind in ipairs(READ_ONLY) do
     if volume[kind] then
@@ -125,6 +144,9 @@ local function mounts_of(place, run)
   if ok then
     ok, why = add_etc(mounts, place, run)
   end
+  if ok then
+    ok, why = add_passwd(mounts, place, run)
+  end
   if ok and fit.is_own(container) then
     local program
     program, why = process.executable()
@@ -166,7 +188,7 @@ function M.plan(place, run)
   return {
     directory = directory,
     root = "/",
-    home = "/root",
+    home = HOME,
     message = message,
     container = {
       root = root,
