@@ -126,12 +126,12 @@ describe("a server that is sent any body", function()
     world:must("POST", testserver.CONFIGMAPS, { metadata = { name = "alive" } })
   end
 
-  for i, res in ipairs(kinds.all()) do
+  for _, res in ipairs(kinds.all()) do
     local path = (res.group == "" and "/api/" or "/apis/" .. res.group .. "/") .. res.version
       .. (res.namespaced and "/namespaces/default/" or "/") .. res.plural
 
     it("answers what it says of " .. res.plural .. " in " .. res.api_version, function()
-      local random, name = testobjects.new(i * 1000 + SEED), builtin.name_of(res.group, res.version, res.kind)
+      local random, name = testobjects.new(res, SEED), builtin.name_of(res.group, res.version, res.kind)
       for _ = 1, OBJECTS do
         local object = random:object(name, "a")
         local packed = testobjects.protobuf(name, res.api_version, res.kind, object)

@@ -71,21 +71,11 @@ local function path_of(res)
 end
 
 
--- The same for a kind whatever other kinds there are.
-local function seed_of(res)
-  local seed = SEED
-  for at = 1, #res.id do
-    seed = seed * 31 + res.id:byte(at) & 0xffffffff
-  end
-  return seed
-end
-
-
 describe("a server that is sent any status", function()
   for _, res in ipairs(with_status()) do
     it("answers what it says of " .. res.plural .. " in " .. res.api_version, function()
       local world, path = testserver.new { accounts = false }, path_of(res)
-      local random, name = testobjects.new(seed_of(res)), builtin.name_of(res.group, res.version, res.kind)
+      local random, name = testobjects.new(res, SEED), builtin.name_of(res.group, res.version, res.kind)
       world:must("POST", path, { metadata = { name = "a" }, spec = SPECS[res.plural] })
       for _ = 1, STATUSES do
         local text = host.json.encode { status = random:object(name, "a").status }

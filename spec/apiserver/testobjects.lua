@@ -26,9 +26,14 @@ local QUANTITIES = { "1", "100m", "0", "-1", "1Gi", "1e3", "12345678901234567890
 local ANYTHING = { null, false, true, 5, -1.5, "a", "" }
 
 
---- @param seed integer
-function M.new(seed)
-  return setmetatable({ state = seed }, M)
+--- Objects of a kind are the same whatever other kinds there are.
+--- @param res table the resource's description  @param seed integer others for another one
+function M.new(res, seed)
+  local state = seed
+  for at = 1, #res.id do
+    state = state * 31 + res.id:byte(at) & 0xffffffff
+  end
+  return setmetatable({ state = state }, M)
 end
 
 

@@ -32,15 +32,15 @@ end
 --- The labels and the selector that the server made have to be the Job's own.
 --- @param uid_labels table those with the uid, the newest name first  @param name_labels table those with the name
 function M.check_generated(object, uid_labels, name_labels, errors)
-  local meta, labels = object.metadata, object.spec.template.metadata.labels or {}
+  local meta, labels, selector = object.metadata, object.spec.template.metadata.labels or {}, object.spec.selector
   local expected = {}
   for i = #uid_labels, 1, -1 do
     must_have(labels, uid_labels[i], meta.uid, errors)
     must_have(labels, name_labels[i], meta.name or "", errors)
     expected[uid_labels[i]], expected[name_labels[i]] = meta.uid, meta.name or ""
   end
-  if not selectors.matches(object.spec.selector, expected) then
-    errors[#errors + 1] = field.invalid("spec.selector", object.spec.selector, "`selector` not auto-generated")
+  if selectors.is_valid(selector) and not selectors.matches(selector, expected) then
+    errors[#errors + 1] = field.invalid("spec.selector", selector, "`selector` not auto-generated")
   end
 end
 

@@ -47,6 +47,14 @@ function M.validate(selector, path, errors)
 end
 
 
+--- Whether a selector can be asked what it matches.
+function M.is_valid(selector)
+  local errors = {}
+  M.validate(selector, "", errors)
+  return #errors == 0
+end
+
+
 --- As label_selector.lua has them.
 M.is_empty, M.matches = label_selector.is_empty, label_selector.match
 
