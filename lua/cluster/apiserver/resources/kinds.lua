@@ -34,8 +34,10 @@ return {
     services = { rules = "services" },
   },
   ["admissionregistration.k8s.io/v1"] = {
+    mutatingwebhookconfigurations = { rules = "resources.admission.mutatingwebhooks" },
     validatingadmissionpolicies = { rules = "resources.admission.policies" },
     validatingadmissionpolicybindings = { rules = "resources.admission.bindings" },
+    validatingwebhookconfigurations = { rules = "resources.admission.validatingwebhooks" },
   },
   ["apiextensions.k8s.io/v1"] = { customresourcedefinitions = { rules = "customresourcedefinitions" } },
   ["apiregistration.k8s.io/v1"] = { apiservices = { rules = "apiservices" } },

@@ -1,0 +1,2 @@
+--- MutatingWebhookConfigurations.
+return require("cluster.apiserver.resources.admission.webhooks").strategy(true)

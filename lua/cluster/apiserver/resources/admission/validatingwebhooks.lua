@@ -1,0 +1,2 @@
+--- ValidatingWebhookConfigurations.
+return require("cluster.apiserver.resources.admission.webhooks").strategy(false)
