@@ -391,7 +391,7 @@ struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
     lua_insert(L, -2);
     push_request(server->trusted, request);
     lua_pushvalue(L, -4);
-    if (host_call(server->trusted, 3, 0) < 0)
+    if (host_run(server->trusted, 3) < 0)
         fail_request(server, call, request);
     bool over = call->state == REPLY_OVER;
     lua_pop(L, 1); /* the reply, which may go now */

@@ -1,8 +1,9 @@
 /* cluster. The embedded API server for callers in C: lua/cluster/apiserver/ in a trusted Lua state
  * of its own. It has no sockets: the caller passes each request with a sink for its answer.
  *
- * A request is handled at once, on the caller's stack. The sink's functions are called during that
- * call or later from the loop; they must not call the server or Lua.
+ * A request is handled at once, on the caller's stack, up to its answer or to where it waits for a
+ * webhook. The sink's functions are called during that call or later from the loop; they must not
+ * call the server or Lua.
  *
  * In Lua the answer is a userdata with send, start, write, finish, abort and the field on_close, as
  * lua/cluster/meta/host.lua has it. An error that a handler raises is logged with its traceback.

@@ -18,6 +18,7 @@
 #include "cluster/network_lua.h"
 #include "cluster/process_lua.h"
 #include "cluster/transport_embedded.h"
+#include "cluster/webhook_lua.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
@@ -61,7 +62,8 @@ struct ml_dev {
     struct ml_processes *processes;
     struct ml_pod_network *network; /* NULL: pods are in the machine's */
     struct ml_relay *relay;
-    struct ml_http_client *prober; /* of pods' HTTP probes */
+    struct ml_http_client *prober;   /* of pods' HTTP probes */
+    struct ml_http_client *webhooks; /* of the API server's admission */
     char *folder;                  /* of our own, for logs and pods; NULL: not made yet */
     int folder_lock;  /* another process that can lock it knows that this one has ended */
     char *kubeconfig; /* the file that was written */
@@ -467,7 +469,9 @@ static int make_dev_server(struct ml_dev *self)
         return r;
     const struct ml_process_library library = {self->processes, self->prober, self->network};
     const struct ml_network_library network = {self->network, self->relay};
+    const struct ml_webhook_library webhooks = {self->webhooks, self->network};
     ml_trusted_add_processes(ml_apiserver_trusted(self->server), &library);
+    ml_trusted_add_webhooks(ml_apiserver_trusted(self->server), &webhooks);
     if (self->network)
         ml_trusted_add_network(ml_apiserver_trusted(self->server), &network);
     return 0;
@@ -608,6 +612,7 @@ static int build_dev(struct ml_dev *self)
     ml_timer_init(&self->idle_check, self->loop, check_idle, self);
     ml_timer_init(&self->end_check, self->loop, check_end, self);
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
+    self->webhooks = ml_http_client_new(self->loop, "kube-apiserver-admission");
     if (ml_processes_new(self->loop, &self->processes, self->err) < 0)
         return MOONLOOP_EXIT_BAD;
     make_pod_network(self);
@@ -642,6 +647,7 @@ static void free_dev(struct ml_dev *self)
     ml_relay_free(self->relay);
     ml_processes_free(self->processes);
     ml_pod_network_free(self->network);
+    ml_http_client_free(self->webhooks);
     ml_http_client_free(self->prober);
     if (self->loop) {
         catch_stop_signals(self, NULL);

@@ -40,10 +40,43 @@ int host_call(struct ml_trusted *trusted, int arguments, int results)
     return ML_ESCRIPT;
 }
 
+int host_resume(struct ml_trusted *trusted, lua_State *thread, int arguments)
+{
+    lua_State *before = trusted->running;
+    int results = 0;
+    trusted->running = thread;
+    int status = lua_resume(thread, before, arguments, &results);
+    trusted->running = before;
+    if (status == LUA_OK || status == LUA_YIELD) {
+        lua_pop(thread, results);
+        return 0;
+    }
+    const char *message = lua_tostring(thread, -1);
+    luaL_traceback(before, thread, message ? message : "an error without a text", 0);
+    keep_traceback(trusted);
+    return ML_ESCRIPT;
+}
+
+int host_run(struct ml_trusted *trusted, int arguments)
+{
+    lua_State *L = trusted->running, *thread = lua_newthread(L);
+    lua_insert(L, -(arguments + 2));
+    lua_xmove(L, thread, arguments + 1);
+    int r = host_resume(trusted, thread, arguments);
+    lua_pop(L, 1); /* the thread: who makes it wait holds it */
+    return r;
+}
+
+void host_tell_failure(struct ml_trusted *trusted)
+{
+    if (trusted->options.failed)
+        trusted->options.failed(trusted->options.context, ml_trusted_traceback(trusted));
+}
+
 void host_call_back(struct ml_trusted *trusted, int arguments)
 {
-    if (host_call(trusted, arguments, 0) < 0 && trusted->options.failed)
-        trusted->options.failed(trusted->options.context, ml_trusted_traceback(trusted));
+    if (host_run(trusted, arguments) < 0)
+        host_tell_failure(trusted);
 }
 
 lua_State *host_enter(lua_State *L)

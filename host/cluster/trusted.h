@@ -3,8 +3,9 @@
  * ends when memory runs out. Users' scripts never run in it.
  *
  * `require` finds the embedded library (lua/moonloop/ without its stubs), then files by
- * package.path; "cluster.host" is what the host_*.c files bind. An error in a callback that
- * the loop runs (host.after, host.defer) ends that callback only, and is passed to `failed`. */
+ * package.path; "cluster.host" is what the host_*.c files bind. A callback that the loop runs
+ * (host.after, host.defer) has a Lua thread of its own, so that it may wait for an answer while
+ * others run; an error in it ends that callback only, and is passed to `failed`. */
 #pragma once
 
 #include "base/buf.h"

@@ -74,7 +74,18 @@ void host_push_callback(lua_State *L, const void *userdata, int which); /* [+1] 
  * On failure ML_ESCRIPT, and the message with its traceback is in trusted->traceback. */
 ML_NODISCARD int host_call(struct ml_trusted *trusted, int arguments, int results);
 
-/* As host_call, for callbacks of the loop: a failure goes to `failed`, results are dropped. */
+/* trusted.c. [-(arguments + 1)] Calls the function below `arguments` on top on a Lua thread of its
+ * own, so that it may wait: a binding that yields, and calls host_resume later, from the loop.
+ * Returns 0 when the function has ended or waits; its results are dropped. A failure before it
+ * waits is ML_ESCRIPT, as for host_call. */
+ML_NODISCARD int host_run(struct ml_trusted *trusted, int arguments);
+/* trusted.c. Goes on with a thread that waits: the binding returns the `arguments` on the thread's
+ * top. The caller holds the thread until this returns, and calls from the loop. As host_run. */
+ML_NODISCARD int host_resume(struct ml_trusted *trusted, lua_State *thread, int arguments);
+/* trusted.c. Passes the traceback of the last failure to `failed`. */
+void host_tell_failure(struct ml_trusted *trusted);
+
+/* As host_run, for callbacks of the loop: a failure goes to `failed`. */
 void host_call_back(struct ml_trusted *trusted, int arguments);
 
 /* Fills `err` from the first line of the traceback. Returns ML_ESCRIPT. */

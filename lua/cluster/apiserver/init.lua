@@ -84,7 +84,8 @@ local function serve(self, asked, reply)
 end
 
 
---- Takes one request; its answer goes to `reply`. Never raises.
+--- Takes one request; its answer goes to `reply`. Never raises. It may wait for a webhook where the caller's thread can
+--- be suspended.
 ---
 --- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
 ---   when that is already known, object = what the body would say, admitted, of which call.lua tells }
@@ -97,8 +98,9 @@ function Server:handle(raw, reply)
   if self.listeners[1] then
     reply = audit.reply(asked, reply, self.listeners)
   end
+  asked.reply = reply
   local ok, why = xpcall(serve, debug.traceback, self, asked, reply)
-  if not ok then
+  if not ok and not asked.is_gone then
     host.log("error", "a request failed by a mistake of the server", { path = raw.path, error = tostring(why) })
     pcall(respond.failure, asked, reply, status.internal("see the server's log"))
   end

@@ -6,6 +6,8 @@
 --- A deletion passes both at once; a deletecollection passes them with each of its objects. A patch or an apply is a
 --- CREATE or an UPDATE. Objects of the group admissionregistration.k8s.io pass without any plugin being asked.
 ---
+--- A plugin may wait for an answer from outside: the request is one of the threads that the loop runs.
+---
 --- Each point is a list of plugins, asked in their order; the first that refuses ends it. A plugin is
 ---   watches                    ids of resources: it is only asked when an object of one of them is stored
 ---   check(attributes)          returns nil, or a status that refuses the write. A mutating one changes
@@ -27,6 +29,7 @@
 --- Rules: apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go, apiserver/pkg/registry/rest/create.go,
 --- apiserver/pkg/admission/plugin/webhook/predicates/rules (the exempt group).
 local policies = require "cluster.apiserver.admission.policies"
+local webhooks = require "cluster.apiserver.admission.webhooks"
 
 local M = {}
 
@@ -34,7 +37,7 @@ local EXEMPT <const> = "admissionregistration.k8s.io"
 local OPTIONS = { CREATE = "CreateOptions", UPDATE = "UpdateOptions", DELETE = "DeleteOptions" }
 local NONE = {}
 
-M.plugins = { mutating = {}, validating = { policies } }
+M.plugins = { mutating = { webhooks.mutating }, validating = { policies, webhooks.validating } }
 
 
 -- Whether anything is stored that a plugin acts by. Most servers have nothing.

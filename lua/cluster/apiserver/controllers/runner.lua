@@ -43,7 +43,7 @@ function M.start(server, spec)
   local group, version, kind = table.unpack(spec.kind)
   local res = server.registry:by_kind(group, version, kind)
   local owned, queue, queued, pauses, timers = set_of(spec.owns), {}, {}, {}, {}
-  local add -- (key)
+  local add, is_draining = nil, false -- add(key)
 
   local function later(key, seconds)
     if timers[key] then
@@ -92,19 +92,22 @@ function M.start(server, spec)
     end
   end
 
+  -- One key at a time, also while a write of it waits for a webhook.
   local function drain()
     while queue[1] do
       local key = table.remove(queue, 1)
       queued[key] = nil
       work(key)
     end
+    is_draining = false
   end
 
   function add(key)
     if not queued[key] then
       queued[key] = true
       queue[#queue + 1] = key
-      if #queue == 1 then
+      if not is_draining then
+        is_draining = true
         host.defer(drain)
       end
     end

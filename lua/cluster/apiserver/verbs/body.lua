@@ -6,10 +6,10 @@ local builtin = require "cluster.apiserver.schema.builtin"
 local complaints = require "cluster.apiserver.verbs.complaints"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
-local metadata = require "cluster.apiserver.metadata"
 local protobuf = require "cluster.apiserver.schema.protobuf"
 local respond = require "cluster.apiserver.respond"
 local schema = require "cluster.apiserver.schema"
+local shape = require "cluster.apiserver.shape"
 local status = require "cluster.apiserver.status"
 local syntax = require "cluster.apiserver.syntax"
 local yaml = require "cluster.apiserver.verbs.yaml"
@@ -188,29 +188,8 @@ local function check_builtin(request, res, object)
 end
 
 
---- Brings an object into the shape of its kind: takes out what the kind does not know, refuses what the server's
---- decoder would refuse, sets defaults.
---- @return table|nil unknown sorted paths of what was taken out; nil and why when it is refused
-function M.shape(res, object)
-  local strategy = res.strategy
-  local unknown = {}
-  if res.schema then
-    local why = schema.decode(res.schema, object)
-    if why then
-      return nil, why
-    end
-    unknown = schema.prune(res.schema, object)
-  end
-  metadata.normalize(object)
-  local managers = object.metadata.managedFields -- an empty list says something, which a type would not keep
-  if strategy and strategy.defaults then
-    strategy.defaults(object)
-    object.metadata.managedFields = managers
-  elseif res.schema and not res.builtin then
-    schema.default(res.schema, object)
-  end
-  return unknown
-end
+--- See shape.lua.
+M.shape = shape
 
 
 --- What becomes of complaints about an object: warnings, an error, or nothing.

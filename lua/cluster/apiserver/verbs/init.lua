@@ -3,6 +3,7 @@
 --- Rules: apiserver/pkg/endpoints/installer.go (the list of paths and methods),
 --- apiextensions-apiserver/pkg/apiserver/customresource_handler.go (the same for custom kinds).
 local absent = require "cluster.apiserver.verbs.absent"
+local host = require "cluster.host"
 local names = require "cluster.names"
 local respond = require "cluster.apiserver.respond"
 local scale = require "cluster.apiserver.verbs.scale"
@@ -12,6 +13,7 @@ local M = {}
 
 -- Bytes of a body that are read.
 local BODY_MAX = 3 * 1024 * 1024
+local TRIES = 5 -- of a write whose object changed while it waited
 
 local MAIN = {
   get = require "cluster.apiserver.verbs.get",
@@ -153,6 +155,21 @@ local function check_name(request)
 end
 
 
+-- Runs a handler, and again when the object changed while the request waited for a webhook, as
+-- GuaranteedUpdate of apiserver/pkg/storage/etcd3/store.go does. What an in-process caller gave is used up.
+local function run(handler, request, reply)
+  local warnings, code, answer = request.warnings, nil, nil
+  for _ = 1, TRIES do
+    request.is_stale, request.warnings = false, warnings and host.json.copy(warnings)
+    code, answer = handler(request, reply)
+    if not request.is_stale or request.object then
+      break
+    end
+  end
+  return code, answer
+end
+
+
 --- Answers a request about a resource.
 function M.serve(request, reply)
   local res = request.server.registry:find(request.group, request.version, request.resource)
@@ -174,7 +191,7 @@ function M.serve(request, reply)
   elseif not respond.negotiate(request, reply) then
     return
   end
-  local code, answer = handler(request, reply)
+  local code, answer = run(handler, request, reply)
   if not code then
     return respond.failure(request, reply, answer)
   elseif code ~= true then

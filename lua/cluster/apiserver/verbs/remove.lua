@@ -10,6 +10,7 @@ local options = require "cluster.apiserver.verbs.options"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local strategies = require "cluster.apiserver.verbs.strategies"
 
 local M = {}
 
@@ -237,6 +238,8 @@ function M.remove(request, entry, settings)
   local failure = is_refused(request, entry, object, settings) or admission.deleting(request, object, settings)
   if failure then
     return nil, failure
+  elseif strategies.is_stale(request, entry) then
+    return nil, status.conflict(res, entry.name, "the object was changed while it was deleted; please try again")
   end
   if strategy.mark_deleted then
     if not object.metadata.deletionTimestamp then

@@ -163,6 +163,9 @@ end
 
 local function store_change(request, entry, old, object)
   local res, kept = request.res, request.server.store
+  if strategies.is_stale(request, entry) then
+    return nil, status.conflict(res, request.name, MODIFIED)
+  end
   if emptied(old, object) and may_go(request, object) then
     local gone, failure = kept:delete(res, entry, host.json.copy(old))
     return gone and host.json.encode(object), failure

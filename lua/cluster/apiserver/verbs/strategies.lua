@@ -22,6 +22,16 @@ function M.append(list, more)
 end
 
 
+--- Whether the object that a write began with is another one by now, because the request waited; verbs/init.lua tries
+--- again then.
+function M.is_stale(request, entry)
+  if request.waited and request.server.store:get(request.res.id, entry.namespace, entry.name) ~= entry then
+    request.is_stale = true
+  end
+  return request.is_stale
+end
+
+
 --- What a write with these field errors returns.
 function M.invalid(res, object, errors)
   return nil, status.invalid(res.group, res.kind, object.metadata.name or "", errors)

@@ -162,7 +162,7 @@ end
 function M.create(request, object, options)
   local res = request.res
   local strategy = res.strategy or NO_STRATEGY
-  local failure = admission.mutating(request, "CREATE", object, nil, options)
+  local failure = admission.mutating(request, "CREATE", object, nil, options) or M.settle_namespace(request, object)
   if failure then
     return nil, failure
   end
@@ -186,6 +186,7 @@ function M.create(request, object, options)
   strategies.warn(request, object, nil)
   failure = strategy.admit and strategy.admit(object, nil, strategies.context(request))
     or admission.validating(request, "CREATE", object, nil, options)
+    or request.waited and request.server.namespaces:check_create(request, object)
   if failure then
     return nil, failure
   end

@@ -22,6 +22,12 @@ local function compile_each(list, env, wanted, key)
 end
 
 
+--- matchConditions, of a policy or a webhook. @return list of { item, text, program or error }
+function M.conditions(list, env)
+  return compile_each(list, env, expressions.BOOL, "expression")
+end
+
+
 -- The type of `variables` for has(variables.name), which is true of each.
 local function names_of(variables)
   local fields, items = {}, {}
@@ -42,7 +48,7 @@ function M.policy(policy)
   local envs = expressions.of_policy(spec, false)
   return {
     name = policy.metadata.name, spec = spec, count = #(spec.validations or NONE),
-    conditions = compile_each(spec.matchConditions, envs.full, expressions.BOOL, "expression"),
+    conditions = M.conditions(spec.matchConditions, envs.full),
     validations = compile_each(spec.validations, envs.full, expressions.BOOL, "expression"),
     messages = compile_each(spec.validations, envs.plain, expressions.STRING, "messageExpression"),
     annotations = compile_each(spec.auditAnnotations, envs.full, expressions.STRING_OR_NULL, "valueExpression"),

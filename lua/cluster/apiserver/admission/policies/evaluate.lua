@@ -68,8 +68,9 @@ local function run_all(list, count, policy, bindings, budget)
 end
 
 
--- Whether the matchConditions hold: "yes", "no", or nil and why that is not known.
-local function holds(policy, bindings)
+--- Whether the matchConditions of a policy or a webhook hold: "yes", "no", or nil and why that is not known.
+--- @param policy table its conditions and variables are used; see compile.lua
+function M.conditions(policy, bindings)
   local list = policy.conditions
   local input = setmetatable({ namespaceObject = host.json.null }, { __index = bindings })
   local results = run_all(list, #list, policy, input, CONDITIONS_BUDGET)
@@ -139,7 +140,7 @@ function M.policy(policy, bindings)
   local input = setmetatable({ variables = names }, { __index = bindings })
   local answer, why = "yes", nil
   if #policy.conditions > 0 then
-    answer, why = holds(policy, input)
+    answer, why = M.conditions(policy, input)
   end
   if not answer then
     return fail(why)

@@ -1,0 +1,132 @@
+--- How a webhook is reached: its URL, its Service, and what went wrong in the words of Go's client.
+---
+--- Rules and wordings: apiserver/pkg/util/webhook/client.go, client-go/rest/request.go, apimachinery/pkg/api/errors.
+local client_config = require "cluster.apiserver.resources.admission.client_config"
+local endpoints = require "cluster.apiserver.network.endpoints"
+local field = require "cluster.apiserver.field"
+local host = require "cluster.host"
+local store = require "cluster.apiserver.store"
+
+local M = {}
+
+local SERVICE = { api_version = "v1", kind = "Service" }
+local NO_MODULE = "this server calls no webhooks"
+
+-- What client-go says of an answer with such a code.
+local ANSWERS = {
+  [400] = "the server rejected our request for an unknown reason",
+  [401] = "the server has asked for the client to provide credentials",
+  [404] = "the server could not find the requested resource",
+  [405] = "the server does not allow this method on the requested resource",
+  [409] = "the server reported a conflict",
+  [422] = "the server rejected our request due to an error in our request",
+  [429] = "the server has received too many requests and has asked us to try again later",
+  [503] = "the server is currently unable to handle the request",
+  [504] = "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+
+
+local function answer_error(code, body)
+  if ANSWERS[code] then
+    return ANSWERS[code]
+  elseif code >= 500 then
+    local text = body:match "^%s*(.-)%s*$"
+    return ("an error on the server (%s) has prevented the request from succeeding"):format(
+      field.quote(text ~= "" and text or "unknown"))
+  end
+  return ("the server responded with the status code %d but did not return more information"):format(code)
+end
+
+
+-- In Go's words, where they are the same thing.
+local function network_error(why, timed_out, place)
+  if timed_out then
+    return "context deadline exceeded"
+  elseif why:find("refused", 1, true) then
+    return ("dial tcp %s: connect: connection refused"):format(place)
+  elseif why:find("unable to get local issuer", 1, true) or why:find("self-signed", 1, true)
+    or why:find("unknown authority", 1, true) then
+    return "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+  end
+  return why
+end
+
+
+-- A place behind the Service's port. @return string|nil address:port, or nil and why there is none
+local function place_of(server, service)
+  local entry = server.store:get("services", service.namespace, service.name)
+  if not entry then
+    return nil, ("service %s not found"):format(field.quote(service.name))
+  end
+  for _, port in ipairs(store.object(SERVICE, entry).spec.ports or {}) do
+    if port.port == service.port then
+      local found = endpoints.of_port(endpoints.slices(server, service.namespace, service.name), port)
+      if #found == 0 then
+        return nil, ("no endpoints available for service %s"):format(field.quote(service.name))
+      end
+      local one = found[host.random(#found) + 1]
+      return ("%s:%d"):format(one.address, one.port)
+    end
+  end
+  return nil, ("no service port %d found for service %s"):format(service.port, field.quote(service.name))
+end
+
+
+-- The client of a hook's configuration: it keeps its connections as long as the configuration is the same.
+local function client_of(hook, webhook)
+  if not hook.client then
+    local config, name = hook.spec.clientConfig, nil
+    if config.service then
+      name = ("%s.%s.svc"):format(config.service.name, config.service.namespace)
+    end
+    local bundle = config.caBundle and host.base64.decode(config.caBundle)
+    hook.client = webhook.client(bundle ~= "" and bundle or nil, name)
+  end
+  return hook.client
+end
+
+
+-- Where a hook is: the URL to show, the URL to dial, its address and the name of its host, if that is another one.
+local function target(hook, server, seconds)
+  local config, query = hook.spec.clientConfig, ("?timeout=%ds"):format(seconds)
+  if config.url then
+    local parts = client_config.parse(config.url)
+    local place = parts.host:find ":%d+$" and parts.host or parts.host .. ":443"
+    local url = config.url .. query
+    return { shown = url, url = url, place = place }
+  end
+  local service = config.service
+  local path = service.path or ""
+  path = (path:sub(1, 1) == "/" and path or "/" .. path) .. query
+  local name = ("%s.%s.svc:%d"):format(service.name, service.namespace, service.port)
+  local place, why = place_of(server, service)
+  return {
+    shown = "https://" .. name .. path, url = place and "https://" .. place .. path, place = place, host = name, why = why,
+  }
+end
+
+
+--- Sends a review; the request waits for the answer.
+--- @return string|nil body of the answer; nil and why the webhook could not be called
+function M.post(hook, server, review)
+  local webhook = package.loaded["cluster.webhook"]
+  if not webhook then
+    return nil, NO_MODULE
+  end
+  local seconds = hook.spec.timeoutSeconds
+  local to = target(hook, server, seconds)
+  local code, content_type, body
+  if to.url then
+    code, content_type, body = client_of(hook, webhook):post(to.url, host.json.encode(review), seconds, to.host)
+  end
+  if not code then
+    local why = to.why or network_error(content_type, body, to.place)
+    return nil, ('failed to call webhook: Post "%s": %s'):format(to.shown, why)
+  elseif code < 200 or code > 299 then
+    return nil, "failed to call webhook: " .. answer_error(code, body)
+  end
+  return body
+end
+
+
+return M
