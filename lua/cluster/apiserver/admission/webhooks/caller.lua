@@ -26,13 +26,13 @@ local ANSWERS = {
 }
 
 
-local function answer_error(code, body)
+local function answer_error(code, content_type, body)
+  local is_text = content_type == "" or content_type:find "^text/"
   if ANSWERS[code] then
     return ANSWERS[code]
   elseif code >= 500 then
-    local text = body:match "^%s*(.-)%s*$"
     return ("an error on the server (%s) has prevented the request from succeeding"):format(
-      field.quote(text ~= "" and text or "unknown"))
+      field.quote(is_text and body:match "^%s*(.-)%s*$" or "unknown"))
   end
   return ("the server responded with the status code %d but did not return more information"):format(code)
 end
@@ -123,7 +123,7 @@ function M.post(hook, server, review)
     local why = to.why or network_error(content_type, body, to.place)
     return nil, ('failed to call webhook: Post "%s": %s'):format(to.shown, why)
   elseif code < 200 or code > 299 then
-    return nil, "failed to call webhook: " .. answer_error(code, body)
+    return nil, "failed to call webhook: " .. answer_error(code, content_type, body)
   end
   return body
 end

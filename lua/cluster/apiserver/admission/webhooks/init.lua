@@ -175,21 +175,17 @@ local function mutate(hook, response, attributes, res)
 end
 
 
--- Which hooks are called again: those that said so, and ran before another one changed the object.
-local function new_round()
-  return { again = {}, invoked = {} }
-end
-
-
-local function note_change(round)
-  for uid in pairs(round.invoked) do
-    round.again[uid] = true
+-- Those that said so are called again when another one changed the object after them, in the second round too.
+local function note_change(asked)
+  for uid in pairs(asked.invoked) do
+    asked.again[uid] = true
   end
-  round.invoked = {}
+  asked.invoked = {}
 end
 
 
-local function mutate_by_all(hooks, attributes, round, only)
+-- @param asked table { invoked, again }: ids of hooks  @param only table|nil the ids of those that are called
+local function mutate_by_all(hooks, attributes, asked, only)
   for _, hook in ipairs(hooks) do
     local res, failure, response, changed
     if not only or only[hook.uid] then
@@ -202,10 +198,10 @@ local function mutate_by_all(hooks, attributes, round, only)
       changed, failure = mutate(hook, response, attributes, res)
     end
     if changed then
-      note_change(round)
+      note_change(asked)
     end
     if res and hook.spec.reinvocationPolicy == "IfNeeded" then
-      round.invoked[hook.uid] = true
+      asked.invoked[hook.uid] = true
     end
     if failure then
       return failure
@@ -220,10 +216,10 @@ M.mutating = { watches = { MUTATING } }
 --- Calls the mutating webhooks about a write, one after the other, and those again that asked for it when another one
 --- changed the object after them. @return table|nil failure a status
 function M.mutating.check(attributes)
-  local hooks, round = hooks_of(attributes.server.store, MUTATING), new_round()
-  local failure = mutate_by_all(hooks, attributes, round)
-  if not failure and next(round.again) then
-    failure = mutate_by_all(hooks, attributes, new_round(), round.again)
+  local hooks, asked = hooks_of(attributes.server.store, MUTATING), { invoked = {}, again = {} }
+  local failure = mutate_by_all(hooks, attributes, asked)
+  if not failure and next(asked.again) then
+    failure = mutate_by_all(hooks, attributes, asked, asked.again)
   end
   return failure
 end

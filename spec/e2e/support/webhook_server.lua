@@ -1,0 +1,111 @@
+-- A webhook's server, as a process: lua5.4 webhook_server.lua FILES. FILES.crt and FILES.key are its certificate; FILES.port
+-- gets its port, and FILES.PATH.json the last review that was sent to /PATH. What it answers depends on the path.
+local cjson = require "cjson"
+local mime = require "mime"
+local socket = require "socket"
+local ssl = require "ssl"
+
+local files = assert(arg[1])
+local TLS = { mode = "server", protocol = "any", certificate = files .. ".crt", key = files .. ".key" }
+local hanging = {}
+
+
+local function write(path, text)
+  local file = assert(io.open(path .. ".new", "w"))
+  file:write(text)
+  file:close()
+  assert(os.rename(path .. ".new", path))
+end
+
+
+local function review(request, response)
+  response.uid = response.uid or request.uid
+  return 200, cjson.encode { apiVersion = "admission.k8s.io/v1", kind = "AdmissionReview", response = response }
+end
+
+
+local function patch(request, operations)
+  return review(request, { allowed = true, patchType = "JSONPatch", patch = (mime.b64(cjson.encode(operations))) })
+end
+
+
+local function label(name)
+  return function(request)
+    local labels = request.object.metadata.labels
+    if not labels then
+      return patch(request, { { op = "add", path = "/metadata/labels", value = { [name] = "1" } } })
+    end
+    local value = tostring((tonumber(labels[name]) or 0) + 1)
+    return patch(request, { { op = "add", path = "/metadata/labels/" .. name, value = value } })
+  end
+end
+
+
+local ANSWERS = {
+  allow = function(request) return review(request, { allowed = true }) end,
+  deny = function(request)
+    return review(request, { allowed = false, status = { code = 403, message = "not today", reason = "Forbidden" } })
+  end,
+  bare = function(request) return review(request, { allowed = false }) end,
+  reason = function(request) return review(request, { allowed = false, status = { code = 200, reason = "Because" } }) end,
+  warn = function(request) return review(request, { allowed = true, warnings = { "first \"one\"", "second" } }) end,
+  first = label "first",
+  second = label "second",
+  rename = function(request) return patch(request, { { op = "replace", path = "/metadata/name", value = "other" } }) end,
+  move = function(request) return patch(request, { { op = "add", path = "/metadata/namespace", value = "default" } }) end,
+  breaks = function(request) return patch(request, { { op = "add", path = "/data", value = 5 } }) end,
+  invalid = function(request) return patch(request, { { op = "add", path = "/data", value = { ["a b"] = "c" } } }) end,
+  missing = function(request) return patch(request, { { op = "remove", path = "/none/such" } }) end,
+  untyped = function(request) return review(request, { allowed = true, patch = "W10=" }) end,
+  merge = function(request) return review(request, { allowed = true, patch = "e30=", patchType = "MergePatch" }) end,
+  uid = function(request) return review(request, { allowed = true, uid = "another" }) end,
+  kind = function(request)
+    return 200, cjson.encode { apiVersion = "v1", kind = "Other", response = { allowed = true, uid = request.uid } }
+  end,
+  absent = function() return 200, cjson.encode { apiVersion = "admission.k8s.io/v1", kind = "AdmissionReview" } end,
+  garbage = function() return 200, "garbage" end,
+  error = function() return 500, "it broke\n" end,
+  notfound = function() return 404, "no" end,
+  close = function() end,
+}
+
+
+local function read_request(client)
+  local path = (client:receive() or ""):match "^POST /([^?%s]*)"
+  local length = 0
+  repeat
+    local line = client:receive() or ""
+    length = tonumber(line:lower():match "^content%-length:%s*(%d+)") or length
+  until line == ""
+  return path, client:receive(length)
+end
+
+
+local function answer(client)
+  local path, body = read_request(client)
+  if not body then
+    return
+  end
+  write(("%s.%s.json"):format(files, path), body)
+  if path == "hang" then
+    hanging[#hanging + 1] = client
+    return true
+  end
+  local code, text = ANSWERS[path](cjson.decode(body).request)
+  if code then
+    client:send(("HTTP/1.1 %d X\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"):format(
+      code, #text, text))
+  end
+end
+
+
+local server = assert(socket.bind("127.0.0.1", 0))
+write(files .. ".port", select(2, server:getsockname()) .. "\n")
+while true do
+  local client = assert(server:accept())
+  client:settimeout(5)
+  local secure = ssl.wrap(client, TLS)
+  if secure and secure:dohandshake() and not answer(secure) then
+    secure:close()
+  end
+end
