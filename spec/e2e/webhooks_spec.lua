@@ -7,6 +7,7 @@ local mime = require "mime"
 local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
 
+local KUBECTL = os.getenv "KUBECTL" or "kubectl"
 local KINDS = { mutating = "MutatingWebhookConfiguration", validating = "ValidatingWebhookConfiguration" }
 local GROUP = "/apis/admissionregistration.k8s.io/v1/"
 
@@ -134,6 +135,24 @@ describe("Admission webhooks", function()
     assert.equal(201, code, answer.message)
     assert.same({ first = "2", second = "2" }, answer.metadata.labels)
     assert.same(answer.metadata.labels, api.get("ConfigMap", ns, "a").metadata.labels)
+  end)
+
+  it("make nobody wait but who is asked about", function()
+    configure("validating", { "hang" }, { timeoutSeconds = 3 })
+    till_called "hang"
+    os.remove(files .. ".hang.json")
+    local said = shell.path "said"
+    shell.must(("(%s create configmap b -n %s >%s 2>&1; echo over >>%s) >/dev/null 2>&1 &"):format(KUBECTL, ns, said, said))
+    wait.till("the review", 20, function()
+      return shell.read(files .. ".hang.json")
+    end)
+    api.create("Secret", ns, { metadata = { name = "meanwhile" } })
+    assert.equal("", shell.read(said))
+    api.request("DELETE", table.remove(made))
+    wait.till("the create to end", 30, function()
+      return shell.read(said):find "over"
+    end)
+    assert.matches("context deadline exceeded", shell.read(said))
   end)
 
   it("that fail are passed over where their policy says so", function()

@@ -1,5 +1,6 @@
--- A webhook's server, as a process: lua5.4 webhook_server.lua FILES. FILES.crt and FILES.key are its certificate; FILES.port
--- gets its port, and FILES.PATH.json the last review that was sent to /PATH. What it answers depends on the path.
+-- A webhook's server, as a process: lua5.4 webhook_server.lua FILES [ADDRESS PORT]. FILES.crt and FILES.key are its
+-- certificate; FILES.port gets its port, and FILES.PATH.json the last review that was sent to /PATH. What it answers
+-- depends on the path.
 local cjson = require "cjson"
 local mime = require "mime"
 local socket = require "socket"
@@ -99,7 +100,7 @@ local function answer(client)
 end
 
 
-local server = assert(socket.bind("127.0.0.1", 0))
+local server = assert(socket.bind(arg[2] or "127.0.0.1", arg[3] or 0))
 write(files .. ".port", select(2, server:getsockname()) .. "\n")
 while true do
   local client = assert(server:accept())
