@@ -51,8 +51,8 @@ ML_NODISCARD int ml_trusted_call(struct ml_trusted *trusted, const char *module,
 
 /* A function of the host's for Lua: its argument as JSON (empty when left out or nil), its result
  * as JSON (nothing written: true). On failure Lua gets nil and the message. It may run the loop:
- * what the loop then calls in this state runs above the caller, on the same Lua thread, a
- * coroutine included. It must not free the state. */
+ * what the loop then calls in this state runs above the caller, each callback on a Lua thread of
+ * its own. It must not free the state. */
 typedef int ml_trusted_function(void *context, struct ml_str argument, struct ml_buf *result,
                                 struct ml_err *err);
 

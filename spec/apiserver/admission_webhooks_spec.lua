@@ -213,6 +213,7 @@ describe("a webhook", function()
     ["with a patch that is no base64"] = { allowed = true, patchType = "JSONPatch", patch = "?" },
     ["with a patch that is no list"] = { allowed = true, patchType = "JSONPatch", patch = host.base64.encode "{\"a\":1}" },
     ["with a patch that is no JSON"] = { allowed = true, patchType = "JSONPatch", patch = host.base64.encode "[" },
+    ["for another request"] = { allowed = true, uid = "another" },
     ["with warnings of numbers"] = { allowed = false, warnings = { 5 }, status = { code = "x", message = 5 } },
   } do
     it("whose response is " .. name .. " is no mistake of the server's", function()
@@ -220,7 +221,7 @@ describe("a webhook", function()
         return { post = function(_, _, body)
           local uid = host.json.decode(body).request.uid
           if type(response) == "table" and not host.json.is_array(response) then
-            response.uid = uid
+            response.uid = response.uid or uid
           end
           return 200, "", host.json.encode { apiVersion = "admission.k8s.io/v1", kind = "AdmissionReview",
             response = response }
