@@ -152,6 +152,7 @@ local targets = {
   { "`moonloop dev`: exec to the first answer", numbers("embedded.answered", MS), "%.0f ms", 100 },
   { "100 watchers at 1,000 events a second: events lost", numbers "embedded.watchers.lost", "%.0f", 0 },
   { "50 rules in CEL: time they add to a write", numbers("embedded.rules.added", 1 / 1000), "%.3f ms", 0.2 },
+  { "an admission webhook that allows: time it adds to a write, p50", numbers("embedded.webhook.added_p50", MS), "%.2f ms", 1 },
   { "`moonloop test reconcilers/`", numbers("embedded.test", MS), "%.0f ms", 100 },
   { "300 CRDs, in process: until all are established", numbers "embedded.crds.seconds", "%.1f s", 15 },
   { "… resident then", numbers("embedded.crds.VmRSS"), "%.0f MiB", 150 },

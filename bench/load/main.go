@@ -31,6 +31,7 @@ var commands = map[string]func(args []string) error{
 	"stream":    runStream,
 	"wait":      runWait,
 	"watchers":  runWatchers,
+	"webhook":   runWebhook,
 	"writes":    runWrites,
 }
 
@@ -50,6 +51,7 @@ const usage = `usage: load COMMAND [FLAG...]      (-h after a command lists its 
   answered   when the server of a kubeconfig that is still to be written first answered
   maps       makes ConfigMaps of 1 KB as fast as it can, and reads them: how many a second
   watchers   many watch while ConfigMaps are made at a rate: how many events did not arrive
+  webhook    makes ConfigMaps, and asks a webhook of its own about every second one: what that adds
   stream     serves lists and watches of pods and Ats that it makes up, for many objects at no cost of a real server
   lives      serves Ats that come, get pods and end, at little cost of a server: for profiles
   begin      has such a server make its Ats, until all are DONE

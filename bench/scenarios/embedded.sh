@@ -12,6 +12,7 @@ scenario_embedded() {
       record_all embedded.tls16
     record embedded.VmRSS.full "$(status_kib "$dev_pid" VmRSS)"
     "$load" watchers --kubeconfig "$work/dev.kubeconfig" --count 3000 | record_all embedded.watchers
+    "$load" webhook --kubeconfig "$work/dev.kubeconfig" --count 1000 | record_all embedded.webhook
     dev_stop
     in_process
     record embedded.test "$(seconds_of "$moonloop" test reconcilers/)"

@@ -196,6 +196,18 @@ describe("a webhook", function()
       "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/validating")))
   end)
 
+  it("fails by its policy in a test, where nothing can be called", function()
+    testwebhooks.remove()
+    testwebhooks.configure(server, "validating")
+    local code, failure = server:call("POST", MAPS, { metadata = { name = "a" } })
+    assert.equal(500, code)
+    assert.matches("nothing is called in moonloop test", failure.message)
+    server:must("PATCH", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/validating",
+      { webhooks = { { name = "validating.example.com", failurePolicy = "Ignore" } } },
+      { ["content-type"] = "application/strategic-merge-patch+json" })
+    server:configmap "a"
+  end)
+
   it("adds warnings and annotations", function()
     answer = function()
       return { allowed = true, warnings = host.json.array { "old" }, auditAnnotations = { key = "value" } }

@@ -10,7 +10,7 @@ local store = require "cluster.apiserver.store"
 local M = {}
 
 local SERVICE = { api_version = "v1", kind = "Service" }
-local NO_MODULE = "this server calls no webhooks"
+local NO_MODULE = "failed to call webhook: nothing is called in moonloop test; leave the configuration out of the test"
 
 -- What client-go says of an answer with such a code.
 local ANSWERS = {
