@@ -64,7 +64,7 @@ struct ml_dev {
     struct ml_relay *relay;
     struct ml_http_client *prober;   /* of pods' HTTP probes */
     struct ml_http_client *webhooks; /* of the API server's admission */
-    char *folder;                  /* of our own, for logs and pods; NULL: not made yet */
+    char *folder;                    /* of our own, for logs and pods; NULL: not made yet */
     int folder_lock;  /* another process that can lock it knows that this one has ended */
     char *kubeconfig; /* the file that was written */
     char token[TOKEN_LEN + 1];

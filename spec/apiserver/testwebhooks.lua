@@ -1,4 +1,5 @@
---- Webhooks of a spec's own, in place of the module that calls them: a function answers, and it may let the request wait.
+--- Webhooks of a spec's own, in place of the module that calls them: a function answers, and it may let the request
+--- wait.
 local host = require "cluster.host"
 
 local M = {}
@@ -55,8 +56,8 @@ end
 --- Sends a request that may wait, as server:send does.
 --- @return table { reply =, go_on = function() lets it go on after each wait }
 function M.send(server, ...)
-  local sent, run = {}, nil
-  run = coroutine.create(function(...)
+  local sent = {}
+  local run = coroutine.create(function(...)
     sent.reply = server:send(...)
   end)
   function sent.go_on(...)

@@ -11,6 +11,8 @@ local KUBECTL = os.getenv "KUBECTL" or "kubectl"
 local KINDS = { mutating = "MutatingWebhookConfiguration", validating = "ValidatingWebhookConfiguration" }
 local GROUP = "/apis/admissionregistration.k8s.io/v1/"
 
+local FAILED = 'Internal error occurred: failed calling webhook "NAME": '
+
 -- Webhook, its path, what becomes of a create, and the message: a plain text of it.
 local CASES = {
   { "validating", "allow", 201 },
@@ -21,24 +23,22 @@ local CASES = {
   { "mutating", "breaks", 500, "Internal error occurred: " },
   { "mutating", "invalid", 422, 'ConfigMap "a" is invalid: data[a b]: Invalid value: "a b": ' },
   { "mutating", "missing", 500, "Internal error occurred: " },
-  { "mutating", "untyped", 500, 'Internal error occurred: failed calling webhook "NAME": received invalid webhook response: '
+  { "mutating", "untyped", 500, FAILED .. "received invalid webhook response: "
     .. "webhook returned response.patch but not response.patchType" },
-  { "mutating", "merge", 500, 'Internal error occurred: failed calling webhook "NAME": ' },
-  { "validating", "first", 500, 'Internal error occurred: failed calling webhook "NAME": received invalid webhook response: '
+  { "mutating", "merge", 500, FAILED },
+  { "validating", "first", 500, FAILED .. "received invalid webhook response: "
     .. "validating webhook may not return response.patch" },
-  { "validating", "uid", 500, 'failed calling webhook "NAME": received invalid webhook response: expected response.uid="' },
+  { "validating", "uid", 500, FAILED .. 'received invalid webhook response: expected response.uid="' },
   { "validating", "kind", 500, 'failed calling webhook "NAME": ' },
-  { "validating", "absent", 500, 'Internal error occurred: failed calling webhook "NAME": received invalid webhook '
-    .. "response: webhook response was absent" },
-  { "validating", "garbage", 500, 'Internal error occurred: failed calling webhook "NAME": failed to call webhook: '
+  { "validating", "absent", 500, FAILED .. "received invalid webhook response: webhook response was absent" },
+  { "validating", "garbage", 500, FAILED .. "failed to call webhook: "
     .. "couldn't get version/kind; json parse error: " },
-  { "validating", "error", 500, 'Internal error occurred: failed calling webhook "NAME": failed to call webhook: '
+  { "validating", "error", 500, FAILED .. "failed to call webhook: "
     .. 'an error on the server ("unknown") has prevented the request from succeeding' },
-  { "validating", "notfound", 500, 'Internal error occurred: failed calling webhook "NAME": failed to call webhook: '
+  { "validating", "notfound", 500, FAILED .. "failed to call webhook: "
     .. "the server could not find the requested resource" },
-  { "validating", "close", 500, 'Internal error occurred: failed calling webhook "NAME": failed to call webhook: Post "URL": ' },
-  { "validating", "hang", 500, 'Internal error occurred: failed calling webhook "NAME": failed to call webhook: '
-    .. 'Post "URL": context deadline exceeded' },
+  { "validating", "close", 500, FAILED .. 'failed to call webhook: Post "URL": ' },
+  { "validating", "hang", 500, FAILED .. 'failed to call webhook: Post "URL": context deadline exceeded' },
 }
 
 
@@ -81,7 +81,8 @@ describe("Admission webhooks", function()
     local hooks = {}
     for i, path in ipairs(paths) do
       hooks[i] = {
-        name = path .. ".e2e.moonloop.dev", clientConfig = { url = url(path), caBundle = mime.b64(authority.certificate) },
+        name = path .. ".e2e.moonloop.dev",
+        clientConfig = { url = url(path), caBundle = mime.b64(authority.certificate) },
         rules = { { apiGroups = { "" }, apiVersions = { "v1" }, operations = { "*" }, resources = { "configmaps" } } },
         namespaceSelector = { matchLabels = { ["kubernetes.io/metadata.name"] = ns } },
         objectSelector = { matchExpressions = { { key = "free", operator = "DoesNotExist" } } },
@@ -142,7 +143,8 @@ describe("Admission webhooks", function()
     till_called "hang"
     os.remove(files .. ".hang.json")
     local said = shell.path "said"
-    shell.must(("(%s create configmap b -n %s >%s 2>&1; echo over >>%s) >/dev/null 2>&1 &"):format(KUBECTL, ns, said, said))
+    local command = ("%s create configmap b -n %s"):format(KUBECTL, ns)
+    shell.must(("(%s >%s 2>&1; echo over >>%s) >/dev/null 2>&1 &"):format(command, said, said))
     wait.till("the review", 20, function()
       return shell.read(files .. ".hang.json")
     end)

@@ -40,8 +40,8 @@ describe("a webhook in a pod of moonloop dev", function()
     local server, authority = dev.start(words), Authority.new "hooks"
     local map, pod = table.unpack(server_pod(authority:sign "DNS:hook.default.svc"))
     server:must("POST", CORE .. "/configmaps", map)
-    server:must("POST", CORE .. "/services",
-      { metadata = { name = "hook" }, spec = { selector = { app = "hook" }, ports = { { port = 443, targetPort = PORT } } } })
+    server:must("POST", CORE .. "/services", { metadata = { name = "hook" },
+      spec = { selector = { app = "hook" }, ports = { { port = 443, targetPort = PORT } } } })
     server:must("POST", CORE .. "/pods", pod)
     wait.till("an endpoint", 20, function()
       local endpoints = server:get(CORE .. "/endpoints/hook")

@@ -16,8 +16,8 @@ local Client = {}
 ---@return cluster.webhook.Client
 function webhook.client(ca_pem, server_name) end
 
---- Sends a POST of JSON and waits for the answer, 8 MiB at most: the Lua thread is suspended, and goes on from the event
---- loop. The main thread cannot wait, and 512 requests at most are under way.
+--- Sends a POST of JSON and waits for the answer, 8 MiB at most: the Lua thread is suspended, and goes on from the
+--- event loop. The main thread cannot wait, and 512 requests at most are under way.
 ---@param url string
 ---@param body string
 ---@param seconds number above 0, up to 60: after so long it is given up

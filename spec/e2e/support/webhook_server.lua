@@ -8,6 +8,7 @@ local ssl = require "ssl"
 
 local files = assert(arg[1])
 local TLS = { mode = "server", protocol = "any", certificate = files .. ".crt", key = files .. ".key" }
+local HEAD = "HTTP/1.1 %d X\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 local hanging = {}
 
 
@@ -48,12 +49,18 @@ local ANSWERS = {
     return review(request, { allowed = false, status = { code = 403, message = "not today", reason = "Forbidden" } })
   end,
   bare = function(request) return review(request, { allowed = false }) end,
-  reason = function(request) return review(request, { allowed = false, status = { code = 200, reason = "Because" } }) end,
+  reason = function(request)
+    return review(request, { allowed = false, status = { code = 200, reason = "Because" } })
+  end,
   warn = function(request) return review(request, { allowed = true, warnings = { "first \"one\"", "second" } }) end,
   first = label "first",
   second = label "second",
-  rename = function(request) return patch(request, { { op = "replace", path = "/metadata/name", value = "other" } }) end,
-  move = function(request) return patch(request, { { op = "add", path = "/metadata/namespace", value = "default" } }) end,
+  rename = function(request)
+    return patch(request, { { op = "replace", path = "/metadata/name", value = "other" } })
+  end,
+  move = function(request)
+    return patch(request, { { op = "add", path = "/metadata/namespace", value = "default" } })
+  end,
   breaks = function(request) return patch(request, { { op = "add", path = "/data", value = 5 } }) end,
   invalid = function(request) return patch(request, { { op = "add", path = "/data", value = { ["a b"] = "c" } } }) end,
   missing = function(request) return patch(request, { { op = "remove", path = "/none/such" } }) end,
@@ -94,8 +101,7 @@ local function answer(client)
   end
   local code, text = ANSWERS[path](cjson.decode(body).request)
   if code then
-    client:send(("HTTP/1.1 %d X\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"):format(
-      code, #text, text))
+    client:send(HEAD:format(code, #text) .. text)
   end
 end
 

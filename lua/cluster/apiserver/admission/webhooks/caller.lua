@@ -1,7 +1,6 @@
 --- How a webhook is reached: its URL, its Service, and what went wrong in the words of Go's client.
 ---
 --- Rules and wordings: apiserver/pkg/util/webhook/client.go, client-go/rest/request.go, apimachinery/pkg/api/errors.
-local client_config = require "cluster.apiserver.resources.admission.client_config"
 local endpoints = require "cluster.apiserver.network.endpoints"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
@@ -90,8 +89,8 @@ end
 local function target(hook, server, seconds)
   local config, query = hook.spec.clientConfig, ("?timeout=%ds"):format(seconds)
   if config.url then
-    local parts = client_config.parse(config.url)
-    local place = parts.host:find ":%d+$" and parts.host or parts.host .. ":443"
+    local name = config.url:match "^%w+://([^/]*)" -- validation leaves neither a user nor a query
+    local place = name:find ":%d+$" and name or name .. ":443"
     local url = config.url .. query
     return { shown = url, url = url, place = place }
   end
@@ -101,7 +100,8 @@ local function target(hook, server, seconds)
   local name = ("%s.%s.svc:%d"):format(service.name, service.namespace, service.port)
   local place, why = place_of(server, service)
   return {
-    shown = "https://" .. name .. path, url = place and "https://" .. place .. path, place = place, host = name, why = why,
+    shown = "https://" .. name .. path, url = place and "https://" .. place .. path,
+    place = place, host = name, why = why,
   }
 end
 

@@ -21,7 +21,8 @@ function M.new(hook, res, attributes)
     version = version or KNOWN[candidate] and candidate or nil
   end
   if not version then
-    return nil, "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+    return nil, "could not create admission objects: "
+      .. "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
   end
   local request = input.request(attributes, res)
   request.uid = host.uuid()
@@ -60,8 +61,8 @@ local function check_strict(review, answer, response, is_mutating)
   local group, version = (answer.apiVersion or ""):match "^(.-)/?([^/]*)$"
   local kind = answer.kind or ""
   if group ~= GROUP or version ~= "v1" or kind ~= "AdmissionReview" then
-    return ("expected webhook response of %s/v1, Kind=AdmissionReview, got %s/%s, Kind=%s"):format(GROUP, group, version,
-      kind)
+    return ("expected webhook response of %s/v1, Kind=AdmissionReview, got %s/%s, Kind=%s"):format(GROUP, group,
+      version, kind)
   end
   return check_patch(response, is_mutating)
 end
@@ -80,8 +81,8 @@ end
 
 --- Reads an answer.
 --- @param text string the body
---- @return table|nil response { allowed =, status =, patch = (its bytes), warnings =, auditAnnotations = }, or nil and why
----   it cannot be taken
+--- @return table|nil response { allowed =, status =, patch = (its bytes), warnings =, auditAnnotations = }, or nil and
+---   why it cannot be taken
 function M.read(text, review, is_mutating)
   local answer, why = host.json.decode(text)
   if type(answer) ~= "table" then

@@ -19,23 +19,21 @@ function M.defaults(config)
 end
 
 
---- The parts of a URL.
---- @return table { scheme, user, host (with its port), path, query, fragment }: texts, or nil where it has none
-function M.parse(url)
+-- The parts of a URL as texts, but user: nil where it has none.
+local function parse(url)
   local rest, fragment = url:match "^([^#]*)#?(.*)$"
   local front, query = rest:match "^([^?]*)%??(.*)$"
   local scheme, after = front:match "^(%a[%w+.-]*):(.*)$"
-  local authority, path = (after or front):match "^//([^/]*)(.*)$"
+  local authority = (after or front):match "^//([^/]*)"
   local user, host = (authority or ""):match "^(.*)@(.*)$"
   return {
-    scheme = (scheme or ""):lower(), user = user, host = host or authority or "",
-    path = path or after or front, query = query, fragment = fragment,
+    scheme = (scheme or ""):lower(), user = user, host = host or authority or "", query = query, fragment = fragment,
   }
 end
 
 
 local function check_url(url, path, errors)
-  local parts = M.parse(url)
+  local parts = parse(url)
   if parts.scheme ~= "https" then
     errors[#errors + 1] = field.invalid(path, parts.scheme, "'https' is the only allowed URL scheme" .. FORM)
   end
