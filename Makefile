@@ -7,10 +7,10 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance lint bench fuzz kinds yaml-table script-api install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table script-api install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install what building and testing need (Debian packages, once)
 	@tools/deps.sh
@@ -51,6 +51,9 @@ e2e: asan build ## spec/e2e on a control plane built for it and on the embedded 
 
 conformance: asan build ## ask a real control plane and the embedded server the same, and compare (ARGS="watch/ sessions/at")
 	@spec/conformance/run.sh $(ARGS)
+
+conformance-suite: build ## Kubernetes' own tests against moonloop dev (ARGS=fast, or parts of names)
+	@spec/kubernetes/run.sh $(ARGS)
 
 lint: deps ## clang-format, cppcheck, luacheck, layers, the script API, shell
 	@tools/lint.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The end-to-end specs on both servers, and the two held against each other, all at once; the last line adds
-# them up.
+# The end-to-end specs on both servers, the two held against each other, and Kubernetes' own tests, all at once; the
+# last line adds them up.
 #
 #   tools/e2e.sh             all of it, as `make e2e` does
 #   tools/e2e.sh SPEC…       only these specs; arguments are those of spec/e2e/run.sh
@@ -18,6 +18,7 @@ part() {
     waiting) SERVER=controlplane tally_script "end to end, what waits" spec/e2e/run.sh "${waiting[@]}" ;;
     embedded) SERVER=embedded tally_script "end to end" spec/e2e/run.sh "${others[@]}" ;;
     embedded-waiting) SERVER=embedded tally_script "end to end, what waits" spec/e2e/run.sh "${waiting[@]}" ;;
+    kubernetes) MOONLOOP='' SERVERS=4 tally_script "Kubernetes' own tests" spec/kubernetes/run.sh fast ;;
     conformance) MOONLOOP='' tally_script conformance spec/conformance/run.sh ;;
   esac
 }
@@ -30,6 +31,6 @@ else
   # container_spec builds the image, or waits until this has built it: minutes of compiling, while other specs wait.
   (tools/image.sh build >/dev/null 2>&1 &)
   echo "end to end on a control plane and on the embedded server, and the two compared: some ten minutes"
-  TALLY_SLOTS=3 tally_each part waiting embedded-waiting controlplane embedded conformance
+  TALLY_SLOTS=3 tally_each part waiting embedded-waiting kubernetes controlplane embedded conformance
 fi
 tally_end

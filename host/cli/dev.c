@@ -23,7 +23,7 @@ static void print_help(const struct ml_option *options, size_t count)
 int ml_command_dev(int argc, char **argv)
 {
     struct ml_dev_opts opts = {0};
-    struct ml_option_list scripts = {0}, manifests = {0}, namespaces = {0};
+    struct ml_option_list scripts = {0}, manifests = {0}, namespaces = {0}, images = {0};
     const struct ml_option options[] = {
         {"--scripts", "PATH", "a script or a folder of scripts (repeat)", ML_OPTION_LIST, &scripts},
         {"--apply", "PATH", "a manifest or a folder of manifests to apply (repeat)", ML_OPTION_LIST,
@@ -32,6 +32,8 @@ int ml_command_dev(int argc, char **argv)
          ML_OPTION_FLAG, &opts.until_idle},
         {"--pods", "HOW", "process (default), fake: succeed at once, none", ML_OPTION_TEXT,
          &opts.pods},
+        {"--image", "NAME=PROGRAM", "what an image runs, as in app='bin/app --fast' (repeat)",
+         ML_OPTION_LIST, &images},
         {"--pod-network", "WHICH",
          "host (default): the machine's; own: addresses, names and Services of their own",
          ML_OPTION_TEXT, &opts.pod_network},
@@ -59,6 +61,7 @@ int ml_command_dev(int argc, char **argv)
     opts.scripts = scripts.values;
     opts.manifests = manifests.values;
     opts.namespaces = namespaces.values;
+    opts.images = images.values;
     int code = ml_dev_run(&opts, &err);
     if (code != MOONLOOP_EXIT_OK)
         ml_print_line(stderr, "moonloop dev: %s", err.message);

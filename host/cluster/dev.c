@@ -508,6 +508,23 @@ static void write_network_settings(const struct ml_dev *self, struct ml_json_wri
     ml_json_end_object(writer);
 }
 
+static void write_dev_images(struct ml_dev *self, struct ml_json_writer *writer)
+{
+    ml_json_key(writer, ML_STR("images"));
+    ml_json_begin_object(writer);
+    for (size_t i = 0; self->opts.images[i]; i++) {
+        struct ml_str words = ml_str_of(self->opts.images[i]), name = ml_str_cut(&words, '=');
+        ML_AUTO_FREE char *path = ml_dev_image_program(&words);
+        ml_json_key(writer, name);
+        ml_json_begin_array(writer);
+        ml_json_string(writer, ml_str_of(path ? path : ""));
+        while (words.len)
+            ml_json_string(writer, ml_str_cut(&words, ' '));
+        ml_json_end_array(writer);
+    }
+    ml_json_end_object(writer);
+}
+
 static int start_dev_cluster(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf settings = ML_BUF_INIT;
@@ -517,6 +534,7 @@ static int start_dev_cluster(struct ml_dev *self)
     ml_json_put_string(&writer, "pods", ml_str_of(self->opts.pods ? self->opts.pods : "process"));
     ml_json_put_string(&writer, "directory", ml_str_of(self->folder));
     ml_json_put_string(&writer, "ca", ml_str_of(ml_embedded_http_ca(self->http)));
+    write_dev_images(self, &writer);
     if (self->opts.audit_log)
         ml_json_put_string(&writer, "audit_log", ml_str_of(self->opts.audit_log));
     if (self->network)
@@ -542,55 +560,16 @@ static void make_dev_operator(struct ml_dev *self)
         ml_operator_add_path(self->operator, self->opts.scripts[i]);
 }
 
-static bool wants_network(const struct ml_dev *self)
-{
-    const char *pods = self->opts.pods;
-    return self->opts.pod_network && strcmp(self->opts.pod_network, "own") == 0 &&
-           (!pods || strcmp(pods, "process") == 0);
-}
-
 /* Without it, pods share the machine's: a line says so. */
 static void make_pod_network(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
-    if (!wants_network(self))
+    if (!ml_dev_opts_want_network(&self->opts))
         return;
     if (ml_pod_network_new(&self->network, &err) < 0)
         ml_warn(&self->log, "dev", NO_NETWORK, ML_ERR(&err));
     else
         self->relay = ml_relay_new(self->loop);
-}
-
-static int check_dev_opts(struct ml_dev *self)
-{
-    enum ml_log_level level = ML_LOG_INFO;
-    const char *pods = self->opts.pods, *mode = self->opts.authorization;
-    const char *address = self->opts.bind_address, *network = self->opts.pod_network;
-    if (self->opts.log_level && !ml_log_level_parse(self->opts.log_level, &level))
-        return ml_err_set(self->err, ML_EINVALID,
-                          "--log-level %s: expected debug, info, warn or error",
-                          self->opts.log_level);
-    if (pods && strcmp(pods, "process") != 0 && strcmp(pods, "fake") != 0 &&
-        strcmp(pods, "none") != 0)
-        return ml_err_set(self->err, ML_EINVALID, "--pods %s: expected process, fake or none",
-                          pods);
-    if (mode && strcmp(mode, "AlwaysAllow") != 0 && strcmp(mode, "RBAC") != 0)
-        return ml_err_set(self->err, ML_EINVALID,
-                          "--authorization-mode %s: expected AlwaysAllow or RBAC", mode);
-    if (network && strcmp(network, "own") != 0 && strcmp(network, "host") != 0)
-        return ml_err_set(self->err, ML_EINVALID, "--pod-network %s: expected own or host",
-                          network);
-    if (wants_network(self) && address && !ml_str_starts(ml_str_of(address), "127."))
-        return ml_err_set(self->err, ML_EINVALID,
-                          "--bind-address %s: with --pod-network own, expected 127.0.0.1:PORT",
-                          address);
-    if (address && !ml_str_starts(ml_str_of(address), "127.") &&
-        !ml_str_starts(ml_str_of(address), "localhost:") &&
-        !ml_str_starts(ml_str_of(address), "[::1]:"))
-        return ml_err_set(self->err, ML_EINVALID,
-                          "--bind-address %s: only loopback is served: 127.0.0.1:PORT", address);
-    ml_log_init(&self->log, ml_clock_real(), STDERR_FILENO, ML_LOG_TEXT, level);
-    return 0;
 }
 
 static void print_address(const struct ml_dev *self)
@@ -603,8 +582,12 @@ static void print_address(const struct ml_dev *self)
 
 static int build_dev(struct ml_dev *self)
 {
-    if (check_dev_opts(self) < 0)
+    enum ml_log_level level = ML_LOG_INFO;
+    if (ml_dev_opts_check(&self->opts, self->err) < 0)
         return MOONLOOP_EXIT_USAGE;
+    if (self->opts.log_level)
+        ml_assert(ml_log_level_parse(self->opts.log_level, &level));
+    ml_log_init(&self->log, ml_clock_real(), STDERR_FILENO, ML_LOG_TEXT, level);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 
@@ -18,6 +19,7 @@ struct ml_dev_opts {
     const char *kubeconfig;        /* where to write it; NULL: in a folder of its own */
     const char *data;              /* keep state in this folder; NULL: nowhere */
     const char *pods;              /* "process" (default), "fake", "none" */
+    const char *const *images;     /* "NAME=PROGRAM ARG…": what containers of an image run */
     const char *pod_network;       /* "host" (default): the machine's; "own": pod_network.h */
     const char *authorization;     /* "AlwaysAllow" (default), "RBAC" */
     const char *audit_log;         /* a file: one line a request; NULL: none */
@@ -28,3 +30,11 @@ struct ml_dev_opts {
 /* Runs until SIGINT, SIGTERM, or idle. Returns an exit code (include/moonloop.h); anything but 0
  * has its reason in `err`. */
 ML_NODISCARD int ml_dev_run(const struct ml_dev_opts *opts, struct ml_err *err);
+
+/* The program at the beginning of `words`, which it takes from there: its absolute path, the
+ * caller's to free; NULL when it is none. */
+char *ml_dev_image_program(struct ml_str *words);
+/* Whether pods shall have a network of their own. */
+bool ml_dev_opts_want_network(const struct ml_dev_opts *opts);
+/* What is wrong with them: ML_EINVALID and a message that names the option. */
+ML_NODISCARD int ml_dev_opts_check(const struct ml_dev_opts *opts, struct ml_err *err);

@@ -81,6 +81,15 @@ describe("A ResourceQuota", function()
     assert.same({ ["count/configmaps"] = "1" }, used())
   end)
 
+  it("puts right what others write into its status after five minutes", function()
+    make { ["count/configmaps"] = "5" }
+    cluster:change(QUOTAS .. "/q/status", { status = { hard = { ["count/configmaps"] = "9" } } })
+    cluster.settle()
+    assert.equal("9", cluster:must("GET", QUOTAS .. "/q").status.hard["count/configmaps"])
+    cluster:pass(300)
+    assert.equal("5", cluster:must("GET", QUOTAS .. "/q").status.hard["count/configmaps"])
+  end)
+
   it("gives back what is deleted", function()
     make { ["count/configmaps"] = "2" }
     cluster:configmap "a"

@@ -50,6 +50,33 @@ describe("moonloop dev", function()
   local server
   after_each(dev.stop_all)
 
+  local ways = { processes = { before = NO_NAMESPACES }, containers = can_unshare and {} or nil }
+  for what, options in pairs(ways) do
+    it("runs the program that an image stands for, as " .. what, function()
+      local program = shell.folder "programs" .. "/greeter"
+      shell.write(program, "#!/bin/sh\necho \"$(basename $0): $*\"\n")
+      shell.must("chmod 755 " .. program)
+      server = dev.start({ "--image", "greeter=" .. program .. " nobody" }, options)
+      local image = "example.com/team/greeter:1.2"
+      local function make(name, command, args)
+        local made = pod(name, nil, nil, { image = image, args = args, env = { { name = "WHO", value = "you" } } })
+        made.spec.containers[1].command = command
+        server:must("POST", PODS, made)
+      end
+      make("alone", nil, { "hello", "$(WHO)" })
+      make("named", { "/greeter" }, { "again" })
+      make "silent"
+      make("other", { "echo" }, { "other" })
+      local expected = { alone = "greeter: hello you\n", named = "greeter: again\n", silent = "greeter: nobody\n",
+        other = "other\n" }
+      for name, said in pairs(expected) do
+        assert.equal(0, till_state(server, name, terminated).exitCode)
+        assert.equal(said, server:must("GET", PODS .. "/" .. name .. "/log"))
+      end
+      server:stop()
+    end)
+  end
+
   if can_unshare then
     it("runs pods that write where they like, and nothing of it reaches the machine", function()
       server = dev.start {}

@@ -65,11 +65,11 @@ end
 
 
 -- The form, or what is wrong with all clauses: the worst thing last.
-local function negotiate(header)
+local function negotiate(header, has_tables)
   local why = { refused = "media" }
   for _, clause in ipairs(clauses_of(header)) do
     local form = form_of(clause)
-    if form then
+    if form and (has_tables or form.as ~= "Table") then
       return form
     elseif FORMATS[clause.media] then
       why.refused = "form"
@@ -83,21 +83,25 @@ end
 
 --- Reads an Accept header.
 --- @param header string|nil
+--- @param is_tableless boolean? whether no table can be made of the answer
 --- @return table|nil form { format = "json"|"yaml", as = "Table"|"PartialObjectMetadata"|
 ---   "PartialObjectMetadataList"|nil, version = of what `as` names }, or nil and why: "media" (no such media type is
 ---   made), "protobuf" (a real server makes it, this one does not) or "form" (the media type is made, but not in that
 ---   form)
-function M.read(header)
+function M.read(header, is_tableless)
   if not header or header == "" or header == "application/json" then
     return PLAIN
   end
   local form = remembered[header]
   if form == nil then
-    form = negotiate(header)
+    form = negotiate(header, true)
     if remembered_count < REMEMBERED_MAX then
       remembered[header] = form
       remembered_count = remembered_count + 1
     end
+  end
+  if is_tableless and form.as == "Table" then
+    form = negotiate(header, false)
   end
   if form.refused then
     return nil, form.refused

@@ -155,14 +155,15 @@ function M.include_of(request)
 end
 
 
---- Objects of one kind as a Table of that version.
+--- Objects of one kind as a Table of that version. A part whose objects are of another kind than its resource, as a
+--- Scale is, describes that beforehand: request.printed.
 --- @param list_meta table metadata of the list
 function M.table(request, objects, list_meta)
   local include, failure = M.include_of(request)
   if not include then
     return nil, failure
   end
-  return tables.render(request.res, objects, {
+  return tables.render(request.printed or request.res, objects, {
     include = include, list_meta = list_meta, now = host.now(), version = request.accept.version,
   })
 end
@@ -236,6 +237,7 @@ function M.answer(request, reply, code, text)
 end
 
 
+local TABLELESS = { binding = true, eviction = true, token = true } -- of subresources
 local MEDIA = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 local STREAMS = MEDIA .. ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
@@ -263,9 +265,16 @@ local function refuse(reply, failure)
 end
 
 
+-- Whether the answer is no object that is kept, and has no columns.
+local function is_tableless(request)
+  local strategy = request.res and request.res.strategy
+  return strategy and strategy.review or request.subresource and TABLELESS[request.subresource]
+end
+
+
 --- Reads what form the request wants; answers itself when it cannot be had.
 function M.negotiate(request, reply)
-  local form, why = accept.read(request.headers.accept)
+  local form, why = accept.read(request.headers.accept, is_tableless(request))
   if form then
     request.accept = form
     return true

@@ -40,7 +40,9 @@ local function kubelet_options(settings)
     return { runtime = require("cluster.apiserver.kubelet.fake").new() }
   end
   local kept = logs.new(settings.directory, narrator.heard)
-  local runtime = require("cluster.apiserver.kubelet.process").new { directory = settings.directory, logs = kept }
+  local runtime = require("cluster.apiserver.kubelet.process").new {
+    directory = settings.directory, logs = kept, images = settings.images,
+  }
   return {
     runtime = runtime,
     network = network_of(settings, runtime),
@@ -76,7 +78,8 @@ end
 
 
 --- @param settings table { pods = "process" | "fake" | "none", directory = an existing folder of its own, ca = PEM,
----   audit_log = a file, or nil, network = { address =, port = } of the API server when pods have one of their own }
+---   images = what containers run, see kubelet/images.lua, audit_log = a file, or nil,
+---   network = { address =, port = } of the API server when pods have one of their own }
 function M.start(settings)
   accounts.publish(server, settings.ca)
   if settings.audit_log then

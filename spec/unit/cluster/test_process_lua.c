@@ -486,15 +486,23 @@ static void test_runtime_refuses_containers_what_no_kubelet_allows(void **state)
         "  function(_, _, c) c.securityContext = { privileged = true } end)\n");
 }
 
-static void test_runtime_knows_the_image_of_this_program(void **state)
+static void test_runtime_knows_images_that_stand_for_a_program(void **state)
 {
     lua(*state,
         "local fit = require 'cluster.apiserver.kubelet.fit'\n"
-        "local own = { image = 'registry:5000/team/moonloop:0.1' }\n"
-        "equal({ '/moonloop', 'run' }, (fit.command(own, { 'run' })))\n"
-        "own.command = { 'sleep' }\n"
-        "equal({ 'sleep', '1' }, (fit.command(own, { 'sleep', '1' })))\n"
-        "for _, image in ipairs { 'moonloop-tools', 'moonloop/redis:7', 'redis:moonloop' } do\n"
+        "local images = require 'cluster.apiserver.kubelet.images'.new { web = { "
+        "'/opt/bin/server', '-v' } }\n"
+        "equal('/moonloop', images:find('registry:5000/team/moonloop:0.1').target)\n"
+        "local program = images:find 'example.com/web@sha256:1'\n"
+        "equal({ source = '/opt/bin/server', target = '/server', arguments = { '-v' } }, program)\n"
+        "local web = { image = 'web' }\n"
+        "equal({ '/server', 'run' }, (fit.command(web, { 'run' }, program)))\n"
+        "equal({ '/server', '-v' }, (fit.command(web, { }, program)))\n"
+        "web.command = { 'sleep' }\n"
+        "equal({ 'sleep', '1' }, (fit.command(web, { 'sleep', '1' }, program)))\n"
+        "for _, image in ipairs { 'moonloop-tools', 'moonloop/redis:7', 'redis:moonloop', 'web/x' "
+        "} do\n"
+        "  assert(images:find(image) == nil, image)\n"
         "  assert(fit.command({ image = image }, { 'run' }) == nil, image)\n"
         "end\n");
 }
@@ -642,7 +650,7 @@ int main(void)
         SCRIPT(test_runtime_keeps_the_last_words),
         SCRIPT(test_runtime_makes_containers),
         SCRIPT(test_runtime_refuses_containers_what_no_kubelet_allows),
-        SCRIPT(test_runtime_knows_the_image_of_this_program),
+        SCRIPT(test_runtime_knows_images_that_stand_for_a_program),
         SCRIPT(test_runtime_stops_and_forgets_what_runs),
         SCRIPT(test_runtime_kills_who_has_too_many_processes),
         SCRIPT(test_runtime_slows_down_who_prints_without_end),

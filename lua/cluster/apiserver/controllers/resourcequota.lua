@@ -10,6 +10,8 @@ local usage = require "cluster.apiserver.quota.usage"
 
 local M = {}
 
+local RESYNC_SECONDS <const> = 300
+
 -- Resources of which more than the number of objects is counted.
 local MEASURED = { pods = true, services = true, persistentvolumeclaims = true }
 
@@ -71,7 +73,7 @@ local function frees(event)
 end
 
 
--- What others write into the status stays there until something is counted anew.
+-- What others write into the status stays there until something is counted anew, or for five minutes.
 local function same_spec(entry, previous)
   return host.json.equal(host.json.decode(entry.text).spec, host.json.decode(previous.text).spec)
 end
@@ -98,7 +100,8 @@ function M.start(server)
     ignores = same_spec,
     watches = watches,
     reconcile = function(api, quota)
-      return reconcile(server, api, quota)
+      reconcile(server, api, quota)
+      return RESYNC_SECONDS
     end,
   })
 end

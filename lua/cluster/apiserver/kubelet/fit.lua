@@ -4,6 +4,7 @@
 --- These are accepted without effect, because a running program does not notice: limits and requests, and settings that
 --- take rights away (dropped capabilities, seccomp). On a machine that lets its user have
 --- no containers, processes and files are, too.
+local images = require "cluster.apiserver.kubelet.images"
 local paths = require "cluster.apiserver.kubelet.paths"
 
 local M = {}
@@ -16,25 +17,9 @@ local TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount" -- mounted fo
 local PROBES = { "startupProbe", "livenessProbe", "readinessProbe" }
 
 
---- The image of this very program, and where that is in it. It is not pulled: containers of it run the program that the
---- cluster is part of, so that deploy/ runs here as it is.
-M.OWN_IMAGE, M.OWN_PATH = "moonloop", "/moonloop"
-
-
-local function repository_of(image)
-  return (image:gsub("@.*$", ""):gsub(":[^:/]*$", ""))
-end
-
-
---- Whether a container's image is that of this program, from whatever registry.
-function M.is_own(container)
-  return repository_of(container.image):match "[^/]*$" == M.OWN_IMAGE
-end
-
-
 -- By the repository's name: postgres:17-alpine is there for something else.
 local function is_tools(image)
-  local repository = repository_of(image)
+  local repository = images.repository(image)
   for _, name in ipairs(TOOLS) do
     if repository:find(name, 1, true) then
       return true
@@ -45,19 +30,21 @@ end
 
 
 --- The command line of a container. Images of tools have a shell as their command, and nothing in front of args; what
---- others would put there is not known here, but for the image of this program.
+--- others would put there is not known here, unless they stand for a program.
 --- @param words table command and args, with their variables in place
+--- @param program table? what the image stands for: images.lua
 --- @return table|nil words, string|nil reason, string|nil message
-function M.command(container, words)
+function M.command(container, words, program)
   if (container.command and #container.command > 0) or (is_tools(container.image) and #words > 0) then
     return words
   elseif is_tools(container.image) then
     return { "sh" }
-  elseif M.is_own(container) then
-    return { M.OWN_PATH, table.unpack(words) }
+  elseif program then
+    return { program.target, table.unpack(#words > 0 and words or program.arguments) }
   end
   return nil, "CreateContainerError",
-    ("no command specified: image %q is not run here, only a command is, as a local process"):format(container.image)
+    ("no command specified: image %q is not run here, only a command is, as a local process; "
+      .. "moonloop dev --image NAME=PROGRAM says what an image runs"):format(container.image)
 end
 
 

@@ -130,7 +130,7 @@ end
 
 
 -- All that is mounted. @return table|nil mounts, string|nil message the file of its last words, or nil and why not
-local function mounts_of(place, run)
+local function mounts_of(place, run, program)
   local mounts, container, message = {}, run.container, nil
   local ok, why = volumes.each(place, run, function(entry, volume, folder)
     mounts[#mounts + 1] = {
@@ -147,11 +147,9 @@ local function mounts_of(place, run)
   if ok then
     ok, why = add_passwd(mounts, place, run)
   end
-  if ok and fit.is_own(container) then
-    local program
-    program, why = process.executable()
-    ok = program ~= nil
-    mounts[#mounts + 1] = { source = program, target = fit.OWN_PATH, read_only = true }
+  if ok and program then
+    ok, why = program.source ~= nil, program.why
+    mounts[#mounts + 1] = { source = program.source, target = program.target, read_only = true }
   end
   if ok and container.terminationMessagePath then
     message, why = last_words(place, run)
@@ -168,10 +166,11 @@ end
 
 --- What process.start needs to know of a container.
 --- @param place string the pod's own folder  @param run table see worker.lua
+--- @param program table? what the image stands for: images.lua
 --- @return table|nil plan { container =, directory = where it starts, root =, home =, message = the file of its last
 ---   words }, or nil and why not
-function M.plan(place, run)
-  local mounts, message = mounts_of(place, run)
+function M.plan(place, run, program)
+  local mounts, message = mounts_of(place, run, program)
   if not mounts then
     return nil, message
   end

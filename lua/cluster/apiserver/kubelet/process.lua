@@ -7,6 +7,7 @@
 local ask = require "cluster.apiserver.kubelet.ask"
 local fit = require "cluster.apiserver.kubelet.fit"
 local host = require "cluster.host"
+local images = require "cluster.apiserver.kubelet.images"
 local last_words = require "cluster.apiserver.kubelet.last_words"
 local links = require "cluster.apiserver.kubelet.links"
 local mounts = require "cluster.apiserver.kubelet.mounts"
@@ -31,6 +32,7 @@ local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgott
 --- @param options table
 ---   directory   an existing folder that belongs to this runtime alone
 ---   logs        see logs.lua
+---   images      what containers of an image run: see images.lua
 ---   variables   what is in the environment of each container, unless it says otherwise: name → value
 ---   count_max   processes that a container may have; 512
 ---   no_containers  why this machine has none, if that is known; it is found out else
@@ -39,6 +41,7 @@ function M.new(options)
   return setmetatable({
     directory = options.directory,
     kept_logs = options.logs,
+    images = images.new(options.images),
     variables = options.variables or {},
     count_max = options.count_max,
     network = options.network,
@@ -132,7 +135,8 @@ end
 
 -- What goes in front of a start. @return table|nil handle, or nil, reason and message
 local function prepare(self, run)
-  local command, reason, message = fit.command(run.container, run.command)
+  local program = self.images:find(run.container.image)
+  local command, reason, message = fit.command(run.container, run.command, program)
   local no_containers = find_containers(self)
   if command then
     reason, message = fit.problem(run.pod, run.container, (process.user()), no_containers)
@@ -140,8 +144,8 @@ local function prepare(self, run)
   if reason then
     return nil, reason, message
   end
-  if no_containers and command[1] == fit.OWN_PATH and fit.is_own(run.container) then
-    command[1] = process.executable() or command[1]
+  if no_containers and program and command[1] == program.target then
+    command[1] = program.source or command[1]
   end
   local network, why = enter_network(self, run)
   if why then
@@ -149,7 +153,7 @@ local function prepare(self, run)
   end
   local place = place_of(self, run.pod)
   local plan
-  plan, why = (no_containers and links or mounts).plan(place.folder, run)
+  plan, why = (no_containers and links or mounts).plan(place.folder, run, program)
   if not plan then
     return nil, "CreateContainerConfigError", why
   end

@@ -3,6 +3,7 @@
 --- Rules: kubernetes/pkg/registry/apps/deployment/storage/storage.go,
 --- apiextensions-apiserver/pkg/registry/customresource/etcd.go.
 local admission = require "cluster.apiserver.admission"
+local age = require "cluster.apiserver.tables.age"
 local body = require "cluster.apiserver.verbs.body"
 local builtin = require "cluster.apiserver.schema.builtin"
 local change = require "cluster.apiserver.verbs.change"
@@ -24,6 +25,21 @@ local SCALE = {
   group = "autoscaling", version = "v1", api_version = "autoscaling/v1", kind = "Scale", plural = "scales",
   builtin = true, namespaced = true, strategy = {}, schema = builtin.of("autoscaling", "v1", "Scale"),
 }
+
+local function cells(scale, now)
+  return { scale.metadata.name, scale.spec.replicas or 0, scale.status.replicas or 0, age.of(scale, now) }
+end
+
+-- Scales as rows of tables: two handlers of the real server describe the same columns.
+local PRINTED = {
+  builtin = "Name:string/- Desired:integer Available:integer Age",
+  custom = "Name Desired:integer Available:integer Age:date",
+}
+for name, columns in pairs(PRINTED) do
+  PRINTED[name] = {
+    api_version = SCALE.api_version, kind = SCALE.kind, strategy = { columns = columns, cells = cells },
+  }
+end
 
 
 local function at(object, path)
@@ -86,6 +102,7 @@ end
 
 
 local function find(request)
+  request.printed = request.res.builtin and PRINTED.builtin or PRINTED.custom
   local entry = request.server.store:get(request.res.id, request.space, request.name)
   if not entry then
     return nil, nil, status.not_found(request.res, request.name)

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Kubernetes' own end-to-end tests against `moonloop dev`: README.md says which, and where what they may fail is listed.
+#
+#   spec/kubernetes/run.sh                 all of them, a quarter of an hour
+#   spec/kubernetes/run.sh fast            those that take less than half a minute each
+#   spec/kubernetes/run.sh WORD…           those with such a part in their names ("ResourceQuota")
+#   MOONLOOP=PATH                          the binary; default build/release/moonloop
+#   SERVERS=N                              so many servers side by side; default 6: the tests mostly wait
+#
+# The last line counts tests. Exit code 1 for a test that fails and is not listed in docs/embedded-server.md, for one
+# that is listed and passes, and for one that did not run.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+readonly here=spec/kubernetes
+readonly cache=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}
+readonly moonloop=${MOONLOOP:-build/release/moonloop}
+readonly servers=${SERVERS:-6}
+readonly areas='\[sig-(api-machinery|apps|architecture|instrumentation)\].*\[Conformance\]'
+run=$(mktemp -d -t moonloop-kubernetes.XXXXXX)
+pids=()
+
+finish() {
+  local pid
+  for pid in "${pids[@]}"; do
+    kill -INT "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+  done
+  rm -rf "$run"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# The tests, and the programs of their images, unless they are cached; leaves their folder in $programs.
+build() {
+  local flags=(-trimpath -buildvcs=false -ldflags '-s -w')
+  programs=$cache/kubernetes-$(cd $here && cat go.mod go.sum ./*.go stand-in/*.go | sha256sum | cut -c1-16)
+  [ ! -d "$programs" ] || return 0
+  echo "kubernetes: building the tests (the first time this takes minutes)" >&2
+  mkdir -p "$programs.$$"
+  (cd $here && export CGO_ENABLED=0 GOTOOLCHAIN=local &&
+    go test -c "${flags[@]}" -o "$programs.$$/suite" . &&
+    go build "${flags[@]}" -o "$programs.$$/stand-in" ./stand-in &&
+    go build "${flags[@]}" -o "$programs.$$/agnhost" k8s.io/kubernetes/test/images/agnhost) >&2
+  mv -T "$programs.$$" "$programs"
+}
+
+# kubectl is part of the control plane's binary, and some tests call it.
+add_kubectl() {
+  mkdir "$run/bin"
+  printf '#!/bin/sh\nexec %q kubectl "$@"\n' "$(spec/e2e/controlplane/controlplane.sh build 2>/dev/null)" >"$run/bin/kubectl"
+  chmod +x "$run/bin/kubectl"
+}
+
+suite() { "$programs/suite" --provider=skeleton --allowed-not-ready-nodes=-1 --ginkgo.no-color --ginkgo.silence-skips "$@"; }
+
+# share NUMBER: runs the tests whose names $run/NUMBER.focus matches, on a server of their own.
+share() {
+  local kubeconfig=$run/$1.kubeconfig pid code
+  "$moonloop" dev --pod-network own --write-kubeconfig "$kubeconfig" --image agnhost="$programs/agnhost pause" \
+    --image pause="$programs/agnhost pause" --image httpd="$programs/stand-in" --image nginx="$programs/stand-in" >"$run/$1.dev" 2>&1 &
+  pid=$!
+  while [ ! -s "$kubeconfig" ]; do
+    kill -0 "$pid" 2>/dev/null || { echo "kubernetes: moonloop dev did not start:" >&2; cat "$run/$1.dev" >&2; return 1; }
+    sleep 0.05
+  done
+  PATH=$(realpath "$run/bin"):$PATH suite --kubeconfig="$kubeconfig" --ginkgo.focus="$(cat "$run/$1.focus")" \
+    --ginkgo.timeout=40m --ginkgo.json-report="$run/$1.json" >"$run/$1.log" 2>&1 || true
+  kill -INT "$pid" && wait "$pid" || code=$?
+  [ "${code:-0}" = 0 ] || echo "FAIL moonloop dev ended with $code: $(tail -n 1 "$run/$1.dev")"
+}
+
+add_kubectl
+build
+suite --ginkgo.dry-run --ginkgo.focus="$areas" --ginkgo.json-report="$run/all.json" >"$run/all.log" 2>&1 ||
+  { cat "$run/all.log" >&2; exit 1; }
+lua5.4 $here/report.lua plan "$run" "$servers" "$@"
+for focus in "$run"/*.focus; do
+  share "$(basename "$focus" .focus)" &
+  pids+=($!)
+done
+wait
+lua5.4 $here/report.lua judge "$run"
