@@ -112,6 +112,29 @@ describe("A DaemonSet", function()
     assert.same({}, cluster:present())
   end)
 
+  it("takes a revision of its template that somebody else made, and replaces no pod for it", function()
+    local REVISIONS = "/apis/apps/v1/namespaces/default/controllerrevisions"
+    make()
+    local first, pod = cluster:must("GET", REVISIONS).items[1], cluster:pods()[1]
+    cluster:must("POST", REVISIONS, {
+      metadata = { name = "by-hand", ownerReferences = first.metadata.ownerReferences,
+        labels = { app = "a", ["controller-revision-hash"] = "by-hand" } },
+      data = first.data, revision = 2,
+    })
+    cluster:must("DELETE", REVISIONS .. "/" .. first.metadata.name)
+    cluster:pass(1)
+    assert.equal(1, #cluster:must("GET", REVISIONS).items)
+    cluster:must("POST", REVISIONS, { metadata = { name = first.metadata.name, labels = first.metadata.labels,
+      ownerReferences = first.metadata.ownerReferences }, data = first.data, revision = 1 })
+    cluster:change(SETS .. "/ds", { metadata = { annotations = { again = "yes" } } })
+    cluster:pass(1)
+    local left = cluster:must("GET", REVISIONS).items
+    assert.same({ "by-hand" }, { left[1].metadata.name, left[2] })
+    local same = cluster:pods()[1]
+    assert.same({ pod.metadata.uid, "by-hand" },
+      { same.metadata.uid, same.metadata.labels["controller-revision-hash"] })
+  end)
+
   it("keeps as many old revisions as it should", function()
     make { revisionHistoryLimit = 1 }
     for i = 1, 3 do

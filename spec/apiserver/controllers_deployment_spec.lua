@@ -172,6 +172,31 @@ describe("A Deployment", function()
     assert.equal(2, read().status.updatedReplicas)
   end)
 
+  it("scales the ReplicaSets of a roll-out that is stuck in proportion", function()
+    local function sizes()
+      local found = {}
+      for _, set in ipairs(cluster:must("GET", SETS).items) do
+        found[set.spec.template.spec.containers[1].image] = set.spec.replicas
+      end
+      return { found["busybox:1"], found["busybox:2"] }
+    end
+    make { replicas = 10, strategy = { type = "RollingUpdate", rollingUpdate = { maxSurge = 3, maxUnavailable = 2 } } }
+    local stuck = image "busybox:2"
+    stuck.spec.template.spec.nodeSelector = { nowhere = "yes" }
+    change(stuck)
+    cluster:pass(5)
+    assert.same({ 8, 5 }, sizes())
+    change { spec = { replicas = 30 } }
+    cluster:pass(5)
+    assert.same({ 20, 13 }, sizes())
+    change { spec = { replicas = 5 } }
+    cluster:pass(5)
+    assert.same({ 3, 5 }, sizes())
+    change { spec = { replicas = 0 } }
+    cluster:pass(5)
+    assert.same({ 0, 0 }, sizes())
+  end)
+
   it("takes up an old ReplicaSet again, with a new revision", function()
     make()
     local first = cluster:must("GET", SETS).items[1].metadata.name

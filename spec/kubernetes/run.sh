@@ -25,7 +25,7 @@ finish() {
   for pid in "${pids[@]}"; do
     kill -INT "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
   done
-  rm -rf "$run"
+  [ -n "${KEEP:-}" ] && echo "kept: $run" >&2 || rm -rf "$run"
 }
 trap finish EXIT
 trap 'exit 130' INT
@@ -34,14 +34,13 @@ trap 'exit 143' TERM
 # The tests, and the programs of their images, unless they are cached; leaves their folder in $programs.
 build() {
   local flags=(-trimpath -buildvcs=false -ldflags '-s -w')
-  programs=$cache/kubernetes-$(cd $here && cat go.mod go.sum ./*.go stand-in/*.go | sha256sum | cut -c1-16)
+  programs=$cache/kubernetes-$(cd $here && cat go.mod go.sum ./*.go agnhost/*.go | sha256sum | cut -c1-16)
   [ ! -d "$programs" ] || return 0
   echo "kubernetes: building the tests (the first time this takes minutes)" >&2
   mkdir -p "$programs.$$"
   (cd $here && export CGO_ENABLED=0 GOTOOLCHAIN=local &&
     go test -c "${flags[@]}" -o "$programs.$$/suite" . &&
-    go build "${flags[@]}" -o "$programs.$$/stand-in" ./stand-in &&
-    go build "${flags[@]}" -o "$programs.$$/agnhost" k8s.io/kubernetes/test/images/agnhost) >&2
+    go build "${flags[@]}" -o "$programs.$$/agnhost" ./agnhost) >&2
   mv -T "$programs.$$" "$programs"
 }
 
@@ -57,8 +56,7 @@ suite() { "$programs/suite" --provider=skeleton --allowed-not-ready-nodes=-1 --g
 # share NUMBER: runs the tests whose names $run/NUMBER.focus matches, on a server of their own.
 share() {
   local kubeconfig=$run/$1.kubeconfig pid code
-  "$moonloop" dev --pod-network own --write-kubeconfig "$kubeconfig" --image agnhost="$programs/agnhost pause" \
-    --image pause="$programs/agnhost pause" --image httpd="$programs/stand-in" --image nginx="$programs/stand-in" >"$run/$1.dev" 2>&1 &
+  "$moonloop" dev --pod-network own --write-kubeconfig "$kubeconfig" "${images[@]}" >"$run/$1.dev" 2>&1 &
   pid=$!
   while [ ! -s "$kubeconfig" ]; do
     kill -0 "$pid" 2>/dev/null || { echo "kubernetes: moonloop dev did not start:" >&2; cat "$run/$1.dev" >&2; return 1; }
@@ -72,6 +70,8 @@ share() {
 
 add_kubectl
 build
+images=(--image agnhost="$programs/agnhost pause" --image pause="$programs/agnhost pause"
+  --image httpd="$programs/agnhost test-webserver" --image nginx="$programs/agnhost test-webserver")
 suite --ginkgo.dry-run --ginkgo.focus="$areas" --ginkgo.json-report="$run/all.json" >"$run/all.log" 2>&1 ||
   { cat "$run/all.log" >&2; exit 1; }
 lua5.4 $here/report.lua plan "$run" "$servers" "$@"

@@ -4,6 +4,8 @@
 #   run.sh go | python       a client, in Go or Python
 #   run.sh kopf NAMESPACE    an operator on Kopf that we did not write, dask-kubernetes, with its own CRDs; logs to
 #                            standard output until it gets a signal
+#   run.sh builtins          builds an operator on controller-runtime that we did not write, its example builtins with
+#                            webhooks for pods, and prints the program's path
 #
 # What they need comes from their registries once, and is kept in ${MOONLOOP_CACHE:-~/.cache/moonloop}.
 set -euo pipefail
@@ -52,9 +54,21 @@ run_kopf() { # NAMESPACE
   exec "$venv/bin/kopf" run --module dask_kubernetes.operator.controller --namespace "$1" --standalone --log-format=plain 2>&1
 }
 
+build_builtins() {
+  local binary
+  cd "$here/builtins"
+  binary=$cache/builtins-$(hash_of go.mod go.sum)
+  if [ ! -x "$binary" ]; then
+    GOTOOLCHAIN=local CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$binary.$$" sigs.k8s.io/controller-runtime/examples/builtins
+    mv "$binary.$$" "$binary"
+  fi
+  echo "$binary"
+}
+
 case ${1:-} in
   go) run_go ;;
   python) run_python ;;
+  builtins) build_builtins ;;
   kopf) run_kopf "${2:?a namespace}" ;;
-  *) echo "usage: run.sh go|python|kopf NAMESPACE" >&2; exit 2 ;;
+  *) echo "usage: run.sh go|python|builtins|kopf NAMESPACE" >&2; exit 2 ;;
 esac

@@ -244,12 +244,26 @@ local function trim(api, set, all, current, list)
 end
 
 
+-- Of revisions with the same template only the latest stays, and their pods become its own.
+local function merge_revisions(api, current, others, list)
+  for _, other in ipairs(others) do
+    for i, pod in ipairs(list) do
+      if revisions.of(pod) == hash_of(other) then
+        list[i] = api.patch(pod, { metadata = { labels = { [revisions.LABEL] = hash_of(current) } } })
+      end
+    end
+    api.delete(other)
+  end
+end
+
+
 local function reconcile(api, set)
   local list = api.owned(set, "", "v1", "pods")
   if set.metadata.deletionTimestamp then
     return nil
   end
-  local current, all = revisions.ensure(api, set)
+  local current, all, others = revisions.ensure(api, set)
+  merge_revisions(api, current, others, list)
   local hash, soon = hash_of(current), nil
   local places = places_of(api, set, list, hash)
   for _, place in ipairs(places) do
@@ -276,7 +290,7 @@ function M.start(server)
   runner.start(server, {
     name = "daemonset-controller",
     kind = { "apps", "v1", "DaemonSet" },
-    owns = { "pods", "controllerrevisions.apps" },
+    owns = { "pods" },
     maps = { nodes = everyone },
     reconcile = reconcile,
   })

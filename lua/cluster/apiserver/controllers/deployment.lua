@@ -6,18 +6,17 @@ local host = require "cluster.host"
 local pods = require "cluster.apiserver.controllers.pods"
 local rolling = require "cluster.apiserver.controllers.rolling"
 local runner = require "cluster.apiserver.controllers.runner"
+local scaling = require "cluster.apiserver.controllers.scaling"
 
 local M = {}
 
 local REVISION = "deployment.kubernetes.io/revision"
-local DESIRED = "deployment.kubernetes.io/desired-replicas"
-local MAXIMUM = "deployment.kubernetes.io/max-replicas"
 local HASH = "pod-template-hash"
 
 -- Annotations of a Deployment that its ReplicaSets do not get.
 local OWN = {
   ["kubectl.kubernetes.io/last-applied-configuration"] = true,
-  [REVISION] = true, [DESIRED] = true, [MAXIMUM] = true, ["deprecated.deployment.rollback.to"] = true,
+  [REVISION] = true, [scaling.DESIRED] = true, [scaling.MAXIMUM] = true, ["deprecated.deployment.rollback.to"] = true,
 }
 
 
@@ -67,8 +66,8 @@ local function annotations_for(deployment, revision)
     end
   end
   annotations[REVISION] = tostring(revision)
-  annotations[DESIRED] = tostring(deployment.spec.replicas)
-  annotations[MAXIMUM] = tostring(deployment.spec.replicas + rolling.limits(deployment).surge)
+  annotations[scaling.DESIRED] = tostring(deployment.spec.replicas)
+  annotations[scaling.MAXIMUM] = tostring(deployment.spec.replicas + rolling.limits(deployment).surge)
   return annotations
 end
 
@@ -165,17 +164,13 @@ local function roll(api, deployment, newest, old, highest)
 end
 
 
--- A paused deployment, or one whose number alone changed, keeps its templates where they are.
-local function scale_active(api, deployment, newest, old)
-  local active = newest
-  for _, set in ipairs(old) do
-    if set.spec.replicas > 0 then
-      active = set
-    end
+-- A paused deployment, or one whose number has changed, keeps its templates where they are.
+local function scale_all(api, deployment, newest, old)
+  for _, change in ipairs(scaling.changes(deployment, newest, old)) do
+    local scaled = scale(api, deployment, change.set, change.replicas)
+    newest = change.set == newest and scaled or newest
   end
-  if active and active.spec.replicas ~= deployment.spec.replicas then
-    scale(api, deployment, active, deployment.spec.replicas)
-  end
+  return newest
 end
 
 
@@ -208,8 +203,8 @@ local function reconcile(api, deployment)
     return deployment_status.write(api, deployment, before, newest, old)
   end
   deployment_status.note_pause(deployment)
-  if deployment.spec.paused then
-    scale_active(api, deployment, newest, old)
+  if deployment.spec.paused or scaling.is_due(deployment, newest, old) then
+    newest = scale_all(api, deployment, newest, old)
   elseif deployment.spec.strategy.type == "Recreate" then
     newest = recreate(api, deployment, newest, old, highest)
   else

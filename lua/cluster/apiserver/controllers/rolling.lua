@@ -86,6 +86,9 @@ function M.old_replicas(deployment, newest, old)
   end
   local targets = {}
   for _, set in ipairs(old) do
+    if available_of(set) > set.spec.replicas then
+      return {} -- the same: the set has just been scaled down
+    end
     targets[set] = set.spec.replicas
   end
   take(old, targets, spare_total, function(set)

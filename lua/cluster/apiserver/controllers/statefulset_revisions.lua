@@ -33,26 +33,37 @@ local function new_revision(set, name, hash, number)
 end
 
 
---- The revision of the present template, made or renumbered when it is not the latest; and all, oldest first.
+--- The template that a revision keeps.
+function M.template(revision)
+  local template = host.json.copy(revision.data.spec.template)
+  template["$patch"] = nil
+  return template
+end
+
+
+--- The revision of the present template, made or renumbered when it is not the latest; all, oldest first; and those
+--- that keep the same template as it does, which somebody else must have made.
 function M.ensure(api, set)
-  local hash = pods.hash(set.spec.template)
-  local name = set.metadata.name .. "-" .. hash
-  local all = api.owned(set, "apps", "v1", "controllerrevisions")
+  local all, equal = api.owned(set, "apps", "v1", "controllerrevisions"), {}
   table.sort(all, by_revision)
-  local latest = all[#all]
-  if latest and latest.metadata.name == name then
-    return latest, all
+  for _, known in ipairs(all) do
+    equal[#equal + 1] = host.json.equal(M.template(known), set.spec.template) and known or nil
   end
+  local latest, current = all[#all], table.remove(equal)
   local number = latest and latest.revision + 1 or 1
-  for i, known in ipairs(all) do
-    if known.metadata.name == name then
-      table.remove(all, i)
-      all[#all + 1] = api.patch(known, { revision = number })
-      return all[#all], all
+  if not current then
+    local hash = pods.hash(set.spec.template)
+    all[#all + 1] = api.create(new_revision(set, set.metadata.name .. "-" .. hash, hash, number), set)
+  elseif current ~= latest then
+    for i, known in ipairs(all) do
+      if known == current then
+        table.remove(all, i)
+        break
+      end
     end
+    all[#all + 1] = api.patch(current, { revision = number })
   end
-  all[#all + 1] = api.create(new_revision(set, name, hash, number), set)
-  return all[#all], all
+  return all[#all], all, equal
 end
 
 
@@ -64,14 +75,6 @@ function M.current(set, all, update)
     end
   end
   return update
-end
-
-
---- The template that a revision keeps.
-function M.template(revision)
-  local template = host.json.copy(revision.data.spec.template)
-  template["$patch"] = nil
-  return template
 end
 
 

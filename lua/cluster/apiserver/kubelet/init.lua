@@ -192,10 +192,25 @@ local function devices_problem(pod)
 end
 
 
+local function tolerates_cordon(pod)
+  for _, toleration in ipairs(pod.spec.tolerations or {}) do
+    local is_meant = not toleration.key or toleration.key == "node.kubernetes.io/unschedulable"
+    local holds = toleration.operator == "Exists" or not toleration.value
+    if is_meant and holds and (toleration.effect or "NoSchedule") == "NoSchedule" then
+      return true
+    end
+  end
+  return false
+end
+
+
 -- Why the node does not take the pod, or nil.
 local function unfit(self, pod)
-  if not labels_match(pod.spec.nodeSelector, self.labels) then
+  local _, node = self:call("GET", "/api/v1/nodes/" .. NODE)
+  if not labels_match(pod.spec.nodeSelector, (node.metadata or {}).labels or {}) then
     return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+  elseif (node.spec or {}).unschedulable and not tolerates_cordon(pod) then
+    return "0/1 nodes are available: 1 node(s) were unschedulable."
   end
   local why = claims_problem(self, pod) or devices_problem(pod)
   return why and ("0/1 nodes are available: %s."):format(why)
@@ -299,24 +314,32 @@ function M:deleted(entry)
 end
 
 
--- A claim may be what a pod waits for.
+-- A claim, or the node, may be what pods wait for. @param namespace string? nil: all of them
 local function look_at_waiting(self, namespace)
   local waiting = {}
   self.server.store:collection("pods"):each(namespace, nil, function(entry)
     if (entry.fields["spec.nodeName"] or "") == "" then
-      waiting[#waiting + 1] = entry.name
+      waiting[#waiting + 1] = entry
     end
   end)
-  for _, name in ipairs(waiting) do
-    self:look(namespace, name)
+  for _, entry in ipairs(waiting) do
+    self:look(entry.namespace, entry.name)
   end
 end
 
 
+-- Whether a change of the node can make it fit for other pods.
+local function is_other_node(entry, previous)
+  local now, before = host.json.decode(entry.text), host.json.decode(previous.text)
+  return not host.json.equal(now.metadata.labels, before.metadata.labels) or not host.json.equal(now.spec, before.spec)
+end
+
+
 local function on_change(self, event)
-  if event.id == "persistentvolumeclaims" then
+  if event.id == "persistentvolumeclaims"
+    or event.id == "nodes" and event.previous and is_other_node(event.entry, event.previous) then
     host.defer(function()
-      look_at_waiting(self, event.entry.namespace)
+      look_at_waiting(self, event.id ~= "nodes" and event.entry.namespace or nil)
     end)
   end
   if event.id ~= "pods" then
@@ -335,13 +358,13 @@ end
 
 local function register_node(self)
   local hostname = NODE
-  self.labels = {
+  local labels = {
     ["kubernetes.io/hostname"] = hostname,
     ["kubernetes.io/os"] = "linux",
     ["kubernetes.io/arch"] = self.machine.architecture,
   }
   self:call("POST", "/api/v1/nodes", {
-    apiVersion = "v1", kind = "Node", metadata = { name = NODE, labels = self.labels },
+    apiVersion = "v1", kind = "Node", metadata = { name = NODE, labels = labels },
   })
   self:call("PATCH", ("/api/v1/nodes/%s/status"):format(NODE), {
     status = {

@@ -113,8 +113,28 @@ local function is_ready(record)
 end
 
 
+-- Which of the pod's readiness gates are closed: others open them, with conditions of the pod. nil: none.
+local function closed_gates(pod)
+  local found, closed = {}, {}
+  for _, condition in ipairs((pod.status or {}).conditions or {}) do
+    found[condition.type] = condition.status
+  end
+  for _, gate in ipairs(pod.spec.readinessGates or {}) do
+    local is = found[gate.conditionType]
+    if not is then
+      closed[#closed + 1] = ('corresponding condition of pod readiness gate "%s" does not exist.'):format(
+        gate.conditionType)
+    elseif is ~= "True" then
+      closed[#closed + 1] = ('the status of pod readiness gate "%s" is not "True", but %s'):format(
+        gate.conditionType, is)
+    end
+  end
+  return closed[1] and table.concat(closed, ", ")
+end
+
+
 -- Two words a condition: its truth, and why not.
-local function judge(phase, init, containers)
+local function judge(pod, phase, init, containers)
   local unready = table.concat(add_names(add_names({}, those(init, is_sidecar, true), is_ready), containers, is_ready),
     " ")
   local incomplete = has_begun(containers) and "" or table.concat(add_names({}, init, records.is_complete), " ")
@@ -128,6 +148,7 @@ local function judge(phase, init, containers)
   else
     ready = { holds = true }
   end
+  local gates = ready.holds and closed_gates(pod)
   local initialized = { holds = true, reason = phase == "Succeeded" and "PodCompleted" or nil }
   if incomplete ~= "" then
     initialized = {
@@ -138,7 +159,7 @@ local function judge(phase, init, containers)
   return {
     PodReadyToStartContainers = { holds = phase == "Pending" or phase == "Running" },
     Initialized = initialized,
-    Ready = ready,
+    Ready = gates and { reason = "ReadinessGatesNotReady", message = gates } or ready,
     ContainersReady = ready,
     PodScheduled = { holds = true },
   }
@@ -146,16 +167,16 @@ end
 
 local CONDITIONS = { "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled" }
 
--- The time of a condition is that of its last change.
+-- Those of others stay, in front. The time of a condition is that of its last change.
 local function conditions(judged, before, now)
-  local times = {}
+  local times, list = {}, host.json.array {}
   for _, condition in ipairs(before or {}) do
     times[condition.type .. condition.status] = condition.lastTransitionTime
+    list[#list + 1] = not judged[condition.type] and condition or nil
   end
-  local list = host.json.array {}
-  for i, type in ipairs(CONDITIONS) do
+  for _, type in ipairs(CONDITIONS) do
     local status = judged[type].holds and "True" or "False"
-    list[i] = {
+    list[#list + 1] = {
       type = type,
       status = status,
       reason = judged[type].reason,
@@ -201,7 +222,7 @@ function M.of(pod, init, containers, now)
   local status = host.json.copy(pod.status or {})
   local phase = M.phase(pod.spec.restartPolicy, init, containers)
   status.phase = phase
-  status.conditions = conditions(judge(phase, init, containers), status.conditions, now)
+  status.conditions = conditions(judge(pod, phase, init, containers), status.conditions, now)
   status.containerStatuses = container_statuses(containers)
   status.initContainerStatuses = #init > 0 and container_statuses(init) or nil
   status.startTime = status.startTime or now

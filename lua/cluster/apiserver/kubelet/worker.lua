@@ -293,6 +293,8 @@ function M:update(pod)
     stop_all(self, pod.metadata.deletionGracePeriodSeconds or GRACE_DEFAULT)
     self:changed()
     self:end_if_over()
+  elseif pod.spec.readinessGates then
+    self:changed() -- somebody may have opened or closed one
   end
 end
 

@@ -53,7 +53,7 @@ local DEFINITIONS = {
 
 --- Fields that mean the same wherever they stand.
 M.common = {
-  apiVersion = "APIVersion defines the group and the version of the kind.",
+  apiVersion = "The group and version of the kind.",
   kind = "The kind of the object.",
   metadata = "Its name, labels, owners and the like.",
   spec = "What is wanted.",
