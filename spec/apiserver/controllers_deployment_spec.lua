@@ -189,6 +189,9 @@ describe("A Deployment", function()
     change { spec = { replicas = 30 } }
     cluster:pass(5)
     assert.same({ 20, 13 }, sizes())
+    change { spec = { replicas = 31 } }
+    cluster:pass(5)
+    assert.same({ 21, 13 }, sizes())
     change { spec = { replicas = 5 } }
     cluster:pass(5)
     assert.same({ 3, 5 }, sizes())
