@@ -212,6 +212,27 @@ describe("a webhook", function()
     server:configmap "a"
   end)
 
+  it("is asked about connections to a pod before they are refused", function()
+    answer = function() return { allowed = false, status = { message = "no shell here" } } end
+    testwebhooks.configure(server, "validating", {
+      rules = {
+        { apiGroups = { "" }, apiVersions = { "v1" }, operations = { "CONNECT" }, resources = { "pods/exec" } },
+      },
+    })
+    local pod = "/api/v1/namespaces/default/pods/p/"
+    local code, failure = server:call("GET", pod .. "exec?command=rm&command=-rf&stdin=true&tty=0&container=c")
+    assert.same({ 400, 'admission webhook "validating.example.com" denied the request: no shell here' },
+      { code, failure.message })
+    assert.same({ "CONNECT", "PodExecOptions", "exec", "p" }, { asked[1].request.operation, asked[1].request.kind.kind,
+      asked[1].request.subResource, asked[1].request.name })
+    assert.same({ kind = "PodExecOptions", apiVersion = "v1", command = { "rm", "-rf" }, stdin = true,
+      container = "c" }, asked[1].request.object)
+    for _, part in ipairs { "attach", "portforward?ports=80", "proxy", "proxy/index.html" } do
+      assert.equal(501, (server:call("GET", pod .. part)))
+    end
+    assert.equal(1, #asked)
+  end)
+
   it("adds warnings and annotations", function()
     answer = function()
       return { allowed = true, warnings = host.json.array { "old" }, auditAnnotations = { key = "value" } }

@@ -4,6 +4,7 @@
 local admission = require "cluster.apiserver.resources.pod.admission"
 local cells = require "cluster.apiserver.tables.cells.pod"
 local check = require "cluster.apiserver.resources.check"
+local connect = require "cluster.apiserver.resources.pod.connect"
 local defaults = require "cluster.apiserver.resources.pod.defaults"
 local eviction = require "cluster.apiserver.resources.pod.eviction"
 local field = require "cluster.apiserver.field"
@@ -138,6 +139,7 @@ return {
   subresources = {
     binding = parts.binding, eviction = eviction, ephemeralcontainers = parts.ephemeralcontainers,
     resize = parts.resize,
+    attach = connect.attach, exec = connect.exec, portforward = connect.portforward, proxy = connect.proxy,
   },
   cells = cells,
 }
