@@ -1,19 +1,17 @@
 /* `moonloop dev`: builds the cluster of dev.h from its parts, ends it when nothing is left to do
- * (--until-idle), and keeps its files: a folder of its own, the kubeconfig, and the manifests that
- * are applied whenever they change. Called by cli/dev.c. */
+ * (--until-idle), and keeps its files: the kubeconfig, and the manifests that are applied whenever
+ * they change. Called by cli/dev.c. */
 #include "cluster/dev.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cluster/dev_folder.h"
 #include "cluster/embedded_http.h"
 #include "cluster/network_lua.h"
 #include "cluster/process_lua.h"
@@ -31,8 +29,6 @@
     "user namespaces to change that: see Networks in docs/dev.md"
 #define TOKEN_LEN       40
 #define DEFAULT_ADDRESS "127.0.0.1:0"
-#define FOLDER_PREFIX   "moonloop-"
-#define LOCK_NAME       ".lock" /* in each folder; locked as long as its maker lives */
 #define DRAIN_NS        (2 * ML_NS_PER_S)
 #define END_CHECK_NS    (10 * ML_NS_PER_MS)
 #define IDLE_CHECK_NS   (50 * ML_NS_PER_MS)
@@ -64,9 +60,8 @@ struct ml_dev {
     struct ml_relay *relay;
     struct ml_http_client *prober;   /* of pods' HTTP probes */
     struct ml_http_client *webhooks; /* of the API server's admission */
-    char *folder;                    /* of our own, for logs and pods; NULL: not made yet */
-    int folder_lock;  /* another process that can lock it knows that this one has ended */
-    char *kubeconfig; /* the file that was written */
+    struct ml_dev_folder folder;     /* for logs and pods */
+    char *kubeconfig;                /* the file that was written */
     char token[TOKEN_LEN + 1];
     struct ml_apiserver *server;
     struct ml_embedded_http *http;
@@ -152,80 +147,7 @@ static void catch_stop_signals(struct ml_dev *self, void (*fire)(void *context, 
     ml_loop_on_signal(self->loop, SIGHUP, fire, self);
 }
 
-/* ---- a folder of its own, kubeconfig and token ---- */
-
-static int dev_remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
-{
-    (void)info, (void)type, (void)at;
-    return remove(path);
-}
-
-static void remove_dev_folder(const char *folder)
-{
-    nftw(folder, dev_remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
-/* A folder of an earlier `moonloop dev` that ended without removing it. */
-static bool is_abandoned_folder(const char *folder)
-{
-    struct stat info;
-    if (lstat(folder, &info) < 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
-        return false;
-    ML_AUTO_FREE char *lock = ml_asprintf("%s/" LOCK_NAME, folder);
-    int fd = open(lock, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool left = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    close(fd);
-    return left;
-}
-
-/* Removes the folders of processes that were killed before they could. */
-static void remove_abandoned_folders(const char *parent)
-{
-    DIR *all = opendir(parent);
-    const struct dirent *entry;
-    while (all && (entry = readdir(all))) {
-        if (strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) != 0)
-            continue;
-        ML_AUTO_FREE char *folder = ml_asprintf("%s/%s", parent, entry->d_name);
-        if (is_abandoned_folder(folder))
-            remove_dev_folder(folder);
-    }
-    if (all)
-        closedir(all);
-}
-
-/* The lock file gets its name only once it is locked: remove_abandoned_folders of another process
- * would take an unlocked one for abandoned. */
-static int lock_dev_folder(struct ml_dev *self)
-{
-    ML_AUTO_FREE char *beside = ml_asprintf("%s/" LOCK_NAME ".new", self->folder);
-    ML_AUTO_FREE char *lock = ml_asprintf("%s/" LOCK_NAME, self->folder);
-    self->folder_lock = open(beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (self->folder_lock < 0 || flock(self->folder_lock, LOCK_EX | LOCK_NB) < 0)
-        return -1;
-    return rename(beside, lock);
-}
-
-/* For logs and pods, mode 0700, in $TMPDIR or /tmp. */
-static int make_dev_folder(struct ml_dev *self)
-{
-    const char *parent = getenv("TMPDIR");
-    parent = parent && *parent ? parent : "/tmp";
-    remove_abandoned_folders(parent);
-    char *folder = ml_asprintf("%s/" FOLDER_PREFIX "XXXXXX", parent);
-    if (!mkdtemp(folder)) {
-        int r = ml_err_set(self->err, ML_EIO, "%s: cannot be made: %s", folder, strerror(errno));
-        free(folder);
-        return r;
-    }
-    self->folder = folder;
-    if (lock_dev_folder(self) < 0)
-        return ml_err_set(self->err, ML_EIO, "%s/" LOCK_NAME ": cannot be made: %s", folder,
-                          strerror(errno));
-    return 0;
-}
+/* ---- kubeconfig and token ---- */
 
 static void print_kubeconfig(const struct ml_dev *self, FILE *out)
 {
@@ -247,7 +169,7 @@ static int write_kubeconfig(struct ml_dev *self)
 {
     const char *path = self->opts.kubeconfig;
     ML_AUTO_FREE char *here = path && path[0] != '/' ? getcwd(NULL, 0) : NULL;
-    char *name = !path  ? ml_asprintf("%s/kubeconfig", self->folder)
+    char *name = !path  ? ml_asprintf("%s/kubeconfig", self->folder.path)
                  : here ? ml_asprintf("%s/%s", here, path)
                         : ml_strdup(path);
     ML_AUTO_FREE char *beside = ml_asprintf("%s.XXXXXX", name);
@@ -273,12 +195,8 @@ static void remove_dev_files(struct ml_dev *self)
 {
     if (self->kubeconfig)
         unlink(self->kubeconfig);
-    if (self->folder)
-        remove_dev_folder(self->folder);
-    if (self->folder && self->folder_lock >= 0)
-        close(self->folder_lock);
+    ml_dev_folder_remove(&self->folder);
     free(self->kubeconfig);
-    free(self->folder);
 }
 
 /* TOKEN_LEN letters that cannot be guessed. */
@@ -532,7 +450,7 @@ static int start_dev_cluster(struct ml_dev *self)
     ml_json_writer_init(&writer, &settings);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "pods", ml_str_of(self->opts.pods ? self->opts.pods : "process"));
-    ml_json_put_string(&writer, "directory", ml_str_of(self->folder));
+    ml_json_put_string(&writer, "directory", ml_str_of(self->folder.path));
     ml_json_put_string(&writer, "ca", ml_str_of(ml_embedded_http_ca(self->http)));
     write_dev_images(self, &writer);
     if (self->opts.audit_log)
@@ -601,7 +519,8 @@ static int build_dev(struct ml_dev *self)
     make_pod_network(self);
     /* From here on there are files and processes to clean up, so signals wait for the loop. */
     catch_stop_signals(self, stop_on_signal);
-    if (make_dev_folder(self) < 0 || make_admin_token(self) < 0 || make_dev_server(self) < 0)
+    if (ml_dev_folder_make(&self->folder, self->err) < 0 || make_admin_token(self) < 0 ||
+        make_dev_server(self) < 0)
         return MOONLOOP_EXIT_BAD;
     int r = serve_https(self);
     if (r == ML_EINVALID) /* --bind-address */
@@ -644,7 +563,7 @@ static void free_dev(struct ml_dev *self)
 
 int ml_dev_run(const struct ml_dev_opts *opts, struct ml_err *err)
 {
-    struct ml_dev self = {.opts = *opts, .err = err, .folder_lock = -1};
+    struct ml_dev self = {.opts = *opts, .err = err};
     self.exit_code = build_dev(&self);
     if (self.exit_code == MOONLOOP_EXIT_OK)
         ml_loop_run(self.loop);
