@@ -212,6 +212,32 @@ describe("a webhook", function()
     server:configmap "a"
   end)
 
+  it("is asked again about what others changed after it, if it wants to be", function()
+    local function hook(name, policy)
+      return {
+        name = name .. ".example.com", clientConfig = { url = "https://127.0.0.1:1/" .. name }, sideEffects = "None",
+        rules = { { apiGroups = { "" }, apiVersions = { "v1" }, operations = { "CREATE" },
+          resources = { "configmaps" } } },
+        admissionReviewVersions = { "v1" }, reinvocationPolicy = policy,
+      }
+    end
+    local last
+    testwebhooks.install(function(request, url)
+      asked[#asked + 1] = url:match "(%w+)%?"
+      last = request.object
+      if #asked == 2 then
+        return testwebhooks.patch { { op = "add", path = "/data", value = { by = "second" } } }
+      end
+      return { allowed = true }
+    end)
+    server:must("POST", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", {
+      metadata = { name = "three" }, webhooks = { hook("first", "IfNeeded"), hook "second", hook "third" },
+    })
+    server:configmap "a"
+    assert.same({ "first", "second", "third", "first" }, asked)
+    assert.same({ by = "second" }, last.data)
+  end)
+
   it("is asked about connections to a pod before they are refused", function()
     answer = function() return { allowed = false, status = { message = "no shell here" } } end
     testwebhooks.configure(server, "validating", {
