@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kubernetes' own end-to-end tests against `moonloop dev`: README.md says which, and where what they may fail is listed.
 #
-#   spec/kubernetes/run.sh                 all of them, a quarter of an hour
+#   spec/kubernetes/run.sh                 all of them, six to ten minutes
 #   spec/kubernetes/run.sh fast            those that take less than half a minute each
 #   spec/kubernetes/run.sh WORD…           those with such a part in their names ("ResourceQuota")
 #   MOONLOOP=PATH                          the binary; default build/release/moonloop
