@@ -11,8 +11,8 @@ describe("The node", function()
     cluster = testcluster.new()
   end)
 
-  local function make(name, spec)
-    spec.containers = { { name = "c", image = "x" } }
+  local function make(name, spec, port)
+    spec.containers = { { name = "c", image = "x", ports = port and { port } or nil } }
     cluster:must("POST", testcluster.PODS, { metadata = { name = name }, spec = spec })
     cluster.settle()
   end
@@ -36,6 +36,32 @@ describe("The node", function()
     assert.same({ "Running" }, state "blue")
     make("second", { nodeSelector = { colour = "blue" } })
     assert.same({ "Running" }, state "second")
+  end)
+
+  it("takes one pod with a hostPort at a time", function()
+    local port = { containerPort = 80, hostPort = 8080 }
+    make("first", {}, port)
+    make("second", {}, port)
+    make("other", {}, { containerPort = 80, hostPort = 8080, protocol = "UDP" })
+    assert.same({ "Running" }, state "first")
+    assert.same({ "Pending", "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports." },
+      state "second")
+    assert.same({ "Running" }, state "other")
+    cluster:must("DELETE", testcluster.PODS .. "/first?gracePeriodSeconds=0")
+    cluster:pass(1)
+    assert.same({ "Running" }, state "second")
+  end)
+
+  it("rejects a pod that names it and asks for a port that is taken", function()
+    local port = { containerPort = 80, hostPort = 8080, hostIP = "127.0.0.1" }
+    make("first", { nodeName = "moonloop" }, port)
+    make("elsewhere", { nodeName = "moonloop" }, { containerPort = 80, hostPort = 8080, hostIP = "10.0.0.1" })
+    make("second", { nodeName = "moonloop" }, { containerPort = 80, hostPort = 8080 })
+    assert.equal("Running", cluster:pod("first").status.phase)
+    assert.equal("Running", cluster:pod("elsewhere").status.phase)
+    local status = cluster:pod("second").status
+    assert.same({ "Failed", "NodePorts", "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports "
+      .. "for the requested pod ports" }, { status.phase, status.reason, status.message })
   end)
 
   it("has a pod ready when its readiness gates are open, and keeps conditions of others", function()

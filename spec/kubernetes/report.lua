@@ -101,7 +101,7 @@ local function plan(run, servers, ...)
   table.sort(planned)
   local focuses = {}
   for i, name in ipairs(planned) do
-    local at = i % math.tointeger(servers) + 1
+    local at = (i - 1) % math.tointeger(servers) + 1
     focuses[at] = (focuses[at] and focuses[at] .. "|" or "") .. name:gsub("%p", "\\%0")
   end
   for i, focus in pairs(focuses) do

@@ -4,6 +4,7 @@
 ---   kubelet:start()
 local host = require "cluster.host"
 local log_subresource = require "cluster.apiserver.kubelet.log_subresource"
+local node_fit = require "cluster.apiserver.kubelet.node_fit"
 local service_env = require "cluster.apiserver.kubelet.service_env"
 local worker = require "cluster.apiserver.kubelet.worker"
 
@@ -18,7 +19,7 @@ local LOOPBACK, NOWHERE = "127.0.0.1", "192.0.2.1"
 -- What pods refer to, by kind.
 local READABLE = {
   ConfigMap = "configmaps", Secret = "secrets", PersistentVolumeClaim = "persistentvolumeclaims",
-  PersistentVolume = "persistentvolumes",
+  PersistentVolume = "persistentvolumes", Node = "nodes",
 }
 
 
@@ -30,7 +31,7 @@ local READABLE = {
 ---            addresses that only look like some
 ---   network  see ../network; nil: pods have the machine's
 function M.new(server, options)
-  local self = setmetatable({ server = server, runtime = options.runtime, workers = {}, given = 0 }, M)
+  local self = setmetatable({ server = server, runtime = options.runtime, name = NODE, workers = {}, given = 0 }, M)
   self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
   self.is_real = options.machine ~= nil
   self.network = options.network
@@ -148,75 +149,6 @@ function M:remove(pod)
 end
 
 
-local function labels_match(wanted, labels)
-  for key, value in pairs(wanted or {}) do
-    if labels[key] ~= value then
-      return false
-    end
-  end
-  return true
-end
-
-
--- Why a pod cannot have a claim, or nil.
-local function claim_problem(claim, name)
-  local phase = claim and (claim.status or {}).phase
-  if not claim then
-    return ("persistentvolumeclaim %q not found"):format(name)
-  elseif phase == "Lost" then
-    return ("persistentvolumeclaim %q bound to non-existent persistentvolume %q"):format(name, claim.spec.volumeName)
-  elseif claim.metadata.deletionTimestamp then
-    return ("persistentvolumeclaim %q is being deleted"):format(name)
-  elseif phase ~= "Bound" then
-    return "pod has unbound immediate PersistentVolumeClaims"
-  end
-end
-
-
--- The same for the first of its claims that it cannot have.
-local function claims_problem(self, pod)
-  for _, volume in ipairs(pod.spec.volumes or {}) do
-    local name = (volume.persistentVolumeClaim or {}).claimName
-    local why = name and claim_problem(self.read("PersistentVolumeClaim", pod.metadata.namespace, name), name)
-    if why then
-      return why
-    end
-  end
-end
-
-
--- Nothing here allocates devices.
-local function devices_problem(pod)
-  local wanted = (pod.spec.resourceClaims or {})[1]
-  return wanted and ("resource claim %q is only stored, no device is allocated here"):format(wanted.name)
-end
-
-
-local function tolerates_cordon(pod)
-  for _, toleration in ipairs(pod.spec.tolerations or {}) do
-    local is_meant = not toleration.key or toleration.key == "node.kubernetes.io/unschedulable"
-    local holds = toleration.operator == "Exists" or not toleration.value
-    if is_meant and holds and (toleration.effect or "NoSchedule") == "NoSchedule" then
-      return true
-    end
-  end
-  return false
-end
-
-
--- Why the node does not take the pod, or nil.
-local function unfit(self, pod)
-  local _, node = self:call("GET", "/api/v1/nodes/" .. NODE)
-  if not labels_match(pod.spec.nodeSelector, (node.metadata or {}).labels or {}) then
-    return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
-  elseif (node.spec or {}).unschedulable and not tolerates_cordon(pod) then
-    return "0/1 nodes are available: 1 node(s) were unschedulable."
-  end
-  local why = claims_problem(self, pod) or devices_problem(pod)
-  return why and ("0/1 nodes are available: %s."):format(why)
-end
-
-
 -- Whether the pod's status says so already.
 local function is_told(pod, why)
   for _, condition in ipairs((pod.status or {}).conditions or {}) do
@@ -230,7 +162,7 @@ end
 
 -- The node takes any pod that fits it; one that does not is looked at again when it, or a claim, changes.
 function M:schedule(pod)
-  local why = unfit(self, pod)
+  local why = node_fit.problem(self, pod)
   if why and is_told(pod, why) then
     return
   elseif why then
@@ -257,6 +189,14 @@ function M:schedule(pod)
     self:event(pod, "Normal", "Scheduled", ("Successfully assigned %s/%s to %s"):format(
       pod.metadata.namespace, pod.metadata.name, NODE), "default-scheduler")
   end
+end
+
+
+-- A pod that names the node itself is not scheduled, and has no other node to wait for.
+local function reject(self, pod)
+  local message = ("Predicate %s failed: %s"):format(node_fit.PORTS, node_fit.NO_PORTS)
+  self:write_status(pod, { phase = "Failed", reason = node_fit.PORTS, message = "Pod was rejected: " .. message })
+  self:event(pod, "Warning", node_fit.PORTS, message)
 end
 
 
@@ -293,6 +233,8 @@ function M:look(namespace, name)
     return
   elseif not pod.spec.nodeName then
     self:schedule(pod)
+  elseif pod.spec.nodeName == NODE and node_fit.lacks_ports(self, pod) then
+    reject(self, pod)
   elseif pod.spec.nodeName == NODE then
     at_work = worker.new(self, pod)
     self.workers[pod.metadata.uid] = at_work
@@ -328,6 +270,15 @@ local function look_at_waiting(self, namespace)
 end
 
 
+local ENDED = { Succeeded = true, Failed = true }
+
+-- Whether a pod that has ended, or was deleted, had ports that others may wait for.
+local function frees_ports(event)
+  return event.id == "pods" and (event.type == "DELETED" or ENDED[event.entry.fields["status.phase"]] ~= nil)
+    and node_fit.has_ports(host.json.decode(event.entry.text))
+end
+
+
 -- Whether a change of the node can make it fit for other pods.
 local function is_other_node(entry, previous)
   local now, before = host.json.decode(entry.text), host.json.decode(previous.text)
@@ -340,6 +291,11 @@ local function on_change(self, event)
     or event.id == "nodes" and event.previous and is_other_node(event.entry, event.previous) then
     host.defer(function()
       look_at_waiting(self, event.id ~= "nodes" and event.entry.namespace or nil)
+    end)
+  elseif self.is_short_of_ports and frees_ports(event) then
+    self.is_short_of_ports = false
+    host.defer(function()
+      look_at_waiting(self)
     end)
   end
   if event.id ~= "pods" then
