@@ -154,6 +154,8 @@ local targets = {
   { "50 rules in CEL: time they add to a write", numbers("embedded.rules.added", 1 / 1000), "%.3f ms", 0.2 },
   { "an admission webhook that allows: time it adds to a write, p50",
     numbers("embedded.webhook.added_p50", MS), "%.2f ms", 1 },
+  { "a pod in namespaces: from its create until it runs, p50", numbers("embedded.starts.p50", MS), "%.1f ms", 15 },
+  { "a Service: time it adds to a request from pod to pod, p50", numbers("embedded.hops.added_p50", MS), "%.2f ms", 0.2 },
   { "`moonloop test reconcilers/`", numbers("embedded.test", MS), "%.0f ms", 100 },
   { "300 CRDs, in process: until all are established", numbers "embedded.crds.seconds", "%.1f s", 15 },
   { "… resident then", numbers("embedded.crds.VmRSS"), "%.0f MiB", 150 },

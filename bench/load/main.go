@@ -14,9 +14,12 @@ var commands = map[string]func(args []string) error{
 	"ats":       runAts,
 	"begin":     runBegin,
 	"churn":     runChurn,
+	"echo":      runEcho,
 	"edits":     runEdits,
 	"first":     runFirst,
 	"flood":     runFlood,
+	"hop":       runHop,
+	"hops":      runHops,
 	"lateness":  runLateness,
 	"lives":     runLives,
 	"maps":      runMaps,
@@ -28,6 +31,7 @@ var commands = map[string]func(args []string) error{
 	"proxy":     runProxy,
 	"ready":     runReady,
 	"requests":  runRequests,
+	"starts":    runStarts,
 	"stream":    runStream,
 	"wait":      runWait,
 	"watchers":  runWatchers,
@@ -52,6 +56,8 @@ const usage = `usage: load COMMAND [FLAG...]      (-h after a command lists its 
   maps       makes ConfigMaps of 1 KB as fast as it can, and reads them: how many a second
   watchers   many watch while ConfigMaps are made at a rate: how many events did not arrive
   webhook    makes ConfigMaps, and asks a webhook of its own about every second one: what that adds
+  starts     makes pods one after the other: from each create until it runs
+  hops       one pod asks another at its address and by its Service: what the Service adds (echo and hop are its pods)
   stream     serves lists and watches of pods and Ats that it makes up, for many objects at no cost of a real server
   lives      serves Ats that come, get pods and end, at little cost of a server: for profiles
   begin      has such a server make its Ats, until all are DONE
