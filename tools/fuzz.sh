@@ -20,11 +20,11 @@ for name in "${names[@]}"; do
   mkdir -p "$found" "spec/fuzz/corpus/$name"
   options=()
   case $name in sandbox | script_api) options+=(-detect_leaks=0) ;; esac # they look themselves
-  # ASan's allocator keeps the pages of what was freed: no process runs for longer than ten minutes.
+  # ASan's allocator keeps the pages of what was freed: no process runs for longer than ten minutes, which takes 2 GiB.
   for ((left = ${SECONDS_EACH:-600}; left > 0; left -= 600)); do
     echo "== fuzz_$name, $left s"
     "$target" -max_total_time=$((left < 600 ? left : 600)) -max_len=65536 -timeout="${SECONDS_INPUT:-10}" \
-      -rss_limit_mb=2048 -print_final_stats=1 "${options[@]}" -artifact_prefix="build/fuzz/fuzz_$name-" \
+      -rss_limit_mb=4096 -print_final_stats=1 "${options[@]}" -artifact_prefix="build/fuzz/fuzz_$name-" \
       "$found" "spec/fuzz/corpus/$name"
   done
 done
