@@ -5,6 +5,7 @@
 #   spec/kubernetes/run.sh fast            those that take less than half a minute each
 #   spec/kubernetes/run.sh WORD…           those with such a part in their names ("ResourceQuota")
 #   MOONLOOP=PATH                          the binary; default build/release/moonloop
+#   KEEP=1                                 keeps what servers and tests have logged, and says where
 #   SERVERS=N                              so many servers side by side; default 6: the tests mostly wait
 #
 # The last line counts tests. Exit code 1 for a test that fails and is not listed in docs/embedded-server.md, for one
@@ -25,7 +26,7 @@ finish() {
   for pid in "${pids[@]}"; do
     kill -INT "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
   done
-  [ -n "${KEEP:-}" ] && echo "kept: $run" >&2 || rm -rf "$run"
+  if [ -n "${KEEP:-}" ]; then echo "kept: $run" >&2; else rm -rf "$run"; fi
 }
 trap finish EXIT
 trap 'exit 130' INT
