@@ -19,13 +19,11 @@ readonly moonloop=${MOONLOOP:-build/release/moonloop}
 readonly servers=${SERVERS:-6}
 readonly areas='\[sig-(api-machinery|apps|architecture|instrumentation)\].*\[Conformance\]'
 run=$(mktemp -d -t moonloop-kubernetes.XXXXXX)
-pids=()
+shares=()
 
 finish() {
-  local pid
-  for pid in "${pids[@]}"; do
-    kill -INT "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-  done
+  [ ${#shares[@]} -eq 0 ] || kill "${shares[@]}" 2>/dev/null || true
+  wait
   if [ -n "${KEEP:-}" ]; then echo "kept: $run" >&2; else rm -rf "$run"; fi
 }
 trap finish EXIT
@@ -52,21 +50,22 @@ add_kubectl() {
   chmod +x "$run/bin/kubectl"
 }
 
-suite() { "$programs/suite" --provider=skeleton --allowed-not-ready-nodes=-1 --ginkgo.no-color --ginkgo.silence-skips "$@"; }
-
 # share NUMBER: runs the tests whose names $run/NUMBER.focus matches, on a server of their own.
 share() {
-  local kubeconfig=$run/$1.kubeconfig pid code
+  local kubeconfig=$run/$1.kubeconfig dev tests='' code=0
   "$moonloop" dev --pod-network own --write-kubeconfig "$kubeconfig" "${images[@]}" >"$run/$1.dev" 2>&1 &
-  pid=$!
+  dev=$!
+  trap 'kill $dev $tests 2>/dev/null; wait; exit 143' TERM
   while [ ! -s "$kubeconfig" ]; do
-    kill -0 "$pid" 2>/dev/null || { echo "kubernetes: moonloop dev did not start:" >&2; cat "$run/$1.dev" >&2; return 1; }
+    kill -0 "$dev" 2>/dev/null || { echo "kubernetes: moonloop dev did not start:" >&2; cat "$run/$1.dev" >&2; return 1; }
     sleep 0.05
   done
-  PATH=$(realpath "$run/bin"):$PATH suite --kubeconfig="$kubeconfig" --ginkgo.focus="$(cat "$run/$1.focus")" \
-    --ginkgo.timeout=40m --ginkgo.json-report="$run/$1.json" >"$run/$1.log" 2>&1 || true
-  kill -INT "$pid" && wait "$pid" || code=$?
-  [ "${code:-0}" = 0 ] || echo "FAIL moonloop dev ended with $code: $(tail -n 1 "$run/$1.dev")"
+  PATH=$(realpath "$run/bin"):$PATH "${suite[@]}" --kubeconfig="$kubeconfig" --ginkgo.focus="$(cat "$run/$1.focus")" \
+    --ginkgo.timeout=40m --ginkgo.json-report="$run/$1.json" >"$run/$1.log" 2>&1 &
+  tests=$!
+  wait "$tests" || true
+  kill -INT "$dev" && wait "$dev" || code=$?
+  [ "$code" = 0 ] || echo "FAIL moonloop dev ended with $code: $(tail -n 1 "$run/$1.dev")"
 }
 
 unshare -Urmn true 2>/dev/null || {
@@ -78,12 +77,14 @@ add_kubectl
 build
 images=(--image agnhost="$programs/agnhost pause" --image pause="$programs/agnhost pause"
   --image httpd="$programs/agnhost test-webserver" --image nginx="$programs/agnhost test-webserver")
-suite --ginkgo.dry-run --ginkgo.focus="$areas" --ginkgo.json-report="$run/all.json" >"$run/all.log" 2>&1 ||
+suite=("$programs/suite" --provider=skeleton --allowed-not-ready-nodes=-1 --ginkgo.no-color --ginkgo.silence-skips)
+"${suite[@]}" --ginkgo.dry-run --ginkgo.focus="$areas" --ginkgo.json-report="$run/all.json" >"$run/all.log" 2>&1 ||
   { cat "$run/all.log" >&2; exit 1; }
 lua5.4 $here/report.lua plan "$run" "$servers" "$@"
 for focus in "$run"/*.focus; do
   share "$(basename "$focus" .focus)" &
-  pids+=($!)
+  shares+=($!)
 done
 wait
+shares=()
 lua5.4 $here/report.lua judge "$run"
