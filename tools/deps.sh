@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # Installs what building, testing and linting need from the distribution's packages, and says
 # what. Does nothing, in no time, when all of it is there.
+#
+#   tools/deps.sh            for everything but
+#   tools/deps.sh servers    the servers that spec/e2e runs in pods. They are services of the machine once installed, so
+#                            this is for machines without a service manager, as containers are; others are left as they are
 set -euo pipefail
 
 packages=(
@@ -12,6 +16,10 @@ packages=(
   # to lint and to fuzz
   lua-check clang clang-format cppcheck shellcheck libclang-rt-14-dev
 )
+if [ "${1:-}" = servers ]; then
+  [ ! -d /run/systemd/system ] || exit 0
+  packages=(postgresql redis-server redis-tools)
+fi
 
 missing=()
 for package in "${packages[@]}"; do

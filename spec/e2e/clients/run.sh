@@ -15,27 +15,44 @@ mkdir -p "$cache"
 
 hash_of() { cat "$@" | sha256sum | cut -c1-16; }
 
+# once FILE COMMAND…: runs a command that makes FILE, unless it is there. The specs of two servers run at the same time:
+# one of them makes it, the other waits.
+once() {
+  local file=$1
+  shift
+  (
+    flock 9
+    [ -e "$file" ] || "$@" "$file" >&2
+  ) 9>>"$cache/clients.lock"
+}
+
+build_go() { # PACKAGE FILE
+  GOTOOLCHAIN=local CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$2.new" "$1"
+  mv "$2.new" "$2"
+}
+
 run_go() {
   local binary
   cd "$here/go"
   binary=$cache/client-go-$(hash_of go.mod go.sum ./*.go)
-  if [ ! -x "$binary" ]; then
-    GOTOOLCHAIN=local CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$binary.$$" .
-    mv "$binary.$$" "$binary"
-  fi
+  once "$binary" build_go .
   exec "$binary"
+}
+
+make_venv() { # REQUIREMENTS FILE: the file is made when all is installed
+  local folder
+  folder=$(dirname "$2")
+  rm -rf "$folder"
+  python3 -m venv "$folder"
+  "$folder/bin/pip" install --quiet --disable-pip-version-check -r "$1"
+  touch "$2"
 }
 
 # venv FOLDER: makes the environment of FOLDER/requirements.txt, and says where it is.
 venv() {
   local venv
   venv=$cache/client-python-$(hash_of "$here/$1/requirements.txt")
-  if [ ! -e "$venv/complete" ]; then
-    rm -rf "$venv"
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/$1/requirements.txt"
-    touch "$venv/complete"
-  fi
+  once "$venv/complete" make_venv "$here/$1/requirements.txt"
   echo "$venv"
 }
 
@@ -58,10 +75,7 @@ build_builtins() {
   local binary
   cd "$here/builtins"
   binary=$cache/builtins-$(hash_of go.mod go.sum)
-  if [ ! -x "$binary" ]; then
-    GOTOOLCHAIN=local CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$binary.$$" sigs.k8s.io/controller-runtime/examples/builtins
-    mv "$binary.$$" "$binary"
-  fi
+  once "$binary" build_go sigs.k8s.io/controller-runtime/examples/builtins
   echo "$binary"
 }
 
