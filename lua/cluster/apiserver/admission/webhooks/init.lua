@@ -3,7 +3,6 @@
 --- A request that matches one waits for its answer, and others are served meanwhile. So the object may be another one
 --- when it goes on: `request.waited` tells those who store; see verbs/init.lua.
 --- Rules and wordings: apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, generic/webhook.go.
-local caller = require "cluster.apiserver.admission.webhooks.caller"
 local compile = require "cluster.apiserver.admission.policies.compile"
 local evaluate = require "cluster.apiserver.admission.policies.evaluate"
 local expressions = require "cluster.apiserver.admission.expressions"
@@ -17,6 +16,8 @@ local review = require "cluster.apiserver.admission.webhooks.review"
 local shape = require "cluster.apiserver.shape"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local waiting = require "cluster.apiserver.waiting"
+local webhook = require "cluster.apiserver.webhook"
 
 local M = {}
 
@@ -30,6 +31,7 @@ local by_store = setmetatable({}, { __mode = "k" }) -- store → id → { revisi
 local function hook_of(configuration, spec, place)
   return {
     name = spec.name, spec = spec, variables = {}, uid = ("%s/%d"):format(configuration.metadata.name, place),
+    webhook = { config = spec.clientConfig, seconds = spec.timeoutSeconds },
     conditions = compile.conditions(spec.matchConditions, expressions.environment { authorizer = true }),
   }
 end
@@ -104,16 +106,11 @@ local function ask(hook, res, attributes, is_mutating)
   if attributes.dry_run and not FREE_OF_EFFECTS[hook.spec.sideEffects] then
     return nil, status.bad_request(("admission webhook %s does not support dry run"):format(field.quote(hook.name)))
   end
-  local request = attributes.request
   local sent, why = review.new(hook, res, attributes)
   local text, response
   if sent then
-    request.waited = true
-    request.reply.on_close = function() request.is_gone = true end
-    text, why = caller.post(hook, attributes.server, sent)
-  end
-  if request.is_gone then
-    error("the client has gone", 0)
+    text, why = waiting(attributes.request, webhook.post, hook.webhook, attributes.server, sent)
+    why = why and "failed to call webhook: " .. why
   end
   if text then
     response, why = review.read(text, sent, is_mutating)

@@ -1,5 +1,8 @@
---- How a webhook is reached: its URL, its Service, and what went wrong in the words of Go's client.
+--- Posts to webhooks, those of admission and those that convert: their URL, their Service, and what went wrong in the
+--- words of Go's client.
 ---
+--- A webhook is { config = its clientConfig, seconds = how long to wait for it }; its client is kept in it, with its
+--- connections. A request that posts waits on its Lua thread, and others are served meanwhile.
 --- Rules and wordings: apiserver/pkg/util/webhook/client.go, client-go/rest/request.go, apimachinery/pkg/api/errors.
 local endpoints = require "cluster.apiserver.network.endpoints"
 local field = require "cluster.apiserver.field"
@@ -9,7 +12,7 @@ local store = require "cluster.apiserver.store"
 local M = {}
 
 local SERVICE = { api_version = "v1", kind = "Service" }
-local NO_MODULE = "failed to call webhook: nothing is called in moonloop test; leave the configuration out of the test"
+local NO_MODULE = "nothing is called in moonloop test; leave it out of the test"
 
 -- What client-go says of an answer with such a code.
 local ANSWERS = {
@@ -71,23 +74,23 @@ local function place_of(server, service)
 end
 
 
--- The client of a hook's configuration: it keeps its connections as long as the configuration is the same.
-local function client_of(hook, webhook)
+-- The client of a webhook: it keeps its connections as long as the configuration is the same.
+local function client_of(hook, library)
   if not hook.client then
-    local config, name = hook.spec.clientConfig, nil
+    local config, name = hook.config, nil
     if config.service then
       name = ("%s.%s.svc"):format(config.service.name, config.service.namespace)
     end
     local bundle = config.caBundle and host.base64.decode(config.caBundle)
-    hook.client = webhook.client(bundle ~= "" and bundle or nil, name)
+    hook.client = library.client(bundle ~= "" and bundle or nil, name)
   end
   return hook.client
 end
 
 
--- Where a hook is: the URL to show, the URL to dial, its address and the name of its host, if that is another one.
-local function target(hook, server, seconds)
-  local config, query = hook.spec.clientConfig, ("?timeout=%ds"):format(seconds)
+-- Where a webhook is: the URL to show, the URL to dial, its address and the name of its host, if that is another one.
+local function target(hook, server)
+  local config, query = hook.config, ("?timeout=%ds"):format(hook.seconds)
   if config.url then
     local name = config.url:match "^%w+://([^/]*)" -- validation leaves neither a user nor a query
     local place = name:find ":%d+$" and name or name .. ":443"
@@ -107,23 +110,23 @@ end
 
 
 --- Sends a review; the request waits for the answer.
+--- @param hook table a webhook  @param review table what is sent, as JSON
 --- @return string|nil body of the answer; nil and why the webhook could not be called
 function M.post(hook, server, review)
-  local webhook = package.loaded["cluster.webhook"]
-  if not webhook then
+  local library = package.loaded["cluster.webhook"]
+  if not library then
     return nil, NO_MODULE
   end
-  local seconds = hook.spec.timeoutSeconds
-  local to = target(hook, server, seconds)
+  local to = target(hook, server)
   local code, content_type, body
   if to.url then
-    code, content_type, body = client_of(hook, webhook):post(to.url, host.json.encode(review), seconds, to.host)
+    code, content_type, body = client_of(hook, library):post(to.url, host.json.encode(review), hook.seconds, to.host)
   end
   if not code then
     local why = to.why or network_error(content_type, body, to.place)
-    return nil, ('failed to call webhook: Post "%s": %s'):format(to.shown, why)
+    return nil, ('Post "%s": %s'):format(to.shown, why)
   elseif code < 200 or code > 299 then
-    return nil, "failed to call webhook: " .. answer_error(code, content_type, body)
+    return nil, answer_error(code, content_type, body)
   end
   return body
 end
