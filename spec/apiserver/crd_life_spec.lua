@@ -113,15 +113,6 @@ describe("a CRD", function()
     assert.equal(404, (world:call("GET", THINGS)))
   end)
 
-  it("is refused, not passed over, with conversion by a webhook", function()
-    local made = crd { version("v1", {}) }
-    made.spec.conversion = { strategy = "Webhook", webhook = { conversionReviewVersions = host.json.array { "v1" } } }
-    local code, answer = world:call("POST", CRDS, made)
-    assert.equal(501, code)
-    assert.equal("NotImplemented", answer.reason)
-    assert.matches("conversion by webhook %(spec%.conversion%.strategy: Webhook%)", answer.message)
-  end)
-
   it("decodes no schema before its kind is used, and keeps none that was only published", function()
     create(crd { version("v1", { a = { type = "string" } }) })
     local res = world.server.registry:find("e.com", "v1", "things")

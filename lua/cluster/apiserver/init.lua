@@ -100,7 +100,9 @@ function Server:handle(raw, reply)
   end
   asked.reply = reply
   local ok, why = xpcall(serve, debug.traceback, self, asked, reply)
-  if not ok and not asked.is_gone then
+  if not ok and status.is(why) then
+    respond.failure(asked, reply, why)
+  elseif not ok and not asked.is_gone then
     host.log("error", "a request failed by a mistake of the server", { path = raw.path, error = tostring(why) })
     pcall(respond.failure, asked, reply, status.internal("see the server's log"))
   end

@@ -5,6 +5,7 @@
 --- REST of "D" is "namespace/name". If the last line is incomplete, the process ended while it wrote the line: that
 --- change has not happened. Any other damage is an error.
 local host = require "cluster.host"
+local store = require "cluster.apiserver.store"
 
 local M = {}
 M.__index = M
@@ -124,7 +125,7 @@ function M:keep(change)
   local entry = change.entry
   local is_gone = change.type == "DELETED"
   local line = line_of(is_gone and "D" or "P", change.revision, change.id,
-    is_gone and entry.namespace .. "/" .. entry.name or entry.text)
+    is_gone and entry.namespace .. "/" .. entry.name or store.kept_text(change.id, entry))
   local ok, why = self.file:write(line)
   if not ok then
     return nil, ("%s: %s"):format(self.path, why)
@@ -142,16 +143,16 @@ function M:keep(change)
 end
 
 
-local function write_all(file, store)
+local function write_all(file, kept)
   local lines, size = {}, 0
-  for _, id in ipairs(store:ids()) do
-    store:collection(id):each(nil, nil, function(entry)
-      lines[#lines + 1] = line_of("P", entry.revision, id, entry.text)
+  for _, id in ipairs(kept:ids()) do
+    kept:collection(id):each(nil, nil, function(entry)
+      lines[#lines + 1] = line_of("P", entry.revision, id, store.kept_text(id, entry))
       size = size + #lines[#lines]
     end)
   end
   -- Nothing that is left need be as young as the last change: a deletion that names nothing says how far it went.
-  lines[#lines + 1] = line_of("D", store.revision, "-", "/")
+  lines[#lines + 1] = line_of("D", kept.revision, "-", "/")
   local ok, why = file:write(table.concat(lines))
   if ok then
     ok, why = file:sync()
@@ -187,10 +188,10 @@ function M:compact()
 end
 
 
---- Keeps what `store` commits from now on.
-function M:attach(store)
-  self.store = store
-  function store.on_commit(change)
+--- Keeps what the store commits from now on.
+function M:attach(kept)
+  self.store = kept
+  function kept.on_commit(change)
     return self:keep(change)
   end
 end

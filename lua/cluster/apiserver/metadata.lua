@@ -224,6 +224,15 @@ function M.validate(meta, res, check)
 end
 
 
+--- What is wrong with the labels and annotations of `meta`, as a list of field errors. They stand under `path`.
+function M.validate_texts(meta, path)
+  local errors = {}
+  M.check_labels(meta.labels, path .. ".labels", errors)
+  check_annotations(meta.annotations, path .. ".annotations", errors)
+  return errors
+end
+
+
 -- All but labels and annotations, in the order of Go's type; and what it calls them.
 local NOT_IN_TEMPLATES = {
   "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",

@@ -9,8 +9,8 @@ local M = {}
 local null, is_array = host.json.null, host.json.is_array
 
 
--- Go's name for the type of a value that was read from JSON.
-local function go_type(value)
+--- Go's name for the type of a value that was read from JSON.
+function M.type_name(value)
   if value == null then
     return "<nil>"
   elseif type(value) == "table" then
@@ -24,7 +24,7 @@ end
 
 local function mistyped(path, value, wanted)
   return ("%s accessor error: %s is of the type %s, expected %s"):format(
-    path, gofmt.plain(value), go_type(value), wanted)
+    path, gofmt.plain(value), M.type_name(value), wanted)
 end
 
 
@@ -42,7 +42,7 @@ function M.find(object, path, wanted)
     end
     value = value[name]
   end
-  if value ~= nil and go_type(value) ~= wanted then
+  if value ~= nil and M.type_name(value) ~= wanted then
     return nil, mistyped(walked, value, wanted)
   end
   return value

@@ -1,7 +1,9 @@
 --- The served resources. resources/ and crd/ make the resource descriptions.
 ---
 --- A description of a version that differs from the stored one has `convert` = { load = function(object), save =
---- function(object) }, which change an object of the stored version into one of this version, and back.
+--- function(object) }, which change an object of the stored version into one of this version, and back. Where a webhook
+--- converts, each description has `convert` = { webhook = as crd/conversion.lua makes it }, and `stored`, that of the
+--- stored version.
 ---
 --- A description may have `deprecated`, a text that warns its users.
 ---
@@ -121,7 +123,7 @@ end
 function M:by_id(id)
   local versions = self.versions[id]
   for _, res in ipairs(versions or {}) do
-    if res.version == res.storage_version and not res.convert then
+    if res.version == res.storage_version and (not res.convert or res.convert.webhook) then
       return res
     end
   end

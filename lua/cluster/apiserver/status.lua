@@ -221,4 +221,10 @@ function M.success(details)
 end
 
 
+--- Whether a value is a status.
+function M.is(value)
+  return type(value) == "table" and value.kind == "Status"
+end
+
+
 return M

@@ -7,6 +7,9 @@
 ---   fields     path → value for field selectors, besides name and namespace; or nil
 ---   owners     the list metadata.ownerReferences, or nil
 ---   deleting   true when metadata.deletionTimestamp is set, else nil
+---   as         of kinds that a webhook converts: the version in which `text` is; nil: the stored one
+---   forms      of such kinds: other version → `text` as that version has it, as far as the webhook was asked; the only
+---              thing that comes to an entry later; see crd/conversion.lua
 --- An *event* is one change: { type = "ADDED"|"MODIFIED"|"DELETED", revision, entry, previous (nil for ADDED), id,
 --- lines }. `lines` belongs to watch.lua: the lines sent for this event, shared by all watches; nil before the first
 --- watch needs them.
@@ -55,13 +58,26 @@ function M:get(id, namespace, name)
 end
 
 
---- A table of the entry's object, the caller's own, as `res` serves it.
+-- What is known of an entry of a kind that a webhook converts, in the version of `res`; nil when it has to be asked.
+local function form_of(res, entry)
+  return entry.as == res.version and entry.text or entry.forms and entry.forms[res.version]
+end
+
+
+--- A table of the entry's object, the caller's own, as `res` serves it. What a webhook would have to convert first is
+--- as it was stored: whoever wants but its metadata need not wait.
 function M.object(res, entry)
-  local object = decode(entry.text)
-  if res.convert then
-    res.convert.load(object)
+  local convert, api_version = res.convert, res.api_version
+  local text = entry.text
+  if convert and convert.webhook then
+    local form = form_of(res, entry)
+    text, api_version = form or text, form and api_version or res.group .. "/" .. entry.as
   end
-  object.apiVersion = res.api_version
+  local object = decode(text)
+  if convert and not convert.webhook then
+    convert.load(object)
+  end
+  object.apiVersion = api_version
   object.kind = res.kind
   return object
 end
@@ -69,11 +85,14 @@ end
 
 -- An entry's object without apiVersion and kind, in the version of `res`.
 local function bare_text(res, entry)
-  if not res.convert then
+  local convert = res.convert
+  if not convert then
     return entry.text
+  elseif convert.webhook then
+    return assert(form_of(res, entry), "an object is to be shown that was not converted")
   end
   local object = decode(entry.text)
-  res.convert.load(object)
+  convert.load(object)
   return encode(object)
 end
 
@@ -95,9 +114,10 @@ end
 
 -- What is stored of an object: its JSON without apiVersion and kind.
 local function text_of(res, object)
-  if res.convert then
+  local convert = res.convert
+  if convert and convert.save then
     object = host.json.copy(object)
-    res.convert.save(object)
+    convert.save(object)
   end
   local version, kind = object.apiVersion, object.kind
   object.apiVersion, object.kind = nil, nil
@@ -107,17 +127,20 @@ local function text_of(res, object)
 end
 
 
---- An object of `res` as another description of the same resource serves it; `object` stays as it is.
+--- An object of `res` as another description of the same resource serves it; `object` stays as it is. Not for kinds that
+--- a webhook converts.
 function M.converted(object, res, other)
   return M.object(other, { text = text_of(res, object) })
 end
 
 
--- The entry of `object` at `revision`, whose resourceVersion is set for it.
-local function entry_of(res, object, revision)
+-- The entry of `object` at `revision`, whose resourceVersion is set for it. `stored`: see M:create.
+local function entry_of(res, object, revision, stored)
+  local fields = res.strategy and res.strategy.fields
+  local as = stored and stored.as or res.convert and res.convert.webhook and res.version or nil
+  object = stored and stored.object or object
   local meta = object.metadata
   meta.resourceVersion = tostring(revision)
-  local fields = res.strategy and res.strategy.fields
   local entry = {
     namespace = meta.namespace or "",
     name = meta.name,
@@ -127,6 +150,9 @@ local function entry_of(res, object, revision)
     labels = meta.labels,
   }
   -- There are many entries: what few of them have takes no room in the others.
+  if as then
+    entry.as = as
+  end
   if fields then
     entry.fields = fields(object)
   end
@@ -172,22 +198,45 @@ end
 
 --- Stores a new object. Its name must be free. The object belongs to the store from now on: its resourceVersion is set,
 --- and it must not be changed.
+--- @param stored table|nil of kinds that a webhook converts: what is stored of it, { as = version, object = }; nil: the
+---   object as it is
 --- @return table|nil entry, or nil and a status when it could not be kept
-function M:create(res, object)
-  return commit(self, res.id, "ADDED", entry_of(res, object, self.revision + 1), nil)
+function M:create(res, object, stored)
+  return commit(self, res.id, "ADDED", entry_of(res, object, self.revision + 1, stored), nil)
 end
 
 
 --- Replaces the object of `previous`, the current entry. As for create.
-function M:update(res, previous, object)
-  return commit(self, res.id, "MODIFIED", entry_of(res, object, self.revision + 1), previous)
+function M:update(res, previous, object, stored)
+  return commit(self, res.id, "MODIFIED", entry_of(res, object, self.revision + 1, stored), previous)
+end
+
+
+-- The last state of an entry that a webhook would have to convert: all but its metadata is as it was stored.
+local function last_stored(res, previous, object)
+  if not previous.as or previous.as == res.version then
+    return nil
+  end
+  local last = decode(previous.text)
+  local labels, annotations = last.metadata.labels, last.metadata.annotations
+  last.metadata = host.json.copy(object.metadata)
+  last.metadata.labels, last.metadata.annotations = labels, annotations
+  return { as = previous.as, object = last }
 end
 
 
 --- Removes the object of `previous`, the current entry. `object` is its last state; the entry returned, which those who
 --- watch see, has the revision of the removal.
 function M:delete(res, previous, object)
-  return commit(self, res.id, "DELETED", entry_of(res, object, self.revision + 1), previous)
+  local entry = entry_of(res, object, self.revision + 1, last_stored(res, previous, object))
+  return commit(self, res.id, "DELETED", entry, previous)
+end
+
+
+--- What is kept of an entry elsewhere: its text, which says its version if it is not the stored one.
+function M.kept_text(id, entry)
+  local group = id:match "%.(.*)$"
+  return entry.as and ('{"apiVersion":"%s/%s",'):format(group, entry.as) .. entry.text:sub(2) or entry.text
 end
 
 
@@ -202,14 +251,14 @@ function M:ids()
 end
 
 
---- All that is stored, for a later restore: a list of { id = of the resource, text = JSON as in an entry }.
+--- All that is stored, for a later restore: a list of { id = of the resource, text = as kept_text has it }.
 --- @return table records
 --- @return integer revision
 function M:dump()
   local records = {}
   for _, id in ipairs(self:ids()) do
     self.collections[id]:each(nil, nil, function(entry)
-      records[#records + 1] = { id = id, text = entry.text }
+      records[#records + 1] = { id = id, text = M.kept_text(id, entry) }
     end)
   end
   return records, self.revision
@@ -226,7 +275,9 @@ function M:restore(records, find)
     if res then
       local object = assert(decode(record.text))
       local revision = math.tointeger(tonumber(object.metadata.resourceVersion))
-      self:collection(record.id):put(entry_of(res, object, revision))
+      local as = object.apiVersion and object.apiVersion:match "[^/]*$" or res.stored and res.stored.version
+      object.apiVersion = nil
+      self:collection(record.id):put(entry_of(res, object, revision, as and { as = as, object = object }))
       self.revision = math.max(self.revision, revision)
     else
       left[#left + 1] = record

@@ -2,6 +2,9 @@
 ---
 --- A line is made once for each form, and all watches of that form share it (event.lines). A watch whose client does
 --- not read is cut.
+--- Where a webhook converts a kind's objects, the watches of a version get their events from a queue: an event waits there
+--- until the webhook has answered, and those behind it wait as well. Watches of the stored version wait as little as
+--- those of any other kind.
 --- Rules: apiserver/pkg/storage/cacher/cache_watcher.go (the event that a selector makes from a change).
 local host = require "cluster.host"
 
@@ -144,16 +147,12 @@ function M.line(event, watcher)
 end
 
 
---- Tells all who watch the event's resource.
-function M:spread(event)
-  local list = self.resources[event.id]
-  if not list then
-    return
-  end
+-- Tells those who watch without a queue, or (if one is given) those of a queue.
+local function deliver(self, list, event, queue)
   list.walking = true
   for i = 1, #list do
     local watcher = list[i]
-    if not watcher.closed and event.revision > watcher.after then
+    if watcher.queue == queue and not watcher.closed and event.revision > watcher.after then
       local line = M.line(event, watcher)
       if line then
         self:send(watcher, line)
@@ -166,6 +165,79 @@ function M:spread(event)
 end
 
 
+-- Those who watch cannot be told any more: they list again, and are told there what is wrong.
+local function end_queue(self, list, queue, why)
+  host.log("warn", "watches ended: their objects could not be converted", { resource = queue.res.id, error = why })
+  queue.events = {}
+  for i = 1, #list do
+    if list[i].queue == queue then
+      self:finish(list[i])
+    end
+  end
+end
+
+
+-- Delivers what waits in a queue, in its order; waits for the webhook.
+local function drain(self, list, queue)
+  local webhook = queue.res.convert.webhook
+  while queue.events[1] do
+    local event = queue.events[1]
+    local why = webhook:make_ready({ event.entry, event.previous }, queue.res)
+    if why then
+      return end_queue(self, list, queue, why)
+    end
+    table.remove(queue.events, 1)
+    deliver(self, list, event, queue)
+  end
+end
+
+
+-- Puts an event into a queue; its Lua thread works until the queue is empty.
+local function enqueue(self, list, queue, event)
+  queue.events[#queue.events + 1] = event
+  if queue.is_busy then
+    return
+  end
+  queue.is_busy = true
+  coroutine.wrap(function()
+    local ok, why = xpcall(drain, debug.traceback, self, list, queue)
+    if not ok then
+      end_queue(self, list, queue, why)
+    end
+    queue.is_busy = false
+  end)()
+end
+
+
+--- Tells all who watch the event's resource.
+function M:spread(event)
+  local list = self.resources[event.id]
+  if not list then
+    return
+  end
+  deliver(self, list, event, nil)
+  for _, queue in pairs(list.queues) do
+    enqueue(self, list, queue, event)
+  end
+end
+
+
+-- The queue for a version whose objects a webhook converts; nil: none is needed. Versions that are served no more have
+-- none.
+local function queue_of(list, res)
+  if not (res.convert and res.convert.webhook) then
+    return nil
+  end
+  for other in pairs(list.queues) do
+    if other.version == res.version and other ~= res then
+      list.queues[other] = nil
+    end
+  end
+  list.queues[res] = list.queues[res] or { res = res, events = {}, is_busy = false }
+  return list.queues[res]
+end
+
+
 -- Tells those who asked for it how far they are.
 local function bookmark_all(self)
   local ids = {}
@@ -175,7 +247,8 @@ local function bookmark_all(self)
   table.sort(ids)
   for _, id in ipairs(ids) do
     for _, watcher in ipairs(self.resources[id]) do
-      if watcher.bookmarks and not watcher.closed and self.store.revision >= watcher.after then
+      local waits = watcher.queue and watcher.queue.is_busy
+      if watcher.bookmarks and not waits and not watcher.closed and self.store.revision >= watcher.after then
         self:send(watcher, watcher.bookmark(self.store.revision))
       end
     end
@@ -208,10 +281,11 @@ function M:add(watcher, sent)
   watcher.closed = false
   local list = self.resources[watcher.res.id]
   if not list then
-    list = { closed = 0, walking = false }
+    list = { closed = 0, walking = false, queues = {} }
     self.resources[watcher.res.id] = list
   end
   sweep(list)
+  watcher.queue = queue_of(list, watcher.res)
   list[#list + 1] = watcher
   if watcher.bookmarks then
     self.bookmarked = self.bookmarked + 1

@@ -5,6 +5,7 @@
 local label_selector = require "cluster.apiserver.selector.label_selector"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 
 local M = {}
 
@@ -158,13 +159,13 @@ function M.resources(resources, attributes)
 end
 
 
---- An object of a write as another version of its resource has it.
+--- An object of a write as another version of its resource has it; see stored.converted.
 --- @param res table|nil description as M.resources gave it
 function M.version_of(object, res, attributes)
   if not object or res == attributes.res or attributes.request.presented then
     return object
   end
-  return store.converted(object, attributes.res, res)
+  return stored.converted(attributes.request, object, attributes.res, res)
 end
 
 

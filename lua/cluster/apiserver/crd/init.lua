@@ -4,6 +4,7 @@
 --- separate write to the CRD's status; here all steps follow at once after the write of the CRD.
 local approval = require "cluster.apiserver.crd.approval"
 local conditions = require "cluster.apiserver.crd.conditions"
+local conversion = require "cluster.apiserver.crd.conversion"
 local host = require "cluster.host"
 local names = require "cluster.apiserver.crd.names"
 local refresh = require "cluster.apiserver.crd.refresh"
@@ -76,14 +77,23 @@ local function drop_finalizer(crd)
 end
 
 
--- Where a collection of what the CRD defines is, in one namespace ("" for none); nil when no version is served.
-local function path_of(crd, namespace)
+-- The version as which what the CRD defines is deleted: the stored one, or another one; nil when none is served.
+local function served_version(crd)
+  local found
   for _, version in ipairs(crd.spec.versions) do
-    if version.served then
-      return ("/apis/%s/%s/%s%s"):format(crd.spec.group, version.name,
-        namespace ~= "" and "namespaces/" .. namespace .. "/" or "", crd.status.acceptedNames.plural)
+    if version.served and (version.storage or not found) then
+      found = version.name
     end
   end
+  return found
+end
+
+
+-- Where a collection of what the CRD defines is, in one namespace ("" for none); nil when no version is served.
+local function path_of(crd, namespace)
+  local version = served_version(crd)
+  return version and ("/apis/%s/%s/%s%s"):format(crd.spec.group, version,
+    namespace ~= "" and "namespaces/" .. namespace .. "/" or "", crd.status.acceptedNames.plural)
 end
 
 
@@ -174,17 +184,20 @@ local function serve(self, crd, full, text)
   if before and before.signature == now then
     return before.source:moved(text)
   end
-  local source = sources.new(text)
-  self.served[id] = { signature = now, source = source }
+  local source, webhook = sources.new(text), nil
+  self.served[id] = { signature = now, source = source, storage = resource.stored(crd, source).version }
   self.server.registry:remove(id)
   if not conditions.is_true(crd, "Established") then
     return
   end
-  for _, res in ipairs(resource.of(full, crd, source)) do
+  if crd.spec.conversion.strategy == "Webhook" then
+    webhook = conversion.new(self.server, crd)
+  end
+  for _, res in ipairs(resource.of(full, crd, source, webhook)) do
     self.server.registry:add(res)
   end
   if before then
-    refresh(self.server.store, crd, source)
+    refresh(self.server.store, crd, source, webhook and before.storage)
   end
 end
 

@@ -6,15 +6,19 @@ local prune = require "cluster.apiserver.schema.prune"
 local resource = require "cluster.apiserver.crd.resource"
 
 
--- The entry as `res` has it, at the same revision.
-local function renewed(entry, res)
+-- The entry as `res` has it, at the same revision. What a webhook made of it is forgotten.
+-- @param own table|nil the description of the version in which it is; nil: there is no such version any more
+local function renewed(entry, res, own)
   local copy = {}
   for key, value in pairs(entry) do
     copy[key] = value
   end
+  copy.forms = nil
   local object = host.json.decode(entry.text)
-  prune(res.schema, object)
-  default(res.schema, object)
+  if own then
+    prune(own.schema, object)
+    default(own.schema, object)
+  end
   copy.text = host.json.encode(object)
   copy.fields = res.strategy.fields and res.strategy.fields(object)
   return copy
@@ -23,11 +27,18 @@ end
 
 --- Renews what is stored of a CRD's kind. Nobody is told: to clients nothing has been written.
 --- @param kept table the store  @param crd table, source table as for resource.stored
-return function(kept, crd, source)
-  local res, list = resource.stored(crd, source), {}
+--- @param as string|nil when a webhook converts its objects: the version of those that do not say in which they are
+return function(kept, crd, source, as)
+  local res, list, own = resource.stored(crd, source), {}, {}
   local collection = kept:collection(res.id)
   collection:each(nil, nil, function(entry)
-    list[#list + 1] = renewed(entry, res)
+    local version = as and (entry.as or as)
+    if version and not own[version] then
+      own[version] = resource.version(crd, source, version)
+    end
+    local copy = renewed(entry, res, version and own[version] or not version and res)
+    copy.as = version
+    list[#list + 1] = copy
   end)
   for _, entry in ipairs(list) do
     collection:put(entry)

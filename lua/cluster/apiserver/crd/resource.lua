@@ -137,6 +137,16 @@ function M.stored(crd, source)
 end
 
 
+--- The description of a version of a CRD by its name, whether it is served or not; nil when it has no such version.
+function M.version(crd, source, name)
+  for _, version in ipairs(crd.spec.versions) do
+    if version.name == name then
+      return describe(crd, version, storage_of(crd).name, source)
+    end
+  end
+end
+
+
 --- The descriptions of all served versions of a CRD whose names are accepted. Schema, columns and strategy of each are
 --- made when they are first read. Beside what every description has:
 ---   crd            the CRD without its schemas, of which nothing may be changed
@@ -144,15 +154,17 @@ end
 ---   read_schema    function(res) -> the schema, for one who needs it only once
 ---   fingerprint    a text that is another one when something else is served
 --- @param full table the CRD as it is stored  @param crd table the same without its schemas, as summary.lua makes it
---- @param source table of source.lua
-function M.of(full, crd, source)
+--- @param source table of source.lua  @param webhook table|nil of conversion.lua, if one converts the objects
+function M.of(full, crd, source, webhook)
   local list, stored = {}, M.stored(crd, source)
   local storage, at = storage_of(crd)
   local versions = full.spec.versions
   for i, version in ipairs(crd.spec.versions) do
     if version.served then
       local res = version == storage and stored or describe(crd, version, storage.name, source)
-      if res ~= stored and not host.json.equal(versions[i].schema, versions[at].schema) then
+      if webhook then
+        res.convert, res.stored = { webhook = webhook }, stored
+      elseif res ~= stored and not host.json.equal(versions[i].schema, versions[at].schema) then
         res.convert = conversion(res, stored)
       end
       list[#list + 1] = res

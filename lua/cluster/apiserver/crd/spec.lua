@@ -2,6 +2,7 @@
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 --- (validateCustomResourceDefinitionSpec).
+local client_config = require "cluster.apiserver.resources.admission.client_config"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local internal = require "cluster.apiserver.crd.internal"
@@ -196,14 +197,59 @@ local function check_required_names(given, errors)
 end
 
 
-local function check_conversion(conversion, errors)
+local function has_known_review(versions)
+  for _, version in ipairs(versions) do
+    if version == "v1" or version == "v1beta1" then
+      return true
+    end
+  end
+  return false
+end
+
+
+local function review_versions(conversion)
+  return conversion and conversion.webhook and conversion.webhook.conversionReviewVersions or {}
+end
+
+
+local function check_review_versions(versions, old, path, errors)
+  local seen = {}
+  if #versions == 0 then
+    add(errors, field.required(path, ""))
+    return
+  end
+  for i, version in ipairs(versions) do
+    local at = ("%s[%d]"):format(path, i - 1)
+    for _, message in ipairs(not seen[version] and names.label_1035(version) or {}) do
+      add(errors, field.invalid(at, version, message))
+    end
+    if seen[version] then
+      add(errors, field.invalid(at, version, "duplicate version"))
+    end
+    seen[version] = true
+  end
+  if not has_known_review(versions) and (#old == 0 or has_known_review(old)) then
+    add(errors, field.invalid(path, versions, "must include at least one of v1, v1beta1"))
+  end
+end
+
+
+-- Who converts, and how it is asked. @param old table|nil what it follows
+local function check_conversion(conversion, old, errors)
   check_choice(conversion.strategy, "spec.conversion.strategy", { "None", "Webhook" }, errors)
-  local webhook = conversion.webhook
-  if webhook and webhook.clientConfig then
+  local webhook, is_called = conversion.webhook or {}, conversion.strategy == "Webhook"
+  local config, versions = webhook.clientConfig, review_versions(conversion)
+  if is_called and config then
+    client_config.validate(config, "spec.conversion.webhookClientConfig", errors)
+  elseif is_called then
+    add(errors, field.required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook"))
+  elseif config then
     add(errors, field.forbidden("spec.conversion.webhookClientConfig",
       "should not be set when strategy is not set to Webhook"))
   end
-  if webhook and #(webhook.conversionReviewVersions or {}) > 0 then
+  if is_called then
+    check_review_versions(versions, review_versions(old), "spec.conversion.conversionReviewVersions", errors)
+  elseif #versions > 0 then
     add(errors, field.forbidden("spec.conversion.conversionReviewVersions",
       "should not be set when strategy is not set to Webhook"))
   end
@@ -239,7 +285,7 @@ function M.check(spec, old)
     local known = { has_status = any_status(versions), unchanged = is_unchanged(first, old) }
     check_parts(first, "spec", "spec.validation", shared, known, errors)
   end
-  check_conversion(spec.conversion or { strategy = "None" }, errors)
+  check_conversion(spec.conversion or { strategy = "None" }, old and old.conversion, errors)
   return errors
 end
 

@@ -4,9 +4,9 @@
 --- pkg/apis/apiextensions/v1/defaults.go. What follows a write is in crd/init.lua, the checks are in crd/check.lua.
 local canonical = require "cluster.apiserver.crd.canonical"
 local check = require "cluster.apiserver.crd.check"
+local client_config = require "cluster.apiserver.resources.admission.client_config"
 local conditions = require "cluster.apiserver.crd.conditions"
 local host = require "cluster.host"
-local unsupported = require "cluster.apiserver.crd.unsupported"
 
 local FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -53,6 +53,7 @@ local function defaults(object)
     names.singular = nil
   end
   spec.conversion = spec.conversion or { strategy = "None" }
+  client_config.defaults(spec.conversion.webhook and spec.conversion.webhook.clientConfig)
   for _, version in ipairs(type(spec.versions) == "table" and spec.versions or {}) do
     if version.schema and version.schema.openAPIV3Schema then
       canonical(version.schema.openAPIV3Schema)
@@ -62,10 +63,6 @@ end
 
 
 local function prepare_create(object, ctx)
-  local failure = unsupported(object)
-  if failure then
-    return nil, failure
-  end
   object.status = { conditions = host.json.null, acceptedNames = { plural = "", kind = "" } }
   note_storage_version(object)
   check.warn_of_formats(object, nil, ctx.request)
@@ -73,10 +70,6 @@ end
 
 
 local function prepare_update(new, old, ctx)
-  local failure = unsupported(new)
-  if failure then
-    return nil, failure
-  end
   new.status = host.json.copy(old.status)
   note_storage_version(new)
   check.warn_of_formats(new, old, ctx.request)

@@ -7,6 +7,7 @@ local managers = require "cluster.apiserver.apply"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 local write = require "cluster.apiserver.verbs.write"
 local yaml = require "cluster.apiserver.verbs.yaml"
 
@@ -96,7 +97,11 @@ return function(request, settings)
   if not entry then
     return create(request, applied, settings)
   end
-  local object, failure
+  local object
+  local failure = stored.make_ready(request, { entry })
+  if failure then
+    return nil, failure
+  end
   local old = store.object(res, entry)
   object, failure = merged(request, old, applied, settings)
   if not object then

@@ -1,12 +1,12 @@
 --- GET of one object, or of a subresource that shows the whole object (status).
 local status = require "cluster.apiserver.status"
-local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 local versions = require "cluster.apiserver.verbs.versions"
 
 
 --- @return integer|nil code, string text; or nil and a status
 return function(request)
-  local res, kept = request.res, request.server.store
+  local kept = request.server.store
   local asked = request.query.resourceVersion
   if asked then
     local complaint = versions.complaint(asked[1])
@@ -18,9 +18,10 @@ return function(request)
       return nil, failure
     end
   end
-  local entry = kept:get(res.id, request.space, request.name)
+  local entry = kept:get(request.res.id, request.space, request.name)
   if not entry then
-    return nil, status.not_found(res, request.name)
+    return nil, status.not_found(request.res, request.name)
   end
-  return 200, store.object_text(res, entry)
+  local text, failure = stored.text(request, entry)
+  return text and 200, text or failure
 end

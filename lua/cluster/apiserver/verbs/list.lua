@@ -7,6 +7,7 @@ local options = require "cluster.apiserver.verbs.options"
 local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 local versions = require "cluster.apiserver.verbs.versions"
 
 local TOO_OLD = "The resourceVersion for the provided list is too old."
@@ -47,29 +48,32 @@ local function pick(request, settings)
 end
 
 
--- The JSON texts of the entries on the page, the last entry, and whether there are more, be it some that do not match.
--- `entries`, if given, gets them.
+-- Puts the entries on the page into `entries`. @return boolean whether there are more, be it some that do not match
 local function page(request, settings, collection, from, selector, entries)
-  local texts, count, last, left = {}, 0, nil, nil
+  local count, more = 0, false
   local limited = settings.limit > 0 and (settings.version ~= "0" or settings.continue ~= "")
   local limit = limited and settings.limit or math.huge
-  local res = request.res
   local match = not selector.empty and selector.match
   collection:each(scope.namespace(request), from, function(entry)
     if count >= limit then
-      left = 1
+      more = true
       return false
     elseif match and not match(entry) then
       return true
     end
     count = count + 1
-    last = entry
-    if entries then
-      entries[count] = entry
-    end
-    texts[count] = store.item_text(res, entry)
+    entries[count] = entry
   end)
-  return texts, last, left
+  return more
+end
+
+
+local function texts_of(res, entries)
+  local texts = {}
+  for i, entry in ipairs(entries) do
+    texts[i] = store.item_text(res, entry)
+  end
+  return texts
 end
 
 
@@ -110,13 +114,17 @@ return function(request, _, entries)
   if not collection then
     return nil, revision
   end
-  local texts, last, more = page(request, settings, collection, from, selector, entries)
-  local token, left
+  entries = entries or {}
+  local more, token, left = page(request, settings, collection, from, selector, entries), nil, nil
   if more then
-    local key = key_of(request, last)
+    local key = key_of(request, entries[#entries])
     token = continue.encode(revision, key)
     left = selector.empty and collection:count_after(scope.namespace(request), key) or nil
   end
+  failure = stored.make_ready(request, entries)
+  if failure then
+    return nil, failure
+  end
   return 200, request.res.list_head .. meta_text(request, revision, token, left) .. ',"items":['
-    .. table.concat(texts, ",") .. "]}"
+    .. table.concat(texts_of(request.res, entries), ",") .. "]}"
 end

@@ -4,8 +4,8 @@
 local apply = require "cluster.apiserver.verbs.apply"
 local change = require "cluster.apiserver.verbs.change"
 local options = require "cluster.apiserver.verbs.options"
-local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 local write = require "cluster.apiserver.verbs.write"
 
 
@@ -37,9 +37,10 @@ return function(request)
   if kind.name == "apply" then
     return apply(request, settings)
   end
-  local entry = request.server.store:get(request.res.id, request.space, request.name)
+  local entry
+  entry, failure = stored.find(request)
   if not entry then
-    return nil, status.not_found(request.res, request.name)
+    return nil, failure
   end
   local object
   local old = store.object(request.res, entry)

@@ -10,11 +10,13 @@ local options = require "cluster.apiserver.verbs.options"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 local strategies = require "cluster.apiserver.verbs.strategies"
 
 local M = {}
 
 local NO_STRATEGY = {}
+local CHANGED = "the object was changed while it was deleted; please try again"
 local ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 -- Kinds whose last state answers a deletion; others answer with a Status.
@@ -156,8 +158,18 @@ local function save(request, entry, object, settings)
   elseif host.json.equal(object, store.object(res, entry)) then
     return store.object_text(res, entry)
   end
-  local changed, failure = kept:update(res, entry, object)
-  return changed and store.object_text(res, changed), failure
+  local prepared, failure = stored.storable(request, object)
+  if failure then
+    return nil, failure
+  elseif strategies.is_stale(request, entry) then
+    return nil, status.conflict(res, entry.name, CHANGED)
+  end
+  local changed
+  changed, failure = kept:update(res, entry, object, prepared)
+  if not changed then
+    return nil, failure
+  end
+  return stored.text(request, changed)
 end
 
 
@@ -234,12 +246,16 @@ end
 function M.remove(request, entry, settings)
   local res = request.res
   local strategy = res.strategy or NO_STRATEGY
+  local failure = stored.make_ready(request, { entry })
+  if failure then
+    return nil, failure
+  end
   local object = store.object(res, entry)
-  local failure = is_refused(request, entry, object, settings) or admission.deleting(request, object, settings)
+  failure = is_refused(request, entry, object, settings) or admission.deleting(request, object, settings)
   if failure then
     return nil, failure
   elseif strategies.is_stale(request, entry) then
-    return nil, status.conflict(res, entry.name, "the object was changed while it was deleted; please try again")
+    return nil, status.conflict(res, entry.name, CHANGED)
   end
   if strategy.mark_deleted then
     if not object.metadata.deletionTimestamp then

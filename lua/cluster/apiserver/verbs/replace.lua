@@ -7,7 +7,7 @@ local host = require "cluster.host"
 local metadata = require "cluster.apiserver.metadata"
 local names = require "cluster.names"
 local status = require "cluster.apiserver.status"
-local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 local strategies = require "cluster.apiserver.verbs.strategies"
 
 local NO_STRATEGY = strategies.NONE
@@ -163,18 +163,25 @@ end
 
 local function store_change(request, entry, old, object)
   local res, kept = request.res, request.server.store
-  if strategies.is_stale(request, entry) then
+  local goes, is_same = emptied(old, object) and may_go(request, object), host.json.equal(object, old)
+  local prepared, failure
+  if not goes and not is_same then
+    prepared, failure = stored.storable(request, object)
+  end
+  if failure then
+    return nil, failure
+  elseif strategies.is_stale(request, entry) then
     return nil, status.conflict(res, request.name, MODIFIED)
+  elseif goes then
+    entry, failure = kept:delete(res, entry, host.json.copy(old))
+    return entry and host.json.encode(object), failure
+  elseif not is_same then
+    entry, failure = kept:update(res, entry, object, prepared)
   end
-  if emptied(old, object) and may_go(request, object) then
-    local gone, failure = kept:delete(res, entry, host.json.copy(old))
-    return gone and host.json.encode(object), failure
+  if not entry then
+    return nil, failure
   end
-  if host.json.equal(object, old) then
-    return store.object_text(res, entry)
-  end
-  local changed, failure = kept:update(res, entry, object)
-  return changed and store.object_text(res, changed), failure
+  return stored.text(request, entry)
 end
 
 

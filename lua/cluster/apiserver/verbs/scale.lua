@@ -13,6 +13,7 @@ local nested = require "cluster.apiserver.nested"
 local options = require "cluster.apiserver.verbs.options"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 local write = require "cluster.apiserver.verbs.write"
 
 local M = {}
@@ -103,9 +104,9 @@ end
 
 local function find(request)
   request.printed = request.res.builtin and PRINTED.builtin or PRINTED.custom
-  local entry = request.server.store:get(request.res.id, request.space, request.name)
+  local entry, failure = stored.find(request)
   if not entry then
-    return nil, nil, status.not_found(request.res, request.name)
+    return nil, nil, failure
   end
   local object = store.object(request.res, entry)
   local why = not request.res.builtin and mistyped(request.res, object)

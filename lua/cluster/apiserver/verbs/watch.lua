@@ -7,6 +7,7 @@ local lines = require "cluster.apiserver.verbs.lines"
 local options = require "cluster.apiserver.verbs.options"
 local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
+local stored = require "cluster.apiserver.stored"
 local versions = require "cluster.apiserver.verbs.versions"
 
 -- Seconds a watch lasts when the client does not say: this, and up to as much again.
@@ -16,17 +17,38 @@ local TIMEOUT_MIN = 1800
 local TIMEOUT_MAX = 365 * 86400
 
 
--- Sends the objects there are, as if they had just come. Returns the bytes sent.
-local function send_present(request, watcher)
-  local selector, form, reply = watcher.selector, watcher.form, watcher.reply
-  local chunk, sent = {}, 0
+-- The entries that the watch is about.
+local function present(request, watcher)
+  local selector, entries = watcher.selector, {}
   request.server.store:collection(watcher.res.id):each(watcher.namespace, nil, function(entry)
     if selector.empty or selector.match(entry) then
-      local line = form("ADDED", entry)
-      chunk[#chunk + 1] = line
-      sent = sent + #line
+      entries[#entries + 1] = entry
     end
   end)
+  return entries
+end
+
+
+-- Those that the events are about.
+local function concerned(events)
+  local entries = {}
+  for _, event in ipairs(events or {}) do
+    entries[#entries + 1] = event.entry
+    entries[#entries + 1] = event.previous
+  end
+  return entries
+end
+
+
+-- Sends the objects there are, as if they had just come. Returns the bytes sent.
+local function send_present(request, watcher)
+  local form, reply = watcher.form, watcher.reply
+  local chunk, sent = {}, 0
+  for _, entry in ipairs(present(request, watcher)) do
+    local line = form("ADDED", entry)
+    chunk[#chunk + 1] = line
+    sent = sent + #line
+  end
   if #chunk > 0 then
     reply:write(table.concat(chunk))
   end
@@ -75,9 +97,16 @@ local function watcher_of(request, reply, settings, selector)
 end
 
 
--- From the present on.
+-- From the present on. @return table|nil failure a status
 local function start_now(request, watcher, settings)
+  local failure = settings.initial and stored.make_all_ready(request, function()
+    return present(request, watcher)
+  end)
+  if failure then
+    return failure
+  end
   local revision = request.server.store.revision
+  watcher.after = revision
   watcher.reply:start(200, "application/json")
   local sent = 0
   if settings.initial then
@@ -90,14 +119,22 @@ local function start_now(request, watcher, settings)
 end
 
 
--- From a revision on that the client has seen.
+-- From a revision on that the client has seen. @return table|nil failure a status
 local function start_after(request, watcher, revision)
-  local collection = request.server.store:collection(watcher.res.id)
+  local kept = request.server.store
+  local collection = kept:collection(watcher.res.id)
+  local failure = stored.make_all_ready(request, function()
+    return concerned(collection:since(revision))
+  end)
+  if failure then
+    return failure
+  end
   local events = collection:since(revision)
   if not events then
-    return too_old(watcher.reply, revision, collection.floor)
+    too_old(watcher.reply, revision, collection.floor)
+    return
   end
-  watcher.after = revision
+  watcher.after = math.max(revision, kept.revision)
   watcher.reply:start(200, "application/json")
   request.server.hub:add(watcher, send_past(events, watcher))
 end
@@ -125,9 +162,9 @@ return function(request, reply)
   end
   local watcher = watcher_of(request, reply, settings, selector)
   if revision == 0 or settings.initial then
-    start_now(request, watcher, settings)
+    failure = start_now(request, watcher, settings)
   else
-    start_after(request, watcher, revision)
+    failure = start_after(request, watcher, revision)
   end
-  return true
+  return not failure or nil, failure
 end

@@ -10,7 +10,7 @@ local names = require "cluster.names"
 local replace = require "cluster.apiserver.verbs.replace"
 local respond = require "cluster.apiserver.respond"
 local status = require "cluster.apiserver.status"
-local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 local strategies = require "cluster.apiserver.verbs.strategies"
 
 local M = {}
@@ -135,7 +135,8 @@ local function prepare_create(request, object)
 end
 
 
-local function store_new(request, object)
+-- @param prepared table|nil as stored.storable gave it
+local function store_new(request, object, prepared)
   local meta, res = object.metadata, request.res
   local given = meta.resourceVersion
   if given and given ~= "0" then
@@ -144,7 +145,7 @@ local function store_new(request, object)
   if request.server.store:get(res.id, meta.namespace or "", meta.name) then
     return nil, status.already_exists(res, meta.name)
   end
-  return request.server.store:create(res, object)
+  return request.server.store:create(res, object, prepared)
 end
 
 
@@ -186,7 +187,14 @@ function M.create(request, object, options)
   strategies.warn(request, object, nil)
   failure = strategy.admit and strategy.admit(object, nil, strategies.context(request))
     or admission.validating(request, "CREATE", object, nil, options)
-    or request.waited and request.server.namespaces:check_create(request, object)
+  if failure then
+    return nil, failure
+  end
+  local prepared
+  if not options.dry_run then
+    prepared, failure = stored.storable(request, object)
+  end
+  failure = failure or request.waited and request.server.namespaces:check_create(request, object)
   if failure then
     return nil, failure
   end
@@ -198,11 +206,14 @@ function M.create(request, object, options)
     return M.dry_create(request, object)
   end
   local entry
-  entry, failure = store_new(request, object)
+  entry, failure = store_new(request, object, prepared)
   if entry and charge then
     charge()
   end
-  return entry and store.object_text(res, entry), failure
+  if not entry then
+    return nil, failure
+  end
+  return stored.text(request, entry)
 end
 
 

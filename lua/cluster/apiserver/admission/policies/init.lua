@@ -174,11 +174,15 @@ function M.check(attributes)
   local kept = attributes.server.store
   local bound = bindings_of(kept)
   local run = { attributes = attributes, denied = {}, notes = {}, values = {}, bindings = {} }
+  local policies = {}
   kept:collection(POLICIES):each(nil, nil, function(entry)
     if bound[entry.name] then
-      ask(run, policy_of(entry), bound[entry.name])
+      policies[#policies + 1] = entry
     end
   end)
+  for _, entry in ipairs(policies) do -- what is asked about may have to be converted first: the request waits
+    ask(run, policy_of(entry), bound[entry.name])
+  end
   if next(run.notes) then
     local request = attributes.request
     request.annotations = request.annotations or {}

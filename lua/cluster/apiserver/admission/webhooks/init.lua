@@ -15,7 +15,7 @@ local respond = require "cluster.apiserver.respond"
 local review = require "cluster.apiserver.admission.webhooks.review"
 local shape = require "cluster.apiserver.shape"
 local status = require "cluster.apiserver.status"
-local store = require "cluster.apiserver.store"
+local stored = require "cluster.apiserver.stored"
 local waiting = require "cluster.apiserver.waiting"
 local webhook = require "cluster.apiserver.webhook"
 
@@ -129,7 +129,7 @@ end
 -- The write's object becomes `object`, as `res` has it.
 local function replace(attributes, object, res)
   if res ~= attributes.res and not attributes.request.presented then
-    object = store.converted(object, res, attributes.res)
+    object = stored.converted(attributes.request, object, res, attributes.res)
   end
   for key in pairs(attributes.object) do
     attributes.object[key] = nil
