@@ -31,6 +31,34 @@ local function patch(request, operations)
 end
 
 
+-- Boxes of v1 have their place in one text, those of v2 in two.
+local function converted(object, api_version)
+  local spec = object.spec
+  if object.apiVersion:find "/v1$" then
+    local row, shelf = spec.place:match "^(.-)/(.*)$"
+    object.spec = { row = row, shelf = shelf, unknown = "x" }
+  else
+    object.spec = { place = spec.row .. "/" .. spec.shelf }
+  end
+  object.apiVersion = api_version
+end
+
+
+-- Converts objects, and has `change` alter the response.
+local function convert(change)
+  return function(request, api_version)
+    for _, object in ipairs(request.objects) do
+      converted(object, request.desiredAPIVersion)
+    end
+    local response = { uid = request.uid, result = { status = "Success" }, convertedObjects = request.objects }
+    if change then
+      change(response, request.objects[1])
+    end
+    return 200, cjson.encode { apiVersion = api_version, kind = "ConversionReview", response = response }
+  end
+end
+
+
 local function label(name)
   return function(request)
     local labels = request.object.metadata.labels
@@ -75,6 +103,20 @@ local ANSWERS = {
   error = function() return 500, "it broke\n" end,
   notfound = function() return 404, "no" end,
   close = function() end,
+  convert = convert(),
+  convertlabels = convert(function(_, object)
+    object.metadata.labels, object.metadata.annotations = { l = "1" }, cjson.null
+    object.metadata.creationTimestamp = "2001-01-01T00:00:00Z"
+  end),
+  convertuid = convert(function(response) response.uid = "another" end),
+  convertfailure = convert(function(response) response.result = { status = "Failure", message = "no boxes today" } end),
+  convertsilent = convert(function(response) response.result = { status = "Failure" } end),
+  convertnothing = convert(function(response) response.convertedObjects = nil end),
+  convertversion = convert(function(_, object) object.apiVersion = "other.io/v7" end),
+  convertkind = convert(function(_, object) object.kind = "Bag" end),
+  convertname = convert(function(_, object) object.metadata.name = "b" end),
+  convertmeta = convert(function(_, object) object.metadata.labels = { ["a b"] = "c" } end),
+  convertnumber = convert(function(_, object) object.metadata.labels = { a = 1 } end),
 }
 
 
@@ -99,7 +141,8 @@ local function answer(client)
     hanging[#hanging + 1] = client
     return true
   end
-  local code, text = ANSWERS[path](cjson.decode(body).request)
+  local sent = cjson.decode(body)
+  local code, text = ANSWERS[path](sent.request, sent.apiVersion)
   if code then
     client:send(HEAD:format(code, #text) .. text)
   end
