@@ -126,7 +126,7 @@ describe("a CRD with a conversion webhook", function()
     local object = server:must("GET", V2 .. "/a")
     object.spec.shelf = "low"
     local replaced = server:must("PUT", V2 .. "/a", object)
-    assert.same({ row = "3", shelf = "low" }, replaced.spec, "v1 has no colour: the default of v2 is lost, as it would be")
+    assert.same({ row = "3", shelf = "low" }, replaced.spec, "v1 has no colour: it is lost")
     assert.equal("3/low", server:must("GET", V1 .. "/a").spec.place)
     local _, patched = server:patch("merge", V2 .. "/a", { spec = { row = "5" } })
     assert.equal("5/low", server:must("GET", V1 .. "/a").spec.place)
@@ -384,7 +384,8 @@ describe("the conversion of a CRD", function()
   it("says who converts, and how", function()
     refused({ strategy = "Webhook" }, AT .. "webhookClientConfig: Required value: required when strategy is set to "
       .. "Webhook", AT .. "conversionReviewVersions: Required value")
-    refused({ strategy = "Webhook", webhook = { clientConfig = {}, conversionReviewVersions = host.json.array { "v3" } } },
+    refused({ strategy = "Webhook", webhook = { clientConfig = {},
+        conversionReviewVersions = host.json.array { "v3" } } },
       AT .. "webhookClientConfig: Required value: exactly one of url or service is required",
       AT .. 'conversionReviewVersions: Invalid value: ["v3"]: must include at least one of v1, v1beta1')
     refused({ strategy = "Webhook", webhook = { clientConfig = { url = "http://a/b" },

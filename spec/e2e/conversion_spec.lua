@@ -1,5 +1,5 @@
--- Custom resources that a webhook converts: the embedded server shows, stores and watches them as the real one does, and
--- says the same when the webhook is wrong.
+-- Custom resources that a webhook converts: the embedded server shows, stores and watches them as the real one does,
+-- and says the same when the webhook is wrong.
 local Authority = require "spec.e2e.support.authority"
 local api = require "spec.e2e.support.api"
 local cluster = require "spec.e2e.support.cluster"

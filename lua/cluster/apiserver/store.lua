@@ -127,8 +127,8 @@ local function text_of(res, object)
 end
 
 
---- An object of `res` as another description of the same resource serves it; `object` stays as it is. Not for kinds that
---- a webhook converts.
+--- An object of `res` as another description of the same resource serves it; `object` stays as it is. Not for kinds
+--- that a webhook converts.
 function M.converted(object, res, other)
   return M.object(other, { text = text_of(res, object) })
 end
@@ -277,7 +277,8 @@ function M:restore(records, find)
       local revision = math.tointeger(tonumber(object.metadata.resourceVersion))
       local as = object.apiVersion and object.apiVersion:match "[^/]*$" or res.stored and res.stored.version
       object.apiVersion = nil
-      self:collection(record.id):put(entry_of(res, object, revision, as and { as = as, object = object }))
+      local stored = as and { as = as, object = object }
+      self:collection(record.id):put(entry_of(res, object, revision, stored))
       self.revision = math.max(self.revision, revision)
     else
       left[#left + 1] = record

@@ -2,7 +2,6 @@
 ---
 --- Where a webhook converts a kind's objects (crd/conversion.lua), a request waits for it: before it shows an object of
 --- another version, and before it stores one. Of all other kinds nobody waits for anything.
-local conversion = require "cluster.apiserver.crd.conversion"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 local waiting = require "cluster.apiserver.waiting"
@@ -19,7 +18,7 @@ end
 --- Waits until all of these entries can be shown. @return table|nil failure a status
 function M.make_ready(request, entries)
   local webhook = webhook_of(request)
-  if not webhook or conversion.is_ready(entries, request.res) then
+  if not webhook or webhook.is_ready(entries, request.res) then
     return nil
   end
   local why = waiting(request, webhook.make_ready, webhook, entries, request.res)
@@ -32,7 +31,7 @@ function M.make_all_ready(request, list)
   local webhook, failure = webhook_of(request), nil
   while webhook and not failure do
     local entries = list()
-    if conversion.is_ready(entries, request.res) then
+    if webhook.is_ready(entries, request.res) then
       break
     end
     failure = M.make_ready(request, entries)

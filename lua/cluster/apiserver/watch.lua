@@ -2,9 +2,10 @@
 ---
 --- A line is made once for each form, and all watches of that form share it (event.lines). A watch whose client does
 --- not read is cut.
---- Where a webhook converts a kind's objects, the watches of a version get their events from a queue: an event waits there
---- until the webhook has answered, and those behind it wait as well. Watches of the stored version wait as little as
---- those of any other kind.
+---
+--- Where a webhook converts a kind's objects, the watches of a version get their events from a queue: an event waits
+--- there until the webhook has answered, and those behind it wait as well.
+---
 --- Rules: apiserver/pkg/storage/cacher/cache_watcher.go (the event that a selector makes from a change).
 local host = require "cluster.host"
 

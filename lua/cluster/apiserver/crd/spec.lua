@@ -2,7 +2,7 @@
 ---
 --- Rules and wordings: apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 --- (validateCustomResourceDefinitionSpec).
-local client_config = require "cluster.apiserver.resources.admission.client_config"
+local client_config = require "cluster.apiserver.client_config"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local internal = require "cluster.apiserver.crd.internal"

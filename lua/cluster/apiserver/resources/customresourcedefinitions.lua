@@ -4,7 +4,7 @@
 --- pkg/apis/apiextensions/v1/defaults.go. What follows a write is in crd/init.lua, the checks are in crd/check.lua.
 local canonical = require "cluster.apiserver.crd.canonical"
 local check = require "cluster.apiserver.crd.check"
-local client_config = require "cluster.apiserver.resources.admission.client_config"
+local client_config = require "cluster.apiserver.client_config"
 local conditions = require "cluster.apiserver.crd.conditions"
 local host = require "cluster.host"
 

@@ -4,7 +4,7 @@
 --- apiserver/pkg/util/webhook/validation.go.
 local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
-local client_config = require "cluster.apiserver.resources.admission.client_config"
+local client_config = require "cluster.apiserver.client_config"
 local expressions = require "cluster.apiserver.admission.expressions"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"

@@ -1,7 +1,6 @@
 --- How a webhook is reached: a URL, or a Service with a path.
 ---
 --- Rules and wordings: apiserver/pkg/util/webhook/validation.go.
-local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
 local names = require "cluster.names"
 
@@ -98,7 +97,7 @@ end
 
 --- @param config table clientConfig
 function M.validate(config, path, errors)
-  config = config or check.list(nil)
+  config = config or {}
   if (config.url == nil) == (config.service == nil) then
     errors[#errors + 1] = field.required(path, "exactly one of url or service is required")
   elseif config.url then
