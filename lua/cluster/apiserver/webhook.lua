@@ -12,7 +12,7 @@ local store = require "cluster.apiserver.store"
 local M = {}
 
 local SERVICE = { api_version = "v1", kind = "Service" }
-local NO_MODULE = "moonloop test calls no webhooks; leave out what asks for one"
+local NO_MODULE = "nothing is called in moonloop test; leave out what asks for it"
 
 -- What client-go says of an answer with such a code.
 local ANSWERS = {
