@@ -101,7 +101,7 @@ describe("other paths", function()
     ["GET /api/v1/namespaces/default/nodes"] = 404, ["GET /api/v1/namespaces/default/pods/a/strange"] = 404,
     ["GET /api/v1/namespaces/default/configmaps/a/status"] = 404,
     ["GET /api/v1/namespaces/default/configmaps/.."] = 400,
-    ["GET /apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"] = 501,
+    ["GET /apis/admissionregistration.k8s.io/v1/strange"] = 404,
     ["GET /api/v1/namespaces/default/pods/a/exec"] = 501,
     ["HEAD /api/v1/namespaces/default"] = 405,
   } do

@@ -69,6 +69,13 @@ function Checker:candidates(name)
 end
 
 
+-- A type that the environment makes up for its name, or nil.
+function Checker:made_type(name)
+  local type = self.env.resolve and self.env.resolve(name)
+  return type and { name = name, type = types.type_of(type), value = type }
+end
+
+
 -- A variable, or a type by its name; nil when there is none.
 function Checker:find_name(name)
   for _, candidate in ipairs(self:candidates(name)) do
@@ -79,7 +86,7 @@ function Checker:find_name(name)
       end
       scope = scope.outer
     end
-    local declared = self.env.names[candidate]
+    local declared = self.env.names[candidate] or self:made_type(candidate)
     if declared then
       return declared
     end

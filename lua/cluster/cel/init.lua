@@ -45,6 +45,7 @@ end
 --- @param options table|nil
 ---   variables        name → type; a name may have dots
 ---   types            name → type that expressions may name, beside the language's
+---   resolve          function(name) → an object type that expressions may make values of, or nil
 ---   container        "a.b": names are looked up in it first
 ---   mixed_literals   lists and maps in an expression may have elements of several types, and constants are not read
 ---                    before a run
@@ -58,6 +59,7 @@ function M.env(options)
   local env = setmetatable({
     names = libraries.type_names(options.types),
     functions = libraries.functions(),
+    resolve = options.resolve,
     container = options.container or "",
     mixed_literals = options.mixed_literals,
     strict_presence = options.strict_presence,

@@ -261,7 +261,14 @@ end
 
 
 local function object_to_json(object)
-  return host.json.copy(object.items)
+  if not object.is_computed then
+    return host.json.copy(object.items)
+  end
+  local fields = {}
+  for name, value in pairs(object.items) do
+    fields[name] = to_json(value)
+  end
+  return fields
 end
 
 

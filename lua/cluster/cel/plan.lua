@@ -234,13 +234,6 @@ function PLAN.call(self, node)
 end
 
 
-function PLAN.struct(_, node)
-  return function()
-    return nil, ("unknown type: %s"):format(node.name)
-  end
-end
-
-
 -- Names within an expression.
 
 function PLAN.fold(self, node)

@@ -1,4 +1,4 @@
---- Plans constants, lists and maps: part of plan.lua.
+--- Plans lists, maps and objects that an expression makes: part of plan.lua.
 local frames = require "cluster.cel.frame"
 local maps = require "cluster.cel.maps"
 local values = require "cluster.cel.values"
@@ -9,6 +9,7 @@ local spend = frames.spend
 
 local LIST_COST <const> = 10
 local MAP_COST <const> = 30
+local OBJECT_COST <const> = 40
 
 
 -- Evaluates an element of a literal. Returns whether it did, and the value; of an optional one what it holds, if
@@ -23,6 +24,27 @@ local function take(element, optional, frame)
     return false, "cannot initialize optional list element from non-optional value"
   end
   return true, value.value
+end
+
+
+local function plan_object(self, node)
+  local fields = {}
+  for i, entry in ipairs(node.entries) do
+    fields[i] = { name = entry.field, value = self:plan(entry.value), optional = entry.optional }
+  end
+  return function(frame)
+    local items = {}
+    for i = 1, #fields do
+      local field = fields[i]
+      local ok, value = take(field.value, field.optional, frame)
+      if not ok then
+        return nil, value
+      end
+      items[field.name] = value
+    end
+    spend(frame, OBJECT_COST)
+    return values.computed_object(items, node.type)
+  end
 end
 
 
@@ -78,6 +100,15 @@ function M.add(PLAN)
       return self:fold_constant(node, run)
     end
     return run
+  end
+
+  function PLAN.struct(self, node)
+    if node.type.kind ~= "object" then
+      return function()
+        return nil, ("unknown type: %s"):format(node.name)
+      end
+    end
+    return plan_object(self, node)
   end
 end
 

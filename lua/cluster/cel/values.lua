@@ -103,6 +103,17 @@ function M.object(object, type, convert)
 end
 
 
+local function as_it_is(_, value)
+  return value
+end
+
+
+--- An object that an expression makes. @param fields table name → value
+function M.computed_object(fields, type)
+  return setmetatable({ items = fields, type = type, convert = as_it_is, is_computed = true }, Object)
+end
+
+
 M.none = setmetatable({}, Optional)
 
 

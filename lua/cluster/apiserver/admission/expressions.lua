@@ -54,7 +54,7 @@ local PREFIX <const> = "variables."
 
 --- An environment of expressions.
 --- @param options table params, authorizer: whether they may be named; variables: name → type, or nil when there are
----   none
+---   none; resolve: as cel.env has it
 function M.environment(options)
   local names = { object = types.dyn, oldObject = types.dyn, request = REQUEST, namespaceObject = NAMESPACE }
   if options.params then
@@ -72,7 +72,7 @@ function M.environment(options)
     names.variables = object("variables", {})
     names.variables.fields = fields
   end
-  return cel.env { variables = names }
+  return cel.env { variables = names, resolve = options.resolve }
 end
 
 
@@ -86,12 +86,17 @@ local function is_one_of(type, wanted)
 end
 
 
+local function shown_type(type)
+  return #type.params == 0 and type.name or types.format(type)
+end
+
+
 local function mistyped(type, wanted)
   local names = {}
   for i, other in ipairs(wanted) do
-    names[i] = other.name
+    names[i] = shown_type(other)
   end
-  local shown = #type.params == 0 and type.name or types.format(type)
+  local shown = shown_type(type)
   if #names == 1 then
     return ("must evaluate to %s but got %s"):format(names[1], shown)
   end
@@ -121,14 +126,17 @@ end
 --- The environments of one policy, and its variables, compiled one after the other: each may name those before it.
 --- @param spec table of the policy  @param strict boolean as when it is written: matchConditions name no variables,
 ---   and nothing does where there are none
+--- @param resolve function|nil as cel.env has it, for mutations
 --- @return table { full, plain, conditions: environments with and without an authorizer, and of matchConditions;
----   variables: a list of { name, text, program or error } }
-function M.of_policy(spec, strict)
+---   mutations: one whose expressions make values; variables: a list of { name, text, program or error } }
+function M.of_policy(spec, strict, resolve)
   local list, known = {}, {}
   local params = spec.paramKind ~= nil
   local has_variables = not strict or #(spec.variables or {}) > 0
-  local function environment(authorizer)
-    return M.environment { params = params, authorizer = authorizer, variables = has_variables and known or nil }
+  local function environment(authorizer, made)
+    return M.environment {
+      params = params, authorizer = authorizer, variables = has_variables and known or nil, resolve = made,
+    }
   end
   local full = environment(true)
   for i, variable in ipairs(spec.variables or {}) do
@@ -138,7 +146,7 @@ function M.of_policy(spec, strict)
     full = environment(true)
   end
   return {
-    full = full, plain = environment(false), variables = list,
+    full = full, plain = environment(false), mutations = resolve and environment(true, resolve), variables = list,
     conditions = strict and M.environment { params = params, authorizer = true } or full,
   }
 end

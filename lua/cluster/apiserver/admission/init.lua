@@ -28,6 +28,7 @@
 ---
 --- Rules: apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go, apiserver/pkg/registry/rest/create.go,
 --- apiserver/pkg/admission/plugin/webhook/predicates/rules (the exempt group).
+local mutations = require "cluster.apiserver.admission.policies.mutations"
 local policies = require "cluster.apiserver.admission.policies"
 local webhooks = require "cluster.apiserver.admission.webhooks"
 
@@ -37,7 +38,10 @@ local EXEMPT <const> = "admissionregistration.k8s.io"
 local OPTIONS = { CREATE = "CreateOptions", UPDATE = "UpdateOptions", DELETE = "DeleteOptions" }
 local NONE = {}
 
-M.plugins = { mutating = { webhooks.mutating }, validating = { policies, webhooks.validating } }
+M.plugins = {
+  mutating = { mutations.first, webhooks.mutating, mutations.again },
+  validating = { policies, webhooks.validating },
+}
 
 
 -- Whether anything is stored that a plugin acts by. Most servers have nothing.

@@ -34,9 +34,11 @@ return {
     services = { rules = "services" },
   },
   ["admissionregistration.k8s.io/v1"] = {
+    mutatingadmissionpolicies = { rules = "resources.admission.mutatingpolicies" },
+    mutatingadmissionpolicybindings = { rules = "resources.admission.mutatingbindings" },
     mutatingwebhookconfigurations = { rules = "resources.admission.mutatingwebhooks" },
     validatingadmissionpolicies = { rules = "resources.admission.policies" },
-    validatingadmissionpolicybindings = { rules = "resources.admission.bindings" },
+    validatingadmissionpolicybindings = { rules = "resources.admission.validatingbindings" },
     validatingwebhookconfigurations = { rules = "resources.admission.validatingwebhooks" },
   },
   ["apiextensions.k8s.io/v1"] = { customresourcedefinitions = { rules = "customresourcedefinitions" } },

@@ -1,12 +1,11 @@
---- The built-in resources of a real server that this one does not serve: it refuses requests for them with 501.
+--- What a real server has that this one does not serve: parts of objects, for which it answers 501.
 local facts = require "cluster.apiserver.facts.resources"
 
-local groups, parts = {}, {}   -- group → set of plurals; id of a resource → set of parts
+local groups, parts = {}, {}   -- set of groups; id of a resource → set of parts
 
 for _, resource in ipairs(facts) do
   local group, plural = resource.group, resource.plural
-  groups[group] = groups[group] or {}
-  groups[group][plural] = true
+  groups[group] = true
   for _, part in ipairs(resource.parts or {}) do
     local id = group == "" and plural or plural .. "." .. group
     parts[id] = parts[id] or {}
@@ -17,15 +16,9 @@ end
 local M = {}
 
 
---- Whether a real server has that resource.
-function M.resource(group, plural)
-  return groups[group] ~= nil and groups[group][plural] == true
-end
-
-
 --- Whether a real server has that group built in.
 function M.group(group)
-  return groups[group] ~= nil
+  return groups[group] == true
 end
 
 

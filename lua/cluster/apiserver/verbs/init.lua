@@ -41,12 +41,7 @@ end
 
 -- The answer for what is not served.
 local function missing(request, reply)
-  local group, plural, registry = request.group, request.resource, request.server.registry
-  local no_version = registry:has_group(group) and not registry:has_group(group, request.version)
-  if absent.resource(group, plural) and not no_version and not registry:find(group, request.version, plural) then
-    local name = status.resource_name { group = group, plural = plural }
-    return respond.failure(request, reply, status.not_implemented(name))
-  elseif absent.group(group) then
+  if absent.group(request.group) then
     return respond.failure(request, reply, status.no_such_path())
   end
   page_not_found(request, reply)

@@ -3,6 +3,7 @@
 --- Rules: apiserver/pkg/admission/plugin/policy/validating/plugin.go (compilePolicy).
 local cel = require "cluster.cel"
 local expressions = require "cluster.apiserver.admission.expressions"
+local patch_types = require "cluster.apiserver.admission.policies.patch_types"
 
 local M = {}
 
@@ -37,6 +38,27 @@ local function names_of(variables)
   return cel.values.object(items, cel.types.object("kubernetes.variables", fields), function(_, item)
     return item
   end)
+end
+
+
+--- A policy that changes objects.
+--- @return table { name, spec, conditions, variables, names: as of M.policy; mutations: a list of { item, text, program
+---   or error } }
+function M.mutating(policy)
+  local spec = policy.spec
+  local envs = expressions.of_policy(spec, false, patch_types.resolve)
+  local mutations = {}
+  for i, item in ipairs(spec.mutations or NONE) do
+    local is_patch = item.patchType == "JSONPatch"
+    local text = (is_patch and item.jsonPatch or item.applyConfiguration).expression
+    local program, failure = expressions.compile(envs.mutations, text,
+      is_patch and patch_types.JSON_PATCHES or patch_types.OBJECT)
+    mutations[i] = { item = item, text = text, program = program, error = failure }
+  end
+  return {
+    name = policy.metadata.name, spec = spec, mutations = mutations, variables = envs.variables,
+    conditions = M.conditions(spec.matchConditions, envs.full), names = names_of(envs.variables),
+  }
 end
 
 

@@ -91,6 +91,21 @@ function M.conditions(policy, bindings)
 end
 
 
+--- The value of a mutation's expression. @param mutation table of compile.mutating
+--- @return any|nil value, or nil and what is wrong
+function M.mutation(policy, mutation, bindings)
+  if mutation.error then
+    return nil, mutation.error
+  end
+  local input = setmetatable({ variables = policy.names }, { __index = bindings })
+  local results = run_all({ mutation }, 1, policy, input, BUDGET)
+  if not results then
+    return nil, OUT_OF_BUDGET
+  end
+  return results[1].value, results[1].error
+end
+
+
 local function is_usable(text)
   return type(text) == "string" and text ~= "" and #text <= MESSAGE_MAX and not text:find("\n", 1, true)
 end

@@ -3,6 +3,7 @@
 --- A request that matches one waits for its answer, and others are served meanwhile. So the object may be another one
 --- when it goes on: `request.waited` tells those who store; see verbs/init.lua.
 --- Rules and wordings: apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, generic/webhook.go.
+local change = require "cluster.apiserver.admission.change"
 local compile = require "cluster.apiserver.admission.policies.compile"
 local evaluate = require "cluster.apiserver.admission.policies.evaluate"
 local expressions = require "cluster.apiserver.admission.expressions"
@@ -13,9 +14,7 @@ local match = require "cluster.apiserver.admission.match"
 local patches = require "cluster.apiserver.patch"
 local respond = require "cluster.apiserver.respond"
 local review = require "cluster.apiserver.admission.webhooks.review"
-local shape = require "cluster.apiserver.shape"
 local status = require "cluster.apiserver.status"
-local stored = require "cluster.apiserver.stored"
 local waiting = require "cluster.apiserver.waiting"
 local webhook = require "cluster.apiserver.webhook"
 
@@ -126,20 +125,6 @@ local function ask(hook, res, attributes, is_mutating)
 end
 
 
--- The write's object becomes `object`, as `res` has it.
-local function replace(attributes, object, res)
-  if res ~= attributes.res and not attributes.request.presented then
-    object = stored.converted(attributes.request, object, res, attributes.res)
-  end
-  for key in pairs(attributes.object) do
-    attributes.object[key] = nil
-  end
-  for key, value in pairs(object) do
-    attributes.object[key] = value
-  end
-end
-
-
 -- Applies what a mutating webhook wants. @return boolean|nil changed; @return table|nil failure
 local function mutate(hook, response, attributes, res)
   if response.patch == "" then
@@ -161,13 +146,10 @@ local function mutate(hook, response, attributes, res)
   if not object then
     return false, status.internal(failure.message)
   end
-  local kind = attributes.request.presented and {} or res
-  local known, refused = shape(kind, object)
-  if not known then
+  local changed, refused = change(attributes, before, object, res)
+  if changed == nil then
     return false, status.internal(refused)
   end
-  local changed = not host.json.equal(before, object)
-  replace(attributes, object, res)
   return changed
 end
 

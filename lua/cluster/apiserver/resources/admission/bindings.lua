@@ -1,7 +1,8 @@
---- ValidatingAdmissionPolicyBindings: which policies count, where, with which parameters, and what follows.
+--- Bindings of ValidatingAdmissionPolicies and MutatingAdmissionPolicies: which policies count, where, with which
+--- parameters, and of the former what follows.
 ---
 --- Rules and wordings: kubernetes/pkg/apis/admissionregistration/validation/validation.go,
---- pkg/registry/admissionregistration/validatingadmissionpolicybinding/strategy.go.
+--- pkg/registry/admissionregistration/{validating,mutating}admissionpolicybinding/strategy.go.
 local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
@@ -67,8 +68,7 @@ local function check_actions(actions, path, errors)
 end
 
 
-local function validate(object)
-  local errors, spec = {}, object.spec
+local function check_spec(spec, errors)
   local name = spec.policyName or ""
   if name == "" then
     errors[#errors + 1] = field.required("spec.policyName", "")
@@ -79,7 +79,21 @@ local function validate(object)
     check_reference(spec.paramRef, "spec.paramRef", errors)
   end
   rules.validate_resources(spec.matchResources, "spec.matchResources", errors)
-  check_actions(check.list(spec.validationActions), "spec.validationActions", errors)
+end
+
+
+local function validate_validating(object)
+  local errors = {}
+  check_spec(object.spec, errors)
+  check_actions(check.list(object.spec.validationActions), "spec.validationActions", errors)
+  return errors
+end
+
+
+local function validate_mutating(object)
+  local errors = {}
+  check_spec(object.spec, errors)
+  rules.validate_mutable(object.spec.matchResources, "spec.matchResources", errors)
   return errors
 end
 
@@ -99,6 +113,11 @@ local function cells(object, now)
 end
 
 
-return {
-  defaults = defaults, validate = validate, validate_update = validate, unconditional_update = false, cells = cells,
-}
+local function strategy(validate)
+  return {
+    defaults = defaults, validate = validate, validate_update = validate, unconditional_update = false, cells = cells,
+  }
+end
+
+
+return { validating = strategy(validate_validating), mutating = strategy(validate_mutating) }

@@ -6,8 +6,8 @@ local age = require "cluster.apiserver.tables.age"
 local check = require "cluster.apiserver.resources.check"
 local expressions = require "cluster.apiserver.admission.expressions"
 local field = require "cluster.apiserver.field"
-local host = require "cluster.host"
 local names = require "cluster.names"
+local parts = require "cluster.apiserver.resources.admission.policy_parts"
 local rules = require "cluster.apiserver.resources.admission.rules"
 local status_rules = require "cluster.apiserver.resources.flowcontrol.status"
 
@@ -16,8 +16,6 @@ local FAILURES = { "Fail", "Ignore" }
 local REASONS = { "Forbidden", "Invalid", "RequestEntityTooLarge" }
 local ANNOTATIONS_MAX, VALUE_MAX = 20, 5 * 1024
 local NO_RULE = "validations or auditAnnotations must contain at least one item"
-local RESERVED = check.set { "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for",
-  "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while" }
 
 
 local function trim(text)
@@ -29,61 +27,6 @@ local function defaults(object)
   local spec = object.spec
   spec.failurePolicy = spec.failurePolicy or "Fail"
   rules.default_resources(spec.matchConstraints)
-end
-
-
-local function check_api_version(text, path, errors)
-  local _, slashes = text:gsub("/", "")
-  local group, version = text:match "^(.-)/?([^/]*)$"
-  if slashes > 1 then
-    errors[#errors + 1] = field.invalid(path, text, "unexpected GroupVersion string: " .. text)
-    return
-  end
-  local messages = group ~= "" and names.subdomain(group)
-  if messages then
-    errors[#errors + 1] = field.invalid(path, group, table.concat(messages, ","))
-  end
-  if version == "" then
-    errors[#errors + 1] = field.invalid(path, text, "version must be specified")
-  else
-    messages = names.label_1035(version)
-    if messages then
-      errors[#errors + 1] = field.invalid(path, version, table.concat(messages, ","))
-    end
-  end
-end
-
-
-local function check_param_kind(kind, path, errors)
-  if (kind.apiVersion or "") == "" then
-    errors[#errors + 1] = field.required(path .. ".apiVersion", "")
-  else
-    check_api_version(kind.apiVersion, path .. ".apiVersion", errors)
-  end
-  if (kind.kind or "") == "" then
-    errors[#errors + 1] = field.required(path .. ".kind", "")
-    return
-  end
-  local messages = names.label_1035(kind.kind:lower())
-  if messages then
-    errors[#errors + 1] = field.invalid(path .. ".kind", kind.kind,
-      "may have mixed case, but should otherwise match: " .. table.concat(messages, ","))
-  end
-end
-
-
-local function check_variable(variable, compiled, path, errors)
-  local name, text = variable.name or "", variable.expression or ""
-  if trim(name) == "" then
-    errors[#errors + 1] = field.required(path .. ".name", "name is not specified")
-  elseif not name:find "^[%a_][%w_]*$" or RESERVED[name] then
-    errors[#errors + 1] = field.invalid(path .. ".name", name, "must be a valid CEL identifier")
-  end
-  if trim(text) == "" then
-    errors[#errors + 1] = field.required(path .. ".expression", "expression is not specified")
-  elseif compiled.error then
-    errors[#errors + 1] = field.invalid(path .. ".expression", text, compiled.error)
-  end
 end
 
 
@@ -148,32 +91,20 @@ local function check_annotations(annotations, object_name, env, path, errors)
 end
 
 
-local function check_constraints(constraints, path, errors)
-  if not constraints then
-    errors[#errors + 1] = field.required(path, "")
-    return
-  end
-  rules.validate_resources(constraints, path, errors)
-  if #(constraints.resourceRules or NONE) == 0 then
-    errors[#errors + 1] = field.required(path .. ".resourceRules", "")
-  end
-end
-
-
 -- @param same_conditions boolean whether the conditions are those that are stored already
 local function check_spec(object, same_conditions)
   local errors, spec = {}, object.spec
   local envs = expressions.of_policy(spec, true)
   rules.choice(spec.failurePolicy, FAILURES, "spec.failurePolicy", errors)
   if spec.paramKind then
-    check_param_kind(spec.paramKind, "spec.paramKind", errors)
+    parts.check_param_kind(spec.paramKind, "spec.paramKind", errors)
   end
-  check_constraints(spec.matchConstraints, "spec.matchConstraints", errors)
+  parts.check_constraints(spec.matchConstraints, "spec.matchConstraints", errors)
   if not same_conditions then
     rules.validate_conditions(spec.matchConditions, envs.conditions, "spec.matchConditions", errors)
   end
   for i, variable in ipairs(spec.variables or NONE) do
-    check_variable(variable, envs.variables[i], ("spec.variables[%d]"):format(i - 1), errors)
+    parts.check_variable(variable, envs.variables[i], ("spec.variables[%d]"):format(i - 1), errors)
   end
   local validations, annotations = spec.validations or NONE, spec.auditAnnotations or NONE
   if #validations == 0 and #annotations == 0 then
@@ -188,29 +119,7 @@ local function check_spec(object, same_conditions)
 end
 
 
--- Who makes a policy must be able to read its parameters. @return table|nil a field error
-local function unreadable(spec, request)
-  local kind, user = spec.paramKind, request.user
-  local auth = request.server.auth
-  local res = request.server.registry:of(kind.apiVersion, kind.kind)
-  local allowed = auth:authorize(user, {
-    is_resource = true, verb = "get", group = kind.apiVersion:match "^(.*)/" or "",
-    version = kind.apiVersion:match "[^/]*$", resource = res and res.plural or "*", namespace = "*", name = "*",
-  })
-  return not allowed and field.forbidden("spec.paramKind", ("user %s must have \"get\" permission on all objects of "
-    .. "the referenced paramKind (kind=%s, apiVersion=%s)"):format(user.name, kind.kind, kind.apiVersion)) or nil
-end
-
-
-local function validate(object, old, request, earlier)
-  local before = old and old.spec
-  local same_kind = before and host.json.equal(object.spec.paramKind, before.paramKind)
-  local errors = check_spec(object, same_kind and host.json.equal(object.spec.matchConditions, before.matchConditions))
-  if #errors == 0 and #(earlier or NONE) == 0 and object.spec.paramKind and not same_kind then
-    errors[1] = unreadable(object.spec, request)
-  end
-  return errors
-end
+local validate = parts.validator(check_spec)
 
 
 local function validate_status(new)
@@ -229,10 +138,9 @@ end
 
 
 local function cells(object, now)
-  local kind = object.spec.paramKind
   return {
-    object.metadata.name, #(object.spec.validations or NONE),
-    kind and (kind.apiVersion or "") .. "/" .. (kind.kind or "") or "<unset>", age.of(object, now),
+    object.metadata.name, #(object.spec.validations or NONE), parts.shown_kind(object.spec.paramKind),
+    age.of(object, now),
   }
 end
 

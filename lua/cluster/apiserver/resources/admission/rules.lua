@@ -12,6 +12,8 @@ local M = {}
 local NONE = {}
 local SCOPES = { "*", "Cluster", "Namespaced" }
 local OPERATIONS = { "*", "CONNECT", "CREATE", "DELETE", "UPDATE" }
+local MUTABLE_OPERATIONS = { "*", "CONNECT", "CREATE", "UPDATE" }
+local MUTABLE = check.set(MUTABLE_OPERATIONS)
 local MATCH_POLICIES = { "Equivalent", "Exact" }
 local CONDITIONS_MAX = 64
 
@@ -151,6 +153,18 @@ function M.validate_resources(resources, path, errors)
   for _, name in ipairs { "resourceRules", "excludeResourceRules" } do
     for i, rule in ipairs(resources[name] or NONE) do
       validate_named(rule, ("%s.%s[%d]"):format(path, name, i - 1), errors)
+    end
+  end
+end
+
+
+--- Deletions cannot be changed: the operations of matchConstraints or matchResources; nil is fine.
+function M.validate_mutable(resources, path, errors)
+  for _, rule in ipairs(resources and resources.resourceRules or {}) do
+    for _, operation in ipairs(rule.operations or {}) do
+      if not MUTABLE[operation] then
+        errors[#errors + 1] = field.not_supported(path .. ".resourceRules.operations", operation, MUTABLE_OPERATIONS)
+      end
     end
   end
 end

@@ -1,0 +1,2 @@
+--- MutatingAdmissionPolicyBindings.
+return require("cluster.apiserver.resources.admission.bindings").mutating

@@ -1,0 +1,2 @@
+--- ValidatingAdmissionPolicyBindings.
+return require("cluster.apiserver.resources.admission.bindings").validating
