@@ -16,10 +16,12 @@ M.controlplane = folder ~= "" and folder or nil
 M.kubeconfig = assert(os.getenv "KUBECONFIG", "KUBECONFIG is not set: run spec/e2e/run.sh")
 
 local random = math.random
+local made = 0
 
---- A name that no other run has.
+--- A name that no other run has, and none twice.
 function M.unique(prefix)
-  return ("%s-%06x"):format(prefix, random(0, 0xffffff))
+  made = made + 1
+  return ("%s-%06x%x"):format(prefix, random(0, 0xffffff), made)
 end
 
 
