@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan demo run test faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table script-api install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan hostlua demo run test faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table script-api deploy-manifests install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,11 +23,14 @@ asan: deps
 	@cmake --preset asan >/dev/null
 	@cmake --build --preset asan
 
+hostlua:
+	@cmake --build --preset release --target hostlua
+
 demo: build ## a cluster on this machine: an At becomes a pod that says YAY, and the script is edited
 	@tools/demo.sh
 
 run: build ## run the operator from the checkout against your kubeconfig
-	build/release/moonloop run --scripts reconcilers/ --log-format text $(ARGS)
+	build/release/moonloop run --scripts reconcilers/ --allow-http https://accounts.example.com --log-format text $(ARGS)
 
 test: asan ## C units, specs, reconciler tests and the fault bench under ASan and UBSan; no cluster needed (ARGS="F23 apiserver")
 	@tools/test.sh $(ARGS)
@@ -46,10 +49,10 @@ stress: deps ## what scripts do, with a collection at every new object of theirs
 mutants: deps ## seed each bug of spec/mutants into a copy of the checkout: does the suite see it? (ARGS="half-a-list token-read-once")
 	@tools/mutants.sh $(ARGS)
 
-e2e: asan build ## spec/e2e on a control plane built for it and on the embedded server, or on $KUBECONFIG
+e2e: asan build hostlua ## spec/e2e on a control plane built for it and on the embedded server, or on $KUBECONFIG
 	@MOONLOOP=$(CURDIR)/build/asan/moonloop tools/e2e.sh $(ARGS)
 
-conformance: asan build ## ask a real control plane and the embedded server the same, and compare (ARGS="watch/ sessions/at")
+conformance: build hostlua ## ask a real control plane and the embedded server the same, and compare (ARGS="watch/ sessions/at")
 	@spec/conformance/run.sh $(ARGS)
 
 conformance-suite: build ## Kubernetes' own tests against moonloop dev (ARGS=fast, or parts of names)
@@ -60,6 +63,9 @@ lint: deps ## clang-format, cppcheck, luacheck, layers, the script API, shell
 
 script-api: ## write the stubs, tables and name lists of the script API out of lua/script_api.lua
 	@lua5.4 tools/script-api.lua --write
+
+deploy-manifests: deps ## write the roles of deploy/ out of the script that it carries
+	@tools/deploy-manifests.sh
 
 bench: build ## print the figures of bench/RESULTS.md, measured now
 	@bench/run.sh $(ARGS)

@@ -164,6 +164,23 @@ end_of() {
 
 free_port() { "$(sed -n "s/^binary='\(.*\)'$/\1/p" "$cp/settings")" free-ports 1; }
 
+# ---- moonloop dev
+
+dev_start() { # OPTION…: without any, nothing runs pods
+  [ $# -gt 0 ] || set -- --pods none
+  rm -f "$work/dev.kubeconfig"
+  # shellcheck disable=SC2034 # scenarios/embedded.sh asks for it
+  dev_exec=$EPOCHREALTIME
+  "$moonloop" dev "$@" --write-kubeconfig "$work/dev.kubeconfig" >"$work/dev.log" 2>&1 &
+  dev_pid=$!
+  "$load" answered --kubeconfig "$work/dev.kubeconfig" >"$work/answered"
+}
+
+dev_stop() {
+  kill -INT "$dev_pid"
+  wait "$dev_pid" || die "moonloop dev ended badly: $(tail -n 1 "$work/dev.log")"
+}
+
 # ---- /proc
 
 # cpu_ms PID: user and system time of all its threads so far.

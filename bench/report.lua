@@ -154,6 +154,14 @@ local targets = {
   { "50 rules in CEL: time they add to a write", numbers("embedded.rules.added", 1 / 1000), "%.3f ms", 0.2 },
   { "an admission webhook that allows: time it adds to a write, p50",
     numbers("embedded.webhook.added_p50", MS), "%.2f ms", 1 },
+  { "a webhook of a script: time it adds to a write, p50",
+    numbers("webhooks.admission.added_p50", MS), "%.2f ms", 1 },
+  { "… 1,000 a second while it is edited: failed, or of two versions",
+    numbers "webhooks.1000.swapped.failed", "%.0f", 0 },
+  { "1,000 Databases, RedisClusters and Tenants, three operators: resident",
+    (numbers("operators.count")[1] or 0) == 1000 and numbers(of "operators.%s.VmRSS", MIB) or {}, "%.1f MiB", 30 },
+  { "… of a process that saw each come", (numbers("operators.count")[1] or 0) == 1000
+    and numbers("operators.grown.VmRSS", MIB) or {}, "%.1f MiB", 30 },
   { "a pod in namespaces: from its create until it runs, p50", numbers("embedded.starts.p50", MS), "%.1f ms", 15 },
   { "a Service: time it adds to a request from pod to pod, p50",
     numbers("embedded.hops.added_p50", MS), "%.2f ms", 0.2 },
@@ -272,6 +280,7 @@ local MEMORY_ROWS = {
   { "memory.%s.pods_few", "… and pods that have ended: few" },
   { "memory.%s.pods_many", "… and pods: many" },
   { "life.%s", "after 1,000 lifecycles" },
+  { "operators.%s", "Databases, RedisClusters and Tenants, three operators" },
 }
 
 
@@ -279,6 +288,8 @@ local function memory_table()
   local few, many = numbers("memory.few")[1], numbers("memory.many")[1]
   line "## Memory\n"
   if few then line("Few is %d, many is %d.\n", few, many) end
+  local each = numbers("operators.count")[1]
+  if each then line("Of Databases, RedisClusters and Tenants there are %d each.\n", each) end
   line "| MiB | build | resident | anonymous | proportional | highest |\n|---|---|---|---|---|---|"
   for _, row in ipairs(MEMORY_ROWS) do
     for _, build in ipairs { "image", "development", "grown" } do
@@ -482,6 +493,27 @@ local function embedded_table()
 end
 
 
+local function webhooks_table()
+  line "## Webhooks of a script\n"
+  line "| requests a second | p50 | p99 | p99.9 | CPU of the host for one | failed |\n|---|---|---|---|---|---|"
+  for _, row in ipairs {
+    { "100.kept", "100, connections kept" }, { "100.fresh", "100, each on a new one" },
+    { "1000.kept", "1,000, connections kept" }, { "1000.fresh", "1,000, each on a new one" },
+    { "1000.swapped", "1,000, kept, an edit of the script every half second" },
+  } do
+    local name, cells = "webhooks." .. row[1] .. ".", {}
+    for i, quantile in ipairs { "p50", "p99", "p999" } do
+      cells[i] = spread(numbers(name .. "took_" .. quantile, MS), "%.2f ms")
+    end
+    line("| %s | %s | %s | %s |", row[2], table.concat(cells, " | "), spread(numbers(name .. "cpu", MS), "%.2f ms"),
+      spread(numbers(name .. "failed"), "%.0f"))
+  end
+  line("\nA create at the API server, one after the other: p50 %s without the webhook, %s with it.\n",
+    spread(numbers("webhooks.admission.alone_p50", MS), "%.2f ms"),
+    spread(numbers("webhooks.admission.asked_p50", MS), "%.2f ms"))
+end
+
+
 local function codec_text()
   local file = io.open(folder .. "/codec.txt")
   if not file then return end
@@ -515,11 +547,14 @@ overtake_table()
 if figures["life." .. subject .. ".wall"][1] then lifecycle_table() end
 if figures["writes.due"][1] or figures["writes.waited"][1] then writes_table() end
 if figures["start." .. subject .. ".pod"][1] then start_table() end
-if figures["idle." .. subject .. ".VmRSS"][1] or figures["memory.few"][1] then memory_table() end
+if figures["idle." .. subject .. ".VmRSS"][1] or figures["memory.few"][1] or figures["operators.count"][1] then
+  memory_table()
+end
 if figures["cache.many"][1] then cache_table() end
 if figures["recovery.calm.requests"][1] then recovery_table() end
 if figures["failover.KILL.leads"][1] then failover_table() end
 if figures["soak.minutes"][1] then long_table("Soak", "soak", SOAK_ROWS) end
 if figures["flapping.minutes"][1] then long_table("Flapping", "flapping", FLAPPING_ROWS) end
 if figures["embedded.answered"][1] then embedded_table() end
+if figures["webhooks.100.kept.failed"][1] then webhooks_table() end
 codec_text()

@@ -8,7 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage() {
   cat >&2 <<USAGE
 usage: bench/run.sh [quick] [SCENARIO...]
-scenarios: codec idle start reload overtake lateness hostile lifecycles memory cache recovery failover embedded   (default: these, in this order)
+scenarios: codec idle start reload overtake lateness hostile lifecycles memory operators cache webhooks recovery failover
+           embedded   (default: these, in this order)
            floor   (lifecycles again, next to a bare client)
            soak flapping   (long: MINUTES, default 30 and 10; they fail when a bound is broken)
 quick: fewer and smaller runs; the targets that need the large ones are not judged.
@@ -29,7 +30,8 @@ for word in "$@"; do
 done
 whole=no
 [ "$quick" = yes ] || [ ${#scenarios[@]} -gt 0 ] || whole=yes
-[ ${#scenarios[@]} -gt 0 ] || scenarios=(codec idle start reload overtake lateness hostile lifecycles memory cache recovery failover embedded)
+[ ${#scenarios[@]} -gt 0 ] || scenarios=(codec idle start reload overtake lateness hostile lifecycles memory operators cache webhooks \
+  recovery failover embedded)
 
 moonloop=$(realpath -m "${MOONLOOP:-build/release/moonloop}")
 [ -x "$moonloop" ] || { echo "bench: there is no $moonloop: run make build" >&2; exit 1; }

@@ -7,7 +7,8 @@ function(ml_layer name)
   target_link_libraries(ml_${name} PUBLIC ${LAYER_LINKS})
 endfunction()
 
-# ml_embed(VARIABLE NAME FOLDER): lua/FOLDER without its stubs as a C file, the table NAME; its path in VARIABLE.
+# ml_embed(VARIABLE NAME FOLDER): lua/FOLDER without its stubs, compiled, as a C file, the table NAME; its path in
+# VARIABLE.
 function(ml_embed variable name folder)
   set(root ${PROJECT_SOURCE_DIR}/lua)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/${folder}/*.lua)
@@ -17,8 +18,9 @@ function(ml_embed variable name folder)
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DNAME=${name} -DROOT=${root} "-DFILES=${files}"
+            -DCOMPILER=$<TARGET_FILE:ml_lua_compile> -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/${name}
             -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
-    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${paths} ml_lua_compile ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     VERBATIM)
   set(${variable} ${output} PARENT_SCOPE)
 endfunction()

@@ -3,7 +3,7 @@
 --   lua/moonloop/fields.lua         the names that "did you mean" suggests, for the library and for host/script
 --   host/script/ctx_calls.h         how each function of ctx is called, for its error messages
 --   lua/moonloop/meta/*.lua         the stubs for editors
---   docs/scripting.md, testing.md   their tables, between <!-- script-api: NAME --> and <!-- end -->
+--   docs/*.md                       their tables, between <!-- script-api: NAME --> and <!-- end -->
 --   spec/fuzz/lua_signatures.h      what the fuzzer of the sandbox calls
 -- `make lint` fails when one of them differs, and when docs/script-limits.md lacks a row or spec/attacks/lib a program
 -- for a function. spec/unit/script/test_api.c and spec/testing/api_test.lua compare this file with the real API.
@@ -14,6 +14,7 @@
 -- of its arguments (spec/fuzz/lua_grammar.h).
 local OBJECT = { "object", "moonloop.Object?", "as the server has it" }
 local NAMESPACE = { "namespace?", "string", "that of the reconciled object when left out" }
+local BESIDE = { "beside?", "moonloop.Beside", "what is true beside it" }
 
 local api = { modules = {}, types = {}, test_modules = {} }
 
@@ -28,13 +29,19 @@ api.modules[1] = {
     },
     returns = { { "kind", "moonloop.Kind" } },
     doc = 'A kind, as manifests name it: `moonloop.kind("apps/v1", "Deployment")`. Has the fields `apiVersion` and '
-      .. "`kind`. `selection`: [a part of the kind](#a-part-of-a-kind).",
+      .. "`kind`. `selection`: [a part of the kind](reading.md#a-part-of-a-kind).",
   },
   {
     name = "controller", call = "moonloop.controller { … }",
     params = { { "declaration", "moonloop.Declaration" } },
     returns = { { "controller", "moonloop.Controller" } },
     doc = "The declaration; the file returns it. A file that returns a plain table is a module for `require`.",
+  },
+  {
+    name = "recreate", call = "moonloop.recreate(object)",
+    params = { { "object", "moonloop.Manifest" } }, returns = { { "object", "moonloop.Manifest" } },
+    doc = "Marks an object among returned `children`, and returns it: if the server refuses to change it, because a "
+      .. "field of it cannot change, the old one is deleted, and the new one is made when the old one is gone.",
   },
   {
     name = "watch", call = "moonloop.watch(Kind, function(object, ctx) … end [, when])",
@@ -48,6 +55,17 @@ api.modules[1] = {
       .. 'of `"namespace/name"` or `{ namespace =, name = }`, or nothing. It is called with the object after and '
       .. "before the change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. `when`: as in "
       .. "a controller.",
+  },
+  {
+    name = "index", call = "moonloop.index(Kind, function(object) … end)",
+    params = {
+      { "kind", "moonloop.Kind" },
+      { "keys", "fun(object: moonloop.Object): string[]|string|nil" },
+    },
+    returns = { { "index", "moonloop.Index" } },
+    doc = "An index of a watched kind, made at the top of the file: "
+      .. "[who refers to this object?](reading.md#who-refers-to-it) The function returns the keys of an object: a list "
+      .. "of strings, one string, or nothing.",
   },
   {
     name = "array", call = "moonloop.array(list)", generic = "T",
@@ -81,9 +99,10 @@ api.modules[2] = {
     name = "list", call = "ctx.list(Kind [, {ListOptions}])",
     params = { { "kind", "moonloop.Kind" }, { "options?", "moonloop.ListOptions" } },
     returns = { { "objects", "moonloop.Object[]?", "a list sorted by namespace and name" } },
-    errors = "NotFound Forbidden LimitExceeded",
+    errors = "Invalid NotFound Forbidden LimitExceeded",
     doc = "A list sorted by namespace and name; from the cache, without errors, or by a request, as with `get`. An "
-      .. "object must have all `labels`; `owned = true`: only objects that this object controls.",
+      .. "object must have all `labels` and [`fields`](reading.md#who-refers-to-it); `owned = true`: only objects that "
+      .. "this object controls; `index` and `key`: [only objects with that key](reading.md#who-refers-to-it).",
   },
   {
     name = "ensure", call = "ctx.ensure(object)",
@@ -127,6 +146,19 @@ api.modules[2] = {
       .. "reconcile then runs again). Returns `true`, also when the object is already gone.",
   },
   {
+    name = "once", call = "ctx.once(name, { key = function() … end } [, namespace])",
+    params = {
+      { "name", "string" },
+      { "functions", "table<string, fun(): string>", "1 to 100; each makes the value of its key" },
+      { "namespace?", "string", "for a cluster-scoped object; else that of the reconciled object" },
+    },
+    returns = { { "values", "table<string, string>?", "the values of these keys" } },
+    errors = "AlreadyExists Invalid NotFound Forbidden LimitExceeded",
+    doc = "[Values that are made once](children.md#values-that-are-made-once), such as passwords: an owned Secret of "
+      .. "that name with these keys. Returns its values, decoded. A function is called only when the Secret lacks its "
+      .. "key. If this object does not control the Secret: `AlreadyExists`. Declare `Secret` in `owns`, or in `uses`.",
+  },
+  {
     name = "event", call = 'ctx.event(reason, note [, "Warning"])',
     params = {
       { "reason", "string", "CamelCase, 1 to 128 bytes" },
@@ -143,20 +175,40 @@ api.modules[2] = {
       .. "in one reconcile. The message is cut at 1024 bytes, the whole line holds 16 KiB.",
   },
   {
+    name = "metric", call = "ctx.metric(name, value [, labels])",
+    params = {
+      { "name", "string", "of a metric in `metrics`" },
+      { "value", "number" },
+      { "labels?", "table<string, string>", "a value for each declared label" },
+    },
+    doc = "Sets a gauge, adds to a counter, or observes a value of a histogram: "
+      .. "[metrics](metrics-and-http.md#metrics). At most 1000 in one reconcile.",
+  },
+  {
+    name = "http", call = "ctx.http {HttpRequest}",
+    params = { { "request", "moonloop.HttpRequest" } },
+    returns = { { "response", "moonloop.HttpResponse?" } },
+    errors = "Timeout Network TLS Forbidden LimitExceeded",
+    doc = "Asks another server: [HTTP](metrics-and-http.md#http). Returns its answer, whatever the status: "
+      .. "`{ status =, headers =, body = }`.",
+  },
+  {
     name = "now", call = "ctx.now()", params = {}, returns = { { "seconds", "number" } },
     doc = "Seconds since 1970, as a float. The only clock.",
   },
   {
-    name = "invalid", call = "ctx.invalid(field, why)", to_return = true,
-    params = { { "field", "string", '"spec.schedule"' }, { "why", "string" } },
+    name = "invalid", call = "ctx.invalid(field, why [, {Beside}])", to_return = true,
+    params = { { "field", "string", '"spec.schedule"' }, { "why", "string" }, BESIDE },
     returns = { { "outcome", "moonloop.Outcome", "for reconcile to return" } },
-    doc = "The object asks for something impossible. An Event and a condition say so; the key waits for an edit.",
+    doc = "The object asks for something impossible. An Event and the condition `Reconciled` say so; the key waits for "
+      .. "an edit. What the third argument has is written with it.",
   },
   {
-    name = "terminal", call = "ctx.terminal(why)", to_return = true,
-    params = { { "why", "string" } },
+    name = "terminal", call = "ctx.terminal(why [, {Beside}])", to_return = true,
+    params = { { "why", "string" }, BESIDE },
     returns = { { "outcome", "moonloop.Outcome", "for reconcile to return" } },
-    doc = "The reconcile is not tried again before the object changes. An Event and a condition say so.",
+    doc = "The reconcile is not tried again before the object changes. An Event and the condition `Reconciled` say so. "
+      .. "What the second argument has is written with it.",
   },
 }
 
@@ -187,6 +239,14 @@ api.modules[3] = {
     returns = { { "seconds", "number?", "an integer when it is whole" }, { "why", "string?" } },
     doc = 'Seconds of `"5m30s"` (`h`, `m`, `s`, `ms`), or `nil, why`.',
   },
+  {
+    name = "cron", call = "time.cron(expression, after)",
+    params = { { "expression", "string", '"0 3 * * mon-fri"' }, { "after", "number", "seconds since 1970" } },
+    returns = { { "seconds", "integer?" }, { "why", "string?" } },
+    doc = 'The first instant after `after` that a cron expression names, in UTC: five fields with names, ranges, lists '
+      .. 'and steps (`"*/15 9-17 * * mon-fri"`; 0 and 7 are Sunday), or `@hourly`, `@daily`, `@weekly`, `@monthly`, '
+      .. "`@yearly`. `nil, why` for what is none, and for what never comes.",
+  },
 }
 
 api.modules[4] = {
@@ -207,6 +267,129 @@ api.modules[4] = {
     name = "array", call = "cjson.array(list)", generic = "T",
     params = { { "list?", "T[]" } }, returns = { { "list", "T[]" } },
     doc = "The same as `moonloop.array`.",
+  },
+}
+
+local QUANTITY = "string|number"
+local FORM = { "form?", '"bytes"|"hex"|"base64"' }
+
+api.modules[5] = {
+  name = "moonloop.crypto", var = "crypto",
+  {
+    name = "password", call = "crypto.password(length [, alphabet])",
+    params = {
+      { "length", "integer", "1 to 1024" },
+      { "alphabet?", "string", "2 to 256 different bytes" },
+    },
+    returns = { { "password", "string" } },
+    doc = "A password of 1 to 1024 characters, all equally likely: letters and digits that do not look alike, or those "
+      .. "of `alphabet`.",
+  },
+  {
+    name = "random", call = "crypto.random(bytes [, form])",
+    params = { { "bytes", "integer", "1 to 65536" }, FORM },
+    returns = { { "random", "string" } },
+    doc = 'So many random bytes, 1 to 65536: as they are, or in the form `"hex"` or `"base64"`.',
+  },
+  {
+    name = "uuid", call = "crypto.uuid()", params = {}, returns = { { "uuid", "string" } },
+    doc = "A random UUID (version 4).",
+  },
+  {
+    name = "sha256", call = "crypto.sha256(text [, form])",
+    params = { { "text", "string", "at most 3 MiB" }, FORM },
+    returns = { { "digest", "string" } },
+    doc = 'The SHA-256 digest in hexadecimal digits, or in the form `"base64"` or `"bytes"`.',
+  },
+  {
+    name = "hmac_sha256", call = "crypto.hmac_sha256(key, text [, form])",
+    params = { { "key", "string" }, { "text", "string", "at most 3 MiB" }, FORM },
+    returns = { { "digest", "string" } },
+    doc = "The HMAC with SHA-256 of the text; the form as with `sha256`.",
+  },
+}
+
+api.modules[6] = {
+  name = "moonloop.base64", var = "base64",
+  {
+    name = "encode", call = "base64.encode(bytes)",
+    params = { { "bytes", "string" } }, returns = { { "text", "string" } },
+    doc = "The base64 of any bytes, with padding, as the `data` of a Secret needs it.",
+  },
+  {
+    name = "decode", call = "base64.decode(text)",
+    params = { { "text", "string" } }, returns = { { "bytes", "string?" }, { "why", "string?" } },
+    doc = "The bytes, or `nil, why`. Strict: a line end, a missing `=` or a bit left over is an error.",
+  },
+}
+
+api.modules[7] = {
+  name = "moonloop.quantity", var = "quantity",
+  {
+    name = "parse", call = "quantity.parse(value)",
+    params = { { "value", QUANTITY } },
+    returns = { { "text", "string?", "canonical" }, { "why", "string?" } },
+    doc = "The quantity as an API server would store it: `0.5` is `500m`, `1.5Gi` is `1536Mi`. `nil, why` for what is "
+      .. "none, and for 10^36 and more.",
+  },
+  {
+    name = "format", call = "quantity.format(value [, form])",
+    params = { { "value", QUANTITY }, { "form?", '"binary"|"decimal"|"exponent"' } },
+    returns = { { "text", "string?" }, { "why", "string?" } },
+    doc = 'The same in another form: `"binary"` (`1536Mi`), `"decimal"` (`1500M`) or `"exponent"` (`1500e6`).',
+  },
+  {
+    name = "number", call = "quantity.number(value)",
+    params = { { "value", QUANTITY } }, returns = { { "number", "number?" }, { "why", "string?" } },
+    doc = "As a number: an integer when it is whole and fits, else the nearest float.",
+  },
+  {
+    name = "compare", call = "quantity.compare(a, b)",
+    params = { { "a", QUANTITY }, { "b", QUANTITY } }, returns = { { "order", "integer?" }, { "why", "string?" } },
+    doc = "-1, 0 or 1.",
+  },
+  {
+    name = "add", call = "quantity.add(a, b)",
+    params = { { "a", QUANTITY }, { "b", QUANTITY } }, returns = { { "sum", "string?" }, { "why", "string?" } },
+    doc = "The sum, exact, in the form of `a` (of `b` if `a` is 0).",
+  },
+  {
+    name = "subtract", call = "quantity.subtract(a, b)",
+    params = { { "a", QUANTITY }, { "b", QUANTITY } }, returns = { { "difference", "string?" }, { "why", "string?" } },
+    doc = "The difference, likewise.",
+  },
+  {
+    name = "multiply", call = "quantity.multiply(a, b)",
+    params = { { "a", QUANTITY }, { "b", QUANTITY } }, returns = { { "product", "string?" }, { "why", "string?" } },
+    doc = "The product, in the form of `a`. What is finer than 10^-9 is rounded up, as Kubernetes does.",
+  },
+}
+
+api.modules[8] = {
+  name = "moonloop.yaml", var = "yaml",
+  {
+    name = "encode", call = "yaml.encode(value)",
+    params = { { "value", "any" } }, returns = { { "text", "string" } },
+    doc = "The YAML of a value, which kubectl reads as that value. Keys of plain tables are sorted. Raises the errors "
+      .. "of `cjson.encode`.",
+  },
+  {
+    name = "decode", call = "yaml.decode(text)",
+    params = { { "text", "string", "at most 1 MiB" } }, returns = { { "value", "any" }, { "why", "string?" } },
+    doc = "The value of a text with one document, read as kubectl reads it, or `nil, why` with the line. "
+      .. "`moonloop.null` for an empty one.",
+  },
+}
+
+api.modules[9] = {
+  name = "moonloop.labels", var = "labels",
+  {
+    name = "match", call = "labels.match(selector, labels)",
+    params = { { "selector", "string|moonloop.LabelSelector" }, { "labels?", "table<string, string>" } },
+    returns = { { "selects", "boolean?" }, { "why", "string?" } },
+    doc = "Does the selector select an object with these labels? It is a string as for `kubectl -l`, or a "
+      .. "LabelSelector with `matchLabels` and `matchExpressions`; one without requirements selects all. `nil, why` "
+      .. "for a bad one.",
   },
 }
 
@@ -245,6 +428,7 @@ type_of {
 }
 
 type_of { name = "Watch", doc = "Made by `moonloop.watch`." }
+type_of { name = "Index", doc = "Made by `moonloop.index`." }
 type_of { name = "Controller", doc = "Made by `moonloop.controller`." }
 type_of { name = "Null", doc = "JSON's `null`." }
 
@@ -304,14 +488,16 @@ type_of {
 
 type_of {
   name = "ErrorKind",
-  values = { "NotFound", "AlreadyExists", "Invalid", "Forbidden", "Unsupported", "LimitExceeded" },
+  values = { "NotFound", "AlreadyExists", "Invalid", "Forbidden", "Unsupported", "LimitExceeded", "Timeout",
+    "Network", "TLS" },
 }
 
 type_of {
   name = "Error", list = "error",
   {
     "kind", "moonloop.ErrorKind", "`{ErrorKind}`. `Unsupported`: the server lacks the verb. "
-      .. "`LimitExceeded`: the request or its answer is larger than the host allows.", shown = "err.kind",
+      .. "`LimitExceeded`: the request or its answer is larger than the host allows. `Timeout`, `Network` "
+      .. "(no connection) and `TLS` come from `ctx.http` alone.", shown = "err.kind",
   },
   { "code", "integer", "The HTTP status; 0 when there was no answer.", shown = "err.code" },
   { "message", "string", "What is wrong. `tostring(err)` has everything.", shown = "err.message" },
@@ -322,9 +508,25 @@ type_of {
   { "namespace?", "string", 'that of the reconciled object when left out; "*" for all' },
   { "labels?", "table<string, string>", "an object must have all of them" },
   { "owned?", "boolean", "only objects that the reconciled object controls" },
+  { "fields?", "table<string, string>", 'values that an object must have: `{ ["spec.nodeName"] = "n1" }`' },
+  { "index?", "moonloop.Index", "of moonloop.index, with `key`: only objects that have this key in it" },
+  { "key?", "string" },
 }
 
 type_of { name = "Outcome", doc = "Made by `ctx.invalid` and `ctx.terminal`." }
+
+type_of {
+  name = "Condition", list = "condition", doc = "Of the object's `status.conditions`; its type is the key.",
+  { "status", 'boolean|"Unknown"|"True"|"False"' },
+  { "reason?", "string", "one word in CamelCase; the type when left out" },
+  { "message?", "string", "for people; empty when left out" },
+}
+
+type_of {
+  name = "Beside", list = "beside", doc = "What is written with the outcome of `ctx.invalid` or `ctx.terminal`.",
+  { "status?", "table" },
+  { "conditions?", "table<string, moonloop.Condition|moonloop.Null>" },
+}
 
 type_of {
   name = "Result", list = "result",
@@ -334,12 +536,21 @@ type_of {
       .. "removes a field.", shown = "{ status = {…} }",
   },
   {
+    "conditions?", "table<string, moonloop.Condition|moonloop.Null>", "[Conditions](reconciling.md#conditions) of the "
+      .. "object by their type, as in `{ Ready = { status = true } }`.", shown = "{ conditions = {…} }",
+  },
+  {
+    "children?", "moonloop.Manifest[]", "All objects of the kinds in `owns` that this object is to have: each is "
+      .. "applied, then the others are deleted ([Children](children.md#children)).", shown = "{ children = { … } }",
+  },
+  {
     "requeue_after?", "number|string", "Calls again after that time (also a number of seconds), if nothing changes "
       .. "before.",
     shown = '{ requeue_after = "5m30s" }',
   },
   {
-    "requeue_at?", "number", "Calls again at that instant, in seconds since 1970. `status` can be in the same table.",
+    "requeue_at?", "number", "Calls again at that instant, in seconds since 1970. `status` and `conditions` can be in "
+      .. "the same table.",
     shown = "{ requeue_at = seconds }",
   },
 }
@@ -364,6 +575,53 @@ type_of {
 }
 
 type_of {
+  name = "Conversion", list = "conversion",
+  doc = "Both directions between another version of a kind and the version that is reconciled.",
+  { "to", "fun(object: moonloop.Object): moonloop.Object?", "from the other version to the reconciled one" },
+  { "from", "fun(object: moonloop.Object): moonloop.Object?", "from the reconciled version to the other one" },
+}
+
+type_of {
+  name = "Cause", list = "cause", doc = "A field that `validate` refuses.",
+  { "field", "string", 'its path: "spec.size"' },
+  { "message", "string" },
+}
+
+type_of {
+  name = "Refusal", doc = "Why an object is refused: a text, fields, or what `ctx.invalid` returns.",
+  is = "string|moonloop.Cause[]|moonloop.Outcome",
+}
+
+type_of {
+  name = "LabelSelector", list = "selector", doc = "As in a manifest.",
+  { "matchLabels?", "table<string, string>" },
+  { "matchExpressions?", "table[]" },
+}
+
+type_of {
+  name = "Webhooks", list = "webhooks",
+  {
+    "failure_policy?", '"Fail"|"Ignore"', "What the API server does with a write when the webhook cannot be called or "
+      .. "fails: it refuses it (default), or goes on without the webhook.", shown = 'failure_policy = "Ignore"',
+  },
+  {
+    "timeout_seconds?", "integer", "How long the API server waits for an answer, 1 to 30, by default 10.",
+    shown = "timeout_seconds = 5",
+  },
+  {
+    "match_policy?", '"Equivalent"|"Exact"', "`\"Exact\"`: only writes in the version of `reconciles`. Default: writes "
+      .. "in all versions, which the API server converts first.", shown = 'match_policy = "Exact"',
+  },
+  {
+    "namespace_selector?", "moonloop.LabelSelector", "Only objects in namespaces with these labels, as in a manifest: "
+      .. '`{ matchLabels = { env = "prod" } }`.', shown = "namespace_selector = {…}",
+  },
+  {
+    "object_selector?", "moonloop.LabelSelector", "Only objects with these labels.", shown = "object_selector = {…}",
+  },
+}
+
+type_of {
   name = "Declaration", list = "controller",
   {
     "name", "string", "A DNS label. The name in logs, events and metrics; writes have the field manager "
@@ -377,6 +635,11 @@ type_of {
   {
     "reconcile", "fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?",
     "`function(object, ctx)`. Not called for an object that is being deleted.",
+  },
+  {
+    "finalize?", "fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?",
+    "`function(object, ctx)`, called in place of `reconcile` for an object that is being deleted: "
+      .. "[cleaning up](children.md#cleaning-up).",
   },
   {
     "when?", "moonloop.When", 'Which changes of the object call `reconcile`, if not all: a list of `"generation"` '
@@ -399,9 +662,74 @@ type_of {
       .. "twice at a time.",
   },
   {
+    "default?", "fun(object: moonloop.Object): moonloop.Object?", "`function(object)` fills in what is missing in an "
+      .. "object that somebody creates or updates, before it is stored: it changes the object, and returns it or "
+      .. "nothing. See [webhooks](webhooks.md).",
+  },
+  {
+    "validate?", "fun(new: moonloop.Object, old: moonloop.Object?, ctx: moonloop.Context): moonloop.Refusal?, any",
+    "`function(new, old, ctx)` decides whether an object may be created (`old` is nil) or updated: returns nothing, or "
+      .. "why not.",
+  },
+  {
+    "convert?", "table<string, moonloop.Conversion>", "The other versions of the kind: "
+      .. "`{ v1alpha1 = { to = function(object) … end, from = function(object) … end } }`. `to` makes the version in "
+      .. "`reconciles` of an object in v1alpha1, `from` the reverse.",
+  },
+  { "webhooks?", "moonloop.Webhooks", "How the API server calls `default` and `validate`." },
+  {
+    "metrics?", "table<string, moonloop.Metric>",
+    "[Metrics](metrics-and-http.md#metrics) that the script sets, by their names.",
+  },
+  {
+    "http?", "string[]", 'Origins that the script may ask with [`ctx.http`](metrics-and-http.md#http), as in '
+      .. '`{ "https://billing.example.com" }`; at most 16.',
+  },
+  {
     "wakes?", '"all"', '`"all"`: every change of an owned or watched object calls `reconcile`, whether the last '
       .. "run read the changed fields or not.",
   },
+}
+
+type_of {
+  name = "LabelRequirement", module = "moonloop.labels",
+  { "key", "string" },
+  { "operator", '"In"|"NotIn"|"Exists"|"DoesNotExist"' },
+  { "values?", "string[]" },
+}
+
+type_of {
+  name = "LabelSelector", module = "moonloop.labels",
+  { "matchLabels?", "table<string, string>" },
+  { "matchExpressions?", "moonloop.LabelRequirement[]" },
+}
+
+type_of {
+  name = "MetricType", list = "metric_type", values = { "counter", "gauge", "histogram" },
+}
+
+type_of {
+  name = "Metric", list = "metric",
+  { "type", "moonloop.MetricType" },
+  { "help", "string", "one line" },
+  { "labels?", "string[]", "names of labels, at most 8" },
+  { "buckets?", "number[]", "upper bounds of a histogram, ascending" },
+}
+
+type_of {
+  name = "HttpRequest", list = "http_request",
+  { "method?", '"GET"|"HEAD"|"POST"|"PUT"|"PATCH"|"DELETE"', '"GET" when left out' },
+  { "url", "string", "below a declared origin" },
+  { "headers?", "table<string, string>", "at most 32" },
+  { "body?", "string", "at most 1 MiB" },
+  { "timeout?", "number|string", 'seconds, or as in "5s": at most 10 s, which is also the default' },
+}
+
+type_of {
+  name = "HttpResponse",
+  { "status", "integer" },
+  { "headers", "table<string, string>", "by names in lower case; several of one name are joined with a comma" },
+  { "body", "string" },
 }
 
 type_of {
@@ -510,7 +838,8 @@ api.test_modules[1] = {
   {
     name = "delete", call = "world.delete(Kind, name [, namespace])",
     params = { { "kind", "moonloop.Kind" }, { "name", "string" }, WORLD_NAMESPACE },
-    doc = "Deletes an object, and the objects that it owns.",
+    doc = "Deletes an object, and the objects that it owns. One with finalizers stays until these are gone, and the "
+      .. "script's `finalize` is called.",
   },
   {
     name = "get", call = "world.get(Kind, name [, namespace])",
@@ -568,6 +897,25 @@ api.test_modules[1] = {
     doc = "The next matching request fails; returns a function that removes the fault.",
   },
   {
+    name = "round_trip", call = "world.round_trip(object)",
+    params = { { "object", "moonloop.Manifest" } },
+    doc = "Fails unless the object is the same after the script's `convert` made each other version of it and back; "
+      .. "shows what was lost.",
+  },
+  {
+    name = "metric", call = "world.metric(name [, labels])",
+    params = { { "name", "string" }, { "labels?", "table<string, string>" } },
+    returns = { { "value", "number?" } },
+    doc = "The value of a metric that the script sets by `ctx.metric`, of a histogram how many values it has: of the "
+      .. "first series that has these labels. Nil when there is none.",
+  },
+  {
+    name = "http", call = "world.http(function(request) … end)",
+    params = { { "answer", "fun(request: table): table?, string?" } },
+    doc = "Answers what the script asks by `ctx.http`: the function gets `{ method =, url =, headers =, body = }` and "
+      .. "returns `{ status =, headers =, body = }`; nothing: a time-out; nil and a text: no connection.",
+  },
+  {
     name = "restart", call = "world.restart()", params = {},
     doc = "Kills the operator without a shutdown, and starts another one.",
   },
@@ -596,7 +944,7 @@ type_of {
     'what pods do once they run: `"run"` (default: until `finish_pod`), `"succeed"`, `"fail"`, or a function of pod '
       .. "and container that returns `{ after = seconds, code = exit code }`",
   },
-  { "seed?", "integer", "for everything random: uids, generated names, jitter. Default 1" },
+  { "seed?", "integer", "for everything random: uids, generated names, jitter, what the script draws. Default 1" },
 }
 
 type_of {

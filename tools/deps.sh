@@ -2,15 +2,15 @@
 # Installs what building, testing and linting need from the distribution's packages, and says
 # what. Does nothing, in no time, when all of it is there.
 #
-#   tools/deps.sh            for everything but
-#   tools/deps.sh servers    the servers that spec/e2e runs in pods. They are services of the machine once installed, so
-#                            this is for machines without a service manager, as containers are; others are left as they are
+#   tools/deps.sh            for everything but the specs that run PostgreSQL, MariaDB and Redis in pods
+#   tools/deps.sh servers    those three. Once installed two of them run as services, so only a machine without a
+#                            service manager, as a container is, gets them; of MariaDB it is the programs alone
 set -euo pipefail
 
 packages=(
   # to build
   build-essential ccache cmake ninja-build pkg-config dpkg-dev patch
-  liblua5.4-dev libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev
+  liblua5.4-dev libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev zlib1g-dev
   # to test
   python3-venv libcmocka-dev nghttp2-server lua5.4 lua-busted lua-socket lua-sec lua-cjson openssl procps ca-certificates
   # to lint and to fuzz
@@ -18,7 +18,7 @@ packages=(
 )
 if [ "${1:-}" = servers ]; then
   [ ! -d /run/systemd/system ] || exit 0
-  packages=(postgresql redis-server redis-tools)
+  packages=(postgresql redis-server redis-tools mariadb-server-core mariadb-client-core)
 fi
 
 missing=()

@@ -27,6 +27,7 @@ check "layers" lua5.4 tools/check-layers.lua
 check "raises" lua5.4 tools/check-raises.lua
 check "operations" lua5.4 tools/check-operations.lua
 check "script API" lua5.4 tools/script-api.lua
+check "roles of deploy/" tools/deploy-manifests.sh --check
 check "facts of kinds" tools/kinds/kinds.sh --check
 check "luacheck" luacheck --quiet --no-cache .
 check "mutants apply" tools/mutants.sh --check

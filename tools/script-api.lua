@@ -4,6 +4,7 @@
 local api = dofile "lua/script_api.lua"
 local MADE = "Made by tools/script-api.lua out of lua/script_api.lua"
 local STUB_COLUMNS = 118
+local LINE_MAX = 120
 
 local function read(path)
   local file = io.open(path)
@@ -96,7 +97,12 @@ local function fields_file()
     "return {",
   }
   for _, list in ipairs(lists) do
-    out[#out + 1] = ('  %s = "%s",'):format(quoted(list[1]), table.concat(list[2], " "))
+    local line = ('  %s = "%s",'):format(quoted(list[1]), table.concat(list[2], " "))
+    while #line > LINE_MAX do
+      local cut = LINE_MAX - line:sub(1, LINE_MAX - 1):reverse():find(" ", 1, true)
+      out[#out + 1], line = line:sub(1, cut) .. '"', '    .. "' .. line:sub(cut + 1)
+    end
+    out[#out + 1] = line
   end
   out[#out + 1] = "}\n"
   return table.concat(out, "\n")
@@ -235,7 +241,7 @@ end
 
 
 -- }}}
--- {{{ the tables of docs/scripting.md and docs/testing.md
+-- {{{ the tables of the pages about scripts
 
 local function add_row(out, ...)
   out[#out + 1] = ("| %s |"):format(table.concat({ ... }, " | ")):gsub("|  ", "| "):gsub("|  ", "| ")
@@ -284,6 +290,12 @@ function sections.selection(out)
 end
 
 
+function sections.webhooks(out)
+  head(out, "In `webhooks`")
+  field_rows(out, types.Webhooks)
+end
+
+
 function sections.result(out)
   head(out)
   field_rows(out, types.Result)
@@ -325,6 +337,14 @@ function sections.cjson(out)
 end
 
 
+for _, name in ipairs { "crypto", "base64", "quantity", "yaml", "labels" } do
+  sections[name] = function(out)
+    head(out)
+    function_rows(out, modules["moonloop." .. name])
+  end
+end
+
+
 function sections.language(out)
   local globals, libraries, seen = {}, {}, {}
   for _, entry in ipairs(api.language) do
@@ -353,11 +373,14 @@ function sections.world(out)
 end
 
 
+local placed = {} -- set of the sections that a page has
+
 local function docs_file(path)
   local text = read(path)
-  return (text:gsub("(<!%-%- script%-api: (%a+) %-%->\n).-(\n<!%-%- end %-%->)", function(open, name, close)
+  return (text:gsub("(<!%-%- script%-api: (%w+) %-%->\n).-(\n<!%-%- end %-%->)", function(open, name, close)
     local out = {}
     assert(sections[name], name)(out)
+    placed[name] = true
     return open .. table.concat(out, "\n") .. close
   end))
 end
@@ -368,9 +391,12 @@ end
 
 -- Letters of spec/fuzz/lua_grammar.h for types.
 local LETTERS = {
+  ["string|number"] = "s", ["string|moonloop.LabelSelector"] = "s", ["table<string, string>"] = "t",
   any = "v", boolean = "v", integer = "i", number = "n", string = "s", table = "t", ["T[]"] = "t",
-  ["moonloop.Date"] = "d", ["moonloop.Declaration"] = "T", ["moonloop.Kind"] = "k", ["moonloop.ListOptions"] = "q",
-  ["moonloop.Manifest"] = "o", ["moonloop.Object"] = "o", ["moonloop.Selection"] = "e", ["moonloop.When"] = "w",
+  ["moonloop.Beside"] = "t", ["moonloop.Date"] = "d", ["moonloop.Declaration"] = "T", ["moonloop.Kind"] = "k",
+  ["moonloop.ListOptions"] = "q", ["moonloop.HttpRequest"] = "t", ["moonloop.Manifest"] = "o",
+  ["moonloop.Object"] = "o",
+  ["moonloop.Selection"] = "e", ["moonloop.When"] = "w",
 }
 
 local function letters_of(entry)
@@ -378,7 +404,7 @@ local function letters_of(entry)
   for _, param in ipairs(entry.params) do
     local _, is_optional = optional(param[1])
     local kind = param[2]
-    local letter = LETTERS[kind] or kind:find "^fun%(" and "f" or kind:find '^"' and "s"
+    local letter = LETTERS[kind] or kind:find "^fun%(" and "f" or kind:find "^table<" and "t" or kind:find '^"' and "s"
     if not letter then
       error(("%s: the fuzzer knows no letter for %s: LETTERS in tools/script-api.lua"):format(entry.call, kind), 0)
     end
@@ -453,7 +479,9 @@ local function check_limits(known)
     end
   end
   for name in pairs(rows) do
-    local is_internal = name:find "^moonloop%.names%." or name:find "^moonloop%.result%."
+    local room = name:match "^moonloop%.(%w+)%." or "-"
+    local is_internal = ("amount calendar children conditions cron globals names natural result verdict webhooks")
+      :find(room, 1, true)
     if not (known[name] or is_internal or name:find "__" or name:find "%(%)$") then
       complain("%s has a row for %s, which lua/script_api.lua does not list", path, name)
     end
@@ -512,10 +540,23 @@ local files = {
   { "lua/moonloop/meta/time.lua", stub_file "moonloop.time" },
   { "lua/moonloop/meta/testing.lua", stub_file("world", "moonloop.testing") },
   { "lua/moonloop/meta/cjson.lua", stub_file "cjson" },
-  { "docs/scripting.md", docs_file "docs/scripting.md" },
-  { "docs/testing.md", docs_file "docs/testing.md" },
+  { "lua/moonloop/meta/crypto.lua", stub_file "moonloop.crypto" },
+  { "lua/moonloop/meta/base64.lua", stub_file "moonloop.base64" },
+  { "lua/moonloop/meta/quantity.lua", stub_file "moonloop.quantity" },
+  { "lua/moonloop/meta/yaml.lua", stub_file "moonloop.yaml" },
+  { "lua/moonloop/meta/labels.lua", stub_file "moonloop.labels" },
   { "spec/fuzz/lua_signatures.h", signatures_file() },
 }
+
+for _, page in ipairs { "scripting", "reading", "webhooks", "library", "language", "testing" } do
+  local path = ("docs/%s.md"):format(page)
+  files[#files + 1] = { path, docs_file(path) }
+end
+for name in pairs(sections) do
+  if not placed[name] then
+    complain("no page has <!-- script-api: %s -->", name)
+  end
+end
 
 for _, made in ipairs(files) do
   local path, text = made[1], made[2]

@@ -24,12 +24,15 @@ var commands = map[string]func(args []string) error{
 	"lives":     runLives,
 	"maps":      runMaps,
 	"namespace": runNamespace,
+	"objects":   runObjects,
 	"observe":   runObserve,
 	"outages":   runOutages,
 	"overtake":  runOvertake,
 	"pods":      runPods,
 	"proxy":     runProxy,
 	"ready":     runReady,
+	"reviewed":  runReviewed,
+	"reviews":   runReviews,
 	"requests":  runRequests,
 	"starts":    runStarts,
 	"stream":    runStream,
@@ -52,6 +55,9 @@ const usage = `usage: load COMMAND [FLAG...]      (-h after a command lists its 
   overtake   from each edit to its pod, from the audit log
   first      from an instant to the first pod, from the audit log
   ready      when a URL first answered 200
+  objects    makes objects after a pattern, or waits until they are ready
+  reviews    asks a webhook server of the operator at a rate, on kept or on new connections: how long its answers take
+  reviewed   makes Ats, every second one with a label: what the webhook that is asked about those adds
   answered   when the server of a kubeconfig that is still to be written first answered
   maps       makes ConfigMaps of 1 KB as fast as it can, and reads them: how many a second
   watchers   many watch while ConfigMaps are made at a rate: how many events did not arrive

@@ -17,7 +17,7 @@ cache_once() { # FIGURE PODS ATS SHAPE
   local build
   for build in "${builds[@]}"; do
     stream_start "$2" "$3" "$4"
-    host_start "$build" --scripts reconcilers/
+    host_start "$build" --scripts reconcilers/cnat.lua
     host_settle
     record_memory "cache.$build.$1"
     if [ "$build" = "$subject" ]; then cache_floods "$1" "$4"; fi
@@ -25,7 +25,7 @@ cache_once() { # FIGURE PODS ATS SHAPE
     stream_stop
   done
   stream_start "$2" "$3" "$4"
-  host_start_counting --scripts reconcilers/
+  host_start_counting --scripts reconcilers/cnat.lua
   host_settle
   record "cache.$1.heap" "$(heap_bytes)"
   host_stop

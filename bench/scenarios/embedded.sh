@@ -30,36 +30,20 @@ with_pods() {
   dev_stop
 }
 
-dev_start() { # OPTION…: without any, nothing runs pods
-  [ $# -gt 0 ] || set -- --pods none
-  rm -f "$work/dev.kubeconfig"
-  dev_exec=$EPOCHREALTIME
-  "$moonloop" dev "$@" --write-kubeconfig "$work/dev.kubeconfig" >"$work/dev.log" 2>&1 &
-  dev_pid=$!
-  "$load" answered --kubeconfig "$work/dev.kubeconfig" >"$work/answered"
-}
-
-dev_stop() {
-  kill -INT "$dev_pid"
-  wait "$dev_pid" || die "moonloop dev ended badly: $(tail -n 1 "$work/dev.log")"
-}
-
 seconds_of() { # COMMAND…
   local begin=$EPOCHREALTIME
   "$@" >"$work/command.log" 2>&1 || die "$*: $(tail -n 1 "$work/command.log")"
   awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }'
 }
 
-# The release preset builds no interpreter of the host's own, so one is built beside it.
 in_process() {
-  if [ ! -x "$work/hostlua/spec/hostlua/hostlua" ]; then
-    cmake -S . -B "$work/hostlua" -DCMAKE_BUILD_TYPE=Release -DMOONLOOP_EXTRAS=OFF >/dev/null
-    cmake --build "$work/hostlua" --target hostlua >/dev/null 2>&1
-  fi
-  LUA_PATH='lua/?.lua;lua/?/init.lua;;' "$work/hostlua/spec/hostlua/hostlua" bench/apiserver/inprocess.lua 20000 |
+  local hostlua=build/release/spec/hostlua/hostlua
+  cmake --preset release >/dev/null
+  cmake --build --preset release --target hostlua >/dev/null
+  LUA_PATH='lua/?.lua;lua/?/init.lua;;' "$hostlua" bench/apiserver/inprocess.lua 20000 |
     awk '$2 ~ /^[0-9]+$/ && $3 == "a" { printf "%s\t%s\n", $1, $2 }' | record_all embedded.inprocess
-  LUA_PATH='lua/?.lua;lua/?/init.lua;;' "$work/hostlua/spec/hostlua/hostlua" bench/apiserver/rules.lua |
+  LUA_PATH='lua/?.lua;lua/?/init.lua;;' "$hostlua" bench/apiserver/rules.lua |
     record_all embedded.rules
-  LUA_PATH='lua/?.lua;lua/?/init.lua;bench/apiserver/?.lua;;' "$work/hostlua/spec/hostlua/hostlua" \
+  LUA_PATH='lua/?.lua;lua/?/init.lua;bench/apiserver/?.lua;;' "$hostlua" \
     bench/apiserver/crds.lua 300 | record_all embedded
 }

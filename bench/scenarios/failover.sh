@@ -36,7 +36,7 @@ AT
   host_stop
 }
 
-failover_replica() { host_start "$subject" --scripts reconcilers/ --leader-elect --leader-election-namespace failover; }
+failover_replica() { host_start "$subject" --scripts reconcilers/cnat.lua --leader-elect --leader-election-namespace failover; }
 
 until_leads() { # HOW MANY HAVE SAID SO
   until [ "$(grep -c '"msg":"leading"' "$work/host.log")" = "$1" ]; do sleep 0.005; done

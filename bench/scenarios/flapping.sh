@@ -7,7 +7,7 @@ scenario_flapping() {
   "$load" namespace --name flapping
   proxy_start --up 5s --down 5s
   probes=$(free_port)
-  host_start "$subject" --scripts reconcilers/ --health-probe-bind-address "127.0.0.1:$probes"
+  host_start "$subject" --scripts reconcilers/cnat.lua --health-probe-bind-address "127.0.0.1:$probes"
   "$load" ready --url "http://127.0.0.1:$probes/readyz" >/dev/null
   "$load" churn --namespace flapping --rate 2 --for "${minutes}m" --keep 60s >"$work/churn" &
   churn=$!

@@ -19,7 +19,7 @@ scenario_hostile() {
 }
 
 hostile_run() { # alone|beside NUMBER
-  local namespace=hostile-$1-$2 due scripts=(--scripts reconcilers/) index
+  local namespace=hostile-$1-$2 due scripts=(--scripts reconcilers/cnat.lua) index
   "$load" namespace --name "$namespace"
   if [ "$1" = beside ]; then
     scripts+=(--scripts spec/e2e/fixtures/hostile)

@@ -4,7 +4,7 @@ scenario_idle() {
   local build
   cp_up
   for build in "${builds[@]}"; do
-    host_start "$build" --scripts reconcilers/
+    host_start "$build" --scripts reconcilers/cnat.lua
     host_settle
     record_memory "idle.$build"
     host_stop

@@ -22,7 +22,7 @@ lateness_pair() { # COUNT SECONDS-AHEAD NUMBER
 lateness_host() { # COUNT SECONDS-AHEAD NUMBER
   local namespace=late-host-$1-$3 due
   "$load" namespace --name "$namespace"
-  host_start "$subject" --scripts reconcilers/
+  host_start "$subject" --scripts reconcilers/cnat.lua
   host_settle
   due=$("$load" ats --namespace "$namespace" --count "$1" --due "+$2s" | of due)
   "$load" wait --audit "$cp/audit.log" --namespace "$namespace" --count "$1" --phase DONE

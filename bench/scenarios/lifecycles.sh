@@ -12,7 +12,7 @@ lifecycles_once() { # BUILD COUNT
   local host server began
   cp_up
   "$load" namespace --name lives
-  host_start "$1" --scripts reconcilers/
+  host_start "$1" --scripts reconcilers/cnat.lua
   host_settle
   host=$(cpu_ms "$host_pid") server=$(cpu_ms "$(cp_pid kube-apiserver)") began=$EPOCHREALTIME
   "$load" ats --namespace lives --count "$2" --due 2026-01-01T00:00:00Z --concurrency 32 >/dev/null

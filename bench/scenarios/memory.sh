@@ -9,7 +9,7 @@ scenario_memory() {
   record memory.many "$many"
   cp_up
   "$load" namespace --name many
-  host_start_counting --scripts reconcilers/
+  host_start_counting --scripts reconcilers/cnat.lua
   memory_ats 0 "$few" ats_few
   memory_ats "$few" "$many" ats_many
   memory_pods 0 "$few" pods_few
@@ -37,7 +37,7 @@ memory_take() { # FIGURE
   record "memory.grown.$1.heap" "$(heap_bytes)"
   grown=$host_pid
   for build in "${builds[@]}"; do
-    host_start "$build" --scripts reconcilers/
+    host_start "$build" --scripts reconcilers/cnat.lua
     host_settle
     record_memory "memory.$build.$1"
     host_stop

@@ -8,7 +8,7 @@ scenario_overtake() {
   cp_up
   "$load" namespace --name overtake
   "$load" ats --namespace overtake --count "$count" --due +864000s --concurrency 32 >/dev/null
-  host_start "$subject" --scripts reconcilers/
+  host_start "$subject" --scripts reconcilers/cnat.lua
   "$load" wait --namespace overtake --count $((count / 100)) --phase PENDING
   overtake_edit flood $((count - edits)) "$edits"
   "$load" wait --namespace overtake --count $((count - edits)) --phase PENDING --timeout 10m

@@ -17,7 +17,7 @@ recovery_once() { # calm|cut
   cp_up
   "$load" namespace --name recovery
   proxy_start --up "$every" --down 0s
-  host_start "$subject" --scripts reconcilers/
+  host_start "$subject" --scripts reconcilers/cnat.lua
   host_settle
   "$load" churn --namespace recovery --rate 20 --for 10s --lead 1s >/dev/null
   # Not from the audit log: a create whose client has gone stands there as refused, and may have made its pod.

@@ -15,7 +15,7 @@ scenario_start() {
 start_to_pod() { # BUILD NAMESPACE
   "$load" namespace --name "$2"
   "$load" ats --namespace "$2" --count 1 --due 2026-01-01T00:00:00Z >/dev/null
-  host_start "$1" --scripts reconcilers/
+  host_start "$1" --scripts reconcilers/cnat.lua
   "$load" wait --audit "$cp/audit.log" --namespace "$2" --count 1 --phase DONE
   host_stop
   record "start.$1.pod" "$("$load" first --audit "$cp/audit.log" --namespace "$2" --after "$host_exec" | of asked)"
@@ -27,7 +27,7 @@ start_to_ready() { # BUILD
   "$load" ready --url "http://127.0.0.1:$port/readyz" >"$work/ready" &
   asker=$!
   sleep 0.1
-  host_start "$1" --scripts reconcilers/ --health-probe-bind-address "127.0.0.1:$port"
+  host_start "$1" --scripts reconcilers/cnat.lua --health-probe-bind-address "127.0.0.1:$port"
   wait "$asker"
   record "start.$1.ready" "$(awk -v exec="$host_exec" '$1 == "at" { printf "%.4f", $2 - exec }' "$work/ready")"
   host_stop

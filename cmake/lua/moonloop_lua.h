@@ -2,6 +2,7 @@
  * compiled with this included first. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -19,6 +20,28 @@ void moonloop_lua_of_scripts(struct lua_State *L);
  * values: what is in the table itself and its metatable, or the upvalues of the function. Raises
  * nothing, allocates nothing, and takes some nanoseconds for each value. */
 uint64_t moonloop_lua_digest(struct lua_State *L, int index);
+
+/* A use of a name that is no local variable, in code that was compiled: a field of _ENV. */
+struct moonloop_lua_use {
+    const char *name; /* terminated; may hold zeros, and lives as long as the function */
+    size_t len;
+    int line;
+    int is_write;
+    const struct moonloop_lua_scope *scope; /* for moonloop_lua_locals */
+};
+
+/* Calls `visit` with each such use in the Lua function at `index`, fresh from lua_load, and in the
+ * functions in it, in the order of the code. `visit` may raise. Beside it nothing raises or
+ * allocates, and one call takes time linear in the code. What goes through another table than the
+ * chunk's own _ENV, or through a name that is computed, is no such use. */
+void moonloop_lua_globals(struct lua_State *L, int index,
+                          void (*visit)(void *context, const struct moonloop_lua_use *use),
+                          void *context);
+
+/* Calls `each` with the local variables that are in scope where the name is used, those of the
+ * innermost function first. Only while `visit` runs. */
+void moonloop_lua_locals(const struct moonloop_lua_use *use,
+                         void (*each)(void *context, const char *name), void *context);
 
 /* The seed of a state's strings: another for each. */
 unsigned moonloop_lua_next_seed(void);

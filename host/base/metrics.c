@@ -30,10 +30,19 @@ struct ml_metric_family {
     struct ml_metric *first, **last; /* in order of creation */
 };
 
+/* What members of one name have in common. */
+struct ml_metrics_shared {
+    struct ml_list node;
+    struct ml_list members;
+    const char *type;
+    char *name, *help;
+};
+
 struct ml_metrics {
     struct ml_map by_name;
     struct ml_metric_family *first, **last;
     struct ml_list collectors;
+    struct ml_list shared;
 };
 
 struct ml_metrics *ml_metrics_new(void)
@@ -41,6 +50,7 @@ struct ml_metrics *ml_metrics_new(void)
     struct ml_metrics *metrics = ml_new(struct ml_metrics);
     metrics->last = &metrics->first;
     ml_list_init(&metrics->collectors);
+    ml_list_init(&metrics->shared);
     return metrics;
 }
 
@@ -114,18 +124,26 @@ struct ml_metric_family *ml_metrics_histogram(struct ml_metrics *metrics, const 
 }
 
 /* Piece by piece, not byte by byte: each request looks its series up by this text. */
-static void append_label_value(struct ml_buf *out, const char *value)
+static void append_label_value(struct ml_buf *out, struct ml_str value)
 {
-    for (;;) {
-        size_t plain = strcspn(value, "\\\"\n");
-        ml_buf_append(out, value, plain);
-        value += plain;
-        if (!*value)
+    for (size_t at = 0, plain = 0; at < value.len; at += plain + 1) {
+        plain = 0;
+        while (at + plain < value.len && !strchr("\\\"\n", value.ptr[at + plain]))
+            plain++;
+        ml_buf_append(out, value.ptr + at, plain);
+        if (at + plain == value.len)
             return;
         ml_buf_putc(out, '\\');
-        ml_buf_putc(out, *value == '\n' ? 'n' : *value);
-        value++;
+        ml_buf_putc(out, value.ptr[at + plain] == '\n' ? 'n' : value.ptr[at + plain]);
     }
+}
+
+void ml_metrics_label(struct ml_buf *out, const char *name, struct ml_str value)
+{
+    ml_buf_puts(out, name);
+    ml_buf_puts(out, "=\"");
+    append_label_value(out, value);
+    ml_buf_putc(out, '"');
 }
 
 /* `values` NULL: the series for all that is over the limit. */
@@ -134,10 +152,7 @@ static char *format_labels(const struct ml_metric_family *family, const char *co
     ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
     for (size_t i = 0; i < family->label_count; i++) {
         ml_buf_puts(&text, i ? "," : "");
-        ml_buf_puts(&text, family->labels[i]);
-        ml_buf_puts(&text, "=\"");
-        append_label_value(&text, values ? values[i] : "other");
-        ml_buf_putc(&text, '"');
+        ml_metrics_label(&text, family->labels[i], ml_str_of(values ? values[i] : "other"));
     }
     return ml_buf_take(&text);
 }
@@ -205,8 +220,51 @@ void ml_metrics_collector_remove(struct ml_metrics_collector *collector)
         ml_list_remove(&collector->node);
 }
 
-static void write_sample(struct ml_buf *out, const char *name, const char *suffix,
-                         const char *labels, double value)
+bool ml_metrics_join(struct ml_metrics *metrics, struct ml_metrics_member *member, const char *name,
+                     const char *type, const char *help)
+{
+    struct ml_metrics_shared *shared = NULL;
+    if (ml_map_get(&metrics->by_name, ml_str_of(name)))
+        return false;
+    ml_list_each_entry (struct ml_metrics_shared, each, &metrics->shared)
+        if (strcmp(each->name, name) == 0)
+            shared = each;
+    if (shared && strcmp(shared->type, type) != 0)
+        return false;
+    if (!shared) {
+        shared = ml_new(struct ml_metrics_shared);
+        shared->type = type;
+        shared->name = ml_strdup(name);
+        shared->help = ml_strdup(help);
+        ml_list_init(&shared->members);
+        ml_list_push(&metrics->shared, &shared->node);
+    }
+    member->shared = shared;
+    ml_list_push(&shared->members, &member->node);
+    return true;
+}
+
+static void shared_free(struct ml_metrics_shared *shared)
+{
+    ml_list_remove(&shared->node);
+    free(shared->name);
+    free(shared->help);
+    free(shared);
+}
+
+void ml_metrics_leave(struct ml_metrics *metrics, struct ml_metrics_member *member)
+{
+    (void)metrics;
+    if (!member->shared)
+        return;
+    ml_list_remove(&member->node);
+    if (ml_list_empty(&member->shared->members))
+        shared_free(member->shared);
+    member->shared = NULL;
+}
+
+void ml_metrics_sample_write(struct ml_buf *out, const char *name, const char *suffix,
+                             const char *labels, double value)
 {
     ml_buf_printf(out, "%s%s", name, suffix);
     if (*labels)
@@ -219,26 +277,48 @@ static void write_sample(struct ml_buf *out, const char *name, const char *suffi
         ml_buf_printf(out, " %.17g\n", value);
 }
 
-static void write_bucket(struct ml_buf *out, const struct ml_metric *metric, const char *bound,
-                         uint64_t total)
+static void write_bucket(struct ml_buf *out, const struct ml_metrics_histogram_view *view,
+                         const char *bound, uint64_t total)
 {
-    ml_buf_printf(out, "%s_bucket{%s%sle=\"%s\"} %llu\n", metric->family->name, metric->labels,
-                  *metric->labels ? "," : "", bound, (unsigned long long)total);
+    ml_buf_printf(out, "%s_bucket{%s%sle=\"%s\"} %llu\n", view->name, view->labels,
+                  *view->labels ? "," : "", bound, (unsigned long long)total);
 }
 
-static void write_histogram(struct ml_buf *out, const struct ml_metric *metric)
+void ml_metrics_histogram_write(struct ml_buf *out, const struct ml_metrics_histogram_view *view)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < view->bucket_count; i++) {
+        char bound[32];
+        snprintf(bound, sizeof bound, "%g", view->buckets[i]);
+        total += view->hits[i];
+        write_bucket(out, view, bound, total);
+    }
+    write_bucket(out, view, "+Inf", view->count);
+    ml_metrics_sample_write(out, view->name, "_sum", view->labels, view->sum);
+    ml_metrics_sample_write(out, view->name, "_count", view->labels, (double)view->count);
+}
+
+static void write_heading(struct ml_buf *out, const char *name, const char *help, const char *type)
+{
+    ml_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void write_metric(struct ml_buf *out, const struct ml_metric *metric)
 {
     const struct ml_metric_family *family = metric->family;
-    uint64_t total = 0;
-    for (size_t i = 0; i < family->bucket_count; i++) {
-        char bound[32];
-        snprintf(bound, sizeof bound, "%g", family->buckets[i]);
-        total += metric->hits[i];
-        write_bucket(out, metric, bound, total);
-    }
-    write_bucket(out, metric, "+Inf", metric->count);
-    write_sample(out, family->name, "_sum", metric->labels, metric->value);
-    write_sample(out, family->name, "_count", metric->labels, (double)metric->count);
+    const struct ml_metrics_histogram_view view = {
+        .name = family->name,
+        .labels = metric->labels,
+        .buckets = family->buckets,
+        .hits = metric->hits,
+        .bucket_count = family->bucket_count,
+        .sum = metric->value,
+        .count = metric->count,
+    };
+    if (family->type == FAMILY_HISTOGRAM)
+        ml_metrics_histogram_write(out, &view);
+    else
+        ml_metrics_sample_write(out, family->name, "", metric->labels, metric->value);
 }
 
 void ml_metrics_write(struct ml_metrics *metrics, struct ml_buf *out)
@@ -247,13 +327,13 @@ void ml_metrics_write(struct ml_metrics *metrics, struct ml_buf *out)
     ml_list_each_entry (struct ml_metrics_collector, collector, &metrics->collectors)
         collector->collect(collector->context);
     for (const struct ml_metric_family *family = metrics->first; family; family = family->next) {
-        ml_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
-                      types[family->type]);
-        for (const struct ml_metric *metric = family->first; metric; metric = metric->next) {
-            if (family->type == FAMILY_HISTOGRAM)
-                write_histogram(out, metric);
-            else
-                write_sample(out, family->name, "", metric->labels, metric->value);
-        }
+        write_heading(out, family->name, family->help, types[family->type]);
+        for (const struct ml_metric *metric = family->first; metric; metric = metric->next)
+            write_metric(out, metric);
+    }
+    ml_list_each_entry (struct ml_metrics_shared, shared, &metrics->shared) {
+        write_heading(out, shared->name, shared->help, shared->type);
+        ml_list_each_entry (struct ml_metrics_member, member, &shared->members)
+            member->write(member->context, out);
     }
 }

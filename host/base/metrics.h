@@ -46,6 +46,36 @@ struct ml_metrics_collector {
     struct ml_list node; /* private */
 };
 
+/* A group of series that somebody else keeps, as those of scripts, which come and go: `write` adds
+ * them to `out`. Embed it and set the first two. Members of one name stand under one heading. */
+struct ml_metrics_member {
+    void (*write)(void *context, struct ml_buf *out);
+    void *context;
+    struct ml_list node;              /* private */
+    struct ml_metrics_shared *shared; /* private; NULL: joined nothing */
+};
+
+/* `type` is Prometheus's word for it, a literal. Name and help are copied; the first help counts.
+ * False, with nothing done: a member of that name has another type, or the host has the name. */
+ML_NODISCARD bool ml_metrics_join(struct ml_metrics *metrics, struct ml_metrics_member *member,
+                                  const char *name, const char *type, const char *help);
+void ml_metrics_leave(struct ml_metrics *metrics, struct ml_metrics_member *member);
+
+/* For `write`: a label with its value escaped, NAME="value"; a line; and all lines of a histogram.
+ * `labels` as they stand between the braces. */
+void ml_metrics_label(struct ml_buf *out, const char *name, struct ml_str value);
+void ml_metrics_sample_write(struct ml_buf *out, const char *name, const char *suffix,
+                             const char *labels, double value);
+struct ml_metrics_histogram_view {
+    const char *name, *labels;
+    const double *buckets; /* upper bounds, ascending, without +Inf */
+    const uint64_t *hits;  /* per bucket, not cumulative */
+    size_t bucket_count;
+    double sum;
+    uint64_t count;
+};
+void ml_metrics_histogram_write(struct ml_buf *out, const struct ml_metrics_histogram_view *view);
+
 void ml_metrics_on_collect(struct ml_metrics *metrics, struct ml_metrics_collector *collector);
 void ml_metrics_collector_remove(struct ml_metrics_collector *collector);
 void ml_metrics_write(struct ml_metrics *metrics, struct ml_buf *out);

@@ -1,107 +1,46 @@
-/* moonloop check: what a running host would say of these scripts, without one, and whether the
- * kinds that they declare are among the given CRDs. */
+/* moonloop check: what a running host would say of these scripts, without one, whether the kinds
+ * that they declare are among the given CRDs, and, in the development binary, whether the fields
+ * that they read are fields of their kinds. */
 #include "base/escape.h"
 #include "cli/commands.h"
+#include "cli/crds.h"
 #include "cli/options.h"
-#include "codec/json.h"
-#include "codec/yaml.h"
 #include "include/moonloop.h"
 #include "operator/loader.h"
+#ifdef MOONLOOP_DEV
+#include "cluster/script_fields.h"
+#endif
 
 #include <stdio.h>
 
-#define JSON_MAX ((size_t)16 * 1024 * 1024) /* of one file */
-
-/* The kinds that a set of CRD manifests defines. */
-struct crds {
-    char **kinds; /* "group/version/Kind" */
-    size_t count;
-};
-
-static void add_version(struct crds *crds, const char *group, const char *kind,
-                        struct ml_str version)
+/* True for a kind of the API server itself, and for one that a manifest serves. */
+static bool have_kind(const struct ml_crds *crds, const struct ml_gvk *gvk)
 {
-    ML_AUTO_FREE char *name = ml_json_find_string(version, "name", NULL);
-    struct ml_str served;
-    if (!name || !ml_json_find(version, &served, "served", NULL) || !ml_str_is(served, "true"))
-        return;
-    crds->kinds = ml_realloc(crds->kinds, (crds->count + 1) * sizeof *crds->kinds);
-    crds->kinds[crds->count++] = ml_asprintf("%s/%s/%s", group, name, kind);
-}
-
-static void add_manifest(struct crds *crds, struct ml_str json)
-{
-    ML_AUTO_FREE char *what = ml_json_find_string(json, "kind", NULL);
-    ML_AUTO_FREE char *group = ml_json_find_string(json, "spec", "group", NULL);
-    ML_AUTO_FREE char *kind = ml_json_find_string(json, "spec", "names", "kind", NULL);
-    struct ml_str versions;
-    if (!what || strcmp(what, "CustomResourceDefinition") != 0 || !group || !kind ||
-        !ml_json_find(json, &versions, "spec", "versions", NULL))
-        return;
-    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
-    ml_json_reader_init(&reader, versions, 0);
-    if (ml_json_next(&reader) != ML_JSON_ARRAY)
-        return;
-    for (struct ml_str version; (version = ml_json_skip(&reader)).len;)
-        add_version(crds, group, kind, version);
-}
-
-/* Adds the CRDs of a YAML file, or of the manifests of a folder; others in them are passed over. */
-static int read_crds(struct crds *crds, const char *path, struct ml_err *err)
-{
-    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    int r = ml_files_read(&files, &ml_files_manifests, path, err);
-    if (r == 0 && files.refused_count) {
-        *err = files.refused[0].err;
-        r = err->kind;
-    }
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < files.count; i++) {
-        ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
-        if (ml_yaml_to_json(files.files[i].text, JSON_MAX, &json, err) < 0)
-            return ml_err_wrap(err, "%s: " ML_STR_FMT, path, ML_STR_ARG(files.files[i].name));
-        for (struct ml_str rest = ml_buf_str(&json); rest.len;)
-            add_manifest(crds, ml_str_cut(&rest, '\n'));
-    }
-    return 0;
-}
-
-static void crds_fini(struct crds *crds)
-{
-    for (size_t i = 0; i < crds->count; i++)
-        free(crds->kinds[i]);
-    free(crds->kinds);
-    *crds = (struct crds){0};
-}
-
-/* True for a kind of the API server itself (core, or a group without a dot or of k8s.io), and for
- * one that a manifest serves. */
-static bool have_kind(const struct crds *crds, const struct ml_gvk *gvk)
-{
-    bool built_in = !gvk->group.len || !memchr(gvk->group.ptr, '.', gvk->group.len) ||
-                    ml_str_ends(gvk->group, ".k8s.io");
-    if (built_in)
+    if (ml_group_is_built_in(gvk->group))
         return true;
-    ML_AUTO_FREE char *wanted = ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
-                                            ML_STR_ARG(gvk->group), ML_STR_ARG(gvk->version),
-                                            ML_STR_ARG(gvk->kind));
-    for (size_t i = 0; i < crds->count; i++)
-        if (strcmp(crds->kinds[i], wanted) == 0)
-            return true;
-    return false;
+    return ml_crds_plural(crds, gvk) != NULL;
 }
 
 struct check {
-    const struct crds *crds; /* NULL: not given */
+    const struct ml_crds *crds; /* NULL: not given */
+    const struct ml_option_list *crd_paths;
     size_t bad;
     size_t good;
+};
+
+/* The scripts of one path. */
+struct checked {
+    struct ml_files files;
+    struct ml_batch batch;
+    bool *is_wrong; /* by file: it reads a field that there is not */
 };
 
 static void print_help(const struct ml_option *options, size_t count)
 {
     printf("Usage: moonloop check PATH… [--crds PATH…]\n\n"
-           "Compiles the scripts, loads them in the sandbox and checks what they declare.\n"
+           "Compiles the scripts, loads them in the sandbox and checks what they declare, and, in\n"
+           "the binary with `moonloop dev`, which fields they read of kinds that are built in or\n"
+           "among the CRDs.\n"
            "Prints file:line: message for each that is no good and exits 1 then.\n\nOptions:\n");
     ml_options_help(options, count);
     printf("\nExample:\n  moonloop check reconcilers/ --crds crds/\n");
@@ -113,7 +52,34 @@ static void count_bad(struct check *check, const struct ml_err *err)
     ml_print_line(stderr, "%s", err->message);
 }
 
-static void check_controller(struct check *check, const struct ml_script *script)
+/* The versions that `convert` is for: returns how many the CRDs do not serve. */
+static size_t check_versions(const struct check *check, const struct ml_declaration *declaration)
+{
+    const struct ml_script_webhooks *webhooks = &declaration->webhooks;
+    const struct ml_script_kind *kind = &declaration->kinds[0];
+    struct ml_gvk gvk = kind->gvk;
+    size_t missing = 0;
+    for (size_t i = 0; check->crds && i < webhooks->version_count; i++) {
+        gvk.version = ml_str_of(webhooks->versions[i]);
+        if (have_kind(check->crds, &gvk))
+            continue;
+        missing++;
+        ml_print_line(stderr, "%s:%d: convert.%s: the given CRD of %.*s serves no such version",
+                      declaration->file, kind->line, webhooks->versions[i], ML_STR_ARG(gvk.kind));
+    }
+    return missing;
+}
+
+/* Does the script, or a module of it, read a field that its kind does not have? */
+static bool reads_wrongly(const struct checked *checked, const struct ml_script *script)
+{
+    for (size_t i = 0; i < checked->files.count; i++)
+        if (checked->is_wrong[i] && ml_script_loaded_file(script, checked->files.files[i].name))
+            return true;
+    return false;
+}
+
+static void check_controller(struct check *check, const struct ml_script *script, bool is_wrong)
 {
     const struct ml_declaration *declaration = ml_script_declaration(script);
     size_t missing = 0;
@@ -127,36 +93,109 @@ static void check_controller(struct check *check, const struct ml_script *script
             declaration->file, kind->line, ML_STR_ARG(kind->gvk.kind), ML_STR_ARG(kind->gvk.group),
             kind->gvk.group.len ? "/" : "", ML_STR_ARG(kind->gvk.version));
     }
-    check->bad += missing > 0;
-    if (missing)
+    missing += check_versions(check, declaration);
+    check->bad += missing > 0 || is_wrong;
+    if (missing > 0 || is_wrong)
         return;
     check->good++;
     ml_print_line(stdout, "%s: controller %s is fine", declaration->file, declaration->name);
 }
 
+#ifdef MOONLOOP_DEV
+
+static void print_wrong_read(void *context, const char *file, const char *text)
+{
+    struct checked *checked = context;
+    ml_print_line(stderr, "%s", text);
+    for (size_t i = 0; i < checked->files.count; i++)
+        if (ml_str_is(checked->files.files[i].name, file))
+            checked->is_wrong[i] = true;
+}
+
+/* Which files belong to a script that loads? */
+static bool *find_used_files(const struct checked *checked)
+{
+    bool *used = ml_zalloc((checked->files.count + 1) * sizeof *used);
+    for (size_t i = 0; i < checked->files.count; i++)
+        for (size_t j = 0; j < checked->files.count && !used[i]; j++)
+            used[i] = checked->batch.entries[j].verdict == ML_BATCH_CONTROLLER &&
+                      ml_script_loaded_file(checked->batch.entries[j].script,
+                                            checked->files.files[i].name);
+    return used;
+}
+
+static int check_fields(const struct check *check, struct checked *checked, struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
+    ML_AUTO_FREE bool *used = find_used_files(checked);
+    struct ml_json_writer writer;
+    int r = 0;
+    ml_json_writer_init(&writer, &asked);
+    ml_json_begin_object(&writer);
+    ml_json_key(&writer, ML_STR("files"));
+    ml_json_begin_array(&writer);
+    ml_script_fields_put(&writer, &checked->files, used);
+    ml_json_end_array(&writer);
+    ml_json_key(&writer, ML_STR("manifests"));
+    ml_json_begin_array(&writer);
+    for (size_t i = 0; r == 0 && i < check->crd_paths->count; i++)
+        r = ml_crds_put(&writer, check->crd_paths->values[i], err);
+    ml_json_end_array(&writer);
+    ml_json_end_object(&writer);
+    if (r < 0)
+        return r;
+    struct ml_trusted *trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = NULL});
+    r = ml_script_fields_ask(trusted, "cluster.fields", ml_buf_str(&asked), print_wrong_read,
+                             checked, err);
+    ml_trusted_free(trusted);
+    return r;
+}
+
+#else
+
+static int check_fields(const struct check *check, struct checked *checked, struct ml_err *err)
+{
+    (void)check, (void)checked, (void)err;
+    return 0;
+}
+
+#endif
+
+static void check_files(struct check *check, struct checked *checked)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (check_fields(check, checked, &err) < 0)
+        count_bad(check, &err);
+    for (size_t i = 0; i < checked->files.refused_count; i++)
+        count_bad(check, &checked->files.refused[i].err);
+    for (size_t i = 0; i < checked->files.count; i++) {
+        const struct ml_batch_entry *entry = &checked->batch.entries[i];
+        if (entry->verdict == ML_BATCH_REFUSED)
+            count_bad(check, &entry->err);
+        else if (entry->verdict == ML_BATCH_CONTROLLER)
+            check_controller(check, entry->script, reads_wrongly(checked, entry->script));
+    }
+}
+
 static void check_path(struct check *check, const struct ml_script_limits *limits, const char *path)
 {
-    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    ML_AUTO(ml_batch_fini) struct ml_batch batch = {.files = ML_FILES_INIT};
+    struct checked checked = {.files = ML_FILES_INIT, .batch = {.files = ML_FILES_INIT}};
     const struct ml_batch_opts opts = {.limits = limits};
     struct ml_err err = ML_ERR_INIT;
-    if (ml_files_read(&files, &ml_files_scripts, path, &err) < 0) {
+    if (ml_files_read(&checked.files, &ml_files_scripts, path, &err) < 0) {
         count_bad(check, &err);
         return;
     }
-    ml_batch_load(&batch, &files, &opts);
-    for (size_t i = 0; i < files.refused_count; i++)
-        count_bad(check, &files.refused[i].err);
-    for (size_t i = 0; i < files.count; i++) {
-        if (batch.entries[i].verdict == ML_BATCH_REFUSED)
-            count_bad(check, &batch.entries[i].err);
-        else if (batch.entries[i].verdict == ML_BATCH_CONTROLLER)
-            check_controller(check, batch.entries[i].script);
-    }
-    if (files.count + files.refused_count == 0) {
+    checked.is_wrong = ml_zalloc((checked.files.count + 1) * sizeof *checked.is_wrong);
+    ml_batch_load(&checked.batch, &checked.files, &opts);
+    check_files(check, &checked);
+    if (checked.files.count + checked.files.refused_count == 0) {
         ml_err_set(&err, ML_EINVALID, "%s: no script in it", path);
         count_bad(check, &err);
     }
+    free(checked.is_wrong);
+    ml_batch_fini(&checked.batch);
+    ml_files_fini(&checked.files);
 }
 
 int ml_command_check(int argc, char **argv)
@@ -181,14 +220,14 @@ int ml_command_check(int argc, char **argv)
         ml_err_set(&err, ML_EINVALID, "no scripts given: moonloop check PATH");
         return ml_command_usage_error("check", &err);
     }
-    ML_AUTO(crds_fini) struct crds crds = {0};
+    ML_AUTO(ml_crds_fini) struct ml_crds crds = {0};
     for (size_t i = 0; i < crd_paths.count; i++) {
-        if (read_crds(&crds, crd_paths.values[i], &err) < 0) {
+        if (ml_crds_read(&crds, crd_paths.values[i], &err) < 0) {
             ml_print_line(stderr, "%s", err.message);
             return MOONLOOP_EXIT_BAD;
         }
     }
-    struct check check = {.crds = crd_paths.count ? &crds : NULL};
+    struct check check = {.crds = crd_paths.count ? &crds : NULL, .crd_paths = &crd_paths};
     for (size_t i = 0; i < paths.count; i++)
         check_path(&check, &limits, paths.values[i]);
     return check.bad ? MOONLOOP_EXIT_BAD : MOONLOOP_EXIT_OK;

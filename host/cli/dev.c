@@ -24,6 +24,7 @@ int ml_command_dev(int argc, char **argv)
 {
     struct ml_dev_opts opts = {0};
     struct ml_option_list scripts = {0}, manifests = {0}, namespaces = {0}, images = {0};
+    struct ml_option_list allowed = {0};
     const struct ml_option options[] = {
         {"--scripts", "PATH", "a script or a folder of scripts (repeat)", ML_OPTION_LIST, &scripts},
         {"--apply", "PATH", "a manifest or a folder of manifests to apply (repeat)", ML_OPTION_LIST,
@@ -35,8 +36,15 @@ int ml_command_dev(int argc, char **argv)
         {"--image", "NAME=PROGRAM", "what an image runs, as in app='bin/app --fast' (repeat)",
          ML_OPTION_LIST, &images},
         {"--pod-network", "WHICH",
-         "host (default): the machine's; own: addresses, names and Services of their own",
+         "own (default): addresses, names and Services of their own; host: this machine's",
          ML_OPTION_TEXT, &opts.pod_network},
+        {"--allow-http", "ORIGIN",
+         "scripts may ask it, as in https://billing.example.com (repeat); default: nobody",
+         ML_OPTION_LIST, &allowed},
+        {"--http-proxy", "URL", "for these requests; default: HTTPS_PROXY, HTTP_PROXY, NO_PROXY",
+         ML_OPTION_TEXT, &opts.http_proxy},
+        {"--http-ca-file", "FILE", "authority of these servers; default: the system's",
+         ML_OPTION_TEXT, &opts.http_ca_file},
         {"--data", "DIR", "keep the cluster's state in this folder", ML_OPTION_TEXT, &opts.data},
         {"--namespace", "NS", "the operator watches this namespace only (repeat)", ML_OPTION_LIST,
          &namespaces},
@@ -62,6 +70,7 @@ int ml_command_dev(int argc, char **argv)
     opts.manifests = manifests.values;
     opts.namespaces = namespaces.values;
     opts.images = images.values;
+    opts.allow_http = allowed.values;
     int code = ml_dev_run(&opts, &err);
     if (code != MOONLOOP_EXIT_OK)
         ml_print_line(stderr, "moonloop dev: %s", err.message);

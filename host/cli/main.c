@@ -15,6 +15,9 @@ static const struct {
     {"dev", ml_command_dev, "a cluster on a laptop: API server, operator and pods in one process"},
     {"test", ml_command_test,
      "the tests of scripts, on a cluster in memory with a clock that stands"},
+    {"rbac", ml_command_rbac, "the roles that scripts and flags need, as YAML"},
+    {"types", ml_command_types, "the kinds of scripts and CRDs for an editor"},
+    {"manifests", ml_command_manifests, "what an API server needs to call the webhooks of scripts"},
 #endif
     {"check", ml_command_check, "compile and load scripts, say what is wrong, touch nothing"},
 };

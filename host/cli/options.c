@@ -190,3 +190,13 @@ void ml_options_help(const struct ml_option *options, size_t count)
             printf("  %-36s %s\n", left, options[i].help);
     }
 }
+
+void ml_option_list_put(struct ml_json_writer *writer, const char *name,
+                        const struct ml_option_list *list)
+{
+    ml_json_key(writer, ml_str_of(name));
+    ml_json_begin_array(writer);
+    for (size_t i = 0; i < list->count; i++)
+        ml_json_string(writer, ml_str_of(list->values[i]));
+    ml_json_end_array(writer);
+}

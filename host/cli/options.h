@@ -2,7 +2,7 @@
  * `--flag`; an option that may be repeated collects its values. */
 #pragma once
 
-#include "base/err.h"
+#include "codec/json.h"
 
 #define ML_OPTION_VALUES_MAX 64
 
@@ -37,3 +37,7 @@ ML_NODISCARD int ml_options_parse(const struct ml_option *options, size_t count,
 
 /* Prints the options, one or two lines each. */
 void ml_options_help(const struct ml_option *options, size_t count);
+
+/* Writes the values as a member of the object under way: "name":["value",…]. */
+void ml_option_list_put(struct ml_json_writer *writer, const char *name,
+                        const struct ml_option_list *list);

@@ -16,11 +16,21 @@ static void print_help(const struct ml_option *options, size_t count)
     printf("\nExample:\n  moonloop run --scripts reconcilers/ --log-format text\n");
 }
 
+static int run_host(const struct moonloop_opts *opts)
+{
+    struct moonloop *host = moonloop_new(opts);
+    int code = moonloop_run(host);
+    if (code != MOONLOOP_EXIT_OK)
+        ml_print_line(stderr, "moonloop run: %s", moonloop_error(host));
+    moonloop_free(host);
+    return code;
+}
+
 int ml_command_run(int argc, char **argv)
 {
     struct moonloop_opts opts = MOONLOOP_OPTS_INIT;
     bool shard = false, leader_elect = false, watch_list = false, unconfined = false;
-    struct ml_option_list scripts = {0}, configmaps = {0}, namespaces = {0};
+    struct ml_option_list scripts = {0}, configmaps = {0}, namespaces = {0}, allowed = {0};
     const struct ml_option options[] = {
         {"--scripts", "PATH", "a script, a folder of scripts, or a mounted ConfigMap (repeat)",
          ML_OPTION_LIST, &scripts},
@@ -39,6 +49,26 @@ int ml_command_run(int argc, char **argv)
         {"--health-probe-bind-address", "HOST:PORT",
          "serve /healthz and /readyz; 0: do not (default)", ML_OPTION_TEXT,
          &opts.health_probe_bind_address},
+        {"--webhook-bind-address", "HOST:PORT",
+         "serve the scripts' webhooks over TLS; 0: do not (default)", ML_OPTION_TEXT,
+         &opts.webhook_bind_address},
+        {"--webhook-cert-dir", "DIR",
+         "tls.crt and tls.key of webhooks, as cert-manager mounts them; default: the host makes "
+         "its "
+         "own",
+         ML_OPTION_TEXT, &opts.webhook_cert_dir},
+        {"--webhook-cert-secret", "NAME",
+         "the Secret of its own certificate; default moonloop-webhook-cert", ML_OPTION_TEXT,
+         &opts.webhook_cert_secret},
+        {"--webhook-cert-seconds", "N", "how long its own certificate is good for; default a year",
+         ML_OPTION_SECONDS, &opts.webhook_cert_seconds},
+        {"--webhook-namespace", "NS", "of that Secret and of the Service; default: the pod's",
+         ML_OPTION_TEXT, &opts.webhook_namespace},
+        {"--webhook-service", "NAME", "the Service of webhooks; default moonloop-webhook",
+         ML_OPTION_TEXT, &opts.webhook_service},
+        {"--webhook-url", "URL",
+         "https://HOST:PORT by which the API server calls webhooks, instead of a Service",
+         ML_OPTION_TEXT, &opts.webhook_url},
         {"--leader-elect", NULL, "several replicas, of which the holder of a Lease works",
          ML_OPTION_FLAG, &leader_elect},
         {"--shard", NULL, "several replicas that share the objects, each with a Lease of its own",
@@ -56,6 +86,13 @@ int ml_command_run(int argc, char **argv)
          ML_OPTION_DURATION, &opts.leader_election_renew_deadline_ms},
         {"--leader-election-retry-period", "TIME", "between two attempts; default 2s",
          ML_OPTION_DURATION, &opts.leader_election_retry_period_ms},
+        {"--allow-http", "ORIGIN",
+         "scripts may ask it, as in https://billing.example.com (repeat); default: nobody",
+         ML_OPTION_LIST, &allowed},
+        {"--http-proxy", "URL", "for these requests; default: HTTPS_PROXY, HTTP_PROXY, NO_PROXY",
+         ML_OPTION_TEXT, &opts.http_proxy},
+        {"--http-ca-file", "FILE", "authority of these servers; default: the system's",
+         ML_OPTION_TEXT, &opts.http_ca_file},
         {"--script-memory", "BYTES", "limit of one script's memory; default 16Mi", ML_OPTION_SIZE,
          &opts.script_memory_max},
         {"--state-dir", "DIR", "remember here in which script the process died", ML_OPTION_TEXT,
@@ -79,16 +116,11 @@ int ml_command_run(int argc, char **argv)
     opts.scripts = scripts.values;
     opts.scripts_configmaps = configmaps.values;
     opts.namespaces = namespaces.values;
+    opts.allow_http = allowed.values;
     opts.handle_signals = 1;
     opts.lock_down = !unconfined;
     opts.leader_elect = leader_elect;
     opts.shard = shard;
     opts.watch_list = watch_list;
-
-    struct moonloop *host = moonloop_new(&opts);
-    int code = moonloop_run(host);
-    if (code != MOONLOOP_EXIT_OK)
-        ml_print_line(stderr, "moonloop run: %s", moonloop_error(host));
-    moonloop_free(host);
-    return code;
+    return run_host(&opts);
 }

@@ -35,16 +35,6 @@ static void print_help(const struct ml_option *options, size_t count)
     printf("\nExample:\n  moonloop test reconcilers/ --watch\n");
 }
 
-static void put_list(struct ml_json_writer *writer, const char *name,
-                     const struct ml_option_list *list)
-{
-    ml_json_key(writer, ml_str_of(name));
-    ml_json_begin_array(writer);
-    for (size_t i = 0; i < list->count; i++)
-        ml_json_string(writer, ml_str_of(list->values[i]));
-    ml_json_end_array(writer);
-}
-
 /* The argument of run() in lua/cluster/testing/runner.lua. */
 static void describe(struct ml_buf *out, const struct test *test)
 {
@@ -52,8 +42,8 @@ static void describe(struct ml_buf *out, const struct test *test)
     ml_json_writer_init(&writer, out);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "output", ml_str_of(test->output ? test->output : "utfTerminal"));
-    put_list(&writer, "paths", &test->paths);
-    put_list(&writer, "filters", &test->filters);
+    ml_option_list_put(&writer, "paths", &test->paths);
+    ml_option_list_put(&writer, "filters", &test->filters);
     ml_json_put_bool(&writer, "shuffle", test->shuffle);
     if (test->seed)
         ml_json_put_string(&writer, "seed", ml_str_of(test->seed));

@@ -6,9 +6,10 @@
 #include <ctype.h>
 
 #include "cluster/trusted_internal.h"
+#include "net/tls_client.h"
 
 #define REPLY       "moonloop.reply"
-#define HEADERS_MAX 16
+#define HEADERS_MAX 256
 
 static const char server_key; /* registry: the server, a Lua table */
 
@@ -19,15 +20,17 @@ struct ml_apiserver {
 };
 
 enum reply_state { REPLY_OPEN, REPLY_STARTED, REPLY_OVER };
+enum { ON_CLOSE = 1, ON_DATA, CALLBACKS = ON_DATA }; /* user values */
 
-/* A full userdata with on_close as its user value. The registry holds it, under its own address,
- * until the answer ends. */
+/* A full userdata with on_close and on_data as its user values. The registry holds it, under its
+ * own address, until the answer ends. */
 struct ml_apiserver_call {
     struct ml_list node; /* among those of its server */
     struct ml_trusted *trusted;
     const struct ml_apiserver_sink *sink;
     void *context;
     enum reply_state state;
+    bool upgraded;
 };
 
 /* ---- the reply, as Lua has it ---- */
@@ -53,7 +56,23 @@ ML_RAISES static struct ml_apiserver_call *check_reply(lua_State *L, const char 
     return call;
 }
 
-/* The headers at `index`, sorted by name; their texts belong to the table there. */
+/* Name and value on top, as one more of those that are sorted by name. */
+ML_RAISES static void add_reply_header(lua_State *L, int index, struct ml_http_header *headers,
+                                       size_t *count)
+{
+    if (lua_type(L, -1) != LUA_TSTRING)
+        luaL_argerror(L, index, "values of headers are strings, or lists of them");
+    if (*count == HEADERS_MAX)
+        luaL_argerror(L, index, "up to 256 headers");
+    const struct ml_http_header header = {lua_tostring(L, -2), lua_tostring(L, -1)};
+    size_t place = (*count)++;
+    for (; place > 0 && strcmp(headers[place - 1].name, header.name) > 0; place--)
+        headers[place] = headers[place - 1];
+    headers[place] = header;
+}
+
+/* The headers at `index`, sorted by name; their texts belong to the table there. A list of values
+ * stands for as many headers. */
 ML_RAISES static size_t check_reply_headers(lua_State *L, int index, struct ml_http_header *headers)
 {
     size_t count = 0;
@@ -61,15 +80,19 @@ ML_RAISES static size_t check_reply_headers(lua_State *L, int index, struct ml_h
         return 0;
     luaL_checktype(L, index, LUA_TTABLE);
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
-            luaL_argerror(L, index, "names and values of headers are strings");
-        if (count == HEADERS_MAX)
-            luaL_argerror(L, index, "up to 16 headers");
-        const struct ml_http_header header = {lua_tostring(L, -2), lua_tostring(L, -1)};
-        size_t place = count++;
-        for (; place > 0 && strcmp(headers[place - 1].name, header.name) > 0; place--)
-            headers[place] = headers[place - 1];
-        headers[place] = header;
+        if (lua_type(L, -2) != LUA_TSTRING)
+            luaL_argerror(L, index, "names of headers are strings");
+        if (lua_type(L, -1) != LUA_TTABLE) {
+            add_reply_header(L, index, headers, &count);
+            continue;
+        }
+        lua_Integer values = (lua_Integer)lua_rawlen(L, -1);
+        for (lua_Integer i = 1; i <= values; i++) {
+            lua_pushvalue(L, -2);
+            lua_rawgeti(L, -2, i);
+            add_reply_header(L, index, headers, &count);
+            lua_pop(L, 2);
+        }
     }
     return count;
 }
@@ -77,7 +100,7 @@ ML_RAISES static size_t check_reply_headers(lua_State *L, int index, struct ml_h
 ML_RAISES static int check_reply_status(lua_State *L)
 {
     lua_Integer status = luaL_checkinteger(L, 2);
-    luaL_argcheck(L, status >= 200 && status <= 599, 2, "a status code");
+    luaL_argcheck(L, status >= 200 && status <= 999, 2, "a status code");
     return (int)status;
 }
 
@@ -126,6 +149,29 @@ ML_RAISES static int reply_finish(lua_State *L)
     return 0;
 }
 
+/* reply:upgrade(headers) -> true, or nil and why this connection cannot be upgraded */
+ML_RAISES static int reply_upgrade(lua_State *L)
+{
+    struct ml_apiserver_call *call = check_reply(L, "upgrade", REPLY_OPEN);
+    struct ml_http_header headers[HEADERS_MAX];
+    size_t count = check_reply_headers(L, 2, headers);
+    if (!call->sink->upgrade || !call->sink->upgrade(call->context, headers, count))
+        return host_push_error(L, "this connection cannot be upgraded");
+    call->state = REPLY_STARTED;
+    call->upgraded = true;
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+/* reply:pause(paused): of an upgraded connection */
+ML_RAISES static int reply_pause(lua_State *L)
+{
+    struct ml_apiserver_call *call = check_reply(L, "pause", REPLY_STARTED);
+    luaL_argcheck(L, call->upgraded, 1, "it is not upgraded");
+    call->sink->pause(call->context, lua_toboolean(L, 2));
+    return 0;
+}
+
 /* reply:abort(): at any time; nothing when the answer has ended */
 ML_RAISES static int reply_abort(lua_State *L)
 {
@@ -137,7 +183,15 @@ ML_RAISES static int reply_abort(lua_State *L)
     return 0;
 }
 
-/* The fields of a reply: its methods, which are the upvalue, and on_close. */
+/* The user value of a field that Lua sets; 0: there is no such field. */
+static int callback_of(const char *name)
+{
+    if (name && strcmp(name, "on_close") == 0)
+        return ON_CLOSE;
+    return name && strcmp(name, "on_data") == 0 ? ON_DATA : 0;
+}
+
+/* The fields of a reply: its methods, which are the upvalue, and its callbacks. */
 ML_RAISES static int reply_index(lua_State *L)
 {
     lua_settop(L, 2);
@@ -145,23 +199,24 @@ ML_RAISES static int reply_index(lua_State *L)
     if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
         return 1;
     luaL_checkudata(L, 1, REPLY);
-    const char *name = lua_tostring(L, 2);
-    if (name && strcmp(name, "on_close") == 0)
-        lua_getiuservalue(L, 1, 1);
+    int callback = callback_of(lua_tostring(L, 2));
+    if (callback)
+        lua_getiuservalue(L, 1, callback);
     return 1;
 }
 
-/* reply.on_close = function or nil */
+/* reply.on_close, reply.on_data = function or nil */
 ML_RAISES static int reply_newindex(lua_State *L)
 {
     luaL_checkudata(L, 1, REPLY);
     const char *name = luaL_checkstring(L, 2);
-    if (strcmp(name, "on_close") != 0)
+    int callback = callback_of(name);
+    if (!callback)
         return luaL_error(L, "a reply has no field '%s'", name);
     if (!lua_isnoneornil(L, 3))
         luaL_checktype(L, 3, LUA_TFUNCTION);
     lua_settop(L, 3);
-    lua_setiuservalue(L, 1, 1);
+    lua_setiuservalue(L, 1, callback);
     return 0;
 }
 
@@ -170,7 +225,8 @@ static void open_reply_type(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"send", reply_send},   {"start", reply_start},
                                        {"write", reply_write}, {"finish", reply_finish},
-                                       {"abort", reply_abort}, {NULL, NULL}};
+                                       {"abort", reply_abort}, {"upgrade", reply_upgrade},
+                                       {"pause", reply_pause}, {NULL, NULL}};
     luaL_newmetatable(L, REPLY);
     luaL_newlib(L, methods);
     lua_pushcclosure(L, reply_index, 1);
@@ -185,7 +241,7 @@ static struct ml_apiserver_call *push_new_reply(struct ml_trusted *trusted,
                                                 const struct ml_apiserver_sink *sink, void *context)
 {
     lua_State *L = trusted->running;
-    struct ml_apiserver_call *call = lua_newuserdatauv(L, sizeof *call, 1);
+    struct ml_apiserver_call *call = lua_newuserdatauv(L, sizeof *call, CALLBACKS);
     *call = (struct ml_apiserver_call){.trusted = trusted, .sink = sink, .context = context};
     ml_list_init(&call->node);
     luaL_setmetatable(L, REPLY);
@@ -254,7 +310,10 @@ int ml_apiserver_new(const struct ml_apiserver_options *options, struct ml_apise
         .context = server,
     });
     open_reply_type(server->trusted->L);
+    /* Almost nothing of a first start is garbage: to look for it would take a tenth of it. */
+    lua_gc(server->trusted->L, LUA_GCSTOP);
     int r = start_server(server, options->settings, err);
+    lua_gc(server->trusted->L, LUA_GCRESTART);
     if (r < 0) {
         ml_apiserver_free(server);
         return r;
@@ -327,17 +386,42 @@ static void set_text_field(lua_State *L, const char *name, struct ml_str text)
     lua_setfield(L, -2, name);
 }
 
+/* [+1] { problem = } or { name =, groups =, sha256 = }: request.certificate in Lua. */
+static void push_certificate(lua_State *L, const struct ml_tls_client *client)
+{
+    lua_createtable(L, 0, 3);
+    if (client->problem) {
+        set_text_field(L, "problem", ml_str_of(client->problem));
+        return;
+    }
+    set_text_field(L, "name", ml_buf_str(&client->name));
+    set_text_field(L, "sha256", ml_str_of(client->sha256));
+    lua_createtable(L, (int)client->group_count, 0);
+    for (size_t i = 0; i < client->group_count; i++) {
+        struct ml_str group = ml_buf_str(&client->groups[i]);
+        lua_pushlstring(L, group.ptr ? group.ptr : "", group.len);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_setfield(L, -2, "groups");
+}
+
 /* [+1] */
 static void push_request(struct ml_trusted *trusted, const struct ml_apiserver_request *request)
 {
     lua_State *L = trusted->running;
-    lua_createtable(L, 0, 5);
+    lua_createtable(L, 0, 6);
+    if (request->client)
+        set_text_field(L, "client", ml_str_of(request->client));
     set_text_field(L, "method", ml_str_of(request->method));
     set_text_field(L, "path", request->path);
     set_text_field(L, "query", request->query);
     set_text_field(L, "body", request->body);
     push_headers(trusted, request);
     lua_setfield(L, -2, "headers");
+    if (request->certificate) {
+        push_certificate(L, request->certificate);
+        lua_setfield(L, -2, "certificate");
+    }
 }
 
 static void answer_internal_error(struct ml_apiserver_call *call, struct ml_str problem)
@@ -398,12 +482,24 @@ struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
     return over ? NULL : call;
 }
 
+void ml_apiserver_received(struct ml_apiserver_call *call, struct ml_str bytes)
+{
+    lua_State *L = call->trusted->running;
+    host_push_callback(L, call, ON_DATA);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        return;
+    }
+    lua_pushlstring(L, bytes.ptr, bytes.len);
+    host_call_back(call->trusted, 1);
+}
+
 void ml_apiserver_gone(struct ml_apiserver_call *call)
 {
     struct ml_trusted *trusted = call->trusted;
     lua_State *L = trusted->running;
     lua_rawgetp(L, LUA_REGISTRYINDEX, call);
-    lua_getiuservalue(L, -1, 1);
+    lua_getiuservalue(L, -1, ON_CLOSE);
     end_reply(call);
     if (lua_isnil(L, -1))
         lua_pop(L, 1);

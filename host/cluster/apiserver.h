@@ -5,9 +5,10 @@
  * webhook. The sink's functions are called during that call or later from the loop; they must not
  * call the server or Lua.
  *
- * In Lua the answer is a userdata with send, start, write, finish, abort and the field on_close, as
- * lua/cluster/meta/host.lua has it. An error that a handler raises is logged with its traceback.
- * The client gets a Status with code 500, or an aborted answer if it had begun. */
+ * In Lua the answer is a userdata with send, start, write, finish, abort, upgrade, pause and the
+ * fields on_close and on_data, as lua/cluster/meta/host.lua has it. An error that a handler raises
+ * is logged with its traceback. The client gets a Status with code 500, or an aborted answer if it
+ * had begun. */
 #pragma once
 
 #include "cluster/trusted.h"
@@ -44,6 +45,8 @@ ML_NODISCARD int ml_apiserver_reset(struct ml_apiserver *server, struct ml_str s
 /* The Lua state of the server, for the host's other Lua modules. */
 struct ml_trusted *ml_apiserver_trusted(struct ml_apiserver *server);
 
+struct ml_tls_client; /* net/tls_client.h */
+
 /* All borrowed during the call. */
 struct ml_apiserver_request {
     const char *method;
@@ -52,6 +55,8 @@ struct ml_apiserver_request {
     const struct ml_http_header *headers; /* names in any case; values of equal names are joined */
     size_t header_count;
     struct ml_str body;
+    const struct ml_tls_client *certificate; /* who shows one; NULL: nobody */
+    const char *client;                      /* its address; NULL: it is in this process */
 };
 
 /* Receives the answer: either one send, or start, any number of writes, and finish. Abort may come
@@ -63,6 +68,10 @@ struct ml_apiserver_sink {
                                                             process's only */
     void (*finish)(void *context);
     void (*abort)(void *context);
+    /* In place of start: raw bytes in both directions. False: the connection cannot be upgraded,
+     * and the answer is still to be given. NULL: no connection of this caller can. */
+    bool (*upgrade)(void *context, const struct ml_http_header *headers, size_t count);
+    void (*pause)(void *context, bool paused); /* of upgraded ones: the client has to wait */
 };
 
 /* `sink` is borrowed until the answer ends. Returns NULL if the answer ended during this call; else
@@ -70,6 +79,9 @@ struct ml_apiserver_sink {
 struct ml_apiserver_call *ml_apiserver_handle(struct ml_apiserver *server,
                                               const struct ml_apiserver_request *request,
                                               const struct ml_apiserver_sink *sink, void *context);
+
+/* What the client of an upgraded connection sends. */
+void ml_apiserver_received(struct ml_apiserver_call *call, struct ml_str bytes);
 
 /* The client has disconnected: the sink gets nothing more, and Lua's on_close is called. */
 void ml_apiserver_gone(struct ml_apiserver_call *call);

@@ -11,26 +11,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cluster/dev_fields.h"
 #include "cluster/dev_folder.h"
 #include "cluster/embedded_http.h"
+#include "cluster/http_lua.h"
 #include "cluster/network_lua.h"
+#include "cluster/own_webhooks.h"
 #include "cluster/process_lua.h"
+#include "cluster/tcp_lua.h"
 #include "cluster/transport_embedded.h"
-#include "cluster/webhook_lua.h"
+#include "cluster/way_out.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "include/moonloop.h"
+#include "net/tls_authority.h"
 #include "operator/files.h"
+#include "operator/loader.h"
 #include "operator/operator.h"
+#include "operator/outbound.h"
 #include "operator/path_watch.h"
 
 #define NO_NETWORK                                                                                 \
     "pods share this machine's network: Services, names and addresses are not their own. Allow "   \
     "user namespaces to change that: see Networks in docs/dev.md"
+#define LOCAL_NETWORK                                                                              \
+    "pods share this machine's network: they would not reach the API server from one of their own"
 #define TOKEN_LEN       40
 #define DEFAULT_ADDRESS "127.0.0.1:0"
 #define DRAIN_NS        (2 * ML_NS_PER_S)
 #define END_CHECK_NS    (10 * ML_NS_PER_MS)
+#define FIELDS_CHECK_NS (100 * ML_NS_PER_MS) /* many go live at once; before --until-idle ends */
 #define IDLE_CHECK_NS   (50 * ML_NS_PER_MS)
 #define IDLE_COUNT      4 /* checks in a row: by then a change has had its effects */
 #define IDLE_WITHIN     (60 * ML_NS_PER_S) /* does not wait for work that is scheduled later */
@@ -58,20 +68,24 @@ struct ml_dev {
     struct ml_processes *processes;
     struct ml_pod_network *network; /* NULL: pods are in the machine's */
     struct ml_relay *relay;
-    struct ml_http_client *prober;   /* of pods' HTTP probes */
-    struct ml_http_client *webhooks; /* of the API server's admission */
-    struct ml_dev_folder folder;     /* for logs and pods */
-    char *kubeconfig;                /* the file that was written */
+    struct ml_way_out *way_out;
+    struct ml_http_client *prober; /* of pods' HTTP probes */
+    struct ml_http_client *asker;  /* of the API server: asks webhooks and pods */
+    struct ml_dev_folder folder;   /* for logs and pods */
+    char *kubeconfig;              /* the file that was written */
     char token[TOKEN_LEN + 1];
     struct ml_apiserver *server;
     struct ml_embedded_http *http;
     struct ml_transport *transport;
+    struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
 
     struct manifest_path *manifests;
     size_t manifests_count, untried;
     /* Runs when each path was tried once, also without any path. */
     struct ml_task manifests_applied;
+
+    struct ml_timer fields_check; /* of the scripts that have just gone live */
 
     struct ml_timer idle_check; /* --until-idle */
     int idle_count, stuck_count;
@@ -127,6 +141,7 @@ static void stop_dev(struct ml_dev *self)
 {
     self->is_hurried = self->is_ending;
     self->is_ending = true;
+    ml_timer_stop(&self->fields_check);
     ml_timer_stop(&self->idle_check);
     ml_operator_stop(self->operator, DRAIN_NS, shut_down_pods, self);
     if (ml_timer_active(&self->end_check))
@@ -360,6 +375,16 @@ static void start_dev_operator(void *context)
         ml_timer_start(&self->idle_check, IDLE_CHECK_NS);
 }
 
+/* With --data, clients go on trusting the server of the next start. */
+static int keep_authority(struct ml_dev *self)
+{
+    struct ml_tls_authority *authority;
+    int r = ml_tls_authority_open(self->opts.data, ml_clock_real(), &authority, self->err);
+    if (r == 0)
+        ml_trusted_set_authority(ml_apiserver_trusted(self->server), authority);
+    return r;
+}
+
 static int make_dev_server(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf settings = ML_BUF_INIT;
@@ -383,16 +408,7 @@ static int make_dev_server(struct ml_dev *self)
         .settings = ml_buf_str(&settings),
     };
     int r = ml_apiserver_new(&options, &self->server, self->err);
-    if (r < 0)
-        return r;
-    const struct ml_process_library library = {self->processes, self->prober, self->network};
-    const struct ml_network_library network = {self->network, self->relay};
-    const struct ml_webhook_library webhooks = {self->webhooks, self->network};
-    ml_trusted_add_processes(ml_apiserver_trusted(self->server), &library);
-    ml_trusted_add_webhooks(ml_apiserver_trusted(self->server), &webhooks);
-    if (self->network)
-        ml_trusted_add_network(ml_apiserver_trusted(self->server), &network);
-    return 0;
+    return r == 0 && self->opts.data ? keep_authority(self) : r;
 }
 
 static int serve_https(struct ml_dev *self)
@@ -461,6 +477,53 @@ static int start_dev_cluster(struct ml_dev *self)
     return call_dev_lua(self, "start", ml_buf_str(&settings), NULL, self->err);
 }
 
+static void on_script_live(void *context)
+{
+    struct ml_dev *self = context;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_own_webhooks_register(self->operator, ml_apiserver_trusted(self->server), &err) < 0)
+        ml_error(&self->log, "dev", "webhooks cannot be registered", ML_ERR(&err));
+    ml_timer_start(&self->fields_check, FIELDS_CHECK_NS);
+}
+
+static void check_script_fields(void *context)
+{
+    struct ml_dev *self = context;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_dev_fields_log(ml_apiserver_trusted(self->server), self->opts.scripts, &self->log,
+                          &err) < 0)
+        ml_error(&self->log, "dev", "the fields that scripts read cannot be checked", ML_ERR(&err));
+}
+
+static void put_expected_kinds(const char *path, struct ml_json_writer *writer)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    ML_AUTO(ml_batch_fini) struct ml_batch batch = {.files = ML_FILES_INIT};
+    struct ml_script_limits limits = {0};
+    const struct ml_batch_opts opts = {.limits = &limits};
+    struct ml_err err;
+    if (ml_files_read(&files, &ml_files_scripts, path, &err) < 0)
+        return; /* the operator says so */
+    ml_batch_load(&batch, &files, &opts);
+    for (size_t i = 0; i < files.count; i++)
+        if (batch.entries[i].verdict == ML_BATCH_CONTROLLER)
+            ml_own_webhooks_put_kind(ml_script_declaration(batch.entries[i].script), writer);
+}
+
+/* Manifests of these kinds wait until the webhooks of their scripts are there: an object that came
+ * before its conversion would be stored as it is. */
+static int expect_webhooks(struct ml_dev *self)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf kinds = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, &kinds);
+    ml_json_begin_array(&writer);
+    for (size_t i = 0; self->opts.scripts[i]; i++)
+        put_expected_kinds(self->opts.scripts[i], &writer);
+    ml_json_end_array(&writer);
+    return call_dev_lua(self, "expect_webhooks", ml_buf_str(&kinds), NULL, self->err);
+}
+
 static void make_dev_operator(struct ml_dev *self)
 {
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-dev-%d", (int)getpid());
@@ -472,22 +535,63 @@ static void make_dev_operator(struct ml_dev *self)
         .metrics = self->metrics,
         .namespaces = self->opts.namespaces,
         .instance = instance,
+        .outbound = self->outbound,
     };
     self->operator= ml_operator_new(&opts);
-    for (size_t i = 0; self->opts.scripts[i]; i++)
-        ml_operator_add_path(self->operator, self->opts.scripts[i]);
+    ml_operator_on_live(self->operator, on_script_live, self);
+    for (size_t i = 0; self->opts.scripts[i]; i++) {
+        struct ml_source *source = ml_source_path_new(self->loop, self->opts.scripts[i]);
+        source->removes_missing = true;
+        ml_operator_add_source(self->operator, source);
+    }
+}
+
+static int open_dev_outbound(struct ml_dev *self)
+{
+    const struct ml_outbound_opts opts = {
+        .loop = self->loop,
+        .origins = self->opts.allow_http,
+        .proxy = self->opts.http_proxy,
+        .ca_file = self->opts.http_ca_file,
+    };
+    return ml_outbound_new(&opts, &self->outbound, self->err);
+}
+
+/* The node makes it while the host goes on. */
+static int begin_pod_network(struct ml_dev *self)
+{
+    if (ml_dev_opts_lack_network(&self->opts))
+        ml_info(&self->log, "dev", LOCAL_NETWORK, ML_S("bind_address", self->opts.bind_address));
+    if (!ml_dev_opts_want_network(&self->opts))
+        return 0;
+    return ml_pod_network_new(&self->network, self->err);
 }
 
 /* Without it, pods share the machine's: a line says so. */
-static void make_pod_network(struct ml_dev *self)
+static void end_pod_network(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
-    if (!ml_dev_opts_want_network(&self->opts))
+    if (!self->network)
         return;
-    if (ml_pod_network_new(&self->network, &err) < 0)
-        ml_warn(&self->log, "dev", NO_NETWORK, ML_ERR(&err));
-    else
-        self->relay = ml_relay_new(self->loop);
+    self->relay = ml_relay_new(self->loop);
+    if (ml_pod_network_wait(self->network, &err) == 0 &&
+        ml_way_out_new(self->loop, self->network, self->relay, &self->way_out, &err) == 0)
+        return;
+    ml_warn(&self->log, "dev", NO_NETWORK, ML_ERR(&err));
+    ml_pod_network_free(ml_take(&self->network));
+}
+
+static void add_dev_libraries(struct ml_dev *self)
+{
+    const struct ml_process_library library = {self->processes, self->prober, self->network};
+    const struct ml_network_library network = {self->network, self->relay};
+    const struct ml_http_library http = {self->asker, self->network};
+    const struct ml_tcp_library tcp = {self->network};
+    ml_trusted_add_processes(ml_apiserver_trusted(self->server), &library);
+    ml_trusted_add_http(ml_apiserver_trusted(self->server), &http);
+    ml_trusted_add_tcp(ml_apiserver_trusted(self->server), &tcp);
+    if (self->network)
+        ml_trusted_add_network(ml_apiserver_trusted(self->server), &network);
 }
 
 static void print_address(const struct ml_dev *self)
@@ -510,25 +614,35 @@ static int build_dev(struct ml_dev *self)
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();
     ml_task_init(&self->manifests_applied, start_dev_operator, self);
+    ml_timer_init(&self->fields_check, self->loop, check_script_fields, self);
     ml_timer_init(&self->idle_check, self->loop, check_idle, self);
     ml_timer_init(&self->end_check, self->loop, check_end, self);
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
-    self->webhooks = ml_http_client_new(self->loop, "kube-apiserver-admission");
-    if (ml_processes_new(self->loop, &self->processes, self->err) < 0)
+    self->asker = ml_http_client_new(self->loop, "kube-apiserver-admission");
+    if (open_dev_outbound(self) < 0)
+        return MOONLOOP_EXIT_USAGE;
+    if (ml_processes_new(self->loop, &self->processes, self->err) < 0 ||
+        begin_pod_network(self) < 0)
         return MOONLOOP_EXIT_BAD;
-    make_pod_network(self);
     /* From here on there are files and processes to clean up, so signals wait for the loop. */
     catch_stop_signals(self, stop_on_signal);
     if (ml_dev_folder_make(&self->folder, self->err) < 0 || make_admin_token(self) < 0 ||
         make_dev_server(self) < 0)
         return MOONLOOP_EXIT_BAD;
+    ml_own_webhooks_open(ml_apiserver_trusted(self->server), &self->operator);
     int r = serve_https(self);
     if (r == ML_EINVALID) /* --bind-address */
         return MOONLOOP_EXIT_USAGE;
-    if (r < 0 || start_dev_cluster(self) < 0)
+    if (r < 0)
+        return MOONLOOP_EXIT_BAD;
+    end_pod_network(self);
+    add_dev_libraries(self);
+    if (start_dev_cluster(self) < 0)
         return MOONLOOP_EXIT_BAD;
     self->transport = ml_transport_embedded_new(self->loop, self->server, self->token);
     make_dev_operator(self);
+    if (expect_webhooks(self) < 0)
+        return MOONLOOP_EXIT_BAD;
     watch_manifests(self);
     print_address(self);
     return 0;
@@ -539,20 +653,23 @@ static void free_dev(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
     unwatch_manifests(self);
-    ml_operator_free(self->operator);
+    ml_operator_free(ml_take(&self->operator));
+    ml_outbound_free(self->outbound);
     if (self->transport)
         self->transport->free(self->transport);
     if (self->server && call_dev_lua(self, "stop", ML_STR(""), NULL, &err) < 0)
         ml_error(&self->log, "dev", "pods may be left", ML_ERR(&err));
     ml_embedded_http_free(self->http);
     ml_apiserver_free(self->server);
+    ml_way_out_free(self->way_out);
     ml_relay_free(self->relay);
     ml_processes_free(self->processes);
     ml_pod_network_free(self->network);
-    ml_http_client_free(self->webhooks);
+    ml_http_client_free(self->asker);
     ml_http_client_free(self->prober);
     if (self->loop) {
         catch_stop_signals(self, NULL);
+        ml_timer_stop(&self->fields_check);
         ml_timer_stop(&self->idle_check);
         ml_timer_stop(&self->end_check);
         ml_loop_free(self->loop);

@@ -20,10 +20,13 @@ struct ml_dev_opts {
     const char *data;              /* keep state in this folder; NULL: nowhere */
     const char *pods;              /* "process" (default), "fake", "none" */
     const char *const *images;     /* "NAME=PROGRAM ARG…": what containers of an image run */
-    const char *pod_network;       /* "host" (default): the machine's; "own": pod_network.h */
+    const char *pod_network;       /* "own" (default): pod_network.h; "host": the machine's */
     const char *authorization;     /* "AlwaysAllow" (default), "RBAC" */
     const char *audit_log;         /* a file: one line a request; NULL: none */
     const char *log_level;         /* of the host's own log, on standard error */
+    const char *const *allow_http; /* origins that scripts may ask */
+    const char *http_proxy;        /* NULL: as the environment says */
+    const char *http_ca_file;      /* NULL: the system's authorities */
     bool until_idle;               /* end when nothing is left to do */
 };
 
@@ -34,7 +37,10 @@ ML_NODISCARD int ml_dev_run(const struct ml_dev_opts *opts, struct ml_err *err);
 /* The program at the beginning of `words`, which it takes from there: its absolute path, the
  * caller's to free; NULL when it is none. */
 char *ml_dev_image_program(struct ml_str *words);
-/* Whether pods shall have a network of their own. */
+/* Whether pods shall have a network of their own: unless that is not wanted, or, where nothing is
+ * said, would not reach the API server. */
 bool ml_dev_opts_want_network(const struct ml_dev_opts *opts);
+/* Whether they shall not, though nobody has said so. */
+bool ml_dev_opts_lack_network(const struct ml_dev_opts *opts);
 /* What is wrong with them: ML_EINVALID and a message that names the option. */
 ML_NODISCARD int ml_dev_opts_check(const struct ml_dev_opts *opts, struct ml_err *err);

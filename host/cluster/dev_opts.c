@@ -40,20 +40,26 @@ static int check_words(const struct ml_dev_opts *opts, struct ml_err *err)
     return check_word("--pod-network", opts->pod_network, networks, "own or host", err);
 }
 
+/* Where the pods' network reaches it. */
+static bool is_at_home(const struct ml_dev_opts *opts)
+{
+    return !opts->bind_address || ml_str_starts(ml_str_of(opts->bind_address), "127.");
+}
+
 static int check_address(const struct ml_dev_opts *opts, struct ml_err *err)
 {
-    const char *address = opts->bind_address;
-    if (!address || ml_str_starts(ml_str_of(address), "127."))
+    if (is_at_home(opts))
         return 0;
+    struct ml_str address = ml_str_of(opts->bind_address);
     if (ml_dev_opts_want_network(opts))
         return ml_err_set(err, ML_EINVALID,
                           "--bind-address %s: with --pod-network own, expected 127.0.0.1:PORT",
-                          address);
-    if (ml_str_starts(ml_str_of(address), "localhost:") ||
-        ml_str_starts(ml_str_of(address), "[::1]:"))
+                          opts->bind_address);
+    if (ml_str_starts(address, "localhost:") || ml_str_starts(address, "[::1]:"))
         return 0;
     return ml_err_set(err, ML_EINVALID,
-                      "--bind-address %s: only loopback is served: 127.0.0.1:PORT", address);
+                      "--bind-address %s: only loopback is served: 127.0.0.1:PORT",
+                      opts->bind_address);
 }
 
 char *ml_dev_image_program(struct ml_str *words)
@@ -77,10 +83,20 @@ static int check_image(const char *image, struct ml_err *err)
     return path ? 0 : ml_err_set(err, ML_EINVALID, "--image %s: there is no such program", image);
 }
 
+static bool has_processes(const struct ml_dev_opts *opts)
+{
+    return !opts->pods || strcmp(opts->pods, "process") == 0;
+}
+
+bool ml_dev_opts_lack_network(const struct ml_dev_opts *opts)
+{
+    return !opts->pod_network && has_processes(opts) && !is_at_home(opts);
+}
+
 bool ml_dev_opts_want_network(const struct ml_dev_opts *opts)
 {
-    return opts->pod_network && strcmp(opts->pod_network, "own") == 0 &&
-           (!opts->pods || strcmp(opts->pods, "process") == 0);
+    bool is_own = opts->pod_network ? strcmp(opts->pod_network, "own") == 0 : is_at_home(opts);
+    return is_own && has_processes(opts);
 }
 
 int ml_dev_opts_check(const struct ml_dev_opts *opts, struct ml_err *err)

@@ -3,6 +3,8 @@
 #include <openssl/ssl.h>
 
 #include "net/tls.h"
+#include "net/tls_authority.h"
+#include "net/tls_client.h"
 
 #define VALID_S        INT64_C(31536000)         /* a year; longer than any start lives */
 #define BODY_BYTES_MAX ((size_t)3 * 1024 * 1024) /* kube-apiserver's, and named in its answer */
@@ -10,7 +12,8 @@
 struct ml_embedded_http {
     struct ml_apiserver *apiserver;
     struct ml_http_server *http;
-    char *ca_pem;
+    struct ml_tls_clients *clients;
+    const char *ca_pem; /* the authority's */
 };
 
 /* A request whose answer has not ended. */
@@ -56,12 +59,26 @@ static void http_sink_abort(void *call)
     ml_http_abort(end_http_call(call));
 }
 
+static bool http_sink_upgrade(void *context, const struct ml_http_header *headers, size_t count)
+{
+    struct call *call = context;
+    return ml_http_upgrade(call->exchange, headers, count);
+}
+
+static void http_sink_pause(void *context, bool paused)
+{
+    struct call *call = context;
+    ml_http_pause(call->exchange, paused);
+}
+
 static const struct ml_apiserver_sink sink = {
     .send = http_sink_send,
     .start = http_sink_start,
     .write = http_sink_write,
     .finish = http_sink_finish,
     .abort = http_sink_abort,
+    .upgrade = http_sink_upgrade,
+    .pause = http_sink_pause,
 };
 
 /* ---- requests, from the client to Lua ---- */
@@ -75,13 +92,22 @@ static void on_client_closed(void *context)
     ml_apiserver_gone(handle);
 }
 
+static void on_client_bytes(void *context, struct ml_str bytes)
+{
+    struct call *call = context;
+    ml_apiserver_received(call->handle, bytes);
+}
+
 static void on_client_request(void *context, struct ml_http_exchange *exchange)
 {
     struct ml_embedded_http *self = context;
     struct call *call = ml_new(struct call);
     call->exchange = exchange;
     exchange->closed = on_client_closed;
+    exchange->received = on_client_bytes;
     exchange->context = call;
+    struct ml_tls_client client;
+    bool is_shown = ml_tls_client_of(self->clients, exchange->tls, &client);
     struct ml_apiserver_call *handle = ml_apiserver_handle(
         self->apiserver,
         &(struct ml_apiserver_request){.method = exchange->method,
@@ -89,8 +115,12 @@ static void on_client_request(void *context, struct ml_http_exchange *exchange)
                                        .query = ml_str_of(exchange->query),
                                        .headers = exchange->headers,
                                        .header_count = exchange->header_count,
-                                       .body = exchange->body},
+                                       .body = exchange->body,
+                                       .client = exchange->client,
+                                       .certificate = is_shown ? &client : NULL},
         &sink, call);
+    if (is_shown)
+        ml_tls_client_fini(&client);
     if (handle) /* else the call is gone */
         call->handle = handle;
 }
@@ -129,20 +159,28 @@ static void fill_http_refusal(void *context, int status, struct ml_http_answer *
 static int make_server_tls(struct ml_embedded_http *self, const struct ml_embedded_http_opts *opts,
                            struct ssl_ctx_st **out, struct ml_err *err)
 {
+    struct ml_clock *clock = opts->clock ? opts->clock : ml_clock_real();
+    struct ml_tls_authority *authority = ml_trusted_authority(ml_apiserver_trusted(opts->server),
+                                                              err);
+    if (!authority)
+        return err->kind;
     struct ml_tls_identity identity;
-    const struct ml_tls_authority_opts authority = {
-        .clock = opts->clock ? opts->clock : ml_clock_real(),
+    const struct ml_tls_authority_opts server = {
+        .clock = clock,
         .valid_s = VALID_S,
         .names = opts->names,
         .name_count = opts->name_count,
     };
-    int r = ml_tls_authority_make(&authority, &identity, err);
+    int r = ml_tls_authority_identify(authority, &server, &identity, err);
     if (r < 0)
         return r;
+    self->ca_pem = ml_tls_authority_pem(authority);
+    struct ml_str ca_pem = ml_str_of(self->ca_pem);
     r = ml_tls_server_context(ml_str_of(identity.cert_pem), ml_str_of(identity.key_pem), out, err);
-    self->ca_pem = ml_take(&identity.ca_pem);
     ml_tls_identity_fini(&identity);
-    return r;
+    if (r == 0)
+        r = ml_tls_ask_clients(*out, ca_pem, err);
+    return r < 0 ? r : ml_tls_clients_new(ca_pem, clock, &self->clients, err);
 }
 
 int ml_embedded_http_new(const struct ml_embedded_http_opts *opts, struct ml_embedded_http **out,
@@ -177,7 +215,7 @@ void ml_embedded_http_free(struct ml_embedded_http *self)
     if (!self)
         return;
     ml_http_server_free(self->http);
-    free(self->ca_pem);
+    ml_tls_clients_free(self->clients);
     free(self);
 }
 

@@ -1,13 +1,12 @@
 /* cluster.host: clock, random numbers, digests, base64 and log for the host's own Lua, and
  * host.after and host.defer, whose functions the loop calls. Added to the module by trusted.c. */
 #include <math.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <sys/random.h>
 
 #include "base/escape.h"
 #include "cluster/trusted_internal.h"
 #include "codec/base64.h"
+#include "codec/crypto.h"
 #include "codec/rfc3339.h"
 
 #define SECRET_MAX     256 /* bytes; getrandom never returns fewer */
@@ -48,18 +47,11 @@ ML_RAISES static int base64_decode(lua_State *L)
 /* sha256(s) -> lowercase hex */
 ML_RAISES static int host_sha256(lua_State *L)
 {
-    static const char digits[] = "0123456789abcdef";
-    struct ml_str bytes = host_check_str(L, 1);
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    char text[2 * EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    int done = EVP_Digest(bytes.ptr, bytes.len, digest, &len, EVP_sha256(), NULL);
-    ml_assert(done == 1);
-    for (size_t i = 0; i < len; i++) {
-        text[2 * i] = digits[digest[i] >> 4];
-        text[2 * i + 1] = digits[digest[i] & 15];
-    }
-    lua_pushlstring(L, text, 2 * (size_t)len);
+    unsigned char digest[ML_SHA256_LEN];
+    struct ml_buf *out = clear_work_buffer(L);
+    ml_sha256(host_check_str(L, 1), digest);
+    ml_hex_encode((struct ml_str){(const char *)digest, sizeof digest}, out);
+    lua_pushlstring(L, out->ptr, out->len);
     return 1;
 }
 
@@ -68,12 +60,9 @@ ML_RAISES static int host_hmac_sha256(lua_State *L)
 {
     struct ml_str key = host_check_str(L, 1), bytes = host_check_str(L, 2);
     luaL_argcheck(L, key.len <= INT32_MAX, 1, "too long a key");
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    const unsigned char *done = HMAC(EVP_sha256(), key.ptr, (int)key.len,
-                                     (const unsigned char *)bytes.ptr, bytes.len, digest, &len);
-    ml_assert(done != NULL);
-    lua_pushlstring(L, (const char *)digest, len);
+    unsigned char digest[ML_SHA256_LEN];
+    ml_hmac_sha256(key, bytes, digest);
+    lua_pushlstring(L, (const char *)digest, sizeof digest);
     return 1;
 }
 

@@ -1,28 +1,15 @@
 /* host.x509 for the host's own Lua: what the API server has to know of certificate requests and
- * certificates (DER) before it stores them. Messages are those of Go's crypto/x509 where the API
- * shows them. */
+ * certificates (DER) before it stores them, and signing by the cluster's authority, whose key Lua
+ * never sees. Messages are those of Go's crypto/x509 where the API shows them. */
 #include <openssl/err.h>
-#include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include "cluster/trusted_internal.h"
+#include "net/tls_authority.h"
 
-#define MALFORMED "asn1: structure error"
-#define TRAILING  "asn1: syntax error: trailing data"
-
-/* Whether one of the subject's organizations is `wanted`. */
-static bool has_organization(const X509_NAME *subject, struct ml_str wanted)
-{
-    for (int at = -1;;) {
-        at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at);
-        if (at < 0)
-            return false;
-        const ASN1_STRING *value = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
-        struct ml_str found = {.ptr = (const char *)ASN1_STRING_get0_data(value),
-                               .len = (size_t)ASN1_STRING_length(value)};
-        if (ml_str_eq(found, wanted))
-            return true;
-    }
-}
+#define MALFORMED  "asn1: structure error"
+#define USAGES_MAX 64
+#define TRAILING   "asn1: syntax error: trailing data"
 
 /* What Go says of a signature that is not the key's. */
 static const char *unverified(EVP_PKEY *key)
@@ -39,8 +26,9 @@ static const char *unverified(EVP_PKEY *key)
     }
 }
 
-/* NULL when it is a request that its own key has signed; or what is wrong with it. */
-static const char *check_request(struct ml_str der, struct ml_str wanted, bool *out_has)
+/* NULL when it is a request that its own key has signed, which the caller frees; or what is wrong
+ * with it. */
+static const char *read_request(struct ml_str der, X509_REQ **out)
 {
     const unsigned char *at = (const unsigned char *)der.ptr;
     X509_REQ *request = d2i_X509_REQ(NULL, &at, (long)der.len);
@@ -52,11 +40,82 @@ static const char *check_request(struct ml_str der, struct ml_str wanted, bool *
         wrong = TRAILING;
     else if (!key || X509_REQ_verify(request, key) != 1)
         wrong = unverified(key);
+    if (wrong)
+        X509_REQ_free(request);
     else
-        *out_has = has_organization(X509_REQ_get_subject_name(request), wanted);
-    X509_REQ_free(request);
+        *out = request;
     return wrong;
 }
+
+/* ---- what a request asks for ---- */
+
+/* [+1] */
+static void push_asn1_text(lua_State *L, const ASN1_STRING *string)
+{
+    unsigned char *text = NULL;
+    int len = ASN1_STRING_to_UTF8(&text, string);
+    lua_pushlstring(L, text ? (const char *)text : "", len > 0 ? (size_t)len : 0);
+    OPENSSL_free(text);
+}
+
+/* [-1] Appends the value on top to the list below it. */
+static void append_value(lua_State *L)
+{
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+/* [+0] Sets common_name, the last one, and organizations. */
+static void set_subject(lua_State *L, const X509_NAME *subject)
+{
+    lua_newtable(L);
+    for (int at = 0; at < X509_NAME_entry_count(subject); at++) {
+        const X509_NAME_ENTRY *entry = X509_NAME_get_entry(subject, at);
+        int nid = OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry));
+        if (nid != NID_commonName && nid != NID_organizationName)
+            continue;
+        push_asn1_text(L, X509_NAME_ENTRY_get_data(entry));
+        if (nid == NID_commonName)
+            lua_setfield(L, -3, "common_name");
+        else
+            append_value(L);
+    }
+    lua_setfield(L, -2, "organizations");
+}
+
+/* [+0] Appends the alternative names of one kind as a list, bytes as they stand. */
+static void set_alt_names(lua_State *L, const char *field, const GENERAL_NAMES *names, int kind)
+{
+    lua_newtable(L);
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+        int found = GEN_OTHERNAME;
+        const ASN1_STRING *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &found);
+        if (found != kind)
+            continue;
+        lua_pushlstring(L, (const char *)ASN1_STRING_get0_data(value),
+                        (size_t)ASN1_STRING_length(value));
+        append_value(L);
+    }
+    lua_setfield(L, -2, field);
+}
+
+/* [+1] */
+static void push_wishes(lua_State *L, X509_REQ *request)
+{
+    STACK_OF(X509_EXTENSION) *wanted = X509_REQ_get_extensions(request);
+    GENERAL_NAMES *names = X509V3_get_d2i(wanted, NID_subject_alt_name, NULL, NULL);
+    lua_newtable(L);
+    lua_pushliteral(L, "");
+    lua_setfield(L, -2, "common_name");
+    set_subject(L, X509_REQ_get_subject_name(request));
+    set_alt_names(L, "dns_names", names, GEN_DNS);
+    set_alt_names(L, "email_addresses", names, GEN_EMAIL);
+    set_alt_names(L, "ip_addresses", names, GEN_IPADD);
+    set_alt_names(L, "uris", names, GEN_URI);
+    GENERAL_NAMES_free(names);
+    sk_X509_EXTENSION_pop_free(wanted, X509_EXTENSION_free);
+}
+
+/* ---- certificates ---- */
 
 /* How many certificates there are, one behind the other; -1 when one cannot be read. */
 static int count_certificates(struct ml_str der)
@@ -79,17 +138,17 @@ ML_RAISES static struct ml_str check_der(lua_State *L, int argument)
     return der;
 }
 
-/* request(der, organization) -> has | nil, message */
+/* request(der) -> what it asks for | nil, message */
 ML_RAISES static int x509_request(lua_State *L)
 {
-    struct ml_str der = check_der(L, 1), wanted = host_check_str(L, 2);
-    bool has = false;
-    const char *wrong = check_request(der, wanted, &has);
+    struct ml_str der = check_der(L, 1);
+    X509_REQ *request = NULL;
+    const char *wrong = read_request(der, &request);
+    if (!wrong)
+        push_wishes(L, request);
+    X509_REQ_free(request);
     ERR_clear_error();
-    if (wrong)
-        return host_push_error(L, wrong);
-    lua_pushboolean(L, has);
-    return 1;
+    return wrong ? host_push_error(L, wrong) : 1;
 }
 
 /* certificates(der) -> count | nil, message */
@@ -103,10 +162,57 @@ ML_RAISES static int x509_certificates(lua_State *L)
     return 1;
 }
 
+/* The list at `index`; its texts belong to the table there. */
+ML_RAISES static size_t check_usages(lua_State *L, int index, struct ml_str *out)
+{
+    luaL_checktype(L, index, LUA_TTABLE);
+    size_t count = lua_rawlen(L, index);
+    luaL_argcheck(L, count <= USAGES_MAX, index, "too many");
+    for (size_t i = 0; i < count; i++) {
+        lua_rawgeti(L, index, (lua_Integer)i + 1);
+        luaL_argcheck(L, lua_type(L, -1) == LUA_TSTRING, index, "a list of texts");
+        out[i].ptr = lua_tolstring(L, -1, &out[i].len);
+        lua_pop(L, 1);
+    }
+    return count;
+}
+
+/* sign(der, usages, not_before, not_after) -> PEM | nil, message */
+ML_RAISES static int x509_sign(lua_State *L)
+{
+    struct ml_trusted *trusted = host_of(L);
+    struct ml_str usages[USAGES_MAX];
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_tls_order order = {.request = check_der(L, 1), .usages = usages};
+    order.usage_count = check_usages(L, 2, usages);
+    order.not_before_s = luaL_checkinteger(L, 3);
+    order.not_after_s = luaL_checkinteger(L, 4);
+    const struct ml_tls_authority *authority = ml_trusted_authority(trusted, &err);
+    ml_buf_clear(&trusted->work);
+    if (!authority || ml_tls_authority_sign(authority, &order, &trusted->work, &err) < 0)
+        return host_push_error(L, err.message);
+    lua_pushlstring(L, trusted->work.ptr, trusted->work.len);
+    return 1;
+}
+
+/* authority() -> its certificate, PEM | nil, message */
+ML_RAISES static int x509_authority(lua_State *L)
+{
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_tls_authority *authority = ml_trusted_authority(host_of(L), &err);
+    if (!authority)
+        return host_push_error(L, err.message);
+    lua_pushstring(L, ml_tls_authority_pem(authority));
+    return 1;
+}
+
 int host_open_x509(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"request", x509_request}, {"certificates", x509_certificates}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"request", x509_request},
+                                         {"certificates", x509_certificates},
+                                         {"sign", x509_sign},
+                                         {"authority", x509_authority},
+                                         {NULL, NULL}};
     luaL_newlib(L, functions);
     return 1;
 }

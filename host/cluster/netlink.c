@@ -1,6 +1,7 @@
 #include "cluster/netlink.h"
 
 #include <errno.h>
+#include <linux/fib_rules.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
@@ -170,23 +171,57 @@ bool netlink_add_route(int netlink, struct in_addr range, unsigned prefix, struc
     struct message message;
     message_init(&message, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
     message_append(&message, &info, sizeof info);
-    message_add(&message, RTA_DST, &range, sizeof range);
+    if (prefix)
+        message_add(&message, RTA_DST, &range, sizeof range);
     message_add(&message, RTA_GATEWAY, &gateway, sizeof gateway);
     return netlink_ask(netlink, &message);
 }
 
-bool netlink_add_own_range(int netlink, unsigned loopback, struct in_addr range, unsigned prefix)
+static bool add_to_table(const struct netlink_table *table, uint8_t type, struct in_addr range,
+                         unsigned prefix)
 {
     const struct rtmsg info = {.rtm_family = AF_INET,
                                .rtm_dst_len = (uint8_t)prefix,
-                               .rtm_table = RT_TABLE_LOCAL,
+                               .rtm_table = table->number,
                                .rtm_protocol = RTPROT_STATIC,
-                               .rtm_scope = RT_SCOPE_HOST,
-                               .rtm_type = RTN_LOCAL};
+                               .rtm_scope = type == RTN_LOCAL ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
+                               .rtm_type = type};
     struct message message;
     message_init(&message, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
     message_append(&message, &info, sizeof info);
-    message_add(&message, RTA_DST, &range, sizeof range);
-    message_add_number(&message, RTA_OIF, loopback);
-    return netlink_ask(netlink, &message);
+    if (prefix)
+        message_add(&message, RTA_DST, &range, sizeof range);
+    if (type == RTN_LOCAL)
+        message_add_number(&message, RTA_OIF, table->loopback);
+    return netlink_ask(table->netlink, &message);
+}
+
+bool netlink_add_own_range(const struct netlink_table *table, struct in_addr range, unsigned prefix)
+{
+    return add_to_table(table, RTN_LOCAL, range, prefix);
+}
+
+bool netlink_add_unreachable(const struct netlink_table *table, struct in_addr range,
+                             unsigned prefix)
+{
+    return add_to_table(table, RTN_UNREACHABLE, range, prefix);
+}
+
+bool netlink_add_exception(const struct netlink_table *table, struct in_addr range, unsigned prefix)
+{
+    return add_to_table(table, RTN_THROW, range, prefix);
+}
+
+bool netlink_add_rule(const struct netlink_table *table, const char *name, uint32_t mark)
+{
+    const struct fib_rule_hdr info = {
+        .family = AF_INET, .table = table->number, .action = FR_ACT_TO_TBL};
+    struct message message;
+    message_init(&message, RTM_NEWRULE, NLM_F_CREATE);
+    message_append(&message, &info, sizeof info);
+    if (name)
+        message_add_text(&message, FRA_IIFNAME, name);
+    else
+        message_add_number(&message, FRA_FWMARK, mark);
+    return netlink_ask(table->netlink, &message);
 }

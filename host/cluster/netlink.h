@@ -26,6 +26,24 @@ ML_NODISCARD bool netlink_add_address(int netlink, unsigned link, struct in_addr
 /* The addresses of `range` are reached over `gateway`. */
 ML_NODISCARD bool netlink_add_route(int netlink, struct in_addr range, unsigned prefix,
                                     struct in_addr gateway);
+
+/* A routing table: RT_TABLE_LOCAL, which the kernel looks at first, or one that rules lead to. */
+struct netlink_table {
+    int netlink;
+    unsigned loopback;
+    uint8_t number;
+};
+
 /* All addresses of the range are this namespace's own. */
-ML_NODISCARD bool netlink_add_own_range(int netlink, unsigned loopback, struct in_addr range,
+ML_NODISCARD bool netlink_add_own_range(const struct netlink_table *table, struct in_addr range,
                                         unsigned prefix);
+/* Those of this range are refused at once: there is no way to them. */
+ML_NODISCARD bool netlink_add_unreachable(const struct netlink_table *table, struct in_addr range,
+                                          unsigned prefix);
+/* For those of this range the table says nothing. */
+ML_NODISCARD bool netlink_add_exception(const struct netlink_table *table, struct in_addr range,
+                                        unsigned prefix);
+/* Packets that come in at the interface `name`, or, if that is NULL, those that have the mark, are
+ * looked up in the table. */
+ML_NODISCARD bool netlink_add_rule(const struct netlink_table *table, const char *name,
+                                   uint32_t mark);

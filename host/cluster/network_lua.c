@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 
 #define POD               "cluster.network.pod"
 #define LISTENER          "cluster.network.listener"
-#define DATAGRAM_MAX      4096
+#define DATAGRAM_MAX      65536
 #define DATAGRAMS_AT_ONCE 64 /* before others have their turn */
 
 /* The library that the module was opened with; each function has it as its upvalue. */
@@ -123,7 +124,7 @@ static bool find_target(void *context, struct in_addr client, struct ml_relay_ta
     return out->socket >= 0;
 }
 
-/* Answers one datagram; false when there is none. */
+/* Passes one datagram to Lua, and sends what it answers at once; false when there is none. */
 static bool answer_datagram(struct ml_trusted *trusted, const struct listener *listener)
 {
     static char bytes[DATAGRAM_MAX];
@@ -136,7 +137,8 @@ static bool answer_datagram(struct ml_trusted *trusted, const struct listener *l
         return false;
     host_push_callback(L, listener, ON_DATAGRAM);
     lua_pushlstring(L, bytes, (size_t)len);
-    if (host_call(trusted, 1, 1) < 0) {
+    lua_pushlstring(L, (const char *)&from, from_len);
+    if (host_call(trusted, 2, 1) < 0) {
         if (trusted->options.failed)
             trusted->options.failed(trusted->options.context, ml_trusted_traceback(trusted));
         return true;
@@ -217,8 +219,16 @@ ML_RAISES static int network_listen(lua_State *L)
     return 1;
 }
 
+/* [+0] Serves the socket of the listener on top, which stays there. */
+static void serve_datagrams(lua_State *L, struct listener *listener)
+{
+    listener->datagrams = ml_loop_watch_fd(listener->trusted->options.loop, listener->fd,
+                                           on_datagrams, listener);
+    host_hold(L, listener);
+}
+
 /* datagrams(options) -> listener, or nil and why not. options = { address =, port =, answer =
- * function(bytes) -> bytes | nil } */
+ * function(bytes, from) -> bytes | nil } */
 ML_RAISES static int network_datagrams(lua_State *L)
 {
     struct ml_err err = ML_ERR_INIT;
@@ -229,10 +239,59 @@ ML_RAISES static int network_datagrams(lua_State *L)
     struct listener *listener = push_new_listener(L, "answer");
     if (ml_pod_network_socket(listener->network, &wanted, &listener->fd, &err) < 0)
         return host_push_error(L, err.message);
-    listener->datagrams = ml_loop_watch_fd(listener->trusted->options.loop, listener->fd,
-                                           on_datagrams, listener);
-    host_hold(L, listener);
+    serve_datagrams(L, listener);
     return 1;
+}
+
+/* A socket of the machine's that only exchanges datagrams with this place. -1: errno says why. */
+static int connect_to(const char *address, uint16_t port)
+{
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+                                   .ai_socktype = SOCK_DGRAM};
+    struct addrinfo *found = NULL;
+    char service[8];
+    snprintf(service, sizeof service, "%u", port);
+    if (getaddrinfo(address, service, &hints, &found) != 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) < 0)
+        ml_close_fd(&fd);
+    freeaddrinfo(found);
+    return fd;
+}
+
+/* outside(options) -> listener, or nil and why not. options = { address =, port =, answer =
+ * function(bytes) -> bytes | nil } */
+ML_RAISES static int network_outside(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const char *address = address_field(L);
+    uint16_t port = port_field(L, 1);
+    struct listener *listener = push_new_listener(L, "answer");
+    listener->fd = connect_to(address, port);
+    if (listener->fd < 0)
+        return host_push_error(L, strerror(errno));
+    serve_datagrams(L, listener);
+    return 1;
+}
+
+/* listener:send(bytes, from); what cannot be sent is lost, as datagrams may be */
+ML_RAISES static int listener_send(lua_State *L)
+{
+    struct listener *listener = luaL_checkudata(L, 1, LISTENER);
+    struct ml_str bytes = host_check_str(L, 2);
+    struct sockaddr_storage to;
+    size_t len = 0;
+    const char *from = luaL_optlstring(L, 3, NULL, &len);
+    luaL_argcheck(L, len <= sizeof to, 3, "from");
+    if (from)
+        memcpy(&to, from, len);
+    if (listener->datagrams)
+        (void)sendto(listener->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL,
+                     from ? (struct sockaddr *)&to : NULL, (socklen_t)len);
+    return 0;
 }
 
 static void close_listener(struct listener *listener)
@@ -263,10 +322,12 @@ static int listener_gc(lua_State *L)
 void ml_trusted_add_network(struct ml_trusted *trusted, const struct ml_network_library *library)
 {
     static const luaL_Reg pod_methods[] = {{"close", pod_close}, {NULL, NULL}};
-    static const luaL_Reg listener_methods[] = {{"close", listener_close}, {NULL, NULL}};
+    static const luaL_Reg listener_methods[] = {
+        {"close", listener_close}, {"send", listener_send}, {NULL, NULL}};
     static const luaL_Reg functions[] = {{"pod", network_pod},
                                          {"listen", network_listen},
                                          {"datagrams", network_datagrams},
+                                         {"outside", network_outside},
                                          {NULL, NULL}};
     lua_State *L = trusted->running;
     ml_assert(trusted->options.loop != NULL);

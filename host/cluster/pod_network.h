@@ -16,15 +16,23 @@
 #define ML_POD_NETWORK_PODS     0x0af40000 /* 10.244.0.0/16 */
 #define ML_POD_NETWORK_SERVICES 0x0a000000 /* 10.0.0.0/16: in there, all are the node's own */
 #define ML_POD_NETWORK_PREFIX   16
+#define ML_POD_NETWORK_NEVER    0xa9fe0000 /* 169.254.0.0/16: where clouds tell machines secrets */
+#define ML_POD_NETWORK_MARK     1          /* of packets that the host itself sends there */
 
 struct ml_pod_network;
 
-/* Forks the node; start it early, as it keeps a copy of the host's memory of that moment. ML_EIO:
- * the machine does not allow it, with the reason. */
+/* Forks the node; start it early, as it keeps a copy of the host's memory of that moment. ML_EIO.
+ */
 ML_NODISCARD int ml_pod_network_new(struct ml_pod_network **out, struct ml_err *err);
+/* Waits until the network is there; once, before all other calls. ML_EIO: the machine does not
+ * allow it, with the reason. */
+ML_NODISCARD int ml_pod_network_wait(struct ml_pod_network *network, struct ml_err *err);
 /* What pods and sockets are left stays. NULL is fine. */
 void ml_pod_network_free(struct ml_pod_network *network);
 
+/* Whether pods reach an address over the way out: it is neither of the cluster nor of a loopback,
+ * nor link-local, nor for many. */
+bool ml_pod_network_is_outside(struct in_addr address);
 /* Whether an address is a pod's, or the node's. Those of services are not: machines at home often
  * have addresses of that range. */
 bool ml_pod_network_has(struct in_addr address);
@@ -35,13 +43,23 @@ ML_NODISCARD int ml_pod_network_add(struct ml_pod_network *network, struct in_ad
                                     int *out_fd, struct ml_err *err);
 
 struct ml_pod_socket {
-    int type;               /* SOCK_STREAM or SOCK_DGRAM */
-    struct in_addr address; /* of the node or of a service */
+    int type;               /* SOCK_STREAM, SOCK_DGRAM, or SOCK_RAW: below */
+    int protocol;           /* of SOCK_RAW: IPPROTO_TCP, _UDP or _ICMP */
+    struct in_addr address; /* of the node or of a service, or any that is outside */
     uint16_t port;          /* 0: it is not bound */
+    bool is_outside;        /* SOCK_STREAM at an address outside, in its place: way_out.h */
 };
 
 /* A non-blocking socket in the node's network; it listens if it is bound and of type SOCK_STREAM.
- * The caller closes it. ML_EIO: with the reason, such as a port that is taken. */
+ * Whatever a pod sends to an address outside comes to the node: a raw socket gets a copy, and may
+ * send in the name of any address. What it sends has ML_POD_NETWORK_MARK; if that is for an
+ * address outside, it comes to the node, too. The caller closes it. ML_EIO: with the reason, such
+ * as a port that is taken. */
 ML_NODISCARD int ml_pod_network_socket(struct ml_pod_network *network,
                                        const struct ml_pod_socket *wanted, int *out_fd,
                                        struct ml_err *err);
+
+/* An unbound non-blocking TCP socket in the network of the pod whose namespace `pod` stands for: it
+ * reaches what listens on the pod's loopback, too. The caller closes it. ML_EIO. */
+ML_NODISCARD int ml_pod_network_socket_in(struct ml_pod_network *network, int pod, int *out_fd,
+                                          struct ml_err *err);

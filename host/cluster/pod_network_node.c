@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -15,8 +16,9 @@
 #include "cluster/netlink.h"
 #include "cluster/process_child.h"
 
-#define BRIDGE  "pods"
-#define BACKLOG 512
+#define BRIDGE        "pods"
+#define BACKLOG       512
+#define OUTSIDE_TABLE 77
 
 struct node {
     int socket;
@@ -77,6 +79,26 @@ static bool set_loopback_up(int netlink, unsigned *out)
     return *out && netlink_set_up(netlink, *out);
 }
 
+static bool own_services(int netlink, unsigned loopback)
+{
+    const struct netlink_table local = {netlink, loopback, RT_TABLE_LOCAL};
+    return netlink_add_own_range(&local, address_of(ML_POD_NETWORK_SERVICES),
+                                 ML_POD_NETWORK_PREFIX);
+}
+
+/* What pods send to addresses outside is for the node, and so is what the host sends there in their
+ * name. The table is not the local one, so for the kernel itself the node has no such addresses: it
+ * answers nothing there but what a socket has asked for that may be at any address. */
+static bool own_outside(int netlink, unsigned loopback)
+{
+    const struct netlink_table outside = {netlink, loopback, OUTSIDE_TABLE};
+    return netlink_add_exception(&outside, address_of(ML_POD_NETWORK_PODS),
+                                 ML_POD_NETWORK_PREFIX) &&
+           netlink_add_own_range(&outside, address_of(0), 0) &&
+           netlink_add_rule(&outside, BRIDGE, 0) &&
+           netlink_add_rule(&outside, NULL, ML_POD_NETWORK_MARK);
+}
+
 static bool node_begin(struct node *node, struct node_answer *answer)
 {
     uid_t user = geteuid();
@@ -91,9 +113,7 @@ static bool node_begin(struct node *node, struct node_answer *answer)
     node->netlink = netlink_open();
     if (node->network < 0 || node->netlink < 0)
         return node_fails(answer, "open the network");
-    if (!set_loopback_up(node->netlink, &loopback) ||
-        !netlink_add_own_range(node->netlink, loopback, address_of(ML_POD_NETWORK_SERVICES),
-                               ML_POD_NETWORK_PREFIX))
+    if (!set_loopback_up(node->netlink, &loopback) || !own_services(node->netlink, loopback))
         return node_fails(answer, "set up the addresses of services");
     if (!netlink_add_bridge(node->netlink, BRIDGE, hardware))
         return node_fails(answer, "make a bridge");
@@ -101,6 +121,8 @@ static bool node_begin(struct node *node, struct node_answer *answer)
     if (!netlink_add_address(node->netlink, node->bridge, address_of(ML_POD_NETWORK_NODE),
                              ML_POD_NETWORK_PREFIX))
         return node_fails(answer, "give the bridge an address");
+    if (!own_outside(node->netlink, loopback))
+        return node_fails(answer, "set up the way out");
     set_pod_rules(); /* the host listens here below 1024, too */
     return true;
 }
@@ -110,12 +132,13 @@ static bool node_begin(struct node *node, struct node_answer *answer)
 /* In the pod's namespace, when its interface is there. */
 static bool set_up_pod(int netlink, struct in_addr address, struct node_answer *answer)
 {
+    const struct netlink_table main = {.netlink = netlink, .number = RT_TABLE_MAIN};
     unsigned loopback, link = if_nametoindex("eth0");
     if (!set_loopback_up(netlink, &loopback) ||
         !netlink_add_address(netlink, link, address, ML_POD_NETWORK_PREFIX) ||
         !netlink_set_up(netlink, link) ||
-        !netlink_add_route(netlink, address_of(ML_POD_NETWORK_SERVICES), ML_POD_NETWORK_PREFIX,
-                           address_of(ML_POD_NETWORK_NODE)))
+        !netlink_add_unreachable(&main, address_of(ML_POD_NETWORK_NEVER), 16) ||
+        !netlink_add_route(netlink, address_of(0), 0, address_of(ML_POD_NETWORK_NODE)))
         return node_fails(answer, "set up the pod's interface");
     set_pod_rules();
     return true;
@@ -151,19 +174,34 @@ static int node_add_pod(struct node *node, struct in_addr address, struct node_a
 
 /* ---- sockets ---- */
 
-static int node_open_socket(const struct ml_pod_socket *wanted, struct node_answer *answer)
+/* Of a socket that is, or speaks, in the place of addresses outside. */
+static bool may_be_anybody(int fd)
+{
+    const int on = 1;
+    return setsockopt(fd, IPPROTO_IP, IP_TRANSPARENT, &on, sizeof on) == 0;
+}
+
+static bool set_up_socket(int fd, const struct ml_pod_socket *wanted)
 {
     const struct sockaddr_in at = {
         .sin_family = AF_INET, .sin_port = htons(wanted->port), .sin_addr = wanted->address};
-    int on = 1;
-    int fd = socket(AF_INET, wanted->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int on = 1, mark = ML_POD_NETWORK_MARK;
     bool is_stream = wanted->type == SOCK_STREAM;
-    if (fd >= 0 && wanted->port == 0)
-        return fd;
-    if (fd >= 0 && is_stream)
+    if (wanted->type == SOCK_RAW)
+        return may_be_anybody(fd) && setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof mark) == 0;
+    if (wanted->port == 0)
+        return true;
+    if (is_stream)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (fd >= 0 && bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 &&
-        (!is_stream || listen(fd, BACKLOG) == 0))
+    return (!wanted->is_outside || may_be_anybody(fd)) &&
+           bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 &&
+           (!is_stream || listen(fd, BACKLOG) == 0);
+}
+
+static int node_open_socket(const struct ml_pod_socket *wanted, struct node_answer *answer)
+{
+    int fd = socket(AF_INET, wanted->type | SOCK_NONBLOCK | SOCK_CLOEXEC, wanted->protocol);
+    if (fd >= 0 && set_up_socket(fd, wanted))
         return fd;
     char text[INET_ADDRSTRLEN];
     inet_ntop(AF_INET, &wanted->address, text, sizeof text);
@@ -172,36 +210,49 @@ static int node_open_socket(const struct ml_pod_socket *wanted, struct node_answ
     return -1;
 }
 
+static int node_open_socket_in(struct node *node, int pod, struct node_answer *answer)
+{
+    int fd = -1;
+    if (setns(pod, CLONE_NEWNET) < 0) {
+        node_fails(answer, "enter the pod's network");
+        return -1;
+    }
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        node_fails(answer, "make a socket");
+    if (setns(node->network, CLONE_NEWNET) < 0)
+        _exit(1); /* else all that follows would be made in the pod */
+    return fd;
+}
+
 /* ---- requests ---- */
 
 /* With the descriptor, unless it is -1, and closes it. */
 static void send_answer(int socket, const struct node_answer *answer, int fd)
 {
-    union {
-        struct cmsghdr head; /* for its alignment */
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {.space = {0}};
-    struct iovec data = {(void *)answer, sizeof *answer};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-    if (fd >= 0) {
-        message.msg_control = control.space;
-        message.msg_controllen = sizeof control.space;
-        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(head), &fd, sizeof fd);
-    }
-    if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
+    if (!pod_network_send(socket, answer, sizeof *answer, fd))
         _exit(0);
     ml_close_fd(&fd);
 }
 
-static void serve_request(struct node *node, const struct node_request *request)
+static int do_request(struct node *node, const struct node_request *request, int pod,
+                      struct node_answer *answer)
+{
+    switch (request->what) {
+    case NODE_ADD_POD:
+        return node_add_pod(node, request->address, answer);
+    case NODE_OPEN_SOCKET:
+        return node_open_socket(&request->socket, answer);
+    case NODE_OPEN_SOCKET_IN:
+        return node_open_socket_in(node, pod, answer);
+    }
+    return -1;
+}
+
+static void serve_request(struct node *node, const struct node_request *request, int pod)
 {
     struct node_answer answer = {0};
-    int fd = request->what == NODE_ADD_POD ? node_add_pod(node, request->address, &answer)
-                                           : node_open_socket(&request->socket, &answer);
+    int fd = do_request(node, request, pod, &answer);
     answer.done = fd >= 0;
     send_answer(node->socket, &answer, fd);
 }
@@ -215,12 +266,10 @@ void pod_network_node(int socket)
     answer.done = node_begin(&node, &answer);
     send_answer(socket, &answer, -1);
     while (answer.done) {
-        ssize_t len = recv(socket, &request, sizeof request, 0);
-        if (len < 0 && errno == EINTR)
-            continue;
-        if (len != sizeof request)
+        ML_AUTO(ml_close_fd) int pod = -1;
+        if (pod_network_receive(socket, &request, sizeof request, &pod) != sizeof request)
             break;
-        serve_request(&node, &request);
+        serve_request(&node, &request, pod);
     }
     _exit(0);
 }

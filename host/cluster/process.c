@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,13 +21,22 @@ struct ml_processes {
     size_t count; /* not freed yet */
 };
 
+/* What is read, as it comes; by `fire` of a watch. */
+struct stream {
+    int fd; /* -1: at its end */
+    struct ml_loop_watch *watch;
+};
+
 struct ml_process {
     struct ml_processes *processes;
-    struct ml_process_opts opts; /* without the strings */
-    int output_fd;
-    int control_fd;
-    struct ml_loop_watch *output;
-    struct ml_loop_watch *control;
+    struct ml_process_opts opts; /* without what they point to */
+    struct stream output;        /* with a terminal: at first the socket over which it comes */
+    struct stream errors;
+    struct stream control;
+    struct process_input input;
+    bool has_terminal;
+    int terminal; /* the upper end, once it is here; else -1 */
+    struct ml_process_terminal size;
     struct ml_timer killer;
     int64_t kill_due; /* monotonic */
     struct ml_task resume;
@@ -80,111 +90,140 @@ void ml_processes_free(struct ml_processes *processes)
     free(processes);
 }
 
-/* ---- starting ---- */
-
-/* Without the last one, when it is -1. */
-static bool send_fds_to_warden(int socket, const int fds[PROCESS_FD_COUNT])
-{
-    size_t count = fds[PROCESS_FD_NETWORK] < 0 ? PROCESS_FD_NETWORK : PROCESS_FD_COUNT;
-    char byte = 0;
-    union {
-        struct cmsghdr head; /* for its alignment */
-        char space[CMSG_SPACE(sizeof(int) * PROCESS_FD_COUNT)];
-    } control = {.space = {0}};
-    struct iovec data = {&byte, 1};
-    struct msghdr message = {.msg_iov = &data,
-                             .msg_iovlen = 1,
-                             .msg_control = control.space,
-                             .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int) * count);
-    memcpy(CMSG_DATA(head), fds, sizeof(int) * count);
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
-}
-
-static void close_open_fds(const int *fds, size_t count)
-{
-    int saved = errno;
-    for (size_t i = 0; i < count; i++) {
-        if (fds[i] >= 0)
-            close(fds[i]);
-    }
-    errno = saved;
-}
-
-/* Sends the request to the warden and returns our ends of output and control. */
-static bool submit_to_warden(struct ml_processes *processes, const struct ml_process_opts *opts,
-                             int *out_output, int *out_control)
-{
-    int request = process_request_open(opts), output[2] = {-1, -1}, control[2] = {-1, -1};
-    bool sent = request >= 0 && pipe2(output, O_CLOEXEC) == 0 &&
-                socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) == 0 &&
-                send_fds_to_warden(processes->socket,
-                                   (int[]){request, output[1], control[1],
-                                           opts->has_network ? opts->network : -1});
-    close_open_fds((int[]){request, output[1], control[1]}, 3);
-    if (!sent) {
-        close_open_fds((int[]){output[0], control[0]}, 2);
-        return false;
-    }
-    fcntl(output[0], F_SETFL, O_NONBLOCK);
-    fcntl(control[0], F_SETFL, O_NONBLOCK);
-    *out_output = output[0];
-    *out_control = control[0];
-    return true;
-}
-
 /* ---- output and end ---- */
 
-static void close_watched_fd(struct ml_loop_watch **watch, int *fd)
+static void close_stream(struct stream *stream)
 {
-    ml_loop_watch_free(ml_take(watch));
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
+    ml_loop_watch_free(ml_take(&stream->watch));
+    ml_close_fd(&stream->fd);
+}
+
+static void close_process_ends(struct ml_process *process)
+{
+    close_stream(&process->output);
+    close_stream(&process->errors);
+    process_input_fini(&process->input);
+    ml_close_fd(&process->terminal);
 }
 
 static void notify_process_ended(struct ml_process *process)
 {
-    close_watched_fd(&process->output, &process->output_fd);
+    close_process_ends(process);
     if (process->opts.ended)
         process->opts.ended(process->opts.context, &process->end); /* may free it */
 }
 
+static void on_process_output(void *context);
+
+static void watch_output(struct ml_process *process)
+{
+    if (process->output.fd >= 0)
+        process->output.watch = ml_loop_watch_fd(process->processes->loop, process->output.fd,
+                                                 on_process_output, process);
+}
+
+static void set_terminal_size(struct ml_process *process)
+{
+    const struct winsize size = {.ws_row = process->size.rows, .ws_col = process->size.columns};
+    ioctl(process->terminal, TIOCSWINSZ, &size);
+}
+
+/* Takes over the terminal that the process has opened: it is input and output from now on. False
+ * when it has not come. */
+static bool receive_terminal(struct ml_process *process)
+{
+    int terminal = process_fds_receive_terminal(process->output.fd);
+    if (terminal < 0) {
+        if (errno != EAGAIN)
+            close_stream(&process->output);
+        return false;
+    }
+    close_stream(&process->output);
+    int output = fcntl(terminal, F_DUPFD_CLOEXEC, 3), input = fcntl(terminal, F_DUPFD_CLOEXEC, 3);
+    if (output < 0 || input < 0) { /* no descriptors: the terminal hangs up */
+        ml_close_fd(&terminal);
+        ml_close_fd(&output);
+        ml_close_fd(&input);
+        return false;
+    }
+    process->terminal = terminal;
+    process->output.fd = output;
+    if (!process->paused)
+        watch_output(process);
+    set_terminal_size(process);
+    process_input_connect(&process->input, input);
+    return true;
+}
+
 /* Delivers one piece; false when there is none now, or at the end. */
-static bool read_output_piece(struct ml_process *process)
+static bool read_piece(struct ml_process *process, struct stream *stream,
+                       void (*deliver)(void *context, struct ml_str bytes))
 {
     static char bytes[PIECE_BYTES];
-    ssize_t len = process->output_fd < 0 ? 0 : read(process->output_fd, bytes, sizeof bytes);
+    if (stream->fd < 0)
+        return false;
+    if (process->has_terminal && process->terminal < 0)
+        return receive_terminal(process);
+    ssize_t len = read(stream->fd, bytes, sizeof bytes);
+    bool hung_up = len < 0 && errno == EIO; /* nobody has the terminal any more */
     if (len > 0)
-        process->opts.output(process->opts.context, (struct ml_str){bytes, (size_t)len});
-    else if (len == 0)
-        close_watched_fd(&process->output, &process->output_fd);
+        deliver(process->opts.context, (struct ml_str){bytes, (size_t)len});
+    else if (len == 0 || hung_up)
+        close_stream(stream);
+    if (hung_up)
+        process_input_break(&process->input);
     return len > 0;
+}
+
+/* Nothing of it runs any more: the pipes hold the last output, whoever has them open. */
+static void read_last_output(struct ml_process *process)
+{
+    bool more = true, more_errors = true;
+    for (int i = 0; (more || more_errors) && !process->paused && i < PIECES_AT_ONCE; i++) {
+        more = more && read_piece(process, &process->output, process->opts.output);
+        if (!process->paused)
+            more_errors = more_errors &&
+                          read_piece(process, &process->errors, process->opts.errors);
+    }
+    if (!process->paused)
+        notify_process_ended(process);
 }
 
 static void on_process_output(void *context)
 {
     struct ml_process *process = context;
-    bool more = read_output_piece(process);
-    if (!process->over)
-        return;
-    /* Nothing of it runs any more: the pipe holds the last output, whoever has it open. */
-    for (int i = 0; more && !process->paused && i < PIECES_AT_ONCE; i++)
-        more = read_output_piece(process);
-    if (!process->paused)
-        notify_process_ended(process);
+    read_piece(process, &process->output, process->opts.output);
+    if (process->over)
+        read_last_output(process);
+}
+
+static void on_process_errors(void *context)
+{
+    struct ml_process *process = context;
+    read_piece(process, &process->errors, process->opts.errors);
+    if (process->over)
+        read_last_output(process);
+}
+
+static void resume_last_output(void *context)
+{
+    read_last_output(context);
+}
+
+static void watch_errors(struct ml_process *process)
+{
+    if (process->errors.fd >= 0)
+        process->errors.watch = ml_loop_watch_fd(process->processes->loop, process->errors.fd,
+                                                 on_process_errors, process);
 }
 
 static void end_process(struct ml_process *process)
 {
-    close_watched_fd(&process->control, &process->control_fd);
+    close_stream(&process->control);
     ml_timer_stop(&process->killer);
     process->over = true;
     if (!process->paused)
-        on_process_output(process);
+        read_last_output(process);
 }
 
 static void fill_process_end(struct ml_process *process, const struct process_report *report)
@@ -206,7 +245,7 @@ static void on_keeper_report(void *context)
     struct process_report report;
     ssize_t len;
     do /* a keeper that exits with an unread command resets the socket before its report is read */
-        len = recv(process->control_fd, &report, sizeof report, 0);
+        len = recv(process->control.fd, &report, sizeof report, 0);
     while (len < 0 && (errno == EINTR || errno == ECONNRESET));
     if (len < 0 && errno == EAGAIN)
         return;
@@ -236,22 +275,47 @@ static void kill_whole_process(void *context)
     ml_process_signal(context, SIGKILL);
 }
 
+static void on_input_drained(void *context)
+{
+    const struct ml_process *process = context;
+    if (process->opts.drained)
+        process->opts.drained(process->opts.context);
+}
+
+/* Connects it with our ends. */
+static void connect_process(struct ml_process *process, const int ours[PROCESS_FD_COUNT])
+{
+    struct ml_loop *loop = process->processes->loop;
+    process->output.fd = ours[PROCESS_FD_OUTPUT];
+    process->errors.fd = ours[PROCESS_FD_ERRORS];
+    process->control.fd = ours[PROCESS_FD_CONTROL];
+    watch_output(process);
+    watch_errors(process);
+    process->control.watch = ml_loop_watch_fd(loop, process->control.fd, on_keeper_report, process);
+    process_input_init(&process->input, loop, on_input_drained, process);
+    if (!process->opts.has_input)
+        process_input_fini(&process->input);
+    else if (!process->has_terminal)
+        process_input_connect(&process->input, ours[PROCESS_FD_INPUT]);
+}
+
 int ml_process_start(struct ml_processes *processes, const struct ml_process_opts *opts,
                      struct ml_process **out, struct ml_err *err)
 {
-    int output, control;
-    if (!submit_to_warden(processes, opts, &output, &control))
+    int ours[PROCESS_FD_COUNT];
+    if (!process_submit(processes->socket, opts, ours))
         return ml_err_set(err, ML_EIO, "start %s: %s", opts->argv[0], strerror(errno));
     struct ml_process *process = ml_new(struct ml_process);
     process->processes = processes;
     process->opts = *opts;
     process->opts.count_max = opts->count_max ? opts->count_max : ML_PROCESS_COUNT_MAX;
-    process->output_fd = output;
-    process->control_fd = control;
-    process->output = ml_loop_watch_fd(processes->loop, output, on_process_output, process);
-    process->control = ml_loop_watch_fd(processes->loop, control, on_keeper_report, process);
+    process->terminal = -1;
+    process->has_terminal = opts->terminal != NULL;
+    if (opts->terminal)
+        process->size = *opts->terminal;
+    connect_process(process, ours);
     ml_timer_init(&process->killer, processes->loop, kill_whole_process, process);
-    ml_task_init(&process->resume, on_process_output, process);
+    ml_task_init(&process->resume, resume_last_output, process);
     processes->count++;
     *out = process;
     return 0;
@@ -261,8 +325,8 @@ void ml_process_free(struct ml_process *process)
 {
     if (!process)
         return;
-    close_watched_fd(&process->control, &process->control_fd); /* upon which the keeper kills all */
-    close_watched_fd(&process->output, &process->output_fd);
+    close_stream(&process->control); /* upon which the keeper kills all */
+    close_process_ends(process);
     ml_timer_stop(&process->killer);
     ml_task_cancel(&process->resume);
     process->processes->count--;
@@ -272,13 +336,13 @@ void ml_process_free(struct ml_process *process)
 void ml_process_signal(struct ml_process *process, int signo)
 {
     process_command command = signo;
-    if (process->control_fd >= 0)
-        send(process->control_fd, &command, sizeof command, MSG_NOSIGNAL);
+    if (process->control.fd >= 0)
+        send(process->control.fd, &command, sizeof command, MSG_NOSIGNAL);
 }
 
 void ml_process_stop(struct ml_process *process, int64_t grace_ns)
 {
-    if (process->control_fd < 0)
+    if (process->control.fd < 0)
         return;
     if (grace_ns <= 0) {
         kill_whole_process(process);
@@ -299,13 +363,33 @@ void ml_process_pause(struct ml_process *process, bool paused)
     if (process->paused == paused)
         return;
     process->paused = paused;
-    if (paused)
-        ml_loop_watch_free(ml_take(&process->output));
-    else if (process->over)
+    if (paused) {
+        ml_loop_watch_free(ml_take(&process->output.watch));
+        ml_loop_watch_free(ml_take(&process->errors.watch));
+    } else if (process->over) {
         ml_task_defer(&process->resume, process->processes->loop);
-    else if (process->output_fd >= 0)
-        process->output = ml_loop_watch_fd(process->processes->loop, process->output_fd,
-                                           on_process_output, process);
+    } else {
+        watch_output(process);
+        watch_errors(process);
+    }
+}
+
+size_t ml_process_write(struct ml_process *process, struct ml_str bytes)
+{
+    return process_input_write(&process->input, bytes);
+}
+
+void ml_process_end_input(struct ml_process *process)
+{
+    if (!process->has_terminal)
+        process_input_end(&process->input);
+}
+
+void ml_process_resize(struct ml_process *process, uint16_t columns, uint16_t rows)
+{
+    process->size = (struct ml_process_terminal){.rows = rows, .columns = columns};
+    if (process->terminal >= 0)
+        set_terminal_size(process);
 }
 
 int ml_process_pid(const struct ml_process *process)

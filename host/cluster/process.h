@@ -14,6 +14,11 @@
 #define ML_PROCESS_COUNT_MAX 512 /* processes of one, when nothing else is said */
 #define ML_PROCESS_SAYS_MAX  256
 
+/* Bytes of input that may wait in the host, and how many are left when drained() is called. */
+#define ML_PROCESS_INPUT_MAX  ((size_t)4 * 1024 * 1024)
+#define ML_PROCESS_INPUT_LOW  ((size_t)64 * 1024)
+#define ML_PROCESS_INPUT_FULL SIZE_MAX /* more would have to wait: nothing was taken */
+
 struct ml_processes;
 struct ml_process;
 
@@ -55,6 +60,12 @@ struct ml_process_container {
     size_t mount_count;
 };
 
+/* A terminal of the process's own; of the container's, in one. The size may be 0: unknown yet. */
+struct ml_process_terminal {
+    uint16_t rows;
+    uint16_t columns;
+};
+
 struct ml_process_opts {
     const char *const *argv; /* ends with NULL. A name without '/' is looked up in env's PATH */
     const char *const *env;  /* "NAME=value", ends with NULL; there are no others */
@@ -63,20 +74,28 @@ struct ml_process_opts {
     const struct ml_process_container *container; /* NULL: it sees what the host sees */
     const struct ml_process *beside; /* in the container of this one, which has started; or NULL */
     bool has_network;                /* a container's: it is in a network of its own */
-    int network; /* from ml_pod_network_add; only looked at in ml_process_start */
+    int network;    /* from ml_pod_network_add; only looked at in ml_process_start */
+    bool has_input; /* ml_process_write writes its standard input, which is empty otherwise */
+    const struct ml_process_terminal *terminal; /* for input, output and error; NULL: it has none */
 
     /* Once it runs; not when it could not be started. May be NULL. Nothing may be freed here. */
     void (*started)(void *context);
     /* Standard output and error, in pieces as they come. */
     void (*output)(void *context, struct ml_str bytes);
+    /* Standard error alone; what comes from one pipe says nothing about when it came from the
+     * other. NULL, or with a terminal: it comes to output(). */
+    void (*errors)(void *context, struct ml_str bytes);
+    /* Less than ML_PROCESS_INPUT_LOW waits again, after ml_process_write has returned as much or
+     * more. From the loop; may be NULL. Nothing may be freed here. */
+    void (*drained)(void *context);
     /* Once, after the last output: nothing of it runs any more. The process may be freed here, but
-     * not in output(). */
+     * not in output() and errors(). */
     void (*ended)(void *context, const struct ml_process_end *end);
     void *context;
 };
 
 /* Returns at once; whether the command could be started comes from the loop, in `ended`. Strings
- * are copied. Standard input is empty. ML_EIO: no descriptors, or the warden is gone. */
+ * are copied. ML_EIO: no descriptors, or the warden is gone. */
 ML_NODISCARD int ml_process_start(struct ml_processes *processes,
                                   const struct ml_process_opts *opts, struct ml_process **out,
                                   struct ml_err *err);
@@ -91,6 +110,16 @@ void ml_process_stop(struct ml_process *process, int64_t grace_ns);
 
 /* While paused, output stays in the pipe and writers block; ended() comes after it was read. */
 void ml_process_pause(struct ml_process *process, bool paused);
+
+/* Writes to the standard input. Never blocks: returns how many bytes wait in the host then, or
+ * ML_PROCESS_INPUT_FULL. What a process does not read, because it has ended or closed its input, is
+ * dropped: 0. */
+size_t ml_process_write(struct ml_process *process, struct ml_str bytes);
+/* The process reads the end of its input behind what was written. A terminal has none: nothing
+ * happens, as with runtimes of containers. */
+void ml_process_end_input(struct ml_process *process);
+/* Gives the terminal another size, and the process SIGWINCH. Nothing without a terminal. */
+void ml_process_resize(struct ml_process *process, uint16_t columns, uint16_t rows);
 
 /* Of a container: of its init. 0 until it runs; for display only. */
 int ml_process_pid(const struct ml_process *process);

@@ -90,14 +90,15 @@ static bool drop_rights(void)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_capset, &head, data) == 0;
 }
 
-static bool enter_container(const struct ml_process_container *container, uid_t user, gid_t group,
+static bool enter_container(const struct process_request *request, uid_t user, gid_t group,
                             struct process_report *report)
 {
+    const struct ml_process_container *container = &request->container;
     if (!map_own_ids(container, user, group))
         process_report_failure(report, "map the user: %s", process_errno_text());
     else if (sethostname(container->hostname, strlen(container->hostname)) < 0)
         process_report_failure(report, "sethostname: %s", process_errno_text());
-    else if (!process_root_enter(container, report))
+    else if (!process_root_enter(container, request->has_terminal, report))
         return false;
     else if (!drop_rights())
         process_report_failure(report, "give up rights: %s", process_errno_text());
@@ -108,14 +109,22 @@ static bool enter_container(const struct ml_process_container *container, uid_t 
 
 /* ---- its init ---- */
 
-/* Closes what the keeper had open, but these three. */
-static void close_keeper_fds(int a, int b, int c)
+static int compare_fds(const void *a, const void *b)
 {
-    for (int fd = 3; fd < a || fd < b || fd < c; fd++) {
-        if (fd != a && fd != b && fd != c)
-            close(fd);
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Closes what the keeper had open, but these. Sorts them. */
+static void close_keeper_fds(int *kept, size_t count)
+{
+    int next = 3;
+    qsort(kept, count, sizeof(*kept), compare_fds);
+    for (size_t i = 0; i < count; i++) {
+        if (kept[i] > next)
+            close_range((unsigned)next, (unsigned)kept[i] - 1, 0);
+        next = ML_MAX(next, kept[i] + 1);
     }
-    close_range((unsigned)ML_MAX(ML_MAX(a, b), c) + 1, ~0U, 0);
+    close_range((unsigned)next, ~0U, 0);
 }
 
 /* Reaps; at the end of the command, reports it and exits. */
@@ -132,13 +141,14 @@ static void init_reap(pid_t command, int reports)
 }
 
 /* Starts the command; exits when that fails. */
-static pid_t init_start_command(const struct process_request *request, int output, int reports)
+static pid_t init_start_command(const struct process_request *request,
+                                const struct process_stdio *stdio, int reports)
 {
     struct process_report report = {0};
     int failed[2] = {-1, -1};
     pid_t pid = pipe2(failed, O_CLOEXEC) == 0 ? fork() : -1;
     if (pid == 0)
-        process_exec(request, output, failed[1]);
+        process_exec(request, stdio, failed[1]);
     if (pid < 0)
         process_report_failure(&report, "fork: %s", process_errno_text());
     close(failed[1]);
@@ -146,12 +156,11 @@ static pid_t init_start_command(const struct process_request *request, int outpu
         send_child_report(reports, &report);
         _exit(127);
     }
-    close(failed[0]);
-    close(output);
     return pid;
 }
 
-ML_NORETURN static void run_init(const struct process_request *request, int output, int reports)
+ML_NORETURN static void run_init(const struct process_request *request,
+                                 const struct process_stdio *stdio, int reports)
 {
     struct process_report report = {.what = PROCESS_STARTED};
     struct signalfd_siginfo info;
@@ -161,8 +170,9 @@ ML_NORETURN static void run_init(const struct process_request *request, int outp
     int signals = signalfd(-1, &all, SFD_CLOEXEC);
     prctl(PR_SET_NAME, "moonloop-init");
     setsid();
-    close_keeper_fds(output, reports, signals);
-    pid_t command = init_start_command(request, output, reports);
+    close_keeper_fds((int[]){stdio->input, stdio->output, stdio->errors, reports, signals}, 5);
+    pid_t command = init_start_command(request, stdio, reports);
+    close_keeper_fds((int[]){reports, signals}, 2);
     send_child_report(reports, &report);
     for (;;) {
         if (read(signals, &info, sizeof info) != sizeof info)
@@ -173,8 +183,8 @@ ML_NORETURN static void run_init(const struct process_request *request, int outp
     }
 }
 
-pid_t process_container_start(const struct process_request *request, int output,
-                              const int reports[2])
+pid_t process_container_start(const struct process_request *request,
+                              const struct process_stdio *stdio, const int reports[2])
 {
     uid_t user = geteuid();
     gid_t group = getegid();
@@ -183,8 +193,8 @@ pid_t process_container_start(const struct process_request *request, int output,
         return pid;
     struct process_report report = {0};
     die_with_keeper(reports);
-    if (enter_container(&request->container, user, group, &report))
-        run_init(request, output, reports[1]);
+    if (enter_container(request, user, group, &report))
+        run_init(request, stdio, reports[1]);
     send_child_report(reports[1], &report);
     _exit(127);
 }
@@ -200,8 +210,9 @@ static bool enter_namespaces(int container)
 }
 
 /* Enters the container; its child, which is our sibling, executes the command. */
-ML_NORETURN static void join_container(const struct process_request *request, int output,
-                                       const int reports[2], int told)
+ML_NORETURN static void join_container(const struct process_request *request,
+                                       const struct process_stdio *stdio, const int reports[2],
+                                       int told)
 {
     struct process_report report = {0};
     int container = (int)syscall(SYS_pidfd_open, request->beside, 0);
@@ -210,7 +221,7 @@ ML_NORETURN static void join_container(const struct process_request *request, in
         die_with_keeper(reports);
         umask(022);
         if (drop_rights())
-            process_exec(request, output, reports[1]);
+            process_exec(request, stdio, reports[1]);
     }
     if (pid <= 0) {
         process_report_failure(&report, "enter the container: %s", process_errno_text());
@@ -223,15 +234,15 @@ ML_NORETURN static void join_container(const struct process_request *request, in
     _exit(0);
 }
 
-pid_t process_container_join(const struct process_request *request, int output,
-                             const int reports[2])
+pid_t process_container_join(const struct process_request *request,
+                             const struct process_stdio *stdio, const int reports[2])
 {
     int told[2];
     if (pipe2(told, O_CLOEXEC) < 0)
         return -1;
     pid_t pid = -1, between = fork();
     if (between == 0)
-        join_container(request, output, reports, told[1]);
+        join_container(request, stdio, reports, told[1]);
     close(told[1]);
     if (between > 0) {
         if (read(told[0], &pid, sizeof pid) != sizeof pid)
@@ -254,7 +265,7 @@ ML_NORETURN static void try_container(const char *folder, const int reports[2])
     gid_t group = getegid();
     pid_t pid = clone_process(NAMESPACES);
     if (pid == 0) {
-        if (!enter_container(&request.container, user, group, &report))
+        if (!enter_container(&request, user, group, &report))
             send_child_report(reports[1], &report);
         _exit(0);
     }

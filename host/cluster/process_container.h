@@ -11,9 +11,9 @@
 
 /* Starts a container from its keeper, whose child it becomes. Its init reports over the pipe
  * `reports` whether it has started or failed, and then how the command has ended. -1 and errno. */
-pid_t process_container_start(const struct process_request *request, int output,
-                              const int reports[2]);
+pid_t process_container_start(const struct process_request *request,
+                              const struct process_stdio *stdio, const int reports[2]);
 /* Starts a command in the container of the process `request->beside`; the caller's child as well.
  * A failure goes to `reports`, which a successful start closes. -1: it failed. */
-pid_t process_container_join(const struct process_request *request, int output,
-                             const int reports[2]);
+pid_t process_container_join(const struct process_request *request,
+                             const struct process_stdio *stdio, const int reports[2]);

@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cluster/process_terminal.h"
+
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 void process_report_failure(struct process_report *report, const char *format, ...)
@@ -69,21 +71,33 @@ static void describe_exec_failure(struct process_report *report,
         process_report_failure(report, "exec: \"%s\": %s", command, why);
 }
 
-void process_exec(const struct process_request *request, int output, int failed)
+/* Standard input is /dev/null until here. */
+static bool connect_stdio(const struct process_request *request, const struct process_stdio *stdio)
+{
+    if (request->has_terminal)
+        return process_terminal_open(request, stdio->output);
+    return (stdio->input < 0 || dup2(stdio->input, 0) >= 0) && dup2(stdio->output, 1) >= 0 &&
+           dup2(stdio->errors < 0 ? stdio->output : stdio->errors, 2) >= 0;
+}
+
+void process_exec(const struct process_request *request, const struct process_stdio *stdio,
+                  int failed)
 {
     static const struct rlimit no_core;
+    struct process_report report = {0};
     sigset_t none;
     setsid();
     setrlimit(RLIMIT_CORE, &no_core);
-    dup2(output, 1);
-    dup2(output, 2);
+    bool connected = connect_stdio(request, stdio);
+    if (!connected)
+        process_report_failure(&report, "open a terminal: %s", process_errno_text());
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    bool in_folder = !request->directory || chdir(request->directory) == 0;
+    bool in_folder = connected && (!request->directory || chdir(request->directory) == 0);
     if (in_folder)
         exec_from_path(request->argv, request->env);
-    struct process_report report = {0};
-    describe_exec_failure(&report, request, in_folder);
+    if (connected)
+        describe_exec_failure(&report, request, in_folder);
     ssize_t written = write(failed, &report, sizeof report);
     (void)written; /* if nobody reads it, nobody waits for it */
     _exit(127);

@@ -10,6 +10,7 @@ void process_report_failure(struct process_report *report, const char *format, .
 /* errno in words, as Go writes them: "no such file or directory". Valid until the next call. */
 const char *process_errno_text(void);
 
-/* Becomes the leader of a session, prints to `output`, and executes the command. If that fails, a
- * report of it goes to `failed`, which a successful exec closes. */
-ML_NORETURN void process_exec(const struct process_request *request, int output, int failed);
+/* Becomes the leader of a session with this input and output, and executes the command. If that
+ * fails, a report of it goes to `failed`, which a successful exec closes. */
+ML_NORETURN void process_exec(const struct process_request *request,
+                              const struct process_stdio *stdio, int failed);

@@ -33,26 +33,26 @@ struct keeper {
 
 /* ---- the process, until it is another program ---- */
 
-ML_NORETURN static void exec_kept_process(const struct process_request *request, int output,
-                                          int failed)
+ML_NORETURN static void exec_kept_process(const struct process_request *request,
+                                          const struct process_stdio *stdio, int failed)
 {
     pid_t parent = getppid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (parent != getppid())
         _exit(127);
-    process_exec(request, output, failed);
+    process_exec(request, stdio, failed);
 }
 
-static pid_t fork_kept_process(const struct process_request *request, int output,
-                               const int reports[2])
+static pid_t fork_kept_process(const struct process_request *request,
+                               const struct process_stdio *stdio, const int reports[2])
 {
     if (request->has_container)
-        return process_container_start(request, output, reports);
+        return process_container_start(request, stdio, reports);
     if (request->beside)
-        return process_container_join(request, output, reports);
+        return process_container_join(request, stdio, reports);
     pid_t pid = fork();
     if (pid == 0)
-        exec_kept_process(request, output, reports[1]);
+        exec_kept_process(request, stdio, reports[1]);
     return pid;
 }
 
@@ -87,7 +87,8 @@ static bool enter_network(int network, struct process_report *message)
 
 /* Starts the process; `message` reports the outcome. The child writes to a pipe why it could not be
  * started; a successful exec closes the pipe, but an init keeps it and says that, too. */
-static bool keeper_start_process(struct keeper *keeper, int output, struct process_report *message)
+static bool keeper_start_process(struct keeper *keeper, const struct process_stdio *stdio,
+                                 struct process_report *message)
 {
     const struct process_request *request = &keeper->request;
     int reports[2];
@@ -95,7 +96,7 @@ static bool keeper_start_process(struct keeper *keeper, int output, struct proce
         process_report_failure(message, "pipe: %s", process_errno_text());
         return false;
     }
-    keeper->pid = fork_kept_process(request, output, reports);
+    keeper->pid = fork_kept_process(request, stdio, reports);
     if (keeper->pid < 0)
         process_report_failure(message, "%s: %s", request->has_container ? "clone" : "fork",
                                process_errno_text());
@@ -209,12 +210,14 @@ void process_keeper(const int fds[PROCESS_FD_COUNT])
     if (!process_request_read(&keeper.request, fds[PROCESS_FD_REQUEST]))
         _exit(1);
     struct process_report message = {0};
+    const struct process_stdio stdio = {fds[PROCESS_FD_INPUT], fds[PROCESS_FD_OUTPUT],
+                                        fds[PROCESS_FD_ERRORS]};
     bool started = enter_network(fds[PROCESS_FD_NETWORK], &message) &&
-                   keeper_start_process(&keeper, fds[PROCESS_FD_OUTPUT], &message);
-    close(fds[PROCESS_FD_REQUEST]);
-    close(fds[PROCESS_FD_OUTPUT]);
-    if (fds[PROCESS_FD_NETWORK] >= 0)
-        close(fds[PROCESS_FD_NETWORK]);
+                   keeper_start_process(&keeper, &stdio, &message);
+    for (int i = 0; i < PROCESS_FD_COUNT; i++) {
+        if (i != PROCESS_FD_CONTROL && fds[i] >= 0)
+            close(fds[i]);
+    }
     send_report(&keeper, &message);
     if (!started)
         _exit(1);

@@ -16,179 +16,16 @@
 #include <unistd.h>
 
 #include "cluster/network_lua.h"
-#include "cluster/process_options.h"
+#include "cluster/process_lua_internal.h"
 #include "cluster/tcp_check.h"
 #include "cluster/trusted_internal.h"
 
-#define PROCESS      "cluster.process"
 #define CHECK        "cluster.process.check"
 #define HEADERS_MAX  64
 #define OPEN_AT_ONCE 16
 #define READ_MAX     4096
 
-/* The library that the module was opened with; each function has it as its upvalue. */
-static inline const struct ml_process_library *library_of(lua_State *L)
-{
-    return lua_touserdata(L, lua_upvalueindex(1));
-}
-
 /* ---- processes ---- */
-
-enum { ON_OUTPUT = 1, ON_END, ON_START }; /* user values */
-
-/* A full userdata. The registry holds it, under its own address, while it runs. */
-struct process {
-    struct ml_trusted *trusted;
-    struct ml_process *process; /* NULL: it has ended */
-};
-
-static void call_output_function(void *context, struct ml_str bytes)
-{
-    struct process *process = context;
-    lua_State *L = process->trusted->running;
-    host_push_callback(L, process, ON_OUTPUT);
-    lua_pushlstring(L, bytes.ptr, bytes.len);
-    host_call_back(process->trusted, 1);
-}
-
-static void call_started_function(void *context)
-{
-    struct process *process = context;
-    host_push_callback(process->trusted->running, process, ON_START);
-    host_call_back(process->trusted, 0);
-}
-
-/* [+1] */
-static void push_process_end(lua_State *L, const struct ml_process_end *end)
-{
-    lua_createtable(L, 0, 5);
-    lua_pushinteger(L, end->code);
-    lua_setfield(L, -2, "code");
-    if (end->signo) {
-        lua_pushinteger(L, end->signo);
-        lua_setfield(L, -2, "signal");
-    }
-    lua_pushboolean(L, end->started);
-    lua_setfield(L, -2, "started");
-    lua_pushboolean(L, end->too_many);
-    lua_setfield(L, -2, "too_many");
-    lua_pushstring(L, end->message);
-    lua_setfield(L, -2, "message");
-}
-
-static void call_ended_function(void *context, const struct ml_process_end *end)
-{
-    struct process *process = context;
-    struct ml_trusted *trusted = process->trusted;
-    lua_State *L = trusted->running;
-    host_push_callback(L, process, ON_END);
-    push_process_end(L, end);
-    ml_process_free(ml_take(&process->process));
-    host_release(L, process); /* may be collected from now on */
-    host_call_back(trusted, 1);
-}
-
-/* The process of options.beside; false when it does not run. */
-ML_RAISES static bool check_beside(lua_State *L, struct ml_process_opts *opts)
-{
-    bool is_given = lua_getfield(L, 1, "beside") != LUA_TNIL;
-    const struct process *process = is_given ? luaL_testudata(L, -1, PROCESS) : NULL;
-    luaL_argcheck(L, !is_given || process, 1, "beside");
-    lua_pop(L, 1);
-    if (process)
-        opts->beside = process->process;
-    return !process || (process->process && ml_process_pid(process->process));
-}
-
-/* start(options) -> process, or nil and why not */
-ML_RAISES static int process_start(lua_State *L)
-{
-    static const char *const callbacks[] = {
-        [ON_OUTPUT] = "output", [ON_END] = "ended", [ON_START] = "started"};
-    struct ml_process_opts opts = {.output = call_output_function, .ended = call_ended_function};
-    struct ml_err err = ML_ERR_INIT;
-    process_check_options(L, &opts);
-    if (!check_beside(L, &opts))
-        return host_push_error(L, "the container does not run");
-    struct process *process = lua_newuserdatauv(L, sizeof *process, 3);
-    *process = (struct process){.trusted = host_of(L)};
-    luaL_setmetatable(L, PROCESS);
-    for (int i = ON_OUTPUT; i <= ON_START; i++) {
-        int type = lua_getfield(L, 1, callbacks[i]);
-        bool may_miss = i == ON_START && type == LUA_TNIL;
-        luaL_argcheck(L, type == LUA_TFUNCTION || may_miss, 1, callbacks[i]);
-        if (i == ON_START && !may_miss)
-            opts.started = call_started_function;
-        lua_setiuservalue(L, -2, i);
-    }
-    opts.context = process;
-    if (ml_process_start(library_of(L)->processes, &opts, &process->process, &err) < 0)
-        return host_push_error(L, err.message);
-    host_hold(L, process);
-    return 1;
-}
-
-/* process:signal(number): to its group; nothing when it has ended */
-ML_RAISES static int process_signal(lua_State *L)
-{
-    struct process *process = luaL_checkudata(L, 1, PROCESS);
-    lua_Integer signo = luaL_checkinteger(L, 2);
-    luaL_argcheck(L, signo > 0 && signo < 65, 2, "a signal's number");
-    if (process->process)
-        ml_process_signal(process->process, (int)signo);
-    return 0;
-}
-
-/* process:stop(seconds) */
-ML_RAISES static int process_stop(lua_State *L)
-{
-    struct process *process = luaL_checkudata(L, 1, PROCESS);
-    double seconds = luaL_checknumber(L, 2);
-    luaL_argcheck(L, seconds >= 0 && seconds < 1e9, 2, "seconds, from 0 on");
-    if (process->process)
-        ml_process_stop(process->process, (int64_t)(seconds * (double)ML_NS_PER_S));
-    return 0;
-}
-
-/* process:pause(bool) */
-ML_RAISES static int process_pause(lua_State *L)
-{
-    struct process *process = luaL_checkudata(L, 1, PROCESS);
-    luaL_checktype(L, 2, LUA_TBOOLEAN);
-    if (process->process)
-        ml_process_pause(process->process, lua_toboolean(L, 2));
-    return 0;
-}
-
-/* process:pid() -> number, or nil when it does not run */
-ML_RAISES static int process_pid(lua_State *L)
-{
-    struct process *process = luaL_checkudata(L, 1, PROCESS);
-    int pid = process->process ? ml_process_pid(process->process) : 0;
-    if (pid)
-        lua_pushinteger(L, pid);
-    else
-        lua_pushnil(L);
-    return 1;
-}
-
-/* Called for a running process only when the state is closed: the registry holds it until then. */
-static int process_gc(lua_State *L)
-{
-    struct process *process = lua_touserdata(L, 1);
-    ml_process_free(ml_take(&process->process));
-    return 0;
-}
-
-static void open_process_type(lua_State *L)
-{
-    static const luaL_Reg methods[] = {{"signal", process_signal},
-                                       {"stop", process_stop},
-                                       {"pause", process_pause},
-                                       {"pid", process_pid},
-                                       {NULL, NULL}};
-    host_new_type(L, PROCESS, methods, process_gc);
-}
 
 /* try_container(folder) -> true, or nil and why this machine has none */
 ML_RAISES static int process_try_container(lua_State *L)
@@ -269,7 +106,7 @@ ML_RAISES static struct check *push_new_check(lua_State *L, int function)
 {
     luaL_checktype(L, function, LUA_TFUNCTION);
     struct check *check = lua_newuserdatauv(L, sizeof *check, 1);
-    *check = (struct check){.trusted = host_of(L), .network = library_of(L)->network};
+    *check = (struct check){.trusted = host_of(L), .network = process_library_of(L)->network};
     luaL_setmetatable(L, CHECK);
     lua_pushvalue(L, function);
     lua_setiuservalue(L, -2, 1);
@@ -342,7 +179,7 @@ ML_RAISES static int process_get(lua_State *L)
     request.header_count = check_header_pairs(L, 2, headers);
     request.deadlines.total_ms = (int64_t)(check_timeout_seconds(L, 3) * 1000) + 1;
     struct check *check = push_new_check(L, 4);
-    check->http = ml_http_send(library_of(L)->http, &request, &handler, check);
+    check->http = ml_http_send(process_library_of(L)->http, &request, &handler, check);
     host_hold(L, check);
     return 0;
 }
@@ -538,7 +375,7 @@ ML_RAISES static int process_executable(lua_State *L)
 
 void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_process_library *library)
 {
-    static const luaL_Reg functions[] = {{"start", process_start},
+    static const luaL_Reg functions[] = {{"start", process_handle_start},
                                          {"try_container", process_try_container},
                                          {"connect", process_connect},
                                          {"get", process_get},
@@ -554,7 +391,7 @@ void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_proces
                                          {NULL, NULL}};
     lua_State *L = trusted->running;
     ml_assert(trusted->options.loop != NULL);
-    open_process_type(L);
+    process_handle_open(L);
     host_new_type(L, CHECK, NULL, check_gc);
     lua_newtable(L);
     struct ml_process_library *own = lua_newuserdatauv(L, sizeof *own, 0);

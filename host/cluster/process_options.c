@@ -100,6 +100,29 @@ ML_RAISES static void check_container(lua_State *L, struct ml_process_opts *opts
     opts->container = container;
 }
 
+/* A number of the table on top; 0 when it is missing. */
+ML_RAISES static uint16_t check_size_field(lua_State *L, const char *name)
+{
+    lua_getfield(L, -1, name);
+    lua_Integer size = luaL_optinteger(L, -1, 0);
+    if (size < 0 || size > UINT16_MAX)
+        luaL_error(L, "process.start: terminal.%s is not 0 to 65535", name);
+    lua_pop(L, 1);
+    return (uint16_t)size;
+}
+
+bool process_check_terminal(lua_State *L, struct ml_process_terminal *terminal)
+{
+    int type = lua_getfield(L, 1, "terminal");
+    luaL_argcheck(L, type == LUA_TTABLE || type == LUA_TNIL, 1, "terminal");
+    if (type == LUA_TTABLE) {
+        terminal->rows = check_size_field(L, "rows");
+        terminal->columns = check_size_field(L, "columns");
+    }
+    lua_pop(L, 1);
+    return type == LUA_TTABLE;
+}
+
 void process_check_options(lua_State *L, struct ml_process_opts *opts)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -113,6 +136,8 @@ void process_check_options(lua_State *L, struct ml_process_opts *opts)
     lua_Integer count = luaL_optinteger(L, -1, 0);
     luaL_argcheck(L, count >= 0 && count < UINT32_MAX, 1, "count_max");
     opts->count_max = (uint32_t)count;
+    lua_getfield(L, 1, "input");
+    opts->has_input = lua_toboolean(L, -1);
     check_container(L, opts);
     int type = lua_getfield(L, 1, "network");
     opts->network = network_lua_pod(L, -1);

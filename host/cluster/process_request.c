@@ -48,7 +48,10 @@ static void append_request(struct ml_buf *out, const struct ml_process_opts *opt
         .beside = opts->beside ? ml_process_pid(opts->beside) : 0,
         .has_directory = opts->directory != NULL,
         .has_container = container != NULL,
+        .has_terminal = opts->terminal != NULL,
     };
+    if (opts->terminal)
+        head.terminal = *opts->terminal;
     if (container) {
         head.count_max++;
         head.mountc = (uint32_t)container->mount_count;
@@ -154,6 +157,8 @@ bool process_request_read(struct process_request *request, int fd)
     request->directory = head.has_directory ? next_string(&at) : NULL;
     request->beside = head.beside;
     request->has_container = head.has_container;
+    request->has_terminal = head.has_terminal;
+    request->terminal = head.terminal;
     if (head.has_container)
         read_container(&request->container, &head, &at);
     return true;

@@ -16,6 +16,8 @@ struct process_request_head {
     bool has_directory;
     bool has_container;
     bool read_only;
+    bool has_terminal;
+    struct ml_process_terminal terminal;
 };
 
 /* What was read. Its strings point into `text`. */
@@ -26,6 +28,8 @@ struct process_request {
     const char *directory; /* NULL: where the keeper is */
     int beside;
     bool has_container;
+    bool has_terminal;
+    struct ml_process_terminal terminal;
     struct ml_process_container container;
 };
 

@@ -190,7 +190,7 @@ static bool bind_device(const char *name)
     return process_mount_attach(tree, AT_FDCWD, path);
 }
 
-static bool mount_dev(struct process_report *report)
+static bool mount_dev(bool has_terminal, struct process_report *report)
 {
     const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
     if (mount("dev", "root/dev", "tmpfs", MS_NOSUID, "mode=0755,size=64k") < 0)
@@ -208,6 +208,8 @@ static bool mount_dev(struct process_report *report)
               "newinstance,ptmxmode=0666,mode=0620") < 0 ||
         mount("shm", "root/dev/shm", "tmpfs", flags, "mode=1777,size=64m") < 0)
         return root_failed(report, "mount", "/dev/pts and /dev/shm");
+    if (has_terminal && symlink("pts/0", "root/dev/console") < 0)
+        return root_failed(report, "make", "/dev/console");
     return true;
 }
 
@@ -226,7 +228,8 @@ static bool pivot_into_root(void)
            umount2(".", MNT_DETACH) == 0 && chdir("/") == 0;
 }
 
-bool process_root_enter(const struct ml_process_container *container, struct process_report *report)
+bool process_root_enter(const struct ml_process_container *container, bool has_terminal,
+                        struct process_report *report)
 {
     struct process_mounts mounts = {0};
     umask(0);
@@ -234,7 +237,7 @@ bool process_root_enter(const struct ml_process_container *container, struct pro
                    mount_own_layer(container, report) && make_machine_folders(report) &&
                    make_own_folders(report) && process_mounts_prepare(&mounts, report) &&
                    mount_machine_folders(container->read_only, report) && mount_proc(report) &&
-                   mount_sys(report) && mount_dev(report) &&
+                   mount_sys(report) && mount_dev(has_terminal, report) &&
                    process_mounts_attach(&mounts, "root", report);
     process_mounts_fini(&mounts);
     umask(022);

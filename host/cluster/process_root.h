@@ -9,6 +9,7 @@
 #include "cluster/process_internal.h"
 
 /* Makes it and enters it. The caller is in user, mount and pid namespaces of its own. What cannot
- * be done is in `report`. Linux 5.12. */
+ * be done is in `report`. With `has_terminal` the first terminal that is opened in it is its
+ * console as well. Linux 5.12. */
 ML_NODISCARD bool process_root_enter(const struct ml_process_container *container,
-                                     struct process_report *report);
+                                     bool has_terminal, struct process_report *report);

@@ -78,32 +78,6 @@ static void warden_fork_keeper(struct warden *warden, const int fds[PROCESS_FD_C
     warden->keepers[warden->keeper_count++] = (struct kept){pid, head.count_max};
 }
 
-/* The descriptors of one request, -1 for a network that is not there; false at the host's end. */
-static bool receive_request_fds(int socket, int fds[PROCESS_FD_COUNT])
-{
-    char byte;
-    union {
-        struct cmsghdr head; /* for its alignment */
-        char space[CMSG_SPACE(sizeof(int) * PROCESS_FD_COUNT)];
-    } control;
-    struct iovec data = {&byte, 1};
-    struct msghdr message = {.msg_iov = &data,
-                             .msg_iovlen = 1,
-                             .msg_control = control.space,
-                             .msg_controllen = sizeof control.space};
-    ssize_t len;
-    do
-        len = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (len < 0 && errno == EINTR);
-    const struct cmsghdr *head = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    fds[PROCESS_FD_NETWORK] = -1;
-    if (!head || message.msg_flags & MSG_CTRUNC ||
-        head->cmsg_len < CMSG_LEN(sizeof(int) * PROCESS_FD_NETWORK))
-        return false;
-    memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
-    return true;
-}
-
 /* The host is gone, or waits for us to exit: the keepers notice it themselves and kill their
  * processes. The alarm ends the wait for one that cannot be killed. */
 ML_NORETURN static void warden_leave(void)
@@ -117,7 +91,7 @@ ML_NORETURN static void warden_leave(void)
 static void warden_serve_request(struct warden *warden)
 {
     int fds[PROCESS_FD_COUNT];
-    if (!receive_request_fds(warden->socket, fds))
+    if (!process_fds_receive(warden->socket, fds))
         warden_leave();
     warden_fork_keeper(warden, fds);
     for (size_t i = 0; i < PROCESS_FD_COUNT; i++)

@@ -166,15 +166,31 @@ static void set_up_side(struct connection *connection, size_t which, int fd)
     bufferevent_disable(side->socket, EV_READ); /* nothing is read before there is a target */
 }
 
-static void pass_connection_on(struct ml_relay *relay, int client,
-                               const struct ml_relay_target *target)
+static struct connection *connection_new(struct ml_relay *relay, int client, int target)
 {
     struct connection *connection = ml_new(struct connection);
     connection->relay = relay;
     relay->connection_count++;
     ml_list_push(&relay->connections, &connection->node);
     set_up_side(connection, CLIENT, client);
-    set_up_side(connection, TARGET, target->socket);
+    set_up_side(connection, TARGET, target);
+    return connection;
+}
+
+bool ml_relay_has_room(const struct ml_relay *relay)
+{
+    return relay->connection_count < relay->connections_max;
+}
+
+void ml_relay_join(struct ml_relay *relay, int client, int target)
+{
+    on_connected(connection_new(relay, client, target));
+}
+
+static void pass_connection_on(struct ml_relay *relay, int client,
+                               const struct ml_relay_target *target)
+{
+    struct connection *connection = connection_new(relay, client, target->socket);
     if (bufferevent_socket_connect(connection->sides[TARGET].socket,
                                    (const struct sockaddr *)&target->address,
                                    sizeof target->address) < 0)
@@ -191,8 +207,7 @@ static void on_accepted(struct evconnlistener *listener, evutil_socket_t fd,
     (void)listener;
     if (len == (int)sizeof(struct sockaddr_in) && address->sa_family == AF_INET)
         client = ((const struct sockaddr_in *)address)->sin_addr;
-    if (relay->connection_count < relay->connections_max &&
-        self->find(self->context, client, &target)) {
+    if (ml_relay_has_room(relay) && self->find(self->context, client, &target)) {
         pass_connection_on(relay, (int)fd, &target);
         return;
     }

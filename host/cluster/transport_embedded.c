@@ -181,9 +181,11 @@ static void embedded_sink_abort(void *context)
 
 static void embedded_call_ask_server(struct ml_transport_call *call)
 {
-    static const struct ml_apiserver_sink sink = {embedded_sink_send, embedded_sink_start,
-                                                  embedded_sink_write, embedded_sink_finish,
-                                                  embedded_sink_abort};
+    static const struct ml_apiserver_sink sink = {.send = embedded_sink_send,
+                                                  .start = embedded_sink_start,
+                                                  .write = embedded_sink_write,
+                                                  .finish = embedded_sink_finish,
+                                                  .abort = embedded_sink_abort};
     struct transport_embedded *transport = call->transport;
     struct ml_http_header headers[HEADERS_MAX];
     struct ml_apiserver_request request = {

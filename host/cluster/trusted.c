@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "cluster/trusted_internal.h"
+#include "net/tls_authority.h"
 #include "script/library.h"
 
 /* Message handler: turns the error value into text with a traceback. */
@@ -116,17 +117,28 @@ static void *trusted_allocate(void *context, void *ptr, size_t osize, size_t nsi
     return ml_realloc(ptr, nsize);
 }
 
-/* lua/cluster/ and lua/moonloop/, together. What tests require as "moonloop", "moonloop.testing"
- * and "cjson" is of lua/cluster/testing/. */
+/* What tests require is of lua/cluster/testing/ where a script's module needs its sandbox. */
+static const char *name_in_tests(const char *name)
+{
+    static const char *const others[][2] = {
+        {"moonloop.testing", "cluster.testing"},
+        {"moonloop", "cluster.testing.moonloop"},
+        {"moonloop.base64", "cluster.testing.base64"},
+        {"moonloop.crypto", "cluster.testing.crypto"},
+        {"moonloop.yaml", "cluster.testing.yaml"},
+        {"cjson", "cluster.testing.cjson"},
+    };
+    for (size_t i = 0; i < ML_COUNT(others); i++)
+        if (strcmp(name, others[i][0]) == 0)
+            return others[i][1];
+    return name;
+}
+
+/* lua/cluster/ and lua/moonloop/, together. */
 static const struct script_library *find_embedded_module(const char *name)
 {
     static const struct script_library *const libraries[] = {cluster_library, script_library};
-    if (strcmp(name, "moonloop.testing") == 0)
-        name = "cluster.testing";
-    else if (strcmp(name, "moonloop") == 0)
-        name = "cluster.testing.moonloop";
-    else if (strcmp(name, "cjson") == 0)
-        name = "cluster.testing.cjson";
+    name = name_in_tests(name);
     for (size_t i = 0; i < ML_COUNT(libraries); i++)
         for (const struct script_library *module = libraries[i]; module->name; module++)
             if (strcmp(module->name, name) == 0)
@@ -144,8 +156,8 @@ ML_RAISES static int search_embedded_module(lua_State *L)
         return 1;
     }
     lua_pushfstring(L, "@%s", module->file);
-    if (luaL_loadbufferx(L, (const char *)module->text, (size_t)(module->end - module->text),
-                         lua_tostring(L, -1), "t") != LUA_OK)
+    if (luaL_loadbufferx(L, (const char *)module->code, (size_t)(module->end - module->code),
+                         lua_tostring(L, -1), "b") != LUA_OK)
         return lua_error(L);
     lua_pushstring(L, module->file);
     return 2;
@@ -179,6 +191,8 @@ ML_RAISES static int open_host_module(lua_State *L)
     lua_setfield(L, -2, "file");
     host_open_x509(L);
     lua_setfield(L, -2, "x509");
+    host_open_stream(L);
+    lua_setfield(L, -2, "stream");
     host_add_misc(L);
     host_add_timers(L);
     return 1;
@@ -225,10 +239,25 @@ void ml_trusted_free(struct ml_trusted *trusted)
         ml_task_cancel(&trusted->deferred);
     lua_close(trusted->L);
     host_regex_fini(trusted);
+    ml_tls_authority_free(trusted->authority);
     host_encoder_fini(&trusted->encoder);
     ml_buf_fini(&trusted->work);
     ml_buf_fini(&trusted->traceback);
     free(trusted);
+}
+
+struct ml_tls_authority *ml_trusted_authority(struct ml_trusted *trusted, struct ml_err *err)
+{
+    if (!trusted->authority &&
+        ml_tls_authority_new(trusted->options.clock, &trusted->authority, err) < 0)
+        return NULL;
+    return trusted->authority;
+}
+
+void ml_trusted_set_authority(struct ml_trusted *trusted, struct ml_tls_authority *authority)
+{
+    ml_assert(!trusted->authority);
+    trusted->authority = authority;
 }
 
 int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str text,

@@ -39,6 +39,14 @@ void ml_trusted_free(struct ml_trusted *trusted);
 ML_NODISCARD int ml_trusted_run(struct ml_trusted *trusted, const char *chunk, struct ml_str text,
                                 struct ml_err *err);
 
+/* The cluster's authority, whose certificate is published and which signs requests. Without
+ * ml_trusted_set_authority one is made in memory when it is first asked for: NULL and ML_ETLS when
+ * that fails. It lives as long as `trusted`. */
+struct ml_tls_authority;
+struct ml_tls_authority *ml_trusted_authority(struct ml_trusted *trusted, struct ml_err *err);
+/* Takes it over. Before anybody has asked for it. */
+void ml_trusted_set_authority(struct ml_trusted *trusted, struct ml_tls_authority *authority);
+
 /* The message of its last failure with its traceback; "" at first. */
 const char *ml_trusted_traceback(const struct ml_trusted *trusted);
 

@@ -41,6 +41,7 @@ struct ml_trusted {
     struct ml_task deferred;
     lua_Integer deferred_first, deferred_last; /* places in the queue of host.defer */
     void *matching;                            /* of host.regex; NULL until first used */
+    struct ml_tls_authority *authority;        /* NULL until first asked for */
 };
 
 /* The extra space of every thread of a trusted state. */
@@ -117,6 +118,7 @@ int host_open_yaml(lua_State *L);
 int host_open_regex(lua_State *L);
 int host_open_file(lua_State *L);
 int host_open_x509(lua_State *L);
+int host_open_stream(lua_State *L);
 void host_add_misc(lua_State *L);
 void host_add_timers(lua_State *L);
 

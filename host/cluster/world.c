@@ -2,7 +2,9 @@
  * still. Driven by Lua through world_lua.c, by specs in C directly. */
 #include "cluster/world.h"
 
+#include "cluster/own_webhooks.h"
 #include "cluster/transport_embedded.h"
+#include "cluster/world_http.h"
 
 #define ROUNDS_MAX  10000 /* of one settle */
 #define ROUNDS_MORE 200   /* after those, to find what does not end */
@@ -79,11 +81,13 @@ struct ml_world {
     bool running;   /* inside settle or advance */
 
     struct ml_transport *transport; /* with the faults, which outlive a restart */
+    struct ml_outbound *outbound;   /* answers ctx.http */
 
     /* Made anew for each life of the operator. */
     struct ml_metrics *metrics;
     struct ml_operator *operator;
     enum life life;
+    struct ml_err trouble; /* with registering webhooks: of the settle under way */
 
     struct tally tallies[TALLIES_MAX];
     size_t tally_count;
@@ -103,6 +107,14 @@ static void tally_request(void *context, const struct ml_transport_request *requ
         world->tallies[world->tally_count++] = (struct tally){ml_take(&text), 1};
 }
 
+static void on_script_live(void *context)
+{
+    struct ml_world *world = context;
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_own_webhooks_register(world->operator, ml_world_trusted(world), &err) < 0)
+        world->trouble = err;
+}
+
 static void make_world_operator(struct ml_world *world)
 {
     static const char *const everywhere[] = {NULL};
@@ -116,8 +128,10 @@ static void make_world_operator(struct ml_world *world)
         .metrics = world->metrics,
         .namespaces = everywhere,
         .instance = INSTANCE,
+        .outbound = world->outbound,
     };
     world->operator= ml_operator_new(&opts);
+    ml_operator_on_live(world->operator, on_script_live, world);
     for (size_t i = 0; world->scripts[i]; i++)
         ml_operator_add_source(world->operator,
                                ml_world_source_new(world->loop, world->scripts[i]));
@@ -191,6 +205,8 @@ int ml_world_new(const struct ml_world_options *options, struct ml_world **out, 
         ml_world_free(world);
         return r;
     }
+    ml_own_webhooks_open(ml_world_trusted(world), &world->operator);
+    world->outbound = ml_world_http_new(world->loop, ml_world_trusted(world));
     build_on_server(world, &options->setup);
     *out = world;
     return 0;
@@ -201,6 +217,7 @@ void ml_world_free(struct ml_world *world)
     if (!world)
         return;
     tear_down_on_server(world);
+    ml_world_http_free(world->outbound);
     ml_apiserver_free(world->server);
     ml_loop_free(world->loop);
     free_world_scripts(world);
@@ -277,6 +294,11 @@ static int settle_world(struct ml_world *world, struct ml_err *err)
         ml_operator_start(world->operator);
         r = poll_until_idle(world, err);
     }
+    if (r == 0 && world->trouble.kind) {
+        *err = world->trouble;
+        r = err->kind;
+    }
+    world->trouble = ML_ERR_INIT;
     return r;
 }
 
@@ -355,6 +377,11 @@ int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_err *err)
     if (r == 0)
         ml_clock_fake_advance(&world->clock, ns);
     return r;
+}
+
+struct ml_metrics *ml_world_metrics(struct ml_world *world)
+{
+    return world->metrics;
 }
 
 struct ml_operator *ml_world_operator(struct ml_world *world)

@@ -71,6 +71,7 @@ void ml_world_set_wall_clock(struct ml_world *world, int64_t delta_ns);
  * next settle. */
 ML_NODISCARD int ml_world_suspend(struct ml_world *world, int64_t ns, struct ml_err *err);
 
+struct ml_metrics *ml_world_metrics(struct ml_world *world);   /* until restart or reset */
 struct ml_operator *ml_world_operator(struct ml_world *world); /* until restart or reset */
 struct ml_apiserver *ml_world_server(struct ml_world *world);
 struct ml_trusted *ml_world_trusted(struct ml_world *world);

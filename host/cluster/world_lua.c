@@ -205,6 +205,19 @@ static int lua_ready(void *world, struct ml_str argument, struct ml_buf *result,
     return 0;
 }
 
+/* metrics() -> the page that /metrics serves, as text */
+static int lua_metrics(void *world, struct ml_str argument, struct ml_buf *result,
+                       struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    (void)argument, (void)err;
+    ml_metrics_write(ml_world_metrics(world), &page);
+    ml_json_writer_init(&writer, result);
+    ml_json_string(&writer, ml_buf_str(&page));
+    return 0;
+}
+
 /* Copies the strings of the list `scripts` to `out`, which ends with NULL. */
 static int read_reset_scripts(struct ml_str argument, char **out, struct ml_err *err)
 {
@@ -261,6 +274,7 @@ void ml_world_lua_open(struct ml_world *world)
                      {"suspend", lua_suspend},
                      {"cached", lua_cached},
                      {"ready", lua_ready},
+                     {"metrics", lua_metrics},
                      {"reset", lua_reset}};
     for (size_t i = 0; i < ML_COUNT(functions); i++)
         ml_trusted_define(ml_world_trusted(world), "cluster.world", functions[i].name,

@@ -1,4 +1,4 @@
-/* Called for kubeconfigs, credentials, and by the embedded API server. */
+/* Called for kubeconfigs, credentials, by scripts and by the embedded API server. */
 #include "codec/base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -72,4 +72,22 @@ bool ml_base64_decode(struct ml_str text, struct ml_buf *out)
         return false;
     out->len += (size_t)len;
     return true;
+}
+
+int ml_base64_decode_strict(struct ml_str text, struct ml_buf *out, struct ml_err *err)
+{
+    static const int unused_bits[] = {0, 3, 15};
+    size_t padding = ml_str_ends(text, "==") ? 2 : ml_str_ends(text, "=");
+    for (size_t i = 0; i + padding < text.len; i++)
+        if (sextet(text.ptr[i]) < 0)
+            return ml_err_set(err, ML_EINVALID, "byte %zu (0x%02x) is no character of base64",
+                              i + 1, (unsigned char)text.ptr[i]);
+    if (text.len % 4 != 0)
+        return ml_err_set(err, ML_EINVALID,
+                          "it has %zu characters; base64 has a multiple of 4, with = at the end",
+                          text.len);
+    if (padding && sextet(text.ptr[text.len - padding - 1]) & unused_bits[padding])
+        return ml_err_set(err, ML_EINVALID,
+                          "the last character before = has bits that belong to no byte");
+    return ml_base64_decode(text, out) ? 0 : ml_err_set(err, ML_ELIMIT, "it is too large");
 }

@@ -2,9 +2,15 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/err.h"
 
 bool ml_base64_encode(struct ml_str bytes, struct ml_buf *out); /* false: buffer full */
 
 /* Line ends and spaces between the characters are skipped, as Go's decoder does for '\r' and
  * '\n'. False, with `out` as it was, for any other stray character or wrong padding. */
 ML_NODISCARD bool ml_base64_decode(struct ml_str text, struct ml_buf *out);
+
+/* Takes only what ml_base64_encode makes: skips nothing, and has no bits left over. ML_EINVALID
+ * says where it is wrong. ML_ELIMIT: the buffer is full. */
+ML_NODISCARD int ml_base64_decode_strict(struct ml_str text, struct ml_buf *out,
+                                         struct ml_err *err);

@@ -12,11 +12,20 @@
  * few aliases that each double the one before would fill any memory. */
 #define ALIASED_BYTES_MAX ((size_t)1024 * 1024)
 
-/* `out_trailing` and `duplicates` may be NULL. */
-static int convert(struct ml_str text, size_t json_max, struct ml_buf *out, size_t *out_trailing,
-                   struct ml_buf *duplicates, struct ml_yaml_fault *fault)
+int ml_yaml_go_on(const struct ml_yaml_tree *tree, size_t more, struct ml_yaml_fault *fault)
 {
-    struct ml_yaml_tree tree;
+    size_t held = tree->capacity * sizeof tree->nodes[0] + tree->texts.capacity + more;
+    if (!tree->watch || tree->watch->go_on(tree->watch->context, held))
+        return 0;
+    return ml_err_set(fault->err, ML_ELIMIT, "the reading was ended");
+}
+
+/* `watch`, `out_trailing` and `duplicates` may be NULL. */
+static int convert(struct ml_str text, size_t json_max, const struct ml_yaml_watch *watch,
+                   struct ml_buf *out, size_t *out_trailing, struct ml_buf *duplicates,
+                   struct ml_yaml_fault *fault)
+{
+    struct ml_yaml_tree tree = {.watch = watch};
     size_t len_before = out->len;
     size_t out_max = len_before + ML_MIN(json_max, SIZE_MAX / 2);
     bool twice = false;
@@ -37,7 +46,7 @@ int ml_yaml_document(struct ml_str text, size_t json_max, struct ml_buf *out,
                      struct ml_buf *duplicates, struct ml_err *err)
 {
     struct ml_yaml_fault fault = {.err = err};
-    int r = convert(text, json_max, out, NULL, duplicates, &fault);
+    int r = convert(text, json_max, NULL, out, NULL, duplicates, &fault);
     if (r == 0 || fault.of_json)
         return r;
     if (fault.named_line)
@@ -153,7 +162,7 @@ static int next_yaml(struct ml_yaml_stream *stream, size_t json_max, struct ml_b
         advance(stream, line_len(stream->rest));
     if (is_wrong_separator(first))
         return refuse_separator(stream, first, err);
-    int r = convert(chunk, json_max, out, &trailing, NULL, &fault);
+    int r = convert(chunk, json_max, stream->watch, out, &trailing, NULL, &fault);
     if (r < 0)
         return ml_err_wrap(err, "line %zu", stream->line - 1 + ML_MAX(fault.line, (size_t)1));
     if (trailing)

@@ -3,9 +3,9 @@
  * that a manifest means the same here and there. `0644` is 420, `1_000` is 1000, `yes`, `on` and
  * `y` are true, `<<` merges, `!!binary` is decoded, an unknown tag says nothing. Times stay text.
  *
- * Limits, of one document: ML_JSON_DEPTH_MAX levels, 10,000 anchors; what aliases add has at most
- * 1 MiB and the length of the text, and at most the share of the whole that Kubernetes' reader
- * allows (no "billion laughs"). */
+ * Limits, of one document: ML_JSON_DEPTH_MAX levels, 10,000 anchors, 100 directives; what aliases
+ * add has at most 1 MiB and the length of the text, and at most the share of the whole that
+ * Kubernetes' reader allows (no "billion laughs"). */
 #pragma once
 
 #include "base/buf.h"
@@ -24,10 +24,19 @@
 ML_NODISCARD int ml_yaml_document(struct ml_str text, size_t json_max, struct ml_buf *out,
                                   struct ml_buf *duplicates, struct ml_err *err);
 
+/* Who pays for the reading of a text, where neither its author nor who calls may take more than
+ * their share. `go_on` is asked for each document and node, with the bytes of memory that the
+ * reader holds; false ends the reading with ML_ELIMIT. */
+struct ml_yaml_watch {
+    bool (*go_on)(void *context, size_t held);
+    void *context;
+};
+
 /* The documents of a file, as kubectl finds them: a line that begins with "---" ends one, and only
  * a comment may follow on it; JSON objects may follow each other without. */
 struct ml_yaml_stream {
-    size_t line; /* where the document given last begins, from 1 */
+    size_t line;                       /* where the document given last begins, from 1 */
+    const struct ml_yaml_watch *watch; /* to be set after init; NULL: nobody */
 
     /* Private. */
     struct ml_str rest;

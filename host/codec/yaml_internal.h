@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "codec/json.h"
+#include "codec/yaml.h"
 
 /* Where something is wrong. */
 struct ml_yaml_fault {
@@ -44,12 +45,18 @@ struct ml_yaml_node {
 struct ml_yaml_tree {
     struct ml_yaml_node *nodes;
     size_t len, capacity;
-    uint32_t root;       /* 0: no document */
-    struct ml_buf texts; /* of the nodes; it never moves, and is wiped */
+    uint32_t root;                     /* 0: no document */
+    struct ml_buf texts;               /* of the nodes; it never moves, and is wiped */
+    const struct ml_yaml_watch *watch; /* NULL: nobody */
 };
 
-/* yaml_tree.c. Reads the first document. When `out_trailing` is not NULL it gets the line, from 1,
- * of what follows that document, or 0. End the tree in any case. */
+/* yaml.c. Asks who watches whether to go on; `more`: bytes that are held beside the tree. */
+ML_NODISCARD int ml_yaml_go_on(const struct ml_yaml_tree *tree, size_t more,
+                               struct ml_yaml_fault *fault);
+
+/* yaml_tree.c. Reads the first document; of the tree only `watch` is set. When `out_trailing` is
+ * not NULL it gets the line, from 1, of what follows that document, or 0. End the tree in any case.
+ */
 ML_NODISCARD int ml_yaml_tree_read(struct ml_yaml_tree *tree, struct ml_str text,
                                    size_t *out_trailing, struct ml_yaml_fault *fault);
 void ml_yaml_tree_fini(struct ml_yaml_tree *tree);

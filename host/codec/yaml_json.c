@@ -9,7 +9,8 @@
 
 #include <math.h>
 
-#define FEW 16 /* members that are sorted by insertion */
+#define FEW       16 /* members that are sorted by insertion */
+#define KEY_BYTES 64 /* of one that is made, with its place; those of numbers are short */
 
 /* A member of a mapping that is being written. */
 struct member {
@@ -63,11 +64,15 @@ static double allowed_share(size_t reads)
     return (double)reads >= high ? 0.10 : 0.99 - 0.89 * (((double)reads - low) / (high - low));
 }
 
+/* Counts a node that is read, and asks whether to go on. */
 static int count_read(struct writer *writer, const struct ml_yaml_node *node)
 {
+    size_t held = writer->members_capacity * sizeof writer->members[0] +
+                  writer->keys_capacity * KEY_BYTES + writer->out->capacity;
+    int r = ml_yaml_go_on(writer->tree, held, writer->fault);
     writer->reads++;
-    if (writer->alias_depth == 0)
-        return 0;
+    if (r < 0 || writer->alias_depth == 0)
+        return r;
     writer->aliased_reads++;
     if (writer->aliased_reads > 100 && writer->reads > 1000 &&
         (double)writer->aliased_reads / (double)writer->reads > allowed_share(writer->reads))

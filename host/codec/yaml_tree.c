@@ -8,8 +8,9 @@
 
 #include <yaml.h>
 
-#define ANCHORS_MAX 10000 /* of one document */
-#define TAG_PREFIX  "tag:yaml.org,2002:"
+#define ANCHORS_MAX    10000 /* of one document */
+#define DIRECTIVES_MAX 100   /* libyaml compares each with all before it */
+#define TAG_PREFIX     "tag:yaml.org,2002:"
 
 struct builder {
     yaml_parser_t parser;
@@ -18,6 +19,7 @@ struct builder {
     struct ml_yaml_fault *fault;
     struct ml_map anchors; /* name to place; a later one of the same name counts */
     size_t anchor_count;
+    size_t text_len;
     struct level {
         uint32_t node, last; /* the collection, and its last child so far */
     } levels[ML_JSON_DEPTH_MAX];
@@ -174,6 +176,13 @@ static int add_event(struct builder *builder)
     ML_UNREACHABLE();
 }
 
+/* An entry of a map is below 64 bytes; the parser may have the longest scalar twice. */
+static int ask_to_go_on(struct builder *builder)
+{
+    return ml_yaml_go_on(builder->tree, 64 * builder->anchor_count + 2 * builder->text_len,
+                         builder->fault);
+}
+
 /* The current event is the document's start; afterwards it is its end. */
 static int read_document(struct builder *builder)
 {
@@ -183,6 +192,8 @@ static int read_document(struct builder *builder)
     int r = next_event(builder);
     while (r == 0 && builder->event.type != YAML_DOCUMENT_END_EVENT) {
         r = add_event(builder);
+        if (r == 0)
+            r = ask_to_go_on(builder);
         if (r == 0)
             r = next_event(builder);
     }
@@ -217,13 +228,34 @@ static int read_stream(struct builder *builder, size_t *out_trailing)
     return r;
 }
 
+/* Does a line end before `at`? In UTF-16 a zero is before it, whatever stands there. */
+static bool ends_line(struct ml_str text, size_t at)
+{
+    const struct ml_str before = {text.ptr, at};
+    return at == 0 || memchr("\n\r\0", text.ptr[at - 1], 3) || ml_str_ends(before, "\xc2\x85") ||
+           ml_str_ends(before, "\xe2\x80\xa8") || ml_str_ends(before, "\xe2\x80\xa9");
+}
+
+static bool has_many_directives(struct ml_str text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.len && count <= DIRECTIVES_MAX; i++)
+        count += text.ptr[i] == '%' && ends_line(text, i);
+    return count > DIRECTIVES_MAX;
+}
+
 int ml_yaml_tree_read(struct ml_yaml_tree *tree, struct ml_str text, size_t *out_trailing,
                       struct ml_yaml_fault *fault)
 {
-    struct builder builder = {.tree = tree, .fault = fault};
-    *tree = (struct ml_yaml_tree){0};
+    struct builder builder = {.tree = tree, .fault = fault, .text_len = text.len};
+    *tree = (struct ml_yaml_tree){.watch = tree->watch};
     if (text.len > UINT32_MAX / 4)
         return ml_err_set(fault->err, ML_ELIMIT, "more than 1 GiB of YAML");
+    if (has_many_directives(text))
+        return ml_err_set(fault->err, ML_ELIMIT, "more than %d directives", DIRECTIVES_MAX);
+    int r = ask_to_go_on(&builder);
+    if (r < 0)
+        return r;
     /* A UTF-16 text grows by half, an escape like "\L" from two bytes to three. */
     ml_buf_init(&tree->texts, text.len * 2 + 16);
     (void)ml_buf_reserve(&tree->texts, text.len * 2 + 16);
@@ -233,7 +265,7 @@ int ml_yaml_tree_read(struct ml_yaml_tree *tree, struct ml_str text, size_t *out
         ml_assert(!"memory for a YAML parser");
     const char *input = text.ptr ? text.ptr : "";
     yaml_parser_set_input_string(&builder.parser, (const unsigned char *)input, text.len);
-    int r = read_stream(&builder, out_trailing);
+    r = read_stream(&builder, out_trailing);
     yaml_event_delete(&builder.event);
     yaml_parser_delete(&builder.parser);
     ml_map_fini(&builder.anchors);

@@ -41,6 +41,16 @@ struct moonloop_opts {
     const char *const *scripts_configmaps; /* "NAMESPACE/NAME", NULL-terminated */
     const char *metrics_bind_address;      /* "host:port"; default and "0": not served */
     const char *health_probe_bind_address; /* the same */
+    /* Where API servers call the webhooks of the scripts, over TLS; default and "0": not served.
+     * The certificate is the host's own, kept in a Secret, unless there is a folder with tls.crt
+     * and tls.key, which is read again whenever it changes. */
+    const char *webhook_bind_address;
+    const char *webhook_cert_dir;
+    const char *webhook_url;         /* "https://host:port", when they call no Service */
+    const char *webhook_namespace;   /* of Service and Secret; default: as that of the Lease */
+    const char *webhook_service;     /* default "moonloop-webhook" */
+    const char *webhook_cert_secret; /* default "moonloop-webhook-cert" */
+    int webhook_cert_seconds;        /* how long its own certificate is good for; default a year */
     /* A folder of this process alone, which outlives it. The host records there which version of a
      * script ran when the process died, and loads the last good version instead of that one after
      * two deaths in a row. Default: nothing is recorded. */
@@ -50,7 +60,13 @@ struct moonloop_opts {
     int log_fd;               /* default 1, standard output */
     size_t script_memory_max; /* bytes of one script's state; default 16 MiB */
     int drain_seconds;        /* for the shutdown: running reconciles, Events; default 25 */
-    int handle_signals;       /* SIGTERM and SIGINT stop the host; default no */
+    /* What scripts may ask by ctx.http: "https://billing.example.com", NULL-terminated; default:
+     * nothing. Through which proxy (default: as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say; "":
+     * none), and a file with the authority of these servers (default: the system's). */
+    const char *const *allow_http;
+    const char *http_proxy;
+    const char *http_ca_file;
+    int handle_signals; /* SIGTERM and SIGINT stop the host; default no */
     /* Before the first script is loaded, the whole process permanently gives up the rights that an
      * operator does not need: starting programs, writing files and reading files other than its own
      * (landlock), core dumps, most system calls (seccomp). Only for a process that does nothing

@@ -580,6 +580,12 @@ void ml_client_free(struct ml_client *client)
     free(client);
 }
 
+int ml_client_ask_fence(const struct ml_client *client, const char *method, const char *path,
+                        struct ml_err *err)
+{
+    return client->fence ? client->fence(client->fence_context, method, path, err) : 0;
+}
+
 void ml_client_set_fence(struct ml_client *client, ml_client_fence *fence, void *context)
 {
     client->fence = fence;

@@ -42,6 +42,10 @@ void ml_client_free(struct ml_client *client); /* every call must have ended or 
  * nothing is sent. NULL: no fence. */
 typedef int ml_client_fence(void *context, const char *method, const char *path,
                             struct ml_err *err);
+/* The fence's answer about something else that is sent, which changes what others see: 0 without a
+ * fence. */
+ML_NODISCARD int ml_client_ask_fence(const struct ml_client *client, const char *method,
+                                     const char *path, struct ml_err *err);
 void ml_client_set_fence(struct ml_client *client, ml_client_fence *fence, void *context);
 
 enum ml_verb {
@@ -62,6 +66,7 @@ struct ml_client_request {
     struct ml_str body;        /* JSON; copied */
     const char *field_manager; /* for writes; NULL: the User-Agent's default */
     bool force;                /* apply: take over fields of others */
+    bool dry_run;              /* the server does all but store it */
     const char *flow; /* the controller that sends: flows take turns; copied; NULL: the host */
     bool yields; /* waits behind all others: Events about finished work must not delay work that is
                     due */
@@ -69,6 +74,7 @@ struct ml_client_request {
                                  when they do not fit. Must outlive the call. NULL: no budget is
                                  charged. An answer has at most 32 MiB */
     const char *uid, *resource_version; /* delete: preconditions, or NULL */
+    bool foreground;    /* delete: what the object owns goes first; else it goes afterwards */
     int64_t timeout_ms; /* of each attempt as a whole; 0: the API server's own time-out */
 };
 

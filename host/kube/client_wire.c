@@ -41,6 +41,8 @@ static char *make_request_path(const struct ml_client_request *request)
         ml_url_query(&path, "fieldManager", ml_str_of(request->field_manager));
     if (request->verb == ML_VERB_APPLY && request->force)
         ml_url_query(&path, "force", ML_STR("true"));
+    if (request->dry_run)
+        ml_url_query(&path, "dryRun", ML_STR("All"));
     return ml_buf_take(&path);
 }
 
@@ -52,7 +54,8 @@ static void make_delete_body(const struct ml_client_request *request, struct ml_
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "kind", ML_STR("DeleteOptions"));
     ml_json_put_string(&writer, "apiVersion", ML_STR("v1"));
-    ml_json_put_string(&writer, "propagationPolicy", ML_STR("Background"));
+    ml_json_put_string(&writer, "propagationPolicy",
+                       request->foreground ? ML_STR("Foreground") : ML_STR("Background"));
     if (request->uid || request->resource_version) {
         ml_json_key(&writer, ML_STR("preconditions"));
         ml_json_begin_object(&writer);

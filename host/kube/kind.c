@@ -13,6 +13,28 @@ const struct ml_kind ml_kind_event = {
     "events.k8s.io/v1", "events.k8s.io", "v1", "Event", "events", true, false};
 const struct ml_kind ml_kind_lease = {
     "coordination.k8s.io/v1", "coordination.k8s.io", "v1", "Lease", "leases", true, false};
+const struct ml_kind ml_kind_secret = {"v1", "", "v1", "Secret", "secrets", true, false};
+const struct ml_kind ml_kind_crd = {"apiextensions.k8s.io/v1",
+                                    "apiextensions.k8s.io",
+                                    "v1",
+                                    "CustomResourceDefinition",
+                                    "customresourcedefinitions",
+                                    false,
+                                    true};
+const struct ml_kind ml_kind_mutating = {"admissionregistration.k8s.io/v1",
+                                         "admissionregistration.k8s.io",
+                                         "v1",
+                                         "MutatingWebhookConfiguration",
+                                         "mutatingwebhookconfigurations",
+                                         false,
+                                         false};
+const struct ml_kind ml_kind_validating = {"admissionregistration.k8s.io/v1",
+                                           "admissionregistration.k8s.io",
+                                           "v1",
+                                           "ValidatingWebhookConfiguration",
+                                           "validatingwebhookconfigurations",
+                                           false,
+                                           false};
 
 /* Letters, digits and '-', starting with a letter, not ending with '-'. */
 static bool is_dns_label(struct ml_str text, bool upper_too)
@@ -44,6 +66,11 @@ static bool is_dns_subdomain(struct ml_str text)
         before = c;
     }
     return isalnum(before);
+}
+
+bool ml_group_is_built_in(struct ml_str group)
+{
+    return !group.len || !memchr(group.ptr, '.', group.len) || ml_str_ends(group, ".k8s.io");
 }
 
 bool ml_gvk_parse(struct ml_str api_version, struct ml_str kind, struct ml_gvk *out)

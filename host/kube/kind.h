@@ -15,6 +15,9 @@ struct ml_gvk {
  * form, or with characters no API group, version or kind has. */
 ML_NODISCARD bool ml_gvk_parse(struct ml_str api_version, struct ml_str kind, struct ml_gvk *out);
 
+/* A group of the API server itself: the core group, one without a dot, or one of k8s.io. */
+bool ml_group_is_built_in(struct ml_str group);
+
 /* A kind as discovery knows it. Interned in ml_discovery: one per group, version and kind, so
  * pointers can be compared; lives as long as the discovery. All strings terminated. */
 struct ml_kind {
@@ -28,7 +31,8 @@ struct ml_kind {
 };
 
 /* Kinds that the host itself uses, on every server. */
-extern const struct ml_kind ml_kind_configmap, ml_kind_namespace, ml_kind_event, ml_kind_lease;
+extern const struct ml_kind ml_kind_configmap, ml_kind_namespace, ml_kind_event, ml_kind_lease,
+    ml_kind_secret, ml_kind_crd, ml_kind_mutating, ml_kind_validating;
 
 /* Appends "/apis/apps/v1/namespaces/NS/deployments/NAME/SUB". `ns` empty: all namespaces;
  * `name`, `subresource` empty: without. Names are percent-encoded where they need it. */

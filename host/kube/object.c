@@ -39,7 +39,7 @@ struct ml_object {
     struct ml_dict_text *text;
     int64_t generation;
     uint8_t lens[TEXTS];
-    bool deleting, has_owner;
+    bool deleting : 1, has_owner : 1, has_finalizers : 1;
     char bytes[]; /* the texts, and the block; nothing between them */
 };
 
@@ -121,6 +121,11 @@ bool ml_object_deleting(const struct ml_object *object)
     return object->deleting;
 }
 
+bool ml_object_has_finalizers(const struct ml_object *object)
+{
+    return object->has_finalizers;
+}
+
 bool ml_object_controller(const struct ml_object *object, struct ml_owner *out)
 {
     if (!object->has_owner)
@@ -150,6 +155,7 @@ struct meta {
     struct meta_string texts[TEXTS]; /* the namespace without a '/', as it is written */
     int64_t generation;
     bool deleting;
+    bool has_finalizers;
     bool has_owner; /* one with controller: true */
     bool has_api_version, has_kind;
     struct ml_str managed_fields; /* the whole member, with one comma; or empty */
@@ -268,6 +274,8 @@ static void read_metadata_member(struct meta *meta, const struct member *member)
         (void)!ml_str_to_i64(member->value, &meta->generation);
     else if (ml_str_is(member->key, "deletionTimestamp"))
         meta->deleting = !ml_str_is(member->value, "null");
+    else if (ml_str_is(member->key, "finalizers"))
+        meta->has_finalizers = member->value.ptr[0] == '[' && !ml_str_is(member->value, "[]");
     else if (ml_str_is(member->key, "ownerReferences"))
         read_owners(meta, member->value);
     else
@@ -440,6 +448,7 @@ static struct ml_object *object_of_parts(const struct meta *meta, struct ml_str 
         .packed_len = (uint32_t)block.len,
         .generation = meta->generation,
         .deleting = meta->deleting,
+        .has_finalizers = meta->has_finalizers,
         .has_owner = meta->has_owner,
     };
     for (size_t i = 0; i < TEXTS; i++)

@@ -40,7 +40,9 @@ struct ml_str ml_object_rv(const struct ml_object *object); /* as text, for requ
 uint64_t ml_object_rv_number(const struct ml_object *object);
 int64_t ml_object_generation(const struct ml_object *object);
 bool ml_object_deleting(const struct ml_object *object); /* has a deletionTimestamp */
-size_t ml_object_bytes(const struct ml_object *object);  /* held in memory, for metrics */
+/* False: metadata.finalizers is empty. True: ask finalizers.h. */
+bool ml_object_has_finalizers(const struct ml_object *object);
+size_t ml_object_bytes(const struct ml_object *object); /* held in memory, for metrics */
 
 /* The owner whose reference has controller: true. */
 struct ml_owner {

@@ -40,6 +40,7 @@ struct ml_http_deadlines {
 };
 
 struct sockaddr;
+struct ssl_st;
 
 struct ml_http_request {
     const char *method;
@@ -50,12 +51,23 @@ struct ml_http_request {
     const struct ml_http_tls *tls;
     struct ml_http_deadlines deadlines;
     bool streaming; /* a list or watch: a connection of its own, kept for the next one */
+    /* Somebody else's, which a proxy passes on: with no fields of ours but Host and Content-Length,
+     * and in HTTP/1.1. */
+    bool passed_on;
     /* Called when a connection is ready, just before the request is written to it: non-zero ends
      * the call with that error, and nothing is sent. May be NULL. `context` is the call's. */
     int (*may_send)(void *context, struct ml_err *err);
     /* A socket that can connect to this address, which may be in another network than the process;
      * -1: there is none, and the call fails. NULL: an ordinary one. `context` is the call's. */
     int (*open_socket)(void *context, const struct sockaddr *address);
+    /* Asked about each address of the server that a connection is to be made to, as its name
+     * resolves to it: non-zero and the address is not used; the call fails with that error when
+     * there is no other. Not asked about the address of a proxy. NULL: all may be used. `context`
+     * is the call's. */
+    int (*may_connect)(void *context, const struct sockaddr *address, struct ml_err *err);
+    /* Called for each field of the answer's head, in their order, before head(). Slices live during
+     * the call. May be NULL. `context` is the call's. */
+    void (*field)(void *context, struct ml_str name, struct ml_str value);
 };
 
 /* ---- for servers ---- */
@@ -69,10 +81,14 @@ struct ml_http_exchange {
     const struct ml_http_header *headers; /* in the order sent, names as sent */
     size_t header_count;
     struct ml_str body;
+    struct ssl_st *tls; /* OpenSSL's SSL of the connection, for tls_client.h; NULL: plain */
+    const char *client; /* its address */
 
     /* To set: called once when the client disconnects, or the server is freed, before the answer
      * has ended. The exchange is freed when it returns; nothing may be sent. May be NULL. */
     void (*closed)(void *context);
+    /* To set before ml_http_upgrade: what the client sends from then on, piece by piece. */
+    void (*received)(void *context, struct ml_str bytes);
     void *context;
 };
 

@@ -1,10 +1,11 @@
 /* Calls: from ml_http_send over the head and the pieces to done(). libcurl's handles may only be
  * added and removed while libcurl is not on the stack, so both happen in a task. Called by
- * kube/transport_http.c and by the probes of `moonloop dev`. */
+ * kube/transport_http.c, and in `moonloop dev` by probes and by what asks webhooks and pods. */
 #include "net/http_client.h"
 
 #include <pthread.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/wipe.h"
 #include "net/http_curl.h"
@@ -142,6 +143,9 @@ struct ml_http_call {
     void *context;
     int (*may_send)(void *context, struct ml_err *err);
     int (*open_socket)(void *context, const struct sockaddr *address);
+    int (*may_connect)(void *context, const struct sockaddr *address, struct ml_err *err);
+    struct ml_err *refused; /* by may_connect: why the last address was; NULL: none was */
+    void (*field)(void *context, struct ml_str name, struct ml_str value);
     bool writes;
     char *url;
     struct ml_http_options options;
@@ -149,7 +153,10 @@ struct ml_http_call {
     struct ml_http_deadlines deadlines;
     int64_t total_due; /* monotonic ns; INT64_MAX: none */
     struct ml_timer timer;
-    struct ml_err *err; /* what ends the call, unless it is libcurl that does */
+    bool paused;           /* by its owner */
+    bool held;             /* by libcurl, which keeps a piece */
+    struct ml_task resume; /* lets libcurl go on */
+    struct ml_err *err;    /* what ends the call, unless it is libcurl that does */
     char detail[CURL_ERROR_SIZE];
 };
 
@@ -180,10 +187,12 @@ static void call_free(struct ml_http_call *call)
     ml_http_options_fini(&call->options);
     ml_http_pool_put(call->pool);
     ml_timer_stop(&call->timer);
+    ml_task_cancel(&call->resume);
     ml_list_remove(&call->node);
     ml_http_head_fini(&call->head);
     free(call->url);
     free(call->err);
+    free(call->refused);
     free(call);
 }
 
@@ -218,7 +227,7 @@ static int64_t phase_limit_ms(const struct ml_http_call *call)
     case CALL_WAITING:
         return call->deadlines.first_byte_ms;
     case CALL_READING:
-        return call->deadlines.idle_ms;
+        return call->paused ? 0 : call->deadlines.idle_ms;
     case CALL_CANCELED:
     case CALL_DONE:
         return 0;
@@ -321,12 +330,25 @@ static int on_call_connected(void *context, char *peer_ip, char *local_ip, int p
     return CURL_PREREQFUNC_OK;
 }
 
+/* Of an interim answer (1xx) nothing is passed on. */
+static void call_pass_field(struct ml_http_call *call, struct ml_str line)
+{
+    line = ml_str_trim(line);
+    if (!call->field || call->head.complete || call->head.head.status < 200 || line.len == 0 ||
+        ml_str_starts(line, "HTTP/"))
+        return;
+    struct ml_str value = line;
+    struct ml_str name = ml_str_cut(&value, ':');
+    call->field(call->context, ml_str_trim(name), ml_str_trim(value));
+}
+
 static size_t on_head_line(char *bytes, size_t one, size_t len, void *context)
 {
     struct ml_http_call *call = context;
     (void)one;
     if (call->phase == CALL_CANCELED)
         return CURL_WRITEFUNC_ERROR;
+    call_pass_field(call, (struct ml_str){bytes, len});
     if (!ml_http_head_line(&call->head, (struct ml_str){bytes, len}))
         return len;
     call_enter(call, CALL_READING);
@@ -342,6 +364,9 @@ static size_t on_body_piece(char *bytes, size_t one, size_t len, void *context)
     (void)one;
     if (call->phase == CALL_CANCELED)
         return CURL_WRITEFUNC_ERROR;
+    call->held = call->paused;
+    if (call->held)
+        return CURL_WRITEFUNC_PAUSE;
     call_arm(call);
     if (len == 0)
         return 0;
@@ -359,6 +384,10 @@ static void call_set_failure(struct ml_http_call *call, CURLcode code, struct ml
         .code = code, .url = call->url, .peer = peer, .detail = call->detail};
     curl_easy_getinfo(call->easy, CURLINFO_OS_ERRNO, &failure.os_errno);
     bool connecting = call->phase == CALL_CONNECTING && call->deadlines.connect_ms > 0;
+    if (call->refused && call->phase == CALL_CONNECTING) {
+        *err = *call->refused;
+        return;
+    }
     if (code == CURLE_OPERATION_TIMEDOUT && connecting)
         call_set_timeout(call, err); /* libcurl was a moment ahead of our timer */
     else
@@ -374,6 +403,18 @@ static void on_transfer_ended(CURL *easy, CURLcode code)
         return;
     }
     if (code != CURLE_OK && !call->err)
+        call_set_failure(call, code, call_err(call));
+    call_finish(call, call->err);
+}
+
+static void on_call_resumed(void *context)
+{
+    struct ml_http_call *call = context;
+    call->held = false;
+    CURLcode code = ml_http_pool_unpause(call->pool, call->easy);
+    if (code == CURLE_OK || call->phase == CALL_CANCELED)
+        return;
+    if (!call->err)
         call_set_failure(call, code, call_err(call));
     call_finish(call, call->err);
 }
@@ -456,15 +497,24 @@ static curl_socket_t on_socket_wanted(void *context, curlsocktype purpose,
                                       struct curl_sockaddr *address)
 {
     struct ml_http_call *call = context;
+    struct ml_err err = ML_ERR_INIT;
     (void)purpose; /* there is only one: to connect */
-    int fd = call->open_socket(call->context, &address->addr);
+    if (call->may_connect && !call->options.proxy &&
+        call->may_connect(call->context, &address->addr, &err) < 0) {
+        call->refused = call->refused ? call->refused : ml_new(struct ml_err);
+        *call->refused = err;
+        return CURL_SOCKET_BAD;
+    }
+    int fd = call->open_socket
+                 ? call->open_socket(call->context, &address->addr)
+                 : socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     return fd >= 0 ? fd : CURL_SOCKET_BAD;
 }
 
 static void call_set_callbacks(struct ml_http_call *call)
 {
     CURL *easy = call->easy;
-    if (call->open_socket) {
+    if (call->open_socket || call->may_connect) {
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket_wanted);
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, call);
     }
@@ -490,6 +540,8 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
     call->context = context;
     call->may_send = request->may_send;
     call->open_socket = request->open_socket;
+    call->may_connect = request->may_connect;
+    call->field = request->field;
     call->writes = strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0;
     call->url = ml_strdup(request->url);
     call->deadlines = request->deadlines;
@@ -498,6 +550,7 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
         call->total_due = ml_clock_monotonic(ml_loop_clock(client->loop)) +
                           request->deadlines.total_ms * ML_NS_PER_MS;
     ml_timer_init(&call->timer, client->loop, on_call_deadline, call);
+    ml_task_init(&call->resume, on_call_resumed, call);
     ml_http_head_init(&call->head);
     call->pool = ml_http_pool_get(&client->pools, request->tls, request->streaming);
     call->easy = client_get_easy(client);
@@ -516,8 +569,22 @@ void ml_http_cancel(struct ml_http_call *call)
     if (!call || call->phase == CALL_CANCELED || call->phase == CALL_DONE)
         return;
     ml_timer_stop(&call->timer);
+    ml_task_cancel(&call->resume);
     call->phase = CALL_CANCELED;
     ml_list_remove(&call->node);
     ml_list_push(&call->client->ending, &call->node);
     ml_task_defer(&call->client->work, call->client->loop);
+}
+
+void ml_http_call_pause(struct ml_http_call *call, bool paused)
+{
+    if (call->paused == paused || call->phase == CALL_CANCELED || call->phase == CALL_DONE)
+        return;
+    call->paused = paused;
+    if (call->phase == CALL_READING)
+        call_arm(call);
+    if (paused)
+        ml_task_cancel(&call->resume);
+    else if (call->held)
+        ml_task_defer(&call->resume, call->client->loop);
 }

@@ -54,3 +54,7 @@ struct ml_http_call *ml_http_send(struct ml_http_client *client,
                                   const struct ml_http_handler *handler, void *context);
 /* No callback comes after this. Allowed inside the call's own head() and data(). */
 void ml_http_cancel(struct ml_http_call *call);
+/* While paused no data() comes, and its deadline stands still; the server has to wait when some 16
+ * KiB and the kernel's buffers are full. Allowed inside head() and data(). Only for requests with
+ * `passed_on`: libcurl pauses no single stream of an HTTP/2 connection reliably. */
+void ml_http_call_pause(struct ml_http_call *call, bool paused);

@@ -16,7 +16,8 @@
  * notice that a client does not read. */
 #define SEND_BYTES (256 * 1024)
 /* A client may send this much ahead while its request is being answered, whatever others do. */
-#define AHEAD_BYTES ((size_t)64 * 1024)
+#define AHEAD_BYTES    ((size_t)64 * 1024)
+#define UPGRADED_PIECE ((size_t)16 * 1024) /* of what is received in one call */
 
 static void connection_start_timer(struct http_connection *connection, int64_t ms)
 {
@@ -162,21 +163,21 @@ void http_refusal(const struct http_connections *all, int status, struct ml_http
         all->refusal(all->context, status, out);
 }
 
-/* ---- refusing a request before it is whole ---- */
+/* ---- our last word on a connection ---- */
 
-/* Drops what a refused client goes on sending: closing with unread bytes would reset the
- * connection, and the client would lose our answer. Don't use `context`: a pending call of evhttp's
- * read callback may pass an argument of its own. */
-static void on_refused_input(struct bufferevent *bev, void *context)
+/* Drops what a client goes on sending after our last word: closing with unread bytes would reset
+ * the connection, and the client would lose our answer. Don't use `context`: a pending call of
+ * evhttp's read callback may pass an argument of its own. */
+static void on_discarded_input(struct bufferevent *bev, void *context)
 {
     struct evbuffer *input = bufferevent_get_input(bev);
     (void)context;
     evbuffer_drain(input, evbuffer_get_length(input));
 }
 
-static void on_refusal_sent(struct bufferevent *bev, void *context)
+static void on_last_byte_sent(struct bufferevent *bev, void *context)
 {
-    (void)context;
+    struct http_connection *connection = context;
     SSL *ssl = bufferevent_openssl_get_ssl(bev);
     if (evbuffer_get_length(bufferevent_get_output(bev)))
         return;
@@ -184,29 +185,43 @@ static void on_refusal_sent(struct bufferevent *bev, void *context)
         SSL_shutdown(ssl);
     ERR_clear_error();
     shutdown(bufferevent_getfd(bev), SHUT_WR);
+    connection->unsent_bytes = 0;
+    connection_start_timer(connection, LINGER_MS);
 }
 
-static void on_refused_closed(struct bufferevent *bev, short what, void *context)
+static void on_lingering_closed(struct bufferevent *bev, short what, void *context)
 {
     (void)bev, (void)what;
     http_connection_end(context);
 }
+
+/* Sends what waits, and then waits a little for the client to close. */
+static void connection_linger(struct http_connection *connection)
+{
+    connection->is_lingering = true;
+    http_connection_set_held(connection, 0);
+    on_discarded_input(connection->bev, NULL);
+    bufferevent_setcb(connection->bev, on_discarded_input, on_last_byte_sent, on_lingering_closed,
+                      connection);
+    bufferevent_enable(connection->bev, EV_READ | EV_WRITE);
+    if (evbuffer_get_length(bufferevent_get_output(connection->bev)) == 0)
+        bufferevent_trigger(connection->bev, EV_WRITE, BEV_TRIG_DEFER_CALLBACKS);
+}
+
+/* ---- refusing a request before it is whole ---- */
 
 static void connection_send_refusal(struct http_connection *connection)
 {
     struct evbuffer *output = bufferevent_get_output(connection->bev);
     struct ml_http_answer answer = {0};
     http_refusal(connection->all, connection->refusal, &answer);
-    on_refused_input(connection->bev, NULL);
     evbuffer_add_printf(output,
                         "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
                         "Connection: close\r\n\r\n",
                         answer.status, http_reason(answer.status), answer.content_type,
                         answer.body.len);
     evbuffer_add(output, answer.body.ptr, answer.body.len);
-    bufferevent_setcb(connection->bev, on_refused_input, on_refusal_sent, on_refused_closed,
-                      connection);
-    bufferevent_enable(connection->bev, EV_READ | EV_WRITE);
+    connection_linger(connection);
     connection_start_timer(connection, LINGER_MS);
 }
 
@@ -217,7 +232,7 @@ static void connection_refuse(struct http_connection *connection, int status)
     connection->phase = HTTP_REFUSED;
     http_connection_set_held(connection, 0);
     connection->refusal = status;
-    bufferevent_setcb(connection->bev, NULL, NULL, on_refused_closed, connection);
+    bufferevent_setcb(connection->bev, NULL, NULL, on_lingering_closed, connection);
     ml_task_defer(&connection->task, connection->all->loop);
 }
 
@@ -288,7 +303,8 @@ static void on_connection_input(struct evbuffer *input, const struct evbuffer_cb
     (void)input;
     if (info->n_added == 0)
         return;
-    if (connection->phase == HTTP_REFUSED || connection->phase == HTTP_ABORTED)
+    if (connection->phase == HTTP_REFUSED || connection->phase == HTTP_ABORTED ||
+        connection->is_lingering)
         return;
     http_connection_set_held(connection, connection->held_bytes + info->n_added);
     if (connection->phase == HTTP_IDLE) {
@@ -364,6 +380,54 @@ void http_connection_guard(struct http_connection *connection)
      * writes the next time. */
     bufferevent_enable(connection->bev, EV_READ);
 }
+
+/* ---- upgraded connections ---- */
+
+/* evhttp may call this with an argument of its own, from a call that it had put off. */
+static void on_upgraded_input(struct bufferevent *bev, void *context)
+{
+    struct evbuffer *input = bufferevent_get_input(bev);
+    char piece[UPGRADED_PIECE];
+    bufferevent_getcb(bev, NULL, NULL, NULL, &context);
+    struct http_connection *connection = context;
+    struct ml_http_exchange *exchange = &connection->exchange;
+    while (connection->phase == HTTP_BUSY && !connection->cut &&
+           (bufferevent_get_enabled(bev) & EV_READ)) {
+        int len = evbuffer_remove(input, piece, sizeof piece);
+        http_connection_set_held(connection, evbuffer_get_length(input));
+        if (len <= 0)
+            break;
+        exchange->received(exchange->context, (struct ml_str){piece, (size_t)len});
+    }
+}
+
+void http_connection_upgrade(struct http_connection *connection)
+{
+    connection->upgraded = true;
+    bufferevent_setcb(connection->bev, on_upgraded_input, NULL, on_connection_event, connection);
+    bufferevent_enable(connection->bev, EV_WRITE); /* evhttp only does while it answers */
+    http_connection_pause(connection, false);
+}
+
+void http_connection_pause(struct http_connection *connection, bool paused)
+{
+    if (paused) {
+        bufferevent_disable(connection->bev, EV_READ);
+        return;
+    }
+    bufferevent_enable(connection->bev, EV_READ);
+    /* What is there already would be noticed only when more comes. */
+    if (evbuffer_get_length(bufferevent_get_input(connection->bev)) > 0)
+        bufferevent_trigger(connection->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
+}
+
+void http_connection_finish_upgraded(struct http_connection *connection)
+{
+    http_connection_sending(connection);
+    connection_linger(connection);
+}
+
+/* ---- the timer, and the end ---- */
 
 static void on_connection_timer(void *context)
 {

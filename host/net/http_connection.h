@@ -8,6 +8,9 @@
  *   - evhttp makes its bufferevent through our hook and sets the callbacks' argument to its
  *     connection, so the two can be matched right after the accept (http_connection_adopt);
  *   - evhttp_connection_free() always calls the close callback first;
+ *   - evhttp takes nothing from the input while its read callback is unset, as it is while the
+ *     handler is busy (http_connection_guard): an upgraded connection's bytes are ours from the
+ *     101 on, also those behind the request. evhttp keeps the request until the close;
  *   - a request that the handler still holds is taken off a connection that fails, and is then
  *     ours to free; in all other cases evhttp frees it. */
 #pragma once
@@ -53,6 +56,8 @@ struct http_connection {
     struct ml_http_header *headers;
     bool streaming;
     bool chunked;
+    bool upgraded;     /* evhttp has no part in it any more, until it closes */
+    bool is_lingering; /* our last word has been written; what the client sends is dropped */
 };
 
 /* The connections of one server. */
@@ -100,6 +105,13 @@ void http_connection_bound_unsent(struct http_connection *writer);
 /* Puts our callbacks between the bufferevent and evhttp; needed after each call of evhttp that
  * writes, because it sets its own. */
 void http_connection_guard(struct http_connection *connection);
+
+/* From now on what arrives goes to the exchange, and evhttp sees none of it. */
+void http_connection_upgrade(struct http_connection *connection);
+/* Of an upgraded one. */
+void http_connection_pause(struct http_connection *connection, bool paused);
+/* Closes an upgraded one when all that was written has been sent. */
+void http_connection_finish_upgraded(struct http_connection *connection);
 
 /* The reason phrase of a status; NULL if evhttp's own is right. */
 const char *http_reason(int status);

@@ -355,7 +355,7 @@ static int apply_target(struct ml_http_options *options, CURL *easy, const char 
 static int apply_headers(struct ml_http_options *options, CURL *easy,
                          const struct ml_http_request *request, struct ml_err *err)
 {
-    bool typed = false;
+    bool typed = false, has_agent = false, accepts = false;
     for (size_t i = 0; i < request->header_count; i++) {
         const struct ml_http_header *header = &request->headers[i];
         if (!ml_http_is_token(header->name) || strpbrk(header->value, "\r\n"))
@@ -366,7 +366,13 @@ static int apply_headers(struct ml_http_options *options, CURL *easy,
         ML_AUTO_WIPE char *line = ml_join(ml_str_of(name), ml_str_of(header->value));
         slist_append(&options->headers, line);
         typed = typed || strcasecmp(header->name, "Content-Type") == 0;
+        has_agent = has_agent || strcasecmp(header->name, "User-Agent") == 0;
+        accepts = accepts || strcasecmp(header->name, "Accept") == 0;
     }
+    if (request->passed_on && !has_agent)
+        slist_append(&options->headers, "User-Agent:");
+    if (request->passed_on && !accepts)
+        slist_append(&options->headers, "Accept:");
     slist_append(&options->headers, "Expect:");
     if (!typed)
         slist_append(&options->headers, "Content-Type:");
@@ -409,6 +415,8 @@ int ml_http_options_apply(struct ml_http_options *options, CURL *easy,
                                        : apply_target(options, easy, url, tls, route, err);
     if (r < 0)
         return r;
+    if (request->passed_on)
+        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     r = apply_method(options, easy, request, err);
     if (r < 0)
         return r;

@@ -203,3 +203,12 @@ void ml_http_pool_put(struct ml_http_pool *pool)
     if (--pool->calls == 0)
         ml_timer_start(&pool->idle, pool->stale ? 0 : POOL_IDLE_NS);
 }
+
+CURLcode ml_http_pool_unpause(struct ml_http_pool *pool, CURL *easy)
+{
+    ml_assert(!pool->all->inside);
+    pool->all->inside = true;
+    CURLcode code = curl_easy_pause(easy, CURLPAUSE_CONT);
+    pool->all->inside = false;
+    return code;
+}

@@ -3,6 +3,7 @@
  * before and between requests: http_connection.c. */
 #include "net/http_server.h"
 
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/http_struct.h>
@@ -77,13 +78,18 @@ static void exchange_read_request(struct http_connection *connection,
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
     const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
     const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
+    char *client = NULL; /* evhttp's own */
+    ev_uint16_t port;
+    evhttp_connection_get_peer(connection->evcon, &client, &port);
     struct evbuffer *input = evhttp_request_get_input_buffer(request);
     connection->exchange = (struct ml_http_exchange){
         .method = method_name(request),
         .path = path && *path ? path : "/",
         .query = query ? query : "",
         .body.len = evbuffer_get_length(input),
+        .client = client ? client : "",
     };
+    connection->exchange.tls = bufferevent_openssl_get_ssl(connection->bev);
     connection->exchange.body.ptr = (const char *)evbuffer_pullup(input, -1);
     exchange_read_headers(connection, request);
 }
@@ -159,6 +165,7 @@ static void on_request(struct evhttp_request *request, void *context)
     struct ml_http_exchange *exchange = &connection->exchange;
     connection->request = request;
     connection->streaming = false;
+    connection->upgraded = false;
     evhttp_request_set_on_complete_cb(request, on_answer_sent, connection);
     http_connection_begin_request(connection);
     http_connection_guard(connection);
@@ -192,6 +199,14 @@ static bool answer_has_body(const struct http_connection *connection, int status
 {
     return status >= 200 && status != 204 && status != 304 &&
            strcmp(connection->exchange.method ? connection->exchange.method : "", "HEAD") != 0;
+}
+
+static bool answer_has_length(const struct ml_http_answer *answer)
+{
+    for (size_t i = 0; i < answer->header_count; i++)
+        if (strcasecmp(answer->headers[i].name, "Content-Length") == 0)
+            return true;
+    return false;
 }
 
 static void answer_add_head(struct http_connection *connection, const struct ml_http_answer *answer)
@@ -234,7 +249,8 @@ void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answ
     exchange->body = ML_STR("");
     http_connection_set_held(connection,
                              evbuffer_get_length(bufferevent_get_input(connection->bev)));
-    connection->chunked = !is_1_0 && answer_has_body(connection, head->status);
+    connection->chunked = !is_1_0 && !answer_has_length(head) &&
+                          answer_has_body(connection, head->status);
     /* Asked by HTTP/1.0 to keep the connection, evhttp would say "Content-Length: 0". */
     if (is_1_0)
         evhttp_remove_header(evhttp_request_get_input_headers(request), "Connection");
@@ -250,7 +266,9 @@ size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece)
     ml_assert(connection->streaming);
     if (connection->cut)
         return SIZE_MAX / 2;
-    if (piece.len && connection->chunked)
+    if (piece.len && connection->upgraded)
+        http_unsent_add_text(output, piece);
+    else if (piece.len && connection->chunked)
         http_unsent_add_chunk(connection->all->unsent, output, piece);
     else if (piece.len && answer_has_body(connection, connection->request->response_code))
         http_unsent_add_text(output, piece);
@@ -266,6 +284,10 @@ void ml_http_finish(struct ml_http_exchange *exchange)
         http_connection_abort(connection);
         return;
     }
+    if (connection->upgraded) {
+        http_connection_finish_upgraded(connection);
+        return;
+    }
     http_connection_sending(connection);
     if (!connection->chunked && evbuffer_get_length(bufferevent_get_output(connection->bev)) == 0) {
         evhttp_send_reply_end(connection->request); /* and may have closed the connection */
@@ -273,6 +295,37 @@ void ml_http_finish(struct ml_http_exchange *exchange)
     }
     evhttp_send_reply_end(connection->request);
     http_connection_guard(connection);
+}
+
+bool ml_http_upgrade(struct ml_http_exchange *exchange, const struct ml_http_header *headers,
+                     size_t count)
+{
+    struct http_connection *connection = exchange_connection(exchange);
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
+    ml_assert(!connection->streaming && exchange->received);
+    if (connection->request->major != 1 || connection->request->minor == 0 ||
+        connection->request->type == EVHTTP_REQ_HEAD)
+        return false;
+    evbuffer_drain(evhttp_request_get_input_buffer(connection->request), exchange->body.len);
+    exchange->body = ML_STR("");
+    http_connection_set_held(connection,
+                             evbuffer_get_length(bufferevent_get_input(connection->bev)));
+    evbuffer_add_printf(output, "HTTP/1.1 101 Switching Protocols\r\n");
+    for (size_t i = 0; i < count; i++) {
+        if (!strpbrk(headers[i].value, "\r\n"))
+            evbuffer_add_printf(output, "%s: %s\r\n", headers[i].name, headers[i].value);
+    }
+    evbuffer_add(output, "\r\n", 2);
+    connection->streaming = true;
+    http_connection_upgrade(connection);
+    return true;
+}
+
+void ml_http_pause(struct ml_http_exchange *exchange, bool paused)
+{
+    struct http_connection *connection = exchange_connection(exchange);
+    ml_assert(connection->upgraded);
+    http_connection_pause(connection, paused);
 }
 
 void ml_http_abort(struct ml_http_exchange *exchange)
@@ -430,6 +483,14 @@ void ml_http_server_free(struct ml_http_server *server)
     ml_map_fini(&all->by_evcon);
     SSL_CTX_free(all->tls);
     free(server);
+}
+
+void ml_http_server_set_tls(struct ml_http_server *server, struct ssl_ctx_st *tls)
+{
+    ml_assert(server->connections.tls && tls);
+    SSL_CTX_up_ref(tls);
+    SSL_CTX_free(server->connections.tls);
+    server->connections.tls = tls;
 }
 
 int ml_http_server_port(const struct ml_http_server *server)

@@ -37,6 +37,9 @@ ML_NODISCARD int ml_http_server_new(const struct ml_http_server_opts *opts,
                                     struct ml_http_server **out, struct ml_err *err);
 /* Closes all connections; closed() is called for exchanges under way. Not inside a handler. */
 void ml_http_server_free(struct ml_http_server *server);
+/* Of a server with TLS: connections that begin from now on have this context, of which it takes its
+ * own reference. */
+void ml_http_server_set_tls(struct ml_http_server *server, struct ssl_ctx_st *tls);
 int ml_http_server_port(const struct ml_http_server *server);
 int ml_http_server_listener(const struct ml_http_server *server);       /* the socket; borrowed */
 size_t ml_http_server_connections(const struct ml_http_server *server); /* open now */
@@ -50,13 +53,25 @@ const char *ml_http_header(const struct ml_http_exchange *exchange, const char *
 void ml_http_answer(struct ml_http_exchange *exchange, const struct ml_http_answer *answer);
 
 /* Begins an answer of unknown length: chunked, or for HTTP/1.0 ended by the connection's
- * close. `head->body` is not sent. The request's body is gone from here on. */
+ * close. With a Content-Length among the headers, the caller writes so much, or aborts.
+ * `head->body` is not sent. The request's body is gone from here on. */
 void ml_http_stream(struct ml_http_exchange *exchange, const struct ml_http_answer *head);
 /* Adds a piece and returns the bytes now waiting in this process to be sent, SIZE_MAX / 2 when the
  * connection has been cut (unsent_bytes_max). If that is too much, the caller calls ml_http_abort.
  * A piece that is written to several streams in a row is kept once. */
 size_t ml_http_write(struct ml_http_exchange *exchange, struct ml_str piece);
 void ml_http_finish(struct ml_http_exchange *exchange); /* the exchange is over */
+
+/* Answers 101 Switching Protocols with these headers (one with a line end is left out): from here
+ * on the connection is raw bytes, from the client by received(), to it by ml_http_write, which adds
+ * no framing. ml_http_finish closes it once all has been sent, and nothing is received any more. It
+ * has no limit in time. A client that closes its sending side counts as disconnected here, too.
+ * False: HTTP/1.0 and HEAD have no upgrades, and the exchange is still to be answered. */
+ML_NODISCARD bool ml_http_upgrade(struct ml_http_exchange *exchange,
+                                  const struct ml_http_header *headers, size_t count);
+/* Of an upgraded exchange: while paused nothing is received, and the client has to wait. Its
+ * disconnecting is not noticed either, unless something is written. */
+void ml_http_pause(struct ml_http_exchange *exchange, bool paused);
 
 /* Cuts the connection, whatever has been sent so far; closed() is not called. The exchange is
  * over. */

@@ -175,7 +175,7 @@ void controller_circuit_close(struct ml_controller *self)
 
 /* ---- versions and changes ---- */
 
-static void enqueue_at_start(struct ml_controller *self, struct ml_str key)
+void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key)
 {
     controller_note_cause(self, key, "start", ML_STR(""));
     ml_workqueue_add(self->queue, key, ML_PRIORITY_LOW);
@@ -192,7 +192,7 @@ static void enqueue_all_objects(void *context)
     size_t cursor = 0;
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));)
         if (controller_acts(self, ml_object_key(object)))
-            enqueue_at_start(self, ml_object_key(object));
+            controller_enqueue_at_start(self, ml_object_key(object));
 }
 
 /* The swap. It happens in one step of the loop, so between any two reconciles. */
@@ -212,6 +212,8 @@ static void on_revision_ready(void *context, struct ml_revision *revision)
     ml_enqueue_filter_reset_backoff(self->filter);
     ml_repeats_clear(&self->failures);
     ml_read_sets_drop_all(self->read_sets);
+    ml_custom_metrics_declare(self->custom, revision->declaration->metrics,
+                              revision->declaration->metric_count);
     controller_report_reads_off(self);
     controller_circuit_close(self);
     enqueue_all_objects(self);
@@ -246,6 +248,7 @@ static void on_object_gone(void *context, struct ml_str key)
     ml_enqueue_filter_gone(self->filter, key);
     ml_repeats_over(&self->failures, key);
     ml_read_sets_drop(self->read_sets, key);
+    ml_custom_metrics_gone(self->custom, key);
     free(ml_map_remove(&self->causes, key));
 }
 
@@ -263,12 +266,33 @@ static void on_function_failed(void *context, struct ml_revision *revision,
         controller_limit_hit(self, NULL, err);
 }
 
+/* Many objects may fail in the same way, and all of them do when a revision is made ready. */
+static void on_index_failed(void *context, struct ml_revision *revision, const struct ml_kind *kind,
+                            struct ml_object *object, const struct ml_err *err)
+{
+    struct ml_controller *self = context;
+    ML_AUTO_FREE char *id = ml_asprintf("index %s", err->message);
+    struct ml_repeat *repeat = ml_repeats_get(&self->failures, ml_str_of(id));
+    if (ml_script_limit_hit(revision->script) && revision == self->current)
+        controller_limit_hit(self, NULL, err);
+    ml_metric_add(self->metrics.errors, 1);
+    if (!ml_repeat_failed(repeat, ml_str_of(err->message), controller_now(self)))
+        return;
+    ml_error(self->cluster->log, self->name,
+             "function of an index failed; ctx.list does not find the object in it",
+             ML_OBJECT_FIELDS(self->name, revision->declaration->kinds[0].gvk.kind.ptr,
+                              ml_object_key(object)),
+             ML_ERR_FIELDS(err), ML_REVISION_FIELDS(revision), ML_S("kind", kind->kind));
+    ml_object_warning(self->cluster, self->name, kind, object, "IndexFailed", err->message);
+}
+
 static const struct ml_revision_handler revision_handler = {
     .ready = on_revision_ready,
     .enqueue = on_change_of_key,
     .gone = on_object_gone,
     .concerns_all = enqueue_all_objects,
     .mended = controller_pump,
+    .index_failed = on_index_failed,
     .function_failed = on_function_failed,
 };
 
@@ -311,7 +335,9 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);
     ml_task_init(&self->stopped_task, report_stopped, self);
+    controller_removal_init(self);
     register_metrics(self);
+    self->custom = ml_custom_metrics_new(cluster, self->name);
     ml_timer_init(&self->probe, cluster->loop, controller_pump, self);
     return self;
 }
@@ -321,6 +347,7 @@ void ml_controller_free(struct ml_controller *self)
     if (!self)
         return;
     ml_task_cancel(&self->stopped_task);
+    ml_timer_stop(&self->removal.check);
     ml_timer_stop(&self->probe);
     ml_client_await_stop(&self->await);
     ml_metrics_collector_remove(&self->owned_collector);
@@ -333,10 +360,12 @@ void ml_controller_free(struct ml_controller *self)
     free(self->failed_key);
     free(self->failed_why);
     ml_read_sets_free(self->read_sets);
+    ml_custom_metrics_free(self->custom);
     ml_map_each (&self->causes, cursor, cause)
         free(cause);
     ml_map_fini(&self->causes);
     ml_workqueue_free(self->queue);
+    ml_payer_drop_turns(&self->payer); /* of webhooks */
     ml_payer_fini(&self->payer);
     free(self->name);
     free(self);
@@ -365,14 +394,17 @@ void ml_controller_reshard(struct ml_controller *self)
     for (struct ml_object *object; (object = ml_store_next(store, &cursor));) {
         struct ml_str key = ml_object_key(object);
         if (ml_shard_gained(self->cluster->shard, ml_str_of(self->name), key))
-            enqueue_at_start(self, key);
+            controller_enqueue_at_start(self, key);
     }
     controller_pump(self);
 }
 
 void ml_controller_stop(struct ml_controller *self)
 {
+    if (self->stopping)
+        return;
     self->stopping = true;
+    ml_timer_stop(&self->removal.check);
     ml_timer_stop(&self->probe);
     ml_revision_unref(ml_take(&self->offered));
     if (self->current)
@@ -394,6 +426,15 @@ struct ml_script *ml_controller_current(const struct ml_controller *self)
 struct ml_script *ml_controller_offered(const struct ml_controller *self)
 {
     return self->offered ? self->offered->script : NULL;
+}
+
+bool ml_controller_webhook(struct ml_controller *self, struct ml_webhook_target *out)
+{
+    const struct ml_revision *revision = self->current ? self->current : self->offered;
+    if (!revision)
+        return false;
+    *out = (struct ml_webhook_target){revision->script, revision->kinds[0], &self->payer};
+    return true;
 }
 
 int64_t ml_controller_next(const struct ml_controller *self)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "operator/revision.h"
+#include "operator/webhook_review.h"
 
 struct ml_controller;
 
@@ -12,6 +13,9 @@ struct ml_controller_handler {
     void (*live)(void *context, struct ml_controller *controller, bool first);
     /* The script runs into its limits again and again and is held back; or it is no longer. */
     void (*circuit)(void *context, struct ml_controller *controller, bool open, const char *note);
+    /* After ml_controller_remove: no object in the cache carries its finalizer any more, after
+     * `count` were taken off here. Once; what is left is to stop it. */
+    void (*removed)(void *context, struct ml_controller *controller, size_t count);
     /* All work is done, after ml_controller_stop. Once. */
     void (*stopped)(void *context, struct ml_controller *controller);
 };
@@ -34,8 +38,17 @@ void ml_controller_reshard(struct ml_controller *controller);
  * reconciles, except those with a write under way. */
 bool ml_controller_hand_over(struct ml_controller *controller, bool cut);
 
-/* Begins no more reconciles; handler->stopped comes later from the loop, when running ones have
- * ended. */
+/* For good: reconciles nothing any more, and takes its finalizer off all objects, as soon as a
+ * revision is live; then handler->removed. Cannot be taken back; no effect the second time. */
+void ml_controller_remove(struct ml_controller *controller);
+/* It is being removed, and that is not done. */
+bool ml_controller_is_removed(const struct ml_controller *controller);
+/* The kind and the number of the objects that this replica acts on, for messages; 0 before it is
+ * live. */
+size_t ml_controller_objects(const struct ml_controller *controller, const char **out_kind);
+
+/* Begins no more reconciles; no effect the second time; handler->stopped comes later from the loop,
+ * when running ones have ended. */
 void ml_controller_stop(struct ml_controller *controller);
 
 /* When it works next by itself, as ml_workqueue_next; 0 while a revision is being prepared. What
@@ -49,6 +62,10 @@ const char *ml_controller_name(const struct ml_controller *controller);
 /* The live script, or NULL; and the one offered but not live yet, or NULL. */
 struct ml_script *ml_controller_current(const struct ml_controller *controller);
 struct ml_script *ml_controller_offered(const struct ml_controller *controller);
+
+/* The version that answers webhooks: the live one, before the first the one that is to be. False:
+ * there is none. */
+bool ml_controller_webhook(struct ml_controller *controller, struct ml_webhook_target *out);
 
 /* For a live controller, as ml_revision_sees. */
 bool ml_controller_sees(const struct ml_controller *controller, struct ml_buf *why);

@@ -1,6 +1,7 @@
-/* L6 operator. Shared by the two files of a controller: controller.c has its lifecycle, the
- * revisions of its script, its circuit and its share of the keys; controller_work.c has the way of
- * a key from the queue to the end of its reconcile. Private to these. */
+/* L6 operator. Shared by the files of a controller: controller.c has its lifecycle, the revisions
+ * of its script, its circuit and its share of the keys; controller_work.c has the way of a key from
+ * the queue to the end of its reconcile; controller_removal.c has what takes its finalizers off.
+ * Private to these. */
 #pragma once
 
 #include "operator/circuit.h"
@@ -50,9 +51,16 @@ struct ml_controller {
     struct ml_list works;
     int64_t in_flight;
     int64_t low_in_flight; /* of those, the ones of low priority */
+    struct {
+        bool on;    /* it is removed: nothing is reconciled any more, finalizers go */
+        bool swept; /* all objects that carry one are enqueued */
+        size_t released;
+        struct ml_timer check;
+    } removal;
     bool stopping;
     struct ml_task stopped_task;
     struct controller_metrics metrics;
+    struct ml_custom_metrics *custom;            /* of its script */
     struct ml_metrics_collector owned_collector; /* of keys_owned */
 };
 
@@ -72,6 +80,15 @@ void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
                           const struct ml_err *err);
 /* The script did its work, or there is a new one. */
 void controller_circuit_close(struct ml_controller *self);
+/* Behind whatever somebody changes meanwhile. */
+void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key);
+
+/* controller_removal.c */
+
+/* What is to be called for the object; false: nothing. */
+bool controller_call_of(const struct ml_controller *self, const struct ml_object *object,
+                        enum ml_reconcile_call *out);
+void controller_removal_init(struct ml_controller *self);
 
 /* controller_work.c */
 

@@ -14,8 +14,9 @@ struct work {
     struct ml_controller *controller;
     struct ml_str key; /* the queue's, until done */
     enum ml_priority priority;
-    struct ml_live_read *live_read;     /* before it, of a key whose cached object may be stale */
-    struct ml_reconcile *reconcile;     /* NULL: not yet */
+    struct ml_live_read *live_read; /* before it, of a key whose cached object may be stale */
+    struct ml_reconcile *reconcile; /* NULL: not yet */
+    enum ml_reconcile_call call;
     const struct ml_revision *revision; /* that it runs */
     int64_t started_ns;
     struct controller_cause *cause; /* NULL: not known, or not to be logged */
@@ -85,28 +86,58 @@ static struct ml_object *object_of_key(const struct ml_controller *self, struct 
     return ml_store_get(ml_revision_store(self->current), key);
 }
 
-static void record_self_trigger(struct ml_controller *self, struct ml_str key, const char *note)
+static void record_slowed(struct ml_controller *self, struct ml_str key, const char *reason,
+                          const char *note)
 {
     const struct ml_object *object = object_of_key(self, key);
     ml_metric_add(self->metrics.slowed, 1);
     if (object)
         ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
-                          "SelfTriggered", note);
+                          reason, note);
 }
 
-static void on_key_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
+static const char *on_asked_for_rival(void *context, const struct ml_change *change)
 {
-    struct ml_controller *self = context;
-    ML_AUTO_FREE char *repeats = ml_asprintf("wakes itself " ML_STR_FMT, ML_STR_ARG(key));
+    const struct ml_controller *self = context;
+    const char *author = ml_authors_of(self->cluster->authors, ml_informer_kind(change->informer),
+                                       ml_object_rv_number(change->new));
+    return author && strcmp(author, self->name) != 0 ? author : NULL;
+}
+
+static void record_fight(struct ml_controller *self, struct ml_str key, const char *fields,
+                         const char *rival, int64_t delay_ns)
+{
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "controllers %s and %s change the same in turn: %s; the next run of %s waits %d s",
+        self->name, rival, fields, self->name, (int)(delay_ns / ML_NS_PER_S));
+    record_slowed(self, key, "ControllersFight", note);
+}
+
+static void record_self_trigger(struct ml_controller *self, struct ml_str key, const char *fields,
+                                int64_t delay_ns)
+{
     ML_AUTO_FREE char *note = ml_asprintf(
         "each run changes what brings the next one: %s; the next run waits %d s", fields,
         (int)(delay_ns / ML_NS_PER_S));
+    record_slowed(self, key, "SelfTriggered", note);
+}
+
+static void on_key_slowed(void *context, struct ml_str key, const char *fields, const char *rival,
+                          int64_t delay_ns)
+{
+    struct ml_controller *self = context;
+    ML_AUTO_FREE char *repeats = ml_asprintf("wakes itself " ML_STR_FMT, ML_STR_ARG(key));
     struct ml_repeat *repeat = ml_repeats_get(&self->failures, ml_str_of(repeats));
     if (ml_repeat_failed(repeat, ml_str_of(fields), ml_clock_monotonic(self->cluster->clock)))
-        ml_warn(self->cluster->log, self->name, "script wakes itself; slowing it down",
-                CONTROLLER_KEY_FIELDS(self, key), ML_S("changes", fields),
-                ML_REPEAT_FIELDS(repeat, delay_ns));
-    record_self_trigger(self, key, note);
+        ml_warn(self->cluster->log, self->name,
+                rival ? "two controllers change the same fields in turn; slowing this one down"
+                      : "script wakes itself; slowing it down",
+                CONTROLLER_KEY_FIELDS(self, key), ML_S(rival ? "other" : "", rival),
+                ML_S("changes", fields), ML_REPEAT_FIELDS(repeat, delay_ns));
+    if (rival)
+        record_fight(self, key, fields, rival, delay_ns);
+    else
+        record_self_trigger(self, key, fields, delay_ns);
 }
 
 static void on_key_hot(void *context, struct ml_str key)
@@ -115,9 +146,9 @@ static void on_key_hot(void *context, struct ml_str key)
     ml_warn(self->cluster->log, self->name,
             "script asks to be called again at once, again and again; slowing it down",
             CONTROLLER_KEY_FIELDS(self, key));
-    record_self_trigger(self, key,
-                        "each run asks to be called again at once (requeue_after, requeue_at): "
-                        "after 100 of them the next ones wait, up to 1 s");
+    record_slowed(self, key, "SelfTriggered",
+                  "each run asks to be called again at once (requeue_after, requeue_at): "
+                  "after 100 of them the next ones wait, up to 1 s");
 }
 
 void controller_make_filter(struct ml_controller *self)
@@ -126,6 +157,7 @@ void controller_make_filter(struct ml_controller *self)
         .wake = on_key_woken,
         .matters = on_asked_if_it_matters,
         .uncertain = on_asked_if_uncertain,
+        .rival = on_asked_for_rival,
         .slowed = on_key_slowed,
         .hot = on_key_hot,
     };
@@ -192,6 +224,10 @@ static int64_t requeue_key(const struct work *work, const struct ml_result *resu
             requeue_after(
                 work, ML_PRIORITY_NORMAL,
                 ml_ns_between(ml_clock_wall(self->cluster->clock), result->requeue_at_ns));
+        /* The object that went with its last finalizer has no later version that the cache could
+         * wait for: the server is asked before finalize is called for it once more. */
+        if (result->finalized)
+            mark_cache_stale(self, key);
         break;
     }
     return -1;
@@ -234,6 +270,8 @@ static void keep_failure(struct ml_controller *self, struct ml_str key,
 static void update_circuit(struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
+    if (work->call == ML_CALL_RELEASE) /* no code of the script ran */
+        return;
     if (result->limit)
         controller_limit_hit(self, object_of_key(self, work->key), &result->err);
     else if (result->outcome != ML_OUTCOME_ERROR)
@@ -306,6 +344,19 @@ static void keep_reads(const struct work *work, const struct ml_result *result, 
     controller_report_reads_off(self);
 }
 
+/* A run that is tried again counts when it has come to an end. */
+static void record_metrics(const struct work *work, const struct ml_result *result)
+{
+    struct ml_controller *self = work->controller;
+    if (result->outcome != ML_OUTCOME_ERROR && object_of_key(self, work->key))
+        ml_custom_metrics_record(self->custom, work->key, result->notes);
+}
+
+static bool is_acted_on(const void *context, struct ml_str key)
+{
+    return controller_acts(context, key);
+}
+
 static void on_reconciled(void *context, const struct ml_result *result, bool wrote_status)
 {
     struct work *work = context;
@@ -315,10 +366,12 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     log_reconciled(work, result, took_ns);
     update_circuit(work, result);
     keep_failure(self, work->key, result);
+    self->removal.released += result->finalized && self->removal.on;
     ml_reconcile_log_failure(work->reconcile, &self->failures, requeue_key(work, result));
     keep_reads(work, result, wrote_status);
+    record_metrics(work, result);
     ml_enqueue_filter_ended(self->filter, work->key);
-    end_work(work, result->outcome == ML_OUTCOME_OK);
+    end_work(work, result->outcome == ML_OUTCOME_OK && !result->finalized);
     controller_end_when_idle(self);
     if (self->cluster->shard)
         ml_shard_settled(self->cluster->shard);
@@ -332,12 +385,14 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
         ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
 }
 
-/* The object of a key; NULL for one that is gone, or going: what it owns goes with it, and nothing
- * new must appear under it. NULL as well for what is another replica's by now. */
-static struct ml_object *object_to_reconcile(struct ml_controller *self, struct ml_str key)
+/* The object of a key; NULL for one that is gone, or going without our finalizer: what it owns goes
+ * with it, and nothing new must appear under it. NULL as well for what is another replica's by now.
+ * `out`: what is to be called for it. */
+static struct ml_object *object_to_reconcile(struct ml_controller *self, struct ml_str key,
+                                             enum ml_reconcile_call *out)
 {
     struct ml_object *object = object_of_key(self, key);
-    if (object && !ml_object_deleting(object) && controller_acts(self, key))
+    if (object && controller_acts(self, key) && controller_call_of(self, object, out))
         return object;
     if (!object)
         ml_expectations_clear(self->expectations, key); /* its last child goes after it */
@@ -352,14 +407,14 @@ static void start_reconcile(struct work *work, struct ml_object *object)
     struct ml_controller *self = work->controller;
     ml_enqueue_filter_begun(self->filter, work->key);
     work->revision = self->current;
-    work->reconcile = ml_reconcile_start(self->current, object, on_reconciled, work);
+    work->reconcile = ml_reconcile_start(self->current, object, work->call, on_reconciled, work);
 }
 
 static void on_live_read(void *context, const struct ml_err *err)
 {
     struct work *work = context;
     struct ml_controller *self = work->controller;
-    struct ml_object *object = err ? NULL : object_to_reconcile(self, work->key);
+    struct ml_object *object = err ? NULL : object_to_reconcile(self, work->key, &work->call);
     work->live_read = NULL;
     if (object) {
         start_reconcile(work, object);
@@ -377,7 +432,8 @@ static void on_live_read(void *context, const struct ml_err *err)
 
 static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
 {
-    struct ml_object *object = object_to_reconcile(self, key);
+    enum ml_reconcile_call call = ML_CALL_RECONCILE;
+    struct ml_object *object = object_to_reconcile(self, key, &call);
     if (!object ||
         !ml_expectations_satisfied(self->expectations, key, on_expectations_satisfied, self)) {
         ml_workqueue_done(self->queue, key);
@@ -387,9 +443,10 @@ static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_pri
     work->controller = self;
     work->key = key;
     work->priority = priority;
+    work->call = call;
     work->started_ns = ml_clock_monotonic(self->cluster->clock);
     work->cause = ml_map_remove(&self->causes, key);
-    work->probes = ml_circuit_begin(&self->circuit);
+    work->probes = call != ML_CALL_RELEASE && ml_circuit_begin(&self->circuit);
     ml_list_push(&self->works, &work->node);
     self->in_flight++;
     self->low_in_flight += priority == ML_PRIORITY_LOW;
@@ -402,7 +459,7 @@ static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_pri
 
 static bool circuit_lets_begin(const struct ml_controller *self)
 {
-    return self->circuit.state == ML_CIRCUIT_CLOSED ||
+    return self->removal.on || self->circuit.state == ML_CIRCUIT_CLOSED ||
            ml_circuit_wait(&self->circuit, ml_clock_monotonic(self->cluster->clock)) == 0;
 }
 
@@ -466,6 +523,7 @@ bool ml_controller_hand_over(struct ml_controller *self, bool cut)
         else
             idle = false;
     }
+    ml_custom_metrics_keep(self->custom, is_acted_on, self);
     controller_end_when_idle(self);
     return idle;
 }

@@ -4,14 +4,11 @@
 
 #include "base/map.h"
 #include "kube/object_diff.h"
+#include "operator/streak.h"
 
 #define HELD_MAX 16 /* changes of one run; with more of them the key wakes, whoever made them */
 
-#define FREE_RUNS       20u
-#define SOON_NS         (60 * ML_NS_PER_S) /* 20 runs in more time than this are no loop */
-#define PAUSE_FIRST_NS  ML_NS_PER_S
-#define PAUSE_MAX_NS    (1000 * ML_NS_PER_S)
-#define PAUSE_DOUBLINGS 10u /* the pause has reached its maximum */
+#define ASKS_BACK_NS ML_NS_PER_S /* sooner than this a run asks to be called again */
 
 #define HOT_NS        (10 * ML_NS_PER_MS) /* sooner than this is at once */
 #define HOT_FREE_RUNS 100u                /* steps that a script may take one after the other */
@@ -24,14 +21,12 @@ struct entry {
     uint8_t held_count;
     bool overflow; /* there were more */
     bool under_way;
-    bool asks_back;  /* this run, or the last one, wants to be called again at once */
-    bool counted;    /* it was found to wake itself */
-    uint32_t streak; /* of such runs */
-    uint32_t hot;    /* runs in a row that asked to be called again at once */
-    bool is_hot;     /* this one did */
-    int64_t began_ns, last_ns;
-    int64_t pause_ns; /* what it comes to */
-    char *fields;     /* what each run of the streak changes */
+    bool asks_back;       /* this run, or the last one, wants to be called again at once */
+    bool counted;         /* it was found to wake itself */
+    bool judged;          /* it was found not to */
+    uint32_t hot;         /* runs in a row that asked to be called again at once */
+    bool is_hot;          /* this one did */
+    struct streak streak; /* of runs that were counted */
     size_t key_len;
     char key[];
 };
@@ -85,24 +80,19 @@ static void drop_held(struct entry *entry)
     entry->overflow = false;
 }
 
-static void end_streak(struct entry *entry)
-{
-    free(ml_take(&entry->fields));
-    entry->streak = 0;
-    entry->pause_ns = 0;
-}
-
 static void entry_free(struct ml_enqueue_filter *self, struct entry *entry)
 {
     ml_map_remove(&self->entries, key_of(entry));
     drop_held(entry);
-    end_streak(entry);
+    streak_end(&entry->streak);
+    streak_end_contest(&entry->streak);
     free(entry);
 }
 
 static void entry_settle(struct ml_enqueue_filter *self, struct entry *entry)
 {
-    if (!entry->under_way && !entry->asks_back && entry->streak == 0 && entry->hot == 0)
+    if (!entry->under_way && !entry->asks_back && entry->streak.runs == 0 && entry->hot == 0 &&
+        !entry->streak.contested)
         entry_free(self, entry);
 }
 
@@ -121,32 +111,31 @@ static bool is_status_only(const struct ml_change *change)
             ~(unsigned)(ML_PART_STATUS | ML_PART_GENERATION)) == 0;
 }
 
-/* The runs of a streak come one soon after the other. */
-static bool streak_goes_on(const struct entry *entry, struct ml_str fields, int64_t now)
+/* "ConfigMap d/a: data.time" */
+static void describe_change(const struct ml_change *change, struct ml_buf *out)
 {
-    if (!entry->fields || !ml_str_is(fields, entry->fields) ||
-        now - entry->last_ns > entry->pause_ns + SOON_NS)
-        return false;
-    return entry->streak != FREE_RUNS || now - entry->began_ns <= SOON_NS;
+    ml_buf_printf(out, "%s " ML_STR_FMT ": ", ml_informer_kind(change->informer)->kind,
+                  ML_STR_ARG(ml_object_key(change->new)));
+    ml_object_diff(change->old, change->new, out);
 }
 
-/* One more run that changed these fields, or the first one. */
-static void count_self_wake(struct ml_enqueue_filter *self, struct entry *entry,
-                            struct ml_str fields)
+/* How long a change by somebody else waits: not at all, unless it is the turn of a rival. */
+static int64_t pause_of_rival(struct ml_enqueue_filter *self, struct ml_str key,
+                              const struct ml_change *change)
 {
-    int64_t now = ml_clock_monotonic(ml_loop_clock(self->loop));
-    if (!streak_goes_on(entry, fields, now)) {
-        end_streak(entry);
-        entry->fields = ml_str_dup(fields);
-        entry->began_ns = now;
-    }
-    entry->counted = true;
-    entry->last_ns = now;
-    if (++entry->streak <= FREE_RUNS)
-        return;
-    uint32_t doublings = ML_MIN(entry->streak - FREE_RUNS - 1, PAUSE_DOUBLINGS);
-    entry->pause_ns = ML_MIN(PAUSE_FIRST_NS << doublings, PAUSE_MAX_NS);
-    self->handler.slowed(self->context, key_of(entry), entry->fields, entry->pause_ns);
+    static const struct streak none = {0};
+    if (!self->handler.rival || !change->old || !change->new)
+        return 0;
+    const struct entry *entry = ml_map_get(&self->entries, key);
+    const struct streak *streak = entry ? &entry->streak : &none;
+    const char *author = self->handler.rival(self->context, change);
+    if (!author && !streak->rival)
+        return 0;
+    ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
+    describe_change(change, &fields);
+    if (!streak_is_contest(streak, author, ml_buf_str(&fields)))
+        return 0;
+    return streak_contest(&entry_get(self, key)->streak, author, ml_buf_str(&fields));
 }
 
 /* `entry` NULL: nothing is known about the key. Making and deleting objects one after the other is
@@ -157,13 +146,16 @@ static int64_t pause_of_echo(struct ml_enqueue_filter *self, struct ml_str key, 
 {
     if (change->old && change->new && !(entry && entry->counted)) {
         ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
-        ml_buf_printf(&fields, "%s " ML_STR_FMT ": ", ml_informer_kind(change->informer)->kind,
-                      ML_STR_ARG(ml_object_key(change->new)));
-        ml_object_diff(change->old, change->new, &fields);
+        describe_change(change, &fields);
         entry = entry_get(self, key);
-        count_self_wake(self, entry, ml_buf_str(&fields));
+        entry->counted = true;
+        const struct streak *streak = &entry->streak;
+        if (streak_count(&entry->streak, ml_buf_str(&fields),
+                         ml_clock_monotonic(ml_loop_clock(self->loop))))
+            self->handler.slowed(self->context, key_of(entry), streak->fields, streak->rival,
+                                 streak->pause_ns);
     }
-    return entry ? entry->pause_ns : 0;
+    return entry ? entry->streak.pause_ns : 0;
 }
 
 static void hold_change(struct entry *entry, const struct ml_change *change)
@@ -180,17 +172,32 @@ static void hold_change(struct entry *entry, const struct ml_change *change)
 #define DELAY_NEVER   (-1) /* it is the status that the run returned */
 #define DELAY_SKIPPED (-2) /* it does not matter */
 
+/* The echo of a returned status counts in a streak when the run asks to be called again, or when
+ * another controller had just changed the same fields. */
+static void count_status(struct ml_enqueue_filter *self, struct ml_str key, struct entry *entry,
+                         const struct ml_change *change)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
+    if (!entry)
+        return;
+    if (entry->streak.contested)
+        describe_change(change, &fields);
+    if (entry->asks_back || streak_is_contested(&entry->streak, ml_buf_str(&fields)))
+        (void)pause_of_echo(self, key, entry, change);
+}
+
 /* After how long a change wakes the key. `entry` as in pause_of_echo. */
 static int64_t delay_of_change(struct ml_enqueue_filter *self, struct ml_str key,
                                struct entry *entry, const struct ml_change *change)
 {
-    if (!is_echo(self, key, change))
-        return self->handler.matters(self->context, key, change, false) ? 0 : DELAY_SKIPPED;
+    if (!is_echo(self, key, change)) {
+        bool matters = self->handler.matters(self->context, key, change, false);
+        return matters ? pause_of_rival(self, key, change) : DELAY_SKIPPED;
+    }
     if (!is_status_only(change))
         return pause_of_echo(self, key, entry, change);
     self->handler.matters(self->context, key, change, true);
-    if (entry && entry->asks_back)
-        (void)pause_of_echo(self, key, entry, change);
+    count_status(self, key, entry, change);
     return DELAY_NEVER;
 }
 
@@ -254,10 +261,11 @@ void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = entry_get(self, key);
-    if (!entry->counted)
-        end_streak(entry);
+    if (!entry->counted && !entry->judged)
+        streak_pass_idle(&entry->streak);
     entry->under_way = true;
-    entry->asks_back = entry->counted = entry->is_hot = false;
+    entry->asks_back = entry->counted = entry->judged = entry->is_hot = false;
+    entry->streak.contest_is_new = false;
 }
 
 /* The pause of a run that asks to be called again after `delay_ns`. */
@@ -280,9 +288,9 @@ int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *self, struct ml_str
 {
     struct entry *entry = ml_map_get(&self->entries, key);
     ml_assert(entry && entry->under_way);
-    entry->asks_back = delay_ns < PAUSE_FIRST_NS;
+    entry->asks_back = delay_ns < ASKS_BACK_NS;
     int64_t hot_ns = pause_of_hot(self, entry, delay_ns);
-    return ML_MAX(delay_ns, ML_MAX(entry->pause_ns, hot_ns));
+    return ML_MAX(delay_ns, ML_MAX(entry->streak.pause_ns, hot_ns));
 }
 
 void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
@@ -296,8 +304,11 @@ void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
         entry->hot = 0;
     if (!ml_expectations_echo_pending(self->expectations, key)) {
         entry->asks_back = false;
-        if (!entry->counted)
-            end_streak(entry);
+        entry->judged = !entry->counted;
+        if (entry->judged)
+            streak_pass_idle(&entry->streak);
+        if (!entry->streak.contest_is_new)
+            streak_end_contest(&entry->streak);
     }
     entry_settle(self, entry);
 }
@@ -308,7 +319,8 @@ void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)
     if (!entry)
         return;
     drop_held(entry);
-    end_streak(entry);
+    streak_end(&entry->streak);
+    streak_end_contest(&entry->streak);
     entry->hot = 0;
     entry->asks_back = false;
     entry_settle(self, entry);
@@ -318,7 +330,8 @@ void ml_enqueue_filter_reset_backoff(struct ml_enqueue_filter *self)
 {
     ml_map_each (&self->entries, cursor, value) {
         struct entry *entry = value;
-        end_streak(entry);
+        streak_end(&entry->streak);
+        streak_end_contest(&entry->streak);
         entry->hot = 0;
         entry_settle(self, entry);
     }

@@ -10,6 +10,10 @@
  *                           nothing or something else. A run that asks to be called again
  *                           within a second counts in the same way, whatever it writes
  *
+ * Two controllers of this process that change the same fields of one object in turn are found in
+ * the same way, each by its own filter: it counts the runs after which it changed what the other
+ * one had changed. Then each waits so long before it answers the other's change.
+ *
  * A key whose runs all ask to be called again at once (within 10 ms) would use a whole core without
  * changing anything: the first 100 runs follow at once, then the pause is 10 ms, doubling to 1 s.
  *
@@ -45,8 +49,13 @@ struct ml_enqueue_filter_handler {
     bool (*matters)(void *context, struct ml_str key, const struct ml_change *change,
                     bool own_status);
     bool (*uncertain)(void *context, struct ml_str key);
-    /* It is slowed; wake comes as well. `fields`: "ConfigMap d/a: data.time". */
-    void (*slowed)(void *context, struct ml_str key, const char *fields, int64_t delay_ns);
+    /* Which other controller of this process made the change? NULL: none, or that is not known. The
+     * function may be NULL. The name is copied. */
+    const char *(*rival)(void *context, const struct ml_change *change);
+    /* It is slowed; wake comes as well. `fields`: "ConfigMap d/a: data.time". `rival`: the other
+     * controller that changes them in turn; NULL: it wakes itself. */
+    void (*slowed)(void *context, struct ml_str key, const char *fields, const char *rival,
+                   int64_t delay_ns);
     /* Its runs ask to be called again at once, and are slowed from now on. Called once, until a run
      * asks for something else. NULL: such keys are not slowed. */
     void (*hot)(void *context, struct ml_str key);

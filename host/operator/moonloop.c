@@ -11,8 +11,12 @@
 #include "operator/crash_marker.h"
 #include "operator/endpoints.h"
 #include "operator/lockdown.h"
+#include "operator/moonloop_opts.h"
 #include "operator/operator.h"
+#include "operator/outbound.h"
 #include "operator/watchdog.h"
+#include "operator/webhook_pair.h"
+#include "operator/webhooks.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -25,7 +29,7 @@
 #define DRAIN_SECONDS_DEFAULT 25
 
 struct moonloop {
-    struct moonloop_opts opts; /* strings owned, opts_own */
+    struct moonloop_opts opts; /* strings owned */
     struct ml_err err;
     int exit_code;
 
@@ -39,9 +43,11 @@ struct moonloop {
     struct ml_transport *transport;
     struct ml_http_client *lease_http; /* of its own, so that renewals wait for no other request */
     struct ml_transport *lease_transport;
-    char *identity; /* of this process among the replicas */
+    char *identity;               /* of this process among the replicas */
+    struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
     struct ml_endpoints *endpoints;
+    struct ml_webhooks *webhooks; /* NULL: not served */
     struct ml_watchdog *watchdog;
     struct ml_crash_marker *marker; /* NULL: no --state-dir, or it cannot be used */
     struct ml_timer worked;
@@ -59,109 +65,6 @@ struct moonloop {
     uint64_t stops; /* calls of moonloop_stop */
 };
 
-/* ---- options: copied, as the caller may free its strings after moonloop_new ---- */
-
-static void own_text(const char **text)
-{
-    *text = ml_strdup(*text);
-}
-
-static void free_text(const char **text)
-{
-    free((char *)*text);
-}
-
-static void own_list(const char *const **list)
-{
-    size_t count = 0;
-    while (*list && (*list)[count])
-        count++;
-    const char **copy = ml_zalloc((count + 1) * sizeof *copy);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = ml_strdup((*list)[i]);
-    *list = copy;
-}
-
-static void free_list(const char *const **list)
-{
-    for (size_t i = 0; (*list)[i]; i++)
-        free((char *)(*list)[i]);
-    free((void *)*list);
-}
-
-static void opts_each(struct moonloop_opts *opts, void (*text)(const char **text),
-                      void (*list)(const char *const **list))
-{
-    const char **const texts[] = {&opts->kubeconfig,
-                                  &opts->context,
-                                  &opts->metrics_bind_address,
-                                  &opts->health_probe_bind_address,
-                                  &opts->state_dir,
-                                  &opts->log_format,
-                                  &opts->log_level,
-                                  &opts->leader_election_id,
-                                  &opts->leader_election_namespace};
-    const char *const **const lists[] = {&opts->namespaces, &opts->scripts,
-                                         &opts->scripts_configmaps};
-    for (size_t i = 0; i < ML_COUNT(texts); i++)
-        text(texts[i]);
-    for (size_t i = 0; i < ML_COUNT(lists); i++)
-        list(lists[i]);
-}
-
-static bool opts_is_replica(const struct moonloop_opts *opts)
-{
-    return opts->leader_elect || opts->shard;
-}
-
-static const char *opts_lease_name(const struct moonloop_opts *opts)
-{
-    return opts->leader_election_id ? opts->leader_election_id : "moonloop";
-}
-
-static struct ml_lease_times opts_lease_times(const struct moonloop_opts *opts)
-{
-    struct ml_lease_times times = ML_LEASE_TIMES_DEFAULT;
-    if (opts->leader_election_lease_duration_ms)
-        times.lease_ns = opts->leader_election_lease_duration_ms * ML_NS_PER_MS;
-    if (opts->leader_election_renew_deadline_ms)
-        times.renew_ns = opts->leader_election_renew_deadline_ms * ML_NS_PER_MS;
-    if (opts->leader_election_retry_period_ms)
-        times.retry_ns = opts->leader_election_retry_period_ms * ML_NS_PER_MS;
-    return times;
-}
-
-static int opts_check_replica(const struct moonloop_opts *opts, struct ml_err *err)
-{
-    const char *ns = opts->leader_election_namespace, *name = opts_lease_name(opts);
-    const struct ml_lease_times times = opts_lease_times(opts);
-    if (opts->leader_elect && opts->shard)
-        return ml_err_set(err, ML_EINVALID,
-                          "--shard and --leader-elect exclude each other: with the first all "
-                          "replicas work, with the second one does; leave one out");
-    if (!ml_name_valid(ml_str_of(name)))
-        return ml_err_set(err, ML_EINVALID,
-                          "--leader-election-id %s: not a valid name of an object", name);
-    if (ns && !ml_name_valid(ml_str_of(ns)))
-        return ml_err_set(err, ML_EINVALID,
-                          "--leader-election-namespace %s: not a valid name of a namespace", ns);
-    return ml_lease_times_check(&times, err);
-}
-
-static int opts_check(const struct moonloop_opts *opts, struct ml_err *err)
-{
-    const char *const *configmaps = opts->scripts_configmaps;
-    if (!opts->scripts[0] && !configmaps[0])
-        return ml_err_set(err, ML_EINVALID,
-                          "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME");
-    for (size_t i = 0; configmaps[i]; i++)
-        if (ml_source_configmap_check(configmaps[i], err) < 0)
-            return err->kind;
-    return opts_is_replica(opts) ? opts_check_replica(opts, err) : 0;
-}
-
-/* ---- the host ---- */
-
 const char *moonloop_version(void)
 {
     return MOONLOOP_VERSION;
@@ -171,7 +74,7 @@ struct moonloop *moonloop_new(const struct moonloop_opts *opts)
 {
     struct moonloop *self = ml_new(struct moonloop);
     self->opts = *opts;
-    opts_each(&self->opts, own_text, own_list);
+    moonloop_opts_own(&self->opts);
     self->err = ML_ERR_INIT;
     self->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (self->wake < 0)
@@ -276,6 +179,8 @@ static void host_on_connected(struct moonloop *self, const char *version)
             "anybody on the way can take the credentials; set certificate-authority instead",
             ML_S("server", self->kubeconfig->server));
     ml_operator_start(self->operator);
+    if (self->webhooks)
+        ml_webhooks_start(self->webhooks);
 }
 
 static void host_on_not_connected(struct moonloop *self, const struct ml_err *err)
@@ -383,9 +288,9 @@ static void host_open_replica(struct moonloop *self, struct ml_replica_opts *out
     *out = (struct ml_replica_opts){
         .transport = self->lease_transport,
         .ns = ns ? ns : self->kubeconfig->ns,
-        .name = opts_lease_name(&self->opts),
+        .name = moonloop_opts_lease_name(&self->opts),
         .identity = self->identity,
-        .times = opts_lease_times(&self->opts),
+        .times = moonloop_opts_lease_times(&self->opts),
         .shares = self->opts.shard,
         .lost = host_on_lease_lost,
         .context = self,
@@ -411,7 +316,7 @@ static void host_make_operator(struct moonloop *self)
     ML_AUTO_FREE char *instance = ml_asprintf("moonloop-%s-%d", host, (int)getpid());
     self->identity = ml_asprintf("%s_%s", host, uuid);
     struct ml_replica_opts replica;
-    if (opts_is_replica(&self->opts))
+    if (moonloop_opts_is_replica(&self->opts))
         host_open_replica(self, &replica);
     const struct ml_operator_opts opts = {
         .loop = self->loop,
@@ -424,13 +329,25 @@ static void host_make_operator(struct moonloop *self)
         .instance = instance,
         .limits = {.memory_max = self->opts.script_memory_max},
         .marker = self->marker,
-        .replica = opts_is_replica(&self->opts) ? &replica : NULL,
+        .replica = moonloop_opts_is_replica(&self->opts) ? &replica : NULL,
+        .outbound = self->outbound,
     };
     self->operator= ml_operator_new(&opts);
     for (size_t i = 0; self->opts.scripts[i]; i++)
         ml_operator_add_path(self->operator, self->opts.scripts[i]);
     for (size_t i = 0; self->opts.scripts_configmaps[i]; i++)
         ml_operator_add_configmap(self->operator, self->opts.scripts_configmaps[i]);
+}
+
+static int host_open_outbound(struct moonloop *self)
+{
+    const struct ml_outbound_opts opts = {
+        .loop = self->loop,
+        .origins = self->opts.allow_http,
+        .proxy = self->opts.http_proxy,
+        .ca_file = self->opts.http_ca_file,
+    };
+    return ml_outbound_new(&opts, &self->outbound, &self->err);
 }
 
 static bool host_is_ready(void *context, struct ml_buf *why)
@@ -469,6 +386,56 @@ static int host_open_endpoints(struct moonloop *self)
     return 0;
 }
 
+static void find_any_webhook(void *context, const struct ml_webhook_target *target)
+{
+    *(const struct ml_declaration **)context = ml_script_declaration(target->script);
+}
+
+/* Of a host that serves none: told once. */
+static void host_on_webhooks_unserved(void *context)
+{
+    struct moonloop *self = context;
+    const struct ml_declaration *declaration = NULL;
+    ml_operator_webhooks(self->operator, find_any_webhook, &declaration);
+    if (!declaration)
+        return;
+    ml_warn(&self->log, "host",
+            "a script has webhooks, which are not served without --webhook-bind-address",
+            ML_S("controller", declaration->name), ML_S("script", declaration->file));
+    ml_operator_on_live(self->operator, NULL, NULL);
+}
+
+static int host_open_webhooks(struct moonloop *self)
+{
+    const struct moonloop_opts *given = &self->opts;
+    const char *address = given->webhook_bind_address, *ns = given->webhook_namespace;
+    if (!address || !*address || strcmp(address, "0") == 0) {
+        ml_operator_on_live(self->operator, host_on_webhooks_unserved, self);
+        return 0;
+    }
+    if (!ns)
+        ns = given->leader_election_namespace ? given->leader_election_namespace
+                                              : self->kubeconfig->ns;
+    const struct ml_webhooks_opts opts = {
+        .loop = self->loop,
+        .log = &self->log,
+        .metrics = self->metrics,
+        .operator= self->operator,
+        .address = address,
+        .cert_dir = given->webhook_cert_dir,
+        .url = given->webhook_url,
+        .ns = ns,
+        .service = given->webhook_service,
+        .cert_secret = given->webhook_cert_secret,
+        .cert_s = given->webhook_cert_seconds,
+    };
+    int r = ml_webhooks_new(&opts, &self->webhooks, &self->err);
+    if (r == 0)
+        ml_info(&self->log, "host", "serving webhooks",
+                ML_I("webhook_port", ml_webhooks_port(self->webhooks)));
+    return r;
+}
+
 static void host_lock_down(struct moonloop *self)
 {
     const char *files[ML_KUBECONFIG_FILES_MAX];
@@ -477,9 +444,10 @@ static void host_lock_down(struct moonloop *self)
         return;
     while (self->opts.scripts[count])
         count++;
-    ML_AUTO_FREE const char **readable = ml_zalloc((count + file_count + 1) * sizeof *readable);
+    ML_AUTO_FREE const char **readable = ml_zalloc((count + file_count + 2) * sizeof *readable);
     memcpy(readable, self->opts.scripts, count * sizeof *readable);
     memcpy(readable + count, files, file_count * sizeof *readable);
+    readable[count + file_count] = self->webhooks ? self->opts.webhook_cert_dir : NULL;
     ml_lockdown(&(struct ml_lockdown_opts){
         .runs_programs = self->kubeconfig->exec != NULL,
         .readable = readable,
@@ -512,7 +480,7 @@ static int host_build(struct moonloop *self)
 {
     if (self->err.kind)
         return host_fail(self, MOONLOOP_EXIT_BAD);
-    if (host_open_log(self) < 0 || opts_check(&self->opts, &self->err) < 0)
+    if (host_open_log(self) < 0 || moonloop_opts_check(&self->opts, &self->err) < 0)
         return host_fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
@@ -520,11 +488,13 @@ static int host_build(struct moonloop *self)
     ml_timer_init(&self->ask_again, self->loop, host_ask_version, self);
     host_catch_signals(self, host_on_signal);
     self->metrics = ml_metrics_new();
+    if (host_open_outbound(self) < 0)
+        return host_fail(self, MOONLOOP_EXIT_USAGE);
     if (host_open_transport(self) < 0)
         return host_fail(self, MOONLOOP_EXIT_UNREACHABLE);
     host_open_marker(self);
     host_make_operator(self);
-    if (host_open_endpoints(self) < 0)
+    if (host_open_endpoints(self) < 0 || host_open_webhooks(self) < 0)
         return host_fail(self, MOONLOOP_EXIT_BAD);
     host_lock_down(self);
     host_start_watchdog(self);
@@ -561,7 +531,9 @@ void moonloop_free(struct moonloop *self)
     host_stop_connecting(self);
     ml_watchdog_free(self->watchdog);
     ml_endpoints_free(self->endpoints);
+    ml_webhooks_free(self->webhooks);
     ml_operator_free(self->operator);
+    ml_outbound_free(self->outbound);
     free(self->identity);
     ml_crash_marker_close(self->marker);
     if (self->transport)
@@ -580,6 +552,6 @@ void moonloop_free(struct moonloop *self)
     }
     ml_metrics_free(self->metrics);
     ml_close_fd(&self->wake);
-    opts_each(&self->opts, free_text, free_list);
+    moonloop_opts_fini(&self->opts);
     free(self);
 }

@@ -14,6 +14,7 @@
 
 struct ml_operator {
     struct ml_cluster cluster;
+    struct ml_authors authors; /* of the cluster */
     struct ml_scripts *scripts;
 
     /* As one of several replicas, which has an election or is in a shard group (cluster.shard). */
@@ -257,7 +258,9 @@ struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts)
     self->cluster.informers = ml_informers_new(&informers);
     self->cluster.recorder = ml_recorder_new(&recorder);
     self->cluster.script_memory.max = memory_of_all(opts->limits.memory_max);
+    self->cluster.outbound = opts->outbound;
     self->cluster.turns = ml_turns_new(opts->loop, !opts->virtual_time);
+    self->cluster.authors = &self->authors;
     self->scripts = ml_scripts_new(&self->cluster, &opts->limits, opts->marker);
     ml_timer_init(&self->wall, opts->loop, check_wall_clock, self);
     ml_task_init(&self->no_lease, operator_on_released, self);
@@ -277,6 +280,7 @@ void ml_operator_free(struct ml_operator *self)
     ml_timer_stop(&self->wall);
     ml_scripts_free(self->scripts);
     ml_turns_free(self->cluster.turns);
+    ml_authors_fini(&self->authors);
     ml_recorder_free(self->cluster.recorder);
     ml_informers_free(self->cluster.informers);
     ml_discovery_free(self->cluster.discovery);
@@ -339,6 +343,29 @@ int64_t ml_operator_next(const struct ml_operator *self)
 bool ml_operator_fails(const struct ml_operator *self, struct ml_buf *why)
 {
     return ml_scripts_fail(self->scripts, why);
+}
+
+bool ml_operator_webhook(const struct ml_operator *self, struct ml_str name,
+                         struct ml_webhook_target *out)
+{
+    return ml_scripts_webhook(self->scripts, name, out);
+}
+
+void ml_operator_webhooks(const struct ml_operator *self,
+                          void (*each)(void *context, const struct ml_webhook_target *target),
+                          void *context)
+{
+    ml_scripts_webhooks(self->scripts, each, context);
+}
+
+bool ml_operator_leads(const struct ml_operator *self)
+{
+    return !self->cluster.standby && !self->closed;
+}
+
+void ml_operator_on_live(struct ml_operator *self, void (*changed)(void *context), void *context)
+{
+    ml_scripts_on_live(self->scripts, changed, context);
 }
 
 struct ml_client *ml_operator_client(struct ml_operator *self)

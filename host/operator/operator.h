@@ -9,6 +9,7 @@
 
 #include "operator/crash_marker.h"
 #include "operator/source.h"
+#include "operator/webhook_review.h"
 #include "state/lease.h"
 
 struct ml_operator;
@@ -41,6 +42,7 @@ struct ml_operator_opts {
     struct ml_script_limits limits;
     struct ml_crash_marker *marker;        /* as ml_scripts_new; NULL: none is kept */
     const struct ml_replica_opts *replica; /* NULL: the only one */
+    struct ml_outbound *outbound;          /* of ctx.http; NULL: scripts ask nobody */
 };
 
 struct ml_operator *ml_operator_new(const struct ml_operator_opts *opts);
@@ -68,6 +70,16 @@ int64_t ml_operator_next(const struct ml_operator *self);
 /* As ml_scripts_fail: which objects could not be reconciled so far and why, and which sources have
  * no script. */
 bool ml_operator_fails(const struct ml_operator *self, struct ml_buf *why);
+
+/* As ml_scripts_webhook, ml_scripts_webhooks and ml_scripts_on_live. */
+bool ml_operator_webhook(const struct ml_operator *self, struct ml_str name,
+                         struct ml_webhook_target *out);
+void ml_operator_webhooks(const struct ml_operator *self,
+                          void (*each)(void *context, const struct ml_webhook_target *target),
+                          void *context);
+/* Does this process write, as the one that leads, or as one that shares the keys, or alone? */
+bool ml_operator_leads(const struct ml_operator *self);
+void ml_operator_on_live(struct ml_operator *self, void (*changed)(void *context), void *context);
 
 struct ml_client *ml_operator_client(struct ml_operator *self);       /* borrowed */
 struct ml_informers *ml_operator_informers(struct ml_operator *self); /* borrowed */

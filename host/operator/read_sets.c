@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "codec/json.h"
 #include "kube/object_diff.h"
-#include "operator/status.h"
+#include "operator/reconciled.h"
 
 #define SCRIPT_KINDS 64 /* more than a script declares */
 
@@ -149,26 +149,25 @@ static bool is_own_object(const struct ml_revision *revision, struct ml_str key,
     return change->informer == revision->informers[0] && ml_str_eq(ml_object_key(object), key);
 }
 
-/* The condition by which the host says that an object is invalid. It takes one back that is false,
- * whether the script returns a status or not. */
-static bool is_called_invalid(const struct ml_object *object)
+/* Does the object say that a reconcile failed? The host takes that back, whether the script returns
+ * a status or not. */
+static bool is_called_failed(const struct ml_revision *revision, const struct ml_object *object)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
-    struct ml_str conditions = {NULL, 0}, status;
+    struct ml_str conditions = {NULL, 0};
     ml_object_json(object, &json);
     ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
-    struct ml_str valid = ml_conditions_find(conditions, ML_STR("Valid"));
-    return valid.len > 0 && ml_json_find(valid, &status, "status", NULL) &&
-           ml_str_is(status, "\"False\"");
+    return ml_reconciled_failed(conditions, revision->declaration->name);
 }
 
 /* Of the reconciled object only a change of its status may not matter. */
-static bool own_change_matters(struct ml_read_sets *self, const struct ml_change *change)
+static bool own_change_matters(struct ml_read_sets *self, const struct ml_revision *revision,
+                               const struct ml_change *change)
 {
     if (!change->old || !change->new)
         return true;
     unsigned parts = ml_object_diff(change->old, change->new, &self->field);
-    if ((parts & ~(unsigned)ML_PART_STATUS) || is_called_invalid(change->new))
+    if ((parts & ~(unsigned)ML_PART_STATUS) || is_called_failed(revision, change->new))
         return true;
     ml_buf_clear(&self->field);
     return false;
@@ -215,7 +214,7 @@ bool ml_read_sets_matters(struct ml_read_sets *self, const struct ml_revision *r
         .self = is_own_object(revision, key, change),
         .own_status = own_status,
     };
-    if (read.self && !own_status && own_change_matters(self, change))
+    if (read.self && !own_status && own_change_matters(self, revision, change))
         return true;
     if (ml_read_set_touched(entry->set, &read, &self->field))
         return true;

@@ -2,8 +2,8 @@
  * and as an Event. Called by controller_work.c. */
 #include "operator/reconcile.h"
 
-#include "operator/status.h"
-#include "state/writer.h"
+#include "operator/finalizer.h"
+#include "operator/reconcile_internal.h"
 
 #include <stdio.h>
 
@@ -19,36 +19,22 @@ void ml_object_warning(struct ml_cluster *cluster, const char *controller,
     ml_recorder_event(cluster->recorder, &event);
 }
 
-#define ID_LEN 8 /* hex digits */
-
-struct ml_reconcile {
-    struct ml_cluster *cluster; /* the revision's */
-    char id[ID_LEN + 1];
-    struct ml_revision *revision; /* live, or it was when this began */
-    struct ml_object *object;
-    struct ml_run *run;
-    struct ml_writer_call *writing;
-    struct ml_result result; /* of the script, then of the reconcile */
-    bool wrote_status;
-    char *traceback; /* of a Lua error, or NULL */
-    char *invalid;   /* the field, and what is wrong with it; or NULL */
-    struct ml_turn start;
-    ml_reconcile_done *done;
-    void *context;
-};
-
 static void reconcile_free(struct ml_reconcile *self)
 {
     ml_turn_cancel(&self->start);
     ml_read_set_unref(self->result.reads);
+    ml_custom_notes_unref(self->result.notes);
     ml_object_unref(self->object);
     ml_revision_unref(self->revision);
     free(self->traceback);
     free(self->invalid);
+    free(self->unfinished);
+    free(self->version);
+    free(self->held);
     free(self);
 }
 
-static void finish_reconcile(struct ml_reconcile *self)
+void reconcile_finish(struct ml_reconcile *self)
 {
     self->done(self->context, &self->result, self->wrote_status);
     reconcile_free(self);
@@ -70,8 +56,7 @@ static int64_t line_of_error(const struct ml_reconcile *self, const char *messag
     return strtoll(message + len + 1, NULL, 10);
 }
 
-/* What is invalid, or what went wrong. */
-static const char *failure_text(const struct ml_reconcile *self)
+const char *reconcile_failure_text(const struct ml_reconcile *self)
 {
     return self->invalid ? self->invalid : self->result.err.message;
 }
@@ -86,7 +71,7 @@ static void log_failure(const struct ml_reconcile *self, const struct ml_repeat 
         self->cluster->log, controller, message,
         ML_OBJECT_FIELDS(controller, ml_revision_kind(self->revision)->kind,
                          ml_object_key(self->object)),
-        ML_S("reconcileID", self->id), ML_S("error", failure_text(self)),
+        ML_S("reconcileID", self->id), ML_S("error", reconcile_failure_text(self)),
         ML_S("errorKind", ml_err_name(self->result.err.kind)), ML_REVISION_FIELDS(self->revision),
         ML_I(line > 0 ? "line" : "", line), ML_REPEAT_FIELDS(repeat, retry_ns),
         ML_LINES(self->traceback && repeat->failures == 1 ? "traceback" : "", self->traceback));
@@ -110,104 +95,114 @@ void ml_reconcile_log_failure(const struct ml_reconcile *self, struct ml_repeats
     }
     struct ml_repeat *repeat = ml_repeats_get(failures, key);
     if (failure_is_of_host(&self->result) ||
-        !ml_repeat_failed(repeat, ml_str_of(failure_text(self)),
+        !ml_repeat_failed(repeat, ml_str_of(reconcile_failure_text(self)),
                           ml_clock_monotonic(self->cluster->clock)))
         return;
     if (self->result.outcome == ML_OUTCOME_INVALID)
         log_failure(self, repeat, retry_ns, "object is invalid; waiting for its correction");
     else if (self->result.outcome == ML_OUTCOME_TERMINAL)
         log_failure(self, repeat, retry_ns, "reconcile failed for good; waiting for a change");
+    else if (self->call != ML_CALL_RECONCILE)
+        log_failure(self, repeat, retry_ns, "finalize failed; trying again");
     else
         log_failure(self, repeat, retry_ns, "reconcile failed; trying again");
 }
 
-/* Tells of a failure in an Event, where a person looks. A conflict or a passing fault of the
- * network gets none. */
-static void record_failure(const struct ml_reconcile *self)
+const char *reconcile_failure_reason(const struct ml_reconcile *self)
 {
-    int kind = self->result.err.kind;
-    if (self->result.outcome == ML_OUTCOME_INVALID)
-        record_warning(self, "Invalid", failure_text(self));
-    else if (self->result.outcome == ML_OUTCOME_TERMINAL)
-        record_warning(self, "Failed", failure_text(self));
-    else if (self->result.outcome == ML_OUTCOME_ERROR && !failure_is_of_host(&self->result) &&
-             (kind == ML_ESCRIPT || !ml_err_retriable(kind)))
-        record_warning(self, "ReconcileFailed", failure_text(self));
+    const struct ml_err *err = &self->result.err;
+    switch (self->result.outcome) {
+    case ML_OUTCOME_OK:
+        return NULL;
+    case ML_OUTCOME_INVALID:
+        return "Invalid";
+    case ML_OUTCOME_TERMINAL:
+        return "Failed";
+    case ML_OUTCOME_ERROR:
+        if (failure_is_of_host(&self->result) ||
+            (err->kind != ML_ESCRIPT && ml_err_retriable(err->kind)))
+            return NULL;
+        return self->call == ML_CALL_RECONCILE ? "ReconcileFailed" : "FinalizeFailed";
+    }
+    ML_UNREACHABLE();
 }
 
-/* A failed status write turns a good outcome into one that is tried again. An object that is
- * gone needs no status. */
-static void on_status_written(void *context, struct ml_str body, const struct ml_err *err)
+void reconcile_tell_failure(const struct ml_reconcile *self)
+{
+    const char *reason = reconcile_failure_reason(self);
+    if (reason)
+        record_warning(self, reason, reconcile_failure_text(self));
+}
+
+/* finalize is not done: why the object stays, for the Event here and for the condition. */
+static void tell_unfinished(struct ml_reconcile *self)
+{
+    if (!self->result.finalizes || self->result.finalized || self->result.outcome != ML_OUTCOME_OK)
+        return;
+    self->unfinished = ml_asprintf(
+        "finalize asked to be called again; %s stays until it returns nothing",
+        self->revision->declaration->finalizer);
+    struct ml_event event = ml_event_about(ml_revision_kind(self->revision), self->object);
+    event.controller = ml_str_of(self->revision->declaration->name);
+    event.reason = ML_STR(REASON_UNFINISHED);
+    event.note = ml_str_of(self->unfinished);
+    ml_recorder_event(self->cluster->recorder, &event);
+}
+
+/* An object that is gone has no finalizer. One that stays is reconciled by whoever has no finalizer
+ * any more. */
+static void on_finalizer_removed(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_reconcile *self = context;
     (void)body;
     self->writing = NULL;
-    if (err && err->kind != ML_ENOT_FOUND) {
-        self->result.err = *err;
-        ml_err_wrap(&self->result.err, "write status");
-        self->result.outcome = ML_OUTCOME_ERROR;
-        free(ml_take(&self->invalid));
-        record_failure(self);
-    }
-    finish_reconcile(self);
+    if (err && err->kind != ML_ENOT_FOUND)
+        reconcile_fail_write(self, err, "remove the finalizer");
+    else if (!ml_object_deleting(self->object))
+        self->result.requeue_after_ns = 0;
+    reconcile_finish(self);
 }
 
-static void write_status(struct ml_reconcile *self, struct ml_str patch)
+static void remove_finalizer(struct ml_reconcile *self)
 {
-    const struct ml_kind *kind = ml_revision_kind(self->revision);
-    const struct ml_write write = {
-        .request =
-            {
-                .verb = ML_VERB_PATCH_MERGE,
-                .kind = kind,
-                .ns = ml_object_namespace(self->object),
-                .name = ml_object_name(self->object),
-                .subresource = kind->has_status ? ML_STR("status") : ML_STR(""),
-                .body = patch,
-                .yields = true,
-                .budget = ml_script_budget(self->revision->script),
-            },
-        .expectations = self->revision->expectations,
-        .informer = self->revision->informers[0],
-        .key = ml_object_key(self->object),
-    };
     self->result.writes++;
-    self->wrote_status = true;
-    self->writing = ml_writer_send(self->cluster, &write, on_status_written, self);
+    self->writing = ml_finalizer_write(self->revision, self->object, false, on_finalizer_removed,
+                                       self);
 }
 
 static void on_script_result(void *context, const struct ml_result *result)
 {
     struct ml_reconcile *self = context;
-    ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
     self->run = NULL;
     self->result = *result;
     self->result.status = self->result.field = (struct ml_str){NULL, 0};
+    self->result.version = (struct ml_str){NULL, 0};
     self->result.traceback = NULL;
+    self->version = result->version.len > 0 ? ml_str_dup(result->version) : NULL;
+    if (result->finalized) {
+        remove_finalizer(self);
+        return;
+    }
     if (result->reads)
         ml_read_set_ref(result->reads);
-    struct ml_err err = ML_ERR_INIT;
-    if (ml_status_patch(self->object, result, ml_clock_wall(self->cluster->clock), &patch, &err) <
-        0) {
-        self->result.outcome = ML_OUTCOME_ERROR;
-        self->result.err = err;
-    }
+    ml_custom_notes_ref(result->notes);
     self->traceback = ml_strdup(result->traceback);
-    if (self->result.outcome == ML_OUTCOME_INVALID)
+    if (result->outcome == ML_OUTCOME_INVALID)
         self->invalid = ml_asprintf(ML_STR_FMT ": %s", ML_STR_ARG(result->field),
                                     result->err.message);
-    record_failure(self);
-    if (patch.len)
-        write_status(self, ml_buf_str(&patch));
-    else
-        finish_reconcile(self);
+    tell_unfinished(self);
+    reconcile_write_status(self, result->status);
 }
 
 static void start_script(void *context)
 {
     struct ml_reconcile *self = context;
-    struct ml_run *run = ml_script_reconcile(self->revision->script, self->object, self->id,
-                                             on_script_result, self);
+    struct ml_script *script = self->revision->script;
+    struct ml_run *run = self->call == ML_CALL_FINALIZE
+                             ? ml_script_finalize(script, self->object, self->id, on_script_result,
+                                                  self)
+                             : ml_script_reconcile(script, self->object, self->id, on_script_result,
+                                                   self);
     /* NULL: over already, and `self` with it unless a status is being written. */
     if (run)
         self->run = run;
@@ -223,18 +218,34 @@ static void name_run(struct ml_reconcile *self)
              (unsigned)(ml_hash((struct ml_str){(const char *)&runs, sizeof runs}) & UINT32_MAX));
 }
 
+/* No code of the script runs. */
+static void start_release(struct ml_reconcile *self)
+{
+    self->result = (struct ml_result){.outcome = ML_OUTCOME_OK,
+                                      .err = ML_ERR_INIT,
+                                      .requeue_after_ns = -1,
+                                      .requeue_at_ns = -1,
+                                      .finalized = true};
+    remove_finalizer(self);
+}
+
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
-                                        ml_reconcile_done *done, void *context)
+                                        enum ml_reconcile_call call, ml_reconcile_done *done,
+                                        void *context)
 {
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
     self->cluster = revision->cluster;
     name_run(self);
     self->revision = ml_revision_ref(revision);
     self->object = ml_object_ref(object);
+    self->call = call;
     self->done = done;
     self->context = context;
     ml_turn_init(&self->start, start_script, self);
-    ml_turn_wait(&self->start, revision->payer);
+    if (call == ML_CALL_RELEASE)
+        start_release(self);
+    else
+        ml_turn_wait(&self->start, revision->payer);
     return self;
 }
 

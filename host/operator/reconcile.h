@@ -1,5 +1,6 @@
 /* L6 operator. One reconcile from the object to its end: runs the script, writes the returned
- * status if it differs, and reports failures by Events and the log. The controller decides what
+ * status if it differs, and reports failures by Events and the log. Of an object that is being
+ * deleted: runs finalize, and removes the finalizer when that is done. The controller decides what
  * happens to the key afterwards. */
 #pragma once
 
@@ -8,15 +9,22 @@
 
 struct ml_reconcile;
 
+enum ml_reconcile_call {
+    ML_CALL_RECONCILE,
+    ML_CALL_FINALIZE, /* the object is being deleted, and carries the finalizer */
+    ML_CALL_RELEASE,  /* no function is called: the finalizer is removed */
+};
+
 /* How it ended: what the script returned, or why its status could not be written. The write of the
- * status counts among `writes`. `result` lives during the call; its `status`, `field` and
- * `traceback` are empty. */
+ * status counts among `writes`. `finalized`: the finalizer was removed. `result` lives during the
+ * call; its `status`, `field`, `version` and `traceback` are empty. */
 typedef void ml_reconcile_done(void *context, const struct ml_result *result, bool wrote_status);
 
 /* Takes references of its own, and a turn to begin. `done` comes later, from the loop or
  * from within a call into it, but never before this returns. */
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
-                                        ml_reconcile_done *done, void *context);
+                                        enum ml_reconcile_call call, ml_reconcile_done *done,
+                                        void *context);
 /* As ml_script_writes; the write of the status counts. */
 bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
 /* The reconcileID of this run in the log. */

@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/repeat.h"
+#include "kube/followed.h"
 #include "kube/object_diff.h"
 
 /* A kind that is not installed is looked for this often: soon enough for a person who has just
@@ -67,7 +68,7 @@ static bool change_counts(const struct watched_kind *watched, const struct ml_ch
     return yes;
 }
 
-/* The owner of `object`, as a key of the reconciled kind; false when it has none of it.
+/* The owner of `object`, or who follows it, as a key of the reconciled kind; false: nobody.
  * Group and kind count, the version does not (controller-runtime, handler.EnqueueRequestForOwner).
  */
 static bool owner_key(const struct ml_revision *self, struct ml_object *object,
@@ -75,8 +76,12 @@ static bool owner_key(const struct ml_revision *self, struct ml_object *object,
 {
     const struct ml_kind *kind = self->kinds[0];
     struct ml_owner owner;
-    if (!object || !ml_object_controller(object, &owner) || !ml_str_is(owner.group, kind->group) ||
-        !ml_str_is(owner.kind, kind->kind))
+    if (!object)
+        return false;
+    if (!ml_object_controller(object, &owner))
+        return self->declaration->finalizes && kind->namespaced &&
+               ml_followed_key(object, self->declaration->name, out_key);
+    if (!ml_str_is(owner.group, kind->group) || !ml_str_is(owner.kind, kind->kind))
         return false;
     if (kind->namespaced)
         ml_buf_printf(out_key, ML_STR_FMT "/", ML_STR_ARG(ml_object_namespace(object)));
@@ -153,10 +158,14 @@ static void map_change_later(struct watched_kind *watched, const struct ml_chang
     self->unmapped_count++;
 }
 
-/* One change a turn. */
+/* One change a turn. A watch function cannot wait for an index, so its turn does. */
 static void on_map_turn(void *context)
 {
     struct ml_revision *self = context;
+    if (!ml_script_index_work(self->script)) {
+        ml_turn_wait(&self->map_turn, self->payer);
+        return;
+    }
     if (self->concerns_all) {
         self->concerns_all = false;
         self->handler->concerns_all(self->context);
@@ -173,11 +182,43 @@ static void on_map_turn(void *context)
 static void map_change(struct watched_kind *watched, const struct ml_change *change)
 {
     struct ml_revision *self = watched->revision;
-    if (!ml_turn_waits(&self->map_turn) && ml_payer_may_ask(self->payer, MAP_MAX_NS))
+    if (!ml_turn_waits(&self->map_turn) && !ml_script_index_pending(self->script) &&
+        ml_payer_may_ask(self->payer, MAP_MAX_NS))
         enqueue_mapped(watched, change);
     else
         map_change_later(watched, change);
 }
+
+/* ---- indexes ---- */
+
+static void on_index_turn(void *context)
+{
+    struct ml_revision *self = context;
+    if (!ml_script_index_work(self->script))
+        ml_turn_wait(&self->index_turn, self->payer);
+}
+
+/* At once, if the script has not used up its share of the CPU; else in turns. Before the revision
+ * is live, and after it is retired, whoever needs the indexes does the work. */
+static void update_indexes(struct watched_kind *watched, struct ml_object *old,
+                           struct ml_object *new)
+{
+    struct ml_revision *self = watched->revision;
+    ml_script_index_change(self->script, watched_index(watched), old, new);
+    if (!self->live || !ml_script_index_pending(self->script) || ml_turn_waits(&self->index_turn))
+        return;
+    if (!ml_payer_may_ask(self->payer, WHEN_MAX_NS) || !ml_script_index_work(self->script))
+        ml_turn_wait(&self->index_turn, self->payer);
+}
+
+static void on_index_failed(void *context, size_t kind, struct ml_object *object,
+                            const struct ml_err *err)
+{
+    struct ml_revision *self = context;
+    self->handler->index_failed(self->context, self, self->kinds[kind], object, err);
+}
+
+/* ---- changes ---- */
 
 static void on_watched_change(void *context, struct ml_informer *informer, struct ml_object *old,
                               struct ml_object *new)
@@ -192,6 +233,8 @@ static void on_watched_change(void *context, struct ml_informer *informer, struc
         .child_deleted = watched->declared->use == ML_USE_OWNS && !new,
         .number = ml_informer_changes(informer),
     };
+    if (ml_script_indexes(self->script, watched_index(watched)))
+        update_indexes(watched, old, new);
     if (!self->live || !change_counts(watched, &change))
         return;
     switch (watched->declared->use) {
@@ -212,9 +255,14 @@ static void on_watched_change(void *context, struct ml_informer *informer, struc
     }
 }
 
+/* The indexes are made in pieces, a piece in a round of the loop. */
 static void report_ready(void *context)
 {
     struct ml_revision *self = context;
+    if (!ml_script_index_work(self->script)) {
+        ml_task_defer(&self->ready_task, self->cluster->loop);
+        return;
+    }
     self->handler->ready(self->context, self);
 }
 
@@ -316,6 +364,8 @@ struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script
     ml_task_init(&self->ready_task, report_ready, self);
     ml_list_init(&self->unmapped);
     ml_turn_init(&self->map_turn, on_map_turn, self);
+    ml_turn_init(&self->index_turn, on_index_turn, self);
+    ml_script_on_index_failed(script, on_index_failed, self);
     for (size_t i = 0; i < count; i++) {
         struct watched_kind *watched = &self->watched[i];
         watched->revision = self;
@@ -350,11 +400,12 @@ void ml_revision_retire(struct ml_revision *self)
         if (watched->resolving)
             ml_discovery_cancel(ml_take(&watched->resolving));
         ml_timer_stop(&watched->retry);
-        if (watched->listener.informer)
+        if (watched->listener.informer && !ml_script_indexes(self->script, i))
             ml_informer_unlisten(&watched->listener);
     }
     ml_task_cancel(&self->ready_task);
     ml_turn_cancel(&self->map_turn);
+    ml_turn_cancel(&self->index_turn);
     drop_unmapped(self);
 }
 
@@ -381,10 +432,14 @@ void ml_revision_unref(struct ml_revision *self)
     if (!self || --self->refs > 0)
         return;
     ml_revision_retire(self);
+    /* A webhook that waits for its turn may still have the script: its reads fail from now on. */
+    ml_script_bind(self->script, &(struct ml_script_binding){.kinds = NULL});
     for (size_t i = 0; i < self->declaration->kind_count; i++) {
+        ml_informer_unlisten(&self->watched[i].listener);
         release_informer(self, i);
         free(self->watched[i].trouble);
     }
+    ml_script_on_index_failed(self->script, NULL, NULL);
     ml_script_unref(self->script);
     free(self->watched);
     free(self->kinds);
@@ -445,5 +500,9 @@ bool ml_revision_lacks(const struct ml_revision *self, struct ml_buf *why)
     bool lacks = false;
     for (size_t i = 0; i < self->declaration->kind_count; i++)
         lacks = kind_lacks(self, i, why) || lacks;
+    if (!lacks && !self->live && ml_script_index_pending(self->script)) {
+        ml_append_line(why, "%s: its indexes are not complete yet", self->declaration->file);
+        lacks = true;
+    }
     return lacks;
 }

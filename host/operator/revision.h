@@ -1,6 +1,9 @@
 /* L6 operator. One version of a controller script. First its kinds are looked up and its watches
  * synced; only then is it ready to take over. Once live, it turns changes into keys.
  *
+ * The indexes of the script are complete before it is ready, too. Once retired, the revision goes
+ * on to keep them up to date, for the runs that still use it.
+ *
  *   new ──> resolving ──> syncing ──> ready ── live ──> live ── retire ──> retired */
 #pragma once
 
@@ -20,6 +23,9 @@ struct ml_revision_handler {
     void (*concerns_all)(void *context);
     /* Once live: the reconciled kind can be watched again. */
     void (*mended)(void *context);
+    /* The function of an index failed at `object`; before it is live as well. */
+    void (*index_failed)(void *context, struct ml_revision *revision, const struct ml_kind *kind,
+                         struct ml_object *object, const struct ml_err *err);
     /* Once live: a watch function, or one of `when`, failed at a change of `object`. What
      * `when` should have judged counts. */
     void (*function_failed)(void *context, struct ml_revision *revision, const struct ml_kind *kind,
@@ -41,6 +47,8 @@ struct ml_revision {
     struct ml_expectations *expectations; /* once live */
     struct ml_payer *payer;               /* likewise */
 
+    bool without_condition; /* set by reconcile.c: the server does not take Reconciled */
+
     /* The rest is private. */
     uint32_t refs;
     const struct ml_revision_handler *handler;
@@ -53,6 +61,7 @@ struct ml_revision {
     size_t unmapped_count;
     bool concerns_all; /* there were too many of those */
     struct ml_turn map_turn;
+    struct ml_turn index_turn; /* works off what is pending in the indexes */
 };
 
 /* Takes over the caller's reference to `script`, which is a controller, and begins to look up its

@@ -1,59 +1,9 @@
 /* All scripts of a host: which file has which controller, which versions are offered to it, which
  * are refused. Sources notify it of files, loaders load them, controllers run them. operator.c owns
  * the one instance. */
-#include "operator/scripts.h"
+#include "operator/scripts_internal.h"
 
 #include "base/escape.h"
-#include "operator/controller.h"
-#include "operator/loader.h"
-
-#define SOURCES_MAX     64
-#define CONTROLLERS_MAX 100 /* those without a file keep running and count */
-
-/* One source with its loader. */
-struct feed {
-    struct ml_scripts *scripts;
-    struct ml_source *source;
-    struct ml_loader *loader;
-    bool loaded;                    /* at least once */
-    struct ml_err trouble;          /* why its source could not be read when last tried */
-    struct ml_last_good *last_good; /* NULL: none is kept */
-};
-
-/* One file of one source, and its controller. */
-struct slot {
-    struct feed *feed;
-    char *file;
-    struct ml_controller *controller; /* NULL until a version was good */
-    struct ml_controller *successor;  /* same file, other name: takes over when it is live */
-    uint64_t fingerprint;             /* of the version offered last */
-    uint64_t refused;                 /* of the set refused last; 0: the newest is not refused */
-    uint64_t refused_text;            /* of the text of the file in that set */
-    struct ml_err why;                /* why the newest version was refused */
-    bool missing;                     /* the file is gone from its source */
-    struct ml_list node;
-};
-
-struct ml_scripts {
-    struct ml_cluster *cluster;
-    struct ml_script_limits limits;
-    struct ml_crash_marker *marker; /* NULL: none is kept */
-    struct feed feeds[SOURCES_MAX];
-    size_t feed_count;
-    struct ml_list slots;
-    /* Replaced by controllers of other names; freed when their reconciles have ended. */
-    struct ml_controller *draining[CONTROLLERS_MAX];
-    size_t draining_count;
-    bool stopping;
-    size_t running; /* controllers that have not stopped yet */
-    void (*stopped)(void *context);
-    void *stopped_context;
-    struct ml_task stopped_task;
-    struct ml_metric_family *refusals;
-    struct ml_metric_family *quarantines;
-    struct ml_metric_family *loads;
-    struct ml_metric *without_file;
-};
 
 /* The newest good version: offered, or else current. */
 static struct ml_script *slot_script(const struct slot *slot)
@@ -122,20 +72,15 @@ static const struct slot *slot_with_name(const struct slot *mine, const char *na
     return NULL;
 }
 
-static void scripts_drain_controller(struct ml_scripts *self, struct ml_controller *controller)
-{
-    ml_assert(self->draining_count < CONTROLLERS_MAX);
-    self->draining[self->draining_count++] = controller;
-    ml_controller_stop(controller);
-}
-
 static void slot_on_live(void *context, struct ml_controller *controller, bool first)
 {
     struct slot *slot = context;
     struct ml_scripts *self = slot->feed->scripts;
     if (controller == slot->successor) {
-        scripts_drain_controller(self, slot->controller);
+        if (slot->controller) /* it was not removed meanwhile */
+            slot_drain(slot, slot->controller);
         slot->controller = ml_take(&slot->successor);
+        free(ml_take(&slot->removed));
     }
     const char *name = ml_controller_name(controller);
     ML_AUTO_FREE char *note = ml_asprintf("%s: controller %s runs the new version", slot->file,
@@ -145,6 +90,8 @@ static void slot_on_live(void *context, struct ml_controller *controller, bool f
             ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->loads, ml_metric_labels(name)), 1);
     ml_source_report(slot->feed->source, false, "ScriptLoaded", note);
+    if (self->live)
+        self->live(self->live_context);
 }
 
 static void slot_on_circuit(void *context, struct ml_controller *controller, bool open,
@@ -157,12 +104,15 @@ static void slot_on_circuit(void *context, struct ml_controller *controller, boo
 
 static void slot_on_stopped(void *context, struct ml_controller *controller)
 {
-    struct ml_scripts *self = ((struct slot *)context)->feed->scripts;
+    struct slot *slot = context;
+    struct ml_scripts *self = slot->feed->scripts;
     for (size_t i = 0; i < self->draining_count; i++) {
         if (self->draining[i] != controller)
             continue;
         self->draining[i] = self->draining[--self->draining_count];
         ml_controller_free(controller);
+        if (--slot->draining == 0 && slot->dead)
+            slot_free(slot);
         break;
     }
     if (--self->running == 0 && self->stopping)
@@ -172,6 +122,7 @@ static void slot_on_stopped(void *context, struct ml_controller *controller)
 static const struct ml_controller_handler controller_handler = {
     .live = slot_on_live,
     .circuit = slot_on_circuit,
+    .removed = slot_on_removed,
     .stopped = slot_on_stopped,
 };
 
@@ -216,18 +167,49 @@ static bool slot_has_room(struct slot *slot, struct ml_err *err)
     return false;
 }
 
+/* Nobody would watch the objects any more that carry the finalizer. */
+static bool slot_changes_kind(const struct slot *slot, const struct ml_script *script,
+                              struct ml_err *err)
+{
+    struct ml_script *runs = slot->controller ? ml_controller_current(slot->controller) : NULL;
+    const struct ml_declaration *new = ml_script_declaration(script);
+    const struct ml_declaration *old = runs ? ml_script_declaration(runs) : NULL;
+    if (!old || !old->finalizes || strcmp(old->name, new->name) != 0)
+        return false;
+    const struct ml_gvk *was = &old->kinds[0].gvk, *is = &new->kinds[0].gvk;
+    if (ml_str_eq(was->group, is->group) && ml_str_eq(was->kind, is->kind))
+        return false;
+    ml_err_set(err, ML_ESCRIPT,
+               "%s: controller %s reconciles " ML_STR_FMT " now, and objects of " ML_STR_FMT
+               " carry its finalizer %s; give the controller of " ML_STR_FMT " another name",
+               slot->file, new->name, ML_STR_ARG(is->kind), ML_STR_ARG(was->kind), old->finalizer,
+               ML_STR_ARG(is->kind));
+    return true;
+}
+
 /* Takes over the reference to `script`. */
 static void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprint)
 {
     const char *name = ml_script_declaration(script)->name;
     const struct slot *other = slot_with_name(slot, name);
     bool renamed = slot->controller && !controller_has_name(slot->controller, name);
+    if (slot_stays_removed(slot, name)) {
+        slot->refused = 0;
+        slot->why = ML_ERR_INIT;
+        ml_script_unref(script);
+        return;
+    }
     struct ml_controller **place = renamed ? &slot->successor : &slot->controller;
     struct ml_err err = ML_ERR_INIT;
     if (other)
         ml_err_set(&err, ML_ESCRIPT, "%s: the name \"%s\" is taken by %s of %s", slot->file, name,
                    other->file, other->feed->source->name);
-    if (other || (!*place && !slot_has_room(slot, &err))) {
+    else if (scripts_remove_name(slot->feed->scripts, name))
+        ml_err_set(&err, ML_ESCRIPT,
+                   "%s: controller %s is being removed; this script is loaded after that",
+                   slot->file, name);
+    if (err.kind || slot_changes_kind(slot, script, &err) ||
+        (!*place && !slot_has_room(slot, &err))) {
         slot_refuse(slot, &err, false);
         ml_script_unref(script);
         return;
@@ -239,6 +221,9 @@ static void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fin
     if (!*place)
         *place = slot_new_controller(slot, name);
     ml_controller_offer(*place, script);
+    free(ml_take(&slot->removed));
+    if (ml_source_removes(slot->feed->source, name))
+        slot_remove(slot);
 }
 
 /* A version that runs is not loaded again while the files it was made from are unchanged; one that
@@ -262,11 +247,17 @@ static bool feed_knows(void *context, const struct ml_batch *batch, size_t index
     return true;
 }
 
-static void slot_free(struct slot *slot)
+void slot_free(struct slot *slot)
 {
     ml_list_remove(&slot->node);
-    ml_controller_free(slot->successor);
-    ml_controller_free(slot->controller);
+    slot_drop_successor(slot);
+    ml_controller_free(ml_take(&slot->controller));
+    if (slot->draining > 0) { /* they refer to it */
+        slot->dead = true;
+        ml_list_push(&slot->feed->scripts->dead, &slot->node);
+        return;
+    }
+    free(slot->removed);
     free(slot->file);
     free(slot);
 }
@@ -352,7 +343,7 @@ static bool feed_works(void *context)
     if (self->cluster->standby)
         return false;
     ml_list_each_entry (const struct slot, slot, &self->slots)
-        if (slot->feed == feed && !slot->missing &&
+        if (slot->feed == feed && !slot->missing && !slot->removed &&
             (!slot_works(slot) || slot->refused || slot->successor ||
              ml_controller_offered(slot->controller)))
             return false;
@@ -366,6 +357,7 @@ static void feed_on_loaded(void *context, const struct ml_batch *batch)
     ml_last_good_propose(feed->last_good, &batch->files, ml_batch_is_good(batch));
     feed->loaded = true;
     feed_report_missing(feed, &batch->files);
+    feed_remove_controllers(feed);
     ml_metric_set(feed->scripts->without_file,
                   (double)scripts_list_without_file(feed->scripts, &names));
 }
@@ -385,12 +377,13 @@ static void feed_on_files(void *context, struct ml_source *source, const struct 
 static void feed_on_trouble(void *context, struct ml_source *source, const struct ml_err *err)
 {
     struct feed *feed = context;
-    const struct ml_scripts *self = feed->scripts;
+    struct ml_scripts *self = feed->scripts;
     feed->trouble = *err;
     ml_error(self->cluster->log, "scripts", "no scripts to read; running scripts keep running",
              ML_S("source", source->name), ML_ERR(err));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels("")), 1);
     ml_source_report(source, true, "ScriptsMissing", err->message);
+    feed_remove_controllers(feed);
 }
 
 static const struct ml_source_handler source_handler = {feed_on_files, feed_on_trouble};
@@ -410,6 +403,7 @@ struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_sc
     self->marker = marker;
     ml_task_init(&self->stopped_task, scripts_on_all_stopped, self);
     ml_list_init(&self->slots);
+    ml_list_init(&self->dead);
     self->refusals = ml_metrics_counter(cluster->metrics, "moonloop_script_refused_total",
                                         "Script versions refused, by file.",
                                         ml_metric_labels("file"));
@@ -431,11 +425,18 @@ void ml_scripts_free(struct ml_scripts *self)
     if (!self)
         return;
     ml_task_cancel(&self->stopped_task);
-    ml_list_each_entry (struct slot, slot, &self->slots)
-        slot_free(slot);
     for (size_t i = 0; i < self->draining_count; i++)
         ml_controller_free(self->draining[i]);
+    ml_list_each_entry (struct slot, slot, &self->slots) {
+        slot->draining = 0;
+        slot_free(slot);
+    }
+    ml_list_each_entry (struct slot, dead, &self->dead) {
+        dead->draining = 0;
+        slot_free(dead);
+    }
     for (size_t i = 0; i < self->feed_count; i++) {
+        ml_timer_stop(&self->feeds[i].missing);
         ml_loader_free(self->feeds[i].loader);
         ml_last_good_close(self->feeds[i].last_good);
         ml_source_free(self->feeds[i].source);
@@ -480,6 +481,7 @@ void ml_scripts_add_source(struct ml_scripts *self, struct ml_source *source)
         .trouble = ML_ERR_INIT,
         .loader = ml_loader_new(&opts, feed_on_loaded),
     };
+    feed_removal_init(feed);
     feed_open_last_good(feed);
 }
 
@@ -494,6 +496,8 @@ void ml_scripts_resync(struct ml_scripts *self)
     ml_list_each_entry (struct slot, slot, &self->slots)
         if (slot->controller)
             ml_controller_resync(slot->controller);
+    for (size_t i = 0; i < self->draining_count; i++)
+        ml_controller_resync(self->draining[i]);
 }
 
 void ml_scripts_reshard(struct ml_scripts *self)
@@ -501,6 +505,8 @@ void ml_scripts_reshard(struct ml_scripts *self)
     ml_list_each_entry (struct slot, slot, &self->slots)
         if (slot->controller)
             ml_controller_reshard(slot->controller);
+    for (size_t i = 0; i < self->draining_count; i++)
+        ml_controller_reshard(self->draining[i]);
 }
 
 /* A successor has no reconciles before it is live; a draining controller may still have some. */
@@ -521,6 +527,7 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
     self->stopping = true;
     for (size_t i = 0; i < self->feed_count; i++) {
         struct feed *feed = &self->feeds[i];
+        ml_timer_stop(&feed->missing);
         ml_loader_free(ml_take(&feed->loader));
         ml_last_good_end(feed->last_good);
     }
@@ -534,6 +541,8 @@ void ml_scripts_stop(struct ml_scripts *self, void (*done)(void *context), void 
         if (slot->controller)
             ml_controller_stop(slot->controller);
     }
+    for (size_t i = 0; i < self->draining_count; i++)
+        ml_controller_stop(self->draining[i]);
 }
 
 bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
@@ -551,6 +560,8 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
                            feed->source->read ? "is being loaded" : "has not been read yet");
     }
     ml_list_each_entry (const struct slot, slot, &self->slots) {
+        if (slot->removed)
+            continue;
         if (slot_works(slot)) {
             ready = ml_controller_sees(slot->controller, why) && ready;
             continue;
@@ -565,6 +576,48 @@ bool ml_scripts_ready(const struct ml_scripts *self, struct ml_buf *why)
     return ready;
 }
 
+/* A successor answers as soon as it is asked by its name. */
+static bool slot_webhook(const struct slot *slot, size_t which, struct ml_webhook_target *out)
+{
+    struct ml_controller *controller = which == 0 ? slot->controller : slot->successor;
+    return controller && ml_controller_webhook(controller, out);
+}
+
+bool ml_scripts_webhook(const struct ml_scripts *self, struct ml_str name,
+                        struct ml_webhook_target *out)
+{
+    struct ml_webhook_target target;
+    ml_list_each_entry (const struct slot, slot, &self->slots)
+        for (size_t which = 0; which < 2; which++)
+            if (slot_webhook(slot, which, &target) &&
+                ml_str_is(name, ml_script_declaration(target.script)->name)) {
+                *out = target;
+                return true;
+            }
+    return false;
+}
+
+void ml_scripts_webhooks(const struct ml_scripts *self,
+                         void (*each)(void *context, const struct ml_webhook_target *target),
+                         void *context)
+{
+    struct ml_webhook_target target;
+    ml_list_each_entry (const struct slot, slot, &self->slots)
+        for (size_t which = 0; which < 2; which++) {
+            if (!slot_webhook(slot, which, &target))
+                continue;
+            const struct ml_script_webhooks *has = &ml_script_declaration(target.script)->webhooks;
+            if (has->defaults || has->validates || has->version_count > 0)
+                each(context, &target);
+        }
+}
+
+void ml_scripts_on_live(struct ml_scripts *self, void (*changed)(void *context), void *context)
+{
+    self->live = changed;
+    self->live_context = context;
+}
+
 int64_t ml_scripts_next(const struct ml_scripts *self)
 {
     int64_t next = INT64_MAX;
@@ -577,6 +630,8 @@ int64_t ml_scripts_next(const struct ml_scripts *self)
         if (slot->successor)
             next = ML_MIN(next, ml_controller_next(slot->successor));
     }
+    for (size_t i = 0; i < self->draining_count; i++)
+        next = ML_MIN(next, ml_controller_next(self->draining[i]));
     return next;
 }
 

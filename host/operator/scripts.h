@@ -5,6 +5,7 @@
 
 #include "operator/crash_marker.h"
 #include "operator/source.h"
+#include "operator/webhook_review.h"
 
 struct ml_scripts;
 
@@ -36,6 +37,17 @@ bool ml_scripts_ready(const struct ml_scripts *scripts, struct ml_buf *why);
 /* When the next reconcile is due, as ml_workqueue_next; 0 also before the sources have been read.
  */
 int64_t ml_scripts_next(const struct ml_scripts *scripts);
+
+/* Who answers webhooks of the controller of this name. False: there is none. */
+bool ml_scripts_webhook(const struct ml_scripts *scripts, struct ml_str name,
+                        struct ml_webhook_target *out);
+/* Calls `each` for every controller that has webhooks. */
+void ml_scripts_webhooks(const struct ml_scripts *scripts,
+                         void (*each)(void *context, const struct ml_webhook_target *target),
+                         void *context);
+/* `changed` is called when a version of a script has gone live: what answers webhooks, and which,
+ * may have changed. */
+void ml_scripts_on_live(struct ml_scripts *scripts, void (*changed)(void *context), void *context);
 
 /* As ml_controller_fails, of all controllers; and appends a line for each source that was read and
  * has no script. */

@@ -17,15 +17,30 @@ void ml_source_free(struct ml_source *source)
 {
     if (!source)
         return;
-    char *name = source->name;
+    char *name = source->name, *removed = source->removed;
     source->class->free(source);
     free(name);
+    free(removed);
 }
 
 void ml_source_report(struct ml_source *source, bool warning, const char *reason, const char *note)
 {
     if (source->class->report)
         source->class->report(source, warning, reason, note);
+}
+
+void ml_source_again(struct ml_source *source)
+{
+    if (source->class->again)
+        source->class->again(source);
+}
+
+bool ml_source_removes(const struct ml_source *source, const char *name)
+{
+    for (struct ml_str rest = ml_str_of(source->removed); rest.ptr;)
+        if (ml_str_is(ml_str_trim(ml_str_cut(&rest, ',')), name))
+            return true;
+    return false;
 }
 
 void ml_source_notify_files(struct ml_source *source, const struct ml_files *files)
@@ -67,6 +82,11 @@ static bool path_source_read(void *context)
     return read && !ml_files_may_recover(&files);
 }
 
+static void path_again(struct ml_source *source)
+{
+    path_source_read(path_source_of(source));
+}
+
 static void path_start(struct ml_source *source)
 {
     struct path_source *self = path_source_of(source);
@@ -80,7 +100,11 @@ static void path_free(struct ml_source *source)
     free(self);
 }
 
-static const struct ml_source_class path_class = {.start = path_start, .free = path_free};
+static const struct ml_source_class path_class = {
+    .start = path_start,
+    .again = path_again,
+    .free = path_free,
+};
 
 struct ml_source *ml_source_path_new(struct ml_loop *loop, const char *path)
 {
@@ -101,6 +125,7 @@ struct configmap_source {
     struct ml_informer *informer;
     struct ml_listener listener;
     struct ml_object *object; /* as last seen, for Events; NULL before */
+    bool gone;                /* it was deleted since */
 };
 
 static struct configmap_source *configmap_source_of(struct ml_source *source)
@@ -137,6 +162,9 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
     struct ml_err err = ML_ERR_INIT;
     struct ml_str data;
     ml_object_json(object, &json);
+    free(self->source.removed);
+    self->source.removed = ml_json_find_string(ml_buf_str(&json), "metadata", "annotations",
+                                               ML_REMOVE_ANNOTATION, NULL);
     int r = 0;
     if (ml_json_find(ml_buf_str(&json), &data, "data", NULL))
         r = configmap_collect_files(&files, data, &err);
@@ -161,7 +189,9 @@ static void configmap_on_change(void *context, struct ml_informer *informer, str
     struct configmap_source *self = context;
     (void)informer;
     (void)old;
+    self->gone = !new;
     if (!new) {
+        free(ml_take(&self->source.removed));
         configmap_notify_missing(self, "was deleted");
         return;
     }
@@ -174,6 +204,13 @@ static void configmap_on_synced(void *context, struct ml_informer *informer)
 {
     if (ml_store_len(ml_informer_store(informer)) == 0)
         configmap_notify_missing(context, "does not exist yet");
+}
+
+static void configmap_again(struct ml_source *source)
+{
+    struct configmap_source *self = configmap_source_of(source);
+    if (self->object && !self->gone)
+        configmap_notify_files(self, self->object);
 }
 
 static void configmap_start(struct ml_source *source)
@@ -224,6 +261,7 @@ static void configmap_free(struct ml_source *source)
 static const struct ml_source_class configmap_class = {
     .start = configmap_start,
     .report = configmap_report,
+    .again = configmap_again,
     .free = configmap_free,
 };
 

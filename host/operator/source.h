@@ -19,6 +19,7 @@ struct ml_source_handler {
 struct ml_source_class {
     void (*start)(struct ml_source *source);
     void (*report)(struct ml_source *source, bool warning, const char *reason, const char *note);
+    void (*again)(struct ml_source *source); /* notifies once more of what there is */
     void (*free)(struct ml_source *source);
 };
 
@@ -27,8 +28,13 @@ struct ml_source {
     char *name; /* "reconcilers/", "configmap moonloop-system/scripts": for messages */
     const struct ml_source_handler *handler;
     void *context;
-    bool read; /* `files` was called at least once */
+    bool read;            /* `files` was called at least once */
+    bool removes_missing; /* a file that is gone removes its controller; of a folder in `dev` */
+    char *removed;        /* names of controllers that are to be removed, "a, b"; NULL: none */
 };
+
+/* The annotation of a ConfigMap that names them. */
+#define ML_REMOVE_ANNOTATION "moonloop.dev/remove"
 
 /* A file or folder, watched with inotify; the swap of a mounted ConfigMap's ..data link counts
  * as one change. */
@@ -45,6 +51,11 @@ void ml_source_free(struct ml_source *source); /* NULL is fine */
 
 /* Reports to the author: an Event on the ConfigMap; nothing for a path. */
 void ml_source_report(struct ml_source *source, bool warning, const char *reason, const char *note);
+
+/* Notifies its handler once more, as if it had changed. */
+void ml_source_again(struct ml_source *source);
+/* Is the controller of that name to be removed? */
+bool ml_source_removes(const struct ml_source *source, const char *name);
 
 /* For the implementations. */
 void ml_source_notify_files(struct ml_source *source, const struct ml_files *files);

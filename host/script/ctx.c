@@ -95,6 +95,8 @@ ML_RAISES struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
     const struct ml_script *script = script_of(L);
     const struct ml_declaration *declaration = &script->declaration;
     struct ctx_kind found = {.kind = NULL};
+    if (!script->binding.kinds) /* a webhook is served from the start on */
+        luaL_error(L, "the caches of this script are not complete yet");
     for (size_t i = 0; i < declaration->kind_count; i++) {
         if (!script_is_same_kind(&declaration->kinds[i].gvk, gvk))
             continue;
@@ -125,8 +127,7 @@ ML_RAISES struct ml_str ctx_namespace(lua_State *L, const char *call, const stru
             luaL_error(L, "%s: %s is cluster-scoped, it has no namespace", call, kind->kind);
         return (struct ml_str){"", 0};
     }
-    const struct ml_object *object = script_thread_of(L)->object;
-    struct ml_str ns = given.len > 0 ? given : ml_object_namespace(object);
+    struct ml_str ns = given.len > 0 ? given : script_thread_namespace(script_thread_of(L));
     if (ns.len == 0)
         luaL_error(L, "%s: say which namespace; the object at hand has none to default to", call);
     return ns;
@@ -146,8 +147,8 @@ ML_RAISES struct ml_run *ctx_may_wait(lua_State *L, const char *call)
     struct ml_run *run = script_thread_of(L)->run;
     if (!run)
         luaL_error(L,
-                   "%s: a watch function cannot wait for the API server; it reads watched "
-                   "kinds only",
+                   "%s: a watch function or a webhook cannot wait for the API server; it reads "
+                   "watched kinds only",
                    call);
     if (!lua_isyieldable(L))
         luaL_error(L,
@@ -204,8 +205,8 @@ static void write_log_line(const struct script_thread *thread, struct ml_str mes
     const struct ml_script *script = thread->script;
     ML_AUTO_FREE char *text = ml_str_dup(message);
     ml_info(script->cluster->log, script->declaration.name, text,
-            ML_OBJECT_FIELDS(script->declaration.name, script->binding.kinds[0]->kind,
-                             ml_object_key(thread->object)),
+            ML_OBJECT_FIELDS(script->declaration.name, script->kinds[0].gvk.kind.ptr,
+                             script_thread_key(thread)),
             ML_S(thread->run ? "reconcileID" : "", thread->run ? thread->run->id : NULL),
             ML_S(thread->run ? "" : "kind", script->declaration.kinds[thread->kind].gvk.kind.ptr),
             ML_RAW(fields.len > 0 ? "fields" : "", fields));
@@ -229,7 +230,7 @@ ML_RAISES static int ctx_log(lua_State *L)
     return 0;
 }
 
-ML_RAISES static int ctx_event(lua_State *L)
+ML_RAISES int ctx_event(lua_State *L)
 {
     struct script_thread *thread = script_thread_of(L);
     if (!thread->run)
@@ -260,13 +261,15 @@ ML_RAISES static int ctx_assigned(lua_State *L)
 
 ML_RAISES int script_open_ctx(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"event", ctx_event}, {"log", ctx_log}, {"now", ctx_now}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"event", ctx_event}, {"http", ctx_http},
+                                         {"log", ctx_log},     {"metric", ctx_metric},
+                                         {"now", ctx_now},     {NULL, NULL}};
     static const char *const results[] = {"invalid", "terminal", NULL};
     open_failures(L);
     luaL_newlib(L, functions);
     luaL_setfuncs(L, script_ctx_read, 0);
     luaL_setfuncs(L, script_ctx_write, 0);
+    script_add_once(L);
     script_push_library(L, "moonloop.result");
     script_move_fields(L, -2, results);
     script_guard_fields(L, "ctx");

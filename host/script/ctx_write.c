@@ -1,63 +1,47 @@
-/* ctx.create, ensure, apply, patch and delete. Each checks its object, adds the namespace and the
- * owner reference, sends the request and yields; the continuation that the yield names handles the
- * answer. */
-#include "base/map.h"
+/* ctx.create, ensure, patch and delete. Each checks its object, adds the namespace and the owner
+ * reference, sends the request and yields; the continuation that the yield names handles the
+ * answer. ctx_apply.c has ctx.apply. */
 #include "codec/json_diff.h"
 #include "kube/selector.h"
-#include "script/ctx.h"
 #include "script/ctx_calls.h"
+#include "script/ctx_target.h"
 
-#define APPLIED_MAX 10000 /* objects of one script; when it is full, all are forgotten */
+/* An apply that is to make an object says that it has this version: no object has it. */
+#define VERSION_OF_NOTHING "1"
 
-#define OWNER_TEXT_MAX 192 /* bytes of an owner in a message */
-
-/* The object that a script wants to write. The slices point into script->outgoing. */
-struct write_target {
-    const char *call; /* "ctx.create(object)", for messages */
-    struct ctx_kind kind;
-    struct ml_str metadata;          /* its JSON */
-    struct ml_str ns, name, uid, rv; /* uid, rv: empty when the object has none */
-    char key[CTX_KEY_MAX];
-    bool owned; /* the reconciled object becomes its controller */
-};
-
-/* A field of a JSON object; empty when there is none. */
-static struct ml_str json_field(struct ml_str object, const char *field)
+struct ml_str ctx_json_field(struct ml_str object, const char *field)
 {
     struct ml_str raw = {"", 0};
     ml_json_find(object, &raw, field, NULL);
     return raw;
 }
 
-/* The text of a field that is a string without escapes, as names have none; else empty. */
-static struct ml_str plain_field(struct ml_str object, const char *field)
+struct ml_str ctx_plain_field(struct ml_str object, const char *field)
 {
-    struct ml_str raw = json_field(object, field);
+    struct ml_str raw = ctx_json_field(object, field);
     if (raw.len < 2 || raw.ptr[0] != '"' || memchr(raw.ptr, '\\', raw.len))
         return (struct ml_str){"", 0};
     return (struct ml_str){raw.ptr + 1, raw.len - 2};
 }
 
-/* Counts the owner references. `out`: the first that is the controller; its kind has ptr NULL when
- * there is none. */
-static size_t read_owners(struct ml_str metadata, struct ml_owner *out)
+size_t ctx_read_owners(struct ml_str metadata, struct ml_owner *out)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     struct ml_str reference;
     size_t count = 0;
     *out = (struct ml_owner){.uid = {"", 0}};
-    ml_json_reader_init(&reader, json_field(metadata, "ownerReferences"), 0);
+    ml_json_reader_init(&reader, ctx_json_field(metadata, "ownerReferences"), 0);
     if (ml_json_next(&reader) != ML_JSON_ARRAY)
         return 0;
     for (; (reference = ml_json_skip(&reader)).len > 0; count++)
-        if (!out->kind.ptr && ml_str_is(json_field(reference, "controller"), "true"))
-            *out = (struct ml_owner){.kind = plain_field(reference, "kind"),
-                                     .name = plain_field(reference, "name"),
-                                     .uid = plain_field(reference, "uid")};
+        if (!out->kind.ptr && ml_str_is(ctx_json_field(reference, "controller"), "true"))
+            *out = (struct ml_owner){.kind = ctx_plain_field(reference, "kind"),
+                                     .name = ctx_plain_field(reference, "name"),
+                                     .uid = ctx_plain_field(reference, "uid")};
     return count;
 }
 
-static const char *owner_text(const struct ml_owner *owner, char out[OWNER_TEXT_MAX])
+const char *ctx_owner_text(const struct ml_owner *owner, char out[OWNER_TEXT_MAX])
 {
     if (!owner->kind.ptr)
         return "nothing";
@@ -83,7 +67,7 @@ ML_RAISES static void check_owner_namespace(lua_State *L, const struct write_tar
                lua_tostring(L, -1));
 }
 
-ML_RAISES static void check_object(lua_State *L, const char *call, struct write_target *target)
+ML_RAISES void ctx_check_object(lua_State *L, const char *call, struct write_target *target)
 {
     struct ml_buf *out = &script_of(L)->outgoing;
     struct ml_gvk gvk;
@@ -91,29 +75,30 @@ ML_RAISES static void check_object(lua_State *L, const char *call, struct write_
         luaL_error(L, "%s: expected an object as in a manifest, got a %s", call,
                    luaL_typename(L, 1));
     script_encode(L, 1, "", out);
-    struct ml_str json = ml_buf_str(out), metadata = json_field(json, "metadata");
-    struct ml_str api_version = plain_field(json, "apiVersion"), kind = plain_field(json, "kind");
+    struct ml_str json = ml_buf_str(out), metadata = ctx_json_field(json, "metadata");
+    struct ml_str api_version = ctx_plain_field(json, "apiVersion"),
+                  kind = ctx_plain_field(json, "kind");
     script_cpu_check(L);
     if (!ml_gvk_parse(api_version, kind, &gvk))
         luaL_error(L, "%s: the object needs apiVersion and kind, as in a manifest", call);
-    target->call = call;
-    target->kind = ctx_kind_of(L, &gvk);
-    target->metadata = metadata;
-    target->name = plain_field(metadata, "name");
+    *target = (struct write_target){
+        .call = call, .kind = ctx_kind_of(L, &gvk), .metadata = metadata};
+    target->name = ctx_plain_field(metadata, "name");
     if (!ml_name_valid(target->name))
         luaL_error(L, "%s: the object needs a metadata.name that a URL can have%s", call,
-                   json_field(metadata, "generateName").len > 0
-                       ? "; with a generateName each try would make another object"
+                   ctx_json_field(metadata, "generateName").len > 0
+                       ? "; a generateName is for ctx.ensure and ctx.create"
                        : "");
-    struct ml_str ns = plain_field(metadata, "namespace"), raw = json_field(metadata, "namespace");
+    struct ml_str ns = ctx_plain_field(metadata, "namespace"),
+                  raw = ctx_json_field(metadata, "namespace");
     /* "" and null mean that the host chooses the namespace, as for kubectl. */
     bool has_ns = raw.len > 0 && !ml_str_is(raw, "\"\"") && !ml_str_is(raw, "null");
     if (has_ns && !ml_name_valid(ns))
         luaL_error(L, "%s: metadata.namespace is no name", call);
     target->ns = ctx_namespace(L, call, target->kind.kind, ns);
     ctx_write_key(target->ns, target->name, target->key);
-    target->uid = plain_field(metadata, "uid");
-    target->rv = plain_field(metadata, "resourceVersion");
+    target->uid = ctx_plain_field(metadata, "uid");
+    target->rv = ctx_plain_field(metadata, "resourceVersion");
     target->owned = target->kind.use == ML_USE_OWNS;
 }
 
@@ -121,7 +106,7 @@ ML_RAISES static void check_object(lua_State *L, const char *call, struct write_
  * script would create it again and again. */
 ML_RAISES static void check_watched_labels(lua_State *L, const struct write_target *target)
 {
-    struct ml_str labels = json_field(target->metadata, "labels"), missed;
+    struct ml_str labels = ctx_json_field(target->metadata, "labels"), missed;
     if (ml_label_selector_matches(target->kind.selection->labels, labels, &missed))
         return;
     lua_pushlstring(L, missed.ptr, missed.len);
@@ -139,7 +124,7 @@ static void write_references(struct ml_json_writer *writer, const struct ml_scri
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     const struct ml_kind *kind = script->binding.kinds[0];
     struct ml_str reference;
-    ml_json_reader_init(&reader, json_field(metadata, "ownerReferences"), 0);
+    ml_json_reader_init(&reader, ctx_json_field(metadata, "ownerReferences"), 0);
     ml_json_key(writer, ML_STR("ownerReferences"));
     ml_json_begin_array(writer);
     if (ml_json_next(&reader) == ML_JSON_ARRAY)
@@ -167,23 +152,34 @@ ML_RAISES static void merge_into_body(lua_State *L, const char *call, const stru
         luaL_error(L, "%s: %s", call, err.message);
 }
 
-ML_RAISES static void complete_object(lua_State *L, const struct write_target *target)
+/* What the server is to check before an apply. */
+static void write_guards(struct ml_json_writer *writer, const struct write_target *target)
+{
+    if (target->guard_uid.len > 0)
+        ml_json_put_string(writer, "uid", target->guard_uid);
+    if (target->guard_absent)
+        ml_json_put_string(writer, "resourceVersion", ML_STR(VERSION_OF_NOTHING));
+}
+
+ML_RAISES void ctx_complete_object(lua_State *L, const struct write_target *target)
 {
     struct ml_script *script = script_of(L);
     const struct ml_object *owner = script_thread_of(L)->object;
     struct ml_owner controller;
     char other[OWNER_TEXT_MAX];
     bool has_ours = false;
-    if (read_owners(target->metadata, &controller) > SCRIPT_OWNERS_MAX)
+    if (ctx_read_owners(target->metadata, &controller) > SCRIPT_OWNERS_MAX)
         luaL_error(L, "%s: metadata.ownerReferences: at most %d", target->call, SCRIPT_OWNERS_MAX);
     check_watched_labels(L, target);
     script_cpu_check(L);
-    if (target->owned) {
+    if (target->followed)
+        followed_check(L, target);
+    if (target->owned && !target->followed) {
         check_owner_namespace(L, target);
         has_ours = ml_str_eq(controller.uid, ml_object_uid(owner));
         if (controller.uid.len > 0 && !has_ours)
             luaL_error(L, "%s: the object already has another controller, %s", target->call,
-                       owner_text(&controller, other));
+                       ctx_owner_text(&controller, other));
     }
     struct ml_json_writer writer;
     ml_buf_clear(&script->overlay);
@@ -193,16 +189,19 @@ ML_RAISES static void complete_object(lua_State *L, const struct write_target *t
     ml_json_begin_object(&writer);
     if (target->ns.len > 0)
         ml_json_put_string(&writer, "namespace", target->ns);
-    if (target->owned && !has_ours)
+    if (target->followed)
+        followed_write_mark(&writer, script, owner);
+    else if (target->owned && !has_ours)
         write_references(&writer, script, owner, target->metadata);
+    write_guards(&writer, target);
     ml_json_end_object(&writer);
     ml_json_end_object(&writer);
     merge_into_body(L, target->call, &script->outgoing, &script->overlay);
+    children_note_wanted(L, &target->kind, target->key);
 }
 
-/* What was written has to be looked at again whatever somebody changes of it. Changes of what the
- * cache does not have in full, or perhaps not at all, are not known. */
-static void note_written(struct ml_run *run, const struct write_target *target)
+/* Changes of what the cache does not have in full, or perhaps not at all, are not known. */
+void ctx_note_written(struct ml_run *run, const struct write_target *target)
 {
     const struct ml_selection *selection = target->kind.selection;
     if (!target->kind.informer || selection->metadata_only || selection->fields.len > 0) {
@@ -214,9 +213,8 @@ static void note_written(struct ml_run *run, const struct write_target *target)
                 reads_object(run->reads, target->kind.index, ml_str_of(target->key), object));
 }
 
-/* The body of the request is script->body, if it has one. For the caller to yield. */
-ML_RAISES static void send_write(lua_State *L, const char *verb, const struct write_target *target,
-                                 struct ml_client_request request, bool wait_for_cache)
+ML_RAISES void ctx_send_write(lua_State *L, const char *verb, const struct write_target *target,
+                              struct ml_client_request request, bool wait_for_cache)
 {
     struct ml_run *run = script_thread_of(L)->run;
     const struct ml_script *script = run->thread.script;
@@ -226,7 +224,7 @@ ML_RAISES static void send_write(lua_State *L, const char *verb, const struct wr
         luaL_error(L, "more than %d writes in one reconcile", (int)writes_max);
     script_charge_work(L);
     ctx_note_request(run, verb, &target->kind, target->key);
-    note_written(run, target);
+    ctx_note_written(run, target);
     request.kind = target->kind.kind;
     request.ns = target->ns;
     request.name = target->name;
@@ -238,17 +236,23 @@ ML_RAISES static void send_write(lua_State *L, const char *verb, const struct wr
         .key = ml_object_key(run->thread.object),
         .owner_uid = target->owned ? ml_object_uid(run->thread.object) : ML_STR(""),
     };
-    run_write(run, &write, wait_for_cache);
+    if (!run_lacks_finalizer(run)) {
+        run_write(run, &write, wait_for_cache);
+        return;
+    }
+    script_charge(L, run_held_bytes(&write));
+    run->charged += run_held_bytes(&write);
+    run_write_later(run, &write, wait_for_cache);
 }
 
 ML_RAISES static void send_create(lua_State *L, const struct write_target *target)
 {
     const struct ml_client_request request = {.verb = ML_VERB_CREATE,
                                               .body = ml_buf_str(&script_of(L)->body)};
-    send_write(L, "create", target, request, true);
+    ctx_send_write(L, "create", target, request, true);
 }
 
-static void send_get(struct ml_run *run, const struct write_target *target)
+void ctx_send_get(struct ml_run *run, const struct write_target *target)
 {
     const struct ml_client_request request = {
         .verb = ML_VERB_GET, .kind = target->kind.kind, .ns = target->ns, .name = target->name};
@@ -256,10 +260,8 @@ static void send_get(struct ml_run *run, const struct write_target *target)
     run_read(run, &request);
 }
 
-/* The object exists already. [-0, +2] nil and an error when it should have us as controller and
- * does not; returns how many results it pushed. */
-ML_RAISES static int fail_if_foreign(lua_State *L, const struct write_target *target,
-                                     const struct ml_owner *controller)
+ML_RAISES int ctx_fail_if_foreign(lua_State *L, const struct write_target *target,
+                                  const struct ml_owner *controller)
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (!target->owned || ml_str_eq(controller->uid, ml_object_uid(run->thread.object)))
@@ -267,14 +269,13 @@ ML_RAISES static int fail_if_foreign(lua_State *L, const struct write_target *ta
     char owner[OWNER_TEXT_MAX];
     struct ml_err err = ML_ERR_INIT;
     ml_err_set(&err, ML_EALREADY_EXISTS, "%s %s exists and is controlled by %s",
-               target->kind.kind->kind, target->key, owner_text(controller, owner));
+               target->kind.kind->kind, target->key, ctx_owner_text(controller, owner));
     err.http = 409;
     ctx_note_request(run, "create", &target->kind, target->key);
     return ctx_refuse_write(L, &err);
 }
 
-/* The object as it was written, or nil and the error. */
-ML_RAISES static int write_answered(lua_State *L, int status, lua_KContext context)
+ML_RAISES int ctx_write_answered(lua_State *L, int status, lua_KContext context)
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind)
@@ -290,10 +291,10 @@ ML_RAISES static int ensure_created(lua_State *L, int status ML_UNUSED,
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind != ML_EALREADY_EXISTS)
-        return write_answered(L, LUA_OK, 0);
+        return ctx_write_answered(L, LUA_OK, 0);
     struct write_target target;
-    check_object(L, ENSURE_CALL, &target);
-    send_get(run, &target);
+    ctx_check_object(L, ENSURE_CALL, &target);
+    ctx_send_get(run, &target);
     return lua_yieldk(L, 0, 0, ensure_existing);
 }
 
@@ -302,9 +303,9 @@ ML_RAISES static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KCo
 {
     struct ml_run *run = script_thread_of(L)->run;
     struct write_target target;
-    check_object(L, ENSURE_CALL, &target);
+    ctx_check_object(L, ENSURE_CALL, &target);
     if (run->err.kind == ML_ENOT_FOUND && context == 1) {
-        complete_object(L, &target);
+        ctx_complete_object(L, &target);
         send_create(L, &target);
         return lua_yieldk(L, 0, 0, ensure_created);
     }
@@ -316,8 +317,8 @@ ML_RAISES static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KCo
     if (run->err.kind)
         return ctx_fail(L, &run->err);
     struct ml_owner controller;
-    read_owners(json_field(run->body, "metadata"), &controller);
-    int results = fail_if_foreign(L, &target, &controller);
+    ctx_read_owners(ctx_json_field(run->body, "metadata"), &controller);
+    int results = ctx_fail_if_foreign(L, &target, &controller);
     if (results > 0)
         return results;
     script_push_answer(L, run->body);
@@ -334,7 +335,7 @@ ML_RAISES static int ensure_from_cache(lua_State *L, const struct write_target *
     if (target->owned)
         reads_owner(reads, node);
     ml_object_controller(object, &controller);
-    int results = fail_if_foreign(L, target, &controller);
+    int results = ctx_fail_if_foreign(L, target, &controller);
     if (results > 0)
         return results;
     script_push_object(L, object, node);
@@ -345,15 +346,15 @@ ML_RAISES static int ensure_now(lua_State *L, int status ML_UNUSED, lua_KContext
 {
     struct ml_run *run = ctx_may_wait(L, ENSURE_CALL);
     struct write_target target;
-    check_object(L, ENSURE_CALL, &target);
+    ctx_check_object(L, ENSURE_CALL, &target);
     ctx_note_request(run, "ensure", &target.kind, target.key);
     if (ctx_must_wait(L, ENSURE_CALL, &target.kind))
         return lua_yieldk(L, 0, 0, ensure_now);
-    complete_object(L, &target); /* first: it refuses a bad object also when one exists */
+    ctx_complete_object(L, &target); /* first: it refuses a bad object also when one exists */
     struct ml_object *object = ctx_cached(&target.kind, target.key);
     bool has_metadata_only = object && target.kind.selection->metadata_only;
     if (!target.kind.informer || has_metadata_only) { /* ensure returns the whole object */
-        send_get(run, &target);
+        ctx_send_get(run, &target);
         return lua_yieldk(L, 0, 1, ensure_existing);
     }
     if (object)
@@ -366,6 +367,7 @@ ML_RAISES static int ctx_ensure(lua_State *L)
 {
     ctx_count_read(L);
     lua_settop(L, 1);
+    ctx_generate_name(L, ENSURE_CALL);
     return ensure_now(L, LUA_OK, 0);
 }
 
@@ -374,10 +376,31 @@ ML_RAISES static int ctx_create(lua_State *L)
     struct write_target target;
     ctx_may_wait(L, CREATE_CALL);
     lua_settop(L, 1);
-    check_object(L, CREATE_CALL, &target);
-    complete_object(L, &target);
+    ctx_generate_name(L, CREATE_CALL);
+    ctx_check_object(L, CREATE_CALL, &target);
+    ctx_complete_object(L, &target);
     send_create(L, &target);
-    return lua_yieldk(L, 0, 0, write_answered);
+    return lua_yieldk(L, 0, 0, ctx_write_answered);
+}
+
+/* The version of the object that the script has: as it was read, or, of the reconciled object,
+ * since the run has added the finalizer to it. */
+static struct ml_str version_of(const struct ml_run *run, const struct write_target *target)
+{
+    const struct ml_object *own = run->thread.object;
+    bool is_own = ml_str_eq(target->uid, ml_object_uid(own)) &&
+                  ml_str_eq(target->rv, ml_object_rv(own));
+    return is_own && run->version ? ml_str_of(run->version) : target->rv;
+}
+
+/* True: the caller has to yield and to begin again, as the finalizer comes first, and with it
+ * another version of the object that it is about to write. */
+static bool adds_finalizer_to(struct ml_run *run, const struct write_target *target)
+{
+    if (!ml_str_eq(target->uid, ml_object_uid(run->thread.object)) || !run_lacks_finalizer(run))
+        return false;
+    run_add_finalizer(run);
+    return true;
 }
 
 /* Writes the changes in script->overlay into script->body, with the uid and resourceVersion that
@@ -386,9 +409,10 @@ ML_RAISES static void guard_patch(lua_State *L, const struct write_target *targe
 {
     struct ml_script *script = script_of(L);
     struct ml_buf *guard = &script->opened;
+    struct ml_str rv = version_of(script_thread_of(L)->run, target);
     ml_buf_clear(guard); /* both stand between quotes in the object's JSON: they need no escapes */
     ml_buf_printf(guard, "{\"metadata\":{\"uid\":\"" ML_STR_FMT "\"", ML_STR_ARG(target->uid));
-    ml_buf_printf(guard, ",\"resourceVersion\":\"" ML_STR_FMT "\"}}", ML_STR_ARG(target->rv));
+    ml_buf_printf(guard, ",\"resourceVersion\":\"" ML_STR_FMT "\"}}", ML_STR_ARG(rv));
     merge_into_body(L, PATCH_CALL, &script->overlay, guard);
 }
 
@@ -406,16 +430,16 @@ ML_RAISES static bool patch_changes_nothing(lua_State *L, const struct write_tar
 
 /* A JSON merge patch that fails with Conflict when the object has changed since the script read it.
  */
-ML_RAISES static int ctx_patch(lua_State *L)
+ML_RAISES static int patch_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct ml_script *script = script_of(L);
     struct write_target target;
     struct ml_str raw;
-    ctx_may_wait(L, PATCH_CALL);
+    struct ml_run *run = ctx_may_wait(L, PATCH_CALL);
     lua_settop(L, 2);
     if (!lua_istable(L, 2))
         return luaL_error(L, PATCH_CALL ": changes: expected a table");
-    check_object(L, PATCH_CALL, &target);
+    ctx_check_object(L, PATCH_CALL, &target);
     if (target.uid.len == 0 || target.rv.len == 0)
         return luaL_error(L, PATCH_CALL
                           ": the object was not read from the server: it has no metadata.uid and "
@@ -431,11 +455,18 @@ ML_RAISES static int ctx_patch(lua_State *L)
         lua_settop(L, 1);
         return 1;
     }
+    if (adds_finalizer_to(run, &target))
+        return lua_yieldk(L, 0, 0, patch_now);
     guard_patch(L, &target);
     const struct ml_client_request request = {.verb = ML_VERB_PATCH_MERGE,
                                               .body = ml_buf_str(&script->body)};
-    send_write(L, "patch", &target, request, false);
-    return lua_yieldk(L, 0, 0, write_answered);
+    ctx_send_write(L, "patch", &target, request, false);
+    return lua_yieldk(L, 0, 0, ctx_write_answered);
+}
+
+ML_RAISES static int ctx_patch(lua_State *L)
+{
+    return patch_now(L, LUA_OK, 0);
 }
 
 ML_RAISES static int delete_answered(lua_State *L, int status ML_UNUSED,
@@ -449,127 +480,32 @@ ML_RAISES static int delete_answered(lua_State *L, int status ML_UNUSED,
     return 1;
 }
 
-ML_RAISES static int ctx_delete(lua_State *L)
+ML_RAISES static int delete_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct write_target target;
-    ctx_may_wait(L, DELETE_CALL);
+    struct ml_run *run = ctx_may_wait(L, DELETE_CALL);
     lua_settop(L, 1);
-    check_object(L, DELETE_CALL, &target);
+    ctx_check_object(L, DELETE_CALL, &target);
     if (target.uid.len == 0)
         return luaL_error(L, DELETE_CALL
                           ": the object was not read from the server: it has no metadata.uid");
+    if (adds_finalizer_to(run, &target))
+        return lua_yieldk(L, 0, 0, delete_now);
+    struct ml_str rv = version_of(run, &target);
     lua_pushlstring(L, target.uid.ptr, target.uid.len);
-    lua_pushlstring(L, target.rv.ptr, target.rv.len);
+    lua_pushlstring(L, rv.ptr, rv.len);
     const struct ml_client_request request = {
         .verb = ML_VERB_DELETE,
         .uid = lua_tostring(L, -2),
-        .resource_version = target.rv.len > 0 ? lua_tostring(L, -1) : NULL,
+        .resource_version = rv.len > 0 ? lua_tostring(L, -1) : NULL,
     };
-    send_write(L, "delete", &target, request, false);
+    ctx_send_write(L, "delete", &target, request, false);
     return lua_yieldk(L, 0, 0, delete_answered);
 }
 
-/* The last apply of an object. */
-struct applied {
-    uint64_t hash; /* of the body that was sent */
-    char rv[32];   /* resourceVersion of the answer */
-    char key[];    /* "v1 Pod default/x" */
-};
-
-static size_t applied_bytes(const struct applied *applied)
+ML_RAISES int ctx_delete(lua_State *L)
 {
-    return sizeof(*applied) + strlen(applied->key) + 1 + 2 * sizeof(struct ml_map_slot);
-}
-
-void ctx_forget_applied(struct ml_script *script)
-{
-    ml_map_each (&script->applied, cursor, applied) {
-        ml_budget_give(&script->memory, applied_bytes(applied));
-        free(applied);
-    }
-    ml_map_fini(&script->applied);
-}
-
-static char *applied_key(const struct write_target *target)
-{
-    const struct ml_kind *kind = target->kind.kind;
-    return ml_asprintf("%s %s %s", kind->api_version, kind->kind, target->key);
-}
-
-static void remember_apply(struct ml_script *script, const struct write_target *target,
-                           uint64_t hash, struct ml_str rv)
-{
-    ML_AUTO_FREE char *key = applied_key(target);
-    struct applied *applied = ml_map_get(&script->applied, ml_str_of(key));
-    if (rv.len >= sizeof(applied->rv))
-        return;
-    if (!applied) {
-        if (script->applied.len >= APPLIED_MAX)
-            ctx_forget_applied(script);
-        size_t size = strlen(key) + 1;
-        applied = ml_zalloc(sizeof(*applied) + size);
-        memcpy(applied->key, key, size);
-        if (!ml_budget_take(&script->memory, applied_bytes(applied))) { /* then it is sent again */
-            free(applied);
-            ctx_forget_applied(script);
-            return;
-        }
-        ml_map_put(&script->applied, ml_str_of(applied->key), applied);
-    }
-    applied->hash = hash;
-    memcpy(applied->rv, rv.ptr, rv.len);
-    applied->rv[rv.len] = '\0';
-}
-
-/* The cached object when applying changes nothing, else NULL. By the rules of server-side apply
- * nothing changes when the body is the one that was applied last, and the cache shows the
- * resourceVersion that this apply was answered with. Anything else is sent: only the server knows
- * whether a field that is left out now was ours to remove. */
-static struct ml_object *find_unchanged(struct ml_script *script, const struct write_target *target,
-                                        uint64_t hash)
-{
-    if (target->kind.selection->metadata_only) /* apply returns the whole object */
-        return NULL;
-    ML_AUTO_FREE char *key = applied_key(target);
-    const struct applied *applied = ml_map_get(&script->applied, ml_str_of(key));
-    struct ml_object *object = ctx_cached(&target->kind, target->key);
-    if (!applied || !object || applied->hash != hash ||
-        !ml_str_is(ml_object_rv(object), applied->rv))
-        return NULL;
-    return object;
-}
-
-/* `hash`: of the body that was sent. */
-ML_RAISES static int apply_answered(lua_State *L, int status, lua_KContext hash)
-{
-    struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind == 0) {
-        struct write_target target;
-        check_object(L, APPLY_CALL, &target);
-        remember_apply(run->thread.script, &target, (uint64_t)hash,
-                       plain_field(json_field(run->body, "metadata"), "resourceVersion"));
-    }
-    return write_answered(L, status, hash);
-}
-
-ML_RAISES static int ctx_apply(lua_State *L)
-{
-    struct ml_run *run = ctx_may_wait(L, APPLY_CALL);
-    struct write_target target;
-    lua_settop(L, 1);
-    check_object(L, APPLY_CALL, &target);
-    complete_object(L, &target);
-    struct ml_str body = ml_buf_str(&run->thread.script->body);
-    uint64_t hash = ml_hash(body);
-    struct ml_object *object = find_unchanged(run->thread.script, &target, hash);
-    if (object) {
-        note_written(run, &target);
-        script_push_object(L, object, 0);
-        return 1;
-    }
-    const struct ml_client_request request = {.verb = ML_VERB_APPLY, .body = body, .force = true};
-    send_write(L, "apply", &target, request, false);
-    return lua_yieldk(L, 0, (lua_KContext)hash, apply_answered);
+    return delete_now(L, LUA_OK, 0);
 }
 
 const luaL_Reg script_ctx_write[] = {{"apply", ctx_apply},   {"create", ctx_create},

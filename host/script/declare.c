@@ -7,7 +7,8 @@
  * trusts none of that and checks again. */
 #include "kube/object_diff.h"
 #include "kube/selector.h"
-#include "script/ctx.h"
+#include "script/ctx_target.h"
+#include "script/index.h"
 
 #define GVK_TEXT_MAX 256  /* of a group, version or kind each; Kubernetes allows less */
 #define SELECTOR_MAX 1024 /* bytes of a label or field selector */
@@ -151,11 +152,8 @@ ML_RAISES static int host_kind(lua_State *L)
                    "\"Deployment\")");
     else if (!is_selection_typed(L))
         ml_err_set(&err, ML_EINVALID, "labels and fields are strings, metadata_only is a boolean");
-    if (err.kind || check_selection(&kind.selection, &err) < 0) {
-        lua_pushnil(L);
-        lua_pushstring(L, err.message);
-        return 2;
-    }
+    if (err.kind || check_selection(&kind.selection, &err) < 0)
+        return script_push_refusal(L, err.message);
     lua_Debug caller;
     if (lua_getstack(L, 2, &caller) && lua_getinfo(L, "l", &caller))
         kind.line = ML_MAX(caller.currentline, 0);
@@ -250,6 +248,7 @@ ML_RAISES static void open_metatables(lua_State *L)
     script_register_metatable(L, &kind_key);
     lua_newtable(L);
     script_register_metatable(L, &controller_key);
+    script_index_open(L);
 }
 
 ML_RAISES void script_push_host(lua_State *L)
@@ -259,6 +258,7 @@ ML_RAISES void script_push_host(lua_State *L)
         {"controller", host_controller},
         {"copy", host_copy},
         {"getmetatable", host_getmetatable},
+        {"index", script_index_new},
         {"is_kind", host_is_kind},
         {"kind", host_kind},
         {"require", script_library_require},
@@ -269,13 +269,17 @@ ML_RAISES void script_push_host(lua_State *L)
     lua_pop(L, 1);
     open_metatables(L);
     luaL_newlib(L, functions);
+    luaL_setfuncs(L, script_children, 0);
+    luaL_setfuncs(L, script_followed, 0);
+    script_add_text(L);
+    script_add_crypto(L);
     script_push_null(L);
     lua_setfield(L, -2, "null");
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
 }
 
-ML_RAISES ML_NORETURN static void refuse_definition(lua_State *L, const char *field)
+ML_RAISES ML_NORETURN void script_refuse_definition(lua_State *L, const char *field)
 {
     luaL_error(L, "%s: not a controller of moonloop.controller: look at %s",
                script_of(L)->declaration.file, field);
@@ -289,7 +293,7 @@ ML_RAISES static void declare_kind(lua_State *L, const char *field, enum ml_scri
     struct ml_declaration *declaration = &script->declaration;
     const struct ml_script_kind *made = script_to_kind(L, -1);
     if (!made || declaration->kind_count == SCRIPT_KINDS_MAX)
-        refuse_definition(L, field);
+        script_refuse_definition(L, field);
     struct ml_script_kind *kind = &script->kinds[declaration->kind_count++];
     *kind = *made;
     kind->use = use;
@@ -301,7 +305,7 @@ ML_RAISES static void declare_kinds(lua_State *L, int definition, const char *fi
                                     enum ml_script_use use)
 {
     if (script_push_field(L, definition, field) != LUA_TTABLE)
-        refuse_definition(L, field);
+        script_refuse_definition(L, field);
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++)
         declare_kind(L, field, use);
     lua_pop(L, 2);
@@ -344,12 +348,12 @@ ML_RAISES static void declare_when(lua_State *L)
         return;
     }
     if (!lua_istable(L, -1))
-        refuse_definition(L, "when");
+        script_refuse_definition(L, "when");
     kind->when = 0;
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
         unsigned parts = when_parts_of(L);
         if (parts == 0 || i > SCRIPT_WHEN_MAX)
-            refuse_definition(L, "when");
+            script_refuse_definition(L, "when");
         kind->when |= parts;
         lua_pop(L, 1);
     }
@@ -360,14 +364,14 @@ ML_RAISES static void declare_watches(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
     if (script_push_field(L, definition, "watches") != LUA_TTABLE)
-        refuse_definition(L, "watches");
+        script_refuse_definition(L, "watches");
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
         if (!lua_istable(L, -1))
-            refuse_definition(L, "watches");
+            script_refuse_definition(L, "watches");
         script_push_field(L, -1, "kind");
         declare_kind(L, "watches", ML_USE_WATCHES);
         if (script_push_field(L, -1, "map") != LUA_TFUNCTION)
-            refuse_definition(L, "watches");
+            script_refuse_definition(L, "watches");
         script->map_refs[script->declaration.kind_count - 1] = luaL_ref(L, LUA_REGISTRYINDEX);
         script_push_field(L, -1, "when");
         declare_when(L);
@@ -380,15 +384,38 @@ ML_RAISES static void declare_reconcile(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);
     if (script_push_field(L, definition, "reconcile") != LUA_TFUNCTION)
-        refuse_definition(L, "reconcile");
+        script_refuse_definition(L, "reconcile");
     script->reconcile_line = ML_MAX(script_place_of_function(L).linedefined, 0);
     script->reconcile_ref = luaL_ref(L, LUA_REGISTRYINDEX);
     script_push_library(L, "moonloop.result");
     lua_getfield(L, -1, "check");
     script->check_ref = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_pop(L, 1);
+    script_push_library(L, "moonloop.children");
+    lua_getfield(L, -1, "carry_out");
+    script->children_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_pop(L, 2);
     script_open_ctx(L);
     script->ctx_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+/* An object that leaves the watched part of the kind would keep the finalizer for ever. */
+ML_RAISES static void declare_finalize(lua_State *L, int definition)
+{
+    struct ml_script *script = script_of(L);
+    const struct ml_selection *part = &script->kinds[0].selection;
+    script->finalize_ref = LUA_NOREF;
+    int type = script_push_field(L, definition, "finalize");
+    if (type == LUA_TNIL) {
+        lua_pop(L, 1);
+        return;
+    }
+    if (type != LUA_TFUNCTION)
+        script_refuse_definition(L, "finalize");
+    if (part->labels.len > 0 || part->fields.len > 0)
+        script_refuse_definition(L, "reconciles");
+    script->finalize_line = ML_MAX(script_place_of_function(L).linedefined, 0);
+    script->finalize_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    script->declaration.finalizes = true;
 }
 
 /* Names of the host's own loggers. A controller of such a name could forge their log lines.
@@ -420,13 +447,14 @@ ML_RAISES static void declare_name(lua_State *L, int definition)
     script_push_field(L, definition, "name");
     struct ml_str name = script_str(L, -1);
     if (!is_controller_name(name))
-        refuse_definition(L, "name");
+        script_refuse_definition(L, "name");
     if (is_host_logger(name.ptr))
         luaL_error(L,
                    "moonloop.controller: name: a part of the host has the name '%s' in the log; "
                    "give this controller another one",
                    name.ptr);
     script->declaration.name = ml_strdup(name.ptr);
+    script->declaration.finalizer = ml_asprintf("moonloop.dev/%s", name.ptr);
     script->field_manager = ml_asprintf("moonloop-%s", name.ptr);
     lua_pop(L, 1);
 }
@@ -436,7 +464,7 @@ ML_RAISES static void declare_concurrency(lua_State *L, int definition)
     script_push_field(L, definition, "max_concurrent");
     lua_Integer most = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
     if (most < 1 || most > SCRIPT_RUNNING_MAX)
-        refuse_definition(L, "max_concurrent");
+        script_refuse_definition(L, "max_concurrent");
     script_of(L)->declaration.concurrency_max = most;
     lua_pop(L, 1);
 }
@@ -445,7 +473,7 @@ ML_RAISES static void declare_wakes(lua_State *L, int definition)
 {
     bool is_set = script_push_field(L, definition, "wakes") != LUA_TNIL;
     if (is_set && !ml_str_is(script_str(L, -1), "all"))
-        refuse_definition(L, "wakes");
+        script_refuse_definition(L, "wakes");
     script_of(L)->declaration.wakes_all = is_set;
     lua_pop(L, 1);
 }
@@ -457,7 +485,7 @@ ML_RAISES void script_declare(lua_State *L, int index)
     lua_getiuservalue(L, index, 1);
     int definition = lua_gettop(L);
     if (!lua_istable(L, definition))
-        refuse_definition(L, "the table given to it");
+        script_refuse_definition(L, "the table given to it");
     declare_name(L, definition);
     declare_concurrency(L, definition);
     script->declaration.kinds = script->kinds;
@@ -468,8 +496,13 @@ ML_RAISES void script_declare(lua_State *L, int index)
     declare_kinds(L, definition, "owns", ML_USE_OWNS);
     declare_watches(L, definition);
     declare_kinds(L, definition, "uses", ML_USE_TOUCHES);
+    script_index_check_kinds(L);
     declare_reconcile(L, definition);
+    declare_finalize(L, definition);
     declare_wakes(L, definition);
+    script_declare_webhooks(L, definition);
+    script_declare_metrics(L, definition);
+    script_declare_http(L, definition);
     script->is_controller = true;
     lua_settop(L, definition - 1);
 }

@@ -113,6 +113,7 @@ static int64_t end_code(struct ml_script *script, int status, enum script_deadli
                         : status == LUA_ERRMEM         ? ML_LIMIT_MEMORY
                                                        : ML_LIMIT_NONE;
     ml_payer_charge(script->binding.payer, used_ns);
+    script->cpu_used_ns = used_ns;
     return used_ns;
 }
 
@@ -164,7 +165,7 @@ static enum script_resumed resume_failed(struct ml_run *run, int status,
         lua_settop(script->L, 0);
     }
     if (!script_has_place(run->err.message))
-        ml_err_wrap(&run->err, "%s:%d", script->declaration.file, script->reconcile_line);
+        ml_err_wrap(&run->err, "%s:%d", script->declaration.file, script_run_line(script, run));
     return SCRIPT_FAILED;
 }
 

@@ -44,8 +44,11 @@ typedef uint32_t read_node; /* what a run has read of: reads.h; 0: not recorded 
 struct script_thread {
     struct ml_script *script;
     struct ml_run *run;       /* NULL in the main thread: loading, or a watch function */
-    struct ml_object *object; /* the reconciled object, or the changed one; NULL while loading */
-    size_t kind;              /* of the changed object, in the declaration */
+    struct ml_object *object; /* the reconciled object, or the changed one; NULL while loading, and
+                                 for a webhook, whose object is not stored yet: */
+    struct ml_webhook_object asked_about;
+    int result_line; /* where the function begins whose result is read; 0: reconcile's */
+    size_t kind;     /* of the changed object, in the declaration */
     size_t reads;
     size_t log_lines;
     size_t events;
@@ -82,17 +85,23 @@ struct ml_script {
     bool is_controller;
     struct ml_declaration declaration;
     struct ml_script_kind kinds[SCRIPT_KINDS_MAX];
+    struct ml_custom_metric *metrics; /* metric.c */
     char *field_manager;
     struct ml_script_binding binding;
     enum ml_limit_hit limit_hit; /* of the code that ran last */
+    int64_t cpu_used_ns;         /* by that code */
 
     /* Registry references. */
     int reconcile_ref;
-    int check_ref; /* moonloop.result's check */
+    int finalize_ref; /* LUA_NOREF: none */
+    int check_ref;    /* moonloop.result's check */
+    int children_ref; /* moonloop.children's carry_out */
     int ctx_ref;
     int map_refs[SCRIPT_KINDS_MAX];
     int when_refs[SCRIPT_KINDS_MAX];
-    int reconcile_line;
+    int default_ref, validate_ref, answer_ref; /* webhook.c; the last is moonloop.verdict's */
+    int to_refs[ML_SCRIPT_VERSIONS_MAX], from_refs[ML_SCRIPT_VERSIONS_MAX];
+    int reconcile_line, finalize_line;
 
     /* Work buffers. They belong to the script, so that a Lua error cannot leak them. */
     struct ml_buf opened;   /* an object's JSON on its way in */
@@ -111,6 +120,13 @@ struct ml_script {
     struct ml_map applied;      /* ctx_write.c: what ctx.apply sent */
     struct ml_repeats refusals; /* refusal.c: of writes */
 
+    struct script_index *indexes[SCRIPT_INDEXES_MAX]; /* index.h */
+    size_t index_count;
+    size_t index_pending;             /* objects, over all of them */
+    struct script_reads *index_reads; /* records what the function of an index reads; else NULL */
+    ml_script_index_failed *index_failed;
+    void *index_context;
+
     size_t kept_count;    /* kept.c: tables and functions that outlive a run */
     char kept_place[192]; /* the variable that has changed, or why it is not known; "": none */
 };
@@ -126,9 +142,13 @@ struct ml_run {
 
     /* The one operation that it waits for. */
     struct ml_client_call *read;
+    struct ml_outbound_call *http;
+    bool http_writes; /* it is no GET or HEAD */
     struct ml_writer_call *write;
     bool waits_for_cache;
+    bool waits_for_index;
     const struct ml_informer *awaited; /* whose cache is to show `write`; NULL: go on at once */
+    struct ml_str secret; /* body of `write`, if that is a Secret: for secret.c; ptr NULL: none */
 
     /* The answer; the body lives only while the continuation runs. */
     struct ml_str body;
@@ -137,17 +157,33 @@ struct ml_run {
     struct ml_str kept;         /* a copy of the body, which counts as memory of the script */
     char what[SCRIPT_WHAT_MAX]; /* "create Pod default/x", for messages */
 
+    bool finalizes;          /* runs the function finalize */
+    bool returned_nothing;   /* the function did */
+    bool has_finalizer;      /* the object carries it: it need not be added before a write */
+    struct held_write *held; /* finalizer.c: waits for that; NULL: none */
+    char *version;           /* the object's resourceVersion since then, or NULL */
+
     bool abandoned;     /* ends with `err`, without resuming Lua */
     bool overdue;       /* the deadline expired when it began to wait: the answer ends it */
     bool asked_time;    /* ctx.now */
     char *last_failure; /* message of the last call that returned nil, err */
 
-    struct script_reads *reads; /* reads.h: what it read of the cache */
+    struct ml_map wanted;    /* ctx_children.c: objects of owned kinds, "1 default/x" */
+    struct ml_map generated; /* generate_name.c: uses of each generateName */
+
+    struct script_reads *reads;    /* reads.h: what it read of the cache */
+    struct ml_custom_notes *notes; /* what ctx.metric recorded; NULL: nothing */
     struct ml_result result;
     struct ml_buf status;
     char *field;
     size_t charged; /* to the script, for what the run holds: status, notes of its writes */
 };
+
+/* Where the function that the run calls begins; `run` NULL: reconcile. */
+static inline int script_run_line(const struct ml_script *script, const struct ml_run *run)
+{
+    return run && run->finalizes ? script->finalize_line : script->reconcile_line;
+}
 
 static inline struct script_thread *script_thread_of(lua_State *L)
 {
@@ -157,6 +193,20 @@ static inline struct script_thread *script_thread_of(lua_State *L)
 static inline struct ml_script *script_of(lua_State *L)
 {
     return script_thread_of(L)->script;
+}
+
+/* Of the object at hand; empty for what it does not have. */
+static inline struct ml_str script_thread_namespace(const struct script_thread *thread)
+{
+    return thread->object ? ml_object_namespace(thread->object) : thread->asked_about.ns;
+}
+static inline struct ml_str script_thread_key(const struct script_thread *thread)
+{
+    return thread->object ? ml_object_key(thread->object) : thread->asked_about.key;
+}
+static inline struct ml_str script_thread_uid(const struct script_thread *thread)
+{
+    return thread->object ? ml_object_uid(thread->object) : thread->asked_about.uid;
 }
 
 /* The string at `index`; ptr NULL when there is none, also for a number. */
@@ -176,6 +226,14 @@ ML_RAISES static inline struct ml_str script_check_str(lua_State *L, int index)
     return text;
 }
 
+/* [-0, +2] nil and why: what a primitive of the library returns for bad input. */
+ML_RAISES static inline int script_push_refusal(lua_State *L, const char *why)
+{
+    lua_pushnil(L);
+    lua_pushstring(L, why);
+    return 2;
+}
+
 /* Where the function on top begins. */
 static inline lua_Debug script_place_of_function(lua_State *L)
 {
@@ -191,6 +249,7 @@ static inline lua_Debug script_place_of_function(lua_State *L)
 void script_memory_init(struct ml_script *script);
 /* "out of memory (limit 16 MiB)". */
 void script_out_of_memory(const struct ml_script *script, struct ml_err *err);
+ML_RAISES void script_raise_out_of_memory(lua_State *L);
 /* Raises it when it does not fit, even after garbage was collected.
  * Who holds it gives it back with ml_budget_give(&script->memory, …). */
 ML_RAISES void script_charge(lua_State *L, size_t bytes);
@@ -294,6 +353,10 @@ ML_RAISES void
 script_push_loaded(lua_State *L); /* [-0, +1] from name to what require gives the script */
 ML_RAISES void script_load_file(lua_State *L, const struct ml_script_file *file); /* [-0, +1] */
 
+/* globals.c: raises "cnat.lua:12: there is no variable 'nmes' here; …" when code of the chunk on
+ * top uses a name that the environment does not have. `file`: its name. */
+ML_RAISES void script_check_globals(lua_State *L, const char *file);
+
 /* kept.c: tables and functions that outlive a run. */
 
 /* Finds all tables and functions that the code of the script can reach, once it is loaded. */
@@ -387,6 +450,17 @@ bool lazy_is_simple(const struct lazy_text *text, enum shape_root root);
  * "") starts that path. */
 ML_RAISES void script_encode(lua_State *L, int index, const char *root, struct ml_buf *out);
 
+/* What declare.c adds to the primitives of the library, the table on top. */
+ML_RAISES void script_add_text(lua_State *L);   /* textlib.c: base64, JSON, YAML, selectors */
+ML_RAISES void script_add_crypto(lua_State *L); /* cryptolib.c */
+/* metric.c: reads the field `metrics` of the controller at `index` into the declaration. */
+ML_RAISES void script_declare_metrics(lua_State *L, int index);
+void script_free_metrics(struct ml_script *script);
+
+/* http.c: the same for the field `http`. Raises when the operator's owner has not allowed it. */
+ML_RAISES void script_declare_http(lua_State *L, int index);
+void script_free_http(struct ml_script *script);
+
 /* declare.c */
 ML_RAISES void script_push_host(lua_State *L); /* what the library builds on; no script gets it */
 /* [-0, +1] A copy of the table at `index`, without metamethods. */
@@ -397,3 +471,9 @@ bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b);
 const struct ml_script_kind *script_to_kind(lua_State *L, int index);
 /* Reads the controller at `index` into script->declaration. */
 ML_RAISES void script_declare(lua_State *L, int index);
+/* Raises that the value of moonloop.controller is not what it makes. */
+ML_RAISES ML_NORETURN void script_refuse_definition(lua_State *L, const char *field);
+
+/* webhook.c: reads the webhooks of the definition at `index` into script->declaration. */
+ML_RAISES void script_declare_webhooks(lua_State *L, int index);
+void script_webhooks_fini(struct ml_script_webhooks *webhooks);

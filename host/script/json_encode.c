@@ -39,8 +39,11 @@ ML_RAISES static void raise_at_path(struct encoder *encoder, const char *why)
     lua_State *L = encoder->L;
     luaL_Buffer text;
     luaL_where(L, 1);
-    if (lua_rawlen(L, -1) == 0) /* reconcile has returned: no line of the script is running */
-        lua_pushfstring(L, "%s:%d: ", script_of(L)->declaration.file, script_of(L)->reconcile_line);
+    const struct script_thread *thread = script_thread_of(L);
+    if (lua_rawlen(L, -1) == 0) /* the function has returned: no line of the script is running */
+        lua_pushfstring(L, "%s:%d: ", thread->script->declaration.file,
+                        thread->result_line ? thread->result_line
+                                            : script_run_line(thread->script, thread->run));
     luaL_buffinit(L, &text);
     luaL_addstring(&text, encoder->root);
     size_t shown = ML_MIN(encoder->depth, (size_t)PATH_SHOWN);

@@ -4,13 +4,14 @@
  * code of the script has run.
  *
  * The registry has an array of all tables and functions that are reached from the reconcile
- * function, the environment and the modules, and a userdata with a digest of each: of what is in
- * the table, or in the upvalues of the function. What they hold besides is kept by the array, so no
- * address comes to be used again. */
+ * function, the functions of indexes, the environment and the modules, and a userdata with a digest
+ * of each: of what is in the table, or in the upvalues of the function. What they hold besides is
+ * kept by the array, so no address comes to be used again. */
 #include <moonloop_lua.h>
 #include <stdio.h>
 
 #include "script/ctx.h"
+#include "script/index.h"
 
 #define VALUES_MAX 4096 /* fields and upvalues; a check looks at each, some nanoseconds long */
 
@@ -26,7 +27,8 @@ ML_RAISES static bool is_constant(lua_State *L, int index)
 {
     struct ml_str text;
     return script_to_kind(L, index) || script_is_controller(L, index) ||
-           script_number_text(L, index, &text) || script_to_failure(L, index);
+           script_number_text(L, index, &text) || script_to_failure(L, index) ||
+           script_to_index(L, index);
 }
 
 static void end_read_sets(struct ml_script *script, const char *why)
@@ -129,6 +131,10 @@ ML_RAISES void script_kept_find(lua_State *L)
     lua_newtable(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, script->reconcile_ref);
     collect_value(L, &found);
+    for (size_t i = 0; i < script->index_count; i++) {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, script->indexes[i]->function_ref);
+        collect_value(L, &found);
+    }
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
     collect_value(L, &found);
     script_push_loaded(L);

@@ -1,5 +1,5 @@
-/* L5 script. Lua files put into the binary by the build (cmake/embed.cmake): script_library is
- * lua/moonloop/, all of which scripts may require. */
+/* L5 script. Lua files, compiled and put into the binary by the build (cmake/embed.cmake):
+ * script_library is lua/moonloop/, all of which scripts may require. */
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 struct script_library {
     const char *name; /* the argument of require: "moonloop.time"; NULL ends the list */
     const char *file; /* for messages: "moonloop/time.lua" */
-    const unsigned char *text, *end;
+    const unsigned char *code, *end;
 };
 
 extern const struct script_library script_library[];

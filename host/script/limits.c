@@ -43,7 +43,7 @@ void script_out_of_memory(const struct ml_script *script, struct ml_err *err)
                whole ? "MiB" : "KiB", memory->pool_refused ? " for all scripts together" : "");
 }
 
-ML_RAISES static void raise_out_of_memory(lua_State *L)
+ML_RAISES void script_raise_out_of_memory(lua_State *L)
 {
     struct ml_err err;
     reads_give_up(script_reads_now(L), "memory"); /* the script may catch the error */
@@ -54,7 +54,7 @@ ML_RAISES static void raise_out_of_memory(lua_State *L)
 ML_RAISES void script_charge(lua_State *L, size_t bytes)
 {
     if (!ml_budget_take(&script_of(L)->memory, bytes))
-        raise_out_of_memory(L);
+        script_raise_out_of_memory(L);
 }
 
 static size_t work_space_bytes(const struct ml_script *script)
@@ -72,7 +72,7 @@ ML_RAISES void script_charge_work(lua_State *L)
         return;
     if (!ml_budget_take(&script->memory, space - script->work_charged)) {
         script_release_work(script, 0);
-        raise_out_of_memory(L);
+        script_raise_out_of_memory(L);
     }
     script->work_charged = space;
 }

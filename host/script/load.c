@@ -3,6 +3,7 @@
 #include <moonloop_lua.h>
 
 #include "script/ctx.h"
+#include "script/index.h"
 
 #ifndef MOONLOOP_CPU_STRETCH
 #define MOONLOOP_CPU_STRETCH 1 /* of a build that is slower than what the limits are meant for */
@@ -43,7 +44,10 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
     script_memory_init(script);
     script->binding.payer = script->limits.load_payer;
     script->thread.script = script;
-    ml_random_init(&script->random, cluster ? ml_random_u64(cluster->random) : 0);
+    if (cluster)
+        ml_random_init_child(&script->random, cluster->random);
+    else
+        ml_random_init(&script->random, 0);
     ml_json_reader_init(&script->reader, ML_STR("null"), 0);
     script_cpu_attach();
     script->L = lua_newstate(script_allocate, &script->memory);
@@ -66,8 +70,13 @@ static void script_free(struct ml_script *script)
     free(script->loaded);
     free((char *)script->declaration.name);
     free((char *)script->declaration.file);
+    free((char *)script->declaration.finalizer);
     free(script->field_manager);
+    script_webhooks_fini(&script->declaration.webhooks);
+    script_free_metrics(script);
+    script_free_http(script);
     ctx_forget_applied(script);
+    script_indexes_free(script);
     ml_repeats_clear(&script->refusals);
     script_release_work(script, 0);
     ml_json_reader_fini(&script->reader);

@@ -2,8 +2,9 @@
  * source text, runs once per state, and can be required only while the script loads: all code of a
  * script is known before it first runs.
  *
- * The library runs before any file of the script, in an environment of its own. require gives a
- * script copies of the library's tables, so a script cannot replace a function that the library
+ * The library runs in an environment of its own: what each script needs, before any file of it; the
+ * other modules when they are required, so that they cost nothing where they are not. require gives
+ * a script copies of the library's tables, so a script cannot replace a function that the library
  * calls. */
 #include "script/internal.h"
 #include "script/library.h"
@@ -65,6 +66,7 @@ ML_RAISES void script_load_file(lua_State *L, const struct ml_script_file *file)
     script->loaded[script->loaded_count++] = ml_str_dup(file->name);
     lua_pushfstring(L, "@%s", name);
     push_chunk(L, lua_tostring(L, -1), file->text);
+    script_check_globals(L, name);
     lua_pushvalue(L, -3);
     lua_call(L, 1, 1);
     lua_replace(L, -3);
@@ -84,8 +86,9 @@ static const struct script_library *find_embedded(const char *name)
 ML_RAISES static void run_library_module(lua_State *L, const struct script_library *module)
 {
     lua_pushfstring(L, "@%s", module->file);
-    struct ml_str text = {(const char *)module->text, (size_t)(module->end - module->text)};
-    push_chunk(L, lua_tostring(L, -1), text);
+    if (luaL_loadbufferx(L, (const char *)module->code, (size_t)(module->end - module->code),
+                         lua_tostring(L, -1), "b") != LUA_OK)
+        lua_error(L);
     lua_remove(L, -2);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
     lua_setupvalue(L, -2, 1);
@@ -112,10 +115,9 @@ ML_RAISES void script_push_library(lua_State *L, const char *name)
 ML_RAISES void script_open_library(lua_State *L)
 {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
-    for (const struct script_library *module = script_library; module->name; module++) {
-        script_push_library(L, module->name);
-        lua_pop(L, 1);
-    }
+    script_push_library(L, "moonloop");
+    script_push_library(L, "moonloop.result");
+    lua_pop(L, 2);
 }
 
 /* host.require, by which modules of the library require each other. */

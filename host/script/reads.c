@@ -86,18 +86,24 @@ static read_node add_node(struct script_reads *reads, read_node parent, const st
     return reads->because ? 0 : place;
 }
 
-struct script_reads *script_reads_new(struct ml_script *script, const struct ml_object *own)
+struct script_reads *script_reads_new_of_any(struct ml_script *script)
 {
     static uint64_t numbers;
     const struct ml_str none = {"", 0};
     struct script_reads *reads = ml_new(struct script_reads);
     reads->script = script;
-    reads->own = own;
     reads->number = ++numbers;
-    reads->versions.objects = ml_read_version(0, ml_object_key(own), own);
     add_node(reads, 0, &(struct node){.type = NODE_ROOT}, none);
     if (!reads->because)
         add_node(reads, 0, &(struct node){.type = NODE_SELF}, none);
+    return reads;
+}
+
+struct script_reads *script_reads_new(struct ml_script *script, const struct ml_object *own)
+{
+    struct script_reads *reads = script_reads_new_of_any(script);
+    reads->own = own;
+    reads->versions.objects = ml_read_version(0, ml_object_key(own), own);
     return reads;
 }
 
@@ -117,7 +123,7 @@ uint64_t script_reads_number(const struct script_reads *reads)
 struct script_reads *script_reads_now(lua_State *L)
 {
     const struct ml_run *run = script_thread_of(L)->run;
-    return run ? run->reads : NULL;
+    return run ? run->reads : script_of(L)->index_reads;
 }
 
 struct script_reads *script_reads_of(lua_State *L, uint64_t number)
@@ -263,6 +269,29 @@ void reads_returns_status(struct script_reads *reads)
 {
     if (reads && !reads->because)
         reads->nodes[1].flags |= READ_COMPARED;
+}
+
+/* Within JSON's depth, so this may recurse. */
+static void copy_fields(struct script_reads *reads, read_node to, const struct script_reads *from,
+                        read_node at)
+{
+    if (!records_below(reads, to))
+        return;
+    reads->nodes[to].flags |= from->nodes[at].flags;
+    for (read_node child = from->nodes[at].first_child; child; child = from->nodes[child].next) {
+        const struct node *node = &from->nodes[child];
+        read_node copy = node->type == NODE_ELEMENT ? reads_element(reads, to)
+                                                    : reads_field(reads, to, name_of(from, node));
+        copy_fields(reads, copy, from, child);
+    }
+}
+
+void reads_copy_self(struct script_reads *reads, read_node node, const struct script_reads *from)
+{
+    if (from->because)
+        reads_whole(reads, node);
+    else
+        copy_fields(reads, node, from, 1);
 }
 
 const struct ml_read_versions *script_reads_versions(const struct script_reads *reads)

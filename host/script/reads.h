@@ -18,10 +18,13 @@ struct script_reads;
 
 /* `script` is charged for its memory; both outlive it. `own`: the reconciled object. */
 struct script_reads *script_reads_new(struct ml_script *script, const struct ml_object *own);
+/* For a function that is called with many objects, each of which is its SELF: records what it reads
+ * of any of them. It is never packed. */
+struct script_reads *script_reads_new_of_any(struct ml_script *script);
 void script_reads_free(struct script_reads *reads); /* NULL is fine */
 /* Its number, never 0 and never used again; 0 for NULL. */
 uint64_t script_reads_number(const struct script_reads *reads);
-/* The recorder of the run whose code runs on L; NULL: none. */
+/* The recorder of the run, or of the function of an index, whose code runs on L; NULL: none. */
 struct script_reads *script_reads_now(lua_State *L);
 /* The same when it has that number. Otherwise NULL, and the recorder of the current run, if any,
  * gives up: the run read a table that an earlier run, or the loading, kept. */
@@ -53,6 +56,10 @@ void reads_keys(struct script_reads *reads, read_node node);
 void reads_whole(struct script_reads *reads, read_node node);
 /* The status that the run returned will be compared with the object's own and written over it. */
 void reads_returns_status(struct script_reads *reads);
+
+/* The fields that `from` has recorded of its SELF are read of `node`, too; everything, if it gave
+ * up. */
+void reads_copy_self(struct script_reads *reads, read_node node, const struct script_reads *from);
 
 /* The result may depend on something else: every change wakes the key. `because` is static. */
 void reads_give_up(struct script_reads *reads, const char *because);

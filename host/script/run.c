@@ -2,7 +2,11 @@
  * operator/reconcile.c starts it, ctx.c and its siblings send requests by run_read and run_write.
  * An answer resumes the coroutine at once, while its body is valid, or in a later turn with a copy.
  */
-#include "script/ctx.h"
+#include "base/wipe.h"
+#include "script/ctx_target.h"
+
+#define FINALIZE_AGAIN_NS (60 * ML_NS_PER_S)
+#define CHILDREN_AGAIN_S  10 /* that are going; their last event comes first */
 
 /* The script gets these errors as nil, err; all others end the run. */
 static bool is_error_expected(int kind)
@@ -67,22 +71,54 @@ static void drop_kept_body(struct ml_run *run)
     run->kept = (struct ml_str){NULL, 0};
 }
 
+/* A copy of the Secret that is written counts as memory of the script. */
+static void keep_secret(struct ml_run *run, const struct ml_client_request *request)
+{
+    const struct ml_kind *kind = request->kind;
+    const struct ml_gvk gvk = {ml_str_of(kind->group), ml_str_of(kind->version),
+                               ml_str_of(kind->kind)};
+    if (request->body.len == 0 || !ctx_is_secret(&gvk))
+        return;
+    ml_budget_force(&run->thread.script->memory, request->body.len);
+    run->secret = (struct ml_str){ml_str_dup(request->body), request->body.len};
+}
+
+static void drop_secret(struct ml_run *run)
+{
+    ml_budget_give(&run->thread.script->memory, run->secret.len);
+    ml_wipe_free((char *)run->secret.ptr);
+    run->secret = (struct ml_str){NULL, 0};
+}
+
+static struct ml_outbound *outbound_of(const struct ml_run *run)
+{
+    return run->thread.script->cluster->outbound;
+}
+
 static void run_end(struct ml_run *run)
 {
     if (run->read)
         ml_client_cancel(run->read);
+    if (run->http)
+        outbound_of(run)->cancel(outbound_of(run), run->http);
     if (run->write)
         ml_writer_cancel(run->write);
+    run_drop_held(run);
     if (run->waits_for_cache)
         ml_expectations_cancel(run->thread.script->binding.expectations,
                                ml_object_key(run->thread.object));
     release_coroutine(run, false);
     ml_turn_cancel(&run->turn);
     drop_kept_body(run);
+    children_forget_wanted(run);
+    ctx_forget_generated(run);
+    drop_secret(run);
     script_reads_free(run->reads);
     ml_read_set_unref(run->result.reads);
+    ml_custom_notes_unref(run->notes);
     free(run->last_failure);
     free(run->field);
+    free(run->version);
     ml_buf_fini(&run->status);
     ml_budget_give(&run->thread.script->memory, run->charged);
     run->thread.script->collected_at = 0; /* the run leaves garbage in Lua */
@@ -99,7 +135,8 @@ ML_RAISES static int64_t result_seconds_to_ns(lua_State *L, int index, const cha
         return ns;
     if (lua_type(L, index) != LUA_TNUMBER || !ml_seconds_to_ns(lua_tonumber(L, index), &ns))
         luaL_error(L, "%s:%d: %s: expected a number of seconds, from 0 to 9000000000",
-                   script_of(L)->declaration.file, script_of(L)->reconcile_line, field);
+                   script_of(L)->declaration.file,
+                   script_run_line(script_of(L), script_thread_of(L)->run), field);
     return ns;
 }
 
@@ -115,12 +152,12 @@ ML_RAISES static void read_result(lua_State *L, struct ml_run *run)
         script_encode(L, 2, "status", &run->status);
         if (run->status.len > SCRIPT_STATUS_MAX)
             luaL_error(L, "%s:%d: status: larger than %d KiB as JSON", script->declaration.file,
-                       script->reconcile_line, (int)(SCRIPT_STATUS_MAX / 1024));
+                       script_run_line(script, run), (int)(SCRIPT_STATUS_MAX / 1024));
         script_charge(L, run->status.capacity);
         run->charged += run->status.capacity;
         if (run->status.ptr[0] != '{')
             luaL_error(L, "%s:%d: status: expected an object, not a list", script->declaration.file,
-                       script->reconcile_line);
+                       script_run_line(script, run));
         result->status = ml_buf_str(&run->status);
     }
     result->requeue_after_ns = result_seconds_to_ns(L, 3, "requeue_after");
@@ -133,30 +170,75 @@ ML_RAISES static void read_result(lua_State *L, struct ml_run *run)
     result->field = ml_str_of(run->field);
 }
 
-/* The values that reconcile returned are all there is on the stack. */
+/* finalize is done when it returned nothing. What returns a table is called again, also when that
+ * names no time: an object must not stay for ever because nothing more happens to it. */
+static void read_finalized(struct ml_run *run)
+{
+    struct ml_result *result = &run->result;
+    if (!run->finalizes || result->outcome != ML_OUTCOME_OK)
+        return;
+    result->finalized = run->returned_nothing;
+    if (!run->returned_nothing && result->requeue_after_ns < 0 && result->requeue_at_ns < 0)
+        result->requeue_after_ns = FINALIZE_AGAIN_NS;
+}
+
+/* On top is what moonloop.children's carry_out returned, below it what moonloop.result's check
+ * made. */
+ML_RAISES static int children_carried_out(lua_State *L, int status ML_UNUSED,
+                                          lua_KContext context ML_UNUSED)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    bool goes_on = strcmp(luaL_checkstring(L, -1), "later") == 0;
+    bool waits = strcmp(luaL_checkstring(L, -1), "wait") == 0;
+    lua_settop(L, goes_on || waits ? 1 : 6);
+    if (goes_on || waits) { /* the status is not true yet, and the next run returns it again */
+        run->returned_nothing = false;
+        lua_pushnil(L);
+        lua_pushinteger(L, goes_on ? 0 : CHILDREN_AGAIN_S);
+        lua_settop(L, 6);
+    }
+    read_result(L, run);
+    read_finalized(run);
+    lua_settop(L, 0);
+    return 0;
+}
+
+/* The values that the function returned are all there is on the stack. */
 ML_RAISES static int run_returned(lua_State *L, int status ML_UNUSED,
                                   lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
     const struct ml_script *script = run->thread.script;
     int count = lua_gettop(L);
-    luaL_checkstack(L, 8, NULL);
+    run->returned_nothing = lua_isnoneornil(L, 1);
+    luaL_checkstack(L, 12, NULL);
     lua_rawgeti(L, LUA_REGISTRYINDEX, script->check_ref);
-    lua_pushfstring(L, "%s:%d", script->declaration.file, script->reconcile_line);
+    lua_pushfstring(L, "%s:%d: %s", script->declaration.file, script_run_line(script, run),
+                    run->finalizes ? "finalize" : "reconcile");
     lua_rotate(L, 1, 2);
-    lua_call(L, count + 1, 6);
-    read_result(L, run);
-    lua_settop(L, 0);
-    return 0;
+    lua_call(L, count + 1, 7);
+    if (lua_isnil(L, 7) && !(run->finalizes && run->returned_nothing)) {
+        lua_pushliteral(L, "done");
+        return children_carried_out(L, LUA_OK, 0);
+    }
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script->children_ref);
+    lua_pushfstring(L, "%s:%d", script->declaration.file, script_run_line(script, run));
+    lua_pushvalue(L, 7);
+    lua_callk(L, 2, 1, 0, children_carried_out);
+    return children_carried_out(L, LUA_OK, 0);
 }
 
-/* The coroutine's body: reconcile(object, ctx). */
+/* The coroutine's body: reconcile(object, ctx), or finalize. */
 ML_RAISES static int run_main(lua_State *L)
 {
     const struct script_thread *thread = script_thread_of(L);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->reconcile_ref);
+    const struct ml_script *script = thread->script;
+    int function = thread->run->finalizes ? script->finalize_ref : script->reconcile_ref;
+    if (function == LUA_NOREF)
+        return run_returned(L, LUA_OK, 0);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, function);
     script_push_object(L, thread->object, reads_self(thread->run->reads));
-    lua_rawgeti(L, LUA_REGISTRYINDEX, thread->script->ctx_ref);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, script->ctx_ref);
     lua_callk(L, 2, LUA_MULTRET, 0, run_returned);
     return run_returned(L, LUA_OK, 0);
 }
@@ -188,11 +270,14 @@ static void finish_run(struct ml_run *run, bool reuse)
     void *context = run->context;
     struct ml_result *result = &run->result;
     struct ml_script *script = run->thread.script;
-    ml_assert(!run->read && !run->write && !run->waits_for_cache);
+    ml_assert(!run->read && !run->write && !run->http && !run->waits_for_cache);
     ML_AUTO_FREE char *traceback = NULL;
     if (result->outcome == ML_OUTCOME_ERROR && script->traceback.len > 0)
         result->traceback = traceback = ml_strdup(ml_buf_cstr(&script->traceback));
     result->writes = run->writes;
+    result->version = ml_str_of(run->version);
+    result->finalizes = run->finalizes;
+    result->notes = run->notes;
     note_reads(run);
     release_coroutine(run, reuse); /* first: done may start the next reconcile */
     script_release_work(script, SCRIPT_WORK_KEPT);
@@ -211,7 +296,7 @@ static void finish_run_with_error(struct ml_run *run, enum ml_limit_hit limit)
 }
 
 /* The script has not raised the error: there is no traceback. */
-static void fail_run_from_outside(struct ml_run *run, enum ml_limit_hit limit)
+void run_fail(struct ml_run *run, enum ml_limit_hit limit)
 {
     ml_buf_clear(&run->thread.script->traceback);
     finish_run_with_error(run, limit);
@@ -240,7 +325,7 @@ static bool run_step(struct ml_run *run)
             script_release_work(script, SCRIPT_WORK_KEPT);
             return true;
         }
-        fail_run_from_outside(run, ML_LIMIT_NONE);
+        run_fail(run, ML_LIMIT_NONE);
         return false;
     case SCRIPT_ENDED:
         finish_run(run, true);
@@ -259,24 +344,49 @@ static void keep_body(struct ml_run *run, struct ml_str body)
     run->kept = (struct ml_str){body.ptr ? ml_str_dup(body) : NULL, body.len};
 }
 
+/* The run waits for a turn in which no object of an index is pending; until then it uses its turns
+ * to work these off. */
+static bool run_waits_for_index(struct ml_run *run)
+{
+    struct ml_script *script = run->thread.script;
+    if (!run->waits_for_index)
+        return false;
+    if (!ml_script_index_work(script)) {
+        ml_turn_wait(&run->turn, script->binding.payer);
+        return true;
+    }
+    run->waits_for_index = false;
+    run->err = ML_ERR_INIT;
+    return false;
+}
+
+void run_wait_for_index(struct ml_run *run)
+{
+    ml_assert(run->thread.script->binding.payer);
+    run->waits_for_index = true;
+    ml_turn_wait(&run->turn, run->thread.script->binding.payer);
+}
+
 /* The run got its turn. The kept body lives until the coroutine waits again, or the run ends. */
 static void run_goes_on(void *context)
 {
     struct ml_run *run = context;
+    if (run_waits_for_index(run))
+        return;
     run->body = run->kept;
     if (run_step(run))
         drop_kept_body(run);
 }
 
-/* `err` NULL: success. Errors that a script cannot handle end the run here. */
-static void run_answered(struct ml_run *run, struct ml_str body, const struct ml_err *err)
+/* `err` NULL: success. `handled`: the script can handle the error; others end the run here. */
+static void run_got(struct ml_run *run, struct ml_str body, const struct ml_err *err, bool handled)
 {
     struct ml_script *script = run->thread.script;
     run->body = body;
     run->err = err ? *err : ML_ERR_INIT;
-    if (err && !is_error_expected(err->kind)) {
+    if (err && !handled) {
         ml_err_wrap(&run->err, "%s", run->what);
-        fail_run_from_outside(run, ML_LIMIT_NONE);
+        run_fail(run, ML_LIMIT_NONE);
     } else if (ml_payer_may_go_on(script->binding.payer)) {
         run_step(run);
     } else if (ml_budget_take(&script->memory, body.len)) {
@@ -284,8 +394,18 @@ static void run_answered(struct ml_run *run, struct ml_str body, const struct ml
         ml_turn_wait(&run->turn, script->binding.payer);
     } else {
         ml_err_set(&run->err, ML_ESCRIPT, "%s: no memory left for the answer", run->what);
-        fail_run_from_outside(run, ML_LIMIT_MEMORY);
+        run_fail(run, ML_LIMIT_MEMORY);
     }
+}
+
+static void run_answered(struct ml_run *run, struct ml_str body, const struct ml_err *err)
+{
+    run_got(run, body, err, err && is_error_expected(err->kind));
+}
+
+void run_continue(struct ml_run *run)
+{
+    run_got(run, ML_STR(""), NULL, false);
 }
 
 static void run_read_done(void *context, struct ml_str body, const struct ml_err *err)
@@ -313,10 +433,25 @@ void run_wait_for_cache(struct ml_run *run, const struct ml_informer *informer)
                           ml_object_key(run->thread.object), informer, on_cache_shows, run);
 }
 
+/* `err` as everybody may see it: `shown`, or NULL when there is none. */
+static const struct ml_err *show_without_secret(struct ml_run *run, const struct ml_err *err,
+                                                struct ml_err *shown)
+{
+    if (err && run->secret.ptr) {
+        *shown = *err;
+        secret_redact(run->secret, shown);
+        err = shown;
+    }
+    drop_secret(run);
+    return err;
+}
+
 static void run_write_done(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_run *run = context;
     const struct ml_script_binding *binding = &run->thread.script->binding;
+    struct ml_err shown;
+    err = show_without_secret(run, err, &shown);
     run->write = NULL;
     if (err)
         reads_give_up(run->reads, "a write of it failed");
@@ -340,6 +475,34 @@ void run_read(struct ml_run *run, const struct ml_client_request *request)
     run->read = ml_client_send(run->thread.script->cluster->client, &mine, run_read_done, run);
 }
 
+/* Other servers fail for reasons of their own: the script sees all of that, but not that this
+ * process may not act any more. */
+static void run_http_done(void *context, struct ml_str answer, const struct ml_err *err)
+{
+    struct ml_run *run = context;
+    run->http = NULL;
+    run_got(run, answer, err, err && err->kind != ML_ECANCELED);
+}
+
+/* A process that has lost its Lease writes nothing anywhere. */
+static int may_send_http(void *context, struct ml_err *err)
+{
+    const struct ml_run *run = context;
+    if (!run->http_writes)
+        return 0;
+    return ml_client_ask_fence(run->thread.script->cluster->client, "ctx.http", run->what, err);
+}
+
+void run_http(struct ml_run *run, const struct ml_outbound_request *request, bool writes)
+{
+    struct ml_outbound_request mine = *request;
+    reads_give_up(run->reads, "it asks another server");
+    mine.budget = &run->thread.script->memory;
+    mine.may_send = may_send_http;
+    run->http_writes = writes;
+    run->http = outbound_of(run)->send(outbound_of(run), &mine, run_http_done, run);
+}
+
 void run_write(struct ml_run *run, const struct ml_write *write, bool wait_for_cache)
 {
     /* What the ledger will hold of it. */
@@ -347,20 +510,22 @@ void run_write(struct ml_run *run, const struct ml_write *write, bool wait_for_c
     ml_budget_force(&run->thread.script->memory, bytes);
     run->charged += bytes;
     run->awaited = wait_for_cache ? write->informer : NULL;
+    keep_secret(run, &write->request);
     struct ml_write mine = *write;
     mine.request.flow = run->thread.script->field_manager;
     mine.request.budget = &run->thread.script->memory;
     run->write = ml_writer_send(run->thread.script->cluster, &mine, run_write_done, run);
 }
 
-struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
-                                   const char *id, ml_script_done *done, void *context)
+static struct ml_run *start_run(struct ml_script *script, struct ml_object *object, bool finalizes,
+                                const char *id, ml_script_done *done, void *context)
 {
     ml_assert(script->is_controller && script->binding.kinds);
     struct ml_run *run = ml_new(struct ml_run);
     run->thread = (struct script_thread){
         .script = ml_script_ref(script), .run = run, .object = ml_object_ref(object)};
-    if (!script->declaration.wakes_all)
+    run->finalizes = finalizes;
+    if (!script->declaration.wakes_all && !finalizes)
         run->reads = script_reads_new(script, object);
     run->id = id;
     run->done = done;
@@ -377,9 +542,21 @@ struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *o
     return run_step(run) ? run : NULL;
 }
 
+struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
+                                   const char *id, ml_script_done *done, void *context)
+{
+    return start_run(script, object, false, id, done, context);
+}
+
+struct ml_run *ml_script_finalize(struct ml_script *script, struct ml_object *object,
+                                  const char *id, ml_script_done *done, void *context)
+{
+    return start_run(script, object, true, id, done, context);
+}
+
 bool ml_script_writes(const struct ml_run *run)
 {
-    return run->write != NULL;
+    return run->write || (run->http && run->http_writes);
 }
 
 void ml_script_cancel(struct ml_run *run)

@@ -271,7 +271,9 @@ ML_RAISES void script_sandbox_open(lua_State *L)
     shape_open(L);
     lazy_open(L);
     script_numbers_open(L);
-    push_environment(L); /* the library's */
+    push_environment(L); /* the library's, whose modules require each other there */
+    lua_pushcfunction(L, script_library_require);
+    lua_setfield(L, -2, "require");
     push_environment(L); /* the script's */
     script_open_string_methods(L);
     lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS); /* what chunks get as _ENV */

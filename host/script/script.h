@@ -6,6 +6,7 @@
 #pragma once
 
 #include "state/cluster.h"
+#include "state/custom_metrics.h"
 #include "state/expectations.h"
 #include "state/read_set.h"
 #include "state/reflector.h"
@@ -57,13 +58,34 @@ struct ml_script_kind {
     bool when_function; /* ml_script_when decides which changes count */
 };
 
+#define ML_SCRIPT_VERSIONS_MAX 8 /* that it converts */
+
+/* What the API server may ask it (webhooks). Strings live as long as the script. */
+struct ml_script_webhooks {
+    bool defaults, validates;
+    const char *versions[ML_SCRIPT_VERSIONS_MAX]; /* that it converts to its own and back; sorted */
+    size_t version_count;
+
+    /* How it wants default and validate to be called; as in a webhook configuration. */
+    bool ignores_failure;                             /* failurePolicy Ignore */
+    bool matches_exactly;                             /* matchPolicy Exact */
+    int timeout_seconds;                              /* 10 unless it says otherwise */
+    const char *namespace_selector, *object_selector; /* JSON; NULL: all */
+};
+
 struct ml_declaration {
-    const char *name; /* DNS label, at most 63 bytes */
-    const char *file; /* "cnat.lua" */
+    const char *name;      /* DNS label, at most 63 bytes */
+    const char *file;      /* "cnat.lua" */
+    const char *finalizer; /* "moonloop.dev/NAME" */
+    bool finalizes;        /* objects carry it: ml_script_finalize */
     const struct ml_script_kind *kinds;
     size_t kind_count;       /* at most 32 */
     int64_t concurrency_max; /* reconciles in flight; default 1000 */
     bool wakes_all;          /* no reads are recorded: every change wakes a key */
+    struct ml_script_webhooks webhooks;
+    const struct ml_custom_metric *metrics; /* that ctx.metric sets */
+    size_t metric_count;
+    char **http; /* origins that ctx.http may ask, NULL-terminated; NULL: none */
 };
 
 /* Compiles and runs `files->files[entry]` in a fresh state. ML_ESCRIPT with "file:line:
@@ -106,6 +128,30 @@ enum ml_limit_hit {
 /* Of the piece that ended last: a slice of a reconcile, or a call of when or map. */
 enum ml_limit_hit ml_script_limit_hit(const struct ml_script *script);
 
+/* ---- indexes (moonloop.index) ----
+ *
+ * Each watched kind with an index is reported with all its changes, from the first list on; also
+ * before the script is bound, so that its indexes are complete when it goes live. */
+
+/* Does the script have an index of kinds[kind]? */
+bool ml_script_indexes(const struct ml_script *script, size_t kind);
+/* A change as in ml_listener, in the order of the cache. Reporting one twice does no harm. An
+ * object that is new or changed is pending from now on. */
+void ml_script_index_change(struct ml_script *script, size_t kind, struct ml_object *old,
+                            struct ml_object *new);
+/* Calls the functions for pending objects, for about 5 ms of CPU time. True: none is pending any
+ * more. Not while code of the script runs. */
+bool ml_script_index_work(struct ml_script *script);
+bool ml_script_index_pending(const struct ml_script *script);
+
+/* A function failed for `object`, of kinds[kind], which is in the index under no key. Or there was
+ * not enough memory for the index or its function: then the index holds nothing from now on, and
+ * lookups raise, as an object that is missing could make a script do harm. */
+typedef void ml_script_index_failed(void *context, size_t kind, struct ml_object *object,
+                                    const struct ml_err *err);
+void ml_script_on_index_failed(struct ml_script *script, ml_script_index_failed *failed,
+                               void *context);
+
 enum ml_outcome {
     ML_OUTCOME_OK,       /* forget the key's failures; obey the requeue below, if any */
     ML_OUTCOME_ERROR,    /* try again with backoff */
@@ -123,11 +169,16 @@ struct ml_result {
     const char *traceback;    /* of a Lua error, or NULL */
     size_t writes;            /* that it asked for */
     enum ml_limit_hit limit;  /* that ended it */
+    struct ml_str version; /* the object's resourceVersion, since the run has added the finalizer;
+                              empty: it has not */
+    bool finalizes;        /* the result of ml_script_finalize */
+    bool finalized;        /* and that is done: the finalizer goes */
 
     /* What the result depends on; NULL: maybe on more than the cache. */
     struct ml_read_set *reads;
     struct ml_read_versions read_versions; /* with `reads` */
     const char *reads_gave_up;             /* why there are none, static; NULL: there are */
+    struct ml_custom_notes *notes;         /* values of metrics; NULL: none */
 };
 
 /* Why its runs have no read sets any more, and their earlier ones are void: a variable that
@@ -138,13 +189,19 @@ const char *ml_script_reads_off(const struct ml_script *script);
 /* `result` and what it points to live during the call. The run is freed when it returns. */
 typedef void ml_script_done(void *context, const struct ml_result *result);
 
-/* Runs reconcile(object, ctx) in a coroutine. Its log lines have `id`, borrowed until it has ended,
- * as reconcileID. The one exception from the rule for completions (ARCHITECTURE.md): `done` may
- * be called before this returns (it then returns NULL), because the call is already in a turn of
- * the loop. Call it in a turn of the binding's payer; the run itself waits for the turns in which
- * it continues. */
+/* Runs reconcile(object, ctx) in a coroutine. Before its first write, if the script finalizes, the
+ * finalizer is added to an object that does not carry it. Its log lines have `id`, borrowed until
+ * it has ended, as reconcileID. The one exception from the rule for completions (ARCHITECTURE.md):
+ * `done` may be called before this returns (it then returns NULL), because the call is already in a
+ * turn of the loop. Call it in a turn of the binding's payer; the run itself waits for the turns in
+ * which it continues. */
 struct ml_run *ml_script_reconcile(struct ml_script *script, struct ml_object *object,
                                    const char *id, ml_script_done *done, void *context);
+/* The same with finalize(object, ctx), for an object that is being deleted and carries the
+ * finalizer. Done when the function returned nothing, or there is none. A table without a time asks
+ * to be called again after a minute. Such runs have no read sets. */
+struct ml_run *ml_script_finalize(struct ml_script *script, struct ml_object *object,
+                                  const char *id, ml_script_done *done, void *context);
 /* A write of the run is under way, and its result is unknown. */
 bool ml_script_writes(const struct ml_run *run);
 void ml_script_cancel(struct ml_run *run); /* cancels its requests; done is not called */
@@ -161,3 +218,27 @@ ML_NODISCARD int ml_script_when(struct ml_script *script, size_t index, struct m
 ML_NODISCARD int ml_script_map(struct ml_script *script, size_t index, struct ml_object *object,
                                void (*emit)(void *context, struct ml_str key), void *context,
                                struct ml_err *err);
+
+/* ---- webhooks ----
+ *
+ * Each call is one piece of code with run_cpu_ns, which cannot write or wait. Objects are JSON that
+ * was checked (ml_json_check), within ML_JSON_DEPTH_MAX. Results are appended to `out`. 0, or
+ * ML_ESCRIPT with "file:line: message". */
+
+/* The object that the API server asks about. Empty where there is none, or none yet. */
+struct ml_webhook_object {
+    struct ml_str ns, key, uid;
+};
+
+/* The object as `default` wants it. The script must have it. */
+ML_NODISCARD int ml_script_default(struct ml_script *script, const struct ml_webhook_object *about,
+                                   struct ml_str object, struct ml_buf *out, struct ml_err *err);
+/* What `validate` says: the fields allowed, status and warnings of an answer, as a JSON object.
+ * `old` empty: the object is created. Before ml_script_bind its reads fail. */
+ML_NODISCARD int ml_script_validate(struct ml_script *script, const struct ml_webhook_object *about,
+                                    struct ml_str new, struct ml_str old, struct ml_buf *out,
+                                    struct ml_err *err);
+/* The object in another version: `to` makes the version that is reconciled of one in
+ * webhooks.versions[index], else `from` the reverse. */
+ML_NODISCARD int ml_script_convert(struct ml_script *script, size_t index, bool to,
+                                   struct ml_str object, struct ml_buf *out, struct ml_err *err);

@@ -47,6 +47,7 @@ struct ml_expectations {
     struct ml_loop *loop;
     struct ml_client *client;
     struct ml_map entries; /* key -> struct ledger_entry */
+    char *controller;
     struct ml_metric *skips;
     struct ml_metric *waiting;
 };
@@ -308,6 +309,14 @@ bool ml_expectations_shown(const struct ml_expectations *self, struct ml_str key
     return !entry || entry_is_shown(entry, informer);
 }
 
+bool ml_expectations_all_shown(const struct ml_expectations *self)
+{
+    ml_map_each (&self->entries, cursor, entry)
+        if (!entry_is_shown(entry, NULL))
+            return false;
+    return true;
+}
+
 void ml_expectations_await(struct ml_expectations *self, struct ml_str key,
                            const struct ml_informer *informer, ml_expectations_ready *ready,
                            void *context)
@@ -381,6 +390,7 @@ struct ml_live_read {
     struct ml_client_call *call;
     char *key;
     char *uid;
+    bool deleting; /* the cache knows it */
     ml_live_read_done *done;
     void *context;
 };
@@ -401,7 +411,8 @@ static int check_live_object(const struct ml_live_read *live_read, struct ml_str
     if (!uid || strcmp(uid, live_read->uid) != 0)
         return ml_err_set(err, ML_ECONFLICT, "%s was deleted and recreated (uid changed)",
                           live_read->key);
-    if (ml_json_find(found, &leaving, "metadata", "deletionTimestamp", NULL))
+    if (!live_read->deleting &&
+        ml_json_find(found, &leaving, "metadata", "deletionTimestamp", NULL))
         return ml_err_set(err, ML_ECONFLICT, "%s is being deleted", live_read->key);
     return 0;
 }
@@ -447,6 +458,7 @@ struct ml_live_read *ml_expectations_verify(struct ml_expectations *self,
     live_read->ledger = self;
     live_read->key = ml_str_dup(ml_object_key(object));
     live_read->uid = ml_str_dup(ml_object_uid(object));
+    live_read->deleting = ml_object_deleting(object);
     live_read->done = done;
     live_read->context = context;
     live_read->call = ml_client_send(self->client, &request, live_read_on_answer, live_read);
@@ -502,6 +514,7 @@ struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_clie
     struct ml_expectations *self = ml_new(struct ml_expectations);
     self->loop = loop;
     self->client = client;
+    self->controller = ml_strdup(controller);
     self->skips = ml_metric_with(
         ml_metrics_counter(metrics, "stale_sync_skips_total",
                            "Reconciles put off because the cache lagged behind own writes.",
@@ -521,5 +534,11 @@ void ml_expectations_free(struct ml_expectations *self)
     ml_map_each (&self->entries, cursor, entry)
         entry_free(entry);
     ml_map_fini(&self->entries);
+    free(self->controller);
     free(self);
+}
+
+const char *ml_expectations_controller(const struct ml_expectations *self)
+{
+    return self->controller;
 }

@@ -23,10 +23,10 @@
  * A cached object may also be stale for two other reasons. First, a child was deleted: caches of
  * two kinds do not show the same moment, so the owner may have been deleted before; to create the
  * child again for a deleted owner would do its work twice. Second, a write met another version than
- * the cache's. Then the server is asked before each run whether this very object exists and is not
- * being deleted, as long as the cache shows the same version, or until a run was good. Follows
- * client-go's rule before an adoption (kubernetes/pkg/controller/controller_ref_manager.go,
- * RecheckDeletionTimestamp).
+ * the cache's. Then the server is asked before each run whether this very object exists and, unless
+ * the cache knows that, is not being deleted, as long as the cache shows the same version, or until
+ * a run was good. Follows client-go's rule before an adoption
+ * (kubernetes/pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp).
  *
  * Keys and names are copied. Informers are borrowed; the end of one ends all waits for it. */
 #pragma once
@@ -38,6 +38,7 @@ struct ml_expectations;
 
 struct ml_expectations *ml_expectations_new(struct ml_loop *loop, struct ml_client *client,
                                             struct ml_metrics *metrics, const char *controller);
+const char *ml_expectations_controller(const struct ml_expectations *expectations); /* its name */
 /* `ready` is not called after this. Live reads are canceled first. NULL is fine. */
 void ml_expectations_free(struct ml_expectations *expectations);
 
@@ -65,6 +66,8 @@ bool ml_expectations_shown(const struct ml_expectations *expectations, struct ml
 void ml_expectations_await(struct ml_expectations *expectations, struct ml_str key,
                            const struct ml_informer *informer, ml_expectations_ready *ready,
                            void *context);
+/* Do the caches show all that was written for any key? */
+bool ml_expectations_all_shown(const struct ml_expectations *expectations);
 void ml_expectations_cancel(struct ml_expectations *expectations, struct ml_str key);
 
 /* The run has ended. `good`: the object no longer counts as stale, unless a child was deleted
@@ -88,8 +91,8 @@ void ml_expectations_conflict(struct ml_expectations *expectations, const struct
 
 struct ml_live_read;
 
-/* `err` NULL: the object is there, with this uid, and is not being deleted. ML_ECONFLICT: it is
- * not; else why the read failed. The read is over when it returns. */
+/* `err` NULL: the object is there, with this uid, and is being deleted only if the cache says so.
+ * ML_ECONFLICT: it is not; else why the read failed. The read is over when it returns. */
 typedef void ml_live_read_done(void *context, const struct ml_err *err);
 
 /* Asks the server about `object`, of `kind`, when it may be stale; `done` comes later, from the

@@ -227,6 +227,12 @@ void ml_payer_init(struct ml_payer *payer, struct ml_turns *turns, void (*idle)(
     ml_timer_init(&payer->paid, turns->loop, payer_on_paid, payer);
 }
 
+void ml_payer_drop_turns(struct ml_payer *payer)
+{
+    ml_list_each_entry (struct ml_turn, turn, &payer->waiting)
+        ml_turn_cancel(turn);
+}
+
 void ml_payer_fini(struct ml_payer *payer)
 {
     ml_assert(ml_list_empty(&payer->waiting));

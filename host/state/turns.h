@@ -43,6 +43,8 @@ struct ml_payer {
  */
 void ml_payer_init(struct ml_payer *payer, struct ml_turns *turns, void (*idle)(void *context),
                    void *context);
+/* Turns of others that wait for it never come: their users notice by a deadline of their own. */
+void ml_payer_drop_turns(struct ml_payer *payer);
 void ml_payer_fini(struct ml_payer *payer); /* its turns must be over or canceled */
 bool ml_payer_idle(const struct ml_payer *payer);
 

@@ -40,18 +40,21 @@ static void writer_finish(struct ml_writer_call *call, struct ml_str body, const
     writer_call_free(call);
 }
 
-/* Notes what the caches must show before this key runs again. */
-static void writer_note_expectation(struct ml_writer_call *call, struct ml_str body)
+/* Notes what the caches must show before this key runs again. Returns the version. */
+static uint64_t writer_note_expectation(struct ml_writer_call *call, struct ml_str body)
 {
     ML_AUTO_FREE char *version = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
     uint64_t rv = version && *version ? ml_rv_parse(ml_str_of(version)) : ML_RV_OPAQUE;
     ml_expectations_wrote(call->expectations, ml_str_of(call->key), call->informer,
                           ml_str_of(call->ns), ml_str_of(call->name), rv);
+    return rv;
 }
 
 static void writer_accept_written(struct ml_writer_call *call, struct ml_str body)
 {
-    writer_note_expectation(call, body);
+    uint64_t rv = writer_note_expectation(call, body);
+    ml_authors_note(call->cluster->authors, call->kind, rv,
+                    ml_expectations_controller(call->expectations));
     writer_finish(call, body, NULL);
 }
 

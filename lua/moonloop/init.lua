@@ -4,6 +4,8 @@
 local _, host = ...
 local names = host.require "moonloop.names"
 local fields = host.require "moonloop.fields"
+local webhooks = host.require "moonloop.webhooks"
+local declarations = host.require "moonloop.declared"
 
 local M = {}
 
@@ -26,6 +28,17 @@ end
 
 local function a(value)
   return host.is_kind(value) and "the kind " .. tostring(value) or "a " .. type(value)
+end
+
+
+--- Marks an object among returned children: if the server refuses to change it, it is deleted and made again.
+---@param object table
+---@return table object
+function M.recreate(object)
+  if type(object) ~= "table" then
+    error("moonloop.recreate(object): expected an object as in a manifest, got " .. a(object), 2)
+  end
+  return host.mark_recreate(object)
 end
 
 
@@ -124,6 +137,18 @@ function M.watch(kind, map, when)
 end
 
 
+--- An index of the watched objects of a kind: ctx.list finds those with a key in it without a look at the others.
+---@param kind any of moonloop.kind
+---@param keys function of an object; returns its keys
+function M.index(kind, keys)
+  local value, problem = host.index(kind, keys)
+  if not value then
+    error("moonloop.index(Kind, function(object) … end): " .. problem, 2)
+  end
+  return value
+end
+
+
 local function check_list(declared, field, accepts, expected)
   local list = declared[field]
   if list == nil then
@@ -192,6 +217,11 @@ local function check_selections(declared)
     return ("reconciles: %s is metadata_only; a reconcile needs the object's spec and status"):format(
       tostring(declared.reconciles))
   end
+  if declared.finalize and (declared.reconciles.labels or declared.reconciles.fields) then
+    return ("reconciles: a part of %s is selected, and there is finalize: an object that leaves that part would keep "
+      .. "its finalizer for ever; watch all of the kind, and look at the labels in reconcile"):format(
+      tostring(declared.reconciles))
+  end
   local first, watched = { [tostring(declared.reconciles)] = declared.reconciles }, { table.unpack(declared.owns) }
   for index, watch in ipairs(declared.watches) do
     watched[#declared.owns + index] = watch.kind
@@ -252,6 +282,9 @@ local function check_rest(declared)
   if type(declared.reconcile) ~= "function" then
     return "reconcile: expected function(object, ctx), got " .. a(declared.reconcile)
   end
+  if declared.finalize ~= nil and type(declared.finalize) ~= "function" then
+    return "finalize: expected function(object, ctx), got " .. a(declared.finalize)
+  end
   local most = declared.max_concurrent
   if most ~= nil and (math.type(most) ~= "integer" or most < 1 or most > 10000) then
     return "max_concurrent: expected a whole number from 1 to 10000"
@@ -279,12 +312,19 @@ function M.controller(declared)
     name = declared.name,
     reconciles = declared.reconciles,
     reconcile = declared.reconcile,
+    finalize = declared.finalize,
     max_concurrent = declared.max_concurrent or 1000,
     wakes = declared.wakes,
   }
   checked.when, problem = check_when(declared.when, declared.reconciles)
   if problem then
     error("moonloop.controller: " .. problem, 2)
+  end
+  for _, field in ipairs { "metrics", "http" } do
+    checked[field], problem = declarations[field](declared[field])
+    if problem then
+      error("moonloop.controller: " .. problem, 2)
+    end
   end
   for _, field in ipairs { "owns", "watches", "uses" } do
     local accepts = field == "watches" and is_watch or host.is_kind
@@ -295,6 +335,9 @@ function M.controller(declared)
     end
   end
   problem = check_watches(checked.watches) or check_roles(checked) or check_selections(checked)
+  if not problem then
+    problem, checked.webhooks = webhooks.check(declared)
+  end
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end

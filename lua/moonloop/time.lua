@@ -1,26 +1,11 @@
 -- Instants and durations. Reads no clock: the caller passes ctx.now().
+local calendar = require "moonloop.calendar"
+
 local M = {}
 
-local DAY = 86400
-local MONTH_DAYS = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
+local DAY, CRON_MAX, CRON_YEARS = calendar.DAY, 256, 9 -- bytes of an expression; a leap day comes within nine years
 local UNITS = { ms = 0.001, s = 1, m = 60, h = 3600 }
 local FIELDS = { "year", "month", "day", "hour", "min", "sec" }
-
-local function days_in_month(year, month)
-  local leap = year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0)
-  return month == 2 and leap and 29 or MONTH_DAYS[month]
-end
-
-
--- Days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March here, so that
--- the leap day is the last day of a year.
-local function days_since_epoch(year, month, day)
-  if month <= 2 then
-    year, month = year - 1, month + 12
-  end
-  local leaps = year // 4 - year // 100 + year // 400
-  return 365 * year + leaps + (153 * (month - 3) + 2) // 5 + day - 719469
-end
 
 
 -- The whole number of `value`, which may be a string of digits from string.match.
@@ -59,14 +44,14 @@ function M.utc(date)
   end
   local why = outside("year", 1, 9999)
     or outside("month", 1, 12)
-    or outside("day", 1, days_in_month(at.year, at.month))
+    or outside("day", 1, calendar.days_in_month(at.year, at.month))
     or outside("hour", 0, 23)
     or outside("min", 0, 59)
     or outside("sec", 0, 59)
   if why then
     return nil, why
   end
-  return days_since_epoch(at.year, at.month, at.day) * DAY + at.hour * 3600 + at.min * 60 + at.sec
+  return calendar.day_of(at.year, at.month, at.day) * DAY + at.hour * 3600 + at.min * 60 + at.sec
 end
 
 
@@ -111,26 +96,21 @@ function M.parse(text)
 end
 
 
+local function is_instant(seconds)
+  return type(seconds) == "number" and seconds == seconds and seconds >= -62135596800 and seconds < 253402300800
+end
+
+
 --- The instant in RFC 3339, in UTC, whole seconds (a fraction is cut off).
 ---@param seconds number since 1970-01-01T00:00:00Z
 ---@return string
 function M.format(seconds)
-  if type(seconds) ~= "number" or seconds ~= seconds or seconds < -62135596800 or seconds >= 253402300800 then
+  if not is_instant(seconds) then
     error("time.format(seconds): expected seconds since 1970 in the years 1 to 9999", 2)
   end
   local whole_seconds = math.floor(seconds)
-  local days, rest = whole_seconds // DAY, whole_seconds % DAY
-  local year = 1970 + days // 366
-  while days_since_epoch(year + 1, 1, 1) <= days do
-    year = year + 1
-  end
-  while days_since_epoch(year, 1, 1) > days do
-    year = year - 1
-  end
-  local day, month = days - days_since_epoch(year, 1, 1) + 1, 1
-  while day > days_in_month(year, month) do
-    day, month = day - days_in_month(year, month), month + 1
-  end
+  local year, month, day = calendar.date_of(whole_seconds // DAY)
+  local rest = whole_seconds % DAY
   return ("%04d-%02d-%02dT%02d:%02d:%02dZ"):format(year, month, day, rest // 3600, rest // 60 % 60, rest % 60)
 end
 
@@ -156,6 +136,34 @@ function M.duration(text)
     return nil, "expected a duration like 5m30s, not empty and below 300 years"
   end
   return math.tointeger(total) or total
+end
+
+
+--- The first instant after `after` that a cron expression names, in UTC: "0 3 * * mon-fri", "@daily".
+---@param expression string five fields, or @hourly, @daily, @weekly, @monthly, @yearly, @every 1h30m
+---@param after number seconds since 1970
+---@return integer? seconds since 1970; nil when the expression is none, or names nothing that ever comes
+---@return string? why
+function M.cron(expression, after)
+  if type(expression) ~= "string" then
+    error("time.cron(expression, after): expected an expression like \"0 3 * * *\", got " .. type(expression), 2)
+  elseif not is_instant(after) then
+    error("time.cron(expression, after): after: expected seconds since 1970 in the years 1 to 9999", 2)
+  elseif #expression > CRON_MAX then
+    return nil, ("an expression has at most %d bytes"):format(CRON_MAX)
+  elseif expression:find "TZ=" then
+    return nil, "TZ=: times are in UTC here, without a zone"
+  end
+  local cron = require "moonloop.cron" -- here, as most scripts have no schedules
+  local schedule, why, field = cron.parse(expression, true)
+  if not schedule then
+    return nil, field and ("%s: %s"):format(field, why) or why
+  end
+  local seconds = cron.next(schedule, math.floor(after), nil, CRON_YEARS)
+  if not seconds or not is_instant(seconds) then
+    return nil, ("'%s' never comes"):format(expression)
+  end
+  return seconds
 end
 
 

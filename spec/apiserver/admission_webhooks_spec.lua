@@ -254,7 +254,7 @@ describe("a webhook", function()
     assert.same({ kind = "PodExecOptions", apiVersion = "v1", command = { "rm", "-rf" }, stdin = true,
       container = "c" }, asked[1].request.object)
     for _, part in ipairs { "attach", "portforward?ports=80", "proxy", "proxy/index.html" } do
-      assert.equal(501, (server:call("GET", pod .. part)))
+      assert.equal(404, (server:call("GET", pod .. part)))
     end
     assert.equal(1, #asked)
   end)
@@ -282,7 +282,7 @@ describe("a webhook", function()
     ["with warnings of numbers"] = { allowed = false, warnings = { 5 }, status = { code = "x", message = 5 } },
   } do
     it("whose response is " .. name .. " is no mistake of the server's", function()
-      package.loaded["cluster.webhook"] = { client = function()
+      package.loaded["cluster.http"] = { client = function()
         return { post = function(_, _, body)
           local uid = host.json.decode(body).request.uid
           if type(response) == "table" and not host.json.is_array(response) then

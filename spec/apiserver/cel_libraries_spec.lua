@@ -184,7 +184,9 @@ describe("cel's libraries of quantities and versions", function()
       "quantity('1').add(2).sub(1) == quantity('2')", "isQuantity('1Gi')", "!isQuantity('1 Gi')",
     }
     holds {
-      "quantity('12345678901234567890').isGreaterThan(quantity('12345678901234567889Mi')) == false",
+      "quantity('12345678901234567890').isGreaterThan(quantity('12345678901234567889'))",
+      "quantity('12345678901234567889Mi') == quantity('9223372036854775807')",
+      "quantity('12345678901234567890').sub(quantity('12345678901234567889')).asInteger() == 1",
       "!quantity('12345678901234567890').isInteger()", "!isQuantity('10Mm')",
     }
     fails {

@@ -223,12 +223,12 @@ describe("a CRD with a conversion webhook", function()
     return function(request)
       local object = convert(request.objects[1], request.desiredAPIVersion)
       local response = { result = { status = "Success" }, convertedObjects = host.json.array { object } }
-      return change(response, object) or response
+      change(response, object)
+      return response
     end
   end
 
   local WRONG = {
-    { "nothing", "failed: no response provided", function() return "none" end },
     { "another uid", 'failed: expected response.uid="', function(response) response.uid = "other" end },
     { "a failure", "failed: no boxes today", function(response)
       response.result = { status = "Failure", message = "no boxes today" }
@@ -258,15 +258,7 @@ describe("a CRD with a conversion webhook", function()
     it("is not shown when the webhook answers with " .. name, function()
       serve "v1"
       server:must("POST", V1, box("a", "v1", { place = "1/a" }))
-      answer = respond(function(response, object)
-        return change(response, object) == "none" and {} or nil
-      end)
-      if name == "nothing" then
-        package.loaded["cluster.webhook"] = { client = function()
-          return { post = function() return 200, "application/json",
-            '{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}' end }
-        end }
-      end
+      answer = respond(change)
       local code, status = server:call("GET", V2 .. "/a")
       assert.equal(500, code)
       assert.equal(FAILED:format "v1" .. message, status.message:sub(1, #FAILED:format "v1" + #message))
@@ -274,6 +266,65 @@ describe("a CRD with a conversion webhook", function()
       assert.equal(200, (server:call("GET", V1 .. "/a")))
     end)
   end
+
+  it("is not shown when the webhook answers with nothing", function()
+    serve "v1"
+    server:must("POST", V1, box("a", "v1", { place = "1/a" }))
+    package.loaded["cluster.http"] = { client = function()
+      return { post = function()
+        return 200, "application/json", '{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}'
+      end }
+    end }
+    server:must("PUT", CRDS .. "/boxes.e.com", (function()
+      local object = server:must("GET", CRDS .. "/boxes.e.com")
+      object.spec.conversion.webhook.clientConfig.url = "https://127.0.0.1:1/other" -- another client
+      return object
+    end)())
+    hostlua.poll()
+    local _, status = server:call("GET", V2 .. "/a")
+    assert.equal(FAILED:format "v1" .. "failed: no response provided", status.message)
+  end)
+
+  it("is selected by the fields of the version that is asked for", function()
+    local object = crd "v1"
+    for _, one in ipairs(object.spec.versions) do
+      one.selectableFields = { { jsonPath = one.name == "v1" and ".spec.place" or ".spec.row" } }
+    end
+    server:must("POST", CRDS, object)
+    hostlua.poll()
+    local reply = server:send("GET", V2 .. "?watch=true&fieldSelector=spec.row%3D3")
+    for name, place in pairs { a = "3/top", b = "3/low", c = "4/top" } do
+      server:must("POST", V1, box(name, "v1", { place = place }))
+    end
+    local function names(path)
+      local list = {}
+      for i, item in ipairs(server:must("GET", path).items) do
+        list[i] = item.metadata.name
+      end
+      return table.concat(list, " ")
+    end
+    assert.equal("a b", names(V2 .. "?fieldSelector=spec.row%3D3"))
+    assert.equal("c", names(V2 .. "?fieldSelector=spec.row!%3D3"))
+    assert.equal("b", names(V1 .. "?fieldSelector=spec.place%3D3/low"))
+    assert.equal(400, (server:call("GET", V1 .. "?fieldSelector=spec.row%3D3")))
+    server:must("DELETE", V2 .. "?fieldSelector=spec.row%3D4")
+    server:patch("merge", V1 .. "/b", { spec = { place = "5/low" } })
+    assert.equal("a b", names(V1))
+    local told = reply:short()
+    table.sort(told)
+    assert.same({ "ADDED a", "ADDED b", "DELETED b" }, told)
+  end)
+
+  it("asks nobody when the last watch of a version has ended", function()
+    serve "v1"
+    local reply = server:send("GET", V2 .. "?watch=true&timeoutSeconds=5")
+    server:must("POST", V1, box("a", "v1", { place = "1/a" }))
+    assert.equal(1, #asked)
+    testserver.pass(nil, 6)
+    assert.is_true(reply.finished)
+    server:must("POST", V1, box("b", "v1", { place = "1/b" }))
+    assert.equal(1, #asked)
+  end)
 
   it("keeps metadata as it is, but labels and annotations", function()
     serve "v1"

@@ -106,6 +106,20 @@ describe("A pod at work", function()
     assert.same({ 10, 20, 40, 80, 160, 300, 300, 300 }, waits)
   end)
 
+  it("hands over a container by its name, as long as it runs", function()
+    local _, at_work = start({ restartPolicy = "Never", initContainers = { { name = "a" } } },
+      { a = { after = 1, code = 0 }, main = { after = 1, code = 0 } })
+    assert.equal("a", at_work:handle("a").run.container.name)
+    assert.is_nil(at_work:handle "main")
+    hostlua.advance(1)
+    assert.is_nil(at_work:handle "a")
+    assert.equal("main", at_work:handle("main").run.container.name)
+    assert.is_nil(at_work:handle("main").exec, "nothing can be run in what no process is")
+    hostlua.advance(1)
+    assert.is_nil(at_work:handle "main")
+    assert.is_nil(at_work:handle "unknown")
+  end)
+
   it("starts its init containers one after another, then the others", function()
     local kubelet = start({ initContainers = { { name = "a" }, { name = "b" } } },
       { a = { after = 5, code = 0 }, b = { after = 5, code = 0 } })

@@ -48,6 +48,55 @@ describe("lists", function()
     assert.same({ "c3" }, testserver.names(rest))
   end)
 
+  -- Writes once a minute, as somebody always does.
+  local function pass_writing(seconds)
+    for _ = 1, seconds, 60 do
+      world:pass(60)
+      world:must("PUT", "/api/v1/namespaces/default/configmaps/other?fieldManager=x", { metadata = { name = "other" },
+        data = { now = tostring(world.server.store.revision) } })
+    end
+  end
+
+  it("have pages for five minutes, and go on in the present after that", function()
+    world:must("POST", "/api/v1/namespaces/default/configmaps", { metadata = { name = "other" } })
+    local first = world:must("GET", PATH .. "?limit=2")
+    pass_writing(300)
+    world:must("POST", PATH, { metadata = { name = "c4" } })
+    local token = PATH .. "?limit=1&continue=" .. first.metadata.continue
+    assert.same({ "c3" }, testserver.names(world:must("GET", token)))
+    pass_writing(120)
+    local code, answer = world:call("GET", token)
+    assert.same({ 410, "Expired" }, { code, answer.reason })
+    local rest = world:must("GET", PATH .. "?limit=1&continue=" .. answer.metadata.continue)
+    assert.same({ "c3" }, testserver.names(rest))
+    assert.is_true(tonumber(rest.metadata.resourceVersion) > tonumber(first.metadata.resourceVersion))
+    assert.same({ "c4" }, testserver.names(world:must("GET", PATH .. "?limit=1&continue=" .. rest.metadata.continue)))
+  end)
+
+  it("have pages for as long as nothing changes", function()
+    local first = world:must("GET", PATH .. "?limit=2")
+    world:pass(3600)
+    assert.same({ "c3" }, testserver.names(world:must("GET", PATH .. "?limit=2&continue=" .. first.metadata.continue)))
+    world:must("DELETE", PATH .. "/c1")
+    assert.equal(200, (world:call("GET", PATH .. "?limit=2&continue=" .. first.metadata.continue)))
+    world:pass(600)
+    assert.equal(410, (world:call("GET", PATH .. "?limit=2&continue=" .. first.metadata.continue)))
+  end)
+
+  it("are had of an exact revision for as long, and watches from one for longer", function()
+    world:must("POST", "/api/v1/namespaces/default/configmaps", { metadata = { name = "other" } })
+    local revision = world:must("GET", PATH).metadata.resourceVersion
+    world:must("DELETE", PATH .. "/c1")
+    local exact = PATH .. "?resourceVersionMatch=Exact&resourceVersion=" .. revision
+    pass_writing(300)
+    assert.same({ "c1", "c2", "c3" }, testserver.names(world:must("GET", exact)))
+    pass_writing(120)
+    local code, answer = world:call("GET", exact)
+    assert.same({ 410, "The resourceVersion for the provided list is too old." }, { code, answer.message })
+    local watch = world:send("GET", PATH .. "?watch=true&resourceVersion=" .. revision)
+    assert.same({ "DELETED c1" }, watch:short())
+  end)
+
   it("can be of an exact revision", function()
     local revision = world:must("GET", PATH).metadata.resourceVersion
     world:must("DELETE", PATH .. "/c1")
@@ -102,7 +151,7 @@ describe("other paths", function()
     ["GET /api/v1/namespaces/default/configmaps/a/status"] = 404,
     ["GET /api/v1/namespaces/default/configmaps/.."] = 400,
     ["GET /apis/admissionregistration.k8s.io/v1/strange"] = 404,
-    ["GET /api/v1/namespaces/default/pods/a/exec"] = 501,
+    ["GET /api/v1/namespaces/default/pods/a/exec"] = 404,
     ["HEAD /api/v1/namespaces/default"] = 405,
   } do
     it(("%s is %d"):format(line, code), function()

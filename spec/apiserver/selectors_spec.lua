@@ -49,7 +49,7 @@ describe("field selectors", function()
     { "unknown=", true },
   } do
     it(("%q %s"):format(case[1], case[2] and "matches" or "does not match"), function()
-      assert.equal(case[2], fields.match(assert(fields.parse(case[1])), ENTRY))
+      assert.equal(case[2], fields.match(assert(fields.parse(case[1])), ENTRY, ENTRY.fields))
     end)
   end
 

@@ -18,8 +18,8 @@ function Reply:send(code, kind, body, headers)
 end
 
 
-function Reply:start(code, kind)
-  self.code, self.kind, self.chunks = code, kind, {}
+function Reply:start(code, kind, headers)
+  self.code, self.kind, self.headers, self.chunks = code, kind, headers or {}, {}
 end
 
 
@@ -81,7 +81,7 @@ function M.pass(_, seconds)
 end
 
 
---- Sends a request. `body`: a table, a text, or nil. Returns the reply.
+--- Sends a request, by whom self.certificate says, if anybody. `body`: a table, a text, or nil. Returns the reply.
 function M:send(method, path, body, headers)
   local reply = setmetatable({}, Reply)
   local plain, query = path:match("^([^?]*)%??(.*)$")
@@ -90,7 +90,7 @@ function M:send(method, path, body, headers)
     all[name] = value
   end
   self.server:handle({
-    method = method, path = plain, query = query, headers = all,
+    method = method, path = plain, query = query, headers = all, certificate = self.certificate,
     body = type(body) == "table" and host.json.encode(body) or body or "",
   }, reply)
   return reply

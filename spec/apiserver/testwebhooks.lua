@@ -23,13 +23,13 @@ function M.install(answer)
     local text = host.json.encode { apiVersion = review.apiVersion, kind = review.kind, response = response }
     return 200, "application/json", text
   end
-  package.loaded["cluster.webhook"] = { client = function() return client end }
+  package.loaded["cluster.http"] = { client = function() return client end }
 end
 
 
 --- There are none any more.
 function M.remove()
-  package.loaded["cluster.webhook"] = nil
+  package.loaded["cluster.http"] = nil
 end
 
 

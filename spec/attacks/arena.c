@@ -175,7 +175,8 @@ static void source_free(struct ml_source *source)
     (void)source;
 }
 
-static const struct ml_source_class source_class = {source_start, source_report, source_free};
+static const struct ml_source_class source_class = {
+    .start = source_start, .report = source_report, .free = source_free};
 
 static void put_file(struct arena *arena, struct ml_files *files, const char *name,
                      struct ml_str text)

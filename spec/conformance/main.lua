@@ -33,7 +33,7 @@ local function play(kubeconfig, folder, names)
       local answers, problems = side.play(case)
       transcript.write(cases.place(folder, case), case.scenario, answers)
       for _, problem in ipairs(problems) do
-        print("  " .. problem)
+        print("FAIL " .. problem)
         good = false
       end
     end

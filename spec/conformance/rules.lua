@@ -63,6 +63,7 @@ return {
     { "(the ResourceVersion in record %()%d+(%))", "version" },
     { "(too old resource version: %d+ %()%d+(%))", "version" },
     { "(Too large resource version: %d+, current: )%d+()", "version" },
+    { "(%f[%w]%u%l%a-)%d%d%d%d%d+(%f[.@'),])", "number" }, -- the type of a kind: Deployment412345678.spec
   },
 
   -- Only in what kubectl prints: likewise.

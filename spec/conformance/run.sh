@@ -17,9 +17,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly main=spec/conformance/main.lua
 readonly controlplane=spec/e2e/controlplane/controlplane.sh
-readonly cache=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}
 readonly moonloop=${MOONLOOP:-build/release/moonloop}
-readonly hostlua=${HOSTLUA:-build/asan/spec/hostlua/hostlua}
+readonly hostlua=${HOSTLUA:-build/release/spec/hostlua/hostlua}
 run=$(mktemp -d -t moonloop-conformance.XXXXXX)
 dev_pid='' real_pid='' started=''
 
@@ -33,31 +32,16 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-download() { apt-get -o APT::Sandbox::User=root -q download "$1" >&2; }
-
-# The kubectl that the distribution has is years older; it is unpacked, not installed.
-old_kubectl() {
-  local folder=$cache/kubectl-distribution
-  if [ ! -x "$folder/usr/bin/kubectl" ]; then
-    mkdir -p "$folder"
-    (cd "$folder" && { download kubernetes-client || { apt-get update -qq >&2 && download kubernetes-client; }; } &&
-      dpkg -x kubernetes-client_*.deb . && rm -f ./*.deb)
-  fi
-  printf '%s/usr/bin\n' "$folder"
-}
-
-# The current one is part of the control plane's binary.
 current_kubectl() {
   mkdir "$run/kubectl"
-  printf '#!/bin/sh\nexec %q kubectl "$@"\n' "$("$controlplane" build)" >"$run/kubectl/kubectl"
-  chmod +x "$run/kubectl/kubectl"
+  ln -s "$("$controlplane" kubectl)" "$run/kubectl/kubectl"
   printf '%s\n' "$run/kubectl"
 }
 
 version_of() { "$1/kubectl" version --client -o json | sed -n 's/.*"gitVersion": "v\([0-9]*\.[0-9]*\).*/\1/p'; }
 
 start_embedded() {
-  "$moonloop" dev --authorization-mode RBAC --pods process --write-kubeconfig "$run/embedded.kubeconfig" \
+  "$moonloop" dev --authorization-mode RBAC --pods process --pod-network host --write-kubeconfig "$run/embedded.kubeconfig" \
     --log-level warn >"$run/dev.log" 2>&1 </dev/null &
   dev_pid=$!
   for _ in $(seq 200); do
@@ -96,9 +80,9 @@ if [ "$*" = cel-spec ]; then
   exit
 fi
 for program in "$moonloop" "$hostlua"; do
-  [ -x "$program" ] || { echo "conformance: no $program; build it first: make build asan" >&2; exit 1; }
+  [ -x "$program" ] || { echo "conformance: no $program; build it first: make conformance" >&2; exit 1; }
 done
-old=${OLD_KUBECTL:-$(old_kubectl)}
+old=$(spec/conformance/old_kubectl.sh)
 current=$(current_kubectl)
 CONFORMANCE_KUBECTLS="$(version_of "$old")=$old $(version_of "$current")=$current"
 export CONFORMANCE_KUBECTLS

@@ -76,7 +76,7 @@ describe("Credentials", function()
   end)
 
   local function start(opts)
-    opts.name, opts.scripts, opts.namespaces = "auth", "reconcilers", ns
+    opts.name, opts.scripts, opts.namespaces = "auth", "reconcilers/cnat.lua", ns
     return host.start(opts)
   end
 

@@ -69,7 +69,7 @@ describe("An operator on controller-runtime with webhooks", function()
       return
     end
     local program = shell.must("spec/e2e/clients/run.sh builtins"):match "(%S+)%s*$" -- behind what the build said
-    local server = dev.start { "--pod-network", "own", "--image", "operator=" .. program }
+    local server = dev.start { "--image", "operator=" .. program }
     local function kubectl(...)
       return shell.run(("KUBECONFIG=%s %s 2>&1"):format(server.kubeconfig, shell.line { KUBECTL, ... }))
     end

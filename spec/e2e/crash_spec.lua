@@ -27,7 +27,7 @@ describe("A host that is killed", function()
   end)
 
   local function start(kubeconfig)
-    return host.start { name = "crash", scripts = "reconcilers", namespaces = ns, kubeconfig = kubeconfig }
+    return host.start { name = "crash", scripts = "reconcilers/cnat.lua", namespaces = ns, kubeconfig = kubeconfig }
   end
 
   audited("at random moments makes one pod for each At all the same, and loses none", function()

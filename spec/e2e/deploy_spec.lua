@@ -26,7 +26,7 @@ describe("deploy/ on moonloop dev", function()
       pending "this machine has no user namespaces"
       return
     end
-    local server = dev.start { "--pod-network", "own", "--authorization-mode", "RBAC", "--apply", "crds/at.yaml" }
+    local server = dev.start { "--authorization-mode", "RBAC", "--apply", "crds/at.yaml" }
     kubectl(server, "apply", "-k", "deploy")
     wait.till("both replicas to be ready", 60, function()
       local deployment = server:get(SYSTEM)

@@ -28,7 +28,7 @@ describe("A host that is asked to stop", function()
 
   local function start(args)
     local moonloop = host.start {
-      name = "drain", scripts = "reconcilers", namespaces = ns,
+      name = "drain", scripts = "reconcilers/cnat.lua", namespaces = ns,
       kubeconfig = faults and faults.kubeconfig, args = args,
     }
     return moonloop:till_ready()
@@ -59,7 +59,7 @@ describe("A host that is asked to stop", function()
 
   faulty("before it is connected ends at once", function()
     faults:add { { path = "/version", action = "stall" } }
-    local moonloop = host.start { name = "drain", scripts = "reconcilers", kubeconfig = faults.kubeconfig }
+    local moonloop = host.start { name = "drain", scripts = "reconcilers/cnat.lua", kubeconfig = faults.kubeconfig }
     moonloop:till_log { msg = "serving" }
     assert.is_true(moonloop:stop() < AT_ONCE)
   end)
@@ -144,7 +144,7 @@ describe("The endpoints", function()
 
   setup(function()
     ns = cluster.namespace "endpoints"
-    moonloop = host.start { name = "endpoints", scripts = "reconcilers", namespaces = ns }
+    moonloop = host.start { name = "endpoints", scripts = "reconcilers/cnat.lua", namespaces = ns }
     moonloop:till_ready()
     cluster.at(ns, "at-1", cluster.PAST)
     cluster.till_phase(ns, "at-1", "DONE")

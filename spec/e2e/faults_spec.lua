@@ -38,7 +38,7 @@ describe("With a fault on the way,", function()
 
   local function start()
     moonloop = host.start {
-      name = "faults", scripts = "reconcilers", namespaces = ns, kubeconfig = faults.kubeconfig,
+      name = "faults", scripts = "reconcilers/cnat.lua", namespaces = ns, kubeconfig = faults.kubeconfig,
     }
     moonloop:till_ready()
   end

@@ -21,7 +21,7 @@ describe("An At with a bad schedule", function()
 
   setup(function()
     ns = cluster.namespace "invalid"
-    moonloop = host.start { name = "invalid", scripts = "reconcilers", namespaces = ns }
+    moonloop = host.start { name = "invalid", scripts = "reconcilers/cnat.lua", namespaces = ns }
     moonloop:till_ready()
   end)
 
@@ -31,9 +31,9 @@ describe("An At with a bad schedule", function()
   end)
 
   local function till_invalid(name)
-    return wait.till("condition Valid of " .. name, 10, function()
+    return wait.till("condition Reconciled of " .. name, 10, function()
       local at = api.get("At", ns, name)
-      local valid = cluster.condition(at, "Valid")
+      local valid = cluster.condition(at, "Reconciled")
       return valid and valid.status == "False" and valid
     end)
   end
@@ -42,7 +42,7 @@ describe("An At with a bad schedule", function()
     it(("(%s) has an Event, a condition and a log line"):format(name), function()
       cluster.at(ns, name, schedule)
       local valid = till_invalid(name)
-      assert.matches("^spec%.schedule: ", valid.message)
+      assert.matches("^cnat: spec%.schedule: ", valid.message)
       assert.equal("Invalid", valid.reason)
       assert.equal(1, valid.observedGeneration)
       local event = cluster.till_event(ns, "At", name, "Invalid", "spec.schedule: ")
@@ -79,7 +79,7 @@ describe("An At with a bad schedule", function()
     cluster.till_pod(ns, "corrected-pod", 2)
     assert.is_true(wait.now() - begun < wait.patient(1))
     local at = cluster.till_phase(ns, "corrected", "DONE")
-    local valid = cluster.condition(at, "Valid")
+    local valid = cluster.condition(at, "Reconciled")
     assert.equal("True", valid.status)
     assert.equal(2, valid.observedGeneration)
     assert.is_true(valid.lastTransitionTime >= before.lastTransitionTime)

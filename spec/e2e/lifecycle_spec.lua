@@ -16,7 +16,7 @@ describe("An At", function()
 
   setup(function()
     ns = cluster.namespace "lifecycle"
-    moonloop = host.start { name = "lifecycle", scripts = "reconcilers" }
+    moonloop = host.start { name = "lifecycle", scripts = "reconcilers/cnat.lua" }
     moonloop:till_ready()
   end)
 
@@ -134,7 +134,7 @@ describe("Many Ats", function()
   before_each(function()
     ns = cluster.namespace "many"
     mark = audit.available and audit.mark()
-    host.start({ name = "many", scripts = "reconcilers", namespaces = ns }):till_ready()
+    host.start({ name = "many", scripts = "reconcilers/cnat.lua", namespaces = ns }):till_ready()
   end)
 
   after_each(function()

@@ -27,7 +27,7 @@ describe("Two replicas with --leader-elect", function()
 
   local function start(name)
     return host.start {
-      name = name, scripts = "reconcilers", namespaces = ns,
+      name = name, scripts = "reconcilers/cnat.lua", namespaces = ns,
       args = { "--leader-elect", "--leader-election-namespace", ns },
     }
   end
@@ -96,14 +96,16 @@ describe("Two replicas with --leader-elect", function()
     local stopped = audit.mark()
     wait.pass(20)
     standby:till_log(LEADS, 5)
+    local woken = wait.now()
     leader:signal "CONT"
     assert.equal(4, leader:till_exit(10))
     assert.is_truthy(leader:stderr():find("lost the lease", 1, true), leader:stderr())
     cluster.till_done(ns, 60)
     judge.one_pod_each(mark, ns, 60)
-    -- What the sleeper had in hand would meet objects that the other one has made or changed.
+    -- What the sleeper had in hand would meet objects that the other one has made or changed. A request whose head it
+    -- had sent before it slept is not among them: nobody can take that back.
     for _, event in ipairs(audit.since(stopped, { ns = ns, writes = true, by_moonloop = true, code = 409 })) do
-      assert.equal("leases", event.objectRef.resource)
+      assert.is_true(event.objectRef.resource == "leases" or audit.received(event) < woken, event.requestURI)
     end
   end)
 end)
@@ -132,7 +134,7 @@ describe("500 Ats that are due over two minutes", function()
   local function replica()
     started = started + 1
     return host.start {
-      name = "replica-" .. started, scripts = "reconcilers", namespaces = ns,
+      name = "replica-" .. started, scripts = "reconcilers/cnat.lua", namespaces = ns,
       args = { "--leader-elect", "--leader-election-namespace", ns },
     }
   end
@@ -225,7 +227,7 @@ end)
 
 describe("Options of the election", function()
   local function refused(args, says)
-    local words = { "run", "--scripts", "reconcilers", "--leader-elect" }
+    local words = { "run", "--scripts", "reconcilers/cnat.lua", "--leader-elect" }
     table.move(args, 1, #args, #words + 1, words)
     local result = host.command(words)
     assert.equal(2, result.code)

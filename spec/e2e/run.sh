@@ -8,6 +8,8 @@
 #   CONTROLPLANE=DIR spec/e2e/run.sh …               on one that runs, and goes on running:
 #                                                    controlplane/controlplane.sh up DIR
 #   SERVER=controlplane|embedded spec/e2e/run.sh …   on one of the two only
+#   SPECS=FILE spec/e2e/run.sh                       the specs of the file, a line each; whoever runs one takes its
+#                                                    line out first, so that several may share the file
 #   MOONLOOP=PATH                                    the binary; default build/release/moonloop
 #
 # Specs that need an audit log or the proxy before the server are pending on other clusters, and those
@@ -53,12 +55,11 @@ use_controlplane() { # DIR
 # `moonloop dev` without scripts: the specs bring their own host.
 use_embedded() {
   local kubectl
-  kubectl=$("$controlplane" build)
+  kubectl=$("$controlplane" kubectl)
   export E2E_CONTROLPLANE='' E2E_PROXIES=$run/proxies E2E_AUDIT=$run/audit.log
   export KUBECONFIG=$run/kubeconfig KUBECTL=$run/kubectl
   mkdir "$E2E_PROXIES"
-  printf '#!/bin/sh\nexec %q kubectl "$@"\n' "$kubectl" >"$KUBECTL"
-  chmod +x "$KUBECTL"
+  ln -s "$kubectl" "$KUBECTL"
   "$MOONLOOP" dev --apply crds --write-kubeconfig "$KUBECONFIG" --audit-log "$E2E_AUDIT" >"$run/dev.log" 2>&1 &
   dev_pid=$!
   for _ in $(seq 200); do
@@ -93,14 +94,30 @@ start_api() {
   exit 1
 }
 
-# specs WHERE ARGUMENT…: runs them on what was chosen, and counts.
+# next_spec: the first line of the file $SPECS, which has it no more then; fails when there is none.
+next_spec() {
+  (
+    flock 9
+    read -r spec <"$SPECS" || exit 1
+    sed -i 1d "$SPECS"
+    printf '%s\n' "$spec"
+  ) 9>"$SPECS.lock"
+}
+
+# specs WHERE ARGUMENT…: runs them on what was chosen, and counts. Failures are counted, and end nothing.
 specs() {
-  local where=$1
+  local where=$1 spec
   shift
   start_api
   export E2E_TMP="$run/logs-${where// /-}"
   mkdir "$E2E_TMP"
-  tally_busted "end to end on $where, $MOONLOOP" "$@" || true # failures are counted
+  if [ -n "${SPECS:-}" ]; then
+    while spec=$(next_spec); do
+      tally_busted "$spec on $where" "$spec" || true
+    done
+  else
+    tally_busted "end to end on $where, $MOONLOOP" "$@" || true
+  fi
   take_down
 }
 

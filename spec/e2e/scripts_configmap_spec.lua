@@ -6,6 +6,7 @@ local host = require "spec.e2e.support.host"
 local kubectl = require "spec.e2e.support.kubectl"
 local probe = require "spec.e2e.support.probe"
 local scripts = require "spec.e2e.support.scripts"
+local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
 
 describe("A ConfigMap of scripts", function()
@@ -114,7 +115,7 @@ describe("A ConfigMap of scripts", function()
     cluster.till_pod(ns, "waiting-pod", 10)
     local at = cluster.till_phase(ns, "waiting", "DONE")
     assert.equal(1, at.metadata.generation)
-    assert.equal("True", cluster.condition(at, "Valid").status)
+    assert.equal("True", cluster.condition(at, "Reconciled").status)
   end)
 
   it("that gets a second script starts it too", function()
@@ -127,6 +128,18 @@ describe("A ConfigMap of scripts", function()
     assert.equal("busybox", probe.image(ns))
     -- The first one was not loaded again for it.
     assert.equal(1, moonloop:metric("moonloop_script_loaded_total", { controller = "cnat" }))
+  end)
+
+  it("loses no other script by the command of the README that replaces one", function()
+    local old = scripts.cnat_with_image "busybox:1.41"
+    kubectl.configmap(ns, "scripts", { ["cnat.lua"] = old, ["other.lua"] = "return {}" })
+    local command = shell.read "README.md":match "\n    (kubectl patch configmap moonloop%-scripts.-)\n\n"
+    command = command:gsub("moonloop%-scripts", "scripts"):gsub("moonloop%-system", ns)
+    shell.must((command:gsub("kubectl", os.getenv "KUBECTL" or "kubectl")))
+    assert.is_true(probe.till_image(ns, "busybox") < wait.patient(1))
+    local data = api.get("ConfigMap", ns, "scripts").data
+    assert.equal("return {}\n", data["other.lua"])
+    assert.equal(scripts.cnat, data["cnat.lua"])
   end)
 
   it("with two scripts of the same name refuses the second", function()

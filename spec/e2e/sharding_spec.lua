@@ -25,7 +25,7 @@ describe("Replicas with --shard", function()
 
   local function start(name)
     local replica = host.start {
-      name = name, scripts = "reconcilers", namespaces = ns,
+      name = name, scripts = "reconcilers/cnat.lua", namespaces = ns,
       args = { "--shard", "--leader-election-namespace", ns },
     }
     replica:till_log { logger = "shard", msg = "joined the shard group" }
@@ -127,7 +127,7 @@ end)
 
 describe("--shard", function()
   it("excludes --leader-elect", function()
-    local result = host.command { "run", "--scripts", "reconcilers", "--shard", "--leader-elect" }
+    local result = host.command { "run", "--scripts", "reconcilers/cnat.lua", "--shard", "--leader-elect" }
     assert.equal(2, result.code)
     assert.is_truthy(result.err:find("leave one out", 1, true), result.err)
   end)

@@ -1,6 +1,6 @@
-/* Any bytes as YAML. What comes out is JSON within its limits, one value a line, and read as
- * YAML again (JSON is YAML, but for the length libyaml grants a key) stays what it is; only the
- * float -0 is an integer then. */
+/* Any bytes as YAML, read to the end, and again until who watches has had enough. What comes out is
+ * JSON within its limits, one value a line, and read as YAML again (JSON is YAML, but for the
+ * length libyaml grants a key) stays what it is; only the float -0 is an integer then. */
 #include "codec/json.h"
 #include "codec/yaml.h"
 
@@ -22,6 +22,29 @@ static void check_lines(struct ml_str text)
     }
 }
 
+static bool goes_on(void *context, size_t held)
+{
+    size_t *left = context;
+    ml_assert(held > 0);
+    return (*left)-- > 0;
+}
+
+/* Ends somewhere, which the bytes decide. */
+static void read_some(struct ml_str text)
+{
+    size_t left = text.len ? (unsigned char)text.ptr[text.len / 2] : 0;
+    const struct ml_yaml_watch watch = {goes_on, &left};
+    struct ml_yaml_stream stream;
+    struct ml_buf out = ML_BUF_INIT;
+    struct ml_err err = ML_ERR_INIT;
+    ml_yaml_stream_init(&stream, text);
+    stream.watch = &watch;
+    int r = ml_yaml_stream_next(&stream, JSON_MAX, &out, &err);
+    ml_assert(r > 0 ? out.len > 0 : out.len == 0);
+    ml_assert(left != SIZE_MAX || r == ML_ELIMIT);
+    ml_buf_fini(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct ml_err err = ML_ERR_INIT;
@@ -33,5 +56,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         ml_assert(out.len == 0 && err.kind == r && strncmp(err.message, "line ", 5) == 0);
     ml_buf_fini(&out);
+    read_some((struct ml_str){(const char *)data, size});
     return 0;
 }

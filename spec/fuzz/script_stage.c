@@ -340,7 +340,7 @@ static void write_status(struct stage *stage, const struct ml_result *result)
     int64_t since = cpu_now();
     if (result->status.len > 0 && ml_json_check(result->status, 0, &err) < 0)
         stage_found("the status is no JSON: %s", err.message);
-    if (ml_status_patch(stage->object, result, NOW, &patch, &err) < 0)
+    if (ml_status_patch(stage->object, result->status, NULL, NOW, &patch, &err) < 0)
         log_refusal(stage, "status refused", &err);
     else if (patch.len > 0 && ml_json_check(ml_buf_str(&patch), 0, &err) < 0)
         stage_found("the status patch is no JSON: %s", err.message);

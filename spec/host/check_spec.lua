@@ -55,7 +55,11 @@ describe("moonloop check", function()
 
   it("finds the scripts of this repository fine", function()
     local result = check("reconcilers", "--crds", "crds")
-    assert.same({ code = 0, out = "cnat.lua: controller cnat is fine\n", err = "" }, result)
+    local out = ""
+    for _, name in ipairs { "cnat", "database", "rediscluster", "tenant" } do
+      out = out .. ("%s.lua: controller %s is fine\n"):format(name, name)
+    end
+    assert.same({ code = 0, out = out, err = "" }, result)
     result = check("examples/configmap-copier", "--crds", "crds")
     assert.equal(0, result.code, result.err)
   end)
@@ -190,5 +194,50 @@ describe("moonloop check", function()
       assert.equal(1, result.code)
       assert.matches("crd%.yaml", result.err)
     end)
+  end)
+
+  describe("of the fields that a script reads", function()
+    local READS = GOOD:gsub("reconcile = function%(%) end", [[
+reconcile = function(thing, ctx)
+    local pod = ctx.get(moonloop.kind("v1", "Pod"), "a")
+    return { status = { phase = pod and pod.status.phsae, version = thing.spec.verison } }
+  end]]):format "reads"
+    local SCHEMA = CRD:format("true"):gsub("type: object}",
+      "type: object, properties: {spec: {type: object, properties: {version: {type: string}}}}}")
+    local POD = "reads.lua:8: Pod of v1 has no field 'status.phsae'; did you mean 'phase'?\n"
+    local THING = "reads.lua:8: Thing of example.com/v1 has no field 'spec.verison'; did you mean 'version'?\n"
+
+    it("names those that a built-in kind does not have", function()
+      local result = check(folder { ["reads.lua"] = READS })
+      assert.same({ code = 1, out = "", err = POD }, result)
+    end)
+
+    it("names those that are in no schema of the given CRDs", function()
+      local path = folder { ["reads.lua"] = READS, ["fine.lua"] = GOOD:format "fine", ["crd.yaml"] = SCHEMA }
+      local result = check(path, "--crds", path .. "/crd.yaml")
+      assert.same({ code = 1, out = "fine.lua: controller fine is fine\n", err = POD .. THING }, result)
+    end)
+
+    it("looks into the modules of a script, and not into other files", function()
+      local module = 'local moonloop = require "moonloop"\nlocal Pod = moonloop.kind("v1", "Pod")\n'
+        .. 'return { nodes = moonloop.index(Pod, function(pod) return { pod.spec.nodename } end) }\n'
+      local user = GOOD:format("user"):gsub("\n", '\nlocal pods = require "pods"\nassert(pods.nodes)\n', 1)
+      local path = folder { ["user.lua"] = user, ["pods.lua"] = module, ["reads.lua"] = READS }
+      local result = check(path .. "/user.lua")
+      local problem = "pods.lua:3: Pod of v1 has no field 'spec.nodename'; did you mean 'nodeName'?\n"
+      assert.same({ code = 1, out = "", err = problem }, result)
+    end)
+  end)
+
+  it("knows which versions a script can convert", function()
+    local path = folder {
+      ["thing.lua"] = GOOD:format("thing"):gsub("reconcile =", [[
+  convert = { v1alpha1 = { to = function() end, from = function() end } },
+  reconcile =]]),
+      ["thing.yaml"] = CRD:format "true",
+    }
+    local result = check(path .. "/thing.lua", "--crds", path .. "/thing.yaml")
+    assert.equal(1, result.code)
+    assert.equal("thing.lua:4: convert.v1alpha1: the given CRD of Thing serves no such version\n", result.err)
   end)
 end)

@@ -56,6 +56,12 @@ describe("moonloop", function()
     { "a misspelt option with a value", { "run", "--kubeconfg=x" }, "did you mean --kubeconfig?" },
     { "an option unlike any", { "run", "--zzzzzzzz" }, "unknown option --zzzzzzzz; see --help" },
     { "an option without its value", { "run", "--scripts" }, "--scripts needs a value: --scripts PATH" },
+    { "an origin that is none", { "run", "--scripts", "reconcilers", "--allow-http", "billing" },
+      "--allow-http billing: expected an origin, such as https://billing.example.com" },
+    { "an address that nobody may ask", { "run", "--scripts", "reconcilers", "--allow-http", "http://169.254.169.254" },
+      "--allow-http http://169.254.169.254: scripts may never ask this address" },
+    { "no file of certificates", { "run", "--scripts", "reconcilers", "--http-ca-file", "/nowhere" },
+      "--http-ca-file /nowhere: No such file" },
     { "a word too many", { "run", "reconcilers" }, 'unexpected word "reconcilers"' },
     { "a size that is none", { "run", "--script-memory", "lots" }, "--script-memory lots: expected bytes" },
     { "a size beyond all bounds", { "run", "--script-memory", "99999999999Gi" }, "expected bytes" },
@@ -64,6 +70,7 @@ describe("moonloop", function()
     { "a log level that is none", { "run", "--log-level", "loud" }, "expected debug, info, warn or error" },
     { "no scripts to run", { "run" }, "no scripts: give --scripts PATH or --scripts-configmap NAMESPACE/NAME" },
     { "a ConfigMap without namespace", { "run", "--scripts-configmap", "scripts" }, "expected NAMESPACE/NAME" },
+    { "nothing to print types of", { "types" }, "nothing to print: moonloop types PATH, or --crds PATH" },
     { "no scripts to check", { "check" }, "no scripts given: moonloop check PATH" },
   }
 

@@ -36,7 +36,7 @@ end
 
 
 local function run(path, ...)
-  return host.command({ "run", "--scripts", "reconcilers", "--kubeconfig", path, ... }, NO_CLUSTER)
+  return host.command({ "run", "--scripts", "reconcilers/cnat.lua", "--kubeconfig", path, ... }, NO_CLUSTER)
 end
 
 
@@ -124,13 +124,13 @@ describe("A kubeconfig", function()
   end)
 
   it("may be left out only inside a cluster", function()
-    local result = host.command({ "run", "--scripts", "reconcilers" }, NO_CLUSTER)
+    local result = host.command({ "run", "--scripts", "reconcilers/cnat.lua" }, NO_CLUSTER)
     assert_says(result, "no API server is configured", "--kubeconfig", "KUBECONFIG")
   end)
 
   it("list of which no file exists is refused", function()
     local env = { KUBECONFIG = "/nonexistent/a:/nonexistent/b", HOME = "/nonexistent" }
-    assert_says(host.command({ "run", "--scripts", "reconcilers" }, env), "/nonexistent/a:/nonexistent/b")
+    assert_says(host.command({ "run", "--scripts", "reconcilers/cnat.lua" }, env), "/nonexistent/a:/nonexistent/b")
   end)
 end)
 
@@ -201,7 +201,7 @@ describe("A server", function()
     listener:settimeout(0)
     local _, port = listener:getsockname()
     local moonloop = host.start {
-      name = "plain", scripts = "reconcilers", kubeconfig = kubeconfig(port), env = NO_CLUSTER,
+      name = "plain", scripts = "reconcilers/cnat.lua", kubeconfig = kubeconfig(port), env = NO_CLUSTER,
     }
     wait.till("the host to give up", 15, function()
       local client = listener:accept()
@@ -220,7 +220,9 @@ describe("A server", function()
   it("is not asked when SIGTERM comes while the kubeconfig is read", function()
     local text, pipe = kubeconfig(1), shell.path "kubeconfig"
     shell.must("mkfifo " .. pipe)
-    local moonloop = host.start { name = "early", scripts = "reconcilers", kubeconfig = pipe, env = NO_CLUSTER }
+    local moonloop = host.start {
+      name = "early", scripts = "reconcilers/cnat.lua", kubeconfig = pipe, env = NO_CLUSTER,
+    }
     -- Opened when the host reads it.
     shell.must(("timeout 20 sh -c 'exec >%s; kill -TERM %d; cat %s'"):format(pipe, moonloop.pid, text))
     assert.equal(0, moonloop:till_exit(5))
@@ -228,7 +230,7 @@ describe("A server", function()
 
   it("that needs to be asked again hears SIGTERM meanwhile", function()
     local moonloop = host.start {
-      name = "unreachable", scripts = "reconcilers", kubeconfig = kubeconfig(1), env = NO_CLUSTER,
+      name = "unreachable", scripts = "reconcilers/cnat.lua", kubeconfig = kubeconfig(1), env = NO_CLUSTER,
     }
     moonloop:till_log { msg = "the API server does not answer yet" }
     assert.is_true(moonloop:stop() < wait.patient(2))
@@ -236,7 +238,7 @@ describe("A server", function()
 
   it("is told to be missing by /readyz and not by /healthz", function()
     local moonloop = host.start {
-      name = "unreachable", scripts = "reconcilers", kubeconfig = kubeconfig(1), env = NO_CLUSTER,
+      name = "unreachable", scripts = "reconcilers/cnat.lua", kubeconfig = kubeconfig(1), env = NO_CLUSTER,
     }
     local why, code = moonloop:get "/readyz?verbose"
     assert.equal(500, code)

@@ -77,6 +77,38 @@ describe("moonloop dev", function()
     end)
   end
 
+  for what, options in pairs(ways) do
+    it("gives a pod the terminal and the input that it asks for, as " .. what, function()
+      server = dev.start({}, options)
+      local script = "for i in 0 1 2; do test -t $i || exit 9; done; stty size; echo $TERM; "
+        .. "case $(tty) in /dev/pts/*) echo a terminal; esac; : >/dev/tty && echo its own"
+      server:must("POST", PODS, pod("terminal", script, nil, { tty = true, stdin = true }))
+      server:must("POST", PODS, pod("pipe", "test -p /dev/stdin && echo a pipe; test -t 1 || echo no terminal", nil,
+        { stdin = true }))
+      server:must("POST", PODS, pod("none", "cat; readlink /proc/self/fd/0"))
+      assert.equal(0, till_state(server, "terminal", terminated).exitCode)
+      assert.equal("0 0\r\nxterm\r\na terminal\r\nits own\r\n", server:must("GET", PODS .. "/terminal/log"))
+      assert.equal(0, till_state(server, "pipe", terminated).exitCode)
+      assert.equal("a pipe\nno terminal\n", server:must("GET", PODS .. "/pipe/log"))
+      assert.equal(0, till_state(server, "none", terminated).exitCode)
+      assert.equal("/dev/null\n", server:must("GET", PODS .. "/none/log"))
+      server:stop()
+    end)
+
+    it("ends a shell that waits at its terminal, as " .. what, function()
+      server = dev.start({}, options)
+      server:must("POST", PODS, pod("shell", "echo up; exec sh -i", nil, { tty = true, stdin = true }))
+      wait.till("the pod to run", 10, function()
+        return (server:get(PODS .. "/shell/log") or ""):find "up"
+      end)
+      server:must("DELETE", PODS .. "/shell?gracePeriodSeconds=1")
+      wait.till("the end of the shell", 10, function()
+        return not server:get(PODS .. "/shell")
+      end)
+      server:stop()
+    end)
+  end
+
   if can_unshare then
     it("runs pods that write where they like, and nothing of it reaches the machine", function()
       server = dev.start {}

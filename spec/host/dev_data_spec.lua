@@ -69,6 +69,20 @@ describe("moonloop dev --data", function()
     assert.equal("Active", server:get("/api/v1/namespaces/default").status.phase)
   end)
 
+  it("does not keep the heartbeats of its node, but gives out no revision again", function()
+    local lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/moonloop"
+    local with_node = { "--data", data, "--pods", "fake" }
+    local server = dev.start(with_node)
+    local first = server:must("GET", lease)
+    server.host:kill()
+    assert.is_nil(shell.read(file):find("kube-node-lease/moonloop", 1, true))
+    assert.is_nil(shell.read(file):find(first.metadata.uid, 1, true))
+    server = dev.start(with_node)
+    local second = server:must("GET", lease)
+    assert.not_equal(first.metadata.uid, second.metadata.uid)
+    assert.is_true(tonumber(second.metadata.resourceVersion) > tonumber(first.metadata.resourceVersion))
+  end)
+
   it("loses nothing that was answered when it is killed", function()
     local server = start(data)
     local connection = server:connect()

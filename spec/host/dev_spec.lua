@@ -10,6 +10,21 @@ local ATS = "/apis/cnat.programming-kubernetes.info/v1alpha1/namespaces/default/
 local PODS = "/api/v1/namespaces/default/pods"
 local CNAT = shell.read "reconcilers/cnat.lua"
 
+-- Marks one ConfigMap, and would clean up after it.
+local MARKS = [[
+local moonloop = require "moonloop"
+return moonloop.controller {
+  name = "marks",
+  reconciles = moonloop.kind("v1", "ConfigMap"),
+  reconcile = function(map, ctx)
+    if map.metadata.name == "marked" then
+      assert(ctx.patch(map, { data = { seen = "yes" } }))
+    end
+  end,
+  finalize = function() end,
+}
+]]
+
 -- Works for some objects.
 local BAD_SCRIPT = [[
 local moonloop = require "moonloop"
@@ -82,7 +97,7 @@ describe("moonloop dev", function()
 
   -- These give up after ten and after twenty seconds; the others do not wait for that.
   setup(function()
-    waiting = host.spawn({ "dev", "--until-idle", "--scripts", "reconcilers" }, { name = "waiting" })
+    waiting = host.spawn({ "dev", "--until-idle", "--scripts", "reconcilers/cnat.lua" }, { name = "waiting" })
     local words = { "dev", "--until-idle", "--scripts", folder { ["bad.lua"] = BAD_SCRIPT } }
     failing = host.spawn(words, { name = "failing" })
   end)
@@ -158,6 +173,16 @@ describe("moonloop dev", function()
       make_at(server, "edited")
       till_has(server, ATS .. "/edited", { ["status.phase"] = "DONE" })
       assert.equal("other", server:get(PODS .. "/edited-pod").spec.containers[1].image)
+    end)
+
+    it("removes the controller of a script whose file is deleted, and its finalizers with it", function()
+      shell.save(scripts .. "/marks.lua", MARKS)
+      shell.save(manifests .. "/marked.yaml", configmap("marked", "v1"))
+      till_has(server, CONFIGMAPS .. "/marked", { ["data.seen"] = "yes" })
+      assert.same({ "moonloop.dev/marks" }, server:get(CONFIGMAPS .. "/marked").metadata.finalizers)
+      shell.must(shell.line { "rm", scripts .. "/marks.lua" })
+      server:till_said "controller is removed; its objects stay"
+      assert.is_nil(server:get(CONFIGMAPS .. "/marked").metadata.finalizers)
     end)
 
     it("tells the story", function()
@@ -294,15 +319,43 @@ describe("moonloop dev", function()
       .. "spec: {schedule: '2020-01-01T00:00:00Z', command: echo YAY}\n"
     it("ends when all is done", function()
       local path = folder { ["at.yaml"] = AT }
-      local result = dev.command("--until-idle", "--scripts", "reconcilers", "--apply", "crds", "--apply", path)
+      local script = "reconcilers/cnat.lua"
+      local result = dev.command("--until-idle", "--scripts", script, "--apply", "crds", "--apply", path)
       assert.equal(0, result.code, result.err)
       assert.matches("a%-pod +| YAY\n", result.out)
       assert.matches("at/a +DONE\n", result.out)
     end)
 
+    it("warns of fields that are read and do not exist, each once", function()
+      local script = [[
+local moonloop = require "moonloop"
+return moonloop.controller {
+  name = "reads",
+  reconciles = moonloop.kind("cnat.programming-kubernetes.info/v1alpha1", "At"),
+  reconcile = function(at, ctx)
+    local pod = ctx.get(moonloop.kind("v1", "Pod"), "a")
+    return { status = { phase = pod and pod.status.phsae or at.spec.shedule } }
+  end,
+}
+]]
+      local scripts = folder { ["reads.lua"] = script, ["cnat.lua"] = CNAT, ["marks.lua"] = MARKS }
+      local result = dev.command("--until-idle", "--scripts", scripts, "--apply", "crds")
+      assert.equal(0, result.code, result.err)
+      for _, problem in ipairs {
+        "reads.lua:7: Pod of v1 has no field 'status.phsae'; did you mean 'phase'?",
+        "reads.lua:7: At of cnat.programming-kubernetes.info/v1alpha1 has no field 'spec.shedule'; did you mean "
+          .. "'schedule'?",
+      } do
+        local first, last = result.err:find(problem, 1, true)
+        assert.truthy(first, result.err)
+        assert.falsy(result.err:find(problem, last, true), result.err)
+      end
+      assert.equal(2, select(2, result.err:gsub("reads a field that its kind does not have", "")))
+    end)
+
     it("waits for kinds that come with another manifest", function()
       local path = folder { ["a-at.yaml"] = AT, ["z-crd.yaml"] = shell.read "crds/at.yaml" }
-      local result = dev.command("--until-idle", "--scripts", "reconcilers", "--apply", path)
+      local result = dev.command("--until-idle", "--scripts", "reconcilers/cnat.lua", "--apply", path)
       assert.equal(0, result.code, result.err)
       assert.matches("at/a +DONE\n", result.out)
     end)

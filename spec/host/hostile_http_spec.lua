@@ -35,7 +35,7 @@ describe("against hostile clients", function()
 
   setup(function()
     server = dev.start({ "--pods", "none" }, { env = ENV })
-    operator = host.start { name = "run", scripts = "reconcilers", kubeconfig = server.kubeconfig, env = ENV }
+    operator = host.start { name = "run", scripts = "reconcilers/cnat.lua", kubeconfig = server.kubeconfig, env = ENV }
     operator:get "/healthz"
     targets = {
       dev = {

@@ -24,7 +24,8 @@ end
 -- A host that looks for a server in vain, and so stands still.
 local function start(args)
   local moonloop = host.start {
-    name = "lockdown", scripts = "reconcilers", kubeconfig = config "{token: t}", env = NO_CLUSTER, args = args,
+    name = "lockdown", scripts = "reconcilers/cnat.lua", kubeconfig = config "{token: t}", env = NO_CLUSTER,
+    args = args,
   }
   assert.equal(200, select(2, moonloop:get "/healthz"))
   return moonloop
@@ -60,7 +61,8 @@ describe("moonloop run", function()
 
   it("starts a credential plugin, when there is one", function()
     local plugin = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: 'false', interactiveMode: Never}}"
-    local result = host.command({ "run", "--scripts", "reconcilers", "--kubeconfig", config(plugin) }, NO_CLUSTER)
+    local words = { "run", "--scripts", "reconcilers/cnat.lua", "--kubeconfig", config(plugin) }
+    local result = host.command(words, NO_CLUSTER)
     assert.matches('"seccomp":"hostile calls refused","landlock":"off: a credential plugin is in use"', result.out)
     assert.matches("exec plugin false: exit code 1\n", result.err)
     assert.equal(3, result.code)

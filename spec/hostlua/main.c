@@ -5,12 +5,13 @@
  *
  * `require "hostlua"` gives what a spec needs beside it: freeze(seconds) stops the clock at that
  * wall time, advance(seconds) moves a stopped clock on and runs what became due, poll() runs
- * what is due now, seed(n) makes random and uuid repeat themselves; and scripts in their sandbox
- * (sandbox.h). */
+ * what is due now, seed(n) makes random and uuid repeat themselves; scripts in their sandbox
+ * (sandbox.h); and requests (http.h). */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "codec/json.h"
+#include "http.h"
 #include "sandbox.h"
 
 struct hostlua {
@@ -160,10 +161,12 @@ int main(int argc, char **argv)
     ml_trusted_define(trusted, "hostlua", "seed", seed, &hostlua);
     ml_trusted_define(trusted, "hostlua", "words", list_words, &hostlua);
     hostlua_define_sandbox(trusted);
+    struct hostlua_http *http = hostlua_http_new(trusted);
     int r = run(trusted, argc, argv);
     if (r < 0)
         fprintf(stderr, "hostlua: %s\n", ml_trusted_traceback(trusted));
     ml_trusted_free(trusted);
+    hostlua_http_free(http);
     ml_loop_free(hostlua.loop);
     return r == 0 && hostlua.failures == 0 ? 0 : 1;
 }

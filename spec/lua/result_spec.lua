@@ -19,12 +19,12 @@ describe("moonloop.result", function()
 
   it("gives the host what it reads", function()
     local cases = {
-      ["result.check 'x:1'"] = { "ok" },
-      ["result.check('x:1', nil)"] = { "ok" },
-      ["result.check('x:1', { status = { phase = 'A' }, requeue_after = '1m' })"] = { "ok", { phase = "A" }, 60 },
-      ["result.check('x:1', { requeue_at = 12 })"] = { "ok", nil, nil, 12 },
-      ["result.check('x:1', result.invalid('spec.x', 'no'))"] = { "invalid", nil, nil, nil, "spec.x", "no" },
-      ["result.check('x:1', result.terminal 'no')"] = { "terminal", nil, nil, nil, nil, "no" },
+      ["result.check 'x:1: r'"] = { "ok" },
+      ["result.check('x:1: r', nil)"] = { "ok" },
+      ["result.check('x:1: r', { status = { phase = 'A' }, requeue_after = '1m' })"] = { "ok", { phase = "A" }, 60 },
+      ["result.check('x:1: r', { requeue_at = 12 })"] = { "ok", nil, nil, 12 },
+      ["result.check('x:1: r', result.invalid('spec.x', 'no'))"] = { "invalid", nil, nil, nil, "spec.x", "no" },
+      ["result.check('x:1: r', result.terminal 'no')"] = { "terminal", nil, nil, nil, nil, "no" },
     }
     for call, values in pairs(cases) do
       assert.same(values, { sandbox.run("return " .. call) })
@@ -48,8 +48,8 @@ describe("moonloop.result", function()
       local came = sandbox.reconcile("return " .. case[1])
       assert.equal("error", came.outcome)
       assert.matches("^t%.lua:%d+: reconcile returned .*" .. case[2], came.message)
-      assert.matches("^x:1: reconcile returned .*" .. case[2],
-        sandbox.refusal(sandbox.run, "result.check('x:1', " .. case[1] .. ")"))
+      assert.matches("^x:1: r returned .*" .. case[2],
+        sandbox.refusal(sandbox.run, "result.check('x:1: r', " .. case[1] .. ")"))
     end
   end)
 end)

@@ -87,12 +87,66 @@ describe("moonloop.time", function()
     end
   end)
 
+  local function next_of(expression, after)
+    local text, why = sandbox.run(("local at, why = time.cron(%q, time.parse %q) return at and time.format(at), why")
+      :format(expression, after))
+    return text or why
+  end
+
+  it("finds the next instant of a cron expression", function()
+    for _, case in ipairs {
+      { "* * * * *", "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z" },
+      { "* * * * *", "2026-01-01T00:00:59.9Z", "2026-01-01T00:01:00Z" },
+      { "0 3 * * *", "2026-01-01T02:59:59Z", "2026-01-01T03:00:00Z" },
+      { "0 3 * * *", "2026-01-01T03:00:00Z", "2026-01-02T03:00:00Z" },
+      { "*/15 9-17 * * mon-fri", "2026-01-02T17:50:00Z", "2026-01-05T09:00:00Z" },
+      { "5,35 6-16/4 * JAN,Jul *", "2026-01-31T18:00:00Z", "2026-07-01T06:05:00Z" },
+      { "0 0 13 * fri", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z" },
+      { "0 0 13 * *", "2026-01-01T00:00:00Z", "2026-01-13T00:00:00Z" },
+      { "0 0 * * 7", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z" },
+      { "0 0 * * 0", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z" },
+      { "0 0 * * 6-7", "2026-01-03T00:00:00Z", "2026-01-04T00:00:00Z" },
+      { "0 0 31 * *", "2026-01-31T00:00:00Z", "2026-03-31T00:00:00Z" },
+      { "0 0 29 2 *", "2096-03-01T00:00:00Z", "2104-02-29T00:00:00Z" },
+      { "@hourly", "2026-12-31T23:00:00Z", "2027-01-01T00:00:00Z" },
+      { "@monthly", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z" },
+      { "@every 90s", "2026-01-01T00:00:00Z", "2026-01-01T00:01:30Z" },
+    } do
+      assert.equal(case[3], next_of(case[1], case[2]), case[1])
+    end
+  end)
+
+  it("says what is wrong with a cron expression, and that one never comes", function()
+    for expression, why in pairs {
+      ["61 * * * *"] = "minute: end of range (61) above maximum (59): 61",
+      ["* 24 * * *"] = "hour: end of range (24) above maximum (23): 24",
+      ["* * 0 * *"] = "day: beginning of range (0) below minimum (1): 0",
+      ["* * * 13 *"] = "month: end of range (13) above maximum (12): 13",
+      ["* * * * 8"] = "weekday: end of range (8) above maximum (7): 8",
+      ["* * * foo *"] = 'month: failed to parse int from foo: strconv.Atoi: parsing "foo": invalid syntax',
+      ["*/0 * * * *"] = "minute: step of range should be a positive number: */0",
+      ["* * * *"] = "expected exactly 5 fields, found 4: [* * * *]",
+      [""] = "empty spec string",
+      ["@often"] = "unrecognized descriptor: @often",
+      ["TZ=Europe/Berlin 0 3 * * *"] = "TZ=: times are in UTC here, without a zone",
+      [("0,"):rep(130) .. "0 * * * *"] = "an expression has at most 256 bytes",
+      ["0 0 30 feb *"] = "'0 0 30 feb *' never comes",
+      ["0 0 31 4,6,9,11 *"] = "'0 0 31 4,6,9,11 *' never comes",
+    } do
+      assert.equal(why, next_of(expression, "2026-01-01T00:00:00Z"))
+    end
+    assert.equal("'@yearly' never comes", next_of("@yearly", "9999-12-31T00:00:00Z"))
+  end)
+
   it("raises for an argument of another type", function()
     local cases = {
       ["time.parse(5)"] = "time.parse%(text%): expected a string, got number",
       ["time.format 'x'"] = "expected seconds since 1970",
       ["time.duration(5)"] = "expected a string",
       ["time.utc()"] = "expected a table",
+      ["time.cron(5, 0)"] = 'time.cron%(expression, after%): expected an expression like "0 3 %* %* %*", got number',
+      ["time.cron('@daily')"] = "after: expected seconds since 1970 in the years 1 to 9999",
+      ["time.cron('@daily', 0 / 0)"] = "after: expected seconds since 1970 in the years 1 to 9999",
     }
     for call, message in pairs(cases) do
       assert.matches("^t%.lua:%d+: .*" .. message, sandbox.refusal(sandbox.run, call))

@@ -213,6 +213,7 @@ local function picture(world)
       })
       for _, condition in ipairs(seen.status and seen.status.conditions or {}) do
         condition.lastTransitionTime = nil
+        condition.message = condition.message:gsub("lua_%w+%.lua", "it.lua") -- the two have files of their own
       end
       lines[#lines + 1] = ("%s %s %s"):format(kind.kind, object.metadata.name, plain(seen))
     end

@@ -38,12 +38,6 @@ end
 
 function Noted:start(code, content_type, headers)
   self.code = code
-  self.reply.on_close = function()
-    if self.on_close then
-      self.on_close()
-    end
-    finish(self)
-  end
   self.reply:start(code, content_type, headers)
 end
 
@@ -59,6 +53,25 @@ function Noted:finish()
 end
 
 
+function Noted:upgrade(headers)
+  local ok, why = self.reply:upgrade(headers)
+  if ok then
+    self.code = 101
+    self.reply.on_data = function(bytes)
+      if self.on_data then
+        self.on_data(bytes)
+      end
+    end
+  end
+  return ok, why
+end
+
+
+function Noted:pause(paused)
+  self.reply:pause(paused)
+end
+
+
 function Noted:abort()
   self.reply:abort()
   finish(self)
@@ -68,10 +81,17 @@ end
 --- A reply that tells `listeners` when the request has ended: with its answer, its stream, or its client.
 ---
 --- Each listener is called with a record it may keep but not change: verb, method, path, user (name), user_agent,
---- group, version, resource, namespace, name, subresource, code, body (text that was sent), answer (text; nil for
---- streams), time (wall seconds), annotations (of policies; name → text, or nil).
+--- group, version, resource, namespace, name, subresource, code (nil: the client did not wait for it), body (text that
+--- was sent), answer (text; nil for streams), time (wall seconds), annotations (of policies; name → text, or nil).
 function M.reply(request, reply, listeners)
-  return setmetatable({ request = request, reply = reply, listeners = listeners, told = false }, Noted)
+  local noted = setmetatable({ request = request, reply = reply, listeners = listeners, told = false }, Noted)
+  reply.on_close = function()
+    if noted.on_close then
+      noted.on_close()
+    end
+    finish(noted)
+  end
+  return noted
 end
 
 

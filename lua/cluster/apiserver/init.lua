@@ -10,6 +10,8 @@
 ---   settings               as given to new
 ---   subresources           id of a resource → name → handlers; see Server:subresource
 ---   paths                  path → handlers, for requests that are not about a resource
+---   kubelets               name of a node → function(request, reply, path) that answers for its kubelet
+---   has_real_pods          whether something can listen in pods; see proxy/
 ---   events(fn), audit(fn)  adds a listener for changes, and for requests
 ---
 --- Besides the fields of a resource description (registry.lua), these hooks of its `strategy` are called:
@@ -88,13 +90,14 @@ end
 --- be suspended.
 ---
 --- @param raw table { method =, path = (encoded), query =, headers = {lowercase name = value}, body =, user = who asks,
----   when that is already known, object = what the body would say, admitted, of which call.lua tells }
+---   when that is already known, client = the client's address, certificate = who shows one: { problem = } or { name =,
+---   groups =, sha256 = }, object = what the body would say, admitted, of which call.lua tells }
 --- @param reply table send(code, type, body, headers) for an answer; start(code, type, headers), write(chunk) -> bytes
 ---   waiting, finish(), abort() for a stream, and `on_close`, set here, called when the client has gone
 function Server:handle(raw, reply)
   local asked = request.parse(raw)
   asked.server = self
-  asked.user, asked.object, asked.admitted = raw.user, raw.object, raw.admitted
+  asked.user, asked.object, asked.admitted, asked.certificate = raw.user, raw.object, raw.admitted, raw.certificate
   if self.listeners[1] then
     reply = audit.reply(asked, reply, self.listeners)
   end
@@ -134,7 +137,8 @@ end
 --- @param id string "pods"  @param name string "log"
 --- @param handlers table verb ("get", "create", "update", "patch", "delete", "connect" for any other) →
 ---   function(request, reply) that returns a code and the answer as JSON text, or nil and a status, or true when it
----   answers on `reply` itself. request: see request.lua; beside that res, server, user.
+---   answers on `reply` itself. request: see request.lua; beside that res, server, user. Beside the verbs: rest,
+---   whether a path may follow the name, and any_form, whether the form of the answer is not the server's to choose
 function Server:subresource(id, name, handlers)
   local known = self.subresources[id]
   if not known then
@@ -210,7 +214,7 @@ function M.new(settings)
   settings = settings or {}
   local self = setmetatable({
     settings = settings, administrator = ADMINISTRATOR, quota = quota, listeners = {}, subresources = {}, paths = {},
-    registry = registry.new(), store = store.new { history = settings.history },
+    kubelets = {}, registry = registry.new(), store = store.new { history = settings.history },
   }, Server)
   open_journal(self)
   self.hub = hub.new(self.store)

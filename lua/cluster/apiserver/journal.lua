@@ -2,8 +2,9 @@
 --- written again without outdated lines.
 ---
 --- A line is "CHECK KIND REVISION ID REST". CHECK covers everything behind it. REST of KIND "P" is the stored JSON,
---- REST of "D" is "namespace/name". If the last line is incomplete, the process ended while it wrote the line: that
---- change has not happened. Any other damage is an error.
+--- REST of "D" is "namespace/name". A "D" of nothing says that revisions may have been given out up to its own: changes
+--- that pass (see Store:passing) are not written. If the last line is incomplete, the process ended while it wrote the
+--- line: that change has not happened. Any other damage is an error.
 local host = require "cluster.host"
 local store = require "cluster.apiserver.store"
 
@@ -13,11 +14,18 @@ M.__index = M
 local SYNC_AFTER = 0.2 -- seconds: what a failing machine may lose; a failing process loses nothing
 local COMPACT_FROM = 16 * 1024 * 1024 -- bytes
 local CHECK_LENGTH = 12
+local RESERVED = 10000 -- revisions at a time, for changes that are not written: a day of a node's heartbeats
 
 
 local function line_of(kind, revision, id, rest)
   local text = ("%s %d %s %s"):format(kind, revision, id, rest)
   return host.sha256(text):sub(1, CHECK_LENGTH) .. " " .. text .. "\n"
+end
+
+
+-- A deletion that names nothing.
+local function mark_of(revision)
+  return line_of("D", revision, "-", "/")
 end
 
 
@@ -97,7 +105,7 @@ function M.open(folder)
     assert(self.file:cut(state.size))
     host.log("warn", "the last change had not been written whole; it is dropped", { file = self.path })
   end
-  self.size, self.live = state.size, nil
+  self.size, self.live, self.reserved = state.size, nil, state.revision
   if state.revision > 0 then
     self.saved = { records = in_order(state.objects), revision = state.revision }
   end
@@ -120,16 +128,26 @@ local function sync_soon(self)
 end
 
 
---- Keeps a change; for Store.on_commit. @return true|nil, or nil and why it cannot be kept
-function M:keep(change)
+local function line_for(change)
   local entry = change.entry
   local is_gone = change.type == "DELETED"
-  local line = line_of(is_gone and "D" or "P", change.revision, change.id,
+  return line_of(is_gone and "D" or "P", change.revision, change.id,
     is_gone and entry.namespace .. "/" .. entry.name or store.kept_text(change.id, entry))
+end
+
+
+--- Keeps a change; for Store.on_commit. Of one that passes only the revision counts: none is given out twice.
+--- @return true|nil, or nil and why it cannot be kept
+function M:keep(change)
+  if change.is_passing and change.revision <= self.reserved then
+    return true
+  end
+  local line = change.is_passing and mark_of(change.revision + RESERVED) or line_for(change)
   local ok, why = self.file:write(line)
   if not ok then
     return nil, ("%s: %s"):format(self.path, why)
   end
+  self.reserved = change.is_passing and change.revision + RESERVED or self.reserved
   self.size = self.size + #line
   sync_soon(self)
   if self.size > COMPACT_FROM and self.size > 2 * (self.live or 0) and not self.compacting then
@@ -151,8 +169,8 @@ local function write_all(file, kept)
       size = size + #lines[#lines]
     end)
   end
-  -- Nothing that is left need be as young as the last change: a deletion that names nothing says how far it went.
-  lines[#lines + 1] = line_of("D", kept.revision, "-", "/")
+  -- Nothing that is left need be as young as the last change.
+  lines[#lines + 1] = mark_of(kept.revision)
   local ok, why = file:write(table.concat(lines))
   if ok then
     ok, why = file:sync()
@@ -184,7 +202,7 @@ function M:compact()
   end
   host.file.sync_folder(self.folder)
   self.file:close()
-  self.file, self.size, self.live = file, size, size
+  self.file, self.size, self.live, self.reserved = file, size, size, self.store.revision
 end
 
 

@@ -224,15 +224,6 @@ function M.validate(meta, res, check)
 end
 
 
---- What is wrong with the labels and annotations of `meta`, as a list of field errors. They stand under `path`.
-function M.validate_texts(meta, path)
-  local errors = {}
-  M.check_labels(meta.labels, path .. ".labels", errors)
-  check_annotations(meta.annotations, path .. ".annotations", errors)
-  return errors
-end
-
-
 -- All but labels and annotations, in the order of Go's type; and what it calls them.
 local NOT_IN_TEMPLATES = {
   "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
@@ -241,7 +232,7 @@ local NOT_IN_TEMPLATES = {
 local TOLD_AS = { uid = "uID" }
 
 
---- The metadata of objects that are made from a template: labels and annotations only.
+--- Metadata that may have labels and annotations only: of a template, or what a conversion webhook says of it.
 function M.check_template(meta, path, errors)
   check_annotations(meta.annotations, path .. ".annotations", errors)
   M.check_labels(meta.labels, path .. ".labels", errors)

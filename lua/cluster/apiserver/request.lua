@@ -49,10 +49,12 @@ function M.parse_query(text)
 end
 
 
--- The parts of a decoded path; none when one of them is empty, for no path has such parts.
+-- The parts of a decoded path; none when one of them is empty, for no path has such parts, but for what a proxy passes
+-- on.
 local function split(path)
   local parts, count = {}, 0
-  if path:find("//", 1, true) then
+  local empty = path:find("//", 1, true)
+  if empty and not path:sub(1, empty):find "^/api/v1/.*/proxy/" then
     return parts, count
   end
   for part in path:gmatch("[^/]+") do
@@ -112,9 +114,9 @@ end
 
 --- Takes a request apart.
 ---
---- @param raw table { method =, path = (encoded), query = (encoded), headers =, body = }
+--- @param raw table { method =, path = (encoded), query = (encoded), headers =, body =, client = }
 --- @return table request the fields of `raw`, with `path` decoded, and
----   query       name → list of values
+---   query       name → list of values; raw_query: as it came
 ---   is_resource whether it is about a resource; when it is:
 ---     group ("" for core), version, resource, namespace, name, subresource, rest (what follows the subresource),
 ---     each nil when it is not there, and verb: get, list, watch, create, update, patch, delete, deletecollection,
@@ -127,7 +129,9 @@ function M.parse(raw)
     path = path,
     parts = parts,
     query = M.parse_query(raw.query or ""),
+    raw_query = raw.query or "",
     headers = raw.headers or {},
+    client = raw.client,
     body = raw.body or "",
     verb = raw.method:lower(),
     is_resource = false,

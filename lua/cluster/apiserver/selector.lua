@@ -1,6 +1,7 @@
 --- Label and field selectors together, as a test for entries of the store.
 local field_selector = require "cluster.apiserver.selector.fields"
 local label_selector = require "cluster.apiserver.selector.labels"
+local store = require "cluster.apiserver.store"
 
 local M = {}
 
@@ -12,7 +13,9 @@ local M = {}
 ---   empty     nothing is asked: every entry matches
 ---   name      the only name that can match, or nil
 ---   match     function(entry) -> bool
-function M.new(labels, fields, check)
+---   by_form   whether it looks at objects as a webhook converts them: they have to be ready (stored.lua)
+--- @param res table? whose version the fields are those of, where a webhook converts its objects
+function M.new(labels, fields, check, res)
   local requirements, why = label_selector.parse(labels or "")
   if not requirements then
     return nil, why
@@ -28,11 +31,17 @@ function M.new(labels, fields, check)
       return nil, why
     end
   end
+  local by_form = res ~= nil and field_selector.asks_kind(terms)
   local function match(entry)
-    return label_selector.match(requirements, entry.labels) and field_selector.match(terms, entry)
+    local values = entry.fields
+    if by_form then
+      values = store.fields(res, entry)
+    end
+    return label_selector.match(requirements, entry.labels) and field_selector.match(terms, entry, values)
   end
   return {
     empty = #requirements == 0 and #terms == 0, name = field_selector.exact(terms, "metadata.name"), match = match,
+    by_form = by_form,
   }
 end
 

@@ -194,6 +194,12 @@ function M.too_many_requests(message, seconds)
 end
 
 
+--- Somebody who is needed for an answer cannot be had now.
+function M.unavailable(message)
+  return failure(503, "ServiceUnavailable", message)
+end
+
+
 --- A mistake of the server itself.
 function M.internal(message)
   return failure(500, "InternalError", "Internal error occurred: " .. message, {

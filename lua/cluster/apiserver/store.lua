@@ -8,12 +8,14 @@
 ---   owners     the list metadata.ownerReferences, or nil
 ---   deleting   true when metadata.deletionTimestamp is set, else nil
 ---   as         of kinds that a webhook converts: the version in which `text` is; nil: the stored one
----   forms      of such kinds: other version → `text` as that version has it, as far as the webhook was asked; the only
----              thing that comes to an entry later; see crd/conversion.lua
+---   forms      of such kinds: other version → `text` as that version has it, as far as the webhook was asked;
+---              form_fields: other version → `fields` of that text, if it has any. Only these come to an entry later;
+---              see crd/conversion.lua
 --- An *event* is one change: { type = "ADDED"|"MODIFIED"|"DELETED", revision, entry, previous (nil for ADDED), id,
 --- lines }. `lines` belongs to watch.lua: the lines sent for this event, shared by all watches; nil before the first
 --- watch needs them.
 local collection = require "cluster.apiserver.collection"
+local compaction = require "cluster.apiserver.compaction"
 local host = require "cluster.host"
 local status = require "cluster.apiserver.status"
 
@@ -35,6 +37,8 @@ function M.new(options)
     history = options and options.history or HISTORY_MAX,
     collections = {},
     subscribers = {},
+    compaction = compaction.new(),
+    is_passing = false,
     on_commit = nil,
   }, M)
 end
@@ -61,6 +65,16 @@ end
 -- What is known of an entry of a kind that a webhook converts, in the version of `res`; nil when it has to be asked.
 local function form_of(res, entry)
   return entry.as == res.version and entry.text or entry.forms and entry.forms[res.version]
+end
+
+
+--- What field selectors may ask of an entry of a kind that a webhook converts, in the version of `res`; it has been
+--- made ready.
+function M.fields(res, entry)
+  if entry.as == res.version then
+    return entry.fields
+  end
+  return entry.form_fields and entry.form_fields[res.version]
 end
 
 
@@ -177,11 +191,14 @@ end
 -- Asks who keeps the data first, so that what is not kept has not happened.
 local function commit(self, id, kind, entry, previous)
   if self.on_commit then
-    local kept, why = self.on_commit { type = kind, id = id, revision = entry.revision, entry = entry }
+    local kept, why = self.on_commit {
+      type = kind, id = id, revision = entry.revision, entry = entry, is_passing = self.is_passing,
+    }
     if not kept then
       return nil, status.internal(why)
     end
   end
+  self:oldest()
   self.revision = entry.revision
   local found = self:collection(id)
   if kind == "DELETED" then
@@ -193,6 +210,23 @@ local function commit(self, id, kind, entry, previous)
     type = kind, revision = entry.revision, id = id, entry = entry, previous = previous,
   })
   return entry
+end
+
+
+--- The oldest revision of which pages of lists, and lists of an exact version, can be had.
+function M:oldest()
+  return self.compaction:oldest_at(self.revision)
+end
+
+
+--- Calls fn, whose changes need not be kept elsewhere: a restored store may be without them. It must not wait.
+function M:passing(fn)
+  self.is_passing = true
+  local ok, why = pcall(fn)
+  self.is_passing = false
+  if not ok then
+    error(why, 0)
+  end
 end
 
 

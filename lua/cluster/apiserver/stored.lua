@@ -65,19 +65,26 @@ function M.text(request, entry)
 end
 
 
---- An object of a write as another version of its resource has it; it stays as it is. Raises a status when its webhook
---- cannot convert it.
+--- An object of a write as another version of its resource has it; it stays as it is.
 --- @param from table, to table descriptions of the resource
-function M.converted(request, object, from, to)
+--- @return table|nil object, or nil and why its webhook cannot convert it
+function M.convert(request, object, from, to)
   local webhook = webhook_of(request)
   if not webhook then
     return store.converted(object, from, to)
   end
   local list, why = waiting(request, webhook.convert, webhook, { object }, to)
-  if not list then
+  return list and list[1], why
+end
+
+
+--- The same; raises a status when it cannot be converted.
+function M.converted(request, object, from, to)
+  local converted, why = M.convert(request, object, from, to)
+  if not converted then
     error(status.internal(why), 0)
   end
-  return list[1]
+  return converted
 end
 
 

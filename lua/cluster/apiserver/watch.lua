@@ -210,32 +210,46 @@ local function enqueue(self, list, queue, event)
 end
 
 
+-- The queues that somebody still watches by: nothing is converted for nobody.
+local function queues_in_use(list)
+  local queues, seen = {}, {}
+  for i = 1, #list do
+    local queue = list[i].queue
+    if queue and not list[i].closed and not seen[queue] then
+      seen[queue] = true
+      queues[#queues + 1] = queue
+    end
+  end
+  return queues
+end
+
+
 --- Tells all who watch the event's resource.
 function M:spread(event)
   local list = self.resources[event.id]
   if not list then
     return
   end
+  local queues = queues_in_use(list)
   deliver(self, list, event, nil)
-  for _, queue in pairs(list.queues) do
+  for _, queue in ipairs(queues) do
     enqueue(self, list, queue, event)
   end
 end
 
 
--- The queue for a version whose objects a webhook converts; nil: none is needed. Versions that are served no more have
--- none.
+-- The queue for a version whose objects a webhook converts, which those who watch that version share; nil: none is
+-- needed.
 local function queue_of(list, res)
   if not (res.convert and res.convert.webhook) then
     return nil
   end
-  for other in pairs(list.queues) do
-    if other.version == res.version and other ~= res then
-      list.queues[other] = nil
+  for _, queue in ipairs(queues_in_use(list)) do
+    if queue.res == res then
+      return queue
     end
   end
-  list.queues[res] = list.queues[res] or { res = res, events = {}, is_busy = false }
-  return list.queues[res]
+  return { res = res, events = {}, is_busy = false }
 end
 
 
@@ -282,7 +296,7 @@ function M:add(watcher, sent)
   watcher.closed = false
   local list = self.resources[watcher.res.id]
   if not list then
-    list = { closed = 0, walking = false, queues = {} }
+    list = { closed = 0, walking = false }
     self.resources[watcher.res.id] = list
   end
   sweep(list)

@@ -91,6 +91,38 @@ local function new_program(env, node)
 end
 
 
+-- The checked tree of an expression, or nil and what is wrong.
+local function checked(env, text)
+  local node, issues = parser.parse(text, env)
+  if not node then
+    return nil, issues
+  end
+  issues = issues_module.new(text)
+  if env.unchecked then
+    checker.check(node, env, nil)
+    return node
+  end
+  checker.check(node, env, issues)
+  if issues.count == 0 and not env.mixed_literals then
+    validate.check(node, issues)
+  end
+  if issues.count > 0 then
+    return nil, issues
+  end
+  return node
+end
+
+
+--- The type of an expression, without a program of it.
+--- @param text string
+--- @return table|nil type
+--- @return table|nil issues when there is none: as `compile` has them
+function Env:type_of(text)
+  local node, issues = checked(self, text)
+  return node and node.type, issues
+end
+
+
 --- Compiles an expression.
 --- @param text string
 --- @return table|nil program { type, cost = { min, max }, bound, failed }: `cost` is what a run costs at least and at
@@ -100,21 +132,9 @@ end
 --- @return table|nil issues when there is no program: tostring(issues) is what cel-go prints; issues.list has
 ---   { line, column, message } of each
 function Env:compile(text)
-  local node, issues = parser.parse(text, self)
+  local node, issues = checked(self, text)
   if not node then
     return nil, issues
-  end
-  issues = issues_module.new(text)
-  if self.unchecked then
-    checker.check(node, self, nil)
-  else
-    checker.check(node, self, issues)
-    if issues.count == 0 and not self.mixed_literals then
-      validate.check(node, issues)
-    end
-    if issues.count > 0 then
-      return nil, issues
-    end
   end
   return new_program(self, node)
 end

@@ -1,6 +1,7 @@
 --- Applies manifests as `kubectl apply --server-side` would: CRDs first, each document separately.
 local host = require "cluster.host"
 local narrator = require "cluster.dev.narrator"
+local register = require "cluster.register"
 
 local M = {}
 
@@ -15,7 +16,8 @@ local PATIENCE = 1 -- seconds
 
 local applied = {} -- path of a file → its text when it was applied last
 local failed = {} -- path of a file → set of its documents that could not be applied
-local waiting = {} -- documents whose kinds are not there
+local waiting = {} -- documents whose kinds are not there, or the webhooks of these
+local expected = {} -- "group/Kind" → true: its script has webhooks, and is not live yet
 
 
 -- Adds a value of a file, or the members of a list; `place` has where it stands.
@@ -99,6 +101,11 @@ local function path_of(server, object)
 end
 
 
+local function key_of(object)
+  return ("%s/%s"):format(object.apiVersion:match "^(.*)/" or "", object.kind)
+end
+
+
 local function fail(document, why)
   failed[document.where] = failed[document.where] or {}
   failed[document.where][document] = true
@@ -129,6 +136,11 @@ local function apply(server, document)
       fail(document, res)
     end
     return res ~= nil
+  elseif expected[key_of(object)] then
+    return false
+  end
+  if register.conversion(path) and type(object.spec) == "table" then
+    object.spec.conversion = register.conversion(path) -- the manifest's says how a cluster calls the operator
   end
   local before, old = server:call("GET", path)
   local code, answer = server:call("PATCH", path .. "?force=true&fieldManager=" .. MANAGER, object, WHO)
@@ -155,9 +167,13 @@ local function try_waiting(server)
 end
 
 
--- After a while it is said what is waited for.
-local function complain(document)
+-- After a while it is said what is waited for. A script that does not come is not waited for any longer.
+local function complain(server, document)
   host.after(PATIENCE, function()
+    if document.object and next(expected) then
+      expected = {}
+      try_waiting(server)
+    end
     for _, other in ipairs(waiting) do
       if other == document then
         fail(document, ("the server has no kind %s in %s yet; it is applied when its CustomResourceDefinition is")
@@ -175,7 +191,7 @@ function M.files(server, path, files)
   for _, document in ipairs(documents_of(path, files)) do
     if not apply(server, document) then
       waiting[#waiting + 1] = document
-      complain(document)
+      complain(server, document)
     end
   end
 end
@@ -199,6 +215,28 @@ function M.is_busy()
     end
   end
   return false
+end
+
+
+--- What is of these kinds waits for the webhooks of its script, for a second.
+--- @param kinds table list of "group/Kind"
+function M.expect(kinds)
+  for _, key in ipairs(kinds) do
+    expected[key] = true
+  end
+end
+
+
+--- The webhooks of these kinds are there.
+function M.arrived(server, kinds)
+  for _, key in ipairs(kinds) do
+    expected[key] = nil
+  end
+  if waiting[1] then
+    host.after(0, function()
+      try_waiting(server)
+    end)
+  end
 end
 
 

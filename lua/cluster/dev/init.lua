@@ -10,16 +10,19 @@ local host = require "cluster.host"
 local kubelet = require "cluster.apiserver.kubelet"
 local logs = require "cluster.apiserver.kubelet.logs"
 local narrator = require "cluster.dev.narrator"
+local register = require "cluster.register"
 local server = require "cluster.apiserver.running"
 
 local M = {}
+
+local NETWORK_SECONDS = 0.1 -- after the start; then there is one, also without pods
 
 local node
 
 
 -- The network of pods' own, or nil when they are in the machine's: only containers can have one.
 local function network_of(settings, runtime)
-  if not settings.network or runtime:why_no_containers() then
+  if runtime:why_no_containers() then
     return nil
   end
   local network = require("cluster.apiserver.network").new(server, {
@@ -37,7 +40,7 @@ end
 -- What the kubelet is made of.
 local function kubelet_options(settings)
   if settings.pods == "fake" then
-    return { runtime = require("cluster.apiserver.kubelet.fake").new() }
+    return { runtime = require("cluster.apiserver.kubelet.fake").new(), beats = true }
   end
   local kept = logs.new(settings.directory, narrator.heard)
   local runtime = require("cluster.apiserver.kubelet.process").new {
@@ -45,8 +48,11 @@ local function kubelet_options(settings)
   }
   return {
     runtime = runtime,
-    network = network_of(settings, runtime),
+    find_network = settings.network and function()
+      return network_of(settings, runtime)
+    end,
     logs = kept,
+    beats = true,
     machine = require("cluster.process").machine(),
   }
 end
@@ -87,11 +93,17 @@ function M.start(settings)
   end
   narrator.start(server)
   apply.start(server)
+  register.registered = function(kinds)
+    apply.arrived(server, kinds)
+  end
   ensure_own_service()
   controllers.start(server, volumes_of(settings))
   if settings.pods ~= "none" then
     node = kubelet.new(server, kubelet_options(settings))
     node:start()
+    host.after(NETWORK_SECONDS, function()
+      node:ensure_network()
+    end)
   end
 end
 
@@ -101,6 +113,10 @@ end
 function M.apply(given)
   apply.files(server, given.path, given.files)
 end
+
+
+--- Scripts of these kinds have webhooks, which are going to be there.
+M.expect_webhooks = apply.expect
 
 
 --- How many manifests are not applied because something is wrong with them.

@@ -8,7 +8,7 @@ local M = {}
 local BUILT_IN = { ["pods"] = true, ["jobs.batch"] = true, ["deployments.apps"] = true, ["statefulsets.apps"] = true }
 
 -- The condition that says most of a kind without phase.
-local TELLING = { "Ready", "Available", "Complete", "Failed", "Valid" }
+local TELLING = { "Ready", "Available", "Complete", "Failed", "Reconciled" }
 
 local LINES_MAX = 100 -- of one container in a second
 

@@ -11,6 +11,7 @@ error "moonloop/meta is for editors; require 'cluster.host' instead"
 ---@field base64 cluster.host.base64
 ---@field file cluster.host.file
 ---@field x509 cluster.host.x509
+---@field stream cluster.host.stream
 local host = {}
 
 --- A JSON value: nil never, null as json.null, an array as a marked table, an object as a plain
@@ -132,15 +133,79 @@ function base64.encode(bytes) end
 ---@return string|nil bytes nil when it is no base64
 function base64.decode(text) end
 
+---@class cluster.host.stream
+local stream = {}
+
+---@class cluster.host.Deflater
+local Deflater = {}
+
+--- zlib's compression, whose state goes on from one call to the next.
+---@param dictionary string
+---@return cluster.host.Deflater
+function stream.deflater(dictionary) end
+
+---@param bytes string
+---@return string bytes all of which the other side can read
+function Deflater:add(bytes) end
+
+---@class cluster.host.Inflater
+local Inflater = {}
+
+--- The other direction. After a failure it is of no use.
+---@param dictionary string for those who say that they use one
+---@param max integer bytes that one call may give
+---@return cluster.host.Inflater
+function stream.inflater(dictionary, max) end
+
+---@param bytes string
+---@return string|nil bytes nil when it is no zlib, or more than `max`
+---@return string? message
+function Inflater:add(bytes) end
+
+--- The mask of a WebSocket's frame, on or off.
+---@param bytes string
+---@param key string four bytes
+---@return string
+function stream.mask(bytes, key) end
+
+--- The value of Sec-WebSocket-Accept for one of Sec-WebSocket-Key.
+---@param key string
+---@return string
+function stream.accept(key) end
+
 ---@class cluster.host.x509
 local x509 = {}
 
+--- What a certificate request asks for: of the subject the last common name ("" for none) and the organizations, and
+--- the alternative names (addresses as 4 or 16 bytes).
+---@class cluster.host.x509.request
+---@field common_name string
+---@field organizations string[]
+---@field dns_names string[]
+---@field email_addresses string[]
+---@field ip_addresses string[]
+---@field uris string[]
+
 --- Reads a certificate request (DER), and checks that its own key has signed it.
 ---@param der string
----@param organization string
----@return boolean|nil has whether its subject has that organization; nil when it is no good request
+---@return cluster.host.x509.request|nil request nil when it is no good request
 ---@return string? message in the words of Go's crypto/x509
-function x509.request(der, organization) end
+function x509.request(der) end
+
+--- Signs a certificate request by the cluster's authority: its subject, alternative names and key, and nothing else
+--- that it asks for.
+---@param der string
+---@param usages string[] in Kubernetes' words; 64 at most
+---@param not_before integer seconds since 1970
+---@param not_after integer cut at the end of the authority's certificate
+---@return string|nil certificate PEM
+---@return string? message
+function x509.sign(der, usages, not_before, not_after) end
+
+--- The certificate of the cluster's authority, which is made when it is first asked for.
+---@return string|nil certificate PEM
+---@return string? message
+function x509.authority() end
 
 --- Reads certificates (DER), one behind the other.
 ---@param der string
@@ -288,19 +353,20 @@ function File:close() end
 --- raises when the answer has ended or its client has gone.
 ---@class cluster.host.Reply
 ---@field on_close? fun() to set: called once when the client has gone before the answer has ended
+---@field on_data? fun(bytes: string) to set: what the client of an upgraded connection sends
 local Reply = {}
 
 --- Answers whole.
 ---@param code integer
 ---@param content_type string|nil
 ---@param body string
----@param headers? table<string, string> up to 16
+---@param headers? table<string, string|string[]> up to 256 values
 function Reply:send(code, content_type, body, headers) end
 
 --- Begins an answer of unknown length.
 ---@param code integer
 ---@param content_type string|nil
----@param headers? table<string, string> up to 16
+---@param headers? table<string, string|string[]> up to 256 values
 function Reply:start(code, content_type, headers) end
 
 --- Adds to an answer that has begun.
@@ -310,6 +376,18 @@ function Reply:write(bytes) end
 
 --- Ends an answer that has begun.
 function Reply:finish() end
+
+--- In place of start, with "101 Switching Protocols": from here on write sends bytes as they are, and on_data is told
+--- what the client sends. finish closes the connection once all has been sent.
+---@param headers table<string, string> up to 16, with Connection and Upgrade
+---@return true|nil upgraded nil when this connection cannot be: the answer is still to be given
+---@return string? message
+function Reply:upgrade(headers) end
+
+--- Of an upgraded connection: while paused, on_data is not called and the client has to wait. That it has gone is not
+--- noticed either.
+---@param paused boolean
+function Reply:pause(paused) end
 
 --- Cuts the connection, whatever has been sent. Nothing when the answer has ended.
 function Reply:abort() end

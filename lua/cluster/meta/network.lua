@@ -19,6 +19,11 @@ local Listener = {}
 --- Nothing is accepted any more; what is connected stays so.
 function Listener:close() end
 
+--- Sends a datagram, unless it is closed; it may be lost.
+---@param bytes string
+---@param from string? who asked, as `answer` got it; only needed for network.datagrams
+function Listener:send(bytes, from) end
+
 --- A network namespace with an interface that has this address.
 ---@param address string "10.244.1.2", which no other pod has
 ---@return cluster.network.Pod|nil, string? message
@@ -31,9 +36,15 @@ function network.pod(address) end
 ---@return cluster.network.Listener|nil, string? message
 function network.listen(options) end
 
---- Answers UDP datagrams in the network of pods; nil: not at all.
----@param options { address: string, port: integer, answer: fun(bytes: string): string? }
+--- Gets UDP datagrams in the network of pods, and sends what `answer` returns to where they came from; nil: nothing
+--- yet, see Listener.send.
+---@param options { address: string, port: integer, answer: fun(bytes: string, from: string): string? }
 ---@return cluster.network.Listener|nil, string? message
 function network.datagrams(options) end
+
+--- The same for a socket of the machine's that gets datagrams from this place only, of IPv4 or IPv6, and sends there.
+---@param options { address: string, port: integer, answer: fun(bytes: string, from: string): string? }
+---@return cluster.network.Listener|nil, string? message
+function network.outside(options) end
 
 return network

@@ -15,8 +15,12 @@ local process = {}
 ---@field container? cluster.process.Container nil: it sees what the host sees
 ---@field beside? cluster.process.Process in the container of this one, which has started
 ---@field network? cluster.network.Pod of a container; nil: the machine's
+---@field input? boolean its standard input is what Process:write writes; it is empty otherwise
+---@field terminal? cluster.process.Terminal for input, output and error; nil: it has none
 ---@field started? fun() once it runs
 ---@field output fun(bytes: string) standard output and error, in pieces as they come
+---@field errors? fun(bytes: string) standard error alone; not with a terminal
+---@field drained? fun() less than 64 KiB of input wait again
 ---@field ended fun(how: cluster.process.End) once, after the last output; nothing of it runs any more
 
 --- A process with namespaces and a root of its own: host/cluster/process_root.h.
@@ -34,6 +38,11 @@ local process = {}
 ---@field target string absolute, without "." and ".."; made if it is missing
 ---@field read_only? boolean
 
+--- A terminal of the process's own; in a container, one of the container's. Without a size it is 0: unknown yet.
+---@class cluster.process.Terminal
+---@field columns? integer
+---@field rows? integer
+
 ---@class cluster.process.End
 ---@field code integer exit code, 128 + signal, or 128 when it did not start
 ---@field signal? integer that ended it
@@ -41,8 +50,8 @@ local process = {}
 ---@field too_many boolean it was killed for having too many processes
 ---@field message string why it did not start, or was killed; else ""
 
---- Starts a command, without a shell and with nothing on its standard input. Callbacks come from
---- the event loop. What it leaves running when it ends is killed, daemons too.
+--- Starts a command, without a shell. Callbacks come from the event loop. What it leaves running when it ends is
+--- killed, daemons too.
 ---@param options cluster.process.Options
 ---@return cluster.process.Process|nil process nil when there are no descriptors, or too long a command
 ---@return string? message
@@ -63,6 +72,19 @@ function Process:stop(seconds) end
 --- While paused, output stays where it is and writers wait; `ended` waits for it.
 ---@param paused boolean
 function Process:pause(paused) end
+
+--- Writes to its standard input. What it does not read because it has ended, or closed its input, is dropped.
+---@param bytes string
+---@return integer|nil waiting bytes that wait in this process; nil when more than 4 MiB would: nothing was taken
+function Process:write(bytes) end
+
+--- It reads the end of its input behind what was written. Nothing happens with a terminal.
+function Process:end_input() end
+
+--- Gives its terminal another size, and it gets SIGWINCH.
+---@param columns integer
+---@param rows integer
+function Process:resize(columns, rows) end
 
 ---@return integer|nil pid nil when it does not run
 function Process:pid() end

@@ -87,6 +87,10 @@ function world.cached() end
 ---@return true|string ready or a line of what is missing
 function world.ready() end
 
+--- The page that the operator's /metrics serves.
+---@return string
+function world.metrics() end
+
 ---@class moonloop.world.Setup
 ---@field scripts? string[] files and folders of the operator
 ---@field settings? table for the server

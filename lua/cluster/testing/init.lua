@@ -11,10 +11,13 @@
 local crds = require "cluster.testing.crds"
 local expect = require "cluster.testing.expect"
 local faults = require "cluster.testing.faults"
+local http = require "cluster.testing.http"
 local host = require "cluster.host"
+local metrics = require "cluster.testing.metrics"
 local objects = require "cluster.testing.objects"
 local pods = require "cluster.testing.pods"
 local time = require "moonloop.time"
+local webhooks = require "cluster.testing.webhooks"
 local virtual = require "cluster.world"
 
 local M = {}
@@ -137,7 +140,10 @@ function M.world(options)
   objects.add(world, server, guard)
   pods.add(world, server, options.pods or "run", guard)
   faults.add(world, server, guard)
+  webhooks.add(world, guard)
   expect.add(world)
+  http.add(world, guard)
+  metrics.add(world, guard)
   world.settle()
   local ready = must(virtual.ready())
   if ready ~= true then

@@ -26,6 +26,9 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 --- Made by `moonloop.watch`.
 ---@class moonloop.Watch
 
+--- Made by `moonloop.index`.
+---@class moonloop.Index
+
 --- Made by `moonloop.controller`.
 ---@class moonloop.Controller
 
@@ -84,10 +87,14 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---| "Forbidden"
 ---| "Unsupported"
 ---| "LimitExceeded"
+---| "Timeout"
+---| "Network"
+---| "TLS"
 
 ---@class moonloop.Error
---- `"NotFound"`, `"AlreadyExists"`, `"Invalid"`, `"Forbidden"`, `"Unsupported"`, `"LimitExceeded"`. `Unsupported`:
---- the server lacks the verb. `LimitExceeded`: the request or its answer is larger than the host allows.
+--- `"NotFound"`, `"AlreadyExists"`, `"Invalid"`, `"Forbidden"`, `"Unsupported"`, `"LimitExceeded"`, `"Timeout"`,
+--- `"Network"`, `"TLS"`. `Unsupported`: the server lacks the verb. `LimitExceeded`: the request or its answer is
+--- larger than the host allows. `Timeout`, `Network` (no connection) and `TLS` come from `ctx.http` alone.
 ---@field kind moonloop.ErrorKind
 ---@field code integer The HTTP status; 0 when there was no answer.
 ---@field message string What is wrong. `tostring(err)` has everything.
@@ -96,17 +103,37 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field namespace? string that of the reconciled object when left out; "*" for all
 ---@field labels? table<string, string> an object must have all of them
 ---@field owned? boolean only objects that the reconciled object controls
+---@field fields? table<string, string> values that an object must have: `{ ["spec.nodeName"] = "n1" }`
+---@field index? moonloop.Index of moonloop.index, with `key`: only objects that have this key in it
+---@field key? string
 
 --- Made by `ctx.invalid` and `ctx.terminal`.
 ---@class moonloop.Outcome
+
+--- Of the object's `status.conditions`; its type is the key.
+---@class moonloop.Condition
+---@field status boolean|"Unknown"|"True"|"False"
+---@field reason? string one word in CamelCase; the type when left out
+---@field message? string for people; empty when left out
+
+--- What is written with the outcome of `ctx.invalid` or `ctx.terminal`.
+---@class moonloop.Beside
+---@field status? table
+---@field conditions? table<string, moonloop.Condition|moonloop.Null>
 
 ---@class moonloop.Result
 --- Merged over the object's status, and written if that changes it: return the true status each time; the host finds
 --- out what to send. `moonloop.null` removes a field.
 ---@field status? table
+--- Conditions of the object by their type, as in `{ Ready = { status = true } }`.
+---@field conditions? table<string, moonloop.Condition|moonloop.Null>
+--- All objects of the kinds in `owns` that this object is to have: each is applied, then the others are deleted
+--- (Children).
+---@field children? moonloop.Manifest[]
 --- Calls again after that time (also a number of seconds), if nothing changes before.
 ---@field requeue_after? number|string
----@field requeue_at? number Calls again at that instant, in seconds since 1970. `status` can be in the same table.
+--- Calls again at that instant, in seconds since 1970. `status` and `conditions` can be in the same table.
+---@field requeue_at? number
 
 ---@class moonloop.ObjectName
 ---@field name string
@@ -123,6 +150,36 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 --- deletion of an object, and the begin of its deletion, always count.
 ---@alias moonloop.When moonloop.Part[]|fun(old: moonloop.Object, new: moonloop.Object): boolean
 
+--- Both directions between another version of a kind and the version that is reconciled.
+---@class moonloop.Conversion
+---@field to fun(object: moonloop.Object): moonloop.Object? from the other version to the reconciled one
+---@field from fun(object: moonloop.Object): moonloop.Object? from the reconciled version to the other one
+
+--- A field that `validate` refuses.
+---@class moonloop.Cause
+---@field field string its path: "spec.size"
+---@field message string
+
+--- Why an object is refused: a text, fields, or what `ctx.invalid` returns.
+---@alias moonloop.Refusal string|moonloop.Cause[]|moonloop.Outcome
+
+--- As in a manifest.
+---@class moonloop.LabelSelector
+---@field matchLabels? table<string, string>
+---@field matchExpressions? table[]
+
+---@class moonloop.Webhooks
+--- What the API server does with a write when the webhook cannot be called or fails: it refuses it (default), or goes
+--- on without the webhook.
+---@field failure_policy? "Fail"|"Ignore"
+---@field timeout_seconds? integer How long the API server waits for an answer, 1 to 30, by default 10.
+--- `"Exact"`: only writes in the version of `reconciles`. Default: writes in all versions, which the API server
+--- converts first.
+---@field match_policy? "Equivalent"|"Exact"
+--- Only objects in namespaces with these labels, as in a manifest: `{ matchLabels = { env = "prod" } }`.
+---@field namespace_selector? moonloop.LabelSelector
+---@field object_selector? moonloop.LabelSelector Only objects with these labels.
+
 ---@class moonloop.Declaration
 --- A DNS label. The name in logs, events and metrics; writes have the field manager `moonloop-NAME`. These names are
 --- reserved for the host's own log lines: `apiserver`, `client`, `connect`, `credentials`, `dev`, `election`, `host`,
@@ -133,6 +190,8 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field reconciles moonloop.Kind
 --- `function(object, ctx)`. Not called for an object that is being deleted.
 ---@field reconcile fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?
+--- `function(object, ctx)`, called in place of `reconcile` for an object that is being deleted: cleaning up.
+---@field finalize? fun(object: moonloop.Object, ctx: moonloop.Context): (moonloop.Result|moonloop.Outcome)?
 --- Which changes of the object call `reconcile`, if not all: a list of `"generation"` (its spec, or any field outside
 --- of metadata and status), `"labels"`, `"annotations"`, `"status"`; or `function(old, new)` that returns true or
 --- false. The creation of an object, and the begin of its deletion, always count.
@@ -146,9 +205,45 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 ---@field uses? moonloop.Kind[]
 --- Reconciles in flight, 1 to 10000, by default 1000. One object is never reconciled twice at a time.
 ---@field max_concurrent? integer
+--- `function(object)` fills in what is missing in an object that somebody creates or updates, before it is stored: it
+--- changes the object, and returns it or nothing. See webhooks.
+---@field default? fun(object: moonloop.Object): moonloop.Object?
+--- `function(new, old, ctx)` decides whether an object may be created (`old` is nil) or updated: returns nothing, or
+--- why not.
+---@field validate? fun(new: moonloop.Object, old: moonloop.Object?, ctx: moonloop.Context): moonloop.Refusal?, any
+--- The other versions of the kind: `{ v1alpha1 = { to = function(object) … end, from = function(object) … end }
+--- }`. `to` makes the version in `reconciles` of an object in v1alpha1, `from` the reverse.
+---@field convert? table<string, moonloop.Conversion>
+---@field webhooks? moonloop.Webhooks How the API server calls `default` and `validate`.
+---@field metrics? table<string, moonloop.Metric> Metrics that the script sets, by their names.
+--- Origins that the script may ask with `ctx.http`, as in `{ "https://billing.example.com" }`; at most 16.
+---@field http? string[]
 --- `"all"`: every change of an owned or watched object calls `reconcile`, whether the last run read the changed
 --- fields or not.
 ---@field wakes? "all"
+
+---@alias moonloop.MetricType
+---| "counter"
+---| "gauge"
+---| "histogram"
+
+---@class moonloop.Metric
+---@field type moonloop.MetricType
+---@field help string one line
+---@field labels? string[] names of labels, at most 8
+---@field buckets? number[] upper bounds of a histogram, ascending
+
+---@class moonloop.HttpRequest
+---@field method? "GET"|"HEAD"|"POST"|"PUT"|"PATCH"|"DELETE" "GET" when left out
+---@field url string below a declared origin
+---@field headers? table<string, string> at most 32
+---@field body? string at most 1 MiB
+---@field timeout? number|string seconds, or as in "5s": at most 10 s, which is also the default
+
+---@class moonloop.HttpResponse
+---@field status integer
+---@field headers table<string, string> by names in lower case; several of one name are joined with a comma
+---@field body string
 
 ---@class moonloop.Context
 local ctx = {}
@@ -163,11 +258,12 @@ local ctx = {}
 function ctx.get(kind, name, namespace) end
 
 --- A list sorted by namespace and name; from the cache, without errors, or by a request, as with `get`. An object
---- must have all `labels`; `owned = true`: only objects that this object controls.
+--- must have all `labels` and `fields`; `owned = true`: only objects that this object controls; `index` and `key`:
+--- only objects with that key.
 ---@param kind moonloop.Kind
 ---@param options? moonloop.ListOptions
 ---@return moonloop.Object[]? objects a list sorted by namespace and name
----@return moonloop.Error? err NotFound, Forbidden, LimitExceeded
+---@return moonloop.Error? err Invalid, NotFound, Forbidden, LimitExceeded
 function ctx.list(kind, options) end
 
 --- The object of that name. Creates it if there is none, and returns when the cache shows it. If an object of an
@@ -207,6 +303,16 @@ function ctx.patch(object, changes) end
 ---@return moonloop.Error? err Forbidden, LimitExceeded
 function ctx.delete(object) end
 
+--- Values that are made once, such as passwords: an owned Secret of that name with these keys. Returns its values,
+--- decoded. A function is called only when the Secret lacks its key. If this object does not control the Secret:
+--- `AlreadyExists`. Declare `Secret` in `owns`, or in `uses`.
+---@param name string
+---@param functions table<string, fun(): string> 1 to 100; each makes the value of its key
+---@param namespace? string for a cluster-scoped object; else that of the reconciled object
+---@return table<string, string>? values the values of these keys
+---@return moonloop.Error? err AlreadyExists, Invalid, NotFound, Forbidden, LimitExceeded
+function ctx.once(name, functions, namespace) end
+
 --- A Kubernetes Event on the reconciled object. A repeated Event raises the count of the first. The note is cut at
 --- 1024 bytes, the API's limit; at most 25 Events in one reconcile, the rest is dropped.
 ---@param reason string CamelCase, 1 to 128 bytes
@@ -220,20 +326,36 @@ function ctx.event(reason, note, type) end
 ---@param fields? table
 function ctx.log(message, fields) end
 
+--- Sets a gauge, adds to a counter, or observes a value of a histogram: metrics. At most 1000 in one reconcile.
+---@param name string of a metric in `metrics`
+---@param value number
+---@param labels? table<string, string> a value for each declared label
+function ctx.metric(name, value, labels) end
+
+--- Asks another server: HTTP. Returns its answer, whatever the status: `{ status =, headers =, body = }`.
+---@param request moonloop.HttpRequest
+---@return moonloop.HttpResponse? response
+---@return moonloop.Error? err Timeout, Network, TLS, Forbidden, LimitExceeded
+function ctx.http(request) end
+
 --- Seconds since 1970, as a float. The only clock.
 ---@return number seconds
 function ctx.now() end
 
---- The object asks for something impossible. An Event and a condition say so; the key waits for an edit.
+--- The object asks for something impossible. An Event and the condition `Reconciled` say so; the key waits for an
+--- edit. What the third argument has is written with it.
 ---@param field string "spec.schedule"
 ---@param why string
+---@param beside? moonloop.Beside what is true beside it
 ---@return moonloop.Outcome outcome for reconcile to return
-function ctx.invalid(field, why) end
+function ctx.invalid(field, why, beside) end
 
---- The reconcile is not tried again before the object changes. An Event and a condition say so.
+--- The reconcile is not tried again before the object changes. An Event and the condition `Reconciled` say so. What
+--- the second argument has is written with it.
 ---@param why string
+---@param beside? moonloop.Beside what is true beside it
 ---@return moonloop.Outcome outcome for reconcile to return
-function ctx.terminal(why) end
+function ctx.terminal(why, beside) end
 
 ---@class moonloop
 local moonloop = {}
@@ -251,6 +373,12 @@ function moonloop.kind(apiVersion, kind, selection) end
 ---@return moonloop.Controller controller
 function moonloop.controller(declaration) end
 
+--- Marks an object among returned `children`, and returns it: if the server refuses to change it, because a field of
+--- it cannot change, the old one is deleted, and the new one is made when the old one is gone.
+---@param object moonloop.Manifest
+---@return moonloop.Manifest object
+function moonloop.recreate(object) end
+
 --- An entry of `watches`. The function returns which reconciled objects a change of `object` concerns: a list of
 --- `"namespace/name"` or `{ namespace =, name = }`, or nothing. It is called with the object after and before the
 --- change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. `when`: as in a controller.
@@ -259,6 +387,13 @@ function moonloop.controller(declaration) end
 ---@param when? moonloop.When which changes count; all when left out
 ---@return moonloop.Watch watch
 function moonloop.watch(kind, map, when) end
+
+--- An index of a watched kind, made at the top of the file: who refers to this object? The function returns the keys
+--- of an object: a list of strings, one string, or nothing.
+---@param kind moonloop.Kind
+---@param keys fun(object: moonloop.Object): string[]|string|nil
+---@return moonloop.Index index
+function moonloop.index(kind, keys) end
 
 --- Marks the table as a list, so that it stays `[]` when it is empty, and returns it. Without an argument: a new
 --- table. Only a table without a metatable can be marked.

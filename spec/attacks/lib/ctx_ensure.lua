@@ -29,6 +29,9 @@ return moonloop.controller {
       one.metadata[field] = value
       pcall(ctx.ensure, one)
     end
+    local unnamed = object()
+    unnamed.metadata = { generateName = value, namespace = value }
+    pcall(ctx.ensure, unnamed)
     hostile.sane()
   end,
 }

@@ -12,5 +12,8 @@ return moonloop.controller {
   uses = { Map },
   reconcile = function(_, ctx)
     hostile.throw(ctx.invalid)
+    hostile.throw(function(...) return ctx.invalid("spec.x", "no", ...) end)
+    hostile.throw(function(a, b) return ctx.invalid("spec.x", "no", { status = a, conditions = b }) end)
+    hostile.throw(function(a, b) return ctx.invalid("spec.x", "no", { conditions = { Ready = { status = a, reason = b } } }) end)
   end,
 }

@@ -13,9 +13,10 @@ return moonloop.controller {
   reconcile = function(_, ctx)
     hostile.throw(ctx.list)
     hostile.throw_one(ctx.list, Thing)
-    for _, option in ipairs { "namespace", "labels", "owned" } do
+    for _, option in ipairs { "namespace", "labels", "owned", "fields", "index", "key" } do
       hostile.throw_one(function(value) return ctx.list(Thing, { [option] = value }) end)
       hostile.throw_one(function(value) return ctx.list(Thing, { labels = { [value] = value, a = value } }) end)
+      hostile.throw_one(function(value) return ctx.list(Map, { fields = { [value] = value, a = value } }) end)
     end
   end,
 }

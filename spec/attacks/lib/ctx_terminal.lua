@@ -12,5 +12,8 @@ return moonloop.controller {
   uses = { Map },
   reconcile = function(_, ctx)
     hostile.throw(ctx.terminal)
+    hostile.throw(function(...) return ctx.terminal("no", ...) end)
+    hostile.throw(function(a, b) return ctx.terminal("no", { status = a, conditions = b }) end)
+    hostile.throw(function(a, b) return ctx.terminal("no", { conditions = { Ready = { status = a, reason = b } } }) end)
   end,
 }

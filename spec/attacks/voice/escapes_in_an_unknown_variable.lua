@@ -7,6 +7,7 @@ return moonloop.controller {
   name = "attack",
   reconciles = Thing,
   reconcile = function()
-    return _ENV["\n2026-01-01T00:00:00.000Z error host: FORGED\27[2J"]
+    local name = "\n2026-01-01T00:00:00.000Z error host: FORGED\27[2J"
+    return _ENV[name]
   end,
 }

@@ -23,7 +23,7 @@ function M.new()
     authorization = "rbac", ca = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
     tokens = { [TOKEN] = { name = "admin", uid = "admin", groups = { "system:masters" } } },
   }
-  package.loaded["cluster.webhook"] = WEBHOOKS
+  package.loaded["cluster.http"] = WEBHOOKS
   controllers.start(server)
   hostlua.poll()
   return setmetatable({ server = server, in_process = true }, M)
@@ -32,7 +32,7 @@ end
 
 --- Nothing is left behind.
 function M:close()
-  self.server, package.loaded["cluster.webhook"] = nil, nil
+  self.server, package.loaded["cluster.http"] = nil, nil
 end
 
 

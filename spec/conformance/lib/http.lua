@@ -1,4 +1,7 @@
---- Requests to a server over HTTPS, each by a curl of its own: nothing here knows of HTTP more than a header's form.
+--- Requests to a server over HTTPS, one after the other over one connection, and watches, each by a curl of its own.
+--- Nothing here knows of HTTP more than a header's form.
+local hostlua = require "hostlua"
+
 local files = require "spec.conformance.lib.files"
 local kubeconfig = require "spec.conformance.lib.kubeconfig"
 
@@ -38,30 +41,17 @@ local function option(name, value)
 end
 
 
--- The options of a request; its body stands in a file beside.
-function M:options(request, place)
-  local lines = {
-    option("url", self.server .. request.path), option("request", request.method),
-    option("cacert", self.folder .. "/ca.pem"), option("dump-header", place .. ".head"),
-    option("output", place .. ".body"),
-    "silent", "globoff", "path-as-is", "http1.1", option("header", "Expect:"), option("header", "Connection: close"),
-  }
-  if request.method == "HEAD" then
-    lines[#lines + 1] = "head"
-  end
+-- The lines of a request's head, as curl takes them: "Name:" leaves out what it would send.
+local function header_lines(self, request)
   local headers = { ["user-agent"] = "conformance", authorization = self.token and "Bearer " .. self.token }
   for name, value in pairs(request.headers) do
     headers[name] = value ~= "none" and value or false
   end
+  local lines = { "Expect:" }
   for name, value in pairs(headers) do
-    lines[#lines + 1] = option("header", value and name .. ": " .. value or name .. ":")
+    lines[#lines + 1] = value and name .. ": " .. value or name .. ":"
   end
-  if request.body then
-    files.write(place .. ".sent", request.body)
-    lines[#lines + 1] = option("data-binary", "@" .. place .. ".sent")
-  end
-  files.write(place .. ".options", table.concat(lines, "\n") .. "\n")
-  return files.quote(place .. ".options")
+  return lines
 end
 
 
@@ -82,16 +72,36 @@ end
 ---@return table { code =, headers =, body = }
 function M:request(request)
   local place = self.folder .. "/request"
-  os.remove(place .. ".head")
-  os.remove(place .. ".body")
-  local _, exit = files.run("curl --max-time 60 --config " .. self:options(request, place))
-  local head = files.read(place .. ".head")
-  if not head or head == "" then
-    return { code = 0, headers = {}, body = "curl ended with exit code " .. exit }
+  if request.body then
+    files.write(place .. ".sent", request.body)
+  end
+  local answered, why = hostlua.http {
+    url = self.server .. request.path, method = request.method, ca = self.folder .. "/ca.pem",
+    headers = header_lines(self, request), sent = request.body and place .. ".sent",
+    head = place .. ".head", body = place .. ".body",
+  }
+  if not answered then
+    return { code = 0, headers = {}, body = "no answer: " .. why }
   end
   -- An interim answer stands before the one that counts.
-  local code, headers = read_head(head:gsub("^HTTP/[%d.]+ 1%d%d.-\r\n\r\n", ""))
-  return { code = code, headers = headers, body = files.read(place .. ".body") or "" }
+  local code, headers = read_head(files.read(place .. ".head"):gsub("^HTTP/[%d.]+ 1%d%d.-\r\n\r\n", ""))
+  return { code = code, headers = headers, body = files.read(place .. ".body") }
+end
+
+
+-- The options of a watch, in a file.
+function M:options(request, place)
+  local lines = {
+    option("url", self.server .. request.path), option("request", request.method),
+    option("cacert", self.folder .. "/ca.pem"), option("dump-header", place .. ".head"),
+    option("output", place .. ".body"),
+    "silent", "no-buffer", "globoff", "path-as-is", "http1.1", option("header", "Connection: close"),
+  }
+  for _, line in ipairs(header_lines(self, request)) do
+    lines[#lines + 1] = option("header", line)
+  end
+  files.write(place .. ".options", table.concat(lines, "\n") .. "\n")
+  return files.quote(place .. ".options")
 end
 
 
@@ -102,7 +112,7 @@ local watches = 0
 function M:stream(request)
   watches = watches + 1
   local place = ("%s/watch-%d"):format(self.folder, watches)
-  local pid = files.run(("curl --no-buffer --config %s >/dev/null 2>&1 & echo $!")
+  local pid = files.run(("curl --config %s >/dev/null 2>&1 & echo $!")
     :format(self:options(request, place))):match("%d+")
   local alive = ("kill -0 %s 2>/dev/null"):format(pid)
   local deadline = files.now() + HEADERS_WITHIN

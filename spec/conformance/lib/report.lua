@@ -27,10 +27,11 @@ function M:print_difference(difference)
 end
 
 
+-- "FAIL" begins a line of each failure: .ci/run repeats these, and what follows them, at its end.
 local function print_source(printed, name, entry)
   if not printed[entry] then
     printed[entry] = true
-    print(("  %s:%s %s"):format(name, entry.line or "", entry.source))
+    print(("FAIL %s:%s %s"):format(name, entry.line or "", entry.source))
   end
 end
 
@@ -64,7 +65,7 @@ end
 --- A scenario that could not be played as it is written.
 function M:problems(problems)
   for _, problem in ipairs(problems) do
-    print("  " .. problem)
+    print("FAIL " .. problem)
     self.failed = self.failed + 1
   end
 end
@@ -79,7 +80,7 @@ function M:finish(needed, unneeded)
     print("  listed: " .. line)
   end
   for _, line in ipairs(unneeded) do
-    print("  listed as a difference, and there is none: " .. line)
+    print("FAIL listed as a difference, and there is none: " .. line)
   end
   print(("%d requests compared, %d agree, %d listed differences, %d unlisted"):format(
     self.compared, self.agree, self.listed, self.unlisted))

@@ -8,11 +8,12 @@ readonly here
 readonly cache=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}
 
 # The control plane that a verb is about: main sets dir, read_settings the others.
-dir='' binary='' etcd_port='' etcd_peer_port='' apiserver_port=''
+dir='' binary='' kubectl='' etcd_port='' etcd_peer_port='' apiserver_port=''
 
 usage() {
   cat >&2 <<USAGE
 usage: controlplane.sh build                    build the binary, unless it is cached, and print its path
+       controlplane.sh kubectl                  the same with the current kubectl alone
        controlplane.sh up DIR                   start a control plane; DIR/kubeconfig is its administrator's
        controlplane.sh proxy DIR [NAME [KUBECONFIG]]
                                                 put a fault-injecting proxy before it, or before another API server, that
@@ -30,11 +31,11 @@ fail() { say "$@"; exit 1; }
 
 # ---- build
 
-# Names the binary after everything that goes into it.
-binary_path() {
+# path_of NAME FOLDER: where the binary of a folder's program is kept, named after everything that goes into it.
+path_of() {
   local hash
-  hash=$(cd "$here" && cat go.mod go.sum ./*.go | sha256sum | cut -c1-16)
-  printf '%s/controlplane-%s\n' "$cache" "$hash"
+  hash=$(cd "$here" && cat go.mod go.sum "$2"/*.go | sha256sum | cut -c1-16)
+  printf '%s/%s-%s\n' "$cache" "$1" "$hash"
 }
 
 require_go() {
@@ -60,22 +61,26 @@ linker_flags() {
   done
 }
 
-build() {
+# build_program NAME FOLDER: builds it, unless it is cached, and prints its path.
+build_program() {
   local binary
-  binary=$(binary_path)
+  binary=$(path_of "$1" "$2")
   if [ ! -x "$binary" ]; then
     require_go
     mkdir -p "$cache"
     say "building $binary (the first time this takes minutes, and loads the Kubernetes sources)"
     # The rename makes it safe for two builds to run at a time.
-    (cd "$here" && GOTOOLCHAIN=local CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(linker_flags)" -o "$binary.$$" .)
+    (cd "$here" && GOTOOLCHAIN=local CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(linker_flags)" -o "$binary.$$" "$2")
     mv "$binary.$$" "$binary"
     say "built in $SECONDS s"
-  else
-    say "$binary is up to date"
   fi
   printf '%s\n' "$binary"
 }
+
+build() { build_program controlplane .; }
+
+# The control plane's binary has kubectl, too, and takes twice as long to start.
+build_kubectl() { build_program kubectl ./kubectl; }
 
 # ---- files in DIR
 
@@ -160,7 +165,7 @@ write_kubectl() {
   cat >"$dir/kubectl" <<KUBECTL
 #!/bin/sh
 export KUBECONFIG='$dir/kubeconfig' KUBECACHEDIR='$dir/kubectl-cache'
-exec '$binary' kubectl "\$@"
+exec '$kubectl' "\$@"
 KUBECTL
   chmod +x "$dir/kubectl"
 }
@@ -171,6 +176,7 @@ write_settings() {
   [ "${#ports[@]}" = 3 ] || fail 'found no free ports'
   cat >"$dir/settings" <<SETTINGS
 binary='$binary'
+kubectl='$kubectl'
 etcd_port=${ports[0]}
 etcd_peer_port=${ports[1]}
 apiserver_port=${ports[2]}
@@ -178,7 +184,7 @@ SETTINGS
   read_settings
 }
 
-# Sets binary and the ports, as they were when this control plane was started.
+# Sets the programs and the ports, as they were when this control plane was started.
 read_settings() {
   [ -f "$dir/settings" ] || fail "$dir holds no control plane: start one with 'controlplane.sh up $dir'"
   # shellcheck source=/dev/null
@@ -191,7 +197,7 @@ read_settings() {
 launch() {
   local name=$1
   shift
-  setsid "$binary" "$@" </dev/null >>"$dir/$name.log" 2>&1 &
+  setsid "$binary" "$@" </dev/null >>"$dir/$name.log" 2>&1 8>&- &
   printf '%s %s\n' "$name" "$!" >>"$dir/pids"
   disown # or bash itself would report its death
 }
@@ -220,7 +226,8 @@ launch_component() {
     launch kube-controller-manager kube-controller-manager \
       --kubeconfig="$dir/kube-controller-manager.kubeconfig" --secure-port=0 --leader-elect=false \
       --kube-api-qps=2000 --kube-api-burst=4000 --root-ca-file="$dir/ca.crt" \
-      --controllers=garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,statefulset-controller,deployment-controller,replicaset-controller,resourcequota-controller,validatingadmissionpolicy-status-controller
+      --cluster-signing-cert-file="$dir/ca.crt" --cluster-signing-key-file="$dir/ca.key" \
+      --controllers=garbage-collector-controller,namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,statefulset-controller,deployment-controller,replicaset-controller,resourcequota-controller,validatingadmissionpolicy-status-controller,certificatesigningrequest-approving-controller,certificatesigningrequest-signing-controller,certificatesigningrequest-cleaner-controller
     ;;
   kubelet)
     launch kubelet kubelet --kubeconfig="$dir/kubelet.kubeconfig" --run-for="${CONTROLPLANE_RUN_FOR:-0s}"
@@ -271,6 +278,15 @@ wait_ready() {
     { explain_failure; return 1; }
 }
 
+# A controller manager ends where the API server is not healthy within ten seconds, which a busy machine may need.
+wait_healthy() {
+  local deadline=$((SECONDS + 60))
+  until curl --silent --fail --output /dev/null --cacert "$dir/ca.crt" "https://127.0.0.1:$apiserver_port/healthz"; do
+    [ "$SECONDS" -lt "$deadline" ] && ours "$(pids_of kube-apiserver)" || return 0 # wait_ready says what is wrong
+    sleep 0.1
+  done
+}
+
 # Shows the log of what ended; where nothing did, the API server's.
 explain_failure() {
   local name pid culprit=kube-apiserver
@@ -292,6 +308,9 @@ up() {
     return
   fi
   binary=$(build)
+  kubectl=$(build_kubectl)
+  exec 8>"$cache/controlplane.lock" # one at a time: they need the processors
+  flock 8
   stop_all
   umask 077 # the folder holds keys and tokens
   rm -f "$dir"/*.log "$dir"/*.kubeconfig "$dir"/*.admin
@@ -301,10 +320,11 @@ up() {
   write_users
   write_audit_policy
   write_kubectl
-  for component in etcd kube-apiserver kube-controller-manager kubelet; do
-    launch_component "$component"
-  done
+  for component in etcd kube-apiserver; do launch_component "$component"; done
+  wait_healthy
+  for component in kube-controller-manager kubelet; do launch_component "$component"; done
   wait_ready
+  exec 8>&-
   trap - EXIT
   say "up in $((($(date +%s%N) - started) / 1000000)) ms: export KUBECONFIG=$dir/kubeconfig"
 }
@@ -322,14 +342,14 @@ restart() {
 
 # of_kubeconfig FILE PATH: what stands at a place of its current context's cluster or user.
 of_kubeconfig() {
-  KUBECONFIG=$1 "$binary" kubectl config view --raw --flatten --minify -o "jsonpath={$2}"
+  KUBECONFIG=$1 "$kubectl" config view --raw --flatten --minify -o "jsonpath={$2}"
 }
 
 # proxy NAME KUBECONFIG. What it takes of the kubeconfig is the server, its authority, and the user's token.
 proxy() {
   local name=$1 kubeconfig=$2 ports token
   case $name in etcd | kube-* | kubelet | ca | client | server | *[!A-Za-z0-9_-]*) fail "a proxy cannot be called '$name'" ;; esac
-  if [ -f "$dir/settings" ]; then read_settings; else binary=$(build); fi
+  if [ -f "$dir/settings" ]; then read_settings; else binary=$(build) kubectl=$(build_kubectl); fi
   [ -z "$(pids_of "$name")" ] || fail "a proxy called $name was already started in $dir"
   [ -f "$kubeconfig" ] || fail "there is no $kubeconfig"
   umask 077
@@ -362,6 +382,7 @@ main() {
   local verb=${1:-} argument=${3:-}
   case $verb:$# in
   build:1) build; return ;;
+  kubectl:1) build_kubectl; return ;;
   up:2 | down:2 | status:2 | proxy:[2-4] | restart:3) ;;
   *) usage ;;
   esac

@@ -8,6 +8,7 @@ local Thing = moonloop.kind("example.com/v1", "Thing")
 local Pod = moonloop.kind("v1", "Pod")
 local ConfigMap = moonloop.kind("v1", "ConfigMap")
 local Secret = moonloop.kind("v1", "Secret")
+local ClusterRole = moonloop.kind("rbac.authorization.k8s.io/v1", "ClusterRole")
 
 --- An At, due at 10:`minute` of the scenario's morning.
 function M.at(name, minute)
@@ -81,7 +82,44 @@ M.thing = {
   end,
 }
 
---- Both, by name in order.
+--- Things whose script returns children, spec/testing/children.lua: they grow, shrink, are made again and go.
+M.children = {
+  name = "children",
+  kinds = M.thing.kinds,
+  options = { scripts = "spec/testing/children.lua", crds = "spec/testing/crds", now = "2026-07-03T10:00:00Z" },
+  play = function(world)
+    world.apply { thing("a", 3, "red"), thing("b", 1, "green") }
+    world.advance "10s"
+    world.apply { thing("a", 2, "blue"), thing("b", 0, "green") }
+    world.advance "10s"
+    world.apply { thing("a", 1, "blue") }
+    world.delete(Thing, "b")
+    world.apply { thing("b", 1, "grey") }
+    world.advance "5m"
+  end,
+}
+
+--- Things with children that they cannot own, spec/testing/followed.lua.
+M.followed = {
+  name = "followed",
+  kinds = { Thing, ConfigMap, ClusterRole },
+  options = { scripts = "spec/testing/followed.lua", crds = "spec/testing/crds", now = "2026-07-03T10:00:00Z" },
+  play = function(world)
+    world.apply { { apiVersion = "v1", kind = "Namespace", metadata = { name = "elsewhere" } }, thing("a", 2, "red") }
+    world.advance "10s"
+    world.apply { thing("a", 1, "blue"), thing("b", 1, "green") }
+    world.advance "10s"
+    world.delete(Thing, "b")
+    world.advance "10m" -- what is applied while it waits goes with it
+    world.apply { thing("a", 0, "blue"), thing("b", 2, "grey") }
+    world.advance "5m"
+  end,
+}
+
+--- By name in order.
 M.all = { M.cnat, M.thing }
+
+--- The same for what strikes writes.
+M.writing = { M.children, M.cnat, M.followed, M.thing }
 
 return M

@@ -8,14 +8,16 @@
 ---   end)
 ---   invariants.check(other, outcome)
 ---
---- A scenario (scenarios.lua) is { options = of testing.world, play = function(world), kinds = that are cached }.
+--- A scenario (scenarios.lua) is { options = of testing.world, play = function(world), kinds = that are cached,
+--- recovery, quiet = durations }.
 local host = require "cluster.host"
 local testing = require "moonloop.testing"
 local virtual = require "cluster.world"
 
 local M = {}
 
--- What happens after a scenario's last step: it may recover for so long, and then nothing more may be written.
+-- What happens after a scenario's last step, unless that says otherwise: it may recover for so long, and then nothing
+-- more may be written.
 local RECOVERY, QUIET = "40m", "30m"
 
 
@@ -171,7 +173,7 @@ function M.close(outcome)
   local world = outcome.world
   world.advance(outcome.scenario.recovery or RECOVERY)
   local before = #outcome.writes
-  world.advance(QUIET)
+  world.advance(outcome.scenario.quiet or QUIET)
   outcome.late = #outcome.writes - before
   outcome.cached = virtual.cached()
   outcome.objects = {}

@@ -118,7 +118,8 @@ static void on_abort(void *context)
     told->aborted = true;
 }
 
-static const struct ml_apiserver_sink sink = {on_send, on_start, on_write, on_finish, on_abort};
+static const struct ml_apiserver_sink sink = {
+    .send = on_send, .start = on_start, .write = on_write, .finish = on_finish, .abort = on_abort};
 
 static int open_server(struct world *world, const char *settings, struct ml_err *err)
 {

@@ -207,10 +207,11 @@ static void test_container_sees_itself_only(void **state)
 {
     const char *said = contained(
         *state,
-        "id -u; id -g; hostname; cat /proc/1/comm; ls /proc | grep -c '^[0-9]*$'; umask;"
+        "id -u; id -g; hostname; cat /proc/1/comm; ls /proc >/tmp/ls; grep -c '^[0-9]*$' /tmp/ls; "
+        "umask;"
         "tr '\\0' '\\n' </proc/1/environ | grep -c =; stat -c %u /tmp; ls -l /dev/stdin >/dev/null",
         &(struct run){.user = 4242});
-    assert_string_equal(said, "4242\n4242\npod-1\nmoonloop-init\n4\n0022\n0\n4242\n");
+    assert_string_equal(said, "4242\n4242\npod-1\nmoonloop-init\n3\n0022\n0\n4242\n");
 }
 
 static void test_container_has_no_rights_beyond_it(void **state)
@@ -406,6 +407,85 @@ static void test_container_takes_a_second_process(void **state)
     ml_buf_fini(&probe.said);
 }
 
+static void start_with_terminal(struct fixture *f, const char *script,
+                                const struct ml_process *beside)
+{
+    static const struct ml_process_terminal size = {.rows = 11, .columns = 22};
+    const struct ml_process_container container = {.root = root, .hostname = "pod-1", .user = 77};
+    start_with(f, &(struct ml_process_opts){.argv = (const char *[]){"sh", "-c", script, NULL},
+                                            .directory = "/",
+                                            .container = beside ? NULL : &container,
+                                            .beside = beside,
+                                            .has_input = true,
+                                            .terminal = &size,
+                                            .count_max = LIMIT});
+}
+
+/* It is the first of the container's own, and its console; a second process has the second one. */
+static void test_container_has_a_terminal_of_its_own(void **state)
+{
+    struct fixture *f = *state, other = {.net = f->net, .processes = f->processes, .keep = true};
+    start_with_terminal(f,
+                        "tty; stty size; ls /dev/pts | tr '\\n' ' '; stat -c %u /dev/pts/0;"
+                        "echo >/dev/console console; echo up; read line; echo \"<$line>\"",
+                        NULL);
+    wait_said(f, "up\r\n");
+    assert_string_equal(ml_buf_cstr(&f->said),
+                        "/dev/pts/0\r\n11 22\r\n0 ptmx 77\r\nconsole\r\nup\r\n");
+    for (int i = 0; i < 1000 && !ml_process_pid(f->process); i++)
+        net_settle(&f->net, 5);
+    start_with_terminal(&other, "tty; test -t 0 && test -t 2; echo $?; exec 2>&1 >/dev/tty; tty",
+                        f->process);
+    wait_end(&other);
+    assert_string_equal(ml_buf_cstr(&other.said), "/dev/pts/1\r\n0\r\n/dev/pts/1\r\n");
+    ml_process_write(f->process, ml_str_of("typed\n"));
+    wait_end(f);
+    assert_has(ml_buf_cstr(&f->said), "<typed>\r\n");
+    assert_int_equal(f->end.code, 0);
+    ml_buf_fini(&other.said);
+}
+
+/* What is at /dev/ptmx is whatever the container's user has put there. */
+static void test_container_cannot_pass_off_something_as_a_terminal(void **state)
+{
+    static const char *const fakes[] = {"mkfifo /dev/ptmx", "cp /etc/passwd /dev/ptmx",
+                                        "ln -s zero /dev/ptmx", "ln -s tty /dev/ptmx", "true"};
+    struct fixture *f = *state, other = {.net = f->net, .processes = f->processes, .keep = true};
+    for (size_t i = 0; i < ML_COUNT(fakes); i++) {
+        ML_AUTO_FREE char *script = ml_asprintf("rm /dev/ptmx; %s; echo up; exec sleep 100",
+                                                fakes[i]);
+        start_container(f, script, &plain);
+        wait_said(f, "up\n");
+        for (int k = 0; k < 1000 && !ml_process_pid(f->process); k++)
+            net_settle(&f->net, 5);
+        start_with_terminal(&other, "echo no", f->process);
+        wait_end(&other);
+        assert_false(other.end.started);
+        assert_has(other.end.message, "open a terminal: ");
+        ml_process_stop(f->process, 0);
+        wait_end(f);
+    }
+    ml_buf_fini(&other.said);
+}
+
+static void test_container_reads_its_input(void **state)
+{
+    struct fixture *f = *state;
+    const struct ml_process_container container = {.root = root, .hostname = "p", .user = 77};
+    start_with(f, &(struct ml_process_opts){
+                      .argv = (const char *[]){"sh", "-c",
+                                               "read a; read b </dev/stdin; echo \"$a $b\"; cat;"
+                                               "ls /proc/1/fd /proc/self/fd | wc -l",
+                                               NULL},
+                      .container = &container,
+                      .has_input = true});
+    ml_process_write(f->process, ml_str_of("one\ntwo\nthree\n"));
+    ml_process_end_input(f->process);
+    wait_end(f);
+    assert_has(ml_buf_cstr(&f->said), "one two\nthree\n");
+    assert_int_equal(f->end.code, 0);
+}
+
 /* ---- without user namespaces ---- */
 
 /* A child that may make none any more; exits with 0 if it is told so. */
@@ -449,6 +529,9 @@ static const struct CMUnitTest with[] = {
     PROCESS(test_container_leaves_nothing_behind),
     PROCESS(test_container_with_too_many_processes_is_killed),
     PROCESS(test_container_takes_a_second_process),
+    PROCESS(test_container_has_a_terminal_of_its_own),
+    PROCESS(test_container_cannot_pass_off_something_as_a_terminal),
+    PROCESS(test_container_reads_its_input),
 };
 
 int main(void)

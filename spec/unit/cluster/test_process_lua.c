@@ -1,128 +1,13 @@
 /* cluster.process, and on it the runtime of lua/cluster/apiserver/kubelet/process.lua. The tests
- * are Lua; `check` below holds what they share. */
+ * are Lua. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net_unit.h"
+#include "process_lua_unit.h"
 
-#include "cluster/process_lua.h"
 #include "net/http_routes.h"
-
-struct fixture {
-    struct net net;
-    struct ml_processes *processes;
-    struct ml_trusted *trusted;
-    char folder[64];
-};
-
-static const char check[] =
-    "host, process = require 'cluster.host', require 'cluster.process'\n"
-    "PATH = 'PATH=' .. os.getenv 'PATH'\n"
-    "function equal(wanted, got)\n"
-    "  if not host.json.equal(wanted, got) then\n"
-    "    error(('%s is wanted, not %s'):format(host.json.encode(wanted), host.json.encode(got)), "
-    "2)\n"
-    "  end\n"
-    "end\n"
-    /* Runs a script and calls fn(what it said, how it ended). */
-    "function run(script, fn, more)\n"
-    "  local said, options = {}, { argv = { 'sh', '-c', script }, env = { PATH } }\n"
-    "  for name, value in pairs(more or {}) do options[name] = value end\n"
-    "  options.output = function(bytes) said[#said + 1] = bytes end\n"
-    "  options.ended = function(how) fn(table.concat(said), how) end\n"
-    "  return assert(process.start(options))\n"
-    "end\n"
-    "function read(path) local file = assert(io.open(path)) return file:read 'a', file:close() "
-    "end\n"
-    /* A runtime, and pods for it. */
-    /* as where there are no containers, unless it is asked for them */
-    "function open_runtime(more)\n"
-    "  logs = require('cluster.apiserver.kubelet.logs').new(FOLDER)\n"
-    "  local options = { directory = FOLDER, logs = logs, no_containers = 'not here' }\n"
-    "  for name, value in pairs(more or {}) do options[name] = value end\n"
-    "  return require('cluster.apiserver.kubelet.process').new(options)\n"
-    "end\n"
-    "function new_run(script, change)\n"
-    "  local container = { name = 'main', image = 'busybox:1', command = { 'sh', '-c', script } }\n"
-    "  local pod = { metadata = { name = 'p', namespace = 'ns', uid = 'u-1' },\n"
-    "    spec = { containers = { container } } }\n"
-    "  local asked = { pod = pod, container = container, variables = {}, attempt = 0,\n"
-    "    read = function() end, token = function() return 'a token' end }\n"
-    "  if change then change(asked, pod.spec, container) end\n"
-    "  asked.command = asked.command or container.command or {}\n"
-    "  return asked\n"
-    "end\n"
-    "function text_of(asked)\n"
-    "  local lines = {}\n"
-    "  for line in logs:find(asked.pod, 'main'):lines() do\n"
-    "    local mark, text = line:match '^%S+ (%u) (.*)\\n$'\n"
-    "    lines[#lines + 1] = text .. (mark == 'F' and '\\n' or '')\n"
-    "  end\n"
-    "  return table.concat(lines)\n"
-    "end\n";
-
-static void on_failed(void *context, const char *message)
-{
-    (void)context;
-    fail_msg("%s", message);
-}
-
-static int on_done(void *context, struct ml_str argument, struct ml_buf *result, struct ml_err *err)
-{
-    struct fixture *f = context;
-    (void)argument, (void)result, (void)err;
-    ml_loop_stop(f->net.loop);
-    return 0;
-}
-
-static void lua(struct fixture *f, const char *text)
-{
-    struct ml_err err = ML_ERR_INIT;
-    if (ml_trusted_run(f->trusted, "test", ml_str_of(text), &err) < 0)
-        fail_msg("%s", ml_trusted_traceback(f->trusted));
-}
-
-/* Runs Lua that calls done() at its end. */
-static void lua_wait(struct fixture *f, const char *text)
-{
-    lua(f, text);
-    net_run(&f->net);
-}
-
-static int setup(void **state)
-{
-    struct fixture *f = ml_new(struct fixture);
-    struct ml_err err = ML_ERR_INIT;
-    char folder[128];
-    net_init(&f->net);
-    strcpy(f->folder, "/tmp/test_cluster_process_lua.XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
-    assert_int_equal(ml_processes_new(f->net.loop, &f->processes, &err), 0);
-    f->trusted = ml_trusted_new(
-        &(struct ml_trusted_options){.loop = f->net.loop, .failed = on_failed, .context = f});
-    ml_trusted_add_processes(
-        f->trusted, &(struct ml_process_library){.processes = f->processes, .http = f->net.client});
-    ml_trusted_define(f->trusted, "test", "done", on_done, f);
-    snprintf(folder, sizeof folder, "FOLDER = '%s'\ndone = require('test').done\n", f->folder);
-    lua(f, folder);
-    lua(f, check);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    lua(f, "assert(process.remove(FOLDER))");
-    ml_trusted_free(f->trusted);
-    ml_processes_free(f->processes);
-    net_fini(&f->net);
-    assert_int_not_equal(access(f->folder, F_OK), 0);
-    free(f);
-    return 0;
-}
 
 static void test_script_process_runs_commands(void **state)
 {
@@ -143,6 +28,44 @@ static void test_script_process_runs_commands(void **state)
                      "end, { argv = { 'nope' } })\n");
 }
 
+static void test_script_process_has_an_input_and_a_terminal(void **state)
+{
+    /* It reads only when it is told to: before, the pipe takes a part of what is written. */
+    lua_wait(*state,
+             "local errors, drained, running = {}, 0, nil\n"
+             "local script = 'trap go=1 USR1; echo bad >&2; until [ $go ]; do :; done; wc -c'\n"
+             "running = run(script, function(said, how)\n"
+             "  equal({ '2100000\\n', 'bad\\n', 1, 0 },\n"
+             "    { said, table.concat(errors), drained, how.code })\n"
+             "  equal(0, running:write 'x')\n"
+             "  running:end_input() running:resize(1, 2)\n"
+             "  done()\n"
+             "end, { input = true, drained = function() drained = drained + 1 end,\n"
+             "  errors = function(bytes)\n"
+             "    table.insert(errors, bytes)\n"
+             "    assert(running:write(('x'):rep(2100000)) > 1000000)\n"
+             "    assert(running:write(('x'):rep(4000000)) == nil)\n"
+             "    running:end_input() running:signal(10)\n"
+             "  end })\n");
+    lua_wait(*state, "local said, running, is_resized = '', nil, false\n"
+                     "running = assert(process.start { env = { PATH }, input = true,\n"
+                     "  argv = { 'sh', '-c', 'stty size; read line; stty size; echo $line >&2' },\n"
+                     "  terminal = { rows = 3, columns = 4 },\n"
+                     "  output = function(bytes)\n"
+                     "    said = said .. bytes\n"
+                     "    if not is_resized and said:find '^3 4\\r\\n' then\n"
+                     "      is_resized = true\n"
+                     "      running:resize(6, 5)\n"
+                     "      running:write 'typed\\n'\n"
+                     "    end\n"
+                     "  end,\n"
+                     "  ended = function(how)\n"
+                     "    equal({ true, 0 }, { is_resized, how.code })\n"
+                     "    assert(said:find '5 6\\r\\ntyped\\r\\n$', said)\n"
+                     "    done()\n"
+                     "  end })\n");
+}
+
 static void test_script_process_handles_outlive_the_process(void **state)
 {
     lua_wait(*state, "local running\n"
@@ -161,13 +84,18 @@ static void test_script_process_raises_on_misuse(void **state)
     lua(*state, "local function nothing() end\n"
                 "local good = { argv = { 'true' }, env = {}, output = nothing, ended = nothing }\n"
                 "for name, bad in pairs { argv = {}, env = 'x', output = 1, ended = {}, count_max "
-                "= -1 } do\n"
+                "= -1,\n"
+                "  errors = 1, drained = 'x', terminal = 1 } do\n"
                 "  local options = {}\n"
                 "  for key, value in pairs(good) do options[key] = value end\n"
                 "  options[name] = bad\n"
                 "  assert(not pcall(process.start, options), name)\n"
                 "end\n"
-                "good.argv = { 'a\\0b' }\n"
+                "for _, bad in ipairs { { rows = -1 }, { columns = 65536 }, { rows = 'x' } } do\n"
+                "  good.terminal = bad\n"
+                "  assert(not pcall(process.start, good))\n"
+                "end\n"
+                "good.terminal, good.argv = nil, { 'a\\0b' }\n"
                 "assert(not pcall(process.start, good))\n"
                 "assert(not pcall(process.connect, 'localhost', 1, 1, nothing))\n"
                 "assert(not pcall(process.connect, '127.0.0.1', 0, 1, nothing))\n"
@@ -270,6 +198,11 @@ static void test_runtime_says_what_it_cannot_run(void **state)
         "  c.image, c.command = 'redis:7', nil end)\n"
         "refused('no command', function(asked, _, c)\n"
         "  c.image, c.command, asked.command = 'postgres:17-alpine', nil, { '--port=1' } end)\n"
+        "refused('exec: \"true\": invalid argument', function(asked)\n"
+        "  asked.command = { 'true', 'a\\0b' } end)\n"
+        "refused('environment variable can', function(asked) asked.variables = { A = 'a\\0b' } "
+        "end)\n"
+        "refused('a path can', function(_, _, c) c.workingDir = 'a\\0b' end)\n"
         "refused('privileged', function(_, _, c) c.securityContext = { privileged = true } end)\n"
         "refused('runAsUser 4242', function(_, spec) spec.securityContext = { runAsUser = 4242 } "
         "end)\n"
@@ -631,12 +564,11 @@ static void test_runtime_runs_hooks(void **state)
                      "assert(open_runtime():start(asked))\n");
 }
 
-#define SCRIPT(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRIPT(test_script_process_runs_commands),
+        SCRIPT(test_script_process_has_an_input_and_a_terminal),
         SCRIPT(test_script_process_handles_outlive_the_process),
         SCRIPT(test_script_process_raises_on_misuse),
         SCRIPT(test_script_process_is_killed_with_its_state),

@@ -68,6 +68,29 @@ static void test_base64_anything_else_is_refused_and_leaves_the_output(void **st
     ml_buf_fini(&out);
 }
 
+static void test_base64_strict_takes_only_what_is_written(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "Z",    "Zg",       "Zg=",   "Zh==",   "Zm9=", "====", "Z===",
+        "Zg= ", "Zg==Zg==", " Zg==", "Zm\n9v", "Zm9-", "=Zm9", "\xff==="};
+    struct ml_buf out = ML_BUF_INIT;
+    struct ml_err err;
+    ml_buf_puts(&out, "kept");
+    for (size_t i = 0; i < ML_COUNT(bad); i++)
+        assert_int_equal(ml_base64_decode_strict(ml_str_of(bad[i]), &out, &err), ML_EINVALID);
+    assert_string_equal(ml_buf_cstr(&out), "kept");
+    for (size_t i = 0; i < ML_COUNT(vectors); i++) {
+        ml_buf_clear(&out);
+        assert_int_equal(ml_base64_decode_strict(ml_str_of(vectors[i].text), &out, &err), 0);
+        assert_string_equal(ml_buf_cstr(&out), vectors[i].bytes);
+    }
+    ml_buf_fini(&out);
+    ml_buf_init(&out, 2);
+    assert_int_equal(ml_base64_decode_strict(ML_STR("Zm9v"), &out, &err), ML_ELIMIT);
+    ml_buf_fini(&out);
+}
+
 static void test_base64_every_byte_survives_the_round(void **state)
 {
     (void)state;
@@ -99,6 +122,7 @@ int main(void)
         cmocka_unit_test(test_base64_follows_the_rfc_both_ways),
         cmocka_unit_test(test_base64_line_ends_and_spaces_are_skipped),
         cmocka_unit_test(test_base64_anything_else_is_refused_and_leaves_the_output),
+        cmocka_unit_test(test_base64_strict_takes_only_what_is_written),
         cmocka_unit_test(test_base64_every_byte_survives_the_round),
         cmocka_unit_test(test_base64_a_full_buffer_is_told),
     };

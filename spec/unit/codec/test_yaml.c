@@ -302,6 +302,61 @@ static void test_yaml_depth_is_that_of_json_through_aliases_too(void **state)
     }
 }
 
+/* libyaml compares each directive with all before it. */
+static void test_yaml_refuses_directives_without_end(void **state)
+{
+    (void)state;
+    static const char *const breaks[] = {"\n", "\r\n", "\r", "\xc2\x85", "\xe2\x80\xa8"};
+    for (size_t kind = 0; kind < ML_COUNT(breaks); kind++) {
+        for (int count = 100; count <= 101; count++) {
+            struct ml_err err;
+            struct ml_buf yaml = ML_BUF_INIT, out = ML_BUF_INIT;
+            for (int i = 0; i < count; i++)
+                ml_buf_printf(&yaml, "%%TAG !t%d! x%s", i, breaks[kind]);
+            ml_buf_puts(&yaml, "--- a");
+            assert_int_equal(ml_yaml_document(ml_buf_str(&yaml), JSON_MAX, &out, NULL, &err),
+                             count == 100 ? 0 : ML_ELIMIT);
+            ml_buf_fini(&yaml);
+            ml_buf_fini(&out);
+        }
+    }
+}
+
+struct patience {
+    size_t asked, most, held;
+};
+
+static bool goes_on(void *context, size_t held)
+{
+    struct patience *patience = context;
+    patience->held = ML_MAX(patience->held, held);
+    return patience->asked++ < patience->most;
+}
+
+/* Wherever who watches has had enough, the reading ends there, with nothing said. */
+static void test_yaml_ends_when_who_watches_says_so(void **state)
+{
+    (void)state;
+    static const char text[] = "a: &a {b: 1, c: [d, e]}\nf:\n  <<: *a\n  g: 2\n1: 3\n";
+    struct patience all = {.most = SIZE_MAX};
+    for (size_t most = 0; most <= all.asked; most++) {
+        struct patience patience = {.most = most};
+        const struct ml_yaml_watch watch = {goes_on, most ? &patience : &all};
+        struct ml_yaml_stream stream;
+        struct ml_err err = ML_ERR_INIT;
+        struct ml_buf out = ML_BUF_INIT;
+        ml_yaml_stream_init(&stream, ml_str_of(text));
+        stream.watch = &watch;
+        int r = ml_yaml_stream_next(&stream, JSON_MAX, &out, &err);
+        assert_int_equal(r, most == 0 || most == all.asked ? 1 : ML_ELIMIT);
+        if (r < 0)
+            assert_int_equal(out.len, 0);
+        ml_buf_fini(&out);
+    }
+    assert_in_range(all.asked, 20, 100);
+    assert_in_range(all.held, 16 * 32, 8192);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +370,8 @@ int main(void)
         cmocka_unit_test(test_yaml_merge_keys_are_aliases_too),
         cmocka_unit_test(test_yaml_aliases_add_a_megabyte_and_as_much_as_the_text_has),
         cmocka_unit_test(test_yaml_refuses_anchors_without_end),
+        cmocka_unit_test(test_yaml_refuses_directives_without_end),
+        cmocka_unit_test(test_yaml_ends_when_who_watches_says_so),
         cmocka_unit_test(test_yaml_the_maximum_is_exact_and_behind_what_was_there),
         cmocka_unit_test(test_yaml_depth_is_that_of_json_through_aliases_too),
     };

@@ -57,6 +57,17 @@ static void test_client_sends_each_verb_as_the_api_wants_it(void **state)
          "/api/v1/namespaces/default/pods/a",
          "application/json",
          "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":\"Background\"}"},
+        {{.verb = ML_VERB_DELETE, .name = ML_STR("a"), .uid = "u", .foreground = true},
+         "DELETE",
+         "/api/v1/namespaces/default/pods/a",
+         "application/json",
+         "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":\"Foreground\","
+         "\"preconditions\":{\"uid\":\"u\"}}"},
+        {{.verb = ML_VERB_CREATE, .name = ML_STR("a"), .body = ML_STR("{}"), .dry_run = true},
+         "POST",
+         "/api/v1/namespaces/default/pods?dryRun=All",
+         "application/json",
+         "{}"},
         {{.verb = ML_VERB_GET, .path = "/version"}, "GET", "/version", NULL, ""},
     };
     for (size_t i = 0; i < ML_COUNT(rows); i++) {

@@ -4,6 +4,7 @@
 #include "kube/transport_http.h"
 #include "net/http_server.h"
 #include "net/tls.h"
+#include "net/tls_authority.h"
 
 #include <openssl/ssl.h>
 #include <stdio.h>

@@ -29,6 +29,11 @@ static void test_http_server_hands_over_a_request_and_answers(void **state)
         {"GET /pieces HTTP/1.0\r\n\r\n", "GET /pieces? 0", "\r\n\r\none,two", "chunked"},
         {"GET /pieces HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "GET /pieces? 0",
          "\r\n\r\none,two", "Content-Length"},
+        {"GET /counted HTTP/1.1\r\nConnection: close\r\n\r\n", "GET /counted? 0",
+         "content-length: 8\r\n", "chunked"},
+        {"HEAD /counted HTTP/1.1\r\nConnection: close\r\n\r\n", "HEAD /counted? 0",
+         "content-length: 8\r\n", "one"},
+        {"GET /counted HTTP/1.0\r\n\r\n", "GET /counted? 0", "\r\n\r\none,two.", "chunked"},
         {"GET /a HTTP/1.0\r\n\r\n", "GET /a? 0", "\r\n\r\nhello", "chunked"},
         {"GET http://some.host/a?b HTTP/1.1\r\nConnection: close\r\n\r\n", "GET /a?b 0", "hello",
          "X-Bad"},
@@ -52,10 +57,16 @@ static void test_http_server_keeps_a_connection_for_the_next_request(void **stat
     struct served *f = *state;
     struct raw raw;
     served_connect(f, &raw);
-    for (int i = 1; i <= 3; i++) {
-        raw_send(&raw, i == 2 ? "GET /pieces HTTP/1.1\r\n\r\n" : "GET /a HTTP/1.1\r\n\r\n");
-        raw_wait(&raw, i == 2 ? "0\r\n\r\n" : "hello");
-        assert_int_equal(f->requests, i);
+    static const char *const asked[][2] = {{"/a", "hello"},
+                                           {"/pieces", "0\r\n\r\n"},
+                                           {"/counted", "\r\n\r\none,two."},
+                                           {"/a", "hello"}};
+    for (int i = 0; i < (int)ML_COUNT(asked); i++) {
+        char request[64];
+        snprintf(request, sizeof request, "GET %s HTTP/1.1\r\n\r\n", asked[i][0]);
+        raw_send(&raw, request);
+        raw_wait(&raw, asked[i][1]);
+        assert_int_equal(f->requests, i + 1);
         ml_buf_clear(&raw.got);
     }
     assert_int_equal(ml_http_server_connections(f->server), 1);

@@ -2,6 +2,8 @@
 
 #include "net/loop.h"
 
+#include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -422,6 +424,23 @@ static void test_loop_next_is_the_first_timer(void **state)
     assert_true(ml_loop_next(f->loop) == INT64_MAX);
 }
 
+static void ignore_input(struct bufferevent *bev, void *context)
+{
+    (void)bev, (void)context;
+}
+
+/* LeakSanitizer tells, at the end of the program. */
+static void test_loop_free_leaves_no_connection_that_waits_for_its_callback(void **state)
+{
+    struct ml_loop *loop = ml_loop_new(ml_clock_real());
+    struct bufferevent *bev = bufferevent_socket_new(ml_loop_base(loop), -1, 0);
+    (void)state;
+    bufferevent_setcb(bev, ignore_input, NULL, NULL, NULL);
+    bufferevent_trigger(bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+    bufferevent_free(bev);
+    ml_loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_loop_watch_fires_when_readable_and_may_free_itself),
         cmocka_unit_test(test_loop_signal_comes_from_the_loop_and_can_be_taken_away),
         cmocka_unit_test(test_loop_ignores_broken_pipes),
+        cmocka_unit_test(test_loop_free_leaves_no_connection_that_waits_for_its_callback),
         cmocka_unit_test_setup_teardown(test_loop_poll_rounds_gives_up_on_what_never_ends, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_loop_next_is_the_first_timer, setup, teardown),

@@ -1,6 +1,7 @@
 #include "unit.h"
 
 #include "net/tls.h"
+#include "net/tls_authority.h"
 
 #include <stdio.h>
 

@@ -19,7 +19,8 @@ struct wakes_world {
     int woken;
     int64_t delay_ns; /* of the last wake */
     int slowed, hot;
-    char fields[128];
+    char fields[128], rival[64];
+    const char *author; /* of every change by somebody else; NULL: not known */
 };
 
 static void on_wake(void *context, struct ml_str key, const struct ml_change *change,
@@ -39,10 +40,12 @@ static bool every_change_matters(void *context, struct ml_str key, const struct 
     return true;
 }
 
-static void on_slowed(void *context, struct ml_str key, const char *fields, int64_t delay_ns)
+static void on_slowed(void *context, struct ml_str key, const char *fields, const char *rival,
+                      int64_t delay_ns)
 {
     struct wakes_world *self = context;
     (void)key, (void)delay_ns;
+    snprintf(self->rival, sizeof self->rival, "%s", rival ? rival : "");
     self->slowed++;
     snprintf(self->fields, sizeof self->fields, "%s", fields);
 }
@@ -53,8 +56,17 @@ static void on_hot(void *context, struct ml_str key)
     ((struct wakes_world *)context)->hot++;
 }
 
-static const struct ml_enqueue_filter_handler handler = {
-    .wake = on_wake, .matters = every_change_matters, .slowed = on_slowed, .hot = on_hot};
+static const char *author_of_change(void *context, const struct ml_change *change)
+{
+    (void)change;
+    return ((struct wakes_world *)context)->author;
+}
+
+static const struct ml_enqueue_filter_handler handler = {.wake = on_wake,
+                                                         .matters = every_change_matters,
+                                                         .rival = author_of_change,
+                                                         .slowed = on_slowed,
+                                                         .hot = on_hot};
 
 static int setup(void **state)
 {
@@ -474,6 +486,142 @@ static void test_wakes_key_that_asks_for_10_ms_is_not_hot(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* ---- two controllers that change the same fields in turn ---- */
+
+/* The other controller changes the spec, or else the status, at version rv - 1; the run that this
+ * brings changes it back. Returns after how long the run came. */
+static int64_t round_of_fight(struct wakes_world *self, struct ml_informer *informer, bool of_spec,
+                              int rv)
+{
+    int before = self->woken;
+    if (of_spec)
+        spec_changes(self, informer, rv - 1);
+    else
+        status_changes(self, rv - 1);
+    assert_int_equal(self->woken, before + 1);
+    int64_t delay_ns = self->delay_ns;
+    ml_clock_fake_advance(&self->base.world.clock, delay_ns);
+    run_begins(self);
+    run_writes(self, informer, (uint64_t)rv);
+    run_ends(self);
+    if (of_spec)
+        spec_changes(self, informer, rv);
+    else
+        status_changes(self, rv);
+    if (delay_ns == 0) /* else the watch has ended meanwhile */
+        cache_shows(self, informer, rv);
+    return delay_ns;
+}
+
+static void fight_is_slowed(struct wakes_world *self, struct ml_informer *informer, bool of_spec,
+                            const char *fields)
+{
+    int rv = 3;
+    self->author = "other";
+    for (int run = 1; run <= 21; run++, rv += 2)
+        assert_int_equal(round_of_fight(self, informer, of_spec, rv), 0);
+    assert_int_equal(self->slowed, 1);
+    assert_string_equal(self->rival, "other");
+    assert_string_equal(self->fields, fields);
+    for (int64_t pause_s = 1; pause_s <= 1000; pause_s *= 2, rv += 2)
+        assert_int_equal(round_of_fight(self, informer, of_spec, rv), pause_s * ML_NS_PER_S);
+}
+
+static void test_wakes_fight_over_a_field_is_slowed_and_names_the_other(void **state)
+{
+    struct wakes_world *self = *state;
+    fight_is_slowed(self, self->child, true, "Pod d/a: spec.n");
+}
+
+static void test_wakes_fight_over_the_status_is_slowed_too(void **state)
+{
+    struct wakes_world *self = *state;
+    fight_is_slowed(self, self->own, false, "Thing d/a: status.n");
+}
+
+static void test_wakes_fight_goes_on_when_the_answer_comes_after_the_event(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 3;
+    self->author = "other";
+    round_of_fight(self, self->own, false, rv);
+    self->author = NULL; /* from here on nobody knows yet who wrote it */
+    for (int run = 2; run <= 21; run++)
+        round_of_fight(self, self->own, false, rv += 2);
+    assert_int_equal(self->slowed, 1);
+    assert_string_equal(self->rival, "other");
+    assert_int_equal(round_of_fight(self, self->own, false, rv += 2), ML_NS_PER_S);
+}
+
+static void test_wakes_fight_with_somebody_outside_is_none(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 3;
+    for (int run = 1; run <= 60; run++, rv += 2)
+        assert_int_equal(round_of_fight(self, self->own, false, rv), 0);
+    assert_int_equal(self->slowed, 0);
+}
+
+static void test_wakes_fight_is_over_after_a_minute_of_peace(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 3;
+    self->author = "other";
+    for (int run = 1; run <= 15; run++, rv += 2)
+        round_of_fight(self, self->own, false, rv);
+    ml_clock_fake_advance(&self->base.world.clock, 61 * ML_NS_PER_S);
+    for (int run = 1; run <= 20; run++, rv += 2)
+        round_of_fight(self, self->own, false, rv);
+    assert_int_equal(self->slowed, 0);
+}
+
+/* The other one's write comes first: Conflict, so this run writes nothing. */
+static void run_that_loses(struct wakes_world *self)
+{
+    run_begins(self);
+    run_ends(self);
+}
+
+static void test_wakes_fight_is_seen_through_runs_that_lose(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 3;
+    self->author = "other";
+    for (int run = 1; run <= 21; run++, rv += 2) {
+        round_of_fight(self, self->child, true, rv);
+        for (int lost = 0; lost < 3; lost++)
+            run_that_loses(self);
+    }
+    assert_int_equal(self->slowed, 1);
+    ml_enqueue_filter_gone(self->filter, KEY);
+    for (int run = 1; run <= 30; run++, rv += 2) {
+        round_of_fight(self, self->child, true, rv);
+        for (int idle = 0; idle < 4; idle++)
+            run_that_loses(self);
+    }
+    assert_int_equal(self->slowed, 1);
+    assert_nothing_known(self);
+}
+
+/* Another controller writes one field, this one answers in another: that is work, not a fight. */
+static void test_wakes_controllers_that_hand_work_to_each_other_are_not_slowed(void **state)
+{
+    struct wakes_world *self = *state;
+    self->author = "other";
+    for (int rv = 3; rv < 100; rv += 2) {
+        int before = self->woken;
+        spec_changes(self, self->own, rv - 1);
+        assert_int_equal(self->woken, before + 1);
+        assert_int_equal(self->delay_ns, 0);
+        run_begins(self);
+        run_writes(self, self->own, (uint64_t)rv);
+        run_ends(self);
+        status_changes(self, rv);
+        cache_shows(self, self->own, rv);
+    }
+    assert_int_equal(self->slowed, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +644,13 @@ int main(void)
         TEST(test_wakes_take_progress_for_no_loop),
         TEST(test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once),
         TEST(test_wakes_key_that_asks_again_at_once_is_slowed_after_100_runs),
+        TEST(test_wakes_fight_over_a_field_is_slowed_and_names_the_other),
+        TEST(test_wakes_fight_over_the_status_is_slowed_too),
+        TEST(test_wakes_fight_goes_on_when_the_answer_comes_after_the_event),
+        TEST(test_wakes_fight_with_somebody_outside_is_none),
+        TEST(test_wakes_fight_is_over_after_a_minute_of_peace),
+        TEST(test_wakes_fight_is_seen_through_runs_that_lose),
+        TEST(test_wakes_controllers_that_hand_work_to_each_other_are_not_slowed),
         TEST(test_wakes_key_that_asks_for_10_ms_is_not_hot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

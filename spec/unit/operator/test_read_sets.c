@@ -147,12 +147,18 @@ static void test_read_sets_repair_what_was_applied(void **state)
     assert_non_null(strstr(only_write(world)->path, "/parts/p"));
 }
 
-/* That the object is invalid is the host's to take back, whatever the script returns. */
-static void test_read_sets_wake_when_somebody_calls_the_object_invalid(void **state)
+/* That a reconcile failed is the host's to take back, whatever the script returns. */
+static void test_read_sets_wake_when_somebody_says_that_it_failed(void **state)
 {
     struct world *world = *state;
     begin(world, "", "return");
-    status_is(world, 12, "{\"conditions\":[{\"type\":\"Valid\",\"status\":\"False\"}]}");
+    status_is(world, 12,
+              "{\"conditions\":[{\"type\":\"Reconciled\",\"status\":\"False\","
+              "\"message\":\"two: no\"}]}");
+    assert_int_equal(runs(world), 1); /* another controller did */
+    status_is(world, 13,
+              "{\"conditions\":[{\"type\":\"Reconciled\",\"status\":\"False\","
+              "\"message\":\"one: no\"}]}");
     assert_non_null(strstr(only_write(world)->body, "\"True\""));
 }
 
@@ -192,6 +198,7 @@ static void test_read_sets_of_a_failed_run_are_none(void **state)
     ML_AUTO_FREE char *text = owner("", "return ctx.terminal('odd')");
     tell(world, text, NULL);
     reply_no_parts(world);
+    accept_all(world); /* the status, and an Event */
     part_has(world, "ADDED", 11, "{}");
     part_has(world, "MODIFIED", 12, "{\"x\":1}");
     assert_int_equal(
@@ -284,7 +291,7 @@ int main(void)
         SCRIPTS_TEST(test_read_sets_wake_for_any_change_of_the_object_but_of_its_status),
         SCRIPTS_TEST(test_read_sets_repair_a_status_that_was_returned),
         SCRIPTS_TEST(test_read_sets_repair_what_was_applied),
-        SCRIPTS_TEST(test_read_sets_wake_when_somebody_calls_the_object_invalid),
+        SCRIPTS_TEST(test_read_sets_wake_when_somebody_says_that_it_failed),
         SCRIPTS_TEST(test_read_sets_are_not_certain_before_the_own_status_is_back),
         SCRIPTS_TEST(test_read_sets_end_when_the_own_status_changes_what_was_read),
         SCRIPTS_TEST(test_read_sets_of_a_failed_run_are_none),

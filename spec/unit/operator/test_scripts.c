@@ -221,6 +221,45 @@ static void set_true(void *context)
     *(bool *)context = true;
 }
 
+/* Offset of a text in the log; -1: it is not there. */
+static long place_in_log(const struct world *world, const char *text)
+{
+    static char log[256 * 1024];
+    ssize_t len = pread(world->log.fd, log, sizeof log - 1, 0);
+    log[ML_MAX(len, 0)] = '\0';
+    const char *found = strstr(log, text);
+    return found ? found - log : -1;
+}
+
+/* Of a hundred things. Half of them took part in no change since the first version went live. */
+static void test_scripts_indexes_are_complete_when_a_version_goes_live(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = many_things();
+    ML_AUTO_FREE char *one = script("one", "");
+    static const char two[] =
+        "local m = require 'moonloop' local Thing = m.kind('test.dev/v1', 'Thing')\n"
+        "local by = m.index(Thing, function(t) for i = 1, 20000 do end\n"
+        "if t.metadata.name == 't7' then error 'odd' end return t.metadata.name:sub(1, 2) end)\n"
+        "return m.controller { name = 'one', reconciles = Thing, reconcile = function(t, ctx)\n"
+        "if t.metadata.name == 't30' then return { status = { phase = 'has ' ..\n"
+        "#ctx.list(Thing, { index = by, key = 't3' }) } } end end }\n";
+    world->things = things;
+    tell(world, one, NULL);
+    assert_int_equal(world->write_count, 0);
+    tell(world, two, NULL);
+    for (int i = 0; i < 100 && world->write_count < 2; i++)
+        advance(world, ML_NS_PER_S);
+    assert_int_equal(world->write_count, 2); /* and an Event about t7 */
+    const struct fake_call *patch = strstr(world->writes[0]->path, "/t30/") ? world->writes[0]
+                                                                            : world->writes[1];
+    assert_non_null(strstr(patch->body, "\"phase\":\"has 11\""));
+    long failed = place_in_log(world, "function of an index failed");
+    assert_true(failed >= 0 && failed < place_in_log(world, "new version is live"));
+    for (size_t i = 0; i < 2; i++)
+        fake_reply(world->writes[i], 201, "{}");
+}
+
 static void test_scripts_stop_with_nothing_under_way_is_told_from_the_loop(void **state)
 {
     struct world *world = *state;
@@ -309,6 +348,7 @@ int main(void)
         SCRIPTS_TEST(test_scripts_wait_for_a_kind_that_is_not_installed),
         SCRIPTS_TEST(test_scripts_watch_the_part_that_they_declare),
         SCRIPTS_TEST(test_scripts_wait_for_every_cache_of_theirs),
+        SCRIPTS_TEST(test_scripts_indexes_are_complete_when_a_version_goes_live),
         SCRIPTS_TEST(test_scripts_stop_with_nothing_under_way_is_told_from_the_loop),
         SCRIPTS_TEST(test_scripts_stop_waits_for_what_is_under_way),
         SCRIPTS_TEST(test_scripts_stop_begins_nothing_that_waits),

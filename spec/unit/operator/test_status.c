@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
+#include "operator/conditions.h"
 #include "operator/status.h"
 #include "script/maxima.h"
 
@@ -21,24 +22,15 @@ static struct ml_object *object_with(const char *status)
     return object;
 }
 
-static struct ml_result ok_with(const char *status)
-{
-    return (struct ml_result){
-        .outcome = ML_OUTCOME_OK,
-        .err = ML_ERR_INIT,
-        .status = ml_str_of(status),
-        .requeue_after_ns = -1,
-        .requeue_at_ns = -1,
-    };
-}
-
 /* The patch's status part, or "" when nothing is to be written. */
-static char *patched(const char *status, const struct ml_result *result)
+static char *patched_with(const char *before, const char *returned,
+                          const struct ml_reconciled *reconciled)
 {
-    struct ml_object *object = object_with(status);
+    struct ml_object *object = object_with(before);
     struct ml_buf patch = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
-    assert_int_equal(ml_status_patch(object, result, NOW, &patch, &err), 0);
+    assert_int_equal(ml_status_patch(object, ml_str_of(returned), reconciled, NOW, &patch, &err),
+                     0);
     ml_object_unref(object);
     static const char guard[] =
         "{\"metadata\":{\"uid\":\"u1\",\"resourceVersion\":\"7\"},\"status\":";
@@ -49,6 +41,13 @@ static char *patched(const char *status, const struct ml_result *result)
         patch.len--; /* the closing brace */
     }
     return ml_buf_take(&patch);
+}
+
+static void assert_patch(const char *before, const char *returned,
+                         const struct ml_reconciled *reconciled, const char *patch)
+{
+    ML_AUTO_FREE char *found = patched_with(before, returned, reconciled);
+    assert_string_equal(found ? found : "", patch);
 }
 
 static void test_status_writes_the_difference_only(void **state)
@@ -65,49 +64,125 @@ static void test_status_writes_the_difference_only(void **state)
         {"{\"nodes\":[\"a\"]}", "{\"nodes\":[\"a\"]}", ""},
     };
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
-        struct ml_result result = ok_with(cases[i].returned);
-        char *patch = patched(cases[i].before, &result);
-        assert_string_equal(patch, cases[i].patch);
-        free(patch);
+        assert_patch(cases[i].before, cases[i].returned, NULL, cases[i].patch);
     }
 }
 
-#define CONDITION(status, reason, message, generation, time)                                       \
-    "{\"type\":\"Valid\",\"status\":\"" status "\",\"reason\":\"" reason                           \
+#define EARLIER  "2001-01-01T00:00:00Z"
+#define NOW_TEXT "2023-11-14T22:13:20Z"
+
+#define RECONCILED(status, reason, message, generation, time)                                      \
+    "{\"type\":\"Reconciled\",\"status\":\"" status "\",\"reason\":\"" reason                      \
     "\",\"message\":\"" message "\",\"observedGeneration\":" generation                            \
     ",\"lastTransitionTime\":\"" time "\"}"
+#define ALONE(condition) "{\"conditions\":[" condition "]}"
 
-static void test_status_of_an_invalid_object_says_so_and_takes_it_back(void **state)
+static const struct ml_reconciled good = {.controller = "cnat"};
+
+static struct ml_reconciled failed(const char *reason, const char *message)
+{
+    return (struct ml_reconciled){.controller = "cnat", .failure = reason, .message = message};
+}
+
+static void test_status_of_a_failed_reconcile_says_so_and_takes_it_back(void **state)
 {
     (void)state;
-    struct ml_result invalid = ok_with("");
-    invalid.outcome = ML_OUTCOME_INVALID;
-    invalid.field = ML_STR("spec.schedule");
-    ml_err_set(&invalid.err, ML_EINVALID, "no such month");
-    char *patch = patched("{}", &invalid);
-    assert_string_equal(patch, "{\"conditions\":[" CONDITION("False", "Invalid",
-                                                             "spec.schedule: no such month", "3",
-                                                             "2023-11-14T22:13:20Z") "]}");
-    free(patch);
+    struct ml_reconciled invalid = failed("Invalid", "spec.schedule: no such month");
+    assert_patch(
+        "{}", "", &invalid,
+        ALONE(RECONCILED("False", "Invalid", "cnat: spec.schedule: no such month", "3", NOW_TEXT)));
+    /* With what the script returned beside it. */
+    assert_patch("{}", "{\"phase\":\"BAD\"}", &invalid,
+                 "{\"phase\":\"BAD\",\"conditions\":[" RECONCILED(
+                     "False", "Invalid", "cnat: spec.schedule: no such month", "3", NOW_TEXT) "]}");
+    assert_patch(
+        ALONE(RECONCILED("False", "Invalid", "cnat: spec.schedule: x", "2", EARLIER)),
+        "{\"phase\":\"PENDING\"}", &good,
+        "{\"conditions\":[" RECONCILED("True", "Reconciled", "", "3", NOW_TEXT) "],"
+                                                                                "\"phase\":"
+                                                                                "\"PENDING\"}");
+}
 
-    /* Said already: nothing to write. */
-    patch = patched("{\"conditions\":[" CONDITION("False", "Invalid",
-                                                  "spec.schedule: no such month", "3",
-                                                  "2001-01-01T00:00:00Z") "]}",
-                    &invalid);
-    assert_string_equal(patch, "");
-    free(patch);
+static void test_status_of_an_object_that_never_failed_has_no_condition(void **state)
+{
+    (void)state;
+    assert_patch("{}", "", &good, "");
+    assert_patch("{\"phase\":\"A\"}", "{\"phase\":\"A\"}", &good, "");
+    assert_patch(ALONE(RECONCILED("True", "Reconciled", "", "1", EARLIER)), "", &good, "");
+}
 
-    struct ml_result fine = ok_with("{\"phase\":\"PENDING\"}");
-    patch = patched("{\"conditions\":[" CONDITION("False", "Invalid", "spec.schedule: x", "2",
-                                                  "2001-01-01T00:00:00Z") "]}",
-                    &fine);
-    assert_string_equal(patch,
-                        "{\"conditions\":[" CONDITION("True", "Valid", "", "3",
-                                                      "2023-11-14T22:13:20Z") "],"
-                                                                              "\"phase\":"
-                                                                              "\"PENDING\"}");
-    free(patch);
+static void test_status_says_a_failure_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *message;
+        bool is_new;
+    } cases[] = {
+        {"cnat.lua:12: boom at 17 of 20", false},
+        {"cnat.lua:12: boom at 18 of 9", false}, /* numbers alone */
+        {"cnat.lua:13: boom at 17 of 20", true}, /* another line */
+        {"cnat.lua:12: bang at 17 of 20", true},
+        {"cnat.lua:12: boom at 17 of 20, again", true},
+        {"cnat.lua:12: boom at 17 of", true},
+        {"cnat.lua:12: boom at x of 20", true},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct ml_reconciled again = failed("ReconcileFailed", cases[i].message);
+        ML_AUTO_FREE char *patch = patched_with(
+            ALONE(RECONCILED("False", "ReconcileFailed", "cnat: cnat.lua:12: boom at 17 of 20", "3",
+                             EARLIER)),
+            "", &again);
+        if ((patch && *patch) != cases[i].is_new)
+            fail_msg("%s: %s", cases[i].message, patch);
+        if (cases[i].is_new) /* False it was, and False it is */
+            assert_non_null(strstr(patch, EARLIER));
+    }
+    /* Another reason, and another generation. */
+    struct ml_reconciled other = failed("Failed", "cnat.lua:12: boom");
+    assert_patch(
+        ALONE(RECONCILED("False", "ReconcileFailed", "cnat: cnat.lua:12: boom", "3", EARLIER)), "",
+        &other, ALONE(RECONCILED("False", "Failed", "cnat: cnat.lua:12: boom", "3", EARLIER)));
+    assert_patch(ALONE(RECONCILED("False", "Failed", "cnat: cnat.lua:12: boom", "2", EARLIER)), "",
+                 &other,
+                 ALONE(RECONCILED("False", "Failed", "cnat: cnat.lua:12: boom", "3", EARLIER)));
+}
+
+/* Two controllers of one kind do not take turns at it. */
+static void test_status_leaves_the_failure_of_another_controller_alone(void **state)
+{
+    (void)state;
+    const char *others = ALONE(RECONCILED("False", "Failed", "cnat-2: a.lua:1: no", "3", EARLIER));
+    struct ml_reconciled mine = failed("Failed", "cnat.lua:1: no");
+    assert_patch(others, "", &good, "");
+    assert_patch(others, "", &mine, "");
+    assert_false(ml_reconciled_failed(
+        ml_str_of("[" RECONCILED("False", "Failed", "cnat-2: no", "3", EARLIER) "]"), "cnat"));
+    assert_true(ml_reconciled_failed(
+        ml_str_of("[" RECONCILED("False", "Failed", "cnat: no", "3", EARLIER) "]"), "cnat"));
+}
+
+/* What is no UTF-8 reads otherwise once it was sent: it is no other failure for that. */
+static void test_status_compares_a_failure_as_the_server_shows_it(void **state)
+{
+    (void)state;
+    struct ml_reconciled cut = failed("Failed", "a.lua:1: caf\xc3");
+    ML_AUTO_FREE char *first = patched_with("{}", "", &cut);
+    assert_non_null(strstr(first, "cnat: a.lua:1: caf\xef\xbf\xbd\""));
+    assert_patch(first, "", &cut, "");
+}
+
+static void test_status_conditions_are_removed_by_null(void **state)
+{
+    (void)state;
+    static const char remove[] =
+        "{\"conditions\":[{\"type\":\"A\",\"status\":null},{\"type\":\"X\",\"status\":null}]}";
+    assert_patch("{}", remove, NULL, "");
+    assert_patch("{\"conditions\":[{\"type\":\"B\",\"status\":\"True\"}]}", remove, NULL, "");
+    assert_patch("{\"conditions\":[{\"type\":\"A\",\"status\":\"True\"},{\"type\":\"B\","
+                 "\"status\":\"True\"}]}",
+                 remove, NULL, "{\"conditions\":[{\"type\":\"B\",\"status\":\"True\"}]}");
+    assert_patch("{\"conditions\":[{\"type\":\"A\",\"status\":\"True\"}]}", remove, NULL,
+                 "{\"conditions\":[]}");
 }
 
 static void test_conditions_merge_by_type_and_keep_the_time(void **state)
@@ -176,11 +251,11 @@ static void test_too_many_conditions_are_refused(void **state)
     (void)state;
     ML_AUTO_FREE char *wanted = many_conditions(0, SCRIPT_CONDITIONS_MAX + 1);
     ML_AUTO_FREE char *status = ml_asprintf("{\"conditions\":%s}", wanted);
-    struct ml_result result = ok_with(status);
     struct ml_object *object = object_with("{}");
     struct ml_err err = ML_ERR_INIT;
     struct ml_buf patch = ML_BUF_INIT;
-    assert_int_equal(ml_status_patch(object, &result, NOW, &patch, &err), ML_ESCRIPT);
+    assert_int_equal(ml_status_patch(object, ml_str_of(status), NULL, NOW, &patch, &err),
+                     ML_ESCRIPT);
     assert_non_null(strstr(err.message, "status.conditions: 257 conditions; at most 256"));
     ml_object_unref(object);
 }
@@ -203,7 +278,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_status_writes_the_difference_only),
-        cmocka_unit_test(test_status_of_an_invalid_object_says_so_and_takes_it_back),
+        cmocka_unit_test(test_status_of_a_failed_reconcile_says_so_and_takes_it_back),
+        cmocka_unit_test(test_status_of_an_object_that_never_failed_has_no_condition),
+        cmocka_unit_test(test_status_says_a_failure_once),
+        cmocka_unit_test(test_status_leaves_the_failure_of_another_controller_alone),
+        cmocka_unit_test(test_status_compares_a_failure_as_the_server_shows_it),
+        cmocka_unit_test(test_status_conditions_are_removed_by_null),
         cmocka_unit_test(test_many_conditions_cost_no_more_than_their_number),
         cmocka_unit_test(test_too_many_conditions_are_refused),
         cmocka_unit_test(test_conditions_merge_by_type_and_keep_the_time),

@@ -89,14 +89,15 @@ static void test_api_name_that_does_not_exist_brings_the_one_meant(void **state)
         {"ctx[('g'):rep(1000)]()", "ctx has no 'ggggggg"},
         {"moonloop.nul()", "moonloop has no 'nul'; did you mean 'null'?"},
         {"moonloop.xyz()",
-         "moonloop has no 'xyz'; it has kind, controller, watch, array, null, is_null"},
+         "moonloop has no 'xyz'; it has kind, controller, recreate, watch, index, array, null, "
+         "is_null"},
         {"time.prase('x')", "moonloop.time has no 'prase'; did you mean 'parse'?"},
         {"time.xyz()", "moonloop.time has no 'xyz'; it has utc, parse, format, duration"},
         {"ctx.list(Pod, { label = {} })",
-         "ctx.list(Kind [, { namespace =, labels =, owned = }]): unknown field 'label'; did you "
-         "mean 'labels'?"},
+         "ctx.list(Kind [, { namespace =, labels =, owned =, fields =, index =, key = }]): unknown "
+         "field 'label'; did you mean 'labels'?"},
         {"ctx.list(Pod, { [1] = 'x' })",
-         "unknown field '1'; the fields are namespace, labels, owned"},
+         "unknown field '1'; the fields are namespace, labels, owned, fields, index, key"},
         {"ctx.list(Pod, setmetatable({ own = true }, { __pairs = error, __index = error }))",
          "unknown field 'own'; did you mean 'owned'?"},
         {"local x = Pod.apiversion", "a kind has no 'apiversion'; did you mean 'apiVersion'?"},

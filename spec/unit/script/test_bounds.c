@@ -36,6 +36,20 @@ static const char *const roots[][2] = {
     {"time", "moonloop.time"},
     {"names", "moonloop.names"},
     {"result", "moonloop.result"},
+    {"children", "moonloop.children"},
+    {"webhooks", "moonloop.webhooks"},
+    {"verdict_of", "moonloop.verdict"},
+    {"calendar", "moonloop.calendar"},
+    {"cron", "moonloop.cron"},
+    {"crypto", "moonloop.crypto"},
+    {"base64", "moonloop.base64"},
+    {"quantity", "moonloop.quantity"},
+    {"amount", "moonloop.amount"},
+    {"natural", "moonloop.natural"},
+    {"yaml", "moonloop.yaml"},
+    {"labels_module", "moonloop.labels"},
+    {"conditions", "moonloop.conditions"},
+    {"variables", "moonloop.globals"},
     {"cjson", "cjson"},
     {"ctx", "ctx"},
     {"text", "string"},
@@ -58,6 +72,13 @@ static const char fill_roots[] =
     "local cjson = require 'cjson'\n"
     "roots.globals, roots.moonloop, roots.time, roots.cjson = _ENV, moonloop, time, cjson\n"
     "roots.names, roots.result = require 'moonloop.names', require 'moonloop.result'\n"
+    "roots.children = require 'moonloop.children'\n"
+    "roots.webhooks, roots.verdict_of = require 'moonloop.webhooks', require 'moonloop.verdict'\n"
+    "for _, name in ipairs { 'calendar', 'cron', 'crypto', 'base64', 'quantity', 'amount',\n"
+    "  'natural', 'yaml' } do roots[name] = require('moonloop.' .. name) end\n"
+    "roots.labels_module = require 'moonloop.labels'\n"
+    "roots.conditions, roots.variables = require 'moonloop.conditions', require "
+    "'moonloop.globals'\n"
     "roots.ctx, roots.text, roots.kind, roots.list = ctx, '', Pod, moonloop.array {}\n"
     "roots.controller = moonloop.controller { name = 'x', reconciles = Pod, reconcile = error }\n"
     "roots.object, roots.absent, roots.labels = at, at.status, at.metadata.labels\n"
@@ -210,7 +231,14 @@ static void test_each_function_has_a_row_and_each_row_a_function(void **state)
 /* The largest that fits: text S, list T, object D of long values, object K of many keys. */
 static const char largest[] =
     "local cjson, names, result = require 'cjson', require 'moonloop.names', "
-    "require 'moonloop.result' "
+    "require 'moonloop.result' local children = require 'moonloop.children' "
+    "local webhooks, verdict = require 'moonloop.webhooks', require 'moonloop.verdict' "
+    "local calendar, cron = require 'moonloop.calendar', require 'moonloop.cron' "
+    "local crypto, base64 = require 'moonloop.crypto', require 'moonloop.base64' "
+    "local quantity, amount = require 'moonloop.quantity', require 'moonloop.amount' "
+    "local natural, yaml = require 'moonloop.natural', require 'moonloop.yaml' "
+    "local labels = require 'moonloop.labels' "
+    "local conditions, globals = require 'moonloop.conditions', require 'moonloop.globals' "
     "local S, T, D, K = ('a'):rep(1000000), {}, {}, {} "
     "for i = 1, 100000 do T[i] = i end for i = 1, 1000 do D['k' .. i] = S end "
     "for i = 1, 30000 do K['k' .. i] = i end "
@@ -249,6 +277,19 @@ static char *large_object(void)
     return ml_buf_take(&text);
 }
 
+/* One that the reconciled object controls, full of keys. */
+static char *large_secret(void)
+{
+    struct ml_buf text = ML_BUF_INIT;
+    ml_buf_puts(&text, "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\",\"uid\":\"u\","
+                       "\"resourceVersion\":\"1\",\"ownerReferences\":[{\"uid\":\"at-uid\","
+                       "\"controller\":true}]},\"data\":{");
+    for (int i = 0; i < 40000; i++)
+        ml_buf_printf(&text, "%s\"key%d\":\"eHh4eHh4\"", i ? "," : "", i);
+    ml_buf_puts(&text, "}}");
+    return ml_buf_take(&text);
+}
+
 /* What is looked over when a field is looked for. */
 static char *long_values(void)
 {
@@ -263,6 +304,9 @@ static char *long_values(void)
 #define LARGE_POD                                                                                  \
     "local p = pod(at) p.spec = K p.metadata.annotations = { a = S, b = S } "                      \
     "p.metadata.labels = K "
+/* A text of YAML that is read over and over. */
+#define YAML_OF(middle, before, after)                                                             \
+    "local y = '" before "' .. " middle " .. '" after "' while true do yaml.decode(y) end"
 #define OF_A_SECRET "{ apiVersion = 'v1', kind = 'Secret', metadata = { name = 's' } }"
 
 /* What is not called as its name stands there, and what has something worse than `largest`. */
@@ -286,16 +330,41 @@ static const struct {
     {"ctx.get", "while true do pcall(ctx.get, Pod, S) pcall(ctx.get, Pod, 'x', S) end", NULL},
     {"ctx.get", "while true do pcall(ctx.get, T) pcall(ctx.get, Pod, 'none') end", NULL},
     {"ctx.get", "ctx.get(Secret, 's')", large_object},
+    {"ctx.http",
+     "while true do pcall(ctx.http, K) pcall(ctx.http, { url = S }) pcall(ctx.http, { url = 'x', "
+     "headers = K, body = S }) pcall(ctx.http, { url = 'https://a.test/' .. S }) end",
+     NULL},
     {"ctx.invalid", "each(ctx.invalid)", NULL},
     {"ctx.invalid", "return ctx.invalid(S, S)", NULL},
+    {"ctx.invalid", "while true do pcall(ctx.invalid, 'x', 'y', K) pcall(ctx.invalid, S, S, D) end",
+     NULL},
+    {"moonloop.conditions.list",
+     "local all, one = {}, { status = true, message = S } for i = 1, 1000 do all['c' .. i] = one "
+     "end while true do pcall(conditions.list, all) pcall(conditions.list, { [S] = one }) end",
+     NULL},
     {"ctx.list",
      "while true do pcall(ctx.list, Secret, { labels = K }) pcall(ctx.list, Pod, K)\n"
      "pcall(ctx.list, Secret, { labels = { a = S } }) pcall(ctx.list, Pod, { namespace = S }) end",
      NULL},
+    {"ctx.list",
+     "while true do pcall(ctx.list, Pod, { fields = K }) pcall(ctx.list, Pod, { fields = D })\n"
+     "pcall(ctx.list, Secret, { fields = { a = S } }) pcall(ctx.list, Pod, { key = S }) end",
+     NULL},
     {"ctx.list", "ctx.list(Secret, { owned = true })", many_items},
     {"ctx.list", "ctx.list(Secret, { namespace = '*' })", many_items},
     {"ctx.log", "while true do pcall(ctx.log, S, K) pcall(ctx.log, S, D) end", NULL},
+    {"ctx.metric",
+     "while true do pcall(ctx.metric, 'm', 1, K) pcall(ctx.metric, S, 1, D)\n"
+     "pcall(ctx.metric, 'm', 1, { l = S }) pcall(ctx.metric, 'm', 1, { l = S:sub(1, 256) }) end",
+     NULL},
     {"ctx.now", "while true do ctx.now() end", NULL},
+    {"ctx.once",
+     "while true do pcall(ctx.once, 's', K) pcall(ctx.once, S, D) pcall(ctx.once, T) end", NULL},
+    {"ctx.once",
+     "local F = {} for i = 1, 100 do F['k' .. i] = function() return S:sub(1, 65536) end end\n"
+     "ctx.once('s', F)",
+     large_secret},
+    {"ctx.once", "ctx.once('s', { a = function() return S end })", large_object},
     {"ctx.patch",
      LARGE_POD "p.metadata.uid, p.metadata.resourceVersion = 'u', '1'\n"
                "while true do pcall(ctx.patch, p, { spec = K }) pcall(ctx.patch, p, D) end",
@@ -377,6 +446,12 @@ static const struct {
      "local s = '\"' .. ('\\\\u0001'):rep(160000) .. '\"'\n"
      "while true do cjson.decode(s) end",
      NULL},
+    {"moonloop.children.carry_out",
+     "local l = {} for i = 1, 1000 do l[i] = pod(at) l[i].metadata.name = 'p' .. i end\n"
+     "l[1000] = pod(at) l[1000].metadata.name = 'p1' return { children = l }",
+     NULL},
+    {"moonloop.children.carry_out",
+     LARGE_POD "while true do pcall(children.carry_out, 'x', { p, p }) end", NULL},
     {"moonloop.controller",
      "while true do pcall(moonloop.controller, { name = S, reconciles = Pod, reconcile = error })\n"
      "pcall(moonloop.controller, { name = 'x', reconciles = Pod, reconcile = error, owns = T,\n"
@@ -389,9 +464,71 @@ static const struct {
      NULL},
     {"moonloop.__index", "while true do pcall(function() return moonloop[S] end) end", NULL},
     {"moonloop.time.__index", "while true do pcall(function() return time[S] end) end", NULL},
+    {"moonloop.index",
+     "while true do pcall(moonloop.index, Pod, error) pcall(moonloop.index, S, S) end", NULL},
     {"moonloop.watch", "while true do pcall(moonloop.watch, Pod, error, T) end", NULL},
     {"moonloop.time.duration",
      "local d = ('1s'):rep(8000) while true do pcall(time.duration, d) end", NULL},
+    {"moonloop.time.cron",
+     "while true do time.cron('0 0 30 2 *', 0) time.cron('59 23 29 2 *', -2e9) time.cron(S, 0)\n"
+     "time.cron(('0-59/1,'):rep(34) .. '0 * * * *', 0) end",
+     NULL},
+    {"moonloop.crypto.__index", "while true do pcall(function() return crypto[S] end) end", NULL},
+    {"moonloop.base64.__index", "while true do pcall(function() return base64[S] end) end", NULL},
+    {"moonloop.quantity.__index", "while true do pcall(function() return quantity[S] end) end",
+     NULL},
+    {"moonloop.yaml.__index", "while true do pcall(function() return yaml[S] end) end", NULL},
+    {"moonloop.labels.__index", "while true do pcall(function() return labels[S] end) end", NULL},
+    {"moonloop.crypto.password",
+     "local all = {} for i = 0, 128 do all[i + 1] = string.char(i) end\n"
+     "all = table.concat(all) while true do crypto.password(1024, all) end",
+     NULL},
+    {"moonloop.crypto.random", "while true do crypto.random(65536, 'hex') end", NULL},
+    {"moonloop.crypto.sha256", "local s = S .. S .. S while true do crypto.sha256(s) end", NULL},
+    {"moonloop.crypto.hmac_sha256",
+     "local s = S .. S .. S while true do crypto.hmac_sha256(s, s) end", NULL},
+    {"moonloop.base64.encode", "local s = S .. S while true do base64.encode(s) end", NULL},
+    {"moonloop.base64.decode", "local s = S .. S .. S while true do base64.decode(s) end", NULL},
+    {"moonloop.quantity.multiply",
+     "local q = ('9'):rep(60) .. 'e-60' while true do quantity.multiply(q, q) end", NULL},
+    {"moonloop.quantity.add",
+     "local q = '0.' .. ('9'):rep(120) .. 'Ei' while true do quantity.add(q, '-1e35') end", NULL},
+    {"moonloop.yaml.encode", "while true do pcall(yaml.encode, K) pcall(yaml.encode, T) end", NULL},
+    {"moonloop.yaml.encode",
+     "local t = { ('\xc2\x85'):rep(200000) } while true do pcall(yaml.encode, t) end", NULL},
+    {"moonloop.yaml.encode",
+     "local t = { (' \\n'):rep(200000) .. 'x' } while true do pcall(yaml.encode, t) end", NULL},
+    {"moonloop.yaml.decode", YAML_OF("('a,'):rep(520000)", "[", "]"), NULL},
+    {"moonloop.yaml.decode", YAML_OF("('[]:0,'):rep(170000)", "{", "}"), NULL},
+    {"moonloop.yaml.decode", YAML_OF("('x: y\\n'):rep(200000)", "", ""), NULL},
+    {"moonloop.yaml.decode", YAML_OF("('---\\n'):rep(260000)", "", ""), NULL},
+    {"moonloop.yaml.decode", YAML_OF("('a b\\n\\n'):rep(200000)", "\"", "\""), NULL},
+    {"moonloop.yaml.decode", YAML_OF("('0x1'):rep(300000)", "", ""), NULL},
+    {"moonloop.yaml.decode", YAML_OF("('# x\\n'):rep(200000)", "", "a"), NULL},
+    {"moonloop.yaml.decode",
+     "local y = ('['):rep(120) .. ('{},'):rep(300000) while true do yaml.decode(y) end", NULL},
+    {"moonloop.yaml.decode",
+     "local y = {} for i = 1, 60000 do y[i] = 'k' .. i * 7919 % 60000 .. 'x:' end\n"
+     "y = table.concat(y, '\\n') while true do yaml.decode(y) end",
+     NULL},
+    {"moonloop.yaml.decode",
+     "local y = {} for i = 1, 70000 do y[i] = '%TAG !' .. i .. '! b' end\n"
+     "y = table.concat(y, '\\n') .. '\\n--- a' while true do yaml.decode(y) end",
+     NULL},
+    {"moonloop.yaml.decode",
+     "local y = { 'a: &a {' } for i = 1, 3000 do y[i + 1] = 'k' .. i .. ': 1,' end\n"
+     "y = table.concat(y) .. '}\\nb:\\n  <<: [' .. ('*a,'):rep(3000) .. ']\\n'\n"
+     "while true do yaml.decode(y) end",
+     NULL},
+    {"moonloop.labels.match",
+     "local l, s = {}, ('a,'):rep(2040) .. 'b' for i = 1, 900 do l['k' .. i] = 'v' end l.a = ''\n"
+     "while true do labels.match(s, l) end",
+     NULL},
+    {"moonloop.labels.match",
+     "local v = {} for i = 1, 900 do v[i] = 'v' .. i end\n"
+     "local e = { key = 'a', operator = 'In', values = v }\n"
+     "while true do labels.match({ matchExpressions = { e } }, { a = 'b' }) end",
+     NULL},
 };
 
 struct cost {
@@ -438,6 +575,8 @@ static size_t check_cost(const char *name, const char *statements, char *(*answe
                     statements);
         return 1;
     }
+    if (cost.cpu_ns > 2 * DEADLINE_NS) /* once more: others may have taken the processor's caches */
+        cost.cpu_ns = ML_MIN(cost.cpu_ns, cost_of(statements, answer).cpu_ns);
     if (cost.cpu_ns <= 2 * DEADLINE_NS && cost.memory <= MEMORY_MAX)
         return 0;
     print_error("%s: %d ms of CPU with a deadline of %d ms, %zu KiB: %s\n", name,
@@ -453,9 +592,8 @@ static char *expression_of(const char *name)
         return NULL;
     if (strncmp(name, "moonloop.time.", 14) == 0)
         return ml_asprintf("time.%s", name + 14);
-    if (strncmp(name, "moonloop.names.", 15) == 0 || strncmp(name, "moonloop.result.", 16) == 0)
-        return ml_strdup(name + strlen("moonloop."));
-    return ml_strdup(name);
+    bool is_of_module = strncmp(name, "moonloop.", 9) == 0 && strchr(name + 9, '.');
+    return ml_strdup(is_of_module ? name + 9 : name);
 }
 
 static void test_each_function_keeps_to_its_bound(void **state)

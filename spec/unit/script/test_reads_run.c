@@ -90,6 +90,14 @@ static void test_run_that_drew_random_numbers_has_none(void **state)
     expect("local n = math.random()", "it draws random numbers");
     expect("local n = math.random(6)", "it draws random numbers");
     expect_of("local n = math.random()\n", "nil", "local m = n", "reads", 0);
+    static const char *const calls[] = {"password(12)", "random(8)", "uuid()"};
+    for (size_t i = 0; i < ML_COUNT(calls); i++) {
+        ML_AUTO_FREE char *body = ml_asprintf("crypto.%s", calls[i]);
+        expect_of("local crypto = require 'moonloop.crypto'\n", "nil", body,
+                  "it draws random numbers", 0);
+    }
+    expect_of("local crypto = require 'moonloop.crypto'\n", "nil", "crypto.sha256('x')", "reads",
+              0);
 }
 
 static void test_run_that_asked_for_the_time_has_one_if_it_is_called_again(void **state)
@@ -116,9 +124,9 @@ static void test_run_that_caught_the_end_of_memory_has_none(void **state)
     (void)state;
     struct world w;
     struct reading reading;
-    const struct ml_script_limits limits = {.memory_max = (size_t)768 * 1024};
+    const struct ml_script_limits limits = {.memory_max = (size_t)1024 * 1024};
     world_open(&w,
-               "local t = {} for i = 1, 7000 do t[i] = 'a text of some length, number ' .. i end\n"
+               "local t = {} for i = 1, 6000 do t[i] = 'a text of some length, number ' .. i end\n"
                "local ok = pcall(require('cjson').encode, { t, t, t, t }) assert(not ok)",
                &limits);
     run(&w, &reading);

@@ -76,6 +76,41 @@ function M.environment(options)
 end
 
 
+local SCALARS = {
+  bool = true, bytes = true, double = true, duration = true, int = true, null = true, string = true, timestamp = true,
+  uint = true,
+}
+
+
+-- The type that a variable has for the expressions that name it: objects, and what has no parts, may be anything.
+local function variable_type(type)
+  if SCALARS[type.kind] and not type.nullable then
+    return type
+  elseif type.kind == "list" then
+    return types.list(variable_type(type.params[1]))
+  elseif type.kind == "map" then
+    return types.map(variable_type(type.params[1]), variable_type(type.params[2]))
+  end
+  return types.dyn
+end
+
+
+--- An environment that knows the types of what a policy matches. Variables may be added to it: an expression may name
+--- those that are there when it is checked.
+--- @param object_type table that of `object` and `oldObject`  @param params table|nil that of `params`, nil: none
+--- @return table env, function add(name, type); type: nil when the variable's expression has none
+function M.typed_environment(object_type, params)
+  local variables = object("variables", {})
+  local env = cel.env { variables = {
+    object = object_type, oldObject = object_type, params = params, request = REQUEST, namespaceObject = NAMESPACE,
+    authorizer = authorization.authorizer, variables = variables,
+  } }
+  return env, function(name, type)
+    variables.fields[name] = { type = type and variable_type(type) or types.dyn }
+  end
+end
+
+
 local function is_one_of(type, wanted)
   for _, other in ipairs(wanted) do
     if types.exact(type, other) then
@@ -142,7 +177,7 @@ function M.of_policy(spec, strict, resolve)
   for i, variable in ipairs(spec.variables or {}) do
     local program, failure = M.compile(full, variable.expression)
     list[i] = { name = variable.name, text = variable.expression, program = program, error = failure }
-    known[variable.name] = program and program.type or types.dyn
+    known[variable.name] = program and variable_type(program.type) or types.dyn
     full = environment(true)
   end
   return {

@@ -13,6 +13,7 @@ local transfer = require "cluster.apiserver.apply.transfer"
 local types = require "cluster.apiserver.apply.types"
 local update = require "cluster.apiserver.apply.update"
 local validate = require "cluster.apiserver.apply.validate"
+local versions = require "cluster.apiserver.apply.versions"
 local walk = require "cluster.apiserver.apply.walk"
 
 local json = host.json
@@ -34,6 +35,28 @@ local function show_kind(object)
 end
 
 
+-- "(NAMESPACE/NAME; GROUP/VERSION, Kind=KIND)": an object in messages, in the version `res`.
+local function show_object(object, shown_kind)
+  local meta = type(object.metadata) == "table" and object.metadata or {}
+  return ("(%s/%s; %s)"):format(text_or_empty(meta.namespace), text_or_empty(meta.name), shown_kind)
+end
+
+
+-- Why what is stored, as it is shown in the version of `res`, cannot be merged into: a Status, or nil.
+local function check_live(live, res, kind)
+  local problem = not res.builtin and not validate.fits(kind, live) and validate.problem(kind, live)
+  if not problem then
+    return nil
+  end
+  local shown = show_object(live, show_kind { apiVersion = res.api_version, kind = res.kind })
+  if live.metadata.managedFields then
+    return status.unknown(("failed to create typed live object %s: %s"):format(shown, problem))
+  end
+  return status.unknown("failed to create manager for existing fields: "
+    .. ("failed to convert new object %s to smd typed: %s"):format(shown, problem))
+end
+
+
 -- What is wrong with a configuration before it is merged: a Status, or nil.
 local function check(applied, res, kind)
   if applied.apiVersion ~= res.api_version or applied.kind ~= res.kind then
@@ -45,8 +68,8 @@ local function check(applied, res, kind)
   end
   local problem = validate.problem(kind, applied)
   if problem then
-    return status.unknown(("failed to create typed patch object (%s/%s; %s): %s"):format(
-      text_or_empty(meta.namespace), text_or_empty(meta.name), show_kind(applied), problem))
+    return status.unknown(("failed to create typed patch object %s: %s"):format(
+      show_object(applied, show_kind(applied)), problem))
   end
 end
 
@@ -74,8 +97,9 @@ local function owners_of(live, bare, res, options)
   end
   if next(known) == nil then
     local past = { manager = BEFORE_FIRST_APPLY, subresource = options.subresource, time = options.time }
-    local changed, removed = update.changes(nil, bare, res, past)
-    update.track(known, changed, removed, res, past)
+    local compared = versions.new(res, past)
+    compared:between(nil, bare)
+    update.track(known, compared, res, past)
   end
   return known
 end
@@ -97,19 +121,18 @@ end
 
 
 -- Settles owners and conflicts between `live` and `object`, the merged and pruned one.
-local function settle(known, self, live, object, res, options)
-  local kind = types.of(res.schema)
-  local changed, removed = transfer.compare(kind, live, object, reset.of(res, options.subresource))
-  local conflicts = not options.force and transfer.conflicts(known, self, changed)
+local function settle(known, self, live, object, compared, res, options)
+  compared:between(live, object)
+  local conflicts = not options.force and transfer.conflicts(known, self, compared)
   conflicts = conflicts and left_conflicts(conflicts, live, res, options)
   if conflicts then
     return conflict.status(known, conflicts)
   end
-  transfer.take(known, self, changed, removed)
+  transfer.take(known, self, compared)
 end
 
 
--- Gives `self` its new set. @return table|nil the set it had before
+-- Gives `self` its new set. @return table|nil the owner that it was before
 local function claim(known, self, applied, res, options)
   local before = known[self]
   local paths = set.without(walk.paths(types.of(res.schema), applied), reset.of(res, options.subresource))
@@ -121,7 +144,7 @@ local function claim(known, self, applied, res, options)
     time = before and before.time,
     set = paths,
   }
-  return before and before.set
+  return before
 end
 
 
@@ -140,15 +163,16 @@ local function run(live, applied, res, options)
   local kind = types.of(res.schema)
   local bare = without_owners(live)
   local known, failure = owners_of(live, bare, res, options)
-  failure = failure or check(applied, res, kind)
+  failure = failure or check(applied, res, kind) or check_live(live, res, kind)
   if failure then
     return nil, failure
   end
-  transfer.reconcile(known, res, kind)
+  local compared = versions.new(res, options)
+  transfer.reconcile(known, res, compared)
   local self = owners.identifier(options.manager, "Apply", res.api_version, options.subresource)
   local last = claim(known, self, applied, res, options)
-  local object = prune(kind, merge.merge(kind, bare, applied), known, last)
-  failure = settle(known, self, bare, object, res, options)
+  local object = prune(compared, res.api_version, merge.merge(kind, bare, applied), known, last)
+  failure = settle(known, self, bare, object, compared, res, options)
   if failure then
     return nil, failure
   end
@@ -171,7 +195,8 @@ end
 --- Puts `applied`, what options.manager wants, into `live` (nil: there is no object yet).
 ---
 --- @param res table resource description
---- @param options table { manager =, force = bool, subresource = string|nil, time = "2026-07-03T10:00:00Z" }
+--- @param options table { manager =, force = bool, subresource = string|nil, time = "2026-07-03T10:00:00Z", versions =,
+---   convert =: see versions.lua }
 --- @return table|nil object the merged one, of which nothing is shared with the inputs; nil and a status: 409 with a
 --- cause
 ---   for each field of another manager, 400 and 500 for what cannot be applied

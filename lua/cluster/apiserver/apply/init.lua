@@ -1,7 +1,11 @@
 --- Field management: which manager set which field of an object, and server-side apply, which uses it.
 local owners = require "cluster.apiserver.apply.owners"
 local scale = require "cluster.apiserver.apply.scale"
+local status = require "cluster.apiserver.status"
+local types = require "cluster.apiserver.apply.types"
 local update = require "cluster.apiserver.apply.update"
+local validate = require "cluster.apiserver.apply.validate"
+local versions = require "cluster.apiserver.apply.versions"
 
 local M = {}
 
@@ -11,7 +15,9 @@ local function track(old, new, res, options)
   local given, kept = meta.managedFields, owners.are_kept(old, new, options.subresource)
   -- The list itself is nobody's: the same table in both is not walked into.
   meta.managedFields = old and old.metadata.managedFields
-  local changed, removed = update.changes(old, new, res, options)
+  local compared = versions.new(res, options)
+  compared:between(old, new)
+  local changed, removed = compared:changes(res.api_version)
   if kept and old and res.builtin and next(changed) == nil and next(removed) == nil then
     return old.metadata.managedFields
   end
@@ -19,23 +25,35 @@ local function track(old, new, res, options)
   if old and next(known) == nil then
     return nil
   end
-  update.track(known, changed, removed, res, options)
+  update.track(known, compared, res, options)
   return owners.write(known)
 end
 
 
+-- Whether a custom resource has a shape that field management can read. What was stored in another version, or before
+-- the schema was another, may not have it; nor may a part that the write is about to lose, as spec is in one of status.
+local function is_readable(object, res)
+  return res.builtin or object == nil or validate.fits(types.of(res.schema), object)
+end
+
+
 --- Notes in new.metadata.managedFields who owns what after `old` (nil: nothing was there) became `new`. Changes nothing
---- else of `new`, and nothing of `old`. An object that has no owners gets none by an update; one whose lists do not
---- fit its schema loses its owners, as upstream has it.
+--- else of `new`, and nothing of `old`. An object that has no owners gets none by an update; one that does not fit its
+--- schema loses its owners, as upstream has it, and so does one that cannot be converted to the version of an owner.
 ---
 --- @param res table resource description
---- @param options table { manager =, subresource = string|nil, time = "2026-07-03T10:00:00Z" }
+--- @param options table { manager =, subresource = string|nil, time = "2026-07-03T10:00:00Z", versions =, convert =:
+---   see versions.lua; nil where there is but one version }
 function M.update_managers(old, new, res, options)
   if options.subresource == "scale" then
     return scale.update_managers(old, new, res, options)
   end
+  if not (is_readable(new, res) and is_readable(old, res)) then
+    new.metadata.managedFields = nil
+    return
+  end
   local ok, result = pcall(track, old, new, res, options)
-  if not ok and not tostring(result):find("^associative list") then
+  if not ok and not status.is(result) and not tostring(result):find("^associative list") then
     error(result, 0)
   end
   new.metadata.managedFields = ok and result or nil

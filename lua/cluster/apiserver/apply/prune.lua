@@ -1,35 +1,62 @@
---- Removes fields of a merged object that its applier applied before but not now, and that no other manager owns.
+--- Removes fields of a merged object that its applier applied before but not now, and that no other manager owns. Each
+--- owner's fields are those of its version.
 --- Rules: structured-merge-diff merge/update.go, prune and what it calls.
 local merge = require "cluster.apiserver.apply.merge"
 local set = require "cluster.apiserver.apply.set"
 local walk = require "cluster.apiserver.apply.walk"
 
 
-local function all_owned(known)
-  local owned = {}
+-- What is owned, by version; and the versions, with `first` as the first one.
+local function owned_by_version(known, first)
+  local owned, order = {}, {}
   for _, owner in pairs(known) do
-    owned = set.union(owned, owner.set)
+    if not owned[owner.version] then
+      owned[owner.version] = {}
+      order[#order + 1] = owner.version
+    end
+    owned[owner.version] = set.union(owned[owner.version], owner.set)
   end
-  return owned
+  table.sort(order, function(a, b)
+    if (a == first) ~= (b == first) then
+      return a == first
+    end
+    return a < b
+  end)
+  return owned, order
 end
 
 
---- @param kind table type of the object
+local function paths_of(kind, object)
+  return set.with_fields(walk.paths(kind, object), kind)
+end
+
+
+-- Puts back of `merged` what is owned. @return table pruned, of the version `at` like both
+local function add_owned(versions, at, merged, pruned, known)
+  local owned, order = owned_by_version(known, at)
+  for _, version in ipairs(order) do
+    local kind = versions:kind(version)
+    local whole, left = versions:convert(merged, at, version), versions:convert(pruned, at, version)
+    local kept = set.union(paths_of(kind, left), set.with_fields(owned[version], kind))
+    left = merge.remove(kind, whole, set.difference(paths_of(kind, whole), kept)) or {}
+    pruned = versions:convert(left, version, at)
+  end
+  return pruned
+end
+
+
+--- @param versions table of versions.lua  @param own string the version of the object
 --- @param merged table the object, which is not changed
 --- @param known table owners by identifier, the applier with its new set
---- @param last table|nil the set the applier had before
+--- @param last table|nil the owner that the applier was before
 --- @return table the object, which shares parts with `merged`
-return function(kind, merged, known, last)
-  if not last or next(last) == nil then
+return function(versions, own, merged, known, last)
+  if not last or next(last.set) == nil then
     return merged
   end
-  local paths = set.with_fields(walk.paths(kind, merged), kind)
-  last = set.with_fields(last, kind)
-  local pruned = merge.remove(kind, merged, last) or {}
-
-  local kept = set.union(set.with_fields(walk.paths(kind, pruned), kind), set.with_fields(all_owned(known), kind))
-  pruned = merge.remove(kind, merged, set.difference(paths, kept)) or {}
-
-  kept = set.with_fields(walk.paths(kind, pruned), kind)
-  return merge.remove(kind, merged, set.intersection(set.difference(paths, kept), last)) or {}
+  local at, kind = last.version, versions:kind(last.version)
+  local whole, before = versions:convert(merged, own, at), set.with_fields(last.set, kind)
+  local pruned = add_owned(versions, at, whole, merge.remove(kind, whole, before) or {}, known)
+  local gone = set.difference(paths_of(kind, whole), paths_of(kind, pruned))
+  return versions:convert(merge.remove(kind, whole, set.intersection(gone, before)) or {}, at, own)
 end

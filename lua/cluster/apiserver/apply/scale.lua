@@ -6,6 +6,7 @@
 local owners = require "cluster.apiserver.apply.owners"
 local set = require "cluster.apiserver.apply.set"
 local update = require "cluster.apiserver.apply.update"
+local versions = require "cluster.apiserver.apply.versions"
 
 local M = {}
 
@@ -87,8 +88,9 @@ function M.update_managers(old, new, res, options)
   end
   local scaled = to_scale(known, path)
   if next(scaled) ~= nil then
-    local changed, removed = update.changes(scale_of(old, path), scale_of(new, path), SCALE, options)
-    update.track(scaled, changed, removed, SCALE, options)
+    local compared = versions.new(SCALE, { subresource = options.subresource })
+    compared:between(scale_of(old, path), scale_of(new, path))
+    update.track(scaled, compared, SCALE, options)
   end
   new.metadata.managedFields = owners.write(to_object(known, scaled, path, res))
 end

@@ -2,7 +2,6 @@
 --- Rules: structured-merge-diff merge/update.go, typed/reconcile_schema.go.
 local owners = require "cluster.apiserver.apply.owners"
 local set = require "cluster.apiserver.apply.set"
-local walk = require "cluster.apiserver.apply.walk"
 
 local M = {}
 
@@ -56,14 +55,15 @@ local function reconcile(kind, node)
 end
 
 
---- Brings the sets of `known` (owners by identifier, changed in place) to what the schema of `res` is today: owners in
---- versions that are not served any more go, paths below what is one leaf now become that leaf.
-function M.reconcile(known, res, kind)
+--- Brings the sets of `known` (owners by identifier, changed in place) to what the schemas of `res` are today: owners
+--- in versions that are no more go, paths below what is one leaf now become that leaf.
+--- @param versions table of versions.lua
+function M.reconcile(known, res, versions)
   for id, owner in pairs(known) do
     if not is_version(res, owner.version) then
       known[id] = nil
     elseif not res.builtin then
-      local paths = reconcile(kind, owner.set)
+      local paths = reconcile(versions:kind(owner.version), owner.set)
       if paths ~= owner.set then
         known[id] = owners.with_set(owner, paths)
       end
@@ -72,24 +72,12 @@ function M.reconcile(known, res, kind)
 end
 
 
---- What differs between two objects, without what writes of that sort do not own.
---- @return table changed paths that are new or have another value
---- @return table removed paths that are gone
-function M.compare(kind, old, new, reset)
-  local changed, removed = walk.compare(kind, old, new)
-  if next(reset) ~= nil then
-    changed, removed = set.without(changed, reset), set.without(removed, reset)
-  end
-  return changed, removed
-end
-
-
---- The paths that others than the owner `self` have in `changed`: identifier → set; nil for none.
-function M.conflicts(known, self, changed)
+--- The paths that others than the owner `self` have in what changed: identifier → set; nil for none.
+function M.conflicts(known, self, versions)
   local found
   for id, owner in pairs(known) do
     if id ~= self then
-      local shared = set.intersection(owner.set, changed)
+      local shared = set.intersection(owner.set, (versions:changes(owner.version)))
       if next(shared) ~= nil then
         found = found or {}
         found[id] = shared
@@ -101,10 +89,11 @@ end
 
 
 --- Takes from all owners but `self` what has changed, and what is gone. Owners who have nothing left go.
-function M.take(known, self, changed, removed)
+function M.take(known, self, versions)
   for id, owner in pairs(known) do
     local paths = owner.set
     if id ~= self then
+      local changed, removed = versions:changes(owner.version)
       paths = set.difference(set.difference(paths, set.intersection(paths, changed)), removed)
     end
     if next(paths) == nil then

@@ -4,8 +4,6 @@ local owners = require "cluster.apiserver.apply.owners"
 local reset = require "cluster.apiserver.apply.reset"
 local set = require "cluster.apiserver.apply.set"
 local transfer = require "cluster.apiserver.apply.transfer"
-local types = require "cluster.apiserver.apply.types"
-local zero = require "cluster.apiserver.apply.zero"
 
 local M = {}
 
@@ -79,19 +77,15 @@ local function gain(known, paths, res, options)
 end
 
 
---- What a write changes; see transfer.compare. `old` is nil for what was not there before.
-function M.changes(old, new, res, options)
-  return transfer.compare(types.of(res.schema), old or zero.of(res), new, reset.of(res, options.subresource))
-end
-
-
---- Changes `known` (owners by identifier) to what holds after a write with these changes.
---- options: { manager =, subresource =, time = }
-function M.track(known, changed, removed, res, options)
+--- Changes `known` (owners by identifier) to what holds after a write.
+--- @param versions table of versions.lua, between the objects before and after the write
+--- @param options table { manager =, subresource =, time = }
+function M.track(known, versions, res, options)
+  local changed, removed = versions:changes(res.api_version)
   if next(known) ~= nil then
-    transfer.reconcile(known, res, types.of(res.schema))
+    transfer.reconcile(known, res, versions)
     if next(changed) ~= nil or next(removed) ~= nil then
-      transfer.take(known, nil, changed, removed)
+      transfer.take(known, nil, versions)
     end
   end
   changed = set.difference(changed, reset.STRIPPED)

@@ -3,6 +3,7 @@
 local element = require "cluster.apiserver.apply.element"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
+local types = require "cluster.apiserver.apply.types"
 
 local json = host.json
 local null = json.null
@@ -86,6 +87,47 @@ function visit(kind, value, path, errors)
     report(errors, path, "expected list, got &{" .. gofmt.plain(value) .. "}")
   end
 end
+
+
+local fits
+
+
+local function list_fits(list, items)
+  for _, item in ipairs(items) do
+    if not list.atomic and not element.of_item(list, item) or not fits(list.element, item) then
+      return false
+    end
+  end
+  return true
+end
+
+
+local function map_fits(map, object)
+  for name, value in pairs(object) do
+    local kind = map.fields[name] or map.element
+    if not kind or not fits(kind, value) then
+      return false
+    end
+  end
+  return true
+end
+
+
+function fits(kind, value)
+  if value == null or kind == types.ATOMIC or kind == types.DEDUCED then
+    return true
+  elseif type(value) ~= "table" then
+    return kind.scalar ~= nil and not scalar_problem(kind.scalar, value)
+  elseif json.is_array(value) then
+    return kind.list ~= nil and list_fits(kind.list, value)
+  end
+  return kind.map ~= nil and map_fits(kind.map, value)
+end
+
+
+--- Whether `value` has the shape of the type `kind`. Lists may have several items of one key, as those of objects that
+--- are stored may.
+M.fits = fits
 
 
 --- What is wrong with `object` of the type `kind`, in one text; nil for nothing.

@@ -5,13 +5,15 @@
 ---   local allowed, reason = auth:authorize(user, request)
 ---
 --- A user is { name =, uid =, groups = a list, extra = name → list }. Tokens come from the server's settings (token
---- → user), or are those of service accounts (accounts.lua). As in the real server, there is no anonymous user
---- where everybody may do everything: a request without a token gets 401.
---- Rules: apiserver/pkg/authentication/request/bearertoken/bearertoken.go,
+--- → user), or are those of service accounts (accounts.lua); a client's certificate has been verified by who took the
+--- request. As in the real server, there is no anonymous user where everybody may do everything: a request without a
+--- token gets 401.
+--- Rules: apiserver/pkg/authentication/request/{x509/x509.go,bearertoken/bearertoken.go},
 --- kubernetes/pkg/controlplane/apiserver/options (the list of authenticators and authorizers).
 local accounts = require "cluster.apiserver.auth.accounts"
 local bootstrap = require "cluster.apiserver.auth.bootstrap"
 local denial = require "cluster.apiserver.auth.denial"
+local host = require "cluster.host"
 local impersonation = require "cluster.apiserver.auth.impersonation"
 local rbac = require "cluster.apiserver.auth.rbac"
 local status = require "cluster.apiserver.status"
@@ -23,6 +25,7 @@ Auth.__index = Auth
 
 local ANONYMOUS = { name = "system:anonymous", groups = { "system:unauthenticated" } }
 local KNOWN = "system:authenticated"
+local CREDENTIAL = "authentication.kubernetes.io/credential-id"
 local AUDIENCES = { accounts.ISSUER }
 
 
@@ -65,12 +68,27 @@ function Auth:user_of(token, audiences)
 end
 
 
+-- Who shows a certificate, by its common name; one without a name is nobody's.
+local function certified(client)
+  if not client or client.problem or client.name == "" then
+    return nil
+  end
+  return complete {
+    name = client.name, groups = client.groups,
+    extra = { [CREDENTIAL] = host.json.array { "X509SHA256=" .. client.sha256 } },
+  }
+end
+
+
 -- Where no tokens were set everybody is the administrator, except who shows the token of a service account.
 local function identify(self, request)
-  local token = bearer(request.headers)
-  local user = token and self:user_of(token, AUDIENCES)
+  local token, client = bearer(request.headers), request.certificate
+  local user = certified(client) or token and self:user_of(token, AUDIENCES)
   if user then
     return user
+  elseif client and client.problem then
+    host.log("warn", "a client's certificate is not accepted", { error = client.problem })
+    return nil, status.unauthorized()
   elseif not self.settings.tokens then
     return self.server.administrator
   elseif token or not self:decides() then

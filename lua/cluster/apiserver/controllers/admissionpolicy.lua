@@ -1,7 +1,10 @@
---- ValidatingAdmissionPolicies: notes which version of a policy has been looked at.
+--- ValidatingAdmissionPolicies: checks the expressions of each version of a policy against types, once, and says in its
+--- status what it found.
 ---
 --- Rules: kubernetes/pkg/controller/validatingadmissionpolicystatus/controller.go.
+local host = require "cluster.host"
 local runner = require "cluster.apiserver.controllers.runner"
+local typecheck = require "cluster.apiserver.admission.policies.typecheck"
 
 local M = {}
 
@@ -9,7 +12,11 @@ local M = {}
 local function reconcile(api, object)
   local generation = object.metadata.generation or 0
   if generation > ((object.status or {}).observedGeneration or 0) then
-    api.write_status(object, { observedGeneration = generation, typeChecking = {} })
+    local warnings = typecheck.check(object.spec, api.registry)
+    api.apply_status(object, {
+      observedGeneration = generation,
+      typeChecking = { expressionWarnings = warnings[1] and host.json.array(warnings) or nil },
+    })
   end
 end
 

@@ -4,7 +4,7 @@ local label_selector = require "cluster.apiserver.selector.label_selector"
 
 local M = {}
 
-local MERGE = "application/merge-patch+json"
+local MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 
 
 local function owner_reference(owner)
@@ -31,7 +31,7 @@ end
 
 --- @param controller string its name; in Events, and who it is to the server
 function M.new(server, controller)
-  local api = {}
+  local api = { registry = server.registry }
   local who = {
     user = {
       name = "system:serviceaccount:kube-system:" .. controller,
@@ -151,12 +151,25 @@ function M.new(server, controller)
     return call("PATCH", path_for(object, object.metadata.name), changes, MERGE)
   end
 
+  --- Writes an object that was read through one of its subresources; refused when it has changed since.
+  function api.write_part(object, subresource)
+    call("PUT", path_for(object, object.metadata.name, subresource), object)
+  end
+
   --- Writes the whole status where it differs from the one that was read.
   function api.write_status(object, status)
     if not host.json.equal(object.status or {}, status) then
       object.status = status
-      call("PUT", path_for(object, object.metadata.name, "status"), object)
+      api.write_part(object, "status")
     end
+  end
+
+  --- Applies a status under the controller's name; what it applied before and does not any more is taken away.
+  function api.apply_status(object, status)
+    local path = ("%s?fieldManager=%s&force=true"):format(path_for(object, object.metadata.name, "status"), controller)
+    call("PATCH", path, {
+      apiVersion = object.apiVersion, kind = object.kind, metadata = { name = object.metadata.name }, status = status,
+    }, APPLY)
   end
 
   --- Deletes the object that was read, never a later one by its name.

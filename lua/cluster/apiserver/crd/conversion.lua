@@ -105,8 +105,9 @@ local function check_map(meta, before, name)
   if why or map == nil or host.json.equal(map, before[name]) then
     return map, why
   end
-  local messages = {}
-  for i, err in ipairs(metadata.validate_texts({ [name] = map }, "metadata")) do
+  local errors, messages = {}, {}
+  metadata.check_template({ [name] = map }, "metadata", errors)
+  for i, err in ipairs(errors) do
     messages[i] = err.path .. ": " .. field.body(err)
   end
   return map, messages[1] and status.aggregate(messages)
@@ -243,6 +244,7 @@ end
 --- Has the entries converted that `res` cannot show yet. Waits for the webhook.
 --- @return string|nil why they cannot be shown
 function M:make_ready(entries, res)
+  local fields = res.strategy.fields
   for _, group in ipairs(groups_of(entries, res)) do
     local objects = {}
     for i, entry in ipairs(group) do
@@ -257,6 +259,10 @@ function M:make_ready(entries, res)
       object.apiVersion, object.kind = nil, nil
       entry.forms = entry.forms or {}
       entry.forms[res.version] = host.json.encode(object)
+      if fields then
+        entry.form_fields = entry.form_fields or {}
+        entry.form_fields[res.version] = fields(object)
+      end
     end
   end
 end

@@ -1,6 +1,7 @@
 --- Probes and hooks of a container that is a local process: a command, a GET, a connection.
 ---
 --- Rules and wordings: kubernetes/pkg/probe/exec, http, tcp; pkg/kubelet/lifecycle.
+local exec = require "cluster.apiserver.kubelet.exec"
 local host = require "cluster.host"
 local process = require "cluster.process"
 
@@ -30,13 +31,9 @@ end
 
 -- Runs a command where the container is.
 local function run_command(handle, command, seconds, fn)
-  local said, size, is_late = {}, 0, false
-  local running, timer
-  local started, why = process.start {
-    argv = command,
-    env = handle.env,
-    directory = handle.directory,
-    beside = handle.plan.container and handle.process,
+  local said, size, is_late, timer = {}, 0, false, nil
+  local running, why = exec.start(handle, {
+    command = command,
     output = function(bytes)
       if size < OUTPUT_MAX then
         said[#said + 1] = bytes:sub(1, OUTPUT_MAX - size)
@@ -45,24 +42,19 @@ local function run_command(handle, command, seconds, fn)
     end,
     ended = function(how)
       timer:stop()
-      handle.asking[running] = nil
-      handle:left()
       if is_late then
         fn(false, ("command timed out: %q timed out after %ds"):format(table.concat(command, " "), seconds))
       else
         fn(how.code == 0, how.started and table.concat(said) or how.message)
       end
     end,
-  }
-  if not started then
+  })
+  if not running then
     host.defer(function()
       fn(false, why)
     end)
     return
   end
-  running = started
-  handle.asking[running] = true
-  handle:entered()
   timer = host.after(seconds, function()
     is_late = true
     running:stop(0)

@@ -5,7 +5,7 @@
 --- take rights away (dropped capabilities, seccomp). On a machine that lets its user have
 --- no containers, processes and files are, too.
 local images = require "cluster.apiserver.kubelet.images"
-local paths = require "cluster.apiserver.kubelet.paths"
+local clean_path = require "cluster.apiserver.clean_path"
 
 local M = {}
 
@@ -146,7 +146,7 @@ local function problem_of_container(pod, container)
     return "CreateContainerConfigError", "container's runAsUser breaks non-root policy"
   end
   for _, mount in ipairs(container.volumeMounts or {}) do
-    if paths.clean(mount.mountPath) == "/" then
+    if clean_path(mount.mountPath) == "/" then
       return "CreateContainerError", ("error mounting volume %q to rootfs at %q: mounting over / is prohibited"):format(
         mount.name, mount.mountPath)
     end

@@ -2,6 +2,9 @@
 ---
 ---   local kubelet = require("cluster.apiserver.kubelet").new(server, { runtime = fake.new() })
 ---   kubelet:start()
+local api = require "cluster.apiserver.kubelet.api"
+local connections = require "cluster.apiserver.kubelet.connections"
+local heartbeat = require "cluster.apiserver.kubelet.heartbeat"
 local host = require "cluster.host"
 local log_subresource = require "cluster.apiserver.kubelet.log_subresource"
 local node_fit = require "cluster.apiserver.kubelet.node_fit"
@@ -29,12 +32,15 @@ local READABLE = {
 ---   logs     see logs.lua; nil where containers leave none
 ---   machine  { address =, architecture =, kernel = }: whose processes pods are; nil where they are nobody's, and have
 ---            addresses that only look like some
----   network  see ../network; nil: pods have the machine's
+---   beats    whether the node says again and again that it is there; see heartbeat.lua
+---   find_network  function() -> see ../network, or nil: pods have the machine's. Called once, when the first pod needs
+---            it: it takes a while
 function M.new(server, options)
   local self = setmetatable({ server = server, runtime = options.runtime, name = NODE, workers = {}, given = 0 }, M)
   self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
   self.is_real = options.machine ~= nil
-  self.network = options.network
+  self.beats = options.beats
+  self.find_network = options.find_network
   self.address = self.machine.address or LOOPBACK
   function self.read(kind, namespace, name)
     local space = namespace and "/namespaces/" .. namespace or ""
@@ -48,6 +54,9 @@ function M.new(server, options)
     return self:make_token(pod, audience, seconds)
   end
   log_subresource.serve(server, options.logs)
+  connections.serve(server, self)
+  api.serve(server, NODE, options.logs)
+  server.has_real_pods = self.is_real
   return self
 end
 
@@ -83,6 +92,16 @@ function M:make_token(pod, audience, seconds)
 end
 
 
+--- Finds out what network pods have, unless that is known.
+function M:ensure_network()
+  local find = self.find_network
+  if find then
+    self.find_network = nil
+    self.network = find()
+  end
+end
+
+
 --- The address of a pod: its own, or that of the machine. @param known string? the one that its status says
 function M:pod_address(pod, known)
   if self.network and not pod.spec.hostNetwork then
@@ -94,6 +113,21 @@ function M:pod_address(pod, known)
   end
   self.given = self.given + 1
   return ("10.244.%d.%d"):format(self.given // 254 % 256, self.given % 254 + 1)
+end
+
+
+--- Connects to a port of a pod that runs, on its loopback. @param options table as tcp.connect takes it, with port
+--- @return userdata|nil connection, or nil and why not
+function M:dial(pod, options)
+  options.address = LOOPBACK
+  if self.network and not pod.spec.hostNetwork then
+    local why
+    options.pod, why = self.network:enter(pod)
+    if why then
+      return nil, why
+    end
+  end
+  return require("cluster.tcp").connect(options)
 end
 
 
@@ -221,6 +255,7 @@ function M:look(namespace, name)
   if code ~= 200 then
     return
   end
+  self:ensure_network()
   local at_work = self.workers[pod.metadata.uid]
   if at_work then
     at_work:update(pod)
@@ -357,12 +392,16 @@ function M:start()
   for _, pod in ipairs(list and list.items or {}) do
     self:look(pod.metadata.namespace, pod.metadata.name)
   end
+  self.heartbeat = self.beats and heartbeat.start(self.server, NODE, USER) or nil
 end
 
 
 --- Asks all containers to end, and starts none any more. What has not ended after its pod's grace period is killed.
 function M:shut_down()
   self.is_down = true
+  if self.heartbeat then
+    self.heartbeat:stop()
+  end
   for _, at_work in pairs(self.workers) do
     at_work:shut_down()
   end
@@ -376,6 +415,14 @@ function M:running()
     count = count + at_work:running()
   end
   return count
+end
+
+
+--- The handle of a container that runs: see worker.lua. @param pod table  @param name string of the container
+--- @return table|nil nil: it does not run
+function M:container(pod, name)
+  local at_work = self.workers[pod.metadata.uid]
+  return at_work and at_work:handle(name)
 end
 
 

@@ -1,6 +1,7 @@
 --- The query options of `GET …/pods/NAME/log`.
 ---
 --- Rules: kubernetes/pkg/apis/core/validation (ValidatePodLogOptions), pkg/registry/core/pod/strategy.go (LogLocation).
+local container_name = require "cluster.apiserver.kubelet.container_name"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local status = require "cluster.apiserver.status"
@@ -11,7 +12,6 @@ local M = {}
 local INTEGERS = { tailLines = 0, limitBytes = 1, sinceSeconds = 1 } -- name → least value
 local ORDER = { "tailLines", "limitBytes", "sinceSeconds" }
 local AT_LEAST = { [0] = "must be greater than or equal to 0", "must be greater than 0" }
-local DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
 local function first(query, name)
@@ -65,41 +65,6 @@ local function since(query, values)
 end
 
 
-local function names_of(pod)
-  local names, known = {}, {}
-  for _, list in ipairs { "containers", "initContainers", "ephemeralContainers" } do
-    for _, container in ipairs(pod.spec[list] or {}) do
-      if list == "containers" then
-        names[#names + 1] = container.name
-      end
-      known[container.name] = true
-    end
-  end
-  return names, known
-end
-
-
--- Which container is meant. @return string|nil name, or nil and a status
-local function container_of(query, pod)
-  local name = first(query, "container")
-  local names, known = names_of(pod)
-  if not name or name == "" then
-    if #names == 1 then
-      return names[1]
-    end
-    local marked = (pod.metadata.annotations or {})[DEFAULT_CONTAINER]
-    if known[marked] then
-      return marked
-    end
-    return nil, status.bad_request(("a container name must be specified for pod %s, choose one of: [%s]"):format(
-      pod.metadata.name, table.concat(names, " ")))
-  elseif not known[name] then
-    return nil, status.bad_request(("container %s is not valid for pod %s"):format(name, pod.metadata.name))
-  end
-  return name
-end
-
-
 --- Reads the query.
 --- @return table|nil as log_answer.send takes it, with container =, previous =; or nil and a status
 function M.read(query, pod)
@@ -118,7 +83,7 @@ function M.read(query, pod)
     return nil, status.invalid("", "PodLogOptions", pod.metadata.name, errors)
   end
   local from, wrong_time = since(query, values)
-  local container, wrong_name = container_of(query, pod)
+  local container, wrong_name = container_name.find(pod, first(query, "container"))
   if wrong_time or not container then
     return nil, wrong_time or wrong_name
   end

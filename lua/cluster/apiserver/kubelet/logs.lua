@@ -31,7 +31,7 @@ end
 --- A log for one run. Where the file cannot be made, nothing is kept, and followers are told all the same.
 function M:open(pod, container, attempt)
   local path = ("%s/%s_%s_%d.log"):format(self.directory, pod.metadata.uid, container, attempt)
-  local log = setmetatable({ path = path, file = open_anew(path), size = 0, rest = "", followers = {} }, Log)
+  local log = setmetatable({ path = path, file = open_anew(path), size = 0, rests = {}, followers = {} }, Log)
   if self.heard then
     log:follow(function(line)
       if line then
@@ -102,9 +102,11 @@ end
 
 
 --- Takes in what the container printed, in pieces as they come.
-function Log:write(bytes)
+--- @param stream string? "output" or "errors", each of which has lines of its own; "output" when nothing is said
+function Log:write(bytes, stream)
+  stream = stream or "output"
   local ended, parted = host.timestamp_micro() .. " F ", nil
-  local text, lines, at = self.rest .. bytes, {}, 1
+  local text, lines, at = (self.rests[stream] or "") .. bytes, {}, 1
   while true do
     local stop = text:find("\n", at, true)
     if not stop then
@@ -113,12 +115,13 @@ function Log:write(bytes)
     lines[#lines + 1] = ended .. text:sub(at, stop)
     at = stop + 1
   end
-  self.rest = text:sub(at)
-  while #self.rest >= LINE_MAX do
+  local rest = text:sub(at)
+  while #rest >= LINE_MAX do
     parted = parted or ended:gsub("F $", "P ")
-    lines[#lines + 1] = parted .. self.rest:sub(1, LINE_MAX) .. "\n"
-    self.rest = self.rest:sub(LINE_MAX + 1)
+    lines[#lines + 1] = parted .. rest:sub(1, LINE_MAX) .. "\n"
+    rest = rest:sub(LINE_MAX + 1)
   end
+  self.rests[stream] = rest
   add(self, lines)
 end
 
@@ -129,8 +132,11 @@ function Log:close()
     return
   end
   self.is_closed = true
-  if self.rest ~= "" then
-    add(self, { ("%s P %s\n"):format(host.timestamp_micro(), self.rest) })
+  for _, stream in ipairs { "output", "errors" } do
+    local rest = self.rests[stream] or ""
+    if rest ~= "" then
+      add(self, { ("%s P %s\n"):format(host.timestamp_micro(), rest) })
+    end
   end
   if self.file then
     self.file:close()

@@ -4,9 +4,9 @@
 --- (makeMounts: the file of terminationMessagePath), util/truncateHostname.
 local fit = require "cluster.apiserver.kubelet.fit"
 local passwd = require "cluster.apiserver.kubelet.passwd"
-local paths = require "cluster.apiserver.kubelet.paths"
+local clean_path = require "cluster.apiserver.clean_path"
 local process = require "cluster.process"
-local resolver = require "cluster.apiserver.kubelet.resolver"
+local resolver = require "cluster.apiserver.network.resolver"
 local volumes = require "cluster.apiserver.kubelet.volumes"
 
 local M = {}
@@ -136,7 +136,7 @@ local function mounts_of(place, run, program)
     mounts[#mounts + 1] = {
       source = folder,
       subpath = entry.subPath ~= "" and entry.subPath or nil,
-      target = paths.clean(entry.mountPath),
+      target = clean_path(entry.mountPath),
       read_only = is_read_only(entry, volume),
     }
     return true
@@ -154,7 +154,7 @@ local function mounts_of(place, run, program)
   if ok and container.terminationMessagePath then
     message, why = last_words(place, run)
     ok = message ~= nil
-    mounts[#mounts + 1] = { source = message, target = paths.clean(container.terminationMessagePath) }
+    mounts[#mounts + 1] = { source = message, target = clean_path(container.terminationMessagePath) }
   end
   if not ok then
     return nil, why
@@ -174,7 +174,7 @@ function M.plan(place, run, program)
   if not mounts then
     return nil, message
   end
-  local directory = paths.clean(run.container.workingDir or "")
+  local directory = clean_path(run.container.workingDir or "")
   if directory ~= "/" then
     mounts[#mounts + 1] = { target = directory }
   end

@@ -5,23 +5,23 @@
 --- (links.lua): this folder is $MOONLOOP_ROOT then, and $HOME. All is deleted with the pod. For missing features see
 --- fit.lua.
 local ask = require "cluster.apiserver.kubelet.ask"
+local attach = require "cluster.apiserver.kubelet.attach"
+local exec = require "cluster.apiserver.kubelet.exec"
 local fit = require "cluster.apiserver.kubelet.fit"
 local host = require "cluster.host"
 local images = require "cluster.apiserver.kubelet.images"
 local last_words = require "cluster.apiserver.kubelet.last_words"
 local links = require "cluster.apiserver.kubelet.links"
 local mounts = require "cluster.apiserver.kubelet.mounts"
+local output = require "cluster.apiserver.kubelet.output"
 local process = require "cluster.process"
+local texts = require "cluster.apiserver.kubelet.texts"
 
 local M = {}
 M.__index = M
 
 local Handle = {}
 Handle.__index = Handle
-
--- A container that prints without end is slowed down: for each second that its lines take us it waits so many. What
--- it owes is collected up to some milliseconds, so that others are not slowed down at all.
-local WAIT_SHARE, WAIT_LEAST = 3, 0.01
 
 local GRACE_LEAST = 2 -- seconds after a preStop hook, however long that took (minimumGracePeriodInSeconds)
 local NO_CONTAINERS = "pods run without containers: your files are theirs, and volumes at absolute paths are refused. "
@@ -96,6 +96,7 @@ local function environment(self, run, plan)
     HOME = plan.home,
     HOSTNAME = mounts.hostname(run.pod),
     MOONLOOP_ROOT = plan.root,
+    TERM = run.container.tty and "xterm" or nil,
   }
   for _, variables in ipairs { self.variables, run.variables } do
     for name, value in pairs(variables) do
@@ -157,20 +158,27 @@ local function prepare(self, run)
   if not plan then
     return nil, "CreateContainerConfigError", why
   end
-  return setmetatable({
+  local env = environment(self, run, plan)
+  local problem = texts.problem(command, env, plan)
+  if problem then
+    return nil, "CreateContainerError", problem
+  end
+  local handle = setmetatable({
     run = run,
     place = place,
     command = command,
     network = network,
     plan = plan,
     directory = plan.directory,
-    env = environment(self, run, plan),
-    asking = {}, -- processes of probes
+    env = env,
+    count_max = self.count_max,
+    beside = {}, -- further commands: exec.lua
+    attachments = {}, -- see attach.lua
     waiting = {}, -- functions that wait for its start
     is_over = false,
-    owed = 0, -- seconds to wait, as of `seen`
-    seen = host.monotonic(),
   }, Handle)
+  output.begin(handle)
+  return handle
 end
 
 
@@ -186,18 +194,10 @@ function Handle:left()
 end
 
 
-local function took(self, bytes)
-  local start = host.monotonic()
-  self.log:write(bytes)
-  local now = host.monotonic()
-  self.owed = math.max(self.owed - (start - self.seen), 0) + (now - start) * WAIT_SHARE
-  self.seen = now
-  if self.owed > WAIT_LEAST then
-    self.process:pause(true)
-    host.after(self.owed, function()
-      self.process:pause(false)
-    end)
-  end
+-- It printed something. @param stream string "output" or "errors"
+local function took(self, stream, bytes)
+  output.keep(self, stream, bytes)
+  attach.tell(self, stream, bytes)
 end
 
 
@@ -212,10 +212,11 @@ end
 
 local function over(self, how)
   self.is_over = true
-  for probing in pairs(self.asking) do
-    probing:stop(0)
+  for running in pairs(self.beside) do
+    running:stop(0)
   end
   self.log:close()
+  attach.over(self, how)
   self:left()
   local message = last_words.message(self.hook_failure or how.message, self.plan.message, self.log, how.code,
     self.run.container.terminationMessagePolicy)
@@ -263,6 +264,39 @@ local function run_post_start(self)
 end
 
 
+-- The first process of a container. With `stdin` alone its two outputs are told apart, as `kubectl attach` wants them:
+-- the order between them is lost with that, which the log of other containers keeps.
+local function start_process(self, handle)
+  local container = handle.run.container
+  local is_split = container.stdin and not container.tty
+  return process.start {
+    argv = handle.command,
+    env = handle.env,
+    directory = handle.directory,
+    container = handle.plan.container,
+    network = handle.network,
+    count_max = self.count_max,
+    input = container.stdin,
+    terminal = container.tty and {} or nil,
+    started = function()
+      started(handle)
+    end,
+    output = function(bytes)
+      took(handle, "output", bytes)
+    end,
+    errors = is_split and function(bytes)
+      took(handle, "errors", bytes)
+    end or nil,
+    drained = function()
+      attach.drained(handle)
+    end,
+    ended = function(how)
+      over(handle, how)
+    end,
+  }
+end
+
+
 --- See worker.lua. A command that is not there is no failure to start: it exits with 128 and says so, as containerd
 --- has it.
 function M:start(run)
@@ -270,23 +304,7 @@ function M:start(run)
   if not handle then
     return nil, reason, message
   end
-  local running, why = process.start {
-    argv = handle.command,
-    env = handle.env,
-    directory = handle.directory,
-    container = handle.plan.container,
-    network = handle.network,
-    count_max = self.count_max,
-    started = function()
-      started(handle)
-    end,
-    output = function(bytes)
-      took(handle, bytes)
-    end,
-    ended = function(how)
-      over(handle, how)
-    end,
-  }
+  local running, why = start_process(self, handle)
   if not running then
     return nil, "RunContainerError", why
   end
@@ -301,6 +319,9 @@ end
 --- Asks it to end, all its processes, after its preStop hook; what is left after `seconds` is killed.
 function Handle:stop(seconds)
   local hook = hook_of(self, "preStop")
+  if seconds == 0 then
+    output.let_go(self)
+  end
   if not hook or self.is_stopping or seconds == 0 then
     self.process:stop(seconds)
     return
@@ -316,6 +337,25 @@ end
 --- See ask.lua.
 function Handle:probe(probe, fn)
   ask.act(self, probe, probe.timeoutSeconds or 1, fn)
+end
+
+
+--- Runs a further command in it; how it ended is told as a runtime of containers would. See exec.lua.
+function Handle:exec(options)
+  local ended, own = options.ended, {}
+  for name, value in pairs(options) do
+    own[name] = value
+  end
+  function own.ended(how)
+    ended(exec.as_runtime_says(how))
+  end
+  return exec.start(self, own)
+end
+
+
+--- See attach.lua.
+function Handle:attach(options)
+  return attach.add(self, options)
 end
 
 

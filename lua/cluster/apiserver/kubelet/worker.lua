@@ -8,6 +8,8 @@
 ---     from the kubelet, for volumes
 ---   handle:stop(seconds)              asks the container to end, and kills it after that time; on_exit follows
 ---   handle:probe(probe, fn)           does one check and calls fn(ok, message), not inside this call
+---   handle:exec(options)              runs a further command in the container: exec.lua; nil where none can be run
+---   handle:attach(options)            passes on its output, and input to it: attach.lua; nil as well
 ---   runtime:forget(pod)               deletes the data of a deleted pod (logs)
 local env = require "cluster.apiserver.kubelet.env"
 local host = require "cluster.host"
@@ -333,6 +335,18 @@ function M:running()
     count = count + 1
   end)
   return count
+end
+
+
+--- The handle of a container that runs, or nil.
+function M:handle(name)
+  for _, list in ipairs { self.init, self.containers } do
+    for _, record in ipairs(list) do
+      if record.spec.name == name then
+        return record.handle
+      end
+    end
+  end
 end
 
 

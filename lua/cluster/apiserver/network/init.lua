@@ -1,10 +1,12 @@
 --- A network of pods' own (docs/decisions/0013): addresses, Services, names, and the API server inside of it.
 local addresses = require "cluster.apiserver.network.addresses"
+local forward = require "cluster.apiserver.network.forward"
 local host = require "cluster.host"
 local machine_ports = require "cluster.apiserver.network.machine_ports"
 local names = require "cluster.apiserver.network.names"
 local network = require "cluster.network"
 local proxy = require "cluster.apiserver.network.proxy"
+local resolver = require "cluster.apiserver.network.resolver"
 
 local M = {}
 M.__index = M
@@ -128,6 +130,25 @@ local function ensure_resolver(server)
 end
 
 
+-- @return listener, or nil and why not
+local function serve_names(server)
+  local known = names.new(server, forward.new(function()
+    return resolver.of_machine().nameservers
+  end))
+  local listener, why
+  listener, why = network.datagrams {
+    address = M.RESOLVER,
+    port = DNS_PORT,
+    answer = function(bytes, from)
+      return known:answer(bytes, function(answer)
+        listener:send(answer, from)
+      end)
+    end,
+  }
+  return listener, why
+end
+
+
 --- Serves Services and names.
 function M:start()
   ensure_endpoints(self.server)
@@ -139,14 +160,7 @@ function M:start()
     return address, port
   end
   proxy.start(self.server, translate)
-  local known = names.new(self.server)
-  local listener, why = network.datagrams {
-    address = M.RESOLVER,
-    port = DNS_PORT,
-    answer = function(bytes)
-      return known:answer(bytes)
-    end,
-  }
+  local listener, why = serve_names(self.server)
   if listener then
     listener, why = network.listen {
       address = NODE,

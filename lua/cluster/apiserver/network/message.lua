@@ -4,8 +4,9 @@
 local M = {}
 
 M.TYPES = { A = 1, CNAME = 5, PTR = 12, AAAA = 28, SRV = 33, ANY = 255 }
-M.OK, M.MALFORMED, M.NO_NAME, M.NOT_SERVED, M.REFUSED = 0, 1, 3, 4, 5
+M.OK, M.MALFORMED, M.FAILED, M.NO_NAME, M.NOT_SERVED, M.REFUSED = 0, 1, 2, 3, 4, 5
 
+local ADDRESS_SIZES = { [1] = 4, [28] = 16 } -- A, AAAA
 local OPT, INTERNET = 41, 1
 local HEAD = 12
 local LABEL_MAX, NAME_MAX = 63, 255
@@ -77,12 +78,76 @@ function M.read(bytes)
 end
 
 
+--- The same message with another number.
+function M.with_id(bytes, id)
+  return (">I2"):pack(id) .. bytes:sub(3)
+end
+
+
+--- What an answer says, if it is one to this query, sent with this number; else nil.
+--- @return integer|nil rcode
+function M.rcode_of(bytes, id, query)
+  if #bytes < HEAD then
+    return nil
+  end
+  local its_id, flags, questions = (">I2 I2 I2"):unpack(bytes)
+  local question = bytes:sub(HEAD + 1, HEAD + #query.question)
+  local is_answer = its_id == id and flags & IS_ANSWER ~= 0 and questions == 1
+  return is_answer and question:lower() == query.question:lower() and flags & 15 or nil
+end
+
+
 local function name_bytes(name)
   local parts = {}
   for label in name:gmatch "[^.]+" do
     parts[#parts + 1] = string.char(#label) .. label
   end
   return table.concat(parts) .. "\0"
+end
+
+
+--- A query with the number 0.
+--- @param name string one that fits a message  @param type integer
+function M.query(name, type)
+  return (">I2 I2 I2 I2 I2 I2"):pack(0, WANTS_RECURSION, 1, 0, 0, 0) .. name_bytes(name)
+    .. (">I2 I2"):pack(type, INTERNET)
+end
+
+
+-- The place behind a name, which may end in a pointer; nil when the bytes end before.
+local function skip_name(bytes, at)
+  while true do
+    local len = bytes:byte(at)
+    if not len then
+      return nil
+    elseif len == 0 then
+      return at + 1
+    elseif len > LABEL_MAX then
+      return at + 2
+    end
+    at = at + len + 1
+  end
+end
+
+
+--- The addresses in an answer, which rcode_of has accepted: as far as it can be read, it may come from anybody.
+--- @param query table that it answers
+--- @return table records as write takes them
+function M.addresses(bytes, query)
+  local list, at = {}, HEAD + #query.question + 1
+  for _ = 1, (">I2"):unpack(bytes, 7) do
+    at = skip_name(bytes, at)
+    if not at or at + 9 > #bytes then
+      break
+    end
+    local type, class, _, len = (">I2 I2 I4 I2"):unpack(bytes, at)
+    local data = bytes:sub(at + 10, at + 9 + len)
+    if type == query.type and class == INTERNET and #data == ADDRESS_SIZES[type] then
+      list[#list + 1] = { type = type == M.TYPES.A and "A" or "AAAA", data = data }
+    end
+    at = at + 10 + len
+  end
+  return list
 end
 
 
@@ -109,7 +174,7 @@ local DATA = {
 
 local function record_bytes(query, record)
   local owner = (record.name or query.name) == query.name and "\xC0\x0C" or name_bytes(record.name)
-  local data = DATA[record.type](record)
+  local data = record.data or DATA[record.type](record)
   return owner .. (">I2 I2 I4 s2"):pack(M.TYPES[record.type], INTERNET, TTL, data)
 end
 
@@ -118,7 +183,8 @@ end
 --- @param query table as read
 --- @param rcode integer
 --- @param records table list of { type = "A", address = }, { type = "CNAME" or "PTR", target = } and
----   { type = "SRV", target =, port = }, each with `name` when that is not what was asked for
+---   { type = "SRV", target =, port = }, each with `name` when that is not what was asked for, or with `data` as it is
+---   in messages
 function M.write(query, rcode, records)
   local opt = query.size and ("\0" .. (">I2 I2 I4 I2"):pack(OPT, SIZE_MAX, 0, 0)) or ""
   local room = (query.size or SIZE) - HEAD - #query.question - #opt

@@ -10,12 +10,16 @@ M.__index = M
 
 local DOMAIN = ".cluster.local"
 local LABEL_MAX = 63 -- bytes; externalName may have longer ones
+local NAME_MAX = 253
 local NONE = {}
 
 
 --- @param server table the API server, in whose store the Services are
-function M.new(server)
-  return setmetatable({ server = server, services = server.registry:by_kind("", "v1", "Service") }, M)
+--- @param forward table? see forward.lua: who is asked about other names; without it, they are refused
+function M.new(server, forward)
+  return setmetatable({
+    server = server, forward = forward, services = server.registry:by_kind("", "v1", "Service"),
+  }, M)
 end
 
 
@@ -193,6 +197,13 @@ local function follow(self, records, type)
 end
 
 
+-- Whether only this cluster can know a name: one of its domain, or of an address of its own.
+local function is_own(name)
+  return ("." .. name):sub(-#DOMAIN) == DOMAIN or name:find "%.244%.10%.in%-addr%.arpa$"
+    or name:find "%.0%.10%.in%-addr%.arpa$"
+end
+
+
 --- @param name string in lower case, without the dot at the end  @param type integer as in message.TYPES
 --- @return integer rcode, table records, as message.write takes them
 function M:look_up(name, type)
@@ -214,15 +225,49 @@ function M:look_up(name, type)
 end
 
 
---- The answer to a query as it came from the wire; nil when there is nobody to answer.
-function M:answer(bytes)
+-- The target of an alias that leads out of the cluster, if its addresses are asked for.
+local function target_outside(query, records)
+  local last = records[#records]
+  local target = last and last.type == "CNAME" and last.target:lower():gsub("%.$", "")
+  local wants_addresses = query.type == message.TYPES.A or query.type == message.TYPES.AAAA
+  return target and wants_addresses and #target < NAME_MAX and not is_own(target) and target
+end
+
+
+-- With the addresses of what an alias stands for outside: resolvers look no further than at one answer.
+local function follow_outside(self, query, records, target, reply)
+  local bytes = message.query(target, query.type)
+  local asked = message.read(bytes)
+  self.forward:ask(asked, bytes, function(answer)
+    for _, record in ipairs(message.addresses(answer, asked)) do
+      record.name = target
+      records[#records + 1] = record
+    end
+    reply(message.write(query, message.OK, records))
+  end)
+end
+
+
+--- The answer to a query as it came from the wire.
+--- @param reply function(bytes): an answer from elsewhere
+--- @return string|nil nil when there is nobody to answer, or somebody else is asked
+function M:answer(bytes, reply)
   local query = message.read(bytes)
   if not query then
     return nil
   elseif query.rcode then
     return message.write(query, query.rcode, NONE)
+  elseif self.forward and not is_own(query.name) then
+    self.forward:ask(query, bytes, reply)
+    return nil
   end
-  return message.write(query, self:look_up(query.name, query.type))
+  local rcode, records = self:look_up(query.name, query.type)
+  local target = self.forward and target_outside(query, records)
+  if target then
+    follow_outside(self, query, records, target, reply)
+    return nil
+  end
+  return message.write(query, rcode, records)
 end
 
 

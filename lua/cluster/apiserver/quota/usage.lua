@@ -95,10 +95,7 @@ end
 -- An amount of bytes, of which there are no parts.
 local function whole(text)
   local amount = quantity.parse(text)
-  while amount and amount.scale < 0 do
-    amount.value, amount.scale = -(-amount.value // 10), amount.scale + 1
-  end
-  return amount and quantity.write(amount) or text
+  return amount and quantity.write(quantity.whole(amount)) or text
 end
 
 

@@ -10,7 +10,7 @@ local selectors = require "cluster.apiserver.resources.selectors"
 local M = {}
 
 local MODES = { "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod" }
-local ZERO = { value = 0, scale = 0 }
+local ZERO = quantity.of(0)
 
 
 --- Ways of access to a volume.

@@ -116,8 +116,8 @@ local PAIRS = {
 
 
 local function float(text)
-  local amount = quantity.parse(text) or { value = 0, scale = 0 }
-  return amount.value * 10.0 ^ amount.scale
+  local amount = quantity.parse(text)
+  return amount and quantity.float(amount) or 0.0
 end
 
 

@@ -129,7 +129,7 @@ end
 
 local function float(text)
   local amount = text and quantity.parse(text)
-  return amount and amount.value * 10.0 ^ amount.scale or 0.0
+  return amount and quantity.float(amount) or 0.0
 end
 
 function BOUNDS.maxLimitRequestRatio(kind, name, bound, given)

@@ -4,7 +4,9 @@
 local cells = require "cluster.apiserver.tables.cells.node"
 local check = require "cluster.apiserver.resources.check"
 local field = require "cluster.apiserver.field"
+local location = require "cluster.apiserver.proxy.location"
 local names = require "cluster.names"
+local proxy = require "cluster.apiserver.proxy"
 local workload = require "cluster.apiserver.resources.workload"
 
 local EFFECTS = { "NoSchedule", "PreferNoSchedule", "NoExecute" }
@@ -56,5 +58,6 @@ return {
   fields = function(object)
     return { ["spec.unschedulable"] = tostring(object.spec.unschedulable or false) }
   end,
+  subresources = { proxy = proxy.part("NodeProxyOptions", location.of_node) },
   cells = cells,
 }

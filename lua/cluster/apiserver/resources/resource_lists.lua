@@ -6,7 +6,7 @@ local quantity = require "cluster.quantity"
 
 local M = {}
 
-local ZERO = { value = 0, scale = 0, form = "decimal" }
+local ZERO = quantity.of(0)
 
 
 --- Compares two texts: -1, 0 or 1. What is missing is 0.
@@ -20,18 +20,9 @@ function M.add(list, more)
   for name, text in pairs(more or {}) do
     local amount = list[name] and quantity.parse(list[name])
     local other = quantity.parse(text)
-    list[name] = amount and other and quantity.write(M.sum(amount, other)) or list[name] or text
+    list[name] = amount and other and quantity.write(quantity.add(amount, other)) or list[name] or text
   end
   return list
-end
-
-
---- The sum of two amounts; one that is nothing has the form of the other, as in Go.
-function M.sum(a, b)
-  if a.value == 0 then
-    return { value = b.value, scale = b.scale, form = b.form }
-  end
-  return quantity.add(a, b)
 end
 
 
@@ -51,8 +42,8 @@ function M.minus(a, b)
   local rest = {}
   for name, text in pairs(a) do
     local amount, other = quantity.parse(text) or ZERO, quantity.parse(b[name] or "0") or ZERO
-    local left = quantity.add(amount, { value = -other.value, scale = other.scale })
-    rest[name] = left.value > 0 and quantity.write(left) or "0"
+    local left = quantity.add(amount, quantity.negate(other))
+    rest[name] = quantity.sign(left) > 0 and quantity.write(left) or "0"
   end
   for name in pairs(b) do
     rest[name] = rest[name] or "0"

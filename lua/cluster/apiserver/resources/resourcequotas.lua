@@ -60,7 +60,7 @@ local function check_amounts(amounts, path, errors)
     local at, text = ("%s[%s]"):format(path, name), amounts[name]
     resource_names.check_quota(name, at, errors)
     local amount = quantity.parse(text)
-    if amount and amount.value < 0 then
+    if amount and quantity.sign(amount) < 0 then
       errors[#errors + 1] = field.invalid(at, text, "must be greater than or equal to 0")
     end
     if amount and resource_names.is_whole(name) and not quantity.is_whole(amount) then

@@ -6,8 +6,10 @@ local address = require "cluster.apiserver.resources.service.address"
 local address_rules = require "cluster.apiserver.resources.service.address_rules"
 local cells = require "cluster.apiserver.tables.cells.service"
 local host = require "cluster.host"
+local location = require "cluster.apiserver.proxy.location"
 local names = require "cluster.names"
 local ports = require "cluster.apiserver.resources.service.ports"
+local proxy = require "cluster.apiserver.proxy"
 local rules = require "cluster.apiserver.resources.service.rules"
 local status = require "cluster.apiserver.status"
 local warnings = require "cluster.apiserver.resources.service.warnings"
@@ -157,5 +159,6 @@ return {
   fields = function(object)
     return { ["spec.clusterIP"] = object.spec.clusterIP or "", ["spec.type"] = object.spec.type or "" }
   end,
+  subresources = { proxy = proxy.part("ServiceProxyOptions", location.of_service) },
   cells = cells,
 }

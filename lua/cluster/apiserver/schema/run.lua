@@ -43,6 +43,7 @@ local function placed(self, path)
   if path == "" then
     return self.root or "<nil>"
   end
+  path = path:gsub("^%.", "")
   return self.root and self.root .. "." .. path or path
 end
 

@@ -16,6 +16,9 @@ local values = require "cluster.apiserver.schema.values"
 local null, is_array, equal = host.json.null, host.json.is_array, host.json.equal
 local math_type = math.type
 
+-- Upstream joins the names of additional properties to a path even where the path is empty.
+local ADDITIONAL = "."
+
 local KINDS = { "string", "integer", "number", "boolean", "array", "object" }
 
 -- Rules that look at values of a kind, beside those of the type: upstream counts each that looks, and lists and numbers
@@ -149,7 +152,7 @@ local function object_check(schema, compile)
       for key, inner in run.each(value) do
         local check = properties[key] or additional
         if check then
-          at[depth + 1] = key
+          at[depth + 1] = depth == 0 and not properties[key] and ADDITIONAL .. key or key
           if before then
             descend(check, inner, run, depth + 1, before[key])
           else

@@ -79,24 +79,35 @@ function M.parse(text)
 end
 
 
-local function field_of(entry, name)
+local function field_of(entry, fields, name)
   if name == "metadata.name" then
     return entry.name
   elseif name == "metadata.namespace" then
     return entry.namespace
   end
-  return entry.fields and entry.fields[name] or ""
+  return fields and fields[name] or ""
 end
 
 
---- Whether a store's entry meets what M.parse returned.
-function M.match(terms, entry)
+--- Whether a store's entry meets what M.parse returned. @param fields table? those that its kind has, name → value
+function M.match(terms, entry, fields)
   for _, term in ipairs(terms) do
-    if (field_of(entry, term.field) == term.value) == term.negated then
+    if (field_of(entry, fields, term.field) == term.value) == term.negated then
       return false
     end
   end
   return true
+end
+
+
+--- Whether terms ask for a field that only some kinds have.
+function M.asks_kind(terms)
+  for _, term in ipairs(terms) do
+    if term.field ~= "metadata.name" and term.field ~= "metadata.namespace" then
+      return true
+    end
+  end
+  return false
 end
 
 

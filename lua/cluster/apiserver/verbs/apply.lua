@@ -43,8 +43,10 @@ end
 
 
 local function merged(request, live, applied, settings)
+  local versions, convert = write.versions(request)
   local object, failure = managers.apply(live, applied, request.res, {
     manager = settings.manager, force = settings.force, subresource = request.subresource, time = host.timestamp(),
+    versions = versions, convert = convert,
   })
   failure = failure or judge(request, settings)
   if failure then

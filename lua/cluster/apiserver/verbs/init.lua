@@ -136,6 +136,7 @@ local function pick(request, res)
   if request.rest and not handlers.rest then
     return nil, status.no_such_path()
   end
+  request.any_form = handlers.any_form
   local handler = handlers[request.verb] or handlers.connect
   return handler, not handler and status.method_not_allowed()
 end
@@ -183,7 +184,7 @@ function M.serve(request, reply)
   failure = failure or check_name(request)
   if failure then
     return respond.failure(request, reply, failure)
-  elseif not respond.negotiate(request, reply) then
+  elseif not request.any_form and not respond.negotiate(request, reply) then
     return
   end
   local code, answer = run(handler, request, reply)

@@ -13,6 +13,12 @@ local versions = require "cluster.apiserver.verbs.versions"
 local TOO_OLD = "The resourceVersion for the provided list is too old."
 
 
+-- The collection as it was at `revision`, or nil.
+local function as_of(kept, collection, revision)
+  return revision >= kept:oldest() and collection:at(revision) or nil
+end
+
+
 -- The collection to list, at the revision asked for, and that revision.
 local function pick(request, settings)
   local kept = request.server.store
@@ -27,7 +33,7 @@ local function pick(request, settings)
     elseif token.revision < 0 then
       return found, kept.revision, token.from
     end
-    local past = found:at(token.revision)
+    local past = as_of(kept, found, token.revision)
     if not past then
       return nil, continue.expired(token)
     end
@@ -40,7 +46,7 @@ local function pick(request, settings)
   if settings.match ~= "Exact" then
     return found, kept.revision
   end
-  local past = found:at(revision)
+  local past = as_of(kept, found, revision)
   if not past then
     return nil, status.expired(TOO_OLD)
   end
@@ -65,6 +71,16 @@ local function page(request, settings, collection, from, selector, entries)
     entries[count] = entry
   end)
   return more
+end
+
+
+-- All that a selector has to look at.
+local function all_of(request, collection)
+  local entries = {}
+  collection:each(scope.namespace(request), nil, function(entry)
+    entries[#entries + 1] = entry
+  end)
+  return entries
 end
 
 
@@ -113,6 +129,12 @@ return function(request, _, entries)
   local collection, revision, from = pick(request, settings)
   if not collection then
     return nil, revision
+  end
+  failure = selector.by_form and stored.make_all_ready(request, function()
+    return all_of(request, collection)
+  end)
+  if failure then
+    return nil, failure
   end
   entries = entries or {}
   local more, token, left = page(request, settings, collection, from, selector, entries), nil, nil

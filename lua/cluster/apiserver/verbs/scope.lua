@@ -32,7 +32,9 @@ end
 --- @param options table as options.list returns it
 --- @return table|nil selector as selector.new returns it; nil and a status
 function M.selector(request, options)
-  local found, why = selector.new(options.labels, options.fields, field_check(request.res))
+  local res = request.res
+  local converts = res.convert and res.convert.webhook
+  local found, why = selector.new(options.labels, options.fields, field_check(res), converts and res or nil)
   if not found then
     return nil, status.bad_request(why)
   end
@@ -53,6 +55,7 @@ function M.selector(request, options)
   return {
     empty = false,
     name = name,
+    by_form = found.by_form,
     match = function(entry)
       return entry.name == name and (empty or match(entry))
     end,

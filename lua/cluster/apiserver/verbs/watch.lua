@@ -17,11 +17,11 @@ local TIMEOUT_MIN = 1800
 local TIMEOUT_MAX = 365 * 86400
 
 
--- The entries that the watch is about.
-local function present(request, watcher)
+-- The entries that the watch is about. @param is_every boolean? also those that its selector leaves out
+local function present(request, watcher, is_every)
   local selector, entries = watcher.selector, {}
   request.server.store:collection(watcher.res.id):each(watcher.namespace, nil, function(entry)
-    if selector.empty or selector.match(entry) then
+    if is_every or selector.empty or selector.match(entry) then
       entries[#entries + 1] = entry
     end
   end)
@@ -100,7 +100,7 @@ end
 -- From the present on. @return table|nil failure a status
 local function start_now(request, watcher, settings)
   local failure = settings.initial and stored.make_all_ready(request, function()
-    return present(request, watcher)
+    return present(request, watcher, watcher.selector.by_form)
   end)
   if failure then
     return failure

@@ -87,10 +87,26 @@ function M.dedup_owners(request, object, after)
 end
 
 
+--- What field management needs to know of the other versions of the resource that a request is about.
+--- @return table|nil descriptions, function convert(object, from, to), which raises a status when it cannot
+function M.versions(request)
+  local all = request.server.registry.versions[request.res.id] or {}
+  return #all > 1 and all or nil, function(object, from, to)
+    local converted, why = stored.convert(request, object, from, to)
+    if not converted then
+      error(status.unknown(why), 0)
+    end
+    return converted
+  end
+end
+
+
 --- Notes in `object` who manages which of its fields. `old` is the object it follows, or nil.
 function M.track(request, old, object, options)
+  local versions, convert = M.versions(request)
   apply.update_managers(old, object, request.res, {
     manager = M.manager_of(request, options), subresource = request.subresource, time = host.timestamp(),
+    versions = versions, convert = convert,
   })
 end
 

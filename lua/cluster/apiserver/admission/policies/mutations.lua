@@ -72,7 +72,7 @@ local function mutate(attributes, policy, mutation, res, param)
   if not object then
     return nil, why
   end
-  return change(attributes, host.json.copy(before), host.json.copy(object), res)
+  return object ~= before and change(attributes, before, object, res)
 end
 
 

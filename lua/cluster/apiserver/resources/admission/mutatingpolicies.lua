@@ -9,7 +9,6 @@ local patch_types = require "cluster.apiserver.admission.policies.patch_types"
 local rules = require "cluster.apiserver.resources.admission.rules"
 
 local NONE = {}
-local FAILURES = { "Fail", "Ignore" }
 local REINVOCATIONS = { "IfNeeded", "Never" }
 local PATCHES = { "ApplyConfiguration", "JSONPatch" }
 
@@ -18,13 +17,6 @@ local KINDS = {
   ApplyConfiguration = { own = "applyConfiguration", other = "jsonPatch", wanted = patch_types.OBJECT },
   JSONPatch = { own = "jsonPatch", other = "applyConfiguration", wanted = patch_types.JSON_PATCHES },
 }
-
-
-local function defaults(object)
-  local spec = object.spec
-  spec.failurePolicy = spec.failurePolicy or "Fail"
-  rules.default_resources(spec.matchConstraints)
-end
 
 
 local function check_mutation(mutation, env, path, errors)
@@ -53,18 +45,7 @@ end
 local function check_spec(object, same_conditions)
   local errors, spec = {}, object.spec
   local envs = expressions.of_policy(spec, true, patch_types.resolve)
-  rules.choice(spec.failurePolicy, FAILURES, "spec.failurePolicy", errors)
-  if spec.paramKind then
-    parts.check_param_kind(spec.paramKind, "spec.paramKind", errors)
-  end
-  parts.check_constraints(spec.matchConstraints, "spec.matchConstraints", errors)
-  rules.validate_mutable(spec.matchConstraints, "spec.matchConstraints", errors)
-  if not same_conditions then
-    rules.validate_conditions(spec.matchConditions, envs.conditions, "spec.matchConditions", errors)
-  end
-  for i, variable in ipairs(spec.variables or NONE) do
-    parts.check_variable(variable, envs.variables[i], ("spec.variables[%d]"):format(i - 1), errors)
-  end
+  parts.check_spec(spec, envs, same_conditions, true, errors)
   local mutations = spec.mutations or NONE
   if #mutations == 0 then
     errors[#errors + 1] = field.required("spec.mutations", "mutations must contain at least one item")
@@ -88,5 +69,6 @@ end
 local validate = parts.validator(check_spec)
 
 return {
-  defaults = defaults, unconditional_update = false, validate = validate, validate_update = validate, cells = cells,
+  defaults = parts.defaults, unconditional_update = false,
+  validate = validate, validate_update = validate, cells = cells,
 }

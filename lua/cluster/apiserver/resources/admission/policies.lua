@@ -12,7 +12,6 @@ local rules = require "cluster.apiserver.resources.admission.rules"
 local status_rules = require "cluster.apiserver.resources.flowcontrol.status"
 
 local NONE = {}
-local FAILURES = { "Fail", "Ignore" }
 local REASONS = { "Forbidden", "Invalid", "RequestEntityTooLarge" }
 local ANNOTATIONS_MAX, VALUE_MAX = 20, 5 * 1024
 local NO_RULE = "validations or auditAnnotations must contain at least one item"
@@ -20,13 +19,6 @@ local NO_RULE = "validations or auditAnnotations must contain at least one item"
 
 local function trim(text)
   return (text or ""):match "^%s*(.-)%s*$"
-end
-
-
-local function defaults(object)
-  local spec = object.spec
-  spec.failurePolicy = spec.failurePolicy or "Fail"
-  rules.default_resources(spec.matchConstraints)
 end
 
 
@@ -95,17 +87,7 @@ end
 local function check_spec(object, same_conditions)
   local errors, spec = {}, object.spec
   local envs = expressions.of_policy(spec, true)
-  rules.choice(spec.failurePolicy, FAILURES, "spec.failurePolicy", errors)
-  if spec.paramKind then
-    parts.check_param_kind(spec.paramKind, "spec.paramKind", errors)
-  end
-  parts.check_constraints(spec.matchConstraints, "spec.matchConstraints", errors)
-  if not same_conditions then
-    rules.validate_conditions(spec.matchConditions, envs.conditions, "spec.matchConditions", errors)
-  end
-  for i, variable in ipairs(spec.variables or NONE) do
-    parts.check_variable(variable, envs.variables[i], ("spec.variables[%d]"):format(i - 1), errors)
-  end
+  parts.check_spec(spec, envs, same_conditions, false, errors)
   local validations, annotations = spec.validations or NONE, spec.auditAnnotations or NONE
   if #validations == 0 and #annotations == 0 then
     errors[#errors + 1] = field.required("spec.validations", NO_RULE)
@@ -146,7 +128,7 @@ end
 
 
 return {
-  defaults = defaults, unconditional_update = false,
+  defaults = parts.defaults, unconditional_update = false,
   prepare_create = status_rules.clear, prepare_update = status_rules.keep, prepare_status = status_rules.prepare,
   validate = validate, validate_update = validate, validate_status = validate_status, cells = cells,
 }

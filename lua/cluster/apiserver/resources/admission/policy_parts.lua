@@ -11,6 +11,7 @@ local rules = require "cluster.apiserver.resources.admission.rules"
 local M = {}
 
 local NONE = {}
+local FAILURES = { "Fail", "Ignore" }
 local RESERVED = check.set { "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for",
   "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while" }
 
@@ -42,8 +43,8 @@ local function check_api_version(text, path, errors)
 end
 
 
---- What a policy takes parameters from.
-function M.check_param_kind(kind, path, errors)
+-- What a policy takes parameters from.
+local function check_param_kind(kind, path, errors)
   if (kind.apiVersion or "") == "" then
     errors[#errors + 1] = field.required(path .. ".apiVersion", "")
   else
@@ -61,8 +62,8 @@ function M.check_param_kind(kind, path, errors)
 end
 
 
---- @param compiled table of expressions.of_policy
-function M.check_variable(variable, compiled, path, errors)
+-- @param compiled table of expressions.of_policy
+local function check_variable(variable, compiled, path, errors)
   local name, text = variable.name or "", variable.expression or ""
   if trim(name) == "" then
     errors[#errors + 1] = field.required(path .. ".name", "name is not specified")
@@ -77,8 +78,8 @@ function M.check_variable(variable, compiled, path, errors)
 end
 
 
---- matchConstraints, which have to be there.
-function M.check_constraints(constraints, path, errors)
+-- matchConstraints, which have to be there.
+local function check_constraints(constraints, path, errors)
   if not constraints then
     errors[#errors + 1] = field.required(path, "")
     return
@@ -86,6 +87,35 @@ function M.check_constraints(constraints, path, errors)
   rules.validate_resources(constraints, path, errors)
   if #(constraints.resourceRules or NONE) == 0 then
     errors[#errors + 1] = field.required(path .. ".resourceRules", "")
+  end
+end
+
+
+--- Fills in what both kinds have.
+function M.defaults(object)
+  local spec = object.spec
+  spec.failurePolicy = spec.failurePolicy or "Fail"
+  rules.default_resources(spec.matchConstraints)
+end
+
+
+--- The parts of a policy's spec that both kinds have.
+--- @param envs table of expressions.of_policy  @param same_conditions boolean whether matchConditions are as they were
+--- @param mutates boolean
+function M.check_spec(spec, envs, same_conditions, mutates, errors)
+  rules.choice(spec.failurePolicy, FAILURES, "spec.failurePolicy", errors)
+  if spec.paramKind then
+    check_param_kind(spec.paramKind, "spec.paramKind", errors)
+  end
+  check_constraints(spec.matchConstraints, "spec.matchConstraints", errors)
+  if mutates then
+    rules.validate_mutable(spec.matchConstraints, "spec.matchConstraints", errors)
+  end
+  if not same_conditions then
+    rules.validate_conditions(spec.matchConditions, envs.conditions, "spec.matchConditions", errors)
+  end
+  for i, variable in ipairs(spec.variables or NONE) do
+    check_variable(variable, envs.variables[i], ("spec.variables[%d]"):format(i - 1), errors)
   end
 end
 

@@ -20,15 +20,15 @@ end
 
 
 --- Reads a request, which is given as its type has it.
---- @param organization string|nil
---- @return boolean|nil has whether it asks for that organization; nil, and why, when it is no good request
---- @return string|nil why
-function M.read_request(value, organization)
+--- @return cluster.host.x509.request|nil wishes what it asks for; nil, and why, when it is no good request
+--- @return string why or its DER
+function M.read_request(value)
   local block = pem.decode(bytes_of(value))
   if not block or block.type ~= REQUEST then
     return nil, "PEM block type must be " .. REQUEST
   end
-  return host.x509.request(block.bytes, organization or "")
+  local wishes, why = host.x509.request(block.bytes)
+  return wishes, why or block.bytes
 end
 
 

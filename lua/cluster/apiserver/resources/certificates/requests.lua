@@ -1,4 +1,4 @@
---- CertificateSigningRequests. They are checked, approved and denied; nothing here signs them.
+--- CertificateSigningRequests: how they are checked, approved and denied. Who signs them: controllers/certificates.lua.
 ---
 --- Rules: kubernetes/pkg/apis/certificates/validation/validation.go,
 --- pkg/registry/certificates/certificates/strategy.go, pkg/certauthorization, plugin/pkg/admission/certificates.
@@ -105,8 +105,8 @@ end
 
 local function check_all(object, old)
   local errors, spec = {}, object.spec
-  local _, why = content.read_request(spec.request)
-  if why then
+  local wishes, why = content.read_request(spec.request)
+  if not wishes then
     errors[#errors + 1] = field.invalid("spec.request", spec.request or host.json.null, why)
   end
   check_usages(spec.usages or NONE, old, errors)
@@ -153,7 +153,8 @@ end
 
 local function admit_create(object, ctx)
   local spec = object.spec
-  if spec.signerName == CLIENT and content.read_request(spec.request, MASTERS) then
+  local wishes = spec.signerName == CLIENT and content.read_request(spec.request)
+  if wishes and check.set(wishes.organizations)[MASTERS] then
     return status.forbidden(ctx.request.res, object.metadata.name,
       ("use of %s signer with %s group is not allowed"):format(CLIENT, MASTERS))
   end

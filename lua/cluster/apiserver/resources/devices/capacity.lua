@@ -13,14 +13,9 @@ local BOTH = 'exactly one policy can be specified, cannot specify "validValues" 
 local compare = lists.compare
 
 
--- The amount as an integer, rounded up.
+-- The amount as an integer, rounded up; the largest there is when it does not fit.
 local function whole(text)
-  local amount = quantity.parse(text)
-  if amount.scale >= 0 then
-    return amount.value * math.tointeger(10 ^ math.min(amount.scale, 18))
-  end
-  local unit = math.tointeger(10 ^ math.min(-amount.scale, 18))
-  return -(-amount.value // unit)
+  return quantity.integer(quantity.whole(quantity.parse(text))) or math.maxinteger
 end
 
 

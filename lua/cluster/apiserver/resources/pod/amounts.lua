@@ -9,7 +9,7 @@ local resource_names = require "cluster.apiserver.resources.resource_names"
 local M = {}
 
 local NONE = {}
-local ZERO = { value = 0, scale = 0 }
+local ZERO = quantity.of(0)
 
 
 -- @return table|nil amount

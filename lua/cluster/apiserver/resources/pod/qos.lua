@@ -7,7 +7,7 @@ local M = {}
 
 local COUNTED = { "cpu", "memory" }
 local NONE = {}
-local ZERO = { value = 0, scale = 0 }
+local ZERO = quantity.of(0)
 
 
 -- Adds what is above zero of cpu and memory to `sums`. @return boolean whether both were there

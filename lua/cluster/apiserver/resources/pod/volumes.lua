@@ -12,7 +12,7 @@ local references = require "cluster.apiserver.resources.pod.references"
 local M = {}
 
 local NONE = {}
-local ZERO = { value = 0, scale = 0 }
+local ZERO = quantity.of(0)
 local HOST_PATH_TYPES = {
   "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
 }

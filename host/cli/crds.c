@@ -1,0 +1,120 @@
+/* Called by `moonloop check`, `moonloop manifests` and `moonloop rbac`. */
+#include "cli/crds.h"
+
+#include "codec/json.h"
+#include "codec/yaml.h"
+#include "operator/files.h"
+
+#define JSON_MAX ((size_t)16 * 1024 * 1024) /* of one file */
+
+static void add_version(struct ml_crds *crds, const char *group, const char *kind,
+                        const char *plural, struct ml_str version)
+{
+    ML_AUTO_FREE char *name = ml_json_find_string(version, "name", NULL);
+    struct ml_str served;
+    if (!name || !ml_json_find(version, &served, "served", NULL) || !ml_str_is(served, "true"))
+        return;
+    crds->kinds = ml_realloc(crds->kinds, (crds->count + 1) * sizeof *crds->kinds);
+    crds->kinds[crds->count++] = (struct ml_crd_kind){
+        .name = ml_asprintf("%s/%s/%s", group, name, kind),
+        .plural = ml_strdup(plural),
+        .definition = crds->definition_count - 1, /* the last one */
+    };
+}
+
+static void add_manifest(struct ml_crds *crds, struct ml_str json)
+{
+    ML_AUTO_FREE char *what = ml_json_find_string(json, "kind", NULL);
+    ML_AUTO_FREE char *group = ml_json_find_string(json, "spec", "group", NULL);
+    ML_AUTO_FREE char *kind = ml_json_find_string(json, "spec", "names", "kind", NULL);
+    ML_AUTO_FREE char *plural = ml_json_find_string(json, "spec", "names", "plural", NULL);
+    struct ml_str versions;
+    if (!what || strcmp(what, "CustomResourceDefinition") != 0 || !group || !kind || !plural ||
+        !ml_json_find(json, &versions, "spec", "versions", NULL))
+        return;
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, versions, 0);
+    if (ml_json_next(&reader) != ML_JSON_ARRAY)
+        return;
+    crds->definitions = ml_realloc(crds->definitions,
+                                   (crds->definition_count + 1) * sizeof *crds->definitions);
+    crds->definitions[crds->definition_count++] = ml_str_dup(json);
+    for (struct ml_str version; (version = ml_json_skip(&reader)).len;)
+        add_version(crds, group, kind, plural, version);
+}
+
+int ml_crds_read(struct ml_crds *crds, const char *path, struct ml_err *err)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    int r = ml_files_read(&files, &ml_files_manifests, path, err);
+    if (r == 0 && files.refused_count) {
+        *err = files.refused[0].err;
+        r = err->kind;
+    }
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < files.count; i++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+        if (ml_yaml_to_json(files.files[i].text, JSON_MAX, &json, err) < 0)
+            return ml_err_wrap(err, "%s: " ML_STR_FMT, path, ML_STR_ARG(files.files[i].name));
+        for (struct ml_str rest = ml_buf_str(&json); rest.len;)
+            add_manifest(crds, ml_str_cut(&rest, '\n'));
+    }
+    return 0;
+}
+
+int ml_crds_put(struct ml_json_writer *writer, const char *path, struct ml_err *err)
+{
+    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+    int r = ml_files_read(&files, &ml_files_manifests, path, err);
+    if (r < 0)
+        return r;
+    if (files.refused_count) {
+        *err = files.refused[0].err;
+        return err->kind;
+    }
+    for (size_t i = 0; i < files.count; i++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+        if (ml_yaml_to_json(files.files[i].text, JSON_MAX, &json, err) < 0)
+            return ml_err_wrap(err, "%s: " ML_STR_FMT, path, ML_STR_ARG(files.files[i].name));
+        for (struct ml_str rest = ml_buf_str(&json); rest.len;)
+            ml_json_raw(writer, ml_str_cut(&rest, '\n'));
+    }
+    return 0;
+}
+
+void ml_crds_fini(struct ml_crds *crds)
+{
+    for (size_t i = 0; i < crds->count; i++) {
+        free(crds->kinds[i].name);
+        free(crds->kinds[i].plural);
+    }
+    free(crds->kinds);
+    for (size_t i = 0; i < crds->definition_count; i++)
+        free(crds->definitions[i]);
+    free(crds->definitions);
+    *crds = (struct ml_crds){0};
+}
+
+static const struct ml_crd_kind *find_kind(const struct ml_crds *crds, const struct ml_gvk *gvk)
+{
+    ML_AUTO_FREE char *wanted = ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
+                                            ML_STR_ARG(gvk->group), ML_STR_ARG(gvk->version),
+                                            ML_STR_ARG(gvk->kind));
+    for (size_t i = 0; i < crds->count; i++)
+        if (strcmp(crds->kinds[i].name, wanted) == 0)
+            return &crds->kinds[i];
+    return NULL;
+}
+
+const char *ml_crds_plural(const struct ml_crds *crds, const struct ml_gvk *gvk)
+{
+    const struct ml_crd_kind *kind = find_kind(crds, gvk);
+    return kind ? kind->plural : NULL;
+}
+
+const char *ml_crds_definition(const struct ml_crds *crds, const struct ml_gvk *gvk)
+{
+    const struct ml_crd_kind *kind = find_kind(crds, gvk);
+    return kind ? crds->definitions[kind->definition] : NULL;
+}

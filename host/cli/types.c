@@ -1,0 +1,111 @@
+/* moonloop types: the kinds of scripts and CRDs as classes for lua-language-server, so that an
+ * editor completes the fields of objects. lua/cluster/fields/stubs.lua makes them. */
+#include "base/escape.h"
+#include "cli/commands.h"
+#include "cli/crds.h"
+#include "cli/options.h"
+#include "cluster/script_fields.h"
+#include "include/moonloop.h"
+
+#include <stdio.h>
+
+static void print_help(const struct ml_option *options, size_t count)
+{
+    printf(
+        "Usage: moonloop types [PATH…] [--crds PATH…]\n\n"
+        "Prints the kinds of the CRDs, and those that the scripts name, as a file of classes for\n"
+        "lua-language-server. Touches no cluster.\n\nOptions:\n");
+    ml_options_help(options, count);
+    printf("\nExample:\n  moonloop types reconcilers/ --crds crds/ > .types/kinds.lua\n");
+}
+
+static int put_scripts(struct ml_json_writer *writer, const struct ml_option_list *paths,
+                       struct ml_err *err)
+{
+    int r = 0;
+    ml_json_key(writer, ML_STR("files"));
+    ml_json_begin_array(writer);
+    for (size_t i = 0; r == 0 && i < paths->count; i++) {
+        ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
+        r = ml_files_read(&files, &ml_files_scripts, paths->values[i], err);
+        ml_script_fields_put(writer, &files, NULL);
+    }
+    ml_json_end_array(writer);
+    return r;
+}
+
+/* What lua/cluster/fields/stubs.lua is asked. */
+static int put_question(struct ml_json_writer *writer, const struct ml_option_list *paths,
+                        const struct ml_option_list *crds, struct ml_err *err)
+{
+    ml_json_begin_object(writer);
+    int r = put_scripts(writer, paths, err);
+    ml_json_key(writer, ML_STR("manifests"));
+    ml_json_begin_array(writer);
+    for (size_t i = 0; r == 0 && i < crds->count; i++)
+        r = ml_crds_put(writer, crds->values[i], err);
+    ml_json_end_array(writer);
+    ml_json_end_object(writer);
+    return r;
+}
+
+static void print_unknown(struct ml_str answer)
+{
+    struct ml_str unknown = {NULL, 0};
+    ml_json_find(answer, &unknown, "unknown", NULL);
+    ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
+    ml_json_reader_init(&reader, unknown, 0);
+    ml_json_next(&reader);
+    for (struct ml_str kind; (kind = ml_json_skip(&reader)).len;) {
+        ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
+        ml_json_to_string(kind, &name);
+        ml_print_line(stderr, "%s is left out: give its CustomResourceDefinition with --crds",
+                      ml_buf_cstr(&name));
+    }
+}
+
+static int print_types(const struct ml_option_list *paths, const struct ml_option_list *crds)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf asked = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
+    struct ml_json_writer writer;
+    struct ml_err err = ML_ERR_INIT;
+    ml_json_writer_init(&writer, &asked);
+    int r = put_question(&writer, paths, crds, &err);
+    if (r == 0) {
+        struct ml_trusted *trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = NULL});
+        r = ml_trusted_call(trusted, "cluster.fields.stubs", "render", ml_buf_str(&asked), &answer,
+                            &err);
+        ml_trusted_free(trusted);
+    }
+    if (r < 0) {
+        ml_print_line(stderr, "%s", err.message);
+        return MOONLOOP_EXIT_BAD;
+    }
+    ML_AUTO_FREE char *text = ml_json_find_string(ml_buf_str(&answer), "text", NULL);
+    fputs(text ? text : "", stdout);
+    print_unknown(ml_buf_str(&answer));
+    return MOONLOOP_EXIT_OK;
+}
+
+int ml_command_types(int argc, char **argv)
+{
+    struct ml_option_list paths = {0}, crds = {0};
+    const struct ml_option options[] = {
+        {"--crds", "PATH", "CRDs (YAML file or folder) whose kinds are printed (repeat)",
+         ML_OPTION_LIST, &crds},
+    };
+    struct ml_err err = ML_ERR_INIT;
+    bool help = false;
+    if (ml_options_parse(options, ML_COUNT(options), argc, argv, &paths, &help, &err) < 0)
+        return ml_command_usage_error("types", &err);
+    if (help) {
+        print_help(options, ML_COUNT(options));
+        return MOONLOOP_EXIT_OK;
+    }
+    if (paths.count + crds.count == 0) {
+        ml_err_set(&err, ML_EINVALID, "nothing to print: moonloop types PATH, or --crds PATH");
+        return ml_command_usage_error("types", &err);
+    }
+    return print_types(&paths, &crds);
+}

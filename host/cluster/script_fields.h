@@ -1,0 +1,19 @@
+/* cluster. Reads of fields that a kind does not have, in the texts of scripts: lua/cluster/fields
+ * finds them. Used by `moonloop check`, `dev` and `types`. */
+#pragma once
+
+#include "cluster/trusted.h"
+#include "codec/json.h"
+#include "operator/files.h"
+
+/* Appends { name =, text = } of the files whose place in `wanted` is true (NULL: of those that were
+ * asked for) to the array that is being written. */
+void ml_script_fields_put(struct ml_json_writer *writer, const struct ml_files *files,
+                          const bool *wanted);
+
+/* Calls a function of Lua whose result is a list of { file =, text = }, and `each` for each. What
+ * it gets lives during the call. ML_ESCRIPT. */
+ML_NODISCARD int
+ml_script_fields_ask(struct ml_trusted *trusted, const char *module, struct ml_str asked,
+                     void (*each)(void *context, const char *file, const char *text), void *context,
+                     struct ml_err *err);

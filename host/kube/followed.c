@@ -1,0 +1,31 @@
+/* The annotation of objects without an owner reference. Called by script/followed.c, which sets it,
+ * and by operator/revision.c, which wakes the owner of what has changed. */
+#include "kube/followed.h"
+
+#include "codec/json.h"
+
+void ml_followed_mark(const char *controller, const struct ml_object *owner, struct ml_buf *out)
+{
+    ml_buf_printf(out, "%s " ML_STR_FMT " " ML_STR_FMT, controller,
+                  ML_STR_ARG(ml_object_key(owner)), ML_STR_ARG(ml_object_uid(owner)));
+}
+
+struct ml_str ml_followed_annotation(struct ml_str json, const char *name)
+{
+    struct ml_str raw;
+    if (!ml_json_find(json, &raw, "metadata", "annotations", name, NULL) || raw.len < 2 ||
+        raw.ptr[0] != '"' || memchr(raw.ptr, '\\', raw.len))
+        return (struct ml_str){"", 0};
+    return (struct ml_str){raw.ptr + 1, raw.len - 2};
+}
+
+bool ml_followed_key(const struct ml_object *object, const char *controller, struct ml_buf *out_key)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    ml_object_json(object, &json);
+    struct ml_str mark = ml_followed_annotation(ml_buf_str(&json), ML_FOLLOWED_OWNER);
+    if (!ml_str_is(ml_str_cut(&mark, ' '), controller))
+        return false;
+    struct ml_str key = ml_str_cut(&mark, ' ');
+    return key.len > 0 && mark.len > 0 && ml_buf_append_str(out_key, key);
+}

@@ -1,0 +1,20 @@
+/* L3 kube. Objects that belong to another one and cannot have it as an owner reference: they are in
+ * another namespace, or cluster-scoped. An annotation says whose they are, and an annotation of
+ * their owner, the inventory, lists them: script/followed.c writes both. */
+#pragma once
+
+#include "kube/object.h"
+
+#define ML_FOLLOWED_OWNER     "moonloop.dev/owner"    /* of the object: "CONTROLLER NS/NAME UID" */
+#define ML_FOLLOWED_INVENTORY "children.moonloop.dev" /* of its owner: this, "/", CONTROLLER */
+
+/* Appends the value of the annotation for what belongs to `owner`. */
+void ml_followed_mark(const char *controller, const struct ml_object *owner, struct ml_buf *out);
+
+/* The annotation of the object in this JSON; empty when it has none without escapes. */
+struct ml_str ml_followed_annotation(struct ml_str json, const char *name);
+
+/* Appends the key of the object that this one belongs to by the annotation. False: none that this
+ * controller follows. */
+bool ml_followed_key(const struct ml_object *object, const char *controller,
+                     struct ml_buf *out_key);

@@ -1,0 +1,18 @@
+/* L2 net. Which addresses may be asked on behalf of a script: not those that only this machine
+ * reaches, such as a cloud's metadata service, as they give away the machine's own rights. */
+#pragma once
+
+#include "base/err.h"
+
+struct sockaddr;
+
+/* 0, or ML_EFORBIDDEN: link-local and metadata addresses, unspecified, multicast and reserved ones,
+ * and those of IPv6 that stand for such an address of IPv4. `loopback`: this machine itself may be
+ * asked. */
+ML_NODISCARD int ml_address_check(const struct sockaddr *address, bool loopback,
+                                  struct ml_err *err);
+
+/* The host of an origin "https://HOST:PORT". True: it is loopback, by its name or as an address. */
+bool ml_origin_is_loopback(const char *origin);
+/* As ml_address_check, when the host of the origin is an address; a name is fine. */
+ML_NODISCARD int ml_origin_check(const char *origin, struct ml_err *err);

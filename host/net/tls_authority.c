@@ -1,0 +1,346 @@
+/* Called by the embedded API server, and by what serves HTTPS in tests. */
+#include "net/tls_authority.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/ec.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/wipe.h"
+#include "net/tls_authority_internal.h"
+
+#define SERIAL_BITS    159 /* positive in the 20 octets that RFC 5280 4.1.2.2 allows */
+#define EARLY_S        INT64_C(300)
+#define AUTHORITY_S    (INT64_C(3650) * 24 * 3600) /* kubeadm's */
+#define NAME_LEN_MAX   253                         /* RFC 1035 */
+#define DNS_NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._*"
+#define FILE_BYTES_MAX ((size_t)64 * 1024)
+
+static void authority_release(struct ml_tls_authority **pp)
+{
+    ml_tls_authority_free(*pp);
+}
+
+/* ---- certificates ---- */
+
+bool tls_certificate_set_serial(X509 *cert)
+{
+    ML_AUTO(BIGNUM_release) BIGNUM *serial = BN_new();
+    return serial && BN_rand(serial, SERIAL_BITS, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) &&
+           BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(cert));
+}
+
+static bool certificate_set_validity(X509 *cert, struct ml_clock *clock, int64_t valid_s)
+{
+    time_t now = (time_t)(ml_clock_wall(clock) / ML_NS_PER_S);
+    return ASN1_TIME_set(X509_getm_notBefore(cert), now - EARLY_S) &&
+           ASN1_TIME_set(X509_getm_notAfter(cert), now + (time_t)valid_s);
+}
+
+bool tls_certificate_add(X509 *cert, X509 *issuer, int nid, const char *value)
+{
+    X509V3_CTX context;
+    X509V3_set_ctx_nodb(&context);
+    X509V3_set_ctx(&context, issuer, cert, NULL, NULL, 0);
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
+    bool added = extension && X509_add_ext(cert, extension, -1);
+    X509_EXTENSION_free(extension);
+    return added;
+}
+
+/* A certificate with all but extensions and signature. */
+static X509 *certificate_new(struct ml_clock *clock, int64_t valid_s, const char *name,
+                             EVP_PKEY *key)
+{
+    X509 *cert = X509_new();
+    if (cert && X509_set_version(cert, X509_VERSION_3) && tls_certificate_set_serial(cert) &&
+        certificate_set_validity(cert, clock, valid_s) &&
+        X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_UTF8,
+                                   (const unsigned char *)name, -1, -1, 0) &&
+        X509_set_pubkey(cert, key))
+        return cert;
+    X509_free(cert);
+    return NULL;
+}
+
+static X509 *make_ca_certificate(struct ml_clock *clock, int64_t valid_s, EVP_PKEY *key)
+{
+    X509 *ca = certificate_new(clock, valid_s, "moonloop-ca", key);
+    if (ca && X509_set_issuer_name(ca, X509_get_subject_name(ca)) &&
+        tls_certificate_add(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+        tls_certificate_add(ca, ca, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+        tls_certificate_add(ca, ca, NID_subject_key_identifier, "hash") &&
+        X509_sign(ca, key, EVP_sha256()))
+        return ca;
+    X509_free(ca);
+    return NULL;
+}
+
+static bool is_dns_name(const char *name)
+{
+    size_t len = strlen(name);
+    return len > 0 && len <= NAME_LEN_MAX && strspn(name, DNS_NAME_CHARS) == len;
+}
+
+/* Appends it as openssl's configuration files list names. */
+static int append_alt_name(const char *name, struct ml_buf *out, struct ml_err *err)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    bool is_address = inet_pton(AF_INET, name, address) == 1 ||
+                      inet_pton(AF_INET6, name, address) == 1;
+    if (!is_address && !is_dns_name(name))
+        return ml_err_set(err, ML_EINVALID, "\"%s\": neither a host name nor an address", name);
+    ml_buf_printf(out, ",%s:%s", is_address ? "IP" : "DNS", name);
+    return 0;
+}
+
+static int certificate_add_alt_names(X509 *cert, const struct ml_tls_authority_opts *opts,
+                                     struct ml_err *err)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
+    ml_buf_puts(&names, "DNS:localhost,IP:127.0.0.1,IP:::1");
+    for (size_t i = 0; i < opts->name_count; i++)
+        if (append_alt_name(opts->names[i], &names, err) < 0)
+            return err->kind;
+    if (!tls_certificate_add(cert, cert, NID_subject_alt_name, ml_buf_cstr(&names)))
+        return ml_tls_error(err, ML_ETLS, "add names to a certificate");
+    return 0;
+}
+
+/* A server's certificate ends with its authority's at the latest. */
+static int64_t server_valid_s(const struct ml_tls_authority_opts *opts, const X509 *ca)
+{
+    int64_t left_ns = ml_tls_wall_ns(X509_get0_notAfter(ca)) - ml_clock_wall(opts->clock);
+    return ML_MIN(opts->valid_s, left_ns / ML_NS_PER_S);
+}
+
+static int make_server_certificate(const struct ml_tls_authority_opts *opts,
+                                   const struct ml_tls_pair *ca, EVP_PKEY *key, X509 **out,
+                                   struct ml_err *err)
+{
+    ML_AUTO(X509_release)
+    X509 *cert = certificate_new(opts->clock, server_valid_s(opts, ca->cert), "moonloop", key);
+    if (!cert || !X509_set_issuer_name(cert, X509_get_subject_name(ca->cert)) ||
+        !tls_certificate_add(cert, ca->cert, NID_basic_constraints, "critical,CA:FALSE") ||
+        !tls_certificate_add(cert, ca->cert, NID_key_usage, "critical,digitalSignature") ||
+        !tls_certificate_add(cert, ca->cert, NID_ext_key_usage, "serverAuth") ||
+        !tls_certificate_add(cert, ca->cert, NID_authority_key_identifier, "keyid:always"))
+        return ml_tls_error(err, ML_ETLS, "make a certificate");
+    int r = certificate_add_alt_names(cert, opts, err);
+    if (r < 0)
+        return r;
+    if (!X509_sign(cert, ca->key, EVP_sha256()))
+        return ml_tls_error(err, ML_ETLS, "sign a certificate");
+    *out = ml_take(&cert);
+    return 0;
+}
+
+/* ---- PEM ---- */
+
+static char *bio_text(BIO *bio)
+{
+    char *bytes = NULL;
+    long len = BIO_get_mem_data(bio, &bytes);
+    return ml_strndup(bytes, (size_t)len);
+}
+
+char *tls_certificate_pem(X509 *cert)
+{
+    ML_AUTO(BIO_release) BIO *bio = BIO_new(BIO_s_mem());
+    return bio && PEM_write_bio_X509(bio, cert) ? bio_text(bio) : NULL;
+}
+
+static char *key_pem(EVP_PKEY *key)
+{
+    ML_AUTO(BIO_release) BIO *bio = BIO_new(BIO_s_secmem());
+    bool written = bio && PEM_write_bio_PKCS8PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL);
+    return written ? bio_text(bio) : NULL;
+}
+
+/* ---- the authority ---- */
+
+static int authority_make(struct ml_clock *clock, int64_t valid_s, struct ml_tls_authority **out,
+                          struct ml_err *err)
+{
+    ML_AUTO(authority_release) struct ml_tls_authority *self = ml_new(struct ml_tls_authority);
+    self->pair.key = EVP_EC_gen("P-256");
+    if (!self->pair.key)
+        return ml_tls_error(err, ML_ETLS, "make a key");
+    self->pair.cert = make_ca_certificate(clock, valid_s, self->pair.key);
+    self->pem = self->pair.cert ? tls_certificate_pem(self->pair.cert) : NULL;
+    if (!self->pem)
+        return ml_tls_error(err, ML_ETLS, "make an authority");
+    *out = ml_take(&self);
+    return 0;
+}
+
+int ml_tls_authority_new(struct ml_clock *clock, struct ml_tls_authority **out, struct ml_err *err)
+{
+    return authority_make(clock, AUTHORITY_S, out, err);
+}
+
+int ml_tls_authority_begin(struct ml_clock *clock, int64_t valid_s, struct ml_tls_authority **out,
+                           struct ml_err *err)
+{
+    return authority_make(clock, valid_s, out, err);
+}
+
+char *ml_tls_authority_key(const struct ml_tls_authority *self)
+{
+    return key_pem(self->pair.key);
+}
+
+void ml_tls_authority_free(struct ml_tls_authority *self)
+{
+    if (!self)
+        return;
+    ml_tls_pair_fini(&self->pair);
+    free(self->pem);
+    free(self);
+}
+
+const char *ml_tls_authority_pem(const struct ml_tls_authority *self)
+{
+    return self->pem;
+}
+
+int ml_tls_authority_identify(const struct ml_tls_authority *self,
+                              const struct ml_tls_authority_opts *opts, struct ml_tls_identity *out,
+                              struct ml_err *err)
+{
+    ML_AUTO(EVP_PKEY_release) EVP_PKEY *key = EVP_EC_gen("P-256");
+    if (!key)
+        return ml_tls_error(err, ML_ETLS, "make a key");
+    ML_AUTO(X509_release) X509 *cert = NULL;
+    int r = make_server_certificate(opts, &self->pair, key, &cert, err);
+    if (r < 0)
+        return r;
+    struct ml_tls_identity identity = {ml_strdup(self->pem), tls_certificate_pem(cert),
+                                       key_pem(key)};
+    if (!identity.cert_pem || !identity.key_pem) {
+        ml_tls_identity_fini(&identity);
+        return ml_tls_error(err, ML_ETLS, "write a certificate");
+    }
+    *out = identity;
+    return 0;
+}
+
+int ml_tls_authority_make(const struct ml_tls_authority_opts *opts, struct ml_tls_identity *out,
+                          struct ml_err *err)
+{
+    ML_AUTO(authority_release) struct ml_tls_authority *self = NULL;
+    int r = authority_make(opts->clock, opts->valid_s, &self, err);
+    return r < 0 ? r : ml_tls_authority_identify(self, opts, out, err);
+}
+
+void ml_tls_identity_fini(struct ml_tls_identity *identity)
+{
+    free(identity->ca_pem);
+    free(identity->cert_pem);
+    ml_wipe_free(identity->key_pem);
+    *identity = (struct ml_tls_identity){0};
+}
+
+/* ---- in a folder ---- */
+
+/* The text of a file, empty when there is none. */
+static int read_file(const char *path, struct ml_buf *out, struct ml_err *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file && errno == ENOENT)
+        return 0;
+    char *room = ml_buf_reserve(out, FILE_BYTES_MAX);
+    size_t len = file && room ? fread(room, 1, FILE_BYTES_MAX, file) : 0;
+    bool is_read = file && room && !ferror(file);
+    out->len += len;
+    if (!is_read)
+        ml_err_set(err, ML_EIO, "%s: cannot be read: %s", path, strerror(errno));
+    if (file)
+        fclose(file);
+    return is_read ? 0 : err->kind;
+}
+
+/* Whole or not at all, and readable for nobody else from the start. */
+static int write_file(const char *path, const char *text, struct ml_err *err)
+{
+    ML_AUTO_FREE char *beside = ml_asprintf("%s.XXXXXX", path);
+    int fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
+    size_t len = strlen(text);
+    bool written = fd >= 0 && write(fd, text, len) == (ssize_t)len && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (written && rename(beside, path) == 0)
+        return 0;
+    ml_err_set(err, ML_EIO, "%s: cannot be written: %s", path, strerror(errno));
+    if (fd >= 0)
+        unlink(beside);
+    return err->kind;
+}
+
+static int authority_write(const struct ml_tls_authority *self, const char *cert_path,
+                           const char *key_path, struct ml_err *err)
+{
+    ML_AUTO_WIPE char *key = key_pem(self->pair.key);
+    if (!key)
+        return ml_tls_error(err, ML_ETLS, "write a key");
+    /* The certificate last: without it, or with the one before, the pair is made again. */
+    unlink(cert_path);
+    int r = write_file(key_path, key, err);
+    return r < 0 ? r : write_file(cert_path, self->pem, err);
+}
+
+int ml_tls_authority_read(struct ml_str cert_pem, struct ml_str key_pem,
+                          struct ml_tls_authority **out, struct ml_err *err)
+{
+    ML_AUTO(authority_release) struct ml_tls_authority *self = ml_new(struct ml_tls_authority);
+    int r = ml_tls_pair_read(cert_pem, key_pem, &self->pair, err);
+    if (r < 0)
+        return r;
+    self->pem = tls_certificate_pem(self->pair.cert);
+    if (!self->pem)
+        return ml_tls_error(err, ML_ETLS, "write a certificate");
+    *out = ml_take(&self);
+    return 0;
+}
+
+/* Likewise; none when it has expired. */
+static int authority_read_valid(struct ml_str cert_pem, struct ml_str key_pem,
+                                struct ml_clock *clock, struct ml_tls_authority **out,
+                                struct ml_err *err)
+{
+    ML_AUTO(authority_release) struct ml_tls_authority *self = NULL;
+    int r = ml_tls_authority_read(cert_pem, key_pem, &self, err);
+    if (r == 0 && ml_tls_wall_ns(X509_get0_notAfter(self->pair.cert)) > ml_clock_wall(clock))
+        *out = ml_take(&self);
+    return r;
+}
+
+int ml_tls_authority_open(const char *folder, struct ml_clock *clock, struct ml_tls_authority **out,
+                          struct ml_err *err)
+{
+    ML_AUTO_FREE char *cert_path = ml_asprintf("%s/ca.crt", folder);
+    ML_AUTO_FREE char *key_path = ml_asprintf("%s/ca.key", folder);
+    ML_AUTO(ml_buf_fini) struct ml_buf cert = ML_BUF_INIT;
+    ML_AUTO(ml_wipe_buf) struct ml_buf key = ML_BUF_INIT;
+    ML_AUTO(authority_release) struct ml_tls_authority *self = NULL;
+    int r = read_file(cert_path, &cert, err);
+    if (r == 0)
+        r = read_file(key_path, &key, err);
+    if (r == 0 && cert.len > 0) {
+        r = authority_read_valid(ml_buf_str(&cert), ml_buf_str(&key), clock, &self, err);
+        if (r < 0)
+            return ml_err_wrap(err, folder);
+    }
+    if (r == 0 && !self) {
+        r = ml_tls_authority_new(clock, &self, err);
+        if (r == 0)
+            r = authority_write(self, cert_path, key_path, err);
+    }
+    if (r == 0)
+        *out = ml_take(&self);
+    return r;
+}

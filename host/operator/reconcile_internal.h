@@ -1,0 +1,55 @@
+/* L6 operator, private. Shared by reconcile.c (the run, and what is told of it) and
+ * reconcile_status.c (the write of its status, which may end the reconcile). */
+#pragma once
+
+#include "operator/reconcile.h"
+
+#define ID_LEN 8 /* hex digits */
+
+/* Of the Event and the condition on an object whose finalize is not done. */
+#define REASON_UNFINISHED "Finalizing"
+
+struct ml_reconcile {
+    struct ml_cluster *cluster; /* the revision's */
+    char id[ID_LEN + 1];
+    struct ml_revision *revision; /* live, or it was when this began */
+    struct ml_object *object;
+    enum ml_reconcile_call call;
+    struct ml_run *run;
+    struct ml_writer_call *writing;
+    struct ml_result result; /* of the script, then of the reconcile */
+    bool wrote_status;
+    bool sends_condition; /* the write under way: with the condition Reconciled */
+    bool condition_alone; /* likewise: it has nothing that the script returned */
+    char *traceback;      /* of a Lua error, or NULL */
+    char *invalid;        /* the field, and what is wrong with it; or NULL */
+    char *unfinished;     /* why finalize is called again, or NULL */
+    char *version;        /* the object's resourceVersion after the finalizer was added, or NULL */
+    char *held;           /* the patch of the status, while the finalizer is added; or NULL */
+    struct ml_turn start;
+    ml_reconcile_done *done;
+    void *context;
+};
+
+/* reconcile.c */
+
+/* Calls `done`, and frees it. */
+void reconcile_finish(struct ml_reconcile *reconcile);
+/* The reason in the Event and in the condition that tell of a failure. NULL: nobody is told, as of
+ * a conflict or of a passing fault of the network. */
+const char *reconcile_failure_reason(const struct ml_reconcile *reconcile);
+/* What is invalid, or what went wrong. */
+const char *reconcile_failure_text(const struct ml_reconcile *reconcile);
+/* Tells of a failure in an Event, where a person looks. */
+void reconcile_tell_failure(const struct ml_reconcile *reconcile);
+
+/* reconcile_status.c */
+
+/* Writes what the script returned, or empty, and what the object is to say of a failure; then
+ * finishes the reconcile, maybe later. A status that cannot be written makes the outcome an
+ * error. Tells of the failure, if it was one. */
+void reconcile_write_status(struct ml_reconcile *reconcile, struct ml_str status);
+/* A write of the host's failed: makes the outcome an error, which is tried again, and tells of it.
+ * `what` was tried: "write status"; NULL: `err` says it. */
+void reconcile_fail_write(struct ml_reconcile *reconcile, const struct ml_err *err,
+                          const char *what);

@@ -1,0 +1,275 @@
+/* One round after the other: ask for the time, read, renew what is due, write. webhooks.c makes it.
+ */
+#include "operator/webhook_secret.h"
+
+#include "base/repeat.h"
+#include "codec/rfc3339.h"
+
+#define ROUND_MAX_NS  (60 * ML_NS_PER_S) /* between two rounds; shorter for short terms */
+#define RETRY_NS      (2 * ML_NS_PER_S)
+#define TIME_GOOD_NS  (3600 * ML_NS_PER_S) /* then the API server is asked again */
+#define TIME_WRONG_NS (60 * ML_NS_PER_S)   /* told in the log */
+#define MANAGED_BY    "app.kubernetes.io/managed-by"
+
+/* The API server's time, as far as it is known. */
+struct server_clock {
+    struct ml_clock clock;
+    struct ml_clock *own;
+    int64_t ahead_ns;
+};
+
+struct ml_webhook_secret {
+    struct ml_webhook_secret_opts opts;
+    struct server_clock time;
+    int64_t time_good_until_ns;  /* monotonic */
+    struct ml_client_call *call; /* NULL: none under way */
+    struct ml_timer round;
+    struct ml_repeat trouble;
+    struct ml_webhook_pair pair; /* to be written */
+};
+
+static int64_t server_clock_wall(struct ml_clock *clock)
+{
+    struct server_clock *self = ml_container_of(clock, struct server_clock, clock);
+    return ml_clock_wall(self->own) + self->ahead_ns;
+}
+
+static int64_t server_clock_monotonic(struct ml_clock *clock)
+{
+    return ml_clock_monotonic(ml_container_of(clock, struct server_clock, clock)->own);
+}
+
+static int64_t secret_now(const struct ml_webhook_secret *self)
+{
+    return ml_clock_monotonic(self->time.own);
+}
+
+/* ---- the end of a round ---- */
+
+static void end_round(struct ml_webhook_secret *self, int64_t wait_ns)
+{
+    ml_webhook_pair_fini(&self->pair);
+    ml_timer_start(&self->round, wait_ns);
+}
+
+static void end_good_round(struct ml_webhook_secret *self)
+{
+    int64_t third_ns = self->opts.term.overlap_s * ML_NS_PER_S / 3;
+    ml_repeat_over(&self->trouble);
+    end_round(self, ML_MAX(ML_NS_PER_S / 3, ML_MIN(ROUND_MAX_NS, third_ns)));
+}
+
+static void end_bad_round(struct ml_webhook_secret *self, const struct ml_err *err)
+{
+    if (err->kind != ML_ECANCELED &&
+        ml_repeat_failed(&self->trouble, ml_str_of(err->message), secret_now(self)))
+        ml_error(self->opts.log, "host", "the certificates of webhooks cannot be kept",
+                 ML_S("namespace", self->opts.ns), ML_S("name", self->opts.name),
+                 ML_ERR_FIELDS(err), ML_REPEAT_FIELDS(&self->trouble, RETRY_NS));
+    end_round(self, RETRY_NS);
+}
+
+/* ---- requests ---- */
+
+static struct ml_client_request request_of(const struct ml_webhook_secret *self, enum ml_verb verb)
+{
+    return (struct ml_client_request){
+        .verb = verb,
+        .kind = &ml_kind_secret,
+        .ns = ml_str_of(self->opts.ns),
+        .name = verb == ML_VERB_CREATE ? ML_STR("") : ml_str_of(self->opts.name),
+        .field_manager = "moonloop",
+    };
+}
+
+static void put_metadata(const struct ml_webhook_secret *self, struct ml_json_writer *writer,
+                         const char *rv)
+{
+    ml_json_key(writer, ML_STR("metadata"));
+    ml_json_begin_object(writer);
+    ml_json_put_string(writer, "name", ml_str_of(self->opts.name));
+    if (rv) {
+        ml_json_put_string(writer, "resourceVersion", ml_str_of(rv));
+    } else {
+        ml_json_key(writer, ML_STR("labels"));
+        ml_json_begin_object(writer);
+        ml_json_put_string(writer, MANAGED_BY, ML_STR("moonloop"));
+        ml_json_end_object(writer);
+    }
+    ml_json_end_object(writer);
+}
+
+static void on_written(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_webhook_secret *self = context;
+    (void)body;
+    self->call = NULL;
+    if (err && (err->kind == ML_ECONFLICT || err->kind == ML_EALREADY_EXISTS)) {
+        end_round(self, 0); /* another replica was faster: its Secret counts */
+        return;
+    }
+    if (err) {
+        end_bad_round(self, err);
+        return;
+    }
+    ml_info(self->opts.log, "host", "certificates of webhooks were written",
+            ML_S("namespace", self->opts.ns), ML_S("name", self->opts.name));
+    self->opts.shows(self->opts.context, &self->pair);
+    end_good_round(self);
+}
+
+/* self->pair; `rv` NULL: as a new Secret. */
+static void write_pair(struct ml_webhook_secret *self, const char *rv)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf body = ML_BUF_INIT;
+    struct ml_client_request request = request_of(self, rv ? ML_VERB_PATCH_MERGE : ML_VERB_CREATE);
+    struct ml_json_writer writer;
+    ml_json_writer_init(&writer, &body);
+    ml_json_begin_object(&writer);
+    ml_json_put_string(&writer, "apiVersion", ML_STR("v1"));
+    ml_json_put_string(&writer, "kind", ML_STR("Secret"));
+    put_metadata(self, &writer, rv);
+    ml_json_key(&writer, ML_STR("data"));
+    ml_webhook_pair_write(&self->pair, &writer);
+    ml_json_end_object(&writer);
+    request.body = ml_buf_str(&body);
+    self->call = ml_client_send(self->opts.client, &request, on_written, self);
+}
+
+/* ---- reading ---- */
+
+static void make_pair(struct ml_webhook_secret *self)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (!self->opts.may_write(self->opts.context))
+        end_round(self, RETRY_NS); /* the leader makes it */
+    else if (ml_webhook_pair_make(&self->opts.term, &self->time.clock, &self->opts.names,
+                                  &self->pair, &err) < 0)
+        end_bad_round(self, &err);
+    else
+        write_pair(self, NULL);
+}
+
+static void use_secret(struct ml_webhook_secret *self, struct ml_str body)
+{
+    ML_AUTO_FREE char *rv = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
+    struct ml_err err = ML_ERR_INIT;
+    bool changed = false;
+    if (ml_webhook_pair_read(body, &self->pair, &err) < 0 || !rv) {
+        ml_err_wrap(&err,
+                    "Secret %s/%s is none that moonloop made; delete it, or choose another "
+                    "name with --webhook-cert-secret",
+                    self->opts.ns, self->opts.name);
+        end_bad_round(self, &err);
+        return;
+    }
+    self->opts.shows(self->opts.context, &self->pair);
+    if (!self->opts.may_write(self->opts.context))
+        end_good_round(self);
+    else if (ml_webhook_pair_renew(&self->pair, &self->opts.term, &self->time.clock,
+                                   &self->opts.names, &changed, &err) < 0)
+        end_bad_round(self, &err);
+    else if (changed)
+        write_pair(self, rv);
+    else
+        end_good_round(self);
+}
+
+static void on_read(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_webhook_secret *self = context;
+    self->call = NULL;
+    if (!err)
+        use_secret(self, body);
+    else if (err->kind == ML_ENOT_FOUND)
+        make_pair(self);
+    else
+        end_bad_round(self, err);
+}
+
+static void read_secret(struct ml_webhook_secret *self)
+{
+    const struct ml_client_request request = request_of(self, ML_VERB_GET);
+    self->call = ml_client_send(self->opts.client, &request, on_read, self);
+}
+
+/* ---- the API server's time ---- */
+
+static void take_time(struct ml_webhook_secret *self, struct ml_str body)
+{
+    ML_AUTO_FREE char *created = ml_json_find_string(body, "metadata", "creationTimestamp", NULL);
+    int64_t server_ns;
+    if (!created || !ml_rfc3339_parse(ml_str_of(created), &server_ns))
+        return;
+    int64_t ahead_ns = server_ns - ml_clock_wall(self->time.own);
+    bool is_wrong = ahead_ns < -TIME_WRONG_NS || ahead_ns > TIME_WRONG_NS;
+    if (is_wrong && !self->time.ahead_ns)
+        ml_warn(self->opts.log, "host",
+                "the clock of this machine differs from the API server's; certificates of webhooks "
+                "are made by the latter",
+                ML_F("seconds", (double)-ahead_ns / (double)ML_NS_PER_S));
+    self->time.ahead_ns = is_wrong ? ahead_ns : 0; /* the timestamp has whole seconds */
+    self->time_good_until_ns = secret_now(self) + TIME_GOOD_NS;
+}
+
+static void on_time(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_webhook_secret *self = context;
+    self->call = NULL;
+    if (!err)
+        take_time(self, body);
+    else if (err->kind != ML_EFORBIDDEN && err->kind != ML_EINVALID) {
+        end_bad_round(self, err);
+        return;
+    }
+    read_secret(self); /* without the right to ask: by our own clock */
+}
+
+static void ask_time(struct ml_webhook_secret *self)
+{
+    struct ml_client_request request = request_of(self, ML_VERB_CREATE);
+    request.dry_run = true;
+    request.body = ML_STR("{\"apiVersion\":\"v1\",\"kind\":\"Secret\","
+                          "\"metadata\":{\"generateName\":\"moonloop-time-\"}}");
+    self->call = ml_client_send(self->opts.client, &request, on_time, self);
+}
+
+static void on_round(void *context)
+{
+    struct ml_webhook_secret *self = context;
+    if (self->opts.may_write(self->opts.context) && secret_now(self) >= self->time_good_until_ns)
+        ask_time(self);
+    else
+        read_secret(self);
+}
+
+/* ---- life ---- */
+
+struct ml_webhook_secret *ml_webhook_secret_new(const struct ml_webhook_secret_opts *opts)
+{
+    struct ml_webhook_secret *self = ml_new(struct ml_webhook_secret);
+    self->opts = *opts;
+    self->time = (struct server_clock){
+        .clock = {.monotonic_ns = server_clock_monotonic, .wall_ns = server_clock_wall},
+        .own = ml_loop_clock(opts->loop),
+    };
+    self->time_good_until_ns = INT64_MIN;
+    ml_timer_init(&self->round, opts->loop, on_round, self);
+    return self;
+}
+
+void ml_webhook_secret_free(struct ml_webhook_secret *self)
+{
+    if (!self)
+        return;
+    if (self->call)
+        ml_client_cancel(self->call);
+    ml_timer_stop(&self->round);
+    ml_webhook_pair_fini(&self->pair);
+    free(self);
+}
+
+void ml_webhook_secret_start(struct ml_webhook_secret *self)
+{
+    ml_timer_start(&self->round, 0);
+}

@@ -1,0 +1,347 @@
+/* What moonloop/children.lua builds on to carry out the children that reconcile returned: the
+ * identity of each, which owned objects are not among them, deleting one to make it again.
+ * ctx_apply.c has the applies. All of it checks as ctx does, whatever the library says. */
+#include "base/map.h"
+#include "script/ctx_calls.h"
+#include "script/ctx_target.h"
+
+#define CALL "children"
+
+#define STRAYS_MAX 64 /* objects that one call lists: a run has no more writes */
+
+/* ---- what a run wants to be there ---- */
+
+static size_t wanted_bytes(size_t len)
+{
+    return len + 1 + 2 * sizeof(struct ml_map_slot);
+}
+
+ML_RAISES void children_note_wanted(lua_State *L, const struct ctx_kind *kind, const char *key)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    char text[CTX_KEY_MAX + 24];
+    int len = snprintf(text, sizeof(text), "%zu %s", kind->index, key);
+    struct ml_str name = {text, (size_t)len};
+    if (!run || kind->use != ML_USE_OWNS || ml_map_get(&run->wanted, name))
+        return;
+    script_charge(L, wanted_bytes(name.len));
+    run->charged += wanted_bytes(name.len);
+    char *copy = ml_str_dup(name);
+    ml_map_put(&run->wanted, (struct ml_str){copy, name.len}, copy);
+}
+
+void children_forget_wanted(struct ml_run *run)
+{
+    ml_map_each (&run->wanted, cursor, name)
+        free(name);
+    ml_map_fini(&run->wanted);
+}
+
+static bool is_wanted(const struct ml_run *run, size_t kind, struct ml_str key)
+{
+    char text[CTX_KEY_MAX + 24];
+    int len = snprintf(text, sizeof(text), "%zu " ML_STR_FMT, kind, ML_STR_ARG(key));
+    return ml_map_get(&run->wanted, (struct ml_str){text, (size_t)len}) != NULL;
+}
+
+/* ---- before the first write ---- */
+
+/* The whole truth about a kind can be said only of what the script sees. */
+ML_RAISES static void check_child_kind(lua_State *L, const struct write_target *target)
+{
+    if (!target->owned)
+        luaL_error(L, "%s: %s is not in owns; children are of the kinds in owns", target->call,
+                   target->kind.kind->kind);
+    if (target->kind.selection->fields.len > 0)
+        luaL_error(L,
+                   "%s: this script watches the objects of %s with the fields '%s' only, and "
+                   "would lose sight of this one; children need a kind without fields",
+                   target->call, target->kind.kind->kind, target->kind.selection->fields.ptr);
+}
+
+/* child_id(child, label): checks the object, and returns what tells it from all others, "Pod
+ * default/x", and of one that the reconciled object cannot own its entry in the inventory, "v1 Pod
+ * other/x". */
+ML_RAISES static int child_id(lua_State *L)
+{
+    struct write_target target;
+    ctx_may_wait(L, CALL);
+    lua_settop(L, 2);
+    ctx_check_object(L, luaL_checkstring(L, 2), &target);
+    check_child_kind(L, &target);
+    target.followed = followed_is(L, &target);
+    ctx_complete_object(L, &target);
+    const struct ml_kind *kind = target.kind.kind;
+    lua_pushfstring(L, "%d %s", (int)target.kind.index, target.key);
+    lua_pushfstring(L, "%s %s", kind->kind, target.key);
+    if (target.followed)
+        lua_pushfstring(L, "%s %s %s", kind->api_version, kind->kind, target.key);
+    return target.followed ? 3 : 2;
+}
+
+/* True: the caller has to yield, as some cache does not show yet what this run wrote. */
+ML_RAISES static bool must_wait_for_owned(lua_State *L)
+{
+    const struct ml_declaration *declaration = &script_of(L)->declaration;
+    for (size_t i = 0; i < declaration->kind_count; i++) {
+        if (declaration->kinds[i].use != ML_USE_OWNS)
+            continue;
+        struct ctx_kind kind = ctx_kind_of(L, &declaration->kinds[i].gvk);
+        if (ctx_must_wait(L, CALL, &kind))
+            return true;
+    }
+    return false;
+}
+
+/* await_owned(): returns when the caches show what the run wrote of all owned kinds. */
+ML_RAISES static int await_owned_now(lua_State *L, int status ML_UNUSED,
+                                     lua_KContext context ML_UNUSED)
+{
+    return must_wait_for_owned(L) ? lua_yieldk(L, 0, 0, await_owned_now) : 0;
+}
+
+ML_RAISES static int await_owned(lua_State *L)
+{
+    ctx_may_wait(L, CALL);
+    return await_owned_now(L, LUA_OK, 0);
+}
+
+/* may_write(): has the run a write left? */
+ML_RAISES static int may_write(lua_State *L)
+{
+    const struct ml_run *run = ctx_may_wait(L, CALL);
+    lua_pushboolean(L, run->writes < run->thread.script->limits.writes_max);
+    return 1;
+}
+
+/* ---- what is not among them ---- */
+
+static int compare_descending(const void *a, const void *b)
+{
+    return ml_str_cmp(ml_object_key(*(struct ml_object *const *)b),
+                      ml_object_key(*(struct ml_object *const *)a));
+}
+
+/* A Secret of ctx.once, which goes with its owner alone: a run that does not call it must not lose
+ * its values. */
+static bool is_once(struct ml_script *script, size_t kind, const struct ml_object *object)
+{
+    struct ml_str label;
+    if (!ctx_is_secret(&script->declaration.kinds[kind].gvk))
+        return false;
+    ml_buf_clear(&script->opened);
+    ml_object_json(object, &script->opened);
+    return ml_json_find(ml_buf_str(&script->opened), &label, "metadata", "labels",
+                        "moonloop.dev/once", NULL) &&
+           ml_str_is(label, "\"true\"");
+}
+
+/* [-0, +1] A userdata with pointers to the objects of the kind that the reconciled object controls
+ * and no call of the run wants, the last by key first. They are borrowed: nothing changes the store
+ * before the caller is done with them. */
+ML_RAISES static struct ml_object **push_strays(lua_State *L, const struct ml_store *store,
+                                                size_t kind, size_t *out_count)
+{
+    const struct ml_run *run = script_thread_of(L)->run;
+    struct ml_str owner = ml_object_uid(run->thread.object);
+    struct ml_object *object;
+    size_t count = 0, cursor = 0;
+    while (ml_store_next_owned(store, owner, &cursor))
+        count++;
+    struct ml_object **found = lua_newuserdatauv(L, (count + 1) * sizeof(*found), 0);
+    count = cursor = 0;
+    while ((object = ml_store_next_owned(store, owner, &cursor))) {
+        script_cpu_check(L);
+        if (!ml_object_deleting(object) && !is_wanted(run, kind, ml_object_key(object)) &&
+            !is_once(run->thread.script, kind, object))
+            found[count++] = object;
+    }
+    script_sort(L, found, count, sizeof(*found), compare_descending);
+    *out_count = count;
+    return found;
+}
+
+/* Adds the strays of one kind to the list on top. False: there are more than it may have. */
+ML_RAISES static bool add_strays(lua_State *L, size_t kind)
+{
+    struct ml_script *script = script_of(L);
+    int list = lua_gettop(L);
+    lua_Integer listed = (lua_Integer)lua_rawlen(L, list);
+    size_t count;
+    reads_list(script_reads_now(L), kind, ML_STR(""), true);
+    struct ml_object **found = push_strays(L, ml_informer_store(script->binding.informers[kind]),
+                                           kind, &count);
+    bool fits = count <= (size_t)(STRAYS_MAX - listed);
+    for (size_t i = 0; i < count && listed < STRAYS_MAX; i++) {
+        script_cpu_check(L);
+        ml_buf_clear(&script->opened);
+        ml_object_json(found[i], &script->opened);
+        script_push_lazy(L, ml_buf_str(&script->opened), 0);
+        lua_rawseti(L, list, ++listed);
+    }
+    lua_settop(L, list);
+    return fits;
+}
+
+ML_RAISES static int strays_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+{
+    const struct ml_declaration *declaration = &script_of(L)->declaration;
+    bool all = true;
+    lua_settop(L, 0);
+    if (must_wait_for_owned(L))
+        return lua_yieldk(L, 0, 0, strays_now);
+    lua_newtable(L);
+    for (size_t i = declaration->kind_count; i-- > 0;)
+        if (declaration->kinds[i].use == ML_USE_OWNS)
+            all = add_strays(L, i) && all;
+    lua_pushboolean(L, all);
+    return 2;
+}
+
+/* strays(): the objects of the owned kinds that the reconciled object controls, and that this run
+ * neither returned as children nor got by ctx.ensure, create or apply, in the order in which they
+ * are to be deleted: the last kind of owns first, then the last by namespace and name. And whether
+ * these are all. */
+ML_RAISES static int strays(lua_State *L)
+{
+    ctx_may_wait(L, CALL);
+    return strays_now(L, LUA_OK, 0);
+}
+
+/* ---- made again ---- */
+
+static const char recreate_key;
+
+/* [-0, +1] From objects that moonloop.recreate was given to true. It keeps none of them alive. */
+ML_RAISES static void push_marks(lua_State *L)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &recreate_key) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &recreate_key);
+}
+
+/* mark_recreate(object): marks the table, and returns it. */
+ML_RAISES static int mark_recreate(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    push_marks(L);
+    lua_pushvalue(L, 1);
+    lua_pushboolean(L, 1);
+    lua_rawset(L, 2);
+    lua_settop(L, 1);
+    return 1;
+}
+
+ML_RAISES static int is_recreate(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    push_marks(L);
+    lua_pushvalue(L, 1);
+    lua_pushboolean(L, lua_rawget(L, 2) != LUA_TNIL);
+    return 1;
+}
+
+static void record_recreation(const struct ml_run *run, const char *why)
+{
+    const struct ml_script *script = run->thread.script;
+    ML_AUTO_FREE char *note = ml_asprintf(
+        "%s: it is made again, as the server refuses the change: %s", run->what, why);
+    struct ml_event event = ml_event_about(script->binding.kinds[0], run->thread.object);
+    event.reason = ML_STR("Recreating");
+    event.note = ml_str_of(note);
+    event.source = event.controller = ml_str_of(script->declaration.name);
+    ml_recorder_event(script->cluster->recorder, &event);
+}
+
+ML_RAISES static int old_deleted(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run->err.kind && run->err.kind != ML_ENOT_FOUND)
+        return ctx_refuse_write(L, &run->err);
+    ctx_accept_write(run);
+    if (!run->err.kind)
+        record_recreation(run, luaL_checkstring(L, 3));
+    lua_pushliteral(L, "deleted");
+    return 1;
+}
+
+/* The object that is to go, or NULL: it is gone or going. */
+static const struct ml_object *find_old(const struct ml_run *run, const struct write_target *target)
+{
+    const struct ml_object *object = ctx_cached(&target->kind, target->key);
+    struct ml_owner controller = {.uid = {NULL, 0}};
+    if (!object || ml_object_deleting(object))
+        return NULL;
+    bool owned = ml_object_controller(object, &controller) &&
+                 ml_str_eq(controller.uid, ml_object_uid(run->thread.object));
+    return (target->followed ? followed_is_ours(run, target, object) : owned) ? object : NULL;
+}
+
+/* The answer to a create that stores nothing: AlreadyExists says that the object is good, and only
+ * the change was refused. */
+ML_RAISES static int new_checked(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    struct write_target target;
+    if (run->err.kind && run->err.kind != ML_EALREADY_EXISTS)
+        return ctx_refuse_write(L, &run->err);
+    ctx_check_object(L, luaL_checkstring(L, 2), &target);
+    target.followed = followed_is(L, &target);
+    const struct ml_object *old = run->err.kind ? find_old(run, &target) : NULL;
+    bool has_write = run->writes < run->thread.script->limits.writes_max;
+    if (!old || !has_write) {
+        lua_pushstring(L, old ? "full" : "leaving");
+        return 1;
+    }
+    struct ml_str uid = ml_object_uid(old);
+    const struct ml_client_request request = {
+        .verb = ML_VERB_DELETE, .uid = lua_pushlstring(L, uid.ptr, uid.len), .foreground = true};
+    ctx_send_write(L, "delete", &target, request, false);
+    return lua_yieldk(L, 0, 0, old_deleted);
+}
+
+/* recreate_child(child, label, why): the server refused to change the object, because of `why`.
+ * Deletes it, with what it owns first, if one like the child could be made. "deleted"; "leaving":
+ * it is gone or going; "full": the run has no write left. Or nil and the error. */
+ML_RAISES static int recreate_child(lua_State *L)
+{
+    struct ml_run *run = ctx_may_wait(L, CALL);
+    struct write_target target;
+    lua_settop(L, 3);
+    luaL_checkstring(L, 3);
+    ctx_check_object(L, luaL_checkstring(L, 2), &target);
+    check_child_kind(L, &target);
+    target.followed = followed_is(L, &target);
+    ctx_complete_object(L, &target);
+    script_charge_work(L);
+    ctx_note_request(run, "create", &target.kind, target.key);
+    const struct ml_client_request request = {.verb = ML_VERB_CREATE,
+                                              .kind = target.kind.kind,
+                                              .ns = target.ns,
+                                              .name = target.name,
+                                              .body = ml_buf_str(&run->thread.script->body),
+                                              .field_manager = run->thread.script->field_manager,
+                                              .dry_run = true};
+    run_read(run, &request);
+    return lua_yieldk(L, 0, 0, new_checked);
+}
+
+const luaL_Reg script_children[] = {{"apply_child", ctx_apply_child},
+                                    {"await_owned", await_owned},
+                                    {"child_id", child_id},
+                                    {"delete_child", ctx_delete},
+                                    {"is_recreate", is_recreate},
+                                    {"mark_recreate", mark_recreate},
+                                    {"may_write", may_write},
+                                    {"recreate_child", recreate_child},
+                                    {"strays", strays},
+                                    {NULL, NULL}};

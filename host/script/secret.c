@@ -1,0 +1,87 @@
+/* What a server says of a refused write of a Secret may have its values: some validation, policies
+ * and webhooks repeat what they refuse. Such a message would get into the log, an Event and the
+ * script's status. run.c asks here before anybody sees it. */
+#include "base/wipe.h"
+#include "codec/base64.h"
+#include "codec/json_members.h"
+#include "script/ctx.h"
+
+#define WINDOW      6 /* consecutive bytes of a value that a message must not have */
+#define WINDOW_BITS 16
+
+/* The windows of a message: bit `hash` is set for each. */
+struct windows {
+    struct ml_str message;
+    uint8_t seen[(1 << WINDOW_BITS) / 8];
+};
+
+static size_t window_hash(const char *at)
+{
+    uint64_t window = 0;
+    memcpy(&window, at, WINDOW);
+    return (size_t)((window * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - WINDOW_BITS));
+}
+
+static void note_windows(struct windows *windows, struct ml_str message)
+{
+    windows->message = message;
+    for (size_t i = 0; i + WINDOW <= message.len; i++) {
+        size_t hash = window_hash(message.ptr + i);
+        windows->seen[hash / 8] |= (uint8_t)(1 << hash % 8);
+    }
+}
+
+/* Does the message have a part of the value? Of one shorter than a window: all of it. */
+static bool has_part(const struct windows *windows, struct ml_str value)
+{
+    struct ml_str message = windows->message;
+    if (value.len < WINDOW)
+        return value.len > 0 && memmem(message.ptr, message.len, value.ptr, value.len);
+    for (size_t i = 0; i + WINDOW <= value.len; i++) {
+        size_t hash = window_hash(value.ptr + i);
+        if ((windows->seen[hash / 8] & 1 << hash % 8) &&
+            memmem(message.ptr, message.len, value.ptr + i, WINDOW))
+            return true;
+    }
+    return false;
+}
+
+/* The same for a field of a Secret: as it stands there, and what its base64 stands for. */
+static bool has_part_of_field(const struct windows *windows, struct ml_str raw)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT, bytes = ML_BUF_INIT;
+    if (!ml_json_to_string(raw, &text))
+        return false;
+    bool has = has_part(windows, ml_buf_str(&text));
+    if (!has && ml_base64_decode(ml_buf_str(&text), &bytes))
+        has = has_part(windows, ml_buf_str(&bytes));
+    ml_wipe_buf(&text);
+    ml_wipe_buf(&bytes);
+    return has;
+}
+
+bool ctx_is_secret(const struct ml_gvk *gvk)
+{
+    return gvk->group.len == 0 && ml_str_is(gvk->kind, "Secret");
+}
+
+void secret_redact(struct ml_str secret, struct ml_err *err)
+{
+    static const char *const fields[] = {"data", "stringData"};
+    struct windows windows = {.message = {NULL, 0}};
+    struct ml_err ignored;
+    bool leaks = false;
+    note_windows(&windows, ml_str_of(err->message));
+    for (size_t i = 0; i < ML_COUNT(fields) && !leaks; i++) {
+        ML_AUTO(ml_json_members_fini) struct ml_json_members members = {0};
+        struct ml_str raw;
+        if (!ml_json_find(secret, &raw, fields[i], NULL) ||
+            !ml_json_members_read(&members, raw, 0, &ignored))
+            continue;
+        for (size_t m = 0; m < members.len && !leaks; m++)
+            leaks = has_part_of_field(&windows, members.items[m].value);
+    }
+    if (leaks)
+        snprintf(err->message, sizeof(err->message),
+                 "what the server says is left out, as it has a part of a value of the Secret");
+}

@@ -1,0 +1,466 @@
+/* Called by operator/controller.c and controller_work.c; the notes are made by script/metric.c. */
+#include "state/custom_metrics.h"
+
+#include <stdio.h>
+
+#define BYTES_MAX ((size_t)4 * 1024 * 1024) /* of one controller */
+
+struct note {
+    const struct ml_custom_metric *metric;
+    char *labels; /* tier="gold",name="x" */
+    double value;
+    bool names_object; /* one of the labels has the object's name */
+};
+
+struct ml_custom_notes {
+    size_t references;
+    struct note *items;
+    size_t len, capacity;
+};
+
+struct series {
+    struct family *family;
+    struct ml_list node;
+    double value; /* histogram: the sum */
+    uint64_t count;
+    uint64_t *hits; /* histogram: per bucket, not cumulative */
+    size_t links;   /* objects that it goes with */
+    char labels[];
+};
+
+struct family {
+    struct ml_custom_metrics *owner;
+    struct ml_list node;
+    struct ml_custom_metric declared; /* with strings of its own */
+    char *full_name;
+    struct ml_metrics_member member;
+    struct ml_map by_labels;
+    struct ml_list series;
+    bool told; /* that it has too many */
+};
+
+struct link {
+    struct series *series;
+    bool fresh; /* set by the run that is being recorded */
+};
+
+/* An object with series that go with it. */
+struct holder {
+    struct link *links;
+    size_t len, capacity;
+    char key[];
+};
+
+struct ml_custom_metrics {
+    struct ml_cluster *cluster;
+    const char *controller;
+    struct ml_budget budget;
+    struct ml_list families;
+    struct ml_map holders;
+    struct ml_metric *dropped;
+};
+
+const char *ml_custom_type_name(enum ml_custom_type type)
+{
+    static const char *const names[] = {[ML_CUSTOM_COUNTER] = "counter",
+                                        [ML_CUSTOM_GAUGE] = "gauge",
+                                        [ML_CUSTOM_HISTOGRAM] = "histogram"};
+    return names[type];
+}
+
+/* ---- notes ---- */
+
+struct ml_custom_notes *ml_custom_notes_new(void)
+{
+    struct ml_custom_notes *notes = ml_new(struct ml_custom_notes);
+    notes->references = 1;
+    return notes;
+}
+
+struct ml_custom_notes *ml_custom_notes_ref(struct ml_custom_notes *notes)
+{
+    if (notes)
+        notes->references++;
+    return notes;
+}
+
+void ml_custom_notes_unref(struct ml_custom_notes *notes)
+{
+    if (!notes || --notes->references > 0)
+        return;
+    for (size_t i = 0; i < notes->len; i++)
+        free(notes->items[i].labels);
+    free(notes->items);
+    free(notes);
+}
+
+size_t ml_custom_notes_add(struct ml_custom_notes *notes, const struct ml_custom_metric *metric,
+                           const struct ml_str *values, struct ml_str object, double value)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf labels = ML_BUF_INIT;
+    struct note note = {.metric = metric, .value = value};
+    for (size_t i = 0; i < metric->label_count; i++) {
+        ml_buf_puts(&labels, i ? "," : "");
+        ml_metrics_label(&labels, metric->labels[i], values[i]);
+        note.names_object = note.names_object || ml_str_eq(values[i], object);
+    }
+    size_t bytes = sizeof note + labels.len + 1;
+    note.labels = labels.len ? ml_buf_take(&labels) : ml_strdup("");
+    if (notes->len == notes->capacity) {
+        notes->capacity = notes->capacity ? notes->capacity * 2 : 4;
+        notes->items = ml_realloc(notes->items, notes->capacity * sizeof *notes->items);
+    }
+    notes->items[notes->len++] = note;
+    return bytes;
+}
+
+size_t ml_custom_notes_len(const struct ml_custom_notes *notes)
+{
+    return notes ? notes->len : 0;
+}
+
+/* ---- series ---- */
+
+static size_t series_bytes(const struct family *family, size_t labels_len)
+{
+    return sizeof(struct series) + labels_len + 1 +
+           family->declared.bucket_count * sizeof(uint64_t) + 2 * sizeof(struct ml_map_slot);
+}
+
+static void series_free(struct series *series)
+{
+    struct family *family = series->family;
+    ml_budget_give(&family->owner->budget, series_bytes(family, strlen(series->labels)));
+    ml_map_remove(&family->by_labels, ml_str_of(series->labels));
+    ml_list_remove(&series->node);
+    free(series->hits);
+    free(series);
+}
+
+static void report_dropped(struct family *family)
+{
+    struct ml_custom_metrics *self = family->owner;
+    ml_metric_add(self->dropped, 1);
+    if (family->told)
+        return;
+    family->told = true;
+    ml_warn(self->cluster->log, self->controller,
+            "a metric of the script has too many series; further ones are left out",
+            ML_S("controller", self->controller), ML_S("metric", family->declared.name),
+            ML_I("series", (int64_t)family->by_labels.len), ML_I("max", ML_CUSTOM_SERIES_MAX));
+}
+
+/* NULL: it does not fit. */
+static struct series *series_get(struct family *family, const char *labels)
+{
+    struct ml_custom_metrics *self = family->owner;
+    ML_AUTO_FREE char *all = ml_asprintf("controller=\"%s\"%s%s", self->controller,
+                                         *labels ? "," : "", labels);
+    size_t len = strlen(all);
+    struct series *series = ml_map_get(&family->by_labels, ml_str_of(all));
+    if (series)
+        return series;
+    if (family->by_labels.len >= ML_CUSTOM_SERIES_MAX ||
+        !ml_budget_take(&self->budget, series_bytes(family, len))) {
+        report_dropped(family);
+        return NULL;
+    }
+    series = ml_zalloc(sizeof *series + len + 1);
+    memcpy(series->labels, all, len + 1);
+    series->family = family;
+    series->hits = ml_zalloc((family->declared.bucket_count + 1) * sizeof *series->hits);
+    ml_map_put(&family->by_labels, ml_str_of(series->labels), series);
+    ml_list_push(&family->series, &series->node);
+    return series;
+}
+
+static void series_record(struct series *series, double value)
+{
+    const struct ml_custom_metric *declared = &series->family->declared;
+    if (declared->type == ML_CUSTOM_GAUGE) {
+        series->value = value;
+        return;
+    }
+    series->value += value;
+    series->count++;
+    for (size_t i = 0; i < declared->bucket_count; i++) {
+        if (value <= declared->buckets[i]) {
+            series->hits[i]++;
+            return;
+        }
+    }
+}
+
+static void write_family(void *context, struct ml_buf *out)
+{
+    const struct family *family = context;
+    const struct ml_custom_metric *declared = &family->declared;
+    ml_list_each_entry (struct series, series, &family->series) {
+        if (declared->type == ML_CUSTOM_HISTOGRAM)
+            ml_metrics_histogram_write(
+                out, &(struct ml_metrics_histogram_view){.name = family->full_name,
+                                                         .labels = series->labels,
+                                                         .buckets = declared->buckets,
+                                                         .hits = series->hits,
+                                                         .bucket_count = declared->bucket_count,
+                                                         .sum = series->value,
+                                                         .count = series->count});
+        else
+            ml_metrics_sample_write(out, family->full_name, "", series->labels, series->value);
+    }
+}
+
+/* ---- links ---- */
+
+static void unlink_series(struct series *series)
+{
+    if (--series->links == 0)
+        series_free(series);
+}
+
+static struct holder *holder_get(struct ml_custom_metrics *self, struct ml_str key)
+{
+    struct holder *holder = ml_map_get(&self->holders, key);
+    size_t bytes = sizeof *holder + key.len + 1 + 2 * sizeof(struct ml_map_slot);
+    if (holder || !ml_budget_take(&self->budget, bytes))
+        return holder;
+    holder = ml_zalloc(sizeof *holder + key.len + 1);
+    memcpy(holder->key, key.ptr, key.len);
+    ml_map_put(&self->holders, (struct ml_str){holder->key, key.len}, holder);
+    return holder;
+}
+
+static void holder_free(struct ml_custom_metrics *self, struct holder *holder)
+{
+    size_t key_len = strlen(holder->key);
+    ml_map_remove(&self->holders, (struct ml_str){holder->key, key_len});
+    ml_budget_give(&self->budget, sizeof *holder + key_len + 1 + 2 * sizeof(struct ml_map_slot) +
+                                      holder->capacity * sizeof *holder->links);
+    free(holder->links);
+    free(holder);
+}
+
+static bool holder_reserve(struct ml_custom_metrics *self, struct holder *holder)
+{
+    if (holder->len < holder->capacity)
+        return true;
+    size_t more = holder->capacity ? holder->capacity : 2;
+    if (!ml_budget_take(&self->budget, more * sizeof *holder->links))
+        return false;
+    holder->capacity += more;
+    holder->links = ml_realloc(holder->links, holder->capacity * sizeof *holder->links);
+    return true;
+}
+
+/* The series goes with the object from now on. Where there is no memory to note that, it stays. */
+static void link_series(struct ml_custom_metrics *self, struct ml_str key, struct series *series)
+{
+    struct holder *holder = holder_get(self, key);
+    for (size_t i = 0; holder && i < holder->len; i++) {
+        if (holder->links[i].series == series) {
+            holder->links[i].fresh = true;
+            return;
+        }
+    }
+    series->links++;
+    if (holder && holder_reserve(self, holder))
+        holder->links[holder->len++] = (struct link){series, true};
+}
+
+/* ---- families ---- */
+
+static void metric_fini(struct ml_custom_metric *metric)
+{
+    free(metric->name);
+    free(metric->help);
+    for (size_t i = 0; i < metric->label_count; i++)
+        free(metric->labels[i]);
+}
+
+static bool is_same_metric(const struct ml_custom_metric *a, const struct ml_custom_metric *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->type != b->type || a->label_count != b->label_count ||
+        a->bucket_count != b->bucket_count)
+        return false;
+    for (size_t i = 0; i < a->label_count; i++)
+        if (strcmp(a->labels[i], b->labels[i]) != 0)
+            return false;
+    return memcmp(a->buckets, b->buckets, a->bucket_count * sizeof *a->buckets) == 0;
+}
+
+static void family_new(struct ml_custom_metrics *self, const struct ml_custom_metric *metric)
+{
+    struct family *family = ml_new(struct family);
+    family->owner = self;
+    family->declared = *metric;
+    family->declared.name = ml_strdup(metric->name);
+    family->declared.help = ml_strdup(metric->help);
+    for (size_t i = 0; i < metric->label_count; i++)
+        family->declared.labels[i] = ml_strdup(metric->labels[i]);
+    family->full_name = ml_asprintf(ML_CUSTOM_PREFIX "%s", metric->name);
+    ml_list_init(&family->series);
+    ml_list_push(&self->families, &family->node);
+    family->member = (struct ml_metrics_member){.write = write_family, .context = family};
+    if (!ml_metrics_join(self->cluster->metrics, &family->member, family->full_name,
+                         ml_custom_type_name(metric->type), metric->help))
+        ml_error(self->cluster->log, self->controller,
+                 "another controller has a metric of this name and another type; it is not "
+                 "exported: give it another name",
+                 ML_S("controller", self->controller), ML_S("metric", metric->name),
+                 ML_S("type", ml_custom_type_name(metric->type)));
+}
+
+/* Takes the links to series of this family out of all objects. */
+static void forget_links(struct ml_custom_metrics *self, const struct family *family)
+{
+    ml_map_each (&self->holders, cursor, item) {
+        struct holder *holder = item;
+        size_t kept = 0;
+        for (size_t i = 0; i < holder->len; i++)
+            if (holder->links[i].series->family != family)
+                holder->links[kept++] = holder->links[i];
+        holder->len = kept;
+    }
+}
+
+static void family_free(struct family *family)
+{
+    forget_links(family->owner, family);
+    ml_metrics_leave(family->owner->cluster->metrics, &family->member);
+    ml_list_each_entry (struct series, series, &family->series)
+        series_free(series);
+    ml_map_fini(&family->by_labels);
+    ml_list_remove(&family->node);
+    metric_fini(&family->declared);
+    free(family->full_name);
+    free(family);
+}
+
+static struct family *family_find(const struct ml_custom_metrics *self,
+                                  const struct ml_custom_metric *metric)
+{
+    ml_list_each_entry (struct family, family, &self->families)
+        if (is_same_metric(&family->declared, metric))
+            return family;
+    return NULL;
+}
+
+static bool is_declared(const struct family *family, const struct ml_custom_metric *metrics,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_same_metric(&family->declared, &metrics[i]))
+            return true;
+    return false;
+}
+
+void ml_custom_metrics_declare(struct ml_custom_metrics *self,
+                               const struct ml_custom_metric *metrics, size_t count)
+{
+    ml_list_each_entry (struct family, family, &self->families)
+        if (!is_declared(family, metrics, count))
+            family_free(family);
+    for (size_t i = 0; i < count; i++)
+        if (!family_find(self, &metrics[i]))
+            family_new(self, &metrics[i]);
+}
+
+/* ---- objects ---- */
+
+static void drop_stale_gauges(struct ml_custom_metrics *self, struct holder *holder)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < holder->len; i++) {
+        struct link link = holder->links[i];
+        if (link.fresh || link.series->family->declared.type != ML_CUSTOM_GAUGE)
+            holder->links[kept++] = link;
+        else
+            unlink_series(link.series);
+    }
+    holder->len = kept;
+    if (kept == 0)
+        holder_free(self, holder);
+}
+
+void ml_custom_metrics_record(struct ml_custom_metrics *self, struct ml_str key,
+                              const struct ml_custom_notes *notes)
+{
+    struct holder *holder = ml_map_get(&self->holders, key);
+    for (size_t i = 0; holder && i < holder->len; i++)
+        holder->links[i].fresh = false;
+    for (size_t i = 0; i < ml_custom_notes_len(notes); i++) {
+        const struct note *note = &notes->items[i];
+        struct family *family = family_find(self, note->metric);
+        struct series *series = family ? series_get(family, note->labels) : NULL;
+        if (!series)
+            continue;
+        series_record(series, note->value);
+        if (family->declared.type == ML_CUSTOM_GAUGE || note->names_object)
+            link_series(self, key, series);
+    }
+    holder = ml_map_get(&self->holders, key);
+    if (holder)
+        drop_stale_gauges(self, holder);
+}
+
+void ml_custom_metrics_gone(struct ml_custom_metrics *self, struct ml_str key)
+{
+    struct holder *holder = ml_map_get(&self->holders, key);
+    if (!holder)
+        return;
+    for (size_t i = 0; i < holder->len; i++)
+        unlink_series(holder->links[i].series);
+    holder_free(self, holder);
+}
+
+void ml_custom_metrics_keep(struct ml_custom_metrics *self,
+                            bool (*keeps)(const void *context, struct ml_str key),
+                            const void *context)
+{
+    size_t count = 0, len = self->holders.len;
+    char **gone = ml_alloc((len + 1) * sizeof *gone);
+    ml_map_each (&self->holders, cursor, item) {
+        const struct holder *holder = item;
+        if (!keeps(context, ml_str_of(holder->key)))
+            gone[count++] = ml_strdup(holder->key);
+    }
+    for (size_t i = 0; i < count; i++) {
+        ml_custom_metrics_gone(self, ml_str_of(gone[i]));
+        free(gone[i]);
+    }
+    free(gone);
+}
+
+/* ---- life ---- */
+
+struct ml_custom_metrics *ml_custom_metrics_new(struct ml_cluster *cluster, const char *controller)
+{
+    struct ml_custom_metrics *self = ml_new(struct ml_custom_metrics);
+    self->cluster = cluster;
+    self->controller = controller;
+    self->budget = (struct ml_budget){.max = BYTES_MAX, .pool = &cluster->script_memory};
+    ml_list_init(&self->families);
+    self->dropped = ml_metric_with(
+        ml_metrics_counter(cluster->metrics, "moonloop_custom_series_dropped_total",
+                           "Values of scripts' metrics that were left out, as the metric had too "
+                           "many series.",
+                           ml_metric_labels("controller")),
+        ml_metric_labels(controller));
+    return self;
+}
+
+void ml_custom_metrics_free(struct ml_custom_metrics *self)
+{
+    if (!self)
+        return;
+    ml_custom_metrics_declare(self, NULL, 0);
+    struct holder *holder;
+    size_t cursor = 0;
+    while ((holder = ml_map_next(&self->holders, &cursor, NULL))) {
+        cursor = 0;
+        holder_free(self, holder);
+    }
+    ml_map_fini(&self->holders);
+    ml_assert(self->budget.used == 0);
+    free(self);
+}

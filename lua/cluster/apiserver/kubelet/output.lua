@@ -1,0 +1,61 @@
+--- The pace of a container's output: it is held back while somebody cannot follow, and the container waits.
+--- For process.lua and attach.lua. `handle` is that of process.lua.
+local host = require "cluster.host"
+
+local M = {}
+
+-- A container that prints without end is slowed down: for each second that its lines take us it waits so many. What
+-- it owes is collected up to some milliseconds, so that others are not slowed down at all.
+local WAIT_SHARE, WAIT_LEAST = 3, 0.01
+
+
+--- What a handle needs for this.
+function M.begin(handle)
+  handle.holds = {} -- who holds its output back
+  handle.owed = 0 -- seconds to wait, as of `seen`
+  handle.seen = host.monotonic()
+end
+
+
+--- The output stays where it is until each who holds it has released it. @param who any
+function M.hold(handle, who)
+  if not handle.is_let_go then
+    handle.holds[who] = true
+    handle.process:pause(true)
+  end
+end
+
+
+function M.release(handle, who)
+  handle.holds[who] = nil
+  if next(handle.holds) == nil then
+    handle.process:pause(false)
+  end
+end
+
+
+--- Nobody holds it back any more: it is killed, and its end comes behind its last output.
+function M.let_go(handle)
+  handle.is_let_go = true
+  handle.holds = {}
+  handle.process:pause(false)
+end
+
+
+--- Keeps in the log what it printed. @param stream string "output" or "errors"
+function M.keep(handle, stream, bytes)
+  local start = host.monotonic()
+  handle.log:write(bytes, stream)
+  local now = host.monotonic()
+  handle.owed = math.max(handle.owed - (start - handle.seen), 0) + (now - start) * WAIT_SHARE
+  handle.seen = now
+  if handle.owed > WAIT_LEAST then
+    M.hold(handle, handle.log)
+    host.after(handle.owed, function()
+      M.release(handle, handle.log)
+    end)
+  end
+end
+
+
+return M

@@ -1,0 +1,250 @@
+-- What `return { children = … }` asks for: each object is applied, then what the reconciled object controls beside them
+-- is deleted. host/script/run.c calls carry_out when reconcile has returned, in the same run; host/script/ctx_apply.c
+-- and ctx_children.c have the calls, and check what is sent.
+local _, host = ...
+local names = host.require "moonloop.names"
+
+local M = {}
+
+local CHILDREN_MAX = 1000
+local ENTRIES_MAX = 4 * CHILDREN_MAX -- of an inventory; more were not written here
+local WHY_MAX = 300 -- bytes of one failure in the message
+
+local function refuse(where, problem)
+  error(("%s: children: %s"):format(where, problem), 0)
+end
+
+
+-- Calls a function of the host, whose errors are to name the script's line and not one of this file.
+local function call(f, ...)
+  local ok, first, second, third = pcall(f, ...)
+  if not ok then
+    error(first, 0)
+  end
+  return first, second, third
+end
+
+
+-- A copy of the list; raises an error for what is no list.
+local function check_list(where, children)
+  local count = rawlen(children)
+  if count > CHILDREN_MAX then
+    refuse(where, ("%d objects; at most %d"):format(count, CHILDREN_MAX))
+  end
+  local list = host.copy(children)
+  for key in pairs(list) do
+    if math.type(key) ~= "integer" or key < 1 then
+      refuse(where, ("expected a list of objects, found the key '%s'"):format(names.text(key)))
+    end
+    count = math.max(count, key)
+  end
+  for index = 1, count do
+    if list[index] == nil then
+      refuse(where, ("a list without gaps is needed, and there is nothing at %d"):format(index))
+    end
+  end
+  return list
+end
+
+
+-- Before anything is written: is each an object that may be a child, and there once? Returns their names, "Pod
+-- default/x", and the entries for the inventory of those that cannot be owned, as a list and as a set.
+local function check_objects(where, list)
+  local seen, called, entries = {}, {}, {}
+  for index, child in ipairs(list) do
+    local id, name, entry = call(host.child_id, child, ("%s: children[%d]"):format(where, index))
+    if seen[id] then
+      refuse(where, ("%s is there twice, at %d and %d"):format(name, seen[id], index))
+    end
+    seen[id], called[index] = index, name
+    if entry then
+      entries[#entries + 1], entries[entry] = entry, true
+    end
+  end
+  return called, entries
+end
+
+
+-- The inventory: the children that cannot be owned, those that were made and those that may have been. As a list and as
+-- a set.
+local function read_inventory()
+  local inventory = {}
+  for entry in host.inventory():gmatch "[^,]+" do
+    if #inventory < ENTRIES_MAX and not inventory[entry] then
+      inventory[#inventory + 1], inventory[entry] = entry, true
+    end
+  end
+  return inventory
+end
+
+
+local function write_inventory(where, inventory)
+  local done, err = call(host.write_inventory, table.concat(inventory, ","))
+  if not done then
+    refuse(where, ("%s: %s"):format(err.kind, err.message))
+  end
+end
+
+
+-- Adds what is to be made to the inventory. Returns whether it had to be written.
+local function list_before_making(where, entries)
+  local inventory = read_inventory()
+  local before = #inventory
+  for _, entry in ipairs(entries) do
+    if not inventory[entry] then
+      inventory[#inventory + 1] = entry
+    end
+  end
+  if #inventory > before then
+    write_inventory(where, inventory)
+  end
+  return #inventory > before
+end
+
+
+-- What became of one child: "kept", "applied", "deleted", "leaving" or "full"; or nil and the error.
+local function carry_out_one(child, label)
+  local state, err = call(host.apply_child, child, label)
+  if err and err.kind == "Invalid" and host.is_recreate(child) then
+    return call(host.recreate_child, child, label, err.message)
+  end
+  return state, err
+end
+
+
+-- Applies the list in its order; what fails does not keep the rest from being applied. Returns how often each state
+-- occurred, and what failed.
+local function apply_all(where, list, called)
+  local count, failures = { leaving = 0, deleted = 0, full = 0 }, {}
+  for index, child in ipairs(list) do
+    local state, err = carry_out_one(child, ("%s: children[%d]"):format(where, index))
+    if state then
+      count[state] = (count[state] or 0) + 1
+    else
+      failures[#failures + 1] = ("%s: %s: %s"):format(called[index], err.kind, err.message)
+    end
+    if state == "full" then
+      break
+    end
+  end
+  return count, failures
+end
+
+
+local function raise_failures(where, failures)
+  local first, more = failures[1], #failures - 1
+  if #first > WHY_MAX then
+    first = first:sub(1, WHY_MAX) .. "…"
+  end
+  refuse(where, more == 0 and first or ("%s (and %d more)"):format(first, more))
+end
+
+
+-- Deletes an object. Returns false when the run has no write left.
+local function delete(object, failures)
+  if not host.may_write() then
+    return false
+  end
+  local done, err = call(host.delete_child, object)
+  if not done then
+    failures[#failures + 1] = ("%s %s: %s: %s"):format(object.kind, object.metadata.name, err.kind, err.message)
+  end
+  return true
+end
+
+
+-- Deletes what the object owns and is not wanted any more. Returns whether it got to all of it.
+local function prune(where)
+  local strays, all = host.strays()
+  local failures = {}
+  for _, object in ipairs(strays) do
+    if not delete(object, failures) then
+      return false
+    end
+  end
+  if failures[1] then
+    raise_failures(where, failures)
+  end
+  return all
+end
+
+
+-- Deletes what the inventory lists and is not wanted, the last first. Returns how many are in which state: "wanted",
+-- "going", "gone", "unknown" (of a kind that the script does not own any more), "full" (the run had no write left); and
+-- those that are not gone.
+local function prune_followed(where, inventory, wanted)
+  local count, failures, gone, left = { going = 0, gone = 0, unknown = 0, full = 0, wanted = 0 }, {}, {}, {}
+  for index = #inventory, 1, -1 do
+    local entry = inventory[index]
+    local state = not wanted[entry] and host.followed(entry) or "wanted"
+    if type(state) == "table" then
+      state = delete(state, failures) and "going" or "full"
+    end
+    count[state], gone[entry] = count[state] + 1, state == "gone"
+    if state == "full" then
+      break
+    end
+  end
+  if failures[1] then
+    raise_failures(where, failures)
+  end
+  for _, entry in ipairs(inventory) do
+    left[#left + 1] = not gone[entry] and entry or nil
+  end
+  return count, left
+end
+
+
+-- The object is being deleted, and finalize is done: what it could not own goes before it.
+local function clean_up(where)
+  host.await_owned()
+  local count, left = prune_followed(where, read_inventory(), {})
+  if count.full > 0 then
+    return "later"
+  elseif count.going > 0 then
+    return "wait"
+  elseif count.unknown > 0 then
+    local stay = table.concat(left, ", ")
+    host.event("ChildrenLeft", "of kinds that the script does not own any more, they stay: " .. stay, "Warning")
+  end
+  return "done"
+end
+
+
+--- Makes the children of the reconciled object what the list says.
+---@param where string "cnat.lua:27", where reconcile is defined
+---@param children table? none: the object is being deleted, and those that it could not own go
+---@return string outcome "done"; or "later": there is more to write than one run may, or the script has to see first
+---  what was written; or "wait": objects are going
+function M.carry_out(where, children)
+  if children == nil then
+    return clean_up(where)
+  end
+  local list = check_list(where, children)
+  local called, entries = check_objects(where, list)
+  host.await_owned()
+  if list_before_making(where, entries) then
+    return "later"
+  end
+  local count, failures = apply_all(where, list, called)
+  if count.full > 0 then
+    return "later"
+  elseif failures[1] then
+    raise_failures(where, failures)
+  elseif count.deleted > 0 then
+    return "later"
+  elseif count.leaving > 0 then
+    return "done"
+  end
+  if not prune(where) then
+    return "later"
+  end
+  local followed, left = prune_followed(where, read_inventory(), entries)
+  if followed.full == 0 and followed.gone > 0 then
+    write_inventory(where, left)
+  end
+  return followed.full + followed.gone > 0 and "later" or "done"
+end
+
+
+return M

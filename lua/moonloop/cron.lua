@@ -1,0 +1,250 @@
+--- Cron expressions: "*/5 9-17 * * mon-fri", "@hourly", "@every 90s". moonloop.time has them for scripts,
+--- cluster/apiserver/schedule/cron.lua for CronJobs.
+---
+--- Rules and wordings: github.com/robfig/cron/v3 (ParseStandard), which Kubernetes reads them with.
+local calendar = require "moonloop.calendar"
+
+local M = {}
+
+local DAY = calendar.DAY
+local MONTHS = { jan = 1, feb = 2, mar = 3, apr = 4, may = 5, jun = 6, jul = 7, aug = 8, sep = 9, oct = 10, nov = 11,
+  dec = 12 }
+local DAYS = { sun = 0, mon = 1, tue = 2, wed = 3, thu = 4, fri = 5, sat = 6 }
+local FIELDS = {
+  { name = "minute", min = 0, max = 59 }, { name = "hour", min = 0, max = 23 }, { name = "day", min = 1, max = 31 },
+  { name = "month", min = 1, max = 12, names = MONTHS }, { name = "weekday", min = 0, max = 6, names = DAYS },
+}
+local WEEKDAY_TO_SEVEN = { name = "weekday", min = 0, max = 6, most = 7, names = DAYS }
+local DESCRIPTORS = {
+  ["@yearly"] = "0 0 1 1 *", ["@annually"] = "0 0 1 1 *", ["@monthly"] = "0 0 1 * *", ["@weekly"] = "0 0 * * 0",
+  ["@daily"] = "0 0 * * *", ["@midnight"] = "0 0 * * *", ["@hourly"] = "0 * * * *",
+}
+local UNITS = { ns = 1e-9, us = 1e-6, ["µs"] = 1e-6, ms = 1e-3, s = 1, m = 60, h = 3600 }
+
+
+local function split(text, separator)
+  local list = {}
+  for part in (text .. separator):gmatch("([^" .. separator .. "]*)" .. separator) do list[#list + 1] = part end
+  return list
+end
+
+
+-- @return integer|nil number; nil and why it is none
+local function read_number(text, names)
+  local named = names and names[text:lower()]
+  if named then
+    return named
+  elseif not text:find("^[-+]?%d+$") then
+    return nil, ('failed to parse int from %s: strconv.Atoi: parsing "%s": invalid syntax'):format(text, text)
+  end
+  local number = math.tointeger(tonumber(text))
+  if not number then
+    return nil, ('failed to parse int from %s: strconv.Atoi: parsing "%s": value out of range'):format(text, text)
+  elseif number < 0 then
+    return nil, ("negative number (%d) not allowed: %s"):format(number, text)
+  end
+  return number
+end
+
+
+-- The bounds of what stands before a slash. @return table|nil { first, last, star }; nil and why it is none
+local function read_bounds(text, expression, field)
+  local ends = split(text, "-")
+  if ends[1] == "*" or ends[1] == "?" then
+    return { field.min, field.max, true, #ends == 1 }
+  end
+  local first, why = read_number(ends[1], field.names)
+  if not first then
+    return nil, why
+  elseif #ends > 2 then
+    return nil, "too many hyphens: " .. expression
+  end
+  local last = first
+  if ends[2] then
+    last, why = read_number(ends[2], field.names)
+    if not last then
+      return nil, why
+    end
+  end
+  return { first, last, false, #ends == 1 }
+end
+
+
+local function check_range(first, last, step, expression, field)
+  if first < field.min then
+    return ("beginning of range (%d) below minimum (%d): %s"):format(first, field.min, expression)
+  elseif last > (field.most or field.max) then
+    return ("end of range (%d) above maximum (%d): %s"):format(last, field.most or field.max, expression)
+  elseif first > last then
+    return ("beginning of range (%d) beyond end of range (%d): %s"):format(first, last, expression)
+  elseif step == 0 then
+    return "step of range should be a positive number: " .. expression
+  end
+end
+
+
+-- Adds what an expression stands for to `set`. @return string|nil why it is none
+local function read_range(expression, field, set)
+  local parts = split(expression, "/")
+  local bounds, why = read_bounds(parts[1], expression, field)
+  if not bounds then
+    return why
+  elseif #parts > 2 then
+    return "too many slashes: " .. expression
+  end
+  local first, last, star, is_single = table.unpack(bounds)
+  local step = 1
+  if parts[2] then
+    step, why = read_number(parts[2])
+    if not step then
+      return why
+    end
+    last = is_single and field.max or last
+    star = star and step <= 1
+  end
+  why = check_range(first, last, step, expression, field)
+  for value = first, why and first - 1 or last, step > 0 and step or 1 do
+    set[value] = true
+  end
+  set.star = set.star or star
+  return why
+end
+
+
+-- @return table|nil set of values; nil and why it is none
+local function read_field(text, field)
+  local set = {}
+  for expression in text:gmatch("[^,]+") do
+    local why = read_range(expression, field, set)
+    if why then
+      return nil, why
+    end
+  end
+  return set
+end
+
+
+-- A duration as Go has it ("1h30m"), in seconds. @return number|nil; nil and why it is none
+local function read_duration(text)
+  local rest, total = text:gsub("^[-+]", ""), 0
+  if rest == "0" then
+    return 0
+  elseif rest == "" then
+    return nil, ('time: invalid duration "%s"'):format(text)
+  end
+  while rest ~= "" do
+    local number, unit, left = rest:match("^(%d*%.?%d*)([^%d.]*)(.*)$")
+    if number == "" or number == "." then
+      return nil, ('time: invalid duration "%s"'):format(text)
+    elseif unit == "" then
+      return nil, ('time: missing unit in duration "%s"'):format(text)
+    elseif not UNITS[unit] then
+      return nil, ('time: unknown unit "%s" in duration "%s"'):format(unit, text)
+    end
+    total, rest = total + tonumber(number) * UNITS[unit], left
+  end
+  return text:sub(1, 1) == "-" and -total or total
+end
+
+
+local function read_descriptor(text)
+  local duration = text:match("^@every (.*)$")
+  if not duration then
+    return nil, "unrecognized descriptor: " .. text
+  end
+  local seconds, why = read_duration(duration)
+  if not seconds then
+    return nil, ("failed to parse duration %s: %s"):format(text, why)
+  end
+  return { every = math.max(math.floor(seconds), 1) }
+end
+
+
+--- Reads an expression, without a zone.
+---@param text string
+---@param seven? boolean 7 is Sunday, as 0 is; Kubernetes refuses it
+---@return table? schedule for M.next
+---@return string? why it is none
+---@return string? field that is wrong: "minute", "hour", "day", "month" or "weekday"; nil when it is the whole
+function M.parse(text, seven)
+  if text == "" then
+    return nil, "empty spec string"
+  elseif text:sub(1, 1) == "@" and not DESCRIPTORS[text] then
+    return read_descriptor(text)
+  end
+  local schedule, words = {}, {}
+  for word in (DESCRIPTORS[text] or text):gmatch("%S+") do
+    words[#words + 1] = word
+  end
+  if #words ~= #FIELDS then
+    return nil, ("expected exactly %d fields, found %d: [%s]"):format(#FIELDS, #words, table.concat(words, " "))
+  end
+  for i, field in ipairs(FIELDS) do
+    local set, why = read_field(words[i], seven and field.name == "weekday" and WEEKDAY_TO_SEVEN or field)
+    if not set then
+      return nil, why, field.name
+    end
+    schedule[field.name] = set
+  end
+  schedule.weekday[0] = schedule.weekday[0] or schedule.weekday[7]
+  return schedule
+end
+
+
+-- A day counts if both its fields fit, or, when both are given, if one of them does.
+local function is_day(schedule, date, weekday)
+  local by_month, by_week = schedule.day[date], schedule.weekday[weekday]
+  if schedule.day.star or schedule.weekday.star then
+    return by_month and by_week
+  end
+  return by_month or by_week
+end
+
+
+-- The first instant of a day (seconds of its start, as clocks show it) that is not before `from`.
+local function first_of(schedule, day, from, zone)
+  for hour = 0, 23 do
+    if schedule.hour[hour] and day + hour * 3600 + 3599 >= from then
+      for minute = 0, 59 do
+        local shown = day + hour * 3600 + minute * 60
+        if schedule.minute[minute] and shown >= from then
+          local instant = zone and zone.instant(shown) or not zone and shown
+          if instant then
+            return instant
+          end
+        end
+      end
+    end
+  end
+end
+
+
+--- The next time of a schedule.
+---@param schedule table as M.parse returns it
+---@param after integer seconds since 1970
+---@param zone? table that its times are meant in: offset(instant) and instant(shown), as of schedule/zone.lua; nil: UTC
+---@param years integer how far to look
+---@return integer? seconds since 1970; nil when there is none within those years
+function M.next(schedule, after, zone, years)
+  if schedule.every then
+    return after + schedule.every
+  end
+  local from = (after + (zone and zone.offset(after) or 0)) // 60 * 60 + 60
+  local day = from // DAY
+  local last = day + years * 366
+  while day <= last do
+    local year, month, date = calendar.date_of(day)
+    if not schedule.month[month] then
+      day = day + calendar.days_in_month(year, month) - date + 1
+    else
+      local instant = is_day(schedule, date, calendar.weekday_of(day)) and first_of(schedule, day * DAY, from, zone)
+      if instant and instant > after then
+        return instant
+      end
+      day = day + 1
+    end
+  end
+end
+
+
+return M

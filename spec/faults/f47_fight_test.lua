@@ -1,0 +1,81 @@
+-- F47: two controllers of one process want different values in the same field, and so would write for ever. Checked:
+-- I9, their writes are bounded; I10, other objects and the edits of people do not wait; both and the field are named.
+local bench = require "spec.faults.support.bench"
+local moonloop = require "moonloop"
+local testing = require "moonloop.testing"
+
+local Thing = moonloop.kind("example.com/v1", "Thing")
+
+local FREE = 20 -- rounds before the first pause
+
+describe("Two controllers that change the same field in turn", function()
+  local world
+
+  before_each(function()
+    world = testing.world {
+      scripts = { "spec/faults/support/rival_a.lua", "spec/faults/support/rival_b.lua" }, crds = "spec/testing/crds",
+    }
+  end)
+
+  local function thing(name, mode)
+    return { apiVersion = Thing.apiVersion, kind = Thing.kind, metadata = { name = name }, spec = { mode = mode } }
+  end
+
+  -- Of Things and ConfigMaps; Events are not the scripts'.
+  local function writes()
+    return #world.requests("patch", "/things/") + #world.requests("patch", "/configmaps/")
+  end
+
+  local function notes()
+    local list = {}
+    for _, event in ipairs(world.events(Thing, "x")) do
+      if event.reason == "ControllersFight" then
+        list[#list + 1] = event.note
+      end
+    end
+    return list
+  end
+
+  for mode, field in pairs {
+    status = "Thing default/x: status.by",
+    annotation = "Thing default/x: metadata.annotations[example.com/by]",
+    other = "ConfigMap default/x: data.by",
+  } do
+    it(("by %s are slowed, and both and the field are named"):format(mode), function()
+      world.apply(thing("x", mode))
+      assert.is_true(writes() > FREE and writes() <= 4 * FREE, ("%d writes at once"):format(writes()))
+      world.advance "5s"
+      local note = notes()[1] or "no Event"
+      for _, part in ipairs { "rival-a", "rival-b", field } do
+        assert.truthy(note:find(part, 1, true), note)
+      end
+      world.advance "1h"
+      assert.is_true(writes() <= 4 * FREE + 60, ("%d writes in an hour"):format(writes()))
+      local before = writes()
+      world.advance "10h"
+      assert.is_true(writes() - before <= 160, ("%d writes in ten hours"):format(writes() - before))
+      bench.tried("F47", 1)
+    end)
+
+    it(("by %s hold up neither edits nor other objects"):format(mode), function()
+      world.apply(thing("x", mode))
+      world.advance "20m"
+      world.apply(thing("y", "apart"))
+      world.expect(Thing, "y", { status = { a = "apart", b = "apart", seen = "both" } })
+      world.patch(Thing, "x", { spec = { mode = "apart" } })
+      world.expect(Thing, "x", { status = { a = "apart", b = "apart", seen = "both" } })
+      local before = writes()
+      world.advance "10h"
+      assert.equal(before, writes())
+      bench.tried("F47", 1)
+    end)
+  end
+
+  it("is not what controllers do that write fields of their own", function()
+    world.apply(thing("x", "apart"))
+    world.advance "1h"
+    world.expect(Thing, "x", { status = { a = "apart", b = "apart", seen = "both" } })
+    assert.same({}, notes())
+    bench.tried("F47", 1)
+  end)
+end)

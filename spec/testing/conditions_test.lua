@@ -1,0 +1,183 @@
+-- Conditions in a world: those that a script returns, and the host's own, Reconciled.
+local moonloop = require "moonloop"
+local testing = require "moonloop.testing"
+
+local Site = moonloop.kind("example.com/v1", "Site")
+local Work = moonloop.kind("example.com/v1", "Work")
+local Plain = moonloop.kind("example.com/v1", "Plain")
+local Pod = moonloop.kind("v1", "Pod")
+
+local function world_of(...)
+  local scripts = {}
+  for index, name in ipairs { ... } do
+    scripts[index] = ("spec/testing/conditions/%s.lua"):format(name)
+  end
+  return testing.world { scripts = scripts, crds = "spec/testing/conditions/crds", now = "2026-07-01T10:00:00Z" }
+end
+
+
+local function object(kind, mode)
+  return { apiVersion = kind.apiVersion, kind = kind.kind, metadata = { name = "a" }, spec = { mode = mode } }
+end
+
+
+local function condition(world, kind, type_name)
+  for _, one in ipairs(world.get(kind, "a").status.conditions or {}) do
+    if one.type == type_name then
+      return one
+    end
+  end
+end
+
+
+local function status_writes(world)
+  return #world.requests("patch", "/status")
+end
+
+
+describe("Conditions that a script returns", function()
+  it("are kept as the API wants them: the example of docs/reconciling.md", function()
+    local file = assert(io.open "docs/reconciling.md")
+    local docs = file:read "a"
+    file:close()
+    file = assert(io.open "spec/testing/conditions/site.lua")
+    assert.truthy(docs:find(file:read "a", 1, true), "site.lua is not the example of the docs")
+    file:close()
+
+    local world = world_of "site"
+    world.apply(object(Site))
+    local ready = condition(world, Site, "Ready")
+    assert.same({
+      type = "Ready", status = "False", reason = "NoPage", message = "", observedGeneration = 1,
+      lastTransitionTime = "2026-07-01T10:00:00Z",
+    }, ready)
+    assert.is_nil(condition(world, Site, "Large"))
+    assert.equal(1, world.get(Site, "a").status.observedGeneration)
+
+    world.patch(Site, "a", { status = { conditions = {
+      { type = "Theirs", status = "True", reason = "R", message = "", lastTransitionTime = "2026-01-01T00:00:00Z" },
+      ready,
+    } } }, "status")
+    world.advance "1m"
+    world.apply {
+      apiVersion = "v1", kind = "ConfigMap", data = { html = "x" },
+      metadata = { name = "a-page", ownerReferences = { {
+        apiVersion = Site.apiVersion, kind = Site.kind, name = "a", uid = world.get(Site, "a").metadata.uid,
+        controller = true,
+      } } },
+    }
+    local list = world.get(Site, "a").status.conditions
+    assert.same({ "Theirs", "Ready", "Large" }, { list[1].type, list[2].type, list[3].type })
+    assert.equal("2026-01-01T00:00:00Z", list[1].lastTransitionTime)
+    assert.same({ "True", "PageThere", "2026-07-01T10:01:00Z" },
+      { list[2].status, list[2].reason, list[2].lastTransitionTime })
+    assert.same({ "False", "Large" }, { list[3].status, list[3].reason })
+
+    local before = status_writes(world)
+    world.advance "1h"
+    world.patch(Site, "a", { metadata = { labels = { x = "y" } } })
+    assert.equal(before, status_writes(world))
+  end)
+end)
+
+
+describe("A reconcile that fails", function()
+  local FAILURES = {
+    boom = { "ReconcileFailed", "^work: work%.lua:%d+: boom at " },
+    refused = { "ReconcileFailed", "^work: work%.lua:%d+: .*Upper" },
+    odd = { "ReconcileFailed", "^work: write status: .*Unsupported value: \"ODD\"" },
+    invalid = { "Invalid", "^work: spec%.mode: not that one$" },
+    terminal = { "Failed", "^work: never$" },
+  }
+
+  for mode, failure in pairs(FAILURES) do
+    it(("(%s) is told by its object, once, and taken back"):format(mode), function()
+      local world = world_of "work"
+      world.apply(object(Work, mode))
+      local said = condition(world, Work, "Reconciled")
+      assert.equal("False", said.status)
+      assert.equal(failure[1], said.reason)
+      assert.matches(failure[2], said.message)
+      assert.equal(1, said.observedGeneration)
+      assert.equal("2026-07-01T10:00:00Z", said.lastTransitionTime)
+      local revision = world.get(Work, "a").metadata.resourceVersion
+      world.advance "2h"
+      world.restart()
+      world.advance "2h"
+      assert.equal(revision, world.get(Work, "a").metadata.resourceVersion)
+
+      world.patch(Work, "a", { spec = { mode = "fine" } })
+      world.advance "20m"
+      said = condition(world, Work, "Reconciled")
+      assert.same({ "True", "Reconciled", "", 2 },
+        { said.status, said.reason, said.message, said.observedGeneration })
+      world.expect(Work, "a", { status = { phase = "FINE" } })
+    end)
+  end
+
+  it("has written what was returned beside its verdict, in the same write", function()
+    local world = world_of "work"
+    world.apply(object(Work, "invalid"))
+    world.expect(Work, "a", { status = { phase = "BAD" } })
+    assert.equal(1, status_writes(world))
+    world.patch(Work, "a", { spec = { mode = "terminal" } })
+    assert.equal("Never", condition(world, Work, "Ready").reason)
+    assert.equal(2, status_writes(world))
+  end)
+
+  it("leaves no trace on objects whose reconciles are good", function()
+    local world = world_of "work"
+    world.apply(object(Work, "fine"))
+    assert.is_nil(world.get(Work, "a").status.conditions)
+    assert.equal(1, status_writes(world))
+  end)
+
+  it("leaves no trace when the server is at fault", function()
+    local world = world_of "work"
+    for _, fault in ipairs { "conflict", "unavailable", "lost_reply", "timeout" } do
+      world.fault(fault, { verb = "patch", kind = Work })
+    end
+    world.apply(object(Work, "fine"))
+    world.advance "10m"
+    world.expect(Work, "a", { status = { phase = "FINE" } })
+    assert.is_nil(world.get(Work, "a").status.conditions)
+  end)
+
+  it("costs one request where the schema has no conditions, and takes nothing from the script", function()
+    local world = world_of "plain"
+    world.apply(object(Plain, "boom"))
+    assert.equal(1, status_writes(world))
+    world.advance "2h"
+    assert.equal(1, status_writes(world))
+    world.patch(Plain, "a", { spec = { mode = "invalid" } })
+    world.expect(Plain, "a", { status = { phase = "BAD" } })
+    world.patch(Plain, "a", { spec = { mode = "fine" } })
+    world.expect(Plain, "a", { status = { phase = "FINE" } })
+    assert.equal(3, status_writes(world))
+  end)
+
+  it("says nothing on a kind of Kubernetes' own", function()
+    local world = world_of "pods"
+    world.apply {
+      apiVersion = "v1", kind = "Pod", metadata = { name = "a" },
+      spec = { containers = { { name = "c", image = "busybox" } } },
+    }
+    world.advance "1h"
+    assert.is_nil(condition(world, Pod, "Reconciled"))
+    assert.equal(0, status_writes(world))
+  end)
+
+  it("is taken back by the controller that said it, and by no other", function()
+    local world = world_of("work", "second")
+    world.apply(object(Work, "second"))
+    assert.matches("^second: second%.lua:%d+: the second fails$", condition(world, Work, "Reconciled").message)
+    world.advance "1h"
+    assert.equal("False", condition(world, Work, "Reconciled").status)
+    world.patch(Work, "a", { spec = { mode = "boom" } })
+    world.advance "30m"
+    assert.matches("^work: ", condition(world, Work, "Reconciled").message)
+    world.patch(Work, "a", { spec = { mode = "fine" } })
+    world.advance "30m"
+    assert.equal("True", condition(world, Work, "Reconciled").status)
+  end)
+end)

@@ -1,0 +1,78 @@
+-- ctx.http in a test's world, where world.http answers; and what is refused before anything is sent. Over sockets:
+-- spec/unit/operator/test_outbound.c.
+local moonloop = require "moonloop"
+local testing = require "moonloop.testing"
+
+local Thing = moonloop.kind("example.com/v1", "Thing")
+
+describe("ctx.http", function()
+  local world, asked
+
+  before_each(function()
+    world, asked = testing.world(), {}
+  end)
+
+  local function answer(fn)
+    world.http(function(request)
+      asked[#asked + 1] = request
+      return fn(request)
+    end)
+  end
+
+  local function reconcile(mode)
+    world.apply { apiVersion = "example.com/v1", kind = "Thing", metadata = { name = "a" }, spec = { mode = mode } }
+    return world.get(Thing, "a").status
+  end
+
+  it("sends what it is told and gives the answer", function()
+    answer(function()
+      return { status = 200, headers = { ["Content-Type"] = "text/plain" }, body = "hello\n\0\xff" }
+    end)
+    local status = reconcile "get"
+    assert.equal(200, status.status)
+    assert.same({ ["content-type"] = "text/plain" }, status.headers)
+    assert.equal("hello<0a><00><ff>", status.body)
+    assert.equal(1, #asked)
+    assert.equal("GET", asked[1].method)
+    assert.equal("https://billing.example.com/customers/7?full=1", asked[1].url)
+    assert.equal("Bearer t", asked[1].headers.Authorization)
+    assert.equal("", asked[1].body)
+  end)
+
+  it("sends a body, and gives an answer whatever its status", function()
+    answer(function() return { status = 503 } end)
+    local status = reconcile "post"
+    assert.equal(503, status.status)
+    assert.equal("", status.body)
+    assert.equal('{"name":"a"}', asked[1].body)
+  end)
+
+  it("gives failures as errors that the script handles", function()
+    answer(function() return nil end)
+    assert.equal("Timeout", reconcile("get").kind)
+    world = testing.world()
+    answer(function() return nil, "connection refused" end)
+    local status = reconcile "get"
+    assert.equal("Network", status.kind)
+    assert.equal("GET https://billing.example.com: Network: connection refused", status.message)
+  end)
+
+  it("says what a test lacks", function()
+    assert.matches("this test has no server", reconcile("get").message)
+  end)
+
+  it("refuses what it must not send", function()
+    local texts = {
+      "url: expected a URL", "no origin that the script declares", "no origin that", "no origin that", "no origin that",
+      "no origin that", "no URL can have", "no URL can have", "method: expected GET", "Host is set by the host",
+      "content%-length is set by the host", "Proxy%-Authorization is set by the host", "no line ends and control",
+      "a name has letters", "expected a table of strings", "body: expected a string", "body: at most 1 MiB",
+      "timeout: expected seconds", "timeout: expected seconds", "did you mean 'timeout'",
+    }
+    answer(function() return { status = 200 } end)
+    for number, text in ipairs(texts) do
+      assert.matches(text, reconcile("bad " .. number).message)
+    end
+    assert.equal(0, #asked)
+  end)
+end)

@@ -1,0 +1,2 @@
+-- A script that forgot to declare Secret: once_test.lua.
+return require "once_modes" ("once-undeclared")

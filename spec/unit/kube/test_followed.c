@@ -1,0 +1,69 @@
+/* The annotation that says whose an object is that has no owner reference. */
+#include <stdio.h>
+
+#include "unit.h"
+
+#include "kube/followed.h"
+
+static struct ml_object *object_of(struct ml_dict *dict, const char *annotations)
+{
+    struct ml_object *object;
+    struct ml_err err = ML_ERR_INIT;
+    ML_AUTO_FREE char *json = ml_asprintf(
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"x\",\"namespace\":\"a\","
+        "\"uid\":\"u1\",\"resourceVersion\":\"1\"%s}}",
+        annotations);
+    if (ml_object_new(dict, "", "", ml_str_of(json), &object, &err) < 0)
+        fail_msg("%s", err.message);
+    return object;
+}
+
+static void test_followed_mark_leads_to_the_owner(void **state)
+{
+    (void)state;
+    struct ml_dict *dict = ml_dict_new();
+    ML_AUTO(ml_buf_fini) struct ml_buf mark = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf key = ML_BUF_INIT;
+    struct ml_object *owner = object_of(dict, "");
+    ml_followed_mark("site", owner, &mark);
+    assert_string_equal(ml_buf_cstr(&mark), "site a/x u1");
+    ML_AUTO_FREE char *annotations = ml_asprintf(",\"annotations\":{\"moonloop.dev/owner\":\"%s\"}",
+                                                 ml_buf_cstr(&mark));
+    struct ml_object *child = object_of(dict, annotations);
+    assert_true(ml_followed_key(child, "site", &key));
+    assert_string_equal(ml_buf_cstr(&key), "a/x");
+    assert_false(ml_followed_key(child, "sit", &key));
+    assert_false(ml_followed_key(owner, "site", &key));
+    ml_object_unref(owner);
+    ml_object_unref(child);
+    ml_dict_unref(dict);
+}
+
+static void test_followed_mark_may_be_anything(void **state)
+{
+    (void)state;
+    static const char *const marks[] = {
+        "\"\"", "\"site\"", "\"site a/x\"", "\"site  u\"", "\" a/x u\"", "\"site\\ta/x u\"",
+        "7",    "null",     "{}",           "[]",
+    };
+    struct ml_dict *dict = ml_dict_new();
+    for (size_t i = 0; i < ML_COUNT(marks); i++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf key = ML_BUF_INIT;
+        ML_AUTO_FREE char *annotations = ml_asprintf(",\"annotations\":{\"moonloop.dev/owner\":%s}",
+                                                     marks[i]);
+        struct ml_object *child = object_of(dict, annotations);
+        if (ml_followed_key(child, "site", &key))
+            fail_msg("%s leads to %s", marks[i], ml_buf_cstr(&key));
+        ml_object_unref(child);
+    }
+    ml_dict_unref(dict);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_followed_mark_leads_to_the_owner),
+        cmocka_unit_test(test_followed_mark_may_be_anything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

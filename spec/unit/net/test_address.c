@@ -1,0 +1,111 @@
+/* Which addresses scripts may ask, in each form that one can be written in. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "unit.h"
+
+#include "net/address.h"
+
+/* The kind of the error, 0: it may be asked. */
+static int check(const char *text, bool loopback)
+{
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct ml_err err = ML_ERR_INIT;
+    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
+        return ml_address_check((const struct sockaddr *)&v4, loopback, &err);
+    assert_int_equal(inet_pton(AF_INET6, text, &v6.sin6_addr), 1);
+    return ml_address_check((const struct sockaddr *)&v6, loopback, &err);
+}
+
+static void test_address_of_a_server_is_fine(void **state)
+{
+    (void)state;
+    static const char *const fine[] = {"10.1.2.3",      "192.168.0.1", "172.16.0.9",
+                                       "100.100.100.1", "8.8.8.8",     "169.253.255.255",
+                                       "2001:db8::1",   "fd00::1",     "::ffff:10.0.0.1"};
+    for (size_t i = 0; i < ML_COUNT(fine); i++)
+        assert_int_equal(check(fine[i], false), 0);
+}
+
+static void test_address_of_metadata_and_links_is_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"169.254.169.254",
+                                      "169.254.0.1",
+                                      "169.254.255.255",
+                                      "100.100.100.200",
+                                      "168.63.129.16",
+                                      "0.0.0.0",
+                                      "0.1.2.3",
+                                      "224.0.0.1",
+                                      "240.0.0.1",
+                                      "255.255.255.255",
+                                      "fe80::1",
+                                      "febf::1",
+                                      "fd00:ec2::254",
+                                      "fd20:ce::254",
+                                      "::",
+                                      "ff02::1",
+                                      "::169.254.1.1",
+                                      "::ffff:169.254.1.1",
+                                      "::ffff:0.0.0.0",
+                                      "64:ff9b::a9fe:a9fe",
+                                      "2002:a9fe:1::",
+                                      "::ffff:168.63.129.16"};
+    for (size_t i = 0; i < ML_COUNT(bad); i++) {
+        assert_int_equal(check(bad[i], false), ML_EFORBIDDEN);
+        assert_int_equal(check(bad[i], true), ML_EFORBIDDEN);
+    }
+}
+
+static void test_address_of_this_machine_only_when_asked_for(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"127.0.0.1", "127.255.0.1", "::1", "::ffff:127.0.0.1",
+                                      "64:ff9b::7f00:1"};
+    for (size_t i = 0; i < ML_COUNT(own); i++) {
+        assert_int_equal(check(own[i], false), ML_EFORBIDDEN);
+        assert_int_equal(check(own[i], true), 0);
+    }
+}
+
+static void test_address_in_an_origin(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *origin;
+        bool loopback, fine;
+    } cases[] = {
+        {"https://billing.example.com", false, true},
+        {"https://billing.example.com:8443", false, true},
+        {"http://localhost:8080", true, true},
+        {"http://LOCALHOST", true, true},
+        {"http://127.0.0.1:1", true, true},
+        {"http://127.1", true, true},
+        {"http://2130706433", true, true},
+        {"http://[::1]:80", true, true},
+        {"http://localhost.example.com", false, true},
+        {"http://169.254.169.254", false, false},
+        {"http://0xa9fea9fe", false, false},
+        {"http://[fe80::1]", false, false},
+        {"http://0", false, false},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct ml_err err = ML_ERR_INIT;
+        if (ml_origin_is_loopback(cases[i].origin) != cases[i].loopback ||
+            (ml_origin_check(cases[i].origin, &err) == 0) != cases[i].fine)
+            fail_msg("%s: %s", cases[i].origin, err.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_address_of_a_server_is_fine),
+        cmocka_unit_test(test_address_of_metadata_and_links_is_refused),
+        cmocka_unit_test(test_address_of_this_machine_only_when_asked_for),
+        cmocka_unit_test(test_address_in_an_origin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
