@@ -19,8 +19,10 @@ describe("A Tenant", function()
     reports = shell.path "reports"
     local command = "lua5.4 spec/e2e/support/accounts_server.lua %s >%s.log 2>&1 & echo $!"
     server = shell.must(command:format(reports, reports))
-    local port = wait.till("the accounts", 10, function() return shell.read(reports .. ".port") end)
-    local origin = "http://127.0.0.1:" .. port
+    local port = wait.till("the accounts", 10, function()
+      return tonumber(shell.read(reports .. ".port") or ""), shell.read(reports .. ".log")
+    end)
+    local origin = ("http://127.0.0.1:%d"):format(port)
     local text = scripts.edited(shell.read "reconcilers/tenant.lua", "https://accounts.example.com", origin)
     host.start({
       name = "tenant", scripts = scripts.folder { ["tenant.lua"] = text }, args = { "--allow-http", origin },
@@ -75,9 +77,13 @@ describe("A Tenant", function()
 
   it("is reported to the accounts when the night has passed", function()
     local path = "/apis/platform.example.com/v1/tenants/" .. name .. "/status"
-    api.request("PATCH", path, { status = { reportedAt = "2026-01-01T00:00:00Z" } }, "application/merge-patch+json")
+    local status = { reportedAt = "2026-01-01T00:00:00Z" }
+    local _, code = api.request("PATCH", path, { status = status }, "application/merge-patch+json")
+    assert.equal(200, code)
     local report = wait.till("the report", 20, function()
-      return (shell.read(reports) or ""):match(('[^\n]*"tenant":"%s"[^\n]*\n'):format(name:gsub("%-", "%%-")))
+      local reported = shell.read(reports) or ""
+      local line = reported:match(('[^\n]*"tenant":"%s"[^\n]*\n'):format(name:gsub("%-", "%%-")))
+      return line, line or reported .. cjson.encode(api.get("Tenant", nil, name).status)
     end)
     assert.equal("bronze", cjson.decode(report).tier)
     wait.till("the status", 20, function()
