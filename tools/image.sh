@@ -16,6 +16,7 @@ readonly cache=${MOONLOOP_CACHE:-$HOME/.cache/moonloop}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+driver=''
 
 say() { echo "image: $*" >&2; }
 
@@ -30,8 +31,24 @@ engine() { # the first one that answers
   echo buildah
 }
 
+# Layers lie over one another where the cache folder allows it; elsewhere each is a full copy of the one below.
+storage_driver() {
+  local try
+  try=$(mktemp -d "$cache/overlay.XXXXXX")
+  mkdir "$try"/{lower,upper,work,merged}
+  if mount -t overlay overlay -o "lowerdir=$try/lower,upperdir=$try/upper,workdir=$try/work" "$try/merged" 2>/dev/null; then
+    umount "$try/merged"
+    echo overlay
+  else
+    echo vfs
+  fi
+  rm -rf "$try"
+}
+
 buildah_() {
-  BUILDAH_ISOLATION=chroot buildah --storage-driver vfs --root "$cache/buildah" --runroot "$cache/buildah-run" "$@"
+  driver=${driver:-$(storage_driver)}
+  BUILDAH_ISOLATION=chroot buildah --storage-driver "$driver" --root "$cache/buildah-$driver" \
+    --runroot "$cache/buildah-run-$driver" "$@"
 }
 
 # Two builds would prune each other's layers. Whoever has the lock is alone, so that a container there
@@ -84,8 +101,8 @@ make_base() { # the image that the Dockerfile starts from
   buildah_ rm "$container" >/dev/null
 }
 
-# A build of the same sources is found by their hash: even an all-cached one copies each layer.
-# Every layer is a full copy, 1 GB each, so only the tools, the last build and TAG are kept.
+# A build of the same sources is found by their hash: even an all-cached one may copy each layer.
+# A layer may be a full copy, 1 GB each, so only the tools, the last build and TAG are kept.
 bud() { # TAG
   local this old
   this=localhost/moonloop-source:$(find Dockerfile .dockerignore CMakeLists.txt cmake lua host -type f -print0 |
