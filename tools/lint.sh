@@ -1,19 +1,31 @@
 #!/usr/bin/env bash
-# Form, static analysis and the direction of dependencies. Says all it finds, then fails.
+# Form, static analysis and the direction of dependencies, all at once. Says all it finds, then fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
-bad=0
+scratch=$(mktemp -d -t moonloop-lint.XXXXXX)
+trap 'rm -rf "$scratch"' EXIT
+titles=()
 
-check() { # TITLE COMMAND…
-  local title=$1 out
+check() { # TITLE COMMAND…: starts it
+  local number=${#titles[@]}
+  titles+=("$1")
   shift
-  if out=$("$@" 2>&1); then
-    echo "ok   $title"
-  else
-    echo "FAIL $title"
-    echo "$out"
-    bad=1
-  fi
+  { "$@" && touch "$scratch/$number.ok"; } >"$scratch/$number" 2>&1 &
+}
+
+verdicts() { # fails when a check has
+  local number bad=0
+  wait
+  for number in "${!titles[@]}"; do
+    if [ -e "$scratch/$number.ok" ]; then
+      echo "ok   ${titles[number]}"
+    else
+      echo "FAIL ${titles[number]}"
+      cat "$scratch/$number"
+      bad=1
+    fi
+  done
+  return "$bad"
 }
 
 mapfile -t c_files < <(git ls-files '*.c' '*.h')
@@ -35,4 +47,4 @@ check "shellcheck" shellcheck -x -S warning "${shell_files[@]}"
 if command -v gofmt >/dev/null; then
   check "gofmt" sh -c 'test -z "$(gofmt -l spec/e2e/controlplane)"'
 fi
-exit "$bad"
+verdicts
