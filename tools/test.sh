@@ -60,7 +60,7 @@ longest=(
   spec/host/connection_spec.lua attacks/asan/memory F21 F15 F27 F1 F17 attacks/asan/lib F8 F36 attacks/release/gas
   build/asan/spec/unit/test_net_http_server_limits spec/host/secrets_spec.lua spec/host/dev_spec.lua F34 F33 F3 F37
 )
-export TALLY_SLOTS=$(($(nproc) + 1)) # some of them sleep
+export TALLY_SLOTS=$(($(nproc) + 2)) # some of them sleep
 
 for build in release asan; do
   attacks_build "$build" || exit

@@ -123,7 +123,8 @@ specs() {
 
 export MOONLOOP=${MOONLOOP:-$PWD/build/release/moonloop}
 [ -x "$MOONLOOP" ] || { echo "e2e: no $MOONLOOP; build it first: make build" >&2; exit 1; }
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
+# Four frames say who allocated, as in tools/faults.sh.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0:malloc_context_size=4}
 
 [ $# -gt 0 ] || set -- spec/e2e
 
