@@ -110,8 +110,8 @@ struct ml_http_limits {
                               * long a client may read nothing of an answer that has ended */
     int64_t idle_ms;         /* 180 s between requests; longer than clients keep connections (Go:
                               * 90 s, libcurl: 118 s), so that they close first */
-    /* 1024, or a quarter of the descriptors a process may have. Beyond: the one that has waited
-     * longest without a request under way is closed; if all have one, the new one is. */
+    /* 1024, and no more than a quarter of the descriptors a process may have. Beyond: the one that
+     * has waited longest without a request under way is closed; if all have one, the new one is. */
     size_t connections_max;
     /* 64 MiB: memory of all answers together that wait to be sent. Beyond: closes the connection
      * that has taken nothing of its answer for the longest time, and the next, but not the one

@@ -337,7 +337,7 @@ void ml_http_abort(struct ml_http_exchange *exchange)
 #define BODY_BYTES_MAX    ((size_t)3 * 1024 * 1024)
 #define ARRIVAL_MS        INT64_C(30000)
 #define IDLE_MS           INT64_C(180000)
-#define CONNECTIONS_MAX   1024 /* and no more than a quarter of the descriptors there are */
+#define CONNECTIONS_MAX   1024
 #define UNSENT_BYTES_MAX  ((size_t)64 * 1024 * 1024)
 #define ARRIVED_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define ACCEPT_AGAIN_MS   INT64_C(1000)
@@ -394,11 +394,11 @@ static void on_accept_again(void *context)
 /* ---- the server ---- */
 
 /* Clients that hold connections must leave descriptors for those to the API server. */
-static size_t default_connections_max(void)
+static size_t limit_by_descriptors(size_t connections_max)
 {
     struct rlimit descriptors = {0};
     getrlimit(RLIMIT_NOFILE, &descriptors);
-    return ML_MIN(CONNECTIONS_MAX, ML_MAX(descriptors.rlim_cur / 4, (rlim_t)1));
+    return ML_MIN(connections_max, ML_MAX(descriptors.rlim_cur / 4, (rlim_t)1));
 }
 
 static void server_fill_limits(struct ml_http_limits *limits)
@@ -412,7 +412,8 @@ static void server_fill_limits(struct ml_http_limits *limits)
     if (!limits->idle_ms)
         limits->idle_ms = IDLE_MS;
     if (!limits->connections_max)
-        limits->connections_max = default_connections_max();
+        limits->connections_max = CONNECTIONS_MAX;
+    limits->connections_max = limit_by_descriptors(limits->connections_max);
     if (!limits->unsent_bytes_max)
         limits->unsent_bytes_max = UNSENT_BYTES_MAX;
     if (!limits->arrived_bytes_max)

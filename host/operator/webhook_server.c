@@ -6,6 +6,7 @@
 
 #define BODY_BYTES_MAX  ((size_t)7 * 1024 * 1024)
 #define ALL_BYTES_MAX   ((size_t)32 * 1024 * 1024)
+#define CONNECTIONS_MAX 256 /* an API server has a few; each may take 90 KB */
 #define SECONDS_DEFAULT 30
 #define MARGIN_NS       (ML_NS_PER_S / 4) /* for the way back to the API server */
 #define TEXT_TYPE       "text/plain; charset=utf-8"
@@ -228,6 +229,7 @@ int ml_webhook_server_new(const struct ml_webhook_server_opts *opts, struct ml_w
         .refusal = fill_refusal,
         .context = self,
         .limits = {.body_bytes_max = BODY_BYTES_MAX,
+                   .connections_max = CONNECTIONS_MAX,
                    .unsent_bytes_max = ALL_BYTES_MAX,
                    .arrived_bytes_max = ALL_BYTES_MAX},
     };

@@ -1,4 +1,6 @@
 /* What the server does against clients that mean harm, or do not know better. */
+#include <sys/resource.h>
+
 #include "net_served.h"
 
 #define ARRIVAL_MS 250
@@ -24,6 +26,19 @@ static int setup_narrow(void **state)
 {
     served_setup(state);
     served_open(*state, false, &(struct ml_http_limits){.connections_max = 3});
+    return 0;
+}
+
+/* A server that may have many connections, in a process that may have few descriptors. */
+static int setup_few_descriptors(void **state)
+{
+    struct rlimit before, few;
+    served_setup(state);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = (struct rlimit){.rlim_cur = 15, .rlim_max = before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    served_open(*state, false, &(struct ml_http_limits){.connections_max = 100});
+    setrlimit(RLIMIT_NOFILE, &before);
     return 0;
 }
 
@@ -324,6 +339,7 @@ int main(void)
         SERVER(test_http_server_cuts_who_takes_nothing_of_an_ended_answer, setup_impatient),
         SERVER(test_http_server_cuts_who_takes_nothing_of_an_ended_answer, setup_impatient_tls),
         SERVER(test_http_server_makes_room_for_new_connections, setup_narrow),
+        SERVER(test_http_server_makes_room_for_new_connections, setup_few_descriptors),
         SERVER(test_http_server_keeps_busy_connections_before_new_ones, setup_narrow),
         SERVER(test_http_server_tells_who_speaks_plain_http_to_tls, served_setup_tls),
         SERVER(test_http_server_cuts_a_handshake_that_does_not_come, setup_impatient_tls),
