@@ -1,6 +1,6 @@
-/* L6 operator. Shared by the files of ml_scripts: scripts.c has which file has which controller,
- * and which versions it is offered; scripts_removal.c has the end of controllers. Private to these.
- */
+/* L6 operator. Shared by the files of ml_scripts: scripts.c has all sources and files,
+ * scripts_feed.c one source, scripts_slot.c one file and its controller, scripts_removal.c the end
+ * of controllers. Private to these. */
 #pragma once
 
 #include "operator/controller.h"
@@ -64,10 +64,40 @@ struct ml_scripts {
     void *live_context;
 };
 
-/* scripts.c */
+/* scripts_slot.c */
 
+struct slot *slot_find(const struct feed *feed, struct ml_str file); /* NULL: there is none */
+struct slot *slot_get(struct feed *feed, struct ml_str file); /* makes it when there is none */
 /* What refers to the slot is gone, or goes with it. */
 void slot_free(struct slot *slot);
+/* Readiness does not wait for a file that never was a controller and is gone, or is a module. NULL
+ * is fine. */
+void slot_free_unless_controller(struct slot *slot);
+/* The newest good version: offered, or else current; or NULL. Borrowed. */
+struct ml_script *slot_script(const struct slot *slot);
+bool slot_works(const struct slot *slot);
+/* Says so in the log, as a metric, and as an Event for the author. */
+void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined);
+/* Takes over the reference to `script`. `fingerprint`: of the files that it was made from. */
+void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprint);
+/* `which` 0: its controller, 1: the successor, which answers as soon as it is asked by its name.
+ * False: there is none. */
+bool slot_webhook(const struct slot *slot, size_t which, struct ml_webhook_target *out);
+/* Names of the controllers that keep running without a file: "a, b, c". Returns how many. */
+size_t scripts_list_without_file(const struct ml_scripts *self, struct ml_buf *names);
+
+/* scripts_feed.c */
+
+/* Takes over the source. */
+void feed_init(struct feed *feed, struct ml_scripts *scripts, struct ml_source *source);
+void feed_fini(struct feed *feed);
+void feed_start(struct feed *feed);
+/* Nothing is loaded any more. */
+void feed_stop(struct feed *feed);
+/* False: not yet, and `why` gets a line. */
+bool feed_is_loaded(const struct feed *feed, struct ml_buf *why);
+/* It was loaded, and there is no script in it. */
+bool feed_is_empty(const struct feed *feed);
 
 /* scripts_removal.c */
 
