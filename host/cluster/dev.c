@@ -1,6 +1,5 @@
-/* `moonloop dev`: builds the cluster of dev.h from its parts, ends it when nothing is left to do
- * (--until-idle), and keeps its files: the kubeconfig, and the manifests that are applied whenever
- * they change. Called by cli/dev.c. */
+/* `moonloop dev`: builds the cluster of dev.h from its parts, writes its kubeconfig, and ends it
+ * when nothing is left to do (--until-idle). Called by cli/dev.c. */
 #include "cluster/dev.h"
 
 #include <errno.h>
@@ -13,6 +12,7 @@
 
 #include "cluster/dev_fields.h"
 #include "cluster/dev_folder.h"
+#include "cluster/dev_manifests.h"
 #include "cluster/embedded_http.h"
 #include "cluster/http_lua.h"
 #include "cluster/network_lua.h"
@@ -29,7 +29,6 @@
 #include "operator/loader.h"
 #include "operator/operator.h"
 #include "operator/outbound.h"
-#include "operator/path_watch.h"
 
 #define NO_NETWORK                                                                                 \
     "pods share this machine's network: Services, names and addresses are not their own. Allow "   \
@@ -45,16 +44,6 @@
 #define IDLE_COUNT      4 /* checks in a row: by then a change has had its effects */
 #define IDLE_WITHIN     (60 * ML_NS_PER_S) /* does not wait for work that is scheduled later */
 #define STUCK_COUNT     200                /* idle, but a script still waits for its kinds */
-
-/* A file or folder of --apply: the server's Lua applies it now and whenever it changes. */
-struct manifest_path {
-    struct ml_dev *dev;
-    const char *path;
-    struct ml_path_watch *watch;
-    bool was_tried;
-    bool is_read;
-    struct ml_err last;
-};
 
 struct ml_dev {
     struct ml_dev_opts opts;
@@ -80,10 +69,7 @@ struct ml_dev {
     struct ml_outbound *outbound; /* what scripts ask by ctx.http */
     struct ml_operator *operator;
 
-    struct manifest_path *manifests;
-    size_t manifests_count, untried;
-    /* Runs when each path was tried once, also without any path. */
-    struct ml_task manifests_applied;
+    struct ml_dev_manifests *manifests;
 
     struct ml_timer fields_check; /* of the scripts that have just gone live */
 
@@ -227,94 +213,6 @@ static int make_admin_token(struct ml_dev *self)
     return 0;
 }
 
-/* ---- manifests ---- */
-
-static void write_apply_argument(struct ml_buf *out, const char *path, const struct ml_files *files)
-{
-    struct ml_json_writer writer;
-    ml_json_writer_init(&writer, out);
-    ml_json_begin_object(&writer);
-    ml_json_put_string(&writer, "path", ml_str_of(path));
-    ml_json_key(&writer, ML_STR("files"));
-    ml_json_begin_array(&writer);
-    for (size_t i = 0; i < files->count; i++) {
-        ml_json_begin_object(&writer);
-        ml_json_put_string(&writer, "name", files->files[i].name);
-        ml_json_put_string(&writer, "text", files->files[i].text);
-        ml_json_end_object(&writer);
-    }
-    ml_json_end_array(&writer);
-    ml_json_end_object(&writer);
-}
-
-/* Lua logs manifests that fail, each with its file. An entry that cannot be read does not stop the
- * others; the first such entry is the error. */
-static int apply_manifests(const struct manifest_path *manifests, struct ml_err *err)
-{
-    ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
-    ML_AUTO(ml_buf_fini) struct ml_buf argument = ML_BUF_INIT;
-    int r = ml_files_read(&files, &ml_files_manifests, manifests->path, err);
-    if (r < 0)
-        return r;
-    write_apply_argument(&argument, manifests->path, &files);
-    r = call_dev_lua(manifests->dev, "apply", ml_buf_str(&argument), NULL, err);
-    if (r == 0 && files.refused_count) {
-        *err = files.refused[0].err;
-        r = err->kind;
-    }
-    return r;
-}
-
-static bool on_manifests_changed(void *context)
-{
-    struct manifest_path *manifests = context;
-    struct ml_dev *self = manifests->dev;
-    struct ml_err err = ML_ERR_INIT;
-    manifests->is_read = apply_manifests(manifests, &err) == 0;
-    if (err.kind && strcmp(err.message, manifests->last.message) != 0)
-        ml_error(&self->log, "dev", "manifests", ML_ERR(&err));
-    manifests->last = err;
-    if (!manifests->was_tried && --self->untried == 0)
-        ml_task_defer(&self->manifests_applied, self->loop);
-    manifests->was_tried = true;
-    return err.kind != ML_EIO;
-}
-
-static void watch_manifests(struct ml_dev *self)
-{
-    const char *const *paths = self->opts.manifests;
-    while (paths[self->manifests_count])
-        self->manifests_count++;
-    self->untried = self->manifests_count;
-    self->manifests = ml_zalloc((self->manifests_count + 1) * sizeof *self->manifests);
-    for (size_t i = 0; i < self->manifests_count; i++) {
-        struct manifest_path *manifests = &self->manifests[i];
-        *manifests = (struct manifest_path){.dev = self, .path = paths[i], .last = ML_ERR_INIT};
-        manifests->watch = ml_path_watch_new(self->loop, paths[i], on_manifests_changed, manifests);
-    }
-    if (self->manifests_count == 0)
-        ml_task_defer(&self->manifests_applied, self->loop);
-}
-
-static void unwatch_manifests(struct ml_dev *self)
-{
-    if (!self->manifests)
-        return;
-    for (size_t i = 0; i < self->manifests_count; i++)
-        ml_path_watch_free(self->manifests[i].watch);
-    ml_task_cancel(&self->manifests_applied);
-    free(self->manifests);
-}
-
-/* Whether the last read of each path succeeded. Lua knows whether applying them did. */
-static bool are_manifests_read(const struct ml_dev *self)
-{
-    for (size_t i = 0; i < self->manifests_count; i++)
-        if (!self->manifests[i].is_read)
-            return false;
-    return true;
-}
-
 /* ---- until idle ---- */
 
 static bool is_cluster_busy(struct ml_dev *self)
@@ -332,7 +230,7 @@ static bool have_manifests_failed(struct ml_dev *self)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf answer = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
-    return !are_manifests_read(self) ||
+    return !ml_dev_manifests_are_read(self->manifests) ||
            call_dev_lua(self, "failed", ML_STR(""), &answer, &err) < 0 ||
            !ml_str_is(ml_buf_str(&answer), "0");
 }
@@ -613,7 +511,6 @@ static int build_dev(struct ml_dev *self)
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
     self->metrics = ml_metrics_new();
-    ml_task_init(&self->manifests_applied, start_dev_operator, self);
     ml_timer_init(&self->fields_check, self->loop, check_script_fields, self);
     ml_timer_init(&self->idle_check, self->loop, check_idle, self);
     ml_timer_init(&self->end_check, self->loop, check_end, self);
@@ -643,7 +540,14 @@ static int build_dev(struct ml_dev *self)
     make_dev_operator(self);
     if (expect_webhooks(self) < 0)
         return MOONLOOP_EXIT_BAD;
-    watch_manifests(self);
+    self->manifests = ml_dev_manifests_new(&(struct ml_dev_manifests_opts){
+        .loop = self->loop,
+        .log = &self->log,
+        .trusted = ml_apiserver_trusted(self->server),
+        .paths = self->opts.manifests,
+        .tried = start_dev_operator,
+        .context = self,
+    });
     print_address(self);
     return 0;
 }
@@ -652,7 +556,7 @@ static int build_dev(struct ml_dev *self)
 static void free_dev(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
-    unwatch_manifests(self);
+    ml_dev_manifests_free(self->manifests);
     ml_operator_free(ml_take(&self->operator));
     ml_outbound_free(self->outbound);
     if (self->transport)
