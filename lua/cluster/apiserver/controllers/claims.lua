@@ -177,7 +177,8 @@ local function reconcile(api, claim, folder, waiting)
   if claim.spec.volumeName then
     return bind_named(api, claim, waiting)
   end
-  local volume = match.best(api.list("", "v1", "persistentvolumes"), claim)
+  local best = match.best(api.peek("", "v1", "persistentvolumes"), claim)
+  local volume = best and api.get("", "v1", "persistentvolumes", nil, best.metadata.name)
   if volume then
     return bind(api, claim, volume)
   end

@@ -72,6 +72,29 @@ function M.new(server, controller)
     return list.items
   end
 
+  --- The objects of a kind in a namespace whose labels a selector meets, by name.
+  function api.selected(selector, group, version, plural, namespace)
+    local res, list = registry:find(group, version, plural), {}
+    store:collection(res.id):each(namespace, nil, function(entry)
+      if label_selector.match(selector, entry.labels) then
+        list[#list + 1] = store.object(res, entry)
+      end
+    end)
+    return list
+  end
+
+  local peeked = setmetatable({}, { __mode = "k" }) -- entry, which never changes → its object
+
+  --- The objects of a kind, in all namespaces. Each is decoded once while it stays as it is; they are not to be changed.
+  function api.peek(group, version, plural)
+    local res, list = registry:find(group, version, plural), {}
+    store:collection(res.id):each(nil, nil, function(entry)
+      peeked[entry] = peeked[entry] or store.object(res, entry)
+      list[#list + 1] = peeked[entry]
+    end)
+    return list
+  end
+
   -- Takes an object that nobody controls. @return table as it is then
   local function adopt(owner, object)
     local references = object.metadata.ownerReferences or host.json.array {}

@@ -56,9 +56,9 @@ end
 
 
 local function selected(api, service)
-  local list = {}
-  for _, pod in ipairs(api.list("", "v1", "pods", service.metadata.namespace)) do
-    if has_address(pod) and label_selector.match({ matchLabels = service.spec.selector }, pod.metadata.labels) then
+  local list, selector = {}, { matchLabels = service.spec.selector }
+  for _, pod in ipairs(api.selected(selector, "", "v1", "pods", service.metadata.namespace)) do
+    if has_address(pod) then
       list[#list + 1] = pod
     end
   end
