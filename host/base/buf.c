@@ -90,7 +90,7 @@ const char *ml_buf_cstr(struct ml_buf *buf)
 
 char *ml_buf_take(struct ml_buf *buf)
 {
-    char *text = buf->ptr ? buf->ptr : ml_alloc(1);
+    char *text = ml_realloc(buf->ptr, buf->len + 1);
     text[buf->len] = '\0';
     ml_buf_init(buf, buf->len_max);
     return text;

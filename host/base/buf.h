@@ -34,7 +34,8 @@ char *ml_buf_reserve(struct ml_buf *buf, size_t len);
 /* Ends with a NUL that is not counted; valid until the next change. */
 const char *ml_buf_cstr(struct ml_buf *buf);
 
-/* Hands the memory to the caller, who frees it; terminated as above. */
+/* Hands the memory to the caller, who frees it; terminated as above, and no longer than the text.
+ */
 char *ml_buf_take(struct ml_buf *buf);
 
 static inline struct ml_str ml_buf_str(const struct ml_buf *buf)
