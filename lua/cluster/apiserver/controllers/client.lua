@@ -85,7 +85,7 @@ function M.new(server, controller)
 
   local peeked = setmetatable({}, { __mode = "k" }) -- entry, which never changes → its object
 
-  --- The objects of a kind, in all namespaces. Each is decoded once while it stays as it is; they are not to be changed.
+  --- The objects of a kind, in all namespaces, not to be changed: each is decoded once while it stays as it is.
   function api.peek(group, version, plural)
     local res, list = registry:find(group, version, plural), {}
     store:collection(res.id):each(nil, nil, function(entry)
