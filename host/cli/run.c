@@ -54,8 +54,7 @@ int ml_command_run(int argc, char **argv)
          &opts.webhook_bind_address},
         {"--webhook-cert-dir", "DIR",
          "tls.crt and tls.key of webhooks, as cert-manager mounts them; default: the host makes "
-         "its "
-         "own",
+         "its own",
          ML_OPTION_TEXT, &opts.webhook_cert_dir},
         {"--webhook-cert-secret", "NAME",
          "the Secret of its own certificate; default moonloop-webhook-cert", ML_OPTION_TEXT,

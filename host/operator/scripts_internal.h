@@ -75,6 +75,7 @@ void slot_free(struct slot *slot);
 void slot_free_unless_controller(struct slot *slot);
 /* The newest good version: offered, or else current; or NULL. Borrowed. */
 struct ml_script *slot_script(const struct slot *slot);
+/* A version of it is live. */
 bool slot_works(const struct slot *slot);
 /* Says so in the log, as a metric, and as an Event for the author. */
 void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined);

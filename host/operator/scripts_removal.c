@@ -1,7 +1,7 @@
 /* The end of a controller: its author wants it removed, or its script has another name now. First
  * its finalizers go, then it stops, and what stays behind is said. Who wants one removed: the
  * annotation moonloop.dev/remove of a ConfigMap, and in `moonloop dev` a file that is gone. Called
- * by scripts.c. */
+ * by scripts_feed.c and scripts_slot.c. */
 #include "operator/scripts_internal.h"
 
 /* An editor or git may put a file back that it has just taken away. */
