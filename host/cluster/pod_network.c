@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cluster/pod_network_internal.h"
+#include "net/address.h"
 
 #define ANSWER_WITHIN_S 5 /* the node only talks to the kernel; then it is given up */
 
@@ -133,12 +134,11 @@ static bool is_in(struct in_addr address, uint32_t range, unsigned prefix)
 
 bool ml_pod_network_is_outside(struct in_addr address)
 {
+    const struct sockaddr_in place = {.sin_family = AF_INET, .sin_addr = address};
+    struct ml_err err;
     return !is_in(address, ML_POD_NETWORK_PODS, ML_POD_NETWORK_PREFIX) &&
            !is_in(address, ML_POD_NETWORK_SERVICES, ML_POD_NETWORK_PREFIX) &&
-           !is_in(address, 0x7f000000, 8) && /* 127.0.0.0/8 */
-           !is_in(address, 0x00000000, 8) && /* 0.0.0.0/8: connects to the loopback, too */
-           !is_in(address, ML_POD_NETWORK_NEVER, 16) &&
-           !is_in(address, 0xe0000000, 3); /* 224.0.0.0 and all above */
+           ml_address_check((const struct sockaddr *)&place, false, &err) == 0;
 }
 
 bool ml_pod_network_has(struct in_addr address)

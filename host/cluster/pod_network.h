@@ -16,8 +16,7 @@
 #define ML_POD_NETWORK_PODS     0x0af40000 /* 10.244.0.0/16 */
 #define ML_POD_NETWORK_SERVICES 0x0a000000 /* 10.0.0.0/16: in there, all are the node's own */
 #define ML_POD_NETWORK_PREFIX   16
-#define ML_POD_NETWORK_NEVER    0xa9fe0000 /* 169.254.0.0/16: where clouds tell machines secrets */
-#define ML_POD_NETWORK_MARK     1          /* of packets that the host itself sends there */
+#define ML_POD_NETWORK_MARK     1 /* of packets that the host itself sends there */
 
 struct ml_pod_network;
 
@@ -31,7 +30,7 @@ ML_NODISCARD int ml_pod_network_wait(struct ml_pod_network *network, struct ml_e
 void ml_pod_network_free(struct ml_pod_network *network);
 
 /* Whether pods reach an address over the way out: it is neither of the cluster nor of a loopback,
- * nor link-local, nor for many. */
+ * nor link-local or of a metadata service, nor for many (net/address.h). */
 bool ml_pod_network_is_outside(struct in_addr address);
 /* Whether an address is a pod's, or the node's. Those of services are not: machines at home often
  * have addresses of that range. */

@@ -15,6 +15,7 @@
 
 #include "cluster/netlink.h"
 #include "cluster/process_child.h"
+#include "net/address.h"
 
 #define BRIDGE        "pods"
 #define BACKLOG       512
@@ -129,6 +130,16 @@ static bool node_begin(struct node *node, struct node_answer *answer)
 
 /* ---- pods ---- */
 
+/* A pod is told at once that it cannot connect to a metadata service of the machine's cloud. */
+static bool close_metadata(const struct netlink_table *table)
+{
+    for (size_t i = 0; i < ML_COUNT(ml_address_metadata); i++)
+        if (!netlink_add_unreachable(table, address_of(ml_address_metadata[i].address),
+                                     ml_address_metadata[i].bits))
+            return false;
+    return true;
+}
+
 /* In the pod's namespace, when its interface is there. */
 static bool set_up_pod(int netlink, struct in_addr address, struct node_answer *answer)
 {
@@ -136,8 +147,7 @@ static bool set_up_pod(int netlink, struct in_addr address, struct node_answer *
     unsigned loopback, link = if_nametoindex("eth0");
     if (!set_loopback_up(netlink, &loopback) ||
         !netlink_add_address(netlink, link, address, ML_POD_NETWORK_PREFIX) ||
-        !netlink_set_up(netlink, link) ||
-        !netlink_add_unreachable(&main, address_of(ML_POD_NETWORK_NEVER), 16) ||
+        !netlink_set_up(netlink, link) || !close_metadata(&main) ||
         !netlink_add_route(netlink, address_of(0), 0, address_of(ML_POD_NETWORK_NODE)))
         return node_fails(answer, "set up the pod's interface");
     set_pod_rules();

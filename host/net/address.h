@@ -6,9 +6,17 @@
 
 struct sockaddr;
 
+/* Networks of IPv4 with the metadata services of clouds. */
+struct ml_address_range {
+    uint32_t address; /* in the host's byte order */
+    unsigned bits;    /* of the prefix */
+};
+#define ML_ADDRESS_METADATA_COUNT 4
+extern const struct ml_address_range ml_address_metadata[ML_ADDRESS_METADATA_COUNT];
+
 /* 0, or ML_EFORBIDDEN: link-local and metadata addresses, unspecified, multicast and reserved ones,
- * and those of IPv6 that stand for such an address of IPv4. `loopback`: this machine itself may be
- * asked. */
+ * and those of IPv6 that carry such an address of IPv4 in one of its forms (mapped, compatible,
+ * translated, NAT64, 6to4, Teredo, ISATAP). `loopback`: this machine itself may be asked. */
 ML_NODISCARD int ml_address_check(const struct sockaddr *address, bool loopback,
                                   struct ml_err *err);
 

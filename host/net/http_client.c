@@ -22,6 +22,7 @@ void ml_http_head_fini(struct ml_http_head_parser *parser)
 {
     free(parser->content_type);
     free(parser->warning);
+    free((char *)parser->length.ptr);
     ml_http_head_init(parser);
 }
 
@@ -64,6 +65,22 @@ static char *parse_warning(struct ml_str value)
     return text;
 }
 
+/* RFC 9112, 6.3: a body of which two lengths are given, or one that is no number, has none. The
+ * same number may stand there more than once. */
+static void head_accept_length(struct ml_http_head_parser *parser, struct ml_str value)
+{
+    uint64_t number = 0;
+    for (struct ml_str rest = value; rest.ptr && !parser->bad;) {
+        struct ml_str each = ml_str_trim(ml_str_cut(&rest, ','));
+        if (!ml_str_to_u64(each, &number))
+            parser->bad = "its Content-Length is not a number";
+        else if (!parser->length.ptr)
+            parser->length = (struct ml_str){ml_str_dup(each), each.len};
+        else if (!ml_str_eq(parser->length, each))
+            parser->bad = "it has two different values of Content-Length";
+    }
+}
+
 static bool field_name_is(struct ml_str name, const char *want)
 {
     return name.len == strlen(want) && strncasecmp(name.ptr, want, name.len) == 0;
@@ -82,7 +99,20 @@ static void head_accept_field(struct ml_http_head_parser *parser, struct ml_str 
     } else if (field_name_is(name, "Warning") && !parser->warning) {
         parser->warning = parse_warning(value);
         head->warning = ml_str_of(parser->warning);
+    } else if (field_name_is(name, "Content-Length")) {
+        head_accept_length(parser, value);
     }
+}
+
+static bool head_end(struct ml_http_head_parser *parser)
+{
+    int status = parser->head.status;
+    if (status == 101)
+        parser->bad = "status 101 switches to a protocol that was not asked for";
+    else if (status < 100)
+        parser->bad = "it has no HTTP status";
+    parser->complete = status >= 200 || status == 101 || status < 100;
+    return parser->complete;
 }
 
 bool ml_http_head_line(struct ml_http_head_parser *parser, struct ml_str line)
@@ -90,11 +120,8 @@ bool ml_http_head_line(struct ml_http_head_parser *parser, struct ml_str line)
     if (parser->complete)
         return false;
     line = ml_str_trim(line);
-    if (line.len == 0) {
-        /* 101 never comes: nothing here asks for an upgrade. */
-        parser->complete = parser->head.status >= 200;
-        return parser->complete;
-    }
+    if (line.len == 0)
+        return head_end(parser);
     if (ml_str_starts(line, "HTTP/")) {
         ml_http_head_fini(parser);
         parser->head.status = parse_status_line(line);
@@ -342,6 +369,13 @@ static void call_pass_field(struct ml_http_call *call, struct ml_str line)
     call->field(call->context, ml_str_trim(name), ml_str_trim(value));
 }
 
+static int call_refuse_answer(struct ml_http_call *call)
+{
+    ML_AUTO_FREE char *peer = ml_http_url_peer(call->url);
+    return ml_err_set(call_err(call), ML_ENETWORK, "the answer of %s is not valid HTTP: %s", peer,
+                      call->head.bad);
+}
+
 static size_t on_head_line(char *bytes, size_t one, size_t len, void *context)
 {
     struct ml_http_call *call = context;
@@ -351,6 +385,8 @@ static size_t on_head_line(char *bytes, size_t one, size_t len, void *context)
     call_pass_field(call, (struct ml_str){bytes, len});
     if (!ml_http_head_line(&call->head, (struct ml_str){bytes, len}))
         return len;
+    if (call->head.bad && call_refuse_answer(call) < 0)
+        return CURL_WRITEFUNC_ERROR;
     call_enter(call, CALL_READING);
     ml_http_options_forget(&call->options);
     call->handler.head(call->context, &call->head.head);

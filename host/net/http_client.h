@@ -3,7 +3,7 @@
  *
  * Failures come as ML_ENETWORK (refused, reset, cut, no such host), ML_ETLS (certificate or
  * handshake), ML_ETIMEOUT (a deadline below), with a message that names host and cause. An
- * answer with any status code is not a failure here. Redirects are not followed. */
+ * answer with any status code from 200 on is not a failure here. Redirects are not followed. */
 #pragma once
 
 #include "net/http.h"
@@ -24,13 +24,16 @@ struct ml_http_head {
 };
 
 /* Builds an answer's head from its lines, one at a time, skips interim (1xx) answers, and ends at
- * the blank line. For the client itself, and for a transport that has no socket
+ * the blank line. An answer that switches protocols, which nothing here asks for, or whose length
+ * is not certain, is `bad`. For the client itself, and for a transport that has no socket
  * (cluster/transport_embedded.c). */
 struct ml_http_head_parser {
     struct ml_http_head head; /* its slices point into the two texts below */
     char *content_type;
     char *warning;
-    bool complete; /* later lines are trailers, which are ignored */
+    struct ml_str length; /* the Content-Length; its text is owned */
+    const char *bad;      /* why the answer is none; NULL: it is one */
+    bool complete;        /* later lines are trailers, which are ignored */
 };
 
 void ml_http_head_init(struct ml_http_head_parser *parser);

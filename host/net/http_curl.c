@@ -546,9 +546,12 @@ int ml_http_error_set(struct ml_err *err, const struct ml_http_failure *failure)
     case CURLE_WEIRD_SERVER_REPLY:
         return ml_err_set(err, ML_ENETWORK, "%s speaks no HTTP: %s", failure->peer, cause);
     case CURLE_UNSUPPORTED_PROTOCOL:
-        /* Also what libcurl calls an answer that does not begin like HTTP. */
+        /* Also what libcurl calls an answer that does not begin like HTTP, or has another version
+         * or no status. */
         if (strstr(cause, "HTTP/0.9"))
             return ml_err_set(err, ML_ENETWORK, "%s speaks no HTTP", failure->peer);
+        if (strstr(cause, "response"))
+            return ml_err_set(err, ML_ENETWORK, "%s speaks no HTTP: %s", failure->peer, cause);
         return ml_err_set(err, ML_EINVALID, "URL %s: %s", failure->url, cause);
     case CURLE_URL_MALFORMAT:
         return ml_err_set(err, ML_EINVALID, "URL %s: %s", failure->url, cause);

@@ -209,6 +209,8 @@ static void test_way_out_does_not_lead_to_loopback_or_the_cluster(void **state)
     assert_int_equal(connect_problem(f, "127.0.0.1", PORT), ECONNREFUSED);
     assert_int_equal(connect_problem(f, "10.0.77.77", PORT), ECONNREFUSED);
     assert_int_equal(connect_problem(f, "169.254.169.254", PORT), EHOSTUNREACH);
+    assert_int_equal(connect_problem(f, "100.100.100.200", PORT), EHOSTUNREACH);
+    assert_int_equal(connect_problem(f, "192.0.0.192", PORT), EHOSTUNREACH);
     net_settle(&f->net, 20);
     for (size_t i = 0; i < ML_COUNT(servers); i++) {
         assert_int_equal(accept(servers[i], NULL, NULL), -1);
@@ -354,11 +356,12 @@ static size_t make_syn(uint8_t bytes[64], const char *from, const char *to)
 static void test_way_out_reads_no_packet_that_is_cut_or_of_others(void **state)
 {
     static const char *const others[][2] = {
-        {"10.245.0.2", OUTSIDE},     {"10.244.0.2", "10.244.0.3"},
-        {"10.244.0.2", "10.0.0.10"}, {"10.244.0.2", "127.0.0.1"},
-        {"10.244.0.2", "0.0.0.1"},   {"10.244.0.2", "169.254.169.254"},
-        {"10.244.0.2", "224.0.0.1"}, {"10.244.0.2", "255.255.255.255"},
-        {"10.244.0.2", "240.0.0.1"},
+        {"10.245.0.2", OUTSIDE},       {"10.244.0.2", "10.244.0.3"},
+        {"10.244.0.2", "10.0.0.10"},   {"10.244.0.2", "127.0.0.1"},
+        {"10.244.0.2", "0.0.0.1"},     {"10.244.0.2", "169.254.169.254"},
+        {"10.244.0.2", "224.0.0.1"},   {"10.244.0.2", "255.255.255.255"},
+        {"10.244.0.2", "240.0.0.1"},   {"10.244.0.2", "100.100.100.200"},
+        {"10.244.0.2", "192.0.0.192"}, {"10.244.0.2", "168.63.129.16"},
     };
     struct way_out_packet packet;
     uint8_t bytes[64], exact[64];

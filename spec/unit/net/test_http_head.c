@@ -96,16 +96,29 @@ static void test_http_head_reads_the_first_warning_299(void **state)
     }
 }
 
-static void test_http_head_takes_a_senseless_status_as_none(void **state)
+static void test_http_head_that_is_no_answer_is_bad(void **state)
 {
     (void)state;
-    static const char *const cases[] = {"HTTP/1.1", "HTTP/1.1 abc", "HTTP/1.1 99999 No",
-                                        "HTTP/1.1 -200 No"};
+    static const struct {
+        const char *lines[5];
+        const char *bad;
+    } cases[] = {
+        {{"HTTP/1.1", ""}, "no HTTP status"},
+        {{"HTTP/1.1 abc", ""}, "no HTTP status"},
+        {{"HTTP/1.1 99999 No", ""}, "no HTTP status"},
+        {{"HTTP/1.1 -200 No", ""}, "no HTTP status"},
+        {{"HTTP/1.1 101 Switching Protocols", "Upgrade: x", ""}, "status 101"},
+        {{"HTTP/1.1 200 OK", "Content-Length: 1", "content-LENGTH: 2", ""}, "two different"},
+        {{"HTTP/1.1 200 OK", "Content-Length: 1, 2", ""}, "two different"},
+        {{"HTTP/1.1 200 OK", "Content-Length: 1,", ""}, "not a number"},
+        {{"HTTP/1.1 200 OK", "Content-Length:", ""}, "not a number"},
+        {{"HTTP/1.1 200 OK", "Content-Length: 1 ,1", "Content-Length: 1", ""}, NULL},
+    };
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
         struct ml_http_head_parser parser;
         ml_http_head_init(&parser);
-        const char *const lines[] = {cases[i], "", NULL};
-        assert_int_equal(feed(&parser, lines), -1);
+        assert_int_not_equal(feed(&parser, cases[i].lines), -1);
+        assert_true(cases[i].bad ? strstr(parser.bad, cases[i].bad) != NULL : !parser.bad);
         ml_http_head_fini(&parser);
     }
 }
@@ -117,7 +130,7 @@ int main(void)
         cmocka_unit_test(test_http_head_skips_interim_answers_and_trailers),
         cmocka_unit_test(test_http_head_reads_retry_after_as_client_go),
         cmocka_unit_test(test_http_head_reads_the_first_warning_299),
-        cmocka_unit_test(test_http_head_takes_a_senseless_status_as_none),
+        cmocka_unit_test(test_http_head_that_is_no_answer_is_bad),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,6 +235,76 @@ static void test_outbound_bounds_the_fields_of_an_answer(void **state)
     ml_buf_fini(&head);
 }
 
+/* What a server answers that is no answer, or only nearly one; each with what the script gets: a
+ * status, or 0 and what the error says. */
+static void test_outbound_answer_that_is_no_answer_is_an_error(void **state)
+{
+    struct served *f = *state;
+    static const struct {
+        const char *bytes;
+        int status;
+        const char *says;
+    } cases[] = {
+        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", 0,
+         "status 101"},
+        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nbytes", 0,
+         "status 101"},
+        {"HTTP/1.1 100 Continue\r\n\r\n", 0, "closed"},
+        {"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", 0, "closed"},
+        {"HTTP/1.1 103 Early Hints\r\nContent-Length: 9\r\n\r\n"
+         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+         200, "ok"},
+        {"HTTP/1.1 199 Odd\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok"},
+        {"HTTP/1.1 000 Nothing\r\nContent-Length: 0\r\n\r\n", 0, ""},
+        {"HTTP/1.1 99 Less\r\nContent-Length: 0\r\n\r\n", 0, ""},
+        {"HTTP/1.1 2000 More\r\nContent-Length: 0\r\n\r\n", 0, ""},
+        {"HTTP/1.1 abc\r\nContent-Length: 0\r\n\r\n", 0, ""},
+        {"HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 0, ""},
+        {"SSH-2.0-OpenSSH_9.2\r\n", 0, "speaks no HTTP"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nokk", 0,
+         "Content-Length"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\ncontent-length: 2\r\n\r\nokk", 0,
+         "Content-Length"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", 200, "ok"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok", 200, "ok"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nokk", 0, "Content-Length"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2x\r\n\r\nok", 0, "Content-Length"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", 0, "Content-Length"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", 0, "Content-Length"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nok", 0, ""},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", 0, "was cut"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", 0, "was cut"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n"
+         "Content-Length: 7\r\n\r\n",
+         200, "ok"},
+        {"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nbytes", 204, ""},
+        {"HTTP/1.1 204 No Content\r\n\r\n", 204, ""},
+        {"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304, ""},
+        {"HTTP/1.0 200 OK\r\n\r\nto the end", 200, "to the end"},
+        {"HTTP/1.1 799 Odd\r\nContent-Length: 0\r\n\r\n", 799, ""},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        const struct peer_step steps[] = {{0, cases[i].bytes}, {0, NULL}};
+        struct peer peer;
+        struct told told = {.net = &f->net};
+        peer_init(&peer, &f->net, steps, PEER_CLOSE);
+        ML_AUTO_FREE char *origin = origin_at(peer.port);
+        ML_AUTO_FREE char *head = ml_asprintf("{\"status\":%d,", cases[i].status);
+        struct ml_outbound *outbound = open_outbound(&f->net, origin);
+        ask(outbound, &told, "GET", origin, "/", 5000, ML_STR(""));
+        bool fine = cases[i].status
+                        ? told.err.kind == 0 && strstr(told.answer, head) &&
+                              strstr(strchr(told.answer, '\n'), cases[i].says)
+                        : told.err.kind == ML_ENETWORK && strstr(told.err.message, cases[i].says);
+        if (!fine)
+            fail_msg("%s\n gave %d %s: %s", cases[i].bytes, told.err.kind, told.err.message,
+                     told.answer);
+        free(told.answer);
+        ml_outbound_free(outbound);
+        peer_fini(&peer);
+    }
+}
+
 static int refuse_to_send(void *context, struct ml_err *err)
 {
     (void)context;
@@ -323,6 +393,7 @@ int main(void)
         TEST(test_outbound_checks_the_address_of_a_name),
         TEST(test_outbound_refused_connection_and_cut_answer),
         TEST(test_outbound_bounds_the_fields_of_an_answer),
+        TEST(test_outbound_answer_that_is_no_answer_is_an_error),
         TEST(test_outbound_asks_before_a_byte_leaves),
         TEST(test_outbound_waits_for_a_free_place),
         TEST(test_outbound_options_are_checked),
