@@ -42,6 +42,8 @@ RUN PKG_CONFIG_PATH=/opt/curl/lib/pkgconfig cmake -S /src -B /build -G Ninja \
 
 FROM scratch
 COPY --from=build /build/moonloop /moonloop
+# Whom ctx.http trusts without --http-ca-file. The API server has an authority of its own.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 USER 65532:65532
 ENTRYPOINT ["/moonloop"]
 CMD ["run", "--help"]

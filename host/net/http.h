@@ -22,7 +22,8 @@ static inline bool ml_http_is_token(const char *text)
 /* The server's CA and the client's certificate. PEM texts, borrowed while the struct is in use.
  * Calls with the same `struct ml_http_tls *` share connections; calls with another one never do. */
 struct ml_http_tls {
-    struct ml_str ca_pem;   /* empty: the system's roots */
+    struct ml_str ca_pem;   /* empty: those of ca_file */
+    const char *ca_file;    /* PEM; parsed once for all connections. NULL: libcurl's default */
     struct ml_str cert_pem; /* client certificate, with key_pem or not at all */
     struct ml_str key_pem;
     const char *server_name; /* SNI and verified name instead of the URL's host, or NULL */

@@ -197,6 +197,10 @@ static void apply_tls(CURL *easy, const struct ml_http_tls *tls)
         /* The blob replaces libcurl's CA file, but would be added to its folder. */
         curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
         set_blob(easy, CURLOPT_CAINFO_BLOB, tls->ca_pem);
+    } else if (tls->ca_file) {
+        /* Of a file alone libcurl keeps what it parsed, for all connections: a megabyte. */
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        curl_easy_setopt(easy, CURLOPT_CAINFO, tls->ca_file);
     }
     set_blob(easy, CURLOPT_SSLCERT_BLOB, tls->cert_pem);
     set_blob(easy, CURLOPT_SSLKEY_BLOB, tls->key_pem);

@@ -93,6 +93,7 @@ static void pool_copy_tls(struct ml_http_pool *pool, const struct ml_http_tls *t
     pool->tls.ca_pem = copy_str(tls->ca_pem);
     pool->tls.cert_pem = copy_str(tls->cert_pem);
     pool->tls.key_pem = copy_str(tls->key_pem);
+    pool->tls.ca_file = ml_strdup(tls->ca_file);
     pool->tls.server_name = ml_strdup(tls->server_name);
     pool->tls.proxy_url = ml_strdup(tls->proxy_url);
 }
@@ -108,6 +109,7 @@ static void pool_free(void *context)
     free((char *)pool->tls.ca_pem.ptr);
     free((char *)pool->tls.cert_pem.ptr);
     ml_wipe_free((char *)pool->tls.key_pem.ptr);
+    free((char *)pool->tls.ca_file);
     free((char *)pool->tls.server_name);
     ml_wipe_free((char *)pool->tls.proxy_url);
     ml_http_route_fini(&pool->route);
@@ -172,7 +174,7 @@ static bool pool_is_of(const struct ml_http_pool *pool, const struct ml_http_tls
     return !tls ||
            (own->generation == tls->generation && own->insecure == tls->insecure &&
             ml_str_eq(own->ca_pem, tls->ca_pem) && ml_str_eq(own->cert_pem, tls->cert_pem) &&
-            ml_str_eq(own->key_pem, tls->key_pem) &&
+            ml_str_eq(own->key_pem, tls->key_pem) && same_text(own->ca_file, tls->ca_file) &&
             same_text(own->server_name, tls->server_name) &&
             same_text(own->proxy_url, tls->proxy_url));
 }

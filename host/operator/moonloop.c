@@ -343,6 +343,8 @@ static int host_open_outbound(struct moonloop *self)
 {
     const struct ml_outbound_opts opts = {
         .loop = self->loop,
+        .log = &self->log,
+        .metrics = self->metrics,
         .origins = self->opts.allow_http,
         .proxy = self->opts.http_proxy,
         .ca_file = self->opts.http_ca_file,

@@ -1,4 +1,4 @@
-/* Made by moonloop.c and cluster/dev.c. */
+/* The queue of requests, the limits of answers, and the options of the owner. */
 #include "operator/outbound.h"
 
 #include "codec/json.h"
@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define IN_FLIGHT_MAX    64
 #define ORIGINS_MAX      64
@@ -16,17 +17,25 @@
 #define FIELDS_MAX       128
 #define FIELDS_BYTES_MAX ((size_t)64 * 1024)
 
+struct origin {
+    char *text;
+    struct ml_metric *seconds; /* NULL: nothing is counted */
+};
+
 struct outbound {
     struct ml_outbound seam;
     struct ml_loop *loop;
     struct ml_http_client *http;
-    char *origins[ORIGINS_MAX];
+    struct origin origins[ORIGINS_MAX];
     size_t origin_count;
     char *proxy;
     struct ml_buf ca;
     struct ml_http_tls tls;
     struct ml_list waiting;
     size_t in_flight;
+    struct ml_metric_family *requests;
+    struct ml_metric *waits;
+    struct ml_metrics_collector collector;
 };
 
 /* A field of the answer, several of one name joined. */
@@ -43,7 +52,7 @@ struct ml_outbound_call {
     int (*may_send)(void *context, struct ml_err *err);
     struct ml_budget *budget;
     size_t charged;
-    int64_t due_ns; /* monotonic */
+    int64_t begun_ns, due_ns; /* monotonic */
     int64_t timeout_ms;
     const char *origin;
 
@@ -62,6 +71,76 @@ struct ml_outbound_call {
 };
 
 static void send_next(struct outbound *self);
+
+/* ---- metrics ---- */
+
+static void collect_waiting(void *context)
+{
+    struct outbound *self = context;
+    size_t count = 0;
+    ml_list_each (node, &self->waiting)
+        count++;
+    ml_metric_set(self->waits, (double)count);
+}
+
+static void register_metrics(struct outbound *self, struct ml_metrics *metrics)
+{
+    if (!metrics)
+        return;
+    self->requests = ml_metrics_counter(
+        metrics, "moonloop_http_requests_total",
+        "Requests of scripts by ctx.http, by origin and status or kind of the error.",
+        ml_metric_labels("origin", "code"));
+    self->waits = ml_metric_only(
+        ml_metrics_gauge(metrics, "moonloop_http_requests_waiting",
+                         "Requests of scripts that wait until fewer are under way.", NULL));
+    self->collector = (struct ml_metrics_collector){.collect = collect_waiting, .context = self};
+    ml_metrics_on_collect(metrics, &self->collector);
+}
+
+/* What happens to any origin is there at 0 from the start: an alert sees the first one. */
+static void register_origin(struct outbound *self, struct origin *origin,
+                            struct ml_metrics *metrics)
+{
+    static const double buckets[] = {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+    static const char *const codes[] = {"200", "Timeout",   "Network",
+                                        "TLS", "Forbidden", "LimitExceeded"};
+    if (!metrics)
+        return;
+    origin->seconds = ml_metric_with(
+        ml_metrics_histogram(metrics, "moonloop_http_request_duration_seconds",
+                             "Time of a request by ctx.http until its answer is complete, with its "
+                             "wait.",
+                             ml_metric_labels("origin"), buckets, ML_COUNT(buckets)),
+        ml_metric_labels(origin->text));
+    for (size_t i = 0; i < ML_COUNT(codes); i++)
+        (void)ml_metric_with(self->requests, ml_metric_labels(origin->text, codes[i]));
+}
+
+static const struct origin *find_origin(const struct outbound *self, const char *text)
+{
+    for (size_t i = 0; i < self->origin_count; i++)
+        if (strcasecmp(self->origins[i].text, text) == 0)
+            return &self->origins[i];
+    return NULL;
+}
+
+static void count_call(const struct ml_outbound_call *call, const struct ml_err *err)
+{
+    const struct outbound *self = call->outbound;
+    const struct origin *origin = find_origin(self, call->origin);
+    char code[16];
+    if (!origin || !origin->seconds)
+        return;
+    snprintf(code, sizeof code, "%d", call->status);
+    ml_metric_add(
+        ml_metric_with(self->requests,
+                       ml_metric_labels(origin->text, err ? ml_err_name(err->kind) : code)),
+        1);
+    ml_metric_observe(origin->seconds,
+                      (double)(ml_clock_monotonic(ml_loop_clock(self->loop)) - call->begun_ns) /
+                          (double)ML_NS_PER_S);
+}
 
 /* ---- life of a call ---- */
 
@@ -98,6 +177,7 @@ static void call_finish(struct ml_outbound_call *call, struct ml_str answer,
     ml_budget_give(call->budget, call->charged);
     call->charged = 0;
     call->budget = NULL;
+    count_call(call, err);
     call->done(call->context, answer, err);
     call_free(call);
 }
@@ -310,8 +390,8 @@ static struct ml_outbound_call *outbound_send(struct ml_outbound *seam,
     call->may_send = request->may_send;
     call->budget = request->budget;
     call->timeout_ms = request->timeout_ms;
-    call->due_ns = ml_clock_monotonic(ml_loop_clock(self->loop)) +
-                   request->timeout_ms * ML_NS_PER_MS;
+    call->begun_ns = ml_clock_monotonic(ml_loop_clock(self->loop));
+    call->due_ns = call->begun_ns + request->timeout_ms * ML_NS_PER_MS;
     ml_buf_init(&call->answer, ML_OUTBOUND_BODY_MAX);
     copy_request(call, request);
     size_t bytes = sizeof *call + 2 * request->body.len;
@@ -341,11 +421,7 @@ static void outbound_cancel(struct ml_outbound *seam, struct ml_outbound_call *c
 
 static bool outbound_allows(struct ml_outbound *seam, const char *origin)
 {
-    const struct outbound *self = ml_container_of(seam, struct outbound, seam);
-    for (size_t i = 0; i < self->origin_count; i++)
-        if (strcasecmp(self->origins[i], origin) == 0)
-            return true;
-    return false;
+    return find_origin(ml_container_of(seam, struct outbound, seam), origin) != NULL;
 }
 
 static int add_origin(struct outbound *self, const char *text, struct ml_err *err)
@@ -362,8 +438,8 @@ static int add_origin(struct outbound *self, const char *text, struct ml_err *er
             "--allow-http %s: expected an origin, such as https://billing.example.com", text);
     if (self->origin_count == ORIGINS_MAX)
         return ml_err_set(err, ML_EINVALID, "--allow-http: at most %d origins", ORIGINS_MAX);
-    self->origins[self->origin_count] = ml_str_dup(origin);
-    if (ml_origin_check(self->origins[self->origin_count++], err) < 0)
+    self->origins[self->origin_count] = (struct origin){.text = ml_str_dup(origin)};
+    if (ml_origin_check(self->origins[self->origin_count++].text, err) < 0)
         return ml_err_set(err, ML_EINVALID, "--allow-http %s: scripts may never ask this address",
                           text);
     return 0;
@@ -390,6 +466,33 @@ static int read_ca(struct outbound *self, const char *path, struct ml_err *err)
     return 0;
 }
 
+/* Where distributions, and our image, keep the roots; libcurl's own default may be none of these.
+ */
+static const char *find_roots(void)
+{
+    const char *const files[] = {getenv("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt",
+                                 "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+                                 "/etc/ssl/cert.pem"};
+    for (size_t i = 0; i < ML_COUNT(files); i++)
+        if (files[i] && *files[i] && access(files[i], R_OK) == 0)
+            return files[i];
+    return NULL;
+}
+
+static void use_roots(struct outbound *self, struct ml_log *log)
+{
+    self->tls.ca_file = find_roots();
+    for (size_t i = 0; i < self->origin_count && !self->tls.ca_file && log; i++) {
+        if (strncasecmp(self->origins[i].text, "https:", 6) != 0)
+            continue;
+        ml_warn(log, "host",
+                "no file of authorities is on this machine: requests of scripts over https will "
+                "fail; name one with --http-ca-file",
+                ML_S("server", self->origins[i].text));
+        return;
+    }
+}
+
 int ml_outbound_new(const struct ml_outbound_opts *opts, struct ml_outbound **out,
                     struct ml_err *err)
 {
@@ -400,13 +503,18 @@ int ml_outbound_new(const struct ml_outbound_opts *opts, struct ml_outbound **ou
     ml_list_init(&self->waiting);
     self->proxy = ml_strdup(opts->proxy);
     self->tls.proxy_url = self->proxy;
+    register_metrics(self, opts->metrics);
     int r = opts->ca_file ? read_ca(self, opts->ca_file, err) : 0;
     for (size_t i = 0; r == 0 && opts->origins[i]; i++)
         r = add_origin(self, opts->origins[i], err);
+    for (size_t i = 0; r == 0 && i < self->origin_count; i++)
+        register_origin(self, &self->origins[i], opts->metrics);
     if (r < 0) {
         ml_outbound_free(&self->seam);
         return r;
     }
+    if (!opts->ca_file)
+        use_roots(self, opts->log);
     *out = &self->seam;
     return 0;
 }
@@ -417,9 +525,10 @@ void ml_outbound_free(struct ml_outbound *outbound)
         return;
     struct outbound *self = ml_container_of(outbound, struct outbound, seam);
     ml_assert(self->in_flight == 0 && ml_list_empty(&self->waiting));
+    ml_metrics_collector_remove(&self->collector);
     ml_http_client_free(self->http);
     for (size_t i = 0; i < self->origin_count; i++)
-        free(self->origins[i]);
+        free(self->origins[i].text);
     free(self->proxy);
     ml_buf_fini(&self->ca);
     free(self);

@@ -54,6 +54,7 @@ describe("The image", function()
   container("finishes 200 Ats inside 30Mi and 100m with the service account's rights", function()
     local root, log, report = shell.path "rootfs", shell.path "container.log", shell.path "container.cgroup"
     shell.must("tools/image.sh build && tools/image.sh rootfs " .. shell.quote(root))
+    shell.must("grep -q 'BEGIN CERTIFICATE' " .. shell.quote(root .. "/etc/ssl/certs/ca-certificates.crt"))
     kubectl.run("apply", "-f", "deploy/namespace.yaml")
     kubectl.run("apply", "-n", SYSTEM, "-f", "deploy/rbac.yaml")
     kubectl.run("apply", "-n", SYSTEM, "-k", "reconcilers")

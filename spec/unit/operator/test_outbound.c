@@ -357,6 +357,78 @@ static void test_outbound_waits_for_a_free_place(void **state)
     ml_outbound_free(outbound);
 }
 
+static void expect_counted(struct ml_metrics *metrics, const char *origin, const char *code,
+                           int count)
+{
+    struct ml_buf page = ML_BUF_INIT;
+    ML_AUTO_FREE char *line = ml_asprintf(
+        "moonloop_http_requests_total{origin=\"%s\",code=\"%s\"} %d\n", origin, code, count);
+    ml_metrics_write(metrics, &page);
+    assert_has(ml_buf_cstr(&page), line);
+    ml_buf_fini(&page);
+}
+
+static void test_outbound_counts_by_origin_and_answer(void **state)
+{
+    struct served *f = *state;
+    static const char *const errors[] = {"Timeout", "Network", "TLS", "Forbidden", "LimitExceeded"};
+    ML_AUTO_FREE char *origin = origin_at(ml_http_server_port(f->server));
+    ML_AUTO_FREE char *other = ml_asprintf("http://Billing.localhost:%d",
+                                           ml_http_server_port(f->server));
+    const char *const origins[] = {origin, other, NULL};
+    struct told told = {.net = &f->net};
+    struct ml_metrics *metrics = ml_metrics_new();
+    struct ml_outbound *outbound = NULL;
+    struct ml_err err = ML_ERR_INIT;
+    const struct ml_outbound_opts opts = {
+        .loop = f->net.loop, .metrics = metrics, .origins = origins, .proxy = ""};
+    assert_int_equal(ml_outbound_new(&opts, &outbound, &err), 0);
+    for (size_t i = 0; i < 2; i++) {
+        expect_counted(metrics, origins[i], "200", 0);
+        for (size_t j = 0; j < ML_COUNT(errors); j++)
+            expect_counted(metrics, origins[i], errors[j], 0);
+    }
+    ask(outbound, &told, "GET", origin, "/hello", 5000, ML_STR(""));
+    ask(outbound, &told, "GET", origin, "/none", 5000, ML_STR(""));
+    ask(outbound, &told, "GET", origin, "/big/1025", 5000, ML_STR(""));
+    ML_AUTO_FREE char *spelled = ml_asprintf("http://billing.localhost:%d",
+                                             ml_http_server_port(f->server));
+    ask(outbound, &told, "GET", spelled, "/hello", 5000, ML_STR(""));
+    expect_counted(metrics, origin, "200", 1);
+    expect_counted(metrics, origin, "204", 1);
+    expect_counted(metrics, origin, "LimitExceeded", 1);
+    expect_counted(metrics, other, "Forbidden", 1);
+    expect_counted(metrics, other, "200", 0);
+    free(told.answer);
+    ml_outbound_free(outbound);
+    ml_metrics_free(metrics);
+}
+
+/* As in the image, whose libcurl has no default of its own. */
+static void test_outbound_trusts_the_roots_of_the_system(void **state)
+{
+    struct served *f = *state;
+    char path[] = "/tmp/moonloop-roots.XXXXXX";
+    int fd = mkstemp(path);
+    ssize_t len = (ssize_t)strlen(f->identity.ca_pem);
+    assert_int_equal(write(fd, f->identity.ca_pem, (size_t)len), len);
+    close(fd);
+    ML_AUTO_FREE char *origin = ml_asprintf("https://localhost:%d", ml_http_server_port(f->server));
+    for (int i = 0; i < 2; i++) {
+        struct told told = {.net = &f->net};
+        if (i == 1)
+            setenv("SSL_CERT_FILE", path, 1);
+        struct ml_outbound *outbound = open_outbound(&f->net, origin);
+        ask(outbound, &told, "GET", origin, "/hello", 5000, ML_STR(""));
+        if (told.err.kind != (i == 1 ? 0 : ML_ETLS))
+            fail_msg("with%s the authority: %s", i == 1 ? "" : "out", told.err.message);
+        free(told.answer);
+        ml_outbound_free(outbound);
+    }
+    unsetenv("SSL_CERT_FILE");
+    unlink(path);
+}
+
 static void test_outbound_options_are_checked(void **state)
 {
     struct served *f = *state;
@@ -396,6 +468,9 @@ int main(void)
         TEST(test_outbound_answer_that_is_no_answer_is_an_error),
         TEST(test_outbound_asks_before_a_byte_leaves),
         TEST(test_outbound_waits_for_a_free_place),
+        TEST(test_outbound_counts_by_origin_and_answer),
+        cmocka_unit_test_setup_teardown(test_outbound_trusts_the_roots_of_the_system,
+                                        served_setup_tls, served_teardown),
         TEST(test_outbound_options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
