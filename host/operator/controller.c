@@ -239,9 +239,8 @@ static void on_change_of_key(void *context, struct ml_str key, const struct ml_c
     ml_enqueue_filter_changed(self->filter, key, change);
 }
 
-static void on_object_gone(void *context, struct ml_str key)
+void controller_forget_key(struct ml_controller *self, struct ml_str key)
 {
-    struct ml_controller *self = context;
     ml_workqueue_cancel_after(self->queue, key);
     ml_workqueue_forget(self->queue, key);
     ml_expectations_clear(self->expectations, key);
@@ -250,6 +249,11 @@ static void on_object_gone(void *context, struct ml_str key)
     ml_read_sets_drop(self->read_sets, key);
     ml_custom_metrics_gone(self->custom, key);
     free(ml_map_remove(&self->causes, key));
+}
+
+static void on_object_gone(void *context, struct ml_str key)
+{
+    controller_forget_key(context, key);
 }
 
 static void on_function_failed(void *context, struct ml_revision *revision,

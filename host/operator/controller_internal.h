@@ -80,6 +80,8 @@ void controller_limit_hit(struct ml_controller *self, struct ml_object *object,
                           const struct ml_err *err);
 /* The script did its work, or there is a new one. */
 void controller_circuit_close(struct ml_controller *self);
+/* The object of the key is gone: nothing of it is kept. */
+void controller_forget_key(struct ml_controller *self, struct ml_str key);
 /* Behind whatever somebody changes meanwhile. */
 void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key);
 

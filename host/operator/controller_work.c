@@ -344,12 +344,12 @@ static void keep_reads(const struct work *work, const struct ml_result *result, 
     controller_report_reads_off(self);
 }
 
-/* A run that is tried again counts when it has come to an end. */
+/* A run that is tried again counts when it has come to an end. What a run recorded counts as well
+ * if its object has gone meanwhile, as after finalize. */
 static void record_metrics(const struct work *work, const struct ml_result *result)
 {
-    struct ml_controller *self = work->controller;
-    if (result->outcome != ML_OUTCOME_ERROR && object_of_key(self, work->key))
-        ml_custom_metrics_record(self->custom, work->key, result->notes);
+    if (result->outcome != ML_OUTCOME_ERROR)
+        ml_custom_metrics_record(work->controller->custom, work->key, result->notes);
 }
 
 static bool is_acted_on(const void *context, struct ml_str key)
@@ -371,6 +371,8 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     keep_reads(work, result, wrote_status);
     record_metrics(work, result);
     ml_enqueue_filter_ended(self->filter, work->key);
+    if (!object_of_key(self, work->key)) /* it went during the run, which has made records anew */
+        controller_forget_key(self, work->key);
     end_work(work, result->outcome == ML_OUTCOME_OK && !result->finalized);
     controller_end_when_idle(self);
     if (self->cluster->shard)

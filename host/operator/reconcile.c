@@ -22,8 +22,7 @@ void ml_object_warning(struct ml_cluster *cluster, const char *controller,
 static void reconcile_free(struct ml_reconcile *self)
 {
     ml_turn_cancel(&self->start);
-    ml_read_set_unref(self->result.reads);
-    ml_custom_notes_unref(self->result.notes);
+    ml_result_fini(&self->result);
     ml_object_unref(self->object);
     ml_revision_unref(self->revision);
     free(self->traceback);
@@ -170,26 +169,26 @@ static void remove_finalizer(struct ml_reconcile *self)
                                        self);
 }
 
-static void on_script_result(void *context, const struct ml_result *result)
+/* All that outlives the call. */
+static void take_result(struct ml_reconcile *self, struct ml_result *result)
 {
-    struct ml_reconcile *self = context;
-    self->run = NULL;
-    self->result = *result;
-    self->result.status = self->result.field = (struct ml_str){NULL, 0};
-    self->result.version = (struct ml_str){NULL, 0};
-    self->result.traceback = NULL;
     self->version = result->version.len > 0 ? ml_str_dup(result->version) : NULL;
-    if (result->finalized) {
-        remove_finalizer(self);
-        return;
-    }
-    if (result->reads)
-        ml_read_set_ref(result->reads);
-    ml_custom_notes_ref(result->notes);
     self->traceback = ml_strdup(result->traceback);
     if (result->outcome == ML_OUTCOME_INVALID)
         self->invalid = ml_asprintf(ML_STR_FMT ": %s", ML_STR_ARG(result->field),
                                     result->err.message);
+    self->result = ml_result_take(result);
+}
+
+static void on_script_result(void *context, struct ml_result *result)
+{
+    struct ml_reconcile *self = context;
+    self->run = NULL;
+    take_result(self, result);
+    if (self->result.finalized) {
+        remove_finalizer(self);
+        return;
+    }
     tell_unfinished(self);
     reconcile_write_status(self, result->status);
 }

@@ -95,6 +95,22 @@ static struct ml_outbound *outbound_of(const struct ml_run *run)
     return run->thread.script->cluster->outbound;
 }
 
+struct ml_result ml_result_take(struct ml_result *result)
+{
+    struct ml_result taken = *result;
+    taken.status = taken.field = taken.version = (struct ml_str){NULL, 0};
+    taken.traceback = NULL;
+    result->reads = NULL;
+    result->notes = NULL;
+    return taken;
+}
+
+void ml_result_fini(struct ml_result *result)
+{
+    ml_read_set_unref(ml_take(&result->reads));
+    ml_custom_notes_free(ml_take(&result->notes));
+}
+
 static void run_end(struct ml_run *run)
 {
     if (run->read)
@@ -114,8 +130,8 @@ static void run_end(struct ml_run *run)
     ctx_forget_generated(run);
     drop_secret(run);
     script_reads_free(run->reads);
-    ml_read_set_unref(run->result.reads);
-    ml_custom_notes_unref(run->notes);
+    ml_result_fini(&run->result);
+    ml_custom_notes_free(run->notes);
     free(run->last_failure);
     free(run->field);
     free(run->version);
@@ -277,7 +293,7 @@ static void finish_run(struct ml_run *run, bool reuse)
     result->writes = run->writes;
     result->version = ml_str_of(run->version);
     result->finalizes = run->finalizes;
-    result->notes = run->notes;
+    result->notes = ml_take(&run->notes);
     note_reads(run);
     release_coroutine(run, reuse); /* first: done may start the next reconcile */
     script_release_work(script, SCRIPT_WORK_KEPT);

@@ -174,11 +174,12 @@ struct ml_result {
     bool finalizes;        /* the result of ml_script_finalize */
     bool finalized;        /* and that is done: the finalizer goes */
 
+    /* Owned by the result (ml_result_fini). */
+    struct ml_custom_notes *notes; /* values of metrics; NULL: none */
     /* What the result depends on; NULL: maybe on more than the cache. */
     struct ml_read_set *reads;
     struct ml_read_versions read_versions; /* with `reads` */
     const char *reads_gave_up;             /* why there are none, static; NULL: there are */
-    struct ml_custom_notes *notes;         /* values of metrics; NULL: none */
 };
 
 /* Why its runs have no read sets any more, and their earlier ones are void: a variable that
@@ -186,8 +187,16 @@ struct ml_result {
  */
 const char *ml_script_reads_off(const struct ml_script *script);
 
-/* `result` and what it points to live during the call. The run is freed when it returns. */
-typedef void ml_script_done(void *context, const struct ml_result *result);
+/* Moves the result out of what ml_script_done got: it belongs to the caller, until ml_result_fini.
+ * Its texts (status, field, version, traceback) stay behind, and are empty. */
+struct ml_result ml_result_take(struct ml_result *result);
+/* Frees what the result owns: reads and notes. */
+void ml_result_fini(struct ml_result *result);
+
+/* `result` and what it points to live during the call. A receiver that keeps any of it calls
+ * ml_result_take, before it decides anything; what is not taken is freed with the run, when the
+ * receiver returns. */
+typedef void ml_script_done(void *context, struct ml_result *result);
 
 /* Runs reconcile(object, ctx) in a coroutine. Before its first write, if the script finalizes, the
  * finalizer is added to an object that does not carry it. Its log lines have `id`, borrowed until

@@ -13,7 +13,6 @@ struct note {
 };
 
 struct ml_custom_notes {
-    size_t references;
     struct note *items;
     size_t len, capacity;
 };
@@ -72,21 +71,12 @@ const char *ml_custom_type_name(enum ml_custom_type type)
 
 struct ml_custom_notes *ml_custom_notes_new(void)
 {
-    struct ml_custom_notes *notes = ml_new(struct ml_custom_notes);
-    notes->references = 1;
-    return notes;
+    return ml_new(struct ml_custom_notes);
 }
 
-struct ml_custom_notes *ml_custom_notes_ref(struct ml_custom_notes *notes)
+void ml_custom_notes_free(struct ml_custom_notes *notes)
 {
-    if (notes)
-        notes->references++;
-    return notes;
-}
-
-void ml_custom_notes_unref(struct ml_custom_notes *notes)
-{
-    if (!notes || --notes->references > 0)
+    if (!notes)
         return;
     for (size_t i = 0; i < notes->len; i++)
         free(notes->items[i].labels);

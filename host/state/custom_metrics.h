@@ -33,11 +33,10 @@ struct ml_custom_metric {
 const char *ml_custom_type_name(enum ml_custom_type type); /* "counter" */
 
 /* What one run wants to record: it counts when the run has ended well, so that one that is tried
- * again does not count twice. Shared by references. */
+ * again does not count twice. */
 struct ml_custom_notes;
 struct ml_custom_notes *ml_custom_notes_new(void);
-struct ml_custom_notes *ml_custom_notes_ref(struct ml_custom_notes *notes); /* NULL is fine */
-void ml_custom_notes_unref(struct ml_custom_notes *notes);                  /* NULL is fine */
+void ml_custom_notes_free(struct ml_custom_notes *notes); /* NULL is fine */
 /* Adds a value. `metric` must outlive the notes. `values`: of its labels, in their order; copied.
  * `object`: the name of the reconciled object. Returns how many bytes it takes. */
 size_t ml_custom_notes_add(struct ml_custom_notes *notes, const struct ml_custom_metric *metric,

@@ -133,7 +133,7 @@ static struct ml_script *load(struct stage *stage, struct ml_str text, struct ml
     return script;
 }
 
-static void bystander_done(void *context ML_UNUSED, const struct ml_result *result)
+static void bystander_done(void *context ML_UNUSED, struct ml_result *result)
 {
     bystander.done = true;
     if (result->outcome != ML_OUTCOME_OK)
@@ -349,7 +349,7 @@ static void write_status(struct stage *stage, const struct ml_result *result)
     stage->host_ns += took_ns;
 }
 
-static void told(void *context, const struct ml_result *result)
+static void told(void *context, struct ml_result *result)
 {
     struct told *told = context;
     struct stage *stage = told->stage;

@@ -136,7 +136,7 @@ static void put_seconds(struct ml_json_writer *writer, const char *name, int64_t
     ml_json_real(writer, (double)ns / (double)ML_NS_PER_S);
 }
 
-static void on_reconciled(void *context, const struct ml_result *result)
+static void on_reconciled(void *context, struct ml_result *result)
 {
     static const char *const outcomes[] = {[ML_OUTCOME_OK] = "ok",
                                            [ML_OUTCOME_ERROR] = "error",

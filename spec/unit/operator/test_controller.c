@@ -1,6 +1,9 @@
 /* What becomes of a key: what it waits for, what goes before it, and when it is tried again. */
 #include "run_scripts.h"
 
+#include "operator/controller_internal.h"
+#include "operator/scripts_internal.h"
+
 /* Its status tells when it was run last. */
 static const char *const stamper =
     "local m = require 'moonloop'\n"
@@ -302,6 +305,110 @@ static void test_controller_key_goes_on_when_the_server_answers(void **state)
     accept_all(world);
 }
 
+/* ---- what stays of a key ---- */
+
+/* Each way in which a run may end, by spec.want. All of them have a request under way. */
+static const char *const ending =
+    "local m = require 'moonloop'\n"
+    "local Part = m.kind('test.dev/v1', 'Part')\n"
+    "return m.controller {\n"
+    "  name = 'one', reconciles = m.kind('test.dev/v1', 'Thing'), owns = { Part },\n"
+    "  metrics = { g = { type = 'gauge', help = 'x', labels = { 'name' } } },\n"
+    "  reconcile = function(thing, ctx)\n"
+    "    local want, status = thing.spec.want, { phase = 'X' }\n"
+    "    ctx.get(Part, thing.metadata.name)\n"
+    "    ctx.metric('g', 1, { name = thing.metadata.name })\n"
+    "    if want == 'INVALID' then return ctx.invalid('spec.want', 'odd') end\n"
+    "    if want == 'TERMINAL' then return ctx.terminal 'odd' end\n"
+    "    if want == 'ERROR' then error 'odd' end\n"
+    "    if want == 'TIMER' then return { status = status, requeue_after = 60 } end\n"
+    "    if want == 'DELETE' then assert(ctx.delete(thing)) return end\n"
+    "    return { status = status }\n"
+    "  end,\n"
+    "}\n";
+
+static void thing_event(struct world *world, const char *type, int number, const char *want)
+{
+    ML_AUTO_FREE char *event = ml_asprintf(
+        "{\"type\":\"%s\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\","
+        "\"metadata\":{\"name\":\"t%d\",\"namespace\":\"d\",\"uid\":\"u%d\","
+        "\"resourceVersion\":\"%d\"},\"spec\":{\"want\":\"%s\"}}}\n",
+        type, number, number, 100 + 2 * number + (strcmp(type, "DELETED") == 0), want);
+    assert_true(fake_piece(world->watch, event));
+    ml_loop_poll(world->loop);
+}
+
+static const struct ml_controller *only_controller(const struct world *world)
+{
+    return ml_container_of(world->scripts->slots.next, struct slot, node)->controller;
+}
+
+static void expect_no_records(const struct world *world, const char *after)
+{
+    const struct ml_controller *one = only_controller(world);
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    const struct {
+        const char *name;
+        size_t count;
+    } records[] = {
+        {"read sets, in bytes", ml_read_sets_bytes(one->read_sets)},
+        {"in the enqueue filter", ml_enqueue_filter_len(one->filter)},
+        {"of expectations", ml_expectations_len(one->expectations)},
+        {"of failures", one->failures.by_id.len},
+        {"of causes", one->causes.len},
+        {"in the queue", ml_workqueue_len(one->queue)},
+        {"under way", (size_t)one->in_flight},
+    };
+    for (size_t i = 0; i < ML_COUNT(records); i++)
+        if (records[i].count > 0)
+            fail_msg("%s: %zu %s", after, records[i].count, records[i].name);
+    ml_metrics_write(world->metrics, &page);
+    if (strstr(ml_buf_cstr(&page), "moonloop_custom_g{"))
+        fail_msg("%s: a gauge is left", after);
+}
+
+/* `when`: "before" the run's request is answered, or "after". 404: there was no object any more. */
+static void make_and_delete(struct world *world, const char *want, bool before, int status)
+{
+    enum { OBJECTS = 300 };
+    ML_AUTO_FREE char *after = ml_asprintf("%s, %s the answer %d", want,
+                                           before ? "gone before" : "gone after", status);
+    for (int i = 1; i <= OBJECTS; i++) {
+        thing_event(world, "ADDED", i, want);
+        assert_true(world->write_count > 0);
+        if (before)
+            thing_event(world, "DELETED", i, want);
+        for (size_t k = 0; k < world->write_count; k++)
+            fake_reply(world->writes[k], status,
+                       status == 200 ? "{\"metadata\":{\"resourceVersion\":\"1\"}}" : "{}");
+        world->write_count = 0;
+        ml_loop_poll(world->loop);
+        if (!before)
+            thing_event(world, "DELETED", i, want);
+        accept_all(world);
+    }
+    for (int i = 0; i < 20; i++) {
+        advance(world, 10 * ML_NS_PER_S);
+        accept_all(world);
+    }
+    expect_no_records(world, after);
+}
+
+static void test_controller_keeps_nothing_of_objects_that_are_gone(void **state)
+{
+    struct world *world = *state;
+    static const char *const wants[] = {"STATUS", "INVALID", "TERMINAL",
+                                        "ERROR",  "TIMER",   "DELETE"};
+    world->log.level = ML_LOG_DEBUG; /* causes are kept, too */
+    world->things = "{\"kind\":\"ThingList\",\"apiVersion\":\"test.dev/v1\",\"metadata\":"
+                    "{\"resourceVersion\":\"10\"},\"items\":[]}";
+    tell(world, ending, NULL);
+    reply_no_parts(world);
+    for (size_t i = 0; i < ML_COUNT(wants); i++)
+        for (int way = 0; way < 4; way++)
+            make_and_delete(world, wants[i], way & 1, way & 2 ? 404 : 200);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +425,7 @@ int main(void)
         SCRIPTS_TEST(test_controller_success_ends_a_failure),
         SCRIPTS_TEST(test_controller_key_goes_on_when_the_server_answers),
         SCRIPTS_TEST(test_controller_what_fails_again_and_again_is_told_and_not_waited_for),
+        SCRIPTS_TEST(test_controller_keeps_nothing_of_objects_that_are_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,38 @@ static void test_metric_counts_after_the_status_is_written(void **state)
     expect_page(world, "moonloop_custom_c{controller=\"a\"} 1\n", true);
 }
 
+/* The last thing that a script does for an object: it is gone before its run has ended. */
+static void test_metric_of_finalize_counts_though_the_object_is_gone_by_then(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *a = with_metrics(
+        "", DECLARED "finalize = function(thing, ctx) " RECORDED " end,\n", "");
+    tell(world, a, NULL);
+    for (int i = 0; i < 30; i++) {
+        int version = 20 + 10 * i;
+        ML_AUTO_FREE char *reply = ml_asprintf("{\"metadata\":{\"resourceVersion\":\"%d\"}}",
+                                               version + 1);
+        ML_AUTO_FREE char *deleted = ml_asprintf(
+            "{\"type\":\"DELETED\",\"object\":{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\","
+            "\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"ua\","
+            "\"resourceVersion\":\"%d\"}}}\n",
+            version + 1);
+        change(world, version, "X",
+               ",\"finalizers\":[\"moonloop.dev/a\"],"
+               "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+        struct fake_call *remove = only_write(world);
+        assert_true(fake_piece(world->watch, deleted));
+        ml_loop_poll(world->loop);
+        if (i % 2 == 0)
+            fake_reply(remove, 200, reply);
+        else
+            fake_refuse(remove, 404, "NotFound", "things \"a\" not found");
+        ml_loop_poll(world->loop);
+    }
+    expect_page(world, "moonloop_custom_c{controller=\"a\"} 30\n", true);
+    expect_page(world, "moonloop_custom_g{", false);
+}
+
 static void test_metric_of_an_object_goes_with_it(void **state)
 {
     struct world *world = *state;
@@ -96,6 +128,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_metric_counts_after_the_status_is_written, set_up,
                                         tear_down),
+        SCRIPTS_TEST(test_metric_of_finalize_counts_though_the_object_is_gone_by_then),
         cmocka_unit_test_setup_teardown(test_metric_of_an_object_goes_with_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_metric_keeps_its_value_in_the_next_version, set_up,
                                         tear_down),

@@ -197,7 +197,7 @@ struct ended {
     char message[ML_ERR_MESSAGE_MAX];
 };
 
-static void on_ended(void *context, const struct ml_result *result)
+static void on_ended(void *context, struct ml_result *result)
 {
     struct ended *ended = context;
     ended->result = *result;

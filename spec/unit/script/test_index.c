@@ -461,7 +461,7 @@ struct reading {
     struct ml_read_set *set;
 };
 
-static void keep_reads(void *context, const struct ml_result *result)
+static void keep_reads(void *context, struct ml_result *result)
 {
     struct reading *reading = context;
     if (!result->reads)

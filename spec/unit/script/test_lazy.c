@@ -377,7 +377,7 @@ struct noted {
     char gave_up[128];
 };
 
-static void note_result(void *context, const struct ml_result *result)
+static void note_result(void *context, struct ml_result *result)
 {
     struct noted *noted = context;
     if (result->outcome != ML_OUTCOME_OK)

@@ -6,7 +6,7 @@ struct reading {
     size_t lists;
 };
 
-static void on_done(void *context, const struct ml_result *result)
+static void on_done(void *context, struct ml_result *result)
 {
     struct reading *reading = context;
     assert_true(!result->reads == (result->reads_gave_up != NULL));

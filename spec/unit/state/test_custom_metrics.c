@@ -45,7 +45,7 @@ static void record(struct ml_custom_metrics *self, const char *key,
     (void)ml_str_cut(&name, '/');
     ml_custom_notes_add(notes, metric, values, name, value);
     ml_custom_metrics_record(self, ml_str_of(key), notes);
-    ml_custom_notes_unref(notes);
+    ml_custom_notes_free(notes);
 }
 
 static void expect_page(const struct stage *stage, const char *text, bool shown)
