@@ -1,17 +1,14 @@
 /* cluster.process for the host's own Lua, which the kubelet of `moonloop dev` uses: starts local
- * processes, asks whether they answer, makes their folders, and says what machine this is. */
+ * processes, asks whether they answer, and says what machine this is. */
 #include "cluster/process_lua.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <ifaddrs.h>
 #include <limits.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -20,10 +17,8 @@
 #include "cluster/tcp_check.h"
 #include "cluster/trusted_internal.h"
 
-#define CHECK        "cluster.process.check"
-#define HEADERS_MAX  64
-#define OPEN_AT_ONCE 16
-#define READ_MAX     4096
+#define CHECK       "cluster.process.check"
+#define HEADERS_MAX 64
 
 /* ---- processes ---- */
 
@@ -194,108 +189,6 @@ static int check_gc(lua_State *L)
     return 0;
 }
 
-/* ---- the folders that processes live in ---- */
-
-/* make_folder(path) -> true, or nil and why not. Creates missing parents too, all for their owner
- * only, who is also the user that pods run as. */
-ML_RAISES static int process_make_folder(lua_State *L)
-{
-    size_t len;
-    const char *path = luaL_checklstring(L, 1, &len);
-    char *part = lua_newuserdatauv(L, len + 1, 0);
-    memcpy(part, path, len + 1);
-    for (size_t i = 1; i < len; i++) {
-        if (part[i] != '/')
-            continue;
-        part[i] = '\0';
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return host_push_done(L, false, NULL);
-        part[i] = '/';
-    }
-    return host_push_done(L, mkdir(path, 0700) == 0 || errno == EEXIST, NULL);
-}
-
-static int process_remove_entry(const char *path, const struct stat *info, int type,
-                                struct FTW *walk)
-{
-    (void)info, (void)type, (void)walk;
-    return remove(path);
-}
-
-/* remove(path) -> true, or nil and why not: a file, or a folder with all that is in it. Links are
- * not followed. */
-ML_RAISES static int process_remove(lua_State *L)
-{
-    const char *path = luaL_checkstring(L, 1);
-    bool removed = nftw(path, process_remove_entry, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS) == 0;
-    return host_push_done(L, removed || errno == ENOENT, NULL);
-}
-
-static bool write_pod_file(const char *path, mode_t mode, struct ml_str text)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return false;
-    bool written = write(fd, text.ptr, text.len) == (ssize_t)text.len && fchmod(fd, mode) == 0;
-    int problem = errno;
-    close(fd);
-    errno = problem;
-    return written;
-}
-
-/* write(path, text, mode) -> true, or nil and why not */
-ML_RAISES static int process_write(lua_State *L)
-{
-    const char *path = luaL_checkstring(L, 1);
-    struct ml_str text = host_check_str(L, 2);
-    lua_Integer mode = luaL_checkinteger(L, 3);
-    luaL_argcheck(L, mode >= 0 && mode <= 0777, 3, "permissions, 0 to 0777");
-    return host_push_done(L, write_pod_file(path, (mode_t)mode, text), NULL);
-}
-
-/* link(target, path) -> true, or nil and why not: a symbolic link; an existing one stays */
-ML_RAISES static int process_link(lua_State *L)
-{
-    const char *target = luaL_checkstring(L, 1);
-    return host_push_done(L, symlink(target, luaL_checkstring(L, 2)) == 0 || errno == EEXIST, NULL);
-}
-
-/* Only of a regular file: others might make us wait. */
-static ssize_t read_file_end(const char *path, char *out, size_t max)
-{
-    struct stat info;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t len = -1;
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
-        len = pread(fd, out, max, ML_MAX(info.st_size - (off_t)max, (off_t)0));
-    close(fd);
-    return len;
-}
-
-/* read_end(path, max) -> the last bytes of a file, or nil where there is none */
-ML_RAISES static int process_read_end(lua_State *L)
-{
-    char bytes[READ_MAX];
-    const char *path = luaL_checkstring(L, 1);
-    lua_Integer max = luaL_checkinteger(L, 2);
-    luaL_argcheck(L, max > 0 && max <= READ_MAX, 2, "1 to 4096");
-    ssize_t len = read_file_end(path, bytes, (size_t)max);
-    if (len < 0)
-        lua_pushnil(L);
-    else
-        lua_pushlstring(L, bytes, (size_t)len);
-    return 1;
-}
-
-/* exists(path) -> bool */
-ML_RAISES static int process_exists(lua_State *L)
-{
-    lua_pushboolean(L, access(luaL_checkstring(L, 1), F_OK) == 0);
-    return 1;
-}
-
 /* ---- the machine ---- */
 
 static bool is_reachable_address(const struct ifaddrs *entry)
@@ -379,12 +272,7 @@ void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_proces
                                          {"try_container", process_try_container},
                                          {"connect", process_connect},
                                          {"get", process_get},
-                                         {"make_folder", process_make_folder},
-                                         {"remove", process_remove},
-                                         {"write", process_write},
-                                         {"read_end", process_read_end},
-                                         {"link", process_link},
-                                         {"exists", process_exists},
+                                         {"open_folder", process_folder_open},
                                          {"machine", process_machine},
                                          {"user", process_user},
                                          {"executable", process_executable},
@@ -392,6 +280,7 @@ void ml_trusted_add_processes(struct ml_trusted *trusted, const struct ml_proces
     lua_State *L = trusted->running;
     ml_assert(trusted->options.loop != NULL);
     process_handle_open(L);
+    process_folder_register(L);
     host_new_type(L, CHECK, NULL, check_gc);
     lua_newtable(L);
     struct ml_process_library *own = lua_newuserdatauv(L, sizeof *own, 0);

@@ -14,3 +14,9 @@ static inline const struct ml_process_library *process_library_of(lua_State *L)
 void process_handle_open(lua_State *L);
 /* process.start, a function of the module */
 ML_RAISES int process_handle_start(lua_State *L);
+
+/* process_folder_lua.c: process.open_folder and what it returns. Makes the type known to the
+ * state. */
+void process_folder_register(lua_State *L);
+/* process.open_folder, a function of the module */
+ML_RAISES int process_folder_open(lua_State *L);

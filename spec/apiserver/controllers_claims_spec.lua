@@ -1,4 +1,5 @@
 -- PersistentVolumeClaims and their volumes, with pods that run nothing, in frozen time.
+local claims_volumes = require "cluster.apiserver.controllers.claims_volumes"
 local host = require "cluster.host"
 local testcluster = require "testcluster"
 local testserver = require "testserver"
@@ -55,12 +56,14 @@ describe("A PersistentVolumeClaim", function()
 
   before_each(function()
     removed = {}
-    cluster = testcluster.new(nil, {
-      volumes = "/volumes",
-      remove = function(path)
-        removed[#removed + 1] = path
-      end,
-    })
+    local folders = claims_volumes.nowhere()
+    local remove = folders.remove
+    folders.path = "/volumes"
+    function folders.remove(self, name)
+      removed[#removed + 1] = name
+      return remove(self, name)
+    end
+    cluster = testcluster.new(nil, folders)
   end)
 
   local function make(object)
@@ -240,7 +243,7 @@ describe("A PersistentVolumeClaim", function()
       delete(CLAIM)
       assert.equal(404, (cluster:call("GET", CLAIM)))
       assert.same({}, volumes())
-      assert.same({ "/volumes/" .. name }, removed)
+      assert.same({ name }, removed)
     end)
 
     it("leaves a volume behind that is retained, and nobody gets that any more", function()
@@ -268,6 +271,23 @@ describe("A PersistentVolumeClaim", function()
           told[#told + 1] = event.involvedObject.name == "mine" and event.reason or nil
         end
         assert.same({ reason }, told)
+      end)
+    end
+
+    for what, path in pairs {
+      ["a path of the machine"] = "/home", ["a path above"] = "/volumes/../home", ["a name of ours"] = "/volumes/mine",
+    } do
+      it("does not make a folder ours by an annotation and " .. what, function()
+        local forged = volume("mine", "1Gi", {
+          persistentVolumeReclaimPolicy = "Delete", hostPath = { path = path },
+          claimRef = { namespace = "default", name = "gone", uid = "1" },
+        })
+        forged.metadata.annotations = { ["pv.kubernetes.io/provisioned-by"] = "moonloop.dev/folder" }
+        make(forged)
+        assert.equal("Failed", phase_of "mine")
+        assert.equal("only volumes that were made here are deleted",
+          cluster:must("GET", VOLUMES .. "/mine").status.message)
+        assert.same({}, removed)
       end)
     end
 
@@ -303,7 +323,7 @@ describe("A PersistentVolumeClaim", function()
       assert.equal("Bound", read().status.phase)
       delete(CLAIM)
       assert.same({}, volumes())
-      assert.same({ "/volumes/" .. name }, removed)
+      assert.same({ name }, removed)
     end)
   end)
 

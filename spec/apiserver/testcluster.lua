@@ -27,10 +27,10 @@ end
 
 
 --- @param decide function|nil (pod, container) -> what becomes of it, see fake.new; nil: all run until told to end
---- @param options table|nil those of controllers.start
-function M.new(decide, options)
+--- @param folders table|nil that of controllers.start
+function M.new(decide, folders)
   local self = setmetatable(testserver.new(), M)
-  controllers.start(self.server, options)
+  controllers.start(self.server, folders)
   self.runtime = fake.new(decide or function() end)
   hamper(self)
   kubelet.new(self.server, { runtime = self.runtime }):start()

@@ -67,14 +67,23 @@ function M:of(api_version, kind)
 end
 
 
+-- A name comes from a field of some object, and may be anything there: it stays one part of the path. One that no
+-- object can have finds none.
+local function part(name)
+  return name and name:gsub("[/%%?]", function(char)
+    return ("%%25%02X"):format(char:byte())
+  end) or nil
+end
+
+
 --- The path of a resource, or of one of its objects. `namespace`: nil or "" for all of them, or for none.
 function M.path(res, namespace, name, subresource)
   local parts = { res.group == "" and "/api" or "/apis/" .. res.group, res.version }
   if namespace and namespace ~= "" then
-    parts[#parts + 1] = "namespaces/" .. namespace
+    parts[#parts + 1] = "namespaces/" .. part(namespace)
   end
   parts[#parts + 1] = res.plural
-  parts[#parts + 1] = name
+  parts[#parts + 1] = part(name)
   parts[#parts + 1] = subresource
   return table.concat(parts, "/")
 end

@@ -5,6 +5,7 @@
 local accounts = require "cluster.apiserver.lifecycle.accounts"
 local apply = require "cluster.dev.apply"
 local audit_log = require "cluster.dev.audit_log"
+local claims_volumes = require "cluster.apiserver.controllers.claims_volumes"
 local controllers = require "cluster.apiserver.controllers"
 local host = require "cluster.host"
 local kubelet = require "cluster.apiserver.kubelet"
@@ -38,13 +39,13 @@ end
 
 
 -- What the kubelet is made of.
-local function kubelet_options(settings)
+local function kubelet_options(settings, folders)
   if settings.pods == "fake" then
     return { runtime = require("cluster.apiserver.kubelet.fake").new(), beats = true }
   end
   local kept = logs.new(settings.directory, narrator.heard)
   local runtime = require("cluster.apiserver.kubelet.process").new {
-    directory = settings.directory, logs = kept, images = settings.images,
+    directory = settings.directory, logs = kept, images = settings.images, folders = folders,
   }
   return {
     runtime = runtime,
@@ -63,10 +64,7 @@ local function volumes_of(settings)
   if settings.pods ~= "process" then
     return nil
   end
-  return {
-    volumes = (server.settings.data or settings.directory) .. "/volumes",
-    remove = require("cluster.process").remove,
-  }
+  return claims_volumes.open((server.settings.data or settings.directory) .. "/volumes")
 end
 
 
@@ -97,9 +95,10 @@ function M.start(settings)
     apply.arrived(server, kinds)
   end
   ensure_own_service()
-  controllers.start(server, volumes_of(settings))
+  local folders = volumes_of(settings)
+  controllers.start(server, folders)
   if settings.pods ~= "none" then
-    node = kubelet.new(server, kubelet_options(settings))
+    node = kubelet.new(server, kubelet_options(settings, folders))
     node:start()
     host.after(NETWORK_SECONDS, function()
       node:ensure_network()

@@ -109,37 +109,59 @@ function process.connect(address, port, seconds, fn) end
 ---@param fn fun(status: integer|nil, message: string?)
 function process.get(url, headers, seconds, fn) end
 
+--- A folder of ours, whose path no object of the API named: links in it are followed. A missing one is made for its
+--- owner alone, in a folder that is there.
+---@param path string
+---@return cluster.process.Folder|nil folder, string? message
+function process.open_folder(path) end
+
+--- Files in a folder of ours. Paths are relative to it and may come from objects of the API: none leads out of it, and
+--- links in it are not followed.
+---@class cluster.process.Folder
+local Folder = {}
+
 --- Makes a folder, and those above it.
 ---@param path string
 ---@return true|nil, string? message
-function process.make_folder(path) end
+function Folder:make_folder(path) end
 
---- Removes a file, or a folder with all that is in it. Links are not followed; fine when it is not there.
+--- Removes a file, or a folder with all that is in it; fine when it is not there.
 ---@param path string
 ---@return true|nil, string? message
-function process.remove(path) end
+function Folder:remove(path) end
+
+--- Removes a file or a link, and no folder; fine when it is not there.
+---@param path string
+---@return true|nil, string? message
+function Folder:unlink(path) end
 
 ---@param path string
 ---@param text string
 ---@param mode integer permissions, 0 to 0777
 ---@return true|nil, string? message
-function process.write(path, text, mode) end
+function Folder:write(path, text, mode) end
 
 --- The last `max` bytes of a regular file, at most 4096.
 ---@param path string
 ---@param max integer
 ---@return string|nil text nil when there is no such file
-function process.read_end(path, max) end
+function Folder:read_end(path, max) end
 
 --- A symbolic link at `path`; what is there already stays.
 ---@param target string
 ---@param path string
 ---@return true|nil, string? message
-function process.link(target, path) end
+function Folder:link(target, path) end
 
+--- Whether something is there, a link as well.
 ---@param path string
 ---@return boolean
-function process.exists(path) end
+function Folder:has(path) end
+
+--- Whether a folder is there, and no link to one.
+---@param path string
+---@return boolean
+function Folder:has_folder(path) end
 
 --- What machine this is: its first IPv4 address that others could reach (nil when it has none), its
 --- architecture as Kubernetes calls it ("amd64"), and the kernel's release.

@@ -1,6 +1,7 @@
 /* cluster.process, and on it the runtime of lua/cluster/apiserver/kubelet/process.lua. The tests
  * are Lua. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -151,17 +152,99 @@ static void test_script_process_looks_whether_somebody_answers(void **state)
 
 static void test_script_process_keeps_folders(void **state)
 {
+    lua(*state, "local base = assert(process.open_folder(FOLDER))\n"
+                "assert(base:make_folder 'a/b c' and base:make_folder '/a//b c/')\n"
+                "assert(base:write('a/b c/f', 'text', 384))\n"
+                "assert(base:link('/', 'a/root') and base:link('/x', 'a/root'))\n"
+                "equal('text', (read(FOLDER .. '/a/b c/f')))\n"
+                "equal('xt', base:read_end('a/b c/f', 2))\n"
+                "assert(base:has 'a/b c/f' and not base:has 'a/g' and base:has 'a/root')\n"
+                "assert(base:has_folder 'a' and not base:has_folder 'a/root')\n"
+                "assert(not base:make_folder 'a/b c/f/g')\n"
+                "assert(not base:unlink 'a' and base:unlink 'a/b c/f' and base:unlink 'a/b c/f')\n"
+                "assert(base:remove 'a' and not base:has 'a')\n"
+                "assert(base:remove 'a' and exists '/usr')\n"
+                "equal('No such file or directory', (select(2, base:write('a/b', '', 0))))\n");
+}
+
+/* No path that an object names leads out of a folder of ours: not by "..", by a link that stands in
+ * it, or as an absolute one. `precious` stays as it is. */
+static void test_script_process_folders_keep_hostile_paths_in(void **state)
+{
     lua(*state,
-        "local path = FOLDER .. '/a/b c'\n"
-        "assert(process.make_folder(path) and process.make_folder(path))\n"
-        "assert(process.write(path .. '/f', 'text', 384))\n"
-        "assert(process.link('/', path .. '/root') and process.link('/x', path .. '/root'))\n"
-        "equal('text', (read(path .. '/f')))\n"
-        "assert(process.exists(path .. '/f') and not process.exists(path .. '/g'))\n"
-        "assert(not process.make_folder(path .. '/f/g'))\n"
-        "assert(process.remove(FOLDER .. '/a') and not process.exists(FOLDER .. '/a'))\n"
-        "assert(process.remove(FOLDER .. '/a') and process.exists '/usr')\n"
-        "equal('No such file or directory', (select(2, process.write(path, '', 0))))\n");
+        "local all = assert(process.open_folder(FOLDER))\n"
+        "local base = assert(process.open_folder(FOLDER .. '/mine'))\n"
+        "assert(all:make_folder 'other' and all:write('other/precious', 'kept', 384))\n"
+        "assert(base:make_folder 'sub' and base:link(FOLDER .. '/other', 'out'))\n"
+        "assert(base:link('../../other', 'sub/up') and base:link(FOLDER, 'top'))\n"
+        "assert(base:link(FOLDER .. '/other/precious', 'file'))\n"
+        "for _, path in ipairs { '../other', 'sub/../../other', '..', 'out', 'sub/up', "
+        "'top/other',\n"
+        "  './../other', 'sub/.././../other' } do\n"
+        "  for _, name in ipairs { '/precious', '/new', '/' } do\n"
+        "    assert(not base:make_folder(path .. name .. '/x'), path)\n"
+        "    assert(not base:write(path .. name, 'lost', 384), path)\n"
+        "    assert(not base:link('/', path .. name .. 'x'), path)\n"
+        "    assert(not base:has(path .. name) and not base:read_end(path .. name, 9), path)\n"
+        "    base:remove(path .. name) base:unlink(path .. name)\n"
+        "  end\n"
+        "end\n"
+        "assert(not base:write('file', 'lost', 384) and not base:read_end('file', 9))\n"
+        "for _, path in ipairs { '', '.', '..', '/', 'sub/..', 'sub/.' } do\n"
+        "  assert(not base:remove(path) and not base:unlink(path), path)\n"
+        "end\n"
+        "assert(base:remove 'out' and base:remove 'file' and base:remove 'sub' and base:remove "
+        "'top')\n"
+        "assert(base:make_folder(FOLDER .. '/other') and base:has(FOLDER .. '/other'))\n"
+        "equal('kept', (read(FOLDER .. '/other/precious')))\n"
+        "assert(not exists(FOLDER .. '/other/new'))\n");
+}
+
+/* Deeper than there are descriptors and than a path may be long, and with folders that forbid their
+ * owner everything. */
+static void test_script_process_removes_what_containers_leave(void **state)
+{
+    struct fixture *f = *state;
+    char start[128];
+    lua(f, "base = assert(process.open_folder(FOLDER)) assert(base:make_folder 'v/shut/in')\n"
+           "assert(base:write('v/shut/in/f', 'x', 0))\n");
+    snprintf(start, sizeof start, "%s/v", f->folder);
+    int at = open(start, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (int depth = 0; depth < 3000; depth++) {
+        assert_int_equal(mkdirat(at, "deep", 0700), 0);
+        int next = openat(at, "deep", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        assert_true(next >= 0);
+        at = next;
+    }
+    close(at);
+    snprintf(start, sizeof start, "%s/v/shut", f->folder);
+    assert_int_equal(chmod(start, 0), 0);
+    lua(f, "assert(base:remove 'v' and not base:has 'v')");
+}
+
+/* A volume is ours by the record beside the folders, never by what an object says. */
+static void test_volumes_are_ours_by_their_record(void **state)
+{
+    lua(*state, "local volumes = require 'cluster.apiserver.controllers.claims_volumes'\n"
+                "local base = assert(process.open_folder(FOLDER))\n"
+                "local folders = volumes.open(FOLDER .. '/volumes')\n"
+                "local function volume(name, path)\n"
+                "  local object = { metadata = { name = name },\n"
+                "    spec = { hostPath = { path = path or FOLDER .. '/volumes/' .. name } } }\n"
+                "  volumes.sign(object)\n"
+                "  return object\n"
+                "end\n"
+                "assert(base:make_folder 'volumes/pvc-0' and not folders:is_ours(volume 'pvc-0'))\n"
+                "assert(folders:record 'pvc-1' and folders:ensure 'pvc-1')\n"
+                "assert(folders:is_ours(volume 'pvc-1') and exists(FOLDER .. '/volumes/pvc-1'))\n"
+                "assert(not folders:is_ours(volume('pvc-1', '/usr')))\n"
+                "assert(not folders:is_ours(volume('pvc-2', FOLDER .. '/volumes/pvc-1')))\n"
+                "assert(folders:remove 'pvc-1' and not folders:is_ours(volume 'pvc-1'))\n"
+                "assert(folders:record 'pvc-3' and base:make_folder 'other')\n"
+                "assert(base:link(FOLDER .. '/other', 'volumes/pvc-3'))\n"
+                "assert(not folders:ensure 'pvc-3')\n"
+                "assert(folders:remove 'pvc-3' and exists(FOLDER .. '/other'))\n");
 }
 
 /* ---- the runtime ---- */
@@ -176,13 +259,63 @@ static void test_runtime_runs_a_container_and_keeps_its_log(void **state)
              "  equal({ code = 3 }, exit)\n"
              "  local folder = FOLDER .. '/pods/u-1/main'\n"
              "  equal('1 own p\\n' .. folder .. '\\n' .. folder .. '\\n', text_of(asked))\n"
-             "  assert(process.exists(folder))\n"
+             "  assert(exists(folder))\n"
              "  runtime:forget(asked.pod)\n"
-             "  assert(not process.exists(FOLDER .. '/pods/u-1'))\n"
+             "  assert(not exists(FOLDER .. '/pods/u-1'))\n"
              "  assert(not logs:find(asked.pod, 'main'))\n"
              "  done()\n"
              "end\n"
              "assert(runtime:start(asked))\n");
+}
+
+/* Paths in a pod, and links that its process left, lead nowhere: `precious` stays as it is. */
+static void test_runtime_keeps_hostile_paths_in_the_pod(void **state)
+{
+    lua(*state, "all = assert(process.open_folder(FOLDER))\n"
+                "assert(all:make_folder 'other/sub' and all:write('other/precious', 'kept', 384))\n"
+                "runtime = open_runtime()\n"
+                "root = 'pods/u-1/main'\n"
+                "assert(all:make_folder(root) and all:make_folder 'pods/u-1/volumes/v')\n"
+                "assert(all:link(FOLDER .. '/other', root .. '/out'))\n"
+                "assert(all:link(FOLDER .. '/other', 'pods/u-1/volumes/v/out'))\n"
+                "function start(change)\n"
+                "  local asked = new_run('true', change)\n"
+                "  asked.read = function(kind) return kind == 'ConfigMap' and { data = { k = "
+                "'lost' } } end\n"
+                "  asked.on_exit = function() done() end\n"
+                "  return runtime:start(asked)\n"
+                "end\n");
+    for (int i = 1; i <= 6; i++) {
+        char text[512];
+        snprintf(
+            text, sizeof text,
+            "local paths = { '../../../other/precious', '/../../../other/precious', '..', '/',\n"
+            "  'out/precious', '/out/sub' }\n"
+            "assert(start(function(_, _, c) c.terminationMessagePath = paths[%d] end))\n",
+            i);
+        lua_wait(*state, text);
+    }
+    lua(*state,
+        "for _, path in ipairs { '../../../other/new', 'out/new', '..' } do\n"
+        "  assert(not start(function(_, _, c) c.workingDir = path end), path)\n"
+        "end\n"
+        "for _, path in ipairs { '../../../../other/precious', 'out/precious', 'out/sub/new',\n"
+        "  FOLDER .. '/../other/precious' } do\n"
+        "  assert(not start(function(_, spec, c)\n"
+        "    spec.volumes = { { name = 'v', configMap = { name = 'm', items = { { key = 'k',\n"
+        "      path = path } } } } }\n"
+        "    c.volumeMounts = { { name = 'v', mountPath = 'vol' } } end), path)\n"
+        "end\n"
+        "for _, path in ipairs { 'out', 'out/sub', 'vol' } do\n"
+        "  local handle = start(function(_, spec, c)\n"
+        "    spec.volumes = { { name = 'v', emptyDir = {} } }\n"
+        "    c.volumeMounts = { { name = 'v', mountPath = path .. '/a', subPath = 'out/b' } } "
+        "end)\n"
+        "  assert(not handle, path)\n"
+        "end\n"
+        "equal('kept', (read(FOLDER .. '/other/precious')))\n"
+        "assert(all:has_folder 'other/sub' and not all:has 'other/new' and not all:has 'other/b')\n"
+        "assert(not all:has 'other/a' and not all:has 'other/sub/a')\n");
 }
 
 static void test_runtime_says_what_it_cannot_run(void **state)
@@ -383,7 +516,7 @@ static void test_runtime_makes_containers(void **state)
              "  equal({ code = 143, message = 'said\\n' }, exit)\n"
              "  equal('1\\n', (read(FOLDER .. '/pods/u-1/volumes/e/x')))\n"
              "  runtime:forget(asked.pod)\n"
-             "  assert(not process.exists(FOLDER .. '/pods/u-1'))\n"
+             "  assert(not exists(FOLDER .. '/pods/u-1'))\n"
              "  done()\n"
              "end\n"
              "handle = assert(runtime:start(asked))\n"
@@ -448,7 +581,7 @@ static void test_runtime_stops_and_forgets_what_runs(void **state)
              "local handle\n"
              "asked.on_exit = function(exit)\n"
              "  equal({ code = 137 }, exit)\n"
-             "  assert(not process.exists(FOLDER .. '/pods/u-1'))\n"
+             "  assert(not exists(FOLDER .. '/pods/u-1'))\n"
              "  done()\n"
              "end\n"
              "handle = assert(runtime:start(asked))\n"
@@ -457,7 +590,7 @@ static void test_runtime_stops_and_forgets_what_runs(void **state)
              "  handle:stop(60)\n"
              "  handle:stop(0)\n"
              "  runtime:forget(asked.pod)\n"
-             "  assert(process.exists(FOLDER .. '/pods/u-1'))\n"
+             "  assert(exists(FOLDER .. '/pods/u-1'))\n"
              "end)\n");
 }
 
@@ -549,7 +682,7 @@ static void test_runtime_runs_hooks(void **state)
         "handle = assert(open_runtime():start(asked))\n"
         "local function look()\n"
         "  local folder = FOLDER .. '/pods/u-1/main/'\n"
-        "  local up = process.exists(folder .. 'started') and process.exists(folder .. 'pid')\n"
+        "  local up = exists(folder .. 'started') and exists(folder .. 'pid')\n"
         "  if up then handle:stop(60) else host.after(0.01, look) end\n"
         "end\n"
         "look()\n");
@@ -574,7 +707,11 @@ int main(void)
         SCRIPT(test_script_process_is_killed_with_its_state),
         SCRIPT(test_script_process_looks_whether_somebody_answers),
         SCRIPT(test_script_process_keeps_folders),
+        SCRIPT(test_script_process_folders_keep_hostile_paths_in),
+        SCRIPT(test_script_process_removes_what_containers_leave),
+        SCRIPT(test_volumes_are_ours_by_their_record),
         SCRIPT(test_runtime_runs_a_container_and_keeps_its_log),
+        SCRIPT(test_runtime_keeps_hostile_paths_in_the_pod),
         SCRIPT(test_runtime_says_what_it_cannot_run),
         SCRIPT(test_runtime_tells_a_command_that_is_not_there_by_its_exit),
         SCRIPT(test_runtime_gives_tools_a_shell_and_args),

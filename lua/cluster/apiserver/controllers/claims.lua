@@ -22,8 +22,7 @@ local function reference_to(claim)
 end
 
 
-local function new_volume(claim, folder)
-  local name = "pvc-" .. claim.metadata.uid
+local function new_volume(claim, name, folders)
   local volume = {
     apiVersion = "v1",
     kind = "PersistentVolume",
@@ -34,7 +33,7 @@ local function new_volume(claim, folder)
       accessModes = claim.spec.accessModes,
       persistentVolumeReclaimPolicy = "Delete",
       storageClassName = claim.spec.storageClassName,
-      hostPath = { path = folder .. "/" .. name, type = "DirectoryOrCreate" },
+      hostPath = { path = folders.path .. "/" .. name, type = "DirectoryOrCreate" },
     },
   }
   volumes.sign(volume)
@@ -65,16 +64,16 @@ end
 
 
 -- A folder grows with what is asked of it.
-local function grow(api, volume, claim)
-  if match.is_large_enough(volume, claim) or not volumes.is_ours(volume) then
+local function grow(api, volume, claim, folders)
+  if match.is_large_enough(volume, claim) or not folders:is_ours(volume) then
     return volume
   end
   return api.patch(volume, { spec = { capacity = { storage = claim.spec.resources.requests.storage } } })
 end
 
 
-local function bind(api, claim, volume)
-  volume = grow(api, reserve(api, volume, claim), claim)
+local function bind(api, claim, volume, folders)
+  volume = grow(api, reserve(api, volume, claim), claim, folders)
   local meta, is_named = claim.metadata, claim.spec.volumeName ~= nil
   if not (meta.annotations or {})[BIND_COMPLETED] then
     claim = api.patch(claim, {
@@ -105,23 +104,27 @@ local function unlike_folders(spec)
 end
 
 
-local function provision(api, claim, folder, waiting)
-  local why = unlike_folders(claim.spec)
+local function provision(api, claim, folders, waiting)
+  local name, why = "pvc-" .. claim.metadata.uid, unlike_folders(claim.spec)
   if claim.spec.storageClassName == "" then
     tell(api, claim, waiting, "Normal", "FailedBinding",
       "no persistent volumes available for this claim and no storage class is set")
   elseif why then
     tell(api, claim, waiting, "Warning", "ProvisioningFailed", why)
   else
-    local volume = api.create(new_volume(claim, folder))
+    local ok, problem = folders:record(name)
+    if not ok then
+      error(("the volume %s cannot be recorded: %s"):format(name, problem), 0)
+    end
+    local volume = api.create(new_volume(claim, name, folders))
     api.event(claim, "Normal", "ProvisioningSucceeded", "Successfully provisioned volume " .. volume.metadata.name)
-    bind(api, claim, volume)
+    bind(api, claim, volume, folders)
   end
 end
 
 
 -- The volume that the claim names, if it may have it; why not otherwise.
-local function bind_named(api, claim, waiting)
+local function bind_named(api, claim, folders, waiting)
   local name = claim.spec.volumeName
   local volume = api.get("", "v1", "persistentvolumes", nil, name)
   if not volume then
@@ -136,7 +139,7 @@ local function bind_named(api, claim, waiting)
     why = ("volume %q already bound to a different claim."):format(name)
     tell(api, claim, waiting, "Warning", "FailedBinding", why)
   else
-    bind(api, claim, volume)
+    bind(api, claim, volume, folders)
   end
 end
 
@@ -150,7 +153,7 @@ end
 
 
 -- Looks after a claim that has had a volume.
-local function keep(api, claim)
+local function keep(api, claim, folders)
   local name = claim.spec.volumeName
   local volume = name and api.get("", "v1", "persistentvolumes", nil, name)
   if not volume then
@@ -158,31 +161,31 @@ local function keep(api, claim)
   elseif volume.spec.claimRef and volume.spec.claimRef.uid ~= claim.metadata.uid then
     lose(api, claim, "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
   else
-    bind(api, claim, volume)
+    bind(api, claim, volume, folders)
   end
 end
 
 
 -- @param waiting table what claims that wait for a volume were told, by key
-local function reconcile(api, claim, folder, waiting)
+local function reconcile(api, claim, folders, waiting)
   local meta = claim.metadata
   local key = meta.namespace .. "/" .. meta.name
   if (meta.annotations or {})[BIND_COMPLETED] then
     waiting[key] = nil
-    return keep(api, claim)
+    return keep(api, claim, folders)
   elseif meta.deletionTimestamp then
     return
   end
   waiting[key] = waiting[key] or ""
   if claim.spec.volumeName then
-    return bind_named(api, claim, waiting)
+    return bind_named(api, claim, folders, waiting)
   end
   local best = match.best(api.peek("", "v1", "persistentvolumes"), claim)
   local volume = best and api.get("", "v1", "persistentvolumes", nil, best.metadata.name)
   if volume then
-    return bind(api, claim, volume)
+    return bind(api, claim, volume, folders)
   end
-  return provision(api, claim, folder, waiting)
+  return provision(api, claim, folders, waiting)
 end
 
 
@@ -202,15 +205,15 @@ end
 
 
 --- Starts the controller.
---- @param options table { folder = where volumes are, remove = function(path) that removes one }
-function M.start(server, options)
+--- @param folders table where volumes are: see claims_volumes.open
+function M.start(server, folders)
   local waiting = {}
   server.store:subscribe(function(event)
     if event.id == "persistentvolumeclaims" and event.type == "DELETED" then
       waiting[event.entry.namespace .. "/" .. event.entry.name] = nil
     end
   end)
-  volumes.start(server, options.remove)
+  volumes.start(server, folders)
   runner.start(server, {
     name = "persistent-volume-binder",
     kind = { "", "v1", "PersistentVolumeClaim" },
@@ -220,7 +223,7 @@ function M.start(server, options)
       end,
     },
     reconcile = function(api, claim)
-      return reconcile(api, claim, options.folder, waiting)
+      return reconcile(api, claim, folders, waiting)
     end,
   })
 end

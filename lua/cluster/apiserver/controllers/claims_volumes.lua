@@ -1,4 +1,8 @@
---- PersistentVolumes: their phases, and what happens to them after their claims are deleted.
+--- PersistentVolumes: their phases, what happens to them after their claims are deleted, and the folders of those that
+--- were made here.
+---
+--- An object says nothing about whose a path is. A volume is ours when our own record has its name: a file in RECORD,
+--- beside the folders. Only those folders are mounted in pods and removed, by their names in our folder.
 ---
 --- Rules: kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go (syncVolume, reclaimVolume).
 local host = require "cluster.host"
@@ -8,18 +12,117 @@ local M = {}
 
 local PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 local PROVISIONER = "moonloop.dev/folder"
+local RECORD, MODE = ".made", 384 -- 0600
 
 
---- Marks a volume that is to be created as one of ours.
+--- Marks a volume that is to be created, for those who look at it.
 function M.sign(volume)
   volume.metadata.annotations = volume.metadata.annotations or {}
   volume.metadata.annotations[PROVISIONED_BY] = PROVISIONER
 end
 
 
+local Folders = {}
+Folders.__index = Folders
+
+
+--- The folders of volumes, and the record of them.
+--- @param path string where they are, absolute; the folder above it is there
+function M.open(path)
+  local base = assert(require("cluster.process").open_folder(path))
+  return setmetatable({ path = path, base = base }, Folders)
+end
+
+
+--- Records a volume that is about to be made. @return true, or nil and why not
+function Folders:record(name)
+  local ok, why = self.base:make_folder(RECORD)
+  if ok then
+    ok, why = self.base:write(RECORD .. "/" .. name, "", MODE)
+  end
+  return ok, why
+end
+
+
+--- Makes the folder of a volume that is ours, unless it is there. @return true, or nil and why not
+function Folders:ensure(name)
+  return self.base:make_folder(name)
+end
+
+
 --- Whether the volume is a folder that was made here, and not one that somebody brought.
-function M.is_ours(volume)
-  return (volume.metadata.annotations or {})[PROVISIONED_BY] == PROVISIONER
+function Folders:is_ours(volume)
+  local name, source = volume.metadata.name, volume.spec.hostPath
+  return source ~= nil and source.path:match "[^/]*$" == name and self.base:has(RECORD .. "/" .. name)
+end
+
+
+--- Removes the folder of a volume that is ours. @return true, or nil and why not
+function Folders:remove(name)
+  local ok, why = self.base:remove(name)
+  if ok then
+    ok, why = self.base:remove(RECORD .. "/" .. name)
+  end
+  return ok, why
+end
+
+
+-- Whether a volume of a folder without a record was made here: its name is one that we gave, its claim is there and has
+-- it, and its folder is one of ours and no link.
+local function looks_like_ours(self, server, volume)
+  local name, ref, source = volume.metadata.name, volume.spec.claimRef, volume.spec.hostPath
+  if not (ref and ref.uid and source) or name ~= "pvc-" .. ref.uid or source.path:match "[^/]*$" ~= name
+    or (volume.metadata.annotations or {})[PROVISIONED_BY] ~= PROVISIONER or not self.base:has_folder(name) then
+    return false
+  end
+  local entry = server.store:get("persistentvolumeclaims", ref.namespace, ref.name)
+  return entry ~= nil and entry.uid == ref.uid and host.json.decode(entry.text).spec.volumeName == name
+end
+
+
+local Nowhere = {}
+Nowhere.__index = Nowhere
+
+
+--- Volumes without folders, for pods that run nothing.
+function M.nowhere()
+  return setmetatable({ path = "/var/lib/moonloop/volumes", made = {} }, Nowhere)
+end
+
+
+function Nowhere:record(name)
+  self.made[name] = true
+  return true
+end
+
+
+function Nowhere:is_ours(volume)
+  return self.made[volume.metadata.name] ~= nil
+end
+
+
+function Nowhere:remove(name)
+  self.made[name] = nil
+  return true
+end
+
+
+function Nowhere.adopt()
+end
+
+
+--- Makes the record of a folder that an older version left without one: once, before anybody can add a volume.
+function Folders:adopt(server)
+  if self.base:has(RECORD) then
+    return
+  end
+  server.store:collection("persistentvolumes"):each(nil, nil, function(entry)
+    local volume = host.json.decode(entry.text)
+    if looks_like_ours(self, server, volume) then
+      self:record(volume.metadata.name)
+    end
+  end)
+  self.base:make_folder(RECORD)
 end
 
 
@@ -40,11 +143,15 @@ local function fail(api, volume, reason, message)
 end
 
 
-local function reclaim(api, volume, remove)
+local function reclaim(api, volume, folders)
   local policy = volume.spec.persistentVolumeReclaimPolicy
-  if policy == "Delete" and M.is_ours(volume) then
-    remove(volume.spec.hostPath.path)
-    api.delete(volume)
+  if policy == "Delete" and folders:is_ours(volume) then
+    local ok, why = folders:remove(volume.metadata.name)
+    if ok then
+      api.delete(volume)
+    else
+      fail(api, volume, "VolumeFailedDelete", "its folder cannot be removed: " .. why)
+    end
   elseif policy == "Delete" then
     fail(api, volume, "VolumeFailedDelete", "only volumes that were made here are deleted")
   elseif policy == "Recycle" then
@@ -53,7 +160,7 @@ local function reclaim(api, volume, remove)
 end
 
 
-local function reconcile(api, volume, remove)
+local function reconcile(api, volume, folders)
   local ref = volume.spec.claimRef
   if not ref or not ref.uid or ref.uid == "" then
     M.set_phase(api, volume, "Available")
@@ -66,7 +173,7 @@ local function reconcile(api, volume, remove)
       M.set_phase(api, volume, "Released")
     end
     if not is_going then
-      reclaim(api, volume, remove)
+      reclaim(api, volume, folders)
     end
   elseif claim.spec.volumeName == volume.metadata.name then
     M.set_phase(api, volume, "Bound")
@@ -75,8 +182,9 @@ end
 
 
 --- Starts the controller.
---- @param remove fun(path: string)  removes a folder
-function M.start(server, remove)
+--- @param folders table see open
+function M.start(server, folders)
+  folders:adopt(server)
   runner.start(server, {
     name = "persistent-volume-reclaimer",
     kind = { "", "v1", "PersistentVolume" },
@@ -87,7 +195,7 @@ function M.start(server, remove)
       end,
     },
     reconcile = function(api, volume)
-      return reconcile(api, volume, remove)
+      return reconcile(api, volume, folders)
     end,
   })
 end

@@ -1,5 +1,6 @@
 --- The controllers of kube-controller-manager that are useful here.
 local claims = require "cluster.apiserver.controllers.claims"
+local claims_volumes = require "cluster.apiserver.controllers.claims_volumes"
 
 local M = {}
 
@@ -7,17 +8,15 @@ local NAMES = {
   "deployment", "replicaset", "statefulset", "job", "cronjob", "daemonset", "autoscaler", "flowschema", "disruption",
   "apiservice", "endpoints", "resourcequota", "certificates", "admissionpolicy",
 }
-local NOWHERE = "/var/lib/moonloop/volumes"
 
 
 --- Starts them all on a server that answers.
---- @param options table|nil { volumes = the folder in which volumes are made, remove = function(path) for one of them }
-function M.start(server, options)
-  options = options or {}
+--- @param folders table|nil where volumes are: see claims_volumes.open; nil: nowhere, as nothing runs that uses them
+function M.start(server, folders)
   for _, name in ipairs(NAMES) do
     require("cluster.apiserver.controllers." .. name).start(server)
   end
-  claims.start(server, { folder = options.volumes or NOWHERE, remove = options.remove or function() end })
+  claims.start(server, folders or claims_volumes.nowhere())
 end
 
 

@@ -43,8 +43,8 @@ function M.new(server, options)
   self.find_network = options.find_network
   self.address = self.machine.address or LOOPBACK
   function self.read(kind, namespace, name)
-    local space = namespace and "/namespaces/" .. namespace or ""
-    local code, object = self:call("GET", ("/api/v1%s/%s/%s"):format(space, READABLE[kind], name))
+    local registry = server.registry
+    local code, object = self:call("GET", registry.path(registry:find("", "v1", READABLE[kind]), namespace, name))
     return code == 200 and object or nil
   end
   function self.services(pod)

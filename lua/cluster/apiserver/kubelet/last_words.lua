@@ -2,8 +2,6 @@
 ---
 --- Rules: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMessage, toKubeContainerStatus,
 --- readLastStringFromContainerLogs) and container/runtime.go for the limits.
-local process = require "cluster.process"
-
 local M = {}
 
 local FILE_MAX = 4096
@@ -27,11 +25,12 @@ end
 
 
 --- @param known string what is known of the end, "" for nothing
---- @param path string|nil the file for the container's own words
+--- @param base userdata the folder (process.open_folder) of all pods
+--- @param path string|nil below it, the file for the container's own words
 --- @param log table the log of the run, closed  @param code integer  @param policy string|nil
 --- @return string|nil
-function M.message(known, path, log, code, policy)
-  local said = path and process.read_end(path, FILE_MAX) or ""
+function M.message(known, base, path, log, code, policy)
+  local said = path and base:read_end(path, FILE_MAX) or ""
   if said == "" and policy == "FallbackToLogsOnError" and code ~= 0 then
     said = end_of(log)
   end

@@ -1,68 +1,83 @@
 --- A container on a machine that lets its user have none: a process in a folder of its own, where its volumes are
 --- links: what is to be mounted at etc/x is at etc/x in this folder. For the real thing see mounts.lua.
-local process = require "cluster.process"
+---
+--- The process may put links into its folder and its volumes. None is followed here: what this writes and removes is
+--- in them.
 local volumes = require "cluster.apiserver.kubelet.volumes"
 
 local M = {}
 
 
--- Puts a volume, the folder `target`, where the container expects it, below its own folder.
-local function link(target, root, entry)
+-- The last part of a path that objects give, and what is above it.
+local function parts_of(path)
+  return path:match "^/*(.-)/*([^/]+)/*$"
+end
+
+
+-- Puts a volume where the container expects it, below its own folder. @param folder table see volumes.lua
+local function link(folder, base, root, entry)
+  local target, ok, why = folder.folder, true, nil
   if entry.subPath and entry.subPath ~= "" then
     target = target .. "/" .. entry.subPath
-    if not process.exists(target) then
-      local ok, why = process.make_folder(target)
-      if not ok then
-        return nil, why
-      end
+    local path = folder.path .. "/" .. entry.subPath
+    if not folder.base:has(path) then
+      ok, why = folder.base:make_folder(path)
     end
   end
-  local path = root .. "/" .. entry.mountPath:gsub("^/+", ""):gsub("/+$", "")
-  local ok, why = process.make_folder(path:match "^(.*)/[^/]*$")
+  local above, name = parts_of(entry.mountPath)
   if ok then
-    ok, why = process.link(target, path)
+    ok, why = base:make_folder(root .. "/" .. above)
+  end
+  if ok then
+    ok, why = base:link(target, ("%s/%s/%s"):format(root, above, name))
   end
   return ok, why
 end
 
 
 -- Where it starts: its folder, or workingDir below that, which is made when it is not there.
-local function working_folder(container, root)
+local function working_folder(container, place, root)
+  local folder = ("%s/%s"):format(place.folder, container.name)
   if not container.workingDir or container.workingDir == "" then
-    return root
+    return folder
   end
-  local path = root .. "/" .. container.workingDir
-  local ok, why = process.make_folder(path)
-  return ok and path or nil, why
+  local ok, why = place.base:make_folder(root .. "/" .. container.workingDir)
+  return ok and folder .. "/" .. container.workingDir or nil, why and "workingDir: " .. why
+end
+
+
+-- Where its last words will be. What is there from a run before is removed. @return string|nil path below place.base
+local function words_of(container, base, root)
+  local above, name = parts_of(container.terminationMessagePath or "")
+  if not name or not base:make_folder(root .. "/" .. above) then
+    return nil
+  end
+  local path = ("%s/%s/%s"):format(root, above, name)
+  return base:unlink(path) and path or nil
 end
 
 
 --- Makes a container's folder with its volumes in it.
---- @param place string the pod's own folder  @param run table see worker.lua
---- @return table|nil plan { directory = where it starts, root =, home =, message = the file of its last words }, or nil
----   and why not
+--- @param place table the pod's own: see process.lua  @param run table see worker.lua
+--- @return table|nil plan { directory = where it starts, root =, home =, message = the file of its last words, below
+---   place.base }, or nil and why not
 function M.plan(place, run)
-  local root = ("%s/%s"):format(place, run.container.name)
-  local ok, why = process.make_folder(root)
+  local base, container = place.base, run.container
+  local root, folder = ("%s/%s"):format(place.path, container.name), ("%s/%s"):format(place.folder, container.name)
+  local ok, why = base:make_folder(root)
   if ok then
-    ok, why = volumes.each(place, run, function(entry, _, folder)
-      return link(folder, root, entry)
+    ok, why = volumes.each(place, run, function(entry, _, volume)
+      return link(volume, base, root, entry)
     end)
   end
   local directory
   if ok then
-    directory, why = working_folder(run.container, root)
+    directory, why = working_folder(container, place, root)
   end
   if not directory then
     return nil, why
   end
-  local message = run.container.terminationMessagePath
-  if message then
-    message = root .. "/" .. message
-    process.make_folder(message:match "^(.*)/[^/]*$")
-    process.remove(message)
-  end
-  return { directory = directory, root = root, home = root, message = message }
+  return { directory = directory, root = folder, home = folder, message = words_of(container, base, root) }
 end
 
 

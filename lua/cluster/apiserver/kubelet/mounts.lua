@@ -64,13 +64,12 @@ local function add_etc(mounts, place, run)
   local files = {
     hosts = hosts_text(pod), hostname = M.hostname(pod) .. "\n", ["resolv.conf"] = resolver.text(pod, run.resolver),
   }
-  local ok, why = process.make_folder(place .. "/etc")
+  local ok, why = place.base:make_folder(place.path .. "/etc")
   for name, text in pairs(files) do
-    local path = ("%s/etc/%s"):format(place, name)
     if ok then
-      ok, why = process.write(path, text, ALL_READ)
+      ok, why = place.base:write(("%s/etc/%s"):format(place.path, name), text, ALL_READ)
     end
-    mounts[#mounts + 1] = { source = path, target = "/etc/" .. name }
+    mounts[#mounts + 1] = { source = ("%s/etc/%s"):format(place.folder, name), target = "/etc/" .. name }
   end
   return ok, why
 end
@@ -83,11 +82,11 @@ local function add_passwd(mounts, place, run)
   if not text then
     return true
   end
-  local path = ("%s/passwd/%s"):format(place, run.container.name)
-  mounts[#mounts + 1] = { source = path, target = "/etc/passwd" }
-  local ok, why = process.make_folder(place .. "/passwd")
+  local path = "/passwd/" .. run.container.name
+  mounts[#mounts + 1] = { source = place.folder .. path, target = "/etc/passwd" }
+  local ok, why = place.base:make_folder(place.path .. "/passwd")
   if ok then
-    ok, why = process.write(path, text, ALL_READ)
+    ok, why = place.base:write(place.path .. path, text, ALL_READ)
   end
   return ok, why
 end
@@ -118,12 +117,12 @@ local function sort(mounts)
 end
 
 
--- The file of the container's last words, empty. @return string|nil path, or nil and why not
+-- The file of the container's last words, empty. @return string|nil path in the pod's folder, or nil and why not
 local function last_words(place, run)
-  local path = ("%s/words/%s"):format(place, run.container.name)
-  local ok, why = process.make_folder(place .. "/words")
+  local path = "/words/" .. run.container.name
+  local ok, why = place.base:make_folder(place.path .. "/words")
   if ok then
-    ok, why = process.write(path, "", ALL_WRITE)
+    ok, why = place.base:write(place.path .. path, "", ALL_WRITE)
   end
   return ok and path or nil, why
 end
@@ -134,7 +133,7 @@ local function mounts_of(place, run, program)
   local mounts, container, message = {}, run.container, nil
   local ok, why = volumes.each(place, run, function(entry, volume, folder)
     mounts[#mounts + 1] = {
-      source = folder,
+      source = folder.folder,
       subpath = entry.subPath ~= "" and entry.subPath or nil,
       target = clean_path(entry.mountPath),
       read_only = is_read_only(entry, volume),
@@ -152,9 +151,12 @@ local function mounts_of(place, run, program)
     mounts[#mounts + 1] = { source = program.source, target = program.target, read_only = true }
   end
   if ok and container.terminationMessagePath then
-    message, why = last_words(place, run)
-    ok = message ~= nil
-    mounts[#mounts + 1] = { source = message, target = clean_path(container.terminationMessagePath) }
+    local path
+    path, why = last_words(place, run)
+    ok, message = path ~= nil, path and place.path .. path
+    mounts[#mounts + 1] = {
+      source = ok and place.folder .. path, target = clean_path(container.terminationMessagePath),
+    }
   end
   if not ok then
     return nil, why
@@ -165,10 +167,10 @@ end
 
 
 --- What process.start needs to know of a container.
---- @param place string the pod's own folder  @param run table see worker.lua
+--- @param place table the pod's own: see process.lua  @param run table see worker.lua
 --- @param program table? what the image stands for: images.lua
 --- @return table|nil plan { container =, directory = where it starts, root =, home =, message = the file of its last
----   words }, or nil and why not
+---   words, below place.base }, or nil and why not
 function M.plan(place, run, program)
   local mounts, message = mounts_of(place, run, program)
   if not mounts then
@@ -178,8 +180,8 @@ function M.plan(place, run, program)
   if directory ~= "/" then
     mounts[#mounts + 1] = { target = directory }
   end
-  local root = ("%s/roots/%s"):format(place, run.container.name)
-  local ok, why = process.make_folder(root)
+  local root = "/roots/" .. run.container.name
+  local ok, why = place.base:make_folder(place.path .. root)
   if not ok then
     return nil, why
   end
@@ -190,7 +192,7 @@ function M.plan(place, run, program)
     home = HOME,
     message = message,
     container = {
-      root = root,
+      root = place.folder .. root,
       hostname = M.hostname(run.pod),
       user = user,
       group = group,

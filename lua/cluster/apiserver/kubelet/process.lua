@@ -30,7 +30,8 @@ local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgott
 
 
 --- @param options table
----   directory   an existing folder that belongs to this runtime alone
+---   directory   an existing folder that belongs to this runtime alone, as an absolute path
+---   folders     where volumes of claims are: see ../controllers/claims_volumes.lua; nil: there are none
 ---   logs        see logs.lua
 ---   images      what containers of an image run: see images.lua
 ---   variables   what is in the environment of each container, unless it says otherwise: name → value
@@ -40,6 +41,8 @@ local HOOK_SECONDS = 3600 -- a postStart hook has no limit of its own; a forgott
 function M.new(options)
   return setmetatable({
     directory = options.directory,
+    folder = assert(process.open_folder(options.directory)),
+    claim_folders = options.folders,
     kept_logs = options.logs,
     images = images.new(options.images),
     variables = options.variables or {},
@@ -47,7 +50,8 @@ function M.new(options)
     network = options.network,
     no_containers = options.no_containers or nil,
     are_containers_known = options.no_containers and true,
-    places = {}, -- by uid of the pod: { folder =, running = processes, is_gone = bool }
+    places = {}, -- by uid of the pod: { base = our folder, path = below it, folder = the whole path,
+    -- running = processes, is_gone = bool }
   }, M)
 end
 
@@ -56,7 +60,8 @@ local function place_of(self, pod)
   local uid = pod.metadata.uid
   local place = self.places[uid]
   if not place then
-    place = { folder = ("%s/pods/%s"):format(self.directory, uid), running = 0, is_gone = false }
+    local path = "pods/" .. uid
+    place = { base = self.folder, path = path, folder = self.directory .. "/" .. path, running = 0, is_gone = false }
     self.places[uid] = place
   end
   return place
@@ -65,7 +70,7 @@ end
 
 local function remove_if_over(place)
   if place.is_gone and place.running == 0 then
-    process.remove(place.folder)
+    place.base:remove(place.path)
   end
 end
 
@@ -76,10 +81,9 @@ local function find_containers(self)
     return self.no_containers
   end
   self.are_containers_known = true
-  local folder = self.directory .. "/try"
-  local ok, why = process.make_folder(folder)
+  local ok, why = self.folder:make_folder "try"
   if ok then
-    ok, why = process.try_container(folder)
+    ok, why = process.try_container(self.directory .. "/try")
   end
   if not ok then
     self.no_containers = why
@@ -154,7 +158,8 @@ local function prepare(self, run)
   end
   local place = place_of(self, run.pod)
   local plan
-  plan, why = (no_containers and links or mounts).plan(place.folder, run, program)
+  run.claim_folders = self.claim_folders
+  plan, why = (no_containers and links or mounts).plan(place, run, program)
   if not plan then
     return nil, "CreateContainerConfigError", why
   end
@@ -218,8 +223,8 @@ local function over(self, how)
   self.log:close()
   attach.over(self, how)
   self:left()
-  local message = last_words.message(self.hook_failure or how.message, self.plan.message, self.log, how.code,
-    self.run.container.terminationMessagePolicy)
+  local message = last_words.message(self.hook_failure or how.message, self.place.base, self.plan.message, self.log,
+    how.code, self.run.container.terminationMessagePolicy)
   self.run.on_exit { code = how.code, reason = reason_of(how), message = message }
 end
 

@@ -3,7 +3,6 @@
 ---
 --- Rules: kubernetes/pkg/volume/configmap, secret, projected, downwardapi.
 local env = require "cluster.apiserver.kubelet.env"
-local process = require "cluster.process"
 
 local M = {}
 
@@ -102,55 +101,66 @@ local function files_of(volume, run)
 end
 
 
--- The first step that fails ends it. @return true, or nil and why not
-local function write_all(folder, files)
-  local ok, why = process.make_folder(folder)
-  local paths = {}
-  for path in pairs(files) do
-    paths[#paths + 1] = path
+-- The first step that fails ends it. @param path string below `base`  @return true, or nil and why not
+local function write_all(base, path, files)
+  local ok, why = base:make_folder(path)
+  local names = {}
+  for name in pairs(files) do
+    names[#names + 1] = name
   end
-  table.sort(paths)
-  for _, path in ipairs(paths) do
-    local above = path:match "^(.*)/[^/]*$"
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local above = name:match "^(.*)/[^/]*$"
     if ok and above then
-      ok, why = process.make_folder(folder .. "/" .. above)
+      ok, why = base:make_folder(path .. "/" .. above)
     end
     if ok then
       -- The file may be there from a run before, and not writable.
-      process.remove(folder .. "/" .. path)
-      ok, why = process.write(folder .. "/" .. path, files[path].text, files[path].mode)
+      base:unlink(path .. "/" .. name)
+      ok, why = base:write(path .. "/" .. name, files[name].text, files[name].mode)
     end
   end
   return ok, why
 end
 
 
--- The folder of a claim, which outlives the pod. @return string|nil, or nil and why there is none
+-- A volume as a folder: { folder = its whole path, base = a folder of ours, path = below that }.
+local function folder_in(base, path, folder)
+  return { base = base, path = path, folder = folder }
+end
+
+
+-- The folder of a claim, which outlives the pod. A path that somebody wrote into a PersistentVolume is no better than
+-- one in a pod: it is not mounted. @return table|nil see folder_in, or nil and why there is none
 local function claimed(volume, run)
   local named, namespace = volume.persistentVolumeClaim, run.pod.metadata.namespace
   local claim = run.read("PersistentVolumeClaim", namespace, named.claimName)
   local bound = claim and claim.spec.volumeName and run.read("PersistentVolume", nil, claim.spec.volumeName)
-  if not (bound and bound.spec.hostPath) then
-    return nil, ("persistentvolumeclaim %q has no volume that is a folder of this machine"):format(named.claimName)
+  if not bound then
+    return nil, ("persistentvolumeclaim %q has no volume"):format(named.claimName)
+  elseif not (run.claim_folders and run.claim_folders:is_ours(bound)) then
+    return nil, ("persistentvolumeclaim %q: its volume %q was not made here; only volumes that claims get here are "
+      .. "mounted"):format(named.claimName, bound.metadata.name)
   end
-  local ok, why = process.make_folder(bound.spec.hostPath.path)
-  return ok and bound.spec.hostPath.path, why
+  local name = bound.metadata.name
+  local ok, why = run.claim_folders:ensure(name)
+  return ok and folder_in(run.claim_folders.base, name, run.claim_folders.path .. "/" .. name) or nil, why
 end
 
 
--- The folder of a volume with what belongs in it. @return string|nil, or nil and why not
-local function filled(folder, volume, run)
+-- The folder of a volume with what belongs in it. @return table|nil see folder_in, or nil and why not
+local function filled(place, volume, run)
   local files, why = files_of(volume, run)
-  local ok = files ~= nil
+  local ok, path = files ~= nil, ("%s/volumes/%s"):format(place.path, volume.name)
   if ok then
-    ok, why = write_all(folder, files)
+    ok, why = write_all(place.base, path, files)
   end
-  return ok and folder or nil, why
+  return ok and folder_in(place.base, path, ("%s/volumes/%s"):format(place.folder, volume.name)) or nil, why
 end
 
 
---- Fills the volumes that a container mounts, and calls fn(entry, volume, folder) for each of its volumeMounts.
---- @param place string the pod's own folder  @param run table see worker.lua
+--- Fills the volumes that a container mounts, and calls fn(entry, volume, place of it) for each of its volumeMounts.
+--- @param place table the pod's own: see process.lua  @param run table see worker.lua
 --- @param fn function, which returns true, or nil and why not
 --- @return true|nil, or nil and why not, of the first that fails
 function M.each(place, run, fn)
@@ -164,7 +174,7 @@ function M.each(place, run, fn)
     if volume.persistentVolumeClaim then
       folder, why = claimed(volume, run)
     else
-      folder, why = filled(place .. "/volumes/" .. entry.name, volume, run)
+      folder, why = filled(place, volume, run)
     end
     if folder then
       ok, why = fn(entry, volume, folder)
