@@ -1,4 +1,5 @@
---- Checks that docs/operations.md names each metric of the host, and each line that it logs above debug, in words that
+--- Checks that docs/operations.md shows the alerts of deploy/monitoring (--write puts them there), and that each of them
+--- has a test and metrics that docs/operations.md names. Checks that docs/operations.md names each metric of the host, and each line that it logs above debug, in words that
 --- a search finds, and each key of a log line. What only `moonloop dev` and `moonloop test` say is left out. And that
 --- no controller can be named as a logger of the host: host/script/declare.c lists them. Prints what is missing, each
 --- once, and exits 1 then.
@@ -118,6 +119,32 @@ local function check_loggers(file, text)
 end
 
 
+-- The documentation has the very file of the alerts, so that nobody copies one that was never tested.
+local function check_alerts()
+  local file = "deploy/monitoring/alerts.yaml"
+  local alerts, tests = read(file), read "deploy/monitoring/alerts_test.yaml"
+  local before, shown, after = operations:match "^(.-\n## Alerts\n.-\n```yaml\n)(.-)(```\n.*)$"
+  if shown ~= alerts and arg[1] == "--write" then
+    local out = assert(io.open("docs/operations.md", "w"))
+    out:write(before, alerts, after)
+    out:close()
+  elseif shown ~= alerts then
+    report(("%s: docs/operations.md shows another text; lua5.4 tools/check-operations.lua --write"):format(file))
+  end
+  for name in alerts:gmatch "alert: (%w+)" do
+    if not tests:find('alertname="' .. name .. '"', 1, true) then
+      report(("%s: no test of %s in alerts_test.yaml"):format(file, name))
+    end
+  end
+  for metric in alerts:gmatch '([%l_]+){job="moonloop"' do
+    if metric ~= "up" then
+      expect(file, "metric", metric)
+    end
+  end
+end
+
+
+check_alerts()
 local list = io.popen "git ls-files 'host/*.c'"
 for file in list:lines() do
   check_loggers(file, read(file))

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 
-#define ML_METRICS_SERIES_MAX 512
+#define ML_METRICS_SERIES_MAX 2048
 #define ML_METRICS_LABELS_MAX 4
 
 struct ml_metrics;

@@ -4,6 +4,18 @@
 #include <stdio.h>
 
 #define WARNINGS_MAX 256
+#define NO_ANSWER    "<error>" /* client-go's word */
+
+/* Answers of trouble are there at 0 from the start: increase() sees the first one. */
+static void register_troubles(const struct ml_client_metrics *self)
+{
+    static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
+    static const char *const codes[] = {"401", "403", "429", "500", "502", "503", "504", NO_ANSWER};
+    for (size_t i = 0; i < ML_COUNT(methods); i++)
+        for (size_t j = 0; j < ML_COUNT(codes); j++)
+            (void)ml_metric_with(self->requests,
+                                 ml_metric_labels(codes[j], methods[i], self->host));
+}
 
 void ml_client_metrics_init(struct ml_client_metrics *self, const struct ml_client_opts *opts)
 {
@@ -23,6 +35,7 @@ void ml_client_metrics_init(struct ml_client_metrics *self, const struct ml_clie
                                           "Request latency in seconds until the answer's head. "
                                           "Broken down by verb, and host.",
                                           duration_labels, buckets, ML_COUNT(buckets));
+    register_troubles(self);
     self->waiting = ml_metric_only(
         ml_metrics_gauge(metrics, "moonloop_requests_waiting",
                          "Requests that wait for a place, or for the end of a pause.", NULL));
@@ -40,7 +53,7 @@ void ml_client_metrics_attempt(const struct ml_client_metrics *self, const char 
 {
     if (!self->requests)
         return;
-    char code[16] = "<error>";
+    char code[16] = NO_ANSWER;
     if (status > 0)
         snprintf(code, sizeof code, "%d", status);
     ml_metric_add(ml_metric_with(self->requests, ml_metric_labels(code, method, self->host)), 1);

@@ -77,6 +77,12 @@ static void register_exec_metrics(struct exec_metrics *self, struct ml_metrics *
                                      "Number of runs of the exec plugin, by what came of them and "
                                      "exit code.",
                                      labels);
+    static const char *const runs[][2] = {{"0", "no_error"},
+                                          {"1", "plugin_execution_error"},
+                                          {"1", "plugin_not_found_error"},
+                                          {"1", "client_internal_error"}};
+    for (size_t i = 0; i < ML_COUNT(runs); i++) /* at 0 until it happens; as client-go has them */
+        (void)ml_metric_with(self->calls, ml_metric_labels(runs[i][0], runs[i][1]));
     self->ttl = ml_metric_only(ml_metrics_gauge(metrics, "rest_client_exec_plugin_ttl_seconds",
                                                 "Seconds until the exec plugin's client "
                                                 "certificate expires, +Inf when it gave none.",

@@ -13,6 +13,7 @@ struct ml_endpoints {
     struct ml_http_routes *health;
     struct ml_http_routes *metrics; /* may be the same as health */
     struct ml_metrics_collector collector;
+    double started_s; /* of the epoch */
 };
 
 static double resident_bytes(void)
@@ -69,8 +70,14 @@ static void set_counter(struct ml_metrics *metrics, const char *name, const char
 
 static void collect_process_metrics(void *context)
 {
-    const struct ml_endpoints_opts *opts = context;
+    const struct ml_endpoints *self = context;
+    const struct ml_endpoints_opts *opts = &self->opts;
     struct ml_metrics *metrics = opts->metrics;
+    ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
+    set_gauge(metrics, "moonloop_ready", "1 while /readyz answers 200.",
+              opts->ready(opts->context, &why) ? 1 : 0);
+    set_gauge(metrics, "process_start_time_seconds", "When the process started, of the epoch.",
+              self->started_s);
     set_gauge(metrics, "process_resident_memory_bytes", "Resident memory.", resident_bytes());
     set_gauge(metrics, "process_open_fds", "Open file descriptors.", open_descriptors());
     set_gauge(metrics, "process_max_fds", "Limit of open file descriptors.", max_descriptors());
@@ -132,7 +139,8 @@ int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints *
     struct ml_endpoints *self = ml_new(struct ml_endpoints);
     self->opts = *opts;
     self->collector = (struct ml_metrics_collector){.collect = collect_process_metrics,
-                                                    .context = &self->opts};
+                                                    .context = self};
+    self->started_s = (double)ml_clock_wall(ml_clock_real()) / (double)ML_NS_PER_S;
     ml_metrics_on_collect(opts->metrics, &self->collector);
     int r = endpoints_open_servers(self, err);
     if (r < 0) {

@@ -35,6 +35,9 @@ struct slot *slot_get(struct feed *feed, struct ml_str file)
     slot->file = ml_str_dup(file);
     slot->why = ML_ERR_INIT;
     ml_list_push(&feed->scripts->slots, &slot->node);
+    /* At 0 until it happens: increase() sees the first refusal of a file that was good before. */
+    (void)ml_metric_with(feed->scripts->refusals, ml_metric_labels(slot->file));
+    (void)ml_metric_with(feed->scripts->quarantines, ml_metric_labels(slot->file));
     return slot;
 }
 
@@ -126,6 +129,7 @@ static struct ml_controller *slot_new_controller(struct slot *slot, const char *
 {
     struct ml_scripts *self = slot->feed->scripts;
     self->running++;
+    (void)ml_metric_with(self->loads, ml_metric_labels(name));
     return ml_controller_new(self->cluster, name, &controller_handler, slot);
 }
 

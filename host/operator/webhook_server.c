@@ -56,6 +56,27 @@ static void register_metrics(struct ml_webhook_server *self)
                                        ml_metric_labels("webhook"));
 }
 
+static void expect(struct ml_webhook_server *self, enum ml_webhook webhook, const char *name)
+{
+    static const char *const codes[] = {"200", "500", "504"};
+    ML_AUTO_FREE char *path = ml_asprintf("/%s/%s", ml_webhook_name(webhook), name);
+    for (size_t i = 0; i < ML_COUNT(codes); i++)
+        (void)ml_metric_with(self->requests, ml_metric_labels(path, codes[i]));
+    (void)ml_metric_with(self->seconds, ml_metric_labels(path));
+    (void)ml_metric_with(self->in_flight, ml_metric_labels(path));
+}
+
+void ml_webhook_server_expect(struct ml_webhook_server *self,
+                              const struct ml_declaration *declaration)
+{
+    if (declaration->webhooks.defaults)
+        expect(self, ML_WEBHOOK_DEFAULT, declaration->name);
+    if (declaration->webhooks.validates)
+        expect(self, ML_WEBHOOK_VALIDATE, declaration->name);
+    if (declaration->webhooks.version_count > 0)
+        expect(self, ML_WEBHOOK_CONVERT, declaration->name);
+}
+
 /* ---- a call ---- */
 
 static void call_free(struct call *call)

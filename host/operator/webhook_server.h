@@ -31,6 +31,9 @@ struct ml_webhook_server_opts {
 ML_NODISCARD int ml_webhook_server_new(const struct ml_webhook_server_opts *opts,
                                        struct ml_webhook_server **out, struct ml_err *err);
 void ml_webhook_server_free(struct ml_webhook_server *server); /* NULL is fine */
+/* The script is live: its requests are counted from 0 on, in /metrics as well. */
+void ml_webhook_server_expect(struct ml_webhook_server *server,
+                              const struct ml_declaration *declaration);
 int ml_webhook_server_port(const struct ml_webhook_server *server);
 
 /* New connections get this certificate from now on; those that are open keep theirs. */

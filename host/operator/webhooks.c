@@ -126,9 +126,15 @@ static bool may_write(void *context)
     return ml_operator_leads(self->opts.operator);
 }
 
+static void expect_requests(void *context, const struct ml_webhook_target *target)
+{
+    ml_webhook_server_expect(context, ml_script_declaration(target->script));
+}
+
 static void on_live(void *context)
 {
     struct ml_webhooks *self = context;
+    ml_operator_webhooks(self->opts.operator, expect_requests, self->server);
     if (self->bundles)
         ml_webhook_bundles_again(self->bundles);
 }
@@ -222,7 +228,6 @@ static void make_keepers(struct ml_webhooks *self)
         .shows = on_pair,
         .context = self,
     });
-    ml_operator_on_live(opts->operator, on_live, self);
 }
 
 int ml_webhooks_new(const struct ml_webhooks_opts *opts, struct ml_webhooks **out,
@@ -241,6 +246,7 @@ int ml_webhooks_new(const struct ml_webhooks_opts *opts, struct ml_webhooks **ou
     }
     if (!self->opts.cert_dir)
         make_keepers(self);
+    ml_operator_on_live(opts->operator, on_live, self);
     *out = self;
     return 0;
 }
@@ -249,8 +255,7 @@ void ml_webhooks_free(struct ml_webhooks *self)
 {
     if (!self)
         return;
-    if (self->bundles)
-        ml_operator_on_live(self->opts.operator, NULL, NULL);
+    ml_operator_on_live(self->opts.operator, NULL, NULL);
     ml_path_watch_free(self->files);
     ml_webhook_secret_free(self->secret);
     ml_webhook_bundles_free(self->bundles);

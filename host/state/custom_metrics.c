@@ -298,6 +298,9 @@ static void family_new(struct ml_custom_metrics *self, const struct ml_custom_me
                  "exported: give it another name",
                  ML_S("controller", self->controller), ML_S("metric", metric->name),
                  ML_S("type", ml_custom_type_name(metric->type)));
+    /* Its one series is there at 0 from the start: increase() sees the first event. */
+    if (metric->type != ML_CUSTOM_GAUGE && metric->label_count == 0)
+        (void)series_get(family, "");
 }
 
 /* Takes the links to series of this family out of all objects. */

@@ -1,6 +1,7 @@
 /* One informer: its reflectors fill the store, then the listeners hear of the change, then those
  * who wait for the cache to show a write. informers.c makes and ends it. */
 #include "state/informer_internal.h"
+#include "state/reflector_fsm.h"
 
 #include <malloc.h>
 
@@ -478,6 +479,23 @@ static void scope_init(struct informer_scope *scope, struct ml_informer *self, c
     informer_count_list(self, "start");
 }
 
+/* What may happen to any kind is there at 0 from the start: increase() sees the first one. */
+static void informer_register_counters(const struct ml_informer *self)
+{
+    const struct ml_informers *informers = self->informers;
+    const char *plural = self->kind->plural;
+    (void)ml_metric_with(informers->poisoned, ml_metric_labels(plural));
+    for (enum reflector_end end = LIST_COMPLETE; end <= WATCH_FAILED; end++) {
+        const char *how = reflector_end_name(end);
+        bool lists = end != LIST_COMPLETE && end != WATCH_ENDED && end != WATCH_HASTY &&
+                     end != WATCH_THROTTLED;
+        if (end >= WATCH_ENDED)
+            (void)ml_metric_with(informers->watch_ends, ml_metric_labels(plural, how));
+        if (lists)
+            (void)ml_metric_with(informers->lists, ml_metric_labels(plural, how));
+    }
+}
+
 struct ml_informer *informer_new(struct ml_informers *informers, const struct ml_kind *kind,
                                  const struct ml_selection *selection,
                                  const char *const *namespaces, size_t scope_count,
@@ -500,6 +518,7 @@ struct ml_informer *informer_new(struct ml_informers *informers, const struct ml
     ml_list_init(&self->listeners);
     ml_task_init(&self->end, informer_free, self);
     ml_list_push(&informers->all, &self->node);
+    informer_register_counters(self);
     for (size_t i = 0; i < self->scope_count; i++)
         scope_init(&self->scopes[i], self, namespaces[i], name);
     return self;

@@ -278,6 +278,10 @@ static void test_client_counts_requests_and_logs_warnings_once(void **state)
     struct world *world = *state;
     const struct ml_http_head head = {
         .status = 200, .retry_after_ms = -1, .warning = ML_STR("v1beta1 is deprecated")};
+    ML_AUTO(ml_buf_fini) struct ml_buf before = ML_BUF_INIT;
+    ml_metrics_write(world->metrics, &before);
+    assert_non_null(strstr(ml_buf_cstr(&before), "rest_client_requests_total{code=\"401\",method="
+                                                 "\"PATCH\",host=\"fake.test:6443\"} 0\n"));
     for (int i = 0; i < 3; i++) {
         send_request(world, ML_VERB_GET, "a");
         fake_reply_head(fake_next(world->server), &head, "{}");

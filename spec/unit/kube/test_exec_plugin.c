@@ -265,6 +265,8 @@ static void test_exec_plugin_gives_a_certificate(void **state)
     world_open(world, CONFIG_EXEC);
     ml_metrics_write(world->metrics, &metrics);
     assert_non_null(strstr(ml_buf_cstr(&metrics), "rest_client_exec_plugin_ttl_seconds +Inf\n"));
+    assert_non_null(strstr(ml_buf_cstr(&metrics), "rest_client_exec_plugin_call_total{code=\"1\","
+                                                  "call_status=\"plugin_execution_error\"} 0\n"));
     shown(world, &w);
     give_pair(&world->one);
     assert_string_equal(w.authorization, "");

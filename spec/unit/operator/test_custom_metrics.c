@@ -32,7 +32,7 @@ static void test_metric_counts_when_the_run_has_ended_well(void **state)
                                         RECORDED "tries = tries + 1\n"
                                                  "if tries < 3 then error 'not yet' end");
     tell(world, a, NULL);
-    expect_page(world, "moonloop_custom_c{", false);
+    expect_page(world, "moonloop_custom_c{controller=\"a\"} 0\n", true);
     for (int i = 0; i < 10; i++) {
         accept_all(world);
         advance(world, 100 * ML_NS_PER_MS);
@@ -50,7 +50,7 @@ static void test_metric_counts_after_the_status_is_written(void **state)
     tell(world, a, NULL);
     fake_refuse(only_write(world), 500, "InternalError", "no");
     ml_loop_poll(world->loop);
-    expect_page(world, "moonloop_custom_c{", false);
+    expect_page(world, "moonloop_custom_c{controller=\"a\"} 0\n", true);
     advance(world, ML_NS_PER_S);
     fake_reply(only_write(world), 200, "{\"metadata\":{\"resourceVersion\":\"11\"}}");
     ml_loop_poll(world->loop);

@@ -17,6 +17,13 @@ static void test_scripts_go_live_and_reconcile(void **state)
                                      "\"status\":{\"phase\":\"ONE\"}}");
     accept(world, write, 11, "ONE");
     assert_int_equal(world->write_count, 0); /* it says what is: nothing is left to write */
+    struct ml_buf page = ML_BUF_INIT;
+    ml_metrics_write(world->metrics, &page); /* its first refusal will be an increase */
+    assert_non_null(
+        strstr(ml_buf_cstr(&page), "moonloop_script_refused_total{file=\"a.lua\"} 0\n"));
+    assert_non_null(
+        strstr(ml_buf_cstr(&page), "moonloop_script_quarantined_total{file=\"a.lua\"} 0\n"));
+    ml_buf_fini(&page);
 }
 
 static void test_scripts_swap_lets_the_old_version_finish(void **state)

@@ -442,6 +442,26 @@ static void test_informer_gauges_sum_what_is_held_and_end_at_0(void **state)
     assert_gauge(self, "moonloop_cache_bytes", 0);
 }
 
+/* An alert on increase() misses what a counter is born with. */
+static void test_informer_counters_are_at_0_before_anything_happens(void **state)
+{
+    struct informer_world *self = *state;
+    static const char *const lines[] = {
+        "moonloop_objects_unreadable_total{resource=\"pods\"} 0\n",
+        "moonloop_lists_total{resource=\"pods\",reason=\"start\"} 1\n",
+        "moonloop_lists_total{resource=\"pods\",reason=\"gone\"} 0\n",
+        "moonloop_lists_total{resource=\"pods\",reason=\"list_failed\"} 0\n",
+        "moonloop_watch_ends_total{resource=\"pods\",how=\"ended\"} 0\n",
+        "moonloop_watch_ends_total{resource=\"pods\",how=\"failed\"} 0\n",
+        "moonloop_watch_ends_total{resource=\"pods\",how=\"throttled\"} 0\n",
+    };
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    ml_metrics_write(self->all.world.metrics, &page);
+    for (size_t i = 0; i < ML_COUNT(lines); i++)
+        if (!strstr(ml_buf_cstr(&page), lines[i]))
+            fail_msg("%s is not in\n%s", lines[i], ml_buf_cstr(&page));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -467,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_informer_of_namespaces_is_synced_with_the_last_of_them),
         cmocka_unit_test(test_informer_of_a_cluster_scoped_kind_is_whole_whatever_the_namespaces),
         TEST(test_informer_gauges_sum_what_is_held_and_end_at_0),
+        TEST(test_informer_counters_are_at_0_before_anything_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
