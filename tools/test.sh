@@ -56,7 +56,7 @@ all_suites() {
 # for its own clock: F10, F8, hostile_http, connection.
 longest=(
   apiserver attacks/asan/gas spec/host/hostile_http_spec.lua F23 F16 F6 F10 F32 F48
-  attacks/asan/thread F2 build/asan/spec/unit/test_operator_metering build/asan/spec/unit/test_script_bounds
+  attacks/asan/thread F2 build/asan/spec/unit/test_operator_metering build/asan/spec/unit/test_script_bounds build/asan/spec/unit/test_script_steady
   spec/host/connection_spec.lua attacks/asan/memory F21 F15 F27 F1 F17 attacks/asan/lib F8 F36 attacks/release/gas
   build/asan/spec/unit/test_net_http_server_limits spec/host/secrets_spec.lua spec/host/dev_spec.lua F34 F33 F3 F37
 )

@@ -210,43 +210,83 @@ ML_RAISES static int strays(lua_State *L)
 
 /* ---- made again ---- */
 
+/* An object is marked by its metatable, so that the mark goes with it. The address is a key there:
+ * in one that marks to true, in that of a shape to its copy that marks. In the registry: what marks
+ * an object that had none. */
 static const char recreate_key;
 
-/* [-0, +1] From objects that moonloop.recreate was given to true. It keeps none of them alive. */
-ML_RAISES static void push_marks(lua_State *L)
+/* [-0, +1] */
+ML_RAISES static void push_plain_mark(lua_State *L)
 {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &recreate_key) == LUA_TTABLE)
         return;
     lua_pop(L, 1);
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
+    lua_createtable(L, 0, 2);
+    lua_pushboolean(L, 1);
+    lua_rawsetp(L, -2, &recreate_key);
+    script_hide_metatable(L);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &recreate_key);
 }
 
-/* mark_recreate(object): marks the table, and returns it. */
+/* [-1, +1] For the metatable of a shape the one that marks as well. */
+ML_RAISES static void push_shape_mark(lua_State *L)
+{
+    int shape = lua_gettop(L);
+    if (lua_rawgetp(L, shape, &recreate_key) != LUA_TTABLE) {
+        lua_settop(L, shape);
+        lua_createtable(L, 0, 5);
+        for (lua_pushnil(L); lua_next(L, shape);) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, shape + 1);
+        }
+        lua_pushboolean(L, 1);
+        lua_rawsetp(L, shape + 1, &recreate_key);
+        lua_pushvalue(L, shape + 1);
+        lua_rawsetp(L, shape, &recreate_key);
+    }
+    lua_remove(L, shape);
+}
+
+static bool is_marked(lua_State *L, int index)
+{
+    if (!lua_getmetatable(L, index))
+        return false;
+    bool is = lua_rawgetp(L, -1, &recreate_key) == LUA_TBOOLEAN;
+    lua_pop(L, 2);
+    return is;
+}
+
+static bool has_shape(lua_State *L, int index)
+{
+    bool has = shape_keys(L, index);
+    lua_pop(L, has);
+    return has;
+}
+
+/* mark_recreate(object): marks the table, and returns it; or nil and why not. */
 ML_RAISES static int mark_recreate(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    push_marks(L);
-    lua_pushvalue(L, 1);
-    lua_pushboolean(L, 1);
-    lua_rawset(L, 2);
-    lua_settop(L, 1);
+    lazy_complete(L, 1);
+    if (is_marked(L, 1))
+        return 1;
+    if (!lua_getmetatable(L, 1))
+        push_plain_mark(L);
+    else if (has_shape(L, 1))
+        push_shape_mark(L);
+    else
+        return script_push_refusal(L, shape_is_array(L, 1) ? "a list" : "a table with a metatable");
+    lua_setmetatable(L, 1);
     return 1;
 }
 
 ML_RAISES static int is_recreate(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    push_marks(L);
-    lua_pushvalue(L, 1);
-    lua_pushboolean(L, lua_rawget(L, 2) != LUA_TNIL);
+    lua_pushboolean(L, is_marked(L, 1));
     return 1;
 }
 

@@ -38,7 +38,11 @@ function M.recreate(object)
   if type(object) ~= "table" then
     error("moonloop.recreate(object): expected an object as in a manifest, got " .. a(object), 2)
   end
-  return host.mark_recreate(object)
+  local marked, got = host.mark_recreate(object)
+  if not marked then
+    error("moonloop.recreate(object): expected an object as in a manifest, got " .. got, 2)
+  end
+  return marked
 end
 
 

@@ -316,6 +316,34 @@ static void test_recreate_deletes_the_old_and_then_makes_the_new(void **state)
     world_close(&w);
 }
 
+/* The mark is a metatable. What the object is otherwise stays: the order of its keys, what reads as
+ * empty where it is absent, and that it is marked once however often that is done. */
+static void test_recreate_marks_any_object_and_nothing_else(void **state)
+{
+    (void)state;
+    static const char *const statements[] = {
+        "local p = named 'a' assert(moonloop.recreate(p) == p and moonloop.recreate(p) == p)",
+        "local j = require 'cjson' local o = j.decode '{\"z\":1,\"kind\":\"x\",\"a\":2}'\n"
+        "local before = j.encode(o) assert(j.encode(moonloop.recreate(o)) == before)\n"
+        "assert(j.encode(moonloop.recreate(o)) == before)\n"
+        "local keys = '' for k in pairs(o) do keys = keys .. k end assert(keys == 'zkinda')",
+        "local o = moonloop.recreate(at) assert(o.metadata.name == 'x' and o.status.none == nil)\n"
+        "assert(require('cjson').encode(o):find '\"size\":3')",
+        "assert(not pcall(moonloop.recreate, moonloop.array { 1 }))",
+        "assert(not pcall(moonloop.recreate, setmetatable({}, {})))",
+        "local _, why = pcall(moonloop.recreate, setmetatable({}, {}))\n"
+        "assert(why:find 'expected an object as in a manifest, got a table with a metatable', why)",
+    };
+    for (size_t i = 0; i < ML_COUNT(statements); i++) {
+        struct world w;
+        struct told told;
+        open_world(&w, statements[i], NULL);
+        world_start(&w, &told);
+        expect_outcome(&told, ML_OUTCOME_OK, "");
+        world_close(&w);
+    }
+}
+
 static void test_recreate_keeps_the_old_when_the_new_is_no_good(void **state)
 {
     (void)state;
@@ -546,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_more_children_than_writes_go_on_in_the_next_run),
         cmocka_unit_test(test_more_strays_than_writes_go_on_in_the_next_run),
         cmocka_unit_test(test_recreate_deletes_the_old_and_then_makes_the_new),
+        cmocka_unit_test(test_recreate_marks_any_object_and_nothing_else),
         cmocka_unit_test(test_recreate_keeps_the_old_when_the_new_is_no_good),
         cmocka_unit_test(test_recreate_does_not_delete_what_has_gone_meanwhile),
         cmocka_unit_test(test_only_marked_children_are_made_again),
