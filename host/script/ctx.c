@@ -273,7 +273,7 @@ ML_RAISES int script_open_ctx(lua_State *L)
     script_push_library(L, "moonloop.result");
     script_move_fields(L, -2, results);
     script_guard_fields(L, "ctx");
-    lua_newtable(L); /* what scripts see stays empty: __newindex catches every assignment */
+    lua_newuserdatauv(L, 0, 0); /* it outlives the run: no raw function stores into a userdata */
     lua_createtable(L, 0, 3);
     lua_pushvalue(L, -3);
     lua_setfield(L, -2, "__index");

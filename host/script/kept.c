@@ -5,8 +5,9 @@
  *
  * The registry has an array of all tables and functions that are reached from the reconcile
  * function, the functions of indexes, the environment and the modules, and a userdata with a digest
- * of each: of what is in the table, or in the upvalues of the function. What they hold besides is
- * kept by the array, so no address comes to be used again. */
+ * of each: of what is in the table, or in the upvalues of the function. A digest has the addresses
+ * of strings, functions, userdata and metatables; so the array holds these as well, in a table at
+ * [0]: an address that is used again would look like the value that had it first. */
 #include <moonloop_lua.h>
 #include <stdio.h>
 
@@ -18,8 +19,8 @@
 static const char array_key, digests_key;
 
 struct collection {
-    int array, seen; /* stack slots: tables and functions found; true for each */
-    size_t count, values;
+    int array, seen, held; /* stack slots: tables and functions found; true for each; the rest */
+    size_t count, values, held_count;
 };
 
 /* Values of the host that nobody can change. */
@@ -45,7 +46,14 @@ static bool has_upvalues(lua_State *L)
     return has;
 }
 
-/* [-1, +0] Adds the value on top if it can hold others. */
+/* [-1, +0] */
+ML_RAISES static void hold_value(lua_State *L, struct collection *found)
+{
+    lua_rawseti(L, found->held, (lua_Integer)++found->held_count);
+}
+
+/* [-1, +0] Adds the value on top if it can hold others, and holds it if the collector may free it.
+ */
 ML_RAISES static void collect_value(lua_State *L, struct collection *found)
 {
     int type = lua_type(L, -1);
@@ -56,6 +64,12 @@ ML_RAISES static void collect_value(lua_State *L, struct collection *found)
         end_read_sets(script_of(L),
                       "it keeps a value of which it cannot be told whether it changes");
     bool holds = type == LUA_TTABLE || (type == LUA_TFUNCTION && has_upvalues(L));
+    bool is_freed = type == LUA_TSTRING || type == LUA_TUSERDATA ||
+                    (type == LUA_TFUNCTION && !lua_iscfunction(L, -1));
+    if (!holds && is_freed && !script_of(L)->kept_place[0]) {
+        hold_value(L, found);
+        return;
+    }
     lua_pushvalue(L, -1);
     if (!holds || script_of(L)->kept_place[0] || lua_rawget(L, found->seen) != LUA_TNIL) {
         lua_pop(L, 2);
@@ -83,7 +97,7 @@ ML_RAISES static void collect_fields(lua_State *L, struct collection *found)
 {
     if (lua_getmetatable(L, -1)) {
         if (is_shape(L, -2))
-            lua_pop(L, 1);
+            hold_value(L, found);
         else
             collect_value(L, found);
     }
@@ -116,6 +130,8 @@ ML_RAISES static void keep_digests(lua_State *L, const struct collection *found)
         lua_pop(L, 1);
     }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &digests_key);
+    lua_pushvalue(L, found->held);
+    lua_rawseti(L, found->array, 0);
     lua_pushvalue(L, found->array);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &array_key);
     script_of(L)->kept_count = found->count;
@@ -125,8 +141,9 @@ ML_RAISES void script_kept_find(lua_State *L)
 {
     struct ml_script *script = script_of(L);
     int top = lua_gettop(L);
-    struct collection found = {.array = top + 1, .seen = top + 2};
-    luaL_checkstack(L, 10, NULL);
+    struct collection found = {.array = top + 1, .seen = top + 2, .held = top + 3};
+    luaL_checkstack(L, 12, NULL);
+    lua_newtable(L);
     lua_newtable(L);
     lua_newtable(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, script->reconcile_ref);

@@ -8,11 +8,11 @@ return moonloop.controller {
   reconciles = Thing,
   reconcile = function(_, ctx)
     if pcall(setmetatable, ctx, nil) then error "ESCAPED: ctx has no guard" end
-    rawset(ctx, "now", function() return 0 end)
-    pcall(table.insert, ctx, 1)
+    if pcall(rawset, ctx, "now", function() return 0 end) then error "ESCAPED: ctx took a value" end
+    if pcall(table.insert, ctx, 1) then error "ESCAPED: ctx took an element" end
     pcall(table.sort, ctx)
-    pcall(next, ctx)
-    for key in pairs(ctx) do rawset(ctx, key, nil) end
+    pcall(table.move, { 1, 2 }, 1, 2, 1, ctx)
+    if pcall(next, ctx) or pcall(pairs, ctx) then error "ESCAPED: ctx shows its fields" end
     if ctx.now() < 1 then error "ESCAPED: ctx.now was replaced" end
   end,
 }

@@ -1,6 +1,8 @@
 /* Which runs have a read set, and what ends read sets for a script. */
 #include "script_world.h"
 
+#include "script/internal.h"
+
 struct reading {
     char why[128]; /* "reads", or why there are none; empty until the run has ended */
     size_t lists;
@@ -190,6 +192,75 @@ static void test_table_of_a_library_or_the_environment_ends_read_sets(void **sta
     ends_reads("", "rawset(_ENV, 'extra', 1)", "'_ENV'");
 }
 
+/* The script replaces what it kept. The first value stays in memory, or the next one may get its
+ * address and look like it. Under ASan nothing is freed that is looked at here. */
+static void test_value_that_is_compared_by_its_address_is_held(void **state)
+{
+    (void)state;
+    static const char *const values[] = {
+        "('x'):rep(100)",
+        "'short' .. 1",
+        "{ 1 }",
+        "function() end",
+        "moonloop.kind('v1', 'Held')",
+        "require('cjson').decode('{\"a\":1}')",
+        "require('cjson').decode('1e999')",
+    };
+    for (size_t i = 0; i < ML_COUNT(values); i++) {
+        struct world w;
+        struct reading reading;
+        ML_AUTO_FREE char *prelude = ml_asprintf("local moonloop = require 'moonloop'\n"
+                                                 "local kept = %s\nlocal key = { [kept] = 1 }\n",
+                                                 values[i]);
+        world_open_file(&w, prelude, "nil", "kept = 1 for k in pairs(key) do key[k] = nil end",
+                        NULL);
+        lua_State *L = w.script->L;
+        lua_rawgeti(L, LUA_REGISTRYINDEX, w.script->reconcile_ref);
+        const char *name = "";
+        for (int up = 1; strcmp(name, "kept") != 0; up++) {
+            lua_settop(L, 1);
+            name = lua_getupvalue(L, 1, up);
+            assert_non_null(name);
+        }
+        const char *at = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : lua_topointer(L, 2);
+        lua_settop(L, 0);
+        run(&w, &reading);
+        lua_gc(L, LUA_GCCOLLECT, 0);
+        lua_gc(L, LUA_GCCOLLECT, 0);
+        volatile char first = *at; /* ASan says whether it is there */
+        (void)first;
+        assert_non_null(ml_script_reads_off(w.script));
+        world_close(&w);
+    }
+}
+
+/* ctx is the same in all runs. */
+static void test_ctx_takes_nothing_that_would_outlive_the_run(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "rawset(ctx, 'x', 1)",
+        "table.insert(ctx, 1)",
+        "table.move({ 1 }, 1, 1, 1, ctx)",
+        "setmetatable(ctx, {})",
+        "moonloop.array(ctx)",
+        "moonloop.recreate(ctx)",
+        "ctx.x = 1",
+        "ctx[1] = 1",
+        "table.sort(ctx)",
+        "table.remove(ctx)",
+        "rawset(ctx, 1, 1)",
+        "ctx.get.x = 1",
+    };
+    for (size_t i = 0; i < ML_COUNT(ways); i++) {
+        ML_AUTO_FREE char *body = ml_asprintf("assert(not pcall(function() %s end))\n"
+                                              "assert(not pcall(rawget, ctx, 'x'))\n"
+                                              "assert(not pcall(next, ctx))",
+                                              ways[i]);
+        expect_of("local moonloop = require 'moonloop'\n", "nil", body, "reads", 0);
+    }
+}
+
 /* A constant table that is only read, one that came from JSON, and locals of the run. */
 static void test_what_only_the_run_changes_leaves_read_sets(void **state)
 {
@@ -262,6 +333,8 @@ int main(void)
         cmocka_unit_test(test_run_that_failed_has_none),
         cmocka_unit_test(test_run_that_caught_the_end_of_memory_has_none),
         cmocka_unit_test(test_variable_that_outlives_a_run_ends_read_sets),
+        cmocka_unit_test(test_value_that_is_compared_by_its_address_is_held),
+        cmocka_unit_test(test_ctx_takes_nothing_that_would_outlive_the_run),
         cmocka_unit_test(test_table_of_a_library_or_the_environment_ends_read_sets),
         cmocka_unit_test(test_what_only_the_run_changes_leaves_read_sets),
         cmocka_unit_test(test_watch_function_that_keeps_something_ends_read_sets),
