@@ -105,12 +105,13 @@ api.modules[2] = {
       .. "this object controls; `index` and `key`: [only objects with that key](reading.md#who-refers-to-it).",
   },
   {
-    name = "ensure", call = "ctx.ensure(object)",
-    params = { { "object", "moonloop.Manifest" } }, returns = { OBJECT },
+    name = "ensure", call = "ctx.ensure(object [, {WriteOptions}])",
+    params = { { "object", "moonloop.Manifest" }, { "options?", "moonloop.WriteOptions" } }, returns = { OBJECT },
     errors = "AlreadyExists Invalid NotFound Forbidden LimitExceeded",
     doc = "The object of that name. Creates it if there is none, and returns when the cache shows it. If an object of "
-      .. "an owned kind exists and this object does not control it: `AlreadyExists`, which names its controller. An "
-      .. "existing object is not changed: `apply` does that.",
+      .. "an owned kind exists and this object does not control it: `AlreadyExists`, which "
+      .. "[says whose it is](children.md#whose-an-object-is). Nothing else of an existing object is changed: `apply` "
+      .. "does that.",
   },
   {
     name = "create", call = "ctx.create(object)",
@@ -119,12 +120,14 @@ api.modules[2] = {
     doc = "Creates the object without a look at the cache: `AlreadyExists` if there is one of that name.",
   },
   {
-    name = "apply", call = "ctx.apply(object)",
-    params = { { "object", "moonloop.Manifest" } }, returns = { OBJECT },
-    errors = "Invalid NotFound Forbidden LimitExceeded",
-    doc = "Server-side apply: sets the given fields (and takes them over from other managers), leaves other fields "
-      .. "alone, creates the object if it is missing. Sent only when the object or the given fields have changed since "
-      .. "the last time.",
+    name = "apply", call = "ctx.apply(object [, {WriteOptions}])",
+    params = { { "object", "moonloop.Manifest" }, { "options?", "moonloop.WriteOptions" } }, returns = { OBJECT },
+    errors = "AlreadyExists Invalid NotFound Forbidden LimitExceeded",
+    doc = "Server-side apply: sets the given fields (and takes them over from other managers), removes those that this "
+      .. "controller set before and that are not given any more, leaves other fields alone, creates the object if it "
+      .. "is missing. If an object of an owned kind exists and this object does not control it: `AlreadyExists`, which "
+      .. "[says whose it is](children.md#whose-an-object-is). Sent only when the object or the given fields have "
+      .. "changed since the last time that this process applied it.",
   },
   {
     name = "patch", call = "ctx.patch(object, changes)",
@@ -433,6 +436,23 @@ type_of { name = "Controller", doc = "Made by `moonloop.controller`." }
 type_of { name = "Null", doc = "JSON's `null`." }
 
 type_of {
+  name = "WriteOptions", list = "write",
+  {
+    "adopt?", "boolean", "`true`: takes over an object that [nobody controls](children.md#whose-an-object-is), whoever "
+      .. "made it.",
+  },
+}
+
+type_of {
+  name = "Owned", list = "owned", doc = "An entry of `owns`: a kind, and how the script owns its objects.",
+  { "kind", "moonloop.Kind" },
+  {
+    "adopt?", "boolean", "`true`: `ctx.ensure`, `ctx.apply` and `children` take over objects of this kind that "
+      .. "[nobody controls](children.md#whose-an-object-is), whoever made them.",
+  },
+}
+
+type_of {
   name = "OwnerReference",
   { "apiVersion", "string" },
   { "kind", "string" },
@@ -629,6 +649,10 @@ type_of {
       .. "`credentials`, `dev`, `election`, `host`, `informer`, `log`, `scripts`, `shard`, `watchdog`.",
   },
   {
+    "formerly?", "string[]", "Names that the controller had before, at most 8: "
+      .. "[another name](children.md#another-name).",
+  },
+  {
     "reconciles", "moonloop.Kind", "The kind whose objects are reconciled: each object once at the start, and after "
       .. "each change. The status that the script itself returned is no such change.",
   },
@@ -648,9 +672,11 @@ type_of {
       .. "always count.",
   },
   {
-    "owns?", "moonloop.Kind[]", "A list of kinds. The reconciled object becomes the controller owner of each object of "
-      .. "these kinds that the script creates: deleting the owner deletes them, and a change of one of them calls "
-      .. "`reconcile` for the owner.",
+    "owns?", "(moonloop.Kind|moonloop.Owned)[]", "A list of kinds. The reconciled object becomes the controller owner "
+      .. "of each object of these kinds that the script creates: deleting the owner deletes them, and a change of one "
+      .. "of them calls `reconcile` for the owner. `{ kind = Kind, adopt = true }` in place of a kind: objects that "
+      .. "[nobody controls](children.md#whose-an-object-is) are taken over. Not the kind in `reconciles`: "
+      .. "[what to do then](children.md#an-object-of-its-own-kind).",
   },
   { "watches?", "moonloop.Watch[]", "A list of `moonloop.watch(…)`: changes that concern more than the owner." },
   {

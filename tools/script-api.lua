@@ -396,7 +396,7 @@ local LETTERS = {
   ["moonloop.Beside"] = "t", ["moonloop.Date"] = "d", ["moonloop.Declaration"] = "T", ["moonloop.Kind"] = "k",
   ["moonloop.ListOptions"] = "q", ["moonloop.HttpRequest"] = "t", ["moonloop.Manifest"] = "o",
   ["moonloop.Object"] = "o",
-  ["moonloop.Selection"] = "e", ["moonloop.When"] = "w",
+  ["moonloop.Selection"] = "e", ["moonloop.When"] = "w", ["moonloop.WriteOptions"] = "t",
 }
 
 local function letters_of(entry)

@@ -1,5 +1,6 @@
 -- Gives a namespace a copy of a ConfigMap, kept equal to its source, when an annotation asks:
 --   copier.moonloop.dev/from: "NAMESPACE/NAME"
+-- A ConfigMap of that name that somebody else made is left alone.
 local moonloop = require "moonloop"
 
 local Namespace = moonloop.kind("v1", "Namespace")
@@ -8,6 +9,23 @@ local ConfigMap = moonloop.kind("v1", "ConfigMap")
 local function wanted(namespace)
   return namespace.metadata.annotations["copier.moonloop.dev/from"]
 end
+
+-- What a patch has to do for the copy to have no keys but those of its source; nil: nothing.
+local function extra_keys(copy, source)
+  local changes
+  for _, field in ipairs { "data", "binaryData" } do
+    local given = source[field] or {}
+    for key in pairs(copy[field] or {}) do
+      if given[key] == nil then
+        changes = changes or {}
+        changes[field] = changes[field] or {}
+        changes[field][key] = moonloop.null
+      end
+    end
+  end
+  return changes
+end
+
 
 return moonloop.controller {
   name = "configmap-copier",
@@ -31,10 +49,13 @@ return moonloop.controller {
     if not source or from_namespace == namespace.metadata.name then
       return -- nothing asked for, or not there yet: its creation brings us back
     end
-    local copy = { name = from_name, namespace = namespace.metadata.name }
-    assert(ctx.apply {
-      apiVersion = "v1", kind = "ConfigMap", metadata = copy,
+    local copy = assert(ctx.apply {
+      apiVersion = "v1", kind = "ConfigMap", metadata = { name = from_name, namespace = namespace.metadata.name },
       data = source.data, binaryData = source.binaryData,
     })
+    local extra = extra_keys(copy, source)
+    if extra then
+      ctx.patch(copy, extra)
+    end
   end,
 }

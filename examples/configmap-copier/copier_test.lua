@@ -46,6 +46,28 @@ describe("configmap-copier", function()
     world.expect(ConfigMap, "settings", { data = { k = "1" } }, "shop")
   end)
 
+  it("has no key that the source has not, whoever put it there", function()
+    world.apply { configmap("settings", "1"), namespace("shop", "default/settings") }
+    world.patch(ConfigMap, "settings", { data = { mine = "1" }, binaryData = { mine2 = "MQ==" } }, nil, "shop")
+    assert.same({ k = "1" }, world.get(ConfigMap, "settings", "shop").data)
+    assert.same({}, world.get(ConfigMap, "settings", "shop").binaryData or {})
+    world.patch(ConfigMap, "settings", { data = { more = "2" } })
+    assert.same({ k = "1", more = "2" }, world.get(ConfigMap, "settings", "shop").data)
+    world.patch(ConfigMap, "settings", { data = { more = moonloop.null } })
+    assert.same({ k = "1" }, world.get(ConfigMap, "settings", "shop").data)
+  end)
+
+  it("leaves a ConfigMap of the name alone that somebody else made", function()
+    local theirs = configmap("settings", "theirs")
+    theirs.metadata.namespace = "shop"
+    world.apply { namespace "shop", theirs }
+    world.apply { configmap("settings", "1"), namespace("shop", "default/settings") }
+    world.expect(ConfigMap, "settings", { data = { k = "theirs" } }, "shop")
+    assert.is_nil(world.get(ConfigMap, "settings", "shop").metadata.ownerReferences)
+    world.advance "1s"
+    assert.matches("exists and is controlled by nothing", world.events(Namespace, "shop")[1].note)
+  end)
+
   it("makes nothing in a namespace that asks for nothing, for itself, or for what is no name", function()
     world.apply { configmap("settings", "1"), namespace "quiet", namespace("odd", "settings") }
     world.patch(Namespace, "default", { metadata = { annotations = {

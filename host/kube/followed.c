@@ -19,12 +19,16 @@ struct ml_str ml_followed_annotation(struct ml_str json, const char *name)
     return (struct ml_str){raw.ptr + 1, raw.len - 2};
 }
 
-bool ml_followed_key(const struct ml_object *object, const char *controller, struct ml_buf *out_key)
+bool ml_followed_key(const struct ml_object *object, const char *controller,
+                     const char *const *formerly, struct ml_buf *out_key)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
     ml_object_json(object, &json);
     struct ml_str mark = ml_followed_annotation(ml_buf_str(&json), ML_FOLLOWED_OWNER);
-    if (!ml_str_is(ml_str_cut(&mark, ' '), controller))
+    struct ml_str name = ml_str_cut(&mark, ' ');
+    while (*formerly && !ml_str_is(name, *formerly))
+        formerly++;
+    if (!ml_str_is(name, controller) && !*formerly)
         return false;
     struct ml_str key = ml_str_cut(&mark, ' ');
     return key.len > 0 && mark.len > 0 && ml_buf_append_str(out_key, key);

@@ -15,6 +15,6 @@ void ml_followed_mark(const char *controller, const struct ml_object *owner, str
 struct ml_str ml_followed_annotation(struct ml_str json, const char *name);
 
 /* Appends the key of the object that this one belongs to by the annotation. False: none that this
- * controller follows. */
+ * controller follows, by its name or one of `formerly`, up to NULL. */
 bool ml_followed_key(const struct ml_object *object, const char *controller,
-                     struct ml_buf *out_key);
+                     const char *const *formerly, struct ml_buf *out_key);

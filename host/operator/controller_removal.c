@@ -16,6 +16,8 @@ bool controller_call_of(const struct ml_controller *self, const struct ml_object
     bool finalizes = self->current->declaration->finalizes && !self->removal.on;
     if (carries && !finalizes)
         *out = ML_CALL_RELEASE;
+    else if (!ml_object_deleting(object) && ml_finalizer_is_former(self->current, object))
+        *out = ML_CALL_TAKE_OVER;
     else if (ml_object_deleting(object))
         *out = ML_CALL_FINALIZE;
     else

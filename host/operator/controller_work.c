@@ -270,7 +270,7 @@ static void keep_failure(struct ml_controller *self, struct ml_str key,
 static void update_circuit(struct work *work, const struct ml_result *result)
 {
     struct ml_controller *self = work->controller;
-    if (work->call == ML_CALL_RELEASE) /* no code of the script ran */
+    if (!ml_call_runs_script(work->call))
         return;
     if (result->limit)
         controller_limit_hit(self, object_of_key(self, work->key), &result->err);
@@ -448,7 +448,7 @@ static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_pri
     work->call = call;
     work->started_ns = ml_clock_monotonic(self->cluster->clock);
     work->cause = ml_map_remove(&self->causes, key);
-    work->probes = call != ML_CALL_RELEASE && ml_circuit_begin(&self->circuit);
+    work->probes = ml_call_runs_script(call) && ml_circuit_begin(&self->circuit);
     ml_list_push(&self->works, &work->node);
     self->in_flight++;
     self->low_in_flight += priority == ML_PRIORITY_LOW;

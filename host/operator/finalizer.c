@@ -7,8 +7,16 @@
 
 bool ml_finalizer_carries(const struct ml_revision *revision, const struct ml_object *object)
 {
+    const struct ml_declaration *declaration = revision->declaration;
     return ml_object_has_finalizers(object) &&
-           ml_finalizers_have(object, ml_str_of(revision->declaration->finalizer));
+           (ml_finalizers_have(object, ml_str_of(declaration->finalizer)) ||
+            ml_finalizers_have_any(object, declaration->former_finalizers));
+}
+
+bool ml_finalizer_is_former(const struct ml_revision *revision, const struct ml_object *object)
+{
+    return ml_object_has_finalizers(object) &&
+           ml_finalizers_have_any(object, revision->declaration->former_finalizers);
 }
 
 bool ml_finalizer_lacks(const struct ml_revision *revision, const struct ml_object *object)
@@ -22,7 +30,7 @@ struct ml_writer_call *ml_finalizer_write(struct ml_revision *revision, struct m
 {
     ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
     ml_finalizers_patch(object, ml_object_rv(object), ml_str_of(revision->declaration->finalizer),
-                        add, &patch);
+                        revision->declaration->former_finalizers, add, &patch);
     const struct ml_write write = {
         .request =
             {

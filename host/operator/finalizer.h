@@ -8,7 +8,10 @@
 #include "operator/revision.h"
 #include "state/writer.h"
 
+/* Does the object carry it, or one of a name that the controller had? */
 bool ml_finalizer_carries(const struct ml_revision *revision, const struct ml_object *object);
+/* One of a name that the controller had. ml_finalizer_write takes these off in any case. */
+bool ml_finalizer_is_former(const struct ml_revision *revision, const struct ml_object *object);
 /* The object has to carry it before something is written for it, and does not. */
 bool ml_finalizer_lacks(const struct ml_revision *revision, const struct ml_object *object);
 

@@ -157,7 +157,8 @@ static bool is_called_failed(const struct ml_revision *revision, const struct ml
     struct ml_str conditions = {NULL, 0};
     ml_object_json(object, &json);
     ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
-    return ml_reconciled_failed(conditions, revision->declaration->name);
+    return ml_reconciled_failed(conditions, revision->declaration->name,
+                                revision->declaration->formerly);
 }
 
 /* Of the reconciled object only a change of its status may not matter. */

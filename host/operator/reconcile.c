@@ -150,22 +150,24 @@ static void tell_unfinished(struct ml_reconcile *self)
 
 /* An object that is gone has no finalizer. One that stays is reconciled by whoever has no finalizer
  * any more. */
-static void on_finalizer_removed(void *context, struct ml_str body, const struct ml_err *err)
+static void on_finalizer_written(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_reconcile *self = context;
     (void)body;
     self->writing = NULL;
     if (err && err->kind != ML_ENOT_FOUND)
-        reconcile_fail_write(self, err, "remove the finalizer");
+        reconcile_fail_write(self, err,
+                             self->call == ML_CALL_TAKE_OVER ? "take over the finalizer"
+                                                             : "remove the finalizer");
     else if (!ml_object_deleting(self->object))
         self->result.requeue_after_ns = 0;
     reconcile_finish(self);
 }
 
-static void remove_finalizer(struct ml_reconcile *self)
+static void write_finalizer(struct ml_reconcile *self, bool add)
 {
     self->result.writes++;
-    self->writing = ml_finalizer_write(self->revision, self->object, false, on_finalizer_removed,
+    self->writing = ml_finalizer_write(self->revision, self->object, add, on_finalizer_written,
                                        self);
 }
 
@@ -186,7 +188,7 @@ static void on_script_result(void *context, struct ml_result *result)
     self->run = NULL;
     take_result(self, result);
     if (self->result.finalized) {
-        remove_finalizer(self);
+        write_finalizer(self, false);
         return;
     }
     tell_unfinished(self);
@@ -224,8 +226,8 @@ static void start_release(struct ml_reconcile *self)
                                       .err = ML_ERR_INIT,
                                       .requeue_after_ns = -1,
                                       .requeue_at_ns = -1,
-                                      .finalized = true};
-    remove_finalizer(self);
+                                      .finalized = self->call == ML_CALL_RELEASE};
+    write_finalizer(self, self->call == ML_CALL_TAKE_OVER);
 }
 
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
@@ -241,7 +243,7 @@ struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_
     self->done = done;
     self->context = context;
     ml_turn_init(&self->start, start_script, self);
-    if (call == ML_CALL_RELEASE)
+    if (!ml_call_runs_script(call))
         start_release(self);
     else
         ml_turn_wait(&self->start, revision->payer);

@@ -11,9 +11,16 @@ struct ml_reconcile;
 
 enum ml_reconcile_call {
     ML_CALL_RECONCILE,
-    ML_CALL_FINALIZE, /* the object is being deleted, and carries the finalizer */
-    ML_CALL_RELEASE,  /* no function is called: the finalizer is removed */
+    ML_CALL_FINALIZE,  /* the object is being deleted, and carries the finalizer */
+    ML_CALL_RELEASE,   /* no function is called: the finalizer is removed */
+    ML_CALL_TAKE_OVER, /* likewise: the finalizer of a name that the controller had becomes its own,
+                          as that name may be gone from the script when the object goes */
 };
+
+static inline bool ml_call_runs_script(enum ml_reconcile_call call)
+{
+    return call == ML_CALL_RECONCILE || call == ML_CALL_FINALIZE;
+}
 
 /* How it ended: what the script returned, or why its status could not be written. The write of the
  * status counts among `writes`. `finalized`: the finalizer was removed. `result` lives during the

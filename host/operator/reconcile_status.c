@@ -27,6 +27,7 @@ static bool says_reconciled(const struct ml_reconcile *self, struct ml_reconcile
     bool good = self->result.outcome == ML_OUTCOME_OK;
     *out = (struct ml_reconciled){
         .controller = self->revision->declaration->name,
+        .formerly = self->revision->declaration->formerly,
         .failure = good && self->unfinished ? REASON_UNFINISHED : reconcile_failure_reason(self),
         .message = good && self->unfinished ? self->unfinished : reconcile_failure_text(self),
     };

@@ -28,15 +28,24 @@ static bool is_said_by(struct ml_str condition, const char *controller)
            strncmp(message + len, ": ", 2) == 0;
 }
 
+static bool is_ours(struct ml_str condition, const char *controller, const char *const *formerly)
+{
+    for (; formerly && *formerly; formerly++)
+        if (is_said_by(condition, *formerly))
+            return true;
+    return is_said_by(condition, controller);
+}
+
 static bool is_false(struct ml_str condition)
 {
     return field_is(condition, "status", ML_STR("False"));
 }
 
-bool ml_reconciled_failed(struct ml_str conditions, const char *controller)
+bool ml_reconciled_failed(struct ml_str conditions, const char *controller,
+                          const char *const *formerly)
 {
     struct ml_str condition = ml_conditions_find(conditions, ML_STR(ML_CONDITION_RECONCILED));
-    return condition.len > 0 && is_false(condition) && is_said_by(condition, controller);
+    return condition.len > 0 && is_false(condition) && is_ours(condition, controller, formerly);
 }
 
 /* How long the place of a message is: "cnat: cnat.lua:12: ", up to the second ": ". */
@@ -112,7 +121,7 @@ void ml_reconciled_condition(struct ml_str conditions, int64_t generation,
 {
     struct ml_str before = ml_conditions_find(conditions, ML_STR(ML_CONDITION_RECONCILED));
     bool failed = before.len > 0 && is_false(before);
-    if (failed && !is_said_by(before, reconciled->controller))
+    if (failed && !is_ours(before, reconciled->controller, reconciled->formerly))
         return;
     if (!reconciled->failure) {
         if (failed)

@@ -14,6 +14,8 @@
 /* How a reconcile ended. */
 struct ml_reconciled {
     const char *controller;
+    const char *const
+        *formerly;       /* names that it had, up to NULL: what these said is its own, too */
     const char *failure; /* the reason, in CamelCase; NULL: it was good */
     const char *message; /* of the failure; one line */
 };
@@ -25,5 +27,7 @@ struct ml_reconciled {
 void ml_reconciled_condition(struct ml_str conditions, int64_t generation,
                              const struct ml_reconciled *reconciled, struct ml_buf *out);
 
-/* Does status.conditions say that a reconcile of this controller failed? */
-bool ml_reconciled_failed(struct ml_str conditions, const char *controller);
+/* Does status.conditions say that a reconcile of this controller failed, or of one of `formerly`?
+ */
+bool ml_reconciled_failed(struct ml_str conditions, const char *controller,
+                          const char *const *formerly);

@@ -80,7 +80,8 @@ static bool owner_key(const struct ml_revision *self, struct ml_object *object,
         return false;
     if (!ml_object_controller(object, &owner))
         return self->declaration->finalizes && kind->namespaced &&
-               ml_followed_key(object, self->declaration->name, out_key);
+               ml_followed_key(object, self->declaration->name, self->declaration->formerly,
+                               out_key);
     if (!ml_str_is(owner.group, kind->group) || !ml_str_is(owner.kind, kind->kind))
         return false;
     if (kind->namespaced)

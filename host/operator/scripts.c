@@ -147,7 +147,7 @@ bool ml_scripts_webhook(const struct ml_scripts *self, struct ml_str name,
     ml_list_each_entry (const struct slot, slot, &self->slots)
         for (size_t which = 0; which < 2; which++)
             if (slot_webhook(slot, which, &target) &&
-                ml_str_is(name, ml_script_declaration(target.script)->name)) {
+                ml_declaration_is_called(ml_script_declaration(target.script), name)) {
                 *out = target;
                 return true;
             }

@@ -102,8 +102,9 @@ bool feed_is_empty(const struct feed *feed);
 
 /* scripts_removal.c */
 
-/* The controller of the slot ends: first its finalizers go, then it stops. */
-void slot_drain(struct slot *slot, struct ml_controller *controller);
+/* The controller of the slot ends: first its finalizers go, if it `removes_finalizers` and no other
+ * one takes them over, then it stops. */
+void slot_drain(struct slot *slot, struct ml_controller *controller, bool removes_finalizers);
 /* Begins to remove its controller, unless that is being done. */
 void slot_remove(struct slot *slot);
 /* No object carries the finalizer of the controller any more. */

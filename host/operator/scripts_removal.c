@@ -7,13 +7,13 @@
 /* An editor or git may put a file back that it has just taken away. */
 #define MISSING_NS ML_NS_PER_S
 
-void slot_drain(struct slot *slot, struct ml_controller *controller)
+void slot_drain(struct slot *slot, struct ml_controller *controller, bool removes_finalizers)
 {
     struct ml_scripts *self = slot->feed->scripts;
     ml_assert(self->draining_count < CONTROLLERS_MAX);
     self->draining[self->draining_count++] = controller;
     slot->draining++;
-    if (ml_controller_current(controller))
+    if (removes_finalizers && ml_controller_current(controller))
         ml_controller_remove(controller);
     else
         ml_controller_stop(controller);
@@ -56,7 +56,7 @@ void slot_on_removed(void *context, struct ml_controller *controller, size_t cou
     ml_controller_stop(controller);
     if (!has_successor) {
         slot->controller = NULL;
-        slot_drain(slot, controller);
+        slot_drain(slot, controller, true);
         free(slot->removed);
         slot->removed = ml_strdup(ml_controller_name(controller));
         if (slot->missing)

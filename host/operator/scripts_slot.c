@@ -71,13 +71,21 @@ static const struct slot *slot_with_name(const struct slot *mine, const char *na
     return NULL;
 }
 
+/* Does it say that it was the other one formerly? */
+static bool takes_over(const struct ml_controller *controller, const struct ml_controller *other)
+{
+    struct ml_script *script = ml_controller_current(controller);
+    return script && ml_declaration_is_called(ml_script_declaration(script),
+                                              ml_str_of(ml_controller_name(other)));
+}
+
 static void slot_on_live(void *context, struct ml_controller *controller, bool first)
 {
     struct slot *slot = context;
     struct ml_scripts *self = slot->feed->scripts;
     if (controller == slot->successor) {
         if (slot->controller) /* it was not removed meanwhile */
-            slot_drain(slot, slot->controller);
+            slot_drain(slot, slot->controller, !takes_over(controller, slot->controller));
         slot->controller = ml_take(&slot->successor);
         free(ml_take(&slot->removed));
     }
@@ -166,6 +174,21 @@ static bool slot_has_room(struct slot *slot, struct ml_err *err)
     return false;
 }
 
+/* Another file whose controller has a name that the script says was its own, or says that of the
+ * script's name, or NULL. Both would take the other's objects. */
+static const struct slot *slot_in_formerly(const struct slot *mine,
+                                           const struct ml_declaration *declaration)
+{
+    ml_list_each_entry (const struct slot, slot, &mine->feed->scripts->slots) {
+        const struct ml_script *script = slot == mine ? NULL : slot_script(slot);
+        const struct ml_declaration *other = script ? ml_script_declaration(script) : NULL;
+        if (other && (ml_declaration_is_called(declaration, ml_str_of(other->name)) ||
+                      ml_declaration_is_called(other, ml_str_of(declaration->name))))
+            return slot;
+    }
+    return NULL;
+}
+
 /* Nobody would watch the objects any more that carry the finalizer. */
 static bool slot_changes_kind(const struct slot *slot, const struct ml_script *script,
                               struct ml_err *err)
@@ -173,7 +196,7 @@ static bool slot_changes_kind(const struct slot *slot, const struct ml_script *s
     struct ml_script *runs = slot->controller ? ml_controller_current(slot->controller) : NULL;
     const struct ml_declaration *new = ml_script_declaration(script);
     const struct ml_declaration *old = runs ? ml_script_declaration(runs) : NULL;
-    if (!old || !old->finalizes || strcmp(old->name, new->name) != 0)
+    if (!old || !old->finalizes || !ml_declaration_is_called(new, ml_str_of(old->name)))
         return false;
     const struct ml_gvk *was = &old->kinds[0].gvk, *is = &new->kinds[0].gvk;
     if (ml_str_eq(was->group, is->group) && ml_str_eq(was->kind, is->kind))
@@ -190,6 +213,7 @@ void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprin
 {
     const char *name = ml_script_declaration(script)->name;
     const struct slot *other = slot_with_name(slot, name);
+    const struct slot *former = slot_in_formerly(slot, ml_script_declaration(script));
     bool renamed = slot->controller && !controller_has_name(slot->controller, name);
     if (slot_stays_removed(slot, name)) {
         slot->refused = 0;
@@ -202,6 +226,12 @@ void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprin
     if (other)
         ml_err_set(&err, ML_ESCRIPT, "%s: the name \"%s\" is taken by %s of %s", slot->file, name,
                    other->file, other->feed->source->name);
+    else if (former)
+        ml_err_set(&err, ML_ESCRIPT,
+                   "%s: formerly: controllers \"%s\" and \"%s\" of %s would be one, and both are "
+                   "loaded; end one of them, or take its name out of formerly",
+                   slot->file, name, ml_script_declaration(slot_script(former))->name,
+                   former->file);
     else if (scripts_remove_name(slot->feed->scripts, name))
         ml_err_set(&err, ML_ESCRIPT,
                    "%s: controller %s is being removed; this script is loaded after that",

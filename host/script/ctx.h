@@ -70,6 +70,10 @@ ML_RAISES void script_add_once(lua_State *L);
 
 /* secret.c */
 bool ctx_is_secret(const struct ml_gvk *gvk);
+/* Appends the Secret with its stringData encoded into its data, as the API server keeps it: what an
+ * apply sets there it can remove again. False, with nothing appended: there is nothing to encode,
+ * or the server has to refuse it. */
+bool secret_encode_strings(struct ml_str secret, struct ml_buf *out);
 /* Replaces the message of `err`, which a write of this Secret (JSON) came to, if it has a part of
  * a value: six bytes of it, or all of a shorter one, in base64 or as it is. */
 void secret_redact(struct ml_str secret, struct ml_err *err);

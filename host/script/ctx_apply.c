@@ -74,46 +74,27 @@ static struct ml_object *find_unchanged(struct ml_script *script, const struct w
     return object;
 }
 
-/* `hash`: of the body that was sent. */
-ML_RAISES static int apply_answered(lua_State *L, int status, lua_KContext hash)
+/* ---- one apply ----
+ *
+ * ctx.apply(object [, options]) and apply_child(child, label) go the same way: to the object in the
+ * cache, or to the server's where the cache cannot tell whose it is; then the apply, guarded by
+ * what was found; and, when its answer shows fields of this controller that its applies do not
+ * manage yet, these are joined and it is sent again. */
+
+static bool is_child(lua_State *L)
 {
-    struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind == 0) {
-        struct write_target target;
-        ctx_check_object(L, APPLY_CALL, &target);
-        remember_apply(run->thread.script, &target, (uint64_t)hash,
-                       ctx_plain_field(ctx_json_field(run->body, "metadata"), "resourceVersion"));
-    }
-    return ctx_write_answered(L, status, hash);
+    return lua_type(L, 2) == LUA_TSTRING;
 }
 
-ML_RAISES int ctx_apply(lua_State *L)
-{
-    struct ml_run *run = ctx_may_wait(L, APPLY_CALL);
-    struct write_target target;
-    lua_settop(L, 1);
-    ctx_check_object(L, APPLY_CALL, &target);
-    ctx_complete_object(L, &target);
-    struct ml_str body = ml_buf_str(&run->thread.script->body);
-    uint64_t hash = ml_hash(body);
-    struct ml_object *object = find_unchanged(run->thread.script, &target, hash);
-    if (object && !target.kind.selection->metadata_only) { /* apply returns the whole object */
-        ctx_note_written(run, &target);
-        script_push_object(L, object, 0);
-        return 1;
-    }
-    const struct ml_client_request request = {.verb = ML_VERB_APPLY, .body = body, .force = true};
-    ctx_send_write(L, "apply", &target, request, false);
-    return lua_yieldk(L, 0, (lua_KContext)hash, apply_answered);
-}
-
-/* ---- children ---- */
-
-ML_RAISES static struct write_target check_child(lua_State *L)
+ML_RAISES static struct write_target check_applied(lua_State *L)
 {
     struct write_target target;
-    ctx_check_object(L, luaL_checkstring(L, 2), &target);
-    target.followed = followed_is(L, &target);
+    bool child = is_child(L);
+    ctx_check_object(L, child ? lua_tostring(L, 2) : APPLY_CALL, &target);
+    if (child)
+        target.followed = followed_is(L, &target);
+    else
+        ctx_read_write_options(L, &target);
     return target;
 }
 
@@ -123,97 +104,159 @@ ML_RAISES static int child_is(lua_State *L, const char *state)
     return 1;
 }
 
-/* What is refused is no write: the children behind it get theirs in this run. `hash`: as in
- * apply_answered. */
-ML_RAISES static int child_answered(lua_State *L, int status ML_UNUSED, lua_KContext hash)
+/* What is refused is no write of a list of children: those behind it get theirs in this run. */
+ML_RAISES static int fail_apply(lua_State *L)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    if (run->err.kind) {
-        run->writes--;
-        return ctx_refuse_write(L, &run->err);
-    }
-    struct write_target target = check_child(L);
+    run->writes -= is_child(L);
+    return ctx_refuse_write(L, &run->err);
+}
+
+/* `hash`: of the body that was sent, without guards: what changes nothing is the same with any. */
+ML_RAISES static int finish_apply(lua_State *L, int status, lua_KContext hash)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run->err.kind)
+        return fail_apply(L);
+    struct write_target target = check_applied(L);
     remember_apply(run->thread.script, &target, (uint64_t)hash,
                    ctx_plain_field(ctx_json_field(run->body, "metadata"), "resourceVersion"));
+    if (!is_child(L))
+        return ctx_write_answered(L, status, hash);
     ctx_accept_write(run);
     return child_is(L, "applied");
 }
 
-/* The guards are not in the hash: what changes nothing is the same with any of them. */
-ML_RAISES static int send_child(lua_State *L, const struct write_target *target, uint64_t hash)
+ML_RAISES static void send_apply(lua_State *L, const struct write_target *target)
 {
-    struct ml_run *run = script_thread_of(L)->run;
-    if (run->writes >= run->thread.script->limits.writes_max)
-        return child_is(L, "full");
     ctx_complete_object(L, target);
     const struct ml_client_request request = {
-        .verb = ML_VERB_APPLY, .body = ml_buf_str(&run->thread.script->body), .force = true};
+        .verb = ML_VERB_APPLY, .body = ml_buf_str(&script_of(L)->body), .force = true};
     ctx_send_write(L, "apply", target, request, false);
-    return lua_yieldk(L, 0, (lua_KContext)hash, child_answered);
 }
 
-ML_RAISES static uint64_t hash_of_child(lua_State *L, const struct write_target *target)
+ML_RAISES static int fields_joined(lua_State *L, int status ML_UNUSED, lua_KContext hash)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    if (run->err.kind)
+        return fail_apply(L);
+    struct write_target target = check_applied(L);
+    target.guard_uid = ctx_plain_field(ctx_json_field(run->body, "metadata"), "uid");
+    run->writes--; /* it was counted when it was sent first */
+    send_apply(L, &target);
+    return lua_yieldk(L, 0, hash, finish_apply);
+}
+
+ML_RAISES static int apply_answered(lua_State *L, int status, lua_KContext hash)
+{
+    if (script_thread_of(L)->run->err.kind)
+        return fail_apply(L);
+    struct write_target target = check_applied(L);
+    if (ctx_send_joined_fields(L, &target))
+        return lua_yieldk(L, 0, hash, fields_joined);
+    return finish_apply(L, status, hash);
+}
+
+/* The target is claimed: writes it, if the run has a write left. */
+ML_RAISES static int apply_claimed(lua_State *L, const struct write_target *target, uint64_t hash)
+{
+    const struct ml_run *run = script_thread_of(L)->run;
+    if (is_child(L) && run->writes >= run->thread.script->limits.writes_max)
+        return child_is(L, "full");
+    send_apply(L, target);
+    return lua_yieldk(L, 0, (lua_KContext)hash, apply_answered);
+}
+
+/* The answer to a GET of the object. */
+ML_RAISES static int object_found(lua_State *L, int status ML_UNUSED, lua_KContext hash)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    struct write_target target = check_applied(L);
+    if (run->err.kind && run->err.kind != ML_ENOT_FOUND)
+        return ctx_fail(L, &run->err);
+    target.guard_absent = run->err.kind == ML_ENOT_FOUND;
+    if (!target.guard_absent && ctx_claim_answer(L, &target) == CLAIM_REFUSED)
+        return 2;
+    if (is_child(L) && !target.guard_absent &&
+        ctx_json_field(ctx_json_field(run->body, "metadata"), "deletionTimestamp").len > 0) {
+        ml_err_set(&run->err, ML_EALREADY_EXISTS, "%s %s is being deleted", target.kind.kind->kind,
+                   target.key);
+        return ctx_fail(L, &run->err); /* perhaps no watch tells when it is gone */
+    }
+    return apply_claimed(L, &target, (uint64_t)hash);
+}
+
+ML_RAISES static int ask_server(lua_State *L, const struct write_target *target, uint64_t hash)
+{
+    ctx_send_get(script_thread_of(L)->run, target);
+    return lua_yieldk(L, 0, (lua_KContext)hash, object_found);
+}
+
+/* `object`: the cached one, or NULL. */
+ML_RAISES static int claim_and_apply(lua_State *L, struct write_target *target,
+                                     const struct ml_object *object, uint64_t hash)
+{
+    const struct ml_selection *selection = target->kind.selection;
+    if (!object && target->owned && (selection->labels.len > 0 || selection->fields.len > 0))
+        return ask_server(L, target, hash); /* the watch may leave it out */
+    target->guard_absent = !object && target->owned;
+    switch (object ? ctx_claim_cached(L, target, object) : CLAIM_WRITE) {
+    case CLAIM_REFUSED:
+        return 2;
+    case CLAIM_ASK_SERVER:
+        return ask_server(L, target, hash);
+    case CLAIM_WRITE:
+    case CLAIM_ADOPT:
+        break;
+    }
+    return apply_claimed(L, target, hash);
+}
+
+ML_RAISES static uint64_t hash_of_body(lua_State *L, const struct write_target *target)
 {
     ctx_complete_object(L, target);
     return ml_hash(ml_buf_str(&script_of(L)->body));
 }
 
-/* The answer to a GET of an object that the label selector of the watch may leave out. */
-ML_RAISES static int child_found(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+ML_RAISES static int apply_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
-    struct ml_run *run = script_thread_of(L)->run;
-    struct write_target target = check_child(L);
-    struct ml_owner controller;
-    if (run->err.kind && run->err.kind != ML_ENOT_FOUND)
-        return ctx_fail(L, &run->err);
-    struct ml_str metadata = run->err.kind ? ML_STR("{}") : ctx_json_field(run->body, "metadata");
-    ctx_read_owners(metadata, &controller);
-    int results = run->err.kind ? 0 : ctx_fail_if_foreign(L, &target, &controller);
-    if (results > 0)
-        return results;
-    if (ctx_json_field(metadata, "deletionTimestamp").len >
-        0) { /* no watch tells when it is gone */
-        ml_err_set(&run->err, ML_EALREADY_EXISTS, "it is being deleted");
-        return ctx_fail(L, &run->err);
+    struct ml_run *run = ctx_may_wait(L, APPLY_CALL);
+    struct write_target target = check_applied(L);
+    /* What this run has made is absent in the cache until the cache has seen it. */
+    if (target.owned && children_is_wanted(run, &target.kind, target.key) &&
+        ctx_must_wait(L, APPLY_CALL, &target.kind))
+        return lua_yieldk(L, 0, 0, apply_now);
+    uint64_t hash = hash_of_body(L, &target);
+    struct ml_object *object = find_unchanged(run->thread.script, &target, hash);
+    if (object && !target.kind.selection->metadata_only) { /* apply returns the whole object */
+        ctx_note_written(run, &target);
+        script_push_object(L, object, 0);
+        return 1;
     }
-    uint64_t hash = hash_of_child(L, &target);
-    target.guard_absent = run->err.kind == ML_ENOT_FOUND;
-    target.guard_uid = ctx_plain_field(metadata, "uid");
-    return send_child(L, &target, hash);
+    return claim_and_apply(L, &target, ctx_cached(&target.kind, target.key), hash);
 }
 
-ML_RAISES static int apply_cached_child(lua_State *L, struct write_target *target,
-                                        struct ml_object *object, uint64_t hash)
+ML_RAISES int ctx_apply(lua_State *L)
 {
-    struct ml_run *run = script_thread_of(L)->run;
-    struct ml_owner controller = {.uid = {"", 0}};
-    ml_object_controller(object, &controller);
-    int results = target->followed ? followed_fail_if_foreign(L, target, object)
-                                   : ctx_fail_if_foreign(L, target, &controller);
-    if (results > 0)
-        return results;
-    bool leaves = ml_object_deleting(object);
-    if (leaves || find_unchanged(run->thread.script, target, hash)) {
-        ctx_note_written(run, target);
-        return child_is(L, leaves ? "leaving" : "kept");
-    }
-    target->guard_uid = ml_object_uid(object);
-    return send_child(L, target, hash);
+    lua_settop(L, 2);
+    if (is_child(L))
+        luaL_error(L, APPLY_CALL ": expected options as in { adopt = true }, got a string");
+    return apply_now(L, LUA_OK, 0);
 }
 
 ML_RAISES int ctx_apply_child(lua_State *L)
 {
     struct ml_run *run = ctx_may_wait(L, "children");
     lua_settop(L, 2);
-    struct write_target target = check_child(L);
-    uint64_t hash = hash_of_child(L, &target);
+    luaL_checkstring(L, 2);
+    struct write_target target = check_applied(L);
+    uint64_t hash = hash_of_body(L, &target);
     struct ml_object *object = ctx_cached(&target.kind, target.key);
-    if (object)
-        return apply_cached_child(L, &target, object, hash);
-    if (target.kind.selection->labels.len > 0) { /* none of these is followed */
-        ctx_send_get(run, &target);
-        return lua_yieldk(L, 0, 0, child_found);
-    }
-    target.guard_absent = true;
-    return send_child(L, &target, hash);
+    if (!object ||
+        !(ml_object_deleting(object) || find_unchanged(run->thread.script, &target, hash)))
+        return claim_and_apply(L, &target, object, hash);
+    if (ctx_claim_cached(L, &target, object) == CLAIM_REFUSED)
+        return 2;
+    ctx_note_written(run, &target);
+    return child_is(L, ml_object_deleting(object) ? "leaving" : "kept");
 }

@@ -4,9 +4,9 @@
 
 #define GET_CALL      "ctx.get(Kind, name [, namespace])"
 #define LIST_CALL     "ctx.list(Kind [, { namespace =, labels =, owned =, fields =, index =, key = }])"
-#define ENSURE_CALL   "ctx.ensure(object)"
+#define ENSURE_CALL   "ctx.ensure(object [, { adopt = }])"
 #define CREATE_CALL   "ctx.create(object)"
-#define APPLY_CALL    "ctx.apply(object)"
+#define APPLY_CALL    "ctx.apply(object [, { adopt = }])"
 #define PATCH_CALL    "ctx.patch(object, changes)"
 #define DELETE_CALL   "ctx.delete(object)"
 #define ONCE_CALL     "ctx.once(name, { key = function() … end } [, namespace])"

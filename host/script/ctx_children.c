@@ -44,6 +44,11 @@ static bool is_wanted(const struct ml_run *run, size_t kind, struct ml_str key)
     return ml_map_get(&run->wanted, (struct ml_str){text, (size_t)len}) != NULL;
 }
 
+bool children_is_wanted(const struct ml_run *run, const struct ctx_kind *kind, const char *key)
+{
+    return is_wanted(run, kind->index, ml_str_of(key));
+}
+
 /* ---- before the first write ---- */
 
 /* The whole truth about a kind can be said only of what the script sees. */
@@ -122,18 +127,24 @@ static int compare_descending(const void *a, const void *b)
                       ml_object_key(*(struct ml_object *const *)a));
 }
 
-/* A Secret of ctx.once, which goes with its owner alone: a run that does not call it must not lose
- * its values. */
-static bool is_once(struct ml_script *script, size_t kind, const struct ml_object *object)
+bool ctx_is_once(const struct ml_gvk *gvk, struct ml_str json)
 {
     struct ml_str label;
-    if (!ctx_is_secret(&script->declaration.kinds[kind].gvk))
+    return ctx_is_secret(gvk) &&
+           ml_json_find(json, &label, "metadata", "labels", "moonloop.dev/once", NULL) &&
+           ml_str_is(label, "\"true\"");
+}
+
+/* A Secret of ctx.once goes with its owner alone: a run that does not call it must not lose its
+ * values. */
+static bool is_once(struct ml_script *script, size_t kind, const struct ml_object *object)
+{
+    const struct ml_gvk *gvk = &script->declaration.kinds[kind].gvk;
+    if (!ctx_is_secret(gvk))
         return false;
     ml_buf_clear(&script->opened);
     ml_object_json(object, &script->opened);
-    return ml_json_find(ml_buf_str(&script->opened), &label, "metadata", "labels",
-                        "moonloop.dev/once", NULL) &&
-           ml_str_is(label, "\"true\"");
+    return ctx_is_once(gvk, ml_buf_str(&script->opened));
 }
 
 /* [-0, +1] A userdata with pointers to the objects of the kind that the reconciled object controls
@@ -318,12 +329,8 @@ ML_RAISES static int old_deleted(lua_State *L, int status ML_UNUSED, lua_KContex
 static const struct ml_object *find_old(const struct ml_run *run, const struct write_target *target)
 {
     const struct ml_object *object = ctx_cached(&target->kind, target->key);
-    struct ml_owner controller = {.uid = {NULL, 0}};
-    if (!object || ml_object_deleting(object))
-        return NULL;
-    bool owned = ml_object_controller(object, &controller) &&
-                 ml_str_eq(controller.uid, ml_object_uid(run->thread.object));
-    return (target->followed ? followed_is_ours(run, target, object) : owned) ? object : NULL;
+    bool stays = object && !ml_object_deleting(object) && ctx_controls(run, target, object);
+    return stays ? object : NULL;
 }
 
 /* The answer to a create that stores nothing: AlreadyExists says that the object is good, and only

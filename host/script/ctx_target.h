@@ -13,7 +13,9 @@ struct write_target {
     struct ml_str metadata;          /* its JSON */
     struct ml_str ns, name, uid, rv; /* uid, rv: empty when the object has none */
     struct ml_str guard_uid;         /* of the object that an apply must find; empty: of any */
+    struct ml_str guard_rv;          /* its version; empty: any */
     bool guard_absent;               /* an apply must find none */
+    bool adopt;                      /* an object that nobody controls is taken over */
     bool followed;                   /* a child that cannot have the owner reference */
     char key[CTX_KEY_MAX];
     bool owned; /* the reconciled object becomes its controller */
@@ -32,10 +34,35 @@ ML_RAISES void ctx_send_write(lua_State *L, const char *verb, const struct write
                               struct ml_client_request request, bool wait_for_cache);
 /* A GET of it; for the caller to yield. */
 void ctx_send_get(struct ml_run *run, const struct write_target *target);
-/* The object exists already. [-0, +2] nil and an error when it should have us as controller and
- * does not; returns how many results it pushed. */
-ML_RAISES int ctx_fail_if_foreign(lua_State *L, const struct write_target *target,
-                                  const struct ml_owner *controller);
+/* Writes the member ownerReferences: those of `metadata`, then ours. */
+void ctx_write_references(struct ml_json_writer *writer, const struct ml_script *script,
+                          const struct ml_object *owner, struct ml_str metadata);
+/* Reads the options of ctx.ensure and ctx.apply, a table at stack index 2 or nothing. */
+ML_RAISES void ctx_read_write_options(lua_State *L, struct write_target *target);
+
+/* ownership.c: may an object that exists be written? */
+enum claim {
+    CLAIM_WRITE,      /* yes; for an owned kind, `guard_uid` is set */
+    CLAIM_ADOPT,      /* yes, and it becomes ours thereby; `guard_rv` is set, too */
+    CLAIM_ASK_SERVER, /* send a GET, and ask ctx_claim_answer */
+    CLAIM_REFUSED,    /* no; nil and the error are pushed */
+};
+/* [-0, +0 or +2] Of the cached object. */
+ML_RAISES enum claim ctx_claim_cached(lua_State *L, struct write_target *target,
+                                      const struct ml_object *object);
+/* [-0, +0 or +2] Of the answer to a GET, while run->body lives. Never CLAIM_ASK_SERVER. */
+ML_RAISES enum claim ctx_claim_answer(lua_State *L, struct write_target *target);
+/* Does the reconciled object control it, by owner reference or mark? */
+bool ctx_controls(const struct ml_run *run, const struct write_target *target,
+                  const struct ml_object *object);
+/* After CLAIM_ADOPT: sends a patch that makes the reconciled object the controller and changes
+ * nothing else. For the caller to yield; it continues when the cache shows it. */
+ML_RAISES void ctx_send_adoption(lua_State *L, const struct write_target *target);
+/* run->body is the answer to an apply. If this controller has set fields of the object under other
+ * names or by other operations, sends a patch of managedFields that makes them fields of the apply,
+ * so that the next one removes those that it does not give. True: for the caller to yield, and then
+ * to apply again. */
+ML_RAISES bool ctx_send_joined_fields(lua_State *L, const struct write_target *target);
 
 /* "At x", or "nothing". */
 const char *ctx_owner_text(const struct ml_owner *owner, char out[OWNER_TEXT_MAX]);
@@ -51,6 +78,10 @@ size_t ctx_read_owners(struct ml_str metadata, struct ml_owner *out);
 /* The continuation of a write: the object as it was written, or nil and the error. */
 ML_RAISES int ctx_write_answered(lua_State *L, int status, lua_KContext context);
 ML_RAISES int ctx_delete(lua_State *L);
+/* once.c: adopt(secret) → the Secret as it was read, if nobody controls it and this controller made
+ * it, with the reconciled object as its controller; or nil and the error. Also of a kind in uses.
+ */
+ML_RAISES int ctx_adopt(lua_State *L);
 
 /* ctx_apply.c */
 ML_RAISES int ctx_apply(lua_State *L);
@@ -66,6 +97,9 @@ ML_RAISES void ctx_generate_name(lua_State *L, const char *call);
 void ctx_forget_generated(struct ml_run *run);
 
 /* ctx_children.c: the objects that a run wants to be there. `key`: as in write_target. */
+bool children_is_wanted(const struct ml_run *run, const struct ctx_kind *kind, const char *key);
+/* Is the object in this JSON a Secret of ctx.once? */
+bool ctx_is_once(const struct ml_gvk *gvk, struct ml_str json);
 ML_RAISES void children_note_wanted(lua_State *L, const struct ctx_kind *kind, const char *key);
 void children_forget_wanted(struct ml_run *run);
 extern const luaL_Reg script_children[]; /* functions of the library's `host` */
@@ -77,9 +111,4 @@ ML_RAISES void followed_check(lua_State *L, const struct write_target *target);
 /* The member "annotations" of its metadata, which says whose it is. */
 void followed_write_mark(struct ml_json_writer *writer, const struct ml_script *script,
                          const struct ml_object *owner);
-bool followed_is_ours(const struct ml_run *run, const struct write_target *target,
-                      const struct ml_object *object);
-/* As ctx_fail_if_foreign, for such an object in the cache. */
-ML_RAISES int followed_fail_if_foreign(lua_State *L, const struct write_target *target,
-                                       const struct ml_object *object);
 extern const luaL_Reg script_followed[]; /* functions of the library's `host` */

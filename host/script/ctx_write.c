@@ -67,6 +67,20 @@ ML_RAISES static void check_owner_namespace(lua_State *L, const struct write_tar
                lua_tostring(L, -1));
 }
 
+/* Encodes the stringData of the Secret in script->outgoing. Returns its metadata. */
+ML_RAISES static struct ml_str encode_strings(lua_State *L, struct ml_str metadata)
+{
+    struct ml_script *script = script_of(L);
+    ml_buf_clear(&script->body);
+    if (!secret_encode_strings(ml_buf_str(&script->outgoing), &script->body))
+        return metadata;
+    const struct ml_buf encoded = script->body;
+    script->body = script->outgoing;
+    script->outgoing = encoded;
+    script_cpu_check(L);
+    return ctx_json_field(ml_buf_str(&script->outgoing), "metadata");
+}
+
 ML_RAISES void ctx_check_object(lua_State *L, const char *call, struct write_target *target)
 {
     struct ml_buf *out = &script_of(L)->outgoing;
@@ -81,8 +95,10 @@ ML_RAISES void ctx_check_object(lua_State *L, const char *call, struct write_tar
     script_cpu_check(L);
     if (!ml_gvk_parse(api_version, kind, &gvk))
         luaL_error(L, "%s: the object needs apiVersion and kind, as in a manifest", call);
-    *target = (struct write_target){
-        .call = call, .kind = ctx_kind_of(L, &gvk), .metadata = metadata};
+    const struct ctx_kind found = ctx_kind_of(L, &gvk);
+    if (ctx_is_secret(&gvk))
+        metadata = encode_strings(L, metadata);
+    *target = (struct write_target){.call = call, .kind = found, .metadata = metadata};
     target->name = ctx_plain_field(metadata, "name");
     if (!ml_name_valid(target->name))
         luaL_error(L, "%s: the object needs a metadata.name that a URL can have%s", call,
@@ -100,6 +116,23 @@ ML_RAISES void ctx_check_object(lua_State *L, const char *call, struct write_tar
     target->uid = ctx_plain_field(metadata, "uid");
     target->rv = ctx_plain_field(metadata, "resourceVersion");
     target->owned = target->kind.use == ML_USE_OWNS;
+    target->adopt = script_of(L)->kinds[target->kind.index].adopts;
+}
+
+ML_RAISES void ctx_read_write_options(lua_State *L, struct write_target *target)
+{
+    if (lua_isnoneornil(L, 2))
+        return;
+    if (!lua_istable(L, 2))
+        luaL_error(L, "%s: expected options as in { adopt = true }, got a %s", target->call,
+                   luaL_typename(L, 2));
+    script_check_fields(L, target->call, "write", 2);
+    int type = script_push_field(L, 2, "adopt");
+    if (type != LUA_TNIL && type != LUA_TBOOLEAN)
+        luaL_error(L, "%s: adopt: expected true or false, got a %s", target->call,
+                   lua_typename(L, type));
+    target->adopt = target->adopt || lua_toboolean(L, -1);
+    lua_pop(L, 1);
 }
 
 /* An object that the label selector of the watch leaves out would never show in the cache: the
@@ -117,9 +150,8 @@ ML_RAISES static void check_watched_labels(lua_State *L, const struct write_targ
                lua_tostring(L, -1));
 }
 
-/* Writes the object's own references, then ours. */
-static void write_references(struct ml_json_writer *writer, const struct ml_script *script,
-                             const struct ml_object *owner, struct ml_str metadata)
+void ctx_write_references(struct ml_json_writer *writer, const struct ml_script *script,
+                          const struct ml_object *owner, struct ml_str metadata)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     const struct ml_kind *kind = script->binding.kinds[0];
@@ -159,6 +191,8 @@ static void write_guards(struct ml_json_writer *writer, const struct write_targe
         ml_json_put_string(writer, "uid", target->guard_uid);
     if (target->guard_absent)
         ml_json_put_string(writer, "resourceVersion", ML_STR(VERSION_OF_NOTHING));
+    else if (target->guard_rv.len > 0)
+        ml_json_put_string(writer, "resourceVersion", target->guard_rv);
 }
 
 ML_RAISES void ctx_complete_object(lua_State *L, const struct write_target *target)
@@ -192,7 +226,7 @@ ML_RAISES void ctx_complete_object(lua_State *L, const struct write_target *targ
     if (target->followed)
         followed_write_mark(&writer, script, owner);
     else if (target->owned && !has_ours)
-        write_references(&writer, script, owner, target->metadata);
+        ctx_write_references(&writer, script, owner, target->metadata);
     write_guards(&writer, target);
     ml_json_end_object(&writer);
     ml_json_end_object(&writer);
@@ -228,7 +262,8 @@ ML_RAISES void ctx_send_write(lua_State *L, const char *verb, const struct write
     request.kind = target->kind.kind;
     request.ns = target->ns;
     request.name = target->name;
-    request.field_manager = script->field_manager;
+    if (!request.field_manager)
+        request.field_manager = script->field_manager;
     const struct ml_write write = {
         .request = request,
         .expectations = script->binding.expectations,
@@ -260,21 +295,6 @@ void ctx_send_get(struct ml_run *run, const struct write_target *target)
     run_read(run, &request);
 }
 
-ML_RAISES int ctx_fail_if_foreign(lua_State *L, const struct write_target *target,
-                                  const struct ml_owner *controller)
-{
-    struct ml_run *run = script_thread_of(L)->run;
-    if (!target->owned || ml_str_eq(controller->uid, ml_object_uid(run->thread.object)))
-        return 0;
-    char owner[OWNER_TEXT_MAX];
-    struct ml_err err = ML_ERR_INIT;
-    ml_err_set(&err, ML_EALREADY_EXISTS, "%s %s exists and is controlled by %s",
-               target->kind.kind->kind, target->key, ctx_owner_text(controller, owner));
-    err.http = 409;
-    ctx_note_request(run, "create", &target->kind, target->key);
-    return ctx_refuse_write(L, &err);
-}
-
 ML_RAISES int ctx_write_answered(lua_State *L, int status, lua_KContext context)
 {
     struct ml_run *run = script_thread_of(L)->run;
@@ -286,24 +306,48 @@ ML_RAISES int ctx_write_answered(lua_State *L, int status, lua_KContext context)
 
 static int ensure_existing(lua_State *L, int status, lua_KContext context);
 
+/* The object at stack index 1, with the options behind it. */
+ML_RAISES static struct write_target check_ensured(lua_State *L)
+{
+    struct write_target target;
+    ctx_check_object(L, ENSURE_CALL, &target);
+    ctx_read_write_options(L, &target);
+    return target;
+}
+
 ML_RAISES static int ensure_created(lua_State *L, int status ML_UNUSED,
                                     lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = script_thread_of(L)->run;
     if (run->err.kind != ML_EALREADY_EXISTS)
         return ctx_write_answered(L, LUA_OK, 0);
-    struct write_target target;
-    ctx_check_object(L, ENSURE_CALL, &target);
+    struct write_target target = check_ensured(L);
     ctx_send_get(run, &target);
     return lua_yieldk(L, 0, 0, ensure_existing);
+}
+
+/* The answer is an object that may not be ours yet. */
+ML_RAISES static int claim_answered(lua_State *L, struct write_target *target)
+{
+    switch (ctx_claim_answer(L, target)) {
+    case CLAIM_REFUSED:
+        return 2;
+    case CLAIM_ADOPT:
+        ctx_send_adoption(L, target);
+        return lua_yieldk(L, 0, 0, ctx_write_answered);
+    case CLAIM_WRITE:
+    case CLAIM_ASK_SERVER:
+        break;
+    }
+    script_push_answer(L, script_thread_of(L)->run->body);
+    return 1;
 }
 
 /* The answer to a GET of the object. `context` 1: create it when it is missing. */
 ML_RAISES static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KContext context)
 {
     struct ml_run *run = script_thread_of(L)->run;
-    struct write_target target;
-    ctx_check_object(L, ENSURE_CALL, &target);
+    struct write_target target = check_ensured(L);
     if (run->err.kind == ML_ENOT_FOUND && context == 1) {
         ctx_complete_object(L, &target);
         send_create(L, &target);
@@ -316,28 +360,48 @@ ML_RAISES static int ensure_existing(lua_State *L, int status ML_UNUSED, lua_KCo
     }
     if (run->err.kind)
         return ctx_fail(L, &run->err);
-    struct ml_owner controller;
-    ctx_read_owners(ctx_json_field(run->body, "metadata"), &controller);
-    int results = ctx_fail_if_foreign(L, &target, &controller);
-    if (results > 0)
-        return results;
-    script_push_answer(L, run->body);
-    return 1;
+    return claim_answered(L, &target);
+}
+
+ML_RAISES static int adopt_found(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    struct write_target target;
+    if (run->err.kind)
+        return ctx_fail(L, &run->err);
+    ctx_check_object(L, ONCE_CALL, &target);
+    target.owned = true;
+    return claim_answered(L, &target);
+}
+
+ML_RAISES int ctx_adopt(lua_State *L)
+{
+    struct ml_run *run = ctx_may_wait(L, ONCE_CALL);
+    struct write_target target;
+    lua_settop(L, 1);
+    ctx_check_object(L, ONCE_CALL, &target);
+    ctx_send_get(run, &target);
+    return lua_yieldk(L, 0, 0, adopt_found);
 }
 
 /* The cache has the object. */
-ML_RAISES static int ensure_from_cache(lua_State *L, const struct write_target *target,
+ML_RAISES static int ensure_from_cache(lua_State *L, struct write_target *target,
                                        struct ml_object *object)
 {
-    struct ml_owner controller = {.uid = {"", 0}};
     struct script_reads *reads = script_reads_now(L);
     read_node node = reads_object(reads, target->kind.index, ml_str_of(target->key), object);
     if (target->owned)
         reads_owner(reads, node);
-    ml_object_controller(object, &controller);
-    int results = ctx_fail_if_foreign(L, target, &controller);
-    if (results > 0)
-        return results;
+    switch (ctx_claim_cached(L, target, object)) {
+    case CLAIM_REFUSED:
+        return 2;
+    case CLAIM_ASK_SERVER:
+        ctx_send_get(script_thread_of(L)->run, target);
+        return lua_yieldk(L, 0, 1, ensure_existing);
+    case CLAIM_WRITE:
+    case CLAIM_ADOPT:
+        break;
+    }
     script_push_object(L, object, node);
     return 1;
 }
@@ -345,8 +409,7 @@ ML_RAISES static int ensure_from_cache(lua_State *L, const struct write_target *
 ML_RAISES static int ensure_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
 {
     struct ml_run *run = ctx_may_wait(L, ENSURE_CALL);
-    struct write_target target;
-    ctx_check_object(L, ENSURE_CALL, &target);
+    struct write_target target = check_ensured(L);
     ctx_note_request(run, "ensure", &target.kind, target.key);
     if (ctx_must_wait(L, ENSURE_CALL, &target.kind))
         return lua_yieldk(L, 0, 0, ensure_now);
@@ -366,7 +429,7 @@ ML_RAISES static int ensure_now(lua_State *L, int status ML_UNUSED, lua_KContext
 ML_RAISES static int ctx_ensure(lua_State *L)
 {
     ctx_count_read(L);
-    lua_settop(L, 1);
+    lua_settop(L, 2);
     ctx_generate_name(L, ENSURE_CALL);
     return ensure_now(L, LUA_OK, 0);
 }
@@ -459,7 +522,8 @@ ML_RAISES static int patch_now(lua_State *L, int status ML_UNUSED, lua_KContext 
         return lua_yieldk(L, 0, 0, patch_now);
     guard_patch(L, &target);
     const struct ml_client_request request = {.verb = ML_VERB_PATCH_MERGE,
-                                              .body = ml_buf_str(&script->body)};
+                                              .body = ml_buf_str(&script->body),
+                                              .field_manager = script->patch_manager};
     ctx_send_write(L, "patch", &target, request, false);
     return lua_yieldk(L, 0, 0, ctx_write_answered);
 }

@@ -311,6 +311,24 @@ ML_RAISES static void declare_kinds(lua_State *L, int definition, const char *fi
     lua_pop(L, 2);
 }
 
+/* moonloop/init.lua has made { kind =, adopt = } of each entry. */
+ML_RAISES static void declare_owns(lua_State *L, int definition)
+{
+    struct ml_script *script = script_of(L);
+    if (script_push_field(L, definition, "owns") != LUA_TTABLE)
+        script_refuse_definition(L, "owns");
+    for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
+        if (!lua_istable(L, -1))
+            script_refuse_definition(L, "owns");
+        script_push_field(L, -1, "kind");
+        declare_kind(L, "owns", ML_USE_OWNS);
+        script_push_field(L, -1, "adopt");
+        script->kinds[script->declaration.kind_count - 1].adopts = lua_toboolean(L, -1);
+        lua_pop(L, 2);
+    }
+    lua_pop(L, 2);
+}
+
 /* The parts of an object that the word on top names; 0: unknown. */
 static unsigned when_parts_of(lua_State *L)
 {
@@ -456,7 +474,55 @@ ML_RAISES static void declare_name(lua_State *L, int definition)
     script->declaration.name = ml_strdup(name.ptr);
     script->declaration.finalizer = ml_asprintf("moonloop.dev/%s", name.ptr);
     script->field_manager = ml_asprintf("moonloop-%s", name.ptr);
+    script->patch_manager = ml_asprintf("moonloop-%s/patch", name.ptr);
     lua_pop(L, 1);
+}
+
+bool ml_declaration_is_called(const struct ml_declaration *declaration, struct ml_str name)
+{
+    for (const char *const *former = declaration->formerly; *former; former++)
+        if (ml_str_is(name, *former))
+            return true;
+    return ml_str_is(name, declaration->name);
+}
+
+/* What names that the controller had stand for: finalizers, field managers. */
+ML_RAISES static void declare_formerly(lua_State *L, int definition)
+{
+    struct ml_script *script = script_of(L);
+    struct ml_declaration *declaration = &script->declaration;
+    if (script_push_field(L, definition, "formerly") == LUA_TNIL) {
+        lua_pop(L, 1);
+        return;
+    }
+    if (!lua_istable(L, -1))
+        script_refuse_definition(L, "formerly");
+    for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++) {
+        struct ml_str name = script_str(L, -1);
+        if (!is_controller_name(name) || i > ML_SCRIPT_FORMERLY_MAX)
+            script_refuse_definition(L, "formerly");
+        declaration->formerly[i - 1] = ml_str_dup(name);
+        declaration->former_finalizers[i - 1] = ml_asprintf("moonloop.dev/%s", name.ptr);
+        script->former_managers[i - 1] = ml_asprintf("moonloop-%s", name.ptr);
+        script->former_patch_managers[i - 1] = ml_asprintf("moonloop-%s/patch", name.ptr);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 2);
+}
+
+void script_free_names(struct ml_script *script)
+{
+    struct ml_declaration *declaration = &script->declaration;
+    free((char *)declaration->name);
+    free((char *)declaration->finalizer);
+    free(script->field_manager);
+    free(script->patch_manager);
+    for (size_t i = 0; i < ML_SCRIPT_FORMERLY_MAX; i++) {
+        free((char *)declaration->formerly[i]);
+        free((char *)declaration->former_finalizers[i]);
+        free((char *)script->former_managers[i]);
+        free((char *)script->former_patch_managers[i]);
+    }
 }
 
 ML_RAISES static void declare_concurrency(lua_State *L, int definition)
@@ -487,13 +553,14 @@ ML_RAISES void script_declare(lua_State *L, int index)
     if (!lua_istable(L, definition))
         script_refuse_definition(L, "the table given to it");
     declare_name(L, definition);
+    declare_formerly(L, definition);
     declare_concurrency(L, definition);
     script->declaration.kinds = script->kinds;
     script_push_field(L, definition, "reconciles");
     declare_kind(L, "reconciles", ML_USE_RECONCILES);
     script_push_field(L, definition, "when");
     declare_when(L);
-    declare_kinds(L, definition, "owns", ML_USE_OWNS);
+    declare_owns(L, definition);
     declare_watches(L, definition);
     declare_kinds(L, definition, "uses", ML_USE_TOUCHES);
     script_index_check_kinds(L);

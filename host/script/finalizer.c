@@ -99,7 +99,7 @@ void run_add_finalizer(struct ml_run *run)
     const struct ml_object *object = run->thread.object;
     ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
     ml_finalizers_patch(object, ml_object_rv(object), ml_str_of(script->declaration.finalizer),
-                        true, &patch);
+                        script->declaration.former_finalizers, true, &patch);
     const struct ml_write add = {
         .request =
             {

@@ -45,70 +45,48 @@ void followed_write_mark(struct ml_json_writer *writer, const struct ml_script *
     ml_json_end_object(writer);
 }
 
-/* Has the cached object the mark of the reconciled one? Else `err` names whose it is. */
-static bool has_our_mark(const struct ml_run *run, const struct write_target *target,
-                         const struct ml_object *object, struct ml_err *err)
-{
-    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
-    ML_AUTO(ml_buf_fini) struct ml_buf ours = ML_BUF_INIT;
-    struct ml_owner controller = {.kind = {NULL, 0}};
-    char text[OWNER_TEXT_MAX];
-    const char *owner = text;
-    ml_object_json(object, &json);
-    ml_followed_mark(run->thread.script->declaration.name, run->thread.object, &ours);
-    struct ml_str mark = ml_followed_annotation(ml_buf_str(&json), ML_FOLLOWED_OWNER);
-    bool has_controller = ml_object_controller(object, &controller);
-    if (ml_str_eq(mark, ml_buf_str(&ours)) && !has_controller)
-        return true;
-    if (mark.len > 0 && !has_controller)
-        snprintf(text, sizeof text, ML_STR_FMT, ML_STR_ARG(ml_str_head(mark, 150)));
-    else
-        owner = ctx_owner_text(&controller, text);
-    ml_err_set(err, ML_EALREADY_EXISTS, "%s %s exists and is controlled by %s",
-               target->kind.kind->kind, target->key, owner);
-    err->http = 409;
-    return false;
-}
-
-bool followed_is_ours(const struct ml_run *run, const struct write_target *target,
-                      const struct ml_object *object)
-{
-    struct ml_err err = ML_ERR_INIT;
-    return has_our_mark(run, target, object, &err);
-}
-
-ML_RAISES int followed_fail_if_foreign(lua_State *L, const struct write_target *target,
-                                       const struct ml_object *object)
-{
-    struct ml_run *run = script_thread_of(L)->run;
-    struct ml_err err = ML_ERR_INIT;
-    if (has_our_mark(run, target, object, &err))
-        return 0;
-    ctx_note_request(run, "create", &target->kind, target->key);
-    return ctx_refuse_write(L, &err);
-}
-
 /* ---- the inventory ---- */
 
-/* inventory(): the text of the reconciled object's annotation. */
+/* The text of the annotation of a controller of this name. */
+static struct ml_str find_inventory(struct ml_str json, const char *controller)
+{
+    char name[sizeof(ML_FOLLOWED_INVENTORY) + 1 + SCRIPT_NAME_MAX];
+    snprintf(name, sizeof name, "%s/%s", ML_FOLLOWED_INVENTORY, controller);
+    return ml_followed_annotation(json, name);
+}
+
+/* inventory(): the text of the reconciled object's annotation, with that of each name which the
+ * controller had formerly; and whether there is one of these. */
 ML_RAISES static int inventory(lua_State *L)
 {
     struct ml_script *script = script_of(L);
+    const struct ml_declaration *declaration = &script->declaration;
+    bool is_former = false;
+    luaL_Buffer text;
     ctx_may_wait(L, CALL);
     ml_buf_clear(&script->opened);
     ml_object_json(script_thread_of(L)->object, &script->opened);
-    char name[sizeof(ML_FOLLOWED_INVENTORY) + 1 + SCRIPT_NAME_MAX];
-    snprintf(name, sizeof name, "%s/%s", ML_FOLLOWED_INVENTORY, script->declaration.name);
-    struct ml_str text = ml_followed_annotation(ml_buf_str(&script->opened), name);
-    lua_pushlstring(L, text.ptr, text.len);
-    return 1;
+    struct ml_str json = ml_buf_str(&script->opened);
+    struct ml_str part = find_inventory(json, declaration->name);
+    luaL_buffinit(L, &text);
+    luaL_addlstring(&text, part.ptr, part.len);
+    for (size_t i = 0; declaration->formerly[i]; i++) {
+        part = find_inventory(json, declaration->formerly[i]);
+        is_former = is_former || part.len > 0;
+        luaL_addchar(&text, ',');
+        luaL_addlstring(&text, part.ptr, part.len);
+    }
+    luaL_pushresult(&text);
+    lua_pushboolean(L, is_former);
+    return 2;
 }
 
 /* Writes the whole patch into script->body: guards, the finalizer, and the annotation, which an
- * empty text removes. */
+ * empty text removes. Those of former names go. */
 static void make_inventory_patch(struct ml_run *run, struct ml_str text)
 {
     struct ml_script *script = run->thread.script;
+    const struct ml_declaration *declaration = &script->declaration;
     const struct ml_object *object = run->thread.object;
     struct ml_str rv = run->version ? ml_str_of(run->version) : ml_object_rv(object);
     struct ml_json_writer writer;
@@ -119,11 +97,15 @@ static void make_inventory_patch(struct ml_run *run, struct ml_str text)
         ml_json_string(&writer, text);
     else
         ml_json_raw(&writer, ML_STR("null"));
-    ml_finalizers_patch(object, rv, ml_str_of(script->declaration.finalizer), true, &script->body);
+    ml_finalizers_patch(object, rv, ml_str_of(declaration->finalizer),
+                        declaration->former_finalizers, true, &script->body);
     script->body.len -= strlen("}}"); /* of the metadata and of the object */
-    ml_buf_printf(&script->body, ",\"annotations\":{\"%s/%s\":" ML_STR_FMT "}}}",
-                  ML_FOLLOWED_INVENTORY, script->declaration.name,
-                  ML_STR_ARG(ml_buf_str(&script->overlay)));
+    ml_buf_printf(&script->body, ",\"annotations\":{\"%s/%s\":" ML_STR_FMT, ML_FOLLOWED_INVENTORY,
+                  declaration->name, ML_STR_ARG(ml_buf_str(&script->overlay)));
+    for (size_t i = 0; declaration->formerly[i]; i++)
+        ml_buf_printf(&script->body, ",\"%s/%s\":null", ML_FOLLOWED_INVENTORY,
+                      declaration->formerly[i]);
+    ml_buf_puts(&script->body, "}}}");
 }
 
 ML_RAISES static int inventory_written(lua_State *L, int status ML_UNUSED,
@@ -178,7 +160,8 @@ ML_RAISES static const char *find_entry(lua_State *L, struct ml_str entry, struc
         if (declared->use != ML_USE_OWNS || !ml_str_eq(declared->gvk.group, gvk.group) ||
             !ml_str_eq(declared->gvk.kind, gvk.kind))
             continue;
-        *out = (struct write_target){.call = CALL, .kind = ctx_kind_of(L, &declared->gvk)};
+        *out = (struct write_target){
+            .call = CALL, .kind = ctx_kind_of(L, &declared->gvk), .owned = true, .followed = true};
         snprintf(out->key, sizeof out->key, ML_STR_FMT, ML_STR_ARG(entry));
         return NULL;
     }
@@ -199,7 +182,7 @@ ML_RAISES static int followed(lua_State *L)
     }
     const struct ml_object *object = ctx_cached(&target.kind, target.key);
     reads_object(run->reads, target.kind.index, ml_str_of(target.key), object);
-    if (!object || !followed_is_ours(run, &target, object)) {
+    if (!object || !ctx_controls(run, &target, object)) {
         lua_pushliteral(L, "gone");
     } else if (ml_object_deleting(object)) {
         lua_pushliteral(L, "going");

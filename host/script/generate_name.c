@@ -105,19 +105,20 @@ ML_RAISES static bool push_prefix(lua_State *L)
 
 ML_RAISES void ctx_generate_name(lua_State *L, const char *call)
 {
+    int top = lua_gettop(L);
     ctx_may_wait(L, call);
     if (!lua_istable(L, 1))
         return;
     lazy_complete(L, 1);
     if (script_push_field(L, 1, "metadata") != LUA_TTABLE || !push_prefix(L)) {
-        lua_settop(L, 1);
+        lua_settop(L, top);
         return;
     }
     script_push_copy(L, 1);
-    script_push_copy(L, 2);
-    push_name(L, 2, script_str(L, 3)); /* 1 object, 2 metadata, 3 prefix, 4 and 5 the copies */
-    lua_setfield(L, 5, "name");
-    lua_setfield(L, 4, "metadata");
+    script_push_copy(L, top + 1);
+    push_name(L, top + 1, script_str(L, top + 2)); /* behind the metadata and the prefix */
+    lua_setfield(L, -2, "name");
+    lua_setfield(L, -2, "metadata");
     lua_replace(L, 1);
-    lua_settop(L, 1);
+    lua_settop(L, top);
 }

@@ -86,7 +86,11 @@ struct ml_script {
     struct ml_declaration declaration;
     struct ml_script_kind kinds[SCRIPT_KINDS_MAX];
     struct ml_custom_metric *metrics; /* metric.c */
-    char *field_manager;
+    char *field_manager; /* of creates and applies: its fields go when it does not give them */
+    char *patch_manager; /* of ctx.patch: what it sets stays until a patch removes it */
+    const char *former_managers[ML_SCRIPT_FORMERLY_MAX + 1]; /* of names that it had; up to NULL */
+    const char *former_patch_managers[ML_SCRIPT_FORMERLY_MAX + 1];
+    bool calls_patch; /* its text has the word; else no field needs to stay for a patch */
     struct ml_script_binding binding;
     enum ml_limit_hit limit_hit; /* of the code that ran last */
     int64_t cpu_used_ns;         /* by that code */
@@ -471,6 +475,7 @@ bool script_is_same_kind(const struct ml_gvk *a, const struct ml_gvk *b);
 const struct ml_script_kind *script_to_kind(lua_State *L, int index);
 /* Reads the controller at `index` into script->declaration. */
 ML_RAISES void script_declare(lua_State *L, int index);
+void script_free_names(struct ml_script *script);
 /* Raises that the value of moonloop.controller is not what it makes. */
 ML_RAISES ML_NORETURN void script_refuse_definition(lua_State *L, const char *field);
 

@@ -68,10 +68,8 @@ static void script_free(struct ml_script *script)
     for (size_t i = 0; i < script->loaded_count; i++)
         free(script->loaded[i]);
     free(script->loaded);
-    free((char *)script->declaration.name);
     free((char *)script->declaration.file);
-    free((char *)script->declaration.finalizer);
-    free(script->field_manager);
+    script_free_names(script);
     script_webhooks_fini(&script->declaration.webhooks);
     script_free_metrics(script);
     script_free_http(script);

@@ -64,6 +64,8 @@ ML_RAISES void script_load_file(lua_State *L, const struct ml_script_file *file)
     size_t size = (script->loaded_count + 1) * sizeof(*script->loaded);
     script->loaded = ml_realloc(script->loaded, size);
     script->loaded[script->loaded_count++] = ml_str_dup(file->name);
+    if (file->text.len > 0 && memmem(file->text.ptr, file->text.len, "patch", strlen("patch")))
+        script->calls_patch = true;
     lua_pushfstring(L, "@%s", name);
     push_chunk(L, lua_tostring(L, -1), file->text);
     script_check_globals(L, name);

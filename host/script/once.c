@@ -3,8 +3,8 @@
  * passed to once.lua alone; no script gets it. ctx.c opens it. */
 #include "base/wipe.h"
 #include "codec/base64.h"
-#include "script/ctx.h"
 #include "script/ctx_calls.h"
+#include "script/ctx_target.h"
 
 #define ONCE_VALUE_MAX ((size_t)3 * 1024 * 1024) /* of a body */
 
@@ -97,13 +97,10 @@ ML_RAISES static int once_refuse(lua_State *L)
 ML_RAISES void script_add_once(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"owner", once_owner},
-        {"declared", once_declared},
-        {"encode", once_encode},
-        {"decode", once_decode},
-        {"refuse", once_refuse},
-        {"live", ctx_get_live},
-        {NULL, NULL},
+        {"owner", once_owner},   {"declared", once_declared},
+        {"encode", once_encode}, {"decode", once_decode},
+        {"refuse", once_refuse}, {"live", ctx_get_live},
+        {"adopt", ctx_adopt},    {NULL, NULL},
     };
     static const char *const shared[] = {"get", "ensure", "patch", NULL};
     int ctx = lua_gettop(L);

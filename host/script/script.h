@@ -56,9 +56,11 @@ struct ml_script_kind {
     int line;           /* where it is declared, 0 unknown */
     unsigned when;      /* enum ml_object_part: changes of these count */
     bool when_function; /* ml_script_when decides which changes count */
+    bool adopts;        /* of ML_USE_OWNS: takes over objects that nobody controls */
 };
 
 #define ML_SCRIPT_VERSIONS_MAX 8 /* that it converts */
+#define ML_SCRIPT_FORMERLY_MAX 8 /* names that it had before */
 
 /* What the API server may ask it (webhooks). Strings live as long as the script. */
 struct ml_script_webhooks {
@@ -74,10 +76,12 @@ struct ml_script_webhooks {
 };
 
 struct ml_declaration {
-    const char *name;      /* DNS label, at most 63 bytes */
-    const char *file;      /* "cnat.lua" */
-    const char *finalizer; /* "moonloop.dev/NAME" */
-    bool finalizes;        /* objects carry it: ml_script_finalize */
+    const char *name;                                 /* DNS label, at most 63 bytes */
+    const char *file;                                 /* "cnat.lua" */
+    const char *finalizer;                            /* "moonloop.dev/NAME" */
+    bool finalizes;                                   /* objects carry it: ml_script_finalize */
+    const char *formerly[ML_SCRIPT_FORMERLY_MAX + 1]; /* names that it had; NULL is the end */
+    const char *former_finalizers[ML_SCRIPT_FORMERLY_MAX + 1];
     const struct ml_script_kind *kinds;
     size_t kind_count;       /* at most 32 */
     int64_t concurrency_max; /* reconciles in flight; default 1000 */
@@ -87,6 +91,9 @@ struct ml_declaration {
     size_t metric_count;
     char **http; /* origins that ctx.http may ask, NULL-terminated; NULL: none */
 };
+
+/* Is it the controller's name, or one that it had? */
+bool ml_declaration_is_called(const struct ml_declaration *declaration, struct ml_str name);
 
 /* Compiles and runs `files->files[entry]` in a fresh state. ML_ESCRIPT with "file:line:
  * message" when it does not compile or load, breaks a limit, is bytecode, or returns something

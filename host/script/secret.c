@@ -65,6 +65,75 @@ bool ctx_is_secret(const struct ml_gvk *gvk)
     return gvk->group.len == 0 && ml_str_is(gvk->kind, "Secret");
 }
 
+/* Reads a map of strings, which may be absent. */
+static bool read_strings(struct ml_str secret, const char *field, struct ml_json_members *out)
+{
+    struct ml_err err = ML_ERR_INIT;
+    struct ml_str raw;
+    if (!ml_json_find(secret, &raw, field, NULL) || ml_str_is(raw, "null"))
+        return true;
+    return ml_json_members_read(out, raw, 0, &err);
+}
+
+static bool write_encoded(struct ml_json_writer *writer, const struct ml_json_member *member)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT, encoded = ML_BUF_INIT;
+    bool done = ml_json_to_string(member->value, &text) &&
+                ml_base64_encode(ml_buf_str(&text), &encoded);
+    ml_json_key(writer, member->key);
+    ml_json_string(writer, ml_buf_str(&encoded));
+    ml_wipe_buf(&text);
+    ml_wipe_buf(&encoded);
+    return done;
+}
+
+/* A key that both have is the one of stringData. */
+static bool write_data(struct ml_json_writer *writer, struct ml_str secret)
+{
+    ML_AUTO(ml_json_members_fini) struct ml_json_members data = {0}, strings = {0};
+    if (!read_strings(secret, "data", &data) || !read_strings(secret, "stringData", &strings))
+        return false;
+    if (data.len + strings.len == 0)
+        return true;
+    ml_json_key(writer, ML_STR("data"));
+    ml_json_begin_object(writer);
+    for (size_t i = 0; i < data.len; i++)
+        if (!ml_json_members_find(&strings, data.items[i].key)) {
+            ml_json_key(writer, data.items[i].key);
+            ml_json_raw(writer, data.items[i].value);
+        }
+    for (size_t i = 0; i < strings.len; i++)
+        if (!write_encoded(writer, &strings.items[i]))
+            return false;
+    ml_json_end_object(writer);
+    return true;
+}
+
+bool secret_encode_strings(struct ml_str secret, struct ml_buf *out)
+{
+    ML_AUTO(ml_json_members_fini) struct ml_json_members members = {0};
+    struct ml_json_writer writer;
+    struct ml_err err = ML_ERR_INIT;
+    size_t before = out->len;
+    if (!ml_json_members_read(&members, secret, 0, &err) ||
+        !ml_json_members_find(&members, ML_STR("stringData")))
+        return false;
+    ml_json_writer_init(&writer, out);
+    ml_json_begin_object(&writer);
+    for (size_t i = 0; i < members.len; i++) {
+        const struct ml_json_member *member = &members.items[i];
+        if (ml_str_is(member->key, "data") || ml_str_is(member->key, "stringData"))
+            continue;
+        ml_json_key(&writer, member->key);
+        ml_json_raw(&writer, member->value);
+    }
+    bool done = write_data(&writer, secret);
+    ml_json_end_object(&writer);
+    if (!done)
+        out->len = before;
+    return done;
+}
+
 void secret_redact(struct ml_str secret, struct ml_err *err)
 {
     static const char *const fields[] = {"data", "stringData"};

@@ -66,15 +66,16 @@ end
 
 
 -- The inventory: the children that cannot be owned, those that were made and those that may have been. As a list and as
--- a set.
+-- a set. And whether some of it stands under a name that the controller had.
 local function read_inventory()
   local inventory = {}
-  for entry in host.inventory():gmatch "[^,]+" do
+  local text, is_former = host.inventory()
+  for entry in text:gmatch "[^,]+" do
     if #inventory < ENTRIES_MAX and not inventory[entry] then
       inventory[#inventory + 1], inventory[entry] = entry, true
     end
   end
-  return inventory
+  return inventory, is_former
 end
 
 
@@ -88,8 +89,8 @@ end
 
 -- Adds what is to be made to the inventory. Returns whether it had to be written.
 local function list_before_making(where, entries)
-  local inventory = read_inventory()
-  local before = #inventory
+  local inventory, is_former = read_inventory()
+  local before = is_former and -1 or #inventory
   for _, entry in ipairs(entries) do
     if not inventory[entry] then
       inventory[#inventory + 1] = entry

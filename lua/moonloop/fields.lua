@@ -12,6 +12,8 @@ return {
   ["moonloop.labels"] = "match",
   kind = "apiVersion kind labels fields metadata_only",
   selection = "labels fields metadata_only",
+  write = "adopt",
+  owned = "kind adopt",
   error = "kind code message",
   list = "namespace labels owned fields index key",
   condition = "status reason message",
@@ -22,8 +24,8 @@ return {
   cause = "field message",
   selector = "matchLabels matchExpressions",
   webhooks = "failure_policy timeout_seconds match_policy namespace_selector object_selector",
-  controller = "name reconciles reconcile finalize when owns watches uses max_concurrent default validate convert "
-    .. "webhooks metrics http wakes",
+  controller = "name formerly reconciles reconcile finalize when owns watches uses max_concurrent default validate "
+    .. "convert webhooks metrics http wakes",
   ["metric_type"] = "counter gauge histogram",
   metric = "type help labels buckets",
   ["http_request"] = "method url headers body timeout",

@@ -11,6 +11,7 @@ local M = {}
 
 local KINDS_MAX = 32
 local PARTS_MAX = 16
+local FORMERLY_MAX = 8
 
 local watch_mark = { __metatable = false, __name = "moonloop.watch" }
 
@@ -178,6 +179,29 @@ local function check_list(declared, field, accepts, expected)
 end
 
 
+-- The entries of `owns`, as { kind =, adopt = }, and their kinds; or nil and the problem.
+local function check_owns(declared)
+  local list, problem = check_list(declared, "owns", function(entry)
+    return host.is_kind(entry) or type(entry) == "table"
+  end, "kinds")
+  local entries, kinds = {}, {}
+  for index, given in ipairs(list or {}) do
+    local entry = host.is_kind(given) and { kind = given } or host.copy(given)
+    problem = problem or names.unknown(entry, fields.owned)
+    if not problem and not host.is_kind(entry.kind) then
+      problem = "kind: expected a kind of moonloop.kind, got " .. a(entry.kind)
+    elseif not problem and entry.adopt ~= nil and type(entry.adopt) ~= "boolean" then
+      problem = "adopt: expected true or false, got " .. a(entry.adopt)
+    end
+    if problem then
+      return nil, ("owns[%d]: %s"):format(index, problem)
+    end
+    entries[index], kinds[index] = { kind = entry.kind, adopt = entry.adopt or false }, entry.kind
+  end
+  return list and entries, problem or kinds
+end
+
+
 local function is_watch(value)
   return type(value) == "table" and rawequal(host.getmetatable(value), watch_mark)
 end
@@ -207,6 +231,27 @@ local function check_name(value)
   if #value > 63 or not value:match("^[a-z0-9][a-z0-9-]*$") or value:match("-$") then
     return ("name: '%s' is no DNS label: lower case letters, digits and '-', at most 63"):format(value)
   end
+end
+
+
+-- A copy of the names that the controller had; or nil and the problem.
+local function check_formerly(declared)
+  local list, problem = check_list(declared, "formerly", function(name) return type(name) == "string" end, "names")
+  local seen = { [declared.name] = true }
+  if list and #list > FORMERLY_MAX then
+    problem = ("formerly: %d names; at most %d"):format(#list, FORMERLY_MAX)
+  end
+  for index, name in ipairs(list or {}) do
+    local wrong = check_name(name)
+    if wrong then
+      problem = problem or ("formerly[%d]: %s"):format(index, wrong:gsub("^name: ", ""))
+    elseif seen[name] then
+      problem = problem or ("formerly[%d]: '%s' is %s"):format(index, name,
+        name == declared.name and "the name that it has now" or "there twice")
+    end
+    seen[name] = true
+  end
+  return not problem and list or nil, problem
 end
 
 
@@ -253,7 +298,10 @@ local function check_roles(declared)
   local function add(kind, field)
     count = count + 1
     local key = tostring(kind)
-    if roles[key] then
+    if roles[key] == "reconciles" and field == "owns" then
+      return ("%s is in reconciles and in owns: each object of that kind is reconciled by itself, and cannot be a "
+        .. "child as well; docs/children.md (An object of its own kind) says what to do"):format(key)
+    elseif roles[key] then
       return ("%s is in %s and in %s"):format(key, roles[key], field)
     end
     roles[key] = field
@@ -330,7 +378,16 @@ function M.controller(declared)
       error("moonloop.controller: " .. problem, 2)
     end
   end
-  for _, field in ipairs { "owns", "watches", "uses" } do
+  checked.formerly, problem = check_formerly(declared)
+  if problem then
+    error("moonloop.controller: " .. problem, 2)
+  end
+  local owned
+  owned, checked.owns = check_owns(declared)
+  if not owned then
+    error("moonloop.controller: " .. checked.owns, 2)
+  end
+  for _, field in ipairs { "watches", "uses" } do
     local accepts = field == "watches" and is_watch or host.is_kind
     local expected = field == "watches" and "moonloop.watch(Kind, function)" or "kinds"
     checked[field], problem = check_list(declared, field, accepts, expected)
@@ -345,6 +402,7 @@ function M.controller(declared)
   if problem then
     error("moonloop.controller: " .. problem, 2)
   end
+  checked.owns = owned
   return host.controller(checked)
 end
 

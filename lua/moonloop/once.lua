@@ -179,7 +179,12 @@ local function settle(ctx, wanted, keys, functions)
     return nil, err
   end
   local other = other_controller(secret, wanted.owner)
-  if other then
+  if other == "nothing" then
+    secret, err = ctx.adopt(secret)
+    if not secret then
+      return nil, err
+    end
+  elseif other then
     return ctx.refuse("AlreadyExists", wanted.name, wanted.namespace, "exists and is controlled by " .. other)
   end
   local changes, problem = find_changes(ctx, data_of(secret), keys, functions)
@@ -210,7 +215,7 @@ end
 
 
 --- The function ctx.once.
----@param ctx table of once.c: get, live, ensure, patch, and owner, declared, encode, decode, refuse
+---@param ctx table of once.c: get, live, ensure, patch, adopt, and owner, declared, encode, decode, refuse
 function M.bind(ctx)
   return function(name, given, namespace)
     local owner = ctx.owner()

@@ -86,7 +86,7 @@ describe("moonloop rbac", function()
     local function child(call)
       return ('ctx.%s { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "x" } }'):format(call)
     end
-    local owned = { ensure = "create", create = "create", apply = "create, patch" }
+    local owned = { ensure = "create, patch", create = "create", apply = "create, patch" }
     for call, verbs in pairs(owned) do
       local rules = needs(declared, child(call))
       assert.equal("get, list, watch, " .. verbs, rules.configmaps, call)
@@ -142,7 +142,7 @@ describe("moonloop rbac", function()
     local result = rbac(path .. "/thing.lua", "--crds", path .. "/crd.yaml")
     assert.same({ 0, "" }, { result.code, result.err })
     local rules = rules_of(result.out, "ClusterRole", "moonloop-thing")
-    assert.equal("get, list, watch, create", rules.configmaps)
+    assert.equal("get, list, watch, create, patch", rules.configmaps)
     assert.equal("get, list, watch", rules.thingies)
   end)
 

@@ -44,6 +44,42 @@ scenarios["Writing a reconciler"] = function(world)
 end
 
 
+scenarios["Whose an object is"] = function(world)
+  local Service = moonloop.kind("v1", "Service")
+  world.apply { configmap("a", { theirs = "1" }), {
+    apiVersion = "v1", kind = "Service", metadata = { name = "a" }, spec = { ports = { { port = 80 } } },
+  } }
+  world.apply(object("Site", { title = "Hello" }))
+  world.advance "1s"
+  assert.matches("exists and is controlled by nothing", world.events(kind "Site", "a")[1].note)
+  assert.is_nil(world.get(Service, "a").metadata.ownerReferences)
+  world.patch(kind "Site", "a", { spec = { takeOver = true } })
+  world.expect(ConfigMap, "a", { data = { theirs = "1", title = "Hello" } })
+  world.expect(ConfigMap, "a", { metadata = { ownerReferences = { { name = "a" } } } })
+  world.expect(Service, "a", { metadata = { ownerReferences = { { name = "a" } } } })
+end
+
+
+scenarios["An object of its own kind"] = function(world)
+  world.apply(object("Site", { title = "Hello", preview = "Soon" }))
+  world.expect(kind "Site", "a-preview", { spec = { title = "Soon" } })
+  world.expect(kind "Site", "a-preview-preview", false)
+  world.delete(kind "Site", "a")
+  world.expect(kind "Site", "a-preview", false)
+end
+
+
+scenarios["Another name"] = function(world)
+  local Site = kind "Site"
+  world.apply { apiVersion = "example.com/v1", kind = "Site", metadata = { name = "a", finalizers = {
+    "moonloop.dev/site" } }, spec = {} }
+  world.expect(ConfigMap, "a", {})
+  assert.same({ "moonloop.dev/websites" }, world.get(Site, "a").metadata.finalizers)
+  world.delete(Site, "a")
+  world.expect(Site, "a", false)
+end
+
+
 scenarios["Doing: `ctx`"] = function(world)
   local Diary = kind "Diary"
   world.apply(object("Diary", { pin = "2026-07-02" }))

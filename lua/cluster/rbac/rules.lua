@@ -57,6 +57,7 @@ local function grant_kind(rules, kind, resource, found)
   for _, method in ipairs(CALLS) do
     if is_called_with(found, method, kind) then
       grant(rule, verbs.of_call[method], "ctx." .. method)
+      grant(rule, kind.use == "owns" and verbs.of_owned_call[method] or {}, "ctx." .. method)
     end
   end
   for _, right in ipairs(verbs.of_field) do

@@ -30,6 +30,11 @@ M.of_field = {
   { field = "children", on = "owns", verbs = { "get", "list", "create", "patch", "delete" }, why = "returns children" },
 }
 
+--- By what the script calls with a kind that it owns, besides: an object that has lost its owner gets it back.
+M.of_owned_call = {
+  ensure = { "patch" },
+}
+
 --- By what the host does on behalf of every script.
 M.status = { "patch" }
 M.finalizers = { "update" }

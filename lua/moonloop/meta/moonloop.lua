@@ -35,6 +35,16 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 --- JSON's `null`.
 ---@class moonloop.Null
 
+---@class moonloop.WriteOptions
+---@field adopt? boolean `true`: takes over an object that nobody controls, whoever made it.
+
+--- An entry of `owns`: a kind, and how the script owns its objects.
+---@class moonloop.Owned
+---@field kind moonloop.Kind
+--- `true`: `ctx.ensure`, `ctx.apply` and `children` take over objects of this kind that nobody controls, whoever made
+--- them.
+---@field adopt? boolean
+
 ---@class moonloop.OwnerReference
 ---@field apiVersion string
 ---@field kind string
@@ -185,6 +195,7 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 --- reserved for the host's own log lines: `apiserver`, `client`, `connect`, `credentials`, `dev`, `election`, `host`,
 --- `informer`, `log`, `scripts`, `shard`, `watchdog`.
 ---@field name string
+---@field formerly? string[] Names that the controller had before, at most 8: another name.
 --- The kind whose objects are reconciled: each object once at the start, and after each change. The status that the
 --- script itself returned is no such change.
 ---@field reconciles moonloop.Kind
@@ -197,8 +208,10 @@ error "moonloop/meta is for editors; require 'moonloop' instead"
 --- false. The creation of an object, and the begin of its deletion, always count.
 ---@field when? moonloop.When
 --- A list of kinds. The reconciled object becomes the controller owner of each object of these kinds that the script
---- creates: deleting the owner deletes them, and a change of one of them calls `reconcile` for the owner.
----@field owns? moonloop.Kind[]
+--- creates: deleting the owner deletes them, and a change of one of them calls `reconcile` for the owner. `{ kind =
+--- Kind, adopt = true }` in place of a kind: objects that nobody controls are taken over. Not the kind in
+--- `reconciles`: what to do then.
+---@field owns? (moonloop.Kind|moonloop.Owned)[]
 ---@field watches? moonloop.Watch[] A list of `moonloop.watch(…)`: changes that concern more than the owner.
 --- A list of kinds that are not watched: each read is a request. Good for Secrets and for objects that are rarely
 --- needed.
@@ -267,12 +280,13 @@ function ctx.get(kind, name, namespace) end
 function ctx.list(kind, options) end
 
 --- The object of that name. Creates it if there is none, and returns when the cache shows it. If an object of an
---- owned kind exists and this object does not control it: `AlreadyExists`, which names its controller. An existing
---- object is not changed: `apply` does that.
+--- owned kind exists and this object does not control it: `AlreadyExists`, which says whose it is. Nothing else of an
+--- existing object is changed: `apply` does that.
 ---@param object moonloop.Manifest
+---@param options? moonloop.WriteOptions
 ---@return moonloop.Object? object as the server has it
 ---@return moonloop.Error? err AlreadyExists, Invalid, NotFound, Forbidden, LimitExceeded
-function ctx.ensure(object) end
+function ctx.ensure(object, options) end
 
 --- Creates the object without a look at the cache: `AlreadyExists` if there is one of that name.
 ---@param object moonloop.Manifest
@@ -280,13 +294,16 @@ function ctx.ensure(object) end
 ---@return moonloop.Error? err AlreadyExists, Invalid, NotFound, Forbidden, LimitExceeded
 function ctx.create(object) end
 
---- Server-side apply: sets the given fields (and takes them over from other managers), leaves other fields alone,
---- creates the object if it is missing. Sent only when the object or the given fields have changed since the last
---- time.
+--- Server-side apply: sets the given fields (and takes them over from other managers), removes those that this
+--- controller set before and that are not given any more, leaves other fields alone, creates the object if it is
+--- missing. If an object of an owned kind exists and this object does not control it: `AlreadyExists`, which says
+--- whose it is. Sent only when the object or the given fields have changed since the last time that this process
+--- applied it.
 ---@param object moonloop.Manifest
+---@param options? moonloop.WriteOptions
 ---@return moonloop.Object? object as the server has it
----@return moonloop.Error? err Invalid, NotFound, Forbidden, LimitExceeded
-function ctx.apply(object) end
+---@return moonloop.Error? err AlreadyExists, Invalid, NotFound, Forbidden, LimitExceeded
+function ctx.apply(object, options) end
 
 --- A merge patch of an object that was read. If the object has changed since, the reconcile ends and is tried again.
 --- Sends nothing if nothing would change. Not for `status`.

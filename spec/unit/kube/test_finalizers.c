@@ -51,7 +51,7 @@ static void assert_patch(const char *list, bool add, const char *want)
     struct ml_object *object = make(list);
     ML_AUTO_FREE char *whole = ml_asprintf(
         "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"9\",\"finalizers\":%s}}", want);
-    ml_finalizers_patch(object, ML_STR("9"), ML_STR(OURS), add, &patch);
+    ml_finalizers_patch(object, ML_STR("9"), ML_STR(OURS), NULL, add, &patch);
     assert_string_equal(ml_buf_cstr(&patch), whole);
     ml_object_unref(object);
 }
@@ -68,9 +68,25 @@ static void test_finalizers_patch_leaves_those_of_others_in_their_order(void **s
     assert_patch("[\"a\\\"/a\"]", true, "[\"a\\\"/a\",\"" OURS "\"]");
 }
 
+static void test_finalizers_of_former_names_go_with_the_patch(void **state)
+{
+    (void)state;
+    static const char *const former[] = {"moonloop.dev/zero", "moonloop.dev/nil", NULL};
+    struct ml_object *object = make("[\"moonloop.dev/nil\",\"a/a\",\"moonloop.dev/zero\"]");
+    ML_AUTO(ml_buf_fini) struct ml_buf patch = ML_BUF_INIT;
+    assert_true(ml_finalizers_have_any(object, former));
+    assert_false(ml_finalizers_have_any(object, former + 2));
+    ml_finalizers_patch(object, ML_STR("9"), ML_STR(OURS), former, true, &patch);
+    assert_string_equal(ml_buf_cstr(&patch),
+                        "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"9\","
+                        "\"finalizers\":[\"a/a\",\"" OURS "\"]}}");
+    ml_object_unref(object);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_finalizers_of_former_names_go_with_the_patch),
         cmocka_unit_test(test_finalizers_are_found),
         cmocka_unit_test(test_finalizers_patch_leaves_those_of_others_in_their_order),
     };

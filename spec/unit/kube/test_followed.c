@@ -5,6 +5,8 @@
 
 #include "kube/followed.h"
 
+static const char *const none[] = {NULL};
+
 static struct ml_object *object_of(struct ml_dict *dict, const char *annotations)
 {
     struct ml_object *object;
@@ -30,10 +32,14 @@ static void test_followed_mark_leads_to_the_owner(void **state)
     ML_AUTO_FREE char *annotations = ml_asprintf(",\"annotations\":{\"moonloop.dev/owner\":\"%s\"}",
                                                  ml_buf_cstr(&mark));
     struct ml_object *child = object_of(dict, annotations);
-    assert_true(ml_followed_key(child, "site", &key));
+    assert_true(ml_followed_key(child, "site", none, &key));
     assert_string_equal(ml_buf_cstr(&key), "a/x");
-    assert_false(ml_followed_key(child, "sit", &key));
-    assert_false(ml_followed_key(owner, "site", &key));
+    assert_false(ml_followed_key(child, "sit", none, &key));
+    assert_false(ml_followed_key(owner, "site", none, &key));
+    static const char *const formerly[] = {"page", "site", NULL};
+    ml_buf_clear(&key);
+    assert_true(ml_followed_key(child, "web", formerly, &key));
+    assert_string_equal(ml_buf_cstr(&key), "a/x");
     ml_object_unref(owner);
     ml_object_unref(child);
     ml_dict_unref(dict);
@@ -52,7 +58,7 @@ static void test_followed_mark_may_be_anything(void **state)
         ML_AUTO_FREE char *annotations = ml_asprintf(",\"annotations\":{\"moonloop.dev/owner\":%s}",
                                                      marks[i]);
         struct ml_object *child = object_of(dict, annotations);
-        if (ml_followed_key(child, "site", &key))
+        if (ml_followed_key(child, "site", none, &key))
             fail_msg("%s leads to %s", marks[i], ml_buf_cstr(&key));
         ml_object_unref(child);
     }

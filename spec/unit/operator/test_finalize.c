@@ -533,6 +533,54 @@ static void test_controller_that_gets_another_name_takes_its_finalizers_off(void
     expect_no_write(world);
 }
 
+/* No moment without a finalizer, and no controller that takes those of the other one off. */
+static void test_controller_that_says_its_former_name_takes_its_finalizers_over(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = finalizing("one", "", "");
+    ML_AUTO_FREE char *two = finalizing(
+        "two", "", "end, formerly = { 'zero', 'one' }, when = function() return true");
+    tell(world, one, NULL);
+    change(world, 11, "X", CARRIES);
+    tell(world, two, NULL);
+    struct fake_call *write = expect_write(world,
+                                           "\"finalizers\":[\"a/b\",\"c/d\",\"moonloop.dev/two\"]");
+    answer_changed(world, write, 12, ",\"finalizers\":[\"a/b\",\"c/d\",\"moonloop.dev/two\"]");
+    advance(world, 10 * ML_NS_PER_S);
+    expect_no_write(world);
+    change(world, 13, "X", CARRIES GOING); /* one that was deleted before */
+    fake_reply(expect_write(world, "\"finalizers\":[\"a/b\",\"c/d\"]"), 200, "{}");
+}
+
+static void test_controller_that_says_its_former_name_keeps_its_kind(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = finalizing("one", "", "");
+    static const char *const other = "local m = require 'moonloop'\n"
+                                     "return m.controller {\n"
+                                     "  name = 'two', formerly = { 'one' },\n"
+                                     "  reconciles = m.kind('test.dev/v1', 'Part'),\n"
+                                     "  reconcile = function() end,\n"
+                                     "}\n";
+    tell(world, one, NULL);
+    tell(world, other, NULL);
+    assert_non_null(strstr(world->reported, "reconciles Part now, and objects of Thing carry its "
+                                            "finalizer " OURS));
+}
+
+static void test_controller_that_was_another_is_refused_while_that_runs(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = finalizing("one", "", "");
+    ML_AUTO_FREE char *two = finalizing("two", "",
+                                        "end, formerly = { 'one' }, when = function() return true");
+    tell(world, one, two);
+    assert_int_equal(unit_count(world->log.fd, "of a.lua would be one, and both are loaded"), 1);
+    tell(world, two, NULL);
+    assert_string_equal(world->reported,
+                        "Normal ScriptLoaded: a.lua: controller two runs the new version");
+}
+
 static void test_controller_that_finalizes_keeps_its_kind(void **state)
 {
     struct world *world = *state;
@@ -585,6 +633,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRIPTS_TEST(test_finalizer_comes_before_the_first_status),
+        SCRIPTS_TEST(test_controller_that_says_its_former_name_takes_its_finalizers_over),
+        SCRIPTS_TEST(test_controller_that_says_its_former_name_keeps_its_kind),
+        SCRIPTS_TEST(test_controller_that_was_another_is_refused_while_that_runs),
         SCRIPTS_TEST(test_finalizer_is_not_added_where_nothing_is_written),
         SCRIPTS_TEST(test_finalizer_that_is_not_added_lets_no_status_be_written),
         SCRIPTS_TEST(test_finalize_is_called_and_the_finalizer_goes),

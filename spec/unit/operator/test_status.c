@@ -156,9 +156,14 @@ static void test_status_leaves_the_failure_of_another_controller_alone(void **st
     assert_patch(others, "", &good, "");
     assert_patch(others, "", &mine, "");
     assert_false(ml_reconciled_failed(
-        ml_str_of("[" RECONCILED("False", "Failed", "cnat-2: no", "3", EARLIER) "]"), "cnat"));
+        ml_str_of("[" RECONCILED("False", "Failed", "cnat-2: no", "3", EARLIER) "]"), "cnat",
+        NULL));
     assert_true(ml_reconciled_failed(
-        ml_str_of("[" RECONCILED("False", "Failed", "cnat: no", "3", EARLIER) "]"), "cnat"));
+        ml_str_of("[" RECONCILED("False", "Failed", "cnat: no", "3", EARLIER) "]"), "cnat", NULL));
+    static const char *const formerly[] = {"cnat-2", NULL};
+    assert_true(ml_reconciled_failed(
+        ml_str_of("[" RECONCILED("False", "Failed", "cnat-2: no", "3", EARLIER) "]"), "cnat",
+        formerly));
 }
 
 /* What is no UTF-8 reads otherwise once it was sent: it is no other failure for that. */

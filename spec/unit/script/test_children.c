@@ -553,9 +553,9 @@ static void test_generated_name_is_not_for_apply(void **state)
                "ctx.apply { apiVersion = 'v1', kind = 'Pod', metadata = { generateName = 'x' } }",
                NULL);
     assert_null(world_start(&w, &told));
-    expect_error(&told,
-                 "ctx.apply(object): the object needs a metadata.name that a URL can have; a "
-                 "generateName is for ctx.ensure and ctx.create");
+    expect_error(&told, "ctx.apply(object [, { adopt = }]): the object needs a metadata.name that "
+                        "a URL can have; a "
+                        "generateName is for ctx.ensure and ctx.create");
     world_close(&w);
 }
 

@@ -128,8 +128,11 @@ static void test_ensure_of_anothers_is_refused(void **state)
     static const struct {
         const char *owner, *want;
     } cases[] = {
-        {"other-uid", "Pod default/x-pod exists and is controlled by At y"},
-        {NULL, "Pod default/x-pod exists and is controlled by nothing"},
+        {"other-uid", "Pod default/x-pod exists and is controlled by At y; an object has one "
+                      "controller: give yours another name"},
+        {NULL, "Pod default/x-pod exists and is controlled by nothing, and controller at has not "
+               "made it; give yours another name, delete this one, or take it over with adopt = "
+               "true in the call or in owns, { kind = Pod, adopt = true }"},
     };
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
         struct world w;
@@ -141,11 +144,244 @@ static void test_ensure_of_anothers_is_refused(void **state)
             NULL);
         ML_AUTO_FREE char *pod = world_pod_json("101", cases[i].owner);
         world_event(&w, "ADDED", pod);
-        assert_null(world_start(&w, &told));
+        assert_int_equal(world_start(&w, &told) != NULL, !cases[i].owner);
+        if (!cases[i].owner) /* who made it is not in the cache */
+            world_answer(&w, fake_expect(w.fake, "GET", PODS "/x-pod"), 200, pod);
         ML_AUTO_FREE char *want = ml_asprintf(
             "{\"code\":409,\"kind\":\"AlreadyExists\",\"message\":\"%s\"}", cases[i].want);
         expect_outcome(&told, ML_OUTCOME_OK, want);
         assert_int_equal(unit_count(w.log.fd, " warn  at: a write of the script was refused"), 1);
+        world_close(&w);
+    }
+}
+
+/* A Pod without a controller of which these managers have set fields. */
+static char *orphan_json(const char *rv, const char *managers)
+{
+    ML_AUTO_FREE char *pod = world_pod_json(rv, NULL);
+    const char *tail = strstr(pod, "\"labels\"");
+    return ml_asprintf("%.*s\"managedFields\":[%s],%s", (int)(tail - pod), pod, managers, tail);
+}
+
+#define MANAGER(NAME, OPERATION, FIELDS)                                                           \
+    "{\"manager\":\"" NAME "\",\"operation\":\"" OPERATION                                         \
+    "\",\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":" FIELDS "}"
+
+/* It has lost its owner. The guards are those of the object that the server had, not the cache. */
+static void test_what_this_controller_made_comes_home(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"ensure", "apply"};
+    for (size_t i = 0; i < ML_COUNT(calls); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf(
+            "return { status = { uid = assert(ctx.%s(pod(at))).metadata.uid } }", calls[i]);
+        world_open(&w, body, NULL);
+        ML_AUTO_FREE char *cached = world_pod_json("101", NULL);
+        ML_AUTO_FREE char *live = orphan_json("102", MANAGER("moonloop-at", "Update", "{}"));
+        ML_AUTO_FREE char *ours = world_pod_json("103", "at-uid");
+        world_event(&w, "ADDED", cached);
+        assert_non_null(world_start(&w, &told));
+        world_answer(&w, fake_expect(w.fake, "GET", PODS "/x-pod"), 200, live);
+        struct fake_call *write = fake_next(w.fake);
+        assert_string_equal(write->method, "PATCH");
+        assert_non_null(strstr(write->path, "fieldManager=moonloop-at"));
+        assert_non_null(strstr(write->body, "\"uid\":\"pod-uid\",\"resourceVersion\":\"102\""));
+        assert_non_null(strstr(write->body, CREATED_BY_US ",\"controller\":true"));
+        assert_int_equal(strstr(write->body, "spec") != NULL, i == 1); /* ensure changes no more */
+        world_answer(&w, write, 200, ours);
+        world_event(&w, "MODIFIED", ours);
+        expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
+/* A patch of what is another's is meant so, and is no proof that it is ours. */
+static void test_a_patch_of_ours_does_not_make_it_ours(void **state)
+{
+    (void)state;
+    static const char *const managers[] = {
+        MANAGER("moonloop-at/patch", "Update", "{}"),
+        MANAGER("moonloop-at2", "Apply", "{}"),
+        "{\"manager\":\"moonloop-at\",\"operation\":\"Update\",\"subresource\":\"status\"}",
+    };
+    for (size_t i = 0; i < ML_COUNT(managers); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, "local _, err = ctx.apply(pod(at)) return { status = { got = err.kind } }",
+                   NULL);
+        ML_AUTO_FREE char *pod = orphan_json("101", managers[i]);
+        world_event(&w, "ADDED", pod);
+        assert_non_null(world_start(&w, &told));
+        world_answer(&w, fake_expect(w.fake, "GET", PODS "/x-pod"), 200, pod);
+        expect_outcome(&told, ML_OUTCOME_OK, "{\"got\":\"AlreadyExists\"}");
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
+/* As a child: what is to be made must not be there, what is there must be the one that was seen. */
+static void test_apply_is_guarded(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *owner, *want, *not ;
+    } cases[] = {
+        {NULL, "\"resourceVersion\":\"1\"", "\"uid\":\"pod-uid\""},
+        {"at-uid", "\"uid\":\"pod-uid\"", "resourceVersion"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, "ctx.apply(pod(at))", NULL);
+        ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+        if (cases[i].owner)
+            world_event(&w, "ADDED", pod);
+        struct ml_run *run = world_start(&w, &told);
+        struct fake_call *apply = fake_next(w.fake);
+        assert_non_null(strstr(apply->body, cases[i].want));
+        assert_null(strstr(apply->body, cases[i].not ));
+        ml_script_cancel(run);
+        world_close(&w);
+    }
+}
+
+static void test_apply_of_anothers_sends_nothing(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w,
+               "local _, err = ctx.apply(pod(at), { adopt = true })\n"
+               "return { status = { got = err.kind } }",
+               NULL);
+    ML_AUTO_FREE char *pod = world_pod_json("101", "other-uid");
+    world_event(&w, "ADDED", pod);
+    assert_null(world_start(&w, &told));
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"got\":\"AlreadyExists\"}");
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+static void test_write_options_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options, *want;
+    } cases[] = {
+        {"'adopt'", "expected options as in { adopt = true }, got a string"},
+        {"7", "expected options as in { adopt = true }, got a number"},
+        {"{ adopts = true }", "unknown field 'adopts'; did you mean 'adopt'?"},
+        {"{ adopt = 'yes' }", "adopt: expected true or false, got a string"},
+    };
+    static const char *const calls[] = {"ensure", "apply"};
+    for (size_t i = 0; i < ML_COUNT(cases) * ML_COUNT(calls); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf("ctx.%s(pod(at), %s)", calls[i % 2],
+                                              cases[i / 2].options);
+        world_open(&w, body, NULL);
+        assert_null(world_start(&w, &told));
+        assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
+        if (!strstr(told.message, cases[i / 2].want))
+            fail_msg("'%s' is not in '%s'", cases[i / 2].want, told.message);
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
+/* What ensure has set becomes a part of what is applied: then the next apply can remove it. */
+static void test_apply_joins_the_fields_of_earlier_creates(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "return { status = { uid = assert(ctx.apply(pod(at))).metadata.uid } }",
+               &(struct ml_script_limits){.writes_max = 1});
+    ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+    world_event(&w, "ADDED", pod);
+    assert_non_null(world_start(&w, &told));
+    ML_AUTO_FREE char *mixed = orphan_json(
+        "102", MANAGER("moonloop-at", "Apply", "{\"f:a\":{}}") "," MANAGER(
+                   "moonloop-at", "Update", "{\"f:b\":{}}") "," MANAGER("kubectl", "Update", "{}"));
+    struct fake_call *first = fake_next(w.fake);
+    ML_AUTO_FREE char *sent = ml_strdup(first->body);
+    world_answer(&w, first, 200, mixed);
+    struct fake_call *join = fake_next(w.fake);
+    assert_string_equal(join->content_type, "application/merge-patch+json");
+    assert_string_equal(
+        join->body,
+        "{\"metadata\":{\"uid\":\"pod-uid\",\"resourceVersion\":\"102\",\"managedFields\":"
+        "[" MANAGER("moonloop-at", "Apply",
+                    "{\"f:a\":{},\"f:b\":{}}") "," MANAGER("kubectl", "Update", "{}") "]}}");
+    world_answer(&w, join, 200, mixed); /* whatever the server makes of it, it is sent once */
+    struct fake_call *again = fake_next(w.fake);
+    assert_string_equal(again->body, sent);
+    world_answer(&w, again, 200, mixed);
+    expect_outcome(&told, ML_OUTCOME_OK, "{\"uid\":\"pod-uid\"}");
+    fake_expect_none(w.fake);
+    world_close(&w);
+}
+
+/* Fields of ctx.patch stay while the script has the word, and go with the next apply when not. */
+static void test_apply_joins_the_fields_of_patches_that_no_script_makes(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"ctx.apply(pod(at))", "ctx.apply(pod(at)) -- ctx.patch"};
+    for (size_t i = 0; i < ML_COUNT(bodies); i++) {
+        struct world w;
+        struct told told;
+        world_open(&w, bodies[i], NULL);
+        ML_AUTO_FREE char *pod = world_pod_json("101", "at-uid");
+        world_event(&w, "ADDED", pod);
+        struct ml_run *run = world_start(&w, &told);
+        ML_AUTO_FREE char *mixed = orphan_json(
+            "102", MANAGER("moonloop-at", "Apply", "{\"f:a\":{}}") "," MANAGER(
+                       "moonloop-at/patch", "Update", "{\"f:b\":{}}"));
+        world_answer(&w, fake_next(w.fake), 200, mixed);
+        assert_int_equal(told.count, i);
+        if (i == 0) {
+            assert_non_null(strstr(fake_next(w.fake)->body, "\"f:a\":{},\"f:b\":{}"));
+            ml_script_cancel(run);
+        }
+        fake_expect_none(w.fake);
+        world_close(&w);
+    }
+}
+
+/* As the API server keeps it: so an apply owns the fields of data, and can remove them. */
+static void test_string_data_is_encoded(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given, *want;
+    } cases[] = {
+        {"stringData = { a = 'x' }", "\"data\":{\"a\":\"eA==\"}"},
+        {"data = { a = 'bad', b = 'eQ==' }, stringData = { a = 'x' }",
+         "\"data\":{\"b\":\"eQ==\",\"a\":\"eA==\"}"},
+        {"stringData = { a = '\\0\\n\"' }", "\"data\":{\"a\":\"AAoi\"}"},
+        {"stringData = { a = '' }", "\"data\":{\"a\":\"\"}"},
+        {"stringData = { a = 7 }", "\"stringData\":{\"a\":7}"}, /* the server refuses it */
+        {"stringData = 'x'", "\"stringData\":\"x\""},
+        {"data = 7, stringData = { a = 'x' }", "\"data\":7,"},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct world w;
+        struct told told;
+        ML_AUTO_FREE char *body = ml_asprintf("ctx.create { apiVersion = 'v1', kind = 'Secret',\n"
+                                              "  metadata = { name = 's' }, %s }",
+                                              cases[i].given);
+        world_open(&w, body, NULL);
+        struct ml_run *run = world_start(&w, &told);
+        struct fake_call *post = fake_next(w.fake);
+        if (!strstr(post->body, cases[i].want))
+            fail_msg("'%s' is not in '%s'", cases[i].want, post->body);
+        bool is_encoded = strstr(cases[i].want, "stringData") == NULL && i != 6;
+        assert_int_equal(strstr(post->body, "stringData") == NULL, is_encoded);
+        assert_non_null(strstr(post->body, "\"namespace\":\"default\""));
+        ml_script_cancel(run);
         world_close(&w);
     }
 }
@@ -234,9 +470,10 @@ static void test_what_the_selection_leaves_out_is_not_written(void **state)
         assert_null(world_start(&w, &told));
         assert_int_equal(told.outcome, ML_OUTCOME_ERROR);
         ML_AUTO_FREE char *want = ml_asprintf(
-            "ctx.%s(object): this script watches the objects of Pod with the labels 'app=x' only, "
+            "ctx.%s(object%s): this script watches the objects of Pod with the labels 'app=x' "
+            "only, "
             "and would never see this one: 'app=x' does not hold for its metadata.labels",
-            call);
+            call, strcmp(call, "create") == 0 ? "" : " [, { adopt = }]");
         if (!strstr(told.message, want))
             fail_msg("'%s' is not in '%s'", want, told.message);
         fake_expect_none(w.fake);
@@ -486,6 +723,14 @@ int main(void)
         cmocka_unit_test(test_owner_references_have_a_limit),
         cmocka_unit_test(test_owner_references_are_read_once),
         cmocka_unit_test(test_ensure_of_anothers_is_refused),
+        cmocka_unit_test(test_what_this_controller_made_comes_home),
+        cmocka_unit_test(test_a_patch_of_ours_does_not_make_it_ours),
+        cmocka_unit_test(test_apply_is_guarded),
+        cmocka_unit_test(test_apply_of_anothers_sends_nothing),
+        cmocka_unit_test(test_write_options_are_checked),
+        cmocka_unit_test(test_apply_joins_the_fields_of_earlier_creates),
+        cmocka_unit_test(test_apply_joins_the_fields_of_patches_that_no_script_makes),
+        cmocka_unit_test(test_string_data_is_encoded),
         cmocka_unit_test(test_refused_write_is_logged_though_the_script_drops_it),
         cmocka_unit_test(test_what_the_host_settles_is_no_refused_write),
         cmocka_unit_test(test_ensure_already_exists_looks_whose_it_is),

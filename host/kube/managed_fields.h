@@ -1,0 +1,25 @@
+/* L3 kube. metadata.managedFields: which manager has set which fields of an object. A manager that
+ * updates and one that applies are two owners, also under one name. So what a controller set by
+ * create or a patch stays for ever once it applies, unless both are made one (client-go,
+ * util/csaupgrade, does the same for kubectl). */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* The managers of one controller. All lists end with NULL; NULL is an empty one. */
+struct ml_managers {
+    const char *name;           /* under which it applies */
+    const char *const *updates; /* managers whose entries of updates become part of that */
+    const char *const *all;     /* managers whose entries of any kind do, as well */
+};
+
+/* Is one of them, by `name` or `all`, named in an entry of `metadata` (of JSON) that is not one of
+ * a subresource? */
+bool ml_managers_have(const struct ml_managers *managers, struct ml_str metadata);
+
+/* Appends the list of entries in which the entry that applies under `name` has the fields of the
+ * others as well, and these are left out. False, with nothing appended: there is nothing to join,
+ * or the list is broken. Entries of subresources stay as they are. */
+bool ml_managers_join(const struct ml_managers *managers, struct ml_str metadata,
+                      struct ml_buf *out);
