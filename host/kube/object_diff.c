@@ -14,9 +14,15 @@ struct place {
 };
 
 struct walk {
-    struct ml_buf *fields; /* NULL: only the parts are asked for */
-    size_t count;
+    ml_field_change_fn *each; /* NULL: only the parts are asked for */
+    void *context;
     unsigned parts;
+};
+
+/* The fields in words, for ml_object_diff. */
+struct names {
+    struct ml_buf *out;
+    size_t count;
 };
 
 static bool is_metadata(const struct place *place, const char *key)
@@ -52,20 +58,28 @@ static void append_field_name(const struct place *place, struct ml_buf *out)
                   plain && place->parent ? "." : "", ML_STR_ARG(place->key));
 }
 
-static void note_changed_field(struct walk *walk, const struct place *place)
+static void note_changed_field(struct walk *walk, const struct place *place, uint64_t value,
+                               bool is_list)
 {
     if (is_metadata(place, "resourceVersion"))
         return;
     enum ml_object_part part = part_of_place(place);
     walk->parts |= part;
-    if (!walk->fields || part == ML_PART_GENERATION || walk->count > FIELDS_MAX)
+    if (!walk->each || part == ML_PART_GENERATION)
         return;
-    if (walk->count++ == FIELDS_MAX) {
-        ml_buf_puts(walk->fields, ", …");
-        return;
-    }
-    ml_buf_puts(walk->fields, walk->count > 1 ? ", " : "");
-    append_field_name(place, walk->fields);
+    ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
+    append_field_name(place, &name);
+    const struct ml_field_change change = {part, ml_buf_str(&name), value, is_list};
+    walk->each(walk->context, &change);
+}
+
+/* The reader stands behind the '[' of a list. Passes over the rest, and returns its hash. */
+static uint64_t hash_list(struct ml_json_reader *reader)
+{
+    uint64_t hash = 1;
+    for (struct ml_str element; (element = ml_json_skip(reader)).len > 0;)
+        hash = hash * 31 + ml_str_hash(element);
+    return hash;
 }
 
 /* The reader stands behind the '{' of a merge patch. An object in it holds further changes, or was
@@ -78,24 +92,25 @@ static bool walk_changes(struct walk *walk, const struct place *parent,
         ML_AUTO_FREE char *key = ml_str_dup(reader->text);
         const struct place place = {parent, ml_str_of(key)};
         has_members = true;
-        bool is_object = ml_json_next(reader) == ML_JSON_OBJECT;
-        if (!is_object || !walk_changes(walk, &place, reader))
-            note_changed_field(walk, &place);
-        if (reader->token == ML_JSON_ARRAY)
-            while (ml_json_skip(reader).len > 0)
-                continue;
+        enum ml_json_token token = ml_json_next(reader);
+        if (token == ML_JSON_ARRAY)
+            note_changed_field(walk, &place, hash_list(reader), true);
+        else if (token != ML_JSON_OBJECT)
+            note_changed_field(walk, &place, ml_str_hash(reader->text) + (uint64_t)token, false);
+        else if (!walk_changes(walk, &place, reader))
+            note_changed_field(walk, &place, 0, false);
     }
     return has_members;
 }
 
-unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new,
-                        struct ml_buf *out_fields)
+unsigned ml_object_diff_each(const struct ml_object *old, const struct ml_object *new,
+                             ml_field_change_fn *each, void *context)
 {
     ML_AUTO(ml_buf_fini) struct ml_buf before = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf after = ML_BUF_INIT;
     ML_AUTO(ml_buf_fini) struct ml_buf difference = ML_BUF_INIT;
     struct ml_err err = ML_ERR_INIT;
-    struct walk walk = {.fields = out_fields};
+    struct walk walk = {.each = each, .context = context};
     ml_object_json(old, &before);
     ml_object_json(new, &after);
     if (ml_json_merge_diff(ml_buf_str(&before), ml_buf_str(&after), &difference, &err) < 0)
@@ -105,4 +120,24 @@ unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new
     if (ml_json_next(&reader) == ML_JSON_OBJECT)
         walk_changes(&walk, NULL, &reader);
     return walk.parts;
+}
+
+static void append_change(void *context, const struct ml_field_change *change)
+{
+    struct names *names = context;
+    if (names->count > FIELDS_MAX)
+        return;
+    if (names->count++ == FIELDS_MAX) {
+        ml_buf_puts(names->out, ", …");
+        return;
+    }
+    ml_buf_puts(names->out, names->count > 1 ? ", " : "");
+    ml_buf_append_str(names->out, change->name);
+}
+
+unsigned ml_object_diff(const struct ml_object *old, const struct ml_object *new,
+                        struct ml_buf *out_fields)
+{
+    struct names names = {.out = out_fields};
+    return ml_object_diff_each(old, new, out_fields ? append_change : NULL, &names);
 }

@@ -13,6 +13,21 @@ enum ml_object_part {
     ML_PART_ALL = 63,
 };
 
+/* One field that differs. */
+struct ml_field_change {
+    enum ml_object_part part;
+    struct ml_str name; /* "metadata.annotations[example.com/at]"; valid during the call */
+    uint64_t value;     /* a hash of the new value, ml_str_hash */
+    bool is_list;
+};
+
+typedef void ml_field_change_fn(void *context, const struct ml_field_change *change);
+
+/* Calls `each` for every field that differs, except for metadata.generation. Returns the parts, as
+ * ml_object_diff does. A list counts as one field. */
+unsigned ml_object_diff_each(const struct ml_object *old, const struct ml_object *new,
+                             ml_field_change_fn *each, void *context);
+
 /* The parts that differ, as a sum of enum ml_object_part; all of them when they cannot be
  * compared. `out_fields`, unless NULL, gets the fields by name, at most three: "spec.size,
  * metadata.annotations[example.com/at]". A list counts as one field. */

@@ -338,6 +338,7 @@ struct ml_controller *ml_controller_new(struct ml_cluster *cluster, const char *
     self->await = (struct ml_client_await){.again = on_server_answers, .context = self};
     ml_payer_init(&self->payer, cluster->turns, controller_pump, self);
     ml_list_init(&self->works);
+    ml_list_init(&self->lookups);
     ml_task_init(&self->stopped_task, report_stopped, self);
     controller_removal_init(self);
     register_metrics(self);
@@ -356,6 +357,8 @@ void ml_controller_free(struct ml_controller *self)
     ml_client_await_stop(&self->await);
     ml_metrics_collector_remove(&self->owned_collector);
     controller_cancel_work(self);
+    controller_cancel_lookups(self);
+    ml_buf_fini(&self->author);
     ml_revision_unref(self->offered);
     ml_revision_unref(self->current);
     ml_enqueue_filter_free(self->filter);

@@ -1,7 +1,7 @@
 /* L6 operator. Shared by the files of a controller: controller.c has its lifecycle, the revisions
  * of its script, its circuit and its share of the keys; controller_work.c has the way of a key from
- * the queue to the end of its reconcile; controller_removal.c has what takes its finalizers off.
- * Private to these. */
+ * the queue to the end of its reconcile; controller_fight.c tells which keys are slowed, and
+ * because of whom; controller_removal.c has what takes its finalizers off. Private to these. */
 #pragma once
 
 #include "operator/circuit.h"
@@ -35,7 +35,9 @@ struct ml_controller {
     void *context;
     struct ml_workqueue *queue;
     struct ml_expectations *expectations;
-    struct ml_payer payer; /* of the CPU time that its script takes */
+    struct ml_list lookups; /* of those that fight with this controller, see controller_fight.c */
+    struct ml_buf author;   /* of a change, in words */
+    struct ml_payer payer;  /* of the CPU time that its script takes */
     struct ml_enqueue_filter *filter;
     struct ml_read_sets *read_sets;
     struct ml_repeats failures;    /* of keys, for the log */
@@ -85,6 +87,17 @@ void controller_forget_key(struct ml_controller *self, struct ml_str key);
 /* Behind whatever somebody changes meanwhile. */
 void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key);
 
+/* controller_fight.c */
+
+/* Who made the change, for the enqueue filter. */
+const char *controller_author_of(void *controller, struct ml_str key,
+                                 const struct ml_change *change, bool *own);
+/* Tells that a key is slowed: in the log, by an Event, and by a metric. For the enqueue filter. */
+void controller_key_slowed(void *controller, struct ml_str key, const struct ml_slowed *slowed);
+void controller_key_hot(void *controller, struct ml_str key);
+/* Ends all look-ups of managers. */
+void controller_cancel_lookups(struct ml_controller *self);
+
 /* controller_removal.c */
 
 /* What is to be called for the object; false: nothing. */
@@ -94,6 +107,8 @@ void controller_removal_init(struct ml_controller *self);
 
 /* controller_work.c */
 
+/* The cached object of a key; NULL when there is none. */
+struct ml_object *controller_object(const struct ml_controller *self, struct ml_str key);
 /* The enqueue filter, which gives its keys to the queue. After the expectations. */
 void controller_make_filter(struct ml_controller *self);
 /* Logs, once for each revision, that its runs have no read sets any more. */

@@ -65,8 +65,7 @@ static bool on_asked_if_uncertain(void *context, struct ml_str key)
     return uncertain;
 }
 
-static void on_key_woken(void *context, struct ml_str key, const struct ml_change *change,
-                         int64_t delay_ns)
+static void on_key_woken(void *context, struct ml_str key, const struct ml_change *change)
 {
     struct ml_controller *self = context;
     const struct ml_object *object = !change ? NULL : change->new ? change->new : change->old;
@@ -74,81 +73,12 @@ static void on_key_woken(void *context, struct ml_str key, const struct ml_chang
         note_change_as_cause(self, key, change, ml_object_key(object));
     else
         controller_note_cause(self, key, "changes", ML_STR(""));
-    if (delay_ns > 0)
-        ml_workqueue_add_after(self->queue, key, ML_PRIORITY_NORMAL, delay_ns);
-    else
-        ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
+    ml_workqueue_add(self->queue, key, ML_PRIORITY_NORMAL);
 }
 
-/* The cached object of a key; NULL when there is none. */
-static struct ml_object *object_of_key(const struct ml_controller *self, struct ml_str key)
+struct ml_object *controller_object(const struct ml_controller *self, struct ml_str key)
 {
     return ml_store_get(ml_revision_store(self->current), key);
-}
-
-static void record_slowed(struct ml_controller *self, struct ml_str key, const char *reason,
-                          const char *note)
-{
-    const struct ml_object *object = object_of_key(self, key);
-    ml_metric_add(self->metrics.slowed, 1);
-    if (object)
-        ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
-                          reason, note);
-}
-
-static const char *on_asked_for_rival(void *context, const struct ml_change *change)
-{
-    const struct ml_controller *self = context;
-    const char *author = ml_authors_of(self->cluster->authors, ml_informer_kind(change->informer),
-                                       ml_object_rv_number(change->new));
-    return author && strcmp(author, self->name) != 0 ? author : NULL;
-}
-
-static void record_fight(struct ml_controller *self, struct ml_str key, const char *fields,
-                         const char *rival, int64_t delay_ns)
-{
-    ML_AUTO_FREE char *note = ml_asprintf(
-        "controllers %s and %s change the same in turn: %s; the next run of %s waits %d s",
-        self->name, rival, fields, self->name, (int)(delay_ns / ML_NS_PER_S));
-    record_slowed(self, key, "ControllersFight", note);
-}
-
-static void record_self_trigger(struct ml_controller *self, struct ml_str key, const char *fields,
-                                int64_t delay_ns)
-{
-    ML_AUTO_FREE char *note = ml_asprintf(
-        "each run changes what brings the next one: %s; the next run waits %d s", fields,
-        (int)(delay_ns / ML_NS_PER_S));
-    record_slowed(self, key, "SelfTriggered", note);
-}
-
-static void on_key_slowed(void *context, struct ml_str key, const char *fields, const char *rival,
-                          int64_t delay_ns)
-{
-    struct ml_controller *self = context;
-    ML_AUTO_FREE char *repeats = ml_asprintf("wakes itself " ML_STR_FMT, ML_STR_ARG(key));
-    struct ml_repeat *repeat = ml_repeats_get(&self->failures, ml_str_of(repeats));
-    if (ml_repeat_failed(repeat, ml_str_of(fields), ml_clock_monotonic(self->cluster->clock)))
-        ml_warn(self->cluster->log, self->name,
-                rival ? "two controllers change the same fields in turn; slowing this one down"
-                      : "script wakes itself; slowing it down",
-                CONTROLLER_KEY_FIELDS(self, key), ML_S(rival ? "other" : "", rival),
-                ML_S("changes", fields), ML_REPEAT_FIELDS(repeat, delay_ns));
-    if (rival)
-        record_fight(self, key, fields, rival, delay_ns);
-    else
-        record_self_trigger(self, key, fields, delay_ns);
-}
-
-static void on_key_hot(void *context, struct ml_str key)
-{
-    struct ml_controller *self = context;
-    ml_warn(self->cluster->log, self->name,
-            "script asks to be called again at once, again and again; slowing it down",
-            CONTROLLER_KEY_FIELDS(self, key));
-    record_slowed(self, key, "SelfTriggered",
-                  "each run asks to be called again at once (requeue_after, requeue_at): "
-                  "after 100 of them the next ones wait, up to 1 s");
 }
 
 void controller_make_filter(struct ml_controller *self)
@@ -157,9 +87,9 @@ void controller_make_filter(struct ml_controller *self)
         .wake = on_key_woken,
         .matters = on_asked_if_it_matters,
         .uncertain = on_asked_if_uncertain,
-        .rival = on_asked_for_rival,
-        .slowed = on_key_slowed,
-        .hot = on_key_hot,
+        .author = controller_author_of,
+        .slowed = controller_key_slowed,
+        .hot = controller_key_hot,
     };
     /* In virtual time nobody's core is taken, and what has no end is told as that. */
     if (!ml_turns_metered(self->cluster->turns))
@@ -170,7 +100,7 @@ void controller_make_filter(struct ml_controller *self)
 /* What the cache shows of it is not what the server has. */
 static void mark_cache_stale(struct ml_controller *self, struct ml_str key)
 {
-    const struct ml_object *object = object_of_key(self, key);
+    const struct ml_object *object = controller_object(self, key);
     if (object)
         ml_expectations_conflict(self->expectations, object);
 }
@@ -273,7 +203,7 @@ static void update_circuit(struct work *work, const struct ml_result *result)
     if (!ml_call_runs_script(work->call))
         return;
     if (result->limit)
-        controller_limit_hit(self, object_of_key(self, work->key), &result->err);
+        controller_limit_hit(self, controller_object(self, work->key), &result->err);
     else if (result->outcome != ML_OUTCOME_ERROR)
         controller_circuit_close(self);
 }
@@ -371,7 +301,8 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     keep_reads(work, result, wrote_status);
     record_metrics(work, result);
     ml_enqueue_filter_ended(self->filter, work->key);
-    if (!object_of_key(self, work->key)) /* it went during the run, which has made records anew */
+    if (!controller_object(self,
+                           work->key)) /* it went during the run, which has made records anew */
         controller_forget_key(self, work->key);
     end_work(work, result->outcome == ML_OUTCOME_OK && !result->finalized);
     controller_end_when_idle(self);
@@ -393,7 +324,7 @@ static void on_expectations_satisfied(void *context, struct ml_str key)
 static struct ml_object *object_to_reconcile(struct ml_controller *self, struct ml_str key,
                                              enum ml_reconcile_call *out)
 {
-    struct ml_object *object = object_of_key(self, key);
+    struct ml_object *object = controller_object(self, key);
     if (object && controller_acts(self, key) && controller_call_of(self, object, out))
         return object;
     if (!object)
@@ -432,11 +363,22 @@ static void on_live_read(void *context, const struct ml_err *err)
     controller_pump(self);
 }
 
+/* A key that is slowed waits until its pause is over, whatever put it into the queue: a change, a
+ * time that the script asked for, or a retry. */
+static bool key_pauses(struct ml_controller *self, struct ml_str key, enum ml_priority priority,
+                       enum ml_reconcile_call call)
+{
+    int64_t pause_ns = call == ML_CALL_RELEASE ? 0 : ml_enqueue_filter_pause(self->filter, key);
+    if (pause_ns > 0)
+        ml_workqueue_add_after(self->queue, key, priority, pause_ns);
+    return pause_ns > 0;
+}
+
 static void begin_key(struct ml_controller *self, struct ml_str key, enum ml_priority priority)
 {
     enum ml_reconcile_call call = ML_CALL_RECONCILE;
     struct ml_object *object = object_to_reconcile(self, key, &call);
-    if (!object ||
+    if (!object || key_pauses(self, key, priority, call) ||
         !ml_expectations_satisfied(self->expectations, key, on_expectations_satisfied, self)) {
         ml_workqueue_done(self->queue, key);
         return;

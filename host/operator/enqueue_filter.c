@@ -1,12 +1,13 @@
-/* Which changes wake a key, and when: echoes of its own writes, and keys that wake themselves.
+/* Which changes wake a key, and when: echoes of its own writes, keys that wake themselves, fights.
  * controller.c brings changes; controller_work.c takes the keys that wake, and says which run. */
 #include "operator/enqueue_filter.h"
 
+#include "base/list.h"
 #include "base/map.h"
 #include "kube/object_diff.h"
-#include "operator/streak.h"
+#include "operator/field_rates.h"
 
-#define HELD_MAX 16 /* changes of one run; with more of them the key wakes, whoever made them */
+#define HELD_MAX 16 /* the last changes of one run; after more the key wakes, whoever made them */
 
 #define ASKS_BACK_NS ML_NS_PER_S /* sooner than this a run asks to be called again */
 
@@ -15,18 +16,24 @@
 #define HOT_DOUBLINGS 7u
 #define HOT_PAUSE_MAX ML_NS_PER_S
 
+#define EDIT_NS    (6 * ML_NS_PER_S) /* of edits that break into pauses ten a minute are forgotten */
+#define FIELDS_MAX 8                 /* of one change that are counted */
+
 /* All that is known about a key; freed as soon as it says nothing. */
 struct entry {
     struct ml_change *held; /* up to HELD_MAX, with a reference to each object */
     uint8_t held_count;
     bool overflow; /* there were more */
     bool under_way;
-    bool asks_back;       /* this run, or the last one, wants to be called again at once */
-    bool counted;         /* it was found to wake itself */
-    bool judged;          /* it was found not to */
-    uint32_t hot;         /* runs in a row that asked to be called again at once */
-    bool is_hot;          /* this one did */
-    struct streak streak; /* of runs that were counted */
+    bool asks_back;  /* this run, or the last one, wants to be called again at once */
+    uint32_t hot;    /* runs in a row that asked to be called again at once */
+    bool is_hot;     /* this one did */
+    bool by_edit;    /* somebody's edit ended a pause; until what was slowed changes again */
+    bool slowed;     /* this run was, and that is told */
+    int64_t due_ns;  /* when the run that was asked for is due; 0: none was */
+    int64_t edit_ns; /* the bucket of edits, as in field_rates_fill */
+    struct field_rates rates;
+    struct ml_list node; /* in `rated`, while it has rates */
     size_t key_len;
     char key[];
 };
@@ -37,6 +44,7 @@ struct ml_enqueue_filter {
     void *context;
     struct ml_expectations *expectations;
     struct ml_map entries; /* key -> entry */
+    struct ml_list rated;  /* entries with rates; those looked at longest ago come first */
 };
 
 static struct ml_str key_of(const struct entry *entry)
@@ -52,6 +60,7 @@ static struct entry *entry_get(struct ml_enqueue_filter *self, struct ml_str key
     entry = ml_zalloc(sizeof *entry + key.len);
     memcpy(entry->key, key.ptr, key.len);
     entry->key_len = key.len;
+    ml_list_init(&entry->node);
     ml_map_put(&self->entries, key_of(entry), entry);
     return entry;
 }
@@ -84,16 +93,125 @@ static void entry_free(struct ml_enqueue_filter *self, struct entry *entry)
 {
     ml_map_remove(&self->entries, key_of(entry));
     drop_held(entry);
-    streak_end(&entry->streak);
-    streak_end_contest(&entry->streak);
+    ml_list_remove(&entry->node);
+    field_rates_fini(&entry->rates);
     free(entry);
 }
 
 static void entry_settle(struct ml_enqueue_filter *self, struct entry *entry)
 {
-    if (!entry->under_way && !entry->asks_back && entry->streak.runs == 0 && entry->hot == 0 &&
-        !entry->streak.contested)
+    if (entry->rates.len > 0 && ml_list_empty(&entry->node))
+        ml_list_push(&self->rated, &entry->node);
+    if (!entry->under_way && !entry->asks_back && entry->rates.len == 0 && entry->hot == 0)
         entry_free(self, entry);
+}
+
+static int64_t now_of(const struct ml_enqueue_filter *self)
+{
+    return ml_clock_monotonic(ml_loop_clock(self->loop));
+}
+
+/* Forgets the rates of up to `count` keys that have had none for long. */
+static void expire_rates(struct ml_enqueue_filter *self, size_t count)
+{
+    int64_t now_ns = now_of(self);
+    while (count-- > 0 && !ml_list_empty(&self->rated)) {
+        struct entry *entry = ml_container_of(ml_list_shift(&self->rated), struct entry, node);
+        field_rates_expire(&entry->rates, now_ns);
+        entry_settle(self, entry);
+    }
+}
+
+/* ---- what a change is about ---- */
+
+static uint64_t object_hash(struct ml_str kind, struct ml_str ns, struct ml_str name)
+{
+    return (ml_hash(kind) * 31 + ml_hash(ns)) * 31 + ml_hash(name);
+}
+
+static const struct ml_object *object_of(const struct ml_change *change)
+{
+    return change->new ? change->new : change->old;
+}
+
+static struct ml_str kind_of(const struct ml_change *change)
+{
+    return ml_str_of(ml_informer_kind(change->informer)->kind);
+}
+
+static uint64_t hash_of_change(const struct ml_change *change)
+{
+    const struct ml_object *object = object_of(change);
+    return object_hash(kind_of(change), ml_object_namespace(object), ml_object_name(object));
+}
+
+/* The object that `owner` belongs to in its turn, where the name tells it: a ReplicaSet is named
+ * after its Deployment, a Job after its CronJob. */
+static uint64_t hash_of_grandowner(const struct ml_owner *owner, struct ml_str ns)
+{
+    static const char *const pairs[][2] = {{"ReplicaSet", "Deployment"}, {"Job", "CronJob"}};
+    struct ml_str name = owner->name;
+    while (name.len > 0 && name.ptr[name.len - 1] != '-')
+        name.len--;
+    if (name.len < 2)
+        return 0;
+    name.len--;
+    for (size_t i = 0; i < ML_COUNT(pairs); i++)
+        if (ml_str_is(owner->kind, pairs[i][0]))
+            return object_hash(ml_str_of(pairs[i][1]), ns, name);
+    return 0;
+}
+
+static void hash_owners(const struct ml_change *change, uint64_t out[2])
+{
+    const struct ml_object *object = object_of(change);
+    struct ml_str ns = ml_object_namespace(object);
+    struct ml_owner owner;
+    out[0] = out[1] = 0;
+    if (!ml_object_controller(object, &owner))
+        return;
+    out[0] = object_hash(owner.kind, ns, owner.name);
+    out[1] = hash_of_grandowner(&owner, ns);
+}
+
+/* What is done with each field of a change. */
+struct visit {
+    struct ml_enqueue_filter *self;
+    struct entry *entry;
+    const struct ml_change *change;
+    uint64_t object;
+    size_t fields;
+    const char *author;     /* of somebody else's change; NULL: not known */
+    bool is_edit;           /* by somebody else, in a field that is not slowed */
+    enum field_cause cause; /* of an own change */
+    struct field_verdict verdict;
+    struct ml_buf slowed; /* "Thing d/a: spec.a, spec.b" */
+    struct ml_buf first;  /* "spec.a" */
+};
+
+static void visit_fini(struct visit *visit)
+{
+    ml_buf_fini(&visit->slowed);
+    ml_buf_fini(&visit->first);
+}
+
+static struct field_ref ref_of(const struct visit *visit, const struct ml_field_change *field)
+{
+    return (struct field_ref){visit->object, field ? ml_hash(field->name) : 0,
+                              field ? field->value : 0, field && field->is_list};
+}
+
+typedef void visit_field(void *visit, const struct ml_field_change *field);
+
+/* `field` NULL: the object came or went. Returns the parts that differ. */
+static unsigned visit_change(struct visit *visit, visit_field *each)
+{
+    const struct ml_change *change = visit->change;
+    visit->object = hash_of_change(change);
+    if (change->old && change->new)
+        return ml_object_diff_each(change->old, change->new, each, visit);
+    each(visit, NULL);
+    return ML_PART_ALL;
 }
 
 static bool is_echo(struct ml_enqueue_filter *self, struct ml_str key,
@@ -111,116 +229,184 @@ static bool is_status_only(const struct ml_change *change)
             ~(unsigned)(ML_PART_STATUS | ML_PART_GENERATION)) == 0;
 }
 
-/* "ConfigMap d/a: data.time" */
-static void describe_change(const struct ml_change *change, struct ml_buf *out)
+/* ---- changes by others ---- */
+
+static void note_contest(void *context, const struct ml_field_change *field)
 {
-    ml_buf_printf(out, "%s " ML_STR_FMT ": ", ml_informer_kind(change->informer)->kind,
-                  ML_STR_ARG(ml_object_key(change->new)));
-    ml_object_diff(change->old, change->new, out);
+    struct visit *visit = context;
+    struct field_ref ref = ref_of(visit, field);
+    const unsigned edits = ML_PART_SPEC | ML_PART_LABELS | ML_PART_ANNOTATIONS;
+    if (visit->fields++ >= FIELDS_MAX)
+        return;
+    if (field && (field->part & edits) && !field_rates_is_slowed(&visit->entry->rates, ref))
+        visit->is_edit = true;
+    field_rates_contest(&visit->entry->rates, ref, visit->author, now_of(visit->self));
 }
 
-/* How long a change by somebody else waits: not at all, unless it is the turn of a rival. */
-static int64_t pause_of_rival(struct ml_enqueue_filter *self, struct ml_str key,
-                              const struct ml_change *change)
+static bool is_leaving(const struct ml_change *change)
 {
-    static const struct streak none = {0};
-    if (!self->handler.rival || !change->old || !change->new)
-        return 0;
-    const struct entry *entry = ml_map_get(&self->entries, key);
-    const struct streak *streak = entry ? &entry->streak : &none;
-    const char *author = self->handler.rival(self->context, change);
-    if (!author && !streak->rival)
-        return 0;
-    ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
-    describe_change(change, &fields);
-    if (!streak_is_contest(streak, author, ml_buf_str(&fields)))
-        return 0;
-    return streak_contest(&entry_get(self, key)->streak, author, ml_buf_str(&fields));
+    return change->old && change->new &&ml_object_deleting(change->new) &&
+           !ml_object_deleting(change->old);
 }
 
-/* `entry` NULL: nothing is known about the key. Making and deleting objects one after the other is
- * how many scripts go about their work: only a change of something that stays counts, and only the
- * first of each run. */
-static int64_t pause_of_echo(struct ml_enqueue_filter *self, struct ml_str key, struct entry *entry,
-                             const struct ml_change *change)
+static void end_pause(struct ml_enqueue_filter *self, struct entry *entry)
 {
-    if (change->old && change->new && !(entry && entry->counted)) {
-        ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
-        describe_change(change, &fields);
-        entry = entry_get(self, key);
-        entry->counted = true;
-        const struct streak *streak = &entry->streak;
-        if (streak_count(&entry->streak, ml_buf_str(&fields),
-                         ml_clock_monotonic(ml_loop_clock(self->loop))))
-            self->handler.slowed(self->context, key_of(entry), streak->fields, streak->rival,
-                                 streak->pause_ns);
+    if (field_rates_fill(&entry->edit_ns, EDIT_NS, EDIT_NS, now_of(self)))
+        return;
+    entry->rates.paused_until_ns = 0;
+    entry->by_edit = true;
+}
+
+/* Somebody else's change wakes the key. Of children only what its runs have changed, made or
+ * deleted can be a fight. */
+static void note_change_by_other(struct ml_enqueue_filter *self, struct ml_str key,
+                                 const struct ml_change *change, const char *author)
+{
+    struct entry *entry = ml_map_get(&self->entries, key);
+    struct visit visit = {.self = self, .change = change, .author = author};
+    uint64_t owners[2];
+    bool is_known = entry && field_rates_know_object(&entry->rates, hash_of_change(change));
+    bool came_or_went = !change->old || !change->new;
+    hash_owners(change, owners);
+    if (is_known || (change->reconciled ? !came_or_went : came_or_went)) {
+        visit.entry = entry = entry_get(self, key);
+        visit_change(&visit, note_contest);
     }
-    return entry ? entry->streak.pause_ns : 0;
+    if (!entry)
+        return;
+    bool is_edit = change->reconciled && visit.is_edit;
+    field_rates_explain(&entry->rates, hash_of_change(change), owners, is_edit);
+    if (change->reconciled && is_leaving(change))
+        entry->rates.paused_until_ns = 0;
+    else if (is_edit && entry->rates.paused_until_ns > now_of(self))
+        end_pause(self, entry);
+    entry_settle(self, entry);
 }
 
+/* ---- changes by the key's own runs ---- */
+
+static void count_field(void *context, const struct ml_field_change *field)
+{
+    struct visit *visit = context;
+    struct entry *entry = visit->entry;
+    if (visit->fields++ >= FIELDS_MAX)
+        return;
+    struct field_verdict verdict = field_rates_count(&entry->rates, ref_of(visit, field),
+                                                     visit->cause, visit->change->reconciled,
+                                                     entry->by_edit, now_of(visit->self));
+    if (!verdict.slowed)
+        return;
+    struct ml_str name = field ? field->name : ML_STR("it is made and deleted");
+    if (visit->slowed.len > 0) {
+        ml_buf_printf(&visit->slowed, ", " ML_STR_FMT, ML_STR_ARG(name));
+    } else {
+        ml_buf_printf(&visit->slowed, ML_STR_FMT " " ML_STR_FMT ": " ML_STR_FMT,
+                      ML_STR_ARG(kind_of(visit->change)),
+                      ML_STR_ARG(ml_object_key(object_of(visit->change))), ML_STR_ARG(name));
+        ml_buf_append_str(&visit->first, field ? name : ML_STR(""));
+    }
+    if (!visit->verdict.fight)
+        visit->verdict = verdict;
+}
+
+static void report_slowed(struct visit *visit)
+{
+    struct entry *entry = visit->entry;
+    const struct ml_slowed slowed = {
+        .fields = ml_buf_cstr(&visit->slowed),
+        .change = visit->change,
+        .field = ml_buf_str(&visit->first),
+        .fight = visit->verdict.fight,
+        .rival = visit->verdict.rival,
+        .pause_ns = entry->rates.paused_until_ns - now_of(visit->self),
+    };
+    entry->slowed = true;
+    visit->self->handler.slowed(visit->self->context, key_of(entry), &slowed);
+}
+
+/* Making and deleting objects one after the other is how many scripts go about their work. */
+static enum field_cause cause_of_own_change(const struct entry *entry,
+                                            const struct ml_change *change, bool is_status)
+{
+    if (is_status)
+        return entry->asks_back ? FIELD_CAUSE_SELF : FIELD_CAUSE_OTHER;
+    return change->old && change->new ? FIELD_CAUSE_NOTED : FIELD_CAUSE_OTHER;
+}
+
+static void count_own_change(struct ml_enqueue_filter *self, struct ml_str key,
+                             const struct ml_change *change, bool is_status)
+{
+    ML_AUTO(visit_fini)
+    struct visit visit = {.self = self, .entry = entry_get(self, key), .change = change};
+    visit.cause = cause_of_own_change(visit.entry, change, is_status);
+    visit_change(&visit, count_field);
+    if (visit.slowed.len > 0) {
+        visit.entry->by_edit = false;
+        if (!visit.entry->slowed)
+            report_slowed(&visit);
+    }
+    entry_settle(self, visit.entry);
+}
+
+/* The last ones are kept: the first of them may have been answered by the run itself. */
 static void hold_change(struct entry *entry, const struct ml_change *change)
 {
     if (entry->held_count == HELD_MAX) {
         entry->overflow = true;
-        return;
+        ml_change_unref(&entry->held[0]);
+        memmove(entry->held, entry->held + 1, (HELD_MAX - 1) * sizeof *entry->held);
+        entry->held_count--;
     }
     size_t size = (entry->held_count + 1u) * sizeof *entry->held;
     entry->held = ml_realloc(entry->held, size);
     entry->held[entry->held_count++] = ml_change_ref(change);
 }
 
-#define DELAY_NEVER   (-1) /* it is the status that the run returned */
-#define DELAY_SKIPPED (-2) /* it does not matter */
+enum effect {
+    WAKES,
+    WAKES_NOT, /* it is the status that the run returned */
+    SKIPPED,   /* it does not matter */
+};
 
-/* The echo of a returned status counts in a streak when the run asks to be called again, or when
- * another controller had just changed the same fields. */
-static void count_status(struct ml_enqueue_filter *self, struct ml_str key, struct entry *entry,
-                         const struct ml_change *change)
+static enum effect judge_change(struct ml_enqueue_filter *self, struct ml_str key,
+                                const struct ml_change *change)
 {
-    ML_AUTO(ml_buf_fini) struct ml_buf fields = ML_BUF_INIT;
-    if (!entry)
-        return;
-    if (entry->streak.contested)
-        describe_change(change, &fields);
-    if (entry->asks_back || streak_is_contested(&entry->streak, ml_buf_str(&fields)))
-        (void)pause_of_echo(self, key, entry, change);
-}
-
-/* After how long a change wakes the key. `entry` as in pause_of_echo. */
-static int64_t delay_of_change(struct ml_enqueue_filter *self, struct ml_str key,
-                               struct entry *entry, const struct ml_change *change)
-{
-    if (!is_echo(self, key, change)) {
-        bool matters = self->handler.matters(self->context, key, change, false);
-        return matters ? pause_of_rival(self, key, change) : DELAY_SKIPPED;
+    bool own = false;
+    const char *author = self->handler.author
+                             ? self->handler.author(self->context, key, change, &own)
+                             : NULL;
+    bool is_own = is_echo(self, key, change) || own;
+    if (!is_own) {
+        if (!self->handler.matters(self->context, key, change, false))
+            return SKIPPED;
+        note_change_by_other(self, key, change, author);
+        return WAKES;
     }
-    if (!is_status_only(change))
-        return pause_of_echo(self, key, entry, change);
+    bool is_status = is_status_only(change);
+    count_own_change(self, key, change, is_status);
+    if (!is_status)
+        return WAKES;
     self->handler.matters(self->context, key, change, true);
-    count_status(self, key, entry, change);
-    return DELAY_NEVER;
+    return WAKES_NOT;
 }
 
 /* Wakes the key for the first of these changes that does. When those that do not do not matter, it
  * wakes all the same if others may have passed by; the last of them is then what is named. */
-static void wake_by_changes(struct ml_enqueue_filter *self, struct ml_str key, struct entry *entry,
+static void wake_by_changes(struct ml_enqueue_filter *self, struct ml_str key,
                             const struct ml_change *changes, size_t count, bool overflow)
 {
     const struct ml_change *first = NULL, *skipped = NULL;
-    int64_t first_ns = overflow ? 0 : INT64_MAX;
     for (size_t i = 0; i < count; i++) {
-        int64_t delay_ns = delay_of_change(self, key, entry, &changes[i]);
-        if (delay_ns == DELAY_SKIPPED)
+        enum effect effect = judge_change(self, key, &changes[i]);
+        if (effect == SKIPPED)
             skipped = &changes[i];
-        if (delay_ns < 0 || delay_ns >= first_ns)
-            continue;
-        first_ns = delay_ns;
-        first = &changes[i];
+        else if (effect == WAKES && !first)
+            first = &changes[i];
     }
-    if (first_ns < INT64_MAX)
-        self->handler.wake(self->context, key, first, first_ns);
+    if (overflow || first)
+        self->handler.wake(self->context, key, overflow ? NULL : first);
     else if (skipped && self->handler.uncertain(self->context, key))
-        self->handler.wake(self->context, key, skipped, 0);
+        self->handler.wake(self->context, key, skipped);
 }
 
 struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
@@ -233,6 +419,7 @@ struct ml_enqueue_filter *ml_enqueue_filter_new(struct ml_loop *loop,
     self->expectations = expectations;
     self->handler = *handler;
     self->context = context;
+    ml_list_init(&self->rated);
     return self;
 }
 
@@ -255,17 +442,24 @@ void ml_enqueue_filter_changed(struct ml_enqueue_filter *self, struct ml_str key
     if (entry && entry->under_way)
         hold_change(entry, change);
     else
-        wake_by_changes(self, key, entry, change, 1, false);
+        wake_by_changes(self, key, change, 1, false);
 }
 
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *self, struct ml_str key)
 {
+    expire_rates(self, 2);
     struct entry *entry = entry_get(self, key);
-    if (!entry->counted && !entry->judged)
-        streak_pass_idle(&entry->streak);
+    bool due = entry->due_ns != 0 && now_of(self) >= entry->due_ns;
+    field_rates_begin_run(&entry->rates, due);
     entry->under_way = true;
-    entry->asks_back = entry->counted = entry->judged = entry->is_hot = false;
-    entry->streak.contest_is_new = false;
+    entry->asks_back = entry->is_hot = entry->slowed = false;
+    entry->due_ns = 0;
+}
+
+int64_t ml_enqueue_filter_pause(const struct ml_enqueue_filter *self, struct ml_str key)
+{
+    const struct entry *entry = ml_map_get(&self->entries, key);
+    return entry ? ML_MAX(entry->rates.paused_until_ns - now_of(self), 0) : 0;
 }
 
 /* The pause of a run that asks to be called again after `delay_ns`. */
@@ -289,27 +483,34 @@ int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *self, struct ml_str
     struct entry *entry = ml_map_get(&self->entries, key);
     ml_assert(entry && entry->under_way);
     entry->asks_back = delay_ns < ASKS_BACK_NS;
+    if (!entry->asks_back && delay_ns < INT64_MAX - now_of(self))
+        entry->due_ns = now_of(self) + delay_ns;
     int64_t hot_ns = pause_of_hot(self, entry, delay_ns);
-    return ML_MAX(delay_ns, ML_MAX(entry->streak.pause_ns, hot_ns));
+    return ML_MAX(delay_ns, hot_ns);
 }
 
 void ml_enqueue_filter_ended(struct ml_enqueue_filter *self, struct ml_str key)
 {
     struct entry *entry = ml_map_get(&self->entries, key);
     ml_assert(entry && entry->under_way);
-    wake_by_changes(self, key, entry, entry->held, entry->held_count, entry->overflow);
+    wake_by_changes(self, key, entry->held, entry->held_count, entry->overflow);
     drop_held(entry);
     entry->under_way = false;
     if (!entry->is_hot)
         entry->hot = 0;
-    if (!ml_expectations_echo_pending(self->expectations, key)) {
+    if (!ml_expectations_echo_pending(self->expectations, key))
         entry->asks_back = false;
-        entry->judged = !entry->counted;
-        if (entry->judged)
-            streak_pass_idle(&entry->streak);
-        if (!entry->streak.contest_is_new)
-            streak_end_contest(&entry->streak);
-    }
+    entry_settle(self, entry);
+}
+
+/* Begins anew. */
+static void entry_forgive(struct ml_enqueue_filter *self, struct entry *entry)
+{
+    ml_list_remove(&entry->node);
+    field_rates_fini(&entry->rates);
+    entry->hot = 0;
+    entry->by_edit = false;
+    entry->edit_ns = 0;
     entry_settle(self, entry);
 }
 
@@ -319,25 +520,18 @@ void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)
     if (!entry)
         return;
     drop_held(entry);
-    streak_end(&entry->streak);
-    streak_end_contest(&entry->streak);
-    entry->hot = 0;
     entry->asks_back = false;
-    entry_settle(self, entry);
+    entry_forgive(self, entry);
 }
 
 void ml_enqueue_filter_reset_backoff(struct ml_enqueue_filter *self)
 {
-    ml_map_each (&self->entries, cursor, value) {
-        struct entry *entry = value;
-        streak_end(&entry->streak);
-        streak_end_contest(&entry->streak);
-        entry->hot = 0;
-        entry_settle(self, entry);
-    }
+    ml_map_each (&self->entries, cursor, entry)
+        entry_forgive(self, entry);
 }
 
-size_t ml_enqueue_filter_len(const struct ml_enqueue_filter *self)
+size_t ml_enqueue_filter_len(struct ml_enqueue_filter *self)
 {
+    expire_rates(self, self->entries.len);
     return self->entries.len;
 }

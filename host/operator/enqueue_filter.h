@@ -1,18 +1,30 @@
-/* L6 operator. Decides which changes wake a key. A write of the key's own reconcile comes back on
- * the watch as an echo: the expectations distinguish it from changes by others.
+/* L6 operator. Decides which changes wake a key, and how soon it may run. A write of the key's own
+ * reconcile comes back on the watch as an echo: the expectations distinguish it from changes by
+ * others.
  *
  *   a change by others      wakes the key, unless nothing that its last run read has changed
  *                           (read_sets.h)
  *   an echo of status only  does not wake it: the script itself returned this status
- *   any other echo          wakes it, because the script has not seen it yet. If each run changes
- *                           the same field again, the key is slowed: the first 20 runs follow at
- *                           once, then the pause is 1 s, doubling to 1000 s, until a run writes
- *                           nothing or something else. A run that asks to be called again
- *                           within a second counts in the same way, whatever it writes
+ *   any other echo          wakes it, because the script has not seen it yet
  *
- * Two controllers of this process that change the same fields of one object in turn are found in
- * the same way, each by its own filter: it counts the runs after which it changed what the other
- * one had changed. Then each waits so long before it answers the other's change.
+ * The filter counts how often the runs of a key change each field of each object (field_rates.h):
+ *
+ *   a fight          somebody else had changed the same field since this key's last run changed it;
+ *                    or had deleted the object that the run makes again, or made the one that it
+ *                    deletes. Two of these are forgotten each minute
+ *   a self-trigger   nothing explains the change: nobody else changed another object, and the time
+ *                    that the script had asked for has not come. What belongs to the object that
+ *                    was changed, and its status, may be results of that change: they explain
+ *                    nothing. Ten of these are forgotten each minute
+ *   all others       count for a twenty-fifth of a self-trigger, and so does each object that is
+ *                    made or deleted, and each returned status, unless the run asks to be called
+ *                    again within a second
+ *
+ * More than twenty slow the key: it pauses for 1 s, and after each further change of such a field
+ * twice as long, up to 1000 s. A minute of peace after a pause ends that. Nothing wakes the key
+ * before its pause is over. Its deletion ends a pause early, and so do edits of its object by
+ * others, in fields that are not slowed (20 edits at once, then ten a minute); the next pause is
+ * then no longer than the one that was ended.
  *
  * A key whose runs all ask to be called again at once (within 10 ms) would use a whole core without
  * changing anything: the first 100 runs follow at once, then the pause is 10 ms, doubling to 1 s.
@@ -38,24 +50,32 @@ struct ml_change {
 struct ml_change ml_change_ref(const struct ml_change *change);
 void ml_change_unref(const struct ml_change *copy);
 
+/* A key that is slowed. Everything is valid during the call. */
+struct ml_slowed {
+    const char *fields;             /* "ConfigMap d/a: data.time" */
+    const struct ml_change *change; /* one of them */
+    struct ml_str field;            /* the first of these, as ml_object_diff names it; empty: the
+                                       object was made or deleted */
+    bool fight;                     /* somebody else changes them, too */
+    const char *rival;              /* who that is; NULL: not known */
+    int64_t pause_ns;
+};
+
 struct ml_enqueue_filter_handler {
-    /* Reconcile the key after that delay; 0: now. `change` wakes it; NULL: there were too many
-     * changes to name one. */
-    void (*wake)(void *context, struct ml_str key, const struct ml_change *change,
-                 int64_t delay_ns);
+    /* Reconcile the key. `change` wakes it; NULL: there were too many changes to name one. */
+    void (*wake)(void *context, struct ml_str key, const struct ml_change *change);
     /* Can this change by somebody else bring the key to another result? `own_status`: it is the
      * status that its last run returned; what comes of it does not count. And after changes that
      * cannot: is that uncertain? If not, the key is not woken by them. */
     bool (*matters)(void *context, struct ml_str key, const struct ml_change *change,
                     bool own_status);
     bool (*uncertain)(void *context, struct ml_str key);
-    /* Which other controller of this process made the change? NULL: none, or that is not known. The
-     * function may be NULL. The name is copied. */
-    const char *(*rival)(void *context, const struct ml_change *change);
-    /* It is slowed; wake comes as well. `fields`: "ConfigMap d/a: data.time". `rival`: the other
-     * controller that changes them in turn; NULL: it wakes itself. */
-    void (*slowed)(void *context, struct ml_str key, const char *fields, const char *rival,
-                   int64_t delay_ns);
+    /* Who made the change? Returns a name in words ("controller b"), valid until the next call;
+     * NULL: not known. `own`: a run of this very key did. The function may be NULL. */
+    const char *(*author)(void *context, struct ml_str key, const struct ml_change *change,
+                          bool *own);
+    /* It is slowed: once for each run that changes too often what it changes. */
+    void (*slowed)(void *context, struct ml_str key, const struct ml_slowed *slowed);
     /* Its runs ask to be called again at once, and are slowed from now on. Called once, until a run
      * asks for something else. NULL: such keys are not slowed. */
     void (*hot)(void *context, struct ml_str key);
@@ -76,6 +96,8 @@ void ml_enqueue_filter_changed(struct ml_enqueue_filter *filter, struct ml_str k
 /* The run of a key, from its beginning (when the caches show all that it wrote before) to its
  * end; the caller reports the end to the expectations after this. */
 void ml_enqueue_filter_begun(struct ml_enqueue_filter *filter, struct ml_str key);
+/* In how many ns the key may run; 0: now. */
+int64_t ml_enqueue_filter_pause(const struct ml_enqueue_filter *filter, struct ml_str key);
 /* The run asks to be called again after `delay_ns`; returns the delay that it gets. */
 int64_t ml_enqueue_filter_restrain(struct ml_enqueue_filter *filter, struct ml_str key,
                                    int64_t delay_ns);
@@ -86,4 +108,4 @@ void ml_enqueue_filter_gone(struct ml_enqueue_filter *filter, struct ml_str key)
 /* There is a new script: no key is slowed any more. */
 void ml_enqueue_filter_reset_backoff(struct ml_enqueue_filter *filter);
 /* The number of keys that it has state for. */
-size_t ml_enqueue_filter_len(const struct ml_enqueue_filter *filter);
+size_t ml_enqueue_filter_len(struct ml_enqueue_filter *filter);

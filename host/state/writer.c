@@ -53,8 +53,11 @@ static uint64_t writer_note_expectation(struct ml_writer_call *call, struct ml_s
 static void writer_accept_written(struct ml_writer_call *call, struct ml_str body)
 {
     uint64_t rv = writer_note_expectation(call, body);
-    ml_authors_note(call->cluster->authors, call->kind, rv,
-                    ml_expectations_controller(call->expectations));
+    const char *controller = ml_expectations_controller(call->expectations);
+    ml_authors_note(call->cluster->authors, call->kind, rv, controller, ml_str_of(call->key));
+    if (call->verb == ML_VERB_DELETE && call->uid)
+        ml_authors_note_deletion(call->cluster->authors, ml_str_of(call->uid), controller,
+                                 ml_str_of(call->key));
     writer_finish(call, body, NULL);
 }
 
@@ -120,7 +123,7 @@ static void writer_on_read_back(void *context, struct ml_str body, const struct 
     call->sent = NULL;
     bool gone = err && err->kind == ML_ENOT_FOUND;
     if (gone && call->verb == ML_VERB_DELETE) {
-        writer_finish(call, ML_STR(""), NULL);
+        writer_accept_written(call, ML_STR(""));
     } else if (!err && writer_classify_lost_reply(call, body, &verdict) == 0) {
         writer_accept_written(call, body);
     } else {

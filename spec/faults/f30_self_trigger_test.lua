@@ -20,9 +20,15 @@ describe("A script that wakes itself", function()
     return { apiVersion = Thing.apiVersion, kind = Thing.kind, metadata = { name = name }, spec = { mode = mode } }
   end
 
-  -- Of Things and ConfigMaps; Events are not the script's.
+  -- Of Things and ConfigMaps, without Conflicts; Events are not the script's.
   local function writes()
-    return #world.requests("patch", "/things/") + #world.requests("patch", "/configmaps/")
+    local count = 0
+    for _, path in ipairs { "/things/", "/configmaps/" } do
+      for _, request in ipairs(world.requests("patch", path)) do
+        count = count + (request.code < 300 and 1 or 0)
+      end
+    end
+    return count
   end
 
   -- How many children the mode "steps" has made.
@@ -86,6 +92,47 @@ describe("A script that wakes itself", function()
     end)
   end
 
+  local function metric_slowed()
+    local count = 0
+    for _, event in ipairs(world.events(Thing)) do
+      count = count + ((event.reason == "SelfTriggered" or event.reason == "ControllersFight") and 1 or 0)
+    end
+    return count
+  end
+
+  it("through the status of a Deployment is slowed, whatever others write between", function()
+    world.apply(thing("a", "rollout"))
+    world.advance "5s"
+    local field = "Deployment default/a: spec.template.metadata.annotations[example.com/of]"
+    assert.truthy((notes()[1] or ""):find(field, 1, true), notes()[1])
+    world.advance "1h"
+    local before = #world.requests("patch", "/deployments/")
+    assert.is_true(before <= 2 * FREE, ("%d writes in an hour"):format(before))
+    world.advance "10h"
+    assert.is_true(#world.requests("patch", "/deployments/") - before <= 2 * FREE)
+    bench.tried("F30", 1)
+  end)
+
+  it("does not when it writes down how far a hundred pods are, again and again", function()
+    world.apply(thing("a", "progress"))
+    world.advance "10s"
+    for version = 1, 3 do
+      world.patch(Thing, "a", { metadata = { labels = { version = tostring(version) } } })
+      world.advance "20s"
+    end
+    world.expect(ConfigMap, "a", { data = { ready = "100/100" } })
+    assert.equal(0, metric_slowed())
+    bench.tried("F30", 1)
+  end)
+
+  it("does not when it counts by the second", function()
+    world.apply(thing("a", "counter"))
+    world.advance "10m"
+    assert.is_true(#world.requests("patch", "/things/") >= 590)
+    assert.equal(0, metric_slowed())
+    bench.tried("F30", 1)
+  end)
+
   it("is forgiven when it is edited, and when it stops", function()
     world.apply(thing("a", "child"))
     world.advance "20m"
@@ -103,6 +150,42 @@ describe("A script that wakes itself", function()
     world.advance "1h"
     assert.equal(30, #world.requests("create", "/configmaps"))
     assert.same({}, notes())
+    bench.tried("F30", 1)
+  end)
+
+  it("slows three objects that patch a fourth in turn, and names the other one", function()
+    world.apply { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "shared" }, data = { by = "nobody" } }
+    for _, name in ipairs { "a", "b", "c" } do
+      world.apply(thing(name, "shared"))
+    end
+    world.advance "5s"
+    local note = ""
+    for _, event in ipairs(world.events(Thing, "a")) do
+      note = event.reason == "ControllersFight" and event.note or note
+    end
+    assert.truthy(note:find("ConfigMap default/shared: data.by", 1, true), note)
+    assert.truthy(note:find("the same controller for Thing default/[bc]"), note)
+    world.advance "1h"
+    assert.is_true(writes() <= 6 * FREE, ("%d writes in an hour"):format(writes()))
+    bench.tried("F30", 1)
+  end)
+
+  it("slows who changes back what another client changes, and names its field manager", function()
+    world.apply { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "shared" }, data = { by = "nobody" } }
+    world.apply(thing("a", "back"))
+    for turn = 1, 100 do
+      world.patch(ConfigMap, "shared", { data = { by = "turn " .. turn } })
+      world.advance "50ms"
+    end
+    local note = ""
+    for _, event in ipairs(world.events(Thing, "a")) do
+      note = event.reason == "ControllersFight" and event.note or note
+    end
+    assert.truthy(note:find("ConfigMap default/shared: data.by", 1, true), note)
+    assert.truthy(note:find("field manager ", 1, true), note)
+    assert.is_true(writes() <= 2 * FREE, ("%d writes in 5 s"):format(writes()))
+    world.advance "1m"
+    world.expect(ConfigMap, "shared", { data = { by = "restless" } })
     bench.tried("F30", 1)
   end)
 end)

@@ -17,20 +17,19 @@ struct wakes_world {
     struct ml_dict *dict;
     struct ml_enqueue_filter *filter;
     int woken;
-    int64_t delay_ns; /* of the last wake */
     int slowed, hot;
+    bool fight; /* as the last one slowed was told */
     char fields[128], rival[64];
     const char *author; /* of every change by somebody else; NULL: not known */
+    bool deleted_here;  /* a run of the key deletes what goes */
 };
 
-static void on_wake(void *context, struct ml_str key, const struct ml_change *change,
-                    int64_t delay_ns)
+static void on_wake(void *context, struct ml_str key, const struct ml_change *change)
 {
     (void)change;
     struct wakes_world *self = context;
     assert_str_eq(key, "d/a");
     self->woken++;
-    self->delay_ns = delay_ns;
 }
 
 static bool every_change_matters(void *context, struct ml_str key, const struct ml_change *change,
@@ -40,14 +39,14 @@ static bool every_change_matters(void *context, struct ml_str key, const struct 
     return true;
 }
 
-static void on_slowed(void *context, struct ml_str key, const char *fields, const char *rival,
-                      int64_t delay_ns)
+static void on_slowed(void *context, struct ml_str key, const struct ml_slowed *slowed)
 {
     struct wakes_world *self = context;
-    (void)key, (void)delay_ns;
-    snprintf(self->rival, sizeof self->rival, "%s", rival ? rival : "");
+    (void)key;
+    snprintf(self->rival, sizeof self->rival, "%s", slowed->rival ? slowed->rival : "");
+    snprintf(self->fields, sizeof self->fields, "%s", slowed->fields);
+    self->fight = slowed->fight;
     self->slowed++;
-    snprintf(self->fields, sizeof self->fields, "%s", fields);
 }
 
 static void on_hot(void *context, struct ml_str key)
@@ -56,15 +55,18 @@ static void on_hot(void *context, struct ml_str key)
     ((struct wakes_world *)context)->hot++;
 }
 
-static const char *author_of_change(void *context, const struct ml_change *change)
+static const char *author_of_change(void *context, struct ml_str key,
+                                    const struct ml_change *change, bool *own)
 {
-    (void)change;
-    return ((struct wakes_world *)context)->author;
+    struct wakes_world *self = context;
+    (void)key;
+    *own = !change->new && self->deleted_here;
+    return self->author;
 }
 
 static const struct ml_enqueue_filter_handler handler = {.wake = on_wake,
                                                          .matters = every_change_matters,
-                                                         .rival = author_of_change,
+                                                         .author = author_of_change,
                                                          .slowed = on_slowed,
                                                          .hot = on_hot};
 
@@ -109,6 +111,42 @@ static struct ml_object *at(struct wakes_world *self, int rv, int spec, int stat
     struct ml_err err = ML_ERR_INIT;
     assert_int_equal(ml_object_new(self->dict, "v1", "X", ml_str_of(json), &object, &err), 0);
     return object;
+}
+
+/* The same with a list of two in its status. */
+static struct ml_object *with_list(struct wakes_world *self, int rv, int ours, int theirs)
+{
+    ML_AUTO_FREE char *json = ml_asprintf("{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\","
+                                          "\"uid\":\"u\",\"resourceVersion\":\"%d\"},"
+                                          "\"status\":{\"list\":[%d,%d]}}",
+                                          rv, ours, theirs);
+    struct ml_object *object = NULL;
+    struct ml_err err = ML_ERR_INIT;
+    assert_int_equal(ml_object_new(self->dict, "v1", "X", ml_str_of(json), &object, &err), 0);
+    return object;
+}
+
+/* The object a-N, with its version in its spec. */
+static struct ml_object *named(struct wakes_world *self, int rv, int number)
+{
+    ML_AUTO_FREE char *json = ml_asprintf("{\"metadata\":{\"name\":\"a-%d\",\"namespace\":\"d\","
+                                          "\"uid\":\"u\",\"resourceVersion\":\"%d\"},"
+                                          "\"spec\":{\"n\":%d}}",
+                                          number, rv, rv);
+    struct ml_object *object = NULL;
+    struct ml_err err = ML_ERR_INIT;
+    assert_int_equal(ml_object_new(self->dict, "v1", "X", ml_str_of(json), &object, &err), 0);
+    return object;
+}
+
+static int64_t pause_of(struct wakes_world *self)
+{
+    return ml_enqueue_filter_pause(self->filter, KEY);
+}
+
+static void time_passes(struct wakes_world *self, int64_t ns)
+{
+    ml_clock_fake_advance(&self->base.world.clock, ns);
 }
 
 static void change(struct wakes_world *self, const struct ml_informer *informer,
@@ -169,8 +207,10 @@ static void cache_shows(struct wakes_world *self, const struct ml_informer *info
     ml_loop_poll(self->base.world.loop);
 }
 
+/* Some rates are kept for a minute. */
 static void assert_nothing_known(struct wakes_world *self)
 {
+    time_passes(self, 61 * ML_NS_PER_S);
     assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
     assert_int_equal(ml_expectations_len(self->expectations), 0);
 }
@@ -192,7 +232,7 @@ static void test_wakes_others_at_once_and_remembers_nothing(void **state)
     status_changes(self, 5);
     spec_changes(self, self->child, 6);
     assert_int_equal(self->woken, 2);
-    assert_int_equal(self->delay_ns, 0);
+    assert_int_equal(pause_of(self), 0);
     assert_nothing_known(self);
 }
 
@@ -272,9 +312,9 @@ static void test_wakes_take_a_change_that_concerns_a_key_twice_for_one_echo(void
     int rv = 2;
     for (int run = 1; run <= 25; run++, rv++) {
         run_that_wakes_itself(self, self->child, rv);
-        int64_t delay_ns = self->delay_ns;
+        int64_t pause_ns = pause_of(self);
         spec_changes(self, self->child, rv);
-        assert_int_equal(self->delay_ns, delay_ns);
+        assert_int_equal(pause_of(self), pause_ns);
     }
     assert_int_equal(self->slowed, 5);
 }
@@ -303,7 +343,7 @@ static void test_wakes_after_the_run_for_what_others_did_meanwhile(void **state)
     assert_int_equal(self->woken, 0);
     run_ends(self);
     assert_int_equal(self->woken, 1);
-    assert_int_equal(self->delay_ns, 0);
+    assert_int_equal(pause_of(self), 0);
 }
 
 static void test_wakes_after_a_run_with_more_changes_than_are_held(void **state)
@@ -354,32 +394,84 @@ static void test_wakes_slow_a_key_after_twenty_runs_that_change_the_same(void **
     int rv = 2;
     for (int run = 1; run <= 20; run++, rv++) {
         run_that_wakes_itself(self, self->child, rv);
-        assert_int_equal(self->delay_ns, 0);
+        assert_int_equal(pause_of(self), 0);
     }
     for (int64_t pause_s = 1; pause_s < 5000; pause_s *= 2, rv++) {
         run_that_wakes_itself(self, self->child, rv);
-        assert_int_equal(self->delay_ns, ML_MIN(pause_s, INT64_C(1000)) * ML_NS_PER_S);
-        ml_clock_fake_advance(&self->base.world.clock, self->delay_ns);
+        assert_int_equal(pause_of(self), ML_MIN(pause_s, INT64_C(1000)) * ML_NS_PER_S);
+        time_passes(self, pause_of(self));
+        assert_int_equal(pause_of(self), 0);
     }
     assert_int_equal(self->slowed, 13);
+    assert_false(self->fight);
     assert_string_equal(self->fields, "Pod d/a: spec.n");
-    spec_changes(self, self->child, rv); /* by others: at once, all the same */
-    assert_int_equal(self->delay_ns, 0);
 }
 
-static void test_wakes_start_anew_after_a_run_that_wrote_nothing(void **state)
+/* As when each run rolls out a Deployment, whose controller then writes its status. */
+static void test_wakes_slow_a_key_whatever_others_write_between(void **state)
+{
+    struct wakes_world *self = *state;
+    for (int run = 1, rv = 2; run <= 21; run++, rv += 3) {
+        assert_int_equal(pause_of(self), 0);
+        run_that_wakes_itself(self, self->child, rv);
+        change(self, self->child, at(self, rv, rv, 1), at(self, rv + 1, rv, 2));
+        run_begins(self); /* for that, and changes nothing */
+        run_ends(self);
+    }
+    assert_int_equal(self->slowed, 1);
+    assert_string_equal(self->fields, "Pod d/a: spec.n");
+    assert_int_equal(pause_of(self), ML_NS_PER_S);
+}
+
+/* Nothing wakes it earlier but an edit of the key's own object, in another field. */
+static void test_wakes_keep_the_pause_whatever_others_change(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int run = 1; run <= 24; run++, rv++)
+        run_that_wakes_itself(self, self->child, rv);
+    assert_int_equal(pause_of(self), 8 * ML_NS_PER_S);
+    change(self, self->child, at(self, rv, rv, 1), at(self, rv + 1, rv, 2));
+    spec_changes(self, self->child, rv + 2);
+    change(self, self->child, at(self, rv + 3, 1, 1), NULL);
+    status_changes(self, rv + 4);
+    assert_int_equal(pause_of(self), 8 * ML_NS_PER_S);
+    time_passes(self, ML_NS_PER_S);
+    spec_changes(self, self->own, rv + 5);
+    assert_int_equal(pause_of(self), 0);
+    run_that_wakes_itself(self, self->child, rv + 6); /* the pause begins again, and is no longer */
+    assert_int_equal(pause_of(self), 8 * ML_NS_PER_S);
+}
+
+static void test_wakes_end_pauses_for_no_more_than_twenty_edits_at_once(void **state)
+{
+    struct wakes_world *self = *state;
+    int ended = 0, rv = 2;
+    for (int run = 1; run <= 25; run++, rv++)
+        run_that_wakes_itself(self, self->child, rv);
+    for (int run = 1; run <= 60; run++, rv += 2) {
+        run_that_wakes_itself(self, self->child, rv);
+        bool pauses = pause_of(self) > 0;
+        spec_changes(self, self->own, rv + 1);
+        ended += pauses && pause_of(self) == 0;
+    }
+    assert_int_equal(ended, 20);
+}
+
+static void test_wakes_start_anew_a_minute_after_the_pause(void **state)
 {
     struct wakes_world *self = *state;
     int rv = 2;
     for (int run = 1; run <= 25; run++, rv++)
         run_that_wakes_itself(self, self->child, rv);
-    assert_true(self->delay_ns > 0);
+    assert_true(pause_of(self) > 0);
+    time_passes(self, pause_of(self));
     run_begins(self);
     run_ends(self);
-    ml_loop_poll(self->base.world.loop);
+    assert_int_not_equal(ml_enqueue_filter_len(self->filter), 0);
     assert_nothing_known(self);
     run_that_wakes_itself(self, self->child, rv);
-    assert_int_equal(self->delay_ns, 0);
+    assert_int_equal(pause_of(self), 0);
 }
 
 static void test_wakes_start_anew_under_a_new_script_and_for_a_new_object(void **state)
@@ -389,7 +481,7 @@ static void test_wakes_start_anew_under_a_new_script_and_for_a_new_object(void *
     for (int turn = 0; turn < 2; turn++) {
         for (int run = 1; run <= 25; run++, rv++)
             run_that_wakes_itself(self, self->child, rv);
-        assert_true(self->delay_ns > 0);
+        assert_true(pause_of(self) > 0);
         if (turn == 0)
             ml_enqueue_filter_reset_backoff(self->filter);
         else
@@ -399,23 +491,25 @@ static void test_wakes_start_anew_under_a_new_script_and_for_a_new_object(void *
     }
 }
 
-static void test_wakes_take_twenty_runs_in_longer_than_a_minute_for_no_loop(void **state)
+static void test_wakes_take_ten_runs_a_minute_for_no_loop(void **state)
 {
     struct wakes_world *self = *state;
-    for (int rv = 2; rv < 100; rv++) {
+    for (int rv = 2; rv < 200; rv++) {
         run_that_wakes_itself(self, self->child, rv);
-        ml_clock_fake_advance(&self->base.world.clock, 4 * ML_NS_PER_S);
+        time_passes(self, 6 * ML_NS_PER_S);
     }
     assert_int_equal(self->slowed, 0);
+    for (int rv = 200; rv < 300; rv++) {
+        run_that_wakes_itself(self, self->child, rv);
+        time_passes(self, 3 * ML_NS_PER_S);
+    }
+    assert_int_not_equal(self->slowed, 0);
 }
 
-static void test_wakes_take_progress_for_no_loop(void **state)
+static void test_wakes_take_new_objects_for_no_loop(void **state)
 {
     struct wakes_world *self = *state;
-    int rv = 2;
-    for (int run = 0; run < 100; run++, rv++)
-        run_that_wakes_itself(self, run % 2 ? self->child : self->own, rv);
-    for (int run = 0; run < 100; run++, rv++) { /* makes one more each time */
+    for (int run = 0, rv = 2; run < 100; run++, rv++) { /* makes one more each time */
         run_begins(self);
         run_writes(self, self->child, (uint64_t)rv);
         run_ends(self);
@@ -424,18 +518,62 @@ static void test_wakes_take_progress_for_no_loop(void **state)
     assert_int_equal(self->slowed, 0);
 }
 
+/* As while a hundred pods are replaced, each in five steps: who counts them in a field and in the
+ * status follows them. */
+static void test_wakes_take_progress_that_follows_others_for_no_loop(void **state)
+{
+    struct wakes_world *self = *state;
+    for (int step = 0, rv = 2; step < 450; step++, rv += 3) {
+        change(self, self->child, at(self, rv - 1, 1, rv - 1), at(self, rv, 1, rv));
+        run_begins(self);
+        run_writes(self, self->own, (uint64_t)rv + 1);
+        run_writes(self, self->own, (uint64_t)rv + 2);
+        run_ends(self);
+        spec_changes(self, self->own, rv + 1);
+        status_changes(self, rv + 2);
+    }
+    assert_int_equal(self->slowed, 0);
+}
+
+static void test_wakes_slow_what_follows_others_for_ever(void **state)
+{
+    struct wakes_world *self = *state;
+    for (int step = 0, rv = 2; step < 520; step++, rv += 2) {
+        change(self, self->child, at(self, rv - 1, 1, rv - 1), at(self, rv, 1, rv));
+        run_begins(self);
+        run_writes(self, self->own, (uint64_t)rv + 1);
+        run_ends(self);
+        status_changes(self, rv + 1);
+    }
+    assert_true(self->slowed > 0);
+    assert_true(pause_of(self) <= ML_NS_PER_S); /* it grows no longer */
+}
+
+static void test_wakes_take_what_is_due_for_no_loop(void **state)
+{
+    struct wakes_world *self = *state;
+    for (int rv = 2; rv < 200; rv++) {
+        time_passes(self, ML_NS_PER_S);
+        run_begins(self);
+        run_writes(self, self->child, (uint64_t)rv);
+        assert_int_equal(ml_enqueue_filter_restrain(self->filter, KEY, ML_NS_PER_S), ML_NS_PER_S);
+        run_ends(self);
+        spec_changes(self, self->child, rv);
+    }
+    assert_int_equal(self->slowed, 0);
+}
+
 static void test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once(void **state)
 {
     struct wakes_world *self = *state;
-    int64_t delay_ns = 0;
     for (int rv = 2; rv < 30; rv++) {
         run_begins(self);
         run_writes(self, self->own, (uint64_t)rv);
-        delay_ns = ml_enqueue_filter_restrain(self->filter, KEY, 0);
-        assert_int_equal(delay_ns > 0, rv >= 23);
+        assert_int_equal(ml_enqueue_filter_restrain(self->filter, KEY, 0), 0);
         run_ends(self);
         status_changes(self, rv);
-        ml_clock_fake_advance(&self->base.world.clock, delay_ns);
+        assert_int_equal(pause_of(self) > 0, rv >= 22);
+        time_passes(self, pause_of(self));
     }
     assert_int_equal(self->woken, 0);
     assert_string_equal(self->fields, "Thing d/a: status.n");
@@ -486,10 +624,10 @@ static void test_wakes_key_that_asks_for_10_ms_is_not_hot(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* ---- two controllers that change the same fields in turn ---- */
+/* ---- two that change the same fields in turn ---- */
 
-/* The other controller changes the spec, or else the status, at version rv - 1; the run that this
- * brings changes it back. Returns after how long the run came. */
+/* The other one changes the spec, or else the status, at version rv - 1; the run that this brings
+ * changes it back. Returns after how long the run came. */
 static int64_t round_of_fight(struct wakes_world *self, struct ml_informer *informer, bool of_spec,
                               int rv)
 {
@@ -499,8 +637,8 @@ static int64_t round_of_fight(struct wakes_world *self, struct ml_informer *info
     else
         status_changes(self, rv - 1);
     assert_int_equal(self->woken, before + 1);
-    int64_t delay_ns = self->delay_ns;
-    ml_clock_fake_advance(&self->base.world.clock, delay_ns);
+    int64_t pause_ns = pause_of(self);
+    time_passes(self, pause_ns);
     run_begins(self);
     run_writes(self, informer, (uint64_t)rv);
     run_ends(self);
@@ -508,19 +646,20 @@ static int64_t round_of_fight(struct wakes_world *self, struct ml_informer *info
         spec_changes(self, informer, rv);
     else
         status_changes(self, rv);
-    if (delay_ns == 0) /* else the watch has ended meanwhile */
+    if (pause_ns == 0) /* else the watch has ended meanwhile */
         cache_shows(self, informer, rv);
-    return delay_ns;
+    return pause_ns;
 }
 
 static void fight_is_slowed(struct wakes_world *self, struct ml_informer *informer, bool of_spec,
                             const char *fields)
 {
-    int rv = 3;
+    int rv = 5;
     self->author = "other";
     for (int run = 1; run <= 21; run++, rv += 2)
         assert_int_equal(round_of_fight(self, informer, of_spec, rv), 0);
     assert_int_equal(self->slowed, 1);
+    assert_true(self->fight);
     assert_string_equal(self->rival, "other");
     assert_string_equal(self->fields, fields);
     for (int64_t pause_s = 1; pause_s <= 1000; pause_s *= 2, rv += 2)
@@ -530,6 +669,7 @@ static void fight_is_slowed(struct wakes_world *self, struct ml_informer *inform
 static void test_wakes_fight_over_a_field_is_slowed_and_names_the_other(void **state)
 {
     struct wakes_world *self = *state;
+    run_that_wakes_itself(self, self->child, 2); /* the field is known from now on */
     fight_is_slowed(self, self->child, true, "Pod d/a: spec.n");
 }
 
@@ -553,54 +693,90 @@ static void test_wakes_fight_goes_on_when_the_answer_comes_after_the_event(void 
     assert_int_equal(round_of_fight(self, self->own, false, rv += 2), ML_NS_PER_S);
 }
 
-static void test_wakes_fight_with_somebody_outside_is_none(void **state)
+static void test_wakes_fight_with_somebody_outside_is_slowed_too(void **state)
 {
     struct wakes_world *self = *state;
     int rv = 3;
-    for (int run = 1; run <= 60; run++, rv += 2)
+    for (int run = 1; run <= 21; run++, rv += 2)
         assert_int_equal(round_of_fight(self, self->own, false, rv), 0);
-    assert_int_equal(self->slowed, 0);
+    assert_int_equal(self->slowed, 1);
+    assert_true(self->fight);
+    assert_string_equal(self->rival, "");
 }
 
-static void test_wakes_fight_is_over_after_a_minute_of_peace(void **state)
+static void test_wakes_fight_at_a_slow_pace_is_found_too(void **state)
+{
+    struct wakes_world *self = *state;
+    int run = 1;
+    for (int rv = 3; run <= 60 && self->slowed == 0; run++, rv += 2) {
+        spec_changes(self, self->child, rv - 1);
+        run_begins(self);
+        run_writes(self, self->child, (uint64_t)rv);
+        run_ends(self);
+        spec_changes(self, self->child, rv);
+        time_passes(self, 15 * ML_NS_PER_S);
+    }
+    assert_in_range(run, 35, 45);
+    assert_true(self->fight);
+}
+
+static void test_wakes_fight_is_over_after_peace(void **state)
 {
     struct wakes_world *self = *state;
     int rv = 3;
     self->author = "other";
     for (int run = 1; run <= 15; run++, rv += 2)
         round_of_fight(self, self->own, false, rv);
-    ml_clock_fake_advance(&self->base.world.clock, 61 * ML_NS_PER_S);
+    time_passes(self, 600 * ML_NS_PER_S);
     for (int run = 1; run <= 20; run++, rv += 2)
         round_of_fight(self, self->own, false, rv);
     assert_int_equal(self->slowed, 0);
 }
 
 /* The other one's write comes first: Conflict, so this run writes nothing. */
-static void run_that_loses(struct wakes_world *self)
-{
-    run_begins(self);
-    run_ends(self);
-}
-
 static void test_wakes_fight_is_seen_through_runs_that_lose(void **state)
 {
     struct wakes_world *self = *state;
     int rv = 3;
     self->author = "other";
-    for (int run = 1; run <= 21; run++, rv += 2) {
+    for (int run = 1; run <= 22; run++, rv += 2) {
+        assert_int_equal(self->slowed, 0);
         round_of_fight(self, self->child, true, rv);
-        for (int lost = 0; lost < 3; lost++)
-            run_that_loses(self);
+        for (int lost = 0; lost < 10; lost++) {
+            run_begins(self);
+            run_ends(self);
+        }
     }
     assert_int_equal(self->slowed, 1);
-    ml_enqueue_filter_gone(self->filter, KEY);
-    for (int run = 1; run <= 30; run++, rv += 2) {
-        round_of_fight(self, self->child, true, rv);
-        for (int idle = 0; idle < 4; idle++)
-            run_that_loses(self);
+}
+
+/* One makes what the other one deletes. */
+static void test_wakes_fight_over_the_existence_of_an_object_is_slowed_on_both_sides(void **state)
+{
+    struct wakes_world *self = *state;
+    for (int deletes = 0; deletes < 2; deletes++) {
+        self->slowed = 0;
+        for (int run = 1, rv = 3; run <= 21; run++, rv += 2) {
+            self->deleted_here = deletes;
+            if (deletes)
+                change(self, self->child, NULL, at(self, rv - 1, 1, 1));
+            else
+                change(self, self->child, at(self, rv - 1, 1, 1), NULL);
+            assert_int_equal(pause_of(self), 0);
+            run_begins(self);
+            if (!deletes)
+                run_writes(self, self->child, (uint64_t)rv);
+            run_ends(self);
+            if (deletes)
+                change(self, self->child, at(self, rv, 1, 1), NULL);
+            else
+                change(self, self->child, NULL, at(self, rv, 1, 1));
+        }
+        assert_int_equal(self->slowed, 1);
+        assert_true(self->fight);
+        assert_string_equal(self->fields, "Pod d/a: it is made and deleted");
+        ml_enqueue_filter_gone(self->filter, KEY);
     }
-    assert_int_equal(self->slowed, 1);
-    assert_nothing_known(self);
 }
 
 /* Another controller writes one field, this one answers in another: that is work, not a fight. */
@@ -608,11 +784,11 @@ static void test_wakes_controllers_that_hand_work_to_each_other_are_not_slowed(v
 {
     struct wakes_world *self = *state;
     self->author = "other";
-    for (int rv = 3; rv < 100; rv += 2) {
+    for (int rv = 3; rv < 500; rv += 2) {
         int before = self->woken;
         spec_changes(self, self->own, rv - 1);
         assert_int_equal(self->woken, before + 1);
-        assert_int_equal(self->delay_ns, 0);
+        assert_int_equal(pause_of(self), 0);
         run_begins(self);
         run_writes(self, self->own, (uint64_t)rv);
         run_ends(self);
@@ -620,6 +796,50 @@ static void test_wakes_controllers_that_hand_work_to_each_other_are_not_slowed(v
         cache_shows(self, self->own, rv);
     }
     assert_int_equal(self->slowed, 0);
+}
+
+/* Each keeps its own entry of one list, as conditions are: no list is as this key left it. */
+static void test_wakes_two_that_merge_into_one_list_do_not_fight(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int turn = 1; turn <= 50; turn++, rv += 2) {
+        change(self, self->own, with_list(self, rv - 1, turn - 1, turn - 1),
+               with_list(self, rv, turn - 1, turn));
+        run_begins(self);
+        run_writes(self, self->own, (uint64_t)rv + 1);
+        run_ends(self);
+        change(self, self->own, with_list(self, rv, turn - 1, turn),
+               with_list(self, rv + 1, turn, turn));
+    }
+    assert_int_equal(self->slowed, 0);
+    for (int turn = 1; turn <= 23; turn++, rv += 2) {
+        change(self, self->own, with_list(self, rv - 1, 1, 1), with_list(self, rv, 1, 2));
+        run_begins(self);
+        run_writes(self, self->own, (uint64_t)rv + 1);
+        run_ends(self);
+        change(self, self->own, with_list(self, rv, 1, 2), with_list(self, rv + 1, 1, 1));
+    }
+    assert_true(self->slowed > 0);
+    assert_true(self->fight);
+}
+
+/* 100 keys of many fields: each has a bounded number of them, and all are forgotten. */
+static void test_wakes_count_a_bounded_number_of_fields(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 2;
+    for (int turn = 0; turn < 25; turn++) {
+        run_begins(self);
+        for (int object = 0; object < 100; object++)
+            run_writes(self, self->child, (uint64_t)rv + (uint64_t)object);
+        run_ends(self);
+        for (int object = 0; object < 100; object++, rv++)
+            change(self, self->child, named(self, rv - 1, object), named(self, rv, object));
+    }
+    assert_int_equal(self->slowed, 5);
+    time_passes(self, 200 * ML_NS_PER_S);
+    assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
 }
 
 int main(void)
@@ -638,20 +858,30 @@ int main(void)
         TEST(test_wakes_never_take_an_opaque_version_for_an_own_one),
         TEST(test_wakes_forget_a_write_that_changed_nothing),
         TEST(test_wakes_slow_a_key_after_twenty_runs_that_change_the_same),
-        TEST(test_wakes_start_anew_after_a_run_that_wrote_nothing),
+        TEST(test_wakes_slow_a_key_whatever_others_write_between),
+        TEST(test_wakes_keep_the_pause_whatever_others_change),
+        TEST(test_wakes_end_pauses_for_no_more_than_twenty_edits_at_once),
+        TEST(test_wakes_start_anew_a_minute_after_the_pause),
         TEST(test_wakes_start_anew_under_a_new_script_and_for_a_new_object),
-        TEST(test_wakes_take_twenty_runs_in_longer_than_a_minute_for_no_loop),
-        TEST(test_wakes_take_progress_for_no_loop),
+        TEST(test_wakes_take_ten_runs_a_minute_for_no_loop),
+        TEST(test_wakes_take_new_objects_for_no_loop),
+        TEST(test_wakes_take_progress_that_follows_others_for_no_loop),
+        TEST(test_wakes_slow_what_follows_others_for_ever),
+        TEST(test_wakes_take_what_is_due_for_no_loop),
         TEST(test_wakes_slow_who_writes_status_and_asks_to_come_back_at_once),
         TEST(test_wakes_key_that_asks_again_at_once_is_slowed_after_100_runs),
+        TEST(test_wakes_key_that_asks_for_10_ms_is_not_hot),
         TEST(test_wakes_fight_over_a_field_is_slowed_and_names_the_other),
         TEST(test_wakes_fight_over_the_status_is_slowed_too),
         TEST(test_wakes_fight_goes_on_when_the_answer_comes_after_the_event),
-        TEST(test_wakes_fight_with_somebody_outside_is_none),
-        TEST(test_wakes_fight_is_over_after_a_minute_of_peace),
+        TEST(test_wakes_fight_with_somebody_outside_is_slowed_too),
+        TEST(test_wakes_fight_at_a_slow_pace_is_found_too),
+        TEST(test_wakes_fight_is_over_after_peace),
         TEST(test_wakes_fight_is_seen_through_runs_that_lose),
+        TEST(test_wakes_fight_over_the_existence_of_an_object_is_slowed_on_both_sides),
         TEST(test_wakes_controllers_that_hand_work_to_each_other_are_not_slowed),
-        TEST(test_wakes_key_that_asks_for_10_ms_is_not_hot),
+        TEST(test_wakes_two_that_merge_into_one_list_do_not_fight),
+        TEST(test_wakes_count_a_bounded_number_of_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,110 @@
+-- Fights over one field: between two scripts, and with a client outside. The Deployment's own controller writes the
+-- status after each change.
+local api = require "spec.e2e.support.api"
+local cluster = require "spec.e2e.support.cluster"
+local host = require "spec.e2e.support.host"
+local scripts = require "spec.e2e.support.scripts"
+local wait = require "spec.e2e.support.wait"
+
+-- Sets the replicas of the Deployment of its name.
+local SCALER = [[
+local moonloop = require "moonloop"
+local Widget = moonloop.kind("e2e.moonloop.dev/v1", "Widget")
+local Deployment = moonloop.kind("apps/v1", "Deployment")
+
+return moonloop.controller {
+  name = "NAME",
+  reconciles = Widget,
+  watches = { moonloop.watch(Deployment, function(deployment)
+    return { { namespace = deployment.metadata.namespace, name = deployment.metadata.name } }
+  end) },
+
+  reconcile = function(widget, ctx)
+    local deployment = ctx.get(Deployment, widget.metadata.name)
+    if deployment and deployment.spec.replicas ~= REPLICAS then
+      ctx.patch(deployment, { spec = { replicas = REPLICAS } }) -- a Conflict: the change that it met calls again
+    end
+  end,
+}
+]]
+
+describe("A fight over the replicas of a Deployment", function()
+  local ns
+
+  setup(function()
+    scripts.install_widgets()
+  end)
+
+  before_each(function()
+    ns = cluster.namespace "fight"
+  end)
+
+  after_each(function()
+    host.stop_all()
+    cluster.forget(ns)
+  end)
+
+  local function start(name, scalers)
+    local files = {}
+    for controller, replicas in pairs(scalers) do
+      files[controller .. ".lua"] = SCALER:gsub("NAME", controller):gsub("REPLICAS", tostring(replicas))
+    end
+    local moonloop = host.start { name = name, namespaces = ns, scripts = scripts.folder(files) }
+    moonloop:till_ready()
+    return moonloop
+  end
+
+  local function fight_over(name)
+    local labels = { app = name }
+    api.create("Deployment", ns, { metadata = { name = name }, spec = {
+      replicas = 1, selector = { matchLabels = labels },
+      template = { metadata = { labels = labels }, spec = { containers = { { name = "main", image = "busybox" } } } },
+    } })
+    api.create("Widget", ns, { metadata = { name = name }, spec = {} })
+  end
+
+  local function generation(name)
+    return api.get("Deployment", ns, name).metadata.generation
+  end
+
+  it("between two scripts is slowed within 5 s, and both and the field are named", function()
+    local moonloop = start("fight", { ["fight-a"] = 2, ["fight-b"] = 0 })
+    fight_over "x"
+    moonloop:till_log({ msg = "somebody else changes the same field in turn", other = "controller fight-",
+      changes = ("Deployment %s/x: spec.replicas"):format(ns) }, 10)
+    wait.pass(5)
+    local before = generation "x"
+    wait.pass(5)
+    assert.is_true(generation "x" - before <= 20, ("%d changes in 5 s"):format(generation "x" - before))
+    for controller, other in pairs { ["fight-a"] = "fight-b", ["fight-b"] = "fight-a" } do
+      cluster.till_event(ns, "Widget", "x", "ControllersFight",
+        ("controller %s and controller %s change the same field in turn: Deployment %s/x: spec.replicas"):format(
+          controller, other, ns))
+      assert.is_true(moonloop:metric("moonloop_self_triggers_slowed_total", { controller = controller }) > 0)
+    end
+  end)
+
+  it("with a client outside is slowed, and its field manager is named", function()
+    local moonloop = start("fight-outside", { ["fight-c"] = 2 })
+    fight_over "y"
+    local path = ("/apis/apps/v1/namespaces/%s/deployments/y?fieldManager=somebody"):format(ns)
+    local function others_change()
+      api.request("PATCH", path, { spec = { replicas = 0 } }, "application/merge-patch+json")
+    end
+    wait.till("the fight to be told", 60, function()
+      others_change()
+      return moonloop:lines { msg = "somebody else changes", other = "field manager somebody" }[1], "not told"
+    end)
+    cluster.till_event(ns, "Widget", "y", "ControllersFight", "field manager somebody")
+    local before = generation "y"
+    for _ = 1, 100 do
+      others_change()
+    end
+    wait.pass(1)
+    assert.is_true(generation "y" - before <= 40, ("%d changes"):format(generation "y" - before))
+    others_change()
+    wait.till("it to be set back", 120, function()
+      return api.get("Deployment", ns, "y").spec.replicas == 2, "not yet"
+    end)
+  end)
+end)
