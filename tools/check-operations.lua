@@ -1,5 +1,6 @@
---- Checks that docs/operations.md shows the alerts of deploy/monitoring (--write puts them there), and that each of them
---- has a test and metrics that docs/operations.md names. Checks that docs/operations.md names each metric of the host, and each line that it logs above debug, in words that
+--- Checks that docs/operations.md shows the alerts of deploy/monitoring (--write puts them there), and that each of
+--- them has a test and metrics that docs/operations.md names.
+--- Checks that docs/operations.md names each metric of the host, and each line that it logs above debug, in words that
 --- a search finds, and each key of a log line. What only `moonloop dev` and `moonloop test` say is left out. And that
 --- no controller can be named as a logger of the host: host/script/declare.c lists them. Prints what is missing, each
 --- once, and exits 1 then.

@@ -170,7 +170,8 @@ static void print_binding(struct manifests *self, const char *kind, const char *
 
 static void print_rights(struct manifests *self)
 {
-    const char *const group = "admissionregistration.k8s.io", *const verbs = "\"get\",\"patch\"";
+    const char *const group = "admissionregistration.k8s.io";
+    const char *const verbs = "\"get\",\"list\",\"watch\",\"patch\"";
     ML_AUTO_FREE char *secret = ml_asprintf("\"%s\"", self->secret);
     begin_manifest(self, RBAC, "Role", "moonloop-webhooks", self->ns);
     begin_rules(self);

@@ -474,6 +474,12 @@ bool ml_controller_sees(const struct ml_controller *self, struct ml_buf *why)
     return ml_revision_sees(self->current, why);
 }
 
+bool ml_controller_misses_kind(const struct ml_controller *self)
+{
+    const struct ml_revision *revision = self->current ? self->current : self->offered;
+    return revision && ml_revision_misses_kind(revision);
+}
+
 bool ml_controller_lacks(const struct ml_controller *self, struct ml_buf *why)
 {
     return self->offered && ml_revision_lacks(self->offered, why);

@@ -98,6 +98,8 @@ static void serve_readyz(void *context, struct ml_http_page *page)
     ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
     if (self->opts.ready(self->opts.context, &why)) {
         ml_buf_puts(&page->reply, "ok");
+        if (why.len > 0)
+            ml_buf_printf(&page->reply, "\n%s", ml_buf_cstr(&why));
         return;
     }
     page->status = 500;

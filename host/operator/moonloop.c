@@ -363,7 +363,8 @@ static bool host_is_ready(void *context, struct ml_buf *why)
         ml_buf_puts(why, "not connected to the API server yet\n");
         return false;
     }
-    return ml_operator_ready(self->operator, why);
+    bool serves = ml_operator_serves(self->operator, why);
+    return (!self->webhooks || ml_webhooks_ready(self->webhooks, why)) && serves;
 }
 
 static int host_open_endpoints(struct moonloop *self)

@@ -27,7 +27,8 @@ struct ml_operator {
     struct ml_shutdown shutdown;
     struct ml_task no_lease; /* to release */
     bool stopping;
-    bool closed; /* shutting down: no write but Events may leave */
+    bool has_served; /* ml_operator_serves was true once */
+    bool closed;     /* shutting down: no write but Events may leave */
     void (*stopped)(void *context);
     void *context;
 };
@@ -333,6 +334,17 @@ void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(v
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why)
 {
     return ml_scripts_ready(self->scripts, why);
+}
+
+bool ml_operator_serves(struct ml_operator *self, struct ml_buf *why)
+{
+    bool is_whole = ml_operator_ready(self, why);
+    struct ml_scripts_count count = ml_scripts_count(self->scripts);
+    bool leads = self->election && ml_election_leads(self->election);
+    bool is_fit = leads || count.refused + count.blocked == 0;
+    if (is_whole || (count.read && count.pending == 0 && count.live > 0 && is_fit))
+        self->has_served = true;
+    return self->has_served;
 }
 
 int64_t ml_operator_next(const struct ml_operator *self)

@@ -64,6 +64,13 @@ void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(v
 /* As ml_scripts_ready. */
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why);
 
+/* May others rely on this replica: send it webhooks, or end the one that it replaces? Until it has
+ * said so once, each of its scripts has to work, but for those whose kind is not installed; from
+ * then on nothing that is wrong with a script counts. The replica that leads needs no more than one
+ * script: there is no other. Appends what is wrong to `why` in any case
+ * (docs/decisions/0028). */
+bool ml_operator_serves(struct ml_operator *self, struct ml_buf *why);
+
 /* When the next reconcile is due, as ml_scripts_next. */
 int64_t ml_operator_next(const struct ml_operator *self);
 

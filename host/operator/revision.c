@@ -26,6 +26,7 @@ struct watched_kind {
     struct ml_listener listener;
     struct ml_repeat repeat; /* of looking it up, for the log */
     char *trouble;           /* why the last try to look it up failed, or NULL */
+    bool is_missing;         /* the server answered that there is no such kind */
 };
 
 /* A change that the watch function of its kind was not asked about yet. */
@@ -329,6 +330,7 @@ static void on_kind_resolved(void *context, const struct ml_kind *kind, const st
     struct watched_kind *watched = context;
     watched->resolving = NULL;
     free(ml_take(&watched->trouble));
+    watched->is_missing = err && err->kind == ML_ENOT_FOUND;
     if (!err) {
         watch_kind(watched, kind);
         return;
@@ -467,6 +469,18 @@ bool ml_revision_sees(const struct ml_revision *self, struct ml_buf *why)
                        self->kinds[i]->plural, ml_informer_trouble(self->informers[i])->message);
     }
     return sees;
+}
+
+bool ml_revision_misses_kind(const struct ml_revision *self)
+{
+    for (size_t i = 0; i < self->declaration->kind_count; i++) {
+        const struct ml_err *trouble = self->informers[i] ? ml_informer_trouble(self->informers[i])
+                                                          : NULL;
+        if ((!self->kinds[i] && self->watched[i].is_missing) ||
+            (trouble && trouble->kind == ML_ENOT_FOUND))
+            return true;
+    }
+    return false;
 }
 
 /* Appends a line unless the kind of this index is in the cache. */

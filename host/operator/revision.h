@@ -102,6 +102,9 @@ size_t ml_revision_kind_index(const struct ml_revision *revision,
  * right or the kind itself is missing. True when there is none. */
 bool ml_revision_sees(const struct ml_revision *revision, struct ml_buf *why);
 
+/* Is one of its kinds not installed, so that only its CustomResourceDefinition can help? */
+bool ml_revision_misses_kind(const struct ml_revision *revision);
+
 /* Before ready: appends a line for each kind that it waits for, with what the server answered, if
  * that was an error. False when there is none. */
 bool ml_revision_lacks(const struct ml_revision *revision, struct ml_buf *why);

@@ -4,6 +4,42 @@
 
 #include "base/escape.h"
 
+static void count_slot(const struct slot *slot, struct ml_scripts_count *out)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
+    bool works = slot_works(slot);
+    if (works && ml_controller_sees(slot->controller, &why))
+        out->live++;
+    else if (!works && slot->why.kind)
+        out->refused++;
+    else if (slot->controller && ml_controller_misses_kind(slot->controller))
+        out->missing_kind++;
+    else if (works)
+        out->blocked++;
+    else
+        out->pending++;
+}
+
+struct ml_scripts_count ml_scripts_count(const struct ml_scripts *self)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf why = ML_BUF_INIT;
+    struct ml_scripts_count count = {.read = true};
+    for (size_t i = 0; i < self->feed_count; i++)
+        count.read = feed_is_loaded(&self->feeds[i], &why) && count.read;
+    ml_list_each_entry (const struct slot, slot, &self->slots)
+        if (!slot->removed)
+            count_slot(slot, &count);
+    return count;
+}
+
+static void collect_not_working(void *context)
+{
+    struct ml_scripts *self = context;
+    struct ml_scripts_count count = ml_scripts_count(self);
+    ml_metric_set(self->not_working,
+                  (double)(count.missing_kind + count.refused + count.blocked + count.pending));
+}
+
 static void scripts_on_all_stopped(void *context)
 {
     struct ml_scripts *self = context;
@@ -33,6 +69,12 @@ struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_sc
     self->without_file = ml_metric_only(ml_metrics_gauge(
         cluster->metrics, "moonloop_controllers_without_file",
         "Controllers that keep running although their script file is gone.", NULL));
+    self->not_working = ml_metric_only(
+        ml_metrics_gauge(cluster->metrics, "moonloop_scripts_not_working",
+                         "Scripts that are not live, or lack a kind or a right.", NULL));
+    self->collector = (struct ml_metrics_collector){.collect = collect_not_working,
+                                                    .context = self};
+    ml_metrics_on_collect(cluster->metrics, &self->collector);
     return self;
 }
 
@@ -41,6 +83,7 @@ void ml_scripts_free(struct ml_scripts *self)
     if (!self)
         return;
     ml_task_cancel(&self->stopped_task);
+    ml_metrics_collector_remove(&self->collector);
     for (size_t i = 0; i < self->draining_count; i++)
         ml_controller_free(self->draining[i]);
     ml_list_each_entry (struct slot, slot, &self->slots) {

@@ -34,6 +34,18 @@ void ml_scripts_stop(struct ml_scripts *scripts, void (*done)(void *context), vo
  * each that is missing to `why`. */
 bool ml_scripts_ready(const struct ml_scripts *scripts, struct ml_buf *why);
 
+/* The scripts of all sources, by how they are: each is in exactly one. */
+struct ml_scripts_count {
+    size_t live;         /* and sees all of its kinds */
+    size_t missing_kind; /* live or not, one of its kinds is not installed */
+    size_t refused;      /* there is no good version of it */
+    size_t blocked; /* live or not, one of its caches is not kept up to date: a right is missing */
+    size_t pending; /* is about to go live */
+    bool read;      /* every source has been read */
+};
+
+struct ml_scripts_count ml_scripts_count(const struct ml_scripts *scripts);
+
 /* When the next reconcile is due, as ml_workqueue_next; 0 also before the sources have been read.
  */
 int64_t ml_scripts_next(const struct ml_scripts *scripts);

@@ -59,7 +59,8 @@ struct ml_scripts {
     struct ml_metric_family *refusals;
     struct ml_metric_family *quarantines;
     struct ml_metric_family *loads;
-    struct ml_metric *without_file;
+    struct ml_metric *without_file, *not_working;
+    struct ml_metrics_collector collector;
     void (*live)(void *context); /* NULL: nobody asked */
     void *live_context;
 };

@@ -9,6 +9,7 @@
 
 #define ROUND_NS   (60 * ML_NS_PER_S)
 #define AGAIN_NS   (5 * ML_NS_PER_S) /* something is missing, or could not be written */
+#define CHANGED_NS ML_NS_PER_S       /* between two rounds that changes bring: others write, too */
 #define PLACES_MAX 300               /* three of each controller */
 
 /* An object in which a bundle stands. */
@@ -16,6 +17,7 @@ struct place {
     const struct ml_kind *kind;
     char *name;    /* of the object */
     char *webhook; /* its name in a configuration; NULL: the conversion of a definition */
+    struct ml_object_watch *watch; /* or NULL */
 };
 
 struct ml_webhook_bundles {
@@ -23,6 +25,8 @@ struct ml_webhook_bundles {
     char *bundle; /* base64; NULL: not known yet */
     struct place places[PLACES_MAX];
     size_t place_count, at;
+    int64_t round_ns; /* monotonic: when the last round began */
+    bool again;       /* a place has changed since */
     bool is_incomplete;
     struct ml_client_call *call;
     struct ml_timer round;
@@ -34,20 +38,43 @@ static const struct place *current_place(const struct ml_webhook_bundles *self)
     return &self->places[self->at];
 }
 
-static void drop_places(struct ml_webhook_bundles *self)
+static void drop_places(struct place *places, size_t count)
 {
-    for (size_t i = 0; i < self->place_count; i++) {
-        free(self->places[i].name);
-        free(self->places[i].webhook);
+    for (size_t i = 0; i < count; i++) {
+        ml_object_watch_free(places[i].watch);
+        free(places[i].name);
+        free(places[i].webhook);
     }
-    self->place_count = self->at = 0;
+}
+
+/* A change is looked at now, but once a second at most: somebody else may answer each of our
+ * writes with one of his own. */
+static void on_place_changed(void *context)
+{
+    struct ml_webhook_bundles *self = context;
+    int64_t now_ns = ml_clock_monotonic(ml_loop_clock(self->opts.loop));
+    self->again = true;
+    if (!self->call)
+        ml_timer_start(&self->round, ML_MAX(0, self->round_ns + CHANGED_NS - now_ns));
+}
+
+/* Takes over the watch that the last round had for the object. */
+static void watch_place(struct ml_webhook_bundles *self, struct place *place, struct place *before,
+                        size_t before_count)
+{
+    for (size_t i = 0; i < before_count; i++)
+        if (before[i].kind == place->kind && strcmp(before[i].name, place->name) == 0)
+            place->watch = ml_take(&before[i].watch);
+    if (!place->watch && self->opts.informers)
+        place->watch = ml_object_watch_new(self->opts.informers, place->kind, ML_STR(""),
+                                           ml_str_of(place->name), on_place_changed, self);
 }
 
 static void add_place(struct ml_webhook_bundles *self, const struct ml_kind *kind, char *name,
                       char *webhook)
 {
     if (self->place_count < PLACES_MAX) {
-        self->places[self->place_count++] = (struct place){kind, name, webhook};
+        self->places[self->place_count++] = (struct place){kind, name, webhook, NULL};
         return;
     }
     free(name);
@@ -78,7 +105,9 @@ static void next_place(struct ml_webhook_bundles *self)
     if (++self->at < self->place_count)
         read_place(self);
     else
-        ml_timer_start(&self->round, self->is_incomplete ? AGAIN_NS : ROUND_NS);
+        ml_timer_start(&self->round, self->again           ? CHANGED_NS
+                                     : self->is_incomplete ? AGAIN_NS
+                                                           : ROUND_NS);
 }
 
 static void fail_place(struct ml_webhook_bundles *self, const struct ml_err *err)
@@ -235,10 +264,17 @@ static void read_place(struct ml_webhook_bundles *self)
 static void on_round(void *context)
 {
     struct ml_webhook_bundles *self = context;
-    drop_places(self);
-    self->is_incomplete = false;
+    struct place before[PLACES_MAX];
+    size_t before_count = self->place_count;
+    memcpy(before, self->places, before_count * sizeof *before);
+    self->place_count = self->at = 0;
+    self->is_incomplete = self->again = false;
+    self->round_ns = ml_clock_monotonic(ml_loop_clock(self->opts.loop));
     if (self->bundle && self->opts.may_write(self->opts.context))
         self->opts.scripts(self->opts.context, add_places, self);
+    for (size_t i = 0; i < self->place_count; i++)
+        watch_place(self, &self->places[i], before, before_count);
+    drop_places(before, before_count);
     if (self->place_count > 0)
         read_place(self);
     else
@@ -262,7 +298,7 @@ void ml_webhook_bundles_free(struct ml_webhook_bundles *self)
     if (self->call)
         ml_client_cancel(self->call);
     ml_timer_stop(&self->round);
-    drop_places(self);
+    drop_places(self->places, self->place_count);
     ml_repeats_clear(&self->troubles);
     free(self->bundle);
     free(self);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "kube/client.h"
 #include "operator/webhook_review.h"
+#include "state/informer.h"
 
 struct ml_webhook_bundles;
 
@@ -14,6 +15,7 @@ struct ml_webhook_bundles_opts {
     struct ml_loop *loop;
     struct ml_log *log;
     struct ml_client *client;
+    struct ml_informers *informers; /* to watch these objects; NULL: looked at once a minute */
     bool (*may_write)(void *context);
     void (*scripts)(void *context,
                     void (*each)(void *context, const struct ml_webhook_target *target),
@@ -24,8 +26,8 @@ struct ml_webhook_bundles_opts {
 struct ml_webhook_bundles *ml_webhook_bundles_new(const struct ml_webhook_bundles_opts *opts);
 void ml_webhook_bundles_free(struct ml_webhook_bundles *bundles); /* NULL is fine */
 
-/* From now on these are to be trusted (PEM). Writes where that is not so, now and at least once a
- * minute. */
+/* From now on these are to be trusted (PEM). Writes where that is not so: now, whenever one of
+ * these objects changes, and at least once a minute. */
 void ml_webhook_bundles_set(struct ml_webhook_bundles *bundles, const char *ca_pem);
 /* Looks again soon: there may be other scripts. */
 void ml_webhook_bundles_again(struct ml_webhook_bundles *bundles);

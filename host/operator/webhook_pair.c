@@ -108,16 +108,43 @@ static int read_text(struct ml_str secret, const char *name, char **out, struct 
     return 0;
 }
 
-/* That the server can show this, and sign with that. */
+/* The length of the first certificate in `pem`. */
+static size_t first_length(const char *pem)
+{
+    const char *end = strstr(pem, END_OF_PEM);
+    size_t len = end ? (size_t)(end - pem) + strlen(END_OF_PEM) : strlen(pem);
+    return len + strspn(pem + len, "\r\n");
+}
+
+static bool is_signed_by_any(const char *cert, const char *authorities)
+{
+    for (const char *each = authorities; *each; each += first_length(each))
+        if (ml_tls_is_signed_by(ml_str_of(cert), (struct ml_str){each, first_length(each)}))
+            return true;
+    return false;
+}
+
+/* That this can be signed with. */
+static int check_authority(const struct ml_webhook_pair *pair, struct ml_err *err)
+{
+    struct ml_tls_validity validity;
+    if (ml_tls_check_ca(ml_str_of(pair->ca), err) < 0)
+        return ml_err_wrap(err, "ca.crt");
+    if (ml_tls_check_pair(ml_str_of(pair->ca), ml_str_of(pair->ca_key), &validity, err) < 0)
+        return ml_err_wrap(err, "ca.crt and ca.key");
+    return 0;
+}
+
+/* That the server can show this, and that who trusts the authorities trusts it. */
 static int check_pair(const struct ml_webhook_pair *pair, struct ml_err *err)
 {
     struct ml_tls_validity validity;
     if (ml_tls_check_pair(ml_str_of(pair->cert), ml_str_of(pair->key), &validity, err) < 0)
         return ml_err_wrap(err, "tls.crt and tls.key");
-    if (ml_tls_check_ca(ml_str_of(pair->ca), err) < 0)
-        return ml_err_wrap(err, "ca.crt");
-    if (ml_tls_check_pair(ml_str_of(pair->ca), ml_str_of(pair->ca_key), &validity, err) < 0)
-        return ml_err_wrap(err, "ca.crt and ca.key");
+    if (check_authority(pair, err) < 0)
+        return err->kind;
+    if (!is_signed_by_any(pair->cert, pair->ca))
+        return ml_err_set(err, ML_EINVALID, "no authority of ca.crt has signed tls.crt");
     return 0;
 }
 
@@ -132,6 +159,32 @@ int ml_webhook_pair_read(struct ml_str secret, struct ml_webhook_pair *out, stru
     *out = pair;
     pair = (struct ml_webhook_pair){.ca = NULL};
     return 0;
+}
+
+int ml_webhook_pair_repair(struct ml_str secret, const struct ml_webhook_term *term,
+                           struct ml_clock *clock, const struct ml_webhook_names *names,
+                           struct ml_webhook_pair *out, struct ml_err *err)
+{
+    ML_AUTO(authority_release) struct ml_tls_authority *authority = NULL;
+    ML_AUTO(ml_webhook_pair_fini) struct ml_webhook_pair pair = {.ca = NULL};
+    struct ml_err lost;
+    if (read_text(secret, "ca.crt", &pair.ca, &lost) < 0 ||
+        read_text(secret, "ca.key", &pair.ca_key, &lost) < 0 || check_authority(&pair, &lost) < 0 ||
+        ml_tls_authority_read(ml_str_of(pair.ca), ml_str_of(pair.ca_key), &authority, &lost) < 0)
+        return ml_webhook_pair_make(term, clock, names, out, err);
+    int r = make_certificate(&pair, authority, term, clock, names, err);
+    if (r < 0)
+        return r;
+    *out = pair;
+    pair = (struct ml_webhook_pair){.ca = NULL};
+    return 0;
+}
+
+void ml_webhook_pair_copy(const struct ml_webhook_pair *pair, struct ml_webhook_pair *out)
+{
+    ml_webhook_pair_fini(out);
+    *out = (struct ml_webhook_pair){ml_strdup(pair->ca), ml_strdup(pair->ca_key),
+                                    ml_strdup(pair->cert), ml_strdup(pair->key)};
 }
 
 static void write_text(struct ml_json_writer *writer, const char *name, const char *text)
@@ -153,14 +206,6 @@ void ml_webhook_pair_write(const struct ml_webhook_pair *pair, struct ml_json_wr
 }
 
 /* ---- renewing ---- */
-
-/* The length of the first certificate in `pem`. */
-static size_t first_length(const char *pem)
-{
-    const char *end = strstr(pem, END_OF_PEM);
-    size_t len = end ? (size_t)(end - pem) + strlen(END_OF_PEM) : strlen(pem);
-    return len + strspn(pem + len, "\r\n");
-}
 
 struct state {
     int64_t now_ns;

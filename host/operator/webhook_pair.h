@@ -43,9 +43,18 @@ ML_NODISCARD int ml_webhook_pair_make(const struct ml_webhook_term *term, struct
                                       const struct ml_webhook_names *names,
                                       struct ml_webhook_pair *out, struct ml_err *err);
 
-/* From a Secret's JSON. ML_EINVALID: a key is missing, or they do not belong together. */
+/* From a Secret's JSON. ML_EINVALID: a key is missing, they do not belong together, or no authority
+ * of ca.crt has signed the certificate. */
 ML_NODISCARD int ml_webhook_pair_read(struct ml_str secret, struct ml_webhook_pair *out,
                                       struct ml_err *err);
+/* From the JSON of a Secret that ml_webhook_pair_read refuses: with its authority, if that is
+ * sound, so that nobody has to trust another one; else all new. Errors as ml_webhook_pair_make. */
+ML_NODISCARD int ml_webhook_pair_repair(struct ml_str secret, const struct ml_webhook_term *term,
+                                        struct ml_clock *clock,
+                                        const struct ml_webhook_names *names,
+                                        struct ml_webhook_pair *out, struct ml_err *err);
+/* `out` holds a pair or is zeroed. */
+void ml_webhook_pair_copy(const struct ml_webhook_pair *pair, struct ml_webhook_pair *out);
 /* The Secret's `data`, as an object. */
 void ml_webhook_pair_write(const struct ml_webhook_pair *pair, struct ml_json_writer *writer);
 

@@ -6,6 +6,7 @@
 #include "codec/rfc3339.h"
 
 #define ROUND_MAX_NS  (60 * ML_NS_PER_S) /* between two rounds; shorter for short terms */
+#define ROUND_MIN_NS  ML_NS_PER_S        /* when changes bring one */
 #define RETRY_NS      (2 * ML_NS_PER_S)
 #define TIME_GOOD_NS  (3600 * ML_NS_PER_S) /* then the API server is asked again */
 #define TIME_WRONG_NS (60 * ML_NS_PER_S)   /* told in the log */
@@ -26,6 +27,10 @@ struct ml_webhook_secret {
     struct ml_timer round;
     struct ml_repeat trouble;
     struct ml_webhook_pair pair; /* to be written */
+    struct ml_webhook_pair good; /* shown last; the ca is NULL: none was */
+    struct ml_object_watch *watch;
+    int64_t round_ns; /* monotonic: when the last round began */
+    bool again;       /* the Secret has changed since */
 };
 
 static int64_t server_clock_wall(struct ml_clock *clock)
@@ -49,6 +54,8 @@ static int64_t secret_now(const struct ml_webhook_secret *self)
 static void end_round(struct ml_webhook_secret *self, int64_t wait_ns)
 {
     ml_webhook_pair_fini(&self->pair);
+    if (self->again)
+        wait_ns = ML_MIN(wait_ns, ROUND_MIN_NS);
     ml_timer_start(&self->round, wait_ns);
 }
 
@@ -99,6 +106,12 @@ static void put_metadata(const struct ml_webhook_secret *self, struct ml_json_wr
     ml_json_end_object(writer);
 }
 
+static void show(struct ml_webhook_secret *self)
+{
+    ml_webhook_pair_copy(&self->pair, &self->good);
+    self->opts.shows(self->opts.context, &self->pair);
+}
+
 static void on_written(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct ml_webhook_secret *self = context;
@@ -114,7 +127,7 @@ static void on_written(void *context, struct ml_str body, const struct ml_err *e
     }
     ml_info(self->opts.log, "host", "certificates of webhooks were written",
             ML_S("namespace", self->opts.ns), ML_S("name", self->opts.name));
-    self->opts.shows(self->opts.context, &self->pair);
+    show(self);
     end_good_round(self);
 }
 
@@ -150,20 +163,51 @@ static void make_pair(struct ml_webhook_secret *self)
         write_pair(self, NULL);
 }
 
+/* What the Secret holds cannot be used. It is put right if it is ours: with what this process
+ * shows, if it shows something. */
+static void repair_secret(struct ml_webhook_secret *self, struct ml_str body, const char *rv,
+                          struct ml_err *err)
+{
+    ML_AUTO_FREE char *keeper = ml_json_find_string(body, "metadata", "labels", MANAGED_BY, NULL);
+    bool is_ours = keeper && strcmp(keeper, "moonloop") == 0;
+    int r = 0;
+    if (!is_ours) {
+        ml_err_wrap(err,
+                    "Secret %s/%s has no label " MANAGED_BY "=moonloop, so somebody else made it; "
+                    "delete it, or choose another name with --webhook-cert-secret",
+                    self->opts.ns, self->opts.name);
+        end_bad_round(self, err);
+        return;
+    }
+    if (!self->opts.may_write(self->opts.context)) {
+        ml_err_wrap(err, "Secret %s/%s is damaged; the replica that leads repairs it",
+                    self->opts.ns, self->opts.name);
+        end_bad_round(self, err);
+        return;
+    }
+    ml_warn(self->opts.log, "host", "the Secret of webhooks is damaged; repairing it",
+            ML_S("namespace", self->opts.ns), ML_S("name", self->opts.name), ML_ERR_FIELDS(err));
+    if (self->good.ca)
+        ml_webhook_pair_copy(&self->good, &self->pair);
+    else
+        r = ml_webhook_pair_repair(body, &self->opts.term, &self->time.clock, &self->opts.names,
+                                   &self->pair, err);
+    if (r < 0)
+        end_bad_round(self, err);
+    else
+        write_pair(self, rv);
+}
+
 static void use_secret(struct ml_webhook_secret *self, struct ml_str body)
 {
     ML_AUTO_FREE char *rv = ml_json_find_string(body, "metadata", "resourceVersion", NULL);
     struct ml_err err = ML_ERR_INIT;
     bool changed = false;
-    if (ml_webhook_pair_read(body, &self->pair, &err) < 0 || !rv) {
-        ml_err_wrap(&err,
-                    "Secret %s/%s is none that moonloop made; delete it, or choose another "
-                    "name with --webhook-cert-secret",
-                    self->opts.ns, self->opts.name);
-        end_bad_round(self, &err);
+    if (ml_webhook_pair_read(body, &self->pair, &err) < 0) {
+        repair_secret(self, body, rv, &err);
         return;
     }
-    self->opts.shows(self->opts.context, &self->pair);
+    show(self);
     if (!self->opts.may_write(self->opts.context))
         end_good_round(self);
     else if (ml_webhook_pair_renew(&self->pair, &self->opts.term, &self->time.clock,
@@ -237,10 +281,21 @@ static void ask_time(struct ml_webhook_secret *self)
 static void on_round(void *context)
 {
     struct ml_webhook_secret *self = context;
+    self->round_ns = secret_now(self);
+    self->again = false;
     if (self->opts.may_write(self->opts.context) && secret_now(self) >= self->time_good_until_ns)
         ask_time(self);
     else
         read_secret(self);
+}
+
+/* Somebody changed the Secret, or this process did: looked at now, but once a second at most. */
+static void on_changed(void *context)
+{
+    struct ml_webhook_secret *self = context;
+    self->again = true;
+    if (!self->call)
+        ml_timer_start(&self->round, ML_MAX(0, self->round_ns + ROUND_MIN_NS - secret_now(self)));
 }
 
 /* ---- life ---- */
@@ -265,11 +320,17 @@ void ml_webhook_secret_free(struct ml_webhook_secret *self)
     if (self->call)
         ml_client_cancel(self->call);
     ml_timer_stop(&self->round);
+    ml_object_watch_free(self->watch);
     ml_webhook_pair_fini(&self->pair);
+    ml_webhook_pair_fini(&self->good);
     free(self);
 }
 
 void ml_webhook_secret_start(struct ml_webhook_secret *self)
 {
+    if (self->opts.informers)
+        self->watch = ml_object_watch_new(self->opts.informers, &ml_kind_secret,
+                                          ml_str_of(self->opts.ns), ml_str_of(self->opts.name),
+                                          on_changed, self);
     ml_timer_start(&self->round, 0);
 }

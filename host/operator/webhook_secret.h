@@ -1,7 +1,7 @@
 /* L6 operator. The Secret in which the host keeps the certificates of its webhooks: made when it is
- * missing, read again and again, renewed in time. All replicas show what it holds. Only a replica
- * that may write changes it, and only the version that it read; when several make it, the first one
- * counts.
+ * missing, watched and read again, renewed in time, repaired when it is damaged and has our label.
+ * All replicas show what it holds. Only a replica that may write changes it, and only the version
+ * that it read; when several make it, the first one counts.
  *
  * Times are the API server's, asked for by a Secret that is not stored (a dry run): a machine whose
  * clock is wrong makes no certificates that are not good yet, and lets none expire. */
@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "kube/client.h"
 #include "operator/webhook_pair.h"
+#include "state/informer.h"
 
 struct ml_webhook_secret;
 
@@ -18,6 +19,7 @@ struct ml_webhook_secret_opts {
     struct ml_loop *loop;
     struct ml_log *log;
     struct ml_client *client;
+    struct ml_informers *informers; /* to watch it; NULL: it is only read once a minute */
     const char *ns, *name;
     struct ml_webhook_names names;
     struct ml_webhook_term term;

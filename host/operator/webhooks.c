@@ -212,6 +212,7 @@ static void make_keepers(struct ml_webhooks *self)
         .loop = opts->loop,
         .log = opts->log,
         .client = ml_operator_client(opts->operator),
+        .informers = ml_operator_informers(opts->operator),
         .may_write = may_write,
         .scripts = each_target,
         .context = self,
@@ -220,6 +221,7 @@ static void make_keepers(struct ml_webhooks *self)
         .loop = opts->loop,
         .log = opts->log,
         .client = ml_operator_client(opts->operator),
+        .informers = ml_operator_informers(opts->operator),
         .ns = opts->ns,
         .name = opts->cert_secret,
         .names = {(const char *const *)self->names, self->name_count},
@@ -280,6 +282,25 @@ void ml_webhooks_start(struct ml_webhooks *self)
         ML_AUTO_FREE char *path = ml_asprintf("%s/tls.crt", self->opts.cert_dir);
         self->files = ml_path_watch_new(self->opts.loop, path, on_files_changed, self);
     }
+}
+
+static void count_target(void *context, const struct ml_webhook_target *target)
+{
+    (void)target;
+    ++*(size_t *)context;
+}
+
+bool ml_webhooks_ready(const struct ml_webhooks *self, struct ml_buf *why)
+{
+    size_t count = 0;
+    if (self->shown)
+        return true;
+    ml_operator_webhooks(self->opts.operator, count_target, &count);
+    if (count > 0)
+        ml_buf_printf(why, "webhooks: no certificate yet that API servers trust: %s%s\n",
+                      self->opts.cert_dir ? "" : "Secret ",
+                      self->opts.cert_dir ? self->opts.cert_dir : self->opts.cert_secret);
+    return count == 0;
 }
 
 int ml_webhooks_port(const struct ml_webhooks *self)

@@ -35,6 +35,9 @@ ML_NODISCARD int ml_webhooks_new(const struct ml_webhooks_opts *opts, struct ml_
 void ml_webhooks_free(struct ml_webhooks *webhooks); /* NULL is fine; before the operator */
 /* Begins with the API server: there is a connection. */
 void ml_webhooks_start(struct ml_webhooks *webhooks);
+/* False: a script has webhooks, and their server still shows a certificate that nobody trusts.
+ * Appends a line to `why` then. */
+bool ml_webhooks_ready(const struct ml_webhooks *webhooks, struct ml_buf *why);
 int ml_webhooks_port(const struct ml_webhooks *webhooks);
 
 /* The host in "https://host:port", to free. ML_EINVALID: it is not of this form, which is all that

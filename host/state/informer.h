@@ -38,6 +38,14 @@ struct ml_informer *ml_informers_get(struct ml_informers *informers, const struc
 struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
                                             const struct ml_kind *kind, struct ml_str ns,
                                             struct ml_str name);
+/* Calls `changed` from the loop when one object was found, changed or deleted, and once when it is
+ * known whether there is one. Its metadata alone is watched, so that no Secret is kept. Needs the
+ * rights to list and watch that object. Free it before the informers. */
+struct ml_object_watch *ml_object_watch_new(struct ml_informers *informers,
+                                            const struct ml_kind *kind, struct ml_str ns,
+                                            struct ml_str name, void (*changed)(void *context),
+                                            void *context);
+void ml_object_watch_free(struct ml_object_watch *watch); /* NULL is fine */
 void ml_informer_put(struct ml_informer *informer); /* stops with the last one; NULL is fine */
 size_t ml_informer_users(const struct ml_informer *informer); /* references held */
 

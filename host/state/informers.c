@@ -49,6 +49,53 @@ struct ml_informer *ml_informers_get_scoped(struct ml_informers *informers,
     return informer_new(informers, kind, &whole_kind, (const char *const[]){only}, 1, name);
 }
 
+struct ml_object_watch {
+    struct ml_informer *informer;
+    struct ml_listener listener;
+    void (*changed)(void *context);
+    void *context;
+};
+
+static void on_object_changed(void *context, struct ml_informer *informer ML_UNUSED,
+                              struct ml_object *old ML_UNUSED, struct ml_object *new ML_UNUSED)
+{
+    struct ml_object_watch *watch = context;
+    watch->changed(watch->context);
+}
+
+static void on_object_known(void *context, struct ml_informer *informer ML_UNUSED)
+{
+    struct ml_object_watch *watch = context;
+    watch->changed(watch->context);
+}
+
+struct ml_object_watch *ml_object_watch_new(struct ml_informers *informers,
+                                            const struct ml_kind *kind, struct ml_str ns,
+                                            struct ml_str name, void (*changed)(void *context),
+                                            void *context)
+{
+    static const struct ml_selection metadata = {ML_STR(""), ML_STR(""), true};
+    struct ml_object_watch *watch = ml_new(struct ml_object_watch);
+    ML_AUTO_FREE char *only = ml_str_dup(ns);
+    watch->changed = changed;
+    watch->context = context;
+    watch->listener = (struct ml_listener){
+        .change = on_object_changed, .synced = on_object_known, .context = watch};
+    watch->informer = informer_new(informers, kind, &metadata, (const char *const[]){only}, 1,
+                                   name);
+    ml_informer_listen(watch->informer, &watch->listener);
+    return watch;
+}
+
+void ml_object_watch_free(struct ml_object_watch *watch)
+{
+    if (!watch)
+        return;
+    ml_informer_unlisten(&watch->listener);
+    ml_informer_put(watch->informer);
+    free(watch);
+}
+
 struct ml_reflector_server *informers_server(struct ml_informers *informers,
                                              const struct ml_kind *kind)
 {

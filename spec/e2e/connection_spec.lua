@@ -232,8 +232,11 @@ describe("The host", function()
     local moonloop = start { scripts = scripts.folder { ["cnat.lua"] = scripts.cnat, ["gadgets.lua"] = gadgets } }
     moonloop:till_log { level = "warn", msg = "kind is not installed; waiting for it", kind = "Gadget" }
     assert.equal("busybox", probe.image(ns))
-    local why, code = moonloop:get "/readyz?verbose"
-    assert.equal(500, code)
+    local why, code
+    wait.till("the other script to be enough", 20, function()
+      why, code = moonloop:get "/readyz?verbose"
+      return code == 200, why
+    end)
     assert.matches("gadgets%.lua", why)
 
     cluster.install("spec/e2e/fixtures/gadgets.yaml", "gadgets.e2e.moonloop.dev")

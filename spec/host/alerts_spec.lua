@@ -43,8 +43,10 @@ end
 local function start(server, args)
   local folder = shell.folder "scripts"
   shell.write(folder .. "/widget.lua", SCRIPT)
-  local words = { "--allow-http", "https://a.example.com", "--webhook-bind-address", "127.0.0.1:0", "--webhook-namespace",
-                  "default", table.unpack(args) }
+  local words = {
+    "--allow-http", "https://a.example.com", "--webhook-bind-address", "127.0.0.1:0",
+    "--webhook-namespace", "default", table.unpack(args),
+  }
   local moonloop = host.start {
     name = "alerts", scripts = folder, kubeconfig = write_kubeconfig(server), args = words,
   }

@@ -165,17 +165,17 @@ describe("moonloop rbac", function()
     local path = folder("default = function() end, validate = function() end,", "")
     local served = { "--webhook-bind-address", ":9443" }
     local out = rbac(path, "--crds", path .. "/crd.yaml", table.unpack(served)).out
-    assert.same({ ["secrets moonloop-webhook-cert"] = "get, patch", secrets = "create" },
+    assert.same({ ["secrets moonloop-webhook-cert"] = "get, list, watch, patch", secrets = "create" },
       rules_of(out, "Role", "moonloop-webhooks", "moonloop-system"))
     assert.same({
-      ["mutatingwebhookconfigurations moonloop-thing"] = "get, patch",
-      ["validatingwebhookconfigurations moonloop-thing"] = "get, patch",
+      ["mutatingwebhookconfigurations moonloop-thing"] = "get, list, watch, patch",
+      ["validatingwebhookconfigurations moonloop-thing"] = "get, list, watch, patch",
     }, rules_of(out, "ClusterRole", "moonloop-webhooks"))
     path = folder("convert = { v1beta1 = { to = function(o) return o end, from = function(o) return o end } },", "")
     out = rbac(path, "--crds", path .. "/crd.yaml", "--webhook-cert-secret", "mine", table.unpack(served)).out
-    assert.same({ ["customresourcedefinitions thingies.example.com"] = "get, patch" },
+    assert.same({ ["customresourcedefinitions thingies.example.com"] = "get, list, watch, patch" },
       rules_of(out, "ClusterRole", "moonloop-webhooks"))
-    assert.equal("get, patch", rules_of(out, "Role", "moonloop-webhooks")["secrets mine"])
+    assert.equal("get, list, watch, patch", rules_of(out, "Role", "moonloop-webhooks")["secrets mine"])
     local others = { {}, { "--webhook-bind-address", "0" }, { served[1], served[2], "--webhook-cert-dir", "/c" } }
     for _, words in ipairs(others) do
       out = rbac(path, "--crds", path .. "/crd.yaml", table.unpack(words)).out

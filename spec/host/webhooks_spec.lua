@@ -8,10 +8,11 @@ local wait = require "spec.e2e.support.wait"
 
 local SECRET = "/api/v1/namespaces/default/secrets/moonloop-webhook-cert"
 
-local function start(server, args)
+local function start(server, args, scripts)
   local words = { "--webhook-bind-address", "127.0.0.1:0", "--webhook-namespace", "default", table.unpack(args or {}) }
   local moonloop = host.start {
-    name = "webhooks", scripts = "spec/testing/webhooks/widget.lua", kubeconfig = server.kubeconfig, args = words,
+    name = "webhooks", scripts = scripts or "spec/testing/webhooks/widget.lua", kubeconfig = server.kubeconfig,
+    args = words,
   }
   moonloop.webhook_port = math.tointeger(moonloop:till_log({ msg = "serving webhooks" }).webhook_port)
   return moonloop
@@ -147,14 +148,155 @@ describe("The webhooks of moonloop run", function()
       + #other:lines { msg = "certificates of webhooks were written" })
   end)
 
+  -- The certificate of the Secret, and whom to trust.
+  local function kept()
+    local secret = wait.till("the Secret", 10, function() return server:get(SECRET) end)
+    return mime.unb64(secret.data["tls.crt"] or ""), mime.unb64(secret.data["ca.crt"] or ""), secret
+  end
+
+  local function shows(moonloop, pem)
+    local folder = shell.folder "cert"
+    shell.write(folder .. "/tls.crt", pem)
+    local serial = serial_of(folder)
+    wait.till("this certificate", 10, function() return shown(moonloop) == serial end)
+  end
+
+  it("are put right in their Secret by the replica that runs, as they were", function()
+    local one = start(server):till_ready()
+    one:till_log { msg = "webhooks show a new certificate" }
+    local before = select(3, kept()).data
+    for _, damage in ipairs { { ["tls.crt"] = "Zm9v" }, { ["ca.key"] = "Zm9v" }, { ["tls.key"] = cjson.null } } do
+      server:must("PATCH", SECRET, { data = damage }, { type = "application/merge-patch+json" })
+      wait.till("the Secret as it was", 10, function()
+        local data = select(3, kept()).data
+        for key, text in pairs(before) do
+          if data[key] ~= text then
+            return false, key
+          end
+        end
+        return true
+      end)
+      assert.equal(200, select(2, one:get "/readyz"))
+    end
+    one:till_log { msg = "the Secret of webhooks is damaged; repairing it", level = "warn" }
+  end)
+
+  it("are put right in their Secret by a replica that starts, which is not ready before", function()
+    local before = start(server):till_ready()
+    local _, authority = kept()
+    before:stop()
+    server:must("PATCH", SECRET, { data = { ["tls.crt"] = "Zm9v" } }, { type = "application/merge-patch+json" })
+    local moonloop = start(server):till_ready()
+    local cert, now = kept()
+    assert.equal(authority, now) -- nobody has to trust another one
+    assert.not_equal("foo", cert)
+    shows(moonloop, cert)
+  end)
+
+  it("are missing on a replica that cannot repair them, and it is not ready", function()
+    server:must("POST", "/api/v1/namespaces/default/secrets", {
+      metadata = { name = "foreign" }, stringData = { password = "x" },
+    })
+    local moonloop = start(server, { "--webhook-cert-secret", "foreign" })
+    moonloop:till_log { msg = "script is live" }
+    local why, code = moonloop:get "/readyz?verbose"
+    assert.equal(500, code)
+    assert.matches("no certificate yet that API servers trust: Secret foreign", why, 1, true)
+    assert.equal(200, select(2, moonloop:get "/healthz"))
+  end)
+
+  it("are trusted again at once when somebody took caBundle away", function()
+    local moonloop = start(server, { "--webhook-url", "https://127.0.0.1" }):till_ready()
+    local url = "https://127.0.0.1:" .. moonloop.webhook_port
+    local printed = host.command { "manifests", "spec/testing/webhooks/widget.lua", "--no-rights", "--webhook-url", url,
+                                   "--crds", "spec/testing/webhooks/crds" }
+    local path = "/apis/admissionregistration.k8s.io/v1/%swebhookconfigurations/moonloop-widget?fieldManager=it"
+    for document in printed.out:gmatch "kind: (%a+)WebhookConfiguration" do
+      local text = printed.out:match("(apiVersion: [^\n]+\nkind: " .. document .. "WebhookConfiguration\n.-)\n%-%-%-")
+        or printed.out:match("(apiVersion: [^\n]+\nkind: " .. document .. "WebhookConfiguration\n.*)$")
+      server:must("PATCH", path:format(document:lower()), text, { type = "application/apply-patch+yaml" })
+    end
+    for _, kind in ipairs { "mutating", "validating" } do
+      local at = path:format(kind):match "^[^?]+"
+      local function bundle() return server:must("GET", at).webhooks[1].clientConfig.caBundle end
+      wait.till("the bundle", 20, bundle)
+      local before = bundle()
+      local taken = wait.now()
+      server:must("PATCH", at, { { op = "remove", path = "/webhooks/0/clientConfig/caBundle" } },
+        { type = "application/json-patch+json" })
+      wait.till("the bundle again", 20, bundle)
+      assert.equal(before, bundle())
+      assert.is_true(wait.now() - taken < wait.patient(5), "it was only found by the round of a minute")
+    end
+  end)
+
   it("leave a Secret alone that somebody else made", function()
     server:must("POST", "/api/v1/namespaces/default/secrets", {
       metadata = { name = "foreign" }, stringData = { password = "x" },
     })
     local moonloop = start(server, { "--webhook-cert-secret", "foreign" })
     local line = moonloop:till_log { msg = "the certificates of webhooks cannot be kept" }
-    assert.matches("Secret default/foreign is none that moonloop made; delete it", line.error, 1, true)
+    assert.matches("Secret default/foreign has no label app.kubernetes.io/managed-by=moonloop, so somebody else made "
+      .. "it; delete it", line.error, 1, true)
     assert.is_nil(server:get("/api/v1/namespaces/default/secrets/foreign").data["tls.crt"])
+  end)
+
+  local function till_200(moonloop, seconds)
+    wait.till("/readyz to answer 200", seconds or 20, function()
+      local why, code = moonloop:get "/readyz?verbose"
+      return code == 200, why
+    end)
+  end
+
+  -- What one script lacks is no reason to send no webhooks of the others here.
+  it("are served by a replica that is ready, whatever becomes of other scripts", function()
+    local folder = shell.folder "scripts"
+    local function put(name, text)
+      shell.write(folder .. "/" .. name, text)
+    end
+    local other = ('local m = require "moonloop" return m.controller { name = "other", '
+      .. 'reconciles = m.kind("example.com/v1", "Nothing"), reconcile = function() end }')
+    put("widget.lua", shell.read "spec/testing/webhooks/widget.lua")
+    put("other.lua", other)
+    local moonloop = start(server, nil, folder)
+    till_200(moonloop)
+    local why = moonloop:get "/readyz?verbose"
+    assert.matches("other.lua: the server has no kind Nothing", why, 1, true)
+    assert.equal(1, moonloop:metric "moonloop_scripts_not_working")
+    assert.equal(1, moonloop:metric "moonloop_ready")
+    put("third.lua", "this is no Lua")
+    moonloop:till_log { msg = "script refused", script = "third.lua" }
+    local code
+    why, code = moonloop:get "/readyz?verbose"
+    assert.equal(200, code)
+    assert.matches("third.lua:1:", why, 1, true)
+    assert.equal(2, moonloop:metric "moonloop_scripts_not_working")
+    -- A replica that starts with it ends a rollout there: the ones before it go on.
+    local fresh = start(server, nil, folder)
+    fresh:till_log { msg = "script is live", script = "widget.lua" }
+    fresh:till_log { msg = "kind is not installed; waiting for it" }
+    why, code = fresh:get "/readyz?verbose"
+    assert.equal(500, code)
+    assert.matches("third.lua:1:", why, 1, true)
+    assert.equal(200, select(2, moonloop:get "/readyz"))
+    put("third.lua", (other:gsub("other", "third")))
+    till_200(fresh)
+  end)
+
+  it("are served by a replica that leads with a script that was refused: there is no other", function()
+    local folder = shell.folder "scripts"
+    shell.write(folder .. "/widget.lua", shell.read "spec/testing/webhooks/widget.lua")
+    shell.write(folder .. "/third.lua", "this is no Lua")
+    local args = { "--leader-elect", "--leader-election-namespace", "default" }
+    local leader = start(server, args, folder)
+    till_200(leader)
+    local standby = start(server, args, folder)
+    standby:till_log { msg = "script is live", script = "widget.lua" }
+    standby:till_log { msg = "standing by: another replica leads" }
+    assert.equal(500, select(2, standby:get "/readyz"))
+    leader:kill()
+    till_200(standby, 60)
+    standby:stop()
   end)
 
   it("are missed in the log where they are not served", function()

@@ -75,7 +75,7 @@ local function of_webhooks(scripts, resource_of, flags)
   local others = {}
   for index, resource in ipairs(order) do
     if next(names[index]) then
-      local list = rule(resource[1], resource[2], { "get", "patch" }, "caBundle of webhooks")
+      local list = rule(resource[1], resource[2], { "get", "list", "watch", "patch" }, "caBundle of webhooks")
       list.names = names[index]
       others[#others + 1] = list
     end
@@ -84,7 +84,7 @@ local function of_webhooks(scripts, resource_of, flags)
     return nil
   end
   return {
-    rule("", "secrets", { "get", "patch" }, "the certificate of webhooks", flags.cert_secret),
+    rule("", "secrets", { "get", "list", "watch", "patch" }, "the certificate of webhooks", flags.cert_secret),
     rule("", "secrets", { "create" }, "create cannot be limited to a name"),
   }, others
 end

@@ -170,12 +170,12 @@ function M:get(path)
 end
 
 
---- Waits until /readyz answers ok: every script is live.
+--- Waits until /readyz answers ok and every script is live: once it was ready, a replica stays so (decision 0028).
 function M:till_ready(seconds)
   wait.till("/readyz to answer ok", seconds or 20, function()
     assert(not self:exit_code(), tail(self))
     local body, code = self:get("/readyz?verbose")
-    return code == 200, tostring(body) .. tail(self)
+    return code == 200 and self:metric "moonloop_scripts_not_working" == 0, tostring(body) .. tail(self)
   end)
   return self
 end

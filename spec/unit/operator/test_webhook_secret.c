@@ -260,6 +260,105 @@ static void test_secret_of_somebody_else_is_left_alone(void **state)
     close_world(&w);
 }
 
+/* What the server has stored, with one key of it damaged; to free. */
+static char *damaged(const char *stored, const char *key)
+{
+    struct ml_str data, value;
+    assert_true(ml_json_find(ml_str_of(stored), &data, "data", NULL));
+    assert_true(ml_json_find(data, &value, key, NULL));
+    return ml_asprintf("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"certs\",\"resourceVersion\":"
+                       "\"8\",\"labels\":{\"app.kubernetes.io/managed-by\":\"moonloop\"}},"
+                       "\"data\":%.*s\"Zm9v\"" ML_STR_FMT "}",
+                       (int)(value.ptr - data.ptr), data.ptr,
+                       (int)(data.ptr + data.len - (value.ptr + value.len)), value.ptr + value.len);
+}
+
+static char *key_of(const char *json, const char *key)
+{
+    return ml_json_find_string(ml_str_of(json), "data", key, NULL);
+}
+
+/* The replica that made it still has it. */
+static void test_secret_that_was_damaged_is_repaired_from_memory(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"tls.crt", "tls.key", "ca.crt", "ca.key"};
+    for (size_t i = 0; i < ML_COUNT(keys); i++) {
+        struct world w;
+        open_world(&w);
+        ML_AUTO_FREE char *stored = make_secret(&w, NOW);
+        ML_AUTO_FREE char *bad = damaged(stored, keys[i]);
+        advance(&w, 61 * ML_NS_PER_S);
+        reply(&w, next(&w, "GET", SECRET), 200, bad);
+        struct fake_call *patch = next(&w, "PATCH", SECRET);
+        assert_non_null(strstr(patch->body, "\"resourceVersion\":\"8\""));
+        for (size_t j = 0; j < ML_COUNT(keys); j++) {
+            ML_AUTO_FREE char *was = key_of(stored, keys[j]), *is = key_of(patch->body, keys[j]);
+            assert_string_equal(was, is);
+        }
+        reply(&w, patch, 200, "{}");
+        close_world(&w);
+    }
+}
+
+/* A replica that starts shows nothing of it. What is sound of it stays: others show the pair that
+ * its authority signed. */
+static void test_secret_that_was_damaged_is_repaired_at_a_start(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"tls.crt", "tls.key", "ca.crt", "ca.key"};
+    for (size_t i = 0; i < ML_COUNT(keys); i++) {
+        struct world w, other;
+        open_world(&other);
+        ML_AUTO_FREE char *stored = make_secret(&other, NOW);
+        ML_AUTO_FREE char *bad = damaged(stored, keys[i]);
+        open_world(&w);
+        ml_webhook_secret_start(w.secret);
+        tell_time(&w, NOW);
+        reply(&w, next(&w, "GET", SECRET), 200, bad);
+        assert_int_equal(w.shows, 0);
+        struct fake_call *patch = next(&w, "PATCH", SECRET);
+        ML_AUTO_FREE char *was = key_of(stored, "ca.crt"), *is = key_of(patch->body, "ca.crt");
+        if (i < 2)
+            assert_string_equal(was, is);
+        else
+            assert_string_not_equal(was, is);
+        reply(&w, patch, 200, "{}");
+        assert_int_equal(w.shows, 1);
+        close_world(&w);
+        close_world(&other);
+    }
+}
+
+/* A sound pair that its authority has not signed is one that nobody trusts. */
+static void test_secret_with_a_certificate_of_another_authority_is_damaged(void **state)
+{
+    (void)state;
+    struct world w, other, stranger;
+    open_world(&other);
+    open_world(&stranger);
+    ML_AUTO_FREE char *stored = make_secret(&other, NOW), *strange = make_secret(&stranger, NOW);
+    ML_AUTO_FREE char *ca = key_of(stored, "ca.crt"), *ca_key = key_of(stored, "ca.key");
+    ML_AUTO_FREE char *cert = key_of(strange, "tls.crt"), *key = key_of(strange, "tls.key");
+    ML_AUTO_FREE char *mixed = ml_asprintf(
+        "{\"metadata\":{\"resourceVersion\":\"8\",\"labels\":{\"app.kubernetes.io/managed-by\":"
+        "\"moonloop\"}},\"data\":{\"ca.crt\":\"%s\",\"ca.key\":\"%s\",\"tls.crt\":\"%s\","
+        "\"tls.key\":\"%s\"}}",
+        ca, ca_key, cert, key);
+    open_world(&w);
+    w.standby = true;
+    ml_webhook_secret_start(w.secret);
+    reply(&w, next(&w, "GET", SECRET), 200, mixed);
+    assert_int_equal(w.shows, 0);
+    fake_expect_none(w.fake); /* the leader repairs it */
+    advance(&w, 3 * ML_NS_PER_S);
+    reply(&w, next(&w, "GET", SECRET), 200, stored);
+    assert_int_equal(w.shows, 1);
+    close_world(&w);
+    close_world(&other);
+    close_world(&stranger);
+}
+
 /* Without the right to create Secrets the time is the machine's. */
 static void test_secret_without_rights_is_tried_again(void **state)
 {
@@ -286,6 +385,9 @@ int main(void)
         cmocka_unit_test(test_secret_is_renewed_in_time_guarded_by_its_version),
         cmocka_unit_test(test_secret_of_somebody_else_is_left_alone),
         cmocka_unit_test(test_secret_without_rights_is_tried_again),
+        cmocka_unit_test(test_secret_that_was_damaged_is_repaired_from_memory),
+        cmocka_unit_test(test_secret_that_was_damaged_is_repaired_at_a_start),
+        cmocka_unit_test(test_secret_with_a_certificate_of_another_authority_is_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
