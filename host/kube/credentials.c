@@ -25,6 +25,7 @@ struct ml_credentials {
     uint64_t generation;
 
     int64_t read_due_ns;  /* monotonic */
+    uint64_t stamp;       /* of the kubeconfig files, when they were read */
     char *token_before;   /* an authorization the server accepted; the one there is now it has not
                              accepted yet: the file may have been half written */
     char *rejected_token; /* an authorization the server rejected: not to be read again; or NULL */
@@ -123,6 +124,93 @@ static bool reread_certificate(struct ml_kubeconfig *config, struct ml_err *prob
     return true;
 }
 
+/* ---- what stands in the kubeconfig itself ---- */
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool take_over_authorization(struct ml_credentials *self, struct ml_kubeconfig *fresh)
+{
+    struct ml_kubeconfig *config = self->config;
+    bool is_rejected = self->rejected_token &&
+                       is_same_text(self->rejected_token, fresh->authorization);
+    free(config->token_file);
+    config->token_file = ml_take(&fresh->token_file);
+    if (config->token_file || is_rejected ||
+        is_same_text(config->authorization, fresh->authorization))
+        return false;
+    ml_wipe_free(config->authorization);
+    config->authorization = ml_take(&fresh->authorization);
+    ml_wipe_free(ml_take(&self->rejected_token));
+    return true;
+}
+
+static bool take_over_certificate(struct ml_kubeconfig *config, struct ml_kubeconfig *fresh,
+                                  struct ml_err *problem)
+{
+    struct ml_tls_validity validity;
+    struct ml_http_tls *now = &config->tls, *new = &fresh->tls;
+    if (new->cert_pem.len > 0 &&
+        ml_tls_check_pair(new->cert_pem, new->key_pem, &validity, problem) < 0) {
+        ml_err_wrap(problem, "%s", fresh->source);
+        return false;
+    }
+    free(config->cert_file);
+    free(config->key_file);
+    config->cert_file = ml_take(&fresh->cert_file);
+    config->key_file = ml_take(&fresh->key_file);
+    if (ml_str_eq(now->cert_pem, new->cert_pem) && ml_str_eq(now->key_pem, new->key_pem))
+        return false;
+    replace_pem(&now->cert_pem, (char *)ml_take(&new->cert_pem.ptr));
+    replace_pem(&now->key_pem, (char *)ml_take(&new->key_pem.ptr));
+    return true;
+}
+
+static bool take_over_ca(struct ml_kubeconfig *config, struct ml_kubeconfig *fresh,
+                         struct ml_err *problem)
+{
+    if (fresh->tls.ca_pem.len > 0 && ml_tls_check_ca(fresh->tls.ca_pem, problem) < 0) {
+        ml_err_wrap(problem, "%s", fresh->source);
+        return false;
+    }
+    free(config->ca_file);
+    config->ca_file = ml_take(&fresh->ca_file);
+    if (ml_str_eq(config->tls.ca_pem, fresh->tls.ca_pem))
+        return false;
+    replace_pem(&config->tls.ca_pem, (char *)ml_take(&fresh->tls.ca_pem.ptr));
+    return true;
+}
+
+static void free_fresh(struct ml_kubeconfig **fresh)
+{
+    ml_kubeconfig_free(*fresh);
+}
+
+/* Token, certificate, key and CA of the kubeconfig files, when these have changed. Server, proxy,
+ * context and exec plugin stay those of the start: another server is another cluster. */
+static bool reread_kubeconfig(struct ml_credentials *self, struct ml_err *problem)
+{
+    struct ml_kubeconfig *config = self->config;
+    ML_AUTO(free_fresh) struct ml_kubeconfig *fresh = NULL;
+    uint64_t stamp = config->read_from.count > 0 ? ml_kubeconfig_stamp(config) : 0;
+    if (stamp == 0 || stamp == self->stamp || ml_kubeconfig_read_again(config, &fresh, problem) < 0)
+        return false;
+    if (strcmp(config->server, fresh->server) != 0) {
+        ml_err_set(problem, ML_EINVALID,
+                   "%s: the server is another one now, %s; restart the host to use it",
+                   fresh->source, fresh->server);
+        return false;
+    }
+    bool token = !config->exec && take_over_authorization(self, fresh);
+    bool pair = !config->exec && take_over_certificate(config, fresh, problem);
+    bool ca = take_over_ca(config, fresh, problem);
+    if (!problem->kind)
+        self->stamp = stamp;
+    return token || pair || ca;
+}
+
 /* Reads all files again that token, certificate, key and CA came from. A file that cannot be read,
  * is half written or does not fit the others leaves what was there, and fills `problem` (kind 0
  * when all is well). Returns whether anything changed. */
@@ -130,10 +218,11 @@ static bool reread_files(struct ml_credentials *self, struct ml_err *problem)
 {
     struct ml_kubeconfig *config = self->config;
     *problem = ML_ERR_INIT;
+    bool inline_data = reread_kubeconfig(self, problem);
     bool token = reread_token(self, problem);
     bool pair = reread_certificate(config, problem);
     bool ca = reread_ca(config, problem);
-    return token || pair || ca;
+    return inline_data || token || pair || ca;
 }
 
 static void log_file_problem(struct ml_credentials *self, const struct ml_err *problem)

@@ -1,7 +1,8 @@
 /* L3 kube. The credentials of requests to the API server, for all transports of a host: from
  * the kubeconfig, whose files are read again, and from its exec plugin.
  *
- *   files   read again when they were read 10 s ago (client-go: a minute), and after a refusal.
+ *   files   read again when they were read 10 s ago (client-go: a minute), and after a refusal;
+ *           the kubeconfig itself, with the tokens and certificates in it, when it has changed.
  *           A file that is half written, or does not fit the others, is not used.
  *   plugin  run when there is no credential, shortly before its credential expires, and after a
  *           refusal. One run serves all waiters. Until a credential expires, requests use it while

@@ -6,6 +6,7 @@
 #include "codec/json.h"
 
 #include <strings.h>
+#include <sys/stat.h>
 
 #define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -18,6 +19,8 @@ size_t ml_kubeconfig_files(const struct ml_kubeconfig *config,
     for (size_t i = 0; i < ML_COUNT(files); i++)
         if (files[i])
             out[count++] = files[i];
+    for (size_t i = 0; i < config->read_from.count; i++)
+        out[count++] = config->read_from.items[i];
     return count;
 }
 
@@ -43,6 +46,7 @@ void ml_kubeconfig_free(struct ml_kubeconfig *config)
         config->ca_file,          config->cert_file,
         config->key_file,         config->tls.ca_pem.ptr,
         config->tls.cert_pem.ptr, config->tls.server_name,
+        config->context,
     };
     const char *const secrets[] = {config->authorization, config->tls.key_pem.ptr,
                                    config->tls.proxy_url};
@@ -55,6 +59,7 @@ void ml_kubeconfig_free(struct ml_kubeconfig *config)
         free((char *)config->impersonation[i].value);
     }
     free(config->impersonation);
+    ml_kubelist_fini(&config->read_from);
     exec_config_free(config->exec);
     free(config);
 }
@@ -187,6 +192,7 @@ int ml_kubeconfig_resolve(struct ml_kubeconfig *config, const struct ml_kubefile
     if (r < 0 || fill_from_context(config, &context, files, file_count, err) < 0)
         return err->kind;
     config->source = ml_asprintf("%s, context \"%s\"", context.file->path, name);
+    config->context = ml_take(&name);
     return 0;
 }
 
@@ -292,6 +298,17 @@ static bool load_from_pod(struct ml_kubeconfig *config, const struct ml_kubeconf
     return true;
 }
 
+/* What came through a pipe cannot be read again. */
+static void note_files(struct ml_kubeconfig *config, const struct files *files)
+{
+    struct stat info;
+    for (size_t i = 0; i < files->count; i++)
+        if (stat(files->list[i].path, &info) < 0 || !S_ISREG(info.st_mode))
+            return;
+    for (size_t i = 0; i < files->count; i++)
+        ml_kubelist_add(&config->read_from, ml_strdup(files->list[i].path));
+}
+
 static int load_first_found(struct ml_kubeconfig *config, const struct ml_kubeconfig_opts *opts,
                             const struct ml_kubeconfig_env *env, struct ml_err *err)
 {
@@ -307,7 +324,45 @@ static int load_first_found(struct ml_kubeconfig *config, const struct ml_kubeco
         r = files_add_home(&files, env, err);
     if (r < 0)
         return r;
+    note_files(config, &files);
     return ml_kubeconfig_resolve(config, files.list, files.count, opts->context, err);
+}
+
+int ml_kubeconfig_read_again(const struct ml_kubeconfig *config, struct ml_kubeconfig **out,
+                             struct ml_err *err)
+{
+    ML_AUTO(files_fini) struct files files = {.count = 0};
+    ML_AUTO(free_config) struct ml_kubeconfig *fresh = ml_new(struct ml_kubeconfig);
+    *err = ML_ERR_INIT;
+    for (size_t i = 0; i < config->read_from.count; i++) {
+        const char *path = config->read_from.items[i];
+        struct ml_kubefile *file = &files.list[files.count];
+        ML_AUTO(ml_wipe_buf) struct ml_buf text = {.len_max = ML_KUBEFILE_SIZE_MAX};
+        if (ml_file_read_again(path, &text, err) < 0 ||
+            ml_kubefile_parse(path, ml_buf_str(&text), file, err) < 0)
+            return err->kind = ML_EINVALID;
+        file->again = true;
+        files.count++;
+    }
+    if (ml_kubeconfig_resolve(fresh, files.list, files.count, config->context, err) < 0)
+        return err->kind;
+    *out = ml_take(&fresh);
+    return 0;
+}
+
+uint64_t ml_kubeconfig_stamp(const struct ml_kubeconfig *config)
+{
+    uint64_t stamp = 1;
+    for (size_t i = 0; i < config->read_from.count; i++) {
+        struct stat info;
+        if (stat(config->read_from.items[i], &info) < 0)
+            return 0;
+        const int64_t parts[] = {(int64_t)info.st_dev, (int64_t)info.st_ino, info.st_size,
+                                 info.st_mtim.tv_sec,  info.st_mtim.tv_nsec, info.st_ctim.tv_sec,
+                                 info.st_ctim.tv_nsec};
+        stamp = stamp * 31 + ml_str_hash((struct ml_str){(const char *)parts, sizeof parts});
+    }
+    return stamp;
 }
 
 int ml_kubeconfig_load_env(const struct ml_kubeconfig_opts *opts,

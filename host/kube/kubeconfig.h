@@ -43,7 +43,9 @@ struct ml_kubeconfig {
     char *ca_file, *cert_file, *key_file; /* the same; NULL: never read again */
     struct ml_http_header *impersonation; /* headers, strings owned */
     size_t impersonation_count;
-    struct ml_exec_config *exec; /* the plugin that gives a token or certificate, or NULL */
+    struct ml_kubelist read_from; /* kubeconfig files, without pipes; none in a pod */
+    char *context;                /* its name; NULL in a pod */
+    struct ml_exec_config *exec;  /* the plugin that gives a token or certificate, or NULL */
 };
 
 /* The exec plugin's program, for messages. */
@@ -62,6 +64,6 @@ ML_NODISCARD int ml_kubeconfig_load(const struct ml_kubeconfig_opts *opts,
 void ml_kubeconfig_free(struct ml_kubeconfig *config); /* wipes its secrets; NULL is fine */
 
 /* The files that are read again while it is in use; strings borrowed. Returns how many. */
-#define ML_KUBECONFIG_FILES_MAX 4
+#define ML_KUBECONFIG_FILES_MAX 36
 size_t ml_kubeconfig_files(const struct ml_kubeconfig *config,
                            const char *out[ML_KUBECONFIG_FILES_MAX]);

@@ -223,7 +223,9 @@ int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, struct m
     if (!path && !ml_base64_decode(ml_buf_str(&base64), &pem))
         return ml_kubeentry_fail(entry, err, "%s is not base64; base64 -w 0 FILE makes it",
                                  data_key);
-    if (path && ml_file_read(path, &pem, &cause) < 0)
+    int (*read_file)(const char *, struct ml_buf *,
+                     struct ml_err *) = entry->file->again ? ml_file_read_again : ml_file_read;
+    if (path && read_file(path, &pem, &cause) < 0)
         return ml_kubeentry_fail(entry, err, "%s: %s; correct the path, or who may read it", key,
                                  cause.message);
     if (pem.len == 0 || !memmem(pem.ptr, pem.len, "-----BEGIN ", 11))

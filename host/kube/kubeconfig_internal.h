@@ -22,6 +22,13 @@ ML_NODISCARD int ml_kubeconfig_load_env(const struct ml_kubeconfig_opts *opts,
                                         const struct ml_kubeconfig_env *env,
                                         struct ml_kubeconfig **out, struct ml_err *err);
 
+/* Reads the kubeconfig files of `config` once more, with the context that it has. `out` lacks the
+ * token of a tokenFile. ML_EINVALID as for ml_kubeconfig_load. */
+ML_NODISCARD int ml_kubeconfig_read_again(const struct ml_kubeconfig *config,
+                                          struct ml_kubeconfig **out, struct ml_err *err);
+/* Changes with the kubeconfig files (inode, size and times); 0: one of them is not there. */
+uint64_t ml_kubeconfig_stamp(const struct ml_kubeconfig *config);
+
 /* Reads the token file; on failure what was there stays. */
 ML_NODISCARD int ml_kubeconfig_read_token(struct ml_kubeconfig *config, struct ml_err *err);
 
@@ -43,6 +50,7 @@ ML_NODISCARD int ml_file_read_again(const char *path, struct ml_buf *out, struct
 struct ml_kubefile {
     char *path;
     struct ml_buf json; /* an object; empty for an empty file */
+    bool again;         /* it was read before: what it names is not waited for */
 };
 
 ML_NODISCARD int ml_kubefile_parse(const char *path, struct ml_str yaml, struct ml_kubefile *out,

@@ -65,6 +65,8 @@ static int fill_token(struct ml_kubeconfig *config, const struct ml_kubeentry *u
                       const char *token, struct ml_err *err)
 {
     struct ml_err cause = ML_ERR_INIT;
+    if (config->token_file && user->file->again)
+        return 0; /* credentials.c reads it */
     if (config->token_file && ml_kubeconfig_read_token(config, &cause) < 0)
         return ml_kubeentry_fail(user, err, "tokenFile: %s; correct the path or log in anew",
                                  cause.message);

@@ -19,6 +19,22 @@ struct lookup {
     struct ml_list node;
 };
 
+static bool is_self(const struct ml_controller *self, const struct ml_author *author)
+{
+    return strcmp(author->controller, self->name) == 0;
+}
+
+static const char *name_author(struct ml_controller *self, const struct ml_author *author)
+{
+    ml_buf_clear(&self->author);
+    if (is_self(self, author))
+        ml_buf_printf(&self->author, "the same controller for %s %s",
+                      ml_revision_kind(self->current)->kind, author->key);
+    else
+        ml_buf_printf(&self->author, "controller %s", author->controller);
+    return ml_buf_cstr(&self->author);
+}
+
 const char *controller_author_of(void *context, struct ml_str key, const struct ml_change *change,
                                  bool *own)
 {
@@ -31,15 +47,8 @@ const char *controller_author_of(void *context, struct ml_str key, const struct 
                                                        authors, ml_object_uid(change->old));
     if (!author)
         return NULL;
-    bool is_self = strcmp(author->controller, self->name) == 0;
-    *own = is_self && ml_str_is(key, author->key);
-    ml_buf_clear(&self->author);
-    if (is_self)
-        ml_buf_printf(&self->author, "the same controller for %s %s",
-                      ml_revision_kind(self->current)->kind, author->key);
-    else
-        ml_buf_printf(&self->author, "controller %s", author->controller);
-    return ml_buf_cstr(&self->author);
+    *own = is_self(self, author) && ml_str_is(key, author->key);
+    return name_author(self, author);
 }
 
 /* ---- telling ---- */
@@ -213,15 +222,26 @@ static bool looks_up(const struct ml_controller *self, struct ml_str key)
     return false;
 }
 
+/* The answer to the rival's write may have come after its change; now it is there. */
+static const char *name_rival(struct ml_controller *self, const struct ml_slowed *slowed)
+{
+    if (slowed->rival)
+        return slowed->rival;
+    const struct ml_author *author = ml_authors_of(
+        self->cluster->authors, ml_informer_kind(slowed->change->informer), slowed->rival_rv);
+    return author ? name_author(self, author) : NULL;
+}
+
 void controller_key_slowed(void *context, struct ml_str key, const struct ml_slowed *slowed)
 {
     struct ml_controller *self = context;
-    bool is_unknown = slowed->fight && !slowed->rival;
+    const char *rival = slowed->fight ? name_rival(self, slowed) : NULL;
+    bool is_unknown = slowed->fight && !rival;
     ml_metric_add(self->metrics.slowed, 1);
     if (is_unknown && slowed->field.len > 0 && slowed->change->new && !looks_up(self, key))
         look_up_other(self, key, slowed);
     else
-        tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : slowed->rival);
+        tell_slowed(self, key, slowed->fields, is_unknown ? "another client" : rival);
 }
 
 void controller_key_hot(void *context, struct ml_str key)

@@ -240,7 +240,8 @@ static void note_contest(void *context, const struct ml_field_change *field)
         return;
     if (field && (field->part & edits) && !field_rates_is_slowed(&visit->entry->rates, ref))
         visit->is_edit = true;
-    field_rates_contest(&visit->entry->rates, ref, visit->author, now_of(visit->self));
+    field_rates_contest(&visit->entry->rates, ref, visit->author,
+                        ml_object_rv_number(object_of(visit->change)), now_of(visit->self));
 }
 
 static bool is_leaving(const struct ml_change *change)
@@ -318,6 +319,7 @@ static void report_slowed(struct visit *visit)
         .field = ml_buf_str(&visit->first),
         .fight = visit->verdict.fight,
         .rival = visit->verdict.rival,
+        .rival_rv = visit->verdict.rival_rv,
         .pause_ns = entry->rates.paused_until_ns - now_of(visit->self),
     };
     entry->slowed = true;

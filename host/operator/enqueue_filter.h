@@ -57,7 +57,8 @@ struct ml_slowed {
     struct ml_str field;            /* the first of these, as ml_object_diff names it; empty: the
                                        object was made or deleted */
     bool fight;                     /* somebody else changes them, too */
-    const char *rival;              /* who that is; NULL: not known */
+    const char *rival;              /* who that is; NULL: not known when its change came */
+    uint64_t rival_rv;              /* the version that it wrote last */
     int64_t pause_ns;
 };
 

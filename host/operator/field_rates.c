@@ -25,7 +25,8 @@ struct field_rate {
     bool fights;  /* a contest was counted */
     bool soft;    /* each change was explained: the pause does not grow */
     char *author; /* of the contest */
-    char *rival;  /* of the fight */
+    uint64_t contest_rv;
+    char *rival; /* of the fight */
 };
 
 static void rate_fini(struct field_rate *rate)
@@ -113,12 +114,13 @@ void field_rates_explain(struct field_rates *rates, uint64_t object, const uint6
 }
 
 void field_rates_contest(struct field_rates *rates, struct field_ref ref, const char *author,
-                         int64_t now_ns)
+                         uint64_t rv, int64_t now_ns)
 {
     struct field_rate *rate = rate_get(rates, ref, 1, now_ns);
     if (!rate)
         return;
     rate->contested = true;
+    rate->contest_rv = rv;
     rate->kept_until_ns = ML_MAX(rate->kept_until_ns, now_ns + CONTEST_NS);
     if (!author)
         return;
@@ -189,7 +191,7 @@ struct field_verdict field_rates_count(struct field_rates *rates, struct field_r
                                        enum field_cause cause, bool own, bool by_edit,
                                        int64_t now_ns)
 {
-    struct field_verdict verdict = {false, false, NULL};
+    struct field_verdict verdict = {false, false, NULL, 0};
     struct field_rate *rate = rate_get(rates, ref, cause == FIELD_CAUSE_OTHER ? 1 : SELF_NS,
                                        now_ns);
     if (!rate || rate->counted)
@@ -211,6 +213,7 @@ struct field_verdict field_rates_count(struct field_rates *rates, struct field_r
     verdict.slowed = rate_slow(rate, over, full, by_edit);
     verdict.fight = rate->fights;
     verdict.rival = rate->rival;
+    verdict.rival_rv = rate->contest_rv;
     if (verdict.slowed)
         rates->paused_until_ns = ML_MAX(rates->paused_until_ns, now_ns + rate->pause_ns);
     return verdict;

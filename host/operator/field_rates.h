@@ -35,6 +35,7 @@ struct field_verdict {
     bool slowed;
     bool fight;
     const char *rival; /* the other side of a fight; NULL: not known. Valid until the next call */
+    uint64_t rival_rv; /* the version that it wrote last */
 };
 
 void field_rates_fini(struct field_rates *rates);
@@ -48,9 +49,9 @@ void field_rates_begin_run(struct field_rates *rates, bool due);
 void field_rates_explain(struct field_rates *rates, uint64_t object, const uint64_t owners[2],
                          bool is_edit);
 
-/* Somebody else, `author` (NULL: not known; copied), changed this field. */
+/* Somebody else, `author` (NULL: not known; copied), changed this field, at version `rv`. */
 void field_rates_contest(struct field_rates *rates, struct field_ref ref, const char *author,
-                         int64_t now_ns);
+                         uint64_t rv, int64_t now_ns);
 
 /* A run changed this field. `own`: of the object that is reconciled. `by_edit`: somebody's edit
  * ended the last pause; the next one is not longer. Only the first change of each run counts. */

@@ -1,6 +1,7 @@
 /* L6 operator. Notifies when a file, or an entry of a folder, may have changed. The folder is
  * watched, not the file: editors replace a file, and the kubelet replaces the link ..data, by
- * renaming a new one over it. */
+ * renaming a new one over it. Where the path or an entry of its folder leads over links, each link
+ * and the file at the end are watched in the same way, at most 512 in all. */
 #pragma once
 
 #include "net/loop.h"

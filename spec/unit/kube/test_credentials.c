@@ -1,5 +1,7 @@
 #include "credentials_world.h"
 
+#include "codec/base64.h"
+
 static void test_credentials_read_a_token_file_again_in_time(void **state)
 {
     struct credentials_world *world = *state;
@@ -41,6 +43,121 @@ static void test_credentials_keep_a_token_while_its_file_is_no_good(void **state
     world_put(world, "token", "two");
     world_wait(world, 2 * ML_NS_PER_S);
     assert_string_equal(shown(world, &w), "two");
+}
+
+/* ---- what stands in the kubeconfig itself ---- */
+
+static void test_credentials_read_a_token_of_the_kubeconfig_again(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_open(world, CONFIG("token: one"));
+    assert_string_equal(shown(world, &w), "one");
+    world_put(world, "config", CONFIG("token: two"));
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "two");
+    /* After a refusal at once. */
+    world_put(world, "config.new", CONFIG("token: three"));
+    ML_AUTO_FREE char *from = ml_asprintf("%s/config.new", world->dir);
+    ML_AUTO_FREE char *to = ml_asprintf("%s/config", world->dir);
+    assert_int_equal(rename(from, to), 0);
+    assert_true(ml_credentials_rejected(world->credentials, w.identity.generation, false));
+    assert_string_equal(shown(world, &w), "three");
+    /* A token file takes its place, and goes again. */
+    world_put(world, "token", "four");
+    world_put(world, "config", CONFIG("tokenFile: token"));
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "four");
+    world_put(world, "config", CONFIG("token: five"));
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "five");
+    assert_int_equal(world_logged(world, "changed on disk"), 4);
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "five");
+    assert_int_equal(world_logged(world, "changed on disk"), 4);
+}
+
+static void test_credentials_keep_what_a_bad_kubeconfig_had_before(void **state)
+{
+    struct credentials_world *world = *state;
+    static const char *const bad[] = {
+        "",
+        "clusters: [",
+        "a: b",
+        CONFIG("tokken: two") "users: []\n",
+        "clusters: [{name: c, cluster: {server: 'https://another:6443'}}]\n"
+        "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+        "users: [{name: u, user: {token: two}}]\n",
+        "contexts: [{name: y, context: {cluster: c, user: u}}]\ncurrent-context: y\n",
+        NULL};
+    struct waiter w;
+    world_open(world, CONFIG("token: one"));
+    for (size_t i = 0; i < ML_COUNT(bad); i++) {
+        ML_AUTO_FREE char *path = ml_asprintf("%s/config", world->dir);
+        if (bad[i])
+            world_put(world, "config", bad[i]);
+        else
+            unlink(path);
+        world_wait(world, 11 * ML_NS_PER_S);
+        assert_string_equal(shown(world, &w), "one");
+        world_wait(world, 2 * ML_NS_PER_S);
+        assert_string_equal(shown(world, &w), "one");
+    }
+    assert_true(world_logged(world, "the server is another one now, https://another:6443") > 0);
+    world_put(world, "config", CONFIG("token: two"));
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "two");
+}
+
+/* The context of the start, whatever is the current one now. */
+static void test_credentials_keep_the_context_of_the_start(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    world_open(world, CONFIG("token: one"));
+    world_put(world, "config",
+              "clusters: [{name: c, cluster: {server: 'https://h:6443', certificate-authority: "
+              "ca.crt}}]\n"
+              "contexts: [{name: y, context: {cluster: c, user: v}}, {name: x, context: {cluster: "
+              "c, user: u}}]\ncurrent-context: y\n"
+              "users: [{name: v, user: {token: other}}, {name: u, user: {token: two}}]\n");
+    world_wait(world, 11 * ML_NS_PER_S);
+    assert_string_equal(shown(world, &w), "two");
+}
+
+static char *config_with_pair(const struct ml_tls_identity *identity)
+{
+    struct ml_buf cert = ML_BUF_INIT, key = ML_BUF_INIT;
+    ml_base64_encode(ml_str_of(identity->cert_pem), &cert);
+    ml_base64_encode(ml_str_of(identity->key_pem), &key);
+    char *text = ml_asprintf(CONFIG("client-certificate-data: %s, client-key-data: %s"),
+                             ml_buf_cstr(&cert), ml_buf_cstr(&key));
+    ml_buf_fini(&cert);
+    ml_buf_fini(&key);
+    return text;
+}
+
+static void test_credentials_read_a_certificate_of_the_kubeconfig_again(void **state)
+{
+    struct credentials_world *world = *state;
+    struct waiter w;
+    ML_AUTO_FREE char *one = config_with_pair(&world->one);
+    ML_AUTO_FREE char *two = config_with_pair(&world->two);
+    const struct ml_tls_identity mixed = {.cert_pem = world->one.cert_pem,
+                                          .key_pem = world->two.key_pem};
+    ML_AUTO_FREE char *half = config_with_pair(&mixed);
+    world_open(world, one);
+    shown(world, &w);
+    assert_str_eq(w.identity.tls->cert_pem, world->one.cert_pem);
+    world_put(world, "config", half);
+    world_wait(world, 11 * ML_NS_PER_S);
+    shown(world, &w);
+    assert_str_eq(w.identity.tls->key_pem, world->one.key_pem);
+    world_put(world, "config", two);
+    world_wait(world, 11 * ML_NS_PER_S);
+    shown(world, &w);
+    assert_str_eq(w.identity.tls->cert_pem, world->two.cert_pem);
+    assert_str_eq(w.identity.tls->key_pem, world->two.key_pem);
 }
 
 /* As with a shell's <(command): what was in it is gone, and opening it would wait for ever. */
@@ -211,6 +328,10 @@ static void test_credentials_take_a_new_ca_after_a_failed_handshake(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_WORLD(test_credentials_read_a_token_of_the_kubeconfig_again),
+        WITH_WORLD(test_credentials_keep_what_a_bad_kubeconfig_had_before),
+        WITH_WORLD(test_credentials_keep_the_context_of_the_start),
+        WITH_WORLD(test_credentials_read_a_certificate_of_the_kubeconfig_again),
         WITH_WORLD(test_credentials_read_a_token_file_again_in_time),
         WITH_WORLD(test_credentials_keep_a_token_while_its_file_is_no_good),
         WITH_WORLD(test_credentials_do_not_wait_for_a_pipe),
