@@ -48,6 +48,16 @@ static uint64_t mix_value(uint64_t digest, const TValue *value)
     return mix(mix(digest, (uint64_t)rawtt(value) + 1), bits);
 }
 
+/* The value of an upvalue: Lua has the pointer in a union since 5.4.5. */
+static const TValue *upvalue_of(const LClosure *function, int i)
+{
+#if LUA_VERSION_RELEASE_NUM < 50405
+    return function->upvals[i]->v;
+#else
+    return function->upvals[i]->v.p;
+#endif
+}
+
 static uint64_t digest_table(Table *table)
 {
     unsigned array = luaH_realasize(table);
@@ -82,6 +92,6 @@ uint64_t moonloop_lua_digest(struct lua_State *L, int index)
     }
     const LClosure *function = pointer;
     for (int i = 0; i < function->nupvalues; i++)
-        digest = mix_value(digest, function->upvals[i]->v);
+        digest = mix_value(digest, upvalue_of(function, i));
     return digest;
 }

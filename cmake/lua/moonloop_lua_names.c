@@ -34,8 +34,8 @@ static void visit_name(const struct reader *reader, const struct moonloop_lua_sc
     if (!ttisstring(name))
         return;
     const struct moonloop_lua_use use = {
-        .name = svalue(name),
-        .len = vslen(name),
+        .name = getstr(tsvalue(name)),
+        .len = tsslen(tsvalue(name)),
         .line = luaG_getfuncline(scope->function, scope->pc),
         .is_write = GET_OPCODE(scope->function->code[scope->pc]) == OP_SETTABUP,
         .scope = scope,

@@ -8,7 +8,8 @@ set -euo pipefail
 
 say() { echo "lua: $*" >&2; }
 
-version=$(dpkg-query -W -f '${Version}' liblua5.4-dev 2>/dev/null) || {
+# Of the source: a package that was only built again has a version of its own.
+version=$(dpkg-query -W -f '${source:Version}' liblua5.4-dev 2>/dev/null) || {
   say "liblua5.4-dev is not installed, which says what version it is to be: run tools/deps.sh"
   exit 1
 }
