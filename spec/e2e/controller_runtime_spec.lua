@@ -14,9 +14,7 @@ local PORT = 9443
 local ANNOTATION = "example-mutating-admission-webhook"
 local CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs" -- where controller-runtime looks for them
 
-local can_unshare = select(2, shell.run "unshare -Urmn true >/dev/null 2>&1") == 0
-local lacks = cluster.controlplane and "tried with the embedded server"
-  or not can_unshare and "this machine has no user namespaces"
+local lacks = cluster.controlplane and "tried with the embedded server" or dev.no_namespaces
 
 
 local function operator(pair)

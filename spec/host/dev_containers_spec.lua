@@ -6,9 +6,11 @@ local wait = require "spec.e2e.support.wait"
 
 local PODS = "/api/v1/namespaces/default/pods"
 
--- In a user namespace that may have none below it.
-local NO_NAMESPACES = "unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; exec \"$@\"' --"
-local can_unshare = select(2, shell.run "unshare -Urm true 2>/dev/null") == 0
+-- In a user namespace that may have none below it; the machine may have none anyway.
+local LIMITED = not dev.no_namespaces
+  and "unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; exec \"$@\"' --" or nil
+local it_at_terminal = dev.it_unless(dev.no_terminals, it, function(why) pending(why) end)
+local it_isolated = dev.it_unless(dev.no_namespaces, it, function(why) pending(why) end)
 
 
 local function pod(name, script, path, more)
@@ -50,13 +52,16 @@ describe("moonloop dev", function()
   local server
   after_each(dev.stop_all)
 
-  local ways = { processes = { before = NO_NAMESPACES }, containers = can_unshare and {} or nil }
-  for what, options in pairs(ways) do
-    it("runs the program that an image stands for, as " .. what, function()
+  local ways = {
+    processes = { it = it, it_at_terminal = it_at_terminal, options = { before = LIMITED } },
+    containers = { it = it_isolated, it_at_terminal = it_isolated, options = {} },
+  }
+  for what, way in pairs(ways) do
+    way.it("runs the program that an image stands for, as " .. what, function()
       local program = shell.folder "programs" .. "/greeter"
       shell.write(program, "#!/bin/sh\necho \"$(basename $0): $*\"\n")
       shell.must("chmod 755 " .. program)
-      server = dev.start({ "--image", "greeter=" .. program .. " nobody" }, options)
+      server = dev.start({ "--image", "greeter=" .. program .. " nobody" }, way.options)
       local image = "example.com/team/greeter:1.2"
       local function make(name, command, args)
         local made = pod(name, nil, nil, { image = image, args = args, env = { { name = "WHO", value = "you" } } })
@@ -77,9 +82,9 @@ describe("moonloop dev", function()
     end)
   end
 
-  for what, options in pairs(ways) do
-    it("gives a pod the terminal and the input that it asks for, as " .. what, function()
-      server = dev.start({}, options)
+  for what, way in pairs(ways) do
+    way.it_at_terminal("gives a pod the terminal and the input that it asks for, as " .. what, function()
+      server = dev.start({}, way.options)
       local script = "for i in 0 1 2; do test -t $i || exit 9; done; stty size; echo $TERM; "
         .. "case $(tty) in /dev/pts/*) echo a terminal; esac; : >/dev/tty && echo its own"
       server:must("POST", PODS, pod("terminal", script, nil, { tty = true, stdin = true }))
@@ -95,8 +100,8 @@ describe("moonloop dev", function()
       server:stop()
     end)
 
-    it("ends a shell that waits at its terminal, as " .. what, function()
-      server = dev.start({}, options)
+    way.it_at_terminal("ends a shell that waits at its terminal, as " .. what, function()
+      server = dev.start({}, way.options)
       server:must("POST", PODS, pod("shell", "echo up; exec sh -i", nil, { tty = true, stdin = true }))
       wait.till("the pod to run", 10, function()
         return (server:get(PODS .. "/shell/log") or ""):find "up"
@@ -109,50 +114,48 @@ describe("moonloop dev", function()
     end)
   end
 
-  if can_unshare then
-    it("runs pods that write where they like, and nothing of it reaches the machine", function()
-      server = dev.start {}
-      local outside = shell.folder "outside"
-      local name = outside:gsub("/", "-")
-      local script = ("for d in '' /tmp /etc /usr /root /var; do echo x >$d/%s; done; test ! -e %s || echo seen; "
-        .. "echo kept >/etc/app/file; cat /etc/app/file; ls $d/%s"):format(name, outside, name)
-      server:must("POST", PODS, pod("writer", script, "/etc/app"))
-      assert.equal(0, till_state(server, "writer", terminated).exitCode)
-      assert.equal("kept\n/" .. "var/" .. name .. "\n", server:must("GET", PODS .. "/writer/log"))
-      for _, folder in ipairs { "", "/tmp", "/etc", "/usr", "/root", "/var" } do
-        assert.is_nil(shell.read(folder .. "/" .. name), folder)
-      end
-      assert.is_nil(shell.read "/etc/app/file")
-      assert.equal("", shell.must("ls -A " .. outside))
-      server:stop()
-    end)
+  it_isolated("runs pods that write where they like, and nothing of it reaches the machine", function()
+    server = dev.start {}
+    local outside = shell.folder "outside"
+    local name = outside:gsub("/", "-")
+    local script = ("for d in '' /tmp /etc /usr /root /var; do echo x >$d/%s; done; test ! -e %s || echo seen; "
+      .. "echo kept >/etc/app/file; cat /etc/app/file; ls $d/%s"):format(name, outside, name)
+    server:must("POST", PODS, pod("writer", script, "/etc/app"))
+    assert.equal(0, till_state(server, "writer", terminated).exitCode)
+    assert.equal("kept\n/" .. "var/" .. name .. "\n", server:must("GET", PODS .. "/writer/log"))
+    for _, folder in ipairs { "", "/tmp", "/etc", "/usr", "/root", "/var" } do
+      assert.is_nil(shell.read(folder .. "/" .. name), folder)
+    end
+    assert.is_nil(shell.read "/etc/app/file")
+    assert.equal("", shell.must("ls -A " .. outside))
+    server:stop()
+  end)
 
-    it("mounts volumes over /etc, and over no more than their pod sees", function()
-      server = dev.start {}
-      server:must("POST", PODS, pod("over", "ls /etc | tr '\\n' ' '", "/etc"))
-      server:must("POST", PODS, pod("up", "ls -d /elsewhere", "/data/../../elsewhere"))
-      server:must("POST", PODS, pod("proc", "true", "/proc/sys"))
-      assert.equal(0, till_state(server, "over", terminated).exitCode)
-      assert.equal("hostname hosts resolv.conf ", server:must("GET", PODS .. "/over/log"))
-      assert.equal(0, till_state(server, "up", terminated).exitCode)
-      assert.same({ 128, "StartError", 'error mounting to rootfs at "/proc/sys": it is inside /proc' }, (function()
-        local state = till_state(server, "proc", terminated)
-        return { state.exitCode, state.reason, state.message }
-      end)())
-      server:stop()
-    end)
+  it_isolated("mounts volumes over /etc, and over no more than their pod sees", function()
+    server = dev.start {}
+    server:must("POST", PODS, pod("over", "ls /etc | tr '\\n' ' '", "/etc"))
+    server:must("POST", PODS, pod("up", "ls -d /elsewhere", "/data/../../elsewhere"))
+    server:must("POST", PODS, pod("proc", "true", "/proc/sys"))
+    assert.equal(0, till_state(server, "over", terminated).exitCode)
+    assert.equal("hostname hosts resolv.conf ", server:must("GET", PODS .. "/over/log"))
+    assert.equal(0, till_state(server, "up", terminated).exitCode)
+    assert.same({ 128, "StartError", 'error mounting to rootfs at "/proc/sys": it is inside /proc' }, (function()
+      local state = till_state(server, "proc", terminated)
+      return { state.exitCode, state.reason, state.message }
+    end)())
+    server:stop()
+  end)
 
-    it("says the last words of a container, and runs it as the user that it wants", function()
-      server = dev.start {}
-      server:must("POST", PODS, pod("words", "id -un >/dev/termination-log; exit 3", nil,
-        { securityContext = { runAsUser = 4242 } }))
-      assert.equal("4242\n", till_state(server, "words", terminated).message)
-      server:must("POST", PODS, pod("log", "echo said; exit 3", nil,
-        { terminationMessagePolicy = "FallbackToLogsOnError" }))
-      assert.equal("said\n", till_state(server, "log", terminated).message)
-      server:stop()
-    end)
-  end
+  it_isolated("says the last words of a container, and runs it as the user that it wants", function()
+    server = dev.start {}
+    server:must("POST", PODS, pod("words", "id -un >/dev/termination-log; exit 3", nil,
+      { securityContext = { runAsUser = 4242 } }))
+    assert.equal("4242\n", till_state(server, "words", terminated).message)
+    server:must("POST", PODS, pod("log", "echo said; exit 3", nil,
+      { terminationMessagePolicy = "FallbackToLogsOnError" }))
+    assert.equal("said\n", till_state(server, "log", terminated).message)
+    server:stop()
+  end)
 
   it("refuses a volume in place of the root", function()
     server = dev.start {}
@@ -163,7 +166,7 @@ describe("moonloop dev", function()
   end)
 
   it("says where there are no containers, and refuses what needs one", function()
-    server = dev.start({}, { under = can_unshare and NO_NAMESPACES or nil })
+    server = dev.start({}, { under = LIMITED })
     server:must("POST", PODS, pod("plain", "echo x >v/y; cat v/y", "v"))
     assert.equal(0, till_state(server, "plain", terminated).exitCode)
     assert.equal("x\n", server:must("GET", PODS .. "/plain/log"))

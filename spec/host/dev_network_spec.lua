@@ -10,7 +10,7 @@ local OWN = { "--pod-network", "own" }
 
 -- In a user namespace that may have only so many of a kind below it.
 local LIMITED = "unshare -Ur sh -c 'echo %d >/proc/sys/user/max_%s_namespaces; exec \"$@\"' --"
-local can_unshare = select(2, shell.run "unshare -Urmn true 2>/dev/null") == 0
+local it_isolated = dev.it_unless(dev.no_namespaces, it, function(why) pending(why) end)
 
 -- Says its name to everybody who connects, and then what they say.
 local SERVER = [[
@@ -132,204 +132,202 @@ describe("moonloop dev with a network of pods' own", function()
     return lines
   end
 
-  if can_unshare then
-    it("has three servers listen on one port, each at its address, its Service and its names", function()
-      server = dev.start(OWN)
-      local places = {}
-      for _, name in ipairs { "one", "two", "three" } do
-        server:must("POST", CORE .. "/services", service(name, 70))
-        server:must("POST", PODS, server_pod(name, 6379))
-      end
-      local headless = { clusterIP = "None", selector = { app = "two" } }
-      server:must("POST", CORE .. "/services", service("headless", 70, headless))
-      for _, name in ipairs { "one", "two", "three" } do
-        places[#places + 1] = till_ready(name).podIP .. ":6379"
-        till_endpoints(name, 1)
-        places[#places + 1] = server:get(CORE .. "/services/" .. name).spec.clusterIP .. ":70"
-      end
-      till_endpoints("headless", 1)
-      for _, place in ipairs { "one:70", "two.default:70", "three.default.svc.cluster.local:70", "headless:6379" } do
-        places[#places + 1] = place
-      end
-      assert.same({
-        "I am one\tat once", "I am one\tat once", "I am two\tat once", "I am two\tat once", "I am three\tat once",
-        "I am three\tat once", "I am one\tat once", "I am two\tat once", "I am three\tat once", "I am two\tat once",
-      }, ask("client", table.unpack(places)))
-      server:stop()
-    end)
+  it_isolated("has three servers listen on one port, each at its address, its Service and its names", function()
+    server = dev.start(OWN)
+    local places = {}
+    for _, name in ipairs { "one", "two", "three" } do
+      server:must("POST", CORE .. "/services", service(name, 70))
+      server:must("POST", PODS, server_pod(name, 6379))
+    end
+    local headless = { clusterIP = "None", selector = { app = "two" } }
+    server:must("POST", CORE .. "/services", service("headless", 70, headless))
+    for _, name in ipairs { "one", "two", "three" } do
+      places[#places + 1] = till_ready(name).podIP .. ":6379"
+      till_endpoints(name, 1)
+      places[#places + 1] = server:get(CORE .. "/services/" .. name).spec.clusterIP .. ":70"
+    end
+    till_endpoints("headless", 1)
+    for _, place in ipairs { "one:70", "two.default:70", "three.default.svc.cluster.local:70", "headless:6379" } do
+      places[#places + 1] = place
+    end
+    assert.same({
+      "I am one\tat once", "I am one\tat once", "I am two\tat once", "I am two\tat once", "I am three\tat once",
+      "I am three\tat once", "I am one\tat once", "I am two\tat once", "I am three\tat once", "I am two\tat once",
+    }, ask("client", table.unpack(places)))
+    server:stop()
+  end)
 
-    it("refuses at once what nobody serves", function()
-      server = dev.start(OWN)
-      server:must("POST", CORE .. "/services", service("empty", 70))
-      server:must("POST", CORE .. "/services", service("noport", 70, { selector = { app = "quiet" } }))
-      server:must("POST", PODS, pod("quiet", { "sleep", "60" }))
-      local answers = ask("client", "empty:70", "noport:70", "nobody.default.svc.cluster.local.:70",
-        "nobody.nowhere.svc.cluster.local.:70", "10.244.77.77:70")
-      assert.same({ "connection refused\tat once", "connection refused\tat once" }, { answers[1], answers[2] })
-      assert.matches("\tat once", answers[3])
-      assert.matches("\tat once", answers[4])
-      assert.not_matches("I am", answers[5])
-      server:stop()
-    end)
+  it_isolated("refuses at once what nobody serves", function()
+    server = dev.start(OWN)
+    server:must("POST", CORE .. "/services", service("empty", 70))
+    server:must("POST", CORE .. "/services", service("noport", 70, { selector = { app = "quiet" } }))
+    server:must("POST", PODS, pod("quiet", { "sleep", "60" }))
+    local answers = ask("client", "empty:70", "noport:70", "nobody.default.svc.cluster.local.:70",
+      "nobody.nowhere.svc.cluster.local.:70", "10.244.77.77:70")
+    assert.same({ "connection refused\tat once", "connection refused\tat once" }, { answers[1], answers[2] })
+    assert.matches("\tat once", answers[3])
+    assert.matches("\tat once", answers[4])
+    assert.not_matches("I am", answers[5])
+    server:stop()
+  end)
 
-    it("reaches the API server by its name, with the token of its service account", function()
-      server = dev.start(OWN)
-      local script = [[cd /var/run/secrets/kubernetes.io/serviceaccount
-        printf 'GET /api/v1/namespaces/default/services HTTP/1.1\r\nHost: kubernetes.default\r\n]]
-        .. [[Authorization: Bearer %s\r\nConnection: close\r\n\r\n' "$(cat token)" | openssl s_client -quiet ]]
-        .. [[-verify_quiet -verify_return_error -verify_hostname $1 -CAfile ca.crt -connect $2]]
-      local function reach(name, host, place)
-        return run(name, { "sh", "-c", script, "sh", host, place })
-      end
-      assert.matches("HTTP/1.1 200.*ServiceList", reach("name", "kubernetes.default", "kubernetes.default:443"))
-      assert.matches("HTTP/1.1 200", reach("full", "kubernetes.default.svc", "kubernetes.default.svc:443"))
-      local by_variables = "set -- kubernetes $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT\n" .. script
-      assert.matches("HTTP/1.1 200", run("address", { "sh", "-c", by_variables }))
-      assert.matches("HTTP/1.1 200", reach("endpoint", "kubernetes", "10.244.0.1:6443"))
-      server:stop()
-    end)
+  it_isolated("reaches the API server by its name, with the token of its service account", function()
+    server = dev.start(OWN)
+    local script = [[cd /var/run/secrets/kubernetes.io/serviceaccount
+      printf 'GET /api/v1/namespaces/default/services HTTP/1.1\r\nHost: kubernetes.default\r\n]]
+      .. [[Authorization: Bearer %s\r\nConnection: close\r\n\r\n' "$(cat token)" | openssl s_client -quiet ]]
+      .. [[-verify_quiet -verify_return_error -verify_hostname $1 -CAfile ca.crt -connect $2]]
+    local function reach(name, host, place)
+      return run(name, { "sh", "-c", script, "sh", host, place })
+    end
+    assert.matches("HTTP/1.1 200.*ServiceList", reach("name", "kubernetes.default", "kubernetes.default:443"))
+    assert.matches("HTTP/1.1 200", reach("full", "kubernetes.default.svc", "kubernetes.default.svc:443"))
+    local by_variables = "set -- kubernetes $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT\n" .. script
+    assert.matches("HTTP/1.1 200", run("address", { "sh", "-c", by_variables }))
+    assert.matches("HTTP/1.1 200", reach("endpoint", "kubernetes", "10.244.0.1:6443"))
+    server:stop()
+  end)
 
-    it("tells containers of Services, names and their own address", function()
-      server = dev.start(OWN)
-      server:must("POST", CORE .. "/services", service("my-db", 70))
-      local said = run("env", { "sh", "-c", "env; cat /etc/resolv.conf /etc/hosts" },
-        { hostname = "h", subdomain = "s", dnsConfig = { options = { { name = "ndots", value = "2" } } } })
-      local address = server:get(CORE .. "/services/my-db").spec.clusterIP
-      local own = server:get(PODS .. "/env").status.podIP
-      for _, text in ipairs {
-        "KUBERNETES_SERVICE_HOST=10.0.0.1\n", "KUBERNETES_SERVICE_PORT_HTTPS=443\n",
-        "MY_DB_SERVICE_HOST=" .. address .. "\n", "MY_DB_PORT_70_TCP=tcp://" .. address .. ":70\n",
-        "search default.svc.cluster.local svc.cluster.local cluster.local", "\nnameserver 10.0.0.10\noptions ndots:2\n",
-        own .. "\th.s.default.svc.cluster.local\th\n",
-      } do
-        assert.matches(text, said, 1, true)
-      end
-      assert.matches("^10%.244%.", own)
-      local other = run("plain", { "env" }, { enableServiceLinks = false })
-      assert.not_matches("MY_DB", other)
-      assert.matches("KUBERNETES_SERVICE_HOST", other)
-      server:stop()
-    end)
+  it_isolated("tells containers of Services, names and their own address", function()
+    server = dev.start(OWN)
+    server:must("POST", CORE .. "/services", service("my-db", 70))
+    local said = run("env", { "sh", "-c", "env; cat /etc/resolv.conf /etc/hosts" },
+      { hostname = "h", subdomain = "s", dnsConfig = { options = { { name = "ndots", value = "2" } } } })
+    local address = server:get(CORE .. "/services/my-db").spec.clusterIP
+    local own = server:get(PODS .. "/env").status.podIP
+    for _, text in ipairs {
+      "KUBERNETES_SERVICE_HOST=10.0.0.1\n", "KUBERNETES_SERVICE_PORT_HTTPS=443\n",
+      "MY_DB_SERVICE_HOST=" .. address .. "\n", "MY_DB_PORT_70_TCP=tcp://" .. address .. ":70\n",
+      "search default.svc.cluster.local svc.cluster.local cluster.local", "\nnameserver 10.0.0.10\noptions ndots:2\n",
+      own .. "\th.s.default.svc.cluster.local\th\n",
+    } do
+      assert.matches(text, said, 1, true)
+    end
+    assert.matches("^10%.244%.", own)
+    local other = run("plain", { "env" }, { enableServiceLinks = false })
+    assert.not_matches("MY_DB", other)
+    assert.matches("KUBERNETES_SERVICE_HOST", other)
+    server:stop()
+  end)
 
-    it("serves ports of containers on 127.0.0.1, where they are free, and node ports", function()
-      server = dev.start(OWN)
-      local free, other, taken = free_port(), free_port(), assert(socket.bind("127.0.0.1", 0))
-      local _, busy = taken:getsockname()
-      server:must("POST", CORE .. "/services", service("first", 70, { type = "NodePort" }))
-      server:must("POST", PODS, server_pod("first", free, {
-        ports = { { name = "main", containerPort = free }, { containerPort = math.tointeger(tonumber(busy)) } },
-      }))
-      server:must("POST", PODS, server_pod("second", 7777, {
-        ports = { { name = "main", containerPort = 7777, hostPort = other } },
-      }))
-      till_ready "first"
-      till_ready "second"
-      till_endpoints("first", 1)
-      local node_port = server:get(CORE .. "/services/first").spec.ports[1].nodePort
-      for port, name in pairs { [free] = "first", [other] = "second", [node_port] = "first" } do
-        local client = assert(socket.connect("127.0.0.1", port))
-        client:settimeout(5)
-        assert.equal("I am " .. name, client:receive())
-        client:send "and you\n"
-        assert.equal("and you", client:receive())
-        assert.equal("closed", select(2, client:receive()))
-      end
-      taken:close()
-      server:stop()
-    end)
-
-    it("cuts connections to a pod that is killed, and its port is free again", function()
-      server = dev.start(OWN)
-      local port = free_port()
-      server:must("POST", PODS, server_pod("victim", port))
-      till_ready "victim"
+  it_isolated("serves ports of containers on 127.0.0.1, where they are free, and node ports", function()
+    server = dev.start(OWN)
+    local free, other, taken = free_port(), free_port(), assert(socket.bind("127.0.0.1", 0))
+    local _, busy = taken:getsockname()
+    server:must("POST", CORE .. "/services", service("first", 70, { type = "NodePort" }))
+    server:must("POST", PODS, server_pod("first", free, {
+      ports = { { name = "main", containerPort = free }, { containerPort = math.tointeger(tonumber(busy)) } },
+    }))
+    server:must("POST", PODS, server_pod("second", 7777, {
+      ports = { { name = "main", containerPort = 7777, hostPort = other } },
+    }))
+    till_ready "first"
+    till_ready "second"
+    till_endpoints("first", 1)
+    local node_port = server:get(CORE .. "/services/first").spec.ports[1].nodePort
+    for port, name in pairs { [free] = "first", [other] = "second", [node_port] = "first" } do
       local client = assert(socket.connect("127.0.0.1", port))
-      client:settimeout(10)
-      assert.equal("I am victim", client:receive())
-      server:must("DELETE", PODS .. "/victim?gracePeriodSeconds=0")
+      client:settimeout(5)
+      assert.equal("I am " .. name, client:receive())
+      client:send "and you\n"
+      assert.equal("and you", client:receive())
       assert.equal("closed", select(2, client:receive()))
-      wait.till("the port to be free", 10, function()
-        local listener = socket.bind("127.0.0.1", port)
-        return listener and listener:close()
+    end
+    taken:close()
+    server:stop()
+  end)
+
+  it_isolated("cuts connections to a pod that is killed, and its port is free again", function()
+    server = dev.start(OWN)
+    local port = free_port()
+    server:must("POST", PODS, server_pod("victim", port))
+    till_ready "victim"
+    local client = assert(socket.connect("127.0.0.1", port))
+    client:settimeout(10)
+    assert.equal("I am victim", client:receive())
+    server:must("DELETE", PODS .. "/victim?gracePeriodSeconds=0")
+    assert.equal("closed", select(2, client:receive()))
+    wait.till("the port to be free", 10, function()
+      local listener = socket.bind("127.0.0.1", port)
+      return listener and listener:close()
+    end)
+    server:stop()
+  end)
+
+  it_isolated("lets anybody listen below 1024, and leaves pods of the machine's network there", function()
+    server = dev.start(OWN)
+    server:must("POST", PODS, server_pod("low", 80, { securityContext = { runAsUser = 1000 } }))
+    assert.matches("^10%.244%.", till_ready("low").podIP)
+    local said = run("outside", { "sh", "-c", "env; cat /etc/resolv.conf" }, { hostNetwork = true })
+    local status = server:get(PODS .. "/outside").status
+    assert.equal(status.hostIP, status.podIP)
+    assert.not_matches("KUBERNETES_SERVICE_HOST", said)
+    assert.not_matches("10.0.0.10", said, 1, true)
+    server:stop()
+  end)
+
+  it_isolated("says of a pod that can have no network why it waits", function()
+    server = dev.start(OWN, { under = LIMITED:format(1, "net") }) -- the one of the node
+    server:must("POST", PODS, pod("late", { "sleep", "60" }, { restartPolicy = "Always" }))
+    local message = till_pod("late", function(found)
+      local container = (found.status.containerStatuses or {})[1]
+      return container and container.state.waiting and container.state.waiting.message
+    end)
+    assert.equal("the pod's network: make a network namespace: No space left on device", message)
+    server:stop()
+  end)
+
+  it_isolated("lets probes ask each pod where it is: two with one port, of which one knows only itself", function()
+    server = dev.start(OWN, { env = { http_proxy = "http://127.0.0.1:1" } }) -- which is not for pods
+    server:must("POST", PODS, pod("quiet", { "sleep", "60" }, {
+      readinessProbe = { tcpSocket = { port = 8080 }, periodSeconds = 1, failureThreshold = 100 },
+    }))
+    server:must("POST", PODS, pod("web", { "lua5.4", "-e", HTTP_SERVER }, {
+      readinessProbe = { httpGet = { path = "/ready", port = 8080 }, periodSeconds = 1, failureThreshold = 100 },
+    }))
+    local command = { "lua5.4", "-e", "assert(require('socket').connect('127.0.0.1', 8080))" }
+    server:must("POST", PODS, pod("exec", { "lua5.4", "-e", SERVER:format(8080) }, {
+      readinessProbe = { exec = { command = command }, periodSeconds = 1, failureThreshold = 100 },
+    }))
+    till_ready "web"
+    till_ready "exec"
+    for _, condition in ipairs(server:get(PODS .. "/quiet").status.conditions) do
+      assert.is_true(condition.type ~= "Ready" or condition.status == "False")
+    end
+    server:stop()
+  end)
+
+  it_isolated("gives a pod its address again after a restart, and the machine's without a network", function()
+    local data = shell.path "data"
+    local words = { "--data", data, table.unpack(OWN) }
+    server = dev.start(words)
+    for _, name in ipairs { "gone", "stays" } do
+      server:must("POST", PODS, pod(name, { "sleep", "600" }, { restartPolicy = "Always" }))
+      wait.till("an address", 10, function()
+        return (server:get(PODS .. "/" .. name).status or {}).podIP
       end)
-      server:stop()
+    end
+    server:must("DELETE", PODS .. "/gone?gracePeriodSeconds=0")
+    local function running(found)
+      return found.status.phase == "Running" and found.status
+    end
+    local address = till_pod("stays", running).podIP
+    assert.equal("10.244.0.3", address)
+    server:stop()
+    server = dev.start(words)
+    assert.equal(address, till_pod("stays", running).podIP)
+    server:stop()
+    server = dev.start { "--data", data, "--pod-network", "host" }
+    till_pod("stays", function(found)
+      return found.status.podIP == found.status.hostIP
     end)
+    server:stop()
+  end)
 
-    it("lets anybody listen below 1024, and leaves pods of the machine's network there", function()
-      server = dev.start(OWN)
-      server:must("POST", PODS, server_pod("low", 80, { securityContext = { runAsUser = 1000 } }))
-      assert.matches("^10%.244%.", till_ready("low").podIP)
-      local said = run("outside", { "sh", "-c", "env; cat /etc/resolv.conf" }, { hostNetwork = true })
-      local status = server:get(PODS .. "/outside").status
-      assert.equal(status.hostIP, status.podIP)
-      assert.not_matches("KUBERNETES_SERVICE_HOST", said)
-      assert.not_matches("10.0.0.10", said, 1, true)
-      server:stop()
-    end)
-
-    it("says of a pod that can have no network why it waits", function()
-      server = dev.start(OWN, { under = LIMITED:format(1, "net") }) -- the one of the node
-      server:must("POST", PODS, pod("late", { "sleep", "60" }, { restartPolicy = "Always" }))
-      local message = till_pod("late", function(found)
-        local container = (found.status.containerStatuses or {})[1]
-        return container and container.state.waiting and container.state.waiting.message
-      end)
-      assert.equal("the pod's network: make a network namespace: No space left on device", message)
-      server:stop()
-    end)
-
-    it("lets probes ask each pod where it is: two with one port, of which one knows only itself", function()
-      server = dev.start(OWN, { env = { http_proxy = "http://127.0.0.1:1" } }) -- which is not for pods
-      server:must("POST", PODS, pod("quiet", { "sleep", "60" }, {
-        readinessProbe = { tcpSocket = { port = 8080 }, periodSeconds = 1, failureThreshold = 100 },
-      }))
-      server:must("POST", PODS, pod("web", { "lua5.4", "-e", HTTP_SERVER }, {
-        readinessProbe = { httpGet = { path = "/ready", port = 8080 }, periodSeconds = 1, failureThreshold = 100 },
-      }))
-      local command = { "lua5.4", "-e", "assert(require('socket').connect('127.0.0.1', 8080))" }
-      server:must("POST", PODS, pod("exec", { "lua5.4", "-e", SERVER:format(8080) }, {
-        readinessProbe = { exec = { command = command }, periodSeconds = 1, failureThreshold = 100 },
-      }))
-      till_ready "web"
-      till_ready "exec"
-      for _, condition in ipairs(server:get(PODS .. "/quiet").status.conditions) do
-        assert.is_true(condition.type ~= "Ready" or condition.status == "False")
-      end
-      server:stop()
-    end)
-
-    it("gives a pod its address again after a restart, and the machine's without a network", function()
-      local data = shell.path "data"
-      local words = { "--data", data, table.unpack(OWN) }
-      server = dev.start(words)
-      for _, name in ipairs { "gone", "stays" } do
-        server:must("POST", PODS, pod(name, { "sleep", "600" }, { restartPolicy = "Always" }))
-        wait.till("an address", 10, function()
-          return (server:get(PODS .. "/" .. name).status or {}).podIP
-        end)
-      end
-      server:must("DELETE", PODS .. "/gone?gracePeriodSeconds=0")
-      local function running(found)
-        return found.status.phase == "Running" and found.status
-      end
-      local address = till_pod("stays", running).podIP
-      assert.equal("10.244.0.3", address)
-      server:stop()
-      server = dev.start(words)
-      assert.equal(address, till_pod("stays", running).podIP)
-      server:stop()
-      server = dev.start { "--data", data, "--pod-network", "host" }
-      till_pod("stays", function(found)
-        return found.status.podIP == found.status.hostIP
-      end)
-      server:stop()
-    end)
-  end
-
-  for _, kind in ipairs(can_unshare and { "user", "net" } or { "user" }) do
-    it(("is the machine's where %s namespaces are not allowed, and says so"):format(kind), function()
+  for kind, it_limited in pairs { user = it, net = it_isolated } do
+    it_limited(("is the machine's where %s namespaces are not allowed, and says so"):format(kind), function()
       local words = kind == "net" and OWN or {} -- it is the default
-      server = dev.start(words, { under = can_unshare and LIMITED:format(0, kind) or nil })
+      server = dev.start(words, { under = not dev.no_namespaces and LIMITED:format(0, kind) or nil })
       server:till_said "pods share this machine's network: .*see Networks in docs/dev.md"
       assert.equal("x\n", run("plain", { "echo", "x" }))
       local status = server:get(PODS .. "/plain").status

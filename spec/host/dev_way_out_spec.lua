@@ -1,11 +1,11 @@
 -- What pods of moonloop dev reach outside of the cluster. Outside is a network namespace of the spec's own, in which
--- moonloop dev runs: servers and a resolver are at addresses there, and nothing that is sent leaves it. Nothing where
--- the machine does not let its user have one.
+-- moonloop dev runs: servers and a resolver are at addresses there, and nothing that is sent leaves it.
 local cjson = require "cjson.safe"
+local dev = require "spec.host.support.dev"
 local host = require "spec.e2e.support.host"
 local shell = require "spec.e2e.support.shell"
 
-local can_unshare = select(2, shell.run "unshare -Urnm ip link set lo up 2>/dev/null") == 0
+local it_isolated = dev.it_unless(dev.no_namespaces, it, function(why) pending(why) end)
 
 -- The command that is its last words, with servers and a resolver of its own.
 local OUTSIDE = [[
@@ -148,11 +148,7 @@ end
 
 
 describe("the way out of pods of moonloop dev", function()
-  if not can_unshare then
-    return
-  end
-
-  it("leads to whatever listens outside, and tells who does not", function()
+  it_isolated("leads to whatever listens outside, and tells who does not", function()
     local lines, complaints = run [[
       say(reach("198.51.100.1", 7001))
       say(reach("198.51.100.1", 6999))
@@ -169,7 +165,7 @@ describe("the way out of pods of moonloop dev", function()
     assert.equal("", complaints)
   end)
 
-  it("does not lead to the machine's loopback, its secrets, or addresses of the cluster", function()
+  it_isolated("does not lead to the machine's loopback, its secrets, or addresses of the cluster", function()
     assert.same({ "connection refused", "No route to host", "connection refused", "nothing" }, (run [[
       say(reach("127.0.0.1", 7001))
       say(reach("169.254.169.254", 7001))
@@ -181,7 +177,7 @@ describe("the way out of pods of moonloop dev", function()
     ]]))
   end)
 
-  it("passes on many bytes in both directions, and datagrams with their answers", function()
+  it_isolated("passes on many bytes in both directions, and datagrams with their answers", function()
     assert.same({ "true true", "olleh", "true", "connection refused" }, (run [[
       local bytes = {}
       for i = 1, 200000 do
@@ -208,7 +204,7 @@ describe("the way out of pods of moonloop dev", function()
     ]]))
   end)
 
-  it("leads to the machine's resolvers, whose answers count only if they are to the question", function()
+  it_isolated("leads to the machine's resolvers, whose answers count only if they are to the question", function()
     local lines = run [[
       for _, name in ipairs { "good.example", "forged.example", "alias", "nobody.example", "silent.example" } do
         local start = socket.gettime()
@@ -223,13 +219,13 @@ describe("the way out of pods of moonloop dev", function()
     assert.matches("^silent.example .+ late$", lines[5])
   end)
 
-  it("leads to names that the machine has a domain for", function()
+  it_isolated("leads to names that the machine has a domain for", function()
     assert.same({ "192.0.2.77" }, (run([[say((socket.dns.toip "good"))]], {
       resolvers = "search example.com example\nnameserver 198.51.100.53\n",
     })))
   end)
 
-  it("has names of the cluster only, where the machine has no resolver", function()
+  it_isolated("has names of the cluster only, where the machine has no resolver", function()
     local lines = run([[
       say(tostring(socket.dns.toip "good.example"))
       say((socket.dns.toip "kubernetes.default"))
@@ -237,7 +233,7 @@ describe("the way out of pods of moonloop dev", function()
     assert.same({ "nil", "10.0.0.1" }, lines)
   end)
 
-  it("is the machine's network with --pod-network host", function()
+  it_isolated("is the machine's network with --pod-network host", function()
     assert.same({ "I am 7001, and you" }, (run([[say(reach("127.0.0.1", 7001))]], {
       words = { "--pod-network", "host" },
     })))

@@ -3,6 +3,7 @@
 local api = require "spec.e2e.support.api"
 local cjson = require "cjson"
 local cluster = require "spec.e2e.support.cluster"
+local dev = require "spec.host.support.dev"
 local kubectl = require "spec.e2e.support.kubectl"
 local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
@@ -16,7 +17,7 @@ local PROGRAMS = [[PATH=$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' :):/usr/
 ---@param programs string "redis-server redis-cli"
 function M.runs(programs)
   return not cluster.controlplane and select(2, shell.run(PROGRAMS:format(programs))) == 0
-    and select(2, shell.run "unshare -Urmn true 2>/dev/null") == 0
+    and not dev.no_namespaces
 end
 
 

@@ -14,6 +14,26 @@ cjson.decode_max_depth(20000)
 -- Clusters of the machine's own must not be seen.
 local ENV = { KUBECONFIG = false, HOME = "/nonexistent" }
 
+--- Why pods cannot be isolated on this machine; nil where they can.
+M.no_namespaces = select(2, shell.run "unshare -Urmn true 2>/dev/null") ~= 0
+  and "this machine allows no user namespaces" or nil
+
+--- The same of pods with terminals, where these are processes of the machine.
+M.no_terminals = select(2, shell.run "(: </dev/ptmx) 2>/dev/null") ~= 0 and "this machine has no terminals" or nil
+
+
+--- `it` for what a machine may lack: there the spec is skipped and says why.
+---@param lacks string? why
+---@param it function busted's, of the spec's file
+---@param skip fun(why: string) calls the `pending` of that file, which busted has another of while a spec runs
+---@return fun(name: string, body: function)
+function M.it_unless(lacks, it, skip)
+  return not lacks and it or function(name)
+    it(name, function() skip(lacks) end)
+  end
+end
+
+
 local function read_access(self)
   local text = assert(shell.read(self.kubeconfig))
   self.port = math.tointeger(tonumber(text:match "server: https://127%.0%.0%.1:(%d+)\n"))
