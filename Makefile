@@ -7,19 +7,21 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan hostlua demo run test faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table script-api deploy-manifests install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table script-api deploy-manifests install uninstall deploy undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-deps: ## install what building and testing need (Debian packages, once)
-	@tools/deps.sh
+deps: ## install what building, testing and linting need (Debian packages, once)
+	@tools/deps.sh build test lint
 
-build: deps ## build build/release/moonloop
+build: ## build build/release/moonloop
+	@tools/deps.sh build
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release
 
-asan: deps
+asan:
+	@tools/deps.sh build test
 	@cmake --preset asan >/dev/null
 	@cmake --build --preset asan
 
@@ -35,21 +37,28 @@ run: build ## run the operator from the checkout against your kubeconfig
 test: asan ## C units, specs, reconciler tests and the fault bench under ASan and UBSan; no cluster needed (ARGS="F23 apiserver")
 	@tools/test.sh $(ARGS)
 
+distros: ## the README's commands on a fresh machine: Debian 12 in a root file system of its own (needs root; ARGS="bookworm trixie")
+	@tools/distros.sh $(ARGS)
+
 faults: asan ## the fault bench: every row of the fault matrix, and how often it was tried (ARGS="F11 F12" FAULT_SEEDS=1000 FAULT_SEED=17)
 	@tools/faults.sh $(ARGS)
 
-attacks: deps ## the hostile programs of spec/attacks, in the release and the sanitizer build (ARGS="gas/ forged" BUILDS=asan)
+attacks: ## the hostile programs of spec/attacks, in the release and the sanitizer build (ARGS="gas/ forged" BUILDS=asan)
+	@tools/deps.sh build test
 	@tools/attacks.sh $(ARGS)
 
-stress: deps ## what scripts do, with a collection at every new object of theirs, under ASan
+stress: ## what scripts do, with a collection at every new object of theirs, under ASan
+	@tools/deps.sh build test
 	@cmake --preset stress >/dev/null
 	@cmake --build --preset stress
 	@tools/stress.sh
 
-mutants: deps ## seed each bug of spec/mutants into a copy of the checkout: does the suite see it? (ARGS="half-a-list token-read-once")
+mutants: ## seed each bug of spec/mutants into a copy of the checkout: does the suite see it? (ARGS="half-a-list token-read-once")
+	@tools/deps.sh build test
 	@tools/mutants.sh $(ARGS)
 
 e2e: asan build hostlua ## spec/e2e on a control plane built for it and on the embedded server, or on $KUBECONFIG
+	@tools/deps.sh e2e
 	@MOONLOOP=$(CURDIR)/build/asan/moonloop tools/e2e.sh $(ARGS)
 
 conformance: build hostlua ## ask a real control plane and the embedded server the same, and compare (ARGS="watch/ sessions/at")
@@ -58,19 +67,23 @@ conformance: build hostlua ## ask a real control plane and the embedded server t
 conformance-suite: build ## Kubernetes' own tests against moonloop dev (ARGS=fast, or parts of names)
 	@spec/kubernetes/run.sh $(ARGS)
 
-lint: deps ## clang-format, cppcheck, luacheck, layers, the script API, shell
+lint: ## clang-format, cppcheck, luacheck, layers, the script API, shell
+	@tools/deps.sh build test lint
 	@tools/lint.sh
 
 script-api: ## write the stubs, tables and name lists of the script API out of lua/script_api.lua
 	@lua5.4 tools/script-api.lua --write
 
-deploy-manifests: deps ## write the roles of deploy/ out of the script that it carries
+deploy-manifests: ## write the roles of deploy/ out of the script that it carries
+	@tools/deps.sh build test
 	@tools/deploy-manifests.sh
 
 bench: build ## print the figures of bench/RESULTS.md, measured now
+	@tools/deps.sh test
 	@bench/run.sh $(ARGS)
 
-fuzz: deps ## run each fuzz target (SECONDS_EACH=600, ARGS="NAME…")
+fuzz: ## run each fuzz target (SECONDS_EACH=600, ARGS="NAME…")
+	@tools/deps.sh build fuzz
 	@tools/fuzz.sh $(ARGS)
 
 kinds: ## write lua/cluster/apiserver/facts anew from the Go modules of Kubernetes (needs Go)
@@ -94,7 +107,8 @@ undeploy: ## take it out again
 docker-build: ## build the image (docker, podman, or buildah without an engine)
 	@tools/image.sh build $(IMAGE)
 
-format: deps ## rewrite the C sources in the house's form
+format: ## rewrite the C sources in the house's form
+	@tools/deps.sh lint
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove build/

@@ -1,28 +1,51 @@
 #!/usr/bin/env bash
-# Installs what building, testing and linting need from the distribution's packages, and says
-# what. Does nothing, in no time, when all of it is there.
+# Installs packages of the distribution, and lists them. Does nothing, in no time, when all of them are there.
+# Debian 12 and 13 have all of them under these names.
 #
-#   tools/deps.sh            for everything but the specs that run PostgreSQL, MariaDB and Redis in pods
-#   tools/deps.sh servers    those three. Once installed two of them run as services, so only a machine without a
-#                            service manager, as a container is, gets them; of MariaDB it is the programs alone
+#   tools/deps.sh SET…
+#
+#   build     to build the program
+#   test      for make test, and for all that builds with sanitizers
+#   lint      for make lint and make format
+#   e2e       for make e2e, beside Go (spec/e2e/controlplane/README.md)
+#   fuzz      for make fuzz
+#   servers   for the specs that run PostgreSQL, MariaDB and Redis in pods. Once installed two of them run as
+#             services, so only a machine without a service manager, as a container is, gets them; of MariaDB it is
+#             the programs alone
+#   root      to make a root file system of Debian: make distros
+#   image     to build the image where no container engine runs
 set -euo pipefail
 
-packages=(
-  # to build
-  build-essential ccache cmake ninja-build pkg-config dpkg-dev patch
-  liblua5.4-dev libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev zlib1g-dev
-  # to test
-  python3-venv libcmocka-dev nghttp2-server lua5.4 lua-busted lua-socket lua-sec lua-cjson openssl procps ca-certificates
-  # to lint and to fuzz
-  lua-check clang clang-format cppcheck shellcheck libclang-rt-14-dev
-)
-if [ "${1:-}" = servers ]; then
-  [ ! -d /run/systemd/system ] || exit 0
-  packages=(postgresql redis-server redis-tools mariadb-server-core mariadb-client-core)
-fi
+# packages SET: one a line. PACKAGE:PROGRAM is installed only where nobody has put that program on PATH: people have
+# kubectl from elsewhere, and two packages with one file do not go together.
+packages() {
+  case $1 in
+    build) printf '%s\n' build-essential ccache cmake ninja-build pkg-config dpkg-dev patch liblua5.4-dev \
+      libcurl4-openssl-dev libevent-dev libyaml-dev libssl-dev libzstd-dev libpcre2-dev zlib1g-dev ;;
+    test) printf '%s\n' libcmocka-dev lua5.4 lua-busted lua-socket lua-sec lua-cjson nghttp2-server openssl curl \
+      kubernetes-client:kubectl iproute2 procps ca-certificates ;;
+    lint) printf '%s\n' lua5.4 lua-check clang-format cppcheck shellcheck ;;
+    e2e) printf '%s\n' python3-venv openssl curl iproute2 procps ca-certificates ;;
+    fuzz) printf '%s\n' clang libclang-rt-dev ;;
+    servers) [ -d /run/systemd/system ] || printf '%s\n' postgresql redis-server redis-tools mariadb-server-core \
+      mariadb-client-core ;;
+    root) printf '%s\n' debootstrap ;;
+    image) printf '%s\n' buildah debootstrap ;;
+    *)
+      echo "deps: no such set of packages: $1; tools/deps.sh lists them at its head" >&2
+      exit 2
+      ;;
+  esac
+}
+
+[ $# -gt 0 ] || { echo "usage: tools/deps.sh SET…; the head of that file lists the sets" >&2; exit 2; }
+names=$(for set in "$@"; do packages "$set"; done)
+mapfile -t wanted < <(awk 'NF && !seen[$0]++' <<<"$names")
 
 missing=()
-for package in "${packages[@]}"; do
+for entry in "${wanted[@]}"; do
+  package=${entry%%:*}
+  [[ $entry != *:* ]] || ! command -v "${entry#*:}" >/dev/null || continue
   status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
   [ "$status" = "install ok installed" ] || missing+=("$package")
 done

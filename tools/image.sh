@@ -9,6 +9,7 @@
 # then without a registry, so it is made once with debootstrap and kept in the cache folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/debian.sh
 
 readonly base=docker.io/library/debian:bookworm-slim
 readonly size_max=$((15 * 1000 * 1000))
@@ -65,35 +66,11 @@ lock() {
 
 known() { buildah_ inspect --type image "$1" >/dev/null 2>&1; } # IMAGE
 
-need() { # PACKAGE…
-  local missing=() package
-  for package in "$@"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
-  done
-  [ ${#missing[@]} -gt 0 ] || return 0
-  say "installing ${missing[*]}"
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-}
-
-# Security and point updates come from where this machine has them, mirror and proxy included;
-# debootstrap alone would leave the release as it was published. Other vendors' sources stay out.
-apt_like_here() { # ROOT
-  local lines
-  # shellcheck disable=SC2016 # apt's own placeholders
-  lines=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
-    'Created-By: Packages' 'Origin: Debian' "Architecture: $(dpkg --print-architecture)" | grep ' bookworm' | sort -u) ||
-    lines=$(printf 'deb http://deb.debian.org/debian%s main\n' ' bookworm' ' bookworm-updates' '-security bookworm-security')
-  echo "$lines" >"$1/etc/apt/sources.list"
-  apt-config dump | grep -E '^Acquire::(https?::Proxy[ :]|Check-)' >"$1/etc/apt/apt.conf.d/90machine" || true
-}
-
 make_base() { # the image that the Dockerfile starts from
   local root=$scratch/base container
   ! known "$base" || return 0
   say "making the base image with debootstrap (once)"
-  debootstrap --variant=minbase bookworm "$root" >"$scratch/log" 2>&1 || { tail -n 20 "$scratch/log" >&2; exit 1; }
-  apt_like_here "$root"
+  debian_root bookworm "$root" || { tail -n 20 "$root.log" >&2; exit 1; }
   rm -rf "$root/var/cache/apt/archives/"*.deb "$root/var/lib/apt/lists/"*
   container=$(buildah_ from scratch)
   buildah_ add -q "$container" "$root" / >/dev/null
@@ -125,7 +102,7 @@ build() { # TAG [OPTION OF THE ENGINE…]
   say "building $tag with $engine"
   if [ "$engine" = buildah ]; then
     [ "$(id -u)" = 0 ] || { say "buildah in a chroot needs root"; exit 1; }
-    need buildah debootstrap
+    tools/deps.sh image >&2
     lock
     [ $# = 0 ] || buildah_ rmi --all --force >/dev/null
     make_base

@@ -31,9 +31,14 @@ verdicts() { # fails when a check has
 mapfile -t c_files < <(git ls-files '*.c' '*.h')
 mapfile -t shell_files < <(git ls-files '*.sh' .ci/run)
 
-check "clang-format" clang-format --dry-run -Werror "${c_files[@]}"
+# The form is that of one version: others place a few macros in another way.
+if clang-format --version | grep -q 'version 14\.'; then
+  check "clang-format" clang-format --dry-run -Werror "${c_files[@]}"
+else
+  check "clang-format: skipped, the sources have the form of version 14, which Debian 12 has" true
+fi
 check "cppcheck" cppcheck --quiet --std=c11 --language=c --enable=warning,portability,performance \
-  --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=varFuncNullUB --inline-suppr --error-exitcode=1 \
+  --suppress=normalCheckLevelMaxBranches --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=varFuncNullUB --inline-suppr --error-exitcode=1 \
   --suppressions-list=tools/cppcheck.txt -D_GNU_SOURCE -I host -j 2 host
 check "layers" lua5.4 tools/check-layers.lua
 check "raises" lua5.4 tools/check-raises.lua

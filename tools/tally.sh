@@ -150,20 +150,26 @@ tally_trusted() {
     --lua="$PWD/build/asan/spec/hostlua/hostlua" -o utfTerminal --pattern='_spec%.lua$' "$@"
 }
 
+# tally_closing FILE CODE: adds what the line of tally_end says that stands in FILE, the output of a command which ended with
+# that exit code. Fails where there is no such line.
+tally_closing() {
+  local line
+  line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$1" | tail -n 1)
+  [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]] || return
+  local bad=${BASH_REMATCH[2]}
+  [ "$2" = 0 ] || [ "$bad" -gt 0 ] || bad=1
+  tally_add "${BASH_REMATCH[1]}" "$bad" "${BASH_REMATCH[3]}"
+}
+
 # tally_script TITLE COMMAND…: a command that ends with the line of tally_end.
 tally_script() {
-  local out code line
+  local out code
   tally_run "$@"
-  line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$out" | tail -n 1)
-  rm -f "$out"
-  if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
-    local bad=${BASH_REMATCH[2]}
-    [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
-    tally_add "${BASH_REMATCH[1]}" "$bad" "${BASH_REMATCH[3]}"
-  else
+  tally_closing "$out" "$code" || {
     echo "FAIL $1: no result (exit $code)"
     tally_add 0 1 0
-  fi
+  }
+  rm -f "$out"
 }
 
 # tally_slowest COUNT: the time since the script began, and the slowest of $TALLY_TIMES.
