@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table script-api deploy-manifests install uninstall deploy undeploy docker-build format clean
+.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table script-api deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,14 +98,17 @@ install: ## install the CRDs into the cluster
 uninstall: ## remove the CRDs, and every object of theirs
 	$(KUBECTL) delete -f crds
 
-deploy: ## run the image in the cluster (after docker-build and a push)
-	$(KUBECTL) apply -k deploy
+deploy: ## run an image in the cluster, the one that was built and pushed (IMAGE=registry.example/moonloop:0.1); scripts stay as they are
+	@KUBECTL="$(KUBECTL)" tools/image.sh deploy "$(IMAGE)"
+
+deploy-scripts: ## put the scripts of reconcilers/ into the cluster, in place of those that run there
+	$(KUBECTL) apply -n moonloop-system -k reconcilers
 
 undeploy: ## take it out again
 	$(KUBECTL) delete -k deploy
 
 docker-build: ## build the image (docker, podman, or buildah without an engine)
-	@tools/image.sh build $(IMAGE)
+	@tools/image.sh build "$(IMAGE)"
 
 format: ## rewrite the C sources in the house's form
 	@tools/deps.sh lint

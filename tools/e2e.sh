@@ -11,15 +11,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 scratch=$(mktemp -d -t moonloop-e2e-specs.XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 
-# The specs that take longest come first, so that no server is left with one of them at the end. container_spec comes
-# last: it waits for the image.
+# The specs that take longest come first, so that no server is left with one of them at the end. deploy_spec and
+# container_spec come last: they wait for the image.
 readonly longest=(replicas auth hostile faults sharding operators_killed connection lifecycle rights scripts_configmap
   poison crash operators_namespace)
 for server in controlplane embedded; do
   {
     printf 'spec/e2e/%s_spec.lua\n' "${longest[@]}"
-    printf '%s\n' spec/e2e/*_spec.lua | grep -v /container_spec
-    echo spec/e2e/container_spec.lua
+    printf '%s\n' spec/e2e/*_spec.lua | grep -v -e /container_spec -e /deploy_spec
+    printf '%s\n' spec/e2e/deploy_spec.lua spec/e2e/container_spec.lua
   } | awk '!seen[$0]++' >"$scratch/$server"
 done
 
@@ -39,7 +39,7 @@ if [ $# -gt 0 ] || [ -n "${KUBECONFIG:-}" ]; then
 else
   tools/deps.sh servers || echo "e2e: PostgreSQL, MariaDB and Redis could not be installed; their specs are left out" >&2
   spec/e2e/controlplane/controlplane.sh build >/dev/null && spec/e2e/controlplane/controlplane.sh kubectl >/dev/null || exit
-  # container_spec builds the image, or waits until this has built it: minutes of compiling, while other specs wait.
+  # These two build the image, or wait until this has built it: minutes of compiling, while other specs wait.
   (nice -n 5 tools/image.sh build >/dev/null 2>&1 &)
   echo "end to end on a control plane and on the embedded server, and the two compared: some ten minutes"
   # Specs wait most of the time, for leases and credentials to expire: more of them run at once than there are processors.

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds the image of the Dockerfile, with an engine where one runs and without one elsewhere.
+# Builds the image of the Dockerfile, with an engine where one runs and without one elsewhere, and deploys it.
 #
-#   tools/image.sh build [TAG]     default moonloop:latest; prints the size, fails from 15 MB on
-#   tools/image.sh fresh [TAG]     the same from nothing cached: takes Debian's fixes of today
-#   tools/image.sh rootfs DIR      the built image's root filesystem, into an empty folder
+#   tools/image.sh build [TAG]         default moonloop:latest; prints the size, fails from 15 MB on
+#   tools/image.sh fresh [TAG]         the same from nothing cached: takes Debian's fixes of today
+#   tools/image.sh rootfs DIR [TAG]    the built image's root filesystem, into an empty folder
+#   tools/image.sh deploy TAG          applies deploy/ with that image, by $KUBECTL
 #
 # Without docker or podman: buildah in a chroot, root needed. The base image cannot be pulled
 # then without a registry, so it is made once with debootstrap and kept in the cache folder.
@@ -132,15 +133,45 @@ rootfs_of() { # TAG DIR
   fi
 }
 
+# Only the image that was named: a name without a registry is docker.io's to a cluster, and so somebody else's.
+deploy() { # TAG
+  local image=$1 name manifests=build/deploy
+  [[ $image =~ ^[A-Za-z0-9]([A-Za-z0-9._:/@-]*[A-Za-z0-9])?$ && $image == */* ]] || {
+    say "deploy which image? Name it with its registry, as it was built and pushed:"
+    say "  make docker-build IMAGE=registry.example/moonloop:0.1"
+    say "  make deploy IMAGE=registry.example/moonloop:0.1"
+    say "A cluster takes a name without a registry${image:+, such as $image,} from docker.io, and that image is not yours."
+    say "An image that is loaded into the nodes, and is in no registry, is named localhost/moonloop:0.1."
+    exit 2
+  }
+  name=${image%@*}
+  [[ ${name##*/} != *:* ]] || name=${name%:*}
+  rm -rf "$manifests"
+  mkdir -p build
+  cp -r deploy "$manifests" # not a base of it: kubectl before 1.21 and those after call that by two names
+  {
+    echo "images: # by tools/image.sh deploy $image"
+    echo "  - name: registry.invalid/moonloop"
+    echo "    newName: $name"
+    case $image in
+    *@*) echo "    digest: ${image#*@}" ;;
+    "$name":*) echo "    newTag: \"${image#"$name":}\"" ;;
+    *) echo "    newTag: latest" ;;
+    esac
+  } >>"$manifests/kustomization.yaml"
+  ${KUBECTL:-kubectl} apply -k "$manifests"
+}
+
 case ${1-} in
 build) build "${2:-moonloop:latest}" ;;
 fresh) build "${2:-moonloop:latest}" --pull --no-cache ;;
 rootfs)
-  [ $# = 2 ] || { say "usage: tools/image.sh rootfs DIR"; exit 2; }
-  rootfs_of moonloop:latest "$2"
+  [ $# -ge 2 ] || { say "usage: tools/image.sh rootfs DIR [TAG]"; exit 2; }
+  rootfs_of "${3:-moonloop:latest}" "$2"
   ;;
+deploy) deploy "${2-}" ;;
 *)
-  say "usage: tools/image.sh build [TAG] | fresh [TAG] | rootfs DIR"
+  say "usage: tools/image.sh build [TAG] | fresh [TAG] | rootfs DIR [TAG] | deploy TAG"
   exit 2
   ;;
 esac
