@@ -403,8 +403,14 @@ struct ml_transport *ml_transport_embedded_new(struct ml_loop *loop, struct ml_a
                                                const char *token)
 {
     struct transport_embedded *transport = ml_new(struct transport_embedded);
-    transport->seam = (struct ml_transport){embedded_submit, embedded_cancel, embedded_free,
-                                            "embedded"};
+    transport->seam = (struct ml_transport){
+        .submit = embedded_submit,
+        .cancel = embedded_cancel,
+        .free = embedded_free,
+        .host = "embedded",
+        .local = true,
+        .bookmarks = true,
+    };
     transport->loop = loop;
     transport->server = server;
     transport->authorization = token ? ml_asprintf("Bearer %s", token) : NULL;

@@ -45,6 +45,7 @@ struct ml_client {
     struct ml_list awaiting; /* struct ml_client_await */
     struct ml_timer probe;   /* until one of them is to look whether the server is back */
     struct ml_client_metrics metrics;
+    struct ml_server_clock server_clock; /* unused with `same_server` */
 };
 
 /* WAITING -> SENT -> over, or SENT -> BACKOFF -> WAITING for another attempt. REFUSED: the client
@@ -64,7 +65,7 @@ struct ml_client_call {
     void *context;
 
     struct ml_transport_call *sent;
-    int64_t sent_ns;
+    struct ml_server_clock_sent sent_at;
     int attempts;
     int status; /* 0: no head yet */
     int64_t retry_after_ms;
@@ -77,9 +78,9 @@ struct ml_client_call {
     struct ml_err refusal;
 };
 
-static int64_t client_now_ns(const struct ml_client *client)
+static struct ml_server_clock *client_server_clock(struct ml_client *client)
 {
-    return ml_clock_monotonic(ml_loop_clock(client->loop));
+    return client->same_server ? &client->same_server->server_clock : &client->server_clock;
 }
 
 /* ---- waiting for a server that can be reached ---- */
@@ -162,8 +163,9 @@ static bool call_writes(const struct ml_client_call *call)
 static void count_attempt(const struct ml_client_call *call, int status)
 {
     const struct ml_client *client = call->client;
+    int64_t now_ns = ml_clock_monotonic(ml_loop_clock(client->loop));
     ml_client_metrics_attempt(&client->metrics, call->wire.method, status,
-                              client_now_ns(client) - call->sent_ns);
+                              now_ns - call->sent_at.monotonic_ns);
 }
 
 static void client_call_set_state(struct ml_client_call *call, enum call_state state)
@@ -248,7 +250,7 @@ static void client_call_submit(struct ml_client_call *call, const struct ml_http
     ml_budget_give(call->budget, call->answer_charged);
     call->answer_charged = 0;
     call->attempts++;
-    call->sent_ns = client_now_ns(call->client);
+    call->sent_at = ml_server_clock_send(client_server_clock(call->client));
     call->sent = transport->submit(transport, &request, handler, call);
 }
 
@@ -259,6 +261,7 @@ static void on_request_head(void *context, const struct ml_http_head *head)
     call->retry_after_ms = head->retry_after_ms;
     count_attempt(call, head->status);
     ml_client_metrics_warning(&call->client->metrics, head->warning);
+    ml_server_clock_note(client_server_clock(call->client), &call->sent_at, head->date_s);
     notify_server_answered(call->client, head->status);
 }
 
@@ -305,6 +308,14 @@ static int attempt_result(const struct ml_client_call *call, const struct ml_err
     return err->kind;
 }
 
+/* A 429 that is no overload. A server that has too much to do refuses with a plain text, before it
+ * looks at the request (apiserver's server/filters, tooManyRequests); one that cannot serve this
+ * resource for now, or this object, says so in a Status. */
+static bool is_about_the_request(const struct ml_client_call *call, const struct ml_err *err)
+{
+    return call->status == 429 && err->kind == ML_ETOO_MANY && err->reason[0];
+}
+
 static int end_attempt(struct ml_client_call *call, const struct ml_err *transport_err,
                        struct ml_err *err)
 {
@@ -312,7 +323,9 @@ static int end_attempt(struct ml_client_call *call, const struct ml_err *transpo
     if (call->status == 0)
         count_attempt(call, 0);
     int r = attempt_result(call, transport_err, err);
-    if (!call->client->exempt)
+    if (is_about_the_request(call, err))
+        ml_client_pause_note_unready(&call->client->pause, call->wire.path, err);
+    else if (!call->client->exempt)
         ml_client_pause_note(&call->client->pause, call->status, r < 0 ? err->retry_after_ms : -1);
     return r;
 }
@@ -357,20 +370,33 @@ static int64_t delay_after_lost_connection(const struct ml_client_call *call)
     return add_jitter(call, LOST_DELAY_NS << (call->attempts - 1));
 }
 
+static int64_t delay_that_was_asked(const struct ml_client_call *call, int64_t asked_ms)
+{
+    int64_t delay_ms = ML_MAX(RETRY_AFTER_MS_MIN, ML_MIN(asked_ms, RETRY_AFTER_MS_MAX));
+    return add_jitter(call, delay_ms * ML_NS_PER_MS);
+}
+
 /* A write may have happened all the same. */
 static int64_t delay_after_server_error(const struct ml_client_call *call)
 {
     if (call_writes(call) || call->retry_after_ms < 0 || call->attempts >= ATTEMPTS_MAX)
         return -1;
-    int64_t delay_ms = ML_MAX(RETRY_AFTER_MS_MIN, ML_MIN(call->retry_after_ms, RETRY_AFTER_MS_MAX));
-    return add_jitter(call, delay_ms * ML_NS_PER_MS);
+    return delay_that_was_asked(call, call->retry_after_ms);
+}
+
+/* It was not executed, so a write is sent again as well. */
+static int64_t delay_after_429(const struct ml_client_call *call, const struct ml_err *err)
+{
+    if (call->client->exempt || err->retry_after_ms < 0 || call->attempts >= ATTEMPTS_MAX)
+        return -1;
+    return is_about_the_request(call, err) ? delay_that_was_asked(call, err->retry_after_ms) : 0;
 }
 
 /* Nanoseconds until the next attempt; 0: when the pause is over; below 0: this was the last. */
 static int64_t retry_delay(const struct ml_client_call *call, const struct ml_err *err)
 {
-    if (ml_client_paused(&call->client->pause) && call->status == 429)
-        return call->retry_after_ms >= 0 && call->attempts < ATTEMPTS_MAX ? 0 : -1;
+    if (call->status == 429)
+        return delay_after_429(call, err);
     if (err->http == 0)
         return err->kind == ML_ENETWORK ? delay_after_lost_connection(call) : -1;
     return err->http >= 500 ? delay_after_server_error(call) : -1;
@@ -566,6 +592,8 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     ml_timer_init(&client->probe, client->loop, let_one_probe, client);
     ml_client_pause_init(&client->pause, opts, on_pause_over, client);
     ml_client_metrics_init(&client->metrics, opts);
+    ml_server_clock_init(&client->server_clock, ml_loop_clock(client->loop), opts->log,
+                         client->same_server ? NULL : opts->metrics);
     return client;
 }
 
@@ -578,6 +606,21 @@ void ml_client_free(struct ml_client *client)
     ml_timer_stop(&client->probe);
     ml_client_metrics_fini(&client->metrics);
     free(client);
+}
+
+const struct ml_server_clock *ml_client_server_clock(const struct ml_client *client)
+{
+    return client->same_server ? &client->same_server->server_clock : &client->server_clock;
+}
+
+bool ml_client_is_local(const struct ml_client *client)
+{
+    return client->transport->local;
+}
+
+bool ml_client_has_bookmarks(const struct ml_client *client)
+{
+    return client->transport->bookmarks;
 }
 
 int ml_client_ask_fence(const struct ml_client *client, const char *method, const char *path,

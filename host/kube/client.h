@@ -6,8 +6,10 @@
  * is unknown: after ML_ENETWORK or ML_ETIMEOUT the caller must read before it decides.
  *
  * Load is bounded: a limited number of requests is in flight, and 1000 wait for a place (one more
- * is refused with ML_EUNAVAILABLE and without an http code). After a 429 nothing is sent for as
- * long as the server asked, at least a second and at most a minute. */
+ * is refused with ML_EUNAVAILABLE and without an http code). After a 429 of a server that is
+ * overloaded nothing is sent for as long as it asked, at least a second and at most a minute. A 429
+ * that is a Status object is about its request alone ("storage is (re)initializing", while a CRD is
+ * edited): only that request waits. */
 #pragma once
 
 #include "base/budget.h"
@@ -16,6 +18,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "kube/kind.h"
+#include "kube/server_clock.h"
 #include "kube/transport.h"
 
 struct ml_client;
@@ -31,12 +34,22 @@ struct ml_client_opts {
                              once; streams do not count */
     bool exempt;          /* for leases: a 429 is returned at once and pauses nothing */
     /* Another client of the same server: answers to this client also end the backoff of its waiters
-     * (ml_client_await). It must outlive all calls of this one; NULL: none. */
+     * (ml_client_await) and tell it the server's time. It must outlive all calls of this one;
+     * NULL: none. */
     struct ml_client *same_server;
 };
 
 struct ml_client *ml_client_new(const struct ml_client_opts *opts);
 void ml_client_free(struct ml_client *client); /* every call must have ended or been canceled */
+
+/* Is the server in this process? Then no connection to it can be dead. */
+bool ml_client_is_local(const struct ml_client *client);
+/* Is it known to send a bookmark to each watch once a minute? */
+bool ml_client_has_bookmarks(const struct ml_client *client);
+
+/* The server's clock, as its answers to this client and to those that name it as same_server show
+ * it; borrowed. */
+const struct ml_server_clock *ml_client_server_clock(const struct ml_client *client);
 
 /* Called before each write. 0: the write is sent. Otherwise the write fails with that error and
  * nothing is sent. NULL: no fence. */

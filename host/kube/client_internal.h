@@ -40,7 +40,7 @@ void ml_client_queue_add(struct ml_client_queue *queue, struct ml_client_waiter 
 struct ml_client_waiter *ml_client_queue_next(struct ml_client_queue *queue);
 void ml_client_queue_remove(struct ml_client_queue *queue, struct ml_client_waiter *waiter);
 
-/* After a 429 the process sends nothing at all for a while. */
+/* After a 429 of an overloaded server the process sends nothing at all for a while. */
 struct ml_client_pause {
     struct ml_loop *loop;
     struct ml_random *random;
@@ -48,7 +48,8 @@ struct ml_client_pause {
     struct ml_timer over;
     int64_t until_ns;
     bool logged;
-    struct ml_metric *count; /* or NULL */
+    int64_t unready_until_ns; /* no second line about a resource that cannot be served until then */
+    struct ml_metric *count;  /* or NULL */
 };
 
 void ml_client_pause_init(struct ml_client_pause *pause, const struct ml_client_opts *opts,
@@ -56,6 +57,10 @@ void ml_client_pause_init(struct ml_client_pause *pause, const struct ml_client_
 /* An attempt is over: its answer's code, 0 without one, and after a 429 how long the server asked
  * us to wait (below 0: no Retry-After). */
 void ml_client_pause_note(struct ml_client_pause *pause, int status, int64_t retry_after_ms);
+/* The same after a 429 that is about its request alone: nothing pauses, and a line is logged, at
+ * most one in ten seconds. */
+void ml_client_pause_note_unready(struct ml_client_pause *pause, const char *path,
+                                  const struct ml_err *err);
 bool ml_client_paused(const struct ml_client_pause *pause);
 
 /* Metrics of the client's requests, as in client-go; and the server's warnings. */

@@ -4,6 +4,7 @@
 
 #define PAUSE_MS_MIN INT64_C(1000) /* also when the server did not say, or said 0 or nonsense */
 #define PAUSE_MS_MAX INT64_C(60000)
+#define UNREADY_LOG_NS (10 * ML_NS_PER_S)
 
 /* The requests of one controller; freed when none of them waits. */
 struct ml_client_flow {
@@ -82,7 +83,7 @@ void ml_client_pause_init(struct ml_client_pause *pause, const struct ml_client_
     if (opts->metrics)
         pause->count = ml_metric_only(ml_metrics_counter(
             opts->metrics, "moonloop_throttled_total",
-            "Answers 429 of the API server, each of which paused the process.", NULL));
+            "Answers 429 of an overloaded API server, each of which paused the process.", NULL));
 }
 
 /* Up to a tenth more: clients that were refused together come back apart. */
@@ -113,4 +114,17 @@ void ml_client_pause_note(struct ml_client_pause *pause, int status, int64_t ret
         return;
     pause->until_ns = until_ns;
     ml_timer_start(&pause->over, ms * ML_NS_PER_MS);
+}
+
+void ml_client_pause_note_unready(struct ml_client_pause *pause, const char *path,
+                                  const struct ml_err *err)
+{
+    int64_t now_ns = ml_clock_monotonic(ml_loop_clock(pause->loop));
+    struct ml_str resource = {path, strcspn(path, "?")};
+    if (now_ns < pause->unready_until_ns)
+        return;
+    pause->unready_until_ns = now_ns + UNREADY_LOG_NS;
+    ml_warn(pause->log, "client",
+            "the API server cannot serve a resource for now; only its requests wait",
+            ML_STR_FIELD("path", resource), ML_ERR(err));
 }

@@ -29,4 +29,6 @@ struct ml_transport {
     void (*cancel)(struct ml_transport *transport, struct ml_transport_call *call);
     void (*free)(struct ml_transport *transport);
     const char *host; /* for metrics and messages */
+    bool local;       /* the server is in this process: no connection can break or be dead */
+    bool bookmarks;   /* it is known to send one to each watch once a minute */
 };

@@ -186,7 +186,12 @@ struct ml_transport *ml_transport_http_new(struct ml_http_client *client,
 {
     struct transport_http *transport = ml_new(struct transport_http);
     transport->host = host_of_url(ml_credentials_server(credentials));
-    transport->seam = (struct ml_transport){http_submit, http_cancel, http_free, transport->host};
+    transport->seam = (struct ml_transport){
+        .submit = http_submit,
+        .cancel = http_cancel,
+        .free = http_free,
+        .host = transport->host,
+    };
     transport->client = client;
     transport->credentials = credentials;
     return &transport->seam;

@@ -45,6 +45,14 @@ static int64_t parse_retry_after(struct ml_str value)
     return (int64_t)ML_MIN(seconds, (uint64_t)INT64_MAX / 1000) * 1000;
 }
 
+/* libcurl reads the three forms of RFC 9110, 5.6.7, and some more; 0 for others. */
+static int64_t parse_date(struct ml_str value)
+{
+    ML_AUTO_FREE char *text = ml_str_dup(value);
+    time_t seconds = curl_getdate(text, NULL);
+    return seconds > 0 ? (int64_t)seconds : 0;
+}
+
 /* The text in `299 agent "text"`, without the escapes of its quoted form; NULL when it is no
  * such warning. The caller frees it. */
 static char *parse_warning(struct ml_str value)
@@ -92,6 +100,8 @@ static void head_accept_field(struct ml_http_head_parser *parser, struct ml_str 
     struct ml_http_head *head = &parser->head;
     if (field_name_is(name, "Retry-After")) {
         head->retry_after_ms = parse_retry_after(value);
+    } else if (field_name_is(name, "Date")) {
+        head->date_s = parse_date(value);
     } else if (field_name_is(name, "Content-Type")) {
         free(parser->content_type);
         parser->content_type = ml_str_dup(value);
@@ -322,8 +332,11 @@ static void on_call_deadline(void *context)
 {
     struct ml_http_call *call = context;
     call_set_timeout(call, call_err(call));
-    /* The connection may be dead: the next request gets another one. */
+    /* The connection may be dead, and so may all others to this server: the next request must not
+     * find out about each of them. */
     curl_easy_setopt(call->easy, CURLOPT_FORBID_REUSE, 1L);
+    if (call->phase != CALL_CONNECTING)
+        ml_http_pool_leave_connections(call->pool);
     call_finish(call, call->err);
 }
 

@@ -19,6 +19,7 @@ void ml_http_client_free(struct ml_http_client *client);
 struct ml_http_head {
     int status;
     int64_t retry_after_ms; /* whole seconds only, as client-go; -1 when absent or not a number */
+    int64_t date_s;         /* Unix time in the field Date; 0 when absent or nonsense */
     struct ml_str content_type;
     struct ml_str warning; /* text of the first `Warning: 299` header, or empty */
 };

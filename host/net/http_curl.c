@@ -149,8 +149,9 @@ char *ml_http_proxy_from_env(bool https, const char *host, const char *port)
 
 /* ---- options ---- */
 
-/* A peer that vanished without a word is noticed after this, on idle connections too. */
-#define DEAD_PEER_S 30L
+/* A peer that vanished without a word is noticed after this, on idle connections too: probes begin
+ * after half of it. */
+#define DEAD_PEER_S 20L
 /* libcurl allocates both per transfer; its defaults of 16 and 64 KiB suit big files. */
 #define RECEIVE_BUFFER (16 * 1024L)
 #define SEND_BUFFER    (16 * 1024L)
@@ -176,8 +177,8 @@ static void apply_common(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, CONNECTION_IDLE_S);
     curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_opened);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, DEAD_PEER_S);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, DEAD_PEER_S / 3);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, DEAD_PEER_S / 2);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, DEAD_PEER_S / 4);
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     /* Without it, giving up a request joins the thread that still resolves its host name. */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);

@@ -161,6 +161,15 @@ static void pool_retire(struct ml_http_pool *pool)
         ml_timer_start(&pool->idle, 0);
 }
 
+void ml_http_pool_leave_connections(struct ml_http_pool *pool)
+{
+    ml_list_each (node, &pool->all->list) {
+        struct ml_http_pool *other = ml_container_of(node, struct ml_http_pool, node);
+        if (other->key == pool->key)
+            pool_retire(other);
+    }
+}
+
 static bool same_text(const char *a, const char *b)
 {
     return ml_str_eq(ml_str_of(a), ml_str_of(b));

@@ -40,5 +40,8 @@ void ml_http_pools_fini(struct ml_http_pools *pools); /* every pool must be put 
 struct ml_http_pool *ml_http_pool_get(struct ml_http_pools *pools, const struct ml_http_tls *tls,
                                       bool streaming);
 void ml_http_pool_put(struct ml_http_pool *pool);
+/* Later calls with the identity of this pool make connections of their own; calls under way go on
+ * with those they have. */
+void ml_http_pool_leave_connections(struct ml_http_pool *pool);
 /* Lets a transfer go on whose callback has paused it; what it has held back comes inside. */
 CURLcode ml_http_pool_unpause(struct ml_http_pool *pool, CURL *easy);

@@ -13,12 +13,13 @@ struct ml_endpoints_opts {
     const struct ml_log *log;    /* borrowed: its lines that could not be written are counted */
     const char *health_address;  /* "host:port"; NULL or "0": none */
     const char *metrics_address; /* the same; may equal health_address */
-    /* Is the host ready? If not, appends the reasons, one in each line. */
+    /* Is the host ready? If not, appends the reasons, one in each line. Otherwise it may append
+     * notes, which do no harm to that. */
     bool (*ready)(void *context, struct ml_buf *why);
     void *context;
 };
 
-/* /healthz, /readyz (200 "ok" or 500; ?verbose gives the reasons) and /metrics. ML_EINVALID or
+/* /healthz, /readyz (200 "ok" and notes, or 500; ?verbose gives the reasons) and /metrics. ML_EINVALID or
  * ML_EIO as ml_tcp_listen. */
 ML_NODISCARD int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints **out,
                                   struct ml_err *err);

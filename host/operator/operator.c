@@ -333,7 +333,9 @@ void ml_operator_stop(struct ml_operator *self, int64_t drain_ns, void (*done)(v
 
 bool ml_operator_ready(const struct ml_operator *self, struct ml_buf *why)
 {
-    return ml_scripts_ready(self->scripts, why);
+    bool ready = ml_scripts_ready(self->scripts, why);
+    ml_server_clock_describe(ml_client_server_clock(self->cluster.client), why);
+    return ready;
 }
 
 bool ml_operator_serves(struct ml_operator *self, struct ml_buf *why)

@@ -1,28 +1,24 @@
-/* One round after the other: ask for the time, read, renew what is due, write. webhooks.c makes it.
+/* One round after the other: read, renew what is due, write. webhooks.c makes it.
  */
 #include "operator/webhook_secret.h"
 
 #include "base/repeat.h"
-#include "codec/rfc3339.h"
 
 #define ROUND_MAX_NS  (60 * ML_NS_PER_S) /* between two rounds; shorter for short terms */
 #define ROUND_MIN_NS  ML_NS_PER_S        /* when changes bring one */
 #define RETRY_NS      (2 * ML_NS_PER_S)
-#define TIME_GOOD_NS  (3600 * ML_NS_PER_S) /* then the API server is asked again */
-#define TIME_WRONG_NS (60 * ML_NS_PER_S)   /* told in the log */
 #define MANAGED_BY    "app.kubernetes.io/managed-by"
 
-/* The API server's time, as far as it is known. */
+/* The API server's time, which decides whether it trusts a certificate. */
 struct server_clock {
     struct ml_clock clock;
     struct ml_clock *own;
-    int64_t ahead_ns;
+    const struct ml_server_clock *server;
 };
 
 struct ml_webhook_secret {
     struct ml_webhook_secret_opts opts;
     struct server_clock time;
-    int64_t time_good_until_ns;  /* monotonic */
     struct ml_client_call *call; /* NULL: none under way */
     struct ml_timer round;
     struct ml_repeat trouble;
@@ -36,7 +32,7 @@ struct ml_webhook_secret {
 static int64_t server_clock_wall(struct ml_clock *clock)
 {
     struct server_clock *self = ml_container_of(clock, struct server_clock, clock);
-    return ml_clock_wall(self->own) + self->ahead_ns;
+    return ml_server_clock_wall(self->server);
 }
 
 static int64_t server_clock_monotonic(struct ml_clock *clock)
@@ -237,56 +233,12 @@ static void read_secret(struct ml_webhook_secret *self)
     self->call = ml_client_send(self->opts.client, &request, on_read, self);
 }
 
-/* ---- the API server's time ---- */
-
-static void take_time(struct ml_webhook_secret *self, struct ml_str body)
-{
-    ML_AUTO_FREE char *created = ml_json_find_string(body, "metadata", "creationTimestamp", NULL);
-    int64_t server_ns;
-    if (!created || !ml_rfc3339_parse(ml_str_of(created), &server_ns))
-        return;
-    int64_t ahead_ns = server_ns - ml_clock_wall(self->time.own);
-    bool is_wrong = ahead_ns < -TIME_WRONG_NS || ahead_ns > TIME_WRONG_NS;
-    if (is_wrong && !self->time.ahead_ns)
-        ml_warn(self->opts.log, "host",
-                "the clock of this machine differs from the API server's; certificates of webhooks "
-                "are made by the latter",
-                ML_F("seconds", (double)-ahead_ns / (double)ML_NS_PER_S));
-    self->time.ahead_ns = is_wrong ? ahead_ns : 0; /* the timestamp has whole seconds */
-    self->time_good_until_ns = secret_now(self) + TIME_GOOD_NS;
-}
-
-static void on_time(void *context, struct ml_str body, const struct ml_err *err)
-{
-    struct ml_webhook_secret *self = context;
-    self->call = NULL;
-    if (!err)
-        take_time(self, body);
-    else if (err->kind != ML_EFORBIDDEN && err->kind != ML_EINVALID) {
-        end_bad_round(self, err);
-        return;
-    }
-    read_secret(self); /* without the right to ask: by our own clock */
-}
-
-static void ask_time(struct ml_webhook_secret *self)
-{
-    struct ml_client_request request = request_of(self, ML_VERB_CREATE);
-    request.dry_run = true;
-    request.body = ML_STR("{\"apiVersion\":\"v1\",\"kind\":\"Secret\","
-                          "\"metadata\":{\"generateName\":\"moonloop-time-\"}}");
-    self->call = ml_client_send(self->opts.client, &request, on_time, self);
-}
-
 static void on_round(void *context)
 {
     struct ml_webhook_secret *self = context;
     self->round_ns = secret_now(self);
     self->again = false;
-    if (self->opts.may_write(self->opts.context) && secret_now(self) >= self->time_good_until_ns)
-        ask_time(self);
-    else
-        read_secret(self);
+    read_secret(self);
 }
 
 /* Somebody changed the Secret, or this process did: looked at now, but once a second at most. */
@@ -307,8 +259,8 @@ struct ml_webhook_secret *ml_webhook_secret_new(const struct ml_webhook_secret_o
     self->time = (struct server_clock){
         .clock = {.monotonic_ns = server_clock_monotonic, .wall_ns = server_clock_wall},
         .own = ml_loop_clock(opts->loop),
+        .server = ml_client_server_clock(opts->client),
     };
-    self->time_good_until_ns = INT64_MIN;
     ml_timer_init(&self->round, opts->loop, on_round, self);
     return self;
 }

@@ -6,6 +6,8 @@
 #include "codec/rfc3339.h"
 #include "state/watch_event.h"
 
+/* A server that starts may forbid what it will allow, so the watch is not given up for good. */
+#define WATCH_FORBIDDEN_NS (60 * ML_NS_PER_S)
 #define DURATION_S_MAX INT64_C(2147483647) /* the field is an int32 */
 #define TIMEOUT_NS_MIN ML_NS_PER_S
 #define LINE_MAX_BYTES ((size_t)256 * 1024)
@@ -132,7 +134,8 @@ static void lease_watch_on_done(void *context, const struct ml_err *err)
 {
     struct lease_hold *hold = context;
     hold->watch = NULL;
-    hold->watch_forbidden = err && err->kind == ML_EFORBIDDEN;
+    if (err && err->kind == ML_EFORBIDDEN)
+        hold->watch_again_ns = lease_hold_now(hold) + WATCH_FORBIDDEN_NS;
 }
 
 static char *lease_watch_path(const char *ns, const char *parameter, const char *selector)
@@ -141,7 +144,7 @@ static char *lease_watch_path(const char *ns, const char *parameter, const char 
     ml_kind_path(&ml_kind_lease, ml_str_of(ns), ML_STR(""), ML_STR(""), &path);
     ml_url_query(&path, parameter, ml_str_of(selector));
     ml_url_query(&path, "watch", ML_STR("1"));
-    ml_url_query(&path, "timeoutSeconds", ML_STR("300"));
+    ml_url_query(&path, "timeoutSeconds", ML_STR("20"));
     return ml_buf_take(&path);
 }
 
@@ -152,9 +155,9 @@ void lease_hold_watch(struct lease_hold *hold)
     static const struct ml_http_deadlines deadlines = {
         .connect_ms = 10000,
         .first_byte_ms = 10000,
-        .total_ms = 330000, /* the server ends it after 300 s */
+        .total_ms = 25000, /* the server ends it after 20 s, or the connection is dead */
     };
-    if (hold->watch || hold->watch_forbidden)
+    if (hold->watch || lease_hold_now(hold) < hold->watch_again_ns)
         return;
     ml_json_lines_fini(&hold->lines);
     ml_json_lines_init(&hold->lines, LINE_MAX_BYTES);

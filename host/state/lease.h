@@ -107,7 +107,7 @@ struct lease_hold {
     struct ml_client_call *watch; /* NULL: not watching */
     struct ml_json_lines lines;
     char *watch_path;
-    bool watch_forbidden; /* it was refused, and is not tried again */
+    int64_t watch_again_ns; /* it was forbidden, and is not tried again before, monotonic */
 
     void (*released)(void *context);
     void *released_context;

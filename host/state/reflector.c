@@ -6,16 +6,23 @@
 
 #include <stdio.h>
 
-#define SLOW_RETRY_NS   (10 * ML_NS_PER_S) /* for errors that a person has to fix: 403, 404 */
 #define SHORT_WATCH_NS  (1 * ML_NS_PER_S)
 #define FLAPPING_MAX    5  /* so many short watches in a row are resumed at once */
 #define BOOKMARK_IDLE_S 75 /* a bookmark comes each 60 s, the server's history holds 75 s */
 #define SILENCE_NS      (300 * ML_NS_PER_S) /* the least a watch is asked to last */
 #define NO_BOOKMARK_NS  (150 * ML_NS_PER_S) /* two bookmarks that did not come */
-#define WATCH_MIN_S     300
-#define WATCH_MAX_S     600
+/* Seconds that the server is asked to keep a watch open. Before the end it sends a bookmark, and
+ * then the end: a connection that brings neither is dead (docs/decisions/0027). */
+#define WATCH_MIN_S   16
+#define WATCH_MAX_S   20
+#define WATCH_GRACE_S 5 /* for the end to arrive */
+/* Of a server in this process, to which no connection can die: as client-go. */
+#define LOCAL_MIN_S    300
+#define LOCAL_MAX_S    600
+#define LOCAL_GRACE_S  10
 #define STREAM_FIRST_S  30 /* for the first event of a streaming list */
 #define STREAM_NEXT_S   10 /* for the one after, the bookmark at the end included */
+#define STREAM_TAIL_S   10 /* that its connection goes on as a watch, which the next one takes over */
 
 struct ml_reflector {
     struct ml_reflector_opts opts;
@@ -25,19 +32,23 @@ struct ml_reflector {
     struct ml_timer retry;
     int64_t retry_ns; /* when it is due, monotonic */
     struct ml_client_await await;
-    struct ml_backoff backoff;
-    struct ml_backoff after_answer; /* counted from when the server answered somebody */
-    bool in_trouble;                /* it was reported */
+    struct reflector_delays delays;
+    bool in_trouble;    /* it was reported */
+    bool watch_refused; /* that trouble: only a watch can end it */
 
     char *version; /* everything up to it has been reported; NULL before the first list */
+    struct ml_object *newest; /* the last change reported, a reference; NULL: a deletion, or none */
+    bool doubted; /* the server was away since: its store may have been restored */
     struct reflector_epoch epoch;
 
     struct reflector_list list;
 
     struct ml_json_lines lines;
     struct ml_timer idle;
+    struct ml_timer settled; /* the watch is open for so long that it works */
     int64_t opened_ns;
-    int64_t timeout_s;          /* asked of the server for this watch */
+    int64_t timeout_s;          /* that this watch lasts */
+    bool tail;                  /* it is what follows in a streaming list */
     size_t events;              /* of this watch */
     size_t flapping;            /* watches before this one that ended within a second */
     int64_t heard_ns;           /* the last list, event or bookmark, of whatever watch */
@@ -60,24 +71,17 @@ static void reflector_on_server_answers(void *context, bool answered)
     int64_t now_ns = ml_clock_monotonic(self->clock);
     int64_t delay_ns = 0;
     if (answered)
-        delay_ns = ml_backoff_next(&self->after_answer, self->opts.random, now_ns);
+        delay_ns = reflector_delay_after_answer(&self->delays, self->opts.random, now_ns);
     reflector_retry_after(self, ML_MIN(delay_ns, self->retry_ns - now_ns));
 }
 
-/* How long to wait before the next step: what the server asked for, or our own backoff. */
-static int64_t reflector_delay_ns(struct ml_reflector *self, const struct ml_err *err)
+/* The cache is current, or will be: not said at the head of an answer, since a server that has
+ * restarted opens each watch and ends it with an ERROR event. */
+static void reflector_end_trouble(struct ml_reflector *self)
 {
-    if (!self->step.wait)
-        return 0;
-    if (err && err->retry_after_ms >= 0) {
-        int64_t asked_ns = ML_MIN(err->retry_after_ms, 60000) * ML_NS_PER_MS;
-        asked_ns = ML_MAX(asked_ns, ML_NS_PER_S);
-        return asked_ns +
-               ml_random_between(self->opts.random, 0, asked_ns / 2); /* not all at once */
-    }
-    if (err && (err->kind == ML_ENOT_FOUND || err->kind == ML_EFORBIDDEN))
-        return SLOW_RETRY_NS + ml_random_between(self->opts.random, 0, ML_NS_PER_S);
-    return ml_backoff_next(&self->backoff, self->opts.random, ml_clock_monotonic(self->clock));
+    if (self->in_trouble)
+        self->opts.handler->trouble(self->opts.context, NULL, 0);
+    self->in_trouble = self->watch_refused = false;
 }
 
 /* Ends that the next step repairs at once, and that need not be reported. */
@@ -96,22 +100,24 @@ static void reflector_end(struct ml_reflector *self, enum reflector_end how,
                           const struct ml_err *err)
 {
     const struct ml_reflector_opts *opts = &self->opts;
+    enum reflector_cause cause = reflector_cause_of(how, err);
+    int64_t now_ns = ml_clock_monotonic(self->clock), delay_ns = 0;
     bool watched = self->step.watch;
     self->step = reflector_next(&self->step, how, reflector_lists_by_stream(self));
     if (!self->version && !self->step.watch)
         self->step.any_version = true;
+    self->doubted = self->doubted || cause == CAUSE_AWAY;
     opts->handler->turn(opts->context, watched, reflector_end_name(how), !self->step.watch);
-    /* The watch had worked: the next failure starts a new backoff. */
-    if (how == WATCH_ENDED)
-        self->backoff = self->after_answer = (struct ml_backoff){0};
-    int64_t delay_ns = reflector_delay_ns(self, err);
+    if (self->step.wait)
+        delay_ns = reflector_delay(&self->delays, how, err, opts->random, now_ns);
     if (err && !reflector_end_is_quiet(how)) {
         self->in_trouble = true;
+        self->watch_refused = watched && cause == CAUSE_REFUSED;
         opts->handler->trouble(opts->context, err, delay_ns / ML_NS_PER_MS);
     }
     reflector_retry_after(self, delay_ns);
-    if (err && ml_client_unanswered(err)) {
-        self->await.probes = err->kind == ML_ENETWORK;
+    if (err && cause == CAUSE_AWAY && err->retry_after_ms < 0) {
+        self->await.probes = ml_client_unanswered(err);
         ml_client_await(opts->client, &self->await);
     }
 }
@@ -138,6 +144,15 @@ static void reflector_advance(struct ml_reflector *self, const char *version)
         reflector_set_version(self, version);
 }
 
+/* `object` NULL: a change that no object shows. */
+static void reflector_set_newest(struct ml_reflector *self, struct ml_object *object)
+{
+    if (object && self->newest && ml_rv_older(ml_object_rv(object), ml_object_rv(self->newest)))
+        return;
+    ml_object_unref(self->newest);
+    self->newest = object ? ml_object_ref(object) : NULL;
+}
+
 static int reflector_publish(struct ml_reflector *self, const char *version, struct ml_err *err)
 {
     const struct ml_reflector_opts *opts = &self->opts;
@@ -156,6 +171,12 @@ static int reflector_publish(struct ml_reflector *self, const char *version, str
     opts->handler->replace(opts->context, &self->list.objects, ml_rv_parse(ml_str_of(version)));
     reflector_set_version(self, version);
     self->heard_ns = now_ns;
+    reflector_set_newest(self, NULL);
+    ml_set_each (&self->list.objects, cursor, object)
+        reflector_set_newest(self, object);
+    self->doubted = false;
+    if (!self->watch_refused)
+        reflector_end_trouble(self);
     return 0;
 }
 
@@ -230,6 +251,26 @@ static void reflector_start_list(struct ml_reflector *self)
     list_request_page(self);
 }
 
+/* ---- the time of a watch ---- */
+
+static bool watch_is_local(const struct ml_reflector *self)
+{
+    return ml_client_is_local(self->opts.client);
+}
+
+static void watch_restart_idle_timer(struct ml_reflector *self)
+{
+    int64_t limit_s = self->timeout_s + WATCH_GRACE_S;
+    if (self->step.stream)
+        limit_s = self->events > 0 ? STREAM_NEXT_S : STREAM_FIRST_S;
+    else if (watch_is_local(self))
+        limit_s = (self->bookmarks ? BOOKMARK_IDLE_S : self->timeout_s + LOCAL_GRACE_S) +
+                  ml_random_between(self->opts.random, 0, 5);
+    else if (self->tail)
+        limit_s = STREAM_TAIL_S;
+    ml_timer_start(&self->idle, limit_s * ML_NS_PER_S);
+}
+
 /* ---- LIST as a stream ----
  * A watch that begins with what is there (KEP-3157): the initial events fill the list, which is
  * published at the bookmark that says it is whole. */
@@ -249,24 +290,17 @@ static int stream_complete(struct ml_reflector *self, const char *version, struc
 {
     int r = reflector_publish(self, version, err);
     reflector_list_clear(&self->list);
-    if (r < 0)
+    if (r < 0) {
         self->verdict = LIST_BEHIND;
-    else
-        self->step = reflector_next(&self->step, LIST_COMPLETE, true);
-    return r;
+        return r;
+    }
+    self->step = reflector_next(&self->step, LIST_COMPLETE, true);
+    self->tail = true;
+    watch_restart_idle_timer(self);
+    return 0;
 }
 
 /* ---- WATCH: lines ---- */
-
-static void watch_restart_idle_timer(struct ml_reflector *self)
-{
-    int64_t limit_s = self->bookmarks ? BOOKMARK_IDLE_S : self->timeout_s + 10;
-    if (self->step.stream)
-        limit_s = self->events > 0 ? STREAM_NEXT_S : STREAM_FIRST_S;
-    else
-        limit_s += ml_random_between(self->opts.random, 0, 5);
-    ml_timer_start(&self->idle, limit_s * ML_NS_PER_S);
-}
 
 /* Returns the object's version, which the caller frees; NULL when it has none. */
 static char *watch_notify_object(struct ml_reflector *self, const struct watch_event *event)
@@ -274,10 +308,12 @@ static char *watch_notify_object(struct ml_reflector *self, const struct watch_e
     const struct ml_reflector_opts *opts = &self->opts;
     struct ml_object *object;
     bool readable = reflector_read(opts, event->object, &object);
-    if (object && event->type == WATCH_DELETED)
+    bool deleted = event->type == WATCH_DELETED;
+    if (object && deleted)
         opts->handler->remove(opts->context, object);
     else if (readable)
         opts->handler->upsert(opts->context, object);
+    reflector_set_newest(self, readable && !deleted ? object : NULL);
     char *version = readable ? ml_str_dup(ml_object_rv(object))
                              : watch_event_version(event->object);
     ml_object_unref(object);
@@ -328,6 +364,8 @@ static int watch_accept_event(struct ml_reflector *self, const struct watch_even
     /* Initial events come in no order: their versions do not say how far we are. */
     if (version && *version && !listing)
         reflector_advance(self, version);
+    if (!self->step.stream)
+        reflector_end_trouble(self);
     return 0;
 }
 
@@ -349,11 +387,19 @@ static void watch_on_open(void *context)
 {
     struct ml_reflector *self = context;
     self->opened_ns = ml_clock_monotonic(self->clock);
-    /* Only now, not after the list: without the right to watch, listing does not help. */
-    if (self->in_trouble)
-        self->opts.handler->trouble(self->opts.context, NULL, 0);
-    self->in_trouble = false;
+    ml_timer_start(&self->settled, SHORT_WATCH_NS);
     watch_restart_idle_timer(self);
+}
+
+/* What is wrong with a watch is said at once; one that is open for a second works, even if nothing
+ * happens. */
+static void watch_on_settled(void *context)
+{
+    struct ml_reflector *self = context;
+    if (self->step.stream)
+        return;
+    self->delays = (struct reflector_delays){0};
+    reflector_end_trouble(self);
 }
 
 static int watch_on_data(void *context, struct ml_str piece, struct ml_err *err)
@@ -362,7 +408,8 @@ static int watch_on_data(void *context, struct ml_str piece, struct ml_err *err)
     int r = ml_json_lines_feed(&self->lines, piece, watch_accept_line, self, err);
     if (r < 0 && self->verdict == WATCH_ENDED)
         self->verdict = WATCH_FAILED;
-    watch_restart_idle_timer(self);
+    if (self->step.stream || watch_is_local(self))
+        watch_restart_idle_timer(self);
     return r;
 }
 
@@ -410,6 +457,7 @@ static void watch_on_done(void *context, const struct ml_err *err)
     struct ml_reflector *self = context;
     self->call = NULL;
     ml_timer_stop(&self->idle);
+    ml_timer_stop(&self->settled);
     ml_json_lines_fini(&self->lines); /* an unfinished line with it */
     enum reflector_end how = watch_classify_end(self, err);
     reflector_list_clear(&self->list);
@@ -424,6 +472,10 @@ static void watch_on_idle(void *context)
     struct ml_err silent;
     ml_err_set(&silent, ML_ETIMEOUT, "the watch went silent");
     ml_client_cancel(ml_take(&self->call));
+    if (self->tail) { /* as if the server had ended it */
+        watch_on_done(self, NULL);
+        return;
+    }
     if (self->step.stream) {
         self->opts.server->no_streams = true;
         self->verdict = STREAM_REFUSED;
@@ -431,7 +483,15 @@ static void watch_on_idle(void *context)
     watch_on_done(self, &silent);
 }
 
-static void reflector_start_watch(struct ml_reflector *self)
+static int64_t watch_choose_timeout(const struct ml_reflector *self)
+{
+    if (watch_is_local(self))
+        return ml_random_between(self->opts.random, LOCAL_MIN_S, LOCAL_MAX_S);
+    return ml_random_between(self->opts.random, WATCH_MIN_S, WATCH_MAX_S);
+}
+
+/* `version`: where it begins. */
+static void reflector_start_watch(struct ml_reflector *self, const char *version)
 {
     const struct ml_client_stream handler = {
         .open = watch_on_open,
@@ -440,20 +500,79 @@ static void reflector_start_watch(struct ml_reflector *self)
         .accept = reflector_accept(&self->opts, false),
     };
     ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
-    self->timeout_s = ml_random_between(self->opts.random, WATCH_MIN_S, WATCH_MAX_S);
+    self->timeout_s = watch_choose_timeout(self);
     if (self->step.stream && self->step.any_version)
         self->opts.handler->listing(self->opts.context);
-    reflector_watch_url(&self->opts, &self->step, self->version, self->timeout_s, &url);
+    /* Where the list may take longer, its own silence ends a stream. */
+    int64_t asked_s = self->step.stream ? LOCAL_MAX_S : self->timeout_s;
+    reflector_watch_url(&self->opts, &self->step, version, asked_s, &url);
     const struct ml_http_deadlines deadlines = {
         .connect_ms = 10000,
-        .first_byte_ms = 60000,
-        .total_ms = (self->timeout_s + 30) * 1000,
+        .first_byte_ms = (WATCH_MAX_S + WATCH_GRACE_S) * 1000,
+        .total_ms = (asked_s + WATCH_GRACE_S) * 1000,
     };
     self->opened_ns = -1;
     self->events = 0;
+    self->tail = false;
     self->verdict = WATCH_ENDED;
     ml_json_lines_init(&self->lines, ML_OBJECT_SIZE_MAX);
     self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), &deadlines, &handler, self);
+}
+
+/* ---- before a watch is resumed ----
+ * A store that was restored from a backup accepts a watch from a version that it has not reached,
+ * and says nothing of what happens until it has. So the server is first asked for the newest object
+ * that it showed: if that is as it was, its history up to there is ours, and the watch begins
+ * there. Else a list follows. */
+
+static void doubt_on_done(void *context, const struct ml_err *err)
+{
+    struct ml_reflector *self = context;
+    struct ml_err bad = ML_ERR_INIT;
+    self->call = NULL;
+    if (!err && reflector_list_close_page(&self->list, &bad) < 0)
+        err = &bad;
+    bool same = !err && reflector_list_confirms(&self->list, self->newest, self->version);
+    if (!err)
+        reflector_epoch_check(&self->epoch, self->version, self->list.version,
+                              ml_clock_monotonic(self->clock));
+    reflector_list_clear(&self->list);
+    if (same) {
+        self->doubted = false;
+        ML_AUTO_FREE char *version = ml_str_dup(ml_object_rv(self->newest));
+        reflector_start_watch(self, version);
+    } else {
+        reflector_end(self, err ? watch_classify_refusal(self, err) : WATCH_DOUBTED, err);
+    }
+}
+
+static void reflector_ask_for_newest(struct ml_reflector *self)
+{
+    static const struct ml_http_deadlines deadlines = {
+        .connect_ms = 10000,
+        .first_byte_ms = 10000,
+        .idle_ms = 10000,
+    };
+    const struct ml_client_stream handler = {
+        .data = list_on_data,
+        .done = doubt_on_done,
+        .accept = reflector_accept(&self->opts, true),
+    };
+    ML_AUTO(ml_buf_fini) struct ml_buf url = ML_BUF_INIT;
+    reflector_list_clear(&self->list);
+    reflector_object_url(&self->opts, self->newest, &url);
+    reflector_list_open_page(&self->list);
+    self->call = ml_client_stream(self->opts.client, ml_buf_cstr(&url), &deadlines, &handler, self);
+}
+
+static void reflector_resume_watch(struct ml_reflector *self)
+{
+    if (!self->doubted)
+        reflector_start_watch(self, self->version);
+    else if (self->newest)
+        reflector_ask_for_newest(self);
+    else
+        reflector_end(self, WATCH_DOUBTED, NULL);
 }
 
 /* ---- life ---- */
@@ -462,8 +581,10 @@ static void reflector_run_step(void *context)
 {
     struct ml_reflector *self = context;
     ml_client_await_stop(&self->await);
-    if (self->step.watch || self->step.stream)
-        reflector_start_watch(self);
+    if (self->step.watch)
+        reflector_resume_watch(self);
+    else if (self->step.stream)
+        reflector_start_watch(self, self->version);
     else
         reflector_start_list(self);
 }
@@ -474,10 +595,12 @@ struct ml_reflector *ml_reflector_new(const struct ml_reflector_opts *opts)
     self->opts = *opts;
     self->clock = ml_loop_clock(opts->loop);
     self->step = reflector_first(reflector_lists_by_stream(self));
+    self->bookmarks = ml_client_has_bookmarks(opts->client);
     ml_timer_init(&self->retry, opts->loop, reflector_run_step, self);
     self->await = (struct ml_client_await){.again = reflector_on_server_answers, .context = self};
     reflector_list_init(&self->list, &self->opts);
     ml_timer_init(&self->idle, opts->loop, watch_on_idle, self);
+    ml_timer_init(&self->settled, opts->loop, watch_on_settled, self);
     reflector_run_step(self);
     return self;
 }
@@ -491,8 +614,10 @@ void ml_reflector_free(struct ml_reflector *self)
     ml_client_await_stop(&self->await);
     ml_timer_stop(&self->retry);
     ml_timer_stop(&self->idle);
+    ml_timer_stop(&self->settled);
     ml_json_lines_fini(&self->lines);
     reflector_list_clear(&self->list);
+    ml_object_unref(self->newest);
     reflector_epoch_fini(&self->epoch);
     free(self->version);
     free(self);

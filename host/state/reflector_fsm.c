@@ -2,13 +2,18 @@
  * than what is known, and how long it waits after a failure. Called by reflector.c. */
 #include "state/reflector_fsm.h"
 
+#include "kube/client.h"
 #include "kube/object.h"
 
-#define MOVING_NS        (30 * ML_NS_PER_S)
-#define STANDING_NS      (600 * ML_NS_PER_S)
-#define BACKOFF_FIRST_NS (800 * ML_NS_PER_MS)
+#define RESTORED_NS      (3 * ML_NS_PER_S)
 #define BACKOFF_MAX_NS   (30 * ML_NS_PER_S)
 #define BACKOFF_RESET_NS (120 * ML_NS_PER_S)
+#define ORDINARY_NS      (800 * ML_NS_PER_MS)
+#define GONE_NS          (100 * ML_NS_PER_MS)
+#define BRISK_NS         (1 * ML_NS_PER_S)  /* and up to as much again, at random */
+#define BRISK_FOR_NS     (60 * ML_NS_PER_S) /* what a server that starts needs at most */
+#define REFUSED_NS       (10 * ML_NS_PER_S) /* then: a person has to mend it */
+#define RETURN_NS        (200 * ML_NS_PER_MS) /* all kinds come back within this */
 
 const char *reflector_end_name(enum reflector_end end)
 {
@@ -76,6 +81,8 @@ static struct reflector_step step_after_watch(enum reflector_end end, bool strea
         return watch;
     if (end == WATCH_SILENT)
         return list_step(false, streams);
+    if (end == WATCH_DOUBTED) /* an older version must not be asked for: it may be another history */
+        return list_step(true, streams);
     if (end == WATCH_HASTY || end == WATCH_THROTTLED)
         return step_after_wait(watch);
     /* Also for "gone": the server tells every client at the same moment, and they must not all list
@@ -113,8 +120,7 @@ enum reflector_age reflector_epoch_check(struct reflector_epoch *epoch, const ch
         epoch->since_ns = now_ns;
         return AGE_BEHIND;
     }
-    bool moves = ml_rv_older(ml_str_of(epoch->shown), ml_str_of(shown));
-    if (now_ns - epoch->since_ns < (moves ? MOVING_NS : STANDING_NS))
+    if (now_ns - epoch->since_ns < RESTORED_NS)
         return AGE_BEHIND;
     reflector_epoch_fini(epoch);
     return AGE_RESTORED;
@@ -122,12 +128,67 @@ enum reflector_age reflector_epoch_check(struct reflector_epoch *epoch, const ch
 
 /* ---- delays ---- */
 
-int64_t ml_backoff_next(struct ml_backoff *backoff, struct ml_random *random, int64_t now_ns)
+int64_t ml_backoff_next(struct ml_backoff *backoff, int64_t first_ns, struct ml_random *random,
+                        int64_t now_ns)
 {
     if (backoff->delay_ns == 0 || now_ns - backoff->last_ns > BACKOFF_RESET_NS)
-        backoff->delay_ns = BACKOFF_FIRST_NS;
+        backoff->delay_ns = first_ns;
     int64_t delay_ns = backoff->delay_ns + ml_random_between(random, 0, backoff->delay_ns);
     backoff->delay_ns = ML_MIN(backoff->delay_ns * 2, BACKOFF_MAX_NS);
     backoff->last_ns = now_ns + delay_ns;
     return delay_ns;
+}
+
+enum reflector_cause reflector_cause_of(enum reflector_end end, const struct ml_err *err)
+{
+    if (end == WATCH_GONE || end == LIST_GONE)
+        return CAUSE_GONE;
+    if (end == WATCH_BEHIND || end == LIST_BEHIND)
+        return CAUSE_BEHIND;
+    if (!err)
+        return CAUSE_OTHER;
+    if (ml_client_unanswered(err) || err->http >= 500)
+        return CAUSE_AWAY;
+    if (err->kind == ML_ENOT_FOUND || err->kind == ML_EFORBIDDEN || err->kind == ML_EUNAUTHORIZED)
+        return CAUSE_REFUSED;
+    return CAUSE_OTHER;
+}
+
+static int64_t delay_when_refused(struct reflector_delays *delays, const struct ml_err *err,
+                                  struct ml_random *random, int64_t now_ns)
+{
+    if (delays->refused_ns == 0)
+        delays->refused_ns = now_ns;
+    /* A kind that does not exist costs the server nothing, and may be made at any moment. */
+    bool brisk = err->kind == ML_ENOT_FOUND || now_ns - delays->refused_ns < BRISK_FOR_NS;
+    return (brisk ? BRISK_NS : REFUSED_NS) + ml_random_between(random, 0, BRISK_NS);
+}
+
+int64_t reflector_delay(struct reflector_delays *delays, enum reflector_end end,
+                        const struct ml_err *err, struct ml_random *random, int64_t now_ns)
+{
+    enum reflector_cause cause = reflector_cause_of(end, err);
+    if (err && err->retry_after_ms >= 0) {
+        int64_t asked_ns = ML_MIN(err->retry_after_ms, 60000) * ML_NS_PER_MS;
+        asked_ns = ML_MAX(asked_ns, ML_NS_PER_S);
+        return asked_ns + ml_random_between(random, 0, asked_ns / 2); /* not all at once */
+    }
+    if (cause == CAUSE_REFUSED)
+        return delay_when_refused(delays, err, random, now_ns);
+    if (cause == CAUSE_BEHIND)
+        return BRISK_NS + ml_random_between(random, 0, BRISK_NS);
+    return ml_backoff_next(&delays->backoff[cause], cause == CAUSE_GONE ? GONE_NS : ORDINARY_NS,
+                           random, now_ns);
+}
+
+int64_t reflector_delay_after_answer(struct reflector_delays *delays, struct ml_random *random,
+                                     int64_t now_ns)
+{
+    if (delays->answered_ns == 0) {
+        delays->answered_ns = now_ns;
+        return ml_random_between(random, 0, RETURN_NS);
+    }
+    if (now_ns - delays->answered_ns < BRISK_FOR_NS)
+        return ORDINARY_NS + ml_random_between(random, 0, ORDINARY_NS);
+    return ml_backoff_next(&delays->after_answer, ORDINARY_NS, random, now_ns);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/random.h"
 #include "base/str.h"
 
@@ -20,6 +21,7 @@
     X(WATCH_SHORT, "short")   /* within a second and without an event: something is wrong */       \
     X(WATCH_SILENT, "silent") /* for long not even a bookmark came: a server that was restored to  \
                                  an earlier state says nothing to a version it has not reached */  \
+    X(WATCH_DOUBTED, "doubted") /* before a watch is resumed: the server may have been restored */ \
     X(WATCH_BEHIND, "behind") /* a bookmark older than what is known */                            \
     X(WATCH_GONE, "gone")     /* 410: our version was compacted away */                            \
     X(WATCH_THROTTLED, "throttled") /* refused for now: the version is still good */               \
@@ -53,10 +55,11 @@ struct reflector_step reflector_first(bool streams);
 
 /* ---- epochs ---- */
 
-/* Decides what to do with a consistent list that is older than the known version. A server that is
- * behind shows an old state for a while; it must not be applied, or scripts would see the past. A
- * server that was restored from a backup stays at the old state and continues from there: a new
- * epoch, in which versions begin lower. */
+/* Decides what to do with a consistent list that is older than the known version. A list at the
+ * most recent version is a quorum read, so a store that shows an older one was restored from a
+ * backup and continues from there: a new epoch, in which versions begin lower. One such answer may
+ * come from another server (a load balancer that is set up anew), so a second one has to confirm it
+ * (docs/decisions/0027). */
 struct reflector_epoch {
     char *shown;      /* the first older version that was shown; NULL: none */
     int64_t since_ns; /* when, monotonic */
@@ -69,15 +72,14 @@ enum reflector_age {
 };
 
 /* `known` is the version up to which everything was reported, or NULL; `shown` that of a complete
- * list. RESTORED: the server has been older for 30 s and moves on from there, or for 10 minutes
- * and stands still. */
+ * list at the most recent version. RESTORED: the server has been older for 3 s. */
 enum reflector_age reflector_epoch_check(struct reflector_epoch *epoch, const char *known,
                                          const char *shown, int64_t now_ns);
 void reflector_epoch_fini(struct reflector_epoch *epoch);
 
 /* ---- delays ---- */
 
-/* Growing delays between failures: 800 ms doubling to 30 s, each drawn from once to twice that
+/* Growing delays between failures: `first_ns`, doubling to 30 s, each drawn from once to twice that
  * (client-go's reflector); back to the start after two minutes without a failure (kube-rs), and
  * whenever its owner zeroes it, because what had failed works. */
 struct ml_backoff {
@@ -86,4 +88,34 @@ struct ml_backoff {
 };
 
 /* How long to wait after one more failure. */
-int64_t ml_backoff_next(struct ml_backoff *backoff, struct ml_random *random, int64_t now_ns);
+int64_t ml_backoff_next(struct ml_backoff *backoff, int64_t first_ns, struct ml_random *random,
+                        int64_t now_ns);
+
+/* Why a reflector waits. Each cause has its own backoff: how long the server was away says nothing
+ * about a version that was compacted. */
+enum reflector_cause {
+    CAUSE_GONE,    /* the version is no longer there; a list mends that */
+    CAUSE_BEHIND,  /* the server shows an old state */
+    CAUSE_REFUSED, /* 401, 403, 404: also what a server that starts answers for a while */
+    CAUSE_AWAY,    /* no answer, or a 5xx: the server may be down */
+    CAUSE_OTHER,
+    REFLECTOR_CAUSES
+};
+
+enum reflector_cause reflector_cause_of(enum reflector_end end, const struct ml_err *err);
+
+/* Zeroed: nothing has failed since the watch worked. */
+struct reflector_delays {
+    struct ml_backoff backoff[REFLECTOR_CAUSES];
+    struct ml_backoff after_answer;
+    int64_t refused_ns;  /* monotonic: since when it is refused; 0: it is not */
+    int64_t answered_ns; /* monotonic: when the server answered somebody again; 0: not yet */
+};
+
+/* How long to wait before the next step, which `err` made necessary. */
+int64_t reflector_delay(struct reflector_delays *delays, enum reflector_end end,
+                        const struct ml_err *err, struct ml_random *random, int64_t now_ns);
+/* The same when the server was away and now answers somebody: some paths may never work again, so
+ * the delay grows, but not in the first minute. */
+int64_t reflector_delay_after_answer(struct reflector_delays *delays, struct ml_random *random,
+                                     int64_t now_ns);

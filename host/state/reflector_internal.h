@@ -13,6 +13,10 @@ void reflector_list_url(const struct ml_reflector_opts *opts, const struct refle
 void reflector_watch_url(const struct ml_reflector_opts *opts, const struct reflector_step *step,
                          const char *version, int64_t timeout_s, struct ml_buf *url);
 
+/* A list at the most recent version of that object alone. */
+void reflector_object_url(const struct ml_reflector_opts *opts, struct ml_object *object,
+                          struct ml_buf *url);
+
 /* The Accept field; NULL: plain JSON. */
 const char *reflector_accept(const struct ml_reflector_opts *opts, bool list);
 
@@ -41,3 +45,6 @@ void reflector_list_add(struct reflector_list *list, struct ml_str raw);
 /* A page: open, feed to `page`, close. After close, `next` tells whether another one follows. */
 void reflector_list_open_page(struct reflector_list *list);
 ML_NODISCARD int reflector_list_close_page(struct reflector_list *list, struct ml_err *err);
+/* Does a complete list show `object` as it is here, and no version older than `version`? */
+bool reflector_list_confirms(const struct reflector_list *list, struct ml_object *object,
+                             const char *version);

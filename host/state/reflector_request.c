@@ -67,6 +67,16 @@ void reflector_list_url(const struct ml_reflector_opts *opts, const struct refle
     }
 }
 
+void reflector_object_url(const struct ml_reflector_opts *opts, struct ml_object *object,
+                          struct ml_buf *url)
+{
+    ML_AUTO_FREE char *selector = ml_asprintf("metadata.name=" ML_STR_FMT,
+                                              ML_STR_ARG(ml_object_name(object)));
+    ml_kind_path(opts->kind, ml_object_namespace(object), ML_STR(""), ML_STR(""), url);
+    ml_url_query(url, "fieldSelector", ml_str_of(selector));
+    ml_url_query(url, "limit", ML_STR("1"));
+}
+
 void reflector_watch_url(const struct ml_reflector_opts *opts, const struct reflector_step *step,
                          const char *version, int64_t timeout_s, struct ml_buf *url)
 {
@@ -180,4 +190,13 @@ int reflector_list_close_page(struct reflector_list *list, struct ml_err *err)
         list->version = ml_take(&version);
     ml_json_list_free(ml_take(&list->page));
     return 0;
+}
+
+bool reflector_list_confirms(const struct reflector_list *list, struct ml_object *object,
+                             const char *version)
+{
+    struct ml_object *shown = ml_set_get(&list->objects, ml_object_key(object));
+    return shown && ml_str_eq(ml_object_uid(shown), ml_object_uid(object)) &&
+           ml_str_eq(ml_object_rv(shown), ml_object_rv(object)) &&
+           !ml_rv_older(ml_str_of(list->version), ml_str_of(version));
 }

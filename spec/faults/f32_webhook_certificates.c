@@ -116,14 +116,6 @@ static void reply_secret(struct keeper *k, struct fake_call *call)
     fake_reply(call, 200, body);
 }
 
-static void reply_time(struct keeper *k, struct fake_call *call)
-{
-    char now[ML_RFC3339_LEN + 1];
-    ml_rfc3339_format(ml_clock_wall(&k->w.clock.clock), now);
-    ML_AUTO_FREE char *body = ml_asprintf("{\"metadata\":{\"creationTimestamp\":\"%s\"}}", now);
-    fake_reply(call, 201, body);
-}
-
 static void store(struct keeper *k, const struct fake_call *call)
 {
     struct ml_str body = ml_str_of(call->body), data;
@@ -155,8 +147,6 @@ static void answer(void *context, struct fake_call *call)
     } else if (strcmp(call->method, "GET") == 0) {
         ML_AUTO_FREE char *hooks = ml_asprintf(HOOKS, k->server.version, k->server.bundle);
         fake_reply(call, 200, hooks);
-    } else if (strstr(call->path, "dryRun=All")) {
-        reply_time(k, call);
     } else if (k->is_dead) {
         return;
     } else if (!is_up_to_date(k, call)) {

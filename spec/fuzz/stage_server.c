@@ -269,7 +269,8 @@ static bool open_watch(struct stage *stage, struct stage_call *call)
 
 struct ml_transport stage_server(void)
 {
-    return (struct ml_transport){submit, cancel, nothing, "fuzz.test:6443"};
+    return (struct ml_transport){
+        .submit = submit, .cancel = cancel, .free = nothing, .host = "fuzz.test:6443"};
 }
 
 void stage_server_answer(struct stage *stage, const char *text)

@@ -18,6 +18,9 @@ local WAITING_MAX = 4 * 1024 * 1024
 -- Seconds between two bookmarks.
 local BOOKMARK_SECONDS = 60
 
+-- Seconds before its end that a watch gets its last bookmark (nextBookmarkTime in cache_watcher.go).
+local LAST_BOOKMARK_SECONDS = 2
+
 
 --- @param store table  it tells of changes; there is one hub for a store
 function M.new(store)
@@ -34,6 +37,9 @@ local function stop(self, watcher)
   watcher.closed = true
   if watcher.timer then
     watcher.timer:stop()
+  end
+  if watcher.last_bookmark then
+    watcher.last_bookmark:stop()
   end
   if watcher.bookmarks then
     self.bookmarked = self.bookmarked - 1
@@ -253,7 +259,15 @@ local function queue_of(list, res)
 end
 
 
--- Tells those who asked for it how far they are.
+-- Tells a watch how far it is, if it asked for that.
+local function bookmark(self, watcher)
+  local waits = watcher.queue and watcher.queue.is_busy
+  if watcher.bookmarks and not waits and not watcher.closed and self.store.revision >= watcher.after then
+    self:send(watcher, watcher.bookmark(self.store.revision))
+  end
+end
+
+
 local function bookmark_all(self)
   local ids = {}
   for id in pairs(self.resources) do
@@ -262,10 +276,7 @@ local function bookmark_all(self)
   table.sort(ids)
   for _, id in ipairs(ids) do
     for _, watcher in ipairs(self.resources[id]) do
-      local waits = watcher.queue and watcher.queue.is_busy
-      if watcher.bookmarks and not waits and not watcher.closed and self.store.revision >= watcher.after then
-        self:send(watcher, watcher.bookmark(self.store.revision))
-      end
+      bookmark(self, watcher)
     end
     sweep(self.resources[id])
   end
@@ -307,6 +318,9 @@ function M:add(watcher, sent)
     arm(self)
   end
   watcher.timer = host.after(watcher.timeout, function() self:finish(watcher) end)
+  if watcher.bookmarks and watcher.timeout > LAST_BOOKMARK_SECONDS then
+    watcher.last_bookmark = host.after(watcher.timeout - LAST_BOOKMARK_SECONDS, function() bookmark(self, watcher) end)
+  end
   watcher.reply.on_close = function() stop(self, watcher) end
 end
 

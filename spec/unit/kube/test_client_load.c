@@ -94,6 +94,42 @@ static void test_client_pauses_as_a_whole_after_a_429(void **state)
     assert_int_equal(fake_waiting(world->server), 0);
 }
 
+/* "storage is (re)initializing", a PodDisruptionBudget, a limit of Events: a Status says so, and it
+ * is about that request. Nothing else waits. */
+static void test_client_pauses_nothing_after_a_429_about_one_request(void **state)
+{
+    struct world *world = *state;
+    static const char busy[] = "{\"kind\":\"Status\",\"status\":\"Failure\",\"code\":429,"
+                               "\"reason\":\"TooManyRequests\",\"details\":{"
+                               "\"retryAfterSeconds\":1},"
+                               "\"message\":\"storage is (re)initializing\"}";
+    for (int attempt = 1; attempt < 10; attempt++) {
+        if (attempt == 1)
+            send_request(world, ML_VERB_CREATE, "a"); /* a write: it was not executed */
+        fake_reply(fake_next(world->server), 429, busy);
+        send_request(world, ML_VERB_GET, "b");
+        fake_reply(fake_next(world->server), 200, "{}"); /* sent at once */
+        assert_int_equal(world->done_count, attempt);
+        advance(world, 990);
+        fake_expect_none(world->server);
+        advance(world, 520);
+    }
+    fake_reply(fake_next(world->server), 201, "{}");
+    assert_int_equal(world->done_count, 10);
+    assert_int_equal(world->err.kind, 0);
+}
+
+/* A 429 that does not say when is given up, as ever, and pauses nothing either. */
+static void test_client_gives_up_a_429_about_one_request_without_a_time(void **state)
+{
+    struct world *world = *state;
+    send_request(world, ML_VERB_CREATE, "a");
+    fake_refuse(fake_next(world->server), 429, "TooManyRequests", "limit reached");
+    assert_int_equal(world->err.kind, ML_ETOO_MANY);
+    send_request(world, ML_VERB_GET, "b");
+    fake_reply(fake_next(world->server), 200, "{}");
+}
+
 static void test_client_pause_is_the_longest_that_was_asked_for(void **state)
 {
     struct world *world = *state;
@@ -151,6 +187,8 @@ int main(void)
         NARROW(test_client_serves_those_who_wait_in_turns),
         NARROW(test_client_refuses_when_too_many_wait),
         WITH(test_client_pauses_as_a_whole_after_a_429),
+        WITH(test_client_pauses_nothing_after_a_429_about_one_request),
+        WITH(test_client_gives_up_a_429_about_one_request_without_a_time),
         WITH(test_client_pause_is_the_longest_that_was_asked_for),
         WITH(test_client_stream_held_by_a_pause_may_be_canceled),
         WITH(test_client_that_is_exempt_never_pauses),

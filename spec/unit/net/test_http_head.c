@@ -41,6 +41,30 @@ static void test_http_head_skips_interim_answers_and_trailers(void **state)
     ml_http_head_fini(&parser);
 }
 
+static void test_http_head_reads_the_servers_date(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int64_t want_s;
+    } cases[] = {
+        {"Date: Thu, 26 Nov 2026 13:00:00 GMT", 1795698000},
+        {"date: Thursday, 26-Nov-26 13:00:00 GMT", 1795698000},
+        {"DATE:Thu Nov 26 13:00:00 2026", 1795698000},
+        {"Date: soon", 0},
+        {"Date:", 0},
+        {"X-Date: Thu, 26 Nov 2026 13:00:00 GMT", 0},
+    };
+    for (size_t i = 0; i < ML_COUNT(cases); i++) {
+        struct ml_http_head_parser parser;
+        ml_http_head_init(&parser);
+        const char *const lines[] = {"HTTP/2 200", cases[i].line, "", NULL};
+        assert_int_equal(feed(&parser, lines), 2);
+        assert_int_equal(parser.head.date_s, cases[i].want_s);
+        ml_http_head_fini(&parser);
+    }
+}
+
 static void test_http_head_reads_retry_after_as_client_go(void **state)
 {
     (void)state;
@@ -128,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_http_head_ends_at_the_blank_line),
         cmocka_unit_test(test_http_head_skips_interim_answers_and_trailers),
+        cmocka_unit_test(test_http_head_reads_the_servers_date),
         cmocka_unit_test(test_http_head_reads_retry_after_as_client_go),
         cmocka_unit_test(test_http_head_reads_the_first_warning_299),
         cmocka_unit_test(test_http_head_that_is_no_answer_is_bad),

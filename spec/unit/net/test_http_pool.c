@@ -121,6 +121,45 @@ static void test_http_pool_keeps_connections_by_identity_and_kind(void **state)
     peer_fini(&peer);
 }
 
+/* What died of one connection may have died of all: the next request does not find out anew. */
+static void test_http_pool_leaves_its_connections_when_one_is_dead(void **state)
+{
+    static const struct peer_step answers[] = {{0, OK_HEAD "Content-Length: 0\r\n\r\n"}, {0}};
+    static const struct peer_step silent[] = {{0, ""}, {0}};
+    static const struct peer_step stalls[] = {{0, OK_HEAD "Content-Length: 9\r\n\r\nhalf"}, {0}};
+    static const struct {
+        const struct peer_step *steps;
+        struct ml_http_deadlines deadlines;
+    } rows[] = {{silent, {.first_byte_ms = 50}},
+                {stalls, {.total_ms = 50}},
+                {stalls, {.idle_ms = 50}}};
+    struct net *net = *state;
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        struct ml_http_tls tls = {0};
+        struct peer good, bad;
+        struct answer got;
+        peer_init(&good, net, answers, PEER_HOLD);
+        peer_init(&bad, net, rows[i].steps, PEER_HOLD);
+        ML_AUTO_FREE char *url = ml_strdup(local_url(good.port));
+        const struct ml_http_request request = {.method = "GET", .url = url, .tls = &tls};
+        answer_get(&got, net, &request);
+        net_settle(net, 20);
+        assert_false(good.connections[0].closed_by_client);
+        answer_get(&got, net,
+                   &(struct ml_http_request){.method = "GET",
+                                             .url = local_url(bad.port),
+                                             .tls = &tls,
+                                             .streaming = true,
+                                             .deadlines = rows[i].deadlines});
+        assert_int_equal(got.err.kind, ML_ETIMEOUT);
+        ml_buf_fini(&got.body);
+        net_settle(net, 20);
+        assert_true(good.connections[0].closed_by_client);
+        peer_fini(&good);
+        peer_fini(&bad);
+    }
+}
+
 static void test_http_pool_closes_connections_that_nobody_uses(void **state)
 {
     static const struct peer_step steps[] = {{0, OK_HEAD "Content-Length: 0\r\n\r\n"}, {0}};
@@ -186,6 +225,7 @@ int main(void)
         NET(test_http_pool_sends_from_done),
         NET(test_http_pool_serves_a_hundred_calls_at_once),
         NET(test_http_pool_keeps_connections_by_identity_and_kind),
+        NET(test_http_pool_leaves_its_connections_when_one_is_dead),
         cmocka_unit_test(test_http_pool_closes_connections_that_nobody_uses),
         NET(test_http_pool_goes_through_the_proxy_it_is_told),
         NET(test_http_pool_passes_by_the_environments_proxy_on_loopback),

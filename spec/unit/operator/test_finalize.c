@@ -249,7 +249,7 @@ static void test_finalize_that_gives_up_waits_for_a_change(void **state)
     tell(world, one, NULL);
     change(world, 11, "X", CARRIES GOING);
     fake_reply(expect_write(world, "\"reason\":\"Failed\""), 200, "{}");
-    advance(world, 3600 * ML_NS_PER_S);
+    advance(world, 240 * ML_NS_PER_S);
     expect_no_write(world);
     change(world, 12, "OK", CARRIES GOING);
     fake_reply(expect_write(world, "\"finalizers\":[\"a/b\",\"c/d\"]"), 200, "{}");

@@ -11,7 +11,7 @@ static void test_backoff_doubles_to_30_s_with_up_to_as_much_again(void **state)
     int64_t now_ns = 0;
     ml_random_init(&random, 3);
     for (size_t i = 0; i < ML_COUNT(steps_ms); i++) {
-        int64_t delay_ns = ml_backoff_next(&backoff, &random, now_ns);
+        int64_t delay_ns = ml_backoff_next(&backoff, 800 * ML_NS_PER_MS, &random, now_ns);
         assert_in_range(delay_ns, steps_ms[i] * ML_NS_PER_MS, steps_ms[i] * ML_NS_PER_MS * 2 - 1);
         now_ns += delay_ns + 10 * ML_NS_PER_S; /* the attempt itself takes a while */
     }
@@ -27,8 +27,8 @@ static void test_backoff_begins_anew_after_two_good_minutes(void **state)
         struct ml_backoff backoff = {0};
         struct ml_random random;
         ml_random_init(&random, 3);
-        int64_t end_ns = ml_backoff_next(&backoff, &random, 0);
-        int64_t delay_ns = ml_backoff_next(&backoff, &random, end_ns + rows[i].good_ns);
+        int64_t end_ns = ml_backoff_next(&backoff, 800 * ML_NS_PER_MS, &random, 0);
+        int64_t delay_ns = ml_backoff_next(&backoff, 800 * ML_NS_PER_MS, &random, end_ns + rows[i].good_ns);
         int64_t least_ns = rows[i].least_ms * ML_NS_PER_MS;
         assert_in_range(delay_ns, least_ns, least_ns * 2 - 1);
     }

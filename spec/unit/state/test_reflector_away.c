@@ -26,7 +26,7 @@ static void look_in_vain(struct reflector_world *self)
     int64_t begun_ns = ml_clock_monotonic(&self->world.clock.clock);
     int looks = 0;
     while (ml_clock_monotonic(&self->world.clock.clock) - begun_ns < 10 * ML_NS_PER_S) {
-        fake_fail(expect_watch(self, "5"), ML_ENETWORK, "refused");
+        fake_fail(next_call(self), ML_ENETWORK, "refused");
         size_t count = fake_count(self->world.server);
         while (fake_count(self->world.server) == count)
             advance(&self->world, 100);
@@ -48,7 +48,7 @@ static void test_reflector_looks_each_second_or_two_for_a_server_that_is_away(vo
     till_away(self);
     for (int i = 0; i < 6; i++)
         look_in_vain(self);
-    fake_head(expect_watch(self, "5"), 200);
+    fake_head(expect_resumed(self, "b", 4, 5), 200);
 }
 
 static void test_reflector_is_back_soon_after_the_server_answers_somebody(void **state)
@@ -56,10 +56,10 @@ static void test_reflector_is_back_soon_after_the_server_answers_somebody(void *
     struct reflector_world *self = *state;
     till_away(self);
     look_in_vain(self);
-    fake_fail(expect_watch(self, "5"), ML_ENETWORK, "refused");
+    fake_fail(next_call(self), ML_ENETWORK, "refused");
     write_beside(self, 409);
-    expect_backoff(self);
-    fake_head(expect_watch(self, "5"), 200);
+    advance(&self->world, 200);
+    fake_head(expect_resumed(self, "b", 4, 5), 200);
 }
 
 /* Of several servers behind one address one may be away for good. */
@@ -67,8 +67,11 @@ static void test_reflector_that_alone_is_refused_asks_no_more_than_once_a_backof
 {
     struct reflector_world *self = *state;
     till_away(self);
+    fake_fail(next_call(self), ML_ENETWORK, "refused");
+    write_beside(self, 409); /* the first answer to anybody counts at once */
+    advance(&self->world, 200);
     for (int failures = 0; failures < 20; failures++) {
-        fake_fail(expect_watch(self, "5"), ML_ENETWORK, "refused");
+        fake_fail(next_call(self), ML_ENETWORK, "refused");
         for (int ms = 0; ms < 700; ms += 100) {
             write_beside(self, 409);
             expect_silence(self, 100);
@@ -77,7 +80,89 @@ static void test_reflector_that_alone_is_refused_asks_no_more_than_once_a_backof
         while (fake_count(self->world.server) == count)
             advance(&self->world, 100);
     }
-    fake_head(expect_watch(self, "5"), 200);
+    fake_head(expect_resumed(self, "b", 4, 5), 200);
+}
+
+/* ---- a server that restarts ----
+ * It opens each watch, and says in it that the version is gone. */
+
+static void fail_for_a_minute(struct reflector_world *self)
+{
+    for (int i = 0; i < 6; i++)
+        look_in_vain(self);
+}
+
+static void test_reflector_lists_soon_after_a_server_that_was_away_restarts(void **state)
+{
+    struct reflector_world *self = *state;
+    till_away(self);
+    fail_for_a_minute(self);
+    ml_buf_clear(&self->heard);
+    struct fake_call *watch = expect_resumed(self, "b", 4, 9);
+    fake_head(watch, 200);
+    assert_heard(self, ""); /* not well yet */
+    ML_AUTO_FREE char *line = event_line(
+        "ERROR", "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    assert_false(fake_piece(watch, line));
+    expect_short_backoff(self);
+    reply_list(expect_list(self, "5"), 9, "", "");
+    assert_heard(self, "replace 9: trouble(over)");
+}
+
+static void test_reflector_is_well_with_the_first_event(void **state)
+{
+    struct reflector_world *self = *state;
+    till_away(self);
+    look_in_vain(self);
+    ml_buf_clear(&self->heard);
+    struct fake_call *watch = expect_resumed(self, "b", 4, 9);
+    fake_head(watch, 200);
+    assert_heard(self, "");
+    send_event(watch, "MODIFIED", pod("b", "ub", 8));
+    assert_heard(self, "upsert b@8 trouble(over)");
+}
+
+static void test_reflector_is_well_when_its_watch_stays_open_for_a_second(void **state)
+{
+    struct reflector_world *self = *state;
+    till_away(self);
+    look_in_vain(self);
+    ml_buf_clear(&self->heard);
+    fake_head(expect_resumed(self, "b", 4, 9), 200);
+    advance(&self->world, 999);
+    assert_heard(self, "");
+    advance(&self->world, 1);
+    assert_heard(self, "trouble(over)");
+}
+
+/* What a server answers while it starts: each of it is over within two seconds. */
+static void test_reflector_is_not_delayed_by_what_a_server_answers_while_it_starts(void **state)
+{
+    struct reflector_world *self = *state;
+    static const struct {
+        int status;
+        const char *reason;
+    } rows[] = {
+        {401, "Unauthorized"}, {403, "Forbidden"},    {404, "NotFound"},
+        {410, "Expired"},      {500, "InternalError"}, {503, "ServiceUnavailable"},
+    };
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        ML_AUTO_FREE char *items = ml_asprintf("%s,%s", pod("a", "ua", 3), pod("b", "ub", 4));
+        reply_list(restart(self), 5, "", items);
+        struct fake_call *watch = expect_watch(self, "5");
+        fake_head(watch, 200);
+        advance(&self->world, 5000);
+        fake_end(watch);
+        fail_for_a_minute(self);
+        fake_refuse(next_call(self), rows[i].status, rows[i].reason, "starting");
+        write_beside(self, 409);
+        size_t count = fake_count(self->world.server);
+        advance(&self->world, 2000);
+        assert_true(fake_count(self->world.server) > count);
+        while (fake_count(self->world.server) > ++count)
+            next_call(self);
+        next_call(self);
+    }
 }
 
 /* What is refused by an answer has nothing to do with whether there are answers. */
@@ -86,8 +171,7 @@ static void test_reflector_refused_by_an_answer_keeps_its_pace(void **state)
     struct reflector_world *self = *state;
     fake_refuse(expect_list(self, ""), 403, "Forbidden", "no");
     write_beside(self, 409);
-    expect_silence(self, 9999);
-    advance(&self->world, 1001);
+    expect_brisk_backoff(self);
     expect_list(self, "");
 }
 
@@ -97,6 +181,10 @@ int main(void)
         TEST(test_reflector_looks_each_second_or_two_for_a_server_that_is_away),
         TEST(test_reflector_is_back_soon_after_the_server_answers_somebody),
         TEST(test_reflector_that_alone_is_refused_asks_no_more_than_once_a_backoff),
+        TEST(test_reflector_lists_soon_after_a_server_that_was_away_restarts),
+        TEST(test_reflector_is_well_with_the_first_event),
+        TEST(test_reflector_is_well_when_its_watch_stays_open_for_a_second),
+        TEST(test_reflector_is_not_delayed_by_what_a_server_answers_while_it_starts),
         TEST(test_reflector_refused_by_an_answer_keeps_its_pace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,13 +42,18 @@ static void test_reflector_stream_ended_at_every_byte_resumes_behind_the_last_ev
     ML_AUTO_FREE char *second = event_line("ADDED", pod("d", "ud", 7));
     ML_AUTO_FREE char *stream = ml_asprintf("%s%s", first, second);
     for (size_t at = 0; at <= strlen(stream); at++) {
-        reply_list(restart(self), 5, "", "");
+        reply_list(restart(self), 5, "", pod("a", "ua", 4));
         struct fake_call *watch = expect_watch(self, "5");
         fake_head(watch, 200);
         advance(&self->world, 1000);
         fake_piece_bytes(watch, (struct ml_str){stream, at});
         fake_fail(watch, ML_ENETWORK, "cut");
-        expect_watch(self, at < strlen(first) ? "5" : at < strlen(stream) ? "6" : "7");
+        if (at < strlen(first))
+            expect_resumed(self, "a", 4, 7);
+        else if (at < strlen(stream))
+            expect_resumed(self, "c", 6, 7);
+        else
+            expect_resumed(self, "d", 7, 7);
     }
 }
 

@@ -49,6 +49,7 @@ static void test_reflector_fsm_decides_row_by_row(void **state)
         {WATCH, WATCH_FAILED, LIST_LAST, true},
         {WATCH, WATCH_BEHIND, LIST_LAST, true},
         {WATCH, WATCH_HASTY, WATCH, true},
+        {WATCH, WATCH_DOUBTED, LIST_ANY, false},
         {LIST_ANY, LIST_BEHIND, LIST_ANY, true},
         {LIST_LAST, LIST_BEHIND, LIST_ANY, true},
     };
@@ -85,6 +86,7 @@ static void test_reflector_fsm_streams_row_by_row(void **state)
         {WATCH, WATCH_ENDED, WATCH, false},
         {WATCH, WATCH_GONE, STREAM_LAST, true},
         {WATCH, WATCH_SILENT, STREAM_LAST, false},
+        {WATCH, WATCH_DOUBTED, STREAM_ANY, false},
     };
     for (size_t i = 0; i < ML_COUNT(rows); i++) {
         struct reflector_step next = reflector_next(&steps[rows[i].last], rows[i].end, true);
@@ -113,6 +115,92 @@ static void test_reflector_fsm_never_pages_at_a_version(void **state)
         }
 }
 
+/* ---- delays ---- */
+
+static struct ml_err error_of(int kind, int http)
+{
+    struct ml_err err;
+    ml_err_set(&err, kind, "no");
+    err.http = http;
+    return err;
+}
+
+/* How long the server was away, or refused, says nothing about how long a version that is gone has
+ * to wait for its list, and the other way round. */
+static void test_reflector_delay_that_one_cause_grew_serves_no_other(void **state)
+{
+    (void)state;
+    const struct ml_err away = error_of(ML_ENETWORK, 0), error = error_of(ML_ESERVER, 500),
+                        refused = error_of(ML_EFORBIDDEN, 403), odd = error_of(ML_EINVALID, 400);
+    const struct {
+        enum reflector_end end;
+        const struct ml_err *err;
+        int64_t least_ms;
+    } rows[] = {
+        {WATCH_GONE, &odd, 100},    {LIST_GONE, &away, 100},       {WATCH_THROTTLED, &away, 800},
+        {LIST_FAILED, &error, 800}, {LIST_BEHIND, &odd, 1000},     {WATCH_BEHIND, &odd, 1000},
+        {WATCH_FAILED, &odd, 800},  {LIST_FAILED, &refused, 1000}, {WATCH_SHORT, NULL, 800},
+    };
+    struct ml_random random;
+    ml_random_init(&random, 1);
+    for (size_t grown = 0; grown < ML_COUNT(rows); grown++)
+        for (size_t i = 0; i < ML_COUNT(rows); i++) {
+            struct reflector_delays delays = {0};
+            if (reflector_cause_of(rows[i].end, rows[i].err) ==
+                reflector_cause_of(rows[grown].end, rows[grown].err))
+                continue;
+            for (int n = 0; n < 10; n++)
+                reflector_delay(&delays, rows[grown].end, rows[grown].err, &random, 1);
+            int64_t delay_ns = reflector_delay(&delays, rows[i].end, rows[i].err, &random, 1);
+            assert_in_range(delay_ns, rows[i].least_ms * ML_NS_PER_MS,
+                            2 * rows[i].least_ms * ML_NS_PER_MS);
+        }
+}
+
+/* A server that starts refuses for some seconds. Later it is a person who has to do something,
+ * unless the kind is missing. */
+static void test_reflector_delay_when_refused_is_brisk_for_a_minute(void **state)
+{
+    (void)state;
+    static const struct {
+        int kind, http;
+        int64_t later_ms;
+    } rows[] = {
+        {ML_EFORBIDDEN, 403, 10000},
+        {ML_EUNAUTHORIZED, 401, 10000},
+        {ML_ENOT_FOUND, 404, 1000},
+    };
+    struct ml_random random;
+    ml_random_init(&random, 1);
+    for (size_t i = 0; i < ML_COUNT(rows); i++) {
+        const struct ml_err err = error_of(rows[i].kind, rows[i].http);
+        struct reflector_delays delays = {0};
+        for (int second = 1; second <= 60; second++)
+            assert_in_range(
+                reflector_delay(&delays, LIST_FAILED, &err, &random, second * ML_NS_PER_S),
+                ML_NS_PER_S, 2 * ML_NS_PER_S);
+        assert_in_range(reflector_delay(&delays, LIST_FAILED, &err, &random, 61 * ML_NS_PER_S),
+                        rows[i].later_ms * ML_NS_PER_MS, (rows[i].later_ms + 1000) * ML_NS_PER_MS);
+    }
+}
+
+static void test_reflector_delay_after_an_answer_is_short_and_grows_after_a_minute(void **state)
+{
+    (void)state;
+    struct reflector_delays delays = {0};
+    struct ml_random random;
+    ml_random_init(&random, 1);
+    assert_in_range(reflector_delay_after_answer(&delays, &random, ML_NS_PER_S), 0,
+                    200 * ML_NS_PER_MS);
+    for (int second = 2; second <= 60; second++)
+        assert_in_range(reflector_delay_after_answer(&delays, &random, second * ML_NS_PER_S),
+                        800 * ML_NS_PER_MS, 1600 * ML_NS_PER_MS);
+    int64_t now_ns = 61 * ML_NS_PER_S, last_ns = 0;
+    for (int n = 0; n < 8; n++)
+        now_ns += last_ns = reflector_delay_after_answer(&delays, &random, now_ns);
+    assert_true(last_ns >= 30 * ML_NS_PER_S);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +208,9 @@ int main(void)
         cmocka_unit_test(test_reflector_fsm_streams_row_by_row),
         cmocka_unit_test(test_reflector_fsm_begins_with_the_most_recent_version),
         cmocka_unit_test(test_reflector_fsm_never_pages_at_a_version),
+        cmocka_unit_test(test_reflector_delay_that_one_cause_grew_serves_no_other),
+        cmocka_unit_test(test_reflector_delay_when_refused_is_brisk_for_a_minute),
+        cmocka_unit_test(test_reflector_delay_after_an_answer_is_short_and_grows_after_a_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,7 +159,7 @@ static void test_stream_after_a_gone_watch_begins_at_its_version(void **state)
     ML_AUTO_FREE char *line = event_line(
         "ERROR", "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
     assert_false(fake_piece(stream, line));
-    expect_backoff(self);
+    expect_short_backoff(self);
     stream = next_call(self);
     assert_stream(stream, "5");
     fake_reply(stream, 504,
@@ -170,9 +170,25 @@ static void test_stream_after_a_gone_watch_begins_at_its_version(void **state)
     fake_head(stream, 200);
     assert_false(send_end(stream, 4)); /* older than what is known */
     assert_int_equal(self->progress, 5);
-    expect_silence(self, 1599);
-    advance(&self->world, 1601);
+    expect_brisk_backoff(self);
     assert_stream(next_call(self), "");
+}
+
+/* The server was asked for a time in which a long list may come. What follows in it is taken over
+ * by a watch of its own, which is never silent for long. */
+static void test_stream_is_left_soon_after_it_was_whole(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *stream = begin(self);
+    fake_head(stream, 200);
+    assert_true(send_end(stream, 5));
+    send_event(stream, "ADDED", pod("a", "ua", 6));
+    advance(&self->world, 9999);
+    assert_false(stream->canceled);
+    advance(&self->world, 1);
+    assert_true(stream->canceled);
+    expect_watch(self, "6"); /* the server was there: it is asked for nothing before */
+    assert_string_equal(self->turn, "watch ended");
 }
 
 static void test_stream_with_a_poisoned_object_keeps_its_last_good_version(void **state)
@@ -198,6 +214,7 @@ int main(void)
         TEST(test_stream_ends_decide_what_follows),
         TEST(test_stream_after_a_gone_watch_begins_at_its_version),
         TEST(test_stream_with_a_poisoned_object_keeps_its_last_good_version),
+        TEST(test_stream_is_left_soon_after_it_was_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
