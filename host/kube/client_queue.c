@@ -2,8 +2,8 @@
  * after a 429. Used by client.c. */
 #include "kube/client_internal.h"
 
-#define PAUSE_MS_MIN INT64_C(1000) /* also when the server did not say, or said 0 or nonsense */
-#define PAUSE_MS_MAX INT64_C(60000)
+#define PAUSE_MS_MIN   INT64_C(1000) /* also when the server did not say, or said 0 or nonsense */
+#define PAUSE_MS_MAX   INT64_C(60000)
 #define UNREADY_LOG_NS (10 * ML_NS_PER_S)
 
 /* The requests of one controller; freed when none of them waits. */

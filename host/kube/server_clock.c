@@ -39,7 +39,8 @@ static void end_skew(struct ml_server_clock *self)
 {
     self->skewed = false;
     if (self->log)
-        ml_info(self->log, "client", "the clock of this machine agrees with the API server's again");
+        ml_info(self->log, "client",
+                "the clock of this machine agrees with the API server's again");
 }
 
 /* Our clock may have been set while the request was under way: both of its readings count. */

@@ -19,8 +19,8 @@ struct ml_endpoints_opts {
     void *context;
 };
 
-/* /healthz, /readyz (200 "ok" and notes, or 500; ?verbose gives the reasons) and /metrics. ML_EINVALID or
- * ML_EIO as ml_tcp_listen. */
+/* /healthz, /readyz (200 "ok" and notes, or 500; ?verbose gives the reasons) and /metrics.
+ * ML_EINVALID or ML_EIO as ml_tcp_listen. */
 ML_NODISCARD int ml_endpoints_new(const struct ml_endpoints_opts *opts, struct ml_endpoints **out,
                                   struct ml_err *err);
 void ml_endpoints_free(struct ml_endpoints *endpoints);

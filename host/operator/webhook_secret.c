@@ -4,10 +4,10 @@
 
 #include "base/repeat.h"
 
-#define ROUND_MAX_NS  (60 * ML_NS_PER_S) /* between two rounds; shorter for short terms */
-#define ROUND_MIN_NS  ML_NS_PER_S        /* when changes bring one */
-#define RETRY_NS      (2 * ML_NS_PER_S)
-#define MANAGED_BY    "app.kubernetes.io/managed-by"
+#define ROUND_MAX_NS (60 * ML_NS_PER_S) /* between two rounds; shorter for short terms */
+#define ROUND_MIN_NS ML_NS_PER_S        /* when changes bring one */
+#define RETRY_NS     (2 * ML_NS_PER_S)
+#define MANAGED_BY   "app.kubernetes.io/managed-by"
 
 /* The API server's time, which decides whether it trusts a certificate. */
 struct server_clock {

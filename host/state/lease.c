@@ -8,9 +8,9 @@
 
 /* A server that starts may forbid what it will allow, so the watch is not given up for good. */
 #define WATCH_FORBIDDEN_NS (60 * ML_NS_PER_S)
-#define DURATION_S_MAX INT64_C(2147483647) /* the field is an int32 */
-#define TIMEOUT_NS_MIN ML_NS_PER_S
-#define LINE_MAX_BYTES ((size_t)256 * 1024)
+#define DURATION_S_MAX     INT64_C(2147483647) /* the field is an int32 */
+#define TIMEOUT_NS_MIN     ML_NS_PER_S
+#define LINE_MAX_BYTES     ((size_t)256 * 1024)
 
 int ml_lease_times_check(const struct ml_lease_times *times, struct ml_err *err)
 {

@@ -20,9 +20,10 @@
 #define LOCAL_MIN_S    300
 #define LOCAL_MAX_S    600
 #define LOCAL_GRACE_S  10
-#define STREAM_FIRST_S  30 /* for the first event of a streaming list */
-#define STREAM_NEXT_S   10 /* for the one after, the bookmark at the end included */
-#define STREAM_TAIL_S   10 /* that its connection goes on as a watch, which the next one takes over */
+#define STREAM_FIRST_S 30 /* for the first event of a streaming list */
+#define STREAM_NEXT_S  10 /* for the one after, the bookmark at the end included */
+#define STREAM_TAIL_S  10 /* that its connection goes on as a watch, which the next one takes over \
+                           */
 
 struct ml_reflector {
     struct ml_reflector_opts opts;
@@ -38,7 +39,7 @@ struct ml_reflector {
 
     char *version; /* everything up to it has been reported; NULL before the first list */
     struct ml_object *newest; /* the last change reported, a reference; NULL: a deletion, or none */
-    bool doubted; /* the server was away since: its store may have been restored */
+    bool doubted;             /* the server was away since: its store may have been restored */
     struct reflector_epoch epoch;
 
     struct reflector_list list;

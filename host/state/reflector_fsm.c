@@ -10,9 +10,9 @@
 #define BACKOFF_RESET_NS (120 * ML_NS_PER_S)
 #define ORDINARY_NS      (800 * ML_NS_PER_MS)
 #define GONE_NS          (100 * ML_NS_PER_MS)
-#define BRISK_NS         (1 * ML_NS_PER_S)  /* and up to as much again, at random */
-#define BRISK_FOR_NS     (60 * ML_NS_PER_S) /* what a server that starts needs at most */
-#define REFUSED_NS       (10 * ML_NS_PER_S) /* then: a person has to mend it */
+#define BRISK_NS         (1 * ML_NS_PER_S)    /* and up to as much again, at random */
+#define BRISK_FOR_NS     (60 * ML_NS_PER_S)   /* what a server that starts needs at most */
+#define REFUSED_NS       (10 * ML_NS_PER_S)   /* then: a person has to mend it */
 #define RETURN_NS        (200 * ML_NS_PER_MS) /* all kinds come back within this */
 
 const char *reflector_end_name(enum reflector_end end)
@@ -81,7 +81,8 @@ static struct reflector_step step_after_watch(enum reflector_end end, bool strea
         return watch;
     if (end == WATCH_SILENT)
         return list_step(false, streams);
-    if (end == WATCH_DOUBTED) /* an older version must not be asked for: it may be another history */
+    if (end ==
+        WATCH_DOUBTED) /* an older version must not be asked for: it may be another history */
         return list_step(true, streams);
     if (end == WATCH_HASTY || end == WATCH_THROTTLED)
         return step_after_wait(watch);
@@ -164,15 +165,29 @@ static int64_t delay_when_refused(struct reflector_delays *delays, const struct 
     return (brisk ? BRISK_NS : REFUSED_NS) + ml_random_between(random, 0, BRISK_NS);
 }
 
+/* What the server asked for. An API server that starts asks for 5 s (genericapiserver's notfound
+ * handler: "before all known HTTP paths have been installed") and is ready sooner: a 5xx with a
+ * Status, which no intermediary sends, is tried each second or two in the first minute. */
+static int64_t delay_that_was_asked(struct reflector_delays *delays, const struct ml_err *err,
+                                    struct ml_random *random, int64_t now_ns)
+{
+    if (err->http >= 500 && err->reason[0]) {
+        if (delays->starting_ns == 0)
+            delays->starting_ns = now_ns;
+        if (now_ns - delays->starting_ns < BRISK_FOR_NS)
+            return BRISK_NS + ml_random_between(random, 0, BRISK_NS / 2);
+    }
+    int64_t asked_ns = ML_MIN(err->retry_after_ms, 60000) * ML_NS_PER_MS;
+    asked_ns = ML_MAX(asked_ns, ML_NS_PER_S);
+    return asked_ns + ml_random_between(random, 0, asked_ns / 2); /* not all at once */
+}
+
 int64_t reflector_delay(struct reflector_delays *delays, enum reflector_end end,
                         const struct ml_err *err, struct ml_random *random, int64_t now_ns)
 {
     enum reflector_cause cause = reflector_cause_of(end, err);
-    if (err && err->retry_after_ms >= 0) {
-        int64_t asked_ns = ML_MIN(err->retry_after_ms, 60000) * ML_NS_PER_MS;
-        asked_ns = ML_MAX(asked_ns, ML_NS_PER_S);
-        return asked_ns + ml_random_between(random, 0, asked_ns / 2); /* not all at once */
-    }
+    if (err && err->retry_after_ms >= 0)
+        return delay_that_was_asked(delays, err, random, now_ns);
     if (cause == CAUSE_REFUSED)
         return delay_when_refused(delays, err, random, now_ns);
     if (cause == CAUSE_BEHIND)

@@ -22,8 +22,8 @@
     X(WATCH_SILENT, "silent") /* for long not even a bookmark came: a server that was restored to  \
                                  an earlier state says nothing to a version it has not reached */  \
     X(WATCH_DOUBTED, "doubted") /* before a watch is resumed: the server may have been restored */ \
-    X(WATCH_BEHIND, "behind") /* a bookmark older than what is known */                            \
-    X(WATCH_GONE, "gone")     /* 410: our version was compacted away */                            \
+    X(WATCH_BEHIND, "behind")   /* a bookmark older than what is known */                          \
+    X(WATCH_GONE, "gone")       /* 410: our version was compacted away */                          \
     X(WATCH_THROTTLED, "throttled") /* refused for now: the version is still good */               \
     X(WATCH_FAILED, "failed")
 
@@ -109,6 +109,7 @@ struct reflector_delays {
     struct ml_backoff backoff[REFLECTOR_CAUSES];
     struct ml_backoff after_answer;
     int64_t refused_ns;  /* monotonic: since when it is refused; 0: it is not */
+    int64_t starting_ns; /* monotonic: when the server first said with a 5xx to come again; or 0 */
     int64_t answered_ns; /* monotonic: when the server answered somebody again; 0: not yet */
 };
 

@@ -130,9 +130,8 @@ static void test_http_pool_leaves_its_connections_when_one_is_dead(void **state)
     static const struct {
         const struct peer_step *steps;
         struct ml_http_deadlines deadlines;
-    } rows[] = {{silent, {.first_byte_ms = 50}},
-                {stalls, {.total_ms = 50}},
-                {stalls, {.idle_ms = 50}}};
+    } rows[] = {
+        {silent, {.first_byte_ms = 50}}, {stalls, {.total_ms = 50}}, {stalls, {.idle_ms = 50}}};
     struct net *net = *state;
     for (size_t i = 0; i < ML_COUNT(rows); i++) {
         struct ml_http_tls tls = {0};

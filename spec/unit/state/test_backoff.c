@@ -28,7 +28,8 @@ static void test_backoff_begins_anew_after_two_good_minutes(void **state)
         struct ml_random random;
         ml_random_init(&random, 3);
         int64_t end_ns = ml_backoff_next(&backoff, 800 * ML_NS_PER_MS, &random, 0);
-        int64_t delay_ns = ml_backoff_next(&backoff, 800 * ML_NS_PER_MS, &random, end_ns + rows[i].good_ns);
+        int64_t delay_ns = ml_backoff_next(&backoff, 800 * ML_NS_PER_MS, &random,
+                                           end_ns + rows[i].good_ns);
         int64_t least_ns = rows[i].least_ms * ML_NS_PER_MS;
         assert_in_range(delay_ns, least_ns, least_ns * 2 - 1);
     }

@@ -143,7 +143,7 @@ static void test_reflector_is_not_delayed_by_what_a_server_answers_while_it_star
         int status;
         const char *reason;
     } rows[] = {
-        {401, "Unauthorized"}, {403, "Forbidden"},    {404, "NotFound"},
+        {401, "Unauthorized"}, {403, "Forbidden"},     {404, "NotFound"},
         {410, "Expired"},      {500, "InternalError"}, {503, "ServiceUnavailable"},
     };
     for (size_t i = 0; i < ML_COUNT(rows); i++) {

@@ -130,12 +130,12 @@ static void test_reflector_lists_when_the_newest_object_is_not_as_it_was(void **
         const char *shown;
         int version;
     } rows[] = {
-        {"", 9},                    /* it is not there yet, or was deleted */
-        {pod("b", "ub", 4), 9},     /* in an earlier state */
-        {pod("b", "ub", 12), 12},   /* changed: in which history? */
-        {pod("b", "other", 8), 9},  /* made again */
-        {pod("b", "ub", 8), 8},     /* the store has not come so far */
-        {"{\"metadata\":7}", 9},    /* nonsense */
+        {"", 9},                   /* it is not there yet, or was deleted */
+        {pod("b", "ub", 4), 9},    /* in an earlier state */
+        {pod("b", "ub", 12), 12},  /* changed: in which history? */
+        {pod("b", "other", 8), 9}, /* made again */
+        {pod("b", "ub", 8), 8},    /* the store has not come so far */
+        {"{\"metadata\":7}", 9},   /* nonsense */
     };
     for (size_t i = 0; i < ML_COUNT(rows); i++) {
         reply_list(restart(self), 5, "", "");

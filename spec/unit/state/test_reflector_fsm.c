@@ -184,6 +184,26 @@ static void test_reflector_delay_when_refused_is_brisk_for_a_minute(void **state
     }
 }
 
+/* 503 "the request has been made before all known HTTP paths have been installed" asks for 5 s. */
+static void test_reflector_delay_of_a_server_that_starts_is_shorter_than_it_asks_for(void **state)
+{
+    (void)state;
+    struct reflector_delays delays = {0};
+    struct ml_random random;
+    ml_random_init(&random, 1);
+    struct ml_err err = error_of(ML_EUNAVAILABLE, 503);
+    err.retry_after_ms = 5000;
+    /* An intermediary, which sends no Status, is given what it asks for. */
+    assert_in_range(reflector_delay(&delays, LIST_FAILED, &err, &random, 1), 5 * ML_NS_PER_S,
+                    8 * ML_NS_PER_S);
+    snprintf(err.reason, sizeof err.reason, "ServiceUnavailable");
+    for (int second = 1; second <= 60; second++)
+        assert_in_range(reflector_delay(&delays, LIST_FAILED, &err, &random, second * ML_NS_PER_S),
+                        ML_NS_PER_S, 2 * ML_NS_PER_S);
+    assert_in_range(reflector_delay(&delays, LIST_FAILED, &err, &random, 61 * ML_NS_PER_S),
+                    5 * ML_NS_PER_S, 8 * ML_NS_PER_S);
+}
+
 static void test_reflector_delay_after_an_answer_is_short_and_grows_after_a_minute(void **state)
 {
     (void)state;
@@ -210,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_reflector_fsm_never_pages_at_a_version),
         cmocka_unit_test(test_reflector_delay_that_one_cause_grew_serves_no_other),
         cmocka_unit_test(test_reflector_delay_when_refused_is_brisk_for_a_minute),
+        cmocka_unit_test(test_reflector_delay_of_a_server_that_starts_is_shorter_than_it_asks_for),
         cmocka_unit_test(test_reflector_delay_after_an_answer_is_short_and_grows_after_a_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
