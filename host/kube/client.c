@@ -65,7 +65,7 @@ struct ml_client_call {
     void *context;
 
     struct ml_transport_call *sent;
-    struct ml_server_clock_sent sent_at;
+    int64_t sent_ns;
     int attempts;
     int status; /* 0: no head yet */
     int64_t retry_after_ms;
@@ -77,6 +77,11 @@ struct ml_client_call {
     struct ml_task refused;
     struct ml_err refusal;
 };
+
+static int64_t client_now_ns(const struct ml_client *client)
+{
+    return ml_clock_monotonic(ml_loop_clock(client->loop));
+}
 
 static struct ml_server_clock *client_server_clock(struct ml_client *client)
 {
@@ -163,9 +168,8 @@ static bool call_writes(const struct ml_client_call *call)
 static void count_attempt(const struct ml_client_call *call, int status)
 {
     const struct ml_client *client = call->client;
-    int64_t now_ns = ml_clock_monotonic(ml_loop_clock(client->loop));
     ml_client_metrics_attempt(&client->metrics, call->wire.method, status,
-                              now_ns - call->sent_at.monotonic_ns);
+                              client_now_ns(client) - call->sent_ns);
 }
 
 static void client_call_set_state(struct ml_client_call *call, enum call_state state)
@@ -250,7 +254,7 @@ static void client_call_submit(struct ml_client_call *call, const struct ml_http
     ml_budget_give(call->budget, call->answer_charged);
     call->answer_charged = 0;
     call->attempts++;
-    call->sent_at = ml_server_clock_send(client_server_clock(call->client));
+    call->sent_ns = client_now_ns(call->client);
     call->sent = transport->submit(transport, &request, handler, call);
 }
 
@@ -261,7 +265,8 @@ static void on_request_head(void *context, const struct ml_http_head *head)
     call->retry_after_ms = head->retry_after_ms;
     count_attempt(call, head->status);
     ml_client_metrics_warning(&call->client->metrics, head->warning);
-    ml_server_clock_note(client_server_clock(call->client), &call->sent_at, head->date_s);
+    ml_server_clock_note(client_server_clock(call->client),
+                         client_now_ns(call->client) - call->sent_ns, head->date_s);
     notify_server_answered(call->client, head->status);
 }
 

@@ -14,14 +14,6 @@ void ml_server_clock_init(struct ml_server_clock *self, struct ml_clock *own, st
                              NULL));
 }
 
-struct ml_server_clock_sent ml_server_clock_send(const struct ml_server_clock *self)
-{
-    return (struct ml_server_clock_sent){
-        .wall_ns = ml_clock_wall(self->own),
-        .monotonic_ns = ml_clock_monotonic(self->own),
-    };
-}
-
 static double seconds_of(int64_t ns)
 {
     return (double)ns / (double)ML_NS_PER_S;
@@ -43,17 +35,14 @@ static void end_skew(struct ml_server_clock *self)
                 "the clock of this machine agrees with the API server's again");
 }
 
-/* Our clock may have been set while the request was under way: both of its readings count. */
-void ml_server_clock_note(struct ml_server_clock *self, const struct ml_server_clock_sent *sent,
-                          int64_t date_s)
+/* Measured from now on backwards, by the clock that nobody sets: the wall clock may have been set
+ * while the request was under way, and only what it says now counts. */
+void ml_server_clock_note(struct ml_server_clock *self, int64_t took_ns, int64_t date_s)
 {
     if (date_s <= 0 || date_s > INT64_MAX / ML_NS_PER_S - 1)
         return;
     int64_t now_ns = ml_clock_wall(self->own), date_ns = date_s * ML_NS_PER_S;
-    int64_t took_ns = ml_clock_monotonic(self->own) - sent->monotonic_ns;
-    int64_t earliest_ns = ML_MIN(sent->wall_ns, now_ns - took_ns);
-    int64_t latest_ns = ML_MAX(now_ns, sent->wall_ns + took_ns);
-    int64_t least_ns = earliest_ns - (date_ns + ML_NS_PER_S), most_ns = latest_ns - date_ns;
+    int64_t least_ns = now_ns - took_ns - (date_ns + ML_NS_PER_S), most_ns = now_ns - date_ns;
     self->ahead_ns = least_ns > 0 ? least_ns : ML_MIN(most_ns, 0);
     if (self->metric)
         ml_metric_set(self->metric, seconds_of(self->ahead_ns));

@@ -1,5 +1,5 @@
 /* L3 kube. How far the clock of this machine is from the API server's, by the field Date of its
- * answers. Leases, requeue_at and certificates depend on both being right.
+ * answers. Certificates and requeue_at depend on it.
  *
  * Date has whole seconds, and an answer takes time: each answer gives two bounds, and only what is
  * outside of both counts. So a slow answer, a suspended process or a clock that is set meanwhile
@@ -24,16 +24,8 @@ struct ml_server_clock {
 void ml_server_clock_init(struct ml_server_clock *self, struct ml_clock *own, struct ml_log *log,
                           struct ml_metrics *metrics);
 
-/* When a request leaves. */
-struct ml_server_clock_sent {
-    int64_t wall_ns, monotonic_ns;
-};
-
-struct ml_server_clock_sent ml_server_clock_send(const struct ml_server_clock *self);
-
-/* The head of its answer says `date_s`, in Unix time; 0: nothing. */
-void ml_server_clock_note(struct ml_server_clock *self, const struct ml_server_clock_sent *sent,
-                          int64_t date_s);
+/* The head of an answer, which took so long, says `date_s`, in Unix time; 0: nothing. */
+void ml_server_clock_note(struct ml_server_clock *self, int64_t took_ns, int64_t date_s);
 
 /* The server's time now, as far as it is known: our own unless they differ. */
 int64_t ml_server_clock_wall(const struct ml_server_clock *self);

@@ -22,8 +22,9 @@
 #define LOCAL_GRACE_S  10
 #define STREAM_FIRST_S 30 /* for the first event of a streaming list */
 #define STREAM_NEXT_S  10 /* for the one after, the bookmark at the end included */
-#define STREAM_TAIL_S  10 /* that its connection goes on as a watch, which the next one takes over \
-                           */
+#define STREAM_TAIL_S                                                                              \
+    10 /* that its connection goes on as a watch, which the next one takes over                    \
+        */
 
 struct ml_reflector {
     struct ml_reflector_opts opts;

@@ -305,7 +305,7 @@ static void test_secret_that_was_damaged_is_repaired_at_a_start(void **state)
         ML_AUTO_FREE char *bad = damaged(stored, keys[i]);
         open_world(&w);
         ml_webhook_secret_start(w.secret);
-            reply(&w, next(&w, "GET", SECRET), 200, bad);
+        reply(&w, next(&w, "GET", SECRET), 200, bad);
         assert_int_equal(w.shows, 0);
         struct fake_call *patch = next(&w, "PATCH", SECRET);
         ML_AUTO_FREE char *was = key_of(stored, "ca.crt"), *is = key_of(patch->body, "ca.crt");

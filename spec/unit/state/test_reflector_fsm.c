@@ -2,6 +2,8 @@
 
 #include "state/reflector_fsm.h"
 
+#include <stdio.h>
+
 enum step_name { LIST_ANY, LIST_ANY_WHOLE, LIST_LAST, WATCH, STREAM_ANY, STREAM_LAST };
 
 static const struct reflector_step steps[] = {
