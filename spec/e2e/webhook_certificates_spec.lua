@@ -215,4 +215,28 @@ describe("The certificates of webhooks", function()
     end)
     load_till("a few more writes", 20, function() return true end)
   end)
+
+  -- Somebody applies a manifest that has none. Before, all writes of the kind failed until the round of a minute.
+  it("are trusted again within seconds when somebody takes caBundle away", function()
+    for _, kind in ipairs { "mutating", "validating" } do
+      local path = ("/apis/admissionregistration.k8s.io/v1/%swebhookconfigurations/moonloop-%s"):format(kind, name)
+      local begun = wait.now()
+      local _, code = api.request("PATCH", path, { { op = "remove", path = "/webhooks/0/clientConfig/caBundle" } },
+        "application/json-patch+json")
+      assert.equal(200, code)
+      wait.till("the bundle to be back", 20, function() return (trusted()) end)
+      assert.is_true(wait.now() - begun < wait.patient(4), wait.now() - begun)
+      wait.till("writes to succeed", 10, write)
+    end
+  end)
+
+  it("are put right when somebody damages the Secret, and writes succeed all the while", function()
+    for _, key in ipairs { "tls.crt", "tls.key", "ca.key" } do
+      edit { [key] = "foo" }
+      load_till("the Secret to be sound", 20, function()
+        local is = kept()
+        return is[key] ~= "foo" and is["tls.crt"] == shown(assert(trusted()))
+      end)
+    end
+  end)
 end)
