@@ -421,7 +421,7 @@ return moonloop.controller {
       local empty = folder {}
       local result = dev.command("--until-idle", "--scripts", empty)
       assert.equal(1, result.code)
-      assert.equal(("moonloop dev: %s: no script in it\n"):format(empty), result.err)
+      assert.equal(("moonloop dev: %s: no script in it\n"):format(empty), result.err:match "[^\n]*\n$")
     end)
 
     it("gives up on a script whose kinds never come", function()

@@ -44,14 +44,18 @@ end
 -- How often a text stands in what the process can write; nil where that may not be read.
 local function copies(pid, text)
   local memory, count = io.open(("/proc/%d/mem"):format(pid), "rb"), 0
-  for line in io.lines(("/proc/%d/maps"):format(pid)) do
+  local maps = memory and io.open(("/proc/%d/maps"):format(pid))
+  if not maps then
+    return nil
+  end
+  for line in maps:lines() do
     local from, to = line:match "^(%x+)%-(%x+) rw"
     from, to = from and tonumber(from, 16), to and tonumber(to, 16)
-    if memory and from and to - from <= REGION_MAX then
+    if from and to - from <= REGION_MAX then
       count = count + count_in(memory, from, to, text)
     end
   end
-  return memory and memory:close() and count
+  return maps:close() and memory:close() and count
 end
 
 
