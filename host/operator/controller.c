@@ -239,6 +239,24 @@ static void on_change_of_key(void *context, struct ml_str key, const struct ml_c
     ml_enqueue_filter_changed(self->filter, key, change);
 }
 
+/* What the key wrote itself is told to it only as a change of what it owns or watches. */
+static void on_named_change(void *context, size_t kind, const struct ml_change *change)
+{
+    struct ml_controller *self = context;
+    const struct ml_object *object = change->new ? change->new : change->old;
+    struct ml_change told = *change;
+    ML_AUTO(ml_buf_fini) struct ml_buf keys = ML_BUF_INIT;
+    told.reconciled = told.child_deleted = false; /* it is the key's own in neither way */
+    ml_read_sets_find_readers(self->read_sets, kind, ml_object_key(object), &keys);
+    for (size_t at = 0; at < keys.len;) {
+        struct ml_str key = ml_str_of(keys.ptr + at);
+        at += key.len + 1;
+        if (!change->new || !ml_expectations_is_echo(self->expectations, key, change->informer,
+                                                     ml_object_rv_number(change->new)))
+            on_change_of_key(self, key, &told);
+    }
+}
+
 void controller_forget_key(struct ml_controller *self, struct ml_str key)
 {
     ml_workqueue_cancel_after(self->queue, key);
@@ -293,6 +311,7 @@ static void on_index_failed(void *context, struct ml_revision *revision, const s
 static const struct ml_revision_handler revision_handler = {
     .ready = on_revision_ready,
     .enqueue = on_change_of_key,
+    .named = on_named_change,
     .gone = on_object_gone,
     .concerns_all = enqueue_all_objects,
     .mended = controller_pump,

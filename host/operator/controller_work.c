@@ -267,9 +267,16 @@ void controller_report_reads_off(struct ml_controller *self)
 static void keep_reads(const struct work *work, const struct ml_result *result, bool wrote_status)
 {
     struct ml_controller *self = work->controller;
-    bool counts = result->outcome == ML_OUTCOME_OK && work->revision == self->current;
+    const struct ml_object *object = controller_object(self, work->key);
+    bool is_current = work->revision == self->current;
+    bool counts = result->outcome == ML_OUTCOME_OK && is_current;
     ml_read_sets_put(self->read_sets, work->key, counts ? result->reads : NULL,
                      &result->read_versions, wrote_status);
+    if (is_current && object &&
+        ml_read_sets_look(self->read_sets, self->current, object, &result->names)) {
+        controller_note_cause(self, work->key, "changes", ML_STR(""));
+        ml_workqueue_add(self->queue, work->key, ML_PRIORITY_NORMAL);
+    }
     ml_metric_set(self->metrics.read_set_bytes, (double)ml_read_sets_bytes(self->read_sets));
     controller_report_reads_off(self);
 }
@@ -301,8 +308,7 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     keep_reads(work, result, wrote_status);
     record_metrics(work, result);
     ml_enqueue_filter_ended(self->filter, work->key);
-    if (!controller_object(self,
-                           work->key)) /* it went during the run, which has made records anew */
+    if (!controller_object(self, work->key)) /* it went during the run, which made new records */
         controller_forget_key(self, work->key);
     end_work(work, result->outcome == ML_OUTCOME_OK && !result->finalized);
     controller_end_when_idle(self);

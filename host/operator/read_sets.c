@@ -26,9 +26,33 @@ struct shared {
     size_t users;
 };
 
+/* An object that keys look for. The name has a byte for the kind and the object's key; only the
+ * byte: all objects of the kind. */
+struct looked_for {
+    struct ml_list readers;
+    size_t name_len;
+    char name[];
+};
+
+/* What a key looks for, and for each the link in its list of readers. */
+struct reader {
+    struct looked_for *what;
+    struct lookups *of;
+    struct ml_list node;
+};
+
+struct lookups {
+    struct reader *readers;
+    size_t count;
+    size_t key_len;
+    char key[];
+};
+
 struct ml_read_sets {
     struct ml_set entries;
-    struct ml_map shared; /* bytes -> shared */
+    struct ml_map lookups;    /* key -> struct lookups */
+    struct ml_map looked_for; /* name -> struct looked_for */
+    struct ml_map shared;     /* bytes -> shared */
     size_t bytes;
     struct ml_buf field;
 };
@@ -91,10 +115,172 @@ static void entry_free(struct ml_read_sets *self, struct entry *entry)
     free(entry);
 }
 
+/* ---- what keys look for ---- */
+
+static size_t bytes_of_looked_for(const struct looked_for *what)
+{
+    return sizeof *what + what->name_len + sizeof(struct ml_map_slot) + 2 * sizeof(uint32_t);
+}
+
+static size_t bytes_of_lookups(const struct lookups *lookups)
+{
+    return sizeof *lookups + lookups->key_len + lookups->count * sizeof *lookups->readers +
+           sizeof(struct ml_map_slot) + 2 * sizeof(uint32_t);
+}
+
+static struct looked_for *looked_for_get(struct ml_read_sets *self, size_t kind, struct ml_str key)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
+    ml_buf_putc(&name, (char)kind);
+    ml_buf_append_str(&name, key);
+    struct looked_for *what = ml_map_get(&self->looked_for, ml_buf_str(&name));
+    if (what)
+        return what;
+    what = ml_zalloc(sizeof *what + name.len);
+    what->name_len = name.len;
+    memcpy(what->name, name.ptr, name.len);
+    ml_list_init(&what->readers);
+    ml_map_put(&self->looked_for, (struct ml_str){what->name, what->name_len}, what);
+    self->bytes += bytes_of_looked_for(what);
+    return what;
+}
+
+static void lookups_free(struct ml_read_sets *self, struct lookups *lookups)
+{
+    ml_map_remove(&self->lookups, (struct ml_str){lookups->key, lookups->key_len});
+    self->bytes -= bytes_of_lookups(lookups);
+    for (size_t i = 0; i < lookups->count; i++) {
+        struct looked_for *what = lookups->readers[i].what;
+        ml_list_remove(&lookups->readers[i].node);
+        if (!ml_list_empty(&what->readers))
+            continue;
+        ml_map_remove(&self->looked_for, (struct ml_str){what->name, what->name_len});
+        self->bytes -= bytes_of_looked_for(what);
+        free(what);
+    }
+    free(lookups->readers);
+    free(lookups);
+}
+
+static bool looks_for(const struct lookups *lookups, size_t kind, struct ml_str key)
+{
+    for (size_t i = 0; lookups && i < lookups->count; i++) {
+        const struct looked_for *what = lookups->readers[i].what;
+        if ((uint8_t)what->name[0] == kind && what->name_len == key.len + 1 &&
+            memcmp(what->name + 1, key.ptr, key.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Is each change of it told to the key of `owner` as one of what it owns? */
+static bool is_told_anyway(const struct ml_revision *revision, size_t kind,
+                           const struct ml_object *object, const struct ml_object *owner)
+{
+    struct ml_owner controller;
+    if (!object || !ml_object_controller(object, &controller) ||
+        !ml_str_eq(controller.uid, ml_object_uid(owner)))
+        return false;
+    for (size_t i = kind; i < revision->declaration->kind_count; i++)
+        if (revision->informers[i] == revision->informers[kind] &&
+            revision->declaration->kinds[i].use == ML_USE_OWNS)
+            return true;
+    return false;
+}
+
+/* Has somebody else changed it since the run looked for it? */
+static bool is_missed(const struct ml_revision *revision, size_t kind, struct ml_str key,
+                      uint64_t version, const struct ml_object *owner)
+{
+    struct ml_informer *informer = revision->informers[kind];
+    const struct ml_object *now = ml_store_get(ml_informer_store(informer), key);
+    return ml_read_version(kind, key, now) != version &&
+           !(now && ml_expectations_is_echo(revision->expectations, ml_object_key(owner), informer,
+                                            ml_object_rv_number(now)));
+}
+
+static struct lookups *lookups_new(struct ml_str key, size_t most)
+{
+    struct lookups *lookups = ml_zalloc(sizeof *lookups + key.len);
+    lookups->key_len = key.len;
+    memcpy(lookups->key, key.ptr, key.len);
+    lookups->readers = ml_zalloc(most * sizeof *lookups->readers);
+    return lookups;
+}
+
+static void add_reader(struct ml_read_sets *self, struct lookups *lookups, size_t kind,
+                       struct ml_str key)
+{
+    struct reader *reader = &lookups->readers[lookups->count++];
+    reader->of = lookups;
+    reader->what = looked_for_get(self, kind, key);
+    ml_list_push(&reader->what->readers, &reader->node);
+}
+
+bool ml_read_sets_look(struct ml_read_sets *self, const struct ml_revision *revision,
+                       const struct ml_object *owner, const struct ml_read_names *names)
+{
+    struct ml_str key = ml_object_key(owner), name;
+    struct lookups *old = ml_map_get(&self->lookups, key);
+    size_t cursor = 0, kind;
+    uint64_t version;
+    bool missed = false;
+    size_t most = names->count + (size_t)__builtin_popcountll(names->whole_kinds);
+    struct lookups *lookups = lookups_new(key, most);
+    while (ml_read_names_next(names, &cursor, &kind, &name, &version)) {
+        const struct ml_informer *informer = revision->informers[kind];
+        if (is_told_anyway(revision, kind, ml_store_get(ml_informer_store(informer), name), owner))
+            continue;
+        missed = missed ||
+                 (!looks_for(old, kind, name) && is_missed(revision, kind, name, version, owner));
+        add_reader(self, lookups, kind, name);
+    }
+    for (kind = 0; kind < SCRIPT_KINDS; kind++) {
+        if (!(names->whole_kinds & UINT64_C(1) << kind))
+            continue;
+        missed = missed || !looks_for(old, kind, ML_STR(""));
+        add_reader(self, lookups, kind, ML_STR(""));
+    }
+    if (old)
+        lookups_free(self, old);
+    if (lookups->count == 0) {
+        free(lookups->readers);
+        free(lookups);
+        return missed;
+    }
+    ml_map_put(&self->lookups, (struct ml_str){lookups->key, lookups->key_len}, lookups);
+    self->bytes += bytes_of_lookups(lookups);
+    return missed;
+}
+
+void ml_read_sets_find_readers(const struct ml_read_sets *self, size_t kind, struct ml_str object,
+                               struct ml_buf *out)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
+    if (self->looked_for.len == 0)
+        return;
+    ml_buf_putc(&name, (char)kind);
+    ml_buf_append_str(&name, object);
+    const struct ml_str names[] = {ml_buf_str(&name), {name.ptr, 1}};
+    for (size_t i = 0; i < ML_COUNT(names); i++) {
+        struct looked_for *what = ml_map_get(&self->looked_for, names[i]);
+        if (!what)
+            continue;
+        ml_list_each_entry (struct reader, reader, &what->readers) {
+            ml_buf_append(out, reader->of->key, reader->of->key_len);
+            ml_buf_putc(out, '\0');
+        }
+    }
+}
+
+/* ---- all of a key ---- */
+
 void ml_read_sets_drop_all(struct ml_read_sets *self)
 {
     ml_set_each (&self->entries, cursor, entry)
         entry_free(self, entry);
+    ml_map_each (&self->lookups, place, lookups)
+        lookups_free(self, lookups);
 }
 
 void ml_read_sets_free(struct ml_read_sets *self)
@@ -103,16 +289,26 @@ void ml_read_sets_free(struct ml_read_sets *self)
         return;
     ml_read_sets_drop_all(self);
     ml_set_fini(&self->entries);
+    ml_map_fini(&self->lookups);
+    ml_map_fini(&self->looked_for);
     ml_map_fini(&self->shared);
     ml_buf_fini(&self->field);
     free(self);
 }
 
-void ml_read_sets_drop(struct ml_read_sets *self, struct ml_str key)
+static void drop_set(struct ml_read_sets *self, struct ml_str key)
 {
     struct entry *entry = ml_set_get(&self->entries, key);
     if (entry)
         entry_free(self, entry);
+}
+
+void ml_read_sets_drop(struct ml_read_sets *self, struct ml_str key)
+{
+    struct lookups *lookups = ml_map_get(&self->lookups, key);
+    drop_set(self, key);
+    if (lookups)
+        lookups_free(self, lookups);
 }
 
 static void put_versions(struct entry *entry, const struct ml_read_versions *versions)
@@ -129,7 +325,7 @@ static void put_versions(struct entry *entry, const struct ml_read_versions *ver
 void ml_read_sets_put(struct ml_read_sets *self, struct ml_str key, struct ml_read_set *set,
                       const struct ml_read_versions *versions, bool wrote_status)
 {
-    ml_read_sets_drop(self, key);
+    drop_set(self, key);
     if (!set || key.len > UINT16_MAX)
         return;
     struct entry *entry = ml_zalloc(sizeof *entry + key.len);

@@ -1,6 +1,6 @@
 /* L6 operator. What the last run of each key read, and so which changes can change its result. The
  * enqueue filter asks, through controller_work.c, before it wakes a key for a change by somebody
- * else.
+ * else. And which keys looked for an object by name: its changes are told to them, whoever owns it.
  *
  * Every change wakes a key without a read set: it has not run yet, its last run failed, or the
  * result may depend on something else (script/reads.h). docs/decisions/0009 says why it is safe to
@@ -18,6 +18,7 @@ void ml_read_sets_free(struct ml_read_sets *sets); /* NULL is fine */
  * own reference. `wrote_status`: until the echo of that write has come, the key is uncertain. */
 void ml_read_sets_put(struct ml_read_sets *sets, struct ml_str key, struct ml_read_set *set,
                       const struct ml_read_versions *versions, bool wrote_status);
+/* The key has no read set and looked for nothing, as long as none is put. */
 void ml_read_sets_drop(struct ml_read_sets *sets, struct ml_str key);
 void ml_read_sets_drop_all(struct ml_read_sets *sets); /* for a new revision */
 
@@ -33,5 +34,15 @@ bool ml_read_sets_uncertain(const struct ml_read_sets *sets, const struct ml_rev
 /* Moves to `out` the field that made the last relevant change relevant, "status.phase"; empty: not
  * known. */
 void ml_read_sets_take_field(struct ml_read_sets *sets, struct ml_buf *out);
+
+/* The last run of the key, by this revision's script, looked for these. Those that `owner` controls
+ * and the script owns are left out: their changes are told to the key anyway. True: one that the
+ * run before did not look for has changed since this one did, so that its change was told to
+ * nobody. The expectations know which changes are the run's own. */
+bool ml_read_sets_look(struct ml_read_sets *sets, const struct ml_revision *revision,
+                       const struct ml_object *owner, const struct ml_read_names *names);
+/* Appends the keys that looked for the object, or for too many of its kind, each terminated. */
+void ml_read_sets_find_readers(const struct ml_read_sets *sets, size_t kind, struct ml_str object,
+                               struct ml_buf *out);
 
 size_t ml_read_sets_bytes(const struct ml_read_sets *sets); /* memory of all read sets */

@@ -255,6 +255,8 @@ static void on_watched_change(void *context, struct ml_informer *informer, struc
     case ML_USE_TOUCHES:
         break;
     }
+    if (ml_revision_kind_index(self, informer) == watched_index(watched))
+        self->handler->named(self->context, watched_index(watched), &change);
 }
 
 /* The indexes are made in pieces, a piece in a round of the loop. */

@@ -17,6 +17,9 @@ struct ml_revision_handler {
     void (*ready)(void *context, struct ml_revision *revision);
     /* Once live: this change concerns this key of the reconciled kind. */
     void (*enqueue)(void *context, struct ml_str key, const struct ml_change *change);
+    /* Once live, of each change that counts: it concerns the keys that looked for the object by
+     * name. `kind` as in ml_revision_kind_index. */
+    void (*named)(void *context, size_t kind, const struct ml_change *change);
     /* Once live: the object of this key is gone. */
     void (*gone)(void *context, struct ml_str key);
     /* Once live: changes concern keys that nobody knows, so it may be any. */

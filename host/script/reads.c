@@ -24,6 +24,8 @@ struct script_reads {
     struct ml_buf text;
     size_t charged;
     struct ml_read_versions versions;
+    struct ml_read_names names;
+    size_t names_charged;
     const char *because; /* it gave up; NULL: not */
 };
 
@@ -112,6 +114,8 @@ void script_reads_free(struct script_reads *reads)
     if (!reads)
         return;
     drop_nodes(reads);
+    ml_read_names_fini(&reads->names);
+    ml_budget_give(&reads->script->memory, reads->names_charged);
     free(reads);
 }
 
@@ -186,9 +190,30 @@ read_node reads_self(struct script_reads *reads)
     return reads && !reads->because ? 1 : 0;
 }
 
+/* At most ML_READ_NAMES_MAX, so that they are counted and not refused. */
+static void note_name(struct script_reads *reads, size_t kind, struct ml_str key,
+                      const struct ml_object *seen)
+{
+    if (!reads || !reads->own || !reads->script->binding.informers[kind] ||
+        (kind == 0 && ml_str_eq(key, ml_object_key(reads->own))))
+        return;
+    ml_read_names_add(&reads->names, first_of_informer(reads->script, kind), key, seen);
+    size_t more = reads->names.packed.capacity - reads->names_charged;
+    ml_budget_force(&reads->script->memory, more);
+    reads->names_charged += more;
+}
+
+struct ml_read_names script_reads_take_names(struct script_reads *reads)
+{
+    struct ml_read_names names = reads->names;
+    reads->names = (struct ml_read_names){.count = 0};
+    return names;
+}
+
 read_node reads_object(struct script_reads *reads, size_t kind, struct ml_str key,
                        const struct ml_object *seen)
 {
+    note_name(reads, kind, key, seen);
     if (!records_kind(reads, kind))
         return 0;
     const struct node wanted = {.type = NODE_OBJECT,
@@ -304,12 +329,26 @@ const struct ml_read_versions *script_reads_versions(const struct script_reads *
 static void pack_node(const struct script_reads *reads, const struct node *node,
                       struct ml_buf *out);
 
-/* Of the object itself only the status: any other change of it wakes its key anyway. */
+static bool reads_version(const struct script_reads *reads, const struct node *metadata)
+{
+    if (metadata->flags & (READ_WHOLE | READ_KEYS))
+        return true;
+    for (read_node at = metadata->first_child; at; at = reads->nodes[at].next)
+        if (ml_str_is(name_of(reads, &reads->nodes[at]), "resourceVersion"))
+            return true;
+    return false;
+}
+
+/* Of the object itself only the status, and the metadata if its version was read: any other change
+ * of it wakes its key anyway. */
 static bool is_packed(const struct script_reads *reads, const struct node *parent,
                       const struct node *field)
 {
-    return field->type == NODE_FIELD &&
-           (parent->type != NODE_SELF || ml_str_is(name_of(reads, field), "status"));
+    if (field->type != NODE_FIELD || parent->type != NODE_SELF)
+        return field->type == NODE_FIELD;
+    struct ml_str name = name_of(reads, field);
+    return ml_str_is(name, "status") ||
+           (ml_str_is(name, "metadata") && reads_version(reads, field));
 }
 
 static void pack_fields(const struct script_reads *reads, const struct node *node,

@@ -6,6 +6,8 @@
  * node 0 (not recorded), and returns 0 then. None raises or enters Lua. After too many reads, or
  * reads_give_up, all of them do nothing: every change wakes the key.
  *
+ * What a run looks for by name is noted all the same: who creates or deletes that object calls it.
+ *
  * A recorder ends with its run, but the script may keep a table of the run. So code that holds a
  * node for longer than one call also keeps the number of its recorder, and gets the recorder with
  * script_reads_of. */
@@ -68,5 +70,7 @@ const char *script_reads_gave_up(const struct script_reads *reads);
 
 /* The read set of the run, for the caller to unref. NULL: it gave up, or would be too large. */
 struct ml_read_set *script_reads_pack(struct script_reads *reads);
+/* What the run looked for by name, for the caller to own; whether it gave up or not. */
+struct ml_read_names script_reads_take_names(struct script_reads *reads);
 /* The versions that the run saw, for ml_result. */
 const struct ml_read_versions *script_reads_versions(const struct script_reads *reads);

@@ -100,6 +100,7 @@ struct ml_result ml_result_take(struct ml_result *result)
     struct ml_result taken = *result;
     taken.status = taken.field = taken.version = (struct ml_str){NULL, 0};
     taken.traceback = NULL;
+    result->names = (struct ml_read_names){.count = 0};
     result->reads = NULL;
     result->notes = NULL;
     return taken;
@@ -107,6 +108,7 @@ struct ml_result ml_result_take(struct ml_result *result)
 
 void ml_result_fini(struct ml_result *result)
 {
+    ml_read_names_fini(&result->names);
     ml_read_set_unref(ml_take(&result->reads));
     ml_custom_notes_free(ml_take(&result->notes));
 }
@@ -273,6 +275,8 @@ static void note_reads(struct ml_run *run)
         reads_give_up(reads, "state that outlives the run");
     if (result->status.len > 0)
         reads_returns_status(reads);
+    if (reads)
+        result->names = script_reads_take_names(reads);
     result->reads = script_reads_pack(reads);
     result->reads_gave_up = script_reads_gave_up(reads);
     if (result->reads)
@@ -541,8 +545,9 @@ static struct ml_run *start_run(struct ml_script *script, struct ml_object *obje
     run->thread = (struct script_thread){
         .script = ml_script_ref(script), .run = run, .object = ml_object_ref(object)};
     run->finalizes = finalizes;
-    if (!script->declaration.wakes_all && !finalizes)
-        run->reads = script_reads_new(script, object);
+    run->reads = script_reads_new(script, object);
+    if (script->declaration.wakes_all || finalizes)
+        reads_give_up(run->reads, finalizes ? "it finalizes" : "everything wakes it");
     run->id = id;
     run->done = done;
     run->context = context;

@@ -182,6 +182,7 @@ struct ml_result {
     bool finalized;        /* and that is done: the finalizer goes */
 
     /* Owned by the result (ml_result_fini). */
+    struct ml_read_names names;    /* that it looked for */
     struct ml_custom_notes *notes; /* values of metrics; NULL: none */
     /* What the result depends on; NULL: maybe on more than the cache. */
     struct ml_read_set *reads;
@@ -197,7 +198,7 @@ const char *ml_script_reads_off(const struct ml_script *script);
 /* Moves the result out of what ml_script_done got: it belongs to the caller, until ml_result_fini.
  * Its texts (status, field, version, traceback) stay behind, and are empty. */
 struct ml_result ml_result_take(struct ml_result *result);
-/* Frees what the result owns: reads and notes. */
+/* Frees what the result owns: names, reads and notes. */
 void ml_result_fini(struct ml_result *result);
 
 /* `result` and what it points to live during the call. A receiver that keeps any of it calls

@@ -109,6 +109,57 @@ uint64_t ml_read_version(size_t kind, struct ml_str key, const struct ml_object 
     return place * UINT64_C(0x9e3779b97f4a7c15) ^ version * UINT64_C(0xc2b2ae3d27d4eb4f);
 }
 
+/* ---- names ---- */
+
+struct packed_name {
+    uint64_t version;
+    uint16_t key_len;
+    uint8_t kind;
+};
+
+void ml_read_names_fini(struct ml_read_names *names)
+{
+    ml_buf_fini(&names->packed);
+    *names = (struct ml_read_names){.count = 0};
+}
+
+bool ml_read_names_next(const struct ml_read_names *names, size_t *cursor, size_t *out_kind,
+                        struct ml_str *out_key, uint64_t *out_version)
+{
+    struct packed_name head;
+    if (*cursor >= names->packed.len)
+        return false;
+    memcpy(&head, names->packed.ptr + *cursor, sizeof head);
+    *out_kind = head.kind;
+    *out_version = head.version;
+    *out_key = (struct ml_str){names->packed.ptr + *cursor + sizeof head, head.key_len};
+    *cursor += sizeof head + head.key_len;
+    return true;
+}
+
+void ml_read_names_add(struct ml_read_names *names, size_t kind, struct ml_str key,
+                       const struct ml_object *seen)
+{
+    size_t cursor = 0, other_kind;
+    uint64_t version;
+    struct ml_str other;
+    while (ml_read_names_next(names, &cursor, &other_kind, &other, &version))
+        if (other_kind == kind && ml_str_eq(other, key))
+            return;
+    if (names->count == ML_READ_NAMES_MAX || key.len > UINT16_MAX) {
+        names->whole_kinds |= UINT64_C(1) << kind;
+        return;
+    }
+    const struct packed_name head = {
+        .version = ml_read_version(kind, key, seen),
+        .key_len = (uint16_t)key.len,
+        .kind = (uint8_t)kind,
+    };
+    names->count++;
+    ml_buf_append(&names->packed, &head, sizeof head);
+    ml_buf_append_str(&names->packed, key);
+}
+
 /* ---- reading the bytes ---- */
 
 struct cursor {

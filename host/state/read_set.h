@@ -20,6 +20,7 @@
 
 #define ML_READ_SET_MAX   1024 /* bytes; every change wakes a key that reads more */
 #define ML_READ_LISTS_MAX 4    /* kinds of which a run lists what others control */
+#define ML_READ_NAMES_MAX 64   /* objects that a run looks for by name; of more kinds count whole */
 
 enum ml_read_root { READ_SELF, READ_OBJECT, READ_LIST };
 
@@ -64,6 +65,23 @@ struct ml_read_versions {
         uint64_t changes; /* ml_informer_changes, when it was listed */
     } lists[ML_READ_LISTS_MAX];
 };
+
+/* The objects that a run looked for by name, whether they were there or not; the reconciled object
+ * is not among them. Also of a run without a read set. Zeros: none. */
+struct ml_read_names {
+    struct ml_buf packed;
+    size_t count;
+    uint64_t whole_kinds; /* bits of kinds of which it looked for more names than there are here */
+};
+
+void ml_read_names_fini(struct ml_read_names *names);
+/* Adds an object unless it is there. `seen`: what the cache has of it now; NULL: nothing. */
+void ml_read_names_add(struct ml_read_names *names, size_t kind, struct ml_str key,
+                       const struct ml_object *seen);
+/* Steps through them; start with *cursor 0. `out_version` as ml_read_version when it was added; the
+ * key is borrowed. False at the end. */
+bool ml_read_names_next(const struct ml_read_names *names, size_t *cursor, size_t *out_kind,
+                        struct ml_str *out_key, uint64_t *out_version);
 
 /* A number for one object at one version; NULL: it does not exist. */
 uint64_t ml_read_version(size_t kind, struct ml_str key, const struct ml_object *object);

@@ -267,6 +267,24 @@ static void test_read_sets_are_not_certain_of_lists_of_what_others_own(void **st
     assert_int_equal(runs(world), 2);
 }
 
+/* A part of each of the 100 things, "t7-part". */
+static void reply_parts_of_things(struct world *world)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf list = ML_BUF_INIT;
+    ml_buf_puts(&list, "{\"kind\":\"PartList\",\"apiVersion\":\"test.dev/v1\",\"metadata\":{"
+                       "\"resourceVersion\":\"10\"},\"items\":[");
+    for (int i = 0; i < 100; i++)
+        ml_buf_printf(&list,
+                      "%s{\"metadata\":{\"name\":\"t%d-part\",\"namespace\":\"d\",\"uid\":\"p%d\","
+                      "\"resourceVersion\":\"1\",\"ownerReferences\":[{\"apiVersion\":"
+                      "\"test.dev/v1\",\"kind\":\"Thing\",\"name\":\"t%d\",\"uid\":\"u%d\","
+                      "\"controller\":true}]}}",
+                      i ? "," : "", i, i, i, i);
+    ml_buf_puts(&list, "]}");
+    fake_reply(world->parts, 200, ml_buf_cstr(&list));
+    ml_loop_poll(world->loop);
+}
+
 static void test_read_sets_of_many_objects_take_little_memory(void **state)
 {
     struct world *world = *state;
@@ -275,10 +293,181 @@ static void test_read_sets_of_many_objects_take_little_memory(void **state)
         "", "local p = ctx.get(Part, thing.metadata.name .. '-part') local s = thing.status.phase");
     world->things = things;
     tell(world, text, NULL);
-    reply_no_parts(world);
+    reply_parts_of_things(world);
     assert_int_equal(runs(world), 100);
     int bytes = metric(world, "\nmoonloop_read_set_bytes{controller=\"one\"");
     assert_in_range(bytes, 100 * 20, 100 * 64);
+}
+
+/* What is not there, or is not its own, is looked up by name when it changes. */
+static void test_read_sets_of_what_was_not_found_take_some_memory(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *things = many_things();
+    ML_AUTO_FREE char *text = owner(
+        "", "local p = ctx.get(Part, thing.metadata.name .. '-none') local s = thing.status.phase");
+    world->things = things;
+    tell(world, text, NULL);
+    reply_no_parts(world);
+    int bytes = metric(world, "\nmoonloop_read_set_bytes{controller=\"one\"");
+    assert_in_range(bytes, 100 * 64, 100 * 256);
+}
+
+/* ---- the version of the object itself ---- */
+
+static void test_read_sets_wake_for_any_change_when_the_version_was_read(void **state)
+{
+    struct world *world = *state;
+    static const char *const reads[] = {
+        "local v = thing.metadata.resourceVersion",
+        "for k, v in pairs(thing.metadata) do local _ = v end",
+        "local k, v = next(thing.metadata)",
+        "local v = rawget(thing.metadata, 'resourceVersion')",
+        "local v = require('cjson').encode(thing.metadata)",
+        "local v = require('cjson').encode(thing)",
+        "local v = require('moonloop.yaml').encode { m = thing.metadata }",
+        "local m = thing.metadata local v = m.name .. m.resourceVersion",
+    };
+    int version = 20;
+    for (size_t i = 0; i < ML_COUNT(reads); i++) {
+        ML_AUTO_FREE char *text = owner("", reads[i]);
+        tell(world, text, NULL);
+        if (i == 0)
+            reply_no_parts(world);
+        int before = runs(world);
+        status_is(world, ++version, "{\"x\":1}");
+        if (runs(world) != before + 1)
+            fail_msg("a status by somebody else does not call: %s", reads[i]);
+        status_is(world, ++version, "{\"x\":1}");
+        if (runs(world) != before + 2)
+            fail_msg("another version does not call: %s", reads[i]);
+    }
+    ML_AUTO_FREE char *other = owner("", "local v = thing.metadata.name");
+    tell(world, other, NULL);
+    int before = runs(world);
+    status_is(world, ++version, "{\"x\":2}");
+    assert_int_equal(runs(world), before);
+}
+
+/* ---- what it looked for by name ---- */
+
+#define LOOKS "local p = ctx.get(Part, 'p') local x = p and p.status.x"
+
+static void test_what_was_looked_for_calls_when_it_comes_changes_and_goes(void **state)
+{
+    struct world *world = *state;
+    begin(world, "", LOOKS);
+    part_changes(world, "ADDED", 11, NULL); /* nobody owns it */
+    assert_int_equal(runs(world), 2);
+    part_changes(world, "MODIFIED", 12, NULL); /* nothing that was read */
+    assert_int_equal(runs(world), 2);
+    part_changes(world, "MODIFIED", 13, "test.dev"); /* told to its owner */
+    part_changes(world, "MODIFIED", 14, "other.dev");
+    int before = runs(world);
+    part_changes(world, "DELETED", 15, "other.dev");
+    assert_int_equal(runs(world), before + 1);
+    part_changes(world, "ADDED", 16, "other.dev");
+    assert_int_equal(runs(world), before + 2);
+}
+
+static void test_what_was_looked_for_calls_whatever_the_run_came_to(void **state)
+{
+    struct world *world = *state;
+    static const char *const ends[] = {
+        "return ctx.invalid('spec.part', 'not there')",
+        "return ctx.terminal 'not there'",
+        "local n = math.random()",
+        "count = count + 1",
+        "return { status = { x = 1 } }",
+    };
+    for (int all = 0; all < 2; all++) {
+        for (size_t i = 0; i < ML_COUNT(ends); i++) {
+            ML_AUTO_FREE char *body = ml_asprintf(LOOKS " if not p then ctx.log 'looks' end %s",
+                                                  ends[i]);
+            ML_AUTO_FREE char *text = owner(all ? "wakes = 'all'," : "", body);
+            tell(world, text, NULL);
+            if (world->parts && i == 0 && !all)
+                reply_no_parts(world);
+            accept_all(world);
+            int version = 20 + 2 * (int)i + 100 * all;
+            size_t before = unit_count(world->log.fd, " looks");
+            part_changes(world, "ADDED", version, NULL);
+            accept_all(world);
+            part_changes(world, "DELETED", version + 1, NULL);
+            accept_all(world);
+            if (unit_count(world->log.fd, " looks") <= before)
+                fail_msg("its end calls nothing: %s%s", all ? "(wakes all) " : "", ends[i]);
+        }
+    }
+}
+
+/* Between the look and the end of the run nothing has the name yet. */
+static void test_what_was_looked_for_calls_when_it_came_during_the_run(void **state)
+{
+    struct world *world = *state;
+    begin(world, "", LOOKS " return { status = { phase = p and 'THERE' or 'NONE' } }");
+    struct fake_call *status = only_write(world);
+    assert_non_null(strstr(status->body, "NONE"));
+    part_changes(world, "ADDED", 11, NULL);
+    accept(world, status, 12, "NONE");
+    accept(world, only_write(world), 13, "THERE");
+    assert_int_equal(world->write_count, 0);
+}
+
+static void test_too_many_names_count_as_all_of_the_kind(void **state)
+{
+    struct world *world = *state;
+    begin(world, "", "for i = 1, 100 do ctx.get(Part, 'q' .. i) end ctx.get(Part, 'p')");
+    int before = runs(world);
+    part_changes(world, "ADDED", 11, NULL);
+    assert_int_equal(runs(world), before + 1);
+    part_changes(world, "DELETED", 12, NULL);
+    assert_int_equal(runs(world), before + 2);
+}
+
+static void test_what_was_looked_for_is_forgotten_with_the_object_and_the_version(void **state)
+{
+    struct world *world = *state;
+    begin(world, "", LOOKS);
+    assert_true(metric(world, "\nmoonloop_read_set_bytes{controller=\"one\"") > 0);
+    ML_AUTO_FREE char *next = owner("", "return");
+    tell(world, next, NULL);
+    int before = runs(world);
+    part_changes(world, "ADDED", 11, NULL);
+    assert_int_equal(runs(world), before);
+    ML_AUTO_FREE char *looking = owner("", LOOKS);
+    tell(world, looking, NULL);
+    assert_true(fake_piece(world->watch,
+                           "{\"type\":\"DELETED\",\"object\":{\"apiVersion\":\"test.dev/v1\","
+                           "\"kind\":\"Thing\",\"metadata\":{\"name\":\"a\",\"namespace\":\"d\","
+                           "\"uid\":\"ua\",\"resourceVersion\":\"90\"}}}\n"));
+    ml_loop_poll(world->loop);
+    before = runs(world);
+    part_changes(world, "DELETED", 91, NULL);
+    assert_int_equal(runs(world), before);
+}
+
+/* Else a script that makes an object of a new name in each run would never end. */
+static void test_what_the_run_made_itself_does_not_call_it_by_its_name(void **state)
+{
+    struct world *world = *state;
+    begin(world, "",
+          "if thing.spec.want == 'X' then\n"
+          "  ctx.create { apiVersion = 'test.dev/v1', kind = 'Thing',\n"
+          "    metadata = { name = 'made-' .. ctx.now() // 1 } }\n"
+          "end");
+    change(world, 11, "X", "");
+    struct fake_call *create = only_write(world);
+    static const char made[] = "{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\",\"metadata\":{"
+                               "\"name\":\"made-1700000000\",\"namespace\":\"d\",\"uid\":\"um\","
+                               "\"resourceVersion\":\"12\"}}";
+    ML_AUTO_FREE char *event = ml_asprintf("{\"type\":\"ADDED\",\"object\":%s}\n", made);
+    fake_reply(create, 201, made);
+    ml_loop_poll(world->loop);
+    assert_true(fake_piece(world->watch, event));
+    for (int i = 0; i < 10; i++)
+        advance(world, ML_NS_PER_S);
+    assert_int_equal(world->write_count, 0);
 }
 
 int main(void)
@@ -301,6 +490,14 @@ int main(void)
         SCRIPTS_TEST(test_read_sets_are_not_certain_after_what_when_left_out),
         SCRIPTS_TEST(test_read_sets_are_not_certain_of_lists_of_what_others_own),
         SCRIPTS_TEST(test_read_sets_of_many_objects_take_little_memory),
+        SCRIPTS_TEST(test_read_sets_of_what_was_not_found_take_some_memory),
+        SCRIPTS_TEST(test_read_sets_wake_for_any_change_when_the_version_was_read),
+        SCRIPTS_TEST(test_what_was_looked_for_calls_when_it_comes_changes_and_goes),
+        SCRIPTS_TEST(test_what_was_looked_for_calls_whatever_the_run_came_to),
+        SCRIPTS_TEST(test_what_was_looked_for_calls_when_it_came_during_the_run),
+        SCRIPTS_TEST(test_too_many_names_count_as_all_of_the_kind),
+        SCRIPTS_TEST(test_what_was_looked_for_is_forgotten_with_the_object_and_the_version),
+        SCRIPTS_TEST(test_what_the_run_made_itself_does_not_call_it_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

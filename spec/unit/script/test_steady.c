@@ -8,8 +8,8 @@
 #include "script/internal.h"
 
 #define CALLS      10000
-#define FIRST      1000             /* caches are filled by then */
-#define CALLS_EACH 50               /* in one run; below the limits of writes, reads, Events */
+#define FIRST      1000               /* caches are filled by then */
+#define CALLS_EACH 50                 /* in one run; below the limits of writes, reads, Events */
 #define SLACK      ((size_t)8 * 1024) /* tables that grow by doubling, and some of them late */
 
 static const struct ml_script_limits limits = {.run_cpu_ns = 10 * ML_NS_PER_S,
