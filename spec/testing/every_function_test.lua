@@ -17,14 +17,15 @@ local ARGUMENTS = {
   ["T[]"] = "{ 1, 2 }", ["string|number"] = '"10m"', ["string|moonloop.LabelSelector"] = '"a=b"',
   ["table<string, string>"] = '{ a = "b" }', ["moonloop.Beside"] = "{ status = { a = 1 } }",
   ["moonloop.Date"] = "{ year = 2026, month = 1, day = 2 }", ["moonloop.Kind"] = "ConfigMap",
-  ["moonloop.ListOptions"] = "{ owned = true }", ["moonloop.HttpRequest"] = '{ method = "GET", url = "https://x.test/" }',
+  ["moonloop.ListOptions"] = "{ owned = true }",
+  ["moonloop.HttpRequest"] = '{ method = "GET", url = "https://x.test/" }',
   ["moonloop.Manifest"] = 'config(object, "x")', ["moonloop.Object"] = 'made(object, ctx)',
   ["moonloop.Selection"] = '{ labels = "a=b" }', ["moonloop.When"] = '{ "status" }',
   ["moonloop.Declaration"] = '{ name = "y", reconciles = ConfigMap, reconcile = function() end }',
 }
 
--- Calls that need more than arguments of the right types. What each run deletes is not what it makes: that would have no
--- end.
+-- Calls that need more than arguments of the right types. What each run deletes is not what it makes: that would have
+-- no end.
 local CALLS = {
   ["ctx.delete"] = 'ctx.delete(config(object, "absent"))',
   ["ctx.metric"] = 'ctx.metric("calls", 1)',

@@ -117,8 +117,8 @@ local RETURNS = {
   'ctx.apply(child(thing, "-z", { sum = tostring(sum) })) return { requeue_at = instant }',
 }
 
--- What reads objects by name, its own and those that it owns: it is told of all that it read, whatever its watch function
--- names.
+-- What reads objects by name, its own and those that it owns: it is told of all that it read, whatever its watch
+-- function names.
 local NAMED = {}
 for _, statement in ipairs(STATEMENTS) do
   local by_name = statement:find "ctx.get" or statement:find "ctx.ensure" or statement:find "thing%.spec"
