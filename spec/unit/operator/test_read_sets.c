@@ -447,6 +447,22 @@ static void test_what_was_looked_for_is_forgotten_with_the_object_and_the_versio
     assert_int_equal(runs(world), before);
 }
 
+/* The made Thing, as the answer to a write and as an event of the watch. */
+static void answer_made(struct world *world, struct fake_call *write, const char *type, int version)
+{
+    ML_AUTO_FREE char *made = ml_asprintf(
+        "{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":"
+        "\"made-1700000000\",\"namespace\":\"d\",\"uid\":\"um\",\"resourceVersion\":\"%d\"},"
+        "\"spec\":{\"at\":%d}}",
+        version, version);
+    ML_AUTO_FREE char *event = ml_asprintf("{\"type\":\"%s\",\"object\":%s}\n", type, made);
+    fake_reply(write, 200, made);
+    ml_loop_poll(world->loop);
+    assert_true(fake_piece(world->watch, event));
+    for (int i = 0; i < 10; i++)
+        advance(world, ML_NS_PER_S);
+}
+
 /* Else a script that makes an object of a new name in each run would never end. */
 static void test_what_the_run_made_itself_does_not_call_it_by_its_name(void **state)
 {
@@ -454,20 +470,18 @@ static void test_what_the_run_made_itself_does_not_call_it_by_its_name(void **st
     begin(world, "",
           "if thing.spec.want == 'X' then\n"
           "  ctx.create { apiVersion = 'test.dev/v1', kind = 'Thing',\n"
-          "    metadata = { name = 'made-' .. ctx.now() // 1 } }\n"
+          "    metadata = { name = ('made-%d'):format(ctx.now() // 1) } }\n"
+          "elseif thing.spec.want then\n"
+          "  ctx.patch(ctx.get(Thing, 'made-1700000000'), { spec = { at = ctx.now() } })\n"
           "end");
     change(world, 11, "X", "");
-    struct fake_call *create = only_write(world);
-    static const char made[] = "{\"apiVersion\":\"test.dev/v1\",\"kind\":\"Thing\",\"metadata\":{"
-                               "\"name\":\"made-1700000000\",\"namespace\":\"d\",\"uid\":\"um\","
-                               "\"resourceVersion\":\"12\"}}";
-    ML_AUTO_FREE char *event = ml_asprintf("{\"type\":\"ADDED\",\"object\":%s}\n", made);
-    fake_reply(create, 201, made);
-    ml_loop_poll(world->loop);
-    assert_true(fake_piece(world->watch, event));
-    for (int i = 0; i < 10; i++)
-        advance(world, ML_NS_PER_S);
+    answer_made(world, only_write(world), "ADDED", 12);
     assert_int_equal(world->write_count, 0);
+    for (int i = 0; i < 2; i++) { /* the second time it is known what the run looks for */
+        change(world, 21 + 10 * i, i == 0 ? "Y" : "Z", "");
+        answer_made(world, only_write(world), "MODIFIED", 22 + 10 * i);
+        assert_int_equal(world->write_count, 0);
+    }
 }
 
 int main(void)
