@@ -8,13 +8,14 @@
 #include "cluster/trusted_internal.h"
 
 #define DEPTH_MAX     10000 /* as decode */
+#define MEMBERS_KEPT  1000  /* values of an object on the stack, which has an end */
 #define MEMBERS_SORT  12    /* up to so many, insertion sort is fastest */
 #define PATH_TEXT_MAX 200   /* bytes of a message */
 #define DIGITS_MAX    17    /* of a double, so that it reads back the same */
 
 struct json_member {
     struct ml_str key;
-    int value; /* its index on the stack */
+    int value; /* its index on the stack; 0: it is looked up in the table */
 };
 
 struct json_level {
@@ -65,7 +66,8 @@ static bool refuse_value(struct encoding *encoding, const char *problem)
     return false;
 }
 
-/* Leaves keys and values of the table on the stack. */
+/* Leaves keys and values of the table on the stack, the first MEMBERS_KEPT of them. The table holds
+ * the other keys as well. */
 static bool encode_open_object(struct encoding *encoding, struct json_level *level)
 {
     lua_State *L = encoding->L;
@@ -81,8 +83,12 @@ static bool encode_open_object(struct encoding *encoding, struct json_level *lev
                                    encoder->member_count, sizeof(struct json_member));
         struct json_member *member = &encoder->members[encoder->member_count++];
         member->key.ptr = lua_tolstring(L, -2, &member->key.len);
-        member->value = lua_gettop(L);
-        lua_pushvalue(L, -2);
+        bool kept = encoder->member_count - level->first <= MEMBERS_KEPT;
+        member->value = kept ? lua_gettop(L) : 0;
+        if (kept)
+            lua_pushvalue(L, -2);
+        else
+            lua_pop(L, 1);
     }
     level->end = encoder->member_count;
     if (level->end > level->first)
@@ -210,7 +216,11 @@ static bool encode_next(struct encoding *encoding)
     if (level->object && level->next < level->end) {
         const struct json_member *member = &encoder->members[level->next++];
         ml_json_key(&encoding->writer, member->key);
-        return encode_value(encoding, member->value);
+        if (member->value)
+            return encode_value(encoding, member->value);
+        lua_pushlstring(L, member->key.ptr, member->key.len);
+        lua_rawget(L, level->table);
+        return encode_value(encoding, level->top + 1);
     }
     if (!level->object && level->index < level->count) {
         lua_rawgeti(L, level->table, ++level->index);

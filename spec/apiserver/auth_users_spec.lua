@@ -52,6 +52,35 @@ local function grant(server, user, verb, resource)
 end
 
 
+describe("roles without rules", function()
+  for text, rules in pairs { ["no rules"] = false, ["null"] = host.json.null, ["none"] = host.json.array {} } do
+    it("grant nothing, so anybody who may write roles may write them: " .. text, function()
+      local server = new { tokens = TOKENS, authorization = "rbac" }
+      server:call("POST", RBAC .. "clusterroles", { metadata = { name = "r" }, rules = { {
+        verbs = { "create", "update" }, apiGroups = { "rbac.authorization.k8s.io" },
+        resources = { "roles", "clusterroles" },
+      } } })
+      server:call("POST", RBAC .. "clusterrolebindings", { metadata = { name = "b" },
+        subjects = { { kind = "User", name = "jane", apiGroup = "rbac.authorization.k8s.io" } },
+        roleRef = { kind = "ClusterRole", name = "r", apiGroup = "rbac.authorization.k8s.io" } })
+      for _, path in ipairs { RBAC .. "clusterroles", RBAC .. "namespaces/default/roles" } do
+        for _, more in ipairs { {}, { aggregationRule = host.json.null } } do
+          more.metadata, more.rules = { name = "empty" }, rules or nil
+          local code, answer = ask(server, "POST", path, bearer "jane", more)
+          assert.equal(201, code, answer.message)
+          answer.metadata.labels = { changed = "yes" }
+          assert.equal(200, (ask(server, "PUT", path .. "/empty", bearer "jane", answer)))
+          answer.metadata.resourceVersion = nil
+          answer.rules = { { verbs = { "get" }, apiGroups = { "" }, resources = { "pods" } } }
+          assert.equal(403, (ask(server, "PUT", path .. "/empty", bearer "jane", answer)))
+          assert.equal(200, (ask(server, "DELETE", path .. "/empty", bearer "root")))
+        end
+      end
+    end)
+  end
+end)
+
+
 describe("json web tokens", function()
   local token = jwt.sign({ sub = "a" }, "key")
 

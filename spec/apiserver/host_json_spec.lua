@@ -5,6 +5,22 @@ local json = host.json
 
 
 describe("host.json", function()
+  it("has objects of any width, also in each other", function()
+    local inner, outer = {}, {}
+    for i = 1, 200000 do
+      inner[("k%06d"):format(i)] = i
+    end
+    for i = 1, 3000 do
+      outer[("k%04d"):format(i)] = i
+    end
+    outer.k1500 = inner
+    local text = json.encode(outer)
+    assert.same({ 1, 200000, 3000 }, { json.decode(text).k0001, json.decode(text).k1500.k200000,
+      json.decode(text).k3000 })
+    assert.truthy(text:find('^{"k0001":1,"k0002":2,') and text:find('"k1500":{"k000001":1,"k000002":2,', 1, true))
+    assert.truthy(text:find(',"k199999":199999,"k200000":200000},"k1501":1501,', 1, true))
+  end)
+
   describe("decode", function()
     local values = {
       { "null", json.null },

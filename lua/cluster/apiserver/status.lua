@@ -173,6 +173,12 @@ function M.unknown(message)
 end
 
 
+--- The object is larger than etcd stores: its own error, which kube-apiserver passes on.
+function M.etcd_refuses()
+  return M.unknown "etcdserver: request is too large"
+end
+
+
 --- The path is served, but not with this method.
 function M.method_not_allowed()
   return failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})

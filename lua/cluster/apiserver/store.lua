@@ -24,6 +24,9 @@ local encode, decode = host.json.encode, host.json.decode
 local M = {}
 M.__index = M
 
+--- Bytes of an object that are stored: --max-request-bytes of etcd.
+M.SIZE_MAX = 1536 * 1024
+
 -- How many changes of one resource are remembered for watches and lists of the past.
 local HISTORY_MAX = 10000
 
@@ -148,6 +151,18 @@ function M.converted(object, res, other)
 end
 
 
+--- Whether etcd would not take an object. It has built-in kinds as protobuf, which escapes nothing.
+--- @param text string as it would be stored here
+function M.is_too_large(res, text)
+  if #text <= M.SIZE_MAX or not res.builtin then
+    return #text > M.SIZE_MAX
+  end
+  local _, escapes = text:gsub("\\.", "")
+  local _, numbers = text:gsub("\\u", "")
+  return #text - escapes - 4 * numbers > M.SIZE_MAX
+end
+
+
 -- The entry of `object` at `revision`, whose resourceVersion is set for it. `stored`: see M:create.
 local function entry_of(res, object, revision, stored)
   local fields = res.strategy and res.strategy.fields
@@ -236,13 +251,21 @@ end
 ---   object as it is
 --- @return table|nil entry, or nil and a status when it could not be kept
 function M:create(res, object, stored)
-  return commit(self, res.id, "ADDED", entry_of(res, object, self.revision + 1, stored), nil)
+  local entry = entry_of(res, object, self.revision + 1, stored)
+  if M.is_too_large(res, entry.text) then
+    return nil, status.etcd_refuses()
+  end
+  return commit(self, res.id, "ADDED", entry, nil)
 end
 
 
 --- Replaces the object of `previous`, the current entry. As for create.
 function M:update(res, previous, object, stored)
-  return commit(self, res.id, "MODIFIED", entry_of(res, object, self.revision + 1, stored), previous)
+  local entry = entry_of(res, object, self.revision + 1, stored)
+  if M.is_too_large(res, entry.text) then
+    return nil, status.etcd_refuses()
+  end
+  return commit(self, res.id, "MODIFIED", entry, previous)
 end
 
 

@@ -59,7 +59,7 @@ function M.role(object, old, ctx)
     return nil
   end
   -- What a role sums up may one day be everything.
-  local wanted = object.rules or {}
+  local wanted = type(object.rules) == "table" and object.rules or {}
   if object.aggregationRule then
     wanted = { { verbs = { "*" }, apiGroups = { "*" }, resources = { "*" } }, { verbs = { "*" },
       nonResourceURLs = { "*" } } }

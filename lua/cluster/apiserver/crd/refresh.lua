@@ -17,7 +17,10 @@ local function renewed(entry, res, own)
   local object = host.json.decode(entry.text)
   if own then
     prune(own.schema, object)
-    default(own.schema, object)
+    if not pcall(default, own.schema, object) then -- they are too many: it stays as it was
+      object = host.json.decode(entry.text)
+      prune(own.schema, object)
+    end
   end
   copy.text = host.json.encode(object)
   copy.fields = res.strategy.fields and res.strategy.fields(object)

@@ -1,17 +1,30 @@
---- Fills in the defaults of a schema, and removes nulls that the schema does not allow.
+--- Fills in the defaults of a schema, and removes nulls that the schema does not allow. A small object may have a great
+--- many places for a large default: what becomes larger than can be stored is refused while it grows.
 ---
 --- Rules: apiextensions-apiserver/pkg/apiserver/schema/defaulting/{algorithm,prunenulls}.go.
 local host = require "cluster.host"
 
+local status = require "cluster.apiserver.status"
+local store = require "cluster.apiserver.store"
+
 local null, is_array, copy = host.json.null, host.json.is_array, host.json.copy
 
 local compiled = setmetatable({}, { __mode = "k" })
+local sizes = setmetatable({}, { __mode = "k" }) -- of the defaults of schemas, in bytes of JSON
 local compile
+local room = 0 -- bytes that the object at work may still grow by
 
 
 -- A default of a schema of the caller's own; nil when there is none.
 local function default_of(schema)
   local default = schema.default
+  if default ~= nil then
+    sizes[schema] = sizes[schema] or #host.json.encode(default)
+    room = room - sizes[schema]
+    if room < 0 then
+      error(status.etcd_refuses(), 0)
+    end
+  end
   if type(default) == "table" then
     return copy(default)
   elseif default ~= null then
@@ -95,7 +108,8 @@ function compile(schema)
 end
 
 
---- Fills in the defaults that a schema has for `object`, which is changed.
+--- Fills in the defaults that a schema has for `object`, which is changed. Raises a status when they are too many.
 return function(schema, object)
+  room = store.SIZE_MAX
   compile(schema)(object)
 end
