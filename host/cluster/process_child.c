@@ -12,6 +12,7 @@ static void close_inherited_fds(int socket)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 0);
     dup2(null, 1);
+    dup2(null, 2); /* often a terminal, which a container would reach by an init's /proc/1/fd/2 */
     if (socket > 3)
         close_range(3, (unsigned)socket - 1, 0);
     close_range((unsigned)socket + 1, ~0U, 0);

@@ -11,15 +11,30 @@ local BUILT_IN = { ["pods"] = true, ["jobs.batch"] = true, ["deployments.apps"] 
 local TELLING = { "Ready", "Available", "Complete", "Failed", "Reconciled" }
 
 local LINES_MAX = 100 -- of one container in a second
+-- Bytes of what is printed in one line; kubectl shows all of it.
+local NAME_MAX, TEXT_MAX, PROBLEM_MAX = 600, 1000, 4000
 
 local told = {} -- uid → the last thing said
 local heard = {} -- container → { lines = integer } of this second
 
 
+-- At most so much of a text, and how much is left out.
+local function cut(text, max)
+  if #text <= max then
+    return host.escape(text)
+  end
+  local stop = max
+  while stop > max - 4 and text:byte(stop + 1) & 0xC0 == 0x80 do -- not within a character
+    stop = stop - 1
+  end
+  return ("%s… (%d bytes more)"):format(host.escape(text:sub(1, stop)), #text - stop)
+end
+
+
 -- What objects, manifests and containers say stays on its line.
 local function say(what, text)
   local time = host.timestamp():match "T(.*)Z"
-  io.stdout:write(("%s  %-28s %s\n"):format(time, host.escape(what), host.escape(text)))
+  io.stdout:write(("%s  %-28s %s\n"):format(time, cut(what, NAME_MAX), cut(text, TEXT_MAX)))
   io.stdout:flush()
 end
 
@@ -39,7 +54,7 @@ end
 
 --- Something in a manifest is wrong.
 function M.problem(where, message)
-  io.stderr:write(host.escape(("%s: %s"):format(where, message)), "\n")
+  io.stderr:write(cut(where, NAME_MAX), ": ", cut(message, PROBLEM_MAX), "\n")
 end
 
 
@@ -114,7 +129,8 @@ end
 local function tell_warning(object)
   local about = object.involvedObject
   if object.type == "Warning" and about then
-    say(("%s/%s"):format(about.kind:lower(), about.name), ("! %s: %s"):format(object.reason, object.message))
+    say(("%s/%s"):format((about.kind or ""):lower(), about.name or ""),
+      ("! %s: %s"):format(object.reason or "", object.message or ""))
   end
 end
 
