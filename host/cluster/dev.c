@@ -13,6 +13,7 @@
 #include "cluster/dev_fields.h"
 #include "cluster/dev_folder.h"
 #include "cluster/dev_manifests.h"
+#include "cluster/dev_stop.h"
 #include "cluster/embedded_http.h"
 #include "cluster/http_lua.h"
 #include "cluster/network_lua.h"
@@ -38,6 +39,7 @@
 #define TOKEN_LEN       40
 #define DEFAULT_ADDRESS "127.0.0.1:0"
 #define DRAIN_NS        (2 * ML_NS_PER_S)
+#define ALIVE_NS        (50 * ML_NS_PER_MS)
 #define END_CHECK_NS    (10 * ML_NS_PER_MS)
 #define FIELDS_CHECK_NS (100 * ML_NS_PER_MS) /* many go live at once; before --until-idle ends */
 #define IDLE_CHECK_NS   (50 * ML_NS_PER_MS)
@@ -76,6 +78,8 @@ struct ml_dev {
     struct ml_timer idle_check; /* --until-idle */
     int idle_count, stuck_count;
 
+    struct ml_dev_stop stop;   /* the end, when the loop does not turn */
+    struct ml_timer alive;     /* once a signal has come */
     struct ml_timer end_check; /* containers that were asked to end */
     bool is_ending;
     bool is_hurried; /* asked twice: does not wait for them */
@@ -122,11 +126,37 @@ static void shut_down_pods(void *context)
     check_end(self);
 }
 
+static void remove_dev_files(struct ml_dev *self)
+{
+    if (self->kubeconfig)
+        unlink(self->kubeconfig);
+    ml_dev_folder_remove(&self->folder);
+    free(self->kubeconfig);
+}
+
+static void say_alive(void *context)
+{
+    struct ml_dev *self = context;
+    ml_dev_stop_heard();
+    ml_timer_start(&self->alive, ALIVE_NS);
+}
+
+/* Lua does not return to the loop, so nothing but this is freed. What was answered is kept. */
+static void end_at_once(void *context)
+{
+    struct ml_dev *self = context;
+    ml_warn(&self->log, "dev", "ended in the middle of work that took too long; pods are killed");
+    if (self->processes)
+        ml_processes_end(self->processes);
+    remove_dev_files(self);
+}
+
 /* The operator ends first, then the pods. Asked twice, it waits for neither. */
 static void stop_dev(struct ml_dev *self)
 {
     self->is_hurried = self->is_ending;
     self->is_ending = true;
+    say_alive(self);
     ml_timer_stop(&self->fields_check);
     ml_timer_stop(&self->idle_check);
     ml_operator_stop(self->operator, DRAIN_NS, shut_down_pods, self);
@@ -189,15 +219,8 @@ static int write_kubeconfig(struct ml_dev *self)
         return self->err->kind;
     }
     self->kubeconfig = name;
+    self->stop.kubeconfig = name;
     return 0;
-}
-
-static void remove_dev_files(struct ml_dev *self)
-{
-    if (self->kubeconfig)
-        unlink(self->kubeconfig);
-    ml_dev_folder_remove(&self->folder);
-    free(self->kubeconfig);
 }
 
 /* TOKEN_LEN letters that cannot be guessed. */
@@ -306,6 +329,8 @@ static int make_dev_server(struct ml_dev *self)
         .settings = ml_buf_str(&settings),
     };
     int r = ml_apiserver_new(&options, &self->server, self->err);
+    if (r == 0)
+        self->stop.trusted = ml_apiserver_trusted(self->server);
     return r == 0 && self->opts.data ? keep_authority(self) : r;
 }
 
@@ -516,6 +541,7 @@ static int build_dev(struct ml_dev *self)
     ml_timer_init(&self->fields_check, self->loop, check_script_fields, self);
     ml_timer_init(&self->idle_check, self->loop, check_idle, self);
     ml_timer_init(&self->end_check, self->loop, check_end, self);
+    ml_timer_init(&self->alive, self->loop, say_alive, self);
     self->prober = ml_http_client_new(self->loop, "kube-probe/" MOONLOOP_VERSION);
     self->asker = ml_http_client_new(self->loop, "kube-apiserver-admission");
     if (open_dev_outbound(self) < 0)
@@ -525,6 +551,8 @@ static int build_dev(struct ml_dev *self)
         return MOONLOOP_EXIT_BAD;
     /* From here on there are files and processes to clean up, so signals wait for the loop. */
     catch_stop_signals(self, stop_on_signal);
+    self->stop = (struct ml_dev_stop){.end = end_at_once, .context = self};
+    ml_dev_stop_watch(&self->stop);
     if (ml_dev_folder_make(&self->folder, self->err) < 0 || make_admin_token(self) < 0 ||
         make_dev_server(self) < 0)
         return MOONLOOP_EXIT_BAD;
@@ -558,6 +586,7 @@ static int build_dev(struct ml_dev *self)
 static void free_dev(struct ml_dev *self)
 {
     struct ml_err err = ML_ERR_INIT;
+    ml_dev_stop_forget();
     ml_dev_manifests_free(self->manifests);
     ml_operator_free(ml_take(&self->operator));
     ml_outbound_free(self->outbound);
@@ -578,6 +607,7 @@ static void free_dev(struct ml_dev *self)
         ml_timer_stop(&self->fields_check);
         ml_timer_stop(&self->idle_check);
         ml_timer_stop(&self->end_check);
+        ml_timer_stop(&self->alive);
         ml_loop_free(self->loop);
     }
     ml_metrics_free(self->metrics);

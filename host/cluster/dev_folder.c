@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -13,20 +12,14 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cluster/process_path.h"
 
 #define FOLDER_PREFIX "moonloop-"
 #define LOCK_NAME     ".lock" /* in each folder; locked as long as its maker lives */
 
-static int dev_folder_remove_entry(const char *path, const struct stat *info, int type,
-                                   struct FTW *at)
-{
-    (void)info, (void)type, (void)at;
-    return remove(path);
-}
-
 static void remove_dev_folder(const char *folder)
 {
-    nftw(folder, dev_folder_remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    process_path_remove(AT_FDCWD, folder);
 }
 
 /* A folder of an earlier `moonloop dev` that ended without removing it. */

@@ -12,6 +12,7 @@
 #define SECRET_MAX     256 /* bytes; getrandom never returns fewer */
 #define LOG_FIELDS_MAX 16
 #define TIMER          "moonloop.timer"
+#define TURN_NS        (10 * ML_NS_PER_MS)
 
 /* The work buffer, empty. */
 static struct ml_buf *clear_work_buffer(lua_State *L)
@@ -288,23 +289,45 @@ static void empty_deferred_queue(struct ml_trusted *trusted)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &queue_key);
 }
 
-/* Calls the functions deferred so far; what they defer runs in the next turn of the loop. */
+/* [-1] Resumes a thread that gave way. */
+static void resume_deferred_thread(struct ml_trusted *trusted)
+{
+    lua_State *L = trusted->running, *thread = lua_tothread(L, -1);
+    if (host_resume(trusted, thread, 0) < 0)
+        host_tell_failure(trusted);
+    lua_pop(L, 1);
+}
+
+static bool is_turn_over(const struct ml_trusted *trusted)
+{
+    return ml_clock_monotonic(trusted->options.clock) - trusted->turn_began >= TURN_NS;
+}
+
+/* Calls the functions deferred so far; what they defer runs in the next turn of the loop, and so
+ * does what is left after TURN_NS. */
 static void call_deferred_functions(void *context)
 {
     struct ml_trusted *trusted = context;
     lua_State *L = trusted->running;
     lua_Integer end = trusted->deferred_last;
-    while (trusted->deferred_first < end) {
+    int64_t began = ml_clock_monotonic(trusted->options.clock);
+    while (trusted->deferred_first < end &&
+           ml_clock_monotonic(trusted->options.clock) - began < TURN_NS) {
         lua_Integer place = ++trusted->deferred_first;
         lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
-        lua_rawgeti(L, -1, place);
+        int type = lua_rawgeti(L, -1, place);
         lua_pushnil(L);
         lua_rawseti(L, -3, place);
         lua_remove(L, -2);
-        host_call_back(trusted, 0);
+        if (type == LUA_TTHREAD)
+            resume_deferred_thread(trusted);
+        else
+            host_call_back(trusted, 0);
     }
     if (trusted->deferred_first == trusted->deferred_last)
         empty_deferred_queue(trusted); /* a small table again, with indices from 1 */
+    else
+        ml_task_defer(&trusted->deferred, trusted->options.loop);
 }
 
 void host_forget(struct ml_trusted *trusted)
@@ -328,6 +351,22 @@ ML_RAISES static int host_defer(lua_State *L)
     return 0;
 }
 
+/* give_way(): when the call from the loop that runs this has lasted TURN_NS, goes on in a later
+ * turn of the loop. Only on the thread that the loop called, never in a coroutine of Lua's own. */
+ML_RAISES static int host_give_way(lua_State *L)
+{
+    struct ml_trusted *trusted = host_of(L);
+    if (!trusted->options.loop || !lua_isyieldable(L) || !is_turn_over(trusted))
+        return 0;
+    ml_assert(L == trusted->running);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
+    lua_pushthread(L);
+    lua_rawseti(L, -2, ++trusted->deferred_last);
+    lua_settop(L, 0);
+    ml_task_defer(&trusted->deferred, trusted->options.loop);
+    return lua_yield(L, 0);
+}
+
 void host_add_timers(lua_State *L)
 {
     static const luaL_Reg methods[] = {{"stop", timer_stop}, {NULL, NULL}};
@@ -340,4 +379,6 @@ void host_add_timers(lua_State *L)
     lua_setfield(L, -2, "after");
     lua_pushcfunction(L, host_defer);
     lua_setfield(L, -2, "defer");
+    lua_pushcfunction(L, host_give_way);
+    lua_setfield(L, -2, "give_way");
 }

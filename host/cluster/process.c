@@ -79,14 +79,19 @@ int ml_processes_try_container(const char *folder, struct ml_err *err)
     return ml_err_set(err, ML_EIO, "%s", report.message);
 }
 
+void ml_processes_end(struct ml_processes *processes)
+{
+    close(processes->socket);
+    while (waitpid(processes->warden, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
 void ml_processes_free(struct ml_processes *processes)
 {
     if (!processes)
         return;
     ml_assert(processes->count == 0);
-    close(processes->socket);
-    while (waitpid(processes->warden, NULL, 0) < 0 && errno == EINTR)
-        ;
+    ml_processes_end(processes);
     free(processes);
 }
 

@@ -27,6 +27,9 @@ ML_NODISCARD int ml_processes_new(struct ml_loop *loop, struct ml_processes **ou
                                   struct ml_err *err);
 /* Free all processes first; waits until the last of them is dead. NULL is fine. */
 void ml_processes_free(struct ml_processes *processes);
+/* Kills all processes and waits for that, up to five seconds; frees nothing. For the end of the
+ * program, at any time. */
+void ml_processes_end(struct ml_processes *processes);
 
 /* Whether the system allows containers to this user: makes one in `folder`, an existing empty one,
  * and waits for it: some milliseconds. ML_EIO, with what is not allowed. */

@@ -27,6 +27,24 @@ static void keep_traceback(struct ml_trusted *trusted)
     lua_pop(trusted->running, 1);
 }
 
+static void call_interrupt(lua_State *L, lua_Debug *activation)
+{
+    struct ml_trusted *trusted = host_of(L);
+    (void)activation;
+    lua_sethook(L, NULL, 0, 0);
+    if (trusted->interrupt)
+        trusted->interrupt(trusted->interrupt_context);
+}
+
+/* lua_sethook may be called from a signal handler (lua.c does so on ^C). */
+void ml_trusted_interrupt(struct ml_trusted *trusted, void (*fn)(void *context), void *context)
+{
+    trusted->interrupt_context = context;
+    trusted->interrupt = fn;
+    if (fn)
+        lua_sethook(trusted->running, call_interrupt, LUA_MASKCOUNT, 1);
+}
+
 int host_call(struct ml_trusted *trusted, int arguments, int results)
 {
     lua_State *L = trusted->running;
@@ -45,7 +63,11 @@ int host_resume(struct ml_trusted *trusted, lua_State *thread, int arguments)
 {
     lua_State *before = trusted->running;
     int results = 0;
+    if (before == trusted->L)
+        trusted->turn_began = ml_clock_monotonic(trusted->options.clock);
     trusted->running = thread;
+    if (trusted->interrupt)
+        lua_sethook(thread, call_interrupt, LUA_MASKCOUNT, 1);
     int status = lua_resume(thread, before, arguments, &results);
     trusted->running = before;
     if (status == LUA_OK || status == LUA_YIELD) {

@@ -68,3 +68,8 @@ typedef int ml_trusted_function(void *context, struct ml_str argument, struct ml
  * program has, such as a clock that can be advanced. */
 void ml_trusted_define(struct ml_trusted *trusted, const char *module, const char *name,
                        ml_trusted_function *function, void *context);
+
+/* Has `fn` called at the next instruction that Lua executes, whatever that is in the middle of;
+ * NULL takes it back. `fn` calls nothing of this state. From a signal handler of the thread that
+ * runs Lua, or outside of Lua. */
+void ml_trusted_interrupt(struct ml_trusted *trusted, void (*fn)(void *context), void *context);

@@ -36,8 +36,11 @@ struct ml_trusted {
     struct ml_buf traceback;
     struct ml_buf work; /* of one binding at a time */
     struct host_encoder encoder;
-    const void *array_mark; /* the metatable of marked arrays, to compare with */
-    struct ml_list timers;  /* of host.after, as long as Lua has them */
+    const void *array_mark;                    /* the metatable of marked arrays, to compare with */
+    void (*volatile interrupt)(void *context); /* see ml_trusted_interrupt */
+    void *interrupt_context;
+    int64_t turn_began;    /* when the loop last called into Lua */
+    struct ml_list timers; /* of host.after, as long as Lua has them */
     struct ml_task deferred;
     lua_Integer deferred_first, deferred_last; /* places in the queue of host.defer */
     void *matching;                            /* of host.regex; NULL until first used */

@@ -277,6 +277,11 @@ function host.after(seconds, fn) end
 ---@param fn fun()
 function host.defer(fn) end
 
+--- Lets the loop turn when the call from the loop that this is part of has lasted 10 ms, and goes on in a later turn:
+--- others may have changed anything meanwhile. Loops over many objects call it. Not for a coroutine of Lua's own.
+--- Nothing happens where there is no loop, or its clock stands.
+function host.give_way() end
+
 --- Writes a line to the host's log.
 ---@param level "debug"|"info"|"warn"|"error"
 ---@param message string constant text

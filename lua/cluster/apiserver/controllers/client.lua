@@ -40,9 +40,12 @@ function M.new(server, controller)
     user_agent = "kube-controller-manager",
   }
 
+  -- Each request may be the end of this controller's turn.
   local function ask(method, path, body, content_type)
     who.content_type = content_type
-    return server:call(method, path, body, who)
+    local code, answer = server:call(method, path, body, who)
+    host.give_way()
+    return code, answer
   end
 
   -- What has to succeed.
@@ -72,15 +75,34 @@ function M.new(server, controller)
     return list.items
   end
 
+  -- Makes a list of entries one of their objects. Reading thousands takes turns.
+  local function read_all(res, list)
+    for i, entry in ipairs(list) do
+      list[i] = store.object(res, entry)
+      host.give_way()
+    end
+    return list
+  end
+
   --- The objects of a kind in a namespace whose labels a selector meets, by name.
-  function api.selected(selector, group, version, plural, namespace)
-    local res, list = registry:find(group, version, plural), {}
+  --- @param fits fun(object: table): boolean what else they have to be like  @param max integer of them, at most
+  --- @return table list, boolean whether there may be more
+  function api.selected(selector, group, version, plural, namespace, fits, max)
+    local res, entries, list = registry:find(group, version, plural), {}, {}
     store:collection(res.id):each(namespace, nil, function(entry)
       if label_selector.match(selector, entry.labels) then
-        list[#list + 1] = store.object(res, entry)
+        entries[#entries + 1] = entry
       end
     end)
-    return list
+    for _, entry in ipairs(entries) do
+      if #list == max then
+        return list, true
+      end
+      local object = store.object(res, entry)
+      list[#list + 1] = fits(object) and object or nil
+      host.give_way()
+    end
+    return list, false
   end
 
   local peeked = setmetatable({}, { __mode = "k" }) -- entry, which never changes → its object
@@ -89,9 +111,13 @@ function M.new(server, controller)
   function api.peek(group, version, plural)
     local res, list = registry:find(group, version, plural), {}
     store:collection(res.id):each(nil, nil, function(entry)
-      peeked[entry] = peeked[entry] or store.object(res, entry)
-      list[#list + 1] = peeked[entry]
+      list[#list + 1] = entry
     end)
+    for i, entry in ipairs(list) do
+      peeked[entry] = peeked[entry] or store.object(res, entry)
+      list[i] = peeked[entry]
+      host.give_way()
+    end
     return list
   end
 
@@ -126,14 +152,15 @@ function M.new(server, controller)
       local uid = controller_uid(entry.owners)
       if uid == owner.metadata.uid then
         local list = (not is_staying or fits(entry)) and mine or strangers
-        list[#list + 1] = store.object(res, entry)
+        list[#list + 1] = entry
       elseif not uid and is_staying and not entry.deleting and fits(entry) then
         orphans[#orphans + 1] = entry
       end
     end)
-    for _, object in ipairs(strangers) do
+    for _, object in ipairs(read_all(res, strangers)) do
       release(owner, object)
     end
+    read_all(res, mine)
     for _, entry in ipairs(orphans) do
       mine[#mine + 1] = adopt(owner, store.object(res, entry))
     end
@@ -145,10 +172,10 @@ function M.new(server, controller)
     local res, mine = registry:find(group, version, plural), {}
     store:collection(res.id):each(owner.metadata.namespace, nil, function(entry)
       if controller_uid(entry.owners) == owner.metadata.uid then
-        mine[#mine + 1] = store.object(res, entry)
+        mine[#mine + 1] = entry
       end
     end)
-    return mine
+    return read_all(res, mine)
   end
 
   --- The object, or nil.

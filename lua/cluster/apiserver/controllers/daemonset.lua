@@ -113,22 +113,27 @@ end
 
 
 -- One pod where one belongs, none where not; during a surge an old and a new one.
-local function manage(api, set, place, hash)
+-- @param made integer pods that this look has made  @return integer the same, with those made here
+local function manage(api, set, place, hash, made)
   if place.run and #place.old + #place.new == 0 and place.leaving == 0 and #place.ended == 0 then
-    place.new[1] = create(api, set, place.node, hash)
+    if made < pods.BURST_MAX then
+      place.new[1] = create(api, set, place.node, hash)
+      return made + 1
+    end
   elseif not place.run and not place.stay then
     for _, group in ipairs { place.old, place.new, place.ended } do
       for _, pod in ipairs(group) do
         delete(api, set, pod)
       end
     end
-    return
+    return made
   end
   for _, group in ipairs { place.old, place.new } do
     for i = 2, #group do
       delete(api, set, group[i])
     end
   end
+  return made
 end
 
 
@@ -264,11 +269,11 @@ local function reconcile(api, set)
   end
   local current, all, others = revisions.ensure(api, set)
   merge_revisions(api, current, others, list)
-  local hash, soon = hash_of(current), nil
+  local hash, soon, made = hash_of(current), nil, 0
   local places = places_of(api, set, list, hash)
   for _, place in ipairs(places) do
     soon = place.run and clear_ended(api, set, place, host.now()) or soon
-    manage(api, set, place, hash)
+    made = manage(api, set, place, hash, made)
   end
   roll(api, set, places, hash)
   trim(api, set, all, current, list)

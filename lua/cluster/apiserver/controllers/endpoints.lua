@@ -1,7 +1,7 @@
 --- Where the pods of a Service are: its EndpointSlice, and the Endpoints that older clients read.
 ---
 --- Rules: kubernetes/pkg/controller/endpoint/endpoints_controller.go,
---- k8s.io/endpointslice/{reconciler,utils}.go. One slice holds all endpoints, because there are few pods here.
+--- k8s.io/endpointslice/{reconciler,utils}.go. One slice holds all endpoints, 1,000 at most.
 local host = require "cluster.host"
 local label_selector = require "cluster.apiserver.selector.label_selector"
 local pods = require "cluster.apiserver.controllers.pods"
@@ -11,6 +11,8 @@ local M = {}
 
 local SERVICE_NAME = "kubernetes.io/service-name"
 local MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+local OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
+local ENDPOINTS_MAX = 1000 -- maxCapacity of Endpoints; also what a slice may have
 
 
 -- The number of the port a Service sends to, in this pod: names are looked up in its containers.
@@ -52,17 +54,6 @@ local function has_address(pod)
   local status = pod.status or {}
   return status.phase ~= "Succeeded" and status.phase ~= "Failed" and status.podIP ~= nil
     and status.podIP:sub(1, 4) ~= "127."
-end
-
-
-local function selected(api, service)
-  local list, selector = {}, { matchLabels = service.spec.selector }
-  for _, pod in ipairs(api.selected(selector, "", "v1", "pods", service.metadata.namespace)) do
-    if has_address(pod) then
-      list[#list + 1] = pod
-    end
-  end
-  return list
 end
 
 
@@ -119,19 +110,26 @@ local function slice_of(service, list)
 end
 
 
-local function write_endpoints(api, service, list)
-  local meta = service.metadata
+local function write_endpoints(api, service, list, is_cut)
+  local meta, capacity = service.metadata, is_cut and "truncated" or nil
   local known = api.get("", "v1", "endpoints", meta.namespace, meta.name)
   local subsets = endpoints_of(service, list)
   if not known then
     api.create {
       apiVersion = "v1",
       kind = "Endpoints",
-      metadata = { name = meta.name, namespace = meta.namespace, labels = meta.labels },
+      metadata = {
+        name = meta.name, namespace = meta.namespace, labels = meta.labels,
+        annotations = capacity and { [OVER_CAPACITY] = capacity },
+      },
       subsets = subsets,
     }
-  elseif not host.json.equal(known.subsets or {}, subsets or {}) then
-    api.patch(known, { subsets = subsets or host.json.null })
+  elseif not host.json.equal(known.subsets or {}, subsets or {})
+    or (known.metadata.annotations or {})[OVER_CAPACITY] ~= capacity then
+    api.patch(known, {
+      metadata = { annotations = { [OVER_CAPACITY] = capacity or host.json.null } },
+      subsets = subsets or host.json.null,
+    })
   end
 end
 
@@ -160,8 +158,9 @@ local function reconcile(api, service)
   if not service.spec.selector or service.spec.type == "ExternalName" or service.metadata.deletionTimestamp then
     return
   end
-  local list = selected(api, service)
-  write_endpoints(api, service, list)
+  local list, is_cut = api.selected({ matchLabels = service.spec.selector }, "", "v1", "pods",
+    service.metadata.namespace, has_address, ENDPOINTS_MAX)
+  write_endpoints(api, service, list, is_cut)
   write_slice(api, service, list)
 end
 

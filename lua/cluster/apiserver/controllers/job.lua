@@ -10,6 +10,7 @@ local instant = require "cluster.apiserver.instant"
 local job_expiry = require "cluster.apiserver.controllers.job_expiry"
 local job_pods = require "cluster.apiserver.controllers.job_pods"
 local job_status = require "cluster.apiserver.controllers.job_status"
+local pods = require "cluster.apiserver.controllers.pods"
 local policies = require "cluster.apiserver.controllers.job_policies"
 local runner = require "cluster.apiserver.controllers.runner"
 local tracking = require "cluster.apiserver.controllers.job_tracking"
@@ -111,7 +112,8 @@ end
 -- Makes or deletes pods. @return number|nil seconds after which to look again
 local function manage(api, job, found, record)
   local want = wanted(job, found)
-  local go, stay = job_pods.surplus(job, found.active, math.max(0, #found.active - want))
+  local go, stay = job_pods.surplus(job, found.active,
+    math.max(0, math.min(#found.active - want, pods.BURST_MAX)))
   if #go > 0 then
     for _, pod in ipairs(go) do
       tracking.release(api, pod) -- what the job itself does not want has not failed

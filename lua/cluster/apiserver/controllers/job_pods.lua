@@ -142,16 +142,20 @@ end
 --- Which of the active pods go: those without an index of their own, and then as many as are too many.
 --- @return table pods that go, table pods that stay
 function M.surplus(job, active, count)
-  local sorted, go, stay, taken = { table.unpack(active) }, {}, {}, {}
-  table.sort(sorted, pods.goes_first)
+  local sorted, has_to_go, taken, surplus = table.move(active, 1, #active, 1, {}), {}, {}, 0
+  pods.sort_by_departure(sorted)
   for i = #sorted, 1, -1 do -- the best of each index stays
     local index = M.is_indexed(job) and (index_of(job, sorted[i]) or -1)
-    local list = (index == -1 or taken[index]) and go or stay
-    table.insert(list, 1, sorted[i])
+    has_to_go[i] = index == -1 or taken[index] or false
+    surplus = surplus + (has_to_go[i] and 1 or 0)
     taken[index or 0] = index and true
   end
-  while #go < count do
-    go[#go + 1] = table.remove(stay, 1)
+  local go, stay = {}, {}
+  for i, pod in ipairs(sorted) do
+    local more = not has_to_go[i] and surplus < count
+    surplus = surplus + (more and 1 or 0)
+    local list = (has_to_go[i] or more) and go or stay
+    list[#list + 1] = pod
   end
   return go, stay
 end
@@ -165,7 +169,9 @@ local function free_indexes(job, found, count)
     taken[is_busy and index_of(job, pod) or -1] = true
   end
   for index = 0, job.spec.completions - 1 do
-    if #free < count and not (taken[index] or found.done[index] or found.lost and found.lost[index]) then
+    if #free == count then
+      break
+    elseif not (taken[index] or found.done[index] or found.lost and found.lost[index]) then
       free[#free + 1] = index
     end
   end
@@ -235,9 +241,10 @@ local function make(api, job, index, before)
 end
 
 
---- Makes pods. @return table those made, number|nil seconds after which more may be
+--- Makes pods, BURST_MAX at most. @return table those made, number|nil seconds after which more may be
 function M.create(api, job, found, count)
   local made, again, free = {}, nil, nil
+  count = math.min(count, pods.BURST_MAX)
   if M.is_indexed(job) then
     free = free_indexes(job, found, count)
     if job.spec.backoffLimitPerIndex then

@@ -4,6 +4,10 @@ local instant = require "cluster.apiserver.instant"
 
 local M = {}
 
+--- Pods that one look of a controller makes, or deletes, at most: BurstReplicas of ReplicaSets and DaemonSets,
+--- MaxPodCreateDeletePerSync of Jobs. The next look follows at once.
+M.BURST_MAX = 500
+
 
 --- Neither finished nor about to go.
 function M.is_active(pod)
@@ -48,19 +52,27 @@ function M.is_available(pod, seconds)
 end
 
 
---- Which of two pods goes first: unstarted before running, unready before ready, younger before older.
-function M.goes_first(a, b)
-  local function rank(pod)
-    local phase = pod.status and pod.status.phase
-    return (not pod.spec.nodeName and 0 or 1) + (phase == "Running" and 2 or 0) + (M.is_ready(pod) and 4 or 0)
+local function rank_of(pod)
+  local phase = pod.status and pod.status.phase
+  return (not pod.spec.nodeName and 0 or 1) + (phase == "Running" and 2 or 0) + (M.is_ready(pod) and 4 or 0)
+end
+
+
+--- Sorts pods by which goes first: unstarted before running, unready before ready, younger before older.
+function M.sort_by_departure(list)
+  local ranks = {}
+  for _, pod in ipairs(list) do
+    ranks[pod] = rank_of(pod)
   end
-  if rank(a) ~= rank(b) then
-    return rank(a) < rank(b)
-  end
-  if a.metadata.creationTimestamp ~= b.metadata.creationTimestamp then
-    return a.metadata.creationTimestamp > b.metadata.creationTimestamp
-  end
-  return a.metadata.name > b.metadata.name
+  table.sort(list, function(a, b)
+    if ranks[a] ~= ranks[b] then
+      return ranks[a] < ranks[b]
+    end
+    if a.metadata.creationTimestamp ~= b.metadata.creationTimestamp then
+      return a.metadata.creationTimestamp > b.metadata.creationTimestamp
+    end
+    return a.metadata.name > b.metadata.name
+  end)
 end
 
 

@@ -11,16 +11,18 @@ local M = {}
 local FAILURE = "ReplicaFailure"
 
 
+-- Makes pods that are missing, or deletes those that are too many. What they change brings the next look, which goes
+-- on.
 local function scale(api, set, active)
   local missing = set.spec.replicas - #active
-  for _ = 1, missing do
+  for _ = 1, math.min(missing, pods.BURST_MAX) do
     local pod = pods.from_template(set.spec.template)
     pod.metadata.generateName = set.metadata.name .. "-"
     pods.create(api, pod, set)
   end
   if missing < 0 then
-    table.sort(active, pods.goes_first)
-    for i = 1, -missing do
+    pods.sort_by_departure(active)
+    for i = 1, math.min(-missing, pods.BURST_MAX) do
       api.delete(active[i])
       api.event(set, "Normal", "SuccessfulDelete", "Deleted pod: " .. active[i].metadata.name)
     end
@@ -69,6 +71,7 @@ local function count(set, active, terminating, failure)
   }
   local labelled, ready, available, again = 0, 0, 0, nil
   for _, pod in ipairs(active) do
+    host.give_way()
     local is_available, left = pods.is_available(pod, set.spec.minReadySeconds)
     labelled = labelled + (has_labels(pod, (set.spec.template.metadata or {}).labels) and 1 or 0)
     ready = ready + (pods.is_ready(pod) and 1 or 0)

@@ -17,6 +17,7 @@ local M = {}
 
 local NONE = {}
 local PAUSE_FIRST, PAUSE_MAX = 0.005, 30
+local LONG, REST_MAX = 0.1, 5 -- seconds
 
 
 local function controller_of(entry)
@@ -43,6 +44,8 @@ function M.start(server, spec)
   local group, version, kind = table.unpack(spec.kind)
   local res = server.registry:by_kind(group, version, kind)
   local owned, queue, queued, pauses, timers = set_of(spec.owns), {}, {}, {}, {}
+  local resting = {} -- key → whether it is to be looked at after its rest
+  local first, last = 1, 0 -- places in the queue
   local add, is_draining = nil, false -- add(key)
 
   local function later(key, seconds)
@@ -55,6 +58,22 @@ function M.start(server, spec)
     end)
   end
 
+  -- A key that takes long is not looked at again before as much time has passed: others have theirs, and many changes
+  -- of what belongs to it become one look.
+  local function rest(key, seconds)
+    if seconds < LONG then
+      return
+    end
+    resting[key] = false
+    host.after(math.min(seconds, REST_MAX), function()
+      local is_wanted = resting[key]
+      resting[key] = nil
+      if is_wanted then
+        add(key)
+      end
+    end)
+  end
+
   local function work(key)
     local namespace, name = key:match "^(.-)/(.*)$"
     local entry = server.store:get(res.id, namespace, name)
@@ -62,7 +81,9 @@ function M.start(server, spec)
       pauses[key] = nil
       return
     end
+    local began = host.monotonic()
     local ok, after = pcall(spec.reconcile, api, server.store.object(res, entry))
+    rest(key, host.monotonic() - began)
     if ok then
       pauses[key] = nil
       if after then
@@ -92,20 +113,29 @@ function M.start(server, spec)
     end
   end
 
-  -- One key at a time, also while a write of it waits for a webhook.
+  -- One key at a time, also while a write of it waits for a webhook, or others have their turn.
   local function drain()
-    while queue[1] do
-      local key = table.remove(queue, 1)
+    while queue[first] do
+      local key = queue[first]
+      queue[first], first = nil, first + 1
       queued[key] = nil
-      work(key)
+      if resting[key] ~= nil then
+        resting[key] = true
+      else
+        work(key)
+      end
+      host.give_way()
     end
-    is_draining = false
+    first, last, is_draining = 1, 0, false
   end
 
   function add(key)
-    if not queued[key] then
+    if resting[key] ~= nil then
+      resting[key] = true
+    elseif not queued[key] then
       queued[key] = true
-      queue[#queue + 1] = key
+      last = last + 1
+      queue[last] = key
       if not is_draining then
         is_draining = true
         host.defer(drain)

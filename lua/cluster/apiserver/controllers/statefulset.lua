@@ -169,13 +169,19 @@ local function fill_one(api, set, pod, ordinal, current, update)
 end
 
 
--- Makes what is missing, in order. @return boolean whether what is too much may go now
+-- Makes what is missing, in order, so many at once; what that changes brings the next look.
+-- @return boolean whether what is too much may go now
 local function fill(api, set, wanted, current, update)
-  local first = first_ordinal(set)
+  local first, missing = first_ordinal(set), 0
   for ordinal = first, first + set.spec.replicas - 1 do
     if not fill_one(api, set, wanted[ordinal], ordinal, current, update) and not is_parallel(set) then
       return false
     end
+    missing = missing + (wanted[ordinal] and 0 or 1)
+    if missing == pods.BURST_MAX then
+      return false
+    end
+    host.give_way()
   end
   return true
 end
@@ -197,7 +203,10 @@ local function shrink(api, set, condemned)
     claims.own(api, set, pod, ordinal_of(set, pod.metadata.name), true)
   end
   local ailing = first_unavailable(set, condemned)
-  for _, pod in ipairs(condemned) do
+  for i, pod in ipairs(condemned) do
+    if i > pods.BURST_MAX then
+      return false
+    end
     local waits = not is_parallel(set) and is_unavailable(set, pod) and pod ~= ailing
     if not pod.metadata.deletionTimestamp and not waits then
       delete(api, set, pod)

@@ -82,6 +82,7 @@ local function await_dependents(self, reference, object)
   local blocked = false
   for _, dependent in ipairs(self.dependents:of(reference.uid)) do
     local other = self.objects:current(dependent)
+    host.give_way()
     if other and references_blocking(other, reference.uid) then
       blocked = true
       if not waits_for_dependents(other) then
@@ -99,6 +100,7 @@ end
 local function unblock(self, reference, object)
   for _, dependent in ipairs(self.dependents:of(reference.uid)) do
     local other = self.objects:current(dependent)
+    host.give_way()
     if other and waits_for_dependents(other) then
       local owners = object.metadata.ownerReferences
       for _, owner in ipairs(owners) do
@@ -151,6 +153,7 @@ local function orphan(self, reference, object)
     if other then
       self.objects:drop_owners(dependent, other, { [reference.uid] = true })
     end
+    host.give_way()
   end
   self.objects:drop_finalizer(reference, object, ORPHAN)
 end

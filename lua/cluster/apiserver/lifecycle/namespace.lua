@@ -100,11 +100,16 @@ local function empty(self, res, namespace, finalizers)
     return 0
   end
   self.server:call("DELETE", path_of(res, namespace), { propagationPolicy = "Background" }, CONTROLLER)
+  local entries = {}
   found:each(namespace, nil, function(entry)
+    entries[#entries + 1] = entry
+  end)
+  for _, entry in ipairs(entries) do
     for _, finalizer in ipairs(store.object(res, entry).metadata.finalizers or {}) do
       finalizers[finalizer] = (finalizers[finalizer] or 0) + 1
     end
-  end)
+    host.give_way()
+  end
   return found:size(namespace)
 end
 

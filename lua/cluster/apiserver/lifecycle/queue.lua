@@ -1,4 +1,5 @@
---- A queue of work that the loop runs soon, one item after another. An item is queued once, however often it is added.
+--- A queue of work that the loop runs soon, one item after another, and in turn with all else that it does. An item is
+--- queued once, however often it is added.
 local host = require "cluster.host"
 
 local M = {}
@@ -22,6 +23,7 @@ local function drain(self)
       host.log("error", "work of the control plane failed",
         { who = self.name, what = asked.key, error = tostring(why) })
     end
+    host.give_way()
   end
   self.items = {}
   self.deferred = false

@@ -1,6 +1,18 @@
---- DELETE of a collection: deletes each selected object of it as DELETE of the object would.
+--- DELETE of a collection: deletes each selected object of it as DELETE of the object would. Others are served
+--- meanwhile.
+local host = require "cluster.host"
 local list = require "cluster.apiserver.verbs.list"
 local remove = require "cluster.apiserver.verbs.remove"
+
+
+-- Ends here when the client has gone, as when it does while a webhook is asked.
+local function give_way(request)
+  request.reply.on_close = function() request.is_gone = true end
+  host.give_way()
+  if request.is_gone then
+    error("the client has gone", 0)
+  end
+end
 
 
 --- @return integer|nil code, string text: the list of what was selected, as it was; or nil and a status
@@ -14,11 +26,15 @@ return function(request)
   if not code then
     return nil, text
   end
-  for _, entry in ipairs(entries) do
-    local done, why = remove.remove(request, entry, settings)
-    if not done then
-      return nil, why
+  for _, listed in ipairs(entries) do
+    local entry = request.server.store:get(request.res.id, listed.namespace, listed.name)
+    if entry and entry.uid == listed.uid then
+      local done, why = remove.remove(request, entry, settings)
+      if not done then
+        return nil, why
+      end
     end
+    give_way(request)
   end
   return code, text
 end
