@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# promtool of the distribution's package prometheus, with these arguments. The package is unpacked once and not installed:
-# an installed one starts a server. PROMTOOL=FILE: one that is there already.
+# promtool of the distribution, with these arguments: the one on PATH, or that of the package promtool (Debian 13) or
+# prometheus (Debian 12), which is unpacked once and not installed: an installed one starts a server.
 set -euo pipefail
 
-readonly unpacked=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}/promtool-distribution
-promtool=${PROMTOOL:-$unpacked/promtool}
+unpacked=${MOONLOOP_CACHE:-${HOME:?}/.cache/moonloop}/promtool-distribution
+promtool=$(command -v promtool || echo "$unpacked/promtool")
 
-download() { apt-get -o APT::Sandbox::User=root -q download prometheus >&2; }
+fetch() { apt-get -o APT::Sandbox::User=root -q download "$1" >&2; } # PACKAGE
+fetch_either() { fetch promtool 2>/dev/null || fetch prometheus; }
 
 if [ ! -x "$promtool" ]; then
   fresh=$(mktemp -d) # two callers may unpack at the same time
   trap 'rm -rf "$fresh"' EXIT
-  (cd "$fresh" && { download || { apt-get update -qq >&2 && download; }; } && dpkg -x prometheus_*.deb .)
+  (cd "$fresh" && { fetch_either || { apt-get update -qq >&2 && fetch_either; }; } && dpkg -x prom*.deb .)
   mkdir -p "$unpacked"
-  mv "$fresh/usr/bin/promtool" "$unpacked/promtool.$$" && mv "$unpacked/promtool.$$" "$promtool"
+  mv "$fresh/usr/bin/promtool" "$unpacked/promtool.$$"
+  mv "$unpacked/promtool.$$" "$promtool"
   rm -rf "$fresh"
 fi
 exec "$promtool" "$@"
