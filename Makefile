@@ -7,7 +7,7 @@ ARGS    ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table script-api deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
+.PHONY: help deps build asan hostlua demo run test distros faults attacks stress mutants e2e conformance conformance-suite lint bench fuzz kinds yaml-table cron-instants script-api deploy-manifests install uninstall deploy deploy-scripts undeploy docker-build format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ kinds: ## write lua/cluster/apiserver/facts anew from the Go modules of Kubernet
 
 yaml-table: ## ask kubectl's reader of YAML for the answers in spec/unit/codec/yaml.txt (needs Go)
 	@cd tools/yaml && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/unit/codec/yaml.txt
+
+cron-instants: ## ask Kubernetes' reader of schedules for the instants in spec/apiserver/cron_instants.txt (needs Go)
+	@cd tools/cron && CGO_ENABLED=0 GOTOOLCHAIN=local go run -trimpath -buildvcs=false . ../../spec/apiserver/cron_instants.txt
 
 install: ## install the CRDs into the cluster
 	$(KUBECTL) apply -f crds

@@ -201,49 +201,154 @@ local function is_day(schedule, date, weekday)
 end
 
 
--- The first instant of a day (seconds of its start, as clocks show it) that is not before `from`.
-local function first_of(schedule, day, from, zone)
-  for hour = 0, 23 do
-    if schedule.hour[hour] and day + hour * 3600 + 3599 >= from then
-      for minute = 0, 59 do
-        local shown = day + hour * 3600 + minute * 60
-        if schedule.minute[minute] and shown >= from then
-          local instant = zone and zone.instant(shown) or not zone and shown
-          if instant then
-            return instant
-          end
-        end
-      end
-    end
-  end
+-- Instants as the clocks of a zone show them, as Go's package time has it. `zone` nil: UTC.
+local Clock = {}
+Clock.__index = Clock
+
+
+-- What the clocks show at an instant, as seconds since 1970.
+function Clock:shown(instant)
+  return instant + (self.zone and self.zone.offset(instant) or 0)
 end
 
 
---- The next time of a schedule.
+function Clock:date(instant)
+  return calendar.date_of(self:shown(instant) // DAY)
+end
+
+
+function Clock:hour(instant)
+  return self:shown(instant) % DAY // 3600
+end
+
+
+function Clock:minute(instant)
+  return self:shown(instant) % 3600 // 60
+end
+
+
+-- The instant at which the clocks show that (time.Date): of a time that comes twice one of both, and for one that does
+-- not come an instant beside the change.
+function Clock:instant(day, seconds)
+  local shown = day * DAY + seconds
+  if not self.zone then
+    return shown
+  end
+  return shown - self.zone.offset(shown - self.zone.offset(shown))
+end
+
+
+-- The start of a unit, of which `fits` is looked for, before the first step; later all steps start at one.
+function Clock:truncate(instant, start)
+  if self.stepped then
+    return instant
+  end
+  self.stepped = true
+  return start
+end
+
+
+-- Each of these goes on to the first instant that fits its field. True as well: the next larger unit began, so that all
+-- fields have to be looked at again.
+
+local function fit_month(clock, schedule, instant)
+  local year, month = clock:date(instant)
+  while not schedule.month[month] do
+    instant = clock:truncate(instant, clock:instant(calendar.day_of(year, month, 1), 0))
+    local day = calendar.day_of(month == 12 and year + 1 or year, month % 12 + 1, 1)
+    instant = clock:instant(day, clock:shown(instant) % DAY)
+    year, month = clock:date(instant)
+    if month == 1 then
+      return instant, true
+    end
+  end
+  return instant
+end
+
+
+-- Some days begin at 1:00, or their midnight belongs to the day before.
+local function next_day(clock, instant)
+  local shown = clock:shown(instant)
+  local later = clock:instant(shown // DAY + 1, shown % DAY)
+  local hour = clock:hour(later)
+  later = later + (hour > 12 and 24 - hour or -hour) * 3600
+  return later > instant and later or instant + DAY   -- robfig/cron does not return where a zone leaves out a day
+end
+
+
+local function fit_day(clock, schedule, instant)
+  local day = clock:shown(instant) // DAY
+  local _, _, date = calendar.date_of(day)
+  while not is_day(schedule, date, calendar.weekday_of(day)) do
+    instant = next_day(clock, clock:truncate(instant, clock:instant(day, 0)))
+    day = clock:shown(instant) // DAY
+    _, _, date = calendar.date_of(day)
+    if date == 1 then
+      return instant, true
+    end
+  end
+  return instant
+end
+
+
+local function fit_hour(clock, schedule, instant)
+  while not schedule.hour[clock:hour(instant)] do
+    local shown = clock:shown(instant)
+    instant = clock:truncate(instant, clock:instant(shown // DAY, shown % DAY // 3600 * 3600)) + 3600
+    if clock:hour(instant) == 0 then
+      return instant, true
+    end
+  end
+  return instant
+end
+
+
+local function fit_minute(clock, schedule, instant)
+  while not schedule.minute[clock:minute(instant)] do
+    instant = clock:truncate(instant, instant // 60 * 60) + 60
+    if clock:minute(instant) == 0 then
+      return instant, true
+    end
+  end
+  return instant
+end
+
+
+local function fit_second(clock, _, instant)
+  local second = clock:shown(instant) % 60
+  if second == 0 then
+    return instant
+  end
+  clock.stepped = true
+  return instant + 60 - second, true
+end
+
+
+local FITS = { fit_month, fit_day, fit_hour, fit_minute, fit_second }
+
+
+--- The next time of a schedule. Steps as robfig/cron does, month by month down to the second: so a wall time that comes
+--- twice, when clocks go back, is two instants, and one that does not come is left out.
 ---@param schedule table as M.parse returns it
 ---@param after integer seconds since 1970
----@param zone? table that its times are meant in: offset(instant) and instant(shown), as of schedule/zone.lua; nil: UTC
+---@param zone? table that its times are meant in: offset(instant), as of schedule/zone.lua; nil: UTC
 ---@param years integer how far to look
 ---@return integer? seconds since 1970; nil when there is none within those years
 function M.next(schedule, after, zone, years)
   if schedule.every then
     return after + schedule.every
   end
-  local from = (after + (zone and zone.offset(after) or 0)) // 60 * 60 + 60
-  local day = from // DAY
-  local last = day + years * 366
-  while day <= last do
-    local year, month, date = calendar.date_of(day)
-    if not schedule.month[month] then
-      day = day + calendar.days_in_month(year, month) - date + 1
-    else
-      local instant = is_day(schedule, date, calendar.weekday_of(day)) and first_of(schedule, day * DAY, from, zone)
-      if instant and instant > after then
-        return instant
-      end
-      day = day + 1
+  local clock, instant, i = setmetatable({ zone = zone }, Clock), after + 1, 1
+  local last = clock:date(instant) + years
+  while i <= #FITS do
+    local again
+    instant, again = FITS[i](clock, schedule, instant)
+    i = again and 1 or i + 1
+    if again and clock:date(instant) > last then
+      return nil
     end
   end
+  return instant
 end
 
 

@@ -1,5 +1,6 @@
 -- CronJobs with the Job controller and pods that run nothing, in frozen time that starts at midnight of 2026-01-01.
 local cron = require "cluster.apiserver.schedule.cron"
+local instant = require "cluster.apiserver.instant"
 local testcluster = require "testcluster"
 local testserver = require "testserver"
 local zone = require "cluster.apiserver.schedule.zone"
@@ -25,6 +26,25 @@ describe("A schedule", function()
       times("30 6-16/4 * * 1-5", 4))
     assert.same({ "02-01 00:00:00", "03-01 00:00:00" }, times("@monthly", 2))
     assert.same({ "01-01 00:01:30", "01-01 00:03:00" }, times("@every 90s", 2))
+  end)
+
+  -- What robfig/cron answers, see the file.
+  it("has the instants of Kubernetes' own library when clocks change, and at all other times", function()
+    local schedule, where, text, at, cases
+    cases = 0
+    for line in io.lines "spec/apiserver/cron_instants.txt" do
+      local name, from, expression = line:match "^= (%S+) (%S+) (.*)$"
+      if name then
+        where, text, schedule = assert(zone.find(name), name), line, assert(cron.parse(expression), line)
+        at, cases = assert(instant.read(from)), cases + 1
+      elseif line == "> the library does not return" then
+        assert.is_true((cron.next(schedule, at, where) or math.huge) > at, text)
+      elseif line:sub(1, 2) == "> " then
+        at = cron.next(schedule, at, where)
+        assert.equal(line:sub(3), at and os.date("!%Y-%m-%dT%H:%M:%SZ", at) or "never", text)
+      end
+    end
+    assert.is_true(cases > 60)
   end)
 
   it("counts a day when one of its two fields fits", function()

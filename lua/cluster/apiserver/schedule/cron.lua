@@ -53,7 +53,6 @@ function M.next(schedule, after, where)
   where = schedule.zone or where
   return cron.next(schedule, after, where and {
     offset = function(instant) return zone.offset(where, instant) end,
-    instant = function(shown) return zone.instant(where, shown) end,
   }, YEARS)
 end
 

@@ -98,15 +98,4 @@ function M.offset(zone, seconds)
 end
 
 
---- The instant at which clocks of the zone show `shown` (seconds since 1970 as if it were UTC); nil when they never do.
-function M.instant(zone, shown)
-  local guess = shown - M.offset(zone, shown)
-  local instant = shown - M.offset(zone, guess)
-  if instant + M.offset(zone, instant) ~= shown then
-    return nil
-  end
-  return instant
-end
-
-
 return M
