@@ -47,6 +47,8 @@ static const char *run(const uint8_t *data, size_t size, struct ml_str text, int
             stage_stress_collector(1 + data[3] % 16);
         stage_reconcile(&stage);
         stage_watch_functions(&stage);
+        stage_webhooks(&stage);
+        stage_finalize(&stage);
         stage_reconcile(&stage);
     }
     stage_stress_collector(0);

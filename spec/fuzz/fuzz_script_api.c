@@ -49,9 +49,15 @@ static const char driver[] =
     "  pcall(sort, { 3, 2, 1 }, call)\n"
     "  pcall(function() return setmetatable({}, { __index = call }).x end)\n"
     "end\n"
+    "moonloop.index(Pod, function(o) drive(o) return o.metadata.name end)\n"
+    "local hook = { to = function(o, c) drive(o, c) return o end, from = drive }\n"
     "return moonloop.controller { name = 'at', reconciles = At, owns = { Pod }, uses = { Secret "
     "},\n"
-    "  watches = { moonloop.watch(Pod, drive) }, when = drive, reconcile = drive }\n";
+    "  watches = { moonloop.watch(Pod, drive) }, when = drive, reconcile = drive, finalize = "
+    "drive,\n"
+    "  default = drive, validate = function(o, _, c) drive(o, c) end, convert = { v1beta1 = hook "
+    "},\n"
+    "  metrics = { m = { type = 'counter', help = 'x' } } }\n";
 
 static struct {
     struct choices choices;
@@ -494,6 +500,8 @@ static const char *run(const uint8_t *data, size_t size, int64_t *out_over_ns)
     stage_reconcile(&stage);
     stage_watch_functions(&stage);
     drive_loading(&stage);
+    stage_webhooks(&stage);
+    stage_finalize(&stage);
     stage_reconcile(&stage);
     stage_stress_collector(0);
     stage_check_log(&stage);

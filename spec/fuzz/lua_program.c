@@ -221,7 +221,7 @@ static const char prelude[] =
     "local Secret, Node = moonloop.kind('v1', 'Secret'), moonloop.kind('v1', 'Node')\n"
     "local Other = moonloop.kind('v1', 'Other')\n"
     "local v0, v1, v2, v3, v4, v5, v6, v7, a, b, ctx, object, old, new, failure\n"
-    "local kept, big = {}, rep('a', 5000)\n"
+    "local kept, big, by_name = {}, rep('a', 5000), nil\n"
     "local EVENTS = { '__index', '__newindex', '__call', '__len', '__eq', '__lt', '__le', "
     "'__concat',\n"
     "  '__unm', '__add', '__sub', '__mul', '__div', '__mod', '__pow', '__idiv', '__band', "
@@ -248,7 +248,7 @@ static void write_result(struct program *p)
 {
     static const char *const outcomes[] = {"ctx.invalid(", "ctx.terminal("};
     put(p, "return ");
-    switch (choose(p->choices, 4)) {
+    switch (choose(p->choices, 5)) {
     case 0:
     case 1:
         put(p, "{ status = ");
@@ -272,6 +272,15 @@ static void write_result(struct program *p)
         write_arguments(p, "s?s");
         put(p, ")");
         break;
+    case 3:
+        put(p, "{ children = { ");
+        for (size_t count = choose(p->choices, 4); count > 0; count--) {
+            put(p, chance(p->choices, 30) ? "moonloop.recreate(" : "(");
+            write_arguments(p, "o");
+            put(p, "), ");
+        }
+        put(p, "} }");
+        break;
     default:
         write_expression(p);
     }
@@ -291,11 +300,29 @@ static void write_returned_controller(struct program *p)
                                   : ", uses = { Secret, Node }");
     put(p, ", when = when, watches = { moonloop.watch(Pod, map");
     put(p, chance(p->choices, 30) ? ", when) }" : ") }");
+    put(p, ", metrics = { m = { type = 'counter', help = 'x' }, g = { type = 'gauge', help = 'x', "
+           "labels = { 'l' } } }");
+    put(p, chance(p->choices, 60) ? ", finalize = finalize" : "");
+    put(p, chance(p->choices, 40) ? ", default = hook" : "");
+    put(p, chance(p->choices, 40) ? ", validate = hook" : "");
+    put(p, chance(p->choices, 40) ? ", convert = { v1beta1 = { to = hook, from = hook } }" : "");
     if (chance(p->choices, 3)) {
         put(p, ", max_concurrent = ");
         write_expression(p);
     }
     put(p, " }\n");
+}
+
+/* One of the functions that are called beside reconcile, map and when. */
+static void write_declared_function(struct program *p, const char *head)
+{
+    put(p, head);
+    write_statements(p);
+    if (chance(p->choices, 50))
+        write_result(p);
+    else
+        put(p, "return a\n");
+    put(p, "end\n");
 }
 
 void lua_program_write(struct choices *choices, struct ml_buf *out)
@@ -317,6 +344,11 @@ void lua_program_write(struct choices *choices, struct ml_buf *out)
     put(&p, "\nend\nlocal function when(o, n, ...)\nold, new = o, n\n");
     write_statements(&p);
     put(&p, chance(choices, 70) ? "return true\nend\n" : "return v0\nend\n");
+    write_declared_function(&p, "local function finalize(o, c)\nobject, ctx, a = o, c, nil\n");
+    write_declared_function(&p, "local function hook(o, b, c)\nobject, a, ctx = o, o, c or b\n");
+    write_declared_function(&p, "local function keys(o)\nobject, a = o, 'x'\n");
+    if (chance(choices, 50))
+        put(&p, "by_name = moonloop.index(Pod, keys)\n");
     if (chance(choices, 30))
         write_statements(&p);
     if (chance(choices, 4))

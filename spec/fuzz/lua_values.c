@@ -65,6 +65,8 @@ void write_string(struct program *p)
     static const char *const strings[] = {"\"a\"",
                                           "\"\"",
                                           "\"x-pod\"",
+                                          "\"m\"",
+                                          "\"g\"",
                                           "\"default\"",
                                           "\"kube-system\"",
                                           "\"*\"",
@@ -393,6 +395,10 @@ void write_options(struct program *p)
     }
     if (chance(p->choices, 30))
         put(p, ", owned = true");
+    if (chance(p->choices, 20)) {
+        put(p, ", index = by_name, key = ");
+        write_arguments(p, "s");
+    }
     put(p, " }");
 }
 

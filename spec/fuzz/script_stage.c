@@ -245,10 +245,12 @@ static void open_world(struct stage *stage, struct choices *answers, enum ml_log
                                          .informers = stage->informers,
                                          .recorder = stage->recorder};
     stage->dict = ml_dict_new();
+    stage->custom = ml_custom_metrics_new(&stage->cluster, "at");
     stage->object = make_object(
         stage, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"At\",\"metadata\":{\"name\":\"x\","
                "\"namespace\":\"default\",\"uid\":\"at-uid\",\"resourceVersion\":\"50\","
-               "\"labels\":{\"app\":\"x\"}},\"spec\":{\"size\":3,\"number\":"
+               "\"finalizers\":[\"moonloop.dev/"
+               "at\"],\"labels\":{\"app\":\"x\"}},\"spec\":{\"size\":3,\"number\":"
                "12345678901234567890,\"items\":[1,{\"a\":[]},\"\\n\\u001b[2J\",1e400]},"
                "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
     stage->pod = make_object(
@@ -268,6 +270,8 @@ void stage_open(struct stage *stage, struct choices *answers, enum ml_log_format
 void stage_close(struct stage *stage)
 {
     stage_stress_collector(0);
+    ml_custom_metrics_free(stage->custom);
+    ml_result_fini(&stage->result);
     ml_script_unref(stage->script);
     ml_object_unref(stage->object);
     ml_object_unref(stage->pod);
@@ -324,6 +328,7 @@ bool stage_load(struct stage *stage, struct ml_str text)
     ml_script_bind(stage->script, &(struct ml_script_binding){.kinds = stage->kinds,
                                                               .informers = stage->in,
                                                               .expectations = stage->gate});
+    ml_custom_metrics_declare(stage->custom, declaration->metrics, declaration->metric_count);
     return true;
 }
 
@@ -363,6 +368,24 @@ static void told(void *context, struct ml_result *result)
         ml_error(&stage->log, "controller", "reconcile failed", ML_ERR(&result->err));
     if (result->outcome != ML_OUTCOME_ERROR)
         write_status(stage, result);
+    ml_result_fini(&stage->result);
+    stage->result = ml_result_take(result);
+}
+
+/* What a controller does with the result once the run is gone. */
+static void use_result(struct stage *stage)
+{
+    struct ml_str key = ml_object_key(stage->object), name;
+    size_t cursor = 0, kind;
+    uint64_t version;
+    const struct ml_read_change change = {
+        .kind = 0, .old = stage->object, .new = stage->object, .own_key = key, .self = true};
+    ml_custom_metrics_record(stage->custom, key, stage->result.notes);
+    while (ml_read_names_next(&stage->result.names, &cursor, &kind, &name, &version))
+        if (kind >= STAGE_KINDS_MAX || !stage->in[kind] || name.len == 0)
+            stage_found("a run looked for '" ML_STR_FMT "' of kind %zu", ML_STR_ARG(name), kind);
+    if (stage->result.reads && ml_read_set_touched(stage->result.reads, &change, NULL))
+        stage_found("a change that changes nothing matters");
 }
 
 /* What happens next to a run that waits; false: nothing is left to happen. */
@@ -381,12 +404,15 @@ static bool happen(struct stage *stage)
     return true;
 }
 
-void stage_reconcile(struct stage *stage)
+typedef struct ml_run *start_run(struct ml_script *script, struct ml_object *object, const char *id,
+                                 ml_script_done *done, void *context);
+
+static void run_to_its_end(struct stage *stage, const char *name, start_run *start)
 {
     struct told context = {.stage = stage};
     int64_t since = cpu_now();
-    struct ml_run *run = ml_script_reconcile(stage->script, stage->object, "0", told, &context);
-    check_step(stage, "reconcile", since, stage->limits.run_cpu_ns);
+    struct ml_run *run = start(stage->script, stage->object, "0", told, &context);
+    check_step(stage, name, since, stage->limits.run_cpu_ns);
     ml_loop_poll(stage->loop);
     size_t steps = 2 + choose(stage->answers, STEPS_MAX);
     for (size_t step = 0; step < steps && context.count == 0; step++)
@@ -397,6 +423,53 @@ void stage_reconcile(struct stage *stage)
     if (context.count == 0)
         ml_script_cancel(run);
     ml_loop_poll(stage->loop);
+    use_result(stage);
+}
+
+void stage_reconcile(struct stage *stage)
+{
+    run_to_its_end(stage, "reconcile", ml_script_reconcile);
+}
+
+void stage_finalize(struct stage *stage)
+{
+    run_to_its_end(stage, "finalize", ml_script_finalize);
+}
+
+/* `out`: what a webhook made, which is JSON when it did not fail. */
+static void check_webhook(struct stage *stage, const char *what, int64_t since, int r,
+                          const struct ml_buf *out, const struct ml_err *err)
+{
+    struct ml_err bad = ML_ERR_INIT;
+    check_step(stage, what, since, stage->limits.run_cpu_ns);
+    if (r < 0)
+        log_refusal(stage, "webhook failed", err);
+    else if (out->len > 0 && ml_json_check(ml_buf_str(out), 0, &bad) < 0)
+        stage_found("%s made no JSON: %s", what, bad.message);
+}
+
+void stage_webhooks(struct stage *stage)
+{
+    const struct ml_script_webhooks *webhooks = &ml_script_declaration(stage->script)->webhooks;
+    const struct ml_webhook_object about = {ML_STR("default"), ML_STR("default/x"), ML_STR("u")};
+    ML_AUTO(ml_buf_fini) struct ml_buf object = ML_BUF_INIT;
+    ml_object_json(stage->object, &object);
+    for (size_t step = 0; step < 3 + 2 * webhooks->version_count; step++) {
+        ML_AUTO(ml_buf_fini) struct ml_buf out = ML_BUF_INIT;
+        struct ml_err err = ML_ERR_INIT;
+        int64_t since = cpu_now();
+        int r = 0;
+        if (step == 0 && webhooks->defaults)
+            r = ml_script_default(stage->script, &about, ml_buf_str(&object), &out, &err);
+        else if (step < 3 && step > 0 && webhooks->validates)
+            r = ml_script_validate(stage->script, &about, ml_buf_str(&object),
+                                   step == 1 ? (struct ml_str){NULL, 0} : ml_buf_str(&object), &out,
+                                   &err);
+        else if (step >= 3)
+            r = ml_script_convert(stage->script, (step - 3) / 2, step % 2, ml_buf_str(&object),
+                                  &out, &err);
+        check_webhook(stage, "webhook", since, r, &out, &err);
+    }
 }
 
 static void take_key(void *context ML_UNUSED, struct ml_str key)
@@ -421,6 +494,12 @@ void stage_watch_functions(struct stage *stage)
             ml_script_map(stage->script, i, stage->pod, take_key, NULL, &err) < 0)
             log_refusal(stage, "watch function failed", &err);
         check_step(stage, "watch function", since, stage->limits.run_cpu_ns);
+        since = cpu_now();
+        if (stage->in[i] && ml_script_indexes(stage->script, i)) {
+            ml_script_index_change(stage->script, i, NULL, stage->pod);
+            ml_script_index_work(stage->script);
+        }
+        check_step(stage, "index", since, stage->limits.run_cpu_ns);
     }
 }
 

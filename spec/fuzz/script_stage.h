@@ -39,6 +39,9 @@ struct stage {
 
     struct ml_script_limits limits;
     struct ml_script *script;
+    struct ml_result
+        result; /* of the last run, taken: it outlives the run, as a controller's does */
+    struct ml_custom_metrics *custom;
     const struct ml_kind *kinds[STAGE_KINDS_MAX];
     struct ml_informer *in[STAGE_KINDS_MAX];
     bool slow;       /* CPU time is no finding */
@@ -55,7 +58,11 @@ void stage_close(struct stage *stage);
 bool stage_load(struct stage *stage, struct ml_str text);
 /* One reconcile to its end; the answers say whether it comes to one or is canceled. */
 void stage_reconcile(struct stage *stage);
-/* Every watch function and every predicate, once. */
+/* The same with finalize. */
+void stage_finalize(struct stage *stage);
+/* default, validate of a new and of a changed object, and each conversion to and from. */
+void stage_webhooks(struct stage *stage);
+/* Every watch function and every predicate, once; and the functions of indexes, of a pod. */
 void stage_watch_functions(struct stage *stage);
 
 /* Aborts when something is not as it was promised. */
