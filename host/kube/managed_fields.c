@@ -59,8 +59,8 @@ static bool is_target(const struct ml_managers *managers, const struct entry *en
 static bool is_to_join(const struct ml_managers *managers, const struct entry *entry)
 {
     return entry->subresource.len == 0 &&
-           (is_among(managers->all, entry->manager) ||
-            (ml_str_is(entry->operation, "Update") && is_among(managers->updates, entry->manager)));
+           is_among(ml_str_is(entry->operation, "Apply") ? managers->applies : managers->updates,
+                    entry->manager);
 }
 
 bool ml_managers_have(const struct ml_managers *managers, struct ml_str metadata)
@@ -70,7 +70,7 @@ bool ml_managers_have(const struct ml_managers *managers, struct ml_str metadata
     begin_entries(&reader, metadata);
     while (next_entry(&reader, &entry))
         if (entry.subresource.len == 0 && (ml_str_is(entry.manager, managers->name) ||
-                                           is_among(managers->all, entry.manager)))
+                                           is_among(managers->applies, entry.manager)))
             return true;
     return false;
 }

@@ -11,11 +11,10 @@
 struct ml_managers {
     const char *name;           /* under which it applies */
     const char *const *updates; /* managers whose entries of updates become part of that */
-    const char *const *all;     /* managers whose entries of any kind do, as well */
+    const char *const *applies; /* managers whose entries of applies do: names that it had */
 };
 
-/* Is one of them, by `name` or `all`, named in an entry of `metadata` (of JSON) that is not one of
- * a subresource? */
+/* Has `metadata` (of JSON) an entry of `name` or one of `applies`, outside of subresources? */
 bool ml_managers_have(const struct ml_managers *managers, struct ml_str metadata);
 
 /* Appends the list of entries in which the entry that applies under `name` has the fields of the

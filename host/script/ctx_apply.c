@@ -202,6 +202,7 @@ ML_RAISES static int claim_and_apply(lua_State *L, struct write_target *target,
     target->guard_absent = !object && target->owned;
     switch (object ? ctx_claim_cached(L, target, object) : CLAIM_WRITE) {
     case CLAIM_REFUSED:
+        ctx_note_written(script_thread_of(L)->run, target);
         return 2;
     case CLAIM_ASK_SERVER:
         return ask_server(L, target, hash);

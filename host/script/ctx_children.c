@@ -11,42 +11,61 @@
 
 /* ---- what a run wants to be there ---- */
 
-static size_t wanted_bytes(size_t len)
+struct wanted {
+    bool is_made; /* by ctx.ensure or ctx.create, so that what these set is wanted, too */
+    char name[];  /* "1 default/x" */
+};
+
+static struct wanted *find_wanted(const struct ml_run *run, size_t kind, struct ml_str key)
 {
-    return len + 1 + 2 * sizeof(struct ml_map_slot);
+    char name[CTX_KEY_MAX + 24];
+    int len = snprintf(name, sizeof(name), "%zu " ML_STR_FMT, kind, ML_STR_ARG(key));
+    return ml_map_get(&run->wanted, (struct ml_str){name, (size_t)len});
+}
+
+ML_RAISES static struct wanted *note_wanted(lua_State *L, const struct ctx_kind *kind,
+                                            const char *key)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    struct wanted *wanted = find_wanted(run, kind->index, ml_str_of(key));
+    size_t bytes = sizeof(*wanted) + strlen(key) + 24;
+    if (wanted)
+        return wanted;
+    script_charge(L, bytes + 2 * sizeof(struct ml_map_slot));
+    run->charged += bytes + 2 * sizeof(struct ml_map_slot);
+    wanted = ml_zalloc(bytes);
+    snprintf(wanted->name, bytes - sizeof(*wanted), "%zu %s", kind->index, key);
+    ml_map_put(&run->wanted, ml_str_of(wanted->name), wanted);
+    return wanted;
 }
 
 ML_RAISES void children_note_wanted(lua_State *L, const struct ctx_kind *kind, const char *key)
 {
-    struct ml_run *run = script_thread_of(L)->run;
-    char text[CTX_KEY_MAX + 24];
-    int len = snprintf(text, sizeof(text), "%zu %s", kind->index, key);
-    struct ml_str name = {text, (size_t)len};
-    if (!run || kind->use != ML_USE_OWNS || ml_map_get(&run->wanted, name))
-        return;
-    script_charge(L, wanted_bytes(name.len));
-    run->charged += wanted_bytes(name.len);
-    char *copy = ml_str_dup(name);
-    ml_map_put(&run->wanted, (struct ml_str){copy, name.len}, copy);
+    if (script_thread_of(L)->run && kind->use == ML_USE_OWNS)
+        note_wanted(L, kind, key);
+}
+
+ML_RAISES void children_note_made(lua_State *L, const struct ctx_kind *kind, const char *key)
+{
+    note_wanted(L, kind, key)->is_made = true;
 }
 
 void children_forget_wanted(struct ml_run *run)
 {
-    ml_map_each (&run->wanted, cursor, name)
-        free(name);
+    ml_map_each (&run->wanted, cursor, wanted)
+        free(wanted);
     ml_map_fini(&run->wanted);
-}
-
-static bool is_wanted(const struct ml_run *run, size_t kind, struct ml_str key)
-{
-    char text[CTX_KEY_MAX + 24];
-    int len = snprintf(text, sizeof(text), "%zu " ML_STR_FMT, kind, ML_STR_ARG(key));
-    return ml_map_get(&run->wanted, (struct ml_str){text, (size_t)len}) != NULL;
 }
 
 bool children_is_wanted(const struct ml_run *run, const struct ctx_kind *kind, const char *key)
 {
-    return is_wanted(run, kind->index, ml_str_of(key));
+    return find_wanted(run, kind->index, ml_str_of(key)) != NULL;
+}
+
+bool children_is_made(const struct ml_run *run, const struct ctx_kind *kind, const char *key)
+{
+    const struct wanted *wanted = find_wanted(run, kind->index, ml_str_of(key));
+    return wanted && wanted->is_made;
 }
 
 /* ---- before the first write ---- */
@@ -163,7 +182,7 @@ ML_RAISES static struct ml_object **push_strays(lua_State *L, const struct ml_st
     count = cursor = 0;
     while ((object = ml_store_next_owned(store, owner, &cursor))) {
         script_cpu_check(L);
-        if (!ml_object_deleting(object) && !is_wanted(run, kind, ml_object_key(object)) &&
+        if (!ml_object_deleting(object) && !find_wanted(run, kind, ml_object_key(object)) &&
             !is_once(run->thread.script, kind, object))
             found[count++] = object;
     }
@@ -325,11 +344,12 @@ ML_RAISES static int old_deleted(lua_State *L, int status ML_UNUSED, lua_KContex
     return 1;
 }
 
-/* The object that is to go, or NULL: it is gone or going. */
+/* The object that is to go, or NULL: it is gone or going. One that nobody controls was claimed
+ * before the server refused to change it. */
 static const struct ml_object *find_old(const struct ml_run *run, const struct write_target *target)
 {
     const struct ml_object *object = ctx_cached(&target->kind, target->key);
-    bool stays = object && !ml_object_deleting(object) && ctx_controls(run, target, object);
+    bool stays = object && !ml_object_deleting(object) && !ctx_is_anothers(run, target, object);
     return stays ? object : NULL;
 }
 
@@ -349,9 +369,13 @@ ML_RAISES static int new_checked(lua_State *L, int status ML_UNUSED, lua_KContex
         lua_pushstring(L, old ? "full" : "leaving");
         return 1;
     }
-    struct ml_str uid = ml_object_uid(old);
+    struct ml_str uid = ml_object_uid(old), rv = ml_object_rv(old);
+    const char *version = lua_pushlstring(L, rv.ptr, rv.len);
     const struct ml_client_request request = {
-        .verb = ML_VERB_DELETE, .uid = lua_pushlstring(L, uid.ptr, uid.len), .foreground = true};
+        .verb = ML_VERB_DELETE,
+        .uid = lua_pushlstring(L, uid.ptr, uid.len),
+        .resource_version = ctx_controls(run, &target, old) ? NULL : version,
+        .foreground = true};
     ctx_send_write(L, "delete", &target, request, false);
     return lua_yieldk(L, 0, 0, old_deleted);
 }

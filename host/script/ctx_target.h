@@ -55,6 +55,9 @@ ML_RAISES enum claim ctx_claim_answer(lua_State *L, struct write_target *target)
 /* Does the reconciled object control it, by owner reference or mark? */
 bool ctx_controls(const struct ml_run *run, const struct write_target *target,
                   const struct ml_object *object);
+/* Does another one? False also for an object that nobody controls. */
+bool ctx_is_anothers(const struct ml_run *run, const struct write_target *target,
+                     const struct ml_object *object);
 /* After CLAIM_ADOPT: sends a patch that makes the reconciled object the controller and changes
  * nothing else. For the caller to yield; it continues when the cache shows it. */
 ML_RAISES void ctx_send_adoption(lua_State *L, const struct write_target *target);
@@ -101,6 +104,10 @@ bool children_is_wanted(const struct ml_run *run, const struct ctx_kind *kind, c
 /* Is the object in this JSON a Secret of ctx.once? */
 bool ctx_is_once(const struct ml_gvk *gvk, struct ml_str json);
 ML_RAISES void children_note_wanted(lua_State *L, const struct ctx_kind *kind, const char *key);
+/* It is wanted as ctx.ensure or ctx.create makes it: no apply of this run removes what these set.
+ */
+ML_RAISES void children_note_made(lua_State *L, const struct ctx_kind *kind, const char *key);
+bool children_is_made(const struct ml_run *run, const struct ctx_kind *kind, const char *key);
 void children_forget_wanted(struct ml_run *run);
 extern const luaL_Reg script_children[]; /* functions of the library's `host` */
 

@@ -414,6 +414,7 @@ ML_RAISES static int ensure_now(lua_State *L, int status ML_UNUSED, lua_KContext
     if (ctx_must_wait(L, ENSURE_CALL, &target.kind))
         return lua_yieldk(L, 0, 0, ensure_now);
     ctx_complete_object(L, &target); /* first: it refuses a bad object also when one exists */
+    children_note_made(L, &target.kind, target.key);
     struct ml_object *object = ctx_cached(&target.kind, target.key);
     bool has_metadata_only = object && target.kind.selection->metadata_only;
     if (!target.kind.informer || has_metadata_only) { /* ensure returns the whole object */
@@ -442,6 +443,7 @@ ML_RAISES static int ctx_create(lua_State *L)
     ctx_generate_name(L, CREATE_CALL);
     ctx_check_object(L, CREATE_CALL, &target);
     ctx_complete_object(L, &target);
+    children_note_made(L, &target.kind, target.key);
     send_create(L, &target);
     return lua_yieldk(L, 0, 0, ctx_write_answered);
 }

@@ -1,13 +1,9 @@
-/* Whose an existing object of an owned kind is, and what that means for ctx.ensure, ctx.apply and
- * children, which all ask here before they write:
- *
- *   the reconciled object controls it     it is written
- *   another one controls it               AlreadyExists, whatever the script says: an object has one
- *                                         controller
- *   nobody does                           the server is asked. If this controller made it, it has
- *                                         lost its owner (--cascade=orphan, a restore) and comes
- *                                         home; a stranger's object is taken over only by the word
- *                                         `adopt`; else AlreadyExists
+/* Whose an existing object of an owned kind is: ctx.ensure, ctx.apply, children and ctx.once ask
+ * here before they write it. An object that the reconciled one controls is written. One that
+ * another controls is refused, whatever the script says: an object has one controller. About one
+ * that nobody controls the server is asked: if this controller has made it, it has lost its owner
+ * (--cascade=orphan, a restore) and comes home; a stranger's is taken over only by the word
+ * `adopt`.
  *
  * Control is the owner reference with controller: true, or the mark of a child that cannot have one
  * (followed.c). Who made an object is in its managedFields, which the cache does not have.
@@ -16,7 +12,12 @@
 #include "kube/managed_fields.h"
 #include "script/ctx_target.h"
 
-enum holder { HELD_BY_US, HELD_BY_NOBODY, HELD_BY_ANOTHER };
+enum holder {
+    HELD_BY_US,
+    HELD_BY_NOBODY,
+    HELD_BY_EARLIER, /* an object of our kind and name that is gone: it goes, too, or has gone */
+    HELD_BY_ANOTHER,
+};
 
 /* Is the mark one of the reconciled object: of this controller or one that it was formerly, and of
  * an object of its name, which is itself or has been there before it? */
@@ -32,10 +33,13 @@ static enum holder find_holder(const struct ml_run *run, const struct write_targ
                                const struct ml_owner *controller, struct ml_str mark,
                                char who[OWNER_TEXT_MAX])
 {
-    struct ml_str uid = ml_object_uid(run->thread.object);
+    const struct ml_object *us = run->thread.object;
     ctx_owner_text(controller, who);
-    if (controller->kind.ptr && !target->followed && ml_str_eq(controller->uid, uid))
+    if (controller->kind.ptr && !target->followed && ml_str_eq(controller->uid, ml_object_uid(us)))
         return HELD_BY_US;
+    if (controller->kind.ptr && ml_str_eq(controller->name, ml_object_name(us)) &&
+        ml_str_is(controller->kind, run->thread.script->binding.kinds[0]->kind))
+        return HELD_BY_EARLIER;
     if (controller->kind.ptr)
         return HELD_BY_ANOTHER;
     if (mark.len == 0)
@@ -67,13 +71,25 @@ bool ctx_controls(const struct ml_run *run, const struct write_target *target,
     return find_holder_of_cached(run, target, object, who) == HELD_BY_US;
 }
 
+bool ctx_is_anothers(const struct ml_run *run, const struct write_target *target,
+                     const struct ml_object *object)
+{
+    char who[OWNER_TEXT_MAX];
+    return find_holder_of_cached(run, target, object, who) >= HELD_BY_EARLIER;
+}
+
 ML_RAISES static int refuse_foreign(lua_State *L, const struct write_target *target,
                                     enum holder holder, const char *who)
 {
     struct ml_run *run = script_thread_of(L)->run;
     const char *kind = target->kind.kind->kind;
     struct ml_err err = ML_ERR_INIT;
-    if (holder == HELD_BY_ANOTHER)
+    if (holder == HELD_BY_EARLIER)
+        ml_err_set(
+            &err, ML_EALREADY_EXISTS,
+            "%s %s exists and is controlled by an earlier %s, with which it is to be deleted", kind,
+            target->key, who);
+    else if (holder == HELD_BY_ANOTHER)
         ml_err_set(&err, ML_EALREADY_EXISTS,
                    "%s %s exists and is controlled by %s; an object has one controller: give yours "
                    "another name",
@@ -96,7 +112,7 @@ ML_RAISES enum claim ctx_claim_cached(lua_State *L, struct write_target *target,
     if (!target->owned)
         return CLAIM_WRITE;
     enum holder holder = find_holder_of_cached(script_thread_of(L)->run, target, object, who);
-    if (holder == HELD_BY_NOBODY)
+    if (holder == HELD_BY_NOBODY || holder == HELD_BY_EARLIER)
         return CLAIM_ASK_SERVER;
     if (holder == HELD_BY_ANOTHER) {
         refuse_foreign(L, target, holder, who);
@@ -111,8 +127,19 @@ ML_RAISES enum claim ctx_claim_cached(lua_State *L, struct write_target *target,
 static bool has_made(const struct ml_script *script, struct ml_str metadata)
 {
     const struct ml_managers managers = {.name = script->field_manager,
-                                         .all = script->former_managers};
+                                         .applies = script->former_managers};
     return ml_managers_have(&managers, metadata);
+}
+
+static void log_adoption(const struct ml_run *run, const struct write_target *target)
+{
+    const struct ml_script *script = run->thread.script;
+    ml_info(script->cluster->log, script->declaration.name,
+            "an object without a controller is taken over",
+            ML_OBJECT_FIELDS(script->declaration.name, script->binding.kinds[0]->kind,
+                             ml_object_key(run->thread.object)),
+            ML_S("reconcileID", run->id), ML_S("kind", target->kind.kind->kind),
+            ML_S("target", target->key));
 }
 
 ML_RAISES enum claim ctx_claim_answer(lua_State *L, struct write_target *target)
@@ -129,18 +156,18 @@ ML_RAISES enum claim ctx_claim_answer(lua_State *L, struct write_target *target)
     target->guard_uid = ctx_plain_field(metadata, "uid");
     if (holder == HELD_BY_US)
         return CLAIM_WRITE;
-    if (holder == HELD_BY_ANOTHER ||
-        (!target->adopt && !has_made(run->thread.script, metadata))) {
+    if (holder >= HELD_BY_EARLIER || (!target->adopt && !has_made(run->thread.script, metadata))) {
         refuse_foreign(L, target, holder, who);
         return CLAIM_REFUSED;
     }
     if (ctx_json_field(metadata, "deletionTimestamp").len > 0) {
-        ml_err_set(&run->err, ML_EALREADY_EXISTS, "%s %s is being deleted",
-                   target->kind.kind->kind, target->key);
+        ml_err_set(&run->err, ML_EALREADY_EXISTS, "%s %s is being deleted", target->kind.kind->kind,
+                   target->key);
         ctx_fail(L, &run->err);
         return CLAIM_REFUSED;
     }
     target->guard_rv = ctx_plain_field(metadata, "resourceVersion");
+    log_adoption(run, target);
     return CLAIM_ADOPT;
 }
 
@@ -162,20 +189,43 @@ ML_RAISES void ctx_send_adoption(lua_State *L, const struct write_target *target
     ml_json_end_object(&writer);
     const struct ml_client_request request = {.verb = ML_VERB_PATCH_MERGE,
                                               .body = ml_buf_str(&script->body)};
-    ctx_send_write(L, "adopt", target, request, true);
+    bool shows = target->kind.selection->labels.len + target->kind.selection->fields.len == 0;
+    ctx_send_write(L, "adopt", target, request, shows);
+}
+
+static size_t add_managers(const char *const *managers, const char **out)
+{
+    size_t count = 0;
+    for (; managers[count]; count++)
+        out[count] = managers[count];
+    return count;
+}
+
+/* Managers whose updates no version of the script wants any more: those of creates, unless this run
+ * has made the object by ctx.ensure or ctx.create, and those of patches, if it makes none. */
+static void list_unwanted_updates(const struct ml_run *run, const struct write_target *target,
+                                  const char **out)
+{
+    const struct ml_script *script = run->thread.script;
+    if (!children_is_made(run, &target->kind, target->key)) {
+        *out++ = script->field_manager;
+        out += add_managers(script->former_managers, out);
+    }
+    if (!script->calls_patch) {
+        *out++ = script->patch_manager;
+        out += add_managers(script->former_patch_managers, out);
+    }
+    *out = NULL;
 }
 
 ML_RAISES bool ctx_send_joined_fields(lua_State *L, const struct write_target *target)
 {
     struct ml_script *script = script_of(L);
     struct ml_run *run = script_thread_of(L)->run;
-    const char *updates[ML_SCRIPT_FORMERLY_MAX + 3] = {script->field_manager};
+    const char *updates[2 * ML_SCRIPT_FORMERLY_MAX + 3];
     const struct ml_managers managers = {
-        .name = script->field_manager, .updates = updates, .all = script->former_managers};
-    if (!script->calls_patch) {
-        updates[1] = script->patch_manager;
-        memcpy(updates + 2, script->former_patch_managers, sizeof script->former_patch_managers);
-    }
+        .name = script->field_manager, .updates = updates, .applies = script->former_managers};
+    list_unwanted_updates(run, target, updates);
     struct ml_str metadata = ctx_json_field(run->body, "metadata");
     if (ctx_is_once(&script->kinds[target->kind.index].gvk, run->body))
         return false;

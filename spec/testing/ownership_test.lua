@@ -156,7 +156,34 @@ describe("ctx.ensure", function()
 end)
 
 
+describe("A child that cannot be changed", function()
+  it("is made again when it has lost its owner meanwhile", function()
+    world.apply(thing "sealed made a")
+    local uid = world.get(ConfigMap, "made").metadata.uid
+    local heal = world.fault("unavailable", { times = 1000 })
+    orphan(ConfigMap, "made")
+    world.apply(thing "sealed made b")
+    heal()
+    world.advance "1m"
+    assert.same({ b = "a" }, world.get(ConfigMap, "made").data)
+    assert.not_equal(uid, world.get(ConfigMap, "made").metadata.uid)
+    assert.equal("a", controller_of(ConfigMap, "made"))
+  end)
+end)
+
+
 describe("ctx.once", function()
+  it("keeps the values of a Secret in uses that has lost its owner", function()
+    world = testing.world { scripts = "spec/testing/once_uses.lua", crds = "spec/testing/crds" }
+    world.apply(thing "keys one")
+    local data = world.get(Secret, "a-once").data
+    orphan(Secret, "a-once")
+    world.apply(thing "keys one two")
+    assert.equal("a", controller_of(Secret, "a-once"))
+    assert.equal(data.one, world.get(Secret, "a-once").data.one)
+    assert.is_string(world.get(Secret, "a-once").data.two)
+  end)
+
   it("keeps the values of a Secret that has lost its owner", function()
     world.apply(thing "once values")
     local password = world.get(Secret, "values").data.password
@@ -201,6 +228,15 @@ describe("Fields that no version of the script wants any more", function()
     world.restart()
     world.apply(thing "patched made kept more")
     assert.same({ kept = "a", more = "a", patched = "yes" }, world.get(ConfigMap, "made").data)
+  end)
+
+  it("do not include those that the script makes the object with", function()
+    world.apply(thing "initial made kept")
+    world.restart()
+    world.apply(thing "initial made kept more")
+    assert.same({ first = "1", kept = "a", more = "a" }, world.get(ConfigMap, "made").data)
+    world.apply(thing "apply made kept")
+    assert.same({ kept = "a" }, world.get(ConfigMap, "made").data)
   end)
 
   for _, way in ipairs { "apply", "children" } do

@@ -49,6 +49,20 @@ function make.patched(ctx, object)
 end
 
 
+-- Beside what it applies, the object has what it was made with.
+function make.initial(ctx, object)
+  assert(ctx.ensure { apiVersion = "v1", kind = "ConfigMap", metadata = object.metadata, data = { first = "1" } })
+  assert(ctx.apply(object))
+end
+
+
+-- What the server lets nobody change.
+function make.sealed(_, object)
+  object.immutable = true
+  return { moonloop.recreate(object) }
+end
+
+
 function make.once(ctx, object)
   assert(ctx.once(object.metadata.name, { password = function() return "made" end }))
 end

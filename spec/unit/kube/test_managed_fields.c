@@ -9,9 +9,9 @@
     "{\"manager\":\"" MANAGER "\",\"operation\":\"" OPERATION                                      \
     "\",\"apiVersion\":\"v1\",\"time\":\"t\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":" FIELDS "}"
 
-static const char *const updates[] = {"we", "we/patch", NULL};
-static const char *const all[] = {"old", NULL};
-static const struct ml_managers managers = {.name = "we", .updates = updates, .all = all};
+static const char *const updates[] = {"we", "we/patch", "old", NULL};
+static const char *const applies[] = {"old", NULL};
+static const struct ml_managers managers = {.name = "we", .updates = updates, .applies = applies};
 
 /* `want` NULL: nothing is joined. */
 static void assert_joined(const char *list, const char *want)
@@ -27,12 +27,21 @@ static void assert_joined(const char *list, const char *want)
 static void test_updates_become_part_of_the_apply(void **state)
 {
     (void)state;
-    assert_joined("[" ENTRY("we", "Update", "{\"f:data\":{\".\":{},\"f:a\":{},\"f:b\":{}}}") ","
-                      ENTRY("kubectl", "Update", "{\"f:data\":{\"f:c\":{}}}") ","
-                      ENTRY("we", "Apply", "{\"f:data\":{\"f:a\":{}},\"f:kind\":{}}") "]",
-                  "[" ENTRY("we", "Apply",
-                            "{\"f:data\":{\".\":{},\"f:a\":{},\"f:b\":{}},\"f:kind\":{}}") ","
-                      ENTRY("kubectl", "Update", "{\"f:data\":{\"f:c\":{}}}") "]");
+    assert_joined(
+        "[" ENTRY("we", "Update", "{\"f:data\":{\".\":{},\"f:a\":{},\"f:b\":{}}}") "," ENTRY(
+            "kubectl", "Update",
+            "{\"f:data\":{\"f:c\":{}}}") "," ENTRY("we", "Apply",
+                                                   "{\"f:data\":{\"f:a\":{}},\"f:kind\":{}}") "]",
+        "[" ENTRY(
+            "we", "Apply",
+            "{\"f:data\":{\".\":{},\"f:a\":{},\"f:b\":{}},\"f:kind\":{}}") "," ENTRY("kubect"
+                                                                                     "l",
+                                                                                     "Update",
+                                                                                     "{\"f:"
+                                                                                     "data\":"
+                                                                                     "{\"f:"
+                                                                                     "c\":{}}"
+                                                                                     "}") "]");
 }
 
 static void test_without_an_apply_the_updates_become_one(void **state)
@@ -45,8 +54,8 @@ static void test_without_an_apply_the_updates_become_one(void **state)
 static void test_all_entries_of_former_names_are_taken_over(void **state)
 {
     (void)state;
-    assert_joined("[" ENTRY("old", "Apply", "{\"f:a\":{}}") "," ENTRY("old", "Update", "{\"f:b\":{}}")
-                      "," ENTRY("we", "Apply", "{\"f:c\":{}}") "]",
+    assert_joined("[" ENTRY("old", "Apply", "{\"f:a\":{}}") "," ENTRY(
+                      "old", "Update", "{\"f:b\":{}}") "," ENTRY("we", "Apply", "{\"f:c\":{}}") "]",
                   "[" ENTRY("we", "Apply", "{\"f:a\":{},\"f:b\":{},\"f:c\":{}}") "]");
 }
 
@@ -54,24 +63,24 @@ static void test_all_entries_of_former_names_are_taken_over(void **state)
 static void test_a_path_stays_in_the_set_when_paths_below_it_are_added(void **state)
 {
     (void)state;
-    assert_joined("[" ENTRY("we", "Update", "{\"f:dir\":{}}") ","
-                      ENTRY("we", "Apply", "{\"f:dir\":{\"f:size\":{}}}") "]",
+    assert_joined("[" ENTRY("we", "Update", "{\"f:dir\":{}}") "," ENTRY(
+                      "we", "Apply", "{\"f:dir\":{\"f:size\":{}}}") "]",
                   "[" ENTRY("we", "Apply", "{\"f:dir\":{\".\":{},\"f:size\":{}}}") "]");
-    assert_joined("[" ENTRY("we", "Update", "{\"f:dir\":{\"f:size\":{}}}") ","
-                      ENTRY("we", "Apply", "{\"f:dir\":{}}") "]",
+    assert_joined("[" ENTRY("we", "Update", "{\"f:dir\":{\"f:size\":{}}}") "," ENTRY(
+                      "we", "Apply", "{\"f:dir\":{}}") "]",
                   "[" ENTRY("we", "Apply", "{\"f:dir\":{\".\":{},\"f:size\":{}}}") "]");
-    assert_joined("[" ENTRY("we", "Update", "{\"f:dir\":{}}") "," ENTRY("we", "Apply", "{\"f:dir\":{}}")
-                      "]",
-                  "[" ENTRY("we", "Apply", "{\"f:dir\":{}}") "]");
+    assert_joined(
+        "[" ENTRY("we", "Update", "{\"f:dir\":{}}") "," ENTRY("we", "Apply", "{\"f:dir\":{}}") "]",
+        "[" ENTRY("we", "Apply", "{\"f:dir\":{}}") "]");
 }
 
 static void test_keys_with_quotes_stay_as_they_are(void **state)
 {
     (void)state;
-    assert_joined("[" ENTRY("we", "Update", "{\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:x\":{}}}") ","
-                      ENTRY("we", "Apply", "{\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:y\":{}}}") "]",
-                  "[" ENTRY("we", "Apply",
-                            "{\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:x\":{},\"f:y\":{}}}") "]");
+    assert_joined(
+        "[" ENTRY("we", "Update", "{\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:x\":{}}}") "," ENTRY(
+            "we", "Apply", "{\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:y\":{}}}") "]",
+        "[" ENTRY("we", "Apply", "{\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:x\":{},\"f:y\":{}}}") "]");
 }
 
 static void test_what_is_not_ours_is_left_alone(void **state)
@@ -85,7 +94,8 @@ static void test_what_is_not_ours_is_left_alone(void **state)
         "[7,null,\"we\",{}]",
         "[" ENTRY("we", "Apply", "{\"f:a\":{}}") "]",
         "[" ENTRY("we2", "Update", "{\"f:a\":{}}") "]",
-        "[{\"manager\":\"we\",\"operation\":\"Update\",\"subresource\":\"status\",\"fieldsV1\":{}}]",
+        "[{\"manager\":\"we\",\"operation\":\"Update\",\"subresource\":\"status\",\"fieldsV1\":{}}"
+        "]",
         "[{\"manager\":\"old\",\"operation\":\"Apply\",\"subresource\":\"scale\",\"fieldsV1\":{}}]",
         "[" ENTRY("we", "Update", "7") "]",
         "[" ENTRY("we", "Update", "{\"f:a\":7}") "," ENTRY("we", "Apply", "{\"f:a\":{}}") "]",
