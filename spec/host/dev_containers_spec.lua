@@ -100,6 +100,21 @@ describe("moonloop dev", function()
       server:stop()
     end)
 
+    it("keeps pods from its own input and output, as " .. what, function()
+      server = dev.start({}, way.options)
+      -- All that a pod sees of the processes that serve it: its init, or the parents of a process.
+      local script = "for of in 1 $PPID; do for i in 0 1 2; do "
+        .. "readlink /proc/$of/fd/$i; test $of = 1 -a -z \"$IS_CONTAINER\" || echo stolen >/proc/$of/fd/$i; done; done"
+      local env = { what == "containers" and { name = "IS_CONTAINER", value = "yes" } or nil }
+      server:must("POST", PODS, pod("thief", script .. "; true", nil, { env = env[1] and env or nil }))
+      assert.equal(0, till_state(server, "thief", terminated).exitCode)
+      local seen = server:must("GET", PODS .. "/thief/log")
+      assert.is_nil(seen:find(server.host.files, 1, true), seen)
+      assert.is_nil(server.host:stderr():find("stolen", 1, true))
+      assert.is_nil(server:story():find("thief%s+stolen"))
+      server:stop()
+    end)
+
     way.it_at_terminal("ends a shell that waits at its terminal, as " .. what, function()
       server = dev.start({}, way.options)
       server:must("POST", PODS, pod("shell", "echo up; exec sh -i", nil, { tty = true, stdin = true }))

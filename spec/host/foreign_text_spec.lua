@@ -136,6 +136,21 @@ describe("foreign text", function()
     end
   end)
 
+  it("ends after a while in the story of moonloop dev", function()
+    server = dev.start { "--pods", "none" }
+    server:must("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD, { type = "application/yaml" })
+    wait.till("the kind to be served", 10, function() return server:get(THINGS) end)
+    local head = { apiVersion = "example.com/v1", kind = "Thing", metadata = { name = "long" } }
+    server:must("POST", THINGS, head)
+    server:must("PATCH", THINGS .. "/long/status", { status = { phase = ("ü"):rep(600000) } },
+      { type = "application/merge-patch+json" })
+    local line = server:till_told "(thing/long [^\n]*)\n"
+    assert.truthy(line:find("ü… (1199000 bytes more)", 1, true), #line)
+    assert.is_true(#line < 1200)
+    assert(utf8.len(server:story()), "not UTF-8")
+    server:stop()
+  end)
+
   it("is JSON on one line in the log of moonloop run", function()
     server = dev.start { "--apply", folder { ["crd.yaml"] = CRD }, "--pods", "none" }
     wait.till("the kind to be there", 10, function() return server:get(THINGS) end)

@@ -14,7 +14,7 @@ local Deployment = moonloop.kind("apps/v1", "Deployment")
 local CRD = [[
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: things.example.com}
+metadata: {name: thingies.example.com}
 spec:
   group: example.com
   scope: %s
@@ -257,6 +257,27 @@ describe("moonloop rbac", function()
     assert.equal("", result.out)
     assert.equal("thing.lua:2: example.com/v1/Thing is neither a built-in kind nor in the given CRDs, so its resource "
       .. "is not known: give its CustomResourceDefinition with --crds\n", result.err)
+  end)
+
+  it("refuses a CRD that no server would take", function()
+    local path = folder("", "")
+    local crd = shell.read(path .. "/crd.yaml")
+    for what, change in pairs {
+      ["spec.names.plural: \"*\": a DNS-1035 label"] = { "plural: thingies", 'plural: "*"' },
+      ["metadata.name: \"things.example.com\": must be spec.names.plural"] =
+        { "name: thingies%.example", "name: things.example" },
+      ["spec.names.plural: a text is needed"] = { "plural: thingies", "plural: [thingies]" },
+      ["spec.group: \"*\": a lowercase RFC 1123 subdomain"] = { "group: example%.com", 'group: "*"' },
+      ["spec.versions[0].name: \"V 1\": a DNS-1035 label"] = { "name: v1", 'name: "V 1"' },
+    } do
+      local changed, count = crd:gsub(change[1], change[2])
+      assert.is_true(count > 0, what)
+      shell.write(path .. "/crd.yaml", changed)
+      local result = rbac(path, "--crds", path .. "/crd.yaml")
+      assert.same({ 1, "" }, { result.code, result.out }, what)
+      assert.truthy(result.err:find("CustomResourceDefinition ", 1, true), result.err)
+      assert.truthy(result.err:find(what, 1, true), result.err)
+    end
   end)
 
   it("takes a list of CRDs as kubectl prints it", function()

@@ -157,8 +157,8 @@ end
 ---   cert_secret; title: of the file
 --- @return table { yaml = text, problems = lines }; without yaml: it cannot be made
 function M.render(asked)
-  local documents, problems, notes, has_cluster_scoped = {}, {}, {}, false
-  local resource_of, flags = kinds.reader(asked.manifests), asked.flags
+  local documents, notes, has_cluster_scoped, flags = {}, {}, false, asked.flags
+  local resource_of, problems = kinds.reader(asked.manifests)
   if #asked.scripts > 0 then
     documents[1] = manifest.account(flags.account)
   end

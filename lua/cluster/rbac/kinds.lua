@@ -1,5 +1,6 @@
 --- From kinds to resources, without a cluster: the built-in kinds, and those of the given CustomResourceDefinitions.
 local facts = require "cluster.apiserver.facts.resources"
+local names = require "cluster.names"
 
 local M = {}
 
@@ -18,10 +19,51 @@ local function has_status(entry)
 end
 
 
-local function add_definition(known, crd)
-  local names = crd.spec and crd.spec.names or {}
-  for _, version in ipairs(names.kind and names.plural and crd.spec.group and crd.spec.versions or {}) do
-    known[key_of(crd.spec.group, version.name, crd.spec.names.kind)] = {
+local function table_or_empty(value)
+  return type(value) == "table" and value or {}
+end
+
+
+-- Why no server has such a CRD, or nil. A role is made of its names: "*" as a plural would be everything.
+local function problem_of(crd)
+  local spec, name = table_or_empty(crd.spec), table_or_empty(crd.metadata).name
+  local wanted = table_or_empty(spec.names)
+  local function wrong(field, value, check)
+    if type(value) ~= "string" then
+      return ("%s: a text is needed"):format(field)
+    end
+    local messages = check(value)
+    return messages and ("%s: %q: %s"):format(field, value, messages[1])
+  end
+  local function lower(text)
+    return names.label_1035(text:lower())
+  end
+  local problem = wrong("metadata.name", name, names.subdomain) or wrong("spec.group", spec.group, names.subdomain)
+    or wrong("spec.names.plural", wanted.plural, names.label_1035) or wrong("spec.names.kind", wanted.kind, lower)
+  if not problem and name ~= wanted.plural .. "." .. spec.group then
+    problem = ("metadata.name: %q: must be spec.names.plural+\".\"+spec.group"):format(name)
+  end
+  for i, version in ipairs(table_or_empty(spec.versions)) do
+    problem = problem or wrong(("spec.versions[%d].name"):format(i - 1), table_or_empty(version).name, names.label_1035)
+  end
+  return problem
+end
+
+
+local function add_definition(known, crd, problems)
+  local problem = problem_of(crd)
+  if problem then
+    local name = table_or_empty(crd.metadata).name
+    problems[#problems + 1] = ("CustomResourceDefinition %s: %s"):format(type(name) == "string" and name or "", problem)
+    return
+  end
+  for _, version in ipairs(table_or_empty(crd.spec.versions)) do
+    local key = key_of(crd.spec.group, version.name, crd.spec.names.kind)
+    if known[key] and known[key].is_builtin then
+      problems[#problems + 1] = ("CustomResourceDefinition %s: %s is a built-in kind"):format(crd.metadata.name, key)
+      return
+    end
+    known[key] = {
       group = crd.spec.group,
       plural = crd.spec.names.plural,
       namespaced = crd.spec.scope == "Namespaced",
@@ -32,12 +74,12 @@ end
 
 
 -- Also those in a List, as `kubectl get crd -o yaml` prints it.
-local function add_manifest(known, manifest)
+local function add_manifest(known, manifest, problems)
   if type(manifest) == "table" and manifest.kind == "CustomResourceDefinition" then
-    add_definition(known, manifest)
+    add_definition(known, manifest, problems)
   elseif type(manifest) == "table" and type(manifest.items) == "table" then
     for _, item in ipairs(manifest.items) do
-      add_manifest(known, item)
+      add_manifest(known, item, problems)
     end
   end
 end
@@ -45,19 +87,21 @@ end
 
 --- @param manifests table of which the CustomResourceDefinitions count
 --- @return function of group, version, kind: { group =, plural =, namespaced =, has_status = }, or nil
+--- @return table problems lines about definitions that no server would take; they do not count
 function M.reader(manifests)
-  local known = {}
+  local known, problems = {}, {}
   for _, entry in ipairs(facts) do
     known[key_of(entry.group, entry.version, entry.kind)] = {
       group = entry.group, plural = entry.plural, namespaced = entry.namespaced, has_status = has_status(entry),
+      is_builtin = true,
     }
   end
   for _, manifest in ipairs(manifests) do
-    add_manifest(known, manifest)
+    add_manifest(known, manifest, problems)
   end
   return function(group, version, kind)
     return known[key_of(group, version, kind)]
-  end
+  end, problems
 end
 
 
