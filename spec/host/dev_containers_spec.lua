@@ -100,7 +100,7 @@ describe("moonloop dev", function()
       server:stop()
     end)
 
-    it("keeps pods from its own input and output, as " .. what, function()
+    way.it("keeps pods from its own input and output, as " .. what, function()
       server = dev.start({}, way.options)
       -- All that a pod sees of the processes that serve it: its init, or the parents of a process.
       local script = "for of in 1 $PPID; do for i in 0 1 2; do "
