@@ -15,9 +15,9 @@ struct ml_dev_stop {
 };
 
 /* Call after ml_loop_on_signal for SIGINT, SIGTERM and SIGHUP. From the first of them on the loop
- * has to call ml_dev_stop_heard: when 0.5 s of CPU time pass without that, `end` is called at the next
- * instruction of Lua, and after 0.9 s the process exits wherever it is, upon which its pods end. One
- * at a time in a process. */
+ * has to call ml_dev_stop_heard: when 0.5 s of CPU time pass without that, `end` is called at the
+ * next instruction of Lua, and after 0.9 s the process exits wherever it is, upon which its pods
+ * end. One at a time in a process. */
 void ml_dev_stop_watch(const struct ml_dev_stop *stop);
 
 /* The loop turns. */
