@@ -144,7 +144,11 @@ static bool entry_has_field(struct ml_str entry, struct ml_str field)
     return true;
 }
 
-/* The manager that wrote the field last, other than `own`; NULL: there is none. */
+/* The manager of the status that each controller of moonloop writes. */
+#define STATUS_MANAGER "moonloop"
+
+/* The manager that wrote the field last, other than `own` and the one of our status; NULL: there is
+ * none. */
 static char *find_other_manager(struct ml_str object, struct ml_str field, const char *own)
 {
     ML_AUTO_FREE char *last = NULL;
@@ -159,7 +163,8 @@ static char *find_other_manager(struct ml_str object, struct ml_str field, const
     for (struct ml_str entry; (entry = ml_json_skip(&reader)).len > 0;) {
         ML_AUTO_FREE char *manager = ml_json_find_string(entry, "manager", NULL);
         ML_AUTO_FREE char *time = ml_json_find_string(entry, "time", NULL);
-        if (!manager || !time || strcmp(manager, own) == 0 || (last && strcmp(time, last) < 0) ||
+        if (!manager || !time || strcmp(manager, own) == 0 ||
+            strcmp(manager, STATUS_MANAGER) == 0 || (last && strcmp(time, last) < 0) ||
             !entry_has_field(entry, field))
             continue;
         free(found);

@@ -188,4 +188,19 @@ describe("A script that wakes itself", function()
     world.expect(ConfigMap, "shared", { data = { by = "restless" } })
     bench.tried("F30", 1)
   end)
+
+  it("slows who changes back a status that another client changes, and names that client, not itself", function()
+    world.apply(thing("a", "status_back"))
+    for turn = 1, 100 do
+      world.patch(Thing, "a", { status = { by = "turn " .. turn } }, "status")
+      world.advance "50ms"
+    end
+    local note = ""
+    for _, event in ipairs(world.events(Thing, "a")) do
+      note = event.reason == "ControllersFight" and event.note or note
+    end
+    assert.truthy(note:find("Thing default/a: status.by", 1, true), note)
+    assert.truthy(note:find("field manager moonloop-test ", 1, true), note)
+    bench.tried("F30", 1)
+  end)
 end)

@@ -71,6 +71,11 @@ function modes.back(_, ctx)
   set_shared(ctx, "restless")
 end
 
+-- The same in its status.
+function modes.status_back()
+  return { status = { by = "restless" } }
+end
+
 -- Who waits for pods writes down how far they are: in its status, in an annotation, and in a ConfigMap.
 function modes.progress(thing, ctx)
   local name, ready = thing.metadata.name, 0
