@@ -14,7 +14,8 @@ bool ml_repeat_failed(struct ml_repeat *self, struct ml_str text, int64_t now_ns
 {
     uint64_t hash = ml_hash(text);
     if (self->failures == 0 || self->text != hash)
-        *self = (struct ml_repeat){.text = hash, .since_ns = now_ns, .quiet_until_ns = now_ns};
+        *self = (struct ml_repeat){
+            .text = hash, .since_ns = now_ns, .quiet_until_ns = now_ns, .told = self->told};
     self->failures++;
     if (now_ns < self->quiet_until_ns)
         return false;
@@ -46,10 +47,11 @@ struct ml_repeat *ml_repeats_get(struct ml_repeats *self, struct ml_str key)
     return &entry->repeat;
 }
 
-void ml_repeats_over(struct ml_repeats *self, struct ml_str key)
+struct ml_repeat ml_repeats_over(struct ml_repeats *self, struct ml_str key)
 {
     uint64_t id = ml_hash(key);
-    free(ml_map_remove(&self->by_id, id_of(&id)));
+    ML_AUTO_FREE struct repeat_entry *entry = ml_map_remove(&self->by_id, id_of(&id));
+    return entry ? entry->repeat : (struct ml_repeat){0};
 }
 
 void ml_repeats_clear(struct ml_repeats *self)

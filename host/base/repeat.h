@@ -12,6 +12,7 @@ struct ml_repeat {
     uint64_t text; /* its hash */
     int64_t failures;
     int64_t since_ns, quiet_until_ns;
+    bool told; /* the caller's: others than the log know of it, until it is over */
 };
 
 /* A failure with that text at `now_ns` of the monotonic clock. True: log it. */
@@ -33,5 +34,6 @@ struct ml_repeats {
 
 /* The repeat of `key`, which is copied. The result is valid until the next call. */
 struct ml_repeat *ml_repeats_get(struct ml_repeats *self, struct ml_str key);
-void ml_repeats_over(struct ml_repeats *self, struct ml_str key);
+/* It works again. Returns what it was: zeros, if it did not fail. */
+struct ml_repeat ml_repeats_over(struct ml_repeats *self, struct ml_str key);
 void ml_repeats_clear(struct ml_repeats *self); /* all of them; frees what it holds */

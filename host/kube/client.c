@@ -19,6 +19,10 @@
 #define RETRY_AFTER_MS_MIN INT64_C(1000)
 #define RETRY_AFTER_MS_MAX INT64_C(60000)
 
+#define DOUBT_AFTER_NS (2 * ML_NS_PER_S) /* the last answer */
+#define DOUBT_PAUSE_NS (30 * ML_NS_PER_S)
+#define DOUBT_MS       5000 /* for the answer about the version */
+
 #define PROBE_NS        (1 * ML_NS_PER_S) /* and up to as much again, at random */
 #define SERVER_CODE_MAX 499 /* above, a proxy may speak for a server that is still away */
 
@@ -41,6 +45,10 @@ struct ml_client {
     struct ml_client_queue queue;
     struct ml_list held; /* streams, until the pause is over */
     struct ml_client_pause pause;
+    int64_t answered_ns;          /* the last answer, monotonic */
+    int64_t answers_since_ns;     /* INT64_MAX: it does not */
+    struct ml_client_call *doubt; /* NULL: not under way */
+    int64_t doubt_again_ns;
     struct ml_client *same_server;
     struct ml_list awaiting; /* struct ml_client_await */
     struct ml_timer probe;   /* until one of them is to look whether the server is back */
@@ -143,13 +151,53 @@ static void notify_awaiting(struct ml_client *client)
     }
 }
 
+static void note_answer(struct ml_client *client, int status)
+{
+    if (status == 401)
+        return;
+    client->answered_ns = client_now_ns(client);
+    client->answers_since_ns = ML_MIN(client->answers_since_ns, client->answered_ns);
+}
+
 static void notify_server_answered(struct ml_client *client, int status)
 {
     if (status > SERVER_CODE_MAX)
         return;
+    note_answer(client, status);
     notify_awaiting(client);
-    if (client->same_server)
+    if (client->same_server) {
+        note_answer(client->same_server, status);
         notify_awaiting(client->same_server);
+    }
+}
+
+static void on_doubt_answered(void *context, struct ml_str body, const struct ml_err *err)
+{
+    struct ml_client *client = context;
+    (void)body;
+    client->doubt = NULL;
+    if (err && (ml_client_unanswered(err) || err->http == 401))
+        client->answers_since_ns = INT64_MAX;
+}
+
+void ml_client_doubt(struct ml_client *client)
+{
+    const struct ml_client_request request = {
+        .verb = ML_VERB_GET,
+        .path = "/version",
+        .timeout_ms = DOUBT_MS,
+    };
+    int64_t now_ns = client_now_ns(client);
+    if (client->doubt || now_ns - client->answered_ns < DOUBT_AFTER_NS ||
+        now_ns < client->doubt_again_ns)
+        return;
+    client->doubt_again_ns = now_ns + DOUBT_PAUSE_NS;
+    client->doubt = ml_client_send(client, &request, on_doubt_answered, client);
+}
+
+int64_t ml_client_answers_since(const struct ml_client *client)
+{
+    return client->doubt ? INT64_MAX : client->answers_since_ns;
 }
 
 /* ---- a call, be it a request or a stream ---- */
@@ -590,6 +638,7 @@ struct ml_client *ml_client_new(const struct ml_client_opts *opts)
     client->random = opts->random;
     client->exempt = opts->exempt;
     client->same_server = opts->same_server;
+    client->answers_since_ns = INT64_MAX;
     client->in_flight_max = opts->in_flight_max ? opts->in_flight_max : IN_FLIGHT_DEFAULT;
     ml_client_queue_init(&client->queue);
     ml_list_init(&client->held);
@@ -606,6 +655,8 @@ void ml_client_free(struct ml_client *client)
 {
     if (!client)
         return;
+    if (client->doubt)
+        ml_client_cancel(ml_take(&client->doubt));
     ml_assert(client->calls == 0);
     ml_timer_stop(&client->pause.over);
     ml_timer_stop(&client->probe);

@@ -120,6 +120,14 @@ struct ml_client_call *ml_client_stream(struct ml_client *client, const char *pa
  * Retry-After. */
 bool ml_client_unanswered(const struct ml_err *err);
 
+/* A request got no answer, or a 401: does the server answer others? Asks it for its version, unless
+ * it has answered something in the last two seconds; once in 30 seconds. */
+void ml_client_doubt(struct ml_client *client);
+/* Since when the server answers, in ns of the monotonic clock: since its first answer, or the first
+ * one after ml_client_doubt got none. INT64_MAX: it does not answer, or that is being asked. An
+ * answer of 401, or of 500 or more, is none. */
+int64_t ml_client_answers_since(const struct ml_client *client);
+
 /* A caller that backs off because the API server may be down. The backoff ends early as soon as the
  * server answers any call of this client, or of one that names it as same_server, with anything but
  * a 5xx. Until then, every second or two, `again` of one waiter with `probes` is called, so that it

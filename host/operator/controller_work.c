@@ -113,6 +113,17 @@ static void requeue_after(const struct work *work, enum ml_priority priority, in
                            ml_enqueue_filter_restrain(self->filter, work->key, delay_ns));
 }
 
+/* A failure that usually passes is told on its object once that has failed for so long while the
+ * server answered. */
+#define TOLD_AFTER_NS (5 * ML_NS_PER_S)
+
+static bool has_failed_for(const struct work *work, int64_t ns)
+{
+    const struct ml_controller *self = work->controller;
+    int64_t since_ns = ml_workqueue_failing_since(self->queue, work->key);
+    return ml_clock_monotonic(self->cluster->clock) - since_ns >= ns;
+}
+
 /* Puts a key that failed into its backoff, which the next answer of a server that gave none ends.
  * Returns the delay in ns. */
 static int64_t back_off(const struct work *work, unsigned doublings, const struct ml_err *err)
@@ -121,6 +132,8 @@ static int64_t back_off(const struct work *work, unsigned doublings, const struc
     controller_note_cause(self, work->key, "retry", ML_STR(""));
     int64_t delay_ns = ml_workqueue_add_rate_limited(self->queue, work->key, work->priority,
                                                      doublings);
+    if ((ml_client_unanswered(err) || err->http == 401) && has_failed_for(work, TOLD_AFTER_NS / 2))
+        ml_client_doubt(self->cluster->client);
     if (ml_client_unanswered(err)) {
         ml_workqueue_await_server(self->queue, work->key);
         ml_client_await(self->cluster->client, &self->await);
@@ -317,6 +330,17 @@ static void on_reconciled(void *context, const struct ml_result *result, bool wr
     controller_pump(self);
 }
 
+static bool on_asked_if_lasting(void *context)
+{
+    struct work *work = context;
+    const struct ml_cluster *cluster = work->controller->cluster;
+    int64_t answers_ns = ml_clock_monotonic(cluster->clock) -
+                         ml_client_answers_since(cluster->client);
+    return answers_ns >= TOLD_AFTER_NS && has_failed_for(work, TOLD_AFTER_NS);
+}
+
+static const struct ml_reconcile_handler reconcile_handler = {on_reconciled, on_asked_if_lasting};
+
 static void on_expectations_satisfied(void *context, struct ml_str key)
 {
     struct ml_controller *self = context;
@@ -346,7 +370,31 @@ static void start_reconcile(struct work *work, struct ml_object *object)
     struct ml_controller *self = work->controller;
     ml_enqueue_filter_begun(self->filter, work->key);
     work->revision = self->current;
-    work->reconcile = ml_reconcile_start(self->current, object, work->call, on_reconciled, work);
+    work->reconcile = ml_reconcile_start(self->current, object, work->call, &reconcile_handler,
+                                         work);
+}
+
+/* The cache is behind, which passes, or the server cannot show the object. */
+static void on_live_read_failed(struct work *work, const struct ml_err *err)
+{
+    struct ml_controller *self = work->controller;
+    const struct ml_object *object = controller_object(self, work->key);
+    int64_t retry_ns = back_off(work, 0, err);
+    struct ml_repeat *repeat = ml_repeats_get(&self->failures, work->key);
+    if (!object || err->kind == ML_ECANCELED || !on_asked_if_lasting(work)) {
+        ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
+                 CONTROLLER_KEY_FIELDS(self, work->key), ML_ERR_FIELDS(err));
+        return;
+    }
+    ML_AUTO_FREE char *note = ml_asprintf("the object cannot be read: %s", err->message);
+    repeat->told = true;
+    ml_object_warning(self->cluster, self->name, ml_revision_kind(self->current), object,
+                      "ReconcileFailed", note);
+    if (ml_repeat_failed(repeat, ml_str_of(note), ml_clock_monotonic(self->cluster->clock)))
+        ml_error(self->cluster->log, self->name,
+                 "the object cannot be read, and is not reconciled; trying again",
+                 CONTROLLER_KEY_FIELDS(self, work->key), ML_ERR_FIELDS(err),
+                 ML_REPEAT_FIELDS(repeat, retry_ns));
 }
 
 static void on_live_read(void *context, const struct ml_err *err)
@@ -359,11 +407,8 @@ static void on_live_read(void *context, const struct ml_err *err)
         start_reconcile(work, object);
         return;
     }
-    if (err) {
-        ml_debug(self->cluster->log, self->name, "the cache is behind; trying again",
-                 CONTROLLER_KEY_FIELDS(self, work->key), ML_ERR_FIELDS(err));
-        back_off(work, 0, err);
-    }
+    if (err)
+        on_live_read_failed(work, err);
     end_work(work, false);
     controller_end_when_idle(self);
     controller_pump(self);

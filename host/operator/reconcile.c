@@ -14,6 +14,7 @@ void ml_object_warning(struct ml_cluster *cluster, const char *controller,
     struct ml_event event = ml_event_about(kind, object);
     event.controller = ml_str_of(controller);
     event.warning = true;
+    event.numbers_vary = true;
     event.reason = ml_str_of(reason);
     event.note = ml_str_of(note);
     ml_recorder_event(cluster->recorder, &event);
@@ -35,14 +36,27 @@ static void reconcile_free(struct ml_reconcile *self)
 
 void reconcile_finish(struct ml_reconcile *self)
 {
-    self->done(self->context, &self->result, self->wrote_status);
+    self->handler->done(self->context, &self->result, self->wrote_status);
     reconcile_free(self);
 }
 
-static void record_warning(const struct ml_reconcile *self, const char *reason, const char *note)
+static struct ml_event event_of(const struct ml_reconcile *self, bool warning)
 {
-    ml_object_warning(self->cluster, self->revision->declaration->name,
-                      ml_revision_kind(self->revision), self->object, reason, note);
+    struct ml_event event = ml_event_about(ml_revision_kind(self->revision), self->object);
+    event.controller = ml_str_of(self->revision->declaration->name);
+    event.warning = warning;
+    event.numbers_vary = true;
+    return event;
+}
+
+static void record_event(const struct ml_reconcile *self, bool warning, const char *reason,
+                         const char *note)
+{
+    struct ml_event event = event_of(self, warning);
+    event.passing = !warning || self->lasts == LASTS_YES;
+    event.reason = ml_str_of(reason);
+    event.note = ml_str_of(note);
+    ml_recorder_event(self->cluster->recorder, &event);
 }
 
 /* The line of the script in "cnat.lua:12: message"; 0: the message names none. */
@@ -76,24 +90,53 @@ static void log_failure(const struct ml_reconcile *self, const struct ml_repeat 
         ML_LINES(self->traceback && repeat->failures == 1 ? "traceback" : "", self->traceback));
 }
 
-/* A conflict, or a key that is another replica's now: the host's business, which the debug line of
- * each run has. */
-static bool failure_is_of_host(const struct ml_result *result)
+/* Asked once: all that is told of this run says the same. */
+static bool failure_lasts(struct ml_reconcile *self)
 {
-    return result->outcome == ML_OUTCOME_ERROR &&
-           (result->err.kind == ML_ECANCELED || result->err.kind == ML_ECONFLICT);
+    if (self->lasts == LASTS_UNASKED)
+        self->lasts = self->handler->lasts(self->context) ? LASTS_YES : LASTS_NO;
+    return self->lasts == LASTS_YES;
 }
 
-void ml_reconcile_log_failure(const struct ml_reconcile *self, struct ml_repeats *failures,
+/* A conflict, or a key that is another replica's now: the host's business, which the debug line of
+ * each run has. */
+static bool failure_is_of_host(struct ml_reconcile *self)
+{
+    const struct ml_result *result = &self->result;
+    return result->outcome == ML_OUTCOME_ERROR &&
+           (result->err.kind == ML_ECANCELED ||
+            (result->err.kind == ML_ECONFLICT && !failure_lasts(self)));
+}
+
+/* `was`: how it failed until now; zeros: it did not, as far as this process knows. */
+static void tell_recovery(const struct ml_reconcile *self, const struct ml_repeat *was)
+{
+    const char *controller = self->revision->declaration->name;
+    if (was->failures > 0 || self->takes_back)
+        ml_info(self->cluster->log, controller, "reconciled again after a failure",
+                ML_OBJECT_FIELDS(controller, ml_revision_kind(self->revision)->kind,
+                                 ml_object_key(self->object)),
+                ML_S("reconcileID", self->id), ML_REPEAT_FIELDS(was, -1));
+    /* Nothing is taken back that could not be told: an outage would end in an Event per object. */
+    const struct ml_event warning = event_of(self, true);
+    bool is_told = self->takes_back ||
+                   (was->told && ml_recorder_shows(self->cluster->recorder, &warning));
+    if (is_told && !self->result.finalized && !self->unfinished)
+        record_event(self, false, "Reconciled", "the reconcile that failed before has succeeded");
+}
+
+void ml_reconcile_log_failure(struct ml_reconcile *self, struct ml_repeats *failures,
                               int64_t retry_ns)
 {
     struct ml_str key = ml_object_key(self->object);
     if (self->result.outcome == ML_OUTCOME_OK) {
-        ml_repeats_over(failures, key);
+        const struct ml_repeat was = ml_repeats_over(failures, key);
+        tell_recovery(self, &was);
         return;
     }
     struct ml_repeat *repeat = ml_repeats_get(failures, key);
-    if (failure_is_of_host(&self->result) ||
+    repeat->told = repeat->told || reconcile_failure_reason(self);
+    if (failure_is_of_host(self) ||
         !ml_repeat_failed(repeat, ml_str_of(reconcile_failure_text(self)),
                           ml_clock_monotonic(self->cluster->clock)))
         return;
@@ -107,7 +150,7 @@ void ml_reconcile_log_failure(const struct ml_reconcile *self, struct ml_repeats
         log_failure(self, repeat, retry_ns, "reconcile failed; trying again");
 }
 
-const char *reconcile_failure_reason(const struct ml_reconcile *self)
+const char *reconcile_failure_reason(struct ml_reconcile *self)
 {
     const struct ml_err *err = &self->result.err;
     switch (self->result.outcome) {
@@ -118,19 +161,19 @@ const char *reconcile_failure_reason(const struct ml_reconcile *self)
     case ML_OUTCOME_TERMINAL:
         return "Failed";
     case ML_OUTCOME_ERROR:
-        if (failure_is_of_host(&self->result) ||
-            (err->kind != ML_ESCRIPT && ml_err_retriable(err->kind)))
+        if (err->kind == ML_ECANCELED ||
+            (err->kind != ML_ESCRIPT && ml_err_retriable(err->kind) && !failure_lasts(self)))
             return NULL;
         return self->call == ML_CALL_RECONCILE ? "ReconcileFailed" : "FinalizeFailed";
     }
     ML_UNREACHABLE();
 }
 
-void reconcile_tell_failure(const struct ml_reconcile *self)
+void reconcile_tell_failure(struct ml_reconcile *self)
 {
     const char *reason = reconcile_failure_reason(self);
     if (reason)
-        record_warning(self, reason, reconcile_failure_text(self));
+        record_event(self, true, reason, reconcile_failure_text(self));
 }
 
 /* finalize is not done: why the object stays, for the Event here and for the condition. */
@@ -141,11 +184,7 @@ static void tell_unfinished(struct ml_reconcile *self)
     self->unfinished = ml_asprintf(
         "finalize asked to be called again; %s stays until it returns nothing",
         self->revision->declaration->finalizer);
-    struct ml_event event = ml_event_about(ml_revision_kind(self->revision), self->object);
-    event.controller = ml_str_of(self->revision->declaration->name);
-    event.reason = ML_STR(REASON_UNFINISHED);
-    event.note = ml_str_of(self->unfinished);
-    ml_recorder_event(self->cluster->recorder, &event);
+    record_event(self, false, REASON_UNFINISHED, self->unfinished);
 }
 
 /* An object that is gone has no finalizer. One that stays is reconciled by whoever has no finalizer
@@ -155,11 +194,14 @@ static void on_finalizer_written(void *context, struct ml_str body, const struct
     struct ml_reconcile *self = context;
     (void)body;
     self->writing = NULL;
-    if (err && err->kind != ML_ENOT_FOUND)
+    if (err && err->kind != ML_ENOT_FOUND) {
         reconcile_fail_write(self, err,
                              self->call == ML_CALL_TAKE_OVER ? "take over the finalizer"
                                                              : "remove the finalizer");
-    else if (!ml_object_deleting(self->object))
+        reconcile_write_condition(self);
+        return;
+    }
+    if (!ml_object_deleting(self->object))
         self->result.requeue_after_ns = 0;
     reconcile_finish(self);
 }
@@ -231,8 +273,8 @@ static void start_release(struct ml_reconcile *self)
 }
 
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
-                                        enum ml_reconcile_call call, ml_reconcile_done *done,
-                                        void *context)
+                                        enum ml_reconcile_call call,
+                                        const struct ml_reconcile_handler *handler, void *context)
 {
     struct ml_reconcile *self = ml_new(struct ml_reconcile);
     self->cluster = revision->cluster;
@@ -240,7 +282,7 @@ struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_
     self->revision = ml_revision_ref(revision);
     self->object = ml_object_ref(object);
     self->call = call;
-    self->done = done;
+    self->handler = handler;
     self->context = context;
     ml_turn_init(&self->start, start_script, self);
     if (!ml_call_runs_script(call))

@@ -27,18 +27,26 @@ static inline bool ml_call_runs_script(enum ml_reconcile_call call)
  * call; its `status`, `field`, `version` and `traceback` are empty. */
 typedef void ml_reconcile_done(void *context, const struct ml_result *result, bool wrote_status);
 
-/* Takes references of its own, and a turn to begin. `done` comes later, from the loop or
- * from within a call into it, but never before this returns. */
+struct ml_reconcile_handler {
+    ml_reconcile_done *done;
+    /* It failed for a reason that usually passes: is that to be told on the object? Asked once at
+     * most. */
+    bool (*lasts)(void *context);
+};
+
+/* Takes references of its own, and a turn to begin. `handler` is static. Its functions are called
+ * later, from the loop or from within a call into it, but never before this returns. */
 struct ml_reconcile *ml_reconcile_start(struct ml_revision *revision, struct ml_object *object,
-                                        enum ml_reconcile_call call, ml_reconcile_done *done,
-                                        void *context);
+                                        enum ml_reconcile_call call,
+                                        const struct ml_reconcile_handler *handler, void *context);
 /* As ml_script_writes; the write of the status counts. */
 bool ml_reconcile_writes(const struct ml_reconcile *reconcile);
 /* The reconcileID of this run in the log. */
 const char *ml_reconcile_id(const struct ml_reconcile *reconcile);
 /* For `done`: logs a failure, if there was one and `failures` (which has those of each key) says
- * that it has to be logged again. `retry_ns`: until the next try; -1: not by itself. */
-void ml_reconcile_log_failure(const struct ml_reconcile *reconcile, struct ml_repeats *failures,
+ * that it has to be logged again; or that it is over, which the object is told as well if it was
+ * told of the failure. `retry_ns`: until the next try; -1: not by itself. */
+void ml_reconcile_log_failure(struct ml_reconcile *reconcile, struct ml_repeats *failures,
                               int64_t retry_ns);
 void ml_reconcile_cancel(struct ml_reconcile *reconcile); /* done is not called any more */
 

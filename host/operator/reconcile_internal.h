@@ -21,13 +21,15 @@ struct ml_reconcile {
     bool wrote_status;
     bool sends_condition; /* the write under way: with the condition Reconciled */
     bool condition_alone; /* likewise: it has nothing that the script returned */
-    char *traceback;      /* of a Lua error, or NULL */
-    char *invalid;        /* the field, and what is wrong with it; or NULL */
-    char *unfinished;     /* why finalize is called again, or NULL */
-    char *version;        /* the object's resourceVersion after the finalizer was added, or NULL */
-    char *held;           /* the patch of the status, while the finalizer is added; or NULL */
+    bool takes_back;      /* the object said that an earlier reconcile failed, and does no more */
+    enum { LASTS_UNASKED, LASTS_YES, LASTS_NO } lasts;
+    char *traceback;  /* of a Lua error, or NULL */
+    char *invalid;    /* the field, and what is wrong with it; or NULL */
+    char *unfinished; /* why finalize is called again, or NULL */
+    char *version;    /* the object's resourceVersion after the finalizer was added, or NULL */
+    char *held;       /* the patch of the status, while the finalizer is added; or NULL */
     struct ml_turn start;
-    ml_reconcile_done *done;
+    const struct ml_reconcile_handler *handler;
     void *context;
 };
 
@@ -36,12 +38,12 @@ struct ml_reconcile {
 /* Calls `done`, and frees it. */
 void reconcile_finish(struct ml_reconcile *reconcile);
 /* The reason in the Event and in the condition that tell of a failure. NULL: nobody is told, as of
- * a conflict or of a passing fault of the network. */
-const char *reconcile_failure_reason(const struct ml_reconcile *reconcile);
+ * a conflict or a fault of the network that has not lasted long. */
+const char *reconcile_failure_reason(struct ml_reconcile *reconcile);
 /* What is invalid, or what went wrong. */
 const char *reconcile_failure_text(const struct ml_reconcile *reconcile);
 /* Tells of a failure in an Event, where a person looks. */
-void reconcile_tell_failure(const struct ml_reconcile *reconcile);
+void reconcile_tell_failure(struct ml_reconcile *reconcile);
 
 /* reconcile_status.c */
 
@@ -53,3 +55,5 @@ void reconcile_write_status(struct ml_reconcile *reconcile, struct ml_str status
  * `what` was tried: "write status"; NULL: `err` says it. */
 void reconcile_fail_write(struct ml_reconcile *reconcile, const struct ml_err *err,
                           const char *what);
+/* Writes the condition alone, if it has to be written, and finishes the reconcile, maybe later. */
+void reconcile_write_condition(struct ml_reconcile *reconcile);

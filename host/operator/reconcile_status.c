@@ -21,7 +21,7 @@ void reconcile_fail_write(struct ml_reconcile *self, const struct ml_err *err, c
 
 /* What the status is to say of this reconcile. False: nothing. The status of a built-in kind is a
  * matter of Kubernetes' own controllers. */
-static bool says_reconciled(const struct ml_reconcile *self, struct ml_reconciled *out)
+static bool says_reconciled(struct ml_reconcile *self, struct ml_reconciled *out)
 {
     const struct ml_kind *kind = ml_revision_kind(self->revision);
     bool good = self->result.outcome == ML_OUTCOME_OK;
@@ -41,6 +41,16 @@ static struct ml_str find_condition(struct ml_str object)
     struct ml_str conditions = {NULL, 0};
     ml_json_find(object, &conditions, "status", "conditions", NULL);
     return ml_conditions_find(conditions, ML_STR(ML_CONDITION_RECONCILED));
+}
+
+/* Does the object say that a reconcile of this controller failed? */
+static bool said_failure(const struct ml_reconcile *self)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf json = ML_BUF_INIT;
+    struct ml_str conditions = {NULL, 0};
+    ml_object_json(self->object, &json);
+    ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
+    return ml_reconciled_failed(conditions, self->revision->declaration->name);
 }
 
 static void on_status_written(void *context, struct ml_str body, const struct ml_err *err);
@@ -97,9 +107,12 @@ static void on_finalizer_added(void *context, struct ml_str body, const struct m
         write_status(self, ml_str_of(patch));
         return;
     }
-    if (err->kind != ML_ENOT_FOUND)
-        reconcile_fail_write(self, err, "add the finalizer");
-    reconcile_finish(self);
+    if (err->kind == ML_ENOT_FOUND) {
+        reconcile_finish(self);
+        return;
+    }
+    reconcile_fail_write(self, err, "add the finalizer");
+    reconcile_write_condition(self);
 }
 
 /* Writes `status` with the condition that says how the reconcile ended. False: there is no
@@ -113,6 +126,8 @@ static bool write_difference(struct ml_reconcile *self, struct ml_str status, st
                         ml_clock_wall(self->cluster->clock), &patch, err) < 0)
         return false;
     self->condition_alone = status.len == 0;
+    self->takes_back = says && !reconciled.failure && find_condition(ml_buf_str(&patch)).len > 0 &&
+                       said_failure(self);
     if (patch.len)
         write_status(self, ml_buf_str(&patch));
     return patch.len > 0;
@@ -122,6 +137,12 @@ static bool write_condition_alone(struct ml_reconcile *self)
 {
     struct ml_err err = ML_ERR_INIT;
     return write_difference(self, (struct ml_str){NULL, 0}, &err);
+}
+
+void reconcile_write_condition(struct ml_reconcile *self)
+{
+    if (!write_condition_alone(self))
+        reconcile_finish(self);
 }
 
 /* Objects of a kind whose schema has no such conditions get no condition any more: the server

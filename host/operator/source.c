@@ -236,6 +236,7 @@ static void configmap_report(struct ml_source *source, bool warning, const char 
         .ns = self->ns,
         .name = self->name,
         .warning = warning,
+        .numbers_vary = true,
         .reason = ml_str_of(reason),
         .action = ML_STR("LoadScript"),
         .note = ml_str_of(note),

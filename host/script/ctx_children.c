@@ -326,6 +326,7 @@ static void record_recreation(const struct ml_run *run, const char *why)
     ML_AUTO_FREE char *note = ml_asprintf(
         "%s: it is made again, as the server refuses the change: %s", run->what, why);
     struct ml_event event = ml_event_about(script->binding.kinds[0], run->thread.object);
+    event.numbers_vary = true;
     event.reason = ML_STR("Recreating");
     event.note = ml_str_of(note);
     event.source = event.controller = ml_str_of(script->declaration.name);

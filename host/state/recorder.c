@@ -11,6 +11,7 @@
 
 #define SERIES_IDLE_NS   (360 * ML_NS_PER_S) /* a quiet series is over */
 #define SERIES_UPDATE_NS (60 * ML_NS_PER_S)  /* how old the count on the server may get */
+#define NOTE_UPDATE_NS   (10 * ML_NS_PER_S)  /* how old its note may get */
 #define IN_FLIGHT_MAX    4
 #define SERIES_MAX       1000
 #define BYTES_MAX        ((size_t)2 * 1024 * 1024) /* of all series */
@@ -21,6 +22,10 @@
 #define TRIES_MAX        12 /* of one request, while the server does not answer */
 #define RETRY_NS         (10 * ML_NS_PER_S)
 
+/* The note of an Event cannot be changed in events.k8s.io/v1. It can in the other form of the same
+ * object, as client-go does. */
+static const struct ml_kind core_event = {"v1", "", "v1", "Event", "events", true, false};
+
 /* One Event and its repetitions. */
 struct series {
     struct ml_list node; /* in `waiting` to be sent, or in `resting` */
@@ -28,13 +33,18 @@ struct series {
     char *key; /* object, controller, reason and note */
     char *ns;
     char *name;  /* of the Event on the server */
-    char *event; /* its JSON, kept to create it again after a 404 */
+    char *event; /* its JSON with the newest note, kept to create it again after a 404 */
     char *source;
-    size_t bytes;  /* of all this */
-    bool exists;   /* the server has it */
-    bool queued;   /* in `waiting` */
-    bool combined; /* stands for similar ones */
-    int tries;     /* that failed in a row */
+    size_t bytes;       /* of all this */
+    uint64_t note;      /* hash of the newest note, which is in `event` */
+    uint64_t sent_note; /* and of the one that the server has */
+    bool exists;        /* the server has it */
+    bool queued;        /* in `waiting` */
+    bool combined;      /* stands for similar ones */
+    bool passing;       /* as the Event says */
+    bool sends_note;    /* what is under way changes the note */
+    bool keeps_note;    /* the server does not let us change it */
+    int tries;          /* that failed in a row */
     int64_t count;
     int64_t sent_count;
     int64_t last_ns; /* monotonic */
@@ -55,6 +65,7 @@ struct ml_recorder {
     struct ml_list sending;
     size_t in_flight;
     uint64_t sequence;
+    bool keeps_notes; /* we may not change the notes of Events */
     struct ml_event_recent spam, similar;
     struct ml_timer retry; /* active while the server does not answer: nothing is sent */
     void (*flushed)(void *context);
@@ -110,7 +121,8 @@ static void event_write_regarding(struct ml_json_writer *writer, const struct ml
     ml_json_end_object(writer);
 }
 
-static char *event_json(const struct series *series, const struct ml_event *event)
+static char *event_json(const struct series *series, const struct ml_event *event,
+                        struct ml_str note)
 {
     const struct ml_recorder *self = series->recorder;
     struct ml_buf json = ML_BUF_INIT;
@@ -133,10 +145,7 @@ static char *event_json(const struct series *series, const struct ml_event *even
     ml_json_put_string(&writer, "type", event->warning ? ML_STR("Warning") : ML_STR("Normal"));
     ml_json_put_string(&writer, "reason", event->reason);
     ml_json_put_string(&writer, "action", event->action);
-    ML_AUTO_FREE char *combined = ml_asprintf(ML_EVENT_COMBINED ML_STR_FMT,
-                                              ML_STR_ARG(event->note));
-    ml_json_put_string(&writer, "note",
-                       ml_str_head(series->combined ? ml_str_of(combined) : event->note, NOTE_MAX));
+    ml_json_put_string(&writer, "note", note);
     event_write_regarding(&writer, event);
     ml_json_end_object(&writer);
     return ml_buf_take(&json);
@@ -200,6 +209,17 @@ static bool series_retry_later(struct series *series)
     return true;
 }
 
+/* The count is told without the note. */
+static bool series_keep_note(struct series *series, const struct ml_err *err)
+{
+    struct ml_recorder *self = series->recorder;
+    series->keeps_note = true;
+    self->keeps_notes = self->keeps_notes || err->kind == ML_EFORBIDDEN;
+    series_move(series, &self->waiting);
+    recorder_send_waiting(self);
+    return true;
+}
+
 static void series_on_sent(void *context, struct ml_str body, const struct ml_err *err)
 {
     struct series *series = context;
@@ -207,9 +227,11 @@ static void series_on_sent(void *context, struct ml_str body, const struct ml_er
     (void)body;
     series->call = NULL;
     self->in_flight--;
-    if (err && is_temporary(err) && series_retry_later(series))
+    if (err && is_temporary(err) && !series->passing && series_retry_later(series))
         return;
     series->tries = 0;
+    if (err && series->sends_note && err->kind != ML_ENOT_FOUND && series_keep_note(series, err))
+        return;
     bool expired = err && err->kind == ML_ENOT_FOUND && series->exists;
     bool created = !series->exists && (!err || err->kind == ML_EALREADY_EXISTS);
     if (!expired)
@@ -223,27 +245,49 @@ static void series_on_sent(void *context, struct ml_str body, const struct ml_er
     recorder_notify_when_flushed(self);
 }
 
+static bool series_has_new_note(const struct series *series)
+{
+    return series->exists && !series->keeps_note && !series->recorder->keeps_notes &&
+           series->sent_note != series->note;
+}
+
 static char *series_count_json(const struct series *series)
 {
+    struct ml_buf json = ML_BUF_INIT;
+    struct ml_json_writer writer;
     char now[ML_RFC3339_MICRO_LEN + 1];
     ml_rfc3339_format_micro(ml_clock_wall(series->recorder->clock), now);
-    return ml_asprintf("{\"series\":{\"count\":%lld,\"lastObservedTime\":\"%s\"}}",
-                       (long long)series->count, now);
+    ml_json_writer_init(&writer, &json);
+    ml_json_begin_object(&writer);
+    if (series_has_new_note(series)) {
+        ML_AUTO_FREE char *note = ml_json_find_string(ml_str_of(series->event), "note", NULL);
+        ml_json_put_string(&writer, "message", ml_str_of(note));
+    }
+    ml_json_key(&writer, ML_STR("series"));
+    ml_json_begin_object(&writer);
+    ml_json_put_int(&writer, "count", series->count);
+    ml_json_put_string(&writer, "lastObservedTime", ml_str_of(now));
+    ml_json_end_object(&writer);
+    ml_json_end_object(&writer);
+    return ml_buf_take(&json);
 }
 
 static void series_send(struct series *series)
 {
     struct ml_recorder *self = series->recorder;
     ML_AUTO_FREE char *count = series->exists ? series_count_json(series) : NULL;
+    series->sends_note = series_has_new_note(series);
     const struct ml_client_request request = {
         .verb = count ? ML_VERB_PATCH_MERGE : ML_VERB_CREATE,
-        .kind = &ml_kind_event,
+        .kind = series->sends_note ? &core_event : &ml_kind_event,
         .ns = ml_str_of(series->ns),
         .name = ml_str_of(series->name),
         .body = ml_str_of(count ? count : series->event),
         .yields = true,
     };
     series->sent_count = series->count;
+    if (!series->exists || series->sends_note)
+        series->sent_note = series->note;
     series->sent_ns = ml_clock_monotonic(self->clock);
     series_move(series, &self->sending);
     self->in_flight++;
@@ -260,6 +304,23 @@ static void recorder_send_waiting(void *recorder)
 
 /* ---- recording ---- */
 
+/* As it is now: the text of the Event, to be sent, or sent again. */
+static void series_describe(struct series *series, const struct ml_event *event)
+{
+    struct ml_recorder *self = series->recorder;
+    ML_AUTO_FREE char *combined = ml_asprintf(ML_EVENT_COMBINED ML_STR_FMT,
+                                              ML_STR_ARG(event->note));
+    struct ml_str note = ml_str_head(series->combined ? ml_str_of(combined) : event->note,
+                                     NOTE_MAX);
+    free(series->event);
+    series->note = ml_str_hash(note);
+    series->event = event_json(series, event, note);
+    self->bytes -= series->bytes;
+    series->bytes = sizeof *series + strlen(series->key) + strlen(series->ns) +
+                    strlen(series->name) + strlen(series->event) + strlen(series->source);
+    self->bytes += series->bytes;
+}
+
 /* Makes a new Event object, for a new series or one that continues after a pause. */
 static void series_begin(struct series *series, const struct ml_event *event)
 {
@@ -267,14 +328,10 @@ static void series_begin(struct series *series, const struct ml_event *event)
     struct ml_str prefix = event_name_prefix(event->name);
     uint64_t stamp = (uint64_t)ml_clock_wall(self->clock) + self->sequence++;
     free(series->name);
-    free(series->event);
     series->name = ml_asprintf(ML_STR_FMT ".%llx", ML_STR_ARG(prefix), (unsigned long long)stamp);
-    series->event = event_json(series, event);
-    self->bytes -= series->bytes;
-    series->bytes = sizeof *series + strlen(series->key) + strlen(series->ns) +
-                    strlen(series->name) + strlen(series->event) + strlen(series->source);
-    self->bytes += series->bytes;
+    series_describe(series, event);
     series->exists = false;
+    series->keeps_note = false;
     series->count = 0;
     series->sent_count = 0;
 }
@@ -350,20 +407,63 @@ static struct series *series_get(struct ml_recorder *self, struct ml_str key,
         return series_new(self, key, event, combined);
     if (now_ns - series->last_ns > SERIES_IDLE_NS && !series->call)
         series_begin(series, event);
+    else if (series->combined || event->numbers_vary)
+        series_describe(series, event);
     return series;
+}
+
+/* The note as it counts for what is the same: with each number behind its first ": " as one '0'. */
+static char *note_without_numbers(struct ml_str note)
+{
+    struct ml_buf out = ML_BUF_INIT;
+    bool behind = false;
+    for (size_t i = 0; i < note.len; i++) {
+        bool digit = note.ptr[i] >= '0' && note.ptr[i] <= '9';
+        behind = behind || (i > 0 && note.ptr[i] == ' ' && note.ptr[i - 1] == ':');
+        if (!behind || !digit)
+            ml_buf_putc(&out, note.ptr[i]);
+        else if (note.ptr[i - 1] < '0' || note.ptr[i - 1] > '9')
+            ml_buf_putc(&out, '0');
+    }
+    return ml_buf_take(&out);
+}
+
+static char *object_key(const struct ml_event *event)
+{
+    return ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
+                       ML_STR_ARG(event->kind), ML_STR_ARG(event->ns), ML_STR_ARG(event->name),
+                       ML_STR_ARG(event->uid));
+}
+
+/* Object, controller and type: the beginning of the key of a series. */
+static char *type_key(const struct ml_event *event)
+{
+    ML_AUTO_FREE char *object = object_key(event);
+    return ml_asprintf("%s " ML_STR_FMT " %d ", object, ML_STR_ARG(event->controller),
+                       event->warning);
+}
+
+bool ml_recorder_shows(const struct ml_recorder *self, const struct ml_event *event)
+{
+    ML_AUTO_FREE char *type = type_key(event);
+    ml_map_each (&self->by_key, cursor, value) {
+        const struct series *series = value;
+        if (series->exists && ml_str_starts(ml_str_of(series->key), type))
+            return true;
+    }
+    return false;
 }
 
 static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
 {
-    ML_AUTO_FREE char *object = ml_asprintf(ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT "/" ML_STR_FMT,
-                                            ML_STR_ARG(event->kind), ML_STR_ARG(event->ns),
-                                            ML_STR_ARG(event->name), ML_STR_ARG(event->uid));
-    ML_AUTO_FREE char *reason = ml_asprintf("%s " ML_STR_FMT " %d " ML_STR_FMT, object,
-                                            ML_STR_ARG(event->controller), event->warning,
-                                            ML_STR_ARG(event->reason));
-    ML_AUTO_FREE char *own = ml_asprintf("%s " ML_STR_FMT, reason, ML_STR_ARG(event->note));
+    ML_AUTO_FREE char *object = object_key(event);
+    ML_AUTO_FREE char *type = type_key(event);
+    ML_AUTO_FREE char *reason = ml_asprintf("%s" ML_STR_FMT, type, ML_STR_ARG(event->reason));
+    ML_AUTO_FREE char *note = event->numbers_vary ? note_without_numbers(event->note)
+                                                  : ml_str_dup(event->note);
+    ML_AUTO_FREE char *own = ml_asprintf("%s %s", reason, note);
     int64_t now_ns = ml_clock_monotonic(self->clock);
-    bool combined = ml_event_similar_combines(&self->similar, ml_str_of(reason), event->note,
+    bool combined = ml_event_similar_combines(&self->similar, ml_str_of(reason), ml_str_of(note),
                                               now_ns);
     struct series *series = series_get(self, ml_str_of(combined ? reason : own), event, combined,
                                        now_ns);
@@ -373,8 +473,16 @@ static void recorder_add(struct ml_recorder *self, const struct ml_event *event)
     }
     series->count++;
     series->last_ns = now_ns;
+    series->passing = event->passing;
+    if (!series->call && !series->queued)
+        series_move(series, &self->resting); /* the youngest */
+    if (event->passing && ml_timer_active(&self->retry)) {
+        ml_metric_add(self->dropped, 1);
+        return;
+    }
     bool updated_lately = series->exists && series->sent_count > 1 &&
-                          now_ns - series->sent_ns < SERIES_UPDATE_NS;
+                          now_ns - series->sent_ns <
+                              (series_has_new_note(series) ? NOTE_UPDATE_NS : SERIES_UPDATE_NS);
     if (series->call || series->queued || updated_lately)
         return;
     if (!ml_event_spam_allows(&self->spam, ml_str_of(object), now_ns)) {

@@ -3,8 +3,9 @@
  * most a thousand in 2 MiB, a quarter of both for one source, each tried twelve times, ten seconds
  * apart. Events that fail then, or exceed these limits, are dropped and counted. The same
  * (object, reason, note) within six minutes becomes a series instead of a new Event; ten different
- * notes for one reason within ten minutes are combined into one; each object may cause 25 Events
- * and then one in 5 minutes (client-go's aggregator and spam filter). */
+ * notes for one reason within ten minutes are combined into one, which shows the newest of them;
+ * each object may cause 25 Events and then one in 5 minutes (client-go's aggregator and spam
+ * filter). */
 #pragma once
 
 #include "base/metrics.h"
@@ -27,7 +28,9 @@ void ml_recorder_free(struct ml_recorder *recorder);
 struct ml_event {
     /* The object that it is about. */
     struct ml_str api_version, kind, ns, name, uid, rv;
-    bool warning;         /* type Warning, else Normal */
+    bool warning;      /* type Warning, else Normal */
+    bool numbers_vary; /* notes that differ only in numbers behind their first ": " are one Event */
+    bool passing;      /* its cause may soon be over: it is tried once, and not kept */
     struct ml_str reason; /* CamelCase; cut at 128 bytes */
     struct ml_str action; /* "Reconcile", "LoadScript"; cut at 128 bytes */
     struct ml_str note;   /* cut at 1024 bytes, at a character's end */
@@ -42,6 +45,10 @@ struct ml_event {
 struct ml_event ml_event_about(const struct ml_kind *kind, const struct ml_object *object);
 
 void ml_recorder_event(struct ml_recorder *recorder, const struct ml_event *event);
+
+/* Has the server an Event of this type, by this controller, about this object? As far as it is
+ * known: of a thousand Events, the oldest are forgotten first. */
+bool ml_recorder_shows(const struct ml_recorder *recorder, const struct ml_event *event);
 
 /* Calls `done`, later from the loop, when all recorded Events have been answered or dropped: for
  * shutdown. */

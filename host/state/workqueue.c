@@ -22,6 +22,7 @@ struct queue_entry {
     struct ml_heap_node delay; /* in `delayed` while a later addition is due */
     struct ml_list node;       /* in `ready` while queued, in `out` while processing */
     int64_t since_ns;          /* queued since, then handed out since */
+    int64_t failing_since_ns;  /* while `failures` */
     bool dirty;                /* needs work: in `ready`, unless it is processing */
     bool processing;           /* handed out, in `out`, and so never in `ready` */
     uint8_t failures;          /* for the backoff */
@@ -238,6 +239,8 @@ int64_t ml_workqueue_add_rate_limited(struct ml_workqueue *queue, struct ml_str 
         return -1;
     struct queue_entry *entry = queue_entry_get(queue, key);
     int64_t delay_ns = queue_backoff_ns(entry->failures + doublings);
+    if (entry->failures == 0)
+        entry->failing_since_ns = ml_clock_monotonic(queue->clock);
     if (entry->failures < FAILURES_MAX)
         entry->failures++;
     ml_workqueue_add_after(queue, key, priority, delay_ns);
@@ -377,6 +380,12 @@ size_t ml_workqueue_processing(const struct ml_workqueue *queue)
 size_t ml_workqueue_delayed(const struct ml_workqueue *queue)
 {
     return queue->delayed.len;
+}
+
+int64_t ml_workqueue_failing_since(const struct ml_workqueue *queue, struct ml_str key)
+{
+    const struct queue_entry *entry = ml_map_get(&queue->entries, key);
+    return entry && entry->failures > 0 ? entry->failing_since_ns : INT64_MAX;
 }
 
 int64_t ml_workqueue_next(const struct ml_workqueue *queue, unsigned failures_max)

@@ -51,6 +51,9 @@ void ml_workqueue_await_server(struct ml_workqueue *queue, struct ml_str key);
  * 10, 20 ms and so on, until it is forgotten. */
 void ml_workqueue_server_answers(struct ml_workqueue *queue);
 void ml_workqueue_forget(struct ml_workqueue *queue, struct ml_str key); /* resets the backoff */
+/* When the key backed off first since it was forgotten, in ns of the monotonic clock; INT64_MAX: it
+ * does not back off. */
+int64_t ml_workqueue_failing_since(const struct ml_workqueue *queue, struct ml_str key);
 /* Cancels a delayed addition: the object has a newer state, or was deleted. */
 void ml_workqueue_cancel_after(struct ml_workqueue *queue, struct ml_str key);
 

@@ -6,6 +6,7 @@ local Site = moonloop.kind("example.com/v1", "Site")
 local Work = moonloop.kind("example.com/v1", "Work")
 local Plain = moonloop.kind("example.com/v1", "Plain")
 local Pod = moonloop.kind("v1", "Pod")
+local ConfigMap = moonloop.kind("v1", "ConfigMap")
 
 local function world_of(...)
   local scripts = {}
@@ -22,7 +23,7 @@ end
 
 
 local function condition(world, kind, type_name)
-  for _, one in ipairs(world.get(kind, "a").status.conditions or {}) do
+  for _, one in ipairs((world.get(kind, "a").status or {}).conditions or {}) do
     if one.type == type_name then
       return one
     end
@@ -141,6 +142,104 @@ describe("A reconcile that fails", function()
     world.advance "10m"
     world.expect(Work, "a", { status = { phase = "FINE" } })
     assert.is_nil(world.get(Work, "a").status.conditions)
+  end)
+
+  -- Of the last Event with this reason; nil: there is none.
+  local function noted(world, reason)
+    local last
+    for _, event in ipairs(world.events(Work, "a")) do
+      last = event.reason == reason and event or last
+    end
+    return last
+  end
+
+  local LASTING = {
+    "conflict", "unavailable", "too_many_requests", "timeout", "lost_request", "internal_error",
+  }
+
+  for _, fault in ipairs(LASTING) do
+    it(("for a reason that lasts (%s) tells so after five seconds, and when that is over"):format(fault), function()
+      local world = world_of "work"
+      local heal = world.fault(fault, { verb = "patch", kind = ConfigMap, times = 1000000 })
+      world.apply(object(Work, "applies"))
+      world.advance "4s"
+      assert.is_nil(condition(world, Work, "Reconciled"))
+      assert.is_nil(noted(world, "ReconcileFailed"))
+      world.advance(fault == "timeout" and "2m" or "16s")
+      local said = condition(world, Work, "Reconciled")
+      assert.same({ "False", "ReconcileFailed" }, { said.status, said.reason })
+      assert.matches("apply ConfigMap default/a", said.message)
+      assert.matches("apply ConfigMap default/a", noted(world, "ReconcileFailed").note)
+      local revision = world.get(Work, "a").metadata.resourceVersion
+      world.advance "1h"
+      assert.equal(revision, world.get(Work, "a").metadata.resourceVersion)
+
+      assert.is_nil(noted(world, "Reconciled"))
+      heal()
+      world.advance "20m"
+      assert.equal("True", condition(world, Work, "Reconciled").status)
+      assert.equal("Normal", noted(world, "Reconciled").type)
+      world.advance "1h"
+    end)
+  end
+
+  for _, fault in ipairs { "conflict", "unavailable", "too_many_requests", "forbidden", "internal_error" } do
+    it(("in the write of its status (%s) has an Event all the same"):format(fault), function()
+      local world = world_of "work"
+      local heal = world.fault(fault, { verb = "patch", kind = Work, times = 1000000 })
+      world.apply(object(Work, "fine"))
+      world.advance "20s"
+      assert.is_nil(world.get(Work, "a").status)
+      assert.matches("^write status: ", noted(world, "ReconcileFailed").note)
+      heal()
+      world.advance "20m"
+      world.expect(Work, "a", { status = { phase = "FINE" } })
+      assert.equal("Normal", noted(world, "Reconciled").type)
+    end)
+  end
+
+  local function fifty_works()
+    local list = {}
+    for index = 1, 50 do
+      list[index] = {
+        apiVersion = Work.apiVersion, kind = Work.kind, metadata = { name = "w" .. index }, spec = { mode = "applies" },
+      }
+    end
+    return list
+  end
+
+  -- The whole server hangs up, is behind a proxy that says so, refuses the credentials, or cannot write.
+  for name, where in pairs {
+    lost_request = {}, unavailable = {}, too_many_requests = {}, internal_error = {},
+  } do
+    it(("as the server is away (%s) says nothing on its object, also when that is back"):format(name), function()
+      local world = world_of "work"
+      where.times = 1000000
+      local heal = world.fault(name, where)
+      world.apply(fifty_works())
+      world.advance "10m"
+      heal()
+      world.advance "1h"
+      for _, work in ipairs(world.list(Work)) do
+        assert.is_truthy(work.status)
+        assert.is_nil(work.status.conditions)
+      end
+      assert.same({}, world.events(Work))
+    end)
+  end
+
+  it("for a reason that lasts is told by each of many objects, in one write each", function()
+    local world = world_of "work"
+    local heal = world.fault("internal_error", { verb = "patch", kind = ConfigMap, times = 1000000 })
+    world.apply(fifty_works())
+    world.advance "1h"
+    assert.equal(50, status_writes(world))
+    heal()
+    world.advance "1h"
+    assert.equal(100, status_writes(world))
+    for _, work in ipairs(world.list(Work)) do
+      assert.equal("True", work.status.conditions[1].status)
+    end
   end)
 
   it("costs one request where the schema has no conditions, and takes nothing from the script", function()

@@ -22,7 +22,10 @@ local function rule(group, resource, list, why, name)
 end
 
 
-local EVENTS = rule("events.k8s.io", "events", { "create", "patch" }, "Events of the host and of scripts")
+local EVENTS = {
+  rule("events.k8s.io", "events", { "create", "patch" }, "Events of the host and of scripts"),
+  rule("", "events", { "patch" }, "the newest text of Events that were combined"),
+}
 
 -- The roles that the flags of `moonloop run` need: name, namespace, rules. One that needs more adds it here.
 local function of_flags(flags)
@@ -143,11 +146,11 @@ end
 local function add_events(documents, flags, has_cluster_scoped)
   local name = flags.account.name
   if #flags.namespaces == 0 then
-    table.insert(documents, 2, manifest.role(name, nil, { EVENTS }, flags.account))
+    table.insert(documents, 2, manifest.role(name, nil, EVENTS, flags.account))
     return
   end
   for index, namespace in ipairs(event_namespaces(flags, has_cluster_scoped)) do
-    table.insert(documents, 1 + index, manifest.role(name, namespace, { EVENTS }, flags.account))
+    table.insert(documents, 1 + index, manifest.role(name, namespace, EVENTS, flags.account))
   end
 end
 

@@ -7,6 +7,7 @@ local M = {}
 local KINDS = {
   conflict = { kind = "refuse", status = 409, reason = "Conflict" },
   forbidden = { kind = "refuse", status = 403, reason = "Forbidden" },
+  internal_error = { kind = "refuse", status = 500, reason = "InternalError" },
   unavailable = { kind = "refuse", status = 503, reason = "ServiceUnavailable" },
   too_many_requests = { kind = "refuse", status = 429, reason = "TooManyRequests" },
   timeout = { kind = "time_out" },        -- the server did it, and no answer comes

@@ -29,6 +29,7 @@ error "moonloop/meta is for editors; require 'moonloop.testing' instead"
 ---@alias moonloop.testing.Fault
 ---| "conflict"
 ---| "forbidden"
+---| "internal_error"
 ---| "unavailable"
 ---| "too_many_requests"
 ---| "lost_request"

@@ -14,6 +14,10 @@ function modes.refused(_, ctx)
   assert(ctx.ensure { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "Upper" } })
 end
 
+function modes.applies(work, ctx)
+  ctx.apply { apiVersion = "v1", kind = "ConfigMap", metadata = { name = work.metadata.name } }
+end
+
 function modes.odd()
   return { status = { phase = "ODD" } }
 end

@@ -360,6 +360,110 @@ static void test_recorder_combines_what_differs_only_in_its_note(void **state)
     fake_reply(call, 201, "{}");
 }
 
+#define CORE_EVENTS "/api/v1/namespaces/default/events"
+
+/* Ten Events with notes of their own, and an eleventh for all others; returns its name. */
+static char *combine(struct recorder_world *self)
+{
+    char note[8];
+    for (int i = 0; i < 9; i++) {
+        snprintf(note, sizeof note, "n%d", i);
+        record(self, "a", note);
+        fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
+    }
+    record(self, "a", "field x");
+    struct fake_call *call = fake_expect(self->world.server, "POST", EVENTS);
+    char *name = ml_json_find_string(ml_str_of(call->body), "metadata", "name", NULL);
+    fake_reply(call, 201, "{}");
+    return name;
+}
+
+/* events.k8s.io does not let a note be changed; the older form of the same object does. */
+static void test_recorder_combined_event_shows_the_newest_note(void **state)
+{
+    struct recorder_world *self = *state;
+    ML_AUTO_FREE char *name = combine(self);
+    ML_AUTO_FREE char *path = ml_asprintf(CORE_EVENTS "/%s", name);
+    record(self, "a", "field y");
+    struct fake_call *call = fake_expect(self->world.server, "PATCH", path);
+    ML_AUTO_FREE char *message = body_text(call, "message");
+    assert_string_equal(message, "(combined from similar events): field y");
+    assert_series(call, 2);
+    fake_reply(call, 200, "{}");
+    for (int second = 0; second < 9; second++) {
+        record(self, "a", "field z");
+        advance(&self->world, 1000);
+    }
+    fake_expect_none(self->world.server);
+    advance(&self->world, 1000);
+    record(self, "a", "field z");
+    call = fake_expect(self->world.server, "PATCH", path);
+    ML_AUTO_FREE char *newest = body_text(call, "message");
+    assert_string_equal(newest, "(combined from similar events): field z");
+    fake_reply(call, 200, "{}");
+}
+
+/* A role that was made for an older host: the count is told all the same, and it is not asked for
+ * again. */
+static void test_recorder_without_the_right_to_change_notes_still_counts(void **state)
+{
+    struct recorder_world *self = *state;
+    ML_AUTO_FREE char *name = combine(self);
+    ML_AUTO_FREE char *core = ml_asprintf(CORE_EVENTS "/%s", name);
+    ML_AUTO_FREE char *path = ml_asprintf(EVENTS "/%s", name);
+    record(self, "a", "field y");
+    fake_refuse(fake_expect(self->world.server, "PATCH", core), 403, "Forbidden", "no");
+    struct fake_call *call = fake_expect(self->world.server, "PATCH", path);
+    assert_null(body_text(call, "message"));
+    assert_series(call, 2);
+    fake_reply(call, 200, "{}");
+    advance(&self->world, 60000);
+    record(self, "a", "field z");
+    call = fake_expect(self->world.server, "PATCH", path);
+    assert_series(call, 3);
+    fake_reply(call, 200, "{}");
+}
+
+/* "boom at 12" and "boom at 13" are one failure; "a.lua:12: boom" and "a.lua:13: boom" are two. */
+static void test_recorder_numbers_may_vary_behind_the_place(void **state)
+{
+    struct recorder_world *self = *state;
+    struct ml_event event = event_of("a", "a.lua:12: boom at 9");
+    event.numbers_vary = true;
+    ml_recorder_event(self->recorder, &event);
+    fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
+    event.note = ML_STR("a.lua:12: boom at 1234");
+    ml_recorder_event(self->recorder, &event);
+    struct fake_call *call = fake_next(self->world.server);
+    assert_series(call, 2);
+    ML_AUTO_FREE char *message = body_text(call, "message");
+    assert_string_equal(message, "a.lua:12: boom at 1234");
+    fake_reply(call, 200, "{}");
+    event.note = ML_STR("a.lua:13: boom at 9");
+    ml_recorder_event(self->recorder, &event);
+    fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
+}
+
+/* What may be over by the time that the server answers again is not kept for then. */
+static void test_recorder_passing_event_is_tried_once(void **state)
+{
+    struct recorder_world *self = *state;
+    struct ml_event event = event_of("a", "no answer");
+    event.passing = true;
+    ml_recorder_event(self->recorder, &event);
+    fake_refuse(fake_expect(self->world.server, "POST", EVENTS), 503, "ServiceUnavailable", "away");
+    assert_int_equal(events_total(self, "dropped"), 1);
+    advance(&self->world, 60000);
+    fake_expect_none(self->world.server);
+    record(self, "b", "hello"); /* that is kept, and shows that the server is away */
+    fake_refuse(fake_expect(self->world.server, "POST", EVENTS), 503, "ServiceUnavailable", "away");
+    ml_recorder_event(self->recorder, &event);
+    assert_int_equal(events_total(self, "dropped"), 2);
+    advance(&self->world, 10000);
+    fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
+    fake_expect_none(self->world.server);
+}
+
 /* The reply to the first create was lost, and the Event is there. */
 static void test_recorder_event_that_exists_already_is_there(void **state)
 {
@@ -590,6 +694,10 @@ int main(void)
         TEST(test_recorder_event_expired_on_the_server_is_made_anew),
         TEST(test_recorder_refused_event_is_dropped_and_the_next_one_tried),
         TEST(test_recorder_combines_what_differs_only_in_its_note),
+        TEST(test_recorder_combined_event_shows_the_newest_note),
+        TEST(test_recorder_without_the_right_to_change_notes_still_counts),
+        TEST(test_recorder_numbers_may_vary_behind_the_place),
+        TEST(test_recorder_passing_event_is_tried_once),
         TEST(test_recorder_drops_an_event_after_twelve_tries),
         TEST(test_recorder_keeps_events_while_the_server_does_not_answer),
         TEST(test_recorder_event_that_exists_already_is_there),
