@@ -992,8 +992,8 @@ type_of {
 type_of {
   name = "testing.Fault", module = "moonloop.testing",
   values = {
-    "conflict", "forbidden", "internal_error", "unavailable", "too_many_requests", "lost_request", "lost_reply", "timeout",
-    "stale_cache",
+    "conflict", "forbidden", "internal_error", "unavailable", "too_many_requests", "lost_request", "lost_reply",
+    "timeout", "stale_cache",
   },
 }
 

@@ -19,14 +19,24 @@ static size_t kind_index(int kind)
     return (size_t)-kind;
 }
 
+/* `wanted` bytes did not fit, maybe: ends the text at the end of a character. */
+static void end_whole(char *text, size_t size, int wanted)
+{
+    if (wanted >= (int)size)
+        text[ml_str_head((struct ml_str){text, size - 1}, size - 2).len] = '\0';
+}
+
 int ml_err_set(struct ml_err *err, int kind, const char *format, ...)
 {
     va_list args;
-    *err = ML_ERR_INIT;
     err->kind = kind;
+    err->http = 0;
+    err->retry_after_ms = -1;
+    memset(err->reason, 0, sizeof err->reason);
     va_start(args, format);
-    vsnprintf(err->message, sizeof err->message, format, args);
+    int wanted = vsnprintf(err->message, sizeof err->message, format, args);
     va_end(args);
+    end_whole(err->message, sizeof err->message, wanted);
     return kind;
 }
 
@@ -35,12 +45,13 @@ int ml_err_wrap(struct ml_err *err, const char *format, ...)
     char context[ML_ERR_MESSAGE_MAX];
     va_list args;
     va_start(args, format);
-    vsnprintf(context, sizeof context - 2, format, args);
+    int wanted = vsnprintf(context, sizeof context - 2, format, args);
     va_end(args);
+    end_whole(context, sizeof context - 2, wanted);
     strcat(context, ": ");
     /* What does not fit falls off the end: the context is what a reader needs first. */
     size_t used = strlen(context);
-    size_t kept = ML_MIN(strlen(err->message), ML_ERR_MESSAGE_MAX - 1 - used);
+    size_t kept = ml_str_head(ml_str_of(err->message), ML_ERR_MESSAGE_MAX - 1 - used).len;
     memmove(err->message + used, err->message, kept);
     memcpy(err->message, context, used);
     err->message[used + kept] = '\0';

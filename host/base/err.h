@@ -46,15 +46,17 @@ enum {
 #undef ML_ERR_NEGATIVE
 };
 
-#define ML_ERR_MESSAGE_MAX 512
+/* What the API server says of a schema takes kilobytes. A place that shows less cuts it there. */
+#define ML_ERR_MESSAGE_MAX 4096
 #define ML_ERR_REASON_MAX  48
 
 struct ml_err {
-    int kind;                         /* 0 or ML_E… */
-    int http;                         /* status code, 0 when there was no answer */
-    int64_t retry_after_ms;           /* what the server asked for, or -1 */
-    char reason[ML_ERR_REASON_MAX];   /* Status.reason, or "" */
-    char message[ML_ERR_MESSAGE_MAX]; /* one line, no trailing full stop */
+    int kind;                       /* 0 or ML_E… */
+    int http;                       /* status code, 0 when there was no answer */
+    int64_t retry_after_ms;         /* what the server asked for, or -1 */
+    char reason[ML_ERR_REASON_MAX]; /* Status.reason, or "" */
+    char
+        message[ML_ERR_MESSAGE_MAX]; /* one line, no trailing full stop; cut at a character's end */
 };
 
 #define ML_ERR_INIT ((struct ml_err){.retry_after_ms = -1})

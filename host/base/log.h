@@ -33,7 +33,10 @@ struct ml_field {
 #define ML_RAW(k, json)    ((struct ml_field){.key = (k), .type = ML_FIELD_RAW, .str = (json)})
 #define ML_LINES(k, text)                                                                          \
     ((struct ml_field){.key = (k), .type = ML_FIELD_LINES, .str = ml_str_of(text)})
-#define ML_ERR(err) ML_S("error", (err)->message)
+/* As JSON it may be six times as long, and the whole line has 16 KiB. */
+#define ML_ERROR_SHOWN_MAX  2048
+#define ML_ERROR_TEXT(text) ML_STR_FIELD("error", ml_str_head(ml_str_of(text), ML_ERROR_SHOWN_MAX))
+#define ML_ERR(err)         ML_ERROR_TEXT((err)->message)
 /* The error with its kind. */
 #define ML_ERR_FIELDS(err) ML_ERR(err), ML_S("errorKind", ml_err_name((err)->kind))
 

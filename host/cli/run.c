@@ -1,10 +1,12 @@
 /* moonloop run: the operator. */
 #include "base/escape.h"
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "include/moonloop.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static void print_help(const struct ml_option *options, size_t count)
 {
@@ -24,6 +26,24 @@ static int run_host(const struct moonloop_opts *opts)
         ml_print_line(stderr, "moonloop run: %s", moonloop_error(host));
     moonloop_free(host);
     return code;
+}
+
+/* In the format that is asked for, wherever the mistake is. */
+static int refuse_usage(int argc, char **argv, const struct ml_err *err)
+{
+    enum ml_log_format format = ML_LOG_JSON;
+    struct ml_log log;
+    for (int i = 1; i < argc; i++) {
+        const char *value = strcmp(argv[i], "--log-format") == 0 && i + 1 < argc ? argv[i + 1]
+                            : strncmp(argv[i], "--log-format=", 13) == 0         ? argv[i] + 13
+                                                                                 : NULL;
+        if (value && !ml_log_format_parse(value, &format))
+            format = ML_LOG_JSON;
+    }
+    ml_log_init(&log, ml_clock_real(), STDOUT_FILENO, format, ML_LOG_INFO);
+    ml_error(&log, "host", "ending because of an error", ML_ERR_FIELDS(err),
+             ML_I("exit_code", MOONLOOP_EXIT_USAGE));
+    return ml_command_usage_error("run", err);
 }
 
 int ml_command_run(int argc, char **argv)
@@ -107,7 +127,7 @@ int ml_command_run(int argc, char **argv)
     struct ml_err err = ML_ERR_INIT;
     bool help = false;
     if (ml_options_parse(options, ML_COUNT(options), argc, argv, NULL, &help, &err) < 0)
-        return ml_command_usage_error("run", &err);
+        return refuse_usage(argc, argv, &err);
     if (help) {
         print_help(options, ML_COUNT(options));
         return MOONLOOP_EXIT_OK;

@@ -83,7 +83,7 @@ struct ml_client_call {
     size_t answer_charged;
     struct ml_timer backoff;
     struct ml_task refused;
-    struct ml_err refusal;
+    struct ml_err *refusal; /* NULL: none */
 };
 
 static int64_t client_now_ns(const struct ml_client *client)
@@ -248,6 +248,7 @@ static void client_call_free(struct ml_client_call *call)
     ml_buf_fini(&call->answer);
     ml_budget_give(call->budget, call->request_charged + call->answer_charged);
     free(call->flow);
+    free(call->refusal);
     free(call);
 }
 
@@ -399,13 +400,15 @@ static void request_finish(struct ml_client_call *call, const struct ml_err *err
 static void on_request_refused(void *context)
 {
     struct ml_client_call *call = context;
-    struct ml_err err = call->refusal;
-    request_finish(call, &err);
+    ML_AUTO_FREE struct ml_err *err = ml_take(&call->refusal);
+    request_finish(call, err);
 }
 
-/* Ends it with call->refusal; nothing is sent. */
-static void request_refuse(struct ml_client_call *call)
+/* Ends it with the error; nothing is sent. */
+static void request_refuse(struct ml_client_call *call, const struct ml_err *err)
 {
+    call->refusal = ml_new(struct ml_err);
+    *call->refusal = *err;
     client_call_set_state(call, CALL_REFUSED);
     ml_task_defer(&call->refused, call->client->loop);
 }
@@ -492,10 +495,10 @@ static void client_pump(struct ml_client *client)
     while (!ml_client_paused(&client->pause) && client->in_flight < client->in_flight_max &&
            (waiter = ml_client_queue_next(&client->queue))) {
         struct ml_client_call *call = ml_container_of(waiter, struct ml_client_call, waiter);
-        call->refusal = ML_ERR_INIT;
+        struct ml_err err = ML_ERR_INIT;
         /* Only now: the fence may have been shut since the request was queued. */
-        if (ask_fence(call, &call->refusal) < 0) {
-            request_refuse(call);
+        if (ask_fence(call, &err) < 0) {
+            request_refuse(call, &err);
             continue;
         }
         client->in_flight++;
@@ -538,15 +541,16 @@ struct ml_client_call *ml_client_send(struct ml_client *client,
     call->deadlines = request_deadlines(request);
     ml_client_wire_make(request, &call->wire);
     ml_buf_init(&call->answer, ANSWER_MAX);
-    if (charge_request(call, request->budget, &call->refusal) < 0) {
-        request_refuse(call);
+    struct ml_err err = ML_ERR_INIT;
+    if (charge_request(call, request->budget, &err) < 0) {
+        request_refuse(call, &err);
         return call;
     }
     if (client->queue.len >= WAITING_MAX) {
-        ml_err_set(&call->refusal, ML_EUNAVAILABLE,
+        ml_err_set(&err, ML_EUNAVAILABLE,
                    "%s %s was not sent: %d requests wait for the API server already",
                    call->wire.method, call->wire.path, WAITING_MAX);
-        request_refuse(call);
+        request_refuse(call, &err);
         return call;
     }
     client_call_set_state(call, CALL_WAITING);

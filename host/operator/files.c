@@ -155,6 +155,8 @@ int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struc
 {
     struct ml_err why = ML_ERR_INIT;
     ML_AUTO_FREE char *shown = file_name_to_show(name);
+    if (ml_str_starts(text, "\xef\xbb\xbf")) /* a byte order mark, as some editors write it */
+        text = (struct ml_str){text.ptr + 3, text.len - 3};
     if (files_check_room(files, kind, err) < 0)
         return err->kind;
     if (!file_name_is_good(name))

@@ -239,14 +239,14 @@ static int host_open_log(struct moonloop *self)
     enum ml_log_format format = ML_LOG_JSON;
     enum ml_log_level level = ML_LOG_INFO;
     if (opts->log_format && !ml_log_format_parse(opts->log_format, &format))
-        return ml_err_set(&self->err, ML_EINVALID, "--log-format %s: expected json or text",
-                          opts->log_format);
-    if (opts->log_level && !ml_log_level_parse(opts->log_level, &level))
-        return ml_err_set(&self->err, ML_EINVALID,
-                          "--log-level %s: expected debug, info, warn or error", opts->log_level);
+        ml_err_set(&self->err, ML_EINVALID, "--log-format %s: expected json or text",
+                   opts->log_format);
+    else if (opts->log_level && !ml_log_level_parse(opts->log_level, &level))
+        ml_err_set(&self->err, ML_EINVALID, "--log-level %s: expected debug, info, warn or error",
+                   opts->log_level);
     ml_log_init(&self->log, ml_clock_real(), opts->log_fd ? opts->log_fd : STDOUT_FILENO, format,
                 level);
-    return 0;
+    return self->err.kind;
 }
 
 static int host_open_transport(struct moonloop *self)
@@ -481,9 +481,10 @@ static void host_start_watchdog(struct moonloop *self)
  * Signals are caught first and wait for the loop: process 1 of a container would lose them. */
 static int host_build(struct moonloop *self)
 {
-    if (self->err.kind)
+    bool is_broken = self->err.kind != 0;
+    if (host_open_log(self) < 0 && is_broken)
         return host_fail(self, MOONLOOP_EXIT_BAD);
-    if (host_open_log(self) < 0 || moonloop_opts_check(&self->opts, &self->err) < 0)
+    if (self->err.kind || moonloop_opts_check(&self->opts, &self->err) < 0)
         return host_fail(self, MOONLOOP_EXIT_USAGE);
     ml_random_init_real(&self->random);
     self->loop = ml_loop_new(ml_clock_real());
@@ -504,11 +505,21 @@ static int host_build(struct moonloop *self)
     return 0;
 }
 
+/* The lost Lease has its own line. */
+static void host_log_error(struct moonloop *self)
+{
+    if (self->exit_code != MOONLOOP_EXIT_OK && self->exit_code != MOONLOOP_EXIT_LOST_LEASE)
+        ml_error(&self->log, "host", "ending because of an error", ML_ERR_FIELDS(&self->err),
+                 ML_I("exit_code", self->exit_code));
+}
+
 int moonloop_run(struct moonloop *self)
 {
     ml_assert(self->loop == NULL);
-    if (host_build(self) != 0)
+    if (host_build(self) != 0) {
+        host_log_error(self);
         return self->exit_code;
+    }
     self->woken = ml_loop_watch_fd(self->loop, self->wake, host_on_wake, self);
     host_connect(self);
     if (self->marker)
@@ -517,6 +528,7 @@ int moonloop_run(struct moonloop *self)
     if (self->marker && self->exit_code == MOONLOOP_EXIT_OK)
         ml_crash_marker_forgive(self->marker);
     ml_watchdog_free(ml_take(&self->watchdog)); /* what follows may take long */
+    host_log_error(self);
     ml_info(&self->log, "host", "stopped", ML_I("exit_code", self->exit_code));
     return self->exit_code;
 }

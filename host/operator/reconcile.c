@@ -84,7 +84,7 @@ static void log_failure(const struct ml_reconcile *self, const struct ml_repeat 
         self->cluster->log, controller, message,
         ML_OBJECT_FIELDS(controller, ml_revision_kind(self->revision)->kind,
                          ml_object_key(self->object)),
-        ML_S("reconcileID", self->id), ML_S("error", reconcile_failure_text(self)),
+        ML_S("reconcileID", self->id), ML_ERROR_TEXT(reconcile_failure_text(self)),
         ML_S("errorKind", ml_err_name(self->result.err.kind)), ML_REVISION_FIELDS(self->revision),
         ML_I(line > 0 ? "line" : "", line), ML_REPEAT_FIELDS(repeat, retry_ns),
         ML_LINES(self->traceback && repeat->failures == 1 ? "traceback" : "", self->traceback));

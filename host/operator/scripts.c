@@ -59,6 +59,10 @@ struct ml_scripts *ml_scripts_new(struct ml_cluster *cluster, const struct ml_sc
     self->refusals = ml_metrics_counter(cluster->metrics, "moonloop_script_refused_total",
                                         "Script versions refused, by file.",
                                         ml_metric_labels("file"));
+    self->refused = ml_metrics_gauge(
+        cluster->metrics, "moonloop_script_refused",
+        "1 while the newest version of the file is refused, and an older one or none runs.",
+        ml_metric_labels("file"));
     self->quarantines = ml_metrics_counter(
         cluster->metrics, "moonloop_script_quarantined_total",
         "Script versions refused because the process died while running them, by file.",

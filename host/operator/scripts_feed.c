@@ -48,6 +48,8 @@ static void feed_on_judged(void *context, const struct ml_batch *batch, size_t i
         if (entry->quarantined)
             slot_refuse(slot, &entry->err, true);
         slot_offer(slot, ml_script_ref(entry->script), fingerprint);
+        if (entry->quarantined)
+            slot_show_refused(slot, true);
     } else if (entry->verdict == ML_BATCH_REFUSED) {
         if (slot->refused != batch->fingerprint)
             slot_refuse(slot, &entry->err, entry->quarantined);
@@ -74,9 +76,14 @@ static void feed_report_missing(struct feed *feed, const struct ml_files *files)
             continue;
         struct ml_err err;
         slot->missing = true;
+        if (!slot->controller) { /* a file that was refused is gone: nothing is wrong any more */
+            ml_info(feed->scripts->cluster->log, "scripts", "a script that never ran is gone",
+                    ML_S("source", feed->source->name), ML_S("script", slot->file));
+            slot_free(slot);
+            continue;
+        }
         ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", slot->file, feed->source->name);
         slot_refuse(slot, &err, false);
-        slot_free_unless_controller(slot);
     }
 }
 
@@ -106,16 +113,20 @@ static bool feed_works(void *context)
     return true;
 }
 
+static void show_controllers_without_file(const struct ml_scripts *self)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
+    ml_metric_set(self->without_file, (double)scripts_list_without_file(self, &names));
+}
+
 static void feed_on_loaded(void *context, const struct ml_batch *batch)
 {
     struct feed *feed = context;
-    ML_AUTO(ml_buf_fini) struct ml_buf names = ML_BUF_INIT;
     ml_last_good_propose(feed->last_good, &batch->files, ml_batch_is_good(batch));
     feed->loaded = true;
     feed_report_missing(feed, &batch->files);
     feed_remove_controllers(feed);
-    ml_metric_set(feed->scripts->without_file,
-                  (double)scripts_list_without_file(feed->scripts, &names));
+    show_controllers_without_file(feed->scripts);
 }
 
 static void feed_on_files(void *context, struct ml_source *source, const struct ml_files *files)
@@ -137,9 +148,9 @@ static void feed_on_trouble(void *context, struct ml_source *source, const struc
     feed->trouble = *err;
     ml_error(self->cluster->log, "scripts", "no scripts to read; running scripts keep running",
              ML_S("source", source->name), ML_ERR(err));
-    ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels("")), 1);
     ml_source_report(source, true, "ScriptsMissing", err->message);
     feed_remove_controllers(feed);
+    show_controllers_without_file(self);
 }
 
 static void feed_open_last_good(struct feed *feed)

@@ -57,6 +57,7 @@ struct ml_scripts {
     void *stopped_context;
     struct ml_task stopped_task;
     struct ml_metric_family *refusals;
+    struct ml_metric_family *refused; /* 1: what its source has is not what runs */
     struct ml_metric_family *quarantines;
     struct ml_metric_family *loads;
     struct ml_metric *without_file, *not_working;
@@ -80,6 +81,8 @@ struct ml_script *slot_script(const struct slot *slot);
 bool slot_works(const struct slot *slot);
 /* Says so in the log, as a metric, and as an Event for the author. */
 void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined);
+/* Sets the gauge: is what its source has not what runs? */
+void slot_show_refused(const struct slot *slot, bool refused);
 /* Takes over the reference to `script`. `fingerprint`: of the files that it was made from. */
 void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprint);
 /* `which` 0: its controller, 1: the successor, which answers as soon as it is asked by its name.

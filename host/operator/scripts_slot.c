@@ -41,6 +41,12 @@ struct slot *slot_get(struct feed *feed, struct ml_str file)
     return slot;
 }
 
+void slot_show_refused(const struct slot *slot, bool refused)
+{
+    ml_metric_set(ml_metric_with(slot->feed->scripts->refused, ml_metric_labels(slot->file)),
+                  refused);
+}
+
 void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined)
 {
     struct ml_scripts *self = slot->feed->scripts;
@@ -50,6 +56,7 @@ void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined)
     ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->feed->source->name),
              ML_ERR_FIELDS(err), ML_S("script", slot->file));
     ml_metric_add(ml_metric_with(self->refusals, ml_metric_labels(slot->file)), 1);
+    slot_show_refused(slot, true);
     if (quarantined)
         ml_metric_add(ml_metric_with(self->quarantines, ml_metric_labels(slot->file)), 1);
     ml_source_report(slot->feed->source, true, quarantined ? "ScriptQuarantined" : "ScriptRefused",
@@ -153,7 +160,7 @@ size_t scripts_list_without_file(const struct ml_scripts *self, struct ml_buf *n
 {
     size_t count = 0;
     ml_list_each_entry (const struct slot, slot, &self->slots) {
-        if (!slot->missing || !slot->controller)
+        if (!slot->controller || slot->removed || (!slot->missing && !slot->feed->trouble.kind))
             continue;
         ml_buf_printf(names, "%s%s", count++ ? ", " : "", ml_controller_name(slot->controller));
     }
@@ -218,6 +225,7 @@ void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprin
     if (slot_stays_removed(slot, name)) {
         slot->refused = 0;
         slot->why = ML_ERR_INIT;
+        slot_show_refused(slot, false);
         ml_script_unref(script);
         return;
     }
@@ -245,6 +253,7 @@ void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprin
     slot->fingerprint = fingerprint;
     slot->refused = 0;
     slot->why = ML_ERR_INIT;
+    slot_show_refused(slot, false);
     slot_drop_successor(slot);
     if (!*place)
         *place = slot_new_controller(slot, name);
@@ -257,6 +266,8 @@ void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprin
 void slot_free(struct slot *slot)
 {
     ml_list_remove(&slot->node);
+    if (!slot->dead)
+        slot_show_refused(slot, false);
     slot_drop_successor(slot);
     ml_controller_free(ml_take(&slot->controller));
     if (slot->draining > 0) { /* they refer to it */

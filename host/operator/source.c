@@ -2,6 +2,7 @@
  * ConfigMap, which an informer of that one object watches. scripts.c starts the sources. */
 #include "operator/source.h"
 
+#include "codec/base64.h"
 #include "codec/json.h"
 #include "operator/path_watch.h"
 
@@ -133,22 +134,27 @@ static struct configmap_source *configmap_source_of(struct ml_source *source)
     return ml_container_of(source, struct configmap_source, source);
 }
 
-static int configmap_collect_files(struct ml_files *files, struct ml_str data, struct ml_err *err)
+/* `binary`: the values are base64, as kubectl stores files that are no UTF-8. */
+static int configmap_collect_files(struct ml_files *files, struct ml_str data, bool binary,
+                                   struct ml_err *err)
 {
     ML_AUTO(ml_json_reader_fini) struct ml_json_reader reader;
     ML_AUTO(ml_buf_fini) struct ml_buf name = ML_BUF_INIT;
-    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT;
+    ML_AUTO(ml_buf_fini) struct ml_buf text = ML_BUF_INIT, bytes = ML_BUF_INIT;
     ml_json_reader_init(&reader, data, 0);
     if (ml_json_next(&reader) != ML_JSON_OBJECT)
         return 0;
     while (ml_json_next(&reader) == ML_JSON_KEY) {
         ml_buf_clear(&name);
         ml_buf_clear(&text);
+        ml_buf_clear(&bytes);
         ml_buf_append_str(&name, reader.text);
         struct ml_str raw = ml_json_skip(&reader);
-        if (!ml_files_scripts.wanted(ml_buf_str(&name)) || !ml_json_to_string(raw, &text))
+        if (!ml_files_scripts.wanted(ml_buf_str(&name)) || !ml_json_to_string(raw, &text) ||
+            (binary && !ml_base64_decode(ml_buf_str(&text), &bytes)))
             continue;
-        int r = ml_files_add(files, &ml_files_scripts, ml_buf_str(&name), ml_buf_str(&text), err);
+        int r = ml_files_add(files, &ml_files_scripts, ml_buf_str(&name),
+                             ml_buf_str(binary ? &bytes : &text), err);
         if (r < 0)
             return r;
     }
@@ -167,7 +173,9 @@ static void configmap_notify_files(struct configmap_source *self, struct ml_obje
                                                ML_REMOVE_ANNOTATION, NULL);
     int r = 0;
     if (ml_json_find(ml_buf_str(&json), &data, "data", NULL))
-        r = configmap_collect_files(&files, data, &err);
+        r = configmap_collect_files(&files, data, false, &err);
+    if (r == 0 && ml_json_find(ml_buf_str(&json), &data, "binaryData", NULL))
+        r = configmap_collect_files(&files, data, true, &err);
     if (r == 0 && files.count + files.refused_count == 0)
         r = ml_err_set(&err, ML_ENOT_FOUND, "%s has no key that ends in .lua", self->source.name);
     if (r < 0)

@@ -24,7 +24,7 @@ ML_RAISES static int failure_index(lua_State *L)
     else if (failure && field && strcmp(field, "code") == 0)
         lua_pushinteger(L, failure->http);
     else if (failure && field && strcmp(field, "message") == 0)
-        lua_pushstring(L, failure->message);
+        lua_pushstring(L, failure->text + failure->message_at);
     else
         script_missing_field(L, "an error", "error", 2);
     return 1;
@@ -50,12 +50,14 @@ ML_RAISES static int failure_concat(lua_State *L)
 ML_RAISES static const struct script_failure *push_failure(lua_State *L, const struct ml_err *err,
                                                            const char *what)
 {
-    struct script_failure *failure = script_push_userdata(L, sizeof(*failure), &failure_key);
+    const char *kind = ml_err_name(err->kind), *colon = *what ? ": " : "";
+    size_t message_at = strlen(what) + strlen(colon) + strlen(kind) + strlen(": ");
+    size_t size = message_at + strlen(err->message) + 1;
+    struct script_failure *failure = script_push_userdata(L, sizeof(*failure) + size, &failure_key);
     failure->kind = err->kind;
     failure->http = err->http;
-    snprintf(failure->message, sizeof(failure->message), "%s", err->message);
-    snprintf(failure->text, sizeof(failure->text), "%s%s%s: %s", what, *what ? ": " : "",
-             ml_err_name(err->kind), err->message);
+    failure->message_at = message_at;
+    snprintf(failure->text, size, "%s%s%s: %s", what, colon, kind, err->message);
     return failure;
 }
 
@@ -77,6 +79,7 @@ ML_RAISES int ctx_fail(lua_State *L, const struct ml_err *err)
     if (run) {
         free(run->last_failure);
         run->last_failure = ml_strdup(failure->text);
+        run->last_failure_at = failure->message_at;
     }
     return 2;
 }

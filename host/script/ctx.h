@@ -19,8 +19,8 @@ struct ctx_kind {
 struct script_failure {
     int kind;
     int http;
-    char message[ML_ERR_MESSAGE_MAX];
-    char text[SCRIPT_WHAT_MAX + ML_ERR_MESSAGE_MAX + 32]; /* "create Pod default/x: Forbidden: …" */
+    size_t message_at; /* the message is the end of the text, from here */
+    char text[];       /* "create Pod default/x: Forbidden: …" */
 };
 
 /* ctx.c */

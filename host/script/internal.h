@@ -167,10 +167,11 @@ struct ml_run {
     struct held_write *held; /* finalizer.c: waits for that; NULL: none */
     char *version;           /* the object's resourceVersion since then, or NULL */
 
-    bool abandoned;     /* ends with `err`, without resuming Lua */
-    bool overdue;       /* the deadline expired when it began to wait: the answer ends it */
-    bool asked_time;    /* ctx.now */
-    char *last_failure; /* message of the last call that returned nil, err */
+    bool abandoned;         /* ends with `err`, without resuming Lua */
+    bool overdue;           /* the deadline expired when it began to wait: the answer ends it */
+    bool asked_time;        /* ctx.now */
+    char *last_failure;     /* message of the last call that returned nil, err */
+    size_t last_failure_at; /* where its message begins */
 
     struct ml_map wanted;    /* ctx_children.c: objects of owned kinds, "1 default/x" */
     struct ml_map generated; /* generate_name.c: uses of each generateName */

@@ -5,6 +5,7 @@
 #include "base/wipe.h"
 #include "script/ctx_target.h"
 
+#define SAID_MIN          100 /* bytes of a message by which it is known */
 #define FINALIZE_AGAIN_NS (60 * ML_NS_PER_S)
 #define CHILDREN_AGAIN_S  10 /* that are going; their last event comes first */
 
@@ -322,17 +323,24 @@ void run_fail(struct ml_run *run, enum ml_limit_hit limit)
     finish_run_with_error(run, limit);
 }
 
+/* Has the error the message, or its beginning where that is long? */
+static bool says_already(const struct ml_err *err, const char *message)
+{
+    struct ml_str head = ml_str_head(ml_str_of(message), SAID_MIN);
+    return memmem(err->message, strlen(err->message), head.ptr, head.len) != NULL;
+}
+
 /* What is raised is often the consequence of an earlier failed call: add that failure's message. */
 static void add_last_failure(struct ml_run *run)
 {
     struct ml_err *err = &run->err;
-    if (!run->last_failure || strstr(err->message, run->last_failure))
+    if (!run->last_failure || says_already(err, run->last_failure + run->last_failure_at))
         return;
-    char message[ML_ERR_MESSAGE_MAX];
-    memcpy(message, err->message, sizeof(message));
-    int room = (int)(sizeof(message) - strlen(message) - sizeof(" (after: )"));
-    if (room > 0)
-        ml_err_set(err, err->kind, "%s (after: %.*s)", message, room, run->last_failure);
+    size_t len = strlen(err->message), room = sizeof(err->message) - len;
+    struct ml_str shown = ml_str_head(ml_str_of(run->last_failure),
+                                      ML_MAX(room, sizeof(" (after: )")) - sizeof(" (after: )"));
+    if (shown.len > 0)
+        snprintf(err->message + len, room, " (after: " ML_STR_FMT ")", ML_STR_ARG(shown));
 }
 
 /* Resumes the coroutine. False: the run has ended and is freed. */

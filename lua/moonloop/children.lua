@@ -8,7 +8,6 @@ local M = {}
 
 local CHILDREN_MAX = 1000
 local ENTRIES_MAX = 4 * CHILDREN_MAX -- of an inventory; more were not written here
-local WHY_MAX = 300 -- bytes of one failure in the message
 
 local function refuse(where, problem)
   error(("%s: children: %s"):format(where, problem), 0)
@@ -134,9 +133,6 @@ end
 
 local function raise_failures(where, failures)
   local first, more = failures[1], #failures - 1
-  if #first > WHY_MAX then
-    first = first:sub(1, WHY_MAX) .. "…"
-  end
   refuse(where, more == 0 and first or ("%s (and %d more)"):format(first, more))
 end
 

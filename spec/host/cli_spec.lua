@@ -79,9 +79,26 @@ describe("moonloop", function()
     it(("refuses %s with exit code 2"):format(what), function()
       local result = host.command(words, NO_CLUSTER)
       assert.equal(2, result.code, result.err)
-      assert.equal("", result.out)
+      if words[1] == "run" then -- what reads the log alone sees it, too
+        assert.matches('^{"level":"error",[^\n]+"exit_code":2}\n$', result.out)
+        assert.matches('"msg":"ending because of an error"', result.out, 1, true)
+      else
+        assert.equal("", result.out)
+      end
       assert.matches("^moonloop " .. words[1] .. ": [^\n]+\n$", result.err)
       assert.matches(message, result.err, 1, true)
     end)
   end
+
+  it("says why it cannot start in the log, in the format that is asked for, and in a sentence", function()
+    for code, words in pairs {
+      [2] = { "run", "--nonsense", "--log-format", "text" },
+      [3] = { "run", "--scripts", "reconcilers", "--log-format=text", "--kubeconfig", "/nowhere/config" },
+    } do
+      local result = host.command(words, NO_CLUSTER)
+      assert.equal(code, result.code, result.err)
+      assert.matches("^[^ ]+ error host: ending because of an error error=[^\n]+ exit_code=" .. code .. "\n$", result.out)
+      assert.matches("^moonloop run: [^\n]+\n$", result.err)
+    end
+  end)
 end)

@@ -182,6 +182,26 @@ static void test_err_wrap_puts_context_before(void **state)
     assert_false(ml_err_retriable(ML_EINVALID));
 }
 
+/* Two bytes each, at an even and at an odd place. */
+static void test_err_is_cut_at_the_end_of_a_character(void **state)
+{
+    (void)state;
+    struct ml_err err;
+    char text[2 * ML_ERR_MESSAGE_MAX + 1];
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = i % 2 ? '\xa4' : '\xc3';
+    text[sizeof text - 1] = '\0';
+    for (const char *before = "ab"; *before; before++) {
+        ml_err_set(&err, ML_EINVALID, "%s%s", before, text);
+        assert_true(strlen(err.message) >= ML_ERR_MESSAGE_MAX - 4);
+        assert_true(ml_str_is_utf8(ml_str_of(err.message)));
+        ml_err_wrap(&err, "x");
+        assert_true(ml_str_is_utf8(ml_str_of(err.message)));
+        ml_err_wrap(&err, "%s", text);
+        assert_true(ml_str_is_utf8(ml_str_of(err.message)));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +214,7 @@ int main(void)
         cmocka_unit_test(test_escape_text_neither_ends_a_line_nor_steers_a_terminal),
         cmocka_unit_test(test_str_head_ends_with_a_whole_character),
         cmocka_unit_test(test_err_wrap_puts_context_before),
+        cmocka_unit_test(test_err_is_cut_at_the_end_of_a_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,6 +279,19 @@ static void test_files_script_of_its_own_comes_with_the_others_of_its_folder(voi
     ml_files_fini(&copy);
 }
 
+/* Some editors write it. */
+static void test_files_byte_order_mark_is_no_part_of_a_file(void **state)
+{
+    struct ml_files files = ML_FILES_INIT;
+    struct ml_err err;
+    (void)state;
+    assert_int_equal(ml_files_add(&files, &ml_files_scripts, ML_STR("a.lua"),
+                                  ML_STR("\xef\xbb\xbfreturn 1"), &err),
+                     0);
+    assert_str_eq(files.files[0].text, "return 1");
+    ml_files_fini(&files);
+}
+
 static void test_files_script_of_its_own_is_read_from_a_folder_that_is_too_full(void **state)
 {
     struct folder *folder = *state;
@@ -327,6 +340,7 @@ int main(void)
         TEST(test_files_script_of_its_own_comes_with_the_others_of_its_folder),
         TEST(test_files_script_of_its_own_is_read_from_a_folder_that_is_too_full),
         TEST(test_files_manifest_of_its_own_comes_alone),
+        TEST(test_files_byte_order_mark_is_no_part_of_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,8 +102,52 @@ static void test_scripts_entry_that_is_no_file_stops_no_other(void **state)
     tell(world, one, huge);
     assert_string_equal(world->reported, ""); /* told once */
     tell(world, one, NULL);
-    assert_string_equal(world->reported, "Warning ScriptRefused: b.lua: is no longer in test");
-    assert_true(ready(world)); /* it never worked: nobody waits for it */
+    assert_string_equal(world->reported, ""); /* that is the repair, and no refusal */
+    assert_true(ready(world));                /* it never worked: nobody waits for it */
+}
+
+static bool has_metric(struct world *world, const char *line)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf page = ML_BUF_INIT;
+    ml_metrics_write(world->metrics, &page);
+    return strstr(ml_buf_cstr(&page), line) != NULL;
+}
+
+/* As long as it lasts, and not only when it begins. */
+static void test_scripts_refused_file_is_shown_while_it_is_refused(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return");
+    tell(world, one, NULL);
+    assert_true(has_metric(world, "\nmoonloop_script_refused{file=\"a.lua\"} 0\n"));
+    tell(world, "return moonloop.controller {", NULL);
+    assert_true(has_metric(world, "\nmoonloop_script_refused{file=\"a.lua\"} 1\n"));
+    tell(world, one, NULL); /* it runs still, and is what the source has */
+    assert_true(has_metric(world, "\nmoonloop_script_refused{file=\"a.lua\"} 0\n"));
+    tell(world, one, one); /* the same name twice */
+    assert_true(has_metric(world, "\nmoonloop_script_refused{file=\"b.lua\"} 1\n"));
+    assert_true(has_metric(world, "\nmoonloop_script_refused_total{file=\"b.lua\"} 1\n"));
+    world->reported[0] = '\0';
+    tell(world, one, NULL);
+    assert_string_equal(world->reported, "");
+    assert_true(has_metric(world, "\nmoonloop_script_refused{file=\"b.lua\"} 0\n"));
+    assert_true(has_metric(world, "\nmoonloop_script_refused_total{file=\"b.lua\"} 1\n"));
+}
+
+/* A ConfigMap that was deleted, or has no key of a script. */
+static void test_scripts_without_their_source_are_without_a_file(void **state)
+{
+    struct world *world = *state;
+    ML_AUTO_FREE char *one = script("one", "return");
+    struct ml_err err;
+    tell(world, one, NULL);
+    assert_true(has_metric(world, "\nmoonloop_controllers_without_file 0\n"));
+    ml_err_set(&err, ML_ENOT_FOUND, "configmap d/x was deleted");
+    ml_source_notify_trouble(&world->source, &err);
+    assert_true(has_metric(world, "\nmoonloop_controllers_without_file 1\n"));
+    assert_false(has_metric(world, "moonloop_script_refused_total{file=\"\"}"));
+    tell(world, one, NULL);
+    assert_true(has_metric(world, "\nmoonloop_controllers_without_file 0\n"));
 }
 
 static void test_scripts_refused_file_that_others_require_now_is_waited_for_no_more(void **state)
@@ -349,6 +393,8 @@ int main(void)
         SCRIPTS_TEST(test_scripts_refused_version_changes_nothing_that_runs),
         SCRIPTS_TEST(test_scripts_deleted_file_changes_nothing_that_runs),
         SCRIPTS_TEST(test_scripts_entry_that_is_no_file_stops_no_other),
+        SCRIPTS_TEST(test_scripts_refused_file_is_shown_while_it_is_refused),
+        SCRIPTS_TEST(test_scripts_without_their_source_are_without_a_file),
         SCRIPTS_TEST(test_scripts_refused_file_that_others_require_now_is_waited_for_no_more),
         SCRIPTS_TEST(test_scripts_with_one_name_the_second_is_refused),
         SCRIPTS_TEST(test_scripts_renamed_controller_takes_over),

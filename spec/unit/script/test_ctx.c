@@ -45,6 +45,20 @@ static void test_expected_failure_comes_back_and_is_named_later(void **state)
     world_close(&w);
 }
 
+static void test_failure_whose_message_is_raised_says_it_once(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    world_open(&w, "local _, err = ctx.create(pod(at)) error('no: ' .. err.message)", NULL);
+    assert_non_null(world_start(&w, &told));
+    fake_refuse(fake_next(w.fake), 403, "Forbidden", "pods is forbidden");
+    ml_loop_poll(w.loop);
+    expect_outcome(&told, ML_OUTCOME_ERROR, "");
+    assert_string_equal(told.message, "at.lua:13: no: pods is forbidden");
+    world_close(&w);
+}
+
 static void test_failure_raised_says_itself_once(void **state)
 {
     (void)state;
@@ -423,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_passing_failure_ends_the_reconcile_past_any_pcall),
         cmocka_unit_test(test_expected_failure_comes_back_and_is_named_later),
         cmocka_unit_test(test_failure_raised_says_itself_once),
+        cmocka_unit_test(test_failure_whose_message_is_raised_says_it_once),
         cmocka_unit_test(test_get_reads_the_cache_or_asks),
         cmocka_unit_test(test_names_that_no_object_can_have_are_refused),
         cmocka_unit_test(test_list_filters_and_sorts),
