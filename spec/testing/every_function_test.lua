@@ -20,6 +20,7 @@ local ARGUMENTS = {
   ["moonloop.ListOptions"] = "{ owned = true }",
   ["moonloop.HttpRequest"] = '{ method = "GET", url = "https://x.test/" }',
   ["moonloop.Manifest"] = 'config(object, "x")', ["moonloop.Object"] = 'made(object, ctx)',
+  ["moonloop.WriteOptions"] = "{ adopt = true }",
   ["moonloop.Selection"] = '{ labels = "a=b" }', ["moonloop.When"] = '{ "status" }',
   ["moonloop.Declaration"] = '{ name = "y", reconciles = ConfigMap, reconcile = function() end }',
 }
@@ -176,7 +177,7 @@ describe("every function of the script API, wherever the host calls a script,", 
   end
 
   after_each(function()
-    os.remove(path)
+    os.remove(path or "")
   end)
 
   for _, wakes in ipairs { "nil", '"all"' } do

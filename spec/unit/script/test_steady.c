@@ -63,6 +63,8 @@ static const char *argument(char letter)
 static const char *call_of(const char *name)
 {
     static const char *const calls[][2] = {
+        {"ctx.apply", "ctx.apply(make(at))"},
+        {"ctx.ensure", "ctx.ensure(make(at), { adopt = true })"},
         {"ctx.metric", "ctx.metric('m', n, { l = 'x' })"},
         {"ctx.once", "ctx.once('s', { key = function() return 'x' .. n end })"},
         {"ctx.list", "ctx.list(Pod, { namespace = '*' })"},
