@@ -11,7 +11,7 @@ local step = 0
 return moonloop.controller {
   name = "attack",
   reconciles = Thing,
-  owns = { Map },
+  owns = { { kind = Map, adopt = true } },
   reconcile = function(_, ctx)
     step = step + 1
     local function object() return { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "m" .. step }, data = {} } end
@@ -19,6 +19,7 @@ return moonloop.controller {
     pcall(ctx.apply, value)
     pcall(ctx.apply)
     pcall(ctx.apply, object(), value)
+    pcall(ctx.apply, object(), { adopt = value })
     for _, field in ipairs { "apiVersion", "kind", "metadata", "data", "status" } do
       local one = object()
       one[field] = value

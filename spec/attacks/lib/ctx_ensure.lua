@@ -19,6 +19,7 @@ return moonloop.controller {
     pcall(ctx.ensure, value)
     pcall(ctx.ensure)
     pcall(ctx.ensure, object(), value)
+    pcall(ctx.ensure, object(), { adopt = value })
     for _, field in ipairs { "apiVersion", "kind", "metadata", "data", "status" } do
       local one = object()
       one[field] = value

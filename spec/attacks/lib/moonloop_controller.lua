@@ -10,7 +10,7 @@ return moonloop.controller {
   reconcile = function()
     local function declared() return { name = "attack-other", reconciles = Thing, reconcile = function() end } end
     hostile.throw(moonloop.controller)
-    for _, field in ipairs { "name", "reconciles", "when", "owns", "watches", "uses", "reconcile", "max_concurrent" } do
+    for _, field in ipairs { "name", "reconciles", "when", "owns", "watches", "uses", "reconcile", "max_concurrent", "formerly" } do
       hostile.throw_one(function(value)
         local one = declared()
         one[field] = value
@@ -22,6 +22,11 @@ return moonloop.controller {
         return moonloop.controller(one)
       end)
     end
+    hostile.throw_one(function(value)
+      local one = declared()
+      one.owns = { { kind = value, adopt = value } }
+      return moonloop.controller(one)
+    end)
     hostile.throw_one(function(value)
       local one = declared()
       one[value] = 1
