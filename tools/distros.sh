@@ -120,9 +120,10 @@ readme_commands() {
   sed -n '/^## Try it$/,/^## /s/^    \(make [a-z-]*\).*/\1/p' README.md
 }
 
-# The specs that start `moonloop dev`: those for which user namespaces, terminals and root matter.
+# The suites for which user namespaces, terminals and root matter: specs that start `moonloop dev`, and its C units.
 bare_suites() {
-  grep -l 'spec.host.support.dev"' spec/host/*_spec.lua | tr '\n' ' '
+  { grep -l 'spec.host.support.dev"' spec/host/*_spec.lua; ls spec/unit/cluster/test_*.c; } |
+    sed 's,spec/unit/cluster/test_\(.*\)\.c,build/asan/spec/unit/test_cluster_\1,' | tr '\n' ' '
 }
 
 try_release() { # RELEASE

@@ -103,6 +103,7 @@ static void test_exec_runs_beside_the_container(void **state)
 
 static void test_exec_gives_a_terminal(void **state)
 {
+    skip_without_terminals();
     run_both(*state, "start('echo up; exec sleep 100', nil, function(handle, asked)\n"
                      "  local running\n"
                      "  running = exec(handle, { stdin = true, tty = true,\n"
@@ -273,6 +274,7 @@ static void test_attach_leaves_the_input_open_otherwise(void **state)
 
 static void test_attach_reaches_the_terminal(void **state)
 {
+    skip_without_terminals();
     run_both(*state,
              "start('echo $TERM; stty size; test -t 2 && echo up; read x; stty size; echo $x', "
              "function(_, _, c)\n"

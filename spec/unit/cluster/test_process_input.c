@@ -150,6 +150,7 @@ static void test_process_errors_come_apart(void **state)
 
 static void test_process_has_a_terminal(void **state)
 {
+    skip_without_terminals();
     struct fixture *f = *state;
     start_script(
         f,
@@ -167,6 +168,7 @@ static void test_process_has_a_terminal(void **state)
 
 static void test_process_is_told_the_size_of_its_terminal(void **state)
 {
+    skip_without_terminals();
     struct fixture *f = *state;
     start_script(f,
                  "stty size; trap 'stty size; exit 4' WINCH; echo up; while :; do sleep 0.01; done",
@@ -182,6 +184,7 @@ static void test_process_is_told_the_size_of_its_terminal(void **state)
 /* What one types: an interrupt, and an end of the input, which is another thing than its close. */
 static void test_process_is_reached_by_what_is_typed(void **state)
 {
+    skip_without_terminals();
     struct fixture *f = *state;
     start_script(f,
                  "trap 'echo interrupted; got=1' INT; echo up; until test $got; do sleep 0.01; "
@@ -200,6 +203,7 @@ static void test_process_is_reached_by_what_is_typed(void **state)
 /* A paste: a terminal that takes no more does not lose any of it, nor keep us busy. */
 static void test_process_terminal_waits_for_a_slow_reader(void **state)
 {
+    skip_without_terminals();
     enum { MUCH = 1000000 };
     struct fixture *f = *state;
     ML_AUTO_FREE char *much = ml_alloc(MUCH);
@@ -224,6 +228,7 @@ static void test_process_terminal_waits_for_a_slow_reader(void **state)
 
 static void test_process_that_leaves_its_terminal_goes_on(void **state)
 {
+    skip_without_terminals();
     struct fixture *f = *state;
     size_t len = 1024 * 1024;
     ML_AUTO_FREE char *much = ml_zalloc(len);
@@ -240,6 +245,7 @@ static void test_process_that_leaves_its_terminal_goes_on(void **state)
 
 static void test_process_terminal_goes_with_it(void **state)
 {
+    skip_without_terminals();
     struct fixture *f = *state;
     start_script(f,
                  "trap '' HUP; sleep 100 & echo a=$!; setsid sleep 100 & echo b=$!; echo up; wait",
@@ -258,6 +264,7 @@ static void test_process_terminal_goes_with_it(void **state)
 
 static void test_process_with_a_terminal_that_cannot_start_says_why(void **state)
 {
+    skip_without_terminals();
     struct fixture *f = *state;
     struct ml_process_opts opts = with_terminal;
     opts.argv = (const char *[]){"no-such-command", NULL};

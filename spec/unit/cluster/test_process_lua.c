@@ -31,6 +31,7 @@ static void test_script_process_runs_commands(void **state)
 
 static void test_script_process_has_an_input_and_a_terminal(void **state)
 {
+    skip_without_terminals();
     /* It reads only when it is told to: before, the pipe takes a part of what is written. */
     lua_wait(*state,
              "local errors, drained, running = {}, 0, nil\n"
