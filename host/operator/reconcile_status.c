@@ -50,7 +50,8 @@ static bool said_failure(const struct ml_reconcile *self)
     struct ml_str conditions = {NULL, 0};
     ml_object_json(self->object, &json);
     ml_json_find(ml_buf_str(&json), &conditions, "status", "conditions", NULL);
-    return ml_reconciled_failed(conditions, self->revision->declaration->name);
+    const struct ml_declaration *declaration = self->revision->declaration;
+    return ml_reconciled_failed(conditions, declaration->name, declaration->formerly);
 }
 
 static void on_status_written(void *context, struct ml_str body, const struct ml_err *err);
