@@ -57,6 +57,7 @@ make_root() {
   cp -L /etc/resolv.conf "$root/etc/resolv.conf"
   printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$(hostname)" >"$root/etc/hosts"
   chroot "$root" useradd --create-home --shell /bin/bash user
+  chmod 755 "$root/home/user" # root works there, too, and in a namespace it is nobody else
   git clone --quiet --no-hardlinks . "$root/home/user/moonloop" || fail "cannot clone this checkout"
 }
 

@@ -47,12 +47,17 @@ local function review(spec, version)
 end
 
 
--- A certificate and its key in a folder, for as many days; -1: until yesterday.
+-- A certificate and its key in a folder, for as many days; 0: one that has just expired.
 local function write_pair(folder, days)
   shell.must(("openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=it -keyout %s/new.key "
     .. "-out %s/new.csr 2>/dev/null"):format(folder, folder))
   local sign = "cd %s && openssl x509 -req -in new.csr -signkey new.key -days %d -out new.crt 2>/dev/null"
   shell.must(sign:format(folder, days))
+  if days == 0 then
+    wait.till("the certificate to expire", 10, function()
+      return select(2, shell.run("openssl x509 -noout -checkend 0 -in " .. folder .. "/new.crt")) ~= 0
+    end)
+  end
   shell.must(("mv %s/new.key %s/tls.key && mv %s/new.crt %s/tls.crt"):format(folder, folder, folder, folder))
 end
 
@@ -125,7 +130,7 @@ describe("The webhooks of moonloop run", function()
     moonloop:till_log { msg = "new certificate of webhooks refused; the last one is shown" }
     assert.equal(good, shown(moonloop))
     assert.is_nil(server:get(SECRET)) -- it makes none of its own
-    write_pair(folder, -1)
+    write_pair(folder, 0)
     moonloop:till_log { msg = "the certificate of webhooks has expired", level = "error" }
   end)
 
