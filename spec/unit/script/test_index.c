@@ -68,7 +68,7 @@ static void open_limited(struct indexed *self, const char *keys, const char *sel
     ml_loop_poll(self->w.loop);
 }
 
-static void open(struct indexed *self, const char *keys, const char *body)
+static void open_index(struct indexed *self, const char *keys, const char *body)
 {
     open_limited(self, keys, "nil", body, NULL);
 }
@@ -115,7 +115,7 @@ static void test_index_finds_the_objects_of_a_key(void **state)
 {
     (void)state;
     struct indexed self;
-    open(&self, "return { pod.spec.node }", "return { status = { n = list(ctx, 'n1') } }");
+    open_index(&self, "return { pod.spec.node }", "return { status = { n = list(ctx, 'n1') } }");
     expect_status(&self, "");
     pod_event(&self, "ADDED", "b", 101, "{\"node\":\"n1\"}");
     pod_event(&self, "ADDED", "a", 102, "{\"node\":\"n1\"}");
@@ -137,9 +137,10 @@ static void test_index_takes_several_keys_one_or_none(void **state)
 {
     (void)state;
     struct indexed self;
-    open(&self, "return pod.spec.keys",
-         "return { status = { n = list(ctx, 'x') .. '/' .. list(ctx, 'y') .. '/' .. list(ctx, '') }"
-         " }");
+    open_index(
+        &self, "return pod.spec.keys",
+        "return { status = { n = list(ctx, 'x') .. '/' .. list(ctx, 'y') .. '/' .. list(ctx, '') }"
+        " }");
     pod_event(&self, "ADDED", "a", 101, "{\"keys\":[\"x\",\"y\",\"x\"]}");
     pod_event(&self, "ADDED", "b", 102, "{\"keys\":\"y\"}");
     pod_event(&self, "ADDED", "c", 103, "{\"keys\":[]}");
@@ -154,7 +155,7 @@ static void test_index_lookup_is_filtered_as_every_list(void **state)
 {
     (void)state;
     struct indexed self;
-    open(
+    open_index(
         &self, "return pod.spec.node",
         "return { status = { n = list(ctx, 'n1', { fields = { ['spec.role'] = 'db' } }) .. '/' ..\n"
         "list(ctx, 'n1', { owned = true }) .. '/' .. list(ctx, 'n1', { namespace = 'other' }) ..\n"
@@ -199,7 +200,7 @@ static void test_list_by_fields_compares_as_the_server_does(void **state)
             "names[#names + 1] = p.metadata.name end\n"
             "return { status = { n = table.concat(names, ' ') } }",
             cases[i].path, cases[i].value);
-        open(&self, "", body);
+        open_index(&self, "", body);
         pod_event(&self, "ADDED", "a", 101,
                   "{\"s\":\"x\",\"n\":3,\"f\":1.5,\"b\":true,\"o\":{\"p\":1},\"list\":[\"x\"],"
                   "\"null\":null}");
@@ -231,8 +232,8 @@ static void test_index_function_that_fails_leaves_its_object_out(void **state)
 {
     (void)state;
     struct indexed self;
-    open(&self, "if pod.spec.bad then error 'no node' end return pod.spec.node",
-         "return { status = { n = list(ctx, 'n1') } }");
+    open_index(&self, "if pod.spec.bad then error 'no node' end return pod.spec.node",
+               "return { status = { n = list(ctx, 'n1') } }");
     pod_event(&self, "ADDED", "a", 101, "{\"node\":\"n1\"}");
     pod_event(&self, "ADDED", "b", 102, "{\"node\":\"n1\"}");
     expect_status(&self, "a b");
@@ -268,7 +269,7 @@ static void test_index_function_has_limits(void **state)
     };
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
         struct indexed self;
-        open(&self, cases[i].keys, "return { status = { n = list(ctx, 'n1') } }");
+        open_index(&self, cases[i].keys, "return { status = { n = list(ctx, 'n1') } }");
         pod_event(&self, "ADDED", "a", 101, "{\"node\":\"n1\"}");
         expect_status(&self, "");
         if (self.failures != 1 || !strstr(self.why, cases[i].why))
@@ -303,8 +304,9 @@ static void test_index_is_worked_off_in_pieces_and_a_lookup_waits(void **state)
 {
     (void)state;
     struct indexed self;
-    open(&self, "for i = 1, 20000 do end return 'k'",
-         "return { status = { n = tostring(#ctx.list(Pod, { index = INDEX, key = 'k' })) } }");
+    open_index(
+        &self, "for i = 1, 20000 do end return 'k'",
+        "return { status = { n = tostring(#ctx.list(Pod, { index = INDEX, key = 'k' })) } }");
     for (int i = 0; i < 200; i++) {
         ML_AUTO_FREE char *name = ml_asprintf("p%d", i);
         pod_event(&self, "ADDED", name, 101 + i, "{}");
@@ -327,7 +329,7 @@ static void test_index_run_that_waits_can_be_canceled(void **state)
     (void)state;
     struct indexed self;
     struct told told = {.count = 0};
-    open(&self, "return 'k'", "return { status = { n = list(ctx, 'k') } }");
+    open_index(&self, "return 'k'", "return { status = { n = list(ctx, 'k') } }");
     pod_event(&self, "ADDED", "a", 101, "{}");
     struct ml_run *run = ml_script_reconcile(self.w.script, self.w.at, "0000abcd", world_done,
                                              &told);
@@ -437,7 +439,7 @@ static void test_index_lookup_that_makes_no_sense_is_refused(void **state)
     };
     for (size_t i = 0; i < ML_COUNT(cases); i++) {
         struct indexed self;
-        open(&self, "return 'x'", cases[i].call);
+        open_index(&self, "return 'x'", cases[i].call);
         expect_error(&self, cases[i].why);
         close_all(&self);
     }
@@ -501,11 +503,11 @@ static void test_index_lookup_depends_on_what_its_function_reads(void **state)
     (void)state;
     struct indexed self;
     struct reading reading = {NULL};
-    open(&self,
-         "local keys = {} for i, v in ipairs(pod.spec.maps) do keys[i] = v.name end "
-         "return keys",
-         "for _, p in ipairs(ctx.list(Pod, { index = INDEX, key = 'k' })) do\n"
-         "local _ = p.spec.size end");
+    open_index(&self,
+               "local keys = {} for i, v in ipairs(pod.spec.maps) do keys[i] = v.name end "
+               "return keys",
+               "for _, p in ipairs(ctx.list(Pod, { index = INDEX, key = 'k' })) do\n"
+               "local _ = p.spec.size end");
     pod_event(&self, "ADDED", "a", 101, "{\"maps\":[{\"name\":\"k\",\"x\":1}],\"size\":1}");
     ml_script_index_work(self.w.script);
     assert_null(ml_script_reconcile(self.w.script, self.w.at, "0000abcd", keep_reads, &reading));
@@ -527,7 +529,8 @@ static void test_index_lookup_depends_on_all_when_its_function_may(void **state)
     (void)state;
     struct indexed self;
     struct reading reading = {NULL};
-    open(&self, "return math.random() < 2 and pod.spec.node", "return list(ctx, 'k') and nil");
+    open_index(&self, "return math.random() < 2 and pod.spec.node",
+               "return list(ctx, 'k') and nil");
     pod_event(&self, "ADDED", "a", 101, "{\"node\":\"k\"}");
     ml_script_index_work(self.w.script);
     assert_null(ml_script_reconcile(self.w.script, self.w.at, "0000abcd", keep_reads, &reading));
@@ -569,7 +572,7 @@ static void test_list_by_fields_depends_on_them(void **state)
     (void)state;
     struct indexed self;
     struct reading reading = {NULL};
-    open(&self, "", "ctx.list(Pod, { fields = { ['spec.a.b'] = 'x' } })");
+    open_index(&self, "", "ctx.list(Pod, { fields = { ['spec.a.b'] = 'x' } })");
     assert_null(ml_script_reconcile(self.w.script, self.w.at, "0000abcd", keep_reads, &reading));
     assert_true(touches(&self, &reading, "{\"a\":{\"b\":\"x\"}}", "{\"a\":{\"b\":\"y\"}}"));
     assert_true(touches(&self, &reading, "{}", "{\"a\":{\"b\":\"x\"}}"));
