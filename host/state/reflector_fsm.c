@@ -186,6 +186,9 @@ int64_t reflector_delay(struct reflector_delays *delays, enum reflector_end end,
                         const struct ml_err *err, struct ml_random *random, int64_t now_ns)
 {
     enum reflector_cause cause = reflector_cause_of(end, err);
+    /* A version that is gone after an outage is the first: a server that restarts forgets it. */
+    if (cause == CAUSE_AWAY)
+        delays->backoff[CAUSE_GONE] = (struct ml_backoff){0};
     if (err && err->retry_after_ms >= 0)
         return delay_that_was_asked(delays, err, random, now_ns);
     if (cause == CAUSE_REFUSED)

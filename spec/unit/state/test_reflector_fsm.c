@@ -159,6 +159,22 @@ static void test_reflector_delay_that_one_cause_grew_serves_no_other(void **stat
         }
 }
 
+/* Ten restarts, one soon after the other: each time the version is gone, and for the first time. */
+static void test_reflector_delay_of_a_gone_version_begins_anew_with_each_outage(void **state)
+{
+    (void)state;
+    const struct ml_err away = error_of(ML_ENETWORK, 0), gone = error_of(ML_EGONE, 410);
+    struct reflector_delays delays = {0};
+    struct ml_random random;
+    ml_random_init(&random, 1);
+    for (int restart = 0; restart < 10; restart++) {
+        reflector_delay(&delays, WATCH_THROTTLED, &away, &random, restart + 1);
+        assert_in_range(reflector_delay(&delays, WATCH_GONE, &gone, &random, restart + 1),
+                        100 * ML_NS_PER_MS, 200 * ML_NS_PER_MS);
+        reflector_delays_end_outage(&delays);
+    }
+}
+
 /* A server that starts refuses for some seconds. Later it is a person who has to do something,
  * unless the kind is missing. */
 static void test_reflector_delay_when_refused_is_brisk_for_a_minute(void **state)
@@ -231,6 +247,7 @@ int main(void)
         cmocka_unit_test(test_reflector_fsm_begins_with_the_most_recent_version),
         cmocka_unit_test(test_reflector_fsm_never_pages_at_a_version),
         cmocka_unit_test(test_reflector_delay_that_one_cause_grew_serves_no_other),
+        cmocka_unit_test(test_reflector_delay_of_a_gone_version_begins_anew_with_each_outage),
         cmocka_unit_test(test_reflector_delay_when_refused_is_brisk_for_a_minute),
         cmocka_unit_test(test_reflector_delay_of_a_server_that_starts_is_shorter_than_it_asks_for),
         cmocka_unit_test(test_reflector_delay_after_an_answer_is_short_and_grows_after_a_minute),
