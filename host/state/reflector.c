@@ -84,6 +84,7 @@ static void reflector_end_trouble(struct ml_reflector *self)
     if (self->in_trouble)
         self->opts.handler->trouble(self->opts.context, NULL, 0);
     self->in_trouble = self->watch_refused = false;
+    reflector_delays_end_outage(&self->delays);
 }
 
 /* Ends that the next step repairs at once, and that need not be reported. */

@@ -155,6 +155,12 @@ enum reflector_cause reflector_cause_of(enum reflector_end end, const struct ml_
     return CAUSE_OTHER;
 }
 
+void reflector_delays_end_outage(struct reflector_delays *delays)
+{
+    delays->backoff[CAUSE_AWAY] = delays->after_answer = (struct ml_backoff){0};
+    delays->refused_ns = delays->starting_ns = delays->answered_ns = 0;
+}
+
 static int64_t delay_when_refused(struct reflector_delays *delays, const struct ml_err *err,
                                   struct ml_random *random, int64_t now_ns)
 {

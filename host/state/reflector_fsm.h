@@ -113,6 +113,10 @@ struct reflector_delays {
     int64_t answered_ns; /* monotonic: when the server answered somebody again; 0: not yet */
 };
 
+/* A list or an event came: an outage is over, and the next one begins anew. How often a version was
+ * gone still counts, since a list comes after each. */
+void reflector_delays_end_outage(struct reflector_delays *delays);
+
 /* How long to wait before the next step, which `err` made necessary. */
 int64_t reflector_delay(struct reflector_delays *delays, enum reflector_end end,
                         const struct ml_err *err, struct ml_random *random, int64_t now_ns);
