@@ -130,6 +130,9 @@ describe("ctx.apply", function()
     world.apply(thing "twice new mine")
     world.expect(ConfigMap, "new", { data = { mine = "a", twice = "yes" } })
     world.expect(Thing, "a", { status = { text = "twice" } })
+    for _, request in ipairs(world.requests "patch") do
+      assert.is_true(request.code < 300, "it conflicts with itself")
+    end
   end)
 
   it("does not merge into what somebody makes before the cache shows it", function()
