@@ -97,7 +97,8 @@ describe("moonloop", function()
     } do
       local result = host.command(words, NO_CLUSTER)
       assert.equal(code, result.code, result.err)
-      assert.matches("^[^ ]+ error host: ending because of an error error=[^\n]+ exit_code=" .. code .. "\n$", result.out)
+      local line = "^[^ ]+ error host: ending because of an error error=[^\n]+ exit_code=%d\n$"
+      assert.matches(line:format(code), result.out)
       assert.matches("^moonloop run: [^\n]+\n$", result.err)
     end
   end)
