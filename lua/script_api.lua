@@ -53,8 +53,8 @@ api.modules[1] = {
     returns = { { "watch", "moonloop.Watch" } },
     doc = "An entry of `watches`. The function returns which reconciled objects a change of `object` concerns: a list "
       .. 'of `"namespace/name"` or `{ namespace =, name = }`, or nothing. It is called with the object after and '
-      .. "before the change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. What a "
-      .. "reconcile looks for by name is told to its object anyway. `when`: as in a controller.",
+      .. "before the change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. It "
+      .. "need not name those that looked for `object` by name. `when`: as in a controller.",
   },
   {
     name = "index", call = "moonloop.index(Kind, function(object) … end)",

@@ -4,7 +4,7 @@
 #
 #   whole   as on a machine of its own: processes, mounts, user namespaces; everything
 #   bare    as an ordinary user where no user namespace can be made, without /sys and /dev/pts; of the tests only those
-#           that start `moonloop dev`. What such a machine cannot give, specs say and skip
+#           that start `moonloop dev`. Specs skip what such a machine cannot give, and say so
 #
 #   tools/distros.sh                        Debian 12
 #   tools/distros.sh trixie                 Debian 13
@@ -61,7 +61,7 @@ make_root() {
   git clone --quiet --no-hardlinks . "$root/home/user/moonloop" || fail "cannot clone this checkout"
 }
 
-# enter whole|bare RELEASE LINE: runs a line of shell in $root's clone. What it mounts goes with its namespace.
+# enter whole|bare RELEASE LINE: runs a line of shell in $root's clone. Its mounts go with its namespace.
 enter() {
   local code
   root=$root how=$1 line="cd /home/user/moonloop && $3" packages=$place/$2 ccache=$cache/ccache \

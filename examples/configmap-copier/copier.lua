@@ -10,7 +10,7 @@ local function wanted(namespace)
   return namespace.metadata.annotations["copier.moonloop.dev/from"]
 end
 
--- What a patch has to do for the copy to have no keys but those of its source; nil: nothing.
+-- The patch that removes keys of the copy which its source does not have; nil: there are none.
 local function extra_keys(copy, source)
   local changes
   for _, field in ipairs { "data", "binaryData" } do

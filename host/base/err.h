@@ -46,7 +46,7 @@ enum {
 #undef ML_ERR_NEGATIVE
 };
 
-/* What the API server says of a schema takes kilobytes. A place that shows less cuts it there. */
+/* An API server's message about a schema takes kilobytes. A place that shows less cuts it there. */
 #define ML_ERR_MESSAGE_MAX 4096
 #define ML_ERR_REASON_MAX  48
 

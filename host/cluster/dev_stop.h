@@ -4,8 +4,7 @@
 
 #include "cluster/trusted.h"
 
-/* What is ended by it. All of it is used when a signal has come, and borrowed until
- * ml_dev_stop_forget. */
+/* The parts that a signal ends. They are borrowed until ml_dev_stop_forget. */
 struct ml_dev_stop {
     struct ml_trusted *trusted; /* NULL: not there yet */
     const char *kubeconfig;     /* a file that goes in any case; NULL: none yet */

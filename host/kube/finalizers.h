@@ -9,7 +9,7 @@ bool ml_finalizers_have(const struct ml_object *object, struct ml_str finalizer)
 bool ml_finalizers_have_any(const struct ml_object *object, const char *const *finalizers);
 
 /* Appends a JSON merge patch of the whole list, which adds `finalizer` at its end or removes it;
- * what others put there stays. Those of `former`, a list that ends with NULL, or NULL, go in any
+ * entries of others stay. Entries of `former`, a list that ends with NULL, or NULL, go in any
  * case. Preconditions: the object's uid, and `rv`, the resourceVersion of this list. */
 void ml_finalizers_patch(const struct ml_object *object, struct ml_str rv, struct ml_str finalizer,
                          const char *const *former, bool add, struct ml_buf *out);

@@ -298,7 +298,7 @@ static bool load_from_pod(struct ml_kubeconfig *config, const struct ml_kubeconf
     return true;
 }
 
-/* What came through a pipe cannot be read again. */
+/* A pipe cannot be read again. */
 static void note_files(struct ml_kubeconfig *config, const struct files *files)
 {
     struct stat info;

@@ -135,8 +135,8 @@ static bool join_sets(struct ml_str a, struct ml_str b, size_t level, struct ml_
 
 /* ---- the list ---- */
 
-/* What the joined entry is made of: the first entry of them, or the one that applies; and all their
- * fields. False: the list is broken. */
+/* The joined entry is made of the first of these entries, or the one that applies, and of the
+ * fields of all. False: the list is broken. */
 static bool join_entries(const struct ml_managers *managers, struct ml_str metadata,
                          struct entry *out_like, size_t *out_count, struct ml_buf *fields)
 {

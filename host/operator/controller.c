@@ -239,7 +239,7 @@ static void on_change_of_key(void *context, struct ml_str key, const struct ml_c
     ml_enqueue_filter_changed(self->filter, key, change);
 }
 
-/* What the key wrote itself is told to it only as a change of what it owns or watches. */
+/* A key's own write wakes it only as a change of an object that it owns or watches. */
 static void on_named_change(void *context, size_t kind, const struct ml_change *change)
 {
     struct ml_controller *self = context;

@@ -89,7 +89,7 @@ void controller_enqueue_at_start(struct ml_controller *self, struct ml_str key);
 
 /* controller_fight.c */
 
-/* Who made the change, for the enqueue filter. */
+/* The author of the change, for the enqueue filter. */
 const char *controller_author_of(void *controller, struct ml_str key,
                                  const struct ml_change *change, bool *own);
 /* Tells that a key is slowed: in the log, by an Event, and by a metric. For the enqueue filter. */

@@ -294,7 +294,7 @@ static void keep_reads(const struct work *work, const struct ml_result *result, 
     controller_report_reads_off(self);
 }
 
-/* A run that is tried again counts when it has come to an end. What a run recorded counts as well
+/* A run that is tried again counts when it has come to an end. Its values count as well
  * if its object has gone meanwhile, as after finalize. */
 static void record_metrics(const struct work *work, const struct ml_result *result)
 {

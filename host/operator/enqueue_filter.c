@@ -1,5 +1,6 @@
-/* Which changes wake a key, and when: echoes of its own writes, keys that wake themselves, fights.
- * controller.c brings changes; controller_work.c takes the keys that wake, and says which run. */
+/* Decides which changes wake a key, and when: echoes of its own writes, keys that wake themselves,
+ * fights. controller.c brings changes; controller_work.c takes the keys that wake, and says which
+ * run. */
 #include "operator/enqueue_filter.h"
 
 #include "base/list.h"
@@ -174,7 +175,7 @@ static void hash_owners(const struct ml_change *change, uint64_t out[2])
     out[1] = hash_of_grandowner(&owner, ns);
 }
 
-/* What is done with each field of a change. */
+/* The state of a walk over the fields of one change. */
 struct visit {
     struct ml_enqueue_filter *self;
     struct entry *entry;

@@ -13,8 +13,8 @@
  *                    or had deleted the object that the run makes again, or made the one that it
  *                    deletes. Two of these are forgotten each minute
  *   a self-trigger   nothing explains the change: nobody else changed another object, and the time
- *                    that the script had asked for has not come. What belongs to the object that
- *                    was changed, and its status, may be results of that change: they explain
+ *                    that the script had asked for has not come. Dependents of the changed
+ *                    object, and its status, may be results of that change: they explain
  *                    nothing. Ten of these are forgotten each minute
  *   all others       count for a twenty-fifth of a self-trigger, and so does each object that is
  *                    made or deleted, and each returned status, unless the run asks to be called

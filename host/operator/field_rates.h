@@ -30,7 +30,7 @@ enum field_cause {
     FIELD_CAUSE_NOTED, /* what field_rates_explain noted since the last change, or nothing */
 };
 
-/* What came of one more change. */
+/* The verdict on one more change. */
 struct field_verdict {
     bool slowed;
     bool fight;

@@ -98,7 +98,7 @@ static void register_metrics(struct outbound *self, struct ml_metrics *metrics)
     ml_metrics_on_collect(metrics, &self->collector);
 }
 
-/* What happens to any origin is there at 0 from the start: an alert sees the first one. */
+/* Counters that any origin can have exist at 0 from the start: an alert sees the first event. */
 static void register_origin(struct outbound *self, struct origin *origin,
                             struct ml_metrics *metrics)
 {

@@ -34,7 +34,7 @@ struct looked_for {
     char name[];
 };
 
-/* What a key looks for, and for each the link in its list of readers. */
+/* The objects that a key looks for, and for each the link in its list of readers. */
 struct reader {
     struct looked_for *what;
     struct lookups *of;

@@ -35,10 +35,10 @@ bool ml_read_sets_uncertain(const struct ml_read_sets *sets, const struct ml_rev
  * known. */
 void ml_read_sets_take_field(struct ml_read_sets *sets, struct ml_buf *out);
 
-/* The last run of the key, by this revision's script, looked for these. Those that `owner` controls
- * and the script owns are left out: their changes are told to the key anyway. True: one that the
- * run before did not look for has changed since this one did, so that its change was told to
- * nobody. The expectations know which changes are the run's own. */
+/* The last run of the key, by this revision's script, looked for these. Objects that `owner`
+ * controls and the script owns are left out: their changes are told to the key anyway. True: one
+ * that the run before did not look for has changed since this one did, so that its change was told
+ * to nobody. The expectations know which changes are the run's own. */
 bool ml_read_sets_look(struct ml_read_sets *sets, const struct ml_revision *revision,
                        const struct ml_object *owner, const struct ml_read_names *names);
 /* Appends the keys that looked for the object, or for too many of its kind, each terminated. */

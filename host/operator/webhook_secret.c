@@ -159,8 +159,8 @@ static void make_pair(struct ml_webhook_secret *self)
         write_pair(self, NULL);
 }
 
-/* What the Secret holds cannot be used. It is put right if it is ours: with what this process
- * shows, if it shows something. */
+/* The content of the Secret cannot be used. A Secret of ours is written again, with the pair that
+ * this process shows, if it shows one. */
 static void repair_secret(struct ml_webhook_secret *self, struct ml_str body, const char *rv,
                           struct ml_err *err)
 {

@@ -104,7 +104,7 @@ ML_RAISES static int child_is(lua_State *L, const char *state)
     return 1;
 }
 
-/* What is refused is no write of a list of children: those behind it get theirs in this run. */
+/* A refused child takes no write of the run: the children behind it get theirs in this run. */
 ML_RAISES static int fail_apply(lua_State *L)
 {
     struct ml_run *run = script_thread_of(L)->run;
@@ -223,7 +223,7 @@ ML_RAISES static int apply_now(lua_State *L, int status ML_UNUSED, lua_KContext 
 {
     struct ml_run *run = ctx_may_wait(L, APPLY_CALL);
     struct write_target target = check_applied(L);
-    /* What this run has made is absent in the cache until the cache has seen it. */
+    /* An object that this run has made is absent in the cache until the watch has shown it. */
     if (target.owned && children_is_wanted(run, &target.kind, target.key) &&
         ctx_must_wait(L, APPLY_CALL, &target.kind))
         return lua_yieldk(L, 0, 0, apply_now);

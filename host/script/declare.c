@@ -486,7 +486,7 @@ bool ml_declaration_is_called(const struct ml_declaration *declaration, struct m
     return ml_str_is(name, declaration->name);
 }
 
-/* What names that the controller had stand for: finalizers, field managers. */
+/* Finalizers and field managers of the names that the controller had. */
 ML_RAISES static void declare_formerly(lua_State *L, int definition)
 {
     struct ml_script *script = script_of(L);

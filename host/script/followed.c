@@ -82,7 +82,7 @@ ML_RAISES static int inventory(lua_State *L)
 }
 
 /* Writes the whole patch into script->body: guards, the finalizer, and the annotation, which an
- * empty text removes. Those of former names go. */
+ * empty text removes. Entries of former names go. */
 static void make_inventory_patch(struct ml_run *run, struct ml_str text)
 {
     struct ml_script *script = run->thread.script;

@@ -6,7 +6,7 @@
  * `adopt`.
  *
  * Control is the owner reference with controller: true, or the mark of a child that cannot have one
- * (followed.c). Who made an object is in its managedFields, which the cache does not have.
+ * (followed.c). The managedFields of an object say who made it; the cache does not have them.
  * docs/decisions/0024. */
 #include "kube/followed.h"
 #include "kube/managed_fields.h"

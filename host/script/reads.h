@@ -70,7 +70,7 @@ const char *script_reads_gave_up(const struct script_reads *reads);
 
 /* The read set of the run, for the caller to unref. NULL: it gave up, or would be too large. */
 struct ml_read_set *script_reads_pack(struct script_reads *reads);
-/* What the run looked for by name, for the caller to own; whether it gave up or not. */
+/* The names that the run looked for, for the caller to own; also of a run that gave up. */
 struct ml_read_names script_reads_take_names(struct script_reads *reads);
 /* The versions that the run saw, for ml_result. */
 const struct ml_read_versions *script_reads_versions(const struct script_reads *reads);

@@ -1,6 +1,6 @@
-/* L4 state. Which run of this process wrote which version of an object, and which objects runs
- * deleted, for the last few hundred of each. The writer notes each write when it is answered; the
- * enqueue filter asks, when a change by somebody else wakes a key, who that is. */
+/* L4 state. Remembers which run of this process wrote which version of an object, and which objects
+ * runs deleted, for the last few hundred of each. The writer notes each write when it is answered;
+ * the enqueue filter asks, when a change by somebody else wakes a key, who that is. */
 #pragma once
 
 #include "base/map.h"

@@ -479,7 +479,7 @@ static void scope_init(struct informer_scope *scope, struct ml_informer *self, c
     informer_count_list(self, "start");
 }
 
-/* What may happen to any kind is there at 0 from the start: increase() sees the first one. */
+/* Counters that any kind can have exist at 0 from the start: increase() sees the first event. */
 static void informer_register_counters(const struct ml_informer *self)
 {
     const struct ml_informers *informers = self->informers;

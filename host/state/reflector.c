@@ -394,8 +394,8 @@ static void watch_on_open(void *context)
     watch_restart_idle_timer(self);
 }
 
-/* What is wrong with a watch is said at once; one that is open for a second works, even if nothing
- * happens. */
+/* A server says at once if something is wrong with a watch; one that has been open for a second
+ * works, even if nothing happens. */
 static void watch_on_settled(void *context)
 {
     struct ml_reflector *self = context;

@@ -171,9 +171,9 @@ static int64_t delay_when_refused(struct reflector_delays *delays, const struct 
     return (brisk ? BRISK_NS : REFUSED_NS) + ml_random_between(random, 0, BRISK_NS);
 }
 
-/* What the server asked for. An API server that starts asks for 5 s (genericapiserver's notfound
- * handler: "before all known HTTP paths have been installed") and is ready sooner: a 5xx with a
- * Status, which no intermediary sends, is tried each second or two in the first minute. */
+/* The pause that the server asked for. An API server that starts asks for 5 s (genericapiserver's
+ * notfound handler: "before all known HTTP paths have been installed") and is ready sooner: a 5xx
+ * with a Status, which no intermediary sends, is tried each second or two in the first minute. */
 static int64_t delay_that_was_asked(struct reflector_delays *delays, const struct ml_err *err,
                                     struct ml_random *random, int64_t now_ns)
 {

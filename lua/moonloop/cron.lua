@@ -206,7 +206,7 @@ local Clock = {}
 Clock.__index = Clock
 
 
--- What the clocks show at an instant, as seconds since 1970.
+-- The time that the clocks show at an instant, as seconds since 1970.
 function Clock:shown(instant)
   return instant + (self.zone and self.zone.offset(instant) or 0)
 end

@@ -28,7 +28,7 @@ describe("A schedule", function()
     assert.same({ "01-01 00:01:30", "01-01 00:03:00" }, times("@every 90s", 2))
   end)
 
-  -- What robfig/cron answers, see the file.
+  -- The answers of robfig/cron: see the file.
   it("has the instants of Kubernetes' own library when clocks change, and at all other times", function()
     local schedule, where, text, at, cases
     cases = 0

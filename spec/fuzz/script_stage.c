@@ -372,7 +372,7 @@ static void told(void *context, struct ml_result *result)
     stage->result = ml_result_take(result);
 }
 
-/* What a controller does with the result once the run is gone. */
+/* Uses the result as a controller does once the run is gone. */
 static void use_result(struct stage *stage)
 {
     struct ml_str key = ml_object_key(stage->object), name;

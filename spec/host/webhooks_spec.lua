@@ -258,7 +258,7 @@ describe("The webhooks of moonloop run", function()
     end)
   end
 
-  -- What one script lacks is no reason to send no webhooks of the others here.
+  -- A script that lacks its kind does not take this replica out of the others' Service.
   it("are served by a replica that is ready, whatever becomes of other scripts", function()
     local folder = shell.folder "scripts"
     local function put(name, text)

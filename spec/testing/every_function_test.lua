@@ -25,8 +25,8 @@ local ARGUMENTS = {
   ["moonloop.Declaration"] = '{ name = "y", reconciles = ConfigMap, reconcile = function() end }',
 }
 
--- Calls that need more than arguments of the right types. What each run deletes is not what it makes: that would have
--- no end.
+-- Calls that need more than arguments of the right types. A run does not delete the object that it makes: that
+-- would have no end.
 local CALLS = {
   ["ctx.delete"] = 'ctx.delete(config(object, "absent"))',
   ["ctx.metric"] = 'ctx.metric("calls", 1)',

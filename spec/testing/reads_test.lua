@@ -117,7 +117,7 @@ local RETURNS = {
   'ctx.apply(child(thing, "-z", { sum = tostring(sum) })) return { requeue_at = instant }',
 }
 
--- What reads objects by name, its own and those that it owns: it is told of all that it read, whatever its watch
+-- A script that reads objects by name, its own and those that it owns: a change of each calls it, whatever its watch
 -- function names.
 local NAMED = {}
 for _, statement in ipairs(STATEMENTS) do

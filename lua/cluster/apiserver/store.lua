@@ -151,7 +151,7 @@ function M.converted(object, res, other)
 end
 
 
---- Whether etcd would not take an object. It has built-in kinds as protobuf, which escapes nothing.
+--- Would etcd refuse an object? It has built-in kinds as protobuf, which escapes nothing.
 --- @param text string as it would be stored here
 function M.is_too_large(res, text)
   if #text <= M.SIZE_MAX or not res.builtin then

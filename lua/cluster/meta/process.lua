@@ -153,12 +153,12 @@ function Folder:read_end(path, max) end
 ---@return true|nil, string? message
 function Folder:link(target, path) end
 
---- Whether something is there, a link as well.
+--- Does something exist there, a link as well?
 ---@param path string
 ---@return boolean
 function Folder:has(path) end
 
---- Whether a folder is there, and no link to one.
+--- Does a folder exist there, and no link to one?
 ---@param path string
 ---@return boolean
 function Folder:has_folder(path) end

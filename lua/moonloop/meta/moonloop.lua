@@ -398,8 +398,8 @@ function moonloop.recreate(object) end
 
 --- An entry of `watches`. The function returns which reconciled objects a change of `object` concerns: a list of
 --- `"namespace/name"` or `{ namespace =, name = }`, or nothing. It is called with the object after and before the
---- change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. What a reconcile looks for by
---- name is told to its object anyway. `when`: as in a controller.
+--- change. It can read watched kinds (`ctx.get`, `ctx.list`); it cannot write or wait. It need not name those that
+--- looked for `object` by name. `when`: as in a controller.
 ---@param kind moonloop.Kind
 ---@param map fun(object: moonloop.Object, ctx: moonloop.Context): (string|moonloop.ObjectName)[]?
 ---@param when? moonloop.When which changes count; all when left out

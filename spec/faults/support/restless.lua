@@ -66,7 +66,7 @@ function modes.shared(thing, ctx)
   set_shared(ctx, thing.metadata.name)
 end
 
--- What another client changes, it changes back.
+-- It changes back each change of another client.
 function modes.back(_, ctx)
   set_shared(ctx, "restless")
 end
@@ -76,7 +76,7 @@ function modes.status_back()
   return { status = { by = "restless" } }
 end
 
--- Who waits for pods writes down how far they are: in its status, in an annotation, and in a ConfigMap.
+-- It waits for pods and writes their progress into its status, an annotation and a ConfigMap.
 function modes.progress(thing, ctx)
   local name, ready = thing.metadata.name, 0
   local pods = ctx.list(Pod, { labels = { app = name } })

@@ -56,7 +56,7 @@ function make.initial(ctx, object)
 end
 
 
--- What the server lets nobody change.
+-- The server lets nobody change such an object.
 function make.sealed(_, object)
   object.immutable = true
   return { moonloop.recreate(object) }

@@ -115,7 +115,7 @@ static int run(void (*work)(struct world *w))
     return WEXITSTATUS(status);
 }
 
-/* Whether the file was removed; it is gone after this. */
+/* Was the file removed? It is gone after this. */
 static bool is_gone(const char *path)
 {
     return unlink(path) < 0;

@@ -121,7 +121,7 @@ static void test_http_pool_keeps_connections_by_identity_and_kind(void **state)
     peer_fini(&peer);
 }
 
-/* What died of one connection may have died of all: the next request does not find out anew. */
+/* When one connection is dead, all may be: the next request does not find out anew. */
 static void test_http_pool_leaves_its_connections_when_one_is_dead(void **state)
 {
     static const struct peer_step answers[] = {{0, OK_HEAD "Content-Length: 0\r\n\r\n"}, {0}};

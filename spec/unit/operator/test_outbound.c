@@ -235,8 +235,8 @@ static void test_outbound_bounds_the_fields_of_an_answer(void **state)
     ml_buf_fini(&head);
 }
 
-/* What a server answers that is no answer, or only nearly one; each with what the script gets: a
- * status, or 0 and what the error says. */
+/* Answers that are not valid HTTP, or only just valid; each with the status that the script gets,
+ * or 0 and a part of the error. */
 static void test_outbound_answer_that_is_no_answer_is_an_error(void **state)
 {
     struct served *f = *state;

@@ -299,7 +299,7 @@ static void test_read_sets_of_many_objects_take_little_memory(void **state)
     assert_in_range(bytes, 100 * 20, 100 * 64);
 }
 
-/* What is not there, or is not its own, is looked up by name when it changes. */
+/* An object that is absent, or not the key's own, is looked up by name when it changes. */
 static void test_read_sets_of_what_was_not_found_take_some_memory(void **state)
 {
     struct world *world = *state;

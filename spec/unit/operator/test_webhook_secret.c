@@ -251,7 +251,7 @@ static void test_secret_of_somebody_else_is_left_alone(void **state)
     close_world(&w);
 }
 
-/* What the server has stored, with one key of it damaged; to free. */
+/* The stored Secret with one key of it damaged; to free. */
 static char *damaged(const char *stored, const char *key)
 {
     struct ml_str data, value;
@@ -292,7 +292,7 @@ static void test_secret_that_was_damaged_is_repaired_from_memory(void **state)
     }
 }
 
-/* A replica that starts shows nothing of it. What is sound of it stays: others show the pair that
+/* A replica that starts shows nothing of it. Its sound parts stay: others show the pair that
  * its authority signed. */
 static void test_secret_that_was_damaged_is_repaired_at_a_start(void **state)
 {

@@ -316,8 +316,8 @@ static void test_recreate_deletes_the_old_and_then_makes_the_new(void **state)
     world_close(&w);
 }
 
-/* The mark is a metatable. What the object is otherwise stays: the order of its keys, what reads as
- * empty where it is absent, and that it is marked once however often that is done. */
+/* The mark is a metatable. All else of the object stays: the order of its keys, and absent fields
+ * that read as empty. Marking it again changes nothing. */
 static void test_recreate_marks_any_object_and_nothing_else(void **state)
 {
     (void)state;

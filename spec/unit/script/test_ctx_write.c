@@ -292,7 +292,7 @@ static void test_write_options_are_checked(void **state)
     }
 }
 
-/* What ensure has set becomes a part of what is applied: then the next apply can remove it. */
+/* Fields that ensure has set become a part of the apply: then the next apply can remove them. */
 static void test_apply_joins_the_fields_of_earlier_creates(void **state)
 {
     (void)state;

@@ -307,7 +307,7 @@ static void test_reads_give_up_beyond_their_limits(void **state)
     assert_int_equal(reads_field(NULL, 0, ML_STR("x")), 0);
 }
 
-/* What was looked for by name is known of a run that gave up, too. */
+/* The names that a run looked for are known also if it gave up. */
 static void test_reads_note_what_was_looked_for(void **state)
 {
     struct world *self = *state;

@@ -215,7 +215,7 @@ static void test_each_result_leaves_nothing_behind(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* What this test is for: the measure sees what a script keeps. */
+/* The measure sees a value that a script keeps. */
 static void test_what_a_script_keeps_is_seen(void **state)
 {
     (void)state;

@@ -444,7 +444,7 @@ static void test_recorder_numbers_may_vary_behind_the_place(void **state)
     fake_reply(fake_expect(self->world.server, "POST", EVENTS), 201, "{}");
 }
 
-/* What may be over by the time that the server answers again is not kept for then. */
+/* An Event about a state that may be over when the server answers again is not kept until then. */
 static void test_recorder_passing_event_is_tried_once(void **state)
 {
     struct recorder_world *self = *state;

@@ -135,7 +135,7 @@ static void test_reflector_is_well_when_its_watch_stays_open_for_a_second(void *
     assert_heard(self, "trouble(over)");
 }
 
-/* What a server answers while it starts: each of it is over within two seconds. */
+/* Answers of a server that starts: the reflector tries again within two seconds of each. */
 static void test_reflector_is_not_delayed_by_what_a_server_answers_while_it_starts(void **state)
 {
     struct reflector_world *self = *state;

@@ -174,8 +174,8 @@ static void test_stream_after_a_gone_watch_begins_at_its_version(void **state)
     assert_stream(next_call(self), "");
 }
 
-/* The server was asked for a time in which a long list may come. What follows in it is taken over
- * by a watch of its own, which is never silent for long. */
+/* The server was asked for a time in which a long list may come. A watch of its own, which is never
+ * silent for long, takes over after the list. */
 static void test_stream_is_left_soon_after_it_was_whole(void **state)
 {
     struct reflector_world *self = *state;

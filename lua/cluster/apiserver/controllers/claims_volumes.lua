@@ -67,8 +67,8 @@ function Folders:remove(name)
 end
 
 
--- Whether a volume of a folder without a record was made here: its name is one that we gave, its claim is there and has
--- it, and its folder is one of ours and no link.
+-- Was a volume without a record made here? Its name is one that we gave, its claim exists and has it, and its folder is
+-- one of ours and no link.
 local function looks_like_ours(self, server, volume)
   local name, ref, source = volume.metadata.name, volume.spec.claimRef, volume.spec.hostPath
   if not (ref and ref.uid and source) or name ~= "pvc-" .. ref.uid or source.path:match "[^/]*$" ~= name

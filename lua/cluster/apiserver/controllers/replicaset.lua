@@ -11,8 +11,8 @@ local M = {}
 local FAILURE = "ReplicaFailure"
 
 
--- Makes pods that are missing, or deletes those that are too many. What they change brings the next look, which goes
--- on.
+-- Makes pods that are missing, or deletes those that are too many. Each change of a pod brings the next look, which
+-- goes on.
 local function scale(api, set, active)
   local missing = set.spec.replicas - #active
   for _ = 1, math.min(missing, pods.BURST_MAX) do

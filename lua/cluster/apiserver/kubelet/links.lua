@@ -46,7 +46,7 @@ local function working_folder(container, place, root)
 end
 
 
--- Where its last words will be. What is there from a run before is removed. @return string|nil path below place.base
+-- The place of its termination message; an earlier one is removed. @return string|nil path below place.base
 local function words_of(container, base, root)
   local above, name = parts_of(container.terminationMessagePath or "")
   if not name or not base:make_folder(root .. "/" .. above) then
