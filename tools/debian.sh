@@ -9,6 +9,10 @@ debian_root() {
   shift 2
   sources=$(debian_sources "$release")
   mirror=$(awk -v release="$release" '$3 == release { print $2; exit }' <<<"$sources")
+  [ -n "$mirror" ] || {
+    echo "apt of this machine has no source of Debian: add one to /etc/apt" >"$root.log"
+    return 1
+  }
   eval "$(apt-config shell proxy Acquire::http::Proxy)"
   http_proxy=${http_proxy:-$proxy} unshare --mount --propagation private debootstrap --variant=minbase "$@" "$release" \
     "$root" "$mirror" >"$root.log" 2>&1 || return 1
@@ -25,8 +29,7 @@ debian_root() {
 # debian_sources RELEASE: lines of a sources.list for that release, from this machine's own: debootstrap alone would
 # leave the release as it was published, without fixes. Other vendors' sources stay out.
 debian_sources() {
-  { debian_targets || { apt-get update -qq && debian_targets; } ||
-    printf 'deb http://deb.debian.org/debian%s main\n' ' stable' ' stable-updates' '-security stable-security'; } |
+  { debian_targets || { apt-get update -qq && debian_targets; }; } |
     sed "s/^\(deb [^ ]*\) [^ -]*/\1 $1/" | sort -u
 }
 
