@@ -218,6 +218,9 @@ describe("A reconcile that fails", function()
       local heal = world.fault(name, where)
       world.apply(fifty_works())
       world.advance "10m"
+      if name == "lost_request" then -- and is not well at once: each object fails once more
+        world.fault("internal_error", { verb = "patch", kind = ConfigMap, times = 50 })
+      end
       heal()
       world.advance "1h"
       for _, work in ipairs(world.list(Work)) do
