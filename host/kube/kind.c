@@ -163,6 +163,21 @@ bool ml_name_valid(struct ml_str name)
     return before != '.' && before != '-';
 }
 
+int ml_name_check(struct ml_str name, struct ml_err *err)
+{
+    if (ml_name_valid(name))
+        return 0;
+    if (name.len == 0)
+        return ml_err_set(err, ML_EINVALID, "is missing");
+    if (name.len > NAME_LEN_MAX)
+        return ml_err_set(err, ML_EINVALID, "has %zu bytes; a name has at most %d", name.len,
+                          NAME_LEN_MAX);
+    return ml_err_set(err, ML_EINVALID,
+                      "'" ML_STR_FMT "' is no name: it has letters, digits, '-', '.' and ':', and "
+                      "begins and ends with a letter or digit",
+                      ML_STR_ARG(name));
+}
+
 bool ml_path_is_event(const char *path)
 {
     return ml_str_starts(ml_str_of(path), "/apis/events.k8s.io/");

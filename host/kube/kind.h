@@ -52,6 +52,9 @@ struct ml_str ml_key_name(struct ml_str key);
 /* True for a valid name in a URL: a DNS-1123 subdomain of at most 253 bytes, as
  * well as ':' and upper case (RBAC names); never "", ".", ".." or a '/'. */
 bool ml_name_valid(struct ml_str name);
+/* ML_EINVALID for a name that is not valid; the message stands behind the word for it: "has 300
+ * bytes; a name has at most 253". */
+int ml_name_check(struct ml_str name, struct ml_err *err);
 
 /* Log fields that name the object of a line, with controller-runtime's keys and in its order; `key`
  * is that of the object. Include base/log.h first. */

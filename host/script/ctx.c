@@ -123,8 +123,9 @@ ML_RAISES struct ctx_kind ctx_kind_of(lua_State *L, const struct ml_gvk *gvk)
 ML_RAISES struct ml_str ctx_namespace(lua_State *L, const char *call, const struct ml_kind *kind,
                                       struct ml_str given)
 {
-    if (given.len > 0 && !ml_name_valid(given)) /* in a URL, ".." would lead elsewhere */
-        luaL_error(L, "%s: expected the name of a namespace, got one that none can have", call);
+    struct ml_err err = ML_ERR_INIT;
+    if (given.len > 0 && ml_name_check(given, &err) < 0) /* in a URL, ".." would lead elsewhere */
+        luaL_error(L, "%s: the namespace %s", call, err.message);
     if (!kind->namespaced) {
         if (given.len > 0)
             luaL_error(L, "%s: %s is cluster-scoped, it has no namespace", call, kind->kind);

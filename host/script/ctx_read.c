@@ -16,10 +16,13 @@ ML_RAISES static struct ctx_kind check_kind(lua_State *L, int index, const char 
 ML_RAISES static struct ml_str check_get_name(lua_State *L, int index)
 {
     struct ml_str name = script_str(L, index);
-    if (!name.ptr || !ml_name_valid(name))
+    struct ml_err err = ML_ERR_INIT;
+    if (!name.ptr)
         luaL_error(L, GET_CALL ": expected %s, got %s",
                    index == 2 ? "the name of an object" : "the name of a namespace",
-                   name.ptr ? "one that no object can have" : luaL_typename(L, index));
+                   luaL_typename(L, index));
+    if (ml_name_check(name, &err) < 0)
+        luaL_error(L, GET_CALL ": %s %s", index == 2 ? "the name" : "the namespace", err.message);
     return name;
 }
 

@@ -81,10 +81,24 @@ ML_RAISES static struct ml_str encode_strings(lua_State *L, struct ml_str metada
     return ctx_json_field(ml_buf_str(&script->outgoing), "metadata");
 }
 
+/* `name`: that of the metadata, or empty if it has none that is a plain text. */
+ML_RAISES static void check_name(lua_State *L, const char *call, struct ml_str metadata,
+                                 struct ml_str name)
+{
+    struct ml_err err = ML_ERR_INIT;
+    if (ml_name_check(name, &err) == 0)
+        return;
+    bool is_given = name.len == 0 && ctx_json_field(metadata, "name").len > 0;
+    bool generates = name.len == 0 && ctx_json_field(metadata, "generateName").len > 0;
+    luaL_error(L, "%s: metadata.name %s%s", call, is_given ? "is no text" : err.message,
+               generates ? "; a generateName is for ctx.ensure and ctx.create" : "");
+}
+
 ML_RAISES void ctx_check_object(lua_State *L, const char *call, struct write_target *target)
 {
     struct ml_buf *out = &script_of(L)->outgoing;
     struct ml_gvk gvk;
+    struct ml_err err = ML_ERR_INIT;
     if (!lua_istable(L, 1))
         luaL_error(L, "%s: expected an object as in a manifest, got a %s", call,
                    luaL_typename(L, 1));
@@ -100,17 +114,13 @@ ML_RAISES void ctx_check_object(lua_State *L, const char *call, struct write_tar
         metadata = encode_strings(L, metadata);
     *target = (struct write_target){.call = call, .kind = found, .metadata = metadata};
     target->name = ctx_plain_field(metadata, "name");
-    if (!ml_name_valid(target->name))
-        luaL_error(L, "%s: the object needs a metadata.name that a URL can have%s", call,
-                   ctx_json_field(metadata, "generateName").len > 0
-                       ? "; a generateName is for ctx.ensure and ctx.create"
-                       : "");
+    check_name(L, call, metadata, target->name);
     struct ml_str ns = ctx_plain_field(metadata, "namespace"),
                   raw = ctx_json_field(metadata, "namespace");
     /* "" and null mean that the host chooses the namespace, as for kubectl. */
     bool has_ns = raw.len > 0 && !ml_str_is(raw, "\"\"") && !ml_str_is(raw, "null");
-    if (has_ns && !ml_name_valid(ns))
-        luaL_error(L, "%s: metadata.namespace is no name", call);
+    if (has_ns && ml_name_check(ns, &err) < 0)
+        luaL_error(L, "%s: metadata.namespace %s", call, err.message);
     target->ns = ctx_namespace(L, call, target->kind.kind, ns);
     ctx_write_key(target->ns, target->name, target->key);
     target->uid = ctx_plain_field(metadata, "uid");

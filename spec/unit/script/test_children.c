@@ -407,8 +407,7 @@ static void test_lists_that_are_none_are_refused_before_any_write(void **state)
          "children[2]: expected an object as in a manifest, got a number"},
         {"local c = named 'a' c.metadata.name = nil c.metadata.generateName = 'a-'\n"
          "return { children = { named 'b', c } }",
-         "children[2]: the object needs a metadata.name that a URL can have; a generateName is for "
-         "ctx.ensure and ctx.create"},
+         "children[2]: metadata.name is missing; a generateName is for ctx.ensure and ctx.create"},
         {"return { children = { named 'a', { apiVersion = 'v1', kind = 'Secret',\n"
          "metadata = { name = 's' } } } }",
          "children[2]: Secret is not in owns; children are of the kinds in owns"},
@@ -553,8 +552,7 @@ static void test_generated_name_is_not_for_apply(void **state)
                "ctx.apply { apiVersion = 'v1', kind = 'Pod', metadata = { generateName = 'x' } }",
                NULL);
     assert_null(world_start(&w, &told));
-    expect_error(&told, "ctx.apply(object [, { adopt = }]): the object needs a metadata.name that "
-                        "a URL can have; a "
+    expect_error(&told, "ctx.apply(object [, { adopt = }]): metadata.name is missing; a "
                         "generateName is for ctx.ensure and ctx.create");
     world_close(&w);
 }
