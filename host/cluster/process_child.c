@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#include "base/base.h"
 
 /* Closes the host's descriptors, or its peers would not see them closed when it ends. */
 static void close_inherited_fds(int socket)
@@ -18,10 +21,22 @@ static void close_inherited_fds(int socket)
     close_range((unsigned)socket + 1, ~0U, 0);
 }
 
-/* Wipes the host's environment: what the warden forks can be read in a container, by an init's
- * /proc/1/environ. */
+/* Wipes the host's environment as the kernel shows it: a container can read that of its init in
+ * /proc/1/environ. It has also variables that were set anew or removed since, which `environ` does
+ * not. proc(5): env_start and env_end are the fields 50 and 51. */
 static void wipe_inherited_environment(void)
 {
+    char stat[1024];
+    unsigned long start = 0, end = 0;
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, stat, sizeof stat - 1) : 0;
+    ml_close_fd(&fd);
+    stat[ML_MAX(len, 0)] = '\0';
+    const char *at = strrchr(stat, ')'); /* ends field 2, which may have spaces */
+    for (int field = 2; at && field < 50; field++)
+        at = strchr(at + 1, ' ');
+    if (at && sscanf(at, " %lu %lu", &start, &end) == 2 && end > start)
+        memset((char *)start, 0, end - start); /* of our own stack */
     for (char **variable = environ; variable && *variable; variable++)
         memset(*variable, 0, strlen(*variable));
     environ = NULL;
