@@ -7,7 +7,9 @@
 local cel = require "cluster.cel"
 local cel_types = require "cluster.apiserver.openapi.cel_types"
 local expressions = require "cluster.apiserver.admission.expressions"
+local host = require "cluster.host"
 local matched_kinds = require "cluster.apiserver.admission.policies.matched_kinds"
+local store = require "cluster.apiserver.store"
 
 local M = {}
 
@@ -15,6 +17,9 @@ local NONE = {}
 
 -- Bytes of expressions that are checked, each counted once for each kind; and of the warnings.
 local CHECKED_MAX, WARNINGS_MAX = 1024 * 1024, 1024 * 1024
+
+-- Bytes that the rest of a policy takes: with the warnings it must not be larger than what is stored.
+local OTHER_FIELDS = 32 * 1024
 
 -- Types are told apart by their names.
 local last_number = 100000000
@@ -73,7 +78,7 @@ function Run:check(text, path)
   end
   local warning = table.concat(texts, "\n")
   self.size = self.size + #warning
-  if texts[1] and self.size <= WARNINGS_MAX then
+  if texts[1] and self.size <= self.room then
     table.insert(self.warnings, { fieldRef = path, warning = warning })
   end
 end
@@ -82,7 +87,8 @@ end
 --- @param spec table of a policy
 --- @return table list of { fieldRef, warning }; it may be empty
 function M.check(spec, registry)
-  local run = setmetatable({ spec = spec, checked = 0, size = 0, warnings = {} }, Run)
+  local room = math.min(WARNINGS_MAX, store.SIZE_MAX - #host.json.encode(spec) - OTHER_FIELDS)
+  local run = setmetatable({ spec = spec, checked = 0, size = 0, room = room, warnings = {} }, Run)
   local kinds = matched_kinds.of(spec, registry)
   run.kinds = run:environments(kinds, #kinds > 0 and params_type(spec, registry) or nil)
   for i, validation in ipairs(spec.validations or NONE) do
