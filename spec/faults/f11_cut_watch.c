@@ -1,11 +1,15 @@
 /* F11: a watch that is cut, at every byte of a stream that was recorded from an API server: within
  * a line, within a character, between lines. What was whole counts, the rest is discarded, and the
- * watch is resumed behind the last whole event; nothing is told twice, and nothing is lost. */
+ * watch is resumed behind the last whole event, or a list follows where the newest object cannot
+ * show that the server's history is still the same; nothing is told twice, and nothing is lost. */
 #include "state_informers.h"
 
+#include "codec/json.h"
 #include "codec/json_stream.h"
 #include "state/watch_event.h"
 #include "tried.h"
+
+#include <stdio.h>
 
 #define STREAM SOURCE_DIR "/spec/faults/recorded/watch.jsonl"
 #define START  1 /* version of the list before the stream */
@@ -15,6 +19,9 @@ static const struct ml_kind configmaps = {"v1", "", "v1", "ConfigMap", "configma
 struct line {
     size_t start, end; /* the newline is in it */
     int version;
+    enum watch_event_type type;
+    struct ml_str object; /* in the stream */
+    char name[64];
 };
 
 struct cut_world {
@@ -61,7 +68,11 @@ static void read_stream(struct cut_world *self)
         struct ml_str text = {self->stream.ptr + line->start, line->end - line->start - 1};
         assert_int_equal(watch_event_parse(text, &event, &err), 0);
         ML_AUTO_FREE char *version = watch_event_version(event.object);
+        ML_AUTO_FREE char *name = ml_json_find_string(event.object, "metadata", "name", NULL);
         line->version = atoi(version);
+        line->type = event.type;
+        line->object = event.object;
+        snprintf(line->name, sizeof line->name, "%s", name ? name : "");
         assert_true(self->line_count < ML_COUNT(self->lines));
     }
 }
@@ -114,17 +125,67 @@ static void feed(struct cut_world *self, struct fake_call *watch, size_t from, s
     assert_true(fake_piece_bytes(watch, (struct ml_str){self->stream.ptr + from, to - from}));
 }
 
-/* The connection is lost; returns the watch that follows, at `version` and without a list. The
- * watch has lasted, and the next begins with a bookmark, so that no pause and no list is due. */
-static struct fake_call *cut(struct cut_world *self, struct fake_call *watch, int version)
+/* The object of this name after the first `whole` lines; NULL: there is none. */
+static const struct line *find_object(const struct cut_world *self, size_t whole, const char *name)
+{
+    for (size_t i = whole; i-- > 0;)
+        if (self->lines[i].type != WATCH_BOOKMARK && strcmp(self->lines[i].name, name) == 0)
+            return self->lines[i].type == WATCH_DELETED ? NULL : &self->lines[i];
+    return NULL;
+}
+
+/* Answers a list as the server would after the first `whole` lines. `name`: of the one object that
+ * is asked for; NULL: all. */
+static void answer_list(const struct cut_world *self, struct fake_call *call, size_t whole,
+                        int version, const char *name)
+{
+    ML_AUTO(ml_buf_fini) struct ml_buf body = ML_BUF_INIT;
+    ml_buf_printf(&body,
+                  "{\"kind\":\"ConfigMapList\",\"metadata\":{\"resourceVersion\":\"%d\"},"
+                  "\"items\":[",
+                  version);
+    const char *comma = "";
+    for (size_t i = 0; i < whole; i++) {
+        const struct line *line = &self->lines[i];
+        if (find_object(self, whole, line->name) != line || (name && strcmp(name, line->name) != 0))
+            continue;
+        ml_buf_printf(&body, "%s" ML_STR_FMT, comma, ML_STR_ARG(line->object));
+        comma = ",";
+    }
+    ml_buf_puts(&body, "]}");
+    fake_reply(call, 200, ml_buf_cstr(&body));
+}
+
+/* Sends the changes behind `begin` again, as a server does: the watch may be resumed at the newest
+ * object, and deletions came after that. */
+static void send_again(struct cut_world *self, struct fake_call *watch, size_t whole, int begin)
+{
+    for (size_t i = 0; i < whole; i++)
+        if (self->lines[i].type != WATCH_BOOKMARK && self->lines[i].version > begin)
+            feed(self, watch, self->lines[i].start, self->lines[i].end);
+}
+
+/* The connection is lost after the first `whole` lines; returns the watch that follows. First the
+ * newest object is asked for. Behind that the watch is resumed; else a list follows. The watch has
+ * lasted, and the next begins with a bookmark, so that no pause is due. */
+static struct fake_call *cut(struct cut_world *self, struct fake_call *watch, size_t whole,
+                             int version)
 {
     advance(&self->all.world, 1000);
     fake_fail(watch, ML_ENETWORK, "cut");
     ml_loop_poll(self->all.world.loop);
     struct fake_call *next = fake_next(self->all.world.server);
-    assert_true(has_query(next, "watch"));
-    assert_int_equal(atoi(query_of(next, "resourceVersion")), version);
+    for (int lists = 0; !has_query(next, "watch"); lists++) {
+        assert_true(lists < 2);
+        const char *name = strstr(query_of(next, "fieldSelector"), "metadata.name%3D");
+        answer_list(self, next, whole, version, name ? name + strlen("metadata.name%3D") : NULL);
+        ml_loop_poll(self->all.world.loop);
+        next = fake_next(self->all.world.server);
+    }
+    int begin = atoi(query_of(next, "resourceVersion"));
+    assert_in_range(begin, START, version);
     fake_head(next, 200);
+    send_again(self, next, whole, begin);
     send_bookmark(next, version);
     return next;
 }
@@ -164,7 +225,7 @@ static void test_watch_cut_at_every_byte_is_resumed_behind_the_last_event(void *
             size_t told = self->told;
             feed(self, watch, line->start, at);
             assert_int_equal(self->told, told);
-            watch = cut(self, watch, version);
+            watch = cut(self, watch, i, version);
         }
         feed(self, watch, line->start, line->end);
         version = ML_MAX(version, line->version);
@@ -190,7 +251,7 @@ static void test_watch_cut_far_into_its_stream_loses_nothing(void **state)
         for (; whole < self->line_count && self->lines[whole].end <= at; whole++)
             version = ML_MAX(version, self->lines[whole].version);
         feed(self, watch, 0, at);
-        watch = cut(self, watch, version);
+        watch = cut(self, watch, whole, version);
         if (whole < self->line_count)
             feed(self, watch, self->lines[whole].start, self->stream.len);
         if (at == self->stream.len) {
