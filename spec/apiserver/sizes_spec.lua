@@ -8,6 +8,7 @@ local CONFIGMAPS = testserver.CONFIGMAPS
 local THINGS = "/apis/e.com/v1/namespaces/default/things"
 local MIB = 1024 * 1024
 local TOO_LARGE = "etcdserver: request is too large"
+local WIDE = 70000 -- keys: more than all members of an object on the stack of Lua at once
 local ANY = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true }
 
 
@@ -103,13 +104,10 @@ describe("An object that is wide or deep", function()
   end
 
   local bodies = {
-    ["100,000 keys of data"] = { data = wide(100000) },
-    ["70,000 keys of data"] = { data = wide(70000) },
-    ["100,000 labels"] = { metadata = { labels = wide(100000, "v") } },
-    ["100,000 unknown fields"] = wide(100000),
-    ["a wide spec"] = { spec = { x = wide(100000) } },
-    ["a wide spec in a wide spec"] = { spec = { x = { a = wide(60000), b = wide(60000) } } },
-    ["a status"] = { status = wide(100000) },
+    ["keys of data"] = { data = wide(WIDE) },
+    ["labels"] = { metadata = { labels = wide(WIDE, "v") } },
+    ["unknown fields"] = wide(WIDE),
+    ["a wide spec in a wide spec"] = { spec = { x = { a = wide(10), b = wide(WIDE) } } },
   }
   for what, fields in pairs(bodies) do
     it("is stored or refused: " .. what, function()

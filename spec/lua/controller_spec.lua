@@ -46,7 +46,7 @@ describe("moonloop.controller", function()
     local cases = {
       { "own = {}", "unknown field 'own'; did you mean 'owns'%?" },
       { "reconcle = 1", "did you mean 'reconcile'%?" },
-      { "zzz = 1", "the fields are name, reconciles" },
+      { "zzz = 1", "the fields are name, formerly, reconciles" },
       { "name = 'No'", "name: 'No' is no DNS label" },
       { "name = ('x'):rep(64)", "is no DNS label" },
       { "owns = Pod", "owns: expected a list of kinds, got the kind v1/Pod" },
