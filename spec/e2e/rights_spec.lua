@@ -42,6 +42,9 @@ local PLAYED = {
     is_done = function(at)
       return at.status.phase == "DONE"
     end,
+    odd = function(number) -- an Event whose text changes
+      return { schedule = "at " .. number, command = "true" }
+    end,
   },
   {
     controller = "rediscluster", kind = "RedisCluster", version = "cache.example.com/v1", plural = "redisclusters",
@@ -279,6 +282,24 @@ function Trial:begin(rule)
 end
 
 
+-- Edits an object that is wrong, each time with another number, until the Event about it is patched: after ten seconds.
+function Trial:play_odd()
+  local server, path, number, edited = self.server, self.object .. "-odd", 1, wait.now()
+  local odd = object_of(self.played, ("played-%d-odd"):format(self.count))
+  odd.spec = self.played.odd(number)
+  server:must("POST", self.path, odd)
+  wait.till("the text of an Event to be patched, or a refusal", 30, function()
+    if wait.now() - edited >= 1 then
+      number, edited = number + 1, wait.now()
+      server:must("PATCH", path, { spec = self.played.odd(number) }, { type = "application/merge-patch+json" })
+    end
+    return self:has_asked(("/api/v1/namespaces/%s/events/"):format(self.played.controller)) or self:is_refused(),
+      self.operator:stderr()
+  end)
+  server:must("DELETE", path)
+end
+
+
 --- Has the operator done its work, from its start to the object's end, without being refused anything? Puts the rule
 --- back.
 function Trial:worked(rule)
@@ -290,6 +311,9 @@ function Trial:worked(rule)
     is_done = is_done and self:has_asked(played.asks or "")
     return is_done or self:is_refused(), self.operator:stderr()
   end)
+  if played.odd and (not rule or rule.resources == "events") then
+    self:play_odd()
+  end
   server:ask("DELETE", self.object)
   wait.till("the object to go, or a refusal", 10, function()
     return not server:get(self.object) or self:is_refused(), self.operator:stderr()
