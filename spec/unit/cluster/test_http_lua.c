@@ -7,7 +7,8 @@
 struct fixture {
     struct served served; /* the webhooks' server */
     struct ml_trusted *trusted;
-    int dones; /* how often Lua said so */
+    struct ml_clock_fake clock; /* of Lua. It stands: all that is deferred runs in one turn */
+    int dones;                  /* how often Lua said so */
     int failures;
     char failure[1024];
 };
@@ -43,8 +44,11 @@ static int set_up(void **state)
     net_init(net);
     ml_timer_init(&fixture->served.ticker, net->loop, served_tick, &fixture->served);
     served_open(&fixture->served, false, &(struct ml_http_limits){0});
-    fixture->trusted = ml_trusted_new(&(struct ml_trusted_options){
-        .loop = net->loop, .clock = ml_clock_real(), .failed = on_failed, .context = fixture});
+    ml_clock_fake_init(&fixture->clock, 0);
+    fixture->trusted = ml_trusted_new(&(struct ml_trusted_options){.loop = net->loop,
+                                                                   .clock = &fixture->clock.clock,
+                                                                   .failed = on_failed,
+                                                                   .context = fixture});
     ml_trusted_add_http(fixture->trusted, &(struct ml_http_library){.http = net->client});
     ml_trusted_define(fixture->trusted, "unit", "done", done, fixture);
     char text[2048];
