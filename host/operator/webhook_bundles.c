@@ -27,6 +27,8 @@ struct ml_webhook_bundles {
     size_t place_count, at;
     int64_t round_ns; /* monotonic: when the last round began */
     bool again;       /* a place has changed since */
+    bool is_writing;  /* the call under way is a write */
+    bool begins_anew; /* when that has its answer */
     bool is_incomplete;
     struct ml_client_call *call;
     struct ml_timer round;
@@ -102,7 +104,9 @@ static void read_place(struct ml_webhook_bundles *self);
 
 static void next_place(struct ml_webhook_bundles *self)
 {
-    if (++self->at < self->place_count)
+    if (self->begins_anew)
+        ml_timer_start(&self->round, 0);
+    else if (++self->at < self->place_count)
         read_place(self);
     else
         ml_timer_start(&self->round, self->again           ? CHANGED_NS
@@ -134,6 +138,7 @@ static void on_written(void *context, struct ml_str body, const struct ml_err *e
     const struct place *place = current_place(self);
     (void)body;
     self->call = NULL;
+    self->is_writing = false;
     if (err) {
         fail_place(self, err);
         return;
@@ -240,6 +245,7 @@ static void use_place(struct ml_webhook_bundles *self, struct ml_str object)
         .field_manager = "moonloop",
         .body = ml_buf_str(&patch),
     };
+    self->is_writing = true;
     self->call = ml_client_send(self->opts.client, &request, on_written, self);
 }
 
@@ -268,7 +274,7 @@ static void on_round(void *context)
     size_t before_count = self->place_count;
     memcpy(before, self->places, before_count * sizeof *before);
     self->place_count = self->at = 0;
-    self->is_incomplete = self->again = false;
+    self->is_incomplete = self->again = self->begins_anew = false;
     self->round_ns = ml_clock_monotonic(ml_loop_clock(self->opts.loop));
     if (self->bundle && self->opts.may_write(self->opts.context))
         self->opts.scripts(self->opts.context, add_places, self);
@@ -317,7 +323,11 @@ void ml_webhook_bundles_set(struct ml_webhook_bundles *self, const char *ca_pem)
 
 void ml_webhook_bundles_again(struct ml_webhook_bundles *self)
 {
+    if (self->is_writing) { /* cancelled, it may be done all the same, and nobody told */
+        self->begins_anew = true;
+        return;
+    }
     if (self->call)
-        ml_client_cancel(ml_take(&self->call)); /* begins again: what was sent is looked at anew */
+        ml_client_cancel(ml_take(&self->call));
     ml_timer_start(&self->round, 0);
 }

@@ -130,7 +130,14 @@ static void test_bundles_are_written_again_when_they_were_changed(void **state)
     world_answer(&b.w, next(&b, "GET", MUTATING), 200,
                  "{\"metadata\":{\"resourceVersion\":\"7\"},\"webhooks\":[" HOOK(
                      "default.at.moonloop.dev", "") "]}");
-    assert_non_null(strstr(next(&b, "PATCH", MUTATING)->body, "\"caBundle\":\"UEVNClBFTQo=\""));
+    struct fake_call *write = next(&b, "PATCH", MUTATING);
+    assert_non_null(strstr(write->body, "\"caBundle\":\"UEVNClBFTQo=\""));
+    ml_webhook_bundles_set(b.bundles, CA); /* a write has its answer first */
+    world_answer(&b.w, write, 200, "{}");
+    world_answer(&b.w, next(&b, "GET", MUTATING), 200,
+                 "{\"metadata\":{\"resourceVersion\":\"8\"},\"webhooks\":[" HOOK(
+                     "default.at.moonloop.dev", "") "]}");
+    assert_non_null(strstr(next(&b, "PATCH", MUTATING)->body, "\"caBundle\":\"UEVNCg==\""));
     close_bundles(&b);
 }
 
