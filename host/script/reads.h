@@ -6,7 +6,7 @@
  * node 0 (not recorded), and returns 0 then. None raises or enters Lua. After too many reads, or
  * reads_give_up, all of them do nothing: every change wakes the key.
  *
- * What a run looks for by name is noted all the same: who creates or deletes that object calls it.
+ * Names that a run looks for are noted all the same: a new or deleted object calls the key.
  *
  * A recorder ends with its run, but the script may keep a table of the run. So code that holds a
  * node for longer than one call also keeps the number of its recorder, and gets the recorder with
