@@ -74,6 +74,20 @@ end
 local KUBECTL = os.getenv "KUBECTL" or "kubectl"
 local audited = audit.available and it or pending
 
+-- The requests of an account that a missing right refused. Other specs' namespaces go while this one runs, with objects
+-- that the operator works on: a creation in one is a 403 as well, whatever rights there are.
+local function requests_without_right(mark, account)
+  local refused = {}
+  for _, event in ipairs(audit.since(mark, { code = 403 })) do
+    local message = event.responseStatus.message or ""
+    if event.user.username:find(account, 1, true) and not message:find("because it is being terminated", 1, true) then
+      refused[#refused + 1] = ("%s %s"):format(event.verb, event.requestURI)
+    end
+  end
+  return refused
+end
+
+
 -- The scripts of the repository, as a ConfigMap has them.
 local function scripts()
   local files = {}
@@ -174,13 +188,7 @@ describe("The roles that moonloop rbac prints", function()
     cluster.till_event(ns, "ConfigMap", "scripts", "ScriptRefused")
     operator:stop()
     assert.equal(0, operator:exit_code())
-    local refused = {}
-    for _, event in ipairs(audit.since(mark, { code = 403 })) do
-      if event.user.username:find(account, 1, true) then
-        refused[#refused + 1] = ("%s %s"):format(event.verb, event.requestURI)
-      end
-    end
-    assert.same({}, refused)
+    assert.same({}, requests_without_right(mark, account))
   end)
 end)
 
