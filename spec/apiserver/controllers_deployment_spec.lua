@@ -1,6 +1,7 @@
 -- Deployments with the other controllers and pods that run nothing: roll-outs in frozen time.
 local controllers = require "cluster.apiserver.controllers"
 local fake = require "cluster.apiserver.kubelet.fake"
+local host = require "cluster.host"
 local kubelet = require "cluster.apiserver.kubelet"
 local testserver = require "testserver"
 
@@ -109,6 +110,22 @@ describe("A Deployment", function()
       cluster:pass(5)
       assert.same({ replicas, replicas }, { pods_of(cluster) })
     end
+  end)
+
+  it("makes a ReplicaSet with its replicas: a reader never sees a set of 0 that is scaled next", function()
+    local born = {}
+    cluster.server.store:subscribe(function(event)
+      if event.type == "ADDED" and event.id == "replicasets.apps" then
+        born[#born + 1] = cluster:must("GET", SETS .. "/" .. event.entry.name).spec.replicas
+      end
+    end)
+    make { strategy = { rollingUpdate = { maxSurge = 1, maxUnavailable = 0 } } }
+    change(image "busybox:2")
+    cluster:pass(20)
+    change { spec = { strategy = { type = "Recreate", rollingUpdate = host.json.null } } }
+    change(image "busybox:3")
+    cluster:pass(20)
+    assert.same({ 4, 1, 4 }, born)
   end)
 
   it("tells of each change of scale", function()

@@ -87,7 +87,7 @@ local function new_set(deployment, revision)
       annotations = annotations_for(deployment, revision),
     },
     spec = {
-      replicas = 0,
+      replicas = 0, -- until it is known how many there may be
       minReadySeconds = deployment.spec.minReadySeconds,
       selector = selector,
       template = template,
@@ -96,26 +96,40 @@ local function new_set(deployment, revision)
 end
 
 
+local function tell_scaling(api, deployment, set, before, replicas)
+  if before ~= replicas then
+    api.event(deployment, "Normal", "ScalingReplicaSet", ("Scaled %s replica set %s from %d to %d"):format(
+      before < replicas and "up" or "down", set.metadata.name, before, replicas))
+  end
+end
+
+
 -- Gives a set its number of replicas. @return table the set as it is then
 local function scale(api, deployment, set, replicas)
   local before = set.spec.replicas
   local annotations = annotations_for(deployment, revision_of(set))
   local changed = api.patch(set, { metadata = { annotations = annotations }, spec = { replicas = replicas } })
-  if before ~= replicas then
-    api.event(deployment, "Normal", "ScalingReplicaSet", ("Scaled %s replica set %s from %d to %d"):format(
-      before < replicas and "up" or "down", set.metadata.name, before, replicas))
-  end
+  tell_scaling(api, deployment, set, before, replicas)
   return changed
 end
 
 
+-- Makes the set of the current template, with its number of replicas from the start: others may read it at once.
+local function create_newest(api, deployment, old, highest)
+  local set = new_set(deployment, highest + 1)
+  set.spec.replicas = rolling.newest_replicas(deployment, set, old)
+  local newest = api.create(set, deployment)
+  newest.apiVersion, newest.kind = "apps/v1", "ReplicaSet"
+  deployment_status.note(deployment, "NewReplicaSetCreated", ("Created new replica set %q"):format(newest.metadata.name))
+  tell_scaling(api, deployment, newest, 0, newest.spec.replicas)
+  return newest
+end
+
+
 -- The newest set, made when it is not there, with its revision and that of the deployment kept.
-local function ensure_newest(api, deployment, newest, highest)
+local function ensure_newest(api, deployment, newest, old, highest)
   if not newest then
-    newest = api.create(new_set(deployment, highest + 1), deployment)
-    newest.apiVersion, newest.kind = "apps/v1", "ReplicaSet"
-    deployment_status.note(deployment, "NewReplicaSetCreated",
-      ("Created new replica set %q"):format(newest.metadata.name))
+    newest = create_newest(api, deployment, old, highest)
   elseif revision_of(newest) <= highest then
     local annotations = annotations_for(deployment, highest + 1)
     newest = api.patch(newest, { metadata = { annotations = annotations } })
@@ -143,7 +157,7 @@ local function recreate(api, deployment, newest, old, highest)
   if waits then
     return newest
   end
-  newest = ensure_newest(api, deployment, newest, highest)
+  newest = ensure_newest(api, deployment, newest, old, highest)
   if newest.spec.replicas ~= deployment.spec.replicas then
     newest = scale(api, deployment, newest, deployment.spec.replicas)
   end
@@ -152,7 +166,7 @@ end
 
 
 local function roll(api, deployment, newest, old, highest)
-  newest = ensure_newest(api, deployment, newest, highest)
+  newest = ensure_newest(api, deployment, newest, old, highest)
   local wanted = rolling.newest_replicas(deployment, newest, old)
   if wanted ~= newest.spec.replicas then
     return scale(api, deployment, newest, wanted)
