@@ -90,8 +90,8 @@ static void reflector_end_trouble(struct ml_reflector *self)
 /* Ends that the next step repairs at once, and that need not be reported. */
 static bool reflector_end_is_quiet(enum reflector_end how)
 {
-    return how == WATCH_ENDED || how == WATCH_HASTY || how == WATCH_GONE || how == LIST_GONE ||
-           how == LIST_PAGE_GONE || how == STREAM_REFUSED;
+    return how == WATCH_ENDED || how == WATCH_HASTY || how == WATCH_YOUNG || how == WATCH_GONE ||
+           how == LIST_GONE || how == LIST_PAGE_GONE || how == STREAM_REFUSED;
 }
 
 static bool reflector_lists_by_stream(const struct ml_reflector *self)
@@ -450,7 +450,7 @@ static enum reflector_end watch_classify_end(struct ml_reflector *self, const st
     if (self->events > 0)
         return self->flapping > FLAPPING_MAX ? WATCH_HASTY : WATCH_ENDED;
     if (brief)
-        return WATCH_SHORT;
+        return self->flapping > 1 ? WATCH_SHORT : WATCH_YOUNG;
     int64_t limit_ns = self->bookmarks ? NO_BOOKMARK_NS : SILENCE_NS;
     return now_ns - self->heard_ns < limit_ns ? WATCH_ENDED : WATCH_SILENT;
 }

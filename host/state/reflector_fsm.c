@@ -58,6 +58,8 @@ static struct reflector_step step_after_stream(const struct reflector_step *last
         return last->any_version ? step_after_wait(again) : again;
     if (end == LIST_BEHIND)
         return step_after_wait(again);
+    if (end == WATCH_YOUNG)
+        return *last;
     if (end == WATCH_THROTTLED || end == WATCH_ENDED || end == WATCH_HASTY || end == WATCH_SHORT)
         return step_after_wait(*last);
     return list_step(last->any_version, false);
@@ -79,7 +81,7 @@ static struct reflector_step step_after_watch(enum reflector_end end, bool strea
 {
     if (end == WATCH_ENDED)
         return watch;
-    if (end == WATCH_SILENT)
+    if (end == WATCH_SILENT || end == WATCH_YOUNG)
         return list_step(false, streams);
     if (end ==
         WATCH_DOUBTED) /* an older version must not be asked for: it may be another history */

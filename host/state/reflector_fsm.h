@@ -18,7 +18,9 @@
     X(STREAM_REFUSED, "stream_refused") /* the server does no streaming lists of this resource */  \
     X(WATCH_ENDED, "ended")             /* normally: time-out, cut, idle */                        \
     X(WATCH_HASTY, "flapping")          /* the same within a second, as several before it */       \
-    X(WATCH_SHORT, "short")   /* within a second and without an event: something is wrong */       \
+    X(WATCH_YOUNG, "young")   /* within a second and without an event, as the first: a change of   \
+                                 a CRD ends each watch of its kind, however young */               \
+    X(WATCH_SHORT, "short")   /* the same once more: something is wrong */                         \
     X(WATCH_SILENT, "silent") /* for long not even a bookmark came: a server that was restored to  \
                                  an earlier state says nothing to a version it has not reached */  \
     X(WATCH_DOUBTED, "doubted") /* before a watch is resumed: the server may have been restored */ \

@@ -43,7 +43,6 @@ static void test_reflector_waits_while_the_server_is_behind(void **state)
 {
     struct reflector_world *self = *state;
     fake_end(till_watching(self));
-    expect_backoff(self);
     fake_refuse(expect_list(self, "5"), 410, "Expired", "old");
     reply_list(expect_list(self, ""), 4, "", pod("b", "ub", 4));
     assert_heard(self, "listing trouble(Unavailable)");
@@ -58,7 +57,6 @@ static void test_reflector_takes_a_restored_server_for_a_new_epoch(void **state)
 {
     struct reflector_world *self = *state;
     fake_end(till_watching(self));
-    expect_backoff(self);
     fake_refuse(expect_list(self, "5"), 410, "Expired", "old");
     reply_list(expect_list(self, ""), 2, "", "");
     advance(&self->world, 60000);
@@ -203,7 +201,6 @@ static void test_reflector_asks_for_nothing_older_than_known(void **state)
 {
     struct reflector_world *self = *state;
     fake_end(till_watching(self));
-    expect_backoff(self);
     struct fake_call *list = expect_list(self, "5");
     assert_string_equal(query_of(list, "resourceVersionMatch"), "NotOlderThan");
     assert_false(has_query(list, "limit")); /* it would ask for exactly that version */

@@ -46,6 +46,7 @@ static void test_reflector_fsm_decides_row_by_row(void **state)
         {WATCH, WATCH_ENDED, WATCH, false},
         {WATCH, WATCH_SILENT, LIST_LAST, false},
         {WATCH, WATCH_THROTTLED, WATCH, true},
+        {WATCH, WATCH_YOUNG, LIST_LAST, false},
         {WATCH, WATCH_SHORT, LIST_LAST, true},
         {WATCH, WATCH_GONE, LIST_LAST, true},
         {WATCH, WATCH_FAILED, LIST_LAST, true},
@@ -73,6 +74,7 @@ static void test_reflector_fsm_streams_row_by_row(void **state)
     } rows[] = {
         {STREAM_ANY, LIST_COMPLETE, WATCH, false},
         {STREAM_ANY, WATCH_ENDED, STREAM_ANY, true}, /* before it was whole: anew */
+        {STREAM_LAST, WATCH_YOUNG, STREAM_LAST, false},
         {STREAM_LAST, WATCH_SHORT, STREAM_LAST, true},
         {STREAM_LAST, WATCH_THROTTLED, STREAM_LAST, true},
         {STREAM_LAST, WATCH_GONE, STREAM_ANY, false}, /* once at any version, at once */

@@ -123,7 +123,6 @@ static void test_reflector_poisoned_item_keeps_its_last_good_version(void **stat
 {
     struct reflector_world *self = *state;
     fake_end(till_watching(self));
-    expect_backoff(self);
     fake_refuse(expect_list(self, "5"), 410, "Expired", "old");
     ML_AUTO_FREE char *items = ml_asprintf(
         "{\"metadata\":{\"namespace\":\"default\",\"name\":\"a\"},\"x\":\"\xff\"},%s",
@@ -228,7 +227,6 @@ static void test_reflector_status_instead_of_a_list_counts_as_its_error(void **s
     static const char forbidden[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":"
                                     "\"Failure\",\"reason\":\"Forbidden\",\"code\":403}";
     fake_end(till_watching(self));
-    expect_backoff(self);
     fake_reply(expect_list(self, "5"), 200, expired);
     fake_reply(expect_list(self, ""), 200, forbidden);
     assert_heard(self, "listing trouble(Forbidden)");
