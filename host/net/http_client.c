@@ -190,6 +190,7 @@ struct ml_http_call {
     struct ml_http_deadlines deadlines;
     int64_t total_due; /* monotonic ns; INT64_MAX: none */
     struct ml_timer timer;
+    bool unclean;          /* its connection had bytes that nobody asked for: it gets another one */
     bool paused;           /* by its owner */
     bool held;             /* by libcurl, which keeps a piece */
     struct ml_task resume; /* lets libcurl go on */
@@ -356,10 +357,13 @@ static int on_call_connected(void *context, char *peer_ip, char *local_ip, int p
 {
     struct ml_http_call *call = context;
     struct ml_err err = ML_ERR_INIT;
-    (void)peer_ip, (void)local_ip, (void)peer_port, (void)local_port;
+    (void)peer_ip, (void)local_ip, (void)peer_port;
     if (call->phase == CALL_CANCELED)
         return CURL_PREREQFUNC_ABORT;
     if (call->phase != CALL_CONNECTING && call->writes && call_refuse_resend(call) < 0)
+        return CURL_PREREQFUNC_ABORT;
+    call->unclean = ml_http_pool_connection_is_unclean(call->pool, call->easy, local_port);
+    if (call->unclean)
         return CURL_PREREQFUNC_ABORT;
     if (call->may_send && call->may_send(call->context, &err) < 0) {
         *call_err(call) = err;
@@ -443,12 +447,26 @@ static void call_set_failure(struct ml_http_call *call, CURLcode code, struct ml
         ml_http_error_set(err, &failure);
 }
 
+/* Nothing of the request has been sent. libcurl has closed the connection. */
+static void call_connect_anew(struct ml_http_call *call)
+{
+    call->unclean = false;
+    curl_multi_remove_handle(call->pool->multi, call->easy);
+    curl_easy_setopt(call->easy, CURLOPT_FRESH_CONNECT, 1L);
+    CURLMcode code = curl_multi_add_handle(call->pool->multi, call->easy);
+    ml_assert(code == CURLM_OK);
+}
+
 static void on_transfer_ended(CURL *easy, CURLcode code)
 {
     struct ml_http_call *call = NULL;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call);
     if (call->phase == CALL_CANCELED) {
         call_free(call);
+        return;
+    }
+    if (call->unclean) {
+        call_connect_anew(call);
         return;
     }
     if (code != CURLE_OK && !call->err)
@@ -567,6 +585,7 @@ static void call_set_callbacks(struct ml_http_call *call)
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket_wanted);
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, call);
     }
+    ml_http_pool_follow_sockets(call->pool, easy);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->detail);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, call->client->user_agent);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
+#include "net/tcp.h"
 
 #define LINGER_MS INT64_C(2000) /* for a refused client to stop sending and read why */
 /* The kernel's send buffer for a client. Left alone, the kernel accepts up to 4 MiB before we
@@ -563,6 +564,7 @@ bool http_connection_adopt(struct http_connection *connection)
      * there would stay there until more comes. */
     bufferevent_setwatermark(connection->bev, EV_READ, 0, arrived_max(all) + AHEAD_BYTES);
     setsockopt(bufferevent_getfd(connection->bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ml_tcp_notice_dead_peer(bufferevent_getfd(connection->bev));
     connection_set_send_bytes(connection->bev, SEND_BYTES);
     http_connection_wait(connection);
     connection->phase = HTTP_ARRIVING;

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -149,23 +148,11 @@ char *ml_http_proxy_from_env(bool https, const char *host, const char *port)
 
 /* ---- options ---- */
 
-/* A peer that vanished without a word is noticed after this, on idle connections too: probes begin
- * after half of it. */
-#define DEAD_PEER_S 20L
 /* libcurl allocates both per transfer; its defaults of 16 and 64 KiB suit big files. */
 #define RECEIVE_BUFFER (16 * 1024L)
 #define SEND_BUFFER    (16 * 1024L)
 /* How long an unused connection may wait for its next request. */
 #define CONNECTION_IDLE_S 90L
-
-static int on_socket_opened(void *context, curl_socket_t fd, curlsocktype purpose)
-{
-    unsigned int timeout_ms = DEAD_PEER_S * 1000;
-    (void)context, (void)purpose;
-    /* Keepalive finds a dead peer when nothing is under way; this when something is. */
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
-    return CURL_SOCKOPT_OK;
-}
 
 static void apply_common(CURL *easy)
 {
@@ -175,10 +162,6 @@ static void apply_common(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
     curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, SEND_BUFFER);
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, CONNECTION_IDLE_S);
-    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_opened);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, DEAD_PEER_S / 2);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, DEAD_PEER_S / 4);
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     /* Without it, giving up a request joins the thread that still resolves its host name. */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);

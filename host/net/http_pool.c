@@ -2,8 +2,15 @@
 #include "net/http_pool.h"
 
 #include "base/wipe.h"
+#include "net/tcp.h"
 
+#include <errno.h>
 #include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* Below the idle limits of usual load balancers, above the pace of a lease renewal. */
 #define POOL_IDLE_NS (90 * ML_NS_PER_S)
@@ -80,6 +87,78 @@ static int on_curl_sets_socket(CURL *easy, curl_socket_t fd, int what, void *con
     return 0;
 }
 
+/* ---- sockets ---- */
+
+static void pool_forget_socket(struct ml_http_pool *pool, int fd)
+{
+    for (size_t i = 0; i < pool->socket_count; i++)
+        if (pool->sockets[i] == fd)
+            pool->sockets[i--] = pool->sockets[--pool->socket_count];
+}
+
+static int on_socket_opened(void *context, curl_socket_t fd, curlsocktype purpose)
+{
+    struct ml_http_pool *pool = context;
+    unsigned int timeout_ms = ML_TCP_DEAD_PEER_S * 1000;
+    (void)purpose;
+    ml_tcp_notice_dead_peer(fd);
+    /* No probes are sent while data waits for its acknowledgment. */
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+    pool_forget_socket(pool, fd);
+    size_t bytes = (pool->socket_count + 1) * sizeof *pool->sockets;
+    pool->sockets = ml_realloc(pool->sockets, bytes);
+    pool->sockets[pool->socket_count++] = fd;
+    return CURL_SOCKOPT_OK;
+}
+
+static int on_socket_unused(void *context, curl_socket_t fd)
+{
+    pool_forget_socket(context, fd);
+    return close(fd);
+}
+
+void ml_http_pool_follow_sockets(struct ml_http_pool *pool, CURL *easy)
+{
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_opened);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, pool);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_socket_unused);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, pool);
+}
+
+/* HTTP/2 has frames that come unasked, and each answer says which request it is for. */
+static bool connection_multiplexes(CURL *easy)
+{
+    const struct curl_tlssessioninfo *session = NULL;
+    const unsigned char *protocol = NULL;
+    unsigned int len = 0;
+    curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session);
+    if (session && session->internals)
+        SSL_get0_alpn_selected(session->internals, &protocol, &len);
+    return len == 2 && memcmp(protocol, "h2", 2) == 0;
+}
+
+static bool socket_has_bytes_or_end(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
+/* libcurl says of the connection only which port it has. */
+bool ml_http_pool_connection_is_unclean(const struct ml_http_pool *pool, CURL *easy, int local_port)
+{
+    long connects = 1;
+    curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
+    if (connects > 0 || connection_multiplexes(easy))
+        return false;
+    for (size_t i = 0; i < pool->socket_count; i++)
+        if (ml_tcp_local_port(pool->sockets[i]) == local_port &&
+            socket_has_bytes_or_end(pool->sockets[i]))
+            return true;
+    return false;
+}
+
+/* ---- pools ---- */
+
 static struct ml_str copy_str(struct ml_str s)
 {
     return (struct ml_str){s.len ? ml_str_dup(s) : NULL, s.len};
@@ -113,6 +192,7 @@ static void pool_free(void *context)
     free((char *)pool->tls.server_name);
     ml_wipe_free((char *)pool->tls.proxy_url);
     ml_http_route_fini(&pool->route);
+    free(pool->sockets);
     free(pool);
 }
 

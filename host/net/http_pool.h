@@ -16,6 +16,8 @@ struct ml_http_pool {
     struct ml_timer timer; /* libcurl's own waits */
     struct ml_timer idle;
     size_t calls;
+    int *sockets; /* of its connections */
+    size_t socket_count;
     bool stale; /* a newer generation took over */
 
     const struct ml_http_tls *key; /* only compared, never read */
@@ -43,5 +45,13 @@ void ml_http_pool_put(struct ml_http_pool *pool);
 /* Later calls with the identity of this pool make connections of their own; calls under way go on
  * with those they have. */
 void ml_http_pool_leave_connections(struct ml_http_pool *pool);
+/* For each transfer, before it is added to pool->multi. */
+void ml_http_pool_follow_sockets(struct ml_http_pool *pool, CURL *easy);
+/* Has something come on the kept connection, from this port, that the transfer is about to use?
+ * Then it was closed, or the server, or somebody between, said something that nobody asked for.
+ * libcurl 7.88 would take that for the answer. Always false for a new connection, and for one of
+ * HTTP/2. For libcurl's PREREQFUNCTION. */
+bool ml_http_pool_connection_is_unclean(const struct ml_http_pool *pool, CURL *easy,
+                                        int local_port);
 /* Lets a transfer go on whose callback has paused it; what it has held back comes inside. */
 CURLcode ml_http_pool_unpause(struct ml_http_pool *pool, CURL *easy);

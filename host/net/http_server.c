@@ -496,7 +496,7 @@ void ml_http_server_set_tls(struct ml_http_server *server, struct ssl_ctx_st *tl
 
 int ml_http_server_port(const struct ml_http_server *server)
 {
-    return ml_tcp_listen_port(ml_http_server_listener(server));
+    return ml_tcp_local_port(ml_http_server_listener(server));
 }
 
 int ml_http_server_listener(const struct ml_http_server *server)

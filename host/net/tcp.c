@@ -1,8 +1,10 @@
-/* Called by the HTTP server. */
+/* Called by the HTTP server and by the pools of the HTTP client. */
 #include "net/tcp.h"
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -76,7 +78,16 @@ int ml_tcp_listen(const char *address, int *out_fd, struct ml_err *err)
     return 0;
 }
 
-int ml_tcp_listen_port(int fd)
+void ml_tcp_notice_dead_peer(int fd)
+{
+    int on = 1, idle_s = ML_TCP_DEAD_PEER_S / 2, every_s = ML_TCP_DEAD_PEER_S / 4, probes = 2;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+int ml_tcp_local_port(int fd)
 {
     struct sockaddr_storage address = {0};
     socklen_t len = sizeof address;

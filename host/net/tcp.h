@@ -1,4 +1,4 @@
-/* L2 net. Listening sockets, from an address as people write it. */
+/* L2 net. TCP sockets: listening ones, from an address as people write it, and what all have. */
 #pragma once
 
 #include "base/err.h"
@@ -8,4 +8,10 @@
  * form or unknown host; ML_EIO: cannot bind, with the reason. */
 ML_NODISCARD int ml_tcp_listen(const char *address, int *out_fd, struct ml_err *err);
 
-int ml_tcp_listen_port(int fd); /* the port that the socket got */
+int ml_tcp_local_port(int fd); /* 0: it has none */
+
+#define ML_TCP_DEAD_PEER_S 15
+
+/* A connection on which nothing is sent ends with ETIMEDOUT when for so long nothing has come, not
+ * even the acknowledgment of a probe: its peer is gone. A peer that does not read stays. */
+void ml_tcp_notice_dead_peer(int fd);

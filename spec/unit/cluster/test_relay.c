@@ -38,7 +38,7 @@ static bool find(void *context, struct in_addr client, struct ml_relay_target *o
     out->socket = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     setsockopt(out->socket, SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
     out->address = (struct sockaddr_in){.sin_family = AF_INET,
-                                        .sin_port = htons((uint16_t)ml_tcp_listen_port(f->server)),
+                                        .sin_port = htons((uint16_t)ml_tcp_local_port(f->server)),
                                         .sin_addr = {htonl(INADDR_LOOPBACK)}};
     return out->socket >= 0;
 }
@@ -59,7 +59,7 @@ static int setup(void **state)
     f->relay = ml_relay_new(f->net.loop);
     f->server = open_listener();
     int fd = open_listener();
-    f->port = ml_tcp_listen_port(fd);
+    f->port = ml_tcp_local_port(fd);
     f->listener = ml_relay_listen(f->relay, fd, find, f);
     *state = f;
     return 0;
@@ -271,7 +271,7 @@ static void test_relay_has_a_limit(void **state)
     setrlimit(RLIMIT_NOFILE, &few);
     struct ml_relay *relay = ml_relay_new(f->net.loop);
     int fd = open_listener(), clients[9], servers[8];
-    f->port = ml_tcp_listen_port(fd);
+    f->port = ml_tcp_local_port(fd);
     ml_relay_listen(relay, fd, find, f);
     for (size_t i = 0; i < 8; i++) {
         clients[i] = connect_client(f);

@@ -59,7 +59,7 @@ static void test_tcp_check_tells_who_listens(void **state)
         int fd = -1;
         if (ml_tcp_listen(listeners[i], &fd, &err) < 0)
             continue; /* a machine without IPv6 */
-        int port = ml_tcp_listen_port(fd);
+        int port = ml_tcp_local_port(fd);
         assert_int_equal(check(f, addresses[i], port, 5000), 0);
         assert_int_equal(f->err.kind, 0);
         close(fd);

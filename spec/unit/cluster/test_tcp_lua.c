@@ -119,7 +119,7 @@ static int setup(void **state)
              "  for name, value in pairs(more) do options[name] = value end\n"
              "  return tcp.connect(options)\n"
              "end\n",
-             ml_tcp_listen_port(fd));
+             ml_tcp_local_port(fd));
     f->listener = evconnlistener_new(ml_loop_base(f->net.loop), on_echo_accepted, f,
                                      LEV_OPT_CLOSE_ON_FREE, 0, fd);
     f->trusted = ml_trusted_new(

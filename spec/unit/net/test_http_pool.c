@@ -2,6 +2,8 @@
 
 #include "net/http_routes.h"
 
+#include <netinet/tcp.h>
+
 #define OK_HEAD "HTTP/1.1 200 OK\r\n"
 
 /* Sends the next request from done(), a few times over. */
@@ -216,6 +218,129 @@ static void test_http_pool_passes_by_the_environments_proxy_on_loopback(void **s
     peer_fini(&peer);
 }
 
+static int option_of(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t len = sizeof value;
+    assert_int_equal(getsockopt(fd, level, name, &value, &len), 0);
+    return value;
+}
+
+/* Both ends of a connection, and each of them notices within 30 s that the other is gone. */
+static void test_http_pool_and_server_notice_that_a_peer_is_gone(void **state)
+{
+    struct net *net = *state;
+    struct ml_http_routes *server;
+    struct ml_err err = ML_ERR_INIT;
+    struct answer got;
+    int served = 0, ends = 0;
+    assert_int_equal(ml_http_routes_new(net->loop, "127.0.0.1:0", &server, &err), 0);
+    ml_http_routes_add(server, "/", say_hello, &served);
+    int port = ml_http_server_port(ml_http_routes_server(server));
+    answer_get(&got, net, &(struct ml_http_request){.method = "GET", .url = local_url(port)});
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in peer;
+        socklen_t len = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &len) < 0 || peer.sin_family != AF_INET)
+            continue;
+        ends++;
+        assert_int_equal(option_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+        assert_in_range(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE) +
+                            option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL) *
+                                option_of(fd, IPPROTO_TCP, TCP_KEEPCNT),
+                        5, 25);
+        if (ntohs(peer.sin_port) == port) /* what has been sent, too; a client may read slowly */
+            assert_in_range(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 5000, 25000);
+    }
+    assert_int_equal(ends, 2);
+    ml_buf_fini(&got.body);
+    ml_http_routes_free(server);
+}
+
+/* Bytes that come while nothing is asked are no answer to the next request: it gets a connection of
+ * its own, and of the one with the bytes it has seen nothing. */
+static void assert_next_answer_is_its_own(struct net *net, const struct peer_step *steps,
+                                          const char *unasked, const char *first_method)
+{
+    static const char *const methods[] = {"GET", "POST"};
+    for (size_t i = 0; i < 2 * ML_COUNT(methods); i++) {
+        struct peer peer;
+        struct answer first, second;
+        struct ml_http_request request = {.method = first_method, .streaming = i % 2};
+        peer_init(&peer, net, steps, PEER_HOLD);
+        request.url = local_url(peer.port);
+        answer_get(&first, net, &request);
+        assert_int_equal(first.err.kind, 0);
+        size_t len = strlen(unasked);
+        assert_int_equal(write(peer.connections[0].fd, unasked, len), (ssize_t)len);
+        peer.steps = (const struct peer_step[]){{0, OK_HEAD "Content-Length: 5\r\n\r\nright"},
+                                                {0, NULL}};
+        request.method = methods[i / 2];
+        answer_get(&second, net, &request);
+        assert_int_equal(second.err.kind, 0);
+        assert_str_eq(ml_buf_str(&second.body), "right");
+        assert_int_equal(peer.count, 2);
+        assert_null(strstr(peer_request(&peer) + 1, methods[i / 2]));
+        net_settle(net, 20);
+        assert_true(peer.connections[0].closed_by_client);
+        peer_fini(&peer);
+        ml_buf_fini(&first.body);
+        ml_buf_fini(&second.body);
+    }
+}
+
+static void test_http_pool_takes_no_unasked_bytes_for_an_answer(void **state)
+{
+    static const char forged[] = OK_HEAD "Content-Length: 5\r\n\r\nwrong";
+    static const struct peer_step whole[] = {{0, OK_HEAD "Content-Length: 2\r\n\r\nok"}, {0}};
+    static const struct peer_step chunked[] = {
+        {0, OK_HEAD "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"}, {0}};
+    static const struct peer_step empty[] = {{0, "HTTP/1.1 204 No Content\r\n\r\n"}, {0}};
+    static const char *const unasked[] = {forged, "HTTP/1.1 408 Request Timeout\r\n\r\n",
+                                          "HTTP/1.1 100 Continue\r\n\r\n", "\r\n", "x"};
+    for (size_t i = 0; i < ML_COUNT(unasked); i++) {
+        assert_next_answer_is_its_own(*state, whole, unasked[i], "GET");
+        assert_next_answer_is_its_own(*state, chunked, unasked[i], "PATCH");
+        assert_next_answer_is_its_own(*state, empty, unasked[i], "DELETE");
+        assert_next_answer_is_its_own(*state, whole, unasked[i], "HEAD");
+    }
+}
+
+/* The bytes come with the answer before them, in one piece: libcurl drops them. */
+static void test_http_pool_takes_no_bytes_behind_an_answer_for_the_next(void **state)
+{
+    static const char forged[] = OK_HEAD "Content-Length: 5\r\n\r\nwrong";
+    static const char right[] = OK_HEAD "Content-Length: 5\r\n\r\nright";
+    static const char *const firsts[] = {
+        OK_HEAD "Content-Length: 2\r\n\r\nok", OK_HEAD "Content-Length: 0\r\n\r\n",
+        OK_HEAD "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\n\r\n"};
+    struct net *net = *state;
+    for (size_t i = 0; i < ML_COUNT(firsts); i++) {
+        ML_AUTO_FREE char *both = ml_asprintf("%s%s", firsts[i], forged);
+        struct peer peer;
+        struct answer first, second = {.net = net};
+        peer_init(&peer, net, (const struct peer_step[]){{0, both}, {0, NULL}}, PEER_HOLD);
+        const struct ml_http_request request = {.method = "GET", .url = local_url(peer.port)};
+        answer_get(&first, net, &request);
+        assert_int_equal(first.err.kind, 0);
+        peer.steps = (const struct peer_step[]){{0, right}, {0, NULL}};
+        answer_send(&second, &request);
+        /* On the connection that was kept, the script is over. */
+        while (peer.count == 1 && !strstr(peer_request(&peer) + 1, "GET "))
+            net_settle(net, 5);
+        if (peer.count == 1)
+            assert_int_equal(write(peer.connections[0].fd, right, strlen(right)), strlen(right));
+        while (second.dones == 0)
+            net_run(net);
+        assert_int_equal(second.err.kind, 0);
+        assert_str_eq(ml_buf_str(&second.body), "right");
+        peer_fini(&peer);
+        ml_buf_fini(&first.body);
+        ml_buf_fini(&second.body);
+    }
+}
+
 #define NET(test) cmocka_unit_test_setup_teardown(test, net_setup, net_teardown)
 
 int main(void)
@@ -225,6 +350,9 @@ int main(void)
         NET(test_http_pool_serves_a_hundred_calls_at_once),
         NET(test_http_pool_keeps_connections_by_identity_and_kind),
         NET(test_http_pool_leaves_its_connections_when_one_is_dead),
+        NET(test_http_pool_and_server_notice_that_a_peer_is_gone),
+        NET(test_http_pool_takes_no_unasked_bytes_for_an_answer),
+        NET(test_http_pool_takes_no_bytes_behind_an_answer_for_the_next),
         cmocka_unit_test(test_http_pool_closes_connections_that_nobody_uses),
         NET(test_http_pool_goes_through_the_proxy_it_is_told),
         NET(test_http_pool_passes_by_the_environments_proxy_on_loopback),
