@@ -31,6 +31,9 @@ static const struct ml_http_deadlines ordinary_deadlines = {
     .first_byte_ms = 34000, /* what the API server gives a write */
     .total_ms = 60000,      /* what it gives any request that is no watch */
 };
+/* Nothing that the server does for a read takes longer, and a dead connection is left within 30 s.
+ */
+#define READ_MS 25000
 
 struct ml_client {
     struct ml_loop *loop;
@@ -521,6 +524,8 @@ static struct ml_client_call *client_call_new(struct ml_client *client, void *co
 static struct ml_http_deadlines request_deadlines(const struct ml_client_request *request)
 {
     struct ml_http_deadlines deadlines = ordinary_deadlines;
+    if (request->verb == ML_VERB_GET)
+        deadlines.first_byte_ms = READ_MS;
     if (request->timeout_ms > 0) {
         deadlines.connect_ms = ML_MIN(deadlines.connect_ms, request->timeout_ms);
         deadlines.first_byte_ms = ML_MIN(deadlines.first_byte_ms, request->timeout_ms);

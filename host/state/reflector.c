@@ -17,9 +17,17 @@
 #define WATCH_MAX_S   20
 #define WATCH_GRACE_S 5 /* for the end to arrive */
 /* Of a server in this process, to which no connection can die: as client-go. */
-#define LOCAL_MIN_S    300
-#define LOCAL_MAX_S    600
-#define LOCAL_GRACE_S  10
+#define LOCAL_MIN_S   300
+#define LOCAL_MAX_S   600
+#define LOCAL_GRACE_S 10
+#define CONNECT_MS    10000
+/* What is left of 30 s after a watch whose end did not come: its connection may have been dead for
+ * as long as it lasted. */
+#define CONNECT_HASTY_MS 4000
+/* To the first byte of a page. A list that takes longer has more time when it is tried again: the
+ * server may be slow, and not the connection dead. */
+#define LIST_MS        25000
+#define LIST_SLOW_MS   60000
 #define STREAM_FIRST_S 30 /* for the first event of a streaming list */
 #define STREAM_NEXT_S  10 /* for the one after, the bookmark at the end included */
 #define STREAM_TAIL_S                                                                              \
@@ -35,6 +43,8 @@ struct ml_reflector {
     int64_t retry_ns; /* when it is due, monotonic */
     struct ml_client_await await;
     struct reflector_delays delays;
+    bool died;          /* the last watch did not end in time: its connection is dead */
+    bool slow;          /* the last list got no answer in time */
     bool in_trouble;    /* it was reported */
     bool watch_refused; /* that trouble: only a watch can end it */
 
@@ -183,6 +193,13 @@ static int reflector_publish(struct ml_reflector *self, const char *version, str
     return 0;
 }
 
+static int64_t reflector_take_connect_ms(struct ml_reflector *self)
+{
+    int64_t limit_ms = self->died ? CONNECT_HASTY_MS : CONNECT_MS;
+    self->died = false;
+    return limit_ms;
+}
+
 /* ---- LIST, page by page ---- */
 
 static void list_request_page(struct ml_reflector *self);
@@ -215,6 +232,7 @@ static void list_on_done(void *context, const struct ml_err *err)
     struct ml_reflector *self = context;
     struct ml_err bad = ML_ERR_INIT;
     self->call = NULL;
+    self->slow = err && err->kind == ML_ETIMEOUT;
     if (!err && reflector_list_close_page(&self->list, &bad) < 0)
         err = &bad;
     if (err) {
@@ -230,9 +248,9 @@ static void list_on_done(void *context, const struct ml_err *err)
 
 static void list_request_page(struct ml_reflector *self)
 {
-    static const struct ml_http_deadlines deadlines = {
-        .connect_ms = 10000,
-        .first_byte_ms = 60000,
+    const struct ml_http_deadlines deadlines = {
+        .connect_ms = reflector_take_connect_ms(self),
+        .first_byte_ms = self->slow ? LIST_SLOW_MS : LIST_MS,
         .idle_ms = 30000,
     };
     const struct ml_client_stream handler = {
@@ -462,6 +480,7 @@ static void watch_on_done(void *context, const struct ml_err *err)
     ml_timer_stop(&self->idle);
     ml_timer_stop(&self->settled);
     ml_json_lines_fini(&self->lines); /* an unfinished line with it */
+    self->died = err && err->kind == ML_ETIMEOUT && self->opened_ns >= 0;
     enum reflector_end how = watch_classify_end(self, err);
     reflector_list_clear(&self->list);
     reflector_end(self, how, err);
@@ -510,7 +529,7 @@ static void reflector_start_watch(struct ml_reflector *self, const char *version
     int64_t asked_s = self->step.stream ? LOCAL_MAX_S : self->timeout_s;
     reflector_watch_url(&self->opts, &self->step, version, asked_s, &url);
     const struct ml_http_deadlines deadlines = {
-        .connect_ms = 10000,
+        .connect_ms = reflector_take_connect_ms(self),
         .first_byte_ms = (WATCH_MAX_S + WATCH_GRACE_S) * 1000,
         .total_ms = (asked_s + WATCH_GRACE_S) * 1000,
     };
@@ -551,8 +570,8 @@ static void doubt_on_done(void *context, const struct ml_err *err)
 
 static void reflector_ask_for_newest(struct ml_reflector *self)
 {
-    static const struct ml_http_deadlines deadlines = {
-        .connect_ms = 10000,
+    const struct ml_http_deadlines deadlines = {
+        .connect_ms = reflector_take_connect_ms(self),
         .first_byte_ms = 10000,
         .idle_ms = 10000,
     };

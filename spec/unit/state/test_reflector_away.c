@@ -83,6 +83,39 @@ static void test_reflector_that_alone_is_refused_asks_no_more_than_once_a_backof
     fake_head(expect_resumed(self, "b", 4, 5), 200);
 }
 
+/* A connection that brings no end in time has been dead for up to 25 s. All that follows within 30
+ * s is one attempt to make another; a server that is slow has more time for the next. */
+static void test_reflector_connects_in_a_hurry_once_after_a_dead_connection(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *watch = till_watching(self);
+    assert_int_equal(watch->deadlines.connect_ms, 10000);
+    advance(&self->world, 25000);
+    struct fake_call *next = next_call(self);
+    assert_in_range(next->deadlines.connect_ms, 1000, 5000);
+    fake_fail(next, ML_ETIMEOUT, "connect to api:6443: no connection within 4 s");
+    advance(&self->world, 4000);
+    next = next_call(self);
+    assert_int_equal(next->deadlines.connect_ms, 10000);
+}
+
+/* The first try is so short that a connection which is dead is left within 30 s. */
+static void test_reflector_gives_a_slow_list_more_time_after_the_first_try(void **state)
+{
+    struct reflector_world *self = *state;
+    struct fake_call *list = expect_list(self, "");
+    assert_in_range(list->deadlines.first_byte_ms, 20000, 30000);
+    for (int i = 0; i < 3; i++) {
+        fake_fail(list, ML_ETIMEOUT, "no answer from api:6443 within 25 s");
+        advance(&self->world, 30000);
+        list = expect_list(self, "");
+        assert_int_equal(list->deadlines.first_byte_ms, 60000);
+    }
+    ml_buf_clear(&self->heard);
+    reply_list(list, 4, "", "");
+    assert_heard(self, "replace 4: trouble(over)");
+}
+
 /* ---- a server that restarts ----
  * It opens each watch, and says in it that the version is gone. */
 
@@ -181,6 +214,8 @@ int main(void)
         TEST(test_reflector_looks_each_second_or_two_for_a_server_that_is_away),
         TEST(test_reflector_is_back_soon_after_the_server_answers_somebody),
         TEST(test_reflector_that_alone_is_refused_asks_no_more_than_once_a_backoff),
+        TEST(test_reflector_connects_in_a_hurry_once_after_a_dead_connection),
+        TEST(test_reflector_gives_a_slow_list_more_time_after_the_first_try),
         TEST(test_reflector_lists_soon_after_a_server_that_was_away_restarts),
         TEST(test_reflector_is_well_with_the_first_event),
         TEST(test_reflector_is_well_when_its_watch_stays_open_for_a_second),
