@@ -295,6 +295,7 @@ static bool load_from_pod(struct ml_kubeconfig *config, const struct ml_kubeconf
     if (ml_file_read(ns_path, &ns, &err) == 0 && ml_str_trim(ml_buf_str(&ns)).len > 0)
         config->ns = ml_str_dup(ml_str_trim(ml_buf_str(&ns)));
     config->source = ml_strdup("the pod's service account");
+    config->in_cluster = true;
     return true;
 }
 

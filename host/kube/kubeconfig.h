@@ -37,6 +37,7 @@ struct ml_kubeconfig {
     char *server;                         /* "https://host:port" */
     char *ns;                             /* "default" */
     char *source;                         /* where all this comes from, for messages */
+    bool in_cluster;                      /* from a pod's service account */
     struct ml_http_tls tls;               /* its texts are the kubeconfig's own */
     char *authorization;                  /* header value or NULL */
     char *token_file;                     /* where it comes from, or NULL */

@@ -227,7 +227,11 @@ static void host_connect(struct moonloop *self)
 {
     self->connecting = true;
     self->ask_delay_ns = CONNECT_RETRY_NS;
-    self->give_up_ns = ml_clock_monotonic(ml_clock_real()) + CONNECT_PATIENCE_NS;
+    /* The address that a pod is given is right. If it ended, the kubelet would wait longer each
+     * time, up to five minutes, and so be late when the server is back. */
+    self->give_up_ns = self->kubeconfig->in_cluster
+                           ? INT64_MAX
+                           : ml_clock_monotonic(ml_clock_real()) + CONNECT_PATIENCE_NS;
     host_ask_version(self);
 }
 

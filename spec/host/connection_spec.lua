@@ -1,6 +1,7 @@
 -- Without an API server to talk to: what is wrong with the configuration or with the server is said
 -- in one line, and the exit code is 3.
 local cjson = require "cjson.safe"
+local dev = require "spec.host.support.dev"
 local host = require "spec.e2e.support.host"
 local mime = require "mime"
 local shell = require "spec.e2e.support.shell"
@@ -9,6 +10,8 @@ local tls_server = require "spec.host.support.tls_server"
 local wait = require "spec.e2e.support.wait"
 
 local NO_CLUSTER = { KUBECONFIG = false, HOME = "/nonexistent", KUBERNETES_SERVICE_HOST = false }
+
+local it_isolated = dev.it_unless(dev.no_namespaces, it, function(why) pending(why) end)
 
 local function write(text)
   local path = shell.path "kubeconfig"
@@ -167,6 +170,25 @@ describe("A server", function()
     local _, lines = result.out:gsub("the API server does not answer yet", "")
     assert.is_true(lines >= 2 and lines <= 4, lines .. " lines")
     assert.truthy(result.out:find('"failures":2', 1, true), result.out)
+  end)
+
+  -- Its address is no mistake of the user's, and ending would only make the kubelet wait longer each time.
+  it_isolated("that cannot be reached is waited for in a pod", function()
+    local listener = assert(socket.bind("127.0.0.1", 0))
+    local _, port = listener:getsockname()
+    listener:close()
+    local account = "/run/secrets/kubernetes.io/serviceaccount"
+    local moonloop = host.start {
+      name = "pod", scripts = "reconcilers/cnat.lua",
+      env = { KUBECONFIG = false, HOME = "/nonexistent", KUBERNETES_SERVICE_HOST = "127.0.0.1",
+        KUBERNETES_SERVICE_PORT = tostring(port) },
+      under = shell.line { "unshare", "-Urm", "sh", "-c", ([[
+        mount -t tmpfs tmpfs /run && mkdir -p %s && printf t >%s/token && exec "$@"]]):format(account, account), "--" },
+    }
+    moonloop:till_log { msg = "the API server does not answer yet" }
+    wait.holds("a host that waits", 13, function() return not moonloop:exit_code(), moonloop:stderr() end)
+    assert.matches("not connected to the API server yet", (moonloop:get "/readyz?verbose"))
+    assert.is_true(moonloop:stop() < wait.patient(2))
   end)
 
   it("whose certificate nobody vouches for is refused at once", function()
