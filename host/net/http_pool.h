@@ -45,7 +45,8 @@ void ml_http_pool_put(struct ml_http_pool *pool);
 /* Later calls with the identity of this pool make connections of their own; calls under way go on
  * with those they have. */
 void ml_http_pool_leave_connections(struct ml_http_pool *pool);
-/* For each transfer, before it is added to pool->multi. */
+/* Has the pool know the sockets that libcurl opens for this transfer, until it closes them. For
+ * each transfer, before it is added to pool->multi. */
 void ml_http_pool_follow_sockets(struct ml_http_pool *pool, CURL *easy);
 /* Has something come on the kept connection, from this port, that the transfer is about to use?
  * Then it was closed, or the server, or somebody between, said something that nobody asked for.

@@ -21,8 +21,8 @@
 #define LOCAL_MAX_S   600
 #define LOCAL_GRACE_S 10
 #define CONNECT_MS    10000
-/* What is left of 30 s after a watch whose end did not come: its connection may have been dead for
- * as long as it lasted. */
+/* The rest of 30 s after a watch whose end did not come: its connection may have been dead for as
+ * long as it lasted. */
 #define CONNECT_HASTY_MS 4000
 /* To the first byte of a page. A list that takes longer has more time when it is tried again: the
  * server may be slow, and not the connection dead. */
