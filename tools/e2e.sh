@@ -13,8 +13,8 @@ trap 'rm -rf "$scratch"' EXIT
 
 # The specs that take longest come first, so that no server is left with one of them at the end. deploy_spec and
 # container_spec come last: they wait for the image.
-readonly longest=(replicas auth hostile faults sharding operators_killed connection lifecycle rights scripts_configmap
-  poison crash operators_namespace)
+readonly longest=(server_away lost_link replicas auth hostile faults sharding operators_killed connection lifecycle rights
+  scripts_configmap poison crash operators_namespace)
 for server in controlplane embedded; do
   {
     printf 'spec/e2e/%s_spec.lua\n' "${longest[@]}"
@@ -43,6 +43,6 @@ else
   (nice -n 5 tools/image.sh build >/dev/null 2>&1 &)
   echo "end to end on a control plane and on the embedded server, and the two compared: some ten minutes"
   # Specs wait most of the time, for leases and credentials to expire: more of them run at once than there are processors.
-  TALLY_SLOTS=5 tally_each part controlplane-{1,2} embedded-{1,2} conformance kubernetes
+  TALLY_SLOTS=6 tally_each part controlplane-{1,2,3} embedded-{1,2} conformance kubernetes
 fi
 tally_end
