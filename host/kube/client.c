@@ -316,7 +316,7 @@ static void on_request_head(void *context, const struct ml_http_head *head)
     call->status = head->status;
     call->retry_after_ms = head->retry_after_ms;
     count_attempt(call, head->status);
-    ml_client_metrics_warning(&call->client->metrics, head->warning);
+    ml_client_metrics_warning(&call->client->metrics, &call->wire, head->warning);
     ml_server_clock_note(client_server_clock(call->client),
                          client_now_ns(call->client) - call->sent_ns, head->date_s);
     notify_server_answered(call->client, head->status);

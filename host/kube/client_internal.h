@@ -78,5 +78,6 @@ void ml_client_metrics_fini(struct ml_client_metrics *self);
 /* An attempt got the head of its answer; `status` 0: it ended without one. */
 void ml_client_metrics_attempt(const struct ml_client_metrics *self, const char *method, int status,
                                int64_t took_ns);
-/* Logs each text once. */
-void ml_client_metrics_warning(struct ml_client_metrics *self, struct ml_str text);
+/* Logs each text once, with the first request that got it. */
+void ml_client_metrics_warning(struct ml_client_metrics *self, const struct ml_client_wire *request,
+                               struct ml_str text);

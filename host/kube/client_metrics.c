@@ -61,7 +61,8 @@ void ml_client_metrics_attempt(const struct ml_client_metrics *self, const char 
                       (double)took_ns / (double)ML_NS_PER_S);
 }
 
-void ml_client_metrics_warning(struct ml_client_metrics *self, struct ml_str text)
+void ml_client_metrics_warning(struct ml_client_metrics *self, const struct ml_client_wire *request,
+                               struct ml_str text)
 {
     if (text.len == 0 || self->warnings_full || ml_map_get(&self->warnings, text))
         return;
@@ -73,5 +74,9 @@ void ml_client_metrics_warning(struct ml_client_metrics *self, struct ml_str tex
     }
     char *copy = ml_str_dup(text);
     ml_map_put(&self->warnings, (struct ml_str){copy, text.len}, copy);
-    ml_warn(self->log, "client", "warning of the API server", ML_STR_FIELD("warning", text));
+    const char *query = strchr(request->path, '?');
+    size_t len = query ? (size_t)(query - request->path) : strlen(request->path);
+    ml_warn(self->log, "client", "warning of the API server", ML_STR_FIELD("warning", text),
+            ML_S("verb", request->method),
+            ML_STR_FIELD("path", ((struct ml_str){request->path, len})));
 }

@@ -24,6 +24,7 @@ static void reconcile_free(struct ml_reconcile *self)
 {
     ml_turn_cancel(&self->start);
     ml_result_fini(&self->result);
+    reconcile_drop_sent(self);
     ml_object_unref(self->object);
     ml_revision_unref(self->revision);
     free(self->traceback);

@@ -19,9 +19,13 @@ struct ml_reconcile {
     struct ml_writer_call *writing;
     struct ml_result result; /* of the script, then of the reconcile */
     bool wrote_status;
-    bool sends_condition; /* the write under way: with the condition Reconciled */
-    bool condition_alone; /* likewise: it has nothing that the script returned */
-    bool takes_back;      /* the object said that an earlier reconcile failed, and does no more */
+    /* Of the write of the status that is under way: */
+    bool sends_condition;    /* with the condition Reconciled */
+    size_t condition_place;  /* in the list of conditions, then */
+    bool condition_alone;    /* it has nothing that the script returned */
+    bool returns_conditions; /* the script returned some */
+    char *sent;              /* the status in the patch, charged to the script; or NULL */
+    bool takes_back; /* the object said that an earlier reconcile failed, and does no more */
     enum { LASTS_UNASKED, LASTS_YES, LASTS_NO } lasts;
     char *traceback;  /* of a Lua error, or NULL */
     char *invalid;    /* the field, and what is wrong with it; or NULL */
@@ -55,5 +59,7 @@ void reconcile_write_status(struct ml_reconcile *reconcile, struct ml_str status
  * `what` was tried: "write status"; NULL: `err` says it. */
 void reconcile_fail_write(struct ml_reconcile *reconcile, const struct ml_err *err,
                           const char *what);
+/* Frees what is kept of a write of the status. */
+void reconcile_drop_sent(struct ml_reconcile *reconcile);
 /* Writes the condition alone, if it has to be written, and finishes the reconcile, maybe later. */
 void reconcile_write_condition(struct ml_reconcile *reconcile);

@@ -357,6 +357,7 @@ struct ml_revision *ml_revision_new(struct ml_cluster *cluster, struct ml_script
     self->refs = 1;
     self->cluster = cluster;
     self->script = script;
+    self->unkept.budget = ml_script_budget(script);
     self->number = number;
     self->declaration = ml_script_declaration(script);
     self->handler = handler;
@@ -445,6 +446,7 @@ void ml_revision_unref(struct ml_revision *self)
         free(self->watched[i].trouble);
     }
     ml_script_on_index_failed(self->script, NULL, NULL);
+    ml_unkept_fini(&self->unkept); /* before the script, to which it is charged */
     ml_script_unref(self->script);
     free(self->watched);
     free(self->kinds);

@@ -7,6 +7,7 @@
  *   new ──> resolving ──> syncing ──> ready ── live ──> live ── retire ──> retired */
 #pragma once
 
+#include "kube/unkept.h"
 #include "operator/enqueue_filter.h"
 #include "script/script.h"
 
@@ -50,7 +51,9 @@ struct ml_revision {
     struct ml_expectations *expectations; /* once live */
     struct ml_payer *payer;               /* likewise */
 
-    bool without_condition; /* set by reconcile.c: the server does not take Reconciled */
+    /* Of reconcile_status.c: */
+    bool without_condition; /* the server does not take Reconciled */
+    struct ml_unkept unkept;
 
     /* The rest is private. */
     uint32_t refs;

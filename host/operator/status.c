@@ -1,5 +1,5 @@
 /* From what a reconcile returned to the patch of the object's status: conditions merged by their
- * type, then the difference. Called by reconcile.c. */
+ * type, then the difference. Called by reconcile_status.c. */
 #include "operator/status.h"
 
 #include "codec/json.h"

@@ -503,6 +503,55 @@ ML_RAISES static bool patch_changes_nothing(lua_State *L, const struct write_tar
     return ml_json_equal(ml_buf_str(&script->outgoing), ml_buf_str(&script->body));
 }
 
+/* The changes in script->overlay, of an object in this state. `root` gets the beginning of their
+ * paths. */
+static struct ml_unkept_patch unkept_patch(const struct ml_script *script,
+                                           const struct write_target *target, struct ml_str kept,
+                                           char root[CTX_KEY_MAX])
+{
+    const struct ml_kind *kind = target->kind.kind;
+    snprintf(root, CTX_KEY_MAX, "%s %s", kind->api_version, kind->kind);
+    return (struct ml_unkept_patch){
+        .root = root,
+        .kept = kept,
+        .sent = ml_buf_str(&script->overlay),
+        .built_in = ml_group_is_built_in(ml_str_of(kind->group)),
+        .now_ns = ml_clock_monotonic(script->cluster->clock),
+    };
+}
+
+/* Do the changes in script->overlay differ from the object in script->outgoing only in what the
+ * server does not keep? */
+ML_RAISES static bool patch_is_not_kept(lua_State *L, const struct write_target *target)
+{
+    struct ml_script *script = script_of(L);
+    char root[CTX_KEY_MAX];
+    if (script->unkept.fields.len == 0)
+        return false;
+    const struct ml_unkept_patch patch = unkept_patch(script, target, ml_buf_str(&script->outgoing),
+                                                      root);
+    bool is = ml_unkept_covers(&script->unkept, &patch);
+    script_cpu_check(L);
+    return is;
+}
+
+ML_RAISES static int patch_answered(lua_State *L, int status, lua_KContext context)
+{
+    struct ml_run *run = script_thread_of(L)->run;
+    struct ml_script *script = run->thread.script;
+    struct write_target target;
+    char root[CTX_KEY_MAX];
+    if (run->err.kind)
+        return ctx_refuse_write(L, &run->err);
+    ctx_check_object(L, PATCH_CALL, &target);
+    script_encode(L, 2, "changes", &script->overlay);
+    const struct ml_unkept_patch patch = unkept_patch(script, &target, run->body, root);
+    if (ctx_json_field(run->body, "kind").len > 0)
+        ml_unkept_learn(&script->unkept, &patch, NULL);
+    script_cpu_check(L);
+    return ctx_write_answered(L, status, context);
+}
+
 /* A JSON merge patch that fails with Conflict when the object has changed since the script read it.
  */
 ML_RAISES static int patch_now(lua_State *L, int status ML_UNUSED, lua_KContext context ML_UNUSED)
@@ -526,7 +575,7 @@ ML_RAISES static int patch_now(lua_State *L, int status ML_UNUSED, lua_KContext 
     if (target.kind.kind->has_status &&
         ml_json_find(ml_buf_str(&script->overlay), &raw, "status", NULL))
         return luaL_error(L, PATCH_CALL ": changes: status is what reconcile returns");
-    if (patch_changes_nothing(L, &target)) {
+    if (patch_is_not_kept(L, &target) || patch_changes_nothing(L, &target)) {
         lua_settop(L, 1);
         return 1;
     }
@@ -537,7 +586,7 @@ ML_RAISES static int patch_now(lua_State *L, int status ML_UNUSED, lua_KContext 
                                               .body = ml_buf_str(&script->body),
                                               .field_manager = script->patch_manager};
     ctx_send_write(L, "patch", &target, request, false);
-    return lua_yieldk(L, 0, 0, ctx_write_answered);
+    return lua_yieldk(L, 0, 0, patch_answered);
 }
 
 ML_RAISES static int ctx_patch(lua_State *L)

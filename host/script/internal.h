@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "base/repeat.h"
 #include "codec/json_members.h"
+#include "kube/unkept.h"
 #include "script/maxima.h"
 #include "script/script.h"
 #include "state/writer.h"
@@ -122,6 +123,7 @@ struct ml_script {
     size_t idle_count;
 
     struct ml_map applied;      /* ctx_write.c: what ctx.apply sent */
+    struct ml_unkept unkept;    /* fields that ctx.patch sent and the server does not keep */
     struct ml_repeats refusals; /* refusal.c: of writes */
 
     struct script_index *indexes[SCRIPT_INDEXES_MAX]; /* index.h */

@@ -57,6 +57,7 @@ static struct ml_script *script_new(struct ml_cluster *cluster,
         lua_gc(script->L, LUA_GCINC, GC_PAUSE, GC_STEP, 0);
         *(struct script_thread **)lua_getextraspace(script->L) = &script->thread;
     }
+    script->unkept.budget = &script->memory;
     return script;
 }
 
@@ -74,6 +75,7 @@ static void script_free(struct ml_script *script)
     script_free_metrics(script);
     script_free_http(script);
     ctx_forget_applied(script);
+    ml_unkept_fini(&script->unkept);
     script_indexes_free(script);
     ml_repeats_clear(&script->refusals);
     script_release_work(script, 0);

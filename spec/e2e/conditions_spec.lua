@@ -1,5 +1,6 @@
 -- Conditions: those that a script returns, and Reconciled, by which the host shows that a reconcile failed.
 local api = require "spec.e2e.support.api"
+local audit = require "spec.e2e.support.audit"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
 local kubectl = require "spec.e2e.support.kubectl"
@@ -25,9 +26,10 @@ local moonloop = require "moonloop"
 return moonloop.controller {
   name = "plain",
   reconciles = moonloop.kind("e2e.moonloop.dev/v1", "Plain"),
+  wakes = "all",
   reconcile = function(plain)
     assert(plain.spec.say ~= "fail", "cannot say that")
-    return { status = { said = plain.spec.say } }
+    return { status = { said = plain.spec.say, sayd = plain.spec.say } }
   end,
 }
 ]]
@@ -117,5 +119,26 @@ describe("Conditions", function()
       return status and status.said == "hello"
     end)
     assert.is_nil(api.get("Plain", ns, "one").status.conditions)
+  end)
+
+  it("are not alone in that: a field that the schema lacks is named, and not written at each run", function()
+    api.create("Plain", ns, { metadata = { name = "typo" }, spec = { say = "hello" } })
+    local seen = moonloop:till_log { level = "warn", msg = "the API server does not keep what the script returned" }
+    assert.matches("leaves out status%.sayd, which the schema of Plain does not have", seen.error)
+    cluster.till_event(ns, "Plain", seen.name, "StatusNotKept", "correct the name in plain.lua, or add the field")
+    local mark = audit.available and audit.mark()
+    for index = 1, 5 do
+      api.patch("Plain", ns, "typo", { spec = { say = "hello " .. index } })
+      wait.till("the status of Plain typo", 10, function()
+        local status = api.get("Plain", ns, "typo").status
+        return status and status.said == "hello " .. index
+      end)
+      api.patch("Plain", ns, "typo", { metadata = { labels = { index = tostring(index) } } })
+    end
+    wait.pass(0.5)
+    if mark then
+      assert.equal(5, #audit.since(mark, { ns = ns, resource = "plains", subresource = "status", name = "typo" }))
+    end
+    assert.equal(1, #moonloop:lines { msg = "the API server does not keep what the script returned" })
   end)
 end)

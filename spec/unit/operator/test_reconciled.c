@@ -120,17 +120,38 @@ static void test_reconciled_is_tried_once_where_the_schema_lacks_it(void **state
          "X"); /* the status of the script is written all the same */
 }
 
+/* The server's 422, with a cause for each of the fields. */
+static void refuse_fields(struct world *world, struct fake_call *write, const char *const *fields)
+{
+    struct ml_buf causes = ML_BUF_INIT;
+    assert_non_null(write);
+    for (size_t i = 0; fields[i]; i++)
+        ml_buf_printf(&causes,
+                      "%s{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value\","
+                      "\"field\":\"%s\"}",
+                      i > 0 ? "," : "", fields[i]);
+    ML_AUTO_FREE char *status = ml_asprintf(
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"Invalid\","
+        "\"code\":422,\"message\":\"Thing \\\"a\\\" is invalid: %s: Invalid value\",\"details\":"
+        "{\"causes\":[%s]}}",
+        fields[0], ml_buf_cstr(&causes));
+    ml_buf_fini(&causes);
+    fake_reply(write, 422, status);
+    ml_loop_poll(world->loop);
+}
+
 /* A schema with other conditions: what the script returns is not lost for that. */
 static void test_reconciled_that_is_refused_costs_the_script_nothing(void **state)
 {
     struct world *world = *state;
+    static const char *const whole[] = {"status.conditions", NULL};
+    static const char *const parts[] = {"status.conditions[0].type", "status.conditions[0].reason",
+                                        NULL};
     begin(world, "return ctx.invalid('spec.want', 'no', { status = { phase = 'BAD' } })");
     struct fake_call *write = status_write(world);
     assert_non_null(strstr(write->body, "BAD"));
-    fake_refuse(write, 422, "Invalid", "status.conditions: Invalid value");
-    ml_loop_poll(world->loop);
-    fake_refuse(status_write(world), 422, "Invalid", "status.conditions: Invalid value");
-    ml_loop_poll(world->loop);
+    refuse_fields(world, write, whole);
+    refuse_fields(world, status_write(world), parts);
     advance(world, 10 * ML_NS_PER_MS);
     write = status_write(world);
     assert_non_null(strstr(write->body, "\"status\":{\"phase\":\"BAD\"}}"));
@@ -138,6 +159,35 @@ static void test_reconciled_that_is_refused_costs_the_script_nothing(void **stat
     for (int minutes = 0; minutes < MINUTES; minutes++)
         advance(world, 60 * ML_NS_PER_S);
     assert_null(status_write(world)); /* it waits for an edit */
+}
+
+/* A 422 that is about something else: a field that does not fit, another condition in the list, a
+ * webhook, which names no field. The kind has conditions all the same. */
+static void test_reconciled_refused_for_other_reasons_is_written_later(void **state)
+{
+    struct world *world = *state;
+    static const char *const refusals[][3] = {
+        {"status.phase", NULL},
+        {"status.conditions[1].message", NULL},
+        {"status.conditions[0]x", NULL},
+        {"status.conditionsOfOthers", NULL},
+        {"status.conditions[0].type", "spec.size", NULL},
+    };
+    begin(world, FAILS_UNLESS_X);
+    int64_t pause_ns = 5 * ML_NS_PER_MS;
+    for (size_t i = 0; i < ML_COUNT(refusals); i++, pause_ns *= 2) {
+        refuse_fields(world, status_write(world), refusals[i]);
+        advance(world, pause_ns);
+    }
+    struct fake_call *write = status_write(world);
+    assert_non_null(write);
+    fake_refuse(write, 422, "Invalid", "admission webhook \"x\" denied the request: no");
+    advance(world, pause_ns);
+    write = status_write(world);
+    assert_non_null(write);
+    assert_non_null(strstr(write->body, "one: a.lua:4: boom at "));
+    take(world, write, 11, "");
+    assert_int_equal(unit_count(world->log.fd, "failures are not shown on its objects"), 0);
 }
 
 /* It is as well a failure that the status of the script cannot be written. */
@@ -217,6 +267,7 @@ int main(void)
         SCRIPTS_TEST(test_reconciled_is_not_said_of_what_never_failed),
         SCRIPTS_TEST(test_reconciled_is_tried_once_where_the_schema_lacks_it),
         SCRIPTS_TEST(test_reconciled_that_is_refused_costs_the_script_nothing),
+        SCRIPTS_TEST(test_reconciled_refused_for_other_reasons_is_written_later),
         SCRIPTS_TEST(test_reconciled_tells_of_a_status_that_is_refused),
         SCRIPTS_TEST(test_reconciled_is_not_said_of_conflicts_and_passing_faults),
         SCRIPTS_TEST(test_reconciled_that_cannot_be_written_changes_no_outcome),
