@@ -48,12 +48,28 @@ static struct ml_script *batch_load_last_good(struct ml_batch *batch, size_t ind
     return NULL;
 }
 
-static void batch_replace_quarantined(struct ml_batch *batch, size_t index)
+/* Its `err` says why. */
+static void entry_refuse(struct ml_batch_entry *entry)
+{
+    ml_script_unref(ml_take(&entry->script));
+    entry->verdict = ML_BATCH_REFUSED;
+}
+
+/* Likewise; the last good version takes its place, if there is one and none runs. */
+static void batch_refuse(struct ml_batch *batch, size_t index)
+{
+    struct ml_batch_entry *entry = &batch->entries[index];
+    entry_refuse(entry);
+    entry->script = batch_load_last_good(batch, index);
+    if (entry->script)
+        entry->verdict = ML_BATCH_CONTROLLER;
+}
+
+static void batch_refuse_quarantined(struct ml_batch *batch, size_t index)
 {
     struct ml_batch_entry *entry = &batch->entries[index];
     entry->quarantined = true;
-    entry->script = batch_load_last_good(batch, index);
-    entry->verdict = entry->script ? ML_BATCH_CONTROLLER : ML_BATCH_REFUSED;
+    batch_refuse(batch, index);
     ml_err_set(&entry->err, ML_ESCRIPT,
                ML_STR_FMT ": this version was at work when the process died twice in a row; change "
                           "it to have it loaded again%s",
@@ -63,10 +79,14 @@ static void batch_replace_quarantined(struct ml_batch *batch, size_t index)
 
 static void batch_load_next(struct ml_batch *batch, size_t index)
 {
-    if (file_is_quarantined(batch, &batch->files.files[index]))
-        batch_replace_quarantined(batch, index);
-    else
-        batch_load_file(batch, &batch->files, index, &batch->entries[index]);
+    struct ml_batch_entry *entry = &batch->entries[index];
+    if (file_is_quarantined(batch, &batch->files.files[index])) {
+        batch_refuse_quarantined(batch, index);
+        return;
+    }
+    batch_load_file(batch, &batch->files, index, entry);
+    if (entry->verdict == ML_BATCH_REFUSED)
+        batch_refuse(batch, index);
 }
 
 static bool module_is_required(const struct ml_batch *batch, size_t index)
@@ -75,24 +95,57 @@ static bool module_is_required(const struct ml_batch *batch, size_t index)
     for (size_t i = 0; i < batch->files.count; i++) {
         const struct ml_batch_entry *entry = &batch->entries[i];
         /* A broken file may be the one that requires it: blame only one of the two. */
-        if (i != index && (entry->verdict == ML_BATCH_REFUSED ||
+        if (i != index && (entry->verdict == ML_BATCH_REFUSED || entry->err.kind ||
                            (entry->script && ml_script_loaded_file(entry->script, name))))
             return true;
     }
     return false;
 }
 
-/* Its `err` says why. */
-static void entry_refuse(struct ml_batch_entry *entry)
-{
-    ml_script_unref(ml_take(&entry->script));
-    entry->verdict = ML_BATCH_REFUSED;
-}
-
 static void batch_notify_judged(const struct ml_batch *batch, size_t index)
 {
     if (batch->opts.judged)
         batch->opts.judged(batch->opts.context, batch, index);
+}
+
+static const struct ml_declaration *entry_declaration(const struct ml_batch *batch, size_t index)
+{
+    const struct ml_script *script = batch->entries[index].script;
+    return script ? ml_script_declaration(script) : NULL;
+}
+
+/* The file, loaded before, whose controller has the name of this one's, or the number of files. */
+static size_t find_name_before(const struct ml_batch *batch, size_t index)
+{
+    const struct ml_declaration *second = entry_declaration(batch, index);
+    for (size_t i = 0; second && i < batch->next; i++) {
+        const struct ml_declaration *first = entry_declaration(batch, batch->order[i]);
+        if (batch->order[i] != index && first && strcmp(first->name, second->name) == 0)
+            return batch->order[i];
+    }
+    return batch->files.count;
+}
+
+/* The last good version may have the name of another file, too. */
+static void batch_refuse_second_name(struct ml_batch *batch, size_t index)
+{
+    const struct ml_script_file *files = batch->files.files;
+    struct ml_batch_entry *entry = &batch->entries[index];
+    size_t other = find_name_before(batch, index);
+    if (other == batch->files.count)
+        return;
+    if (entry->err.kind) { /* it is the last good one */
+        entry_refuse(entry);
+        return;
+    }
+    ml_err_set(&entry->err, ML_ESCRIPT,
+               ML_STR_FMT ": the name \"%s\" is taken by " ML_STR_FMT
+                          "; give this controller another one",
+               ML_STR_ARG(files[index].name), entry_declaration(batch, index)->name,
+               ML_STR_ARG(files[other].name));
+    batch_refuse(batch, index);
+    if (find_name_before(batch, index) < batch->files.count)
+        entry_refuse(entry);
 }
 
 /* Who requires a module is known when all are loaded. */
@@ -106,32 +159,10 @@ static void batch_refuse_unused_modules(struct ml_batch *batch)
                        ML_STR_FMT ": returns a table that is not a moonloop.controller{…}, and no "
                                   "other script requires it",
                        ML_STR_ARG(batch->files.files[i].name));
-            entry_refuse(&batch->entries[i]);
+            batch_refuse(batch, i);
+            batch_refuse_second_name(batch, i);
         }
         batch_notify_judged(batch, i);
-    }
-}
-
-static const struct ml_declaration *entry_declaration(const struct ml_batch *batch, size_t index)
-{
-    const struct ml_script *script = batch->entries[index].script;
-    return script ? ml_script_declaration(script) : NULL;
-}
-
-static void batch_refuse_second_name(struct ml_batch *batch, size_t index)
-{
-    const struct ml_script_file *files = batch->files.files;
-    for (size_t i = 0; i < batch->next; i++) {
-        const struct ml_declaration *first = entry_declaration(batch, batch->order[i]);
-        const struct ml_declaration *second = entry_declaration(batch, index);
-        if (!first || !second || strcmp(first->name, second->name) != 0)
-            continue;
-        ml_err_set(&batch->entries[index].err, ML_ESCRIPT,
-                   ML_STR_FMT ": the name \"%s\" is taken by " ML_STR_FMT
-                              "; give this controller another one",
-                   ML_STR_ARG(files[index].name), second->name,
-                   ML_STR_ARG(files[batch->order[i]].name));
-        entry_refuse(&batch->entries[index]);
     }
 }
 
@@ -227,8 +258,7 @@ void ml_batch_fini(struct ml_batch *batch)
 bool ml_batch_is_good(const struct ml_batch *batch)
 {
     for (size_t i = 0; i < batch->files.count; i++)
-        if (batch->entries[i].verdict == ML_BATCH_REFUSED ||
-            file_is_quarantined(batch, &batch->files.files[i]))
+        if (batch->entries[i].verdict == ML_BATCH_REFUSED || batch->entries[i].err.kind)
             return false;
     return batch->files.refused_count == 0;
 }

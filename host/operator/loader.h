@@ -7,7 +7,7 @@
 #include "operator/files.h"
 
 enum ml_batch_verdict {
-    ML_BATCH_CONTROLLER, /* script is set */
+    ML_BATCH_CONTROLLER, /* script is set; with an `err` it comes from the last good set */
     ML_BATCH_MODULE,     /* another file requires it, or may: it was not asked for */
     ML_BATCH_REFUSED,    /* err says why */
     ML_BATCH_SKIPPED,    /* runs already; not loaded again */
@@ -17,8 +17,7 @@ struct ml_batch_entry {
     enum ml_batch_verdict verdict;
     struct ml_script *script; /* owned, or NULL */
     struct ml_err err;
-    bool quarantined; /* in quarantine, and `err` says so: REFUSED, or CONTROLLER when `script`
-                         comes from the last good set */
+    bool quarantined; /* in quarantine, and `err` says so */
 };
 
 struct ml_batch;
@@ -36,8 +35,8 @@ struct ml_batch_opts {
     /* The verdict on a file is final. Called once for each that was asked for, for modules at the
      * end of the set. May be NULL. */
     void (*judged)(void *context, const struct ml_batch *batch, size_t index);
-    /* Fills `out` with the last good set of the source, to replace a file in quarantine. False:
-     * there is none. May be NULL. */
+    /* Fills `out` with the last good set of the source, to replace a file that is refused. False:
+     * there is none, or the file has a version that runs. May be NULL. */
     bool (*last_good)(void *context, const struct ml_batch *batch, size_t index,
                       struct ml_files *out);
     void *context;

@@ -43,19 +43,21 @@ static void feed_on_judged(void *context, const struct ml_batch *batch, size_t i
     }
     struct slot *slot = slot_get(feed, batch->files.files[index].name);
     slot->missing = false;
-    if (entry->verdict == ML_BATCH_CONTROLLER) {
-        uint64_t fingerprint = ml_files_fingerprint(&batch->files, entry->script);
-        if (entry->quarantined)
-            slot_refuse(slot, &entry->err, true);
-        slot_offer(slot, ml_script_ref(entry->script), fingerprint);
-        if (entry->quarantined)
-            slot_show_refused(slot, true);
-    } else if (entry->verdict == ML_BATCH_REFUSED) {
-        if (slot->refused != batch->fingerprint)
-            slot_refuse(slot, &entry->err, entry->quarantined);
-        slot->refused = batch->fingerprint;
-        slot->refused_text = ml_str_hash(batch->files.files[index].text);
-    }
+    if (entry->verdict == ML_BATCH_SKIPPED)
+        return;
+    if (entry->err.kind && slot->refused != batch->fingerprint)
+        slot_refuse(slot, &entry->err, entry->quarantined, entry->script);
+    if (entry->verdict == ML_BATCH_CONTROLLER)
+        slot_offer(slot, ml_script_ref(entry->script),
+                   ml_files_fingerprint(&batch->files, entry->script));
+    if (!entry->err.kind)
+        return;
+    slot->why = entry->err;
+    slot_show_refused(slot, true);
+    if (entry->quarantined && entry->script) /* only an edit of it has it loaded again */
+        return;
+    slot->refused = batch->fingerprint;
+    slot->refused_text = ml_str_hash(batch->files.files[index].text);
 }
 
 /* Reported again only when something else is wrong with the file. */
@@ -65,7 +67,7 @@ static void feed_refuse_file(struct feed *feed, const struct ml_file_refused *re
     uint64_t fingerprint = ml_str_hash(ml_str_of(refused->err.message));
     slot->missing = false;
     if (slot->refused != fingerprint)
-        slot_refuse(slot, &refused->err, false);
+        slot_refuse(slot, &refused->err, false, NULL);
     slot->refused = fingerprint;
 }
 
@@ -83,7 +85,7 @@ static void feed_report_missing(struct feed *feed, const struct ml_files *files)
             continue;
         }
         ml_err_set(&err, ML_ENOT_FOUND, "%s: is no longer in %s", slot->file, feed->source->name);
-        slot_refuse(slot, &err, false);
+        slot_refuse(slot, &err, false, NULL);
     }
 }
 

@@ -79,8 +79,10 @@ void slot_free_unless_controller(struct slot *slot);
 struct ml_script *slot_script(const struct slot *slot);
 /* A version of it is live. */
 bool slot_works(const struct slot *slot);
-/* Says so in the log, as a metric, and as an Event for the author. */
-void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined);
+/* Says so in the log, as a metric, and as an Event for the author. `last_good`: the version that is
+ * about to run instead, or NULL. */
+void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined,
+                 const struct ml_script *last_good);
 /* Sets the gauge: is what its source has not what runs? */
 void slot_show_refused(const struct slot *slot, bool refused);
 /* Takes over the reference to `script`. `fingerprint`: of the files that it was made from. */

@@ -47,11 +47,13 @@ void slot_show_refused(const struct slot *slot, bool refused)
                   refused);
 }
 
-void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined)
+void slot_refuse(struct slot *slot, const struct ml_err *err, bool quarantined,
+                 const struct ml_script *last_good)
 {
     struct ml_scripts *self = slot->feed->scripts;
-    const char *message = slot_works(slot) ? "script refused; the last good version keeps running"
-                                           : "script refused";
+    const char *message = slot_works(slot) || last_good
+                              ? "script refused; the last good version keeps running"
+                              : "script refused";
     slot->why = *err;
     ml_error(self->cluster->log, "scripts", message, ML_S("source", slot->feed->source->name),
              ML_ERR_FIELDS(err), ML_S("script", slot->file));
@@ -246,7 +248,7 @@ void slot_offer(struct slot *slot, struct ml_script *script, uint64_t fingerprin
                    slot->file, name);
     if (err.kind || slot_changes_kind(slot, script, &err) ||
         (!*place && !slot_has_room(slot, &err))) {
-        slot_refuse(slot, &err, false);
+        slot_refuse(slot, &err, false, NULL);
         ml_script_unref(script);
         return;
     }

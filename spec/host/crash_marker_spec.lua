@@ -100,6 +100,74 @@ describe("moonloop run --state-dir", function()
     moonloop:till_log { msg = "new version is live", script = "looper.lua" }
   end)
 
+  -- How an edit can be wrong, by the words of the refusal: what is put in place of looper.lua.
+  local REFUSED = {
+    ["looper.lua:"] = function() put("looper", "no Lua at all") end,
+    ["there is no absent.lua next to this script"] = function() put("looper", 'require "absent"') end,
+    ["no other script requires it"] = function() shell.write(scripts .. "/looper.lua", "return {}") end,
+    ['the name "first" is taken by first.lua'] = function()
+      shell.write(scripts .. "/looper.lua", CONTROLLER:format("", "first"))
+    end,
+  }
+
+  for words, put_refused in pairs(REFUSED) do
+    it("runs the last good version of a file that is refused at a start: " .. words, function()
+      put("looper")
+      start():till_ready():stop()
+      put("first")
+      put_refused()
+      for _ = 1, 2 do -- and what is refused does not become the good one
+        local moonloop = start()
+        moonloop:till_log {
+          msg = "script refused; the last good version keeps running", script = "looper.lua", error = words,
+        }
+        moonloop:till_log { msg = "script is live", script = "looper.lua", controller = "looper" }
+        moonloop:till_log { msg = "script is live", script = "first.lua", controller = "first" }
+        moonloop:till_ready()
+        assert.equal(1, moonloop:metric("moonloop_script_refused", { file = "looper.lua" }))
+        assert.equal(0, moonloop:metric "moonloop_script_quarantined_total")
+        moonloop:stop()
+      end
+      local moonloop = start()
+      moonloop:till_log { msg = "script is live", script = "looper.lua" }
+      shell.write(scripts .. "/absent.lua", "return {}")
+      put("looper", 'require "absent"')
+      moonloop:till_log { msg = "new version is live", script = "looper.lua" }
+      assert.equal(0, moonloop:metric("moonloop_script_refused", { file = "looper.lua" }))
+    end)
+  end
+
+  it("loads a file again when what it lacked comes, though the last good version did not need it", function()
+    put("looper")
+    start():till_ready():stop()
+    put("looper", 'require "absent"')
+    local moonloop = start()
+    moonloop:till_log { msg = "script refused; the last good version keeps running", script = "looper.lua" }
+    moonloop:till_log { msg = "script is live", script = "looper.lua" }
+    shell.write(scripts .. "/absent.lua", "return {}")
+    moonloop:till_log { msg = "new version is live", script = "looper.lua" }
+    assert.equal(0, moonloop:metric("moonloop_script_refused", { file = "looper.lua" }))
+  end)
+
+  it("runs nothing of files that are gone at a start: only a running process keeps their controllers", function()
+    put("looper")
+    put("other")
+    local moonloop = start():till_ready()
+    os.remove(scripts .. "/looper.lua")
+    moonloop:till_log { level = "error", msg = "script refused; the last good version keeps running",
+      error = "is no longer in" }
+    assert.equal(1, moonloop:metric "moonloop_controllers_without_file")
+    moonloop:stop()
+    moonloop = start():till_ready()
+    assert.equal(0, moonloop:metric "moonloop_controllers_without_file")
+    assert.same({}, moonloop:lines { script = "looper.lua" })
+    moonloop:stop()
+    os.remove(scripts .. "/other.lua")
+    moonloop = start():till_ready()
+    assert.equal(0, moonloop:metric "moonloop_controllers_without_file")
+    assert.same({}, moonloop:lines { msg = "script is live" })
+  end)
+
   it("forgets a death when the process ends in order after it", function()
     put("looper", LOOPS)
     die_at_work()
