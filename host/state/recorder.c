@@ -17,6 +17,8 @@
 #define BYTES_MAX        ((size_t)2 * 1024 * 1024) /* of all series */
 #define SOURCE_SHARE     4                         /* one source has a quarter of both at most */
 #define NOTE_MAX         1024                      /* bytes; what the API server takes */
+#define COUNT_MAX        16                        /* bytes of " (and 3" */
+#define SEARCHED_MAX     8192                      /* bytes of a note, for that */
 #define NAME_PREFIX_MAX  200                       /* leaves room for the suffix in 253 bytes */
 #define REASON_MAX       128
 #define TRIES_MAX        12 /* of one request, while the server does not answer */
@@ -304,14 +306,49 @@ static void recorder_send_waiting(void *recorder)
 
 /* ---- recording ---- */
 
+/* The last " (and 3 more)" in a text: how many others there were. Empty: there is none. */
+static struct ml_str find_count_of_others(struct ml_str text)
+{
+    static const char begin[] = " (and ", end[] = " more)";
+    for (size_t at = text.len; at-- > 0;) {
+        struct ml_str rest = {text.ptr + at, text.len - at};
+        size_t len = sizeof begin - 1;
+        if (!ml_str_starts(rest, begin))
+            continue;
+        while (len < rest.len && rest.ptr[len] >= '0' && rest.ptr[len] <= '9')
+            len++;
+        struct ml_str behind = {rest.ptr + len, rest.len - len};
+        if (len > sizeof begin - 1 && len <= COUNT_MAX && ml_str_starts(behind, end))
+            return (struct ml_str){rest.ptr, len + sizeof end - 1};
+    }
+    return (struct ml_str){NULL, 0};
+}
+
+/* The note, or what an Event has room for. A count of others stays, and the text before it is cut.
+ */
+static struct ml_str cut_note(struct ml_str note, char room[NOTE_MAX])
+{
+    if (note.len <= NOTE_MAX)
+        return note;
+    struct ml_str count = find_count_of_others(ml_str_head(note, SEARCHED_MAX));
+    if (count.len == 0 || count.ptr + count.len <= note.ptr + NOTE_MAX)
+        return ml_str_head(note, NOTE_MAX);
+    static const char dots[] = "…";
+    struct ml_str head = ml_str_head(note, NOTE_MAX - count.len - (sizeof dots - 1));
+    memcpy(room, head.ptr, head.len);
+    memcpy(room + head.len, dots, sizeof dots - 1);
+    memcpy(room + head.len + sizeof dots - 1, count.ptr, count.len);
+    return (struct ml_str){room, head.len + sizeof dots - 1 + count.len};
+}
+
 /* As it is now: the text of the Event, to be sent, or sent again. */
 static void series_describe(struct series *series, const struct ml_event *event)
 {
     struct ml_recorder *self = series->recorder;
     ML_AUTO_FREE char *combined = ml_asprintf(ML_EVENT_COMBINED ML_STR_FMT,
                                               ML_STR_ARG(event->note));
-    struct ml_str note = ml_str_head(series->combined ? ml_str_of(combined) : event->note,
-                                     NOTE_MAX);
+    char room[NOTE_MAX];
+    struct ml_str note = cut_note(series->combined ? ml_str_of(combined) : event->note, room);
     free(series->event);
     series->note = ml_str_hash(note);
     series->event = event_json(series, event, note);
@@ -511,7 +548,8 @@ void ml_recorder_event(struct ml_recorder *self, const struct ml_event *event)
     struct ml_event bounded = *event;
     bounded.reason = ml_str_head(event->reason, REASON_MAX);
     bounded.action = ml_str_head(event->action, REASON_MAX);
-    bounded.note = ml_str_head(event->note, NOTE_MAX);
+    char room[NOTE_MAX];
+    bounded.note = cut_note(event->note, room);
     recorder_add(self, &bounded);
 }
 

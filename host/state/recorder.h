@@ -33,7 +33,7 @@ struct ml_event {
     bool passing;      /* its cause may soon be over: it is tried once, and not kept */
     struct ml_str reason; /* CamelCase; cut at 128 bytes */
     struct ml_str action; /* "Reconcile", "LoadScript"; cut at 128 bytes */
-    struct ml_str note;   /* cut at 1024 bytes, at a character's end */
+    struct ml_str note;   /* cut at 1024 bytes, at a character's end, before " (and 3 more)" */
     struct ml_str source; /* the script that records it, for its quarter; empty: the host */
     /* reportingController, what kubectl shows as its origin: the name of the controller that
      * reconciles the object, as controller-runtime's recorders have it; empty: the host's. */

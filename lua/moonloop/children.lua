@@ -7,6 +7,7 @@ local names = host.require "moonloop.names"
 local M = {}
 
 local CHILDREN_MAX = 1000
+local FAILURE_MAX = 3500 -- bytes of the one that is told; an error has 4095
 local ENTRIES_MAX = 4 * CHILDREN_MAX -- of an inventory; more were not written here
 
 local function refuse(where, problem)
@@ -131,9 +132,22 @@ local function apply_all(where, list, called)
 end
 
 
+-- The first bytes, up to the end of a character.
+local function head(text, length)
+  if #text <= length then
+    return text
+  end
+  while length > 0 and text:byte(length + 1) & 0xc0 == 0x80 do
+    length = length - 1
+  end
+  return text:sub(1, length) .. "…"
+end
+
+
+-- How many there are must not fall off the end of the error.
 local function raise_failures(where, failures)
   local first, more = failures[1], #failures - 1
-  refuse(where, more == 0 and first or ("%s (and %d more)"):format(first, more))
+  refuse(where, more == 0 and first or ("%s (and %d more)"):format(head(first, FAILURE_MAX), more))
 end
 
 

@@ -110,6 +110,27 @@ static void test_child_of_another_is_left_alone_and_the_rest_is_applied(void **s
     world_close(&w);
 }
 
+/* A server's message about a schema fills the whole error: that there was another failure stays. */
+static void test_count_of_failures_survives_a_long_one(void **state)
+{
+    (void)state;
+    struct world w;
+    struct told told;
+    struct ml_buf message = ML_BUF_INIT;
+    while (message.len < 4090)
+        ml_buf_puts(&message, "\xc3\xa4");
+    open_world(&w, "return kids { 'a', 'b' }", NULL);
+    assert_non_null(world_start(&w, &told));
+    fake_refuse(fake_next(w.fake), 422, "Invalid", ml_buf_cstr(&message));
+    ml_loop_poll(w.loop);
+    fake_refuse(fake_next(w.fake), 403, "Forbidden", "no");
+    ml_loop_poll(w.loop);
+    expect_error(&told, "children: Pod default/a: Invalid: ");
+    expect_error(&told, "\xc3\xa4… (and 1 more)");
+    ml_buf_fini(&message);
+    world_close(&w);
+}
+
 static void test_nothing_is_pruned_when_a_child_is_refused(void **state)
 {
     (void)state;
@@ -563,6 +584,7 @@ int main(void)
         cmocka_unit_test(test_children_are_applied_in_order_and_once),
         cmocka_unit_test(test_children_are_guarded),
         cmocka_unit_test(test_child_of_another_is_left_alone_and_the_rest_is_applied),
+        cmocka_unit_test(test_count_of_failures_survives_a_long_one),
         cmocka_unit_test(test_nothing_is_pruned_when_a_child_is_refused),
         cmocka_unit_test(test_what_is_not_among_the_children_is_deleted_in_reverse),
         cmocka_unit_test(test_an_empty_list_prunes_and_no_list_does_not),

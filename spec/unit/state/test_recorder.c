@@ -187,6 +187,32 @@ static void test_recorder_texts_are_cut_at_a_characters_end(void **state)
     fake_reply(call, 201, "{}");
 }
 
+/* However long the text is: that there are more failures is not lost. */
+static void test_recorder_count_of_others_survives_the_cut(void **state)
+{
+    struct recorder_world *self = *state;
+    static const char *const ends[] = {" (and 12 more)", " (and 12 more) (after: something)"};
+    for (size_t i = 0; i < ML_COUNT(ends); i++) {
+        for (size_t len = 1000; len < 1050; len++) { /* of text before, of two-byte characters */
+            struct ml_buf note = ML_BUF_INIT;
+            for (size_t k = 0; k < len / 2; k++)
+                ml_buf_puts(&note, "\xc3\xa4");
+            ml_buf_puts(&note, ends[i]);
+            ML_AUTO_FREE char *name = ml_asprintf("a-%zu-%zu", i, len);
+            record(self, name, ml_buf_cstr(&note));
+            struct fake_call *call = fake_next(self->world.server);
+            ML_AUTO_FREE char *got = body_text(call, "note");
+            assert_true(strlen(got) <= 1024);
+            assert_true(ml_str_is_utf8(ml_str_of(got)));
+            assert_non_null(strstr(got, " (and 12 more)"));
+            if (note.len > 1024 + strlen(ends[1]))
+                assert_non_null(strstr(got, "\xc3\xa4…"));
+            fake_reply(call, 201, "{}");
+            ml_buf_fini(&note);
+        }
+    }
+}
+
 /* ---- series ---- */
 
 static void test_recorder_same_event_again_becomes_a_series(void **state)
@@ -686,6 +712,7 @@ int main(void)
         TEST(test_recorder_event_about_no_namespace_goes_to_default),
         TEST(test_recorder_name_of_an_event_is_a_subdomain_whatever_the_objects),
         TEST(test_recorder_texts_are_cut_at_a_characters_end),
+        TEST(test_recorder_count_of_others_survives_the_cut),
         TEST(test_recorder_same_event_again_becomes_a_series),
         TEST(test_recorder_series_is_told_at_most_once_a_minute),
         TEST(test_recorder_what_differs_is_an_event_of_its_own),
