@@ -88,6 +88,21 @@ const char *ml_buf_cstr(struct ml_buf *buf)
     return buf->ptr;
 }
 
+void ml_buf_drop_byte_order_marks(struct ml_buf *buf)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < buf->len; i++) {
+        struct ml_str rest = {buf->ptr + i, buf->len - i};
+        if ((kept == 0 || buf->ptr[kept - 1] == '\n') && ml_str_starts(rest, ML_BYTE_ORDER_MARK))
+            i += strlen(ML_BYTE_ORDER_MARK) - 1;
+        else
+            buf->ptr[kept++] = buf->ptr[i];
+    }
+    if (kept < buf->len) /* nothing of a key stays behind the end */
+        memset(buf->ptr + kept, 0, buf->len - kept);
+    buf->len = kept;
+}
+
 char *ml_buf_take(struct ml_buf *buf)
 {
     char *text = ml_realloc(buf->ptr, buf->len + 1);

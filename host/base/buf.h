@@ -34,6 +34,10 @@ char *ml_buf_reserve(struct ml_buf *buf, size_t len);
 /* Ends with a NUL that is not counted; valid until the next change. */
 const char *ml_buf_cstr(struct ml_buf *buf);
 
+/* Takes out the byte order marks (U+FEFF) at the beginning of the text and of its lines, which some
+ * editors write and which files have in the middle that were put together. */
+void ml_buf_drop_byte_order_marks(struct ml_buf *buf);
+
 /* Hands the memory to the caller, who frees it; terminated as above, and no longer than the text.
  */
 char *ml_buf_take(struct ml_buf *buf);

@@ -34,6 +34,8 @@ int ml_str_cmp(struct ml_str a, struct ml_str b); /* bytewise, as memcmp */
 /* Without leading and trailing spaces, tabs and line ends. */
 struct ml_str ml_str_trim(struct ml_str s);
 
+#define ML_BYTE_ORDER_MARK "\xef\xbb\xbf" /* of UTF-8 */
+
 /* The first `max` bytes at most, cut at the end of a character. */
 struct ml_str ml_str_head(struct ml_str s, size_t max);
 

@@ -54,6 +54,7 @@ static int read_config_file(const char *path, int flags, bool pipe_too, struct m
     char piece[PIECE_LEN];
     int r = read_to_end(fd, piece, path, out, err);
     explicit_bzero(piece, sizeof piece); /* it may have been a private key */
+    ml_buf_drop_byte_order_marks(out);
     return r;
 }
 
@@ -223,6 +224,7 @@ int ml_kubeentry_pem(const struct ml_kubeentry *entry, const char *key, struct m
     if (!path && !ml_base64_decode(ml_buf_str(&base64), &pem))
         return ml_kubeentry_fail(entry, err, "%s is not base64; base64 -w 0 FILE makes it",
                                  data_key);
+    ml_buf_drop_byte_order_marks(&pem);
     int (*read_file)(const char *, struct ml_buf *,
                      struct ml_err *) = entry->file->again ? ml_file_read_again : ml_file_read;
     if (path && read_file(path, &pem, &cause) < 0)

@@ -155,8 +155,8 @@ int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struc
 {
     struct ml_err why = ML_ERR_INIT;
     ML_AUTO_FREE char *shown = file_name_to_show(name);
-    if (ml_str_starts(text, "\xef\xbb\xbf")) /* a byte order mark, as some editors write it */
-        text = (struct ml_str){text.ptr + 3, text.len - 3};
+    size_t mark = ml_str_starts(text, ML_BYTE_ORDER_MARK) ? strlen(ML_BYTE_ORDER_MARK) : 0;
+    text = (struct ml_str){text.ptr + mark, text.len - mark};
     if (files_check_room(files, kind, err) < 0)
         return err->kind;
     if (!file_name_is_good(name))
@@ -166,6 +166,8 @@ int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struc
             shown, ML_FILE_NAME_MAX);
     else if (text.len > kind->size_max)
         ml_err_set(&why, ML_ELIMIT, "%s: larger than %zu bytes", shown, kind->size_max);
+    else if (ml_str_starts(text, "\xff\xfe") || ml_str_starts(text, "\xfe\xff"))
+        ml_err_set(&why, ML_EINVALID, "%s: is UTF-16; save it as UTF-8", shown);
     if (why.kind)
         files_refuse(files, name, &why);
     else if (text.len > kind->total_max - files->bytes)

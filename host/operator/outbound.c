@@ -460,6 +460,7 @@ static int read_ca(struct outbound *self, const char *path, struct ml_err *err)
     if (!whole)
         return ml_err_set(err, ML_EINVALID, "--http-ca-file %s: cannot be read, or too large",
                           path);
+    ml_buf_drop_byte_order_marks(&self->ca);
     if (ml_tls_check_ca(ml_buf_str(&self->ca), err) < 0)
         return ml_err_wrap(err, "--http-ca-file %s", path);
     self->tls.ca_pem = ml_buf_str(&self->ca);

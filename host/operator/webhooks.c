@@ -81,7 +81,10 @@ static char *read_pem(const struct ml_webhooks *self, const char *name, struct m
     size_t len = file ? fread(text, 1, PEM_MAX - 1, file) : 0;
     if (file)
         fclose(file);
-    if (len > 0)
+    struct ml_buf pem = {.ptr = text, .len = len};
+    ml_buf_drop_byte_order_marks(&pem);
+    text[pem.len] = '\0';
+    if (pem.len > 0)
         return text;
     ml_wipe_free(text);
     ml_err_set(err, ML_EIO, "--webhook-cert-dir: %s cannot be read", path);

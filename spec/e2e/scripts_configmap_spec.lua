@@ -1,6 +1,7 @@
 -- Scripts from a ConfigMap that is watched through the API: edited, they are live within a second;
 -- a bad edit changes nothing but what its author is told.
 local api = require "spec.e2e.support.api"
+local cjson = require "cjson.safe"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
 local kubectl = require "spec.e2e.support.kubectl"
@@ -45,6 +46,37 @@ describe("A ConfigMap of scripts", function()
     kubectl.configmap(ns, "scripts", { ["cnat.lua"] = scripts.cnat_with_image "busybox:1.37" })
     assert.is_true(probe.till_image(ns, "busybox:1.37") < wait.patient(1))
     assert.equal(0, refusals "cnat.lua")
+  end)
+
+  -- kubectl puts a file that is no UTF-8 under binaryData.
+  local function create_from_files(name, texts)
+    local folder = scripts.folder(texts)
+    kubectl.run("create", "configmap", name, "--namespace", ns, "--from-file", folder)
+    return host.start { name = name, configmaps = ns .. "/" .. name, namespaces = ns }
+  end
+
+  it("has files as kubectl stores them: with a byte order mark, in Latin-1, and in UTF-16", function()
+    moonloop:stop()
+    moonloop = create_from_files("bytes", {
+      ["cnat.lua"] = "\xef\xbb\xbf" .. scripts.cnat,
+      ["widgets.lua"] = "-- caf\xe9\n" .. scripts.widgets,
+      ["wide.lua"] = "\xff\xfel\0o\0c\0a\0l\0",
+    })
+    local map = api.get("ConfigMap", ns, "bytes")
+    assert.is_truthy(map.binaryData["widgets.lua"])
+    assert.is_truthy(map.binaryData["wide.lua"])
+    moonloop:till_log { msg = "script is live", script = "cnat.lua" }
+    moonloop:till_log { msg = "script is live", script = "widgets.lua" }
+    moonloop:till_log { msg = "script refused", script = "wide.lua", error = "wide.lua: is UTF-16; save it as UTF-8" }
+    cluster.till_event(ns, "ConfigMap", "bytes", "ScriptRefused", "wide.lua: is UTF-16; save it as UTF-8")
+    assert.equal("busybox", probe.image(ns))
+    assert.equal(0, #moonloop:lines { error = "is no longer in" })
+    -- An edit takes the file from binaryData to data: it is the same file.
+    api.patch("ConfigMap", ns, "bytes", {
+      binaryData = { ["widgets.lua"] = cjson.null }, data = { ["widgets.lua"] = "-- café\n" .. scripts.widgets },
+    })
+    moonloop:till_log { msg = "new version is live", script = "widgets.lua" }
+    assert.equal(0, #moonloop:lines { error = "is no longer in" })
   end)
 
   it("with a syntax error is refused with file and line, and the old script keeps working", function()

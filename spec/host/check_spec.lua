@@ -48,6 +48,23 @@ describe("moonloop check", function()
     assert.same({ code = 0, out = "thing.lua: controller thing is fine\n", err = "" }, result)
   end)
 
+  it("passes over byte order marks, of scripts, modules and manifests", function()
+    local mark = "\xef\xbb\xbf"
+    local scripts = folder { ["thing.lua"] = mark .. 'local m = require "m"\n' .. GOOD:format "thing",
+      ["m.lua"] = mark .. "return {}" }
+    local crds = folder { ["crd.yaml"] = mark .. CRD:format "true" }
+    local result = check(scripts, "--crds", crds)
+    assert.same({ code = 0, out = "thing.lua: controller thing is fine\n", err = "" }, result)
+    crds = folder { ["crd.yaml"] = mark .. CRD:format "false" }
+    assert.equal(1, check(scripts, "--crds", crds).code) -- it has been read
+  end)
+
+  it("refuses UTF-16, and says what to do", function()
+    local result = check(folder { ["thing.lua"] = "\xff\xfer\0" })
+    assert.equal(1, result.code)
+    assert.matches("thing%.lua: is UTF%-16; save it as UTF%-8", result.out .. result.err)
+  end)
+
   it("takes a single file", function()
     local result = check(folder { ["thing.lua"] = GOOD:format "thing" } .. "/thing.lua")
     assert.equal(0, result.code, result.err)

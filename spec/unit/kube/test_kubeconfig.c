@@ -114,6 +114,23 @@ static void test_kubeconfig_reads_a_whole_file(void **state)
     assert_non_null(strstr(world->config->source, "/config, context \"prod\""));
 }
 
+/* Of an editor, and in the middle where files were put together: OpenSSL passes over a certificate
+ * behind one without a word. */
+static void test_kubeconfig_byte_order_marks_are_no_part_of_files(void **state)
+{
+    struct world *world = *state;
+    write_file(world, "ca.crt", "\xef\xbb\xbf" PEM "\n\xef\xbb\xbf" PEM);
+    write_file(world, "token",
+               "\xef\xbb\xbf"
+               "abc\r\n");
+    write_file(world, "config",
+               "\xef\xbb\xbf" CLUSTERS("server: 'https://h', certificate-authority: ca.crt")
+                   USERS("tokenFile: token"));
+    load_ok(world, "config", NULL);
+    assert_str_eq(world->config->tls.ca_pem, PEM "\n" PEM);
+    assert_string_equal(world->config->authorization, "Bearer abc");
+}
+
 static void test_kubeconfig_chooses_among_credentials(void **state)
 {
     struct world *world = *state;
@@ -389,6 +406,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH(test_kubeconfig_reads_a_whole_file),
+        WITH(test_kubeconfig_byte_order_marks_are_no_part_of_files),
         WITH(test_kubeconfig_chooses_among_credentials),
         WITH(test_kubeconfig_says_what_is_wrong),
         WITH(test_kubeconfig_named_explicitly_must_exist),

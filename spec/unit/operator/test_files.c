@@ -292,6 +292,24 @@ static void test_files_byte_order_mark_is_no_part_of_a_file(void **state)
     ml_files_fini(&files);
 }
 
+static void test_files_of_utf16_are_refused_with_what_to_do(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"\xff\xfe"
+                                        "a\0",
+                                        "\xfe\xff\0a"};
+    for (size_t i = 0; i < ML_COUNT(texts); i++) {
+        struct ml_files files = ML_FILES_INIT;
+        struct ml_err err;
+        assert_int_equal(ml_files_add(&files, &ml_files_scripts, ML_STR("a.lua"),
+                                      (struct ml_str){texts[i], 4}, &err),
+                         0);
+        assert_int_equal(files.count, 0);
+        assert_string_equal(files.refused[0].err.message, "a.lua: is UTF-16; save it as UTF-8");
+        ml_files_fini(&files);
+    }
+}
+
 static void test_files_script_of_its_own_is_read_from_a_folder_that_is_too_full(void **state)
 {
     struct folder *folder = *state;
@@ -341,6 +359,7 @@ int main(void)
         TEST(test_files_script_of_its_own_is_read_from_a_folder_that_is_too_full),
         TEST(test_files_manifest_of_its_own_comes_alone),
         TEST(test_files_byte_order_mark_is_no_part_of_a_file),
+        TEST(test_files_of_utf16_are_refused_with_what_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
