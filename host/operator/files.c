@@ -150,6 +150,11 @@ bool ml_files_asked_for(const struct ml_files *files, size_t index)
     return !files->only || ml_str_is(files->files[index].name, files->only);
 }
 
+static bool is_utf16(struct ml_str text)
+{
+    return ml_str_starts(text, "\xff\xfe") || ml_str_starts(text, "\xfe\xff");
+}
+
 int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struct ml_str name,
                  struct ml_str text, struct ml_err *err)
 {
@@ -166,7 +171,7 @@ int ml_files_add(struct ml_files *files, const struct ml_files_kind *kind, struc
             shown, ML_FILE_NAME_MAX);
     else if (text.len > kind->size_max)
         ml_err_set(&why, ML_ELIMIT, "%s: larger than %zu bytes", shown, kind->size_max);
-    else if (ml_str_starts(text, "\xff\xfe") || ml_str_starts(text, "\xfe\xff"))
+    else if (kind == &ml_files_scripts && is_utf16(text)) /* libyaml reads it */
         ml_err_set(&why, ML_EINVALID, "%s: is UTF-16; save it as UTF-8", shown);
     if (why.kind)
         files_refuse(files, name, &why);

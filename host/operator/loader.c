@@ -11,8 +11,8 @@ static bool file_is_quarantined(const struct ml_batch *batch, const struct ml_sc
            ml_crash_marker_quarantined(batch->opts.marker, ml_file_fingerprint(file));
 }
 
-static void batch_load_file(struct ml_batch *batch, const struct ml_files *files, size_t index,
-                            struct ml_batch_entry *entry)
+static void batch_load_file(const struct ml_batch *batch, const struct ml_files *files,
+                            size_t index, struct ml_batch_entry *entry)
 {
     const struct ml_batch_opts *opts = &batch->opts;
     const struct ml_script_files view = {files->files, files->count};
@@ -30,17 +30,15 @@ static void batch_load_file(struct ml_batch *batch, const struct ml_files *files
     entry->verdict = ml_script_declaration(script) ? ML_BATCH_CONTROLLER : ML_BATCH_MODULE;
 }
 
-/* The controller of this file in the last good set, or NULL. */
-static struct ml_script *batch_load_last_good(struct ml_batch *batch, size_t index)
+struct ml_script *ml_batch_load_last_good(const struct ml_batch *batch, struct ml_str file)
 {
     ML_AUTO(ml_files_fini) struct ml_files files = ML_FILES_INIT;
     struct ml_batch_entry entry = {.err = ML_ERR_INIT};
     const struct ml_batch_opts *opts = &batch->opts;
-    if (!opts->last_good || !opts->last_good(opts->context, batch, index, &files))
+    if (!opts->last_good || !opts->last_good(opts->context, file, &files))
         return NULL;
     for (size_t i = 0; i < files.count && !entry.script; i++)
-        if (ml_str_eq(files.files[i].name, batch->files.files[index].name) &&
-            !file_is_quarantined(batch, &files.files[i]))
+        if (ml_str_eq(files.files[i].name, file) && !file_is_quarantined(batch, &files.files[i]))
             batch_load_file(batch, &files, i, &entry);
     if (entry.verdict == ML_BATCH_CONTROLLER)
         return entry.script;
@@ -60,7 +58,7 @@ static void batch_refuse(struct ml_batch *batch, size_t index)
 {
     struct ml_batch_entry *entry = &batch->entries[index];
     entry_refuse(entry);
-    entry->script = batch_load_last_good(batch, index);
+    entry->script = ml_batch_load_last_good(batch, batch->files.files[index].name);
     if (entry->script)
         entry->verdict = ML_BATCH_CONTROLLER;
 }

@@ -37,8 +37,7 @@ struct ml_batch_opts {
     void (*judged)(void *context, const struct ml_batch *batch, size_t index);
     /* Fills `out` with the last good set of the source, to replace a file that is refused. False:
      * there is none, or the file has a version that runs. May be NULL. */
-    bool (*last_good)(void *context, const struct ml_batch *batch, size_t index,
-                      struct ml_files *out);
+    bool (*last_good)(void *context, struct ml_str file, struct ml_files *out);
     void *context;
 };
 
@@ -61,6 +60,10 @@ struct ml_batch {
 void ml_batch_load(struct ml_batch *batch, const struct ml_files *files,
                    const struct ml_batch_opts *opts);
 void ml_batch_fini(struct ml_batch *batch);
+
+/* The controller of this file in the last good set, for a file that was refused before it got into
+ * the batch; or NULL. The caller has a reference. */
+struct ml_script *ml_batch_load_last_good(const struct ml_batch *batch, struct ml_str file);
 
 /* Of a loaded batch: no file is refused or in quarantine. */
 bool ml_batch_is_good(const struct ml_batch *batch);

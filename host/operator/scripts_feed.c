@@ -91,11 +91,10 @@ static void feed_report_missing(struct feed *feed, const struct ml_files *files)
 
 /* ---- the last good set ---- */
 
-static bool feed_read_last_good(void *context, const struct ml_batch *batch, size_t index,
-                                struct ml_files *out)
+static bool feed_read_last_good(void *context, struct ml_str file, struct ml_files *out)
 {
     const struct feed *feed = context;
-    const struct slot *slot = slot_find(feed, batch->files.files[index].name);
+    const struct slot *slot = slot_find(feed, file);
     bool runs = slot && slot_script(slot); /* and that version is at least as good */
     return !runs && ml_last_good_read(feed->last_good, out);
 }
@@ -121,9 +120,27 @@ static void show_controllers_without_file(const struct ml_scripts *self)
     ml_metric_set(self->without_file, (double)scripts_list_without_file(self, &names));
 }
 
+/* Of files that are too large, or cannot be read at all. */
+static void feed_replace_refused(struct feed *feed, const struct ml_batch *batch)
+{
+    for (size_t i = 0; i < batch->files.refused_count; i++) {
+        const struct ml_file_refused *file = &batch->files.refused[i];
+        struct ml_script *script = ml_batch_load_last_good(batch, ml_str_of(file->name));
+        if (!script)
+            continue;
+        struct slot *slot = slot_get(feed, ml_str_of(file->name));
+        uint64_t refused = slot->refused;
+        slot_offer(slot, script, 0);
+        slot->refused = refused;
+        slot->why = file->err;
+        slot_show_refused(slot, true);
+    }
+}
+
 static void feed_on_loaded(void *context, const struct ml_batch *batch)
 {
     struct feed *feed = context;
+    feed_replace_refused(feed, batch);
     ml_last_good_propose(feed->last_good, &batch->files, ml_batch_is_good(batch));
     feed->loaded = true;
     feed_report_missing(feed, &batch->files);

@@ -104,6 +104,8 @@ describe("moonloop run --state-dir", function()
   local REFUSED = {
     ["looper.lua:"] = function() put("looper", "no Lua at all") end,
     ["there is no absent.lua next to this script"] = function() put("looper", 'require "absent"') end,
+    ["is UTF-16; save it as UTF-8"] = function() shell.write(scripts .. "/looper.lua", "\xff\xfer\0") end,
+    ["larger than 1048576 bytes"] = function() shell.write(scripts .. "/looper.lua", ("-"):rep(1048577)) end,
     ["no other script requires it"] = function() shell.write(scripts .. "/looper.lua", "return {}") end,
     ['the name "first" is taken by first.lua'] = function()
       shell.write(scripts .. "/looper.lua", CONTROLLER:format("", "first"))
@@ -118,9 +120,7 @@ describe("moonloop run --state-dir", function()
       put_refused()
       for _ = 1, 2 do -- and what is refused does not become the good one
         local moonloop = start()
-        moonloop:till_log {
-          msg = "script refused; the last good version keeps running", script = "looper.lua", error = words,
-        }
+        moonloop:till_log { msg = "script refused", script = "looper.lua", error = words }
         moonloop:till_log { msg = "script is live", script = "looper.lua", controller = "looper" }
         moonloop:till_log { msg = "script is live", script = "first.lua", controller = "first" }
         moonloop:till_ready()
