@@ -18,7 +18,10 @@
 #define HOT_PAUSE_MAX ML_NS_PER_S
 
 #define EDIT_NS    (6 * ML_NS_PER_S) /* of edits that break into pauses ten a minute are forgotten */
-#define FIELDS_MAX 8                 /* of one change that are counted */
+#define FREE_EDITS 20
+#define FIELDS_MAX 8 /* of one change that are counted */
+
+#define PARTS_OF_EDITS (ML_PART_SPEC | ML_PART_LABELS | ML_PART_ANNOTATIONS)
 
 /* All that is known about a key; freed as soon as it says nothing. */
 struct entry {
@@ -46,6 +49,7 @@ struct ml_enqueue_filter {
     struct ml_expectations *expectations;
     struct ml_map entries; /* key -> entry */
     struct ml_list rated;  /* entries with rates; those looked at longest ago come first */
+    struct common_rates common;
 };
 
 static struct ml_str key_of(const struct entry *entry)
@@ -236,10 +240,10 @@ static void note_contest(void *context, const struct ml_field_change *field)
 {
     struct visit *visit = context;
     struct field_ref ref = ref_of(visit, field);
-    const unsigned edits = ML_PART_SPEC | ML_PART_LABELS | ML_PART_ANNOTATIONS;
     if (visit->fields++ >= FIELDS_MAX)
         return;
-    if (field && (field->part & edits) && !field_rates_is_slowed(&visit->entry->rates, ref))
+    if (field && (field->part & PARTS_OF_EDITS) &&
+        !field_rates_is_slowed(&visit->entry->rates, ref))
         visit->is_edit = true;
     field_rates_contest(&visit->entry->rates, ref, visit->author,
                         ml_object_rv_number(object_of(visit->change)), now_of(visit->self));
@@ -253,7 +257,7 @@ static bool is_leaving(const struct ml_change *change)
 
 static void end_pause(struct ml_enqueue_filter *self, struct entry *entry)
 {
-    if (field_rates_fill(&entry->edit_ns, EDIT_NS, EDIT_NS, now_of(self)))
+    if (field_rates_fill(&entry->edit_ns, EDIT_NS, FREE_EDITS * EDIT_NS, now_of(self)))
         return;
     entry->rates.paused_until_ns = 0;
     entry->by_edit = true;
@@ -287,15 +291,30 @@ static void note_change_by_other(struct ml_enqueue_filter *self, struct ml_str k
 
 /* ---- changes by the key's own runs ---- */
 
+/* The spec of a related object, or the status of the own one. The spec of the own one may hold a
+ * request, and then its answer: `restart: "yes"` becomes `restart: "done"`. The status of another
+ * one reports, and it changes between a write that changes nothing and the answer to that. */
+static bool is_wish(const struct ml_change *change, const struct ml_field_change *field)
+{
+    return field && change->reconciled == (field->part == ML_PART_STATUS);
+}
+
 static void count_field(void *context, const struct ml_field_change *field)
 {
     struct visit *visit = context;
     struct entry *entry = visit->entry;
     if (visit->fields++ >= FIELDS_MAX)
         return;
-    struct field_verdict verdict = field_rates_count(&entry->rates, ref_of(visit, field),
-                                                     visit->cause, visit->change->reconciled,
-                                                     entry->by_edit, now_of(visit->self));
+    const struct field_change change = {
+        .ref = ref_of(visit, field),
+        .common = ml_hash(kind_of(visit->change)) * 31 + (field ? ml_hash(field->name) : 0),
+        .cause = visit->cause,
+        .own = visit->change->reconciled,
+        .is_wish = is_wish(visit->change, field),
+        .by_edit = entry->by_edit,
+    };
+    struct field_verdict verdict = field_rates_count(&entry->rates, &visit->self->common, &change,
+                                                     now_of(visit->self));
     if (!verdict.slowed)
         return;
     struct ml_str name = field ? field->name : ML_STR("it is made and deleted");
@@ -529,6 +548,7 @@ void ml_enqueue_filter_gone(struct ml_enqueue_filter *self, struct ml_str key)
 
 void ml_enqueue_filter_reset_backoff(struct ml_enqueue_filter *self)
 {
+    self->common = (struct common_rates){0};
     ml_map_each (&self->entries, cursor, entry)
         entry_forgive(self, entry);
 }

@@ -11,7 +11,9 @@
  *
  *   a fight          somebody else had changed the same field since this key's last run changed it;
  *                    or had deleted the object that the run makes again, or made the one that it
- *                    deletes. Two of these are forgotten each minute
+ *                    deletes. Two of these are forgotten each minute. Where both sides set the same
+ *                    two values again and again, more than three slow the key: in the spec of a
+ *                    related object, and in the status of its own
  *   a self-trigger   nothing explains the change: nobody else changed another object, and the time
  *                    that the script had asked for has not come. Dependents of the changed
  *                    object, and its status, may be results of that change: they explain
@@ -19,6 +21,11 @@
  *   all others       count for a twenty-fifth of a self-trigger, and so does each object that is
  *                    made or deleted, and each returned status, unless the run asks to be called
  *                    again within a second
+ *
+ * Many keys of a controller may do the same, each too slowly to be found alone. So self-triggers
+ * are counted for each field of a kind, too: those of keys that change it three times in ten
+ * seconds, to values that no run has written of late. A step of a rollout is the same value for
+ * all.
  *
  * More than twenty slow the key: it pauses for 1 s, and after each further change of such a field
  * twice as long, up to 1000 s. A minute of peace after a pause ends that. Nothing wakes the key

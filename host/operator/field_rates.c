@@ -4,27 +4,31 @@
 #include "base/clock.h"
 
 #define FREE_CHANGES 20
+#define FREE_RETURNS 3                    /* changes back in a fight over two values */
 #define SELF_NS      (6 * ML_NS_PER_S)    /* one change is forgotten: ten a minute */
 #define EXPLAINED_NS (240 * ML_NS_PER_MS) /* a twenty-fifth of that */
 #define FIGHT_NS     (30 * ML_NS_PER_S)   /* two a minute */
 #define KEPT_NS      (60 * ML_NS_PER_S)   /* a field is known this long, with nothing counted */
 #define CONTEST_NS   SELF_NS              /* the same, when only somebody else changed it */
 #define QUIET_NS     (60 * ML_NS_PER_S)   /* after a pause: the next one is the first again */
+#define RESTLESS_NS  (10 * ML_NS_PER_S)   /* a key that changes a field three times in this time */
 
 #define PAUSE_FIRST_NS ML_NS_PER_S
 #define PAUSE_MAX_NS   (1000 * ML_NS_PER_S)
 
 struct field_rate {
     struct field_ref ref;
-    int64_t self_empty_ns, fight_empty_ns; /* when the two buckets are empty */
+    int64_t self_empty_ns, fight_empty_ns, return_empty_ns; /* when the buckets are empty */
+    int64_t self_ns[2]; /* the last two changes that nothing explains; the later one first */
     int64_t kept_until_ns;
     int64_t changed_ns; /* by a run; 0: never */
     int64_t pause_ns;   /* 0: it is not slowed */
     bool own;           /* of the object that is reconciled */
     bool explained, contested, counted;
-    bool fights;  /* a contest was counted */
-    bool soft;    /* each change was explained: the pause does not grow */
-    char *author; /* of the contest */
+    bool fights;                /* a contest was counted */
+    bool soft;                  /* each change was explained: the pause does not grow */
+    uint64_t other, last_other; /* the values of the contest, and of the one before; 0: none */
+    char *author;               /* of the contest */
     uint64_t contest_rv;
     char *rival; /* of the fight */
 };
@@ -89,6 +93,7 @@ static struct field_rate *rate_get(struct field_rates *rates, struct field_ref r
 
 void field_rates_begin_run(struct field_rates *rates, bool due)
 {
+    rates->counted = false;
     for (size_t i = 0; i < rates->len; i++) {
         rates->list[i].counted = false;
         rates->list[i].explained |= due;
@@ -120,6 +125,7 @@ void field_rates_contest(struct field_rates *rates, struct field_ref ref, const 
     if (!rate)
         return;
     rate->contested = true;
+    rate->other = ref.value;
     rate->contest_rv = rv;
     rate->kept_until_ns = ML_MAX(rate->kept_until_ns, now_ns + CONTEST_NS);
     if (!author)
@@ -128,10 +134,10 @@ void field_rates_contest(struct field_rates *rates, struct field_ref ref, const 
     rate->author = ml_strdup(author);
 }
 
-bool field_rates_fill(int64_t *empty_ns, int64_t cost_ns, int64_t full_ns, int64_t now_ns)
+bool field_rates_fill(int64_t *empty_ns, int64_t cost_ns, int64_t size_ns, int64_t now_ns)
 {
     *empty_ns = ML_MAX(*empty_ns, now_ns) + cost_ns;
-    return *empty_ns - now_ns > FREE_CHANGES * full_ns;
+    return *empty_ns - now_ns > size_ns;
 }
 
 /* Two that merge their parts into one list, as conditions, do not fight: each leaves the other's
@@ -150,7 +156,7 @@ static void forget_after_peace(struct field_rate *rate, int64_t now_ns)
     int64_t pause_ns = rate->fights ? 3 * rate->pause_ns : rate->pause_ns;
     if (rate->pause_ns == 0 || now_ns - rate->changed_ns <= pause_ns + QUIET_NS)
         return;
-    rate->pause_ns = rate->self_empty_ns = rate->fight_empty_ns = 0;
+    rate->pause_ns = rate->self_empty_ns = rate->fight_empty_ns = rate->return_empty_ns = 0;
     rate->fights = false;
     free(ml_take(&rate->rival));
 }
@@ -179,38 +185,102 @@ static void note_rival(struct field_rate *rate)
     rate->rival = ml_take(&rate->author);
 }
 
-/* Fills the bucket that the change belongs to, and starts the time to the next one. */
-static bool rate_fill(struct field_rate *rate, bool contest, bool full, int64_t now_ns)
+/* The same two values in turn. */
+static bool is_return(const struct field_rate *rate, const struct field_change *change)
 {
-    if (contest)
-        return field_rates_fill(&rate->fight_empty_ns, FIGHT_NS, FIGHT_NS, now_ns);
-    return field_rates_fill(&rate->self_empty_ns, full ? SELF_NS : EXPLAINED_NS, SELF_NS, now_ns);
+    return change->is_wish && rate->changed_ns != 0 && rate->ref.value == change->ref.value &&
+           rate->last_other == rate->other;
 }
 
-struct field_verdict field_rates_count(struct field_rates *rates, struct field_ref ref,
-                                       enum field_cause cause, bool own, bool by_edit,
-                                       int64_t now_ns)
+static bool fill_fight(struct field_rate *rate, const struct field_change *change, int64_t now_ns)
+{
+    bool over = field_rates_fill(&rate->fight_empty_ns, FIGHT_NS, FREE_CHANGES * FIGHT_NS, now_ns);
+    if (is_return(rate, change))
+        over |= field_rates_fill(&rate->return_empty_ns, FIGHT_NS, FREE_RETURNS * FIGHT_NS, now_ns);
+    rate->last_other = rate->other;
+    return over;
+}
+
+/* The place of the field, or of the one that was changed longest ago. */
+static struct common_rate *common_rate_get(struct common_rates *common, uint64_t field,
+                                           int64_t now_ns)
+{
+    struct common_rate *oldest = common->list;
+    for (size_t i = 0; i < ML_COUNT(common->list); i++) {
+        struct common_rate *rate = &common->list[i];
+        if (rate->field == field)
+            return rate;
+        if (rate->changed_ns < oldest->changed_ns)
+            oldest = rate;
+    }
+    *oldest = (struct common_rate){.field = field, .changed_ns = now_ns};
+    return oldest;
+}
+
+/* False: a run of this or another key has just written it. */
+static bool common_rate_add_value(struct common_rate *rate, uint64_t value)
+{
+    for (size_t i = 0; i < ML_COUNT(rate->values); i++)
+        if (rate->values[i] == value)
+            return false;
+    rate->values[rate->next_value] = value;
+    rate->next_value = (rate->next_value + 1) % ML_COUNT(rate->values);
+    return true;
+}
+
+/* One of many keys that do the same, each too slowly to be found alone: a step of a rollout is the
+ * same value for all of them, a version or a hash is another one each time. */
+static bool fill_common(struct common_rates *common, struct field_rates *rates,
+                        struct field_rate *rate, const struct field_change *change, int64_t now_ns)
+{
+    struct common_rate *all = common_rate_get(common, change->common, now_ns);
+    bool is_new = common_rate_add_value(all, change->ref.value);
+    bool is_restless = rate->self_ns[1] != 0 && now_ns - rate->self_ns[1] <= RESTLESS_NS;
+    rate->self_ns[1] = rate->self_ns[0];
+    rate->self_ns[0] = now_ns;
+    all->changed_ns = now_ns;
+    if (!is_new || !is_restless || rates->counted)
+        return false;
+    rates->counted = true;
+    return field_rates_fill(&all->empty_ns, SELF_NS, FREE_CHANGES * SELF_NS, now_ns);
+}
+
+static bool fill_self(struct field_rate *rate, bool full, int64_t now_ns)
+{
+    return field_rates_fill(&rate->self_empty_ns, full ? SELF_NS : EXPLAINED_NS,
+                            FREE_CHANGES * SELF_NS, now_ns);
+}
+
+static bool is_unexplained(const struct field_rate *rate, const struct field_change *change)
+{
+    return change->cause == FIELD_CAUSE_SELF ||
+           (change->cause == FIELD_CAUSE_NOTED && !rate->explained);
+}
+
+struct field_verdict field_rates_count(struct field_rates *rates, struct common_rates *common,
+                                       const struct field_change *change, int64_t now_ns)
 {
     struct field_verdict verdict = {false, false, NULL, 0};
-    struct field_rate *rate = rate_get(rates, ref, cause == FIELD_CAUSE_OTHER ? 1 : SELF_NS,
-                                       now_ns);
+    int64_t cost_ns = change->cause == FIELD_CAUSE_OTHER ? 1 : SELF_NS;
+    struct field_rate *rate = rate_get(rates, change->ref, cost_ns, now_ns);
     if (!rate || rate->counted)
         return verdict;
     forget_after_peace(rate, now_ns);
-    bool contest = is_contest(rate, ref);
-    bool full = contest || cause == FIELD_CAUSE_SELF ||
-                (cause == FIELD_CAUSE_NOTED && !rate->explained);
-    bool over = rate_fill(rate, contest, full, now_ns);
+    bool contest = is_contest(rate, change->ref);
+    bool full = contest || is_unexplained(rate, change);
+    bool over = contest ? fill_fight(rate, change, now_ns) : fill_self(rate, full, now_ns);
+    if (full && !contest)
+        over |= fill_common(common, rates, rate, change, now_ns);
     if (contest)
         note_rival(rate);
     rate->counted = true;
     rate->contested = rate->explained = false;
-    rate->own = own;
-    rate->ref = ref;
+    rate->own = change->own;
+    rate->ref = change->ref;
     rate->changed_ns = now_ns;
-    if (cause != FIELD_CAUSE_OTHER)
+    if (change->cause != FIELD_CAUSE_OTHER)
         rate->kept_until_ns = now_ns + KEPT_NS;
-    verdict.slowed = rate_slow(rate, over, full, by_edit);
+    verdict.slowed = rate_slow(rate, over, full, change->by_edit);
     verdict.fight = rate->fights;
     verdict.rival = rate->rival;
     verdict.rival_rv = rate->contest_rv;

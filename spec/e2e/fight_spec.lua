@@ -108,3 +108,80 @@ describe("A fight over the replicas of a Deployment", function()
     end)
   end)
 end)
+
+
+-- Makes the Deployment of its name, with the resourceVersion of that in the template of the pods, which each rollout
+-- changes.
+local ROLLER = [[
+local moonloop = require "moonloop"
+local Widget = moonloop.kind("e2e.moonloop.dev/v1", "Widget")
+local Deployment = moonloop.kind("apps/v1", "Deployment")
+
+return moonloop.controller {
+  name = "roller",
+  reconciles = Widget,
+  owns = { Deployment },
+
+  reconcile = function(widget, ctx)
+    local name, labels = widget.metadata.name, { app = widget.metadata.name }
+    local deployment = ctx.get(Deployment, name)
+    local annotations = { ["example.com/version"] = deployment and deployment.metadata.resourceVersion }
+    return {
+      children = { { apiVersion = "apps/v1", kind = "Deployment", metadata = { name = name }, spec = {
+        replicas = 1, selector = { matchLabels = labels },
+        template = {
+          metadata = { labels = labels, annotations = annotations },
+          spec = { containers = { { name = "main", image = "busybox" } } },
+        },
+      } } },
+    }
+  end,
+}
+]]
+
+describe("A resourceVersion in the template of Deployments", function()
+  local DEPLOYMENTS = 30
+  local ns
+
+  setup(function()
+    scripts.install_widgets()
+  end)
+
+  before_each(function()
+    ns = cluster.namespace "roller"
+  end)
+
+  after_each(function()
+    host.stop_all()
+    cluster.forget(ns)
+  end)
+
+  local function generations()
+    local sum = 0
+    for _, deployment in ipairs(api.list("Deployment", ns)) do
+      sum = sum + deployment.metadata.generation
+    end
+    return sum
+  end
+
+  it("rolls none of thirty for ever, and the field is named", function()
+    for number = 1, DEPLOYMENTS do
+      api.create("Widget", ns, { metadata = { name = "r" .. number }, spec = {} })
+    end
+    local moonloop = host.start { name = "roller", namespaces = ns, scripts = scripts.folder { ["r.lua"] = ROLLER } }
+    moonloop:till_ready()
+    local names, count = {}, 0
+    wait.till("all to be slowed", 60, function()
+      for _, line in ipairs(moonloop:lines { msg = "script wakes itself" }) do
+        local field = "spec.template.metadata.annotations[example.com/version]"
+        assert.truthy(line.changes:find(field, 1, true), line.changes)
+        count = count + (names[line.name] and 0 or 1)
+        names[line.name] = true
+      end
+      return count == DEPLOYMENTS, ("%d are"):format(count)
+    end)
+    -- Each rollout counts twice: its controller writes the number of the revision. One alone has twenty.
+    assert.is_true(generations() <= 15 * DEPLOYMENTS, ("%d generations"):format(generations()))
+    cluster.till_event(ns, "Widget", "r7", "SelfTriggered", "Deployment " .. ns .. "/r7: spec.template.metadata")
+  end)
+end)

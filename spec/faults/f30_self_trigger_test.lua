@@ -203,4 +203,18 @@ describe("A script that wakes itself", function()
     assert.truthy(note:find("field manager moonloop-test ", 1, true), note)
     bench.tried("F30", 1)
   end)
+
+  it("names no other side when its own write of the status was the last one", function()
+    world.apply(thing("a", "status_back"))
+    for turn = 1, 100 do
+      world.patch(Thing, "a", { status = { by = "turn " .. turn } }, "status")
+    end
+    world.advance "1h"
+    local note = ""
+    for _, event in ipairs(world.events(Thing, "a")) do
+      note = event.reason == "ControllersFight" and event.note or note
+    end
+    assert.truthy(note:find("and another client change the same field", 1, true), note)
+    bench.tried("F30", 1)
+  end)
 end)

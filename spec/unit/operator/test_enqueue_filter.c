@@ -7,7 +7,7 @@
 static const struct ml_kind things = {"test.dev/v1", "test.dev", "v1", "Thing",
                                       "things",      true,       true};
 
-#define KEY ML_STR("d/a")
+#define KEY ML_STR("d/a") /* unless a test says another one */
 
 struct wakes_world {
     struct informers_world base;
@@ -20,6 +20,7 @@ struct wakes_world {
     int slowed, hot;
     bool fight; /* as the last one slowed was told */
     char fields[128], rival[64];
+    struct ml_str key;
     const char *author; /* of every change by somebody else; NULL: not known */
     bool deleted_here;  /* a run of the key deletes what goes */
 };
@@ -28,7 +29,7 @@ static void on_wake(void *context, struct ml_str key, const struct ml_change *ch
 {
     (void)change;
     struct wakes_world *self = context;
-    assert_str_eq(key, "d/a");
+    assert_true(ml_str_eq(key, self->key));
     self->woken++;
 }
 
@@ -74,6 +75,7 @@ static int setup(void **state)
 {
     struct wakes_world *self = ml_new(struct wakes_world);
     informers_world_init(&self->base, NULL);
+    self->key = KEY;
     self->own = ml_informers_get(self->base.informers, &things, NULL);
     self->own_watch = list_and_watch(&self->base, 1, "");
     self->child = ml_informers_get(self->base.informers, &pods, NULL);
@@ -141,7 +143,7 @@ static struct ml_object *named(struct wakes_world *self, int rv, int number)
 
 static int64_t pause_of(struct wakes_world *self)
 {
-    return ml_enqueue_filter_pause(self->filter, KEY);
+    return ml_enqueue_filter_pause(self->filter, self->key);
 }
 
 static void time_passes(struct wakes_world *self, int64_t ns)
@@ -154,7 +156,7 @@ static void change(struct wakes_world *self, const struct ml_informer *informer,
 {
     const struct ml_change told = {
         .informer = informer, .old = old, .new = new, .reconciled = informer == self->own};
-    ml_enqueue_filter_changed(self->filter, KEY, &told);
+    ml_enqueue_filter_changed(self->filter, self->key, &told);
     ml_object_unref(old);
     ml_object_unref(new);
 }
@@ -185,20 +187,20 @@ static void not_verified(void *context, const struct ml_err *err)
 /* A run, as controller_work.c has it. The caches show all that the one before it wrote. */
 static void run_begins(struct wakes_world *self)
 {
-    ml_expectations_clear(self->expectations, KEY);
-    assert_true(ml_expectations_satisfied(self->expectations, KEY, not_ready, NULL));
-    ml_enqueue_filter_begun(self->filter, KEY);
+    ml_expectations_clear(self->expectations, self->key);
+    assert_true(ml_expectations_satisfied(self->expectations, self->key, not_ready, NULL));
+    ml_enqueue_filter_begun(self->filter, self->key);
 }
 
 static void run_writes(struct wakes_world *self, struct ml_informer *informer, uint64_t rv)
 {
-    ml_expectations_wrote(self->expectations, KEY, informer, ML_STR("d"), ML_STR("a"), rv);
+    ml_expectations_wrote(self->expectations, self->key, informer, ML_STR("d"), ML_STR("a"), rv);
 }
 
 static void run_ends(struct wakes_world *self)
 {
-    ml_enqueue_filter_ended(self->filter, KEY);
-    ml_expectations_ended(self->expectations, KEY, true);
+    ml_enqueue_filter_ended(self->filter, self->key);
+    ml_expectations_ended(self->expectations, self->key, true);
 }
 
 static void cache_shows(struct wakes_world *self, const struct ml_informer *informer, int rv)
@@ -622,6 +624,82 @@ static void test_wakes_key_that_asks_for_10_ms_is_not_hot(void **state)
     assert_int_equal(ml_enqueue_filter_len(self->filter), 0);
 }
 
+/* ---- many keys that do the same ---- */
+
+#define MANY 30
+
+/* A run of each of the keys d/0 to d/29 changes the same field of an object of its own: to the same
+ * `value` for all of them, or to a version if that is 0. How many of them are slowed? */
+static int round_of_many(struct wakes_world *self, int *rv, int value)
+{
+    int before = self->slowed;
+    for (int i = 0; i < MANY; i++, ++*rv) {
+        ML_AUTO_FREE char *key = ml_asprintf("d/%d", i);
+        self->key = ml_str_of(key);
+        if (pause_of(self) > 0)
+            continue;
+        ML_AUTO_FREE char *old = ml_asprintf("{\"metadata\":{\"name\":\"%d\",\"namespace\":\"d\","
+                                             "\"uid\":\"u\",\"resourceVersion\":\"%d\"}}",
+                                             i, *rv - 1);
+        ML_AUTO_FREE char *new = ml_asprintf("{\"metadata\":{\"name\":\"%d\",\"namespace\":\"d\","
+                                             "\"uid\":\"u\",\"resourceVersion\":\"%d\"},"
+                                             "\"spec\":{\"version\":%d}}",
+                                             i, *rv, value ? value : *rv);
+        struct ml_object *objects[2] = {NULL, NULL};
+        struct ml_err err = ML_ERR_INIT;
+        assert_int_equal(ml_object_new(self->dict, "v1", "X", ml_str_of(old), &objects[0], &err),
+                         0);
+        assert_int_equal(ml_object_new(self->dict, "v1", "X", ml_str_of(new), &objects[1], &err),
+                         0);
+        run_begins(self);
+        ml_expectations_wrote(self->expectations, self->key, self->child, ML_STR("d"),
+                              ml_object_name(objects[1]), (uint64_t)*rv);
+        run_ends(self);
+        change(self, self->child, objects[0], objects[1]);
+    }
+    self->key = KEY;
+    return self->slowed - before;
+}
+
+/* As when each rolls out a Deployment whose controller takes a second and a half for it. */
+static void test_wakes_many_keys_that_write_versions_are_slowed_within_five_seconds(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 5, slowed = 0;
+    for (int64_t ms = 0; ms <= 4500; ms += 1500) {
+        slowed = round_of_many(self, &rv, 0);
+        time_passes(self, 1500 * ML_NS_PER_MS);
+    }
+    assert_in_range(slowed, MANY / 2, MANY);
+    assert_false(self->fight);
+    self->slowed = 0;
+    for (int second = 0; second < 3600; second++) {
+        round_of_many(self, &rv, 0);
+        time_passes(self, ML_NS_PER_S);
+    }
+    assert_in_range(self->slowed, 10 * MANY,
+                    15 * MANY); /* each with pauses of its own, 1 s to 1000 s */
+}
+
+static void test_wakes_take_steps_that_many_keys_make_for_no_loop(void **state)
+{
+    struct wakes_world *self = *state;
+    int rv = 5;
+    for (int percent = 5; percent <= 100; percent += 5) { /* a rollout of each */
+        round_of_many(self, &rv, percent);
+        time_passes(self, ML_NS_PER_S);
+    }
+    ml_enqueue_filter_reset_backoff(self->filter);
+    for (int step = 0; step < 10; step++) { /* a nonce, every few seconds */
+        round_of_many(self, &rv, 0);
+        time_passes(self, 6 * ML_NS_PER_S);
+    }
+    ml_enqueue_filter_reset_backoff(self->filter);
+    round_of_many(self, &rv, 0); /* all start, and each looks at its work once more */
+    round_of_many(self, &rv, 0);
+    assert_int_equal(self->slowed, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 /* ---- two that change the same fields in turn ---- */
@@ -718,6 +796,58 @@ static void test_wakes_fight_at_a_slow_pace_is_found_too(void **state)
     }
     assert_in_range(run, 35, 45);
     assert_true(self->fight);
+}
+
+/* The other side sets the field to `theirs`, the run that this brings sets it to `ours`. */
+static void values_in_turn(struct wakes_world *self, struct ml_informer *informer, int rv, int ours,
+                           int theirs)
+{
+    change(self, informer, at(self, rv - 2, ours, 1), at(self, rv - 1, theirs, 1));
+    time_passes(self, pause_of(self));
+    run_begins(self);
+    run_writes(self, informer, (uint64_t)rv);
+    run_ends(self);
+    change(self, informer, at(self, rv - 1, theirs, 1), at(self, rv, ours, 1));
+}
+
+/* How many rounds go by before it is slowed, at this pace; 1000: it is not. */
+static int rounds_till_slowed(struct wakes_world *self, struct ml_informer *informer,
+                              int64_t pace_ns, int step)
+{
+    int rv = 3;
+    run_that_wakes_itself(self, informer, 1);
+    for (int round = 1; round < 1000; round++, rv += 2) {
+        values_in_turn(self, informer, rv, 2, 5 + round % 100 * step);
+        if (self->slowed > 0)
+            return round;
+        time_passes(self, pace_ns);
+    }
+    return 1000;
+}
+
+static void test_wakes_fight_over_two_values_is_found_early(void **state)
+{
+    struct wakes_world *self = *state;
+    assert_in_range(rounds_till_slowed(self, self->child, 0, 0), 4, 6);
+    assert_true(self->fight);
+    self->slowed = 0;
+    ml_enqueue_filter_gone(self->filter, KEY);
+    assert_in_range(rounds_till_slowed(self, self->child, 15 * ML_NS_PER_S, 0), 4, 9);
+    assert_true(self->fight);
+}
+
+/* A person, or a job, asks for something with a field, and the script answers with the same one. */
+static void test_wakes_take_requests_and_their_answers_for_no_fight(void **state)
+{
+    struct wakes_world *self = *state;
+    assert_int_equal(rounds_till_slowed(self, self->child, 30 * ML_NS_PER_S, 0), 1000);
+    ml_enqueue_filter_gone(self->filter, KEY);
+    assert_int_equal(rounds_till_slowed(self, self->child, 30 * ML_NS_PER_S, 1), 1000);
+    ml_enqueue_filter_gone(self->filter, KEY);
+    assert_in_range(rounds_till_slowed(self, self->own, 0, 0), 20, 22);
+    self->slowed = 0;
+    ml_enqueue_filter_gone(self->filter, KEY);
+    assert_in_range(rounds_till_slowed(self, self->child, 0, 1), 20, 22);
 }
 
 static void test_wakes_fight_is_over_after_peace(void **state)
@@ -876,12 +1006,16 @@ int main(void)
         TEST(test_wakes_fight_goes_on_when_the_answer_comes_after_the_event),
         TEST(test_wakes_fight_with_somebody_outside_is_slowed_too),
         TEST(test_wakes_fight_at_a_slow_pace_is_found_too),
+        TEST(test_wakes_fight_over_two_values_is_found_early),
+        TEST(test_wakes_take_requests_and_their_answers_for_no_fight),
         TEST(test_wakes_fight_is_over_after_peace),
         TEST(test_wakes_fight_is_seen_through_runs_that_lose),
         TEST(test_wakes_fight_over_the_existence_of_an_object_is_slowed_on_both_sides),
         TEST(test_wakes_controllers_that_hand_work_to_each_other_are_not_slowed),
         TEST(test_wakes_two_that_merge_into_one_list_do_not_fight),
         TEST(test_wakes_count_a_bounded_number_of_fields),
+        TEST(test_wakes_many_keys_that_write_versions_are_slowed_within_five_seconds),
+        TEST(test_wakes_take_steps_that_many_keys_make_for_no_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
