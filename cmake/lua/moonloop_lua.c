@@ -58,10 +58,28 @@ static const TValue *upvalue_of(const LClosure *function, int i)
 #endif
 }
 
+/* A table remembers where its length was found, and begins there the next time. With holes in it
+ * that gives another length, so a run could tell the next one something by it. */
+static void forget_length(Table *table)
+{
+    table->alimit = luaH_realasize(table);
+    setrealasize(table);
+}
+
+/* How many of its nodes are free decides when a table grows, and so which lengths are found. */
+static uint64_t digest_nodes(const Table *table)
+{
+    if (isdummy(table))
+        return 0;
+    return mix((uint64_t)sizenode(table), (uint64_t)(table->lastfree - table->node));
+}
+
+/* Has the side effect of forget_length. */
 static uint64_t digest_table(Table *table)
 {
-    unsigned array = luaH_realasize(table);
-    uint64_t digest = mix(array, (uintptr_t)table->metatable);
+    forget_length(table);
+    unsigned array = table->alimit;
+    uint64_t digest = mix(mix(array, (uintptr_t)table->metatable), digest_nodes(table));
     for (unsigned i = 0; i < array; i++)
         digest = mix_value(digest, &table->array[i]);
     for (int i = 0; i < sizenode(table); i++) {

@@ -182,6 +182,33 @@ static void test_variable_that_outlives_a_run_ends_read_sets(void **state)
                "local next_number = counter()",
                "next_number()", " n");
     ends_reads("local letters = ('abc'):gmatch '%%a'", "letters()", "a local variable changed");
+    /* Emptied, it has room, and lengths are found otherwise: */
+    ends_reads("local scratch = {}",
+               "for i = 1, 8 do scratch['k' .. i] = i end "
+               "for key in pairs(scratch) do scratch[key] = nil end",
+               "'scratch'");
+}
+
+/* Lua begins to look for the length of a table where it found it the last time. */
+static void test_length_of_a_table_with_holes_is_the_same_in_each_run(void **state)
+{
+    (void)state;
+    struct world w;
+    struct reading reading;
+    world_open_file(&w,
+                    "local holes = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, nil, 12, 13, nil, nil, nil }\n"
+                    "local first = #holes\n",
+                    "nil",
+                    "assert(#holes == first)\n"
+                    "local gone = holes[15]\n"
+                    "assert(#holes ~= first and not gone)",
+                    NULL);
+    for (int i = 0; i < 3; i++) {
+        run(&w, &reading);
+        assert_string_equal(reading.why, "reads");
+    }
+    assert_null(ml_script_reads_off(w.script));
+    world_close(&w);
 }
 
 static void test_table_of_a_library_or_the_environment_ends_read_sets(void **state)
@@ -333,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_run_that_failed_has_none),
         cmocka_unit_test(test_run_that_caught_the_end_of_memory_has_none),
         cmocka_unit_test(test_variable_that_outlives_a_run_ends_read_sets),
+        cmocka_unit_test(test_length_of_a_table_with_holes_is_the_same_in_each_run),
         cmocka_unit_test(test_value_that_is_compared_by_its_address_is_held),
         cmocka_unit_test(test_ctx_takes_nothing_that_would_outlive_the_run),
         cmocka_unit_test(test_table_of_a_library_or_the_environment_ends_read_sets),
