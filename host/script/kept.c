@@ -239,5 +239,5 @@ void script_kept_check(struct ml_script *script)
 
 const char *ml_script_reads_off(const struct ml_script *script)
 {
-    return script->kept_place[0] ? script->kept_place : NULL;
+    return script->kept_place[0] && !script->declaration.wakes_all ? script->kept_place : NULL;
 }

@@ -95,8 +95,7 @@ ML_RAISES static int load_main(lua_State *L)
     script_load_file(L, file);
     if (script_is_controller(L, -1)) {
         script_declare(L, lua_gettop(L));
-        if (!script_of(L)->declaration.wakes_all)
-            script_kept_find(L);
+        script_kept_find(L); /* with wakes = "all" as well, so that both modes run alike */
         return 0;
     }
     if (!lua_istable(L, -1))

@@ -33,7 +33,14 @@ local Secret = moonloop.kind("v1", "Secret")
 local ConfigMap = moonloop.kind("v1", "ConfigMap")
 local Service = moonloop.kind("v1", "Service")
 local cjson = require "cjson"
+local yaml = require "moonloop.yaml"
+local base64 = require "moonloop.base64"
+local crypto = require "moonloop.crypto"
 local count, memory, text, by_text = 0, {}, ("x"):rep(100), {}
+local kept, read_text, metatable = {}, function() return "" end, { __index = { x = ("m"):rep(90) } }
+local with_metatable = setmetatable({}, metatable)
+local holes, scratch = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, nil, 12, 13, nil, nil, nil }, {}
+local letters = ("abcdefghijklmnopqrstuvwxyz"):rep(9):gmatch "."
 
 local function child(thing, name, data)
   return { apiVersion = "v1", kind = "ConfigMap", metadata = { name = thing.metadata.name .. name }, data = data }
@@ -83,6 +90,30 @@ local STATEMENTS = {
   'see(rawget(thing.metadata, "resourceVersion"))',
   'see(cjson.encode(thing.metadata):match \'"resourceVersion":"%d+"\')',
   'see(cjson.encode(thing):match \'"resourceVersion":"%d+"\')',
+  [[local key, value
+     repeat key, value = next(thing.metadata, key) until key == nil or key == "resourceVersion"
+     see(value)]],
+  'see(yaml.encode(thing.metadata):match "resourceVersion: [^\\n]*")',
+  'see(crypto.sha256(yaml.encode(thing):match "resourceVersion: [^\\n]*"))',
+  'see(base64.encode(cjson.encode { copy = thing.metadata }:match \'"resourceVersion":"%d+"\'))',
+  'see(tostring(thing.metadata.resourceVersion))',
+  'see(tostring(thing.metadata))',
+  'see(tonumber(thing.metadata.resourceVersion) % 7)',
+  'see(thing.metadata.resourceVersion == "1041")',
+  'see(thing.metadata.resourceVersion < "1050")',
+  'see(table.concat { "v", thing.metadata.resourceVersion })',
+  'see(table.concat({ thing.metadata.name, thing.metadata.resourceVersion }, "-"))',
+  'see(("%s/%q"):format(thing.metadata.name, thing.metadata.resourceVersion))',
+  'see(select("#", thing.metadata) .. #thing.metadata.resourceVersion)',
+  'see(("x" .. thing.metadata.resourceVersion):byte(-1))',
+  'local copy = {} for key, value in pairs(thing.metadata) do copy[key] = value end see(copy.resourceVersion)',
+  'local kept = setmetatable({}, { __index = thing.metadata }) see(kept.resourceVersion)',
+  'ctx.log("info", thing.metadata.resourceVersion)',
+  'local _, err = pcall(error, thing.metadata) see(err.resourceVersion)',
+  'local s = ctx.get(Secret, "s1") see(s and s.metadata.resourceVersion)',
+  'local c = ctx.get(ConfigMap, thing.metadata.name .. "-a") see(c and c.metadata.resourceVersion)',
+  'for _, s in ipairs(ctx.list(Secret)) do see(s.metadata.resourceVersion) end',
+  'for version in cjson.encode(ctx.list(Secret)):gmatch \'"resourceVersion":"%d+"\' do see(version) end',
   -- Looked for, whoever owns it, and whatever the run comes to.
   'local c = ctx.get(ConfigMap, "free") see(c and c.data and c.data.note)',
   'see(ctx.get(ConfigMap, "free") == nil)',
@@ -90,7 +121,45 @@ local STATEMENTS = {
   'if not ctx.get(Secret, "s2") then return ctx.invalid("spec.mode", "no s2") end',
   'if not ctx.get(ConfigMap, "free") then return ctx.terminal "no free" end',
   'for i = 1, 70 do ctx.get(ConfigMap, "none-" .. i) end see(ctx.get(ConfigMap, "free") == nil)',
+  'local c = ctx.get(ConfigMap, "later") if not c then ctx.create(child(thing, "-l", {})) end see(c and c.data.note)',
+  'local s = ctx.get(Secret, "later") see(s and s.data and s.data.x)',
+  'local t = ctx.get(Thing, "later") see(t and t.spec.mode)',
+  'if not ctx.get(Secret, "later") then error "no secret" end',
+  'see(#ctx.list(Secret, { labels = "color in (red, green), for" }))',
+  'see(#ctx.list(Secret, { labels = "!color" }))',
+  'see(#ctx.list(Thing, { fields = { ["spec.mode"] = "m1" } }))',
+  'see(#ctx.list(Secret, { fields = { ["metadata.name"] = "s2" } }))',
+  -- Raw access to what the host gives.
+  'see(rawequal(thing.metadata, thing.metadata)) see(rawequal(ctx, ctx))',
+  'see(pcall(rawlen, ctx)) see(rawlen(ctx.list(Secret)))',
+  'see(pcall(setmetatable, ctx, { __index = { x = sum } })) see(pcall(function() return ctx.x end))',
+  'see(pcall(rawset, thing, "extra", sum)) see(rawget(thing, "extra"))',
+  'see(pcall(rawset, thing.metadata, "resourceVersion", "1")) see(thing.metadata.resourceVersion)',
+  'see(pcall(setmetatable, thing, { __index = { x = 1 } })) see(thing.x)',
+  'local list = ctx.list(Secret) see(pcall(table.insert, list, sum)) see(rawlen(list))',
+  'local list = ctx.list(Secret) see(pcall(rawset, list, 1, false)) see(list[1] == false)',
+  [[local list = ctx.list(Secret)
+     table.sort(list, function(x, y) return x.metadata.name > y.metadata.name end)
+     see(list[1] and list[1].metadata.name)]],
+  [[local opts = { namespace = "*" } see(#ctx.list(Secret, opts))
+     rawset(opts, "namespace", "none") see(#ctx.list(Secret, opts))]],
+  'local c = ctx.ensure(child(thing, "-a", { x = "1" })) if c then see(pcall(rawset, c, "data", sum)) see(c.data) end',
   -- Each exception: the result depends on more than what is in the cache.
+  'kept[1] = ("k"):rep(60 + sum % 3) see(#kept[1])',
+  'see(#(kept[1] or "")) kept[1] = ("k"):rep(60 + sum % 3)',
+  'see(read_text()) local now = ("c"):rep(50 + sum % 3) read_text = function() return now end',
+  'see(with_metatable.x) metatable.__index = { x = ("m"):rep(90 + sum % 3) }',
+  'see(with_metatable.x) setmetatable(with_metatable, sum % 2 == 0 and metatable or { __index = { x = "n" } })',
+  'see(letters())',
+  'see(kept.thing and kept.thing.spec.mode) kept.thing = thing',
+  'see(kept.list and #kept.list) kept.list = ctx.list(Secret)',
+  'see(kept.get and pcall(kept.get, Secret, "s1")) kept.get = ctx.get',
+  -- The length of a table with holes: Lua remembers where it found one.
+  'see(#holes) local _ = sum % 2 == 0 and holes[15] _ = #holes',
+  'for i = 1, sum % 8 do scratch["k" .. i] = i end for key in pairs(scratch) do scratch[key] = nil end',
+  [[for _, i in ipairs { 1, 2, 3, 7, 8 } do scratch[i] = i end
+     see(#scratch)
+     for _, i in ipairs { 1, 2, 3, 7, 8 } do scratch[i] = nil end]],
   'pcall(rawset, ctx, "x", sum) see(pcall(rawget, ctx, "x"))',
   'pcall(table.insert, ctx, sum) see(pcall(next, ctx))',
   'rawset(string, "x", (rawget(string, "x") or 0) + 1) see(rawget(string, "x"))',
@@ -123,7 +192,7 @@ local NAMED = {}
 for _, statement in ipairs(STATEMENTS) do
   local by_name = statement:find "ctx.get" or statement:find "ctx.ensure" or statement:find "thing%.spec"
     or statement:find "owned = true"
-  local is_other = statement:find "Service" or statement:find "resourceVersion"
+  local is_other = statement:find "Service" or statement:find "resourceVersion" or statement:find "kept"
   NAMED[#NAMED + 1] = by_name and not is_other and statement or nil
 end
 
@@ -204,6 +273,12 @@ local CHANGES = {
   function(w) patch(w, ConfigMap, "a-a", { metadata = { ownerReferences = moonloop.array {} } }) end,
   function(w, _, pick) drop(w, ConfigMap, pick { "a-a", "a-b", "a-c", "a-z", "shared" }) end,
   function(w) drop(w, ConfigMap, "free") end,
+  function(w, draw, pick)
+    w.apply(secret("later", draw, pick))
+    w.apply { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "later" }, data = { note = "l" .. draw(3) } }
+  end,
+  function(w) w.apply(thing("later", "m1")) end,
+  function(w, _, pick) drop(w, pick { Secret, ConfigMap, Thing }, "later") end,
   function(w, _, pick)
     local name = pick { "free", "a-a", "shared" }
     w.apply { apiVersion = "v1", kind = "ConfigMap", metadata = { name = name }, data = { note = "f" } }
@@ -318,6 +393,28 @@ describe("A reconcile that is called for what it read", function()
   for seed = only or 1, only or SEEDS do
     it(("makes the same world as one that every change calls (seed %d)"):format(seed), function()
       compare(seed)
+    end)
+  end
+end)
+
+
+describe("The length of a table with holes", function()
+  for _, wakes in ipairs { "nil", '"all"' } do
+    it("does not depend on what another call asked for, with wakes = " .. wakes, function()
+      local text = HEAD .. 'see(#holes) local _ = holes[15] _ = #holes\nreturn { status = { sum = sum } }\nend\n' .. ([[
+        return moonloop.controller { name = "reads", reconciles = Thing, wakes = WAKES, reconcile = reconcile }
+      ]]):gsub("WAKES", wakes)
+      local ok, why = with_script(text, function(path)
+        local world = testing.world { scripts = path, crds = "spec/testing/crds" }
+        for _, name in ipairs { "a", "b", "c" } do
+          world.apply(thing(name, "m"))
+          world.settle()
+        end
+        local sum = world.get(Thing, "a").status.sum
+        world.expect(Thing, "b", { status = { sum = sum } })
+        world.expect(Thing, "c", { status = { sum = sum } })
+      end)
+      assert.is_true(ok, why)
     end)
   end
 end)
