@@ -120,7 +120,8 @@ local function create_newest(api, deployment, old, highest)
   set.spec.replicas = rolling.newest_replicas(deployment, set, old)
   local newest = api.create(set, deployment)
   newest.apiVersion, newest.kind = "apps/v1", "ReplicaSet"
-  deployment_status.note(deployment, "NewReplicaSetCreated", ("Created new replica set %q"):format(newest.metadata.name))
+  local message = ("Created new replica set %q"):format(newest.metadata.name)
+  deployment_status.note(deployment, "NewReplicaSetCreated", message)
   tell_scaling(api, deployment, newest, 0, newest.spec.replicas)
   return newest
 end
