@@ -33,6 +33,8 @@ int ml_command_dev(int argc, char **argv)
          ML_OPTION_FLAG, &opts.until_idle},
         {"--pods", "HOW", "process (default), fake: succeed at once, none", ML_OPTION_TEXT,
          &opts.pods},
+        {"--max-pods", "N", "how many the node takes at once; default 110", ML_OPTION_TEXT,
+         &opts.max_pods},
         {"--image", "NAME=PROGRAM", "what an image runs, as in app='bin/app --fast' (repeat)",
          ML_OPTION_LIST, &images},
         {"--pod-network", "WHICH",

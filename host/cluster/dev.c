@@ -390,6 +390,7 @@ static int start_dev_cluster(struct ml_dev *self)
     ml_json_writer_init(&writer, &settings);
     ml_json_begin_object(&writer);
     ml_json_put_string(&writer, "pods", ml_str_of(self->opts.pods ? self->opts.pods : "process"));
+    ml_json_put_int(&writer, "max_pods", ml_dev_opts_max_pods(&self->opts));
     ml_json_put_string(&writer, "directory", ml_str_of(self->folder.path));
     ml_json_put_string(&writer, "ca", ml_str_of(ml_embedded_http_ca(self->http)));
     write_dev_images(self, &writer);

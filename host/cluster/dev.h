@@ -19,6 +19,7 @@ struct ml_dev_opts {
     const char *kubeconfig;        /* where to write it; NULL: in a folder of its own */
     const char *data;              /* keep state in this folder; NULL: nowhere */
     const char *pods;              /* "process" (default), "fake", "none" */
+    const char *max_pods;          /* how many the node takes at once; NULL: 110 */
     const char *const *images;     /* "NAME=PROGRAM ARG…": what containers of an image run */
     const char *pod_network;       /* "own" (default): pod_network.h; "host": the machine's */
     const char *authorization;     /* "AlwaysAllow" (default), "RBAC" */
@@ -42,5 +43,7 @@ char *ml_dev_image_program(struct ml_str *words);
 bool ml_dev_opts_want_network(const struct ml_dev_opts *opts);
 /* Whether they shall not, though nobody has said so. */
 bool ml_dev_opts_lack_network(const struct ml_dev_opts *opts);
+/* How many pods the node takes at once; -1: opts->max_pods is no such number. */
+int ml_dev_opts_max_pods(const struct ml_dev_opts *opts);
 /* What is wrong with them: ML_EINVALID and a message that names the option. */
 ML_NODISCARD int ml_dev_opts_check(const struct ml_dev_opts *opts, struct ml_err *err);

@@ -7,6 +7,9 @@
 #include "base/str.h"
 #include "cluster/dev.h"
 
+#define MAX_PODS     110 /* as a kubelet has it */
+#define MAX_PODS_MAX 10000
+
 static bool is_one_of(const char *word, const char *const *words)
 {
     for (; *words; words++)
@@ -99,10 +102,23 @@ bool ml_dev_opts_want_network(const struct ml_dev_opts *opts)
     return is_own && has_processes(opts);
 }
 
+int ml_dev_opts_max_pods(const struct ml_dev_opts *opts)
+{
+    if (!opts->max_pods)
+        return MAX_PODS;
+    size_t digits = strspn(opts->max_pods, "0123456789");
+    long count = strtol(opts->max_pods, NULL, 10);
+    return digits > 0 && !opts->max_pods[digits] && count >= 1 && count <= MAX_PODS_MAX ? (int)count
+                                                                                        : -1;
+}
+
 int ml_dev_opts_check(const struct ml_dev_opts *opts, struct ml_err *err)
 {
     if (check_words(opts, err) < 0 || check_address(opts, err) < 0)
         return ML_EINVALID;
+    if (ml_dev_opts_max_pods(opts) < 0)
+        return ml_err_set(err, ML_EINVALID, "--max-pods %s: expected a number from 1 to 10000",
+                          opts->max_pods);
     for (size_t i = 0; opts->images[i]; i++)
         if (check_image(opts->images[i], err) < 0)
             return ML_EINVALID;

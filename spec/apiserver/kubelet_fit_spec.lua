@@ -101,3 +101,76 @@ describe("The node", function()
     assert.same({ "Running" }, state "waits")
   end)
 end)
+
+
+describe("A node that takes three pods", function()
+  local FULL = "0/1 nodes are available: 1 Too many pods."
+  local SETS = "/apis/apps/v1/namespaces/default/replicasets"
+  local cluster
+
+  before_each(function()
+    cluster = testcluster.new(nil, nil, 3)
+  end)
+
+  local function make(name, spec)
+    spec.containers = { { name = "c", image = "x" } }
+    cluster:must("POST", testcluster.PODS, { metadata = { name = name }, spec = spec })
+    cluster.settle()
+  end
+
+  -- How many pods are in each phase.
+  local function phases()
+    local found = {}
+    for _, pod in ipairs(cluster:pods()) do
+      found[pod.status.phase] = (found[pod.status.phase] or 0) + 1
+    end
+    return found
+  end
+
+  it("says so, and the rest wait", function()
+    local status = cluster:must("GET", NODE).status
+    assert.same({ "3", "3" }, { status.capacity.pods, status.allocatable.pods })
+    cluster:must("POST", SETS, {
+      metadata = { name = "many" },
+      spec = {
+        replicas = 8, selector = { matchLabels = { a = "b" } },
+        template = { metadata = { labels = { a = "b" } }, spec = { containers = { { name = "c", image = "x" } } } },
+      },
+    })
+    cluster:pass(5)
+    assert.same({ Running = 3, Pending = 5 }, phases())
+    for _, pod in ipairs(cluster:pods()) do
+      local condition = pod.status.phase == "Pending" and pod.status.conditions[1]
+      assert.same(condition and { "PodScheduled", "False", "Unschedulable", FULL } or {},
+        condition and { condition.type, condition.status, condition.reason, condition.message } or {})
+    end
+    cluster:change(SETS .. "/many", { spec = { replicas = 2 } })
+    cluster:pass(40)
+    assert.same({ Running = 2 }, phases())
+  end)
+
+  it("takes one more for each that ends or goes", function()
+    for _, name in ipairs { "a", "b", "c", "d", "e" } do
+      make(name, { restartPolicy = "Never", terminationGracePeriodSeconds = 1 })
+    end
+    assert.same({ Running = 3, Pending = 2 }, phases())
+    cluster:must("DELETE", testcluster.PODS .. "/a?gracePeriodSeconds=0")
+    cluster:pass(1)
+    assert.same({ Running = 3, Pending = 1 }, phases())
+    cluster.runtime:finish(cluster:pod "b", 0)
+    cluster:pass(1)
+    assert.same({ Running = 3, Succeeded = 1 }, phases())
+  end)
+
+  it("rejects a pod that names it", function()
+    for _, name in ipairs { "a", "b", "c" } do
+      make(name, {})
+    end
+    make("d", { nodeName = "moonloop" })
+    local status = cluster:pod("d").status
+    assert.same({ "Failed", "OutOfpods",
+      "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3" },
+      { status.phase, status.reason, status.message })
+    assert.same({ Running = 3, Failed = 1 }, phases())
+  end)
+end)

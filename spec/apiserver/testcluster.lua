@@ -28,12 +28,13 @@ end
 
 --- @param decide function|nil (pod, container) -> what becomes of it, see fake.new; nil: all run until told to end
 --- @param folders table|nil that of controllers.start
-function M.new(decide, folders)
+--- @param max_pods integer|nil how many the node takes; nil: any number
+function M.new(decide, folders, max_pods)
   local self = setmetatable(testserver.new(), M)
   controllers.start(self.server, folders)
   self.runtime = fake.new(decide or function() end)
   hamper(self)
-  kubelet.new(self.server, { runtime = self.runtime }):start()
+  kubelet.new(self.server, { runtime = self.runtime, max_pods = max_pods }):start()
   self.settle()
   return self
 end

@@ -286,6 +286,7 @@ describe("moonloop dev", function()
       { "an unknown way to run pods", { "--pods", "docker" }, "expected process, fake or none" },
       { "an unknown way to authorize", { "--authorization-mode", "ABAC" }, "expected AlwaysAllow or RBAC" },
       { "an unknown level", { "--log-level", "loud" }, "expected debug, info, warn or error" },
+      { "no number of pods", { "--max-pods", "0" }, "expected a number from 1 to 10000" },
       { "an unknown option", { "--script", "x" }, "did you mean --scripts?" },
     }
 

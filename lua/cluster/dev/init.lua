@@ -41,7 +41,7 @@ end
 -- What the kubelet is made of.
 local function kubelet_options(settings, folders)
   if settings.pods == "fake" then
-    return { runtime = require("cluster.apiserver.kubelet.fake").new(), beats = true }
+    return { runtime = require("cluster.apiserver.kubelet.fake").new(), beats = true, max_pods = settings.max_pods }
   end
   local kept = logs.new(settings.directory, narrator.heard)
   local runtime = require("cluster.apiserver.kubelet.process").new {
@@ -54,6 +54,7 @@ local function kubelet_options(settings, folders)
     end,
     logs = kept,
     beats = true,
+    max_pods = settings.max_pods,
     machine = require("cluster.process").machine(),
   }
 end
@@ -81,7 +82,8 @@ local function ensure_own_service()
 end
 
 
---- @param settings table { pods = "process" | "fake" | "none", directory = an existing folder of its own, ca = PEM,
+--- @param settings table { pods = "process" | "fake" | "none", max_pods = how many the node takes,
+---   directory = an existing folder of its own, ca = PEM,
 ---   images = what containers run, see kubelet/images.lua, audit_log = a file, or nil,
 ---   network = { address =, port = } of the API server when pods have one of their own }
 function M.start(settings)

@@ -8,6 +8,7 @@ local heartbeat = require "cluster.apiserver.kubelet.heartbeat"
 local host = require "cluster.host"
 local log_subresource = require "cluster.apiserver.kubelet.log_subresource"
 local node_fit = require "cluster.apiserver.kubelet.node_fit"
+local places = require "cluster.apiserver.kubelet.places"
 local service_env = require "cluster.apiserver.kubelet.service_env"
 local worker = require "cluster.apiserver.kubelet.worker"
 
@@ -33,6 +34,7 @@ local READABLE = {
 ---   machine  { address =, architecture =, kernel = }: whose processes pods are; nil where they are nobody's, and have
 ---            addresses that only look like some
 ---   beats    whether the node says again and again that it is there; see heartbeat.lua
+---   max_pods how many pods the node takes; nil: any number
 ---   find_network  function() -> see ../network, or nil: pods have the machine's. Called once, when the first pod needs
 ---            it: it takes a while
 function M.new(server, options)
@@ -40,6 +42,7 @@ function M.new(server, options)
   self.machine = options.machine or { address = NOWHERE, architecture = "amd64", kernel = "" }
   self.is_real = options.machine ~= nil
   self.beats = options.beats
+  self.places = places.new(NODE, options.max_pods)
   self.find_network = options.find_network
   self.address = self.machine.address or LOOPBACK
   function self.read(kind, namespace, name)
@@ -227,10 +230,20 @@ end
 
 
 -- A pod that names the node itself is not scheduled, and has no other node to wait for.
-local function reject(self, pod)
-  local message = ("Predicate %s failed: %s"):format(node_fit.PORTS, node_fit.NO_PORTS)
-  self:write_status(pod, { phase = "Failed", reason = node_fit.PORTS, message = "Pod was rejected: " .. message })
-  self:event(pod, "Warning", node_fit.PORTS, message)
+local function reject(self, pod, reason, message)
+  self:write_status(pod, { phase = "Failed", reason = reason, message = "Pod was rejected: " .. message })
+  self:event(pod, "Warning", reason, message)
+end
+
+
+-- Why the kubelet does not run a pod that has the node: a reason and a message, or nil.
+local function refusal(self, pod)
+  local why = self.places:problem()
+  if why then
+    return "OutOfpods", why
+  elseif node_fit.lacks_ports(self, pod) then
+    return node_fit.PORTS, ("Predicate %s failed: %s"):format(node_fit.PORTS, node_fit.NO_PORTS)
+  end
 end
 
 
@@ -268,9 +281,11 @@ function M:look(namespace, name)
     return
   elseif not pod.spec.nodeName then
     self:schedule(pod)
-  elseif pod.spec.nodeName == NODE and node_fit.lacks_ports(self, pod) then
-    reject(self, pod)
   elseif pod.spec.nodeName == NODE then
+    local reason, message = refusal(self, pod)
+    if reason then
+      return reject(self, pod, reason, message)
+    end
     at_work = worker.new(self, pod)
     self.workers[pod.metadata.uid] = at_work
     at_work:changed()
@@ -291,7 +306,8 @@ function M:deleted(entry)
 end
 
 
--- A claim, or the node, may be what pods wait for. @param namespace string? nil: all of them
+-- A claim, or the node, may be what pods wait for. Others are served meanwhile.
+-- @param namespace string? nil: all of them
 local function look_at_waiting(self, namespace)
   local waiting = {}
   self.server.store:collection("pods"):each(namespace, nil, function(entry)
@@ -300,7 +316,11 @@ local function look_at_waiting(self, namespace)
     end
   end)
   for _, entry in ipairs(waiting) do
+    if self.places:is_full() then
+      return
+    end
     self:look(entry.namespace, entry.name)
+    host.give_way()
   end
 end
 
@@ -322,6 +342,12 @@ end
 
 
 local function on_change(self, event)
+  local has_place = event.id == "pods" and self.places:follow(event)
+  if has_place then
+    host.defer(function()
+      look_at_waiting(self)
+    end)
+  end
   if event.id == "persistentvolumeclaims"
     or event.id == "nodes" and event.previous and is_other_node(event.entry, event.previous) then
     host.defer(function()
@@ -359,6 +385,8 @@ local function register_node(self)
   })
   self:call("PATCH", ("/api/v1/nodes/%s/status"):format(NODE), {
     status = {
+      capacity = self.places.most and { pods = tostring(self.places.most) },
+      allocatable = self.places.most and { pods = tostring(self.places.most) },
       conditions = host.json.array { {
         type = "Ready",
         status = "True",
@@ -385,6 +413,9 @@ end
 --- Registers the node and takes on all pods, those there are and those to come.
 function M:start()
   register_node(self)
+  self.server.store:collection("pods"):each(nil, nil, function(entry)
+    self.places:add(entry)
+  end)
   self.server.store:subscribe(function(event)
     on_change(self, event)
   end)

@@ -1,0 +1,52 @@
+--- The places of the node: how many pods it takes at once. Those count that have the node and have not ended.
+---
+--- Rules: kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go (fitsRequest), and
+--- kubernetes/pkg/kubelet/lifecycle/predicate.go for pods that name the node themselves.
+local M = {}
+M.__index = M
+
+local ENDED = { Succeeded = true, Failed = true }
+
+
+--- @param node string its name  @param most integer|nil how many; nil: any number
+function M.new(node, most)
+  return setmetatable({ node = node, most = most, taken = 0 }, M)
+end
+
+
+local function takes_one(self, entry)
+  local fields = entry and entry.fields
+  return fields and fields["spec.nodeName"] == self.node and not ENDED[fields["status.phase"]]
+end
+
+
+--- Counts a pod that is there.
+function M:add(entry)
+  self.taken = self.taken + (takes_one(self, entry) and 1 or 0)
+end
+
+
+--- Counts what an event of a pod changes. @return boolean whether one more has a place, where there was none
+function M:follow(event)
+  local was_full = self:is_full()
+  local now = event.type ~= "DELETED" and takes_one(self, event.entry)
+  self.taken = self.taken + (now and 1 or 0) - (takes_one(self, event.previous) and 1 or 0)
+  return was_full and not self:is_full()
+end
+
+
+function M:is_full()
+  return self.most ~= nil and self.taken >= self.most
+end
+
+
+--- Why the kubelet does not take a pod that has the node, and is counted, or nil.
+function M:problem()
+  if self.most and self.taken > self.most then
+    return ("Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d"):format(
+      self.taken - 1, self.most)
+  end
+end
+
+
+return M
