@@ -5,8 +5,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +24,21 @@ static void remove_dev_folder(const char *folder)
     process_path_remove(AT_FDCWD, folder);
 }
 
+/* [caller frees] The lock file of a folder says which folder that is. A copy of it, or a folder of
+ * the user's with a file of that name, has none that does. */
+static char *describe_folder(const struct stat *info)
+{
+    return ml_asprintf("moonloop dev %ju:%ju\n", (uintmax_t)info->st_dev, (uintmax_t)info->st_ino);
+}
+
+static bool is_lock_of(int lock, const struct stat *folder)
+{
+    char text[64];
+    ML_AUTO_FREE char *wanted = describe_folder(folder);
+    ssize_t length = read(lock, text, sizeof text);
+    return length == (ssize_t)strlen(wanted) && memcmp(text, wanted, (size_t)length) == 0;
+}
+
 /* A folder of an earlier `moonloop dev` that ended without removing it. */
 static bool is_abandoned_folder(const char *folder)
 {
@@ -32,7 +49,7 @@ static bool is_abandoned_folder(const char *folder)
     int fd = open(lock, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
-    bool left = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    bool left = is_lock_of(fd, &info) && flock(fd, LOCK_EX | LOCK_NB) == 0;
     close(fd);
     return left;
 }
@@ -60,7 +77,11 @@ static int lock_dev_folder(struct ml_dev_folder *self)
     ML_AUTO_FREE char *beside = ml_asprintf("%s/" LOCK_NAME ".new", self->path);
     ML_AUTO_FREE char *lock = ml_asprintf("%s/" LOCK_NAME, self->path);
     self->lock = open(beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (self->lock < 0 || flock(self->lock, LOCK_EX | LOCK_NB) < 0)
+    struct stat info;
+    if (self->lock < 0 || flock(self->lock, LOCK_EX | LOCK_NB) < 0 || stat(self->path, &info) < 0)
+        return -1;
+    ML_AUTO_FREE char *text = describe_folder(&info);
+    if (write(self->lock, text, strlen(text)) != (ssize_t)strlen(text))
         return -1;
     return rename(beside, lock);
 }
@@ -72,7 +93,9 @@ int ml_dev_folder_make(struct ml_dev_folder *self, struct ml_err *err)
     remove_abandoned_folders(parent);
     char *path = ml_asprintf("%s/" FOLDER_PREFIX "XXXXXX", parent);
     if (!mkdtemp(path)) {
-        int r = ml_err_set(err, ML_EIO, "%s: cannot be made: %s", path, strerror(errno));
+        int r = ml_err_set(err, ML_EIO,
+                           "%s: cannot be made: %s; TMPDIR says where, a folder that you may write",
+                           path, strerror(errno));
         free(path);
         return r;
     }

@@ -275,7 +275,7 @@ describe("A PersistentVolumeClaim", function()
     end
 
     for what, path in pairs {
-      ["a path of the machine"] = "/home", ["a path above"] = "/volumes/../home", ["a name of ours"] = "/volumes/mine",
+      ["a path of the machine"] = "/home", ["the path above"] = "/volumes", ["a name of ours"] = "/volumes/mine",
     } do
       it("does not make a folder ours by an annotation and " .. what, function()
         local forged = volume("mine", "1Gi", {
@@ -290,6 +290,14 @@ describe("A PersistentVolumeClaim", function()
         assert.same({}, removed)
       end)
     end
+
+    it("is none of a volume whose path goes up: that is refused", function()
+      local code, answer = cluster:call("POST", VOLUMES, volume("mine", "1Gi", {
+        hostPath = { path = "/volumes/../home" },
+      }))
+      assert.same({ 422, 'PersistentVolume "mine" is invalid: spec.hostPath.path: Invalid value: "/volumes/../home": '
+        .. "must not contain '..'" }, { code, answer.message })
+    end)
 
     it("stays as long as there is a pod that uses it, also when that has ended", function()
       make(claim())

@@ -84,13 +84,17 @@ describe("moonloop dev", function()
     shell.must(("mkdir -p %s/volumes/pvc-planted && ln -s %s %s/volumes/pvc-link && touch %s/volumes/pvc-planted/file")
       :format(data, precious, data, data))
     local paths = {
-      absolute = precious, up = data .. "/volumes/../../" .. precious:match "[^/]*$", all = data .. "/volumes",
+      absolute = precious, all = data .. "/volumes",
       ["pvc-planted"] = data .. "/volumes/pvc-planted", ["pvc-link"] = data .. "/volumes/pvc-link",
       ["pvc-through"] = data .. "/volumes/pvc-link/file",
     }
     for name, path in pairs(paths) do
       server:must("POST", VOLUMES, forged(name, path, gone(name:gsub("^pvc%-", ""))))
     end
+    local code, answer = server:ask("POST", VOLUMES,
+      forged("up", data .. "/volumes/../../" .. precious:match "[^/]*$", gone "up"))
+    assert.equal(422, code)
+    assert.matches("must not contain '..'", answer.message, 1, true)
     for name in pairs(paths) do
       till(name .. " to be refused", function() return phase(VOLUMES .. "/" .. name) == "Failed" end)
     end

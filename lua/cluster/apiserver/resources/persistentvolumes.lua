@@ -8,6 +8,7 @@ local claim = require "cluster.apiserver.resources.claim"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local protection = require "cluster.apiserver.resources.protection"
+local paths = require "cluster.apiserver.resources.pod.paths"
 local workload = require "cluster.apiserver.resources.workload"
 
 -- Tables of a spec that are no source of a volume.
@@ -42,6 +43,8 @@ local function check_source(spec, errors)
     errors[#errors + 1] = field.required("spec", "must specify a volume type")
   elseif spec.hostPath and spec.hostPath.path == "" then
     errors[#errors + 1] = field.required("spec.hostPath.path", "")
+  elseif spec.hostPath then
+    paths.no_backsteps(spec.hostPath.path, "spec.hostPath.path", errors)
   end
 end
 
