@@ -316,21 +316,28 @@ static void test_metering_memory_of_all_scripts_has_a_limit_and_leaves_each_its_
     assert_int_equal(world->cluster.script_memory.used, 0);
 }
 
+static int set_up_metered(void **state)
+{
+    return set_up_world(state, true);
+}
+
+#define METERED_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_metered, tear_down)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SCRIPTS_TEST(test_metering_controller_over_its_share_is_spaced_out_and_no_other),
-        SCRIPTS_TEST(test_metering_function_when_is_not_asked_over_the_share_and_all_counts),
-        SCRIPTS_TEST(test_metering_watch_function_over_the_share_loses_no_change),
-        SCRIPTS_TEST(test_metering_script_at_its_limits_is_tried_by_one_object_at_a_time),
-        SCRIPTS_TEST(test_metering_memory_is_a_limit_as_well_and_a_success_closes_the_circuit),
-        SCRIPTS_TEST(test_metering_files_load_one_at_a_time_within_a_share),
-        SCRIPTS_TEST(test_metering_newer_set_takes_the_place_of_one_that_is_on_its_way),
-        SCRIPTS_TEST(test_metering_files_are_judged_as_soon_as_they_are_loaded),
-        SCRIPTS_TEST(test_metering_edited_file_goes_before_those_that_were_refused_as_they_are),
-        SCRIPTS_TEST(test_metering_what_was_refused_is_not_loaded_again_unchanged),
-        SCRIPTS_TEST(test_metering_script_that_asks_again_at_once_for_ever_is_slowed),
-        SCRIPTS_TEST(test_metering_memory_of_all_scripts_has_a_limit_and_leaves_each_its_part),
+        METERED_TEST(test_metering_controller_over_its_share_is_spaced_out_and_no_other),
+        METERED_TEST(test_metering_function_when_is_not_asked_over_the_share_and_all_counts),
+        METERED_TEST(test_metering_watch_function_over_the_share_loses_no_change),
+        METERED_TEST(test_metering_script_at_its_limits_is_tried_by_one_object_at_a_time),
+        METERED_TEST(test_metering_memory_is_a_limit_as_well_and_a_success_closes_the_circuit),
+        METERED_TEST(test_metering_files_load_one_at_a_time_within_a_share),
+        METERED_TEST(test_metering_newer_set_takes_the_place_of_one_that_is_on_its_way),
+        METERED_TEST(test_metering_files_are_judged_as_soon_as_they_are_loaded),
+        METERED_TEST(test_metering_edited_file_goes_before_those_that_were_refused_as_they_are),
+        METERED_TEST(test_metering_what_was_refused_is_not_loaded_again_unchanged),
+        METERED_TEST(test_metering_script_that_asks_again_at_once_for_ever_is_slowed),
+        METERED_TEST(test_metering_memory_of_all_scripts_has_a_limit_and_leaves_each_its_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
