@@ -30,6 +30,10 @@ static void start_script(struct fixture *f, const char *script, const struct ml_
     start_with(f, &all);
 }
 
+/* Begins a script that says "up", and goes on when it gets SIGUSR1. */
+#define TILL_TOLD                                                                                  \
+    "exec 2>/dev/null; trap 'go=1' USR1; echo up; until test $go; do sleep 0.01; done; "
+
 static size_t write_text(struct fixture *f, const char *text)
 {
     return ml_process_write(f->process, ml_str_of(text));
@@ -68,10 +72,7 @@ static void test_process_input_waits_for_a_slow_reader(void **state)
     ML_AUTO_FREE char *much = ml_alloc(len);
     memset(much, 'x', len);
     const struct ml_str bytes = {much, len};
-    start_script(
-        f,
-        "exec 2>/dev/null; trap 'go=1' USR1; echo up; until test $go; do sleep 0.01; done; wc -c",
-        &with_input);
+    start_script(f, TILL_TOLD "wc -c", &with_input);
     wait_said(f, "up\n");
     size_t waiting = ml_process_write(f->process, bytes);
     assert_true(waiting > len - 2 * 1024 * 1024 && waiting < len);
@@ -91,16 +92,18 @@ static void test_process_input_waits_for_a_slow_reader(void **state)
 /* One that ends, or closes its input, loses what waits; nobody is held up. */
 static void test_process_input_is_dropped_when_nobody_reads_it(void **state)
 {
-    static const char *const scripts[] = {"exec <&-; echo closed; exec sleep 100",
-                                          "read one; exit 3"};
+    static const char *const scripts[] = {TILL_TOLD "exec <&-; echo closed; exec sleep 100",
+                                          TILL_TOLD "read one; exit 3"};
     struct fixture *f = *state;
     size_t len = 1024 * 1024;
     ML_AUTO_FREE char *much = ml_alloc(len);
     memset(much, '\n', len);
     for (size_t i = 0; i < ML_COUNT(scripts); i++) {
         start_script(f, scripts[i], &with_input);
+        wait_said(f, "up\n");
         assert_true(ml_process_write(f->process, (struct ml_str){much, len}) >
                     ML_PROCESS_INPUT_LOW);
+        ml_process_signal(f->process, SIGUSR1);
         if (i == 1) {
             while (!f->is_over)
                 net_run(&f->net);
