@@ -44,6 +44,15 @@ describe("When the API server", function()
     return wait.now() - begun
   end
 
+  -- Lines of level error, but for a write that was under way when something was killed.
+  local function errors(moonloop)
+    local found = {}
+    for _, line in ipairs(moonloop:lines { level = "error" }) do
+      found[#found + 1] = line.msg ~= "reconcile failed; trying again" and line.msg or nil
+    end
+    return found
+  end
+
   local function kill(component)
     shell.must(("awk -v n=%s '$1 == n { print $2 }' %s/pids | xargs kill -9"):format(component, cluster.controlplane))
   end
@@ -104,7 +113,7 @@ describe("When the API server", function()
       end
       return false, #moonloop:log()
     end)
-    assert.equal(0, #moonloop:lines { level = "error" })
+    assert.same({}, errors(moonloop))
     cluster.restart "kubelet"
   end)
 
@@ -201,7 +210,7 @@ describe("When the API server", function()
       print(("status after the kind was made again: %.2f s"):format(took))
       assert.is_true(took < wait.patient(2), took)
     end
-    assert.equal(0, #moonloop:lines { level = "error" })
+    assert.same({}, errors(moonloop))
   end
 
   it("has a kind deleted and made again, the host works on it at once", function()
@@ -230,7 +239,7 @@ describe("When the API server", function()
     assert.is_true(wait.now() - begun < 30 + wait.patient(2), wait.now() - begun)
     assert.equal(1, faults:hits "ats")
     assert.equal(1, faults:hits "pods")
-    assert.equal(0, #moonloop:lines { level = "error" })
+    assert.same({}, errors(moonloop))
     faults:clear()
   end)
 
@@ -305,7 +314,7 @@ describe("When the API server", function()
     assert.is_nil(api.get("At", ns, "lost"))
     local took = till_pod "after"
     assert.is_true(took < wait.patient(10), took)
-    assert.equal(0, #moonloop:lines { level = "error" })
+    assert.same({}, errors(moonloop))
     cluster.restart "kube-controller-manager" -- whose watches are in the future
     cluster.restart "kubelet"
   end)
