@@ -1,12 +1,12 @@
 -- Custom resources that a webhook converts: the embedded server shows, stores and watches them as the real one does,
 -- and says the same when the webhook is wrong.
-local Authority = require "spec.e2e.support.authority"
 local api = require "spec.e2e.support.api"
 local cluster = require "spec.e2e.support.cluster"
 local cjson = require "cjson.safe"
 local mime = require "mime"
 local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
+local webhooks = require "spec.e2e.support.webhooks"
 
 local CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 local FAILED = "conversion webhook for GROUP/v1, Kind=Box "
@@ -47,22 +47,14 @@ end
 
 
 describe("Conversion webhooks", function()
-  local authority, files, pid, port, ns, group, path
+  local server, ns, group, path
 
   setup(function()
-    authority = Authority.new "conversion"
-    files = shell.path "conversion"
-    local pair = authority:sign()
-    shell.write(files .. ".crt", pair.certificate)
-    shell.write(files .. ".key", pair.key)
-    pid = shell.must(("lua5.4 spec/e2e/support/webhook_server.lua %s >%s.log 2>&1 & echo $!"):format(files, files))
-    port = wait.till("the webhook's server", 10, function()
-      return tonumber(shell.read(files .. ".port") or ""), shell.read(files .. ".log")
-    end)
+    server = webhooks.serve "conversion"
   end)
 
   teardown(function()
-    shell.run("kill " .. pid)
+    server.stop()
   end)
 
   before_each(function()
@@ -81,7 +73,7 @@ describe("Conversion webhooks", function()
   end
 
   local function url(name)
-    return ("https://127.0.0.1:%d/%s"):format(port, name)
+    return ("https://127.0.0.1:%d/%s"):format(server.port, name)
   end
 
   -- A request, again while the server says that it is to be asked later: it starts anew what it keeps of a CRD that has
@@ -102,7 +94,7 @@ describe("Conversion webhooks", function()
   end
 
   local function config(name)
-    return { url = url(name), caBundle = mime.b64(authority.certificate) }
+    return { url = url(name), caBundle = mime.b64(server.authority.certificate) }
   end
 
   local function till_served()

@@ -1,13 +1,12 @@
 -- Failures that usually pass, and last: after five seconds the object says so, in the server's words, and says
 -- as well that they are over. Webhooks of others that are down, and an object that etcd does not take.
-local Authority = require "spec.e2e.support.authority"
 local api = require "spec.e2e.support.api"
 local cluster = require "spec.e2e.support.cluster"
 local host = require "spec.e2e.support.host"
 local mime = require "mime"
 local scripts = require "spec.e2e.support.scripts"
-local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
+local webhooks = require "spec.e2e.support.webhooks"
 
 local WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
@@ -42,23 +41,15 @@ return moonloop.controller {
 ]]
 
 describe("A failure that lasts", function()
-  local files, pid, port, authority, ns, moonloop
+  local server, ns, moonloop
 
   setup(function()
     scripts.install_widgets()
-    authority = Authority.new "lasting"
-    files = shell.path "lasting"
-    local pair = authority:sign()
-    shell.write(files .. ".crt", pair.certificate)
-    shell.write(files .. ".key", pair.key)
-    pid = shell.must(("lua5.4 spec/e2e/support/webhook_server.lua %s >%s.log 2>&1 & echo $!"):format(files, files))
-    port = wait.till("the webhook's server", 10, function()
-      return tonumber(shell.read(files .. ".port") or ""), shell.read(files .. ".log")
-    end)
+    server = webhooks.serve "lasting"
   end)
 
   teardown(function()
-    shell.run("kill " .. pid)
+    server.stop()
   end)
 
   before_each(function()
@@ -77,7 +68,7 @@ describe("A failure that lasts", function()
   local function register(url)
     local answer, code = api.request("POST", WEBHOOKS, { metadata = { name = ns }, webhooks = { {
       name = "policy.example.com", failurePolicy = "Fail", sideEffects = "None", admissionReviewVersions = { "v1" },
-      clientConfig = { url = url, caBundle = mime.b64(authority.certificate) },
+      clientConfig = { url = url, caBundle = mime.b64(server.authority.certificate) },
       rules = { { apiGroups = { "" }, apiVersions = { "v1" }, operations = { "*" }, resources = { "configmaps" } } },
       namespaceSelector = { matchLabels = { ["kubernetes.io/metadata.name"] = ns } },
     } } })
@@ -116,7 +107,7 @@ describe("A failure that lasts", function()
 
   local CASES = {
     ["a webhook whose server is down"] = { function() return "https://127.0.0.1:1/policy" end, "connection refused" },
-    ["a webhook that answers 500"] = { function() return ("https://127.0.0.1:%d/error"):format(port) end,
+    ["a webhook that answers 500"] = { function() return ("https://127.0.0.1:%d/error"):format(server.port) end,
       "an error on the server" },
   }
 

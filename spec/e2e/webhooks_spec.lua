@@ -1,11 +1,11 @@
 -- Admission webhooks that answer well, badly and not at all: the embedded server does with each what the real one does.
-local Authority = require "spec.e2e.support.authority"
 local api = require "spec.e2e.support.api"
 local cluster = require "spec.e2e.support.cluster"
 local cjson = require "cjson.safe"
 local mime = require "mime"
 local shell = require "spec.e2e.support.shell"
 local wait = require "spec.e2e.support.wait"
+local webhooks = require "spec.e2e.support.webhooks"
 
 local KUBECTL = os.getenv "KUBECTL" or "kubectl"
 local KINDS = { mutating = "MutatingWebhookConfiguration", validating = "ValidatingWebhookConfiguration" }
@@ -43,22 +43,14 @@ local CASES = {
 
 
 describe("Admission webhooks", function()
-  local authority, files, pid, port, ns, made
+  local server, ns, made
 
   setup(function()
-    authority = Authority.new "webhooks"
-    files = shell.path "webhook"
-    local pair = authority:sign()
-    shell.write(files .. ".crt", pair.certificate)
-    shell.write(files .. ".key", pair.key)
-    pid = shell.must(("lua5.4 spec/e2e/support/webhook_server.lua %s >%s.log 2>&1 & echo $!"):format(files, files))
-    port = wait.till("the webhook's server", 10, function()
-      return tonumber(shell.read(files .. ".port") or ""), shell.read(files .. ".log")
-    end)
+    server = webhooks.serve "webhooks"
   end)
 
   teardown(function()
-    shell.run("kill " .. pid)
+    server.stop()
   end)
 
   before_each(function()
@@ -73,7 +65,7 @@ describe("Admission webhooks", function()
   end)
 
   local function url(path)
-    return ("https://127.0.0.1:%d/%s"):format(port, path)
+    return ("https://127.0.0.1:%d/%s"):format(server.port, path)
   end
 
   -- A configuration about ConfigMaps of the spec's namespace, with a hook for each of the paths.
@@ -82,7 +74,7 @@ describe("Admission webhooks", function()
     for i, path in ipairs(paths) do
       hooks[i] = {
         name = path .. ".e2e.moonloop.dev",
-        clientConfig = { url = url(path), caBundle = mime.b64(authority.certificate) },
+        clientConfig = { url = url(path), caBundle = mime.b64(server.authority.certificate) },
         rules = { { apiGroups = { "" }, apiVersions = { "v1" }, operations = { "*" }, resources = { "configmaps" } } },
         namespaceSelector = { matchLabels = { ["kubernetes.io/metadata.name"] = ns } },
         objectSelector = { matchExpressions = { { key = "free", operator = "DoesNotExist" } } },
@@ -105,10 +97,10 @@ describe("Admission webhooks", function()
 
   -- Configurations are heard of after a while: dry runs tell when.
   local function till_called(path)
-    os.remove(("%s.%s.json"):format(files, path))
+    os.remove(("%s.%s.json"):format(server.files, path))
     return wait.till("a review at " .. path, 20, function()
       create("a", "?dryRun=All")
-      local text = shell.read(("%s.%s.json"):format(files, path))
+      local text = shell.read(("%s.%s.json"):format(server.files, path))
       return text and cjson.decode(text).request
     end)
   end
@@ -141,12 +133,12 @@ describe("Admission webhooks", function()
   it("make nobody wait but who is asked about", function()
     configure("validating", { "hang" }, { timeoutSeconds = 3 })
     till_called "hang"
-    os.remove(files .. ".hang.json")
+    os.remove(server.files .. ".hang.json")
     local said = shell.path "said"
     local command = ("%s create configmap b -n %s"):format(KUBECTL, ns)
     shell.must(("(%s >%s 2>&1; echo over >>%s) >/dev/null 2>&1 &"):format(command, said, said))
     wait.till("the review", 20, function()
-      return shell.read(files .. ".hang.json")
+      return shell.read(server.files .. ".hang.json")
     end)
     api.create("Secret", ns, { metadata = { name = "meanwhile" } })
     assert.equal("", shell.read(said))
@@ -192,12 +184,12 @@ describe("Admission webhooks", function()
     till_called "allow"
     create "a"
     api.patch("ConfigMap", ns, "a", { data = { a = "b" } })
-    local request = cjson.decode(shell.read(files .. ".allow.json")).request
+    local request = cjson.decode(shell.read(server.files .. ".allow.json")).request
     assert.equal("UPDATE", request.operation)
     assert.same({ a = "b" }, request.object.data)
     assert.is_nil(request.oldObject.data)
     api.delete("ConfigMap", ns, "a")
-    request = cjson.decode(shell.read(files .. ".allow.json")).request
+    request = cjson.decode(shell.read(server.files .. ".allow.json")).request
     assert.equal("DELETE", request.operation)
     assert.equal(cjson.null, request.object)
     assert.same({ a = "b" }, request.oldObject.data)

@@ -1,12 +1,34 @@
--- The webhooks of a host on this machine: its flags, and what a user does to have the API server call them.
+-- Webhooks on this machine: those of a host, with its flags and what a user does to have the API server call them; and
+-- those of somebody else.
+local Authority = require "spec.e2e.support.authority"
 local api = require "spec.e2e.support.api"
 local cjson = require "cjson.safe"
 local host = require "spec.e2e.support.host"
 local kubeconfig = require "spec.e2e.support.kubeconfig"
 local kubectl = require "spec.e2e.support.kubectl"
 local shell = require "spec.e2e.support.shell"
+local wait = require "spec.e2e.support.wait"
 
 local M = {}
+
+--- Starts a server of somebody else: webhook_server.lua, whose answer depends on the path of the URL.
+---@param name string of its files
+---@return table server authority (of its certificate), files, port, and stop()
+function M.serve(name)
+  local server = { authority = Authority.new(name), files = shell.path(name) }
+  local files, pair = server.files, server.authority:sign()
+  shell.write(files .. ".crt", pair.certificate)
+  shell.write(files .. ".key", pair.key)
+  local pid = shell.must(("lua5.4 spec/e2e/support/webhook_server.lua %s >%s.log 2>&1 & echo $!"):format(files, files))
+  function server.stop()
+    shell.run("kill " .. pid)
+  end
+  server.port = wait.till("the webhook's server", 10, function()
+    return tonumber(shell.read(files .. ".port") or ""), shell.read(files .. ".log")
+  end)
+  return server
+end
+
 
 --- The flags of a host that serves them, with its certificate in a Secret of the namespace.
 ---@param ns string

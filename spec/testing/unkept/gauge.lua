@@ -25,7 +25,7 @@ function modes.defaults()
   return { status = { phase = "FINE", unit = moonloop.null, marks = { { at = 1 }, { at = 2 } } } }
 end
 
--- What differs goes with what is not kept.
+-- A field that changed is written, together with one that is not kept.
 function modes.both(gauge)
   return { status = { phase = "FINE", phse = "FINE", tick = gauge.spec.tick } }
 end

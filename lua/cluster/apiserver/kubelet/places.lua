@@ -1,4 +1,4 @@
---- The places of the node: how many pods it takes at once. Those count that have the node and have not ended.
+--- The places of the node: how many pods it takes at once. A pod counts from when it has the node until it has ended.
 ---
 --- Rules: kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go (fitsRequest), and
 --- kubernetes/pkg/kubelet/lifecycle/predicate.go for pods that name the node themselves.
