@@ -78,12 +78,19 @@ local function holds(wait, answer, variables)
 end
 
 
+-- A real server may serve a custom resource once more as it was, after it has shown a change of the definition, and
+-- sets its storage up anew only then. What it refuses meanwhile was not done.
+local function is_to_come_again(answer)
+  return answer.code == 429 and answer.body:find("storage is (re)initializing", 1, true)
+end
+
+
 -- Asks until the answer is as the step wants it; the last answer counts.
 local function ask(run, step)
   local request = request_of(run, step)
   local answer = run.transport:request(request)
   local waited = 0
-  while step.wait and not holds(step.wait, answer, run.variables) do
+  while is_to_come_again(answer) or step.wait and not holds(step.wait, answer, run.variables) do
     waited = waited + POLL
     if waited > PATIENCE then
       run.problem(step, ("waited %d s; last answer: %d %s"):format(PATIENCE, answer.code, answer.body:sub(1, 300)))
