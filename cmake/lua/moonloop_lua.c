@@ -31,6 +31,9 @@ void moonloop_lua_of_scripts(struct lua_State *L)
     G(L)->ofscripts = 1;
 }
 
+/* What a digest begins with: two equal numbers, mixed with nothing else, would come to 0. */
+#define DIGEST_SEED UINT64_C(0x6d6f6f6e6c6f6f70)
+
 static uint64_t mix(uint64_t digest, uint64_t number)
 {
     digest = (digest ^ number) * UINT64_C(0x9e3779b97f4a7c15);
@@ -71,7 +74,8 @@ static uint64_t digest_nodes(const Table *table)
 {
     if (isdummy(table))
         return 0;
-    return mix((uint64_t)sizenode(table), (uint64_t)(table->lastfree - table->node));
+    return mix(mix(DIGEST_SEED, (uint64_t)sizenode(table)),
+               (uint64_t)(table->lastfree - table->node));
 }
 
 /* Has the side effect of forget_length. */
@@ -79,7 +83,8 @@ static uint64_t digest_table(Table *table)
 {
     forget_length(table);
     unsigned array = table->alimit;
-    uint64_t digest = mix(mix(array, (uintptr_t)table->metatable), digest_nodes(table));
+    uint64_t digest = mix(mix(DIGEST_SEED, array), (uintptr_t)table->metatable);
+    digest = mix(digest, digest_nodes(table));
     for (unsigned i = 0; i < array; i++)
         digest = mix_value(digest, &table->array[i]);
     for (int i = 0; i < sizenode(table); i++) {
@@ -96,7 +101,7 @@ static uint64_t digest_table(Table *table)
 uint64_t moonloop_lua_digest(struct lua_State *L, int index)
 {
     const void *pointer = lua_topointer(L, index);
-    uint64_t digest = 0;
+    uint64_t digest = DIGEST_SEED;
     if (lua_istable(L, index))
         return digest_table((Table *)pointer);
     if (!lua_isfunction(L, index) || !lua_getupvalue(L, index, 1))

@@ -183,6 +183,7 @@ static void test_variable_that_outlives_a_run_ends_read_sets(void **state)
                "next_number()", " n");
     ends_reads("local letters = ('abc'):gmatch '%%a'", "letters()", "a local variable changed");
     /* Emptied, it has room, and lengths are found otherwise: */
+    ends_reads("local scratch = {}", "scratch.key = true scratch.key = nil", "'scratch'");
     ends_reads("local scratch = {}",
                "for i = 1, 8 do scratch['k' .. i] = i end "
                "for key in pairs(scratch) do scratch[key] = nil end",
