@@ -13,7 +13,8 @@ end
 
 --- The same JSON with line breaks and two spaces a level.
 --- @param text string JSON without blanks between its parts
-function M.json(text)
+--- @param turn function|nil called after each object and list in it
+function M.json(text, turn)
   local out, depth, at = {}, 0, 1
   local function put(piece)
     out[#out + 1] = piece
@@ -45,6 +46,9 @@ function M.json(text)
       elseif char == "}" or char == "]" then
         depth = depth - 1
         put(indent(depth) .. char)
+        if turn then
+          turn()
+        end
       else
         put(char == "," and "," .. indent(depth) or ": ")
       end
@@ -64,6 +68,9 @@ end
 
 
 local write
+
+
+local function nothing() end
 
 
 -- A value after "key:" or "-": scalars and empty things on the same line, the rest below.
@@ -87,6 +94,7 @@ function write(out, value, margin, continued)
     for i, item in ipairs(value) do
       out[#out + 1] = (continued and i == 1 and "" or margin) .. "-"
       write_below(out, item, margin .. "  ", true)
+      out.turn()
     end
     return
   end
@@ -99,8 +107,9 @@ end
 
 
 --- A JSON object as YAML, keys sorted.
-function M.yaml(value)
-  local out = {}
+--- @param turn function|nil called after each item of a list in it
+function M.yaml(value, turn)
+  local out = { turn = turn or nothing }
   write(out, value, "", false)
   return table.concat(out)
 end

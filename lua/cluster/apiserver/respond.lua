@@ -5,6 +5,7 @@ local host = require "cluster.host"
 local status = require "cluster.apiserver.status"
 local pretty = require "cluster.apiserver.pretty"
 local tables = require "cluster.apiserver.tables"
+local turn = require "cluster.apiserver.turn"
 
 local M = {}
 
@@ -41,6 +42,14 @@ local function headers_of(request, failure)
     values[i] = '299 - "' .. warning:gsub('["\\]', "\\%0") .. '"'
   end
   return { Warning = values[1] and table.concat(values, ", "), ["Retry-After"] = delay and tostring(delay) }
+end
+
+
+-- For what works on many objects.
+local function in_turns(request)
+  return function()
+    turn(request)
+  end
 end
 
 
@@ -95,7 +104,7 @@ end
 --- Sends JSON text as it is. `failure`: the Status it says, if it is one.
 function M.text(request, reply, code, text, failure)
   if wants_pretty(request) then
-    text = pretty.json(text)
+    text = pretty.json(text, in_turns(request))
   else
     text = text .. "\n"
   end
@@ -125,10 +134,11 @@ local function partial(object, version)
 end
 
 
-local function partial_list(list, version)
-  local items = host.json.array {}
+local function partial_list(request, list)
+  local items, version = host.json.array {}, request.accept.version
   for i, item in ipairs(list.items) do
     items[i] = partial(item, version)
+    turn(request)
   end
   local meta = {
     resourceVersion = list.metadata.resourceVersion, remainingItemCount = list.metadata.remainingItemCount,
@@ -158,13 +168,15 @@ end
 --- Objects of one kind as a Table of that version. A part whose objects are of another kind than its resource, as a
 --- Scale is, describes that beforehand: request.printed.
 --- @param list_meta table metadata of the list
-function M.table(request, objects, list_meta)
+--- @param give_way function|nil called after each row; nil for what is told within somebody else's request
+function M.table(request, objects, list_meta, give_way)
   local include, failure = M.include_of(request)
   if not include then
     return nil, failure
   end
   return tables.render(request.printed or request.res, objects, {
     include = include, list_meta = list_meta, now = host.now(), version = request.accept.version,
+    give_way = give_way,
   })
 end
 
@@ -201,14 +213,14 @@ end
 local function transform_list(request, list)
   local form = request.accept
   if form.as == "PartialObjectMetadataList" then
-    return partial_list(list, form.version)
+    return partial_list(request, list)
   elseif form.as == "Table" then
     local meta = { resourceVersion = list.metadata.resourceVersion,
       remainingItemCount = list.metadata.remainingItemCount }
     if list.metadata.continue ~= "" then
       meta.continue = list.metadata.continue
     end
-    return M.table(request, list.items, meta)
+    return M.table(request, list.items, meta, in_turns(request))
   end
   return nil, not_acceptable("you requested PartialObjectMetadata, but the requested object is a list ("
     .. go_type(request.res, request.res.list_kind) .. ")")
@@ -231,7 +243,7 @@ function M.answer(request, reply, code, text)
     end
   end
   if form.format == "yaml" then
-    return reply:send(code, "application/yaml", pretty.yaml(value), headers_of(request))
+    return reply:send(code, "application/yaml", pretty.yaml(value, in_turns(request)), headers_of(request))
   end
   M.text(request, reply, code, host.json.encode(value))
 end

@@ -7,8 +7,8 @@ local host = require "cluster.host"
 
 local M = {}
 
--- How many errors of one object are told.
-local ERRORS_MAX = 1000
+--- How many errors of one object are told.
+M.ERRORS_MAX = 1000
 
 
 local function failure(code, reason, message, details)
@@ -147,11 +147,11 @@ function M.aggregate(messages)
 end
 
 
---- The object breaks rules of its kind. `errors`: a list of field errors, at least one. Those beyond ERRORS_MAX are
+--- The object breaks rules of its kind. `errors`: a list of field errors, at least one. Those beyond M.ERRORS_MAX are
 --- left out: an answer is not to be many times as long as what was asked.
 function M.invalid(group, kind, name, errors)
   local causes, messages = host.json.array {}, {}
-  for i = 1, math.min(#errors, ERRORS_MAX) do
+  for i = 1, math.min(#errors, M.ERRORS_MAX) do
     local err = errors[i]
     local body = field.body(err)
     causes[i] = { reason = err.type, message = body, field = err.path }

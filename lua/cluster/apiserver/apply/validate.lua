@@ -3,6 +3,7 @@
 local element = require "cluster.apiserver.apply.element"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
+local status = require "cluster.apiserver.status"
 local types = require "cluster.apiserver.apply.types"
 
 local json = host.json
@@ -11,6 +12,12 @@ local null = json.null
 local M = {}
 
 local visit
+
+
+-- Of more errors than are told the rest need not be looked for.
+local function is_full(errors)
+  return #errors >= status.ERRORS_MAX
+end
 
 
 local function report(errors, path, message)
@@ -40,7 +47,9 @@ local function visit_list(list, items, path, errors)
   local seen = {}
   for i, item in ipairs(items) do
     local key = "i:" .. i - 1
-    if not list.atomic then
+    if is_full(errors) then
+      return
+    elseif not list.atomic then
       local message
       key, message = element.of_item(list, item)
       if not key then
@@ -61,6 +70,8 @@ local function visit_map(map, object, path, errors)
     local kind = map.fields[name] or map.element
     if not kind then
       report(errors, path .. "." .. name, "field not declared in schema")
+      return
+    elseif is_full(errors) then
       return
     end
     visit(kind, object[name], path .. "." .. name, errors)

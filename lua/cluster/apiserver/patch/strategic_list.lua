@@ -49,32 +49,35 @@ local function missing_key(item, merge_key)
 end
 
 
-local function find(list, merge_key, value)
-  for i, item in ipairs(list) do
-    if type(item) ~= "table" or json.is_array(item) then
-      failure.unexpected(("value for key %d is not a map"):format(i - 1))
-    end
-    if item[merge_key] == value then
-      return i
-    end
-  end
-  return nil
+local function copy_of(list)
+  return table.move(list, 1, #list, 1, json.array {})
 end
 
 
--- Each value once. The last one moves into the place of a duplicate, as upstream does it.
+-- Each value once. The last one moves into the place of a duplicate, as upstream does it, who looks for those of the
+-- first value, then for those of the second.
 local function deduplicate(list)
-  local last = #list
+  local places, last = {}, #list
+  for i, value in ipairs(list) do
+    places[value] = places[value] or {}
+    table.insert(places[value], i)
+  end
   local i = 1
   while i < last do
-    local j = i + 1
-    while j <= last do
-      if list[i] == list[j] then
-        list[j] = list[last]
+    local value = list[i]
+    local own = places[value]
+    if #own > 1 then
+      table.sort(own)
+    end
+    for _, place in ipairs(own) do
+      while place > i and place <= last and list[place] == value do
+        local moved = list[last]
+        list[place] = moved
         list[last] = nil
         last = last - 1
-      else
-        j = j + 1
+        if moved ~= value then
+          table.insert(places[moved], place)
+        end
       end
     end
     i = i + 1
@@ -85,7 +88,7 @@ end
 
 -- Does what the items with $patch ask for. Returns the original and the patch to merge.
 local function special_items(original, patch, merge_key)
-  local plain, replace = json.array {}, false
+  local plain, gone, replace = json.array {}, {}, false
   for _, item in ipairs(patch) do
     local directive = item["$patch"]
     if directive == nil then
@@ -99,31 +102,38 @@ local function special_items(original, patch, merge_key)
     elseif item[merge_key] == nil then
       missing_key(item, merge_key)
     else
-      local at = find(original, merge_key, item[merge_key])
-      while at do
-        table.remove(original, at)
-        at = find(original, merge_key, item[merge_key])
-      end
+      gone[item[merge_key]] = true
     end
   end
   if replace then
     return plain, {}
   end
-  return original, plain
+  local left = json.array {}
+  for _, item in ipairs(original) do
+    if item[merge_key] == nil or not gone[item[merge_key]] then
+      left[#left + 1] = item
+    end
+  end
+  return left, plain
 end
 
 
 local function merge_maps(original, patch, node, merge_key, merge_map)
+  local place_of, added = order.places(original, merge_key), {}
   for _, item in ipairs(patch) do
     local value = item[merge_key]
     if value == nil then
       missing_key(item, merge_key)
     end
-    local at = find(original, merge_key, value)
+    local at = place_of(item) or added[value]
     if at then
       original[at] = merge_map(original[at], item, node)
+      if original[at][merge_key] ~= value then -- $retainKeys has taken it
+        place_of, added = order.places(original, merge_key), {}
+      end
     else
       original[#original + 1] = item
+      added[value] = #original
     end
   end
   return original
@@ -136,10 +146,10 @@ function M.merge(original, patch, node, merge_key, merge_map)
   if #original == 0 and #patch == 0 then
     return original
   end
-  local server_order = json.array { table.unpack(original) }
+  local server_order = copy_of(original)
   local merged
   if M.element_type(original, patch) ~= "map" then
-    merged = json.array { table.unpack(original) }
+    merged = copy_of(original)
     table.move(patch, 1, #patch, #merged + 1, merged)
     merged = deduplicate(merged)
   else
@@ -147,7 +157,7 @@ function M.merge(original, patch, node, merge_key, merge_map)
       failure.unexpected("cannot merge lists without merge key for struct")
     end
     original, patch = special_items(original, patch, merge_key)
-    server_order = json.array { table.unpack(original) }
+    server_order = copy_of(original)
     merged = merge_maps(original, patch, node, merge_key, merge_map)
   end
   local named, others = order.partition(merged, patch, merge_key)
@@ -155,26 +165,81 @@ function M.merge(original, patch, node, merge_key, merge_map)
 end
 
 
+-- The items of a list, of which the first of a key can be taken out.
+local function remaining(list, merge_key)
+  local places, is_gone, stranger, count = {}, {}, nil, 0
+  for i, item in ipairs(list) do
+    if type(item) ~= "table" or json.is_array(item) then
+      stranger = i
+      break
+    elseif item[merge_key] ~= nil then
+      local key = item[merge_key]
+      places[key] = places[key] or { next = 1 }
+      table.insert(places[key], i)
+    end
+  end
+  local self = {}
+
+  -- Where the first item of the key stands, or nil. Raises a Status when something else stands before it.
+  function self.find(key)
+    local own = key ~= nil and places[key]
+    local at = own and own[own.next]
+    if not at and stranger then
+      failure.unexpected(("value for key %d is not a map"):format(stranger - count - 1))
+    end
+    return at
+  end
+
+  function self.remove(at)
+    local own = places[list[at][merge_key]]
+    own.next = own.next + 1
+    is_gone[at], count = true, count + 1
+  end
+
+  function self.is_gone(at)
+    return is_gone[at]
+  end
+  return self
+end
+
+
 --- The order that the server's items count as having had when `patch` was merged into `list` and a $setElementOrder is
 --- followed: upstream deletes and appends in the very array that it looks up afterwards, so that new items stand in the
 --- places of those that went.
 function M.order_after(list, patch, merge_key)
-  local slots, length, replace = json.array { table.unpack(list) }, #list, false
+  local left, replace, last, behind = remaining(list, merge_key), false, #list, {}
   for _, item in ipairs(patch) do
     replace = replace or item["$patch"] == "replace"
-    local at = item["$patch"] == "delete" and find({ table.unpack(slots, 1, length) }, merge_key, item[merge_key])
+    local at = item["$patch"] == "delete" and left.find(item[merge_key])
     if at then
-      table.move(slots, at + 1, length, at)
-      length = length - 1
+      while left.is_gone(last) do
+        last = last - 1
+      end
+      behind[#behind + 1] = list[last] -- what is moved to the front stays behind as well
+      left.remove(at)
     end
   end
+  local slots = json.array {}
+  for i, item in ipairs(list) do
+    if not left.is_gone(i) then
+      slots[#slots + 1] = item
+    end
+  end
+  local length, added = #slots, {}
+  for i = 1, #behind do
+    slots[#list + 1 - i] = behind[i]
+  end
   for _, item in ipairs(replace and {} or patch) do
-    local new = item["$patch"] == nil and not find({ table.unpack(slots, 1, length) }, merge_key, item[merge_key])
+    local key = item[merge_key]
+    local new = item["$patch"] == nil and not (key ~= nil and added[key]) and not left.find(key)
     if new and length == #list then
       break
     elseif new then
       length = length + 1
       slots[length] = item
+      if key ~= nil then
+        added[key] = true
+      end
     end
   end
   return slots

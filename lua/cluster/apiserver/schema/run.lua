@@ -4,9 +4,14 @@
 --- becomes text only when something is wrong.
 local field = require "cluster.apiserver.field"
 local gofmt = require "cluster.apiserver.gofmt"
+local status = require "cluster.apiserver.status"
 
 local M = {}
 M.__index = M
+
+
+-- More are told to nobody; the same one may have been found twice.
+local ERRORS_MAX = 2 * status.ERRORS_MAX
 
 
 local function sorted_pairs(object)
@@ -52,6 +57,12 @@ end
 function M:error(depth, err)
   err.path = placed(self, self:path(depth))
   self.errors[#self.errors + 1] = err
+end
+
+
+--- Whether so much is wrong that the rest of a list or an object need not be looked at.
+function M:is_full()
+  return #self.errors >= ERRORS_MAX
 end
 
 

@@ -11,6 +11,7 @@ local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local junctors = require "cluster.apiserver.schema.junctors"
 local new_run = require("cluster.apiserver.schema.run").new
+local old_items = require "cluster.apiserver.schema.old_items"
 local values = require "cluster.apiserver.schema.values"
 
 local null, is_array, equal = host.json.null, host.json.is_array, host.json.equal
@@ -52,43 +53,22 @@ local function descend(check, value, run, depth, old)
 end
 
 
--- The items of a list of type map, by their keys; nil for other lists, whose items nobody can tell apart.
-local function by_keys(schema)
-  local keys = schema["x-kubernetes-list-map-keys"]
-  if schema["x-kubernetes-list-type"] ~= "map" or not keys then
-    return function() end
-  end
-  return function(old, item)
-    if type(old) ~= "table" or type(item) ~= "table" then
-      return nil
-    end
-    for _, other in ipairs(old) do
-      local same = type(other) == "table"
-      for _, key in ipairs(keys) do
-        same = same and other[key] == item[key]
-      end
-      if same then
-        return other
-      end
-    end
-  end
-end
-
-
 local function array_check(schema, compile)
   local items = schema.items and compile(schema.items)
   local least, most = schema.minItems, schema.maxItems
-  local old_item = by_keys(schema)
   return function(value, run, depth, old)
     local count = #value
     if items then
-      local at = run.at
+      local at, old_item = run.at, old_items(schema, old)
       for i = 1, count do
+        if run:is_full() then
+          break
+        end
         at[depth + 1] = i - 1
-        if old == nil then
-          items(value[i], run, depth + 1)
+        if old_item then
+          descend(items, value[i], run, depth + 1, old_item(value[i]))
         else
-          descend(items, value[i], run, depth + 1, old_item(old, value[i]))
+          items(value[i], run, depth + 1)
         end
       end
     end
@@ -151,7 +131,9 @@ local function object_check(schema, compile)
       local at = run.at
       for key, inner in run.each(value) do
         local check = properties[key] or additional
-        if check then
+        if run:is_full() then
+          break
+        elseif check then
           at[depth + 1] = depth == 0 and not properties[key] and ADDITIONAL .. key or key
           if before then
             descend(check, inner, run, depth + 1, before[key])

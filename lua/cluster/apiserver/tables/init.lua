@@ -86,6 +86,7 @@ local OBJECT = {
 ---   list_meta  metadata of the table
 ---   now        seconds since 1970, what ages are told from
 ---   version    of meta.k8s.io, "v1" unless it says "v1beta1"
+---   give_way   nil, or called after each row
 --- @return table
 function M.render(res, objects, options)
   local printer = printer_of(res)
@@ -95,6 +96,9 @@ function M.render(res, objects, options)
   for i, obj in ipairs(objects) do
     local cells, conditions = printer.cells(obj, options.now)
     rows[i] = { cells = host.json.array(cells), conditions = conditions, object = object_of(obj, res, version) }
+    if options.give_way then
+      options.give_way()
+    end
   end
   return {
     kind = "Table", apiVersion = version, metadata = options.list_meta,

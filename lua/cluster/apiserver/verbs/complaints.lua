@@ -3,6 +3,8 @@
 --- Built-in kinds are decoded by their Go types, which report in the order of the text. For other kinds duplicate keys
 --- come first, then removed fields.
 --- Rules and wordings: sigs.k8s.io/json (strict decoding), apiextensions-apiserver (schema coercing decoder).
+local status = require "cluster.apiserver.status"
+
 -- Records the byte position of each key of a JSON text, for `seen(path, position)`.
 local Walk = {}
 Walk.__index = Walk
@@ -90,7 +92,7 @@ end
 --- @param res table the kind  @param text string|nil the JSON text that was read; nil when it was protobuf
 --- @param duplicates table paths in the order of the text; `yaml` is a complaint that comes before all others
 --- @param unknown table sorted paths
---- @return table list of messages
+--- @return table list of messages; of more than status.ERRORS_MAX unknown fields, or keys that came twice, the first
 return function(res, text, duplicates, unknown)
   local list = {}
   if #duplicates + #unknown == 0 then
@@ -101,7 +103,8 @@ return function(res, text, duplicates, unknown)
     first, second = positions_of(text)
   end
   local function add(word, paths, positions)
-    for _, path in ipairs(paths) do
+    for i = 1, math.min(#paths, status.ERRORS_MAX) do
+      local path = paths[i]
       list[#list + 1] = {
         text = ('%s field "%s"'):format(word, path), place = positions[path] or math.huge, number = #list,
       }

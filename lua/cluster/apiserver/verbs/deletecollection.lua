@@ -1,18 +1,8 @@
 --- DELETE of a collection: deletes each selected object of it as DELETE of the object would. Others are served
 --- meanwhile.
-local host = require "cluster.host"
 local list = require "cluster.apiserver.verbs.list"
 local remove = require "cluster.apiserver.verbs.remove"
-
-
--- Ends here when the client has gone, as when it does while a webhook is asked.
-local function give_way(request)
-  request.reply.on_close = function() request.is_gone = true end
-  host.give_way()
-  if request.is_gone then
-    error("the client has gone", 0)
-  end
-end
+local turn = require "cluster.apiserver.turn"
 
 
 --- @return integer|nil code, string text: the list of what was selected, as it was; or nil and a status
@@ -34,7 +24,7 @@ return function(request)
         return nil, why
       end
     end
-    give_way(request)
+    turn(request)
   end
   return code, text
 end

@@ -8,6 +8,7 @@ local scope = require "cluster.apiserver.verbs.scope"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 local stored = require "cluster.apiserver.stored"
+local turn = require "cluster.apiserver.turn"
 local versions = require "cluster.apiserver.verbs.versions"
 
 local TOO_OLD = "The resourceVersion for the provided list is too old."
@@ -84,10 +85,11 @@ local function all_of(request, collection)
 end
 
 
-local function texts_of(res, entries)
+local function texts_of(request, entries)
   local texts = {}
   for i, entry in ipairs(entries) do
-    texts[i] = store.item_text(res, entry)
+    texts[i] = store.item_text(request.res, entry)
+    turn(request)
   end
   return texts
 end
@@ -148,5 +150,5 @@ return function(request, _, entries)
     return nil, failure
   end
   return 200, request.res.list_head .. meta_text(request, revision, token, left) .. ',"items":['
-    .. table.concat(texts_of(request.res, entries), ",") .. "]}"
+    .. table.concat(texts_of(request, entries), ",") .. "]}"
 end

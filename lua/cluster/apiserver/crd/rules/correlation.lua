@@ -1,54 +1,14 @@
 --- Values and their old values in the same place: what an update did not change may stay wrong.
 ---
---- A correlation is { new =, old =, schema = }. Rules: apiserver/pkg/cel/common/{equality,maplist}.go,
+--- A correlation is { new =, old =, schema = }. Rules: apiserver/pkg/cel/common/equality.go,
 --- apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go (ratchetingOptions).
 local host = require "cluster.host"
+local old_items = require "cluster.apiserver.schema.old_items"
 
 local M = {}
 
-local null, is_array, equal = host.json.null, host.json.is_array, host.json.equal
-local KEYS, LIST_TYPE = "x-kubernetes-list-map-keys", "x-kubernetes-list-type"
-
-
--- The text that an item of a list of type map has its place by, nil for none.
-local function key_of(item, keys)
-  if type(item) ~= "table" or is_array(item) then
-    return nil
-  end
-  local parts = {}
-  for i, key in ipairs(keys) do
-    local value = item[key]
-    local kind = math.type(value) or type(value)
-    if value == nil or value == null or kind == "table" then
-      return nil
-    end
-    parts[i] = kind .. tostring(value)
-  end
-  return table.concat(parts, "\0")
-end
-
-
---- A function that finds the old value of an item of a list, nil for none: only lists of type map have keys to find
---- it by.
---- @param schema table of the list  @param old any its old value
---- @return function|nil (item) -> old item
-function M.finder(schema, old)
-  local keys = schema[KEYS]
-  if schema[LIST_TYPE] ~= "map" or not keys or #keys == 0 or type(old) ~= "table" or not is_array(old) then
-    return nil
-  end
-  local by_key = {}
-  for _, item in ipairs(old) do
-    local key = key_of(item, keys)
-    if key and by_key[key] == nil then
-      by_key[key] = item
-    end
-  end
-  return function(item)
-    local key = key_of(item, keys)
-    return key and by_key[key]
-  end
-end
+local is_array, equal = host.json.is_array, host.json.equal
+local LIST_TYPE = "x-kubernetes-list-type"
 
 
 local function new(value, old, schema)
@@ -75,7 +35,7 @@ local function at_index(self, i)
     return nil
   end
   if self.find == nil then
-    self.find = M.finder(self.schema, self.old) or false
+    self.find = old_items(self.schema, self.old) or false
   end
   local old = self.find and value[i] ~= nil and self.find(value[i]) or nil
   return old ~= nil and new(value[i], old, self.schema.items) or nil

@@ -10,6 +10,7 @@ local escape = require "cluster.apiserver.crd.rules.escape"
 local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 local new_run = require("cluster.apiserver.crd.rules.run").new
+local old_items = require "cluster.apiserver.schema.old_items"
 local outcome = require "cluster.apiserver.crd.rules.outcome"
 local types = require "cluster.apiserver.crd.rules.types"
 
@@ -159,7 +160,7 @@ local check
 
 
 local function check_items(run, node, list, old, way)
-  local find = correlation.finder(node.schema, old)
+  local find = old_items(node.schema, old)
   for i, item in ipairs(list) do
     local before = find and find(item)
     run:enter("[" .. i - 1 .. "]")
