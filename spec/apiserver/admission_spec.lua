@@ -43,8 +43,8 @@ describe("admission of a write", function()
 
   it("is asked of parts, with the kind of the part", function()
     server:must("POST", PODS, POD)
-    server:must("POST", PODS .. "/p/binding", { kind = "Binding", apiVersion = "v1", target = { name = "n" } })
-    server:must("POST", PODS .. "/p/eviction", { kind = "Eviction", apiVersion = "policy/v1" })
+    server:must("POST", PODS .. "/p/binding", { metadata = { name = "p" }, target = { name = "n" } })
+    server:must("POST", PODS .. "/p/eviction", { metadata = { name = "p" } })
     assert.same({ "CREATE Pod p", "CREATE Binding/binding p", "CREATE Eviction/eviction p" },
       { table.unpack(seen, 1, 3) })
   end)

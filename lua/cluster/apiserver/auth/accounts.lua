@@ -4,10 +4,10 @@
 --- kubernetes/pkg/serviceaccount/claims.go, kubernetes/pkg/apis/authentication/validation/validation.go.
 local apply = require "cluster.apiserver.apply"
 local body = require "cluster.apiserver.verbs.body"
-local builtin = require "cluster.apiserver.schema.builtin"
 local field = require "cluster.apiserver.field"
 local host = require "cluster.host"
 local jwt = require "cluster.apiserver.auth.jwt"
+local options = require "cluster.apiserver.verbs.options"
 local rules = require "cluster.apiserver.auth.rules"
 local status = require "cluster.apiserver.status"
 local write = require "cluster.apiserver.verbs.write"
@@ -22,11 +22,7 @@ local KEY_BYTES = 32
 local LIFETIME, LIFETIME_MIN, LIFETIME_MAX = 3600, 600, 1 << 32
 local KNOWN_MAX = 1000
 local REQUEST = { group = "authentication.k8s.io", plural = "TokenRequest" }
-local TOKEN_REQUEST = {
-  id = "tokenrequests.authentication.k8s.io",
-  group = REQUEST.group, version = "v1", api_version = "authentication.k8s.io/v1", kind = "TokenRequest",
-  builtin = true, schema = builtin.of(REQUEST.group, "v1", "TokenRequest"),
-}
+local TOKEN_REQUEST = body.kind(REQUEST.group, "v1", "TokenRequest")
 
 -- Kinds a token may be bound to: it dies with the object.
 local BOUND = {
@@ -51,8 +47,9 @@ end
 local function bind(self, ref, request)
   local bound = (ref.apiVersion == "v1" or ref.apiVersion == nil) and BOUND[ref.kind]
   if not bound then
-    return nil, status.bad_request(("cannot bind token to object of type %s, Kind=%s"):format(
-      ref.apiVersion or "", ref.kind or ""))
+    local version = ref.apiVersion or ""
+    return nil, status.bad_request(("cannot bind token to object of type %s%s, Kind=%s"):format(
+      version:find("/", 1, true) and "" or "/", version, ref.kind or ""))
   end
   local entry = find(self, bound, request.namespace, ref.name)
   if not entry then
@@ -136,7 +133,7 @@ function M:request(asked, request)
     end
   end
   spec.boundObjectRef = spec.boundObjectRef or host.json.null
-  if not (spec.audiences and spec.audiences[1]) then
+  if type(spec.audiences) ~= "table" or not spec.audiences[1] then
     spec.audiences = host.json.array { M.ISSUER }
   end
   local meta = asked.metadata
@@ -239,20 +236,16 @@ end
 
 
 local function read_request(request)
-  local asked, why, failure = body.read(request, false)
-  if failure then
+  local settings, failure = options.create(request)
+  if not settings then
     return nil, failure
-  elseif type(asked) ~= "table" or host.json.is_array(asked) then
-    return nil, status.bad_request(why or "the body is no TokenRequest")
   end
-  local unknown
-  unknown, why = body.shape(TOKEN_REQUEST, asked)
-  if not unknown then
-    return nil, status.bad_request(('TokenRequest in version "v1" cannot be handled as a TokenRequest: %s'):format(why))
+  local asked
+  asked, failure = body.object(request, settings, TOKEN_REQUEST)
+  if not asked then
+    return nil, failure
   end
-  asked.kind, asked.apiVersion = TOKEN_REQUEST.kind, TOKEN_REQUEST.api_version
-  asked.spec = type(asked.spec) == "table" and asked.spec or {}
-  asked.spec.expirationSeconds = asked.spec.expirationSeconds or LIFETIME
+  asked.spec.expirationSeconds = math.tointeger(asked.spec.expirationSeconds) or LIFETIME
   return asked
 end
 

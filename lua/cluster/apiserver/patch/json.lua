@@ -229,7 +229,10 @@ local function check(operations)
       refuse_type(operation, "value of type handlers.jsonPatchOp")
     end
     for _, name in ipairs { "op", "path", "from" } do
-      local value = operation ~= json.null and operation[name] or nil
+      local value
+      if operation ~= json.null then
+        value = operation[name]
+      end
       if value ~= nil and value ~= json.null and type(value) ~= "string" then
         refuse_type(value, "struct field jsonPatchOp." .. name .. " of type string")
       end

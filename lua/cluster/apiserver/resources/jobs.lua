@@ -141,8 +141,9 @@ local function check_template(new, old, errors)
   local before = old.spec.template
   if old.spec.suspend and (old.status.startTime == nil or not old.status.active) then
     before = with_scheduling_of(before, new.spec.template)
+    local others = new.spec.template.spec.containers or {}
     for i, container in ipairs(before.spec.containers) do
-      local other = new.spec.template.spec.containers[i]
+      local other = others[i]
       container.resources = other and other.name == container.name and other.resources or container.resources
     end
   end

@@ -5,6 +5,7 @@
 local builtin = require "cluster.apiserver.schema.builtin"
 local complaints = require "cluster.apiserver.verbs.complaints"
 local field = require "cluster.apiserver.field"
+local gofmt = require "cluster.apiserver.gofmt"
 local host = require "cluster.host"
 local protobuf = require "cluster.apiserver.schema.protobuf"
 local respond = require "cluster.apiserver.respond"
@@ -12,6 +13,7 @@ local schema = require "cluster.apiserver.schema"
 local shape = require "cluster.apiserver.shape"
 local status = require "cluster.apiserver.status"
 local syntax = require "cluster.apiserver.syntax"
+local typed = require "cluster.apiserver.schema.typed"
 local yaml = require "cluster.apiserver.verbs.yaml"
 
 local M = {}
@@ -43,10 +45,18 @@ local function unrecognized(res, why, text)
 end
 
 
+-- The text in a field; `default`, or "", for none.
+local function text_in(object, key, default)
+  local value = object[key]
+  return type(value) == "string" and value or default or ""
+end
+
+
 local function unusable(res, object, why)
-  local version = (object.apiVersion or res.api_version):match("([^/]*)$")
+  local is_said = object.apiVersion ~= nil and not res.builtin
+  local version = text_in(object, "apiVersion", not is_said and res.api_version or nil):match("([^/]*)$")
   return status.bad_request(('%s in version "%s" cannot be handled as a %s: %s'):format(
-    object.kind or res.kind, version, res.kind, why))
+    text_in(object, "kind", res.kind), version, res.kind, why))
 end
 
 
@@ -106,26 +116,14 @@ function M.read(request, strict)
 end
 
 
-local function go_type(value)
-  if host.json.is_array(value) then
-    return "array"
-  end
-  return type(value) == "boolean" and "bool" or type(value)
-end
-
-
--- Those of a custom kind must be there.
-local function check_custom(res, object, text)
-  local version, kind = object.apiVersion or "", object.kind or ""
-  if kind == "" then
-    return unrecognized(res, ("Object 'Kind' is missing in '%s'"):format(text), text)
-  end
+-- A custom object has to be of the kind that is asked for. It can be read already. @return table|nil failure
+local function check_custom(res, object)
+  local version, kind = text_in(object, "apiVersion"), text_in(object, "kind")
   if version ~= res.api_version then
     return status.bad_request(("the API version in the data (%s) does not match the expected API version (%s)"):format(
       version, res.api_version))
-  end
-  if kind ~= res.kind then
-    return status.invalid(res.group, kind, type(object.metadata) == "table" and object.metadata.name or "",
+  elseif kind ~= res.kind then
+    return status.invalid(res.group, kind, text_in(object.metadata, "name"),
       { field.invalid("kind", kind, "must be " .. res.kind) })
   end
 end
@@ -141,9 +139,9 @@ end
 local function unreadable_kind(object)
   for _, key in ipairs { "apiVersion", "kind" } do
     local value = object[key]
-    if value ~= nil and type(value) ~= "string" then
+    if value ~= nil and value ~= host.json.null and type(value) ~= "string" then
       return ("couldn't get version/kind; json parse error: json: cannot unmarshal %s into Go struct field .%s of type "
-        .. "string"):format(go_type(value), key)
+        .. "string"):format(gofmt.json_type(value), key)
     end
   end
 end
@@ -163,10 +161,10 @@ function M.wrong_kind(registry, res, object)
   if why then
     return why
   end
-  local version, kind = object.apiVersion or "", object.kind or ""
+  local version, kind = text_in(object, "apiVersion"), text_in(object, "kind")
   version = version == "" and res.api_version or version
   kind = kind == "" and res.kind or kind
-  if version == res.api_version and kind == res.kind then
+  if (version == res.api_version or version == res.formerly) and kind == res.kind then
     return nil
   end
   local group, short = version:match("^(.-)/?([^/]*)$")
@@ -178,12 +176,20 @@ function M.wrong_kind(registry, res, object)
 end
 
 
-local function check_builtin(request, res, object)
+-- What is looked at before the rest is read. A built-in kind may be left out. @return table|nil failure
+local function check_kind(request, res, object)
   local why = unreadable_kind(object)
+  if not res.builtin and not why and text_in(object, "kind") == "" then
+    why = ("Object 'Kind' is missing in '%s'"):format(request.body)
+  end
   if why then
     return unrecognized(res, why, request.body)
   end
-  why = M.wrong_kind(request.server.registry, res, object)
+  if res.builtin then
+    why = M.wrong_kind(request.server.registry, res, object)
+  elseif object.apiVersion == host.json.null then
+    why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
+  end
   return why and unusable(res, object, why)
 end
 
@@ -224,9 +230,23 @@ local function decode(request, mode, res)
     object = {}
   elseif type(object) ~= "table" or host.json.is_array(object) then
     return nil, nil, unrecognized(res, "couldn't get version/kind; json parse error: json: cannot unmarshal "
-      .. go_type(object) .. " into Go value of type " .. SHAPE, request.body)
+      .. gofmt.json_type(object) .. " into Go value of type " .. SHAPE, request.body)
   end
   return object, duplicates, nil, text
+end
+
+
+--- Describes a built-in kind that is not stored, as parts of objects take one.
+--- @param formerly string|nil another apiVersion that it may have
+--- @return table for M.object
+function M.kind(group, version, kind, formerly)
+  local plural = kind:lower() .. "s"
+  return {
+    id = group == "" and plural or plural .. "." .. group, plural = plural, kind = kind,
+    group = group, version = version, api_version = group == "" and version or group .. "/" .. version,
+    formerly = formerly, builtin = true, schema = builtin.of(group, version, kind),
+    strategy = { defaults = typed.of(builtin.name_of(group, version, kind)) },
+  }
 end
 
 
@@ -243,11 +263,7 @@ function M.object(request, options, other)
   if not object then
     return nil, failure
   end
-  if res.builtin then
-    failure = check_builtin(request, res, object)
-  else
-    failure = check_custom(res, object, request.body)
-  end
+  failure = check_kind(request, res, object)
   if failure then
     return nil, failure
   end
@@ -258,6 +274,10 @@ function M.object(request, options, other)
   why = unknown and M.judge(request, mode, complaints(res, text, duplicates, unknown)) or why
   if why then
     return nil, unusable(res, object, why)
+  end
+  failure = not res.builtin and check_custom(res, object)
+  if failure then
+    return nil, failure
   end
   object.apiVersion, object.kind = res.api_version, res.kind
   return object
@@ -278,7 +298,7 @@ function M.delete_options(request)
     return {}
   elseif type(object) ~= "table" or host.json.is_array(object) then
     return nil, status.bad_request("couldn't get version/kind; json parse error: json: cannot unmarshal "
-      .. go_type(object) .. " into Go value of type " .. SHAPE)
+      .. gofmt.json_type(object) .. " into Go value of type " .. SHAPE)
   end
   why = unreadable_kind(object)
   if why then

@@ -1,14 +1,17 @@
 --- Evictions of pods: deletions that a PodDisruptionBudget may refuse.
 ---
 --- Rules and wordings: kubernetes/pkg/registry/core/pod/storage/eviction.go.
+local body = require "cluster.apiserver.verbs.body"
 local disruptions = require "cluster.apiserver.resources.disruptions"
 local host = require "cluster.host"
+local options = require "cluster.apiserver.verbs.options"
 local parts = require "cluster.apiserver.resources.pod.parts"
 local selectors = require "cluster.apiserver.resources.selectors"
 local status = require "cluster.apiserver.status"
 local store = require "cluster.apiserver.store"
 
 local NONE = {}
+local EVICTION = body.kind("policy", "v1", "Eviction", "policy/v1beta1")
 local PDB = { api_version = "policy/v1", kind = "PodDisruptionBudget" }
 local ENDED = { Succeeded = true, Failed = true, Pending = true }
 local RETRY_SECONDS = 10
@@ -151,7 +154,12 @@ end
 
 
 local function evict(request)
-  local eviction, failure = parts.read(request, "Eviction")
+  local settings, failure = options.create(request)
+  if not settings then
+    return nil, failure
+  end
+  local eviction
+  eviction, failure = parts.read(request, settings, EVICTION)
   if not eviction then
     return nil, failure
   end
@@ -160,7 +168,7 @@ local function evict(request)
   if not entry then
     return nil, failure
   end
-  local deletion = type(eviction.deleteOptions) == "table" and eviction.deleteOptions or nil
+  local deletion = eviction.deleteOptions
   local is_dry = request.query.dryRun ~= nil or deletion ~= nil and deletion.dryRun ~= nil
   failure = parts.admit(request, eviction, "policy", { dry_run = is_dry }) or protect(request, pod, is_dry)
   if failure then

@@ -18,6 +18,7 @@ local write = require "cluster.apiserver.verbs.write"
 local M = {}
 
 local NONE = {}
+local BINDING = body.kind("", "v1", "Binding")
 
 
 -- Everything but the ephemeral containers stays as it was; labels and owners do as well.
@@ -52,19 +53,15 @@ function M.success()
 end
 
 
---- The body as an object of the kind that the part takes. @return table|nil, or nil and a status
-function M.read(request, kind)
-  local object, why, failure = body.read(request, false)
-  if failure then
+--- The body as an object of the kind that the part takes.
+--- @param settings table options of a create  @param kind table of body.kind
+--- @return table|nil object, or nil and a status
+function M.read(request, settings, kind)
+  local object, failure = body.object(request, settings, kind)
+  if not object then
     return nil, failure
-  elseif type(object) ~= "table" or host.json.is_array(object) then
-    return nil, status.bad_request(("the object provided is unrecognized (must be of type %s): %s"):format(
-      kind, why or "it is no object"))
-  end
-  object.metadata = type(object.metadata) == "table" and object.metadata or {}
-  object.kind = object.kind or kind
-  if object.metadata.name and object.metadata.name ~= request.name then
-    return nil, status.bad_request("name in URL does not match name in " .. kind .. " object")
+  elseif object.metadata.name ~= request.name then
+    return nil, status.bad_request("name in URL does not match name in " .. kind.kind .. " object")
   end
   return object
 end
@@ -160,7 +157,7 @@ local function bind_part(request)
     return nil, failure
   end
   local binding
-  binding, failure = M.read(request, "Binding")
+  binding, failure = M.read(request, settings, BINDING)
   if not binding then
     return nil, failure
   end
